@@ -1,0 +1,102 @@
+/**
+ * The token bucket, in integer milli-tokens and milliseconds.
+ *
+ * A bucket holds at most `capacityMilli` and gains `refillMilli` every `periodMs`, evenly. What a
+ * refill cannot express as a whole milli-token stays in `remainder` (in milli-tokens times
+ * milliseconds), so any split of an interval yields the same total as the interval in one piece.
+ * A full bucket gains nothing: the time beyond full, remainder included, is gone. Divisions round
+ * toward minus infinity, so that rounding never admits anything.
+ */
+
+import { mulAddDiv, mulAddDivRem } from "./integers.ts";
+
+/** What a bucket may hold and how fast it fills. All three are positive integers. */
+export interface Rate {
+  readonly capacityMilli: number;
+  readonly refillMilli: number;
+  readonly periodMs: number;
+}
+
+/** What a bucket held at a moment. Negative after an adjustment that went into debt. */
+export interface Level {
+  readonly tokensMilli: number;
+  readonly refilledAtMs: number;
+  /** `0 <= remainder < periodMs`: the part of the next milli-token that has already accrued. */
+  readonly remainder: number;
+}
+
+/** The answer to a take: whether it fits, and the level after it (refilled, and reduced if it fits). */
+export interface Take {
+  readonly taken: boolean;
+  readonly level: Level;
+  /** Whole and partial tokens before the take. */
+  readonly availableMilli: number;
+  /** 0 when taken; `Infinity` when the bucket could never hold that much. */
+  readonly retryAfterMs: number;
+}
+
+/** A full bucket. */
+export function fullLevel(rate: Rate, nowMs: number): Level {
+  return { tokensMilli: rate.capacityMilli, refilledAtMs: nowMs, remainder: 0 };
+}
+
+/** Milli-tokens accrued over `elapsedMs`, uncapped; may be negative when time ran backwards. */
+export function accruedMilli(
+  rate: Pick<Rate, "refillMilli" | "periodMs">,
+  elapsedMs: number,
+  remainder: number,
+): number {
+  return mulAddDiv(elapsedMs, rate.refillMilli, remainder, rate.periodMs);
+}
+
+/** The level at `nowMs`. A clock that stands still or ran backwards changes nothing. */
+export function refill(level: Level, rate: Rate, nowMs: number): Level {
+  const elapsedMs = nowMs - level.refilledAtMs;
+  if (elapsedMs <= 0) {
+    if (level.tokensMilli <= rate.capacityMilli) return level;
+    return { ...level, tokensMilli: rate.capacityMilli, remainder: 0 };
+  }
+  const { quotient, remainder } = mulAddDivRem(
+    elapsedMs,
+    rate.refillMilli,
+    level.remainder,
+    rate.periodMs,
+  );
+  // Compared by subtraction: the sum could pass 2^53 when the quotient is saturated.
+  if (quotient >= rate.capacityMilli - level.tokensMilli) return fullLevel(rate, nowMs);
+  return { tokensMilli: level.tokensMilli + quotient, refilledAtMs: nowMs, remainder };
+}
+
+/** Takes `requestedMilli` if the refilled bucket has it. Only a request above zero can be refused. */
+export function take(level: Level, rate: Rate, requestedMilli: number, nowMs: number): Take {
+  const refilled = refill(level, rate, nowMs);
+  const availableMilli = refilled.tokensMilli;
+  if (requestedMilli <= 0 || requestedMilli <= availableMilli) {
+    const tokensMilli = availableMilli - requestedMilli;
+    return { taken: true, level: { ...refilled, tokensMilli }, availableMilli, retryAfterMs: 0 };
+  }
+  const retryAfterMs = waitMs(requestedMilli, availableMilli, rate);
+  return { taken: false, level: refilled, availableMilli, retryAfterMs };
+}
+
+/** Takes without asking: the bucket may go into debt. A negative amount gives back. */
+export function forceTake(level: Level, rate: Rate, amountMilli: number, nowMs: number): Level {
+  const refilled = refill(level, rate, nowMs);
+  return { ...refilled, tokensMilli: refilled.tokensMilli - amountMilli };
+}
+
+/** How long until `neededMilli` are there, given `availableMilli` now; `Infinity` when they never fit. */
+export function waitMs(neededMilli: number, availableMilli: number, rate: Rate): number {
+  if (neededMilli <= availableMilli) return 0;
+  if (neededMilli > rate.capacityMilli) return Number.POSITIVE_INFINITY;
+  return retryAfterMs(neededMilli - availableMilli, rate);
+}
+
+/** The time in which `deficitMilli` accrue, rounded up past the next millisecond; 0 when there is no deficit. */
+export function retryAfterMs(
+  deficitMilli: number,
+  rate: Pick<Rate, "refillMilli" | "periodMs">,
+): number {
+  if (deficitMilli <= 0) return 0;
+  return mulAddDiv(deficitMilli, rate.periodMs, 0, rate.refillMilli) + 1;
+}

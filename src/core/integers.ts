@@ -1,0 +1,71 @@
+/**
+ * Exact integer arithmetic on JavaScript numbers.
+ *
+ * Token amounts and times are integers, but a product such as `elapsedMs * refillMilli` may pass
+ * 2^53, where a number silently loses its last digits. The functions here notice: as long as the
+ * product is safe they stay on plain numbers, and only beyond that they pay for a BigInt.
+ */
+
+const SAFE = Number.MAX_SAFE_INTEGER;
+
+/** A quotient rounded toward minus infinity and what is left: `value = quotient * divisor + remainder`. */
+export interface Division {
+  /** Saturates at ±(2^53 - 1). */
+  readonly quotient: number;
+  /** `0 <= remainder < divisor`. */
+  readonly remainder: number;
+}
+
+/** `floor((a * b + c) / divisor)`, exact; saturates at ±(2^53 - 1). `divisor` is positive. */
+export function mulAddDiv(a: number, b: number, c: number, divisor: number): number {
+  const product = a * b;
+  const sum = product + c;
+  if (product <= SAFE && product >= -SAFE && sum <= SAFE && sum >= -SAFE) {
+    return floorDiv(sum, divisor);
+  }
+  return bigMulAddDiv(a, b, c, divisor).quotient;
+}
+
+/** Like `mulAddDiv`, with the remainder: what the rounding left over, for the next time. */
+export function mulAddDivRem(a: number, b: number, c: number, divisor: number): Division {
+  const product = a * b;
+  const sum = product + c;
+  if (product <= SAFE && product >= -SAFE && sum <= SAFE && sum >= -SAFE) {
+    const quotient = floorDiv(sum, divisor);
+    return { quotient, remainder: sum - quotient * divisor };
+  }
+  return bigMulAddDiv(a, b, c, divisor);
+}
+
+/** `floor(value / divisor)` for safe integers; the division of doubles alone may round up to the next integer. */
+export function floorDiv(value: number, divisor: number): number {
+  const quotient = Math.floor(value / divisor);
+  const remainder = value - quotient * divisor;
+  if (remainder < 0) return quotient - 1;
+  if (remainder >= divisor) return quotient + 1;
+  return quotient;
+}
+
+/** `ceil(value / divisor)` for safe integers. */
+export function ceilDiv(value: number, divisor: number): number {
+  const negated = floorDiv(-value, divisor);
+  return negated === 0 ? 0 : -negated;
+}
+
+function bigMulAddDiv(a: number, b: number, c: number, divisor: number): Division {
+  const sum = BigInt(a) * BigInt(b) + BigInt(c);
+  const by = BigInt(divisor);
+  let quotient = sum / by;
+  let remainder = sum % by;
+  if (remainder < 0n) {
+    quotient -= 1n;
+    remainder += by;
+  }
+  return { quotient: saturate(quotient), remainder: Number(remainder) };
+}
+
+function saturate(value: bigint): number {
+  if (value > BigInt(SAFE)) return SAFE;
+  if (value < BigInt(-SAFE)) return -SAFE;
+  return Number(value);
+}

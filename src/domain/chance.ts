@@ -1,0 +1,23 @@
+/** Chance is an argument: everything that draws lots is given a source of numbers. */
+
+/** A number in [0, 1). */
+export type Random = () => number;
+
+const TWO_21 = 2_097_152;
+const TWO_53 = 9_007_199_254_740_992;
+
+/** Random numbers of this machine, good enough for ids that must not collide between processes. */
+export const systemRandom: Random = () => {
+  const words = crypto.getRandomValues(new Uint32Array(2));
+  return ((words[0] as number) * TWO_21 + ((words[1] as number) & (TWO_21 - 1))) / TWO_53;
+};
+
+/** A whole number in [0, below). */
+export function randomInteger(random: Random, below: number): number {
+  return Math.floor(random() * below);
+}
+
+/** Bytes drawn one by one. */
+export function randomBytes(random: Random, count: number): Uint8Array {
+  return Uint8Array.from({ length: count }, () => randomInteger(random, 256));
+}

@@ -1,0 +1,61 @@
+/** Who is limited: a tenant, a project, a key, a user. */
+
+/** JSON data, as it is kept in metadata and audit details. */
+export type JsonValue =
+  | string
+  | number
+  | boolean
+  | null
+  | readonly JsonValue[]
+  | { readonly [name: string]: JsonValue };
+
+/**
+ * Something that has limits. Entities form trees; an entity with `cascade` also charges its parent.
+ *
+ * @example
+ * ```ts
+ * import { Repository } from 'zae-limiter';
+ * const repo = await Repository.open('memory:');
+ * await repo.entities.create({ id: 'project-1', name: 'Search' });
+ * const key = await repo.entities.create({ id: 'key-1', parentId: 'project-1', cascade: true });
+ * console.log(key.isChild); // true
+ * await repo.close();
+ * ```
+ */
+export class Entity {
+  readonly id: string;
+  readonly name: string | undefined;
+  readonly parentId: string | undefined;
+  /** Whether an acquire of this entity also charges its parent. */
+  readonly cascade: boolean;
+  readonly metadata: Readonly<Record<string, JsonValue>>;
+  /** `YYYY-MM-DDTHH:MM:SSZ`. */
+  readonly createdAt: string | undefined;
+
+  constructor(fields: {
+    id: string;
+    name?: string | undefined;
+    parentId?: string | undefined;
+    cascade?: boolean | undefined;
+    metadata?: Readonly<Record<string, JsonValue>> | undefined;
+    createdAt?: string | undefined;
+  }) {
+    this.id = fields.id;
+    this.name = fields.name;
+    this.parentId = fields.parentId;
+    this.cascade = fields.cascade ?? false;
+    this.metadata = fields.metadata ?? {};
+    this.createdAt = fields.createdAt;
+    Object.freeze(this);
+  }
+
+  /** Whether it stands at the top of its tree. */
+  get isParent(): boolean {
+    return this.parentId === undefined;
+  }
+
+  /** Whether it belongs to another entity. */
+  get isChild(): boolean {
+    return this.parentId !== undefined;
+  }
+}

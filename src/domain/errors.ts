@@ -1,0 +1,301 @@
+/**
+ * The error tree: one base class, a stable `code` on each class, data as readonly fields, and the
+ * original error in the standard `cause`. Match with `instanceof` or by `code`; messages are for
+ * people and may change. (`RateLimitExceeded` has a file of its own.)
+ */
+
+/**
+ * The root of every error this library throws on purpose.
+ *
+ * @example
+ * ```ts
+ * import { Limit, ZaeLimiterError } from 'zae-limiter';
+ * try {
+ *   Limit.perMinute('rpm', 0);
+ * } catch (error) {
+ *   if (error instanceof ZaeLimiterError) console.log(error.code); // ZAEL_VALIDATION
+ * }
+ * ```
+ */
+export class ZaeLimiterError extends Error {
+  /** Stable across releases, unlike the message. */
+  readonly code: string = "ZAEL_ERROR";
+
+  override get name(): string {
+    return this.constructor.name;
+  }
+}
+
+/** A call was refused because of its limits, or a lease is over. */
+export class RateLimitError extends ZaeLimiterError {
+  override readonly code: string = "ZAEL_RATE_LIMIT";
+}
+
+/** The lease was already committed or rolled back. */
+export class LeaseExpiredError extends RateLimitError {
+  override readonly code = "ZAEL_LEASE_EXPIRED";
+
+  constructor() {
+    super("The lease is not active any more: it was already committed or rolled back");
+  }
+}
+
+/** The store, the table or the stack is missing, failed, or refused the request. */
+export class InfrastructureError extends ZaeLimiterError {
+  override readonly code: string = "ZAEL_INFRASTRUCTURE";
+}
+
+/** Why a store could not answer. */
+export type UnavailableReason = "throttled" | "timeout" | "network" | "server";
+
+/**
+ * The infrastructure failed: network, timeout, throttling or a server error. Bad input, missing
+ * permissions and missing tables are other errors.
+ *
+ * @example
+ * ```ts
+ * import { RateLimiterUnavailable } from 'zae-limiter';
+ * const error = new RateLimiterUnavailable('the table is throttled', { reason: 'throttled' });
+ * console.log(error.code, error.reason); // ZAEL_UNAVAILABLE throttled
+ * ```
+ */
+export class RateLimiterUnavailable extends InfrastructureError {
+  override readonly code = "ZAEL_UNAVAILABLE";
+  readonly reason: UnavailableReason | undefined;
+  /** True when it is known that nothing was written; false when a write may have happened. */
+  readonly nothingWritten: boolean;
+  readonly stackName: string | undefined;
+  readonly entityId: string | undefined;
+  readonly resource: string | undefined;
+
+  constructor(
+    message: string,
+    details: {
+      cause?: unknown;
+      reason?: UnavailableReason;
+      nothingWritten?: boolean;
+      stackName?: string;
+      entityId?: string;
+      resource?: string;
+    } = {},
+  ) {
+    const context = [
+      details.stackName === undefined ? "" : `stack=${details.stackName}`,
+      details.entityId === undefined ? "" : `entity=${details.entityId}`,
+      details.resource === undefined ? "" : `resource=${details.resource}`,
+    ].filter((part) => part !== "");
+    super(context.length === 0 ? message : `${message} [${context.join(", ")}]`, causeOf(details));
+    this.reason = details.reason;
+    this.nothingWritten = details.nothingWritten ?? false;
+    this.stackName = details.stackName;
+    this.entityId = details.entityId;
+    this.resource = details.resource;
+  }
+}
+
+/** One event of a stack operation that led to its failure. */
+export interface StackFailureEvent {
+  readonly resource: string;
+  readonly status: string;
+  readonly reason?: string;
+}
+
+/** A stack could not be created, changed or deleted. */
+export class StackOperationError extends InfrastructureError {
+  override readonly code = "ZAEL_STACK_OPERATION";
+
+  constructor(
+    readonly stackName: string,
+    readonly reason: string,
+    readonly events: readonly StackFailureEvent[] = [],
+    options?: ErrorOptions,
+  ) {
+    super(`Stack "${stackName}": ${reason}`, options);
+  }
+}
+
+/** A stack of that name is already there. */
+export class StackAlreadyExistsError extends InfrastructureError {
+  override readonly code = "ZAEL_STACK_EXISTS";
+
+  constructor(readonly stackName: string) {
+    super(`Stack "${stackName}" already exists`);
+  }
+}
+
+/** The table or stack is not there. Opening never creates it. */
+export class InfrastructureNotFoundError extends InfrastructureError {
+  override readonly code = "ZAEL_INFRASTRUCTURE_NOT_FOUND";
+
+  constructor(
+    readonly stackName: string,
+    options?: ErrorOptions,
+  ) {
+    super(
+      `There is no table "${stackName}" here. Create it with: zae-limiter deploy --name ${stackName}`,
+      options,
+    );
+  }
+}
+
+/** The namespace is not registered, or was deleted. */
+export class NamespaceNotFoundError extends InfrastructureError {
+  override readonly code = "ZAEL_NAMESPACE_NOT_FOUND";
+
+  constructor(readonly namespaceName: string) {
+    super(
+      `There is no namespace "${namespaceName}". ` +
+        `Register it with: zae-limiter namespace register ${namespaceName}`,
+    );
+  }
+}
+
+/** The namespace is in a state that does not allow the operation. */
+export class NamespaceStateError extends InfrastructureError {
+  override readonly code = "ZAEL_NAMESPACE_STATE";
+  readonly namespaceName: string;
+  readonly state: string;
+
+  constructor(message: string, details: { namespaceName?: string; state?: string } = {}) {
+    super(message);
+    this.namespaceName = details.namespaceName ?? "";
+    this.state = details.state ?? "";
+  }
+}
+
+/** Something is wrong with an entity. */
+export class EntityError extends ZaeLimiterError {
+  override readonly code: string = "ZAEL_ENTITY";
+}
+
+/** The entity was never created, or was deleted. */
+export class EntityNotFoundError extends EntityError {
+  override readonly code = "ZAEL_ENTITY_NOT_FOUND";
+
+  constructor(readonly entityId: string) {
+    super(`"${entityId}" not found`);
+  }
+}
+
+/** An entity with that id is already there. */
+export class EntityExistsError extends EntityError {
+  override readonly code = "ZAEL_ENTITY_EXISTS";
+
+  constructor(readonly entityId: string) {
+    super(`Entity "${entityId}" already exists`);
+  }
+}
+
+/** Client, schema and Lambda do not fit together. */
+export class VersionError extends ZaeLimiterError {
+  override readonly code: string = "ZAEL_VERSION";
+}
+
+/** The deployed Lambda is older than this client. */
+export class VersionMismatchError extends VersionError {
+  override readonly code = "ZAEL_VERSION_MISMATCH";
+  readonly clientVersion: string;
+  readonly schemaVersion: string;
+  readonly lambdaVersion: string | undefined;
+  readonly canAutoUpdate: boolean;
+
+  constructor(details: {
+    clientVersion: string;
+    schemaVersion: string;
+    lambdaVersion?: string | undefined;
+    message: string;
+    canAutoUpdate?: boolean;
+  }) {
+    super(
+      `Version mismatch: client ${details.clientVersion}, schema ${details.schemaVersion}, ` +
+        `lambda ${details.lambdaVersion ?? "unknown"}. ${details.message}`,
+    );
+    this.clientVersion = details.clientVersion;
+    this.schemaVersion = details.schemaVersion;
+    this.lambdaVersion = details.lambdaVersion;
+    this.canAutoUpdate = details.canAutoUpdate ?? false;
+  }
+}
+
+/** This client cannot work with the schema of the table. */
+export class IncompatibleSchemaError extends VersionError {
+  override readonly code = "ZAEL_INCOMPATIBLE_SCHEMA";
+  readonly clientVersion: string;
+  readonly schemaVersion: string;
+  readonly migrationGuideUrl: string | undefined;
+
+  constructor(details: {
+    clientVersion: string;
+    schemaVersion: string;
+    message: string;
+    migrationGuideUrl?: string;
+  }) {
+    const see = details.migrationGuideUrl === undefined ? "" : ` See: ${details.migrationGuideUrl}`;
+    super(
+      `Client ${details.clientVersion} cannot use schema ${details.schemaVersion}. ` +
+        `${details.message}${see}`,
+    );
+    this.clientVersion = details.clientVersion;
+    this.schemaVersion = details.schemaVersion;
+    this.migrationGuideUrl = details.migrationGuideUrl;
+  }
+}
+
+const SHOWN_VALUE_LENGTH = 50;
+
+/**
+ * An argument is not what it must be. Thrown before anything is written.
+ *
+ * @example
+ * ```ts
+ * import { Limit, ValidationError } from 'zae-limiter';
+ * try {
+ *   Limit.parse('rpm:many');
+ * } catch (error) {
+ *   if (error instanceof ValidationError) console.log(error.field, error.value); // limit rpm:many
+ * }
+ * ```
+ */
+export class ValidationError extends ZaeLimiterError {
+  override readonly code: string = "ZAEL_VALIDATION";
+  /** What came, as text, cut after 50 characters. */
+  readonly value: string;
+
+  constructor(
+    readonly field: string,
+    value: unknown,
+    readonly reason: string,
+    options?: ErrorOptions,
+  ) {
+    super(`Invalid ${field}: ${reason}`, options);
+    const text = describe(value);
+    this.value =
+      text.length > SHOWN_VALUE_LENGTH ? `${text.slice(0, SHOWN_VALUE_LENGTH)}...` : text;
+  }
+}
+
+/** An entity id, parent id or principal breaks its rules. */
+export class InvalidIdentifierError extends ValidationError {
+  override readonly code = "ZAEL_INVALID_IDENTIFIER";
+}
+
+/** A limit or resource name breaks its rules. */
+export class InvalidNameError extends ValidationError {
+  override readonly code = "ZAEL_INVALID_NAME";
+}
+
+function causeOf(details: { cause?: unknown }): ErrorOptions | undefined {
+  return details.cause === undefined ? undefined : { cause: details.cause };
+}
+
+function describe(value: unknown): string {
+  if (typeof value === "string") return value;
+  if (typeof value === "object" && value !== null) {
+    try {
+      return JSON.stringify(value) ?? String(value);
+    } catch {
+      return Object.prototype.toString.call(value);
+    }
+  }
+  return String(value);
+}

@@ -1,0 +1,67 @@
+/** What a check of one limit found. */
+
+import { type Level, type Rate, refill, waitMs } from "../core/bucket.ts";
+import { floorDiv } from "../core/integers.ts";
+import type { Limit } from "./limit.ts";
+
+/**
+ * One limit of one entity, as an acquire or a peek found it.
+ *
+ * @example
+ * ```ts
+ * import type { LimitStatus } from 'zae-limiter';
+ * const print = (status: LimitStatus) =>
+ *   `${status.entityId} ${status.limitName}: ${status.available} of ${status.limit.capacity}`;
+ * ```
+ */
+export interface LimitStatus {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly limitName: string;
+  readonly limit: Limit;
+  /** Whole tokens before the call; negative in debt. */
+  readonly available: number;
+  /** Whole tokens asked for; 0 when the limit was not named. */
+  readonly requested: number;
+  readonly exceeded: boolean;
+  /** 0 when not exceeded; `Infinity` when the bucket can never hold that much. */
+  readonly retryAfterSeconds: number;
+  /** How much is missing: `max(0, requested - available)`. */
+  readonly deficit: number;
+}
+
+/** The question a status answers. */
+export interface LimitCheck {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly limit: Limit;
+  readonly requested: number;
+}
+
+/** The status of a bucket at a moment. Only a request above zero can be exceeded. */
+export function limitStatus(
+  check: LimitCheck,
+  level: Level,
+  nowMs: number,
+  rate: Rate = check.limit.rate,
+): LimitStatus {
+  return statusOf(check, refill(level, rate, nowMs).tokensMilli, rate);
+}
+
+/** The status of a bucket whose balance is known. */
+export function statusOf(check: LimitCheck, availableMilli: number, rate: Rate): LimitStatus {
+  const { entityId, resource, limit, requested } = check;
+  const available = floorDiv(availableMilli, 1000);
+  const waitingMs = requested > 0 ? waitMs(requested * 1000, availableMilli, rate) : 0;
+  return {
+    entityId,
+    resource,
+    limitName: limit.name,
+    limit,
+    available,
+    requested,
+    exceeded: waitingMs > 0,
+    retryAfterSeconds: waitingMs / 1000,
+    deficit: Math.max(0, requested - available),
+  };
+}

@@ -1,0 +1,167 @@
+/** A limit: how much a bucket holds and how fast it fills. */
+
+import type { Rate } from "../core/bucket.ts";
+import { checkInteger, show, TOKENS_MAX } from "./check.ts";
+import { ValidationError } from "./errors.ts";
+import { parseLimit, printLimit } from "./limit-language.ts";
+import { checkLimitName } from "./names.ts";
+
+const PERIOD_SECONDS_MAX = 1_000_000_000;
+
+/** The numbers of a limit, in whole tokens and seconds. */
+export interface LimitSpec {
+  readonly name: string;
+  /** The most the bucket can hold. */
+  readonly capacity: number;
+  readonly refillAmount: number;
+  readonly refillPeriodSeconds: number;
+}
+
+/** The form of a limit in JSON. */
+export interface LimitJson {
+  readonly name: string;
+  readonly capacity: number;
+  readonly refill_amount: number;
+  readonly refill_period_seconds: number;
+}
+
+/** A limit, or its text in the mini-language: `"rpm:100"`, `"tpm:10000/min:15000"`. */
+export type LimitInput = Limit | string;
+
+/**
+ * An immutable limit. Equal numbers make equal limits.
+ *
+ * @example
+ * ```ts
+ * import { Limit } from 'zae-limiter';
+ * const requests = Limit.perMinute('rpm', 100);
+ * const tokens = Limit.perMinute('tpm', 10_000, { burst: 15_000 });
+ * console.log(`${requests} ${tokens}`); // rpm:100/min tpm:10000/min:15000
+ * console.log(Limit.parse('rpm:100').equals(requests)); // true
+ * ```
+ */
+export class Limit implements LimitSpec {
+  readonly name: string;
+  readonly capacity: number;
+  readonly refillAmount: number;
+  readonly refillPeriodSeconds: number;
+  /** The same numbers in the units of the arithmetic. */
+  readonly rate: Rate;
+
+  private constructor(spec: LimitSpec) {
+    this.name = checkLimitName(spec.name);
+    this.capacity = checkInteger("capacity", spec.capacity, 1, TOKENS_MAX);
+    this.refillAmount = checkInteger("refill_amount", spec.refillAmount, 1, TOKENS_MAX);
+    this.refillPeriodSeconds = checkInteger(
+      "refill_period_seconds",
+      spec.refillPeriodSeconds,
+      1,
+      PERIOD_SECONDS_MAX,
+    );
+    this.rate = Object.freeze({
+      capacityMilli: this.capacity * 1000,
+      refillMilli: this.refillAmount * 1000,
+      periodMs: this.refillPeriodSeconds * 1000,
+    });
+    Object.freeze(this);
+  }
+
+  /** `rate` tokens per second; up to `burst` at once when given. */
+  static perSecond(name: string, rate: number, options: { burst?: number } = {}): Limit {
+    return Limit.#per(name, rate, 1, options);
+  }
+
+  /** `rate` tokens per minute; up to `burst` at once when given. */
+  static perMinute(name: string, rate: number, options: { burst?: number } = {}): Limit {
+    return Limit.#per(name, rate, 60, options);
+  }
+
+  /** `rate` tokens per hour; up to `burst` at once when given. */
+  static perHour(name: string, rate: number, options: { burst?: number } = {}): Limit {
+    return Limit.#per(name, rate, 3600, options);
+  }
+
+  /** `rate` tokens per day; up to `burst` at once when given. */
+  static perDay(name: string, rate: number, options: { burst?: number } = {}): Limit {
+    return Limit.#per(name, rate, 86_400, options);
+  }
+
+  /** Any capacity, refill amount and period. */
+  static custom(spec: LimitSpec): Limit {
+    return new Limit(spec);
+  }
+
+  /** Reads `name:rate[/[count]sec|min|hour|day][:burst]`; without a period it is per minute. */
+  static parse(text: string): Limit {
+    return new Limit(parseLimit(text));
+  }
+
+  /** The opposite of `toJSON`. */
+  static fromJSON(json: LimitJson): Limit {
+    if (typeof json !== "object" || json === null) {
+      throw new ValidationError("limit", json, `expected an object, got ${show(json)}`);
+    }
+    return new Limit({
+      name: json.name,
+      capacity: json.capacity,
+      refillAmount: json.refill_amount,
+      refillPeriodSeconds: json.refill_period_seconds,
+    });
+  }
+
+  /** Accepts what users may pass: a limit or its text. */
+  static from(input: LimitInput): Limit {
+    if (input instanceof Limit) return input;
+    if (typeof input === "string") return Limit.parse(input);
+    throw new ValidationError("limit", input, `expected a Limit or its text, got ${show(input)}`);
+  }
+
+  static #per(name: string, rate: number, seconds: number, options: { burst?: number }): Limit {
+    const capacity = options.burst ?? rate;
+    return new Limit({ name, capacity, refillAmount: rate, refillPeriodSeconds: seconds });
+  }
+
+  /** Tokens per second, for display. */
+  get refillRate(): number {
+    return this.refillAmount / this.refillPeriodSeconds;
+  }
+
+  /** The mini-language; `Limit.parse` reads it back. */
+  toString(): string {
+    return printLimit(this);
+  }
+
+  toJSON(): LimitJson {
+    return {
+      name: this.name,
+      capacity: this.capacity,
+      refill_amount: this.refillAmount,
+      refill_period_seconds: this.refillPeriodSeconds,
+    };
+  }
+
+  equals(other: Limit): boolean {
+    return (
+      this.name === other.name &&
+      this.capacity === other.capacity &&
+      this.refillAmount === other.refillAmount &&
+      this.refillPeriodSeconds === other.refillPeriodSeconds
+    );
+  }
+}
+
+/** Checks a list of limits from a user: each valid, no name twice. */
+export function checkLimits(inputs: readonly LimitInput[]): readonly Limit[] {
+  if (!Array.isArray(inputs)) {
+    throw new ValidationError("limits", inputs, `expected an array, got ${show(inputs)}`);
+  }
+  const limits = inputs.map((input) => Limit.from(input));
+  const names = new Set<string>();
+  for (const { name } of limits) {
+    if (names.has(name)) {
+      throw new ValidationError("limits", name, `the limit "${name}" is there twice`);
+    }
+    names.add(name);
+  }
+  return limits;
+}

@@ -1,0 +1,39 @@
+/** Which of the stored limits apply: the most specific level that has any, as a whole. */
+
+import type { Limit } from "./limit.ts";
+
+/** Where limits can be stored, from specific to general. */
+export const CONFIG_LEVELS = ["entity", "entity_default", "resource", "system"] as const;
+
+/**
+ * The level that the limits of a call came from.
+ *
+ * @example
+ * ```ts
+ * import { Repository, type ConfigSource } from 'zae-limiter';
+ * const repo = await Repository.open('memory:');
+ * await repo.limits.setSystem(['rpm:100']);
+ * const resolved = await repo.limits.resolve('key-1', 'gpt-4');
+ * const source: ConfigSource | undefined = resolved?.source;
+ * console.log(source); // system
+ * await repo.close();
+ * ```
+ */
+export type ConfigSource = (typeof CONFIG_LEVELS)[number];
+
+/** Limits with the level they came from. */
+export interface ChosenLimits {
+  readonly limits: readonly Limit[];
+  readonly source: ConfigSource;
+}
+
+/** The first level with a non-empty list wins wholesale; an empty list is as good as none. */
+export function chooseLimits(
+  limitsAt: (level: ConfigSource) => readonly Limit[] | undefined,
+): ChosenLimits | undefined {
+  for (const source of CONFIG_LEVELS) {
+    const limits = limitsAt(source);
+    if (limits !== undefined && limits.length > 0) return { limits, source };
+  }
+  return undefined;
+}

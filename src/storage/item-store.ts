@@ -1,0 +1,167 @@
+/**
+ * The port to everything that stores items: what DynamoDB does, as data instead of expressions.
+ *
+ * A failed condition is a result that carries the stored item, not an exception. Exceptions are
+ * `RateLimiterUnavailable` when the infrastructure failed (with `nothingWritten` when that is
+ * certain), `InfrastructureNotFoundError` when the table is missing, `ValidationError` for a
+ * request that could never work, and `InfrastructureError` for anything else the store refused.
+ */
+
+import type { Item, Key, Value } from "./item.ts";
+import type { IndexName } from "./table.ts";
+
+/** How an update changes an item; an item that is not there is created. */
+export interface Change {
+  readonly set?: Readonly<Record<string, Value>>;
+  readonly setIfAbsent?: Readonly<Record<string, Value>>;
+  /** Adds to numbers; an absent attribute counts as 0. */
+  readonly add?: Readonly<Record<string, number | bigint>>;
+  readonly remove?: readonly string[];
+  readonly addToSet?: Readonly<Record<string, readonly string[]>>;
+  /** A set that loses its last member is removed. */
+  readonly deleteFromSet?: Readonly<Record<string, readonly string[]>>;
+}
+
+/** What a comparison compares with. */
+export type Comparable = string | number | bigint | boolean;
+
+/** One test of an item. A comparison with an absent attribute, or one of another type, fails. */
+export type Test =
+  | { readonly is: "exists" | "absent"; readonly name: string }
+  | {
+      readonly is: "=" | "<" | "<=" | ">" | ">=";
+      readonly name: string;
+      readonly value: Comparable;
+      /** Absent passes too. */
+      readonly orAbsent?: boolean;
+    };
+
+/** All tests must pass. Tests of an item that is not there see no attributes. */
+export type Condition = readonly Test[];
+
+/** Passes when the item is there. */
+export const ITEM_EXISTS: Test = { is: "exists", name: "PK" };
+/** Passes when the item is not there. */
+export const ITEM_ABSENT: Test = { is: "absent", name: "PK" };
+
+/** One write of a transaction. */
+export type Write =
+  | { readonly put: Item; readonly condition?: Condition }
+  | { readonly update: Key; readonly change: Change; readonly condition?: Condition }
+  | { readonly delete: Key; readonly condition?: Condition }
+  | { readonly check: Key; readonly condition: Condition };
+
+/**
+ * `ok`: an update hands out the item after it, a delete the item before it, a put nothing.
+ * Not `ok`: the condition failed, and `item` is what is stored.
+ */
+export interface WriteResult {
+  readonly ok: boolean;
+  readonly item: Item | undefined;
+}
+
+/** When a transaction fails: for each write whose condition failed, what is stored. */
+export type TransactResult =
+  | { readonly ok: true }
+  | { readonly ok: false; readonly failures: ReadonlyMap<number, { item: Item | undefined }> };
+
+/** The most writes in one transaction, and the most keys in one snapshot. */
+export const TRANSACT_MAX = 100;
+
+export interface CallOptions {
+  /** How long the call may take, retries included; the store's own setting when absent. */
+  readonly timeoutMs?: number;
+}
+
+export interface ReadOptions extends CallOptions {
+  /** See every write that was acknowledged before the read. */
+  readonly consistent?: boolean;
+}
+
+export interface ReadManyOptions extends ReadOptions {
+  /** All items as of one moment, as if read in a transaction; at most 100 keys. */
+  readonly snapshot?: boolean;
+}
+
+export interface TransactOptions extends CallOptions {
+  /** Makes a repetition of the same transaction harmless for ten minutes: it is applied once. */
+  readonly token?: string;
+}
+
+/** Items of one partition of the table or an index, in the order of their sort key. */
+export interface Query {
+  readonly index?: IndexName;
+  readonly partition: string;
+  readonly sort?:
+    | { readonly beginsWith: string }
+    /** Both ends included; either may be left out. */
+    | { readonly from?: string; readonly to?: string };
+  readonly descending?: boolean;
+  /** The most items to hand out. */
+  readonly limit?: number;
+  /** Continue after this item, which an earlier query handed out; its keys are enough. */
+  readonly after?: Item;
+  /** Not for indexes. */
+  readonly consistent?: boolean;
+}
+
+/** One change of an item. */
+export interface ChangeRecord {
+  readonly key: Key;
+  readonly before: Item | undefined;
+  readonly after: Item | undefined;
+  readonly atMs: number;
+  /** Removed by its time to live. */
+  readonly expired: boolean;
+  /** Records of one shard are in order; an item stays in its shard. */
+  readonly shard: string;
+  /** Increases within a shard. */
+  readonly sequence: string;
+  /** Where to go on after this record: pass it as `after`. */
+  readonly position: string;
+}
+
+export interface ChangesOptions {
+  /** `now` (default): only changes from here on; `oldest`: all that are kept; or after a position. */
+  readonly from?: "now" | "oldest" | { readonly after: string };
+  /** Ends the feed. */
+  readonly signal?: AbortSignal;
+}
+
+/** One request to the store, for those who count. */
+export interface StoreCall {
+  readonly operation: string;
+  readonly readUnits: number;
+  /** Table and indexes together. */
+  readonly writeUnits: number;
+  /** The part of `writeUnits` and `readUnits` that went to indexes. */
+  readonly indexUnits: number;
+  /** The store reports no units for a refused condition: they are then counted from the item's size. */
+  readonly estimated: boolean;
+}
+
+export interface ItemStore {
+  get(key: Key, options?: ReadOptions): Promise<Item | undefined>;
+  /** In the order of the keys; `undefined` where there is no item. Any number of keys. */
+  getMany(keys: readonly Key[], options?: ReadManyOptions): Promise<(Item | undefined)[]>;
+  put(item: Item, condition?: Condition, options?: CallOptions): Promise<WriteResult>;
+  update(
+    key: Key,
+    change: Change,
+    condition?: Condition,
+    options?: CallOptions,
+  ): Promise<WriteResult>;
+  delete(key: Key, condition?: Condition, options?: CallOptions): Promise<WriteResult>;
+  /** All or nothing; at most 100 writes, each to another item. */
+  transact(writes: readonly Write[], options?: TransactOptions): Promise<TransactResult>;
+  /** Any number of unconditional puts and deletes, not atomic, each key at most once. */
+  writeMany(writes: {
+    readonly puts?: readonly Item[];
+    readonly deletes?: readonly Key[];
+  }): Promise<void>;
+  /** Pages are fetched as the iteration goes on; breaking off stops the fetching. */
+  query(query: Query): AsyncIterable<Item>;
+  /** The feed of old and new images, in order per item. It waits for more until it is broken off. */
+  changes(options?: ChangesOptions): AsyncIterable<ChangeRecord>;
+  close(): Promise<void>;
+}

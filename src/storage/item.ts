@@ -1,0 +1,31 @@
+/** What a store keeps: items of named attributes under a two-part key. */
+
+/** The key of an item. */
+export interface Key {
+  readonly PK: string;
+  readonly SK: string;
+}
+
+/**
+ * An attribute. Numbers are integers or decimals as JavaScript holds them; an integer beyond 2^53
+ * is read as a bigint, so that no digit is lost. A set is never empty: the attribute is then absent.
+ */
+export type Value =
+  | string
+  | number
+  | bigint
+  | boolean
+  | null
+  | ReadonlySet<string>
+  | readonly Value[]
+  | { readonly [name: string]: Value };
+
+/** An item: its key and any other attributes. Immutable; stores share the objects they hand out. */
+export interface Item extends Key {
+  readonly [name: string]: Value;
+}
+
+/** The key of an item, without its other attributes. */
+export function keyOf(item: Key): Key {
+  return { PK: item.PK, SK: item.SK };
+}

@@ -1,0 +1,89 @@
+/** The feed of a memory store: the newest changes, and readers that wait for more. */
+
+import { ValidationError } from "../../domain/errors.ts";
+import type { Item, Key } from "../item.ts";
+import type { ChangeRecord, ChangesOptions } from "../item-store.ts";
+
+/** How many changes are kept for readers that come later or lag behind. */
+const KEPT = 10_000;
+const SHARD = "memory";
+
+export class ChangeLog {
+  /** Position of `#records[0]`; positions count from 1 and never repeat. */
+  #first = 1;
+  #records: ChangeRecord[] = [];
+  readonly #waiting = new Set<() => void>();
+  #closed = false;
+
+  append(
+    key: Key,
+    before: Item | undefined,
+    after: Item | undefined,
+    atMs: number,
+    expired: boolean,
+  ): void {
+    const sequence = String(this.#first + this.#records.length).padStart(16, "0");
+    this.#records.push({
+      key,
+      before,
+      after,
+      atMs,
+      expired,
+      shard: SHARD,
+      sequence,
+      position: sequence,
+    });
+    // Dropped in chunks, so that dropping costs nothing per change.
+    if (this.#records.length >= 2 * KEPT) {
+      this.#records = this.#records.slice(-KEPT);
+      this.#first += KEPT;
+    }
+    for (const wake of this.#waiting) wake();
+    this.#waiting.clear();
+  }
+
+  async *read({ from = "now", signal }: ChangesOptions): AsyncGenerator<ChangeRecord> {
+    let next = this.#startOf(from);
+    while (!this.#closed && signal?.aborted !== true) {
+      // A reader that lags too far behind would skip changes without knowing.
+      if (next < this.#first) {
+        throw new ValidationError("position", next, "these changes are not kept any more");
+      }
+      const record = this.#records[next - this.#first];
+      if (record !== undefined) {
+        next += 1;
+        yield record;
+      } else {
+        await this.#more(signal);
+      }
+    }
+  }
+
+  close(): void {
+    this.#closed = true;
+    for (const wake of this.#waiting) wake();
+    this.#waiting.clear();
+  }
+
+  #startOf(from: NonNullable<ChangesOptions["from"]>): number {
+    if (from === "now") return this.#first + this.#records.length;
+    if (from === "oldest") return this.#first;
+    const position = Number(from.after);
+    if (!Number.isSafeInteger(position) || position < 0) {
+      throw new ValidationError("position", from.after, "expected the position of a change record");
+    }
+    return position + 1;
+  }
+
+  #more(signal: AbortSignal | undefined): Promise<void> {
+    return new Promise((resolve) => {
+      const wake = () => {
+        signal?.removeEventListener("abort", wake);
+        this.#waiting.delete(wake);
+        resolve();
+      };
+      this.#waiting.add(wake);
+      signal?.addEventListener("abort", wake, { once: true });
+    });
+  }
+}
