@@ -35,14 +35,13 @@ export function applyChange(key: Key, item: Item | undefined, change: Change): I
 
 function passes(test: Test, item: Item | undefined): boolean {
   const value = item !== undefined && Object.hasOwn(item, test.name) ? item[test.name] : undefined;
-  if (test.is === "exists" || test.is === "absent") {
-    return (value !== undefined) === (test.is === "exists");
-  }
+  if (test.is === "exists") return value !== undefined;
+  if (test.is === "absent") return value === undefined;
   if (value === undefined) return test.orAbsent === true;
   if (!sameType(value, test.value)) return false;
   switch (test.is) {
     case "=":
-      // Loose on purpose: 1n == 1, and the types are known to fit.
+      // biome-ignore lint/suspicious/noDoubleEquals: 1n == 1 is wanted, and the types are known to fit.
       return value == test.value;
     case "<":
       return value < test.value;

@@ -27,7 +27,8 @@ export type Comparable = string | number | bigint | boolean;
 
 /** One test of an item. A comparison with an absent attribute, or one of another type, fails. */
 export type Test =
-  | { readonly is: "exists" | "absent"; readonly name: string }
+  | { readonly is: "exists"; readonly name: string }
+  | { readonly is: "absent"; readonly name: string }
   | {
       readonly is: "=" | "<" | "<=" | ">" | ">=";
       readonly name: string;
