@@ -10,6 +10,12 @@
 
 import { mulAddDiv, mulAddDivRem } from "./integers.ts";
 
+/**
+ * The deepest debt, eight times the largest capacity. Debts stop there, so that the distance to a
+ * full bucket is always a safe integer and is paid back exactly.
+ */
+export const DEBT_MILLI_MAX = Number.MAX_SAFE_INTEGER - 1_000_000_000_000_000;
+
 /** What a bucket may hold and how fast it fills. All three are positive integers. */
 export interface Rate {
   readonly capacityMilli: number;
@@ -53,8 +59,9 @@ export function accruedMilli(
 export function refill(level: Level, rate: Rate, nowMs: number): Level {
   const elapsedMs = nowMs - level.refilledAtMs;
   if (elapsedMs <= 0) {
-    if (level.tokensMilli <= rate.capacityMilli) return level;
-    return { ...level, tokensMilli: rate.capacityMilli, remainder: 0 };
+    const over = level.tokensMilli - rate.capacityMilli;
+    if (over < 0 || (over === 0 && level.remainder === 0)) return level;
+    return fullLevel(rate, level.refilledAtMs);
   }
   const { quotient, remainder } = mulAddDivRem(
     elapsedMs,
@@ -75,14 +82,17 @@ export function take(level: Level, rate: Rate, requestedMilli: number, nowMs: nu
     const tokensMilli = availableMilli - requestedMilli;
     return { taken: true, level: { ...refilled, tokensMilli }, availableMilli, retryAfterMs: 0 };
   }
-  const retryAfterMs = waitMs(requestedMilli, availableMilli, rate);
+  // Behind a clock that ran backwards nothing accrues until the time of the level is reached again.
+  const behindMs = refilled.refilledAtMs - nowMs;
+  const retryAfterMs = waitMs(requestedMilli, availableMilli, rate) + behindMs;
   return { taken: false, level: refilled, availableMilli, retryAfterMs };
 }
 
-/** Takes without asking: the bucket may go into debt. A negative amount gives back. */
+/** Takes without asking: the bucket may go into debt, down to `DEBT_MILLI_MAX`. A negative amount gives back. */
 export function forceTake(level: Level, rate: Rate, amountMilli: number, nowMs: number): Level {
   const refilled = refill(level, rate, nowMs);
-  return { ...refilled, tokensMilli: refilled.tokensMilli - amountMilli };
+  const tokensMilli = Math.max(-DEBT_MILLI_MAX, refilled.tokensMilli - amountMilli);
+  return { ...refilled, tokensMilli };
 }
 
 /** How long until `neededMilli` are there, given `availableMilli` now; `Infinity` when they never fit. */

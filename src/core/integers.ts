@@ -31,25 +31,36 @@ export function mulAddDivRem(a: number, b: number, c: number, divisor: number): 
   const product = a * b;
   const sum = product + c;
   if (product <= SAFE && product >= -SAFE && sum <= SAFE && sum >= -SAFE) {
-    const quotient = floorDiv(sum, divisor);
-    return { quotient, remainder: sum - quotient * divisor };
+    return divide(sum, divisor);
   }
   return bigMulAddDiv(a, b, c, divisor);
 }
 
-/** `floor(value / divisor)` for safe integers; the division of doubles alone may round up to the next integer. */
+/**
+ * `floor(value / divisor)` for safe integers. The division of doubles alone may round up to the next
+ * integer. A negative value is mirrored to one that is not: rounding it away from zero and
+ * multiplying back could pass 2^53.
+ */
 export function floorDiv(value: number, divisor: number): number {
+  if (value < 0) return -1 - floorDiv(-1 - value, divisor);
   const quotient = Math.floor(value / divisor);
-  const remainder = value - quotient * divisor;
-  if (remainder < 0) return quotient - 1;
-  if (remainder >= divisor) return quotient + 1;
-  return quotient;
+  return quotient * divisor > value ? quotient - 1 : quotient;
 }
 
 /** `ceil(value / divisor)` for safe integers. */
 export function ceilDiv(value: number, divisor: number): number {
   const negated = floorDiv(-value, divisor);
   return negated === 0 ? 0 : -negated;
+}
+
+/** Like `floorDiv`, with the remainder, mirrored for the same reason. */
+function divide(value: number, divisor: number): Division {
+  if (value < 0) {
+    const mirrored = divide(-1 - value, divisor);
+    return { quotient: -1 - mirrored.quotient, remainder: divisor - 1 - mirrored.remainder };
+  }
+  const quotient = floorDiv(value, divisor);
+  return { quotient, remainder: value - quotient * divisor };
 }
 
 function bigMulAddDiv(a: number, b: number, c: number, divisor: number): Division {

@@ -1,23 +1,33 @@
 /** Small checks shared by everything that takes input from users. */
 
 import { ValidationError } from "./errors.ts";
+import { shorten } from "./shorten.ts";
 
 /** The most tokens a capacity, a refill amount or a single amount may have: 10^12. */
 export const TOKENS_MAX = 1_000_000_000_000;
 
 /** A whole number within bounds, or a `ValidationError` that says what was expected and what came. */
 export function checkInteger(field: string, value: unknown, min: number, max: number): number {
-  if (typeof value !== "number" || !Number.isSafeInteger(value)) {
+  if (typeof value !== "number" || !Number.isInteger(value)) {
     throw new ValidationError(field, value, `expected a whole number, got ${show(value)}`);
   }
   if (value < min) {
     const bound = min === 1 ? "must be positive" : `must be at least ${min}`;
     throw new ValidationError(field, value, `${field} ${bound}, got ${value}`);
   }
-  if (value > max) {
-    throw new ValidationError(field, value, `${field} must be at most ${max}, got ${value}`);
+  // Beyond the safe integers a number may have lost digits, whatever the caller allows.
+  const most = Math.min(max, Number.MAX_SAFE_INTEGER);
+  if (value > most) {
+    throw new ValidationError(field, value, `${field} must be at most ${most}, got ${value}`);
   }
   return value;
+}
+
+/** An object of options, or a `ValidationError` that shows the form it should have. */
+export function checkOptions(field: string, value: unknown, form: string): void {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw new ValidationError(field, value, `expected ${form}, got ${show(value)}`);
+  }
 }
 
 /** A programmer's assumption that can only be broken by a bug in this library. */
@@ -25,10 +35,11 @@ export function invariant(condition: boolean, sentence: string): asserts conditi
   if (!condition) throw new Error(`zae-limiter has a bug: ${sentence}`);
 }
 
-/** A value as it should appear in a sentence: text in quotes, everything with its type. */
+/** A value as it should appear in a sentence: text in quotes and not too long, with its type. */
 export function show(value: unknown): string {
-  if (typeof value === "string") return `${JSON.stringify(value)} (string)`;
+  if (typeof value === "string") return `${JSON.stringify(shorten(value))} (string)`;
   if (value === null || value === undefined) return String(value);
   if (typeof value === "object") return Array.isArray(value) ? "an array" : "an object";
+  if (typeof value === "function") return "a function";
   return `${String(value)} (${typeof value})`;
 }

@@ -1,13 +1,6 @@
 /** Who is limited: a tenant, a project, a key, a user. */
 
-/** JSON data, as it is kept in metadata and audit details. */
-export type JsonValue =
-  | string
-  | number
-  | boolean
-  | null
-  | readonly JsonValue[]
-  | { readonly [name: string]: JsonValue };
+import type { JsonValue } from "./json.ts";
 
 /**
  * Something that has limits. Entities form trees; an entity with `cascade` also charges its parent.

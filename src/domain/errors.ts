@@ -4,6 +4,8 @@
  * people and may change. (`RateLimitExceeded` has a file of its own.)
  */
 
+import { shorten } from "./shorten.ts";
+
 /**
  * The root of every error this library throws on purpose.
  *
@@ -241,8 +243,6 @@ export class IncompatibleSchemaError extends VersionError {
   }
 }
 
-const SHOWN_VALUE_LENGTH = 50;
-
 /**
  * An argument is not what it must be. Thrown before anything is written.
  *
@@ -268,9 +268,7 @@ export class ValidationError extends ZaeLimiterError {
     options?: ErrorOptions,
   ) {
     super(`Invalid ${field}: ${reason}`, options);
-    const text = describe(value);
-    this.value =
-      text.length > SHOWN_VALUE_LENGTH ? `${text.slice(0, SHOWN_VALUE_LENGTH)}...` : text;
+    this.value = shorten(describe(value));
   }
 }
 

@@ -1,7 +1,7 @@
 /** A limit: how much a bucket holds and how fast it fills. */
 
 import type { Rate } from "../core/bucket.ts";
-import { checkInteger, show, TOKENS_MAX } from "./check.ts";
+import { checkInteger, checkOptions, show, TOKENS_MAX } from "./check.ts";
 import { ValidationError } from "./errors.ts";
 import { parseLimit, printLimit } from "./limit-language.ts";
 import { checkLimitName } from "./names.ts";
@@ -18,12 +18,12 @@ export interface LimitSpec {
 }
 
 /** The form of a limit in JSON. */
-export interface LimitJson {
+export type LimitJson = {
   readonly name: string;
   readonly capacity: number;
   readonly refill_amount: number;
   readonly refill_period_seconds: number;
-}
+};
 
 /** A limit, or its text in the mini-language: `"rpm:100"`, `"tpm:10000/min:15000"`. */
 export type LimitInput = Limit | string;
@@ -49,6 +49,7 @@ export class Limit implements LimitSpec {
   readonly rate: Rate;
 
   private constructor(spec: LimitSpec) {
+    checkOptions("limit", spec, "{ name, capacity, refillAmount, refillPeriodSeconds }");
     this.name = checkLimitName(spec.name);
     this.capacity = checkInteger("capacity", spec.capacity, 1, TOKENS_MAX);
     this.refillAmount = checkInteger("refill_amount", spec.refillAmount, 1, TOKENS_MAX);
@@ -98,9 +99,7 @@ export class Limit implements LimitSpec {
 
   /** The opposite of `toJSON`. */
   static fromJSON(json: LimitJson): Limit {
-    if (typeof json !== "object" || json === null) {
-      throw new ValidationError("limit", json, `expected an object, got ${show(json)}`);
-    }
+    checkOptions("limit", json, "{ name, capacity, refill_amount, refill_period_seconds }");
     return new Limit({
       name: json.name,
       capacity: json.capacity,
@@ -117,6 +116,7 @@ export class Limit implements LimitSpec {
   }
 
   static #per(name: string, rate: number, seconds: number, options: { burst?: number }): Limit {
+    checkOptions("options", options, "an object like { burst: 150 }");
     const capacity = options.burst ?? rate;
     return new Limit({ name, capacity, refillAmount: rate, refillPeriodSeconds: seconds });
   }
@@ -155,7 +155,8 @@ export function checkLimits(inputs: readonly LimitInput[]): readonly Limit[] {
   if (!Array.isArray(inputs)) {
     throw new ValidationError("limits", inputs, `expected an array, got ${show(inputs)}`);
   }
-  const limits = inputs.map((input) => Limit.from(input));
+  // `Array.from` also visits the holes of a sparse array, which are no limits.
+  const limits = Array.from(inputs, (input) => Limit.from(input));
   const names = new Set<string>();
   for (const { name } of limits) {
     if (names.has(name)) {

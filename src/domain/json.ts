@@ -1,0 +1,57 @@
+/** JSON data from users: checked, copied and frozen, so that nobody changes it afterwards. */
+
+import { show } from "./check.ts";
+import { ValidationError } from "./errors.ts";
+
+/** JSON data, as it is kept in metadata and audit details. */
+export type JsonValue =
+  | string
+  | number
+  | boolean
+  | null
+  | readonly JsonValue[]
+  | { readonly [name: string]: JsonValue };
+
+/** DynamoDB nests at most 32 levels; the item itself and the audit details take some of them. */
+const DEPTH_MAX = 28;
+
+/** A frozen copy of a plain object, or a `ValidationError` that names the place that is not JSON. */
+export function checkJsonObject(
+  field: string,
+  value: unknown,
+): Readonly<Record<string, JsonValue>> {
+  if (!isPlainObject(value)) {
+    throw new ValidationError(field, value, `expected a plain object, got ${show(value)}`);
+  }
+  return copy(field, value, field, 0) as Readonly<Record<string, JsonValue>>;
+}
+
+function copy(field: string, value: unknown, path: string, depth: number): JsonValue {
+  if (depth > DEPTH_MAX) {
+    throw new ValidationError(field, path, `${path} is nested deeper than ${DEPTH_MAX} levels`);
+  }
+  if (value === null || typeof value === "string" || typeof value === "boolean") return value;
+  if (typeof value === "number" && Number.isFinite(value)) return value;
+  if (Array.isArray(value)) {
+    return Object.freeze(
+      value.map((part, index) => copy(field, part, `${path}[${index}]`, depth + 1)),
+    );
+  }
+  if (isPlainObject(value)) {
+    // `fromEntries` defines its properties, so that a member named `__proto__` is only a name.
+    return Object.freeze(
+      Object.fromEntries(
+        Object.entries(value)
+          .filter(([, part]) => part !== undefined)
+          .map(([name, part]) => [name, copy(field, part, `${path}.${name}`, depth + 1)]),
+      ),
+    );
+  }
+  throw new ValidationError(field, value, `expected JSON at ${path}, got ${show(value)}`);
+}
+
+function isPlainObject(value: unknown): value is Record<string, unknown> {
+  if (typeof value !== "object" || value === null) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}

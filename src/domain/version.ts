@@ -1,0 +1,90 @@
+/** Versions of client, schema and Lambda, and whether they fit together. */
+
+/** The version of this package. */
+export const CLIENT_VERSION = "0.1.0";
+
+/** The version of the table's layout that this package writes. */
+export const SCHEMA_VERSION = "0.11.0";
+
+interface Version {
+  readonly release: readonly [number, number, number];
+  /** `undefined` for a release; text such as `dev` or `rc1` before one. */
+  readonly prerelease: string | undefined;
+}
+
+const VERSION_PATTERN = /^v?(\d+)\.(\d+)\.(\d+)(?:-([0-9A-Za-z.-]+)|(\.dev.*))?(?:\+.*)?$/;
+
+/** Whether client, schema and Lambda fit, and what would make them. */
+export interface Compatibility {
+  readonly compatible: boolean;
+  readonly needsMigration: boolean;
+  readonly needsLambdaUpdate: boolean;
+  readonly message: string;
+}
+
+/** `X.Y.Z`, with `v` before and `-pre` or `.devN` behind if need be; `undefined` for other text. */
+export function parseVersion(text: string): Version | undefined {
+  const match = VERSION_PATTERN.exec(text);
+  if (match === null) return undefined;
+  const [, major, minor, patch, prerelease, dev] = match;
+  return {
+    release: [Number(major), Number(minor), Number(patch)],
+    prerelease: dev === undefined ? prerelease : "dev",
+  };
+}
+
+/** Negative, zero or positive; a prerelease comes before its release. */
+export function compareVersions(left: Version, right: Version): number {
+  const release = compareReleases(left, right);
+  if (release !== 0) return release;
+  if (left.prerelease === right.prerelease) return 0;
+  if (left.prerelease === undefined) return 1;
+  if (right.prerelease === undefined) return -1;
+  return left.prerelease < right.prerelease ? -1 : 1;
+}
+
+/** The first rule that matches decides. */
+export function checkCompatibility(versions: {
+  client: string;
+  schema: string;
+  clientMin: string;
+  lambda?: string | undefined;
+}): Compatibility {
+  const client = parseVersion(versions.client);
+  const schema = parseVersion(versions.schema);
+  const clientMin = parseVersion(versions.clientMin);
+  if (client === undefined) return incompatible(`"${versions.client}" is not a client version`);
+  if (schema === undefined) return incompatible(`"${versions.schema}" is not a schema version`);
+  if (clientMin === undefined) {
+    return incompatible(`"${versions.clientMin}" is not a minimum client version`);
+  }
+  if (compareVersions(client, clientMin) < 0) {
+    return incompatible(`The table asks for client ${versions.clientMin} or newer`);
+  }
+  if (client.release[0] !== schema.release[0]) {
+    return {
+      ...incompatible("Client and schema have different major versions: migrate the table first"),
+      needsMigration: true,
+    };
+  }
+  return lambdaCompatibility(client, versions.lambda);
+}
+
+function lambdaCompatibility(client: Version, lambdaText: string | undefined): Compatibility {
+  const lambda = lambdaText === undefined ? client : parseVersion(lambdaText);
+  const needsLambdaUpdate = lambda === undefined || compareReleases(lambda, client) < 0;
+  const message = needsLambdaUpdate ? "The Lambda is older than this client" : "";
+  return { compatible: true, needsMigration: false, needsLambdaUpdate, message };
+}
+
+function compareReleases(left: Version, right: Version): number {
+  for (const part of [0, 1, 2] as const) {
+    const difference = left.release[part] - right.release[part];
+    if (difference !== 0) return difference;
+  }
+  return 0;
+}
+
+function incompatible(message: string): Compatibility {
+  return { compatible: false, needsMigration: false, needsLambdaUpdate: false, message };
+}

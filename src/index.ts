@@ -1,0 +1,55 @@
+/** The public API. Everything is exported by name; what is not here is internal. */
+
+export type { WindowType } from "./core/windows.ts";
+export type { Random } from "./domain/chance.ts";
+export type { Clock } from "./domain/clock.ts";
+export { Entity } from "./domain/entity.ts";
+export {
+  EntityError,
+  EntityExistsError,
+  EntityNotFoundError,
+  IncompatibleSchemaError,
+  InfrastructureError,
+  InfrastructureNotFoundError,
+  InvalidIdentifierError,
+  InvalidNameError,
+  LeaseExpiredError,
+  NamespaceNotFoundError,
+  NamespaceStateError,
+  RateLimitError,
+  RateLimiterUnavailable,
+  StackAlreadyExistsError,
+  type StackFailureEvent,
+  StackOperationError,
+  type UnavailableReason,
+  ValidationError,
+  VersionError,
+  VersionMismatchError,
+  ZaeLimiterError,
+} from "./domain/errors.ts";
+export type { JsonValue } from "./domain/json.ts";
+export { Limit, type LimitInput, type LimitJson, type LimitSpec } from "./domain/limit.ts";
+export type { LimitStatus } from "./domain/limit-status.ts";
+export type { ConfigSource } from "./domain/precedence.ts";
+export {
+  type LimitStatusJson,
+  RateLimitExceeded,
+  type RateLimitExceededJson,
+} from "./domain/rate-limit-exceeded.ts";
+export type { OnUnavailable } from "./domain/unavailability.ts";
+export type { AuditAction, AuditEvent, AuditLog } from "./records/audit.ts";
+export type { CacheStats } from "./records/config-cache.ts";
+export type { ResolvedLimits } from "./records/config-resolver.ts";
+export type { EntityRecords, NewEntity } from "./records/entities.ts";
+export type { ChangeOptions, LimitRecords, SystemConfig } from "./records/limits.ts";
+export type {
+  Namespace,
+  NamespaceRecords,
+  NamespaceStatus,
+  OrphanNamespace,
+} from "./records/namespaces.ts";
+export type { VersionRecord } from "./records/version-record.ts";
+export type { BackendCapabilities } from "./repository/backend.ts";
+export type { Credentials, DynamoOptions, OpenOptions } from "./repository/options.ts";
+export { Repository } from "./repository/repository.ts";
+export type { StoreCall } from "./storage/item-store.ts";

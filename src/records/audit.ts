@@ -1,0 +1,182 @@
+/**
+ * The audit log: who changed what. An event is written in the transaction of the change it tells
+ * of, so there is never one without the other.
+ */
+
+import { monotonicFactory } from "ulid";
+import { isoSeconds } from "../core/windows.ts";
+import { checkInteger } from "../domain/check.ts";
+import { ValidationError } from "../domain/errors.ts";
+import type { JsonValue } from "../domain/json.ts";
+import { checkEntityId, checkPrincipal, checkResource } from "../domain/names.ts";
+import type { Item, Value } from "../storage/item.ts";
+import type { Write } from "../storage/item-store.ts";
+import { textAt, valueAt } from "./fields.ts";
+import { AUDIT_PREFIX, auditKey, auditPartition, inNamespace } from "./keys.ts";
+import type { RecordContext } from "./record-context.ts";
+
+/** The subject of events about the limits of a whole namespace. */
+export const SYSTEM_SUBJECT = "$SYSTEM";
+const RESOURCE_SUBJECT_PREFIX = "$RESOURCE:";
+
+export const AUDIT_RETENTION_DAYS = 90;
+const PAGE_MAX = 10_000;
+const ULID_PATTERN = /^[0-9A-HJKMNP-TV-Z]{26}$/;
+
+/** Everything that is audited. */
+export const AUDIT_ACTIONS = [
+  "entity_created",
+  "entity_deleted",
+  "limits_set",
+  "limits_deleted",
+] as const;
+export type AuditAction = (typeof AUDIT_ACTIONS)[number];
+
+/**
+ * One change, as the audit log tells it.
+ *
+ * @example
+ * ```ts
+ * import { Repository } from 'zae-limiter';
+ * const repo = await Repository.open('memory:');
+ * await repo.entities.create({ id: 'key-1', principal: 'ops' });
+ * const [event] = await repo.audit.list('key-1');
+ * console.log(event?.action, event?.principal); // entity_created ops
+ * await repo.close();
+ * ```
+ */
+export interface AuditEvent {
+  /** A ULID: sorts by time. */
+  readonly eventId: string;
+  /** `YYYY-MM-DDTHH:MM:SSZ`. */
+  readonly timestamp: string;
+  readonly action: string;
+  /** An entity, `$SYSTEM`, or `$RESOURCE:` and a resource. */
+  readonly entityId: string;
+  readonly principal?: string;
+  readonly resource?: string;
+  readonly details: Readonly<Record<string, JsonValue>>;
+}
+
+/** What a change says about itself. */
+export interface AuditEntry {
+  readonly action: AuditAction;
+  readonly subject: string;
+  readonly principal: string | undefined;
+  readonly resource?: string;
+  readonly details?: Readonly<Record<string, JsonValue>>;
+}
+
+/** The subject of events about a resource. */
+export function resourceSubject(resource: string): string {
+  return RESOURCE_SUBJECT_PREFIX + resource;
+}
+
+/** Checks the optional principal of a change, before anything is written. */
+export function checkAuditor(principal: string | undefined): string | undefined {
+  return principal === undefined ? undefined : checkPrincipal(principal);
+}
+
+/** The JSON form of an event: empty parts are left out. */
+export function auditEventJson(event: AuditEvent): Record<string, JsonValue> {
+  return {
+    event_id: event.eventId,
+    timestamp: event.timestamp,
+    action: event.action,
+    entity_id: event.entityId,
+    ...(event.principal === undefined ? {} : { principal: event.principal }),
+    ...(event.resource === undefined ? {} : { resource: event.resource }),
+    ...(Object.keys(event.details).length === 0 ? {} : { details: event.details }),
+  };
+}
+
+export class AuditLog {
+  readonly #context: RecordContext;
+  readonly #nextId: (now: number) => string;
+
+  constructor(context: RecordContext) {
+    this.#context = context;
+    // Monotonic, so that two events of one millisecond keep their order.
+    this.#nextId = monotonicFactory(context.random);
+  }
+
+  /** The newest events of an entity, of `$SYSTEM` or of `$RESOURCE:<name>`, newest first. */
+  async list(
+    subject: string,
+    options: { limit?: number; after?: string } = {},
+  ): Promise<AuditEvent[]> {
+    checkSubject(subject);
+    const limit = checkInteger("limit", options.limit ?? 100, 1, PAGE_MAX);
+    const { store, namespaceId } = this.#context;
+    const events: AuditEvent[] = [];
+    const items = store.query({
+      partition: auditPartition(namespaceId, subject),
+      sort: { beginsWith: AUDIT_PREFIX },
+      descending: true,
+      ...(options.after === undefined
+        ? {}
+        : { after: auditKey(namespaceId, subject, checkEventId(options.after)) as Item }),
+    });
+    for await (const item of items) {
+      const event = decodeEvent(item);
+      if (event !== undefined) events.push(event);
+      if (events.length === limit) break;
+    }
+    return events;
+  }
+
+  /** The write that records a change; it belongs into the transaction of that change. */
+  entry(entry: AuditEntry, retentionDays: number): Write {
+    const { clock, namespaceId } = this.#context;
+    const nowMs = clock();
+    const eventId = this.#nextId(nowMs);
+    const key = auditKey(namespaceId, entry.subject, eventId);
+    return {
+      put: {
+        ...key,
+        ...inNamespace(namespaceId, key.PK),
+        entity_id: entry.subject,
+        event_id: eventId,
+        timestamp: isoSeconds(nowMs),
+        action: entry.action,
+        principal: entry.principal ?? null,
+        resource: entry.resource ?? null,
+        details: (entry.details ?? {}) as Value,
+        ttl: Math.floor(nowMs / 1000) + retentionDays * 86_400,
+      },
+    };
+  }
+}
+
+/** The event in an item; `undefined` when the item is none. */
+export function decodeEvent(item: Item): AuditEvent | undefined {
+  const action = textAt(item, "action");
+  const eventId = textAt(item, "event_id");
+  const entityId = textAt(item, "entity_id");
+  if (action === undefined || eventId === undefined || entityId === undefined) return undefined;
+  const principal = textAt(item, "principal");
+  const resource = textAt(item, "resource");
+  return {
+    eventId,
+    timestamp: textAt(item, "timestamp") ?? "",
+    action,
+    entityId,
+    ...(principal === undefined ? {} : { principal }),
+    ...(resource === undefined ? {} : { resource }),
+    details: (valueAt(item, "details") ?? {}) as Readonly<Record<string, JsonValue>>,
+  };
+}
+
+function checkSubject(subject: string): void {
+  if (subject === SYSTEM_SUBJECT) return;
+  if (typeof subject === "string" && subject.startsWith(RESOURCE_SUBJECT_PREFIX)) {
+    checkResource(subject.slice(RESOURCE_SUBJECT_PREFIX.length));
+  } else {
+    checkEntityId(subject);
+  }
+}
+
+function checkEventId(eventId: string): string {
+  if (typeof eventId === "string" && ULID_PATTERN.test(eventId)) return eventId;
+  throw new ValidationError("after", eventId, "expected the id of an audit event (a ULID)");
+}

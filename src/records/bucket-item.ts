@@ -1,0 +1,148 @@
+/**
+ * A bucket as it is stored: one item per entity, resource and shard, with all its limits.
+ *
+ * Per limit `b_{name}_tk|cp|ra|rp|tc`: balance, capacity, refill amount, refill period and what was
+ * consumed in total, in milli-tokens and milliseconds. `rf` is the time the balances refer to.
+ * Ours, and ignored by the Python library: `b_{name}_rr`, the remainder of the last refill, and
+ * `cv`/`cs`, version and source of the config the parameters came from.
+ */
+
+import type { Rate } from "../core/bucket.ts";
+import { RESERVED_LIMIT } from "../domain/names.ts";
+import type { Item, Value } from "../storage/item.ts";
+import { flagAt, numberAt, textAt, valueAt } from "./fields.ts";
+import {
+  BUCKET_PREFIX,
+  bucketKey,
+  entityPartition,
+  inNamespace,
+  resourcePartition,
+} from "./keys.ts";
+
+/** One limit of a bucket. */
+export interface StoredLimit {
+  readonly tokensMilli: number;
+  readonly rate: Rate;
+  /** May exceed what a number holds. `undefined` in items that never counted. */
+  readonly totalConsumedMilli: number | bigint | undefined;
+  readonly remainder: number;
+}
+
+/** One shard of a bucket. */
+export interface StoredBucket {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly shard: number;
+  readonly shardCount: number;
+  /** The time that the balances refer to. */
+  readonly refilledAtMs: number;
+  readonly cascade: boolean;
+  readonly parentId: string | undefined;
+  /** Epoch seconds. */
+  readonly ttl: number | undefined;
+  readonly configVersion: number;
+  readonly configSource: string | undefined;
+  /** Without `wcu`. */
+  readonly limits: ReadonlyMap<string, StoredLimit>;
+  /** The meter of writes to this item; absent in items that others made. */
+  readonly writes: StoredLimit | undefined;
+}
+
+/** What one item takes per second: the most that DynamoDB lets one partition take. */
+export const WRITES_RATE: Rate = {
+  capacityMilli: 1_000_000,
+  refillMilli: 1_000_000,
+  periodMs: 1000,
+};
+
+const BALANCE_PATTERN = /^b_(.+)_tk$/;
+
+export function encodeBucket(namespaceId: string, bucket: StoredBucket): Item {
+  const { entityId, resource, shard } = bucket;
+  const id = `${BUCKET_PREFIX}${entityId}#${resource}#${shard}`;
+  return {
+    ...bucketKey(namespaceId, entityId, resource, shard),
+    ...inNamespace(namespaceId, id),
+    GSI2PK: resourcePartition(namespaceId, resource),
+    GSI2SK: `${BUCKET_PREFIX}${entityId}#${shard}`,
+    GSI3PK: entityPartition(namespaceId, entityId),
+    GSI3SK: `${BUCKET_PREFIX}${resource}#${shard}`,
+    entity_id: entityId,
+    resource,
+    rf: bucket.refilledAtMs,
+    cascade: bucket.cascade,
+    shard_count: bucket.shardCount,
+    ...(bucket.parentId === undefined ? {} : { parent_id: bucket.parentId }),
+    ...(bucket.ttl === undefined ? {} : { ttl: bucket.ttl }),
+    ...(bucket.configVersion === 0 ? {} : { cv: bucket.configVersion }),
+    ...(bucket.configSource === undefined ? {} : { cs: bucket.configSource }),
+    ...limitAttributes(bucket),
+  };
+}
+
+/** The bucket in an item; `undefined` when the item is none, such as a stub without its keys. */
+export function decodeBucket(item: Item): StoredBucket | undefined {
+  const entityId = textAt(item, "entity_id");
+  const resource = textAt(item, "resource");
+  const refilledAtMs = numberAt(item, "rf");
+  if (entityId === undefined || resource === undefined || refilledAtMs === undefined) {
+    return undefined;
+  }
+  const limits = new Map<string, StoredLimit>();
+  for (const attribute of Object.keys(item)) {
+    const name = BALANCE_PATTERN.exec(attribute)?.[1];
+    const limit = name === undefined ? undefined : limitAt(item, name);
+    if (name !== undefined && limit !== undefined) limits.set(name, limit);
+  }
+  const writes = limits.get(RESERVED_LIMIT);
+  limits.delete(RESERVED_LIMIT);
+  return {
+    entityId,
+    resource,
+    shard: Number(item.PK.slice(item.PK.lastIndexOf("#") + 1)),
+    shardCount: numberAt(item, "shard_count") ?? 1,
+    refilledAtMs,
+    cascade: flagAt(item, "cascade"),
+    parentId: textAt(item, "parent_id"),
+    ttl: numberAt(item, "ttl"),
+    configVersion: numberAt(item, "cv") ?? 0,
+    configSource: textAt(item, "cs"),
+    limits,
+    writes,
+  };
+}
+
+function limitAttributes(bucket: StoredBucket): Record<string, Value> {
+  const attributes: Record<string, Value> = {};
+  const all = new Map(bucket.limits);
+  if (bucket.writes !== undefined) all.set(RESERVED_LIMIT, bucket.writes);
+  for (const [name, limit] of all) {
+    attributes[`b_${name}_tk`] = limit.tokensMilli;
+    attributes[`b_${name}_cp`] = limit.rate.capacityMilli;
+    attributes[`b_${name}_ra`] = limit.rate.refillMilli;
+    attributes[`b_${name}_rp`] = limit.rate.periodMs;
+    attributes[`b_${name}_tc`] = limit.totalConsumedMilli ?? 0;
+    if (limit.remainder !== 0) attributes[`b_${name}_rr`] = limit.remainder;
+  }
+  return attributes;
+}
+
+/** A limit whose parameters are incomplete is as good as absent: it starts anew with its config. */
+function limitAt(item: Item, name: string): StoredLimit | undefined {
+  const tokensMilli = numberAt(item, `b_${name}_tk`);
+  const capacityMilli = numberAt(item, `b_${name}_cp`) ?? 0;
+  const refillMilli = numberAt(item, `b_${name}_ra`) ?? 0;
+  const periodMs = numberAt(item, `b_${name}_rp`) ?? 0;
+  if (tokensMilli === undefined || capacityMilli <= 0 || refillMilli <= 0 || periodMs <= 0) {
+    return undefined;
+  }
+  const consumed = valueAt(item, `b_${name}_tc`);
+  const remainder = numberAt(item, `b_${name}_rr`) ?? 0;
+  return {
+    tokensMilli,
+    rate: { capacityMilli, refillMilli, periodMs },
+    totalConsumedMilli:
+      typeof consumed === "number" || typeof consumed === "bigint" ? consumed : undefined,
+    remainder,
+  };
+}

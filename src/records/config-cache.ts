@@ -1,0 +1,154 @@
+/**
+ * Stored limits, remembered for a while.
+ *
+ * A slot holds one config item, or the fact that there is none. Each knows the namespace's config
+ * version it is at least as new as (`asOf`): whoever applies limits to a live bucket must not let
+ * old ones replace newer ones. When a newer version is seen, older slots are dropped, so that one
+ * change is noticed everywhere within the lifetime of the system slot.
+ */
+
+import { LRUCache } from "lru-cache";
+import type { Clock } from "../domain/clock.ts";
+import type { Limit } from "../domain/limit.ts";
+import type { OnUnavailable } from "../domain/unavailability.ts";
+
+/** Entities times resources; beyond it the least recently used are forgotten. */
+const SLOTS_MAX = 50_000;
+
+/** One remembered config item; no limits and no item are the same. */
+export interface ConfigSlot {
+  readonly limits: readonly Limit[];
+  readonly onUnavailable: OnUnavailable | undefined;
+  readonly auditRetentionDays: number | undefined;
+  /** The config version that this is at least as new as. */
+  readonly asOf: number;
+  readonly expiresAtMs: number;
+}
+
+/**
+ * How the cache is doing.
+ *
+ * @example
+ * ```ts
+ * import { Repository, type CacheStats } from 'zae-limiter';
+ * const repo = await Repository.open('memory:');
+ * await repo.limits.resolve('key-1', 'gpt-4');
+ * const stats: CacheStats = repo.limits.cacheStats();
+ * console.log(stats.misses, stats.size, stats.ttlSeconds); // 4 4 60
+ * await repo.close();
+ * ```
+ */
+export interface CacheStats {
+  readonly hits: number;
+  readonly misses: number;
+  readonly size: number;
+  readonly ttlSeconds: number;
+}
+
+export class ConfigCache {
+  readonly ttlSeconds: number;
+  readonly #clock: Clock;
+  readonly #slots = new LRUCache<string, ConfigSlot>({ max: SLOTS_MAX });
+  readonly #inFlight = new Map<string, Promise<ConfigSlot>>();
+  /** Rises with every eviction, so that a read which began before it is not remembered after it. */
+  #epoch = 0;
+  #version = 0;
+  #hits = 0;
+  #misses = 0;
+
+  constructor(options: { ttlSeconds: number; clock: Clock }) {
+    this.ttlSeconds = options.ttlSeconds;
+    this.#clock = options.clock;
+  }
+
+  /** The newest config version that was seen. */
+  get version(): number {
+    return this.#version;
+  }
+
+  /** A fresh slot, counted as a hit or a miss. */
+  find(name: string): ConfigSlot | undefined {
+    const slot = this.#slots.get(name);
+    if (slot !== undefined && this.#clock() <= slot.expiresAtMs) {
+      this.#hits += 1;
+      return slot;
+    }
+    this.#misses += 1;
+    return undefined;
+  }
+
+  /**
+   * The slots of `names`: those already on their way are waited for, the others fetched by one
+   * call of `fetch`. Nothing is locked meanwhile.
+   */
+  async load(
+    names: readonly string[],
+    fetch: (names: readonly string[]) => Promise<readonly ConfigSlot[]>,
+  ): Promise<Map<string, ConfigSlot>> {
+    if (this.ttlSeconds <= 0) return new Map(zip(names, await fetch(names)));
+    const missing = names.filter((name) => !this.#inFlight.has(name));
+    if (missing.length > 0) this.#start(missing, fetch(missing));
+    const pending = names.map((name) => this.#inFlight.get(name) as Promise<ConfigSlot>);
+    return new Map(zip(names, await Promise.all(pending)));
+  }
+
+  /** Says that the namespace's config is at `version`; forgets what is older. */
+  observe(version: number): void {
+    if (version === this.#version) return;
+    for (const [name, slot] of this.#slots.entries()) {
+      if (slot.asOf < version || version < this.#version) this.#slots.delete(name);
+    }
+    this.#version = version;
+  }
+
+  /** Says that this process has made `version` by changing these slots, and nothing else. */
+  changed(version: number, names: readonly string[]): void {
+    this.#epoch += 1;
+    if (version !== this.#version + 1) this.#slots.clear();
+    for (const name of names) {
+      this.#slots.delete(name);
+      this.#inFlight.delete(name);
+    }
+    this.#version = version;
+  }
+
+  /** When a slot that is read now stops being fresh. */
+  expiry(): number {
+    return this.#clock() + this.ttlSeconds * 1000;
+  }
+
+  /** Forgets everything; counters stay. */
+  clear(): void {
+    this.#epoch += 1;
+    this.#slots.clear();
+    this.#inFlight.clear();
+  }
+
+  stats(): CacheStats {
+    return {
+      hits: this.#hits,
+      misses: this.#misses,
+      size: this.#slots.size,
+      ttlSeconds: this.ttlSeconds,
+    };
+  }
+
+  #start(names: readonly string[], fetched: Promise<readonly ConfigSlot[]>): void {
+    const epoch = this.#epoch;
+    names.forEach((name, position) => {
+      const slot = fetched.then((slots) => slots[position] as ConfigSlot);
+      this.#inFlight.set(name, slot);
+      const settled = () => {
+        if (this.#inFlight.get(name) === slot) this.#inFlight.delete(name);
+      };
+      slot.then((value) => {
+        settled();
+        if (epoch === this.#epoch && value.asOf >= this.#version) this.#slots.set(name, value);
+      }, settled);
+    });
+  }
+}
+
+function zip<A, B>(left: readonly A[], right: readonly B[]): [A, B][] {
+  return left.map((value, position) => [value, right[position] as B]);
+}

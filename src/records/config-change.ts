@@ -1,0 +1,84 @@
+/**
+ * One change of stored limits, as one transaction.
+ *
+ * Every change reads what it needs as of one moment, and writes only if nothing of it has changed
+ * since; otherwise it starts anew. The `config_version` of the system config counts the changes of
+ * the namespace: it is how caches and live buckets notice that something happened.
+ */
+
+import { RateLimiterUnavailable } from "../domain/errors.ts";
+import type { Item, Key } from "../storage/item.ts";
+import type { Change, Condition, Write } from "../storage/item-store.ts";
+import { numberAt } from "./fields.ts";
+import { inNamespace, systemConfigKey } from "./keys.ts";
+import type { RecordContext } from "./record-context.ts";
+
+export const CONFIG_VERSION = "config_version";
+
+/** Somebody must have succeeded each time we lost, so this many losses in a row mean trouble. */
+const ATTEMPTS_MAX = 100;
+
+/** What a plan is given: the items it asked for, in order, and the system config. */
+export interface ConfigSituation {
+  readonly items: readonly (Item | undefined)[];
+  readonly system: Item | undefined;
+}
+
+/** What a change does; `system` is carried out on the system config together with the bump. */
+export interface ConfigPlan {
+  readonly writes: readonly Write[];
+  readonly system?: Change;
+}
+
+/** The version of the namespace's config that an item shows; 0 before the first change. */
+export function configVersion(system: Item | undefined): number {
+  return system === undefined ? 0 : (numberAt(system, CONFIG_VERSION) ?? 0);
+}
+
+/** Passes only while an item is as it was read, judged by its version. */
+export function unchanged(item: Item | undefined): Condition {
+  if (item === undefined) return [{ is: "absent", name: "PK" }];
+  const version = numberAt(item, CONFIG_VERSION);
+  return version === undefined
+    ? [
+        { is: "exists", name: "PK" },
+        { is: "absent", name: CONFIG_VERSION },
+      ]
+    : [{ is: "=", name: CONFIG_VERSION, value: version }];
+}
+
+/**
+ * Reads, plans and writes until it succeeds. Returns the version the change has made, or
+ * `undefined` when the plan was to change nothing.
+ */
+export async function changeConfig(
+  context: RecordContext,
+  keys: readonly Key[],
+  plan: (situation: ConfigSituation) => ConfigPlan | undefined,
+): Promise<number | undefined> {
+  const { store, namespaceId } = context;
+  const systemKey = systemConfigKey(namespaceId);
+  for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt += 1) {
+    const found = await store.getMany([...keys, systemKey], { snapshot: true });
+    const system = found[keys.length];
+    const planned = plan({ items: found.slice(0, -1), system });
+    if (planned === undefined) return undefined;
+    const result = await store.transact([
+      ...planned.writes,
+      {
+        update: systemKey,
+        change: {
+          ...planned.system,
+          setIfAbsent: inNamespace(namespaceId, systemKey.PK),
+          add: { [CONFIG_VERSION]: 1 },
+        },
+        condition: unchanged(system),
+      },
+    ]);
+    if (result.ok) return configVersion(system) + 1;
+  }
+  throw new RateLimiterUnavailable(
+    `The stored limits changed ${ATTEMPTS_MAX} times while they were about to be written`,
+    { reason: "throttled", nothingWritten: true },
+  );
+}

@@ -1,0 +1,147 @@
+/** Finds the limits that apply, through the cache: one read for everything that is not in it. */
+
+import type { Limit } from "../domain/limit.ts";
+import { DEFAULT_RESOURCE } from "../domain/names.ts";
+import { CONFIG_LEVELS, type ConfigSource, chooseLimits } from "../domain/precedence.ts";
+import { checkOnUnavailable, type OnUnavailable } from "../domain/unavailability.ts";
+import type { Item, Key } from "../storage/item.ts";
+import { AUDIT_RETENTION_DAYS } from "./audit.ts";
+import type { ConfigCache, ConfigSlot } from "./config-cache.ts";
+import { configVersion } from "./config-change.ts";
+import { numberAt, textAt } from "./fields.ts";
+import { entityConfigKey, resourceConfigKey, systemConfigKey } from "./keys.ts";
+import { decodeLimits } from "./limit-attributes.ts";
+import type { RecordContext } from "./record-context.ts";
+
+/**
+ * The limits that apply to a call, and where they came from.
+ *
+ * @example
+ * ```ts
+ * import { Repository, type ResolvedLimits } from 'zae-limiter';
+ * const repo = await Repository.open('memory:');
+ * await repo.limits.setResource('gpt-4', ['rpm:50']);
+ * const resolved: ResolvedLimits | undefined = await repo.limits.resolve('key-1', 'gpt-4');
+ * console.log(String(resolved?.limits[0]), resolved?.source); // rpm:50/min resource
+ * await repo.close();
+ * ```
+ */
+export interface ResolvedLimits {
+  readonly limits: readonly Limit[];
+  readonly source: ConfigSource;
+  readonly onUnavailable: OnUnavailable | undefined;
+  /** The config version that these limits are at least as new as. */
+  readonly version: number;
+}
+
+/** How slots are named in the cache. */
+export const slotNames = {
+  system: "system",
+  resource: (resource: string) => `resource#${resource}`,
+  entity: (entityId: string, resource: string) => `entity#${entityId}#${resource}`,
+} as const;
+
+export class ConfigResolver {
+  readonly cache: ConfigCache;
+  readonly #context: RecordContext;
+
+  constructor(context: RecordContext, cache: ConfigCache) {
+    this.#context = context;
+    this.cache = cache;
+  }
+
+  async resolve(entityId: string, resource: string): Promise<ResolvedLimits | undefined> {
+    const names = namesFor(entityId, resource);
+    const slots = names.map((name) => this.cache.find(name));
+    const missing = names.filter((_, level) => slots[level] === undefined);
+    if (missing.length === 0) return combine(slots as ConfigSlot[]);
+    const loaded = await this.cache.load(missing, (wanted) =>
+      this.#fetch(wanted, (name) => this.#keyOf(name, entityId, resource)),
+    );
+    return combine(names.map((name, level) => slots[level] ?? loaded.get(name)) as ConfigSlot[]);
+  }
+
+  /** What is stored for the whole namespace. */
+  async system(): Promise<ConfigSlot> {
+    const found = this.cache.find(slotNames.system);
+    if (found !== undefined) return found;
+    const loaded = await this.cache.load([slotNames.system], (wanted) =>
+      this.#fetch(wanted, () => systemConfigKey(this.#context.namespaceId)),
+    );
+    return loaded.get(slotNames.system) as ConfigSlot;
+  }
+
+  /** How long audit events are kept. */
+  async auditRetentionDays(): Promise<number> {
+    return (await this.system()).auditRetentionDays ?? AUDIT_RETENTION_DAYS;
+  }
+
+  /** Says that this process has changed stored limits; `undefined` when it changed nothing. */
+  changed(version: number | undefined, names: readonly string[]): void {
+    // The system slot carries the version, so it is stale after any change.
+    if (version !== undefined) this.cache.changed(version, [slotNames.system, ...names]);
+  }
+
+  /**
+   * Reads config items into slots. With the system config among them all are read as of one
+   * moment and its version dates them all. Without it the version known before the read is a safe
+   * lower bound, provided the read sees everything written before: hence consistent.
+   */
+  async #fetch(
+    names: readonly string[],
+    keyOf: (name: string) => Key,
+  ): Promise<readonly ConfigSlot[]> {
+    const systemAt = names.indexOf(slotNames.system);
+    const knownVersion = this.cache.version;
+    const items = await this.#context.store.getMany(
+      names.map(keyOf),
+      systemAt >= 0 && names.length > 1 ? { snapshot: true } : { consistent: true },
+    );
+    const asOf = systemAt >= 0 ? configVersion(items[systemAt]) : knownVersion;
+    if (systemAt >= 0) this.cache.observe(asOf);
+    const expiresAtMs = this.cache.expiry();
+    return items.map((item) => slotOf(item, asOf, expiresAtMs));
+  }
+
+  #keyOf(name: string, entityId: string, resource: string): Key {
+    const { namespaceId } = this.#context;
+    if (name === slotNames.system) return systemConfigKey(namespaceId);
+    if (name === slotNames.resource(resource)) return resourceConfigKey(namespaceId, resource);
+    return name === slotNames.entity(entityId, resource)
+      ? entityConfigKey(namespaceId, entityId, resource)
+      : entityConfigKey(namespaceId, entityId, DEFAULT_RESOURCE);
+  }
+}
+
+/** In the order of `CONFIG_LEVELS`. */
+function namesFor(entityId: string, resource: string): readonly string[] {
+  return [
+    slotNames.entity(entityId, resource),
+    slotNames.entity(entityId, DEFAULT_RESOURCE),
+    slotNames.resource(resource),
+    slotNames.system,
+  ];
+}
+
+function combine(slots: readonly ConfigSlot[]): ResolvedLimits | undefined {
+  const chosen = chooseLimits((level) => slots[CONFIG_LEVELS.indexOf(level)]?.limits);
+  if (chosen === undefined) return undefined;
+  // Levels below the chosen one do not matter; those above it were seen to be empty.
+  const seen = slots.slice(0, CONFIG_LEVELS.indexOf(chosen.source) + 1);
+  return {
+    ...chosen,
+    onUnavailable: slots.at(-1)?.onUnavailable,
+    version: Math.min(...seen.map((slot) => slot.asOf)),
+  };
+}
+
+function slotOf(item: Item | undefined, asOf: number, expiresAtMs: number): ConfigSlot {
+  const mode = item === undefined ? undefined : textAt(item, "on_unavailable");
+  return {
+    limits: item === undefined ? [] : decodeLimits(item),
+    onUnavailable: mode === undefined ? undefined : checkOnUnavailable(mode),
+    auditRetentionDays: item === undefined ? undefined : numberAt(item, "audit_retention_days"),
+    asOf,
+    expiresAtMs,
+  };
+}

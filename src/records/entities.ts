@@ -1,0 +1,269 @@
+/** Entities: who is limited, and which parent they charge. */
+
+import { isoSeconds } from "../core/windows.ts";
+import { show } from "../domain/check.ts";
+import { Entity } from "../domain/entity.ts";
+import { EntityExistsError, ValidationError } from "../domain/errors.ts";
+import { checkJsonObject, type JsonValue } from "../domain/json.ts";
+import { checkEntityId, checkParentId } from "../domain/names.ts";
+import type { Item, Key, Value } from "../storage/item.ts";
+import { ITEM_ABSENT, ITEM_EXISTS } from "../storage/item-store.ts";
+import { type AuditLog, checkAuditor } from "./audit.ts";
+import { changeConfig, unchanged } from "./config-change.ts";
+import { deregistration } from "./config-registry.ts";
+import { type ConfigResolver, slotNames } from "./config-resolver.ts";
+import { flagAt, textAt, valueAt } from "./fields.ts";
+import {
+  BUCKET_PREFIX,
+  childrenPartition,
+  ENTITY_CONFIG_PREFIX,
+  entityConfigRegistryKey,
+  entityKey,
+  entityPartition,
+  inNamespace,
+  META_SK,
+} from "./keys.ts";
+import type { RecordContext } from "./record-context.ts";
+
+/** The longest way from an entity to the top of its tree. */
+export const ANCESTORS_MAX = 8;
+/** Leaves room in one transaction for the registry and the system config. */
+const CONFIGS_PER_TRANSACTION = 50;
+const DELETES_PER_BATCH = 500;
+
+/** What a new entity is. */
+export interface NewEntity {
+  readonly id: string;
+  /** The id when not given. */
+  readonly name?: string;
+  readonly parentId?: string;
+  /** Whether an acquire of this entity also charges its parent. */
+  readonly cascade?: boolean;
+  readonly metadata?: Readonly<Record<string, JsonValue>>;
+  readonly principal?: string;
+}
+
+export class EntityRecords {
+  readonly #context: RecordContext;
+  readonly #audit: AuditLog;
+  readonly #resolver: ConfigResolver;
+
+  constructor(context: RecordContext, audit: AuditLog, resolver: ConfigResolver) {
+    this.#context = context;
+    this.#audit = audit;
+    this.#resolver = resolver;
+  }
+
+  /** Creates an entity; its parent may come later, but a circle or too deep a tree is refused. */
+  async create(fields: NewEntity): Promise<Entity> {
+    const entity = this.#check(fields);
+    const principal = checkAuditor(fields.principal);
+    if (entity.parentId !== undefined) await this.#checkAncestors(entity.id, entity.parentId);
+    const days = await this.#resolver.auditRetentionDays();
+    const { store, namespaceId } = this.#context;
+    const result = await store.transact([
+      { put: encodeEntity(namespaceId, entity), condition: [ITEM_ABSENT] },
+      this.#audit.entry(
+        {
+          action: "entity_created",
+          subject: entity.id,
+          principal,
+          details: {
+            name: entity.name ?? entity.id,
+            parent_id: entity.parentId ?? null,
+            cascade: entity.cascade,
+            metadata: entity.metadata,
+          },
+        },
+        days,
+      ),
+    ]);
+    if (!result.ok) throw new EntityExistsError(entity.id);
+    return entity;
+  }
+
+  async get(id: string): Promise<Entity | undefined> {
+    checkEntityId(id);
+    const { store, namespaceId } = this.#context;
+    const item = await store.get(entityKey(namespaceId, id), { consistent: true });
+    return item === undefined ? undefined : decodeEntity(item);
+  }
+
+  /** The entities whose parent this is, by id. */
+  async children(id: string): Promise<Entity[]> {
+    checkEntityId(id);
+    const { store, namespaceId } = this.#context;
+    const children: Entity[] = [];
+    const query = { index: "GSI1", partition: childrenPartition(namespaceId, id) } as const;
+    for await (const item of store.query(query)) children.push(decodeEntity(item));
+    return children;
+  }
+
+  /**
+   * Removes the entity with its limits, buckets and usage; its audit log stays, and so do its
+   * children, whose parent is then missing. The entity's own record goes last, so that a deletion
+   * that was cut off can be repeated.
+   */
+  async delete(id: string, options: { principal?: string } = {}): Promise<void> {
+    checkEntityId(id);
+    const principal = checkAuditor(options.principal);
+    const deletedConfigs = await this.#deleteConfigs(id);
+    const deletedOthers = await this.#deleteOthers(id);
+    const { store, namespaceId } = this.#context;
+    const key = entityKey(namespaceId, id);
+    const exists = (await store.get(key, { consistent: true })) !== undefined;
+    const deleted = deletedConfigs + deletedOthers + (exists ? 1 : 0);
+    if (deleted === 0) return;
+    const days = await this.#resolver.auditRetentionDays();
+    const event = this.#audit.entry(
+      {
+        action: "entity_deleted",
+        subject: id,
+        principal,
+        details: { records_deleted: deleted },
+      },
+      days,
+    );
+    // When somebody else has just deleted the record, the event has been written by them.
+    await store.transact(exists ? [{ delete: key, condition: [ITEM_EXISTS] }, event] : [event]);
+  }
+
+  /** Limits are counted in a registry, so they go in transactions with it. */
+  async #deleteConfigs(id: string): Promise<number> {
+    const { store, namespaceId } = this.#context;
+    const registryKey = entityConfigRegistryKey(namespaceId);
+    const partition = entityPartition(namespaceId, id);
+    const keys: Key[] = [];
+    const sort = { beginsWith: ENTITY_CONFIG_PREFIX };
+    for await (const item of store.query({ partition, sort, consistent: true })) keys.push(item);
+    let deleted = 0;
+    for (let start = 0; start < keys.length; start += CONFIGS_PER_TRANSACTION) {
+      const some = keys
+        .slice(start, start + CONFIGS_PER_TRANSACTION)
+        .map(({ PK, SK }) => ({ PK, SK }));
+      let count = 0;
+      const version = await changeConfig(this.#context, [...some, registryKey], ({ items }) => {
+        const configs = items.slice(0, -1).filter((item) => item !== undefined);
+        count = configs.length;
+        if (count === 0) return undefined;
+        const resources = configs.map(resourceOfConfig);
+        const unregister = deregistration(registryKey, items.at(-1), resources);
+        return {
+          writes: [
+            ...configs.map((item) => ({
+              delete: { PK: item.PK, SK: item.SK },
+              condition: unchanged(item),
+            })),
+            ...(unregister === undefined ? [] : [unregister]),
+          ],
+        };
+      });
+      deleted += count;
+      this.#resolver.changed(
+        version,
+        some.map(({ SK }) => slotNames.entity(id, SK.slice(ENTITY_CONFIG_PREFIX.length))),
+      );
+    }
+    return deleted;
+  }
+
+  /** Buckets and usage, page by page. */
+  async #deleteOthers(id: string): Promise<number> {
+    const { store, namespaceId } = this.#context;
+    const partition = entityPartition(namespaceId, id);
+    let deleted = 0;
+    let batch: Key[] = [];
+    const flush = async () => {
+      await store.writeMany({ deletes: batch });
+      deleted += batch.length;
+      batch = [];
+    };
+    const queries = [
+      { partition, consistent: true },
+      { index: "GSI3", partition, sort: { beginsWith: BUCKET_PREFIX } },
+    ] as const;
+    for (const query of queries) {
+      for await (const { PK, SK } of store.query(query)) {
+        if (SK === META_SK) continue;
+        batch.push({ PK, SK });
+        if (batch.length === DELETES_PER_BATCH) await flush();
+      }
+    }
+    if (batch.length > 0) await flush();
+    return deleted;
+  }
+
+  #check(fields: NewEntity): Entity {
+    const { id, name, parentId, cascade, metadata } = fields;
+    checkEntityId(id);
+    if (name !== undefined && typeof name !== "string") {
+      throw new ValidationError("name", name, `expected text, got ${show(name)}`);
+    }
+    if (cascade !== undefined && typeof cascade !== "boolean") {
+      throw new ValidationError("cascade", cascade, `expected true or false, got ${show(cascade)}`);
+    }
+    return new Entity({
+      id,
+      name: name ?? id,
+      parentId: parentId === undefined ? undefined : checkParentId(parentId),
+      cascade,
+      metadata: checkJsonObject("metadata", metadata ?? {}),
+      createdAt: isoSeconds(this.#context.clock()),
+    });
+  }
+
+  async #checkAncestors(id: string, parentId: string): Promise<void> {
+    let ancestor: string | undefined = parentId;
+    for (let depth = 1; ancestor !== undefined; depth += 1) {
+      if (ancestor === id) {
+        throw new ValidationError("parent_id", parentId, `"${id}" would be its own ancestor`);
+      }
+      if (depth > ANCESTORS_MAX) {
+        throw new ValidationError(
+          "parent_id",
+          parentId,
+          `the tree would be deeper than ${ANCESTORS_MAX} ancestors`,
+        );
+      }
+      ancestor = (await this.get(ancestor))?.parentId;
+    }
+  }
+}
+
+export function encodeEntity(namespaceId: string, entity: Entity): Item {
+  const key = entityKey(namespaceId, entity.id);
+  const parent =
+    entity.parentId === undefined
+      ? {}
+      : {
+          GSI1PK: childrenPartition(namespaceId, entity.parentId),
+          GSI1SK: `CHILD#${entity.id}`,
+        };
+  return {
+    ...key,
+    ...inNamespace(namespaceId, key.PK),
+    ...parent,
+    entity_id: entity.id,
+    name: entity.name ?? entity.id,
+    parent_id: entity.parentId ?? null,
+    cascade: entity.cascade,
+    metadata: entity.metadata as Value,
+    created_at: entity.createdAt ?? null,
+  };
+}
+
+export function decodeEntity(item: Item): Entity {
+  return new Entity({
+    id: textAt(item, "entity_id") ?? "",
+    name: textAt(item, "name"),
+    parentId: textAt(item, "parent_id"),
+    cascade: flagAt(item, "cascade"),
+    metadata: (valueAt(item, "metadata") ?? {}) as Readonly<Record<string, JsonValue>>,
+    createdAt: textAt(item, "created_at"),
+  });
+}
+
+/** From the item itself, or from its key where another writer left the attribute out. */
+function resourceOfConfig(item: Item): string {
+  return textAt(item, "resource") ?? item.SK.slice(ENTITY_CONFIG_PREFIX.length);
+}

@@ -1,0 +1,110 @@
+/**
+ * The keys of every stored record, in one place. `namespaceId` is the opaque id that a namespace's
+ * name leads to; records of the whole table live under the reserved namespace `_`.
+ */
+
+import { RESERVED_NAMESPACE } from "../domain/names.ts";
+import type { Key } from "../storage/item.ts";
+
+export const META_SK = "#META";
+export const STATE_SK = "#STATE";
+export const CONFIG_SK = "#CONFIG";
+export const ENTITY_CONFIG_PREFIX = "#CONFIG#";
+export const AUDIT_PREFIX = "#AUDIT#";
+export const NAMESPACE_PREFIX = "#NAMESPACE#";
+export const NAMESPACE_ID_PREFIX = "#NSID#";
+export const BUCKET_PREFIX = "BUCKET#";
+
+/** The partition of an entity: its record, its limits, its usage. */
+export function entityPartition(namespaceId: string, entityId: string): string {
+  return `${namespaceId}/ENTITY#${entityId}`;
+}
+
+/** The partition of what belongs to a whole namespace. */
+export function systemPartition(namespaceId: string): string {
+  return `${namespaceId}/SYSTEM#`;
+}
+
+export function resourcePartition(namespaceId: string, resource: string): string {
+  return `${namespaceId}/RESOURCE#${resource}`;
+}
+
+/** In GSI1: the children of an entity. */
+export function childrenPartition(namespaceId: string, parentId: string): string {
+  return `${namespaceId}/PARENT#${parentId}`;
+}
+
+/** In GSI3: the entities with limits of their own for a resource. */
+export function entityConfigPartition(namespaceId: string, resource: string): string {
+  return `${namespaceId}/ENTITY_CONFIG#${resource}`;
+}
+
+export function auditPartition(namespaceId: string, subject: string): string {
+  return `${namespaceId}/AUDIT#${subject}`;
+}
+
+export function entityKey(namespaceId: string, entityId: string): Key {
+  return { PK: entityPartition(namespaceId, entityId), SK: META_SK };
+}
+
+export function entityConfigKey(namespaceId: string, entityId: string, resource: string): Key {
+  return { PK: entityPartition(namespaceId, entityId), SK: ENTITY_CONFIG_PREFIX + resource };
+}
+
+export function resourceConfigKey(namespaceId: string, resource: string): Key {
+  return { PK: resourcePartition(namespaceId, resource), SK: CONFIG_SK };
+}
+
+export function systemConfigKey(namespaceId: string): Key {
+  return { PK: systemPartition(namespaceId), SK: CONFIG_SK };
+}
+
+/** The set of resources that have limits. */
+export function resourceRegistryKey(namespaceId: string): Key {
+  return { PK: systemPartition(namespaceId), SK: "#RESOURCES" };
+}
+
+/** The number of entities with limits of their own, per resource. */
+export function entityConfigRegistryKey(namespaceId: string): Key {
+  return { PK: systemPartition(namespaceId), SK: "#ENTITY_CONFIG_RESOURCES" };
+}
+
+/** What the declarative limits have applied. */
+export function provisionerKey(namespaceId: string): Key {
+  return { PK: systemPartition(namespaceId), SK: "#PROVISIONER" };
+}
+
+export function bucketKey(
+  namespaceId: string,
+  entityId: string,
+  resource: string,
+  shard: number,
+): Key {
+  return { PK: `${namespaceId}/${BUCKET_PREFIX}${entityId}#${resource}#${shard}`, SK: STATE_SK };
+}
+
+export function auditKey(namespaceId: string, subject: string, eventId: string): Key {
+  return { PK: auditPartition(namespaceId, subject), SK: AUDIT_PREFIX + eventId };
+}
+
+export function versionKey(): Key {
+  return { PK: systemPartition(RESERVED_NAMESPACE), SK: "#VERSION" };
+}
+
+/** From the name of a namespace to its id. */
+export function namespaceKey(name: string): Key {
+  return { PK: systemPartition(RESERVED_NAMESPACE), SK: NAMESPACE_PREFIX + name };
+}
+
+/** From the id of a namespace to its name; stays when the name is taken away. */
+export function namespaceIdKey(namespaceId: string): Key {
+  return { PK: systemPartition(RESERVED_NAMESPACE), SK: NAMESPACE_ID_PREFIX + namespaceId };
+}
+
+/** GSI4 leads from a namespace to everything in it; the sort key is the partition by default. */
+export function inNamespace(
+  namespaceId: string,
+  sort: string,
+): { readonly GSI4PK: string; readonly GSI4SK: string } {
+  return { GSI4PK: namespaceId, GSI4SK: sort };
+}

@@ -1,0 +1,350 @@
+/** Stored limits: of the namespace, of a resource, of an entity. The most specific level applies. */
+
+import { checkLimits, type Limit, type LimitInput } from "../domain/limit.ts";
+import {
+  checkConfigResource,
+  checkEntityId,
+  checkResource,
+  DEFAULT_RESOURCE,
+} from "../domain/names.ts";
+import { checkOnUnavailable, type OnUnavailable } from "../domain/unavailability.ts";
+import type { Item, Key } from "../storage/item.ts";
+import {
+  AUDIT_RETENTION_DAYS,
+  type AuditEntry,
+  type AuditLog,
+  checkAuditor,
+  resourceSubject,
+  SYSTEM_SUBJECT,
+} from "./audit.ts";
+import type { CacheStats } from "./config-cache.ts";
+import { CONFIG_VERSION, changeConfig, unchanged } from "./config-change.ts";
+import { deregistration, registeredResources, registration } from "./config-registry.ts";
+import { type ConfigResolver, type ResolvedLimits, slotNames } from "./config-resolver.ts";
+import { listPage, type Page } from "./cursor.ts";
+import { numberAt, textAt, valueAt } from "./fields.ts";
+import {
+  entityConfigKey,
+  entityConfigPartition,
+  entityConfigRegistryKey,
+  inNamespace,
+  resourceConfigKey,
+  resourceRegistryKey,
+  systemConfigKey,
+} from "./keys.ts";
+import { decodeLimits, encodeLimits, limitAttributeNames } from "./limit-attributes.ts";
+import type { RecordContext } from "./record-context.ts";
+
+const ENTITIES_PER_PAGE = 1000;
+
+/** Who makes a change, for the audit log. */
+export interface ChangeOptions {
+  readonly principal?: string;
+}
+
+/** The limits and settings of a whole namespace. */
+export interface SystemConfig {
+  readonly limits: readonly Limit[];
+  readonly onUnavailable?: OnUnavailable;
+}
+
+export class LimitRecords {
+  readonly #context: RecordContext;
+  readonly #audit: AuditLog;
+  readonly #resolver: ConfigResolver;
+
+  constructor(context: RecordContext, audit: AuditLog, resolver: ConfigResolver) {
+    this.#context = context;
+    this.#audit = audit;
+    this.#resolver = resolver;
+  }
+
+  /** Replaces the limits of the namespace; `onUnavailable` stays as it is when not given. */
+  async setSystem(
+    limits: readonly LimitInput[],
+    options: ChangeOptions & { onUnavailable?: OnUnavailable } = {},
+  ): Promise<void> {
+    const checked = checkLimits(limits);
+    const principal = checkAuditor(options.principal);
+    const mode =
+      options.onUnavailable === undefined ? undefined : checkOnUnavailable(options.onUnavailable);
+    const version = await changeConfig(this.#context, [], ({ system }) => {
+      const attributes = encodeLimits(checked);
+      return {
+        system: {
+          set: { ...attributes, ...(mode === undefined ? {} : { on_unavailable: mode }) },
+          remove: system === undefined ? [] : staleAttributes(system, attributes),
+        },
+        writes: [
+          this.#entry(system, {
+            action: "limits_set",
+            subject: SYSTEM_SUBJECT,
+            principal,
+            details: {
+              limits: checked.map((limit) => limit.toJSON()),
+              on_unavailable: mode ?? null,
+            },
+          }),
+        ],
+      };
+    });
+    this.#resolver.changed(version, [slotNames.system]);
+  }
+
+  /** What is stored for the namespace; no limits when nothing is. */
+  async getSystem(): Promise<SystemConfig> {
+    const item = await this.#read(systemConfigKey(this.#context.namespaceId));
+    if (item === undefined) return { limits: [] };
+    const mode = textAt(item, "on_unavailable");
+    const limits = decodeLimits(item);
+    return mode === undefined ? { limits } : { limits, onUnavailable: checkOnUnavailable(mode) };
+  }
+
+  /** Removes the limits and `onUnavailable` of the namespace; its counters and retention stay. */
+  async deleteSystem(options: ChangeOptions = {}): Promise<void> {
+    const principal = checkAuditor(options.principal);
+    const version = await changeConfig(this.#context, [], ({ system }) => {
+      const names = system === undefined ? [] : limitAttributeNames(system);
+      const mode = system === undefined ? undefined : textAt(system, "on_unavailable");
+      if (system === undefined || (names.length === 0 && mode === undefined)) return undefined;
+      return {
+        system: { remove: [...names, ...(mode === undefined ? [] : ["on_unavailable"])] },
+        writes: [
+          this.#entry(system, {
+            action: "limits_deleted",
+            subject: SYSTEM_SUBJECT,
+            principal,
+            details: {
+              limits: decodeLimits(system).map((limit) => limit.name),
+              on_unavailable: mode ?? null,
+            },
+          }),
+        ],
+      };
+    });
+    this.#resolver.changed(version, [slotNames.system]);
+  }
+
+  /** Replaces the limits of a resource. */
+  async setResource(
+    resource: string,
+    limits: readonly LimitInput[],
+    options: ChangeOptions = {},
+  ): Promise<void> {
+    checkResource(resource);
+    const checked = checkLimits(limits);
+    const principal = checkAuditor(options.principal);
+    const { namespaceId } = this.#context;
+    const key = resourceConfigKey(namespaceId, resource);
+    const registryKey = resourceRegistryKey(namespaceId);
+    const version = await changeConfig(this.#context, [key], ({ items: [item], system }) => ({
+      writes: [
+        {
+          put: { ...key, ...this.#config(key, item, checked), resource },
+          condition: unchanged(item),
+        },
+        {
+          update: registryKey,
+          change: {
+            addToSet: { resources: [resource] },
+            setIfAbsent: inNamespace(namespaceId, registryKey.PK),
+          },
+        },
+        this.#entry(system, {
+          action: "limits_set",
+          subject: resourceSubject(resource),
+          principal,
+          resource,
+          details: { limits: checked.map((limit) => limit.toJSON()) },
+        }),
+      ],
+    }));
+    this.#resolver.changed(version, [slotNames.resource(resource)]);
+  }
+
+  /** The limits of a resource; none when nothing is stored. */
+  async getResource(resource: string): Promise<readonly Limit[]> {
+    checkResource(resource);
+    return this.#readLimits(resourceConfigKey(this.#context.namespaceId, resource));
+  }
+
+  async deleteResource(resource: string, options: ChangeOptions = {}): Promise<void> {
+    checkResource(resource);
+    const principal = checkAuditor(options.principal);
+    const { namespaceId } = this.#context;
+    const key = resourceConfigKey(namespaceId, resource);
+    const version = await changeConfig(this.#context, [key], ({ items: [item], system }) => {
+      if (item === undefined) return undefined;
+      return {
+        writes: [
+          { delete: key, condition: unchanged(item) },
+          {
+            update: resourceRegistryKey(namespaceId),
+            change: { deleteFromSet: { resources: [resource] } },
+          },
+          this.#entry(system, {
+            action: "limits_deleted",
+            subject: resourceSubject(resource),
+            principal,
+            resource,
+          }),
+        ],
+      };
+    });
+    this.#resolver.changed(version, [slotNames.resource(resource)]);
+  }
+
+  /** The resources with limits of their own, sorted. */
+  async listResources(): Promise<string[]> {
+    const registry = await this.#read(resourceRegistryKey(this.#context.namespaceId));
+    const resources = registry === undefined ? undefined : valueAt(registry, "resources");
+    return resources instanceof Set ? [...(resources as ReadonlySet<string>)].sort() : [];
+  }
+
+  /** Replaces the limits of an entity for a resource, or for all resources without their own. */
+  async setEntity(
+    entityId: string,
+    limits: readonly LimitInput[],
+    options: ChangeOptions & { resource?: string } = {},
+  ): Promise<void> {
+    checkEntityId(entityId);
+    const resource = checkConfigResource(options.resource ?? DEFAULT_RESOURCE);
+    const checked = checkLimits(limits);
+    const principal = checkAuditor(options.principal);
+    const { namespaceId } = this.#context;
+    const key = entityConfigKey(namespaceId, entityId, resource);
+    const registryKey = entityConfigRegistryKey(namespaceId);
+    const version = await changeConfig(this.#context, [key], ({ items: [item], system }) => ({
+      writes: [
+        {
+          put: {
+            ...key,
+            ...this.#config(key, item, checked),
+            entity_id: entityId,
+            resource,
+            GSI3PK: entityConfigPartition(namespaceId, resource),
+            GSI3SK: entityId,
+          },
+          condition: unchanged(item),
+        },
+        ...(item === undefined ? [registration(registryKey, namespaceId, resource)] : []),
+        this.#entry(system, {
+          action: "limits_set",
+          subject: entityId,
+          principal,
+          resource,
+          details: { limits: checked.map((limit) => limit.toJSON()) },
+        }),
+      ],
+    }));
+    this.#resolver.changed(version, [slotNames.entity(entityId, resource)]);
+  }
+
+  /** The limits of exactly this entity and resource; none when nothing is stored. */
+  async getEntity(
+    entityId: string,
+    options: { resource?: string } = {},
+  ): Promise<readonly Limit[]> {
+    checkEntityId(entityId);
+    const resource = checkConfigResource(options.resource ?? DEFAULT_RESOURCE);
+    return this.#readLimits(entityConfigKey(this.#context.namespaceId, entityId, resource));
+  }
+
+  async deleteEntity(
+    entityId: string,
+    options: ChangeOptions & { resource?: string } = {},
+  ): Promise<void> {
+    checkEntityId(entityId);
+    const resource = checkConfigResource(options.resource ?? DEFAULT_RESOURCE);
+    const principal = checkAuditor(options.principal);
+    const { namespaceId } = this.#context;
+    const key = entityConfigKey(namespaceId, entityId, resource);
+    const registryKey = entityConfigRegistryKey(namespaceId);
+    const keys = [key, registryKey];
+    const version = await changeConfig(this.#context, keys, ({ items, system }) => {
+      const [item, registry] = items;
+      if (item === undefined) return undefined;
+      const unregister = deregistration(registryKey, registry, [resource]);
+      return {
+        writes: [
+          { delete: key, condition: unchanged(item) },
+          ...(unregister === undefined ? [] : [unregister]),
+          this.#entry(system, {
+            action: "limits_deleted",
+            subject: entityId,
+            principal,
+            resource,
+          }),
+        ],
+      };
+    });
+    this.#resolver.changed(version, [slotNames.entity(entityId, resource)]);
+  }
+
+  /** The entities with limits of their own for a resource, a page at a time. */
+  async listEntities(
+    resource: string,
+    options: { limit?: number; cursor?: string } = {},
+  ): Promise<{ entityIds: string[]; cursor?: string }> {
+    checkConfigResource(resource);
+    const page: Page = await listPage(
+      this.#context.store,
+      { index: "GSI3", partition: entityConfigPartition(this.#context.namespaceId, resource) },
+      { limit: options.limit ?? ENTITIES_PER_PAGE, cursor: options.cursor },
+    );
+    const entityIds = page.items.map((item) => textAt(item, "GSI3SK") ?? "");
+    return page.cursor === undefined ? { entityIds } : { entityIds, cursor: page.cursor };
+  }
+
+  /** The resources for which at least one entity has limits of its own, sorted. */
+  async listEntityResources(): Promise<string[]> {
+    return registeredResources(
+      await this.#read(entityConfigRegistryKey(this.#context.namespaceId)),
+    );
+  }
+
+  /** The limits that apply to an entity and a resource; `undefined` when no level has any. */
+  async resolve(entityId: string, resource: string): Promise<ResolvedLimits | undefined> {
+    checkEntityId(entityId);
+    checkResource(resource);
+    return this.#resolver.resolve(entityId, resource);
+  }
+
+  /** Forgets what was remembered of stored limits. */
+  invalidateCache(): void {
+    this.#resolver.cache.clear();
+  }
+
+  cacheStats(): CacheStats {
+    return this.#resolver.cache.stats();
+  }
+
+  /** The attributes every config item has. */
+  #config(key: Key, before: Item | undefined, limits: readonly Limit[]) {
+    const version = before === undefined ? 0 : (numberAt(before, CONFIG_VERSION) ?? 0);
+    return {
+      ...inNamespace(this.#context.namespaceId, key.PK),
+      [CONFIG_VERSION]: version + 1,
+      ...encodeLimits(limits),
+    };
+  }
+
+  #entry(system: Item | undefined, entry: AuditEntry) {
+    const days = system === undefined ? undefined : numberAt(system, "audit_retention_days");
+    return this.#audit.entry(entry, days ?? AUDIT_RETENTION_DAYS);
+  }
+
+  async #readLimits(key: Key): Promise<readonly Limit[]> {
+    const item = await this.#read(key);
+    return item === undefined ? [] : decodeLimits(item);
+  }
+
+  #read(key: Key): Promise<Item | undefined> {
+    return this.#context.store.get(key, { consistent: true });
+  }
+}
+
+/** What a replaced config has and the new one does not. */
+function staleAttributes(item: Item, attributes: Readonly<Record<string, unknown>>): string[] {
+  return limitAttributeNames(item).filter((name) => !Object.hasOwn(attributes, name));
+}

@@ -1,0 +1,72 @@
+/** Removes everything that is stored under a namespace's id. */
+
+import type { Item, Key } from "../storage/item.ts";
+import type { Query } from "../storage/item-store.ts";
+import { valueAt } from "./fields.ts";
+import {
+  entityPartition,
+  provisionerKey,
+  resourcePartition,
+  resourceRegistryKey,
+  systemPartition,
+} from "./keys.ts";
+import type { RecordContext } from "./record-context.ts";
+
+const DELETES_PER_BATCH = 500;
+
+/**
+ * GSI4 leads to everything that has its keys. Some writers left them out: the declarative limits
+ * of the Python library, their configs and their own record. Those are found through the
+ * registries, which therefore go last.
+ */
+export async function purgeNamespace(
+  context: RecordContext,
+  onProgress?: (progress: { deleted: number }) => void,
+): Promise<void> {
+  const { namespaceId, store } = context;
+  let deleted = 0;
+  const system = systemPartition(namespaceId);
+  const purge = async (query: Query, keep: (key: Key) => boolean = () => false) => {
+    let batch: Key[] = [];
+    const flush = async () => {
+      if (batch.length === 0) return;
+      await store.writeMany({ deletes: batch });
+      deleted += batch.length;
+      batch = [];
+      onProgress?.({ deleted });
+    };
+    for await (const { PK, SK } of store.query(query)) {
+      if (keep({ PK, SK })) continue;
+      batch.push({ PK, SK });
+      if (batch.length === DELETES_PER_BATCH) await flush();
+    }
+    await flush();
+  };
+  await purge({ index: "GSI4", partition: namespaceId }, ({ PK }) => PK === system);
+  for (const partition of await unindexedPartitions(context)) await purge({ partition });
+  await purge({ partition: system });
+}
+
+async function unindexedPartitions(context: RecordContext): Promise<string[]> {
+  const { namespaceId, store } = context;
+  const [registry, provisioner] = await store.getMany(
+    [resourceRegistryKey(namespaceId), provisionerKey(namespaceId)],
+    { consistent: true },
+  );
+  const resources = new Set([
+    ...textsAt(registry, "resources"),
+    ...textsAt(provisioner, "managed_resources"),
+  ]);
+  return [
+    ...[...resources].map((resource) => resourcePartition(namespaceId, resource)),
+    ...textsAt(provisioner, "managed_entities").map((id) => entityPartition(namespaceId, id)),
+  ];
+}
+
+/** The texts in a set or a list, or the names in a map. */
+function textsAt(item: Item | undefined, name: string): string[] {
+  const value = item === undefined ? undefined : valueAt(item, name);
+  if (value instanceof Set) return [...(value as ReadonlySet<string>)];
+  if (Array.isArray(value)) return value.filter((part) => typeof part === "string");
+  return typeof value === "object" && value !== null ? Object.keys(value) : [];
+}

@@ -1,0 +1,257 @@
+/**
+ * Namespaces: names that lead to opaque ids, under which everything else is stored.
+ *
+ * Two records belong to a namespace: one from its name to its id, one from its id to its name. A
+ * deleted namespace keeps the second, so that it can be recovered, or purged with all its data.
+ * Every change of state is one transaction.
+ */
+
+import { isoSeconds } from "../core/windows.ts";
+import { randomBytes } from "../domain/chance.ts";
+import { EntityNotFoundError, NamespaceStateError } from "../domain/errors.ts";
+import { checkNamespace, RESERVED_NAMESPACE } from "../domain/names.ts";
+import type { Item } from "../storage/item.ts";
+import { ITEM_ABSENT, ITEM_EXISTS, type Write } from "../storage/item-store.ts";
+import { textAt } from "./fields.ts";
+import {
+  inNamespace,
+  NAMESPACE_ID_PREFIX,
+  NAMESPACE_PREFIX,
+  namespaceIdKey,
+  namespaceKey,
+  systemPartition,
+} from "./keys.ts";
+import { purgeNamespace } from "./namespace-purge.ts";
+import type { RecordContext } from "./record-context.ts";
+
+const ID_BYTES = 8;
+const REGISTRY = systemPartition(RESERVED_NAMESPACE);
+
+/** Where a namespace is in its life. */
+export type NamespaceStatus = "active" | "deleted" | "purging";
+
+/**
+ * A registered namespace.
+ *
+ * @example
+ * ```ts
+ * import { Repository, type Namespace } from 'zae-limiter';
+ * const repo = await Repository.open('memory:');
+ * await repo.namespaces.register('tenant-a');
+ * const namespaces: Namespace[] = await repo.namespaces.list();
+ * console.log(namespaces.map(({ name }) => name).join(' ')); // default tenant-a
+ * await repo.close();
+ * ```
+ */
+export interface Namespace {
+  readonly name: string;
+  readonly namespaceId: string;
+  readonly status: NamespaceStatus;
+  /** `YYYY-MM-DDTHH:MM:SSZ`. */
+  readonly createdAt: string;
+}
+
+/** A deleted namespace whose data is still there. */
+export interface OrphanNamespace {
+  readonly namespaceId: string;
+  /** The name it had. */
+  readonly namespace: string;
+  readonly deletedAt: string | undefined;
+}
+
+export class NamespaceRecords {
+  readonly #context: Omit<RecordContext, "namespaceId">;
+
+  constructor(context: Omit<RecordContext, "namespaceId">) {
+    this.#context = context;
+  }
+
+  /** Registers names that are not yet there; returns the id of each. All names are checked first. */
+  async register(...names: string[]): Promise<Record<string, string>> {
+    for (const name of names) checkNamespace(name);
+    const unique = [...new Set(names)];
+    const ids = await Promise.all(unique.map((name) => this.#register(name)));
+    return Object.fromEntries(unique.map((name, position) => [name, ids[position] as string]));
+  }
+
+  /** The active namespaces, by name. */
+  async list(): Promise<Namespace[]> {
+    const namespaces: Namespace[] = [];
+    const sort = { beginsWith: NAMESPACE_PREFIX };
+    const query = { partition: REGISTRY, sort, consistent: true };
+    for await (const item of this.#context.store.query(query)) {
+      namespaces.push(decodeNamespace(item));
+    }
+    return namespaces;
+  }
+
+  /** The namespace of that name; `undefined` when it is not there or was deleted. */
+  async get(name: string): Promise<Namespace | undefined> {
+    checkNamespace(name);
+    const item = await this.#context.store.get(namespaceKey(name), { consistent: true });
+    if (item === undefined) return undefined;
+    const namespace = decodeNamespace(item);
+    return namespace.status === "active" ? namespace : undefined;
+  }
+
+  /** Takes the name away. The data stays until it is purged; nothing happens when it is not there. */
+  async delete(name: string): Promise<void> {
+    const namespace = await this.get(name);
+    if (namespace === undefined) return;
+    const { namespaceId } = namespace;
+    const result = await this.#context.store.transact([
+      {
+        delete: namespaceKey(name),
+        condition: [{ is: "=", name: "namespace_id", value: namespaceId }],
+      },
+      {
+        update: namespaceIdKey(namespaceId),
+        change: { set: { status: "deleted", deleted_at: isoSeconds(this.#context.clock()) } },
+        condition: [ITEM_EXISTS],
+      },
+    ]);
+    // When the name was deleted meanwhile, that is what was asked for.
+    if (result.ok || result.failures.has(0)) return;
+    throw new NamespaceStateError(`The namespace "${name}" has lost its record by id`, {
+      namespaceName: name,
+      state: "unregistered",
+    });
+  }
+
+  /** Gives a deleted namespace its name back; returns the name. */
+  async recover(namespaceId: string): Promise<string> {
+    const record = await this.#byId(namespaceId);
+    if (record === undefined) throw new EntityNotFoundError(namespaceId);
+    const { name, status, createdAt } = record;
+    checkNamespace(name);
+    if (status !== "deleted") throw cannotRecover(name, status);
+    const result = await this.#context.store.transact([
+      forward({ name, namespaceId, createdAt }),
+      {
+        update: namespaceIdKey(namespaceId),
+        change: { set: { status: "active" }, remove: ["deleted_at"] },
+        condition: [{ is: "=", name: "status", value: "deleted" }],
+      },
+    ]);
+    if (result.ok) return name;
+    if (result.failures.has(0)) throw cannotRecover(name, "re-registered");
+    const now = await this.#byId(namespaceId);
+    throw cannotRecover(name, now?.status ?? "purging");
+  }
+
+  /** Deleted namespaces whose data is still there. */
+  async orphans(): Promise<OrphanNamespace[]> {
+    const orphans: OrphanNamespace[] = [];
+    const sort = { beginsWith: NAMESPACE_ID_PREFIX };
+    const query = { partition: REGISTRY, sort, consistent: true };
+    for await (const item of this.#context.store.query(query)) {
+      const { namespaceId, name, status } = decodeNamespace(item);
+      if (status !== "deleted") continue;
+      orphans.push({ namespaceId, namespace: name, deletedAt: textAt(item, "deleted_at") });
+    }
+    return orphans;
+  }
+
+  /**
+   * Removes everything in a deleted namespace, and then its record. It can be repeated after it
+   * was cut off. Nothing happens when there is no such id.
+   */
+  async purge(
+    namespaceId: string,
+    options: { onProgress?: (progress: { deleted: number }) => void } = {},
+  ): Promise<void> {
+    const record = await this.#byId(namespaceId);
+    if (record === undefined) return;
+    const key = namespaceIdKey(namespaceId);
+    const change = { set: { status: "purging" } };
+    for (const status of ["deleted", "purging"]) {
+      const condition = [{ is: "=", name: "status", value: status }] as const;
+      if (!(await this.#context.store.update(key, change, condition)).ok) continue;
+      await purgeNamespace({ ...this.#context, namespaceId }, options.onProgress);
+      await this.#context.store.delete(key);
+      return;
+    }
+    throw new NamespaceStateError(
+      `The namespace "${record.name}" is active; delete it before you purge it`,
+      { namespaceName: record.name, state: "active" },
+    );
+  }
+
+  async #register(name: string): Promise<string> {
+    const { store, clock } = this.#context;
+    for (;;) {
+      const known = await this.get(name);
+      if (known !== undefined) return known.namespaceId;
+      const fields = { name, namespaceId: this.#newId(), createdAt: isoSeconds(clock()) };
+      const result = await store.transact([forward(fields), reverse(fields)]);
+      if (result.ok) return fields.namespaceId;
+      // Otherwise somebody else was faster, or the id is taken: both are answered by another round.
+      const stored = result.failures.get(0)?.item;
+      const status = stored === undefined ? "active" : decodeNamespace(stored).status;
+      if (status !== "active") {
+        throw new NamespaceStateError(`The namespace "${name}" is ${status}`, {
+          namespaceName: name,
+          state: status,
+        });
+      }
+    }
+  }
+
+  /** 11 characters of base64url; a leading hyphen would look like an option on a command line. */
+  #newId(): string {
+    for (;;) {
+      const bytes = randomBytes(this.#context.random, ID_BYTES);
+      const id = Buffer.from(bytes).toString("base64url");
+      if (!id.startsWith("-")) return id;
+    }
+  }
+
+  async #byId(namespaceId: string): Promise<Namespace | undefined> {
+    const key = namespaceIdKey(namespaceId);
+    const item = await this.#context.store.get(key, { consistent: true });
+    return item === undefined ? undefined : decodeNamespace(item);
+  }
+}
+
+type NamespaceFields = Omit<Namespace, "status">;
+
+function forward(fields: NamespaceFields): Write {
+  return { put: { ...namespaceKey(fields.name), ...attributes(fields) }, condition: [ITEM_ABSENT] };
+}
+
+function reverse(fields: NamespaceFields): Write {
+  const key = namespaceIdKey(fields.namespaceId);
+  return { put: { ...key, ...attributes(fields) }, condition: [ITEM_ABSENT] };
+}
+
+function attributes({ name, namespaceId, createdAt }: NamespaceFields) {
+  return {
+    ...inNamespace(RESERVED_NAMESPACE, REGISTRY),
+    namespace_name: name,
+    namespace_id: namespaceId,
+    status: "active",
+    created_at: createdAt,
+  };
+}
+
+function decodeNamespace(item: Item): Namespace {
+  const status = textAt(item, "status");
+  return {
+    name: textAt(item, "namespace_name") ?? "",
+    namespaceId: textAt(item, "namespace_id") ?? "",
+    status: status === "deleted" || status === "purging" ? status : "active",
+    createdAt: textAt(item, "created_at") ?? "",
+  };
+}
+
+function cannotRecover(name: string, state: string): NamespaceStateError {
+  const why: Record<string, string> = {
+    active: "it is active",
+    purging: "it is being purged",
+    "re-registered": "the name has been registered anew",
+  };
+  return new NamespaceStateError(
+    `The namespace "${name}" cannot be recovered: ${why[state] ?? state}`,
+    { namespaceName: name, state },
+  );
+}

@@ -1,0 +1,109 @@
+/** What can be chosen when a store is opened. */
+
+import type { Random } from "../domain/chance.ts";
+import { checkInteger, show } from "../domain/check.ts";
+import type { Clock } from "../domain/clock.ts";
+import { ValidationError } from "../domain/errors.ts";
+import { checkOnUnavailable, type OnUnavailable } from "../domain/unavailability.ts";
+import type { StoreCall } from "../storage/item-store.ts";
+import { checkEndpoint } from "./store-url.ts";
+
+/** Credentials, or a function that fetches them, as the AWS SDK takes them. */
+export type Credentials =
+  | { accessKeyId: string; secretAccessKey: string; sessionToken?: string }
+  | (() => Promise<{ accessKeyId: string; secretAccessKey: string; sessionToken?: string }>);
+
+/**
+ * Options for every store.
+ *
+ * @example
+ * ```ts
+ * import { Repository, type OpenOptions } from 'zae-limiter';
+ * let now = 1_800_000_000_000;
+ * const options: OpenOptions = { namespace: 'tests', clock: () => now };
+ * const repo = await Repository.open('memory:', options);
+ * console.log(repo.namespaceName); // tests
+ * await repo.close();
+ * ```
+ */
+export interface OpenOptions {
+  /** Else `?namespace=` of the URL, else `ZAEL_NAMESPACE`, else `default`. */
+  readonly namespace?: string;
+  /** How long stored limits are remembered; 0 turns that off. Default 60. */
+  readonly configCacheTtlSeconds?: number;
+  /** An idle bucket is kept this many times as long as it takes to fill; 0: for ever. Default 7. */
+  readonly bucketTtlMultiplier?: number;
+  /** What acquires do while the store cannot answer; beats the stored setting. */
+  readonly onUnavailable?: OnUnavailable;
+  /** After this a store that refuses, hangs or drips is unavailable, retries included. Default 2000. */
+  readonly timeoutMs?: number;
+  /** Epoch milliseconds; for tests and simulation. */
+  readonly clock?: Clock;
+  /** Numbers in [0, 1); for tests and simulation. */
+  readonly random?: Random;
+  /** Told of every request to the store, with the capacity it used. */
+  readonly onCall?: (call: StoreCall) => void;
+}
+
+/** Options for DynamoDB, passed on to its client. */
+export interface DynamoOptions extends OpenOptions {
+  readonly region?: string;
+  /** Of a local engine or a private endpoint. */
+  readonly endpoint?: string;
+  readonly credentials?: Credentials;
+  readonly requestHandler?: object;
+  readonly maxAttempts?: number;
+}
+
+const OPEN_OPTIONS = {
+  namespace: "string",
+  configCacheTtlSeconds: "number",
+  bucketTtlMultiplier: "number",
+  onUnavailable: "string",
+  timeoutMs: "number",
+  clock: "function",
+  random: "function",
+  onCall: "function",
+} as const satisfies Record<keyof OpenOptions, string>;
+
+const DYNAMO_OPTIONS = {
+  region: "string",
+  endpoint: "string",
+  credentials: "any",
+  requestHandler: "object",
+  maxAttempts: "number",
+} as const satisfies Record<Exclude<keyof DynamoOptions, keyof OpenOptions>, string>;
+
+/** Refuses unknown names (most are typos), wrong types and numbers out of range. */
+export function checkOpenOptions(options: DynamoOptions, dynamodb: boolean): void {
+  const accepted: Record<string, string> = {
+    ...OPEN_OPTIONS,
+    ...(dynamodb ? DYNAMO_OPTIONS : {}),
+  };
+  for (const [name, value] of Object.entries(options)) {
+    const type = Object.hasOwn(accepted, name) ? accepted[name] : undefined;
+    if (type === undefined) throw unknownOption(name, value, Object.keys(accepted));
+    if (value !== undefined && type !== "any" && typeof value !== type) {
+      throw new ValidationError(name, value, `expected a ${type}, got ${show(value)}`);
+    }
+  }
+  checkNotNegative("configCacheTtlSeconds", options.configCacheTtlSeconds);
+  checkNotNegative("bucketTtlMultiplier", options.bucketTtlMultiplier);
+  if (options.timeoutMs !== undefined) {
+    checkInteger("timeoutMs", options.timeoutMs, 1, 3_600_000);
+  }
+  if (options.maxAttempts !== undefined) checkInteger("maxAttempts", options.maxAttempts, 1, 100);
+  if (options.onUnavailable !== undefined) checkOnUnavailable(options.onUnavailable);
+  if (options.endpoint !== undefined) checkEndpoint(options.endpoint);
+}
+
+function unknownOption(name: string, value: unknown, accepted: readonly string[]): ValidationError {
+  const where = Object.hasOwn(DYNAMO_OPTIONS, name) ? "is for DynamoDB only" : "is not an option";
+  return new ValidationError(name, value, `"${name}" ${where}; expected ${accepted.join(", ")}`);
+}
+
+function checkNotNegative(name: string, value: number | undefined): void {
+  if (value !== undefined && !(Number.isFinite(value) && value >= 0)) {
+    throw new ValidationError(name, value, `expected a number >= 0, got ${show(value)}`);
+  }
+}

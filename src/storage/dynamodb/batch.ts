@@ -1,0 +1,146 @@
+/** Many items in one call: what does not fit is cut into pieces, what is left undone is repeated. */
+
+import type { AttributeValue as SdkValue, WriteRequest } from "@aws-sdk/client-dynamodb";
+import { RateLimiterUnavailable, ValidationError } from "../../domain/errors.ts";
+import { decodeItem, encodeItem } from "../attribute-value.ts";
+import { type Item, type Key, keyOf } from "../item.ts";
+import { type ReadManyOptions, TRANSACT_MAX } from "../item-store.ts";
+import { chunksOf, inParallel } from "./bounded.ts";
+import type { Calls } from "./calls.ts";
+import type { Deadline } from "./deadline.ts";
+
+/** Limits of DynamoDB. */
+const GET_MAX = 100;
+const WRITE_MAX = 25;
+/** Enough to hide the latency, and little enough to leave connections for others. */
+const PARALLEL = 8;
+
+type Found = Map<string, Item>;
+
+/** Items in the order of their keys. */
+export async function getMany(
+  calls: Calls,
+  keys: readonly Key[],
+  options: ReadManyOptions,
+): Promise<(Item | undefined)[]> {
+  // DynamoDB refuses a request that names a key twice.
+  const unique = [...new Map(keys.map((key) => [nameOf(key), keyOf(key)])).values()];
+  if (unique.length === 0) return [];
+  const found: Found = new Map();
+  if (options.snapshot === true) {
+    await getSnapshot(calls, unique, options, found);
+  } else {
+    const deadline = await calls.start("BatchGetItem", options.timeoutMs);
+    await inParallel(chunksOf(unique, GET_MAX), PARALLEL, (chunk) =>
+      getChunk(calls, chunk, options.consistent === true, deadline, found),
+    );
+  }
+  return keys.map((key) => found.get(nameOf(key)));
+}
+
+/** Any number of puts and deletes, each key at most once. */
+export async function writeMany(
+  calls: Calls,
+  puts: readonly Item[],
+  deletes: readonly Key[],
+): Promise<void> {
+  const requests: WriteRequest[] = [
+    ...puts.map((item) => ({ PutRequest: { Item: encodeItem(item) } })),
+    ...deletes.map((key) => ({ DeleteRequest: { Key: encodeItem({ ...keyOf(key) }) } })),
+  ];
+  const progress = { made: false };
+  try {
+    await inParallel(chunksOf(requests, WRITE_MAX), PARALLEL, (chunk) =>
+      writeChunk(calls, chunk, progress),
+    );
+  } catch (error) {
+    throw progress.made ? somethingWritten(error) : error;
+  }
+}
+
+async function getSnapshot(
+  calls: Calls,
+  keys: readonly Key[],
+  options: ReadManyOptions,
+  found: Found,
+): Promise<void> {
+  if (keys.length > TRANSACT_MAX) {
+    throw new ValidationError(
+      "keys",
+      keys.length,
+      `expected at most ${TRANSACT_MAX} keys for a snapshot, got ${keys.length}`,
+    );
+  }
+  const deadline = await calls.start("TransactGetItems", options.timeoutMs);
+  const TransactItems = keys.map((key) => ({
+    Get: { TableName: calls.table, Key: encodeItem({ ...key }) },
+  }));
+  const { Responses = [] } = await calls.read("TransactGetItems", { TransactItems }, deadline);
+  keep(
+    found,
+    Responses.flatMap(({ Item }) => (Item === undefined ? [] : [Item])),
+  );
+}
+
+async function getChunk(
+  calls: Calls,
+  chunk: readonly Key[],
+  consistent: boolean,
+  deadline: Deadline,
+  found: Found,
+): Promise<void> {
+  let left: Record<string, SdkValue>[] = chunk.map((key) => encodeItem({ ...key }));
+  for (let attempt = 0; left.length > 0; attempt += 1) {
+    if (attempt > 0) await calls.backOff(attempt - 1, deadline, "BatchGetItem");
+    const RequestItems = { [calls.table]: { Keys: left, ConsistentRead: consistent } };
+    const answer = await calls.read("BatchGetItem", { RequestItems }, deadline);
+    keep(found, Object.values(answer.Responses ?? {}).flat());
+    left = Object.values(answer.UnprocessedKeys ?? {}).flatMap(({ Keys }) => Keys ?? []);
+  }
+}
+
+/** There is no telling how long a big job takes, so time only runs out where nothing happens. */
+async function writeChunk(
+  calls: Calls,
+  chunk: readonly WriteRequest[],
+  progress: { made: boolean },
+): Promise<void> {
+  const deadline = await calls.start("BatchWriteItem");
+  let left = [...chunk];
+  let attempt = 0;
+  while (left.length > 0) {
+    const RequestItems = { [calls.table]: left };
+    const result = await calls.write("BatchWriteItem", { RequestItems }, deadline);
+    const undone = result.ok ? Object.values(result.output.UnprocessedItems ?? {}).flat() : left;
+    if (undone.length < left.length) {
+      progress.made = true;
+      deadline.restart();
+      attempt = 0;
+    }
+    left = undone;
+    if (left.length > 0) await calls.backOff(attempt, deadline, "BatchWriteItem");
+    attempt += 1;
+  }
+}
+
+/** The same failure, but other pieces of the job were written. */
+function somethingWritten(error: unknown): unknown {
+  if (!(error instanceof RateLimiterUnavailable) || !error.nothingWritten) return error;
+  return new RateLimiterUnavailable("DynamoDB stopped in the middle of a batch", {
+    cause: error,
+    nothingWritten: false,
+    ...(error.reason !== undefined && { reason: error.reason }),
+    ...(error.stackName !== undefined && { stackName: error.stackName }),
+  });
+}
+
+function keep(found: Found, items: readonly Record<string, SdkValue>[]): void {
+  for (const attributes of items) {
+    const item = decodeItem(attributes);
+    found.set(nameOf(item), item);
+  }
+}
+
+function nameOf(key: Key): string {
+  return JSON.stringify([key.PK, key.SK]);
+}

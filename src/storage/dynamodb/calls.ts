@@ -1,0 +1,176 @@
+/**
+ * Requests that end in time and are repeated only where that is harmless.
+ *
+ * An answer that proves that nothing was written (throttling, a conflict, a connection that never
+ * was) may be followed by another attempt. A write whose outcome is unknown (a timeout, a reset, a
+ * server error) is never repeated, because it may have happened. Reads, and transactions with a
+ * token, may always be repeated.
+ */
+
+import { setTimeout as pause } from "node:timers/promises";
+import type { Random } from "../../domain/chance.ts";
+import { InfrastructureError, RateLimiterUnavailable } from "../../domain/errors.ts";
+import type { StoreCall } from "../item-store.ts";
+import { backoffMs } from "./backoff.ts";
+import { estimated, reported, unreported } from "./capacity.ts";
+import type { DynamoClient } from "./client.ts";
+import { Deadline, within } from "./deadline.ts";
+import { type ConditionFailures, judge, type Verdict } from "./failure.ts";
+import { CAPACITY_KIND, type Input, type OperationName, type Output } from "./operations.ts";
+
+export interface CallsOptions {
+  readonly table: string;
+  readonly timeoutMs: number;
+  readonly maxAttempts: number;
+  readonly random: Random;
+  readonly onCall: ((call: StoreCall) => void) | undefined;
+}
+
+/** Whether a request may be sent again when nobody knows what became of it. */
+type Repetition = "read" | "repeatable" | "once";
+
+export type Written<Name extends OperationName> =
+  | { readonly ok: true; readonly output: Output<Name> }
+  | { readonly ok: false; readonly failures: ConditionFailures };
+
+export class Calls {
+  readonly #client: DynamoClient;
+  readonly #options: CallsOptions;
+  #closed = false;
+
+  constructor(client: DynamoClient, options: CallsOptions) {
+    this.#client = client;
+    this.#options = options;
+  }
+
+  get table(): string {
+    return this.#options.table;
+  }
+
+  /** Starts the time of a call. The first call of a process loads the SDK before. */
+  async start(operation: OperationName, timeoutMs = this.#options.timeoutMs): Promise<Deadline> {
+    if (this.#closed) throw new InfrastructureError("This store is closed");
+    await this.#client.load(operation);
+    return new Deadline(timeoutMs);
+  }
+
+  async read<Name extends OperationName>(
+    operation: Name,
+    input: Input<Name>,
+    deadline: Deadline,
+  ): Promise<Output<Name>> {
+    const result = await this.#run(operation, input, deadline, "read");
+    if (result.ok) return result.output;
+    throw new InfrastructureError(`DynamoDB refused ${operation}: a read has no condition`);
+  }
+
+  async write<Name extends OperationName>(
+    operation: Name,
+    input: Input<Name>,
+    deadline: Deadline,
+    repetition: Exclude<Repetition, "read"> = "once",
+  ): Promise<Written<Name>> {
+    return this.#run(operation, input, deadline, repetition);
+  }
+
+  /** Waits before what was left undone is asked for again; throws when there is no time left. */
+  async backOff(attempt: number, deadline: Deadline, operation: OperationName): Promise<void> {
+    const pauseMs = backoffMs(attempt, this.#options.random);
+    if (pauseMs >= deadline.leftMs) {
+      throw new RateLimiterUnavailable(sentence("throttled", operation, deadline), {
+        reason: "throttled",
+        nothingWritten: true,
+        stackName: this.table,
+      });
+    }
+    await pause(pauseMs);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#client.close();
+  }
+
+  async #run<Name extends OperationName>(
+    operation: Name,
+    input: Input<Name>,
+    deadline: Deadline,
+    repetition: Repetition,
+  ): Promise<Written<Name>> {
+    const request = this.#withCapacity(operation, input);
+    let certain = true;
+    for (let attempt = 1; ; attempt += 1) {
+      const result = await this.#attempt(operation, request, deadline, repetition);
+      this.#report(operation, result);
+      if (!("verdict" in result)) return { ok: true, output: result.output };
+      const { verdict, cause } = result;
+      if (verdict.kind === "condition") return { ok: false, failures: verdict.failures };
+      if (verdict.kind === "refused") throw verdict.error;
+      certain &&= verdict.nothingWritten || repetition === "read";
+      const harmless = verdict.nothingWritten || repetition !== "once";
+      const pauseMs = backoffMs(attempt - 1, this.#options.random);
+      const again = attempt < this.#options.maxAttempts && pauseMs < deadline.leftMs;
+      if (!harmless || !again) {
+        throw new RateLimiterUnavailable(sentence(verdict.reason, operation, deadline), {
+          cause,
+          reason: verdict.reason,
+          nothingWritten: certain,
+          stackName: this.table,
+        });
+      }
+      await pause(pauseMs);
+    }
+  }
+
+  async #attempt<Name extends OperationName>(
+    operation: Name,
+    input: Input<Name>,
+    deadline: Deadline,
+    repetition: Repetition,
+  ): Promise<Attempt<Name>> {
+    try {
+      const output = await within(deadline.attemptMs(repetition !== "once"), (signal) =>
+        this.#client.send(operation, input, signal),
+      );
+      return { output };
+    } catch (cause) {
+      const sent = this.#client.wasSent(input);
+      return { verdict: judge(cause, operation, this.table, sent), cause };
+    }
+  }
+
+  #withCapacity<Name extends OperationName>(operation: Name, input: Input<Name>): Input<Name> {
+    if (this.#options.onCall === undefined || !CAPACITY_KIND.has(operation)) return input;
+    return { ...input, ReturnConsumedCapacity: "INDEXES" };
+  }
+
+  #report<Name extends OperationName>(operation: Name, result: Attempt<Name>): void {
+    const { onCall } = this.#options;
+    if (onCall === undefined) return;
+    if (!("verdict" in result)) return onCall(reported(operation, result.output));
+    const { verdict } = result;
+    if (verdict.kind === "condition") return onCall(estimated(operation, verdict.failures));
+    if (verdict.kind === "refused" || verdict.sent) onCall(unreported(operation));
+  }
+}
+
+type Attempt<Name extends OperationName> =
+  | { readonly output: Output<Name> }
+  | { readonly verdict: Verdict; readonly cause: unknown };
+
+function sentence(
+  reason: NonNullable<RateLimiterUnavailable["reason"]>,
+  operation: OperationName,
+  deadline: Deadline,
+): string {
+  switch (reason) {
+    case "throttled":
+      return `DynamoDB throttled ${operation}`;
+    case "timeout":
+      return `DynamoDB did not answer ${operation} within ${deadline.timeoutMs} ms`;
+    case "network":
+      return `DynamoDB could not be reached for ${operation}`;
+    case "server":
+      return `DynamoDB failed to answer ${operation}`;
+  }
+}

@@ -1,0 +1,64 @@
+/** What a request cost, as DynamoDB reports it. */
+
+import type { ConsumedCapacity } from "@aws-sdk/client-dynamodb";
+import type { StoreCall } from "../item-store.ts";
+import type { ConditionFailures } from "./failure.ts";
+import { itemSizeBytes } from "./item-size.ts";
+import { CAPACITY_KIND, type OperationName } from "./operations.ts";
+
+const WRITE_UNIT_BYTES = 1024;
+
+interface Units {
+  readonly CapacityUnits?: number | undefined;
+  readonly ReadCapacityUnits?: number | undefined;
+  readonly WriteCapacityUnits?: number | undefined;
+}
+
+/** The report of an answered request. Requests to several tables report several times. */
+export function reported(operation: OperationName, output: object): StoreCall {
+  const { ConsumedCapacity: consumed } = output as {
+    ConsumedCapacity?: ConsumedCapacity | readonly ConsumedCapacity[];
+  };
+  const parts = consumed === undefined ? [] : [consumed].flat();
+  const indexes = parts.flatMap((part) => [
+    ...Object.values(part.GlobalSecondaryIndexes ?? {}),
+    ...Object.values(part.LocalSecondaryIndexes ?? {}),
+  ]);
+  return {
+    operation,
+    readUnits: sum(parts, (part) => unitsOf(operation, part, "read")),
+    writeUnits: sum(parts, (part) => unitsOf(operation, part, "write")),
+    indexUnits: sum(indexes, (part) => allUnits(part)),
+    estimated: false,
+  };
+}
+
+/** A refused condition is billed by the size of the stored item, but not reported. */
+export function estimated(operation: OperationName, failures: ConditionFailures): StoreCall {
+  const writeUnits = sum([...failures.values()], ({ item }) =>
+    item === undefined ? 1 : Math.ceil(itemSizeBytes(item) / WRITE_UNIT_BYTES),
+  );
+  return { operation, readUnits: 0, writeUnits, indexUnits: 0, estimated: true };
+}
+
+/** A request that was sent and failed. What it cost is not known, and mostly nothing. */
+export function unreported(operation: OperationName): StoreCall {
+  return { operation, readUnits: 0, writeUnits: 0, indexUnits: 0, estimated: true };
+}
+
+/** Reads and writes are told apart only in transactions; elsewhere the operation tells. */
+function unitsOf(operation: OperationName, units: Units, kind: "read" | "write"): number {
+  const told = kind === "read" ? units.ReadCapacityUnits : units.WriteCapacityUnits;
+  if (units.ReadCapacityUnits !== undefined || units.WriteCapacityUnits !== undefined) {
+    return told ?? 0;
+  }
+  return CAPACITY_KIND.get(operation) === kind ? (units.CapacityUnits ?? 0) : 0;
+}
+
+function allUnits(units: Units): number {
+  return units.CapacityUnits ?? (units.ReadCapacityUnits ?? 0) + (units.WriteCapacityUnits ?? 0);
+}
+
+function sum<T>(parts: readonly T[], units: (part: T) => number): number {
+  return parts.reduce((total, part) => total + units(part), 0);
+}

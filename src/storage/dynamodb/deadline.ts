@@ -1,0 +1,58 @@
+/** The end of a call: whatever happens on the network, it is over by then. */
+
+/** Thrown when an attempt took too long; what it did is unknown once it was sent. */
+export class AttemptTimeout extends Error {
+  override readonly name = "AttemptTimeout";
+}
+
+/** Attempts shorter than this are not worth it: the rest goes to one last attempt. */
+const ATTEMPT_MS_MIN = 250;
+
+/** Real time, also in tests with a virtual clock: sockets know no other. */
+export class Deadline {
+  readonly timeoutMs: number;
+  #endsAt: number;
+
+  constructor(timeoutMs: number) {
+    this.timeoutMs = timeoutMs;
+    this.#endsAt = performance.now() + timeoutMs;
+  }
+
+  get leftMs(): number {
+    return Math.max(0, this.#endsAt - performance.now());
+  }
+
+  /** Starts again: for work that goes on in steps and has made one. */
+  restart(): void {
+    this.#endsAt = performance.now() + this.timeoutMs;
+  }
+
+  /** How long one attempt may take: half of what is left, where another could follow. */
+  attemptMs(repeatable: boolean): number {
+    const { leftMs } = this;
+    return repeatable && leftMs > 2 * ATTEMPT_MS_MIN ? leftMs / 2 : leftMs;
+  }
+}
+
+/**
+ * Runs `work` for at most `timeoutMs`. The signal stops what can be stopped, and the race ends what
+ * cannot, such as an answer that comes drop by drop.
+ */
+export async function within<T>(
+  timeoutMs: number,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const abort = new AbortController();
+  let timer: NodeJS.Timeout | undefined;
+  const tooLate = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      reject(new AttemptTimeout(`no answer within ${Math.round(timeoutMs)} ms`));
+      abort.abort();
+    }, timeoutMs);
+  });
+  try {
+    return await Promise.race([work(abort.signal), tooLate]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

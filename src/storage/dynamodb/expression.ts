@@ -1,0 +1,124 @@
+/**
+ * Changes, conditions and key conditions as DynamoDB's expressions. Every attribute is named by a
+ * numbered placeholder, so that no name, however odd or reserved, can break an expression.
+ */
+
+import { type AttributeValue, encodeValue } from "../attribute-value.ts";
+import type { Value } from "../item.ts";
+import type { Change, Condition, Query, Test } from "../item-store.ts";
+
+/** What an expression needs beside itself. */
+interface Attributes {
+  ExpressionAttributeNames?: Record<string, string>;
+  ExpressionAttributeValues?: Record<string, AttributeValue>;
+}
+
+/** The expressions of one request, which share their placeholders. */
+export class Expressions {
+  readonly #names = new Map<string, string>();
+  readonly #values: AttributeValue[] = [];
+
+  /** Nothing for a condition without tests. */
+  condition(condition: Condition | undefined): { ConditionExpression?: string } {
+    if (condition === undefined || condition.length === 0) return {};
+    return { ConditionExpression: condition.map((test) => this.#test(test)).join(" AND ") };
+  }
+
+  /** Nothing for an empty change. */
+  update(change: Change): { UpdateExpression?: string } {
+    const clauses = [
+      clause("SET", [
+        ...entries(change.set, (name, value) => `${this.#name(name)} = ${this.#value(value)}`),
+        ...entries(change.setIfAbsent, (name, value) => {
+          const placeholder = this.#name(name);
+          return `${placeholder} = if_not_exists(${placeholder}, ${this.#value(value)})`;
+        }),
+      ]),
+      clause(
+        "REMOVE",
+        (change.remove ?? []).map((name) => this.#name(name)),
+      ),
+      clause("ADD", [
+        ...entries(change.add, (name, amount) => `${this.#name(name)} ${this.#value(amount)}`),
+        ...this.#members(change.addToSet),
+      ]),
+      clause("DELETE", this.#members(change.deleteFromSet)),
+    ].filter((text) => text !== "");
+    return clauses.length === 0 ? {} : { UpdateExpression: clauses.join(" ") };
+  }
+
+  /** The items of one partition, as far as their sort key is asked for. */
+  keys(partition: string, sort: string, query: Query): { KeyConditionExpression: string } {
+    const within = this.#sort(sort, query.sort ?? {});
+    const whole = `${this.#name(partition)} = ${this.#value(query.partition)}`;
+    return { KeyConditionExpression: within === "" ? whole : `${whole} AND ${within}` };
+  }
+
+  /** The placeholders, once all expressions are made. */
+  attributes(): Attributes {
+    return {
+      ...(this.#names.size > 0 && {
+        ExpressionAttributeNames: Object.fromEntries(
+          [...this.#names].map(([name, placeholder]) => [placeholder, name]),
+        ),
+      }),
+      ...(this.#values.length > 0 && {
+        ExpressionAttributeValues: Object.fromEntries(
+          this.#values.map((value, index) => [`:v${index}`, value]),
+        ),
+      }),
+    };
+  }
+
+  #test(test: Test): string {
+    const name = this.#name(test.name);
+    if (test.is === "exists") return `attribute_exists(${name})`;
+    if (test.is === "absent") return `attribute_not_exists(${name})`;
+    const comparison = `${name} ${test.is} ${this.#value(test.value)}`;
+    return test.orAbsent === true ? `(attribute_not_exists(${name}) OR ${comparison})` : comparison;
+  }
+
+  /** DynamoDB takes no empty set, and adding or deleting no members changes nothing. */
+  #members(sets: Change["addToSet"]): string[] {
+    return Object.entries(sets ?? {})
+      .filter(([, members]) => members.length > 0)
+      .map(([name, members]) => `${this.#name(name)} ${this.#value(new Set(members))}`);
+  }
+
+  /** DynamoDB takes no empty text for a key; as a lower end or a prefix it excludes nothing. */
+  #sort(sort: string, range: NonNullable<Query["sort"]>): string {
+    const name = () => this.#name(sort);
+    if ("beginsWith" in range) {
+      const { beginsWith } = range;
+      return beginsWith === "" ? "" : `begins_with(${name()}, ${this.#value(beginsWith)})`;
+    }
+    const { from = "", to } = range;
+    if (to === undefined) return from === "" ? "" : `${name()} >= ${this.#value(from)}`;
+    if (from === "") return `${name()} <= ${this.#value(to)}`;
+    return `${name()} BETWEEN ${this.#value(from)} AND ${this.#value(to)}`;
+  }
+
+  #name(attribute: string): string {
+    const known = this.#names.get(attribute);
+    if (known !== undefined) return known;
+    const placeholder = `#n${this.#names.size}`;
+    this.#names.set(attribute, placeholder);
+    return placeholder;
+  }
+
+  #value(value: Value): string {
+    this.#values.push(encodeValue(value));
+    return `:v${this.#values.length - 1}`;
+  }
+}
+
+function clause(keyword: string, actions: readonly string[]): string {
+  return actions.length === 0 ? "" : `${keyword} ${actions.join(", ")}`;
+}
+
+function entries<V>(
+  record: Readonly<Record<string, V>> | undefined,
+  action: (name: string, value: V) => string,
+): string[] {
+  return Object.entries(record ?? {}).map(([name, value]) => action(name, value));
+}

@@ -1,0 +1,163 @@
+/** What an error of the SDK means: a refused condition, a refused request, or a failure. */
+
+import {
+  InfrastructureError,
+  InfrastructureNotFoundError,
+  type UnavailableReason,
+} from "../../domain/errors.ts";
+import { decodeItem } from "../attribute-value.ts";
+import type { Item } from "../item.ts";
+import { AttemptTimeout } from "./deadline.ts";
+
+/** The writes whose condition failed, by their place in the request, with what is stored. */
+export type ConditionFailures = ReadonlyMap<number, { item: Item | undefined }>;
+
+export type Verdict =
+  | { readonly kind: "condition"; readonly failures: ConditionFailures }
+  /** The same request would be refused again. */
+  | { readonly kind: "refused"; readonly error: InfrastructureError }
+  /** It may work later. `sent` and `nothingWritten` say what is certain. */
+  | {
+      readonly kind: "failed";
+      readonly reason: UnavailableReason;
+      readonly nothingWritten: boolean;
+      readonly sent: boolean;
+    };
+
+/** The fields that errors of the SDK, of AWS and of sockets carry. */
+interface RawError {
+  readonly name?: string;
+  readonly message?: string;
+  readonly code?: string;
+  readonly syscall?: string;
+  readonly errors?: readonly RawError[];
+  readonly $metadata?: { readonly httpStatusCode?: number; readonly clockSkewCorrected?: boolean };
+  readonly Item?: Record<string, unknown>;
+  readonly CancellationReasons?: readonly CancellationReason[];
+}
+
+interface CancellationReason {
+  readonly Code?: string;
+  readonly Message?: string;
+  readonly Item?: Record<string, unknown>;
+}
+
+/**
+ * Answers that prove that nothing was written, and that pass. The two conflicts come from a
+ * transaction on the same item; DynamoDB also gives them to plain writes.
+ */
+const NOTHING_WRITTEN: ReadonlySet<string> = new Set([
+  "ProvisionedThroughputExceededException",
+  "ThrottlingException",
+  "Throttling",
+  "ThrottledException",
+  "RequestThrottled",
+  "RequestThrottledException",
+  "RequestLimitExceeded",
+  "LimitExceededException",
+  "TooManyRequestsException",
+  "TransactionConflictException",
+  "ReplicatedWriteConflictException",
+]);
+/** The same, as reasons for which a transaction was cancelled. */
+const PASSING_CANCELLATIONS: ReadonlySet<string> = new Set([
+  "TransactionConflict",
+  "ThrottlingError",
+  "ProvisionedThroughputExceeded",
+  "RequestLimitExceeded",
+]);
+const CREDENTIALS: ReadonlySet<string> = new Set([
+  "CredentialsProviderError",
+  "UnrecognizedClientException",
+  "InvalidSignatureException",
+  "ExpiredTokenException",
+  "ExpiredToken",
+  "MissingAuthenticationTokenException",
+  "MissingAuthenticationToken",
+  "IncompleteSignatureException",
+  "InvalidClientTokenId",
+]);
+const CONNECTING_CALLS: ReadonlySet<string> = new Set(["connect", "getaddrinfo", "queryA"]);
+
+/** Judges one failed attempt. `sent` is false when the request never reached the network. */
+export function judge(error: unknown, operation: string, table: string, sent: boolean): Verdict {
+  const raw = (error ?? {}) as RawError;
+  if (error instanceof AttemptTimeout) return failed("timeout", sent, !sent);
+  if (raw.name === "ConditionalCheckFailedException") {
+    return { kind: "condition", failures: new Map([[0, { item: stored(raw) }]]) };
+  }
+  if (raw.name === "TransactionCanceledException") return cancelled(raw, operation, error);
+  if (raw.name === "ResourceNotFoundException") {
+    return refused(new InfrastructureNotFoundError(table, { cause: error }));
+  }
+  const status = raw.$metadata?.httpStatusCode;
+  if (isThrottling(raw)) return failed("throttled", true, true);
+  // The transaction with this token is still under way: only repeating it will tell its outcome.
+  if (raw.name === "TransactionInProgressException") return failed("server", true, false);
+  // The SDK has learnt the server's time from this answer and signs the next attempt right.
+  if (raw.$metadata?.clockSkewCorrected === true) return failed("server", true, true);
+  if (status !== undefined && status >= 500) return failed("server", true, false);
+  if (status !== undefined && status >= 400) return refused(refusal(raw, operation, error));
+  if (neverConnected(raw)) return failed("network", false, true);
+  return sent ? failed("network", true, false) : refused(refusal(raw, operation, error));
+}
+
+/** One failed condition decides, whatever else went wrong: repeating would not help. */
+function cancelled(raw: RawError, operation: string, cause: unknown): Verdict {
+  const reasons = raw.CancellationReasons ?? [];
+  const failures = new Map<number, { item: Item | undefined }>();
+  for (const [index, reason] of reasons.entries()) {
+    if (reason.Code === "ConditionalCheckFailed") failures.set(index, { item: stored(reason) });
+  }
+  if (failures.size > 0) return { kind: "condition", failures };
+  const others = reasons.filter(({ Code = "None" }) => Code !== "None");
+  const lasting = others.find(({ Code = "" }) => !PASSING_CANCELLATIONS.has(Code));
+  if (others.length > 0 && lasting === undefined) return failed("throttled", true, true);
+  const detail = lasting?.Message ?? raw.message ?? "no reason given";
+  return refused(new InfrastructureError(`DynamoDB refused ${operation}: ${detail}`, { cause }));
+}
+
+function refusal(raw: RawError, operation: string, cause: unknown): InfrastructureError {
+  const detail = raw.message ?? String(cause);
+  const { name = "" } = raw;
+  if (name.startsWith("AccessDenied")) {
+    return new InfrastructureError(
+      `These AWS credentials may not call ${operation}: ${detail}`,
+      { cause },
+    );
+  }
+  if (CREDENTIALS.has(name)) {
+    return new InfrastructureError(`AWS did not accept the credentials: ${detail}`, { cause });
+  }
+  if (/region is missing/i.test(detail)) {
+    return new InfrastructureError(
+      "There is no AWS region: pass `region` or set AWS_REGION",
+      { cause },
+    );
+  }
+  return new InfrastructureError(`DynamoDB refused ${operation}: ${detail}`, { cause });
+}
+
+function isThrottling(raw: RawError): boolean {
+  return NOTHING_WRITTEN.has(raw.name ?? "") || raw.$metadata?.httpStatusCode === 429;
+}
+
+/** Refused, unknown or unreachable hosts, and connections that were not there in time. */
+function neverConnected(raw: RawError): boolean {
+  // A host with several addresses fails with one error for each of them.
+  if (raw.errors !== undefined && raw.errors.length > 0) return raw.errors.every(neverConnected);
+  if (CONNECTING_CALLS.has(raw.syscall ?? "")) return true;
+  return raw.name === "TimeoutError" && /did not establish a connection/.test(raw.message ?? "");
+}
+
+function stored(holder: { readonly Item?: Record<string, unknown> }): Item | undefined {
+  return holder.Item === undefined ? undefined : decodeItem(holder.Item);
+}
+
+function failed(reason: UnavailableReason, sent: boolean, nothingWritten: boolean): Verdict {
+  return { kind: "failed", reason, sent, nothingWritten };
+}
+
+function refused(error: InfrastructureError): Verdict {
+  return { kind: "refused", error };
+}

@@ -1,0 +1,183 @@
+/** Items in a DynamoDB table. */
+
+import { type Random, systemRandom } from "../../domain/chance.ts";
+import { type Clock, systemClock } from "../../domain/clock.ts";
+import { ValidationError } from "../../domain/errors.ts";
+import { decodeItem, encodeItem } from "../attribute-value.ts";
+import { type Item, type Key, keyOf } from "../item.ts";
+import type {
+  CallOptions,
+  Change,
+  ChangeRecord,
+  ChangesOptions,
+  Condition,
+  ItemStore,
+  Query,
+  ReadManyOptions,
+  ReadOptions,
+  StoreCall,
+  TransactOptions,
+  TransactResult,
+  Write,
+  WriteResult,
+} from "../item-store.ts";
+import { checkTransaction } from "../transaction.ts";
+import { getMany, writeMany } from "./batch.ts";
+import { Calls, type Written } from "./calls.ts";
+import { ChangeFeed } from "./changes.ts";
+import { DynamoClient, type DynamoConnection } from "./client.ts";
+import { Expressions } from "./expression.ts";
+import { compileWrite } from "./transaction.ts";
+
+const DEFAULT_TIMEOUT_MS = 2000;
+
+export interface DynamoItemStoreOptions extends DynamoConnection {
+  readonly table: string;
+  /** How long a call may take, repetitions included; 2000 when absent. */
+  readonly timeoutMs?: number | undefined;
+  /** The most attempts of one request; as many as fit into the time when absent. */
+  readonly maxAttempts?: number | undefined;
+  readonly random?: Random | undefined;
+  /** What the server's time is compared with. Deadlines always run in real time. */
+  readonly clock?: Clock | undefined;
+  /** Sees every request and what it cost. Without it, nobody asks DynamoDB for the cost. */
+  readonly onCall?: ((call: StoreCall) => void) | undefined;
+}
+
+export class DynamoItemStore implements ItemStore {
+  readonly #client: DynamoClient;
+  readonly #calls: Calls;
+  readonly #feeds = new Set<AbortController>();
+
+  constructor(options: DynamoItemStoreOptions) {
+    const { table, timeoutMs = DEFAULT_TIMEOUT_MS, maxAttempts = Number.MAX_SAFE_INTEGER } = options;
+    checkPositive("timeoutMs", timeoutMs);
+    checkPositive("maxAttempts", maxAttempts);
+    this.#client = new DynamoClient(options, timeoutMs, options.clock ?? systemClock);
+    this.#calls = new Calls(this.#client, {
+      table,
+      timeoutMs,
+      maxAttempts,
+      random: options.random ?? systemRandom,
+      onCall: options.onCall,
+    });
+  }
+
+  /** How far the server's clock is ahead of ours, to the second; unknown before the first answer. */
+  get serverDateSkewMs(): number | undefined {
+    return this.#client.serverDateSkewMs;
+  }
+
+  async get(key: Key, options: ReadOptions = {}): Promise<Item | undefined> {
+    const input = {
+      ...this.#at(key),
+      ...(options.consistent === true && { ConsistentRead: true }),
+    };
+    const deadline = await this.#calls.start("GetItem", options.timeoutMs);
+    const { Item } = await this.#calls.read("GetItem", input, deadline);
+    return Item === undefined ? undefined : decodeItem(Item);
+  }
+
+  async getMany(
+    keys: readonly Key[],
+    options: ReadManyOptions = {},
+  ): Promise<(Item | undefined)[]> {
+    return getMany(this.#calls, keys, options);
+  }
+
+  async put(item: Item, condition?: Condition, options: CallOptions = {}): Promise<WriteResult> {
+    const expressions = new Expressions();
+    const input = {
+      TableName: this.#calls.table,
+      Item: encodeItem(item),
+      ...expressions.condition(condition),
+      ...expressions.attributes(),
+      ...ON_FAILURE,
+    };
+    const deadline = await this.#calls.start("PutItem", options.timeoutMs);
+    return resultOf(await this.#calls.write("PutItem", input, deadline));
+  }
+
+  async update(
+    key: Key,
+    change: Change,
+    condition?: Condition,
+    options: CallOptions = {},
+  ): Promise<WriteResult> {
+    const expressions = new Expressions();
+    const input = {
+      ...this.#at(key),
+      ...expressions.update(change),
+      ...expressions.condition(condition),
+      ...expressions.attributes(),
+      ...ON_FAILURE,
+      ReturnValues: "ALL_NEW",
+    } as const;
+    const deadline = await this.#calls.start("UpdateItem", options.timeoutMs);
+    return resultOf(await this.#calls.write("UpdateItem", input, deadline));
+  }
+
+  async delete(key: Key, condition?: Condition, options: CallOptions = {}): Promise<WriteResult> {
+    const expressions = new Expressions();
+    const input = {
+      ...this.#at(key),
+      ...expressions.condition(condition),
+      ...expressions.attributes(),
+      ...ON_FAILURE,
+      ReturnValues: "ALL_OLD",
+    } as const;
+    const deadline = await this.#calls.start("DeleteItem", options.timeoutMs);
+    return resultOf(await this.#calls.write("DeleteItem", input, deadline));
+  }
+
+  async transact(writes: readonly Write[], options: TransactOptions = {}): Promise<TransactResult> {
+    checkTransaction(writes);
+    if (writes.length === 0) return { ok: true };
+    const { token } = options;
+    const input = {
+      TransactItems: writes.map((write) => compileWrite(this.#calls.table, write)),
+      ...(token !== undefined && { ClientRequestToken: token }),
+    };
+    const deadline = await this.#calls.start("TransactWriteItems", options.timeoutMs);
+    const repetition = token === undefined ? "once" : "repeatable";
+    const result = await this.#calls.write("TransactWriteItems", input, deadline, repetition);
+    return result.ok ? { ok: true } : result;
+  }
+
+  async writeMany(writes: {
+    readonly puts?: readonly Item[];
+    readonly deletes?: readonly Key[];
+  }): Promise<void> {
+    await writeMany(this.#calls, writes.puts ?? [], writes.deletes ?? []);
+  }
+
+  query(query: Query): AsyncIterable<Item> {
+    return queryItems(this.#calls, query);
+  }
+
+  changes(options: ChangesOptions = {}): AsyncIterable<ChangeRecord> {
+    throw new Error("later");
+  }
+
+  async close(): Promise<void> {
+    for (const feed of this.#feeds) feed.abort();
+    await this.#calls.close();
+  }
+
+  #at(key: Key) {
+    return { TableName: this.#calls.table, Key: encodeItem({ ...keyOf(key) }) };
+  }
+}
+
+const ON_FAILURE = { ReturnValuesOnConditionCheckFailure: "ALL_OLD" } as const;
+
+function resultOf(result: Written<"PutItem" | "UpdateItem" | "DeleteItem">): WriteResult {
+  if (!result.ok) return { ok: false, item: result.failures.get(0)?.item };
+  const { Attributes } = result.output;
+  return { ok: true, item: Attributes === undefined ? undefined : decodeItem(Attributes) };
+}
+
+function checkPositive(field: string, value: number): void {
+  if (Number.isFinite(value) && value > 0) return;
+  throw new ValidationError(field, value, `expected a positive number, got ${value}`);
+}

@@ -1,0 +1,232 @@
+/**
+ * One SQLite file, shared with other processes.
+ *
+ * A write is one synchronous transaction that owns the lock from its first statement. When the
+ * lock is taken, the process asks again after short pauses of its own: SQLite's waiting blocks
+ * the event loop and lets a process starve for seconds.
+ */
+
+import { mkdirSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Random, systemRandom } from "../../domain/chance.ts";
+import {
+  InfrastructureError,
+  RateLimiterUnavailable,
+  ValidationError,
+  ZaeLimiterError,
+} from "../../domain/errors.ts";
+import { type Connection, type DriverName, loadDriver, type Statement } from "./driver.ts";
+import { asInfrastructureError, isBusy } from "./result-code.ts";
+import { prepareFile } from "./schema.ts";
+import { GAP_MS, Turn } from "./turn.ts";
+import { BUSY, pauseMs, WriteLine } from "./write-line.ts";
+
+const TIMEOUT_MS = 2000;
+
+export interface SqliteDatabaseOptions {
+  /** The file; it and its folder are created when they are not there. */
+  readonly path: string;
+  readonly driver?: DriverName | undefined;
+  /** How long to wait for other writers. */
+  readonly timeoutMs?: number | undefined;
+  readonly random?: Random | undefined;
+}
+
+export class SqliteDatabase {
+  readonly path: string;
+  readonly #connection: Connection;
+  readonly #timeoutMs: number;
+  readonly #random: Random;
+  readonly #statements = new Map<string, Statement>();
+  readonly #begin: Statement;
+  readonly #beginRead: Statement;
+  readonly #commit: Statement;
+  readonly #rollback: Statement;
+  readonly #turn = new Turn();
+  readonly #line: WriteLine;
+  #closed = false;
+
+  private constructor(path: string, connection: Connection, timeoutMs: number, random: Random) {
+    this.path = path;
+    this.#connection = connection;
+    this.#timeoutMs = timeoutMs;
+    this.#random = random;
+    this.#begin = connection.prepare("BEGIN IMMEDIATE");
+    this.#beginRead = connection.prepare("BEGIN DEFERRED");
+    this.#commit = connection.prepare("COMMIT");
+    this.#rollback = connection.prepare("ROLLBACK");
+    this.#line = new WriteLine({
+      random,
+      gap: () => this.#gap(),
+      timedOut: (waitedMs) => timedOut(path, waitedMs),
+    });
+  }
+
+  static async open(options: SqliteDatabaseOptions): Promise<SqliteDatabase> {
+    const path = checkedPath(options.path);
+    const timeoutMs = options.timeoutMs ?? TIMEOUT_MS;
+    const random = options.random ?? systemRandom;
+    const connect = await loadDriver(options.driver);
+    let connection: Connection | undefined;
+    try {
+      mkdirSync(dirname(path), { recursive: true });
+      const opened = connect(path);
+      connection = opened;
+      await retried(() => prepareFile(opened, path), path, timeoutMs, random);
+      return new SqliteDatabase(path, opened, timeoutMs, random);
+    } catch (error) {
+      connection?.close();
+      throw openingError(error, path);
+    }
+  }
+
+  /** The statement of that text, prepared once. */
+  prepare(sql: string): Statement {
+    let statement = this.#statements.get(sql);
+    if (statement === undefined) {
+      statement = this.#connection.prepare(sql);
+      this.#statements.set(sql, statement);
+    }
+    return statement;
+  }
+
+  /**
+   * Runs the work in one transaction, or returns BUSY with nothing done: the lock is taken, others
+   * of this process are in line, or it is the turn of another process. Work that throws is rolled
+   * back. Work may run again after it was rolled back, so it must touch nothing but the file.
+   */
+  tryWrite<T>(work: () => T): T | typeof BUSY {
+    this.#refuseClosed();
+    if (!this.#line.isEmpty || this.#turn.isOver(performance.now())) return BUSY;
+    return this.#attempt(work);
+  }
+
+  /** The same, waiting while it is busy. */
+  write<T>(work: () => T, timeoutMs: number = this.#timeoutMs): Promise<T> {
+    try {
+      const result = this.tryWrite(work);
+      if (result !== BUSY) return Promise.resolve(result);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+    return this.#line.join(() => this.#attempt(work), timeoutMs);
+  }
+
+  /** Runs statements that only read; each sees all that was committed before it. */
+  read<T>(work: () => T, timeoutMs: number = this.#timeoutMs): Promise<T> {
+    const attempt = () => {
+      this.#refuseClosed();
+      return work();
+    };
+    try {
+      return Promise.resolve(attempt());
+    } catch (error) {
+      if (!isBusy(error)) return Promise.reject(asInfrastructureError(error, this.path));
+    }
+    return retried(attempt, this.path, timeoutMs, this.#random);
+  }
+
+  /** Like `read`, with all statements seeing the file as of one moment. */
+  snapshot<T>(work: () => T, timeoutMs?: number): Promise<T> {
+    return this.read(() => {
+      this.#beginRead.run();
+      try {
+        const result = work();
+        this.#commit.run();
+        return result;
+      } catch (error) {
+        this.#undo();
+        throw error;
+      }
+    }, timeoutMs);
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#line.dismiss(closed(this.path));
+    this.#statements.clear();
+    this.#connection.close();
+  }
+
+  #attempt<T>(work: () => T): T | typeof BUSY {
+    const startedAt = performance.now();
+    let begun = false;
+    try {
+      this.#begin.run();
+      begun = true;
+      const result = work();
+      this.#commit.run();
+      this.#turn.add(startedAt, performance.now());
+      return result;
+    } catch (error) {
+      if (begun) this.#undo();
+      if (!isBusy(error)) throw asInfrastructureError(error, this.path);
+      this.#turn.meet(startedAt);
+      return BUSY;
+    }
+  }
+
+  #undo(): void {
+    try {
+      this.#rollback.run();
+    } catch {
+      // A full disk or a failed read has rolled back already; that error is the one to report.
+    }
+  }
+
+  #gap(): Promise<unknown> | undefined {
+    if (!this.#turn.isOver(performance.now())) return undefined;
+    return sleep(GAP_MS).then(() => this.#turn.restart());
+  }
+
+  #refuseClosed(): void {
+    if (this.#closed) throw closed(this.path);
+  }
+}
+
+/** Asks again until it is not busy; for everything that needs no place in the line. */
+async function retried<T>(
+  work: () => T,
+  path: string,
+  timeoutMs: number,
+  random: Random,
+): Promise<T> {
+  const startedAt = performance.now();
+  for (;;) {
+    try {
+      return work();
+    } catch (error) {
+      if (!isBusy(error)) throw asInfrastructureError(error, path);
+      const waitedMs = performance.now() - startedAt;
+      if (waitedMs >= timeoutMs) throw timedOut(path, waitedMs);
+    }
+    await sleep(pauseMs(0, random()));
+  }
+}
+
+/** An absolute path, because a driver may take other text for an address or for memory. */
+function checkedPath(path: string): string {
+  if (path !== "" && path !== ":memory:") return resolve(path);
+  throw new ValidationError("path", path, "expected the path of a file; memory has its own store");
+}
+
+function openingError(error: unknown, path: string): unknown {
+  if (error instanceof ZaeLimiterError) return error;
+  return new InfrastructureError(
+    `The file "${path}" could not be opened: ${error instanceof Error ? error.message : error}`,
+    { cause: error },
+  );
+}
+
+function timedOut(path: string, waitedMs: number): Error {
+  return new RateLimiterUnavailable(
+    `The file "${path}" was locked by other writers for ${Math.round(waitedMs)} ms`,
+    { reason: "timeout", nothingWritten: true },
+  );
+}
+
+function closed(path: string): Error {
+  return new InfrastructureError(`The file "${path}" was closed`);
+}

@@ -1,0 +1,28 @@
+/** Opens a SQLite file as a store. */
+
+import type { Random } from "../../domain/chance.ts";
+import type { Clock } from "../../domain/clock.ts";
+import type { StoreCall } from "../item-store.ts";
+import { SqliteDatabase } from "./database.ts";
+import type { DriverName } from "./driver.ts";
+import { SqliteItemStore } from "./item-store.ts";
+
+export interface SqliteOptions {
+  /** The file; it and its folder are created when they are not there. */
+  readonly path: string;
+  readonly clock?: Clock | undefined;
+  readonly random?: Random | undefined;
+  /** How long a call may wait for other writers; 2000 when absent. */
+  readonly timeoutMs?: number | undefined;
+  /** The first that is there when absent: better-sqlite3, node:sqlite, libsql. */
+  readonly driver?: DriverName | undefined;
+  readonly onCall?: ((call: StoreCall) => void) | undefined;
+}
+
+/** The file and the store on it; closing the store closes both. */
+export async function openSqlite(
+  options: SqliteOptions,
+): Promise<{ readonly database: SqliteDatabase; readonly store: SqliteItemStore }> {
+  const database = await SqliteDatabase.open(options);
+  return { database, store: new SqliteItemStore(database, options) };
+}

@@ -1,0 +1,72 @@
+/** Brings a file to the present schema when it is opened, and refuses files that are not ours. */
+
+import { IncompatibleSchemaError, InfrastructureError } from "../../domain/errors.ts";
+import type { Connection } from "./driver.ts";
+import { APPLICATION_ID, MIGRATIONS, type Migration } from "./migrations.ts";
+
+/** Settings of the connection first, then whatever the file lacks; throws when it is locked. */
+export function prepareFile(
+  connection: Connection,
+  path: string,
+  migrations: readonly Migration[] = MIGRATIONS,
+): void {
+  // Waiting is ours (see `SqliteDatabase`). Nothing acknowledged is lost when the process dies; a
+  // power cut may take the last moments, for which a limiter must not wait on the disk each time.
+  connection.exec("PRAGMA busy_timeout = 0");
+  connection.exec("PRAGMA synchronous = NORMAL");
+  connection.exec("PRAGMA foreign_keys = OFF");
+  const latest = migrations.at(-1)?.version ?? 0;
+  if (versionOf(connection, path, latest) === latest) return;
+  if (pragma(connection, "journal_mode") !== "wal") enterWalMode(connection, path);
+  migrate(connection, path, migrations);
+}
+
+function migrate(connection: Connection, path: string, migrations: readonly Migration[]): void {
+  const latest = migrations.at(-1)?.version ?? 0;
+  connection.exec("BEGIN IMMEDIATE");
+  try {
+    // Another process may have migrated the file while this one waited for the lock.
+    const current = versionOf(connection, path, latest);
+    for (const { version, sql } of migrations) {
+      if (version > current) connection.exec(sql);
+    }
+    connection.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
+    connection.exec(`PRAGMA user_version = ${latest}`);
+    connection.exec("COMMIT");
+  } catch (error) {
+    connection.exec("ROLLBACK");
+    throw error;
+  }
+}
+
+/** The version of the file, 0 when it is empty. */
+function versionOf(connection: Connection, path: string, latest: number): number {
+  const version = Number(pragma(connection, "user_version"));
+  const tables = connection.prepare("SELECT count(*) AS tables FROM sqlite_master").get()?.tables;
+  if (tables !== 0 && pragma(connection, "application_id") !== APPLICATION_ID) {
+    throw new InfrastructureError(
+      `The file "${path}" is a SQLite database of another application; choose another file`,
+    );
+  }
+  if (version > latest) {
+    throw new IncompatibleSchemaError({
+      clientVersion: String(latest),
+      schemaVersion: String(version),
+      message: `The file "${path}" was written by a newer version of zae-limiter: update this one.`,
+    });
+  }
+  return version;
+}
+
+function enterWalMode(connection: Connection, path: string): void {
+  connection.exec("PRAGMA journal_mode = WAL");
+  if (pragma(connection, "journal_mode") === "wal") return;
+  throw new InfrastructureError(
+    `The file "${path}" cannot be shared by several processes here (no write-ahead log); ` +
+      "is it on a network drive?",
+  );
+}
+
+function pragma(connection: Connection, name: string): string | number | null | undefined {
+  return connection.prepare(`PRAGMA ${name}`).get()?.[name];
+}

@@ -1,0 +1,64 @@
+/** Batches: any number of puts and deletes in one call. */
+
+import { expect, test } from "vitest";
+import { collect, padded, range, type Subject } from "./subject.ts";
+
+export function batchesContract(subject: Subject): void {
+  const manyItems = (count: number) => {
+    const PK = subject.partition();
+    return range(count).map((at) => ({ PK, SK: padded(at), at }));
+  };
+  const all = (partition: string) => collect(subject.store.query({ partition, consistent: true }));
+
+  test("no writes", async () => {
+    await subject.store.writeMany({});
+    await subject.store.writeMany({ puts: [], deletes: [] });
+  });
+
+  test("more puts than a request of DynamoDB takes", async () => {
+    const items = manyItems(subject.options.many);
+    await subject.store.writeMany({ puts: items });
+    expect(await all((items[0] as { PK: string }).PK)).toStrictEqual(items);
+  });
+
+  test("puts replace whole items", async () => {
+    const item = await subject.stored({ old: 1 });
+    const next = { PK: item.PK, SK: item.SK, next: 1 };
+    await subject.store.writeMany({ puts: [next] });
+    expect(await subject.read(item)).toStrictEqual(next);
+  });
+
+  test("more deletes than a request takes, given as whole items", async () => {
+    const items = manyItems(60);
+    const PK = (items[0] as { PK: string }).PK;
+    await subject.store.writeMany({ puts: items });
+    await subject.store.writeMany({ deletes: items.slice(0, 55) });
+    expect(await all(PK)).toStrictEqual(items.slice(55));
+  });
+
+  test("deletes of what is not there", async () => {
+    const item = await subject.stored({ n: 1 });
+    await subject.store.writeMany({ deletes: [subject.key(), item, subject.key()] });
+    expect(await subject.read(item)).toBeUndefined();
+  });
+
+  test("puts and deletes together", async () => {
+    const items = manyItems(60);
+    const PK = (items[0] as { PK: string }).PK;
+    await subject.store.writeMany({ puts: items.slice(0, 30) });
+    const replaced = items.slice(0, 10).map((item) => ({ ...item, at: -1 }));
+    await subject.store.writeMany({
+      puts: [...replaced, ...items.slice(30)],
+      deletes: items.slice(10, 30),
+    });
+    expect(await all(PK)).toStrictEqual([...replaced, ...items.slice(30)]);
+  });
+
+  test("large items", async () => {
+    // 25 items of 350 KB are within what a request may carry in number, but not each in size.
+    const items = manyItems(25).map((item) => ({ ...item, text: "x".repeat(350_000) }));
+    await subject.store.writeMany({ puts: items });
+    const found = await subject.store.getMany(items, { consistent: true });
+    expect(found.map((item) => item?.at)).toStrictEqual(range(25));
+  });
+}

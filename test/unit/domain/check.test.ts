@@ -1,0 +1,59 @@
+import { describe, expect, test } from "vitest";
+import { checkInteger, invariant, show } from "../../../src/domain/check.ts";
+import { ValidationError } from "../../../src/domain/errors.ts";
+import { refusal } from "./refusal.ts";
+
+describe("checkInteger", () => {
+  test.each([
+    [Number.NaN, "expected a whole number, got NaN (number)"],
+    [Number.POSITIVE_INFINITY, "expected a whole number, got Infinity (number)"],
+    [1.5, "expected a whole number, got 1.5 (number)"],
+    ["5", 'expected a whole number, got "5" (string)'],
+    [true, "expected a whole number, got true (boolean)"],
+    [1n, "expected a whole number, got 1 (bigint)"],
+    [null, "expected a whole number, got null"],
+    [undefined, "expected a whole number, got undefined"],
+    [[5], "expected a whole number, got an array"],
+    [{}, "expected a whole number, got an object"],
+    [Symbol("five"), "expected a whole number, got Symbol(five) (symbol)"],
+    [2 ** 53, "capacity must be at most 1000000000000, got 9007199254740992"],
+    [-(2 ** 53), "capacity must be positive, got -9007199254740992"],
+    [0, "capacity must be positive, got 0"],
+    [1_000_000_000_001, "capacity must be at most 1000000000000, got 1000000000001"],
+  ])("refuses %s and says what was expected and what came", (value, reason) => {
+    const error = refusal(() => checkInteger("capacity", value, 1, 1_000_000_000_000));
+    expect(error).toMatchObject({ field: "capacity", reason });
+  });
+
+  test("accepts what lies between the bounds, both included", () => {
+    expect(checkInteger("limit", 0, 0, 5)).toBe(0);
+    expect(checkInteger("limit", 5, 0, 5)).toBe(5);
+    expect(refusal(() => checkInteger("limit", 9, 10, 20)).reason).toBe(
+      "limit must be at least 10, got 9",
+    );
+  });
+
+  test("no bound lets a number through that has lost digits", () => {
+    expect(() => checkInteger("limit", 2 ** 53, 0, Number.POSITIVE_INFINITY)).toThrow(
+      ValidationError,
+    );
+  });
+});
+
+describe("show", () => {
+  test("says the type, and keeps a long text short", () => {
+    expect(show("a\nb")).toBe('"a\\nb" (string)');
+    expect(show("x".repeat(1_000_000))).toBe(`"${"x".repeat(50)}..." (string)`);
+    expect(show(() => "its source text is nobody's business")).toBe("a function");
+    expect(show(-0.5)).toBe("-0.5 (number)");
+  });
+});
+
+describe("invariant", () => {
+  test("says that it is our fault", () => {
+    expect(() => invariant(false, "a shard has no owner")).toThrow(
+      "zae-limiter has a bug: a shard has no owner",
+    );
+    expect(() => invariant(true, "")).not.toThrow();
+  });
+});

@@ -1,0 +1,300 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import {
+  InvalidIdentifierError,
+  InvalidNameError,
+  ValidationError,
+} from "../../../src/domain/errors.ts";
+import {
+  checkConfigResource,
+  checkEntityId,
+  checkLimitName,
+  checkNamespace,
+  checkParentId,
+  checkPrincipal,
+  checkResource,
+  checkStackName,
+} from "../../../src/domain/names.ts";
+import { property } from "../property.ts";
+import { refusal } from "./refusal.ts";
+
+const UUID = "6a2f41a3-c54c-4f2b-8d0e-1f3f3a0b9c11";
+
+describe("limit names", () => {
+  test.each(["rpm", "tokens_per_minute", "rate-limit", "gpt-3.5", "WCU", "a"])(
+    "A026 accepts %o",
+    (name) => {
+      expect(checkLimitName(name)).toBe(name);
+    },
+  );
+
+  test.each([
+    ["rpm#evil", "#"],
+    ["", "empty"],
+    ["a".repeat(100), "length"],
+    ["123rpm", "letter"],
+    ["rpm@test", "letter"],
+    ["rpm:test", "letter"],
+    ["rpm/test", "letter"],
+    ["rpm test", "letter"],
+    ["wcu", "reserved"],
+    ["__proto__", "letter"],
+  ])("A027 refuses %o and says why", (name, reason) => {
+    const error = refusal(() => checkLimitName(name));
+    expect(error).toBeInstanceOf(InvalidNameError);
+    expect(error).toMatchObject({ field: "name", code: "ZAEL_INVALID_NAME" });
+    expect(error.reason).toContain(reason);
+  });
+
+  test.each(["constructor", "toString", "hasOwnProperty", "valueOf"])("%o is harmless", (name) => {
+    expect(checkLimitName(name)).toBe(name);
+  });
+});
+
+describe("resources", () => {
+  test.each(["api", "gpt-3.5-turbo", "openai/gpt-4", "anthropic/claude-3/opus", "a/b/c/d", "openai/"])(
+    "A028 accepts %o",
+    (name) => {
+      expect(checkResource(name)).toBe(name);
+      expect(checkConfigResource(name)).toBe(name);
+    },
+  );
+
+  test.each([
+    ["/gpt-4", "letter"],
+    ["openai#gpt-4", "#"],
+    ["", "empty"],
+    ["a".repeat(100), "length"],
+    ["123api", "letter"],
+    ["_default_", "letter"],
+  ])("A029 refuses %o and says why", (name, reason) => {
+    const error = refusal(() => checkResource(name));
+    expect(error).toBeInstanceOf(InvalidNameError);
+    expect(error.field).toBe("resource");
+    expect(error.reason).toContain(reason);
+  });
+
+  test("only stored limits of an entity may be for _default_, and wcu is a legal resource", () => {
+    expect(checkConfigResource("_default_")).toBe("_default_");
+    expect(checkResource("wcu")).toBe("wcu");
+    expect(() => checkConfigResource("_other_")).toThrow(InvalidNameError);
+  });
+});
+
+describe("ids", () => {
+  test.each([UUID, "sk-proj-abc123_xyz", "user@example.com", "0", "a".repeat(256)])(
+    "A030 accepts %o",
+    (id) => {
+      expect(checkEntityId(id)).toBe(id);
+      expect(checkParentId(id)).toBe(id);
+      expect(checkPrincipal(id)).toBe(id);
+    },
+  );
+
+  test.each([
+    ["user#123", "#"],
+    ["", "empty"],
+    ["a".repeat(300), "length"],
+    ["a".repeat(257), "length"],
+    ["_user123", "letter"],
+    ["a b", "letter"],
+  ])("A031 refuses %o and says why", (id, reason) => {
+    for (const [check, field] of [
+      [checkEntityId, "entity_id"],
+      [checkParentId, "parent_id"],
+      [checkPrincipal, "principal"],
+    ] as const) {
+      const error = refusal(() => check(id));
+      expect(error).toBeInstanceOf(InvalidIdentifierError);
+      expect(error).toMatchObject({ field, code: "ZAEL_INVALID_IDENTIFIER" });
+      expect(error.reason).toContain(reason);
+    }
+  });
+
+  test("an ARN is a principal as it is, but no entity", () => {
+    const arn = "arn:aws:sts::123456789012:assumed-role/deployer/session+1";
+    expect(checkPrincipal(arn)).toBe(arn);
+    expect(() => checkEntityId(arn)).toThrow(InvalidIdentifierError);
+  });
+});
+
+test("A032 a newline at the end is not overlooked", () => {
+  const checks = [
+    checkEntityId,
+    checkParentId,
+    checkPrincipal,
+    checkLimitName,
+    checkResource,
+    checkStackName,
+    checkNamespace,
+  ];
+  for (const check of checks) {
+    expect(check("abc")).toBe("abc");
+    expect(() => check("abc\n")).toThrow(ValidationError);
+  }
+});
+
+describe("stack names", () => {
+  const longest = "a".repeat(55);
+  test.each(["limiter", "MyApp", "My-App-123", "my--app", "myapp-", "a", longest, "ZAEL-limiter"])(
+    "A034 accepts %o, unchanged",
+    (name) => {
+      expect(checkStackName(name)).toBe(name);
+    },
+  );
+
+  test.each([
+    ["", ["empty"]],
+    ["rate_limits", ["underscore", "hyphen"]],
+    ["my.app", ["period"]],
+    ["my app", ["space", "hyphen"]],
+    ["123app", ["start with a letter"]],
+    ["-app", ["start with a letter"]],
+    ["a".repeat(56), ["Too long", "55 character"]],
+    ["café", ["letters, digits and hyphens"]],
+    ["my/app", ["letters, digits and hyphens"]],
+    ["my:app", ["letters, digits and hyphens"]],
+    ["my\tapp", ["letters, digits and hyphens"]],
+    ["my\napp", ["letters, digits and hyphens"]],
+  ])("A035 refuses %o and says why", (name, words) => {
+    const error = refusal(() => checkStackName(name));
+    expect(error.field).toBe("name");
+    for (const word of words) expect(error.reason).toContain(word);
+  });
+});
+
+describe("namespaces", () => {
+  test.each(["default", "tenant-a", "Mandant 7", "东京/ä#1", "__", "toString"])("accepts %o", (name) => {
+    expect(checkNamespace(name)).toBe(name);
+  });
+
+  test.each([
+    ["_", "reserved"],
+    ["", "empty"],
+    ["a\u0000b", "control characters"],
+    ["a\u007f", "control characters"],
+    ["a".repeat(300), "length"],
+    ["half a \ud83d smiley", "half a character"],
+  ])("refuses %o and says why", (name, reason) => {
+    expect(refusal(() => checkNamespace(name))).toMatchObject({ field: "namespace" });
+    expect(refusal(() => checkNamespace(name)).reason).toContain(reason);
+  });
+
+  test("the longest of four-byte characters still fits the sort key of its record", () => {
+    const accepted = (length: number) => {
+      try {
+        return checkNamespace("😀".repeat(length)) !== "";
+      } catch {
+        return false;
+      }
+    };
+    let longest = 1;
+    while (accepted(longest + 1)) longest += 1;
+    expect(longest).toBeGreaterThan(200);
+    expect(Buffer.byteLength(`#NAMESPACE#${"😀".repeat(longest)}`)).toBeLessThanOrEqual(1024);
+  });
+});
+
+describe("what is no text", () => {
+  const checks = { checkEntityId, checkLimitName, checkResource, checkStackName, checkNamespace };
+  test.each(Object.entries(checks))("%s says what came", (_, check) => {
+    for (const [value, shown] of [
+      [undefined, "undefined"],
+      [null, "null"],
+      [5, "5 (number)"],
+      [["a"], "an array"],
+      [new String("abc"), "an object"],
+    ] as const) {
+      expect(refusal(() => check(value)).reason).toBe(`expected text, got ${shown}`);
+    }
+  });
+
+  test("length is counted in characters, not in code units", () => {
+    // 64 smileys are 128 code units: refused for what they are, not for their length.
+    expect(refusal(() => checkLimitName("😀".repeat(64))).reason).toContain("letter");
+    expect(refusal(() => checkLimitName("😀".repeat(65))).reason).toContain("length");
+  });
+});
+
+describe("every text is accepted or refused as its rule says", () => {
+  /** The rules once more, letter by letter, with no regular expression in sight. */
+  const LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+  const DIGITS = "0123456789";
+  const allowed = (text: string, first: string, rest: string, most: number) => {
+    const characters = [...text];
+    return (
+      characters.length >= 1 &&
+      characters.length <= most &&
+      first.includes(characters[0] as string) &&
+      characters.every((character) => rest.includes(character))
+    );
+  };
+  const isId = (text: string) =>
+    allowed(text, LETTERS + DIGITS, `${LETTERS}${DIGITS}_.-:@`, 256);
+  const isLimitName = (text: string) =>
+    text !== "wcu" && allowed(text, LETTERS, `${LETTERS}${DIGITS}_.-`, 64);
+  const isResource = (text: string) => allowed(text, LETTERS, `${LETTERS}${DIGITS}_.-/`, 64);
+  const isStackName = (text: string) => allowed(text, LETTERS, `${LETTERS}${DIGITS}-`, 55);
+  const isNamespace = (text: string) => {
+    const characters = [...text];
+    return (
+      text !== "" &&
+      text !== "_" &&
+      characters.length <= 250 &&
+      characters.every((character) => {
+        const code = character.codePointAt(0) as number;
+        const control = code < 32 || code === 127;
+        const half = code >= 0xd800 && code <= 0xdfff;
+        return !control && !half;
+      })
+    );
+  };
+
+  const nearly = fc.constantFrom(...LETTERS, ...DIGITS, ..."_.-:@/");
+  const junk = fc.oneof(
+    fc.constantFrom("#", "\n", "\r\n", "\u2028", "\0", " ", "\t", "😀", "ä", "K", "\ud83d", "٣"),
+    fc.string({ unit: "binary", maxLength: 3 }),
+  );
+  /** Mostly legal text, of a length around every limit, often with something illegal in it. */
+  const text = fc
+    .tuple(
+      fc.oneof(
+        fc.string({ unit: nearly, maxLength: 12 }),
+        fc.string({ unit: nearly, minLength: 50, maxLength: 70 }),
+        fc.string({ unit: nearly, minLength: 245, maxLength: 260 }),
+        fc.constantFrom("wcu", "_", "_default_", "__proto__", "constructor", ""),
+      ),
+      fc.option(junk, { freq: 2, nil: "" }),
+      fc.nat(),
+    )
+    .map(([base, inserted, position]) => {
+      const at = position % (base.length + 1);
+      return base.slice(0, at) + inserted + base.slice(at);
+    });
+
+  const rules = {
+    "entity id": [checkEntityId, isId],
+    "limit name": [checkLimitName, isLimitName],
+    resource: [checkResource, isResource],
+    "resource of a config": [
+      checkConfigResource,
+      (value: string) => value === "_default_" || isResource(value),
+    ],
+    principal: [checkPrincipal, (value: string) => value.startsWith("arn:") || isId(value)],
+    "stack name": [checkStackName, isStackName],
+    namespace: [checkNamespace, isNamespace],
+  } as const;
+
+  for (const [what, [check, oracle]] of Object.entries(rules)) {
+    property(what, [text], (value) => {
+      let accepted = true;
+      try {
+        expect(check(value)).toBe(value);
+      } catch (error) {
+        expect(error).toBeInstanceOf(ValidationError);
+        accepted = false;
+      }
+      expect(accepted).toBe(oracle(value));
+    });
+  }
+});
