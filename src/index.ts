@@ -37,6 +37,15 @@ export {
   type RateLimitExceededJson,
 } from "./domain/rate-limit-exceeded.ts";
 export type { OnUnavailable } from "./domain/unavailability.ts";
+export type { AcquireRequest } from "./limiter/acquire-request.ts";
+export { type Decision, Refusal } from "./limiter/decision.ts";
+export type { LimiterEvent, LimiterWarning } from "./limiter/events.ts";
+export type { Lease } from "./limiter/lease.ts";
+export {
+  RateLimiter,
+  type RateLimiterOptions,
+  type StatusRequest,
+} from "./limiter/rate-limiter.ts";
 export type { AuditAction, AuditEvent, AuditLog } from "./records/audit.ts";
 export type { CacheStats } from "./records/config-cache.ts";
 export type { ResolvedLimits } from "./records/config-resolver.ts";
@@ -50,6 +59,12 @@ export type {
 } from "./records/namespaces.ts";
 export type { VersionRecord } from "./records/version-record.ts";
 export type { BackendCapabilities } from "./repository/backend.ts";
+export type {
+  BucketRecords,
+  BucketState,
+  EntityCapacity,
+  ResourceCapacity,
+} from "./repository/bucket-records.ts";
 export type { Credentials, DynamoOptions, OpenOptions } from "./repository/options.ts";
 export { Repository } from "./repository/repository.ts";
 export type { StoreCall } from "./storage/item-store.ts";

@@ -33,8 +33,11 @@ function copy(field: string, value: unknown, path: string, depth: number): JsonV
   if (value === null || typeof value === "string" || typeof value === "boolean") return value;
   if (typeof value === "number" && Number.isFinite(value)) return value;
   if (Array.isArray(value)) {
+    // `Array.from` also visits the holes of a sparse array, which are not JSON.
     return Object.freeze(
-      value.map((part, index) => copy(field, part, `${path}[${index}]`, depth + 1)),
+      Array.from(value, (part: unknown, index) =>
+        copy(field, part, `${path}[${index}]`, depth + 1),
+      ),
     );
   }
   if (isPlainObject(value)) {

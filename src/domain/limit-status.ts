@@ -45,11 +45,20 @@ export function limitStatus(
   nowMs: number,
   rate: Rate = check.limit.rate,
 ): LimitStatus {
-  return statusOf(check, refill(level, rate, nowMs).tokensMilli, rate);
+  const refilled = refill(level, rate, nowMs);
+  return statusOf(check, refilled.tokensMilli, rate, refilled.refilledAtMs - nowMs);
 }
 
-/** The status of a bucket whose balance is known. */
-export function statusOf(check: LimitCheck, availableMilli: number, rate: Rate): LimitStatus {
+/**
+ * The status of a bucket whose balance is known. `behindMs` is how far a clock that ran backwards
+ * is behind that balance: nothing accrues until it has caught up.
+ */
+export function statusOf(
+  check: LimitCheck,
+  availableMilli: number,
+  rate: Rate,
+  behindMs = 0,
+): LimitStatus {
   const { entityId, resource, limit, requested } = check;
   const available = floorDiv(availableMilli, 1000);
   const waitingMs = requested > 0 ? waitMs(requested * 1000, availableMilli, rate) : 0;
@@ -61,7 +70,7 @@ export function statusOf(check: LimitCheck, availableMilli: number, rate: Rate):
     available,
     requested,
     exceeded: waitingMs > 0,
-    retryAfterSeconds: waitingMs / 1000,
+    retryAfterSeconds: waitingMs > 0 ? (waitingMs + behindMs) / 1000 : 0,
     deficit: Math.max(0, requested - available),
   };
 }

@@ -18,7 +18,8 @@ export const RESERVED_NAMESPACE = "_";
 const ID_LENGTH_MAX = 256;
 const NAME_LENGTH_MAX = 64;
 const STACK_LENGTH_MAX = 55;
-const NAMESPACE_LENGTH_MAX = 256;
+/** Even of four-byte characters, it fits the 1024 bytes of a sort key with the prefix of its record. */
+const NAMESPACE_LENGTH_MAX = 250;
 
 const ID_PATTERN = /^[A-Za-z0-9][A-Za-z0-9_.\-:@]*$/;
 const LIMIT_PATTERN = /^[A-Za-z][A-Za-z0-9_.-]*$/;
@@ -26,6 +27,8 @@ const RESOURCE_PATTERN = /^[A-Za-z][A-Za-z0-9_.\-/]*$/;
 const STACK_PATTERN = /^[A-Za-z][A-Za-z0-9-]*$/;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for.
 const CONTROL_PATTERN = /[\u0000-\u001f\u007f]/;
+/** Half of a surrogate pair. Stores write UTF-8, where all of them become the same character. */
+const LONE_SURROGATE_PATTERN = /\p{Surrogate}/u;
 
 /** Checks the id of an entity. */
 export function checkEntityId(value: unknown): string {
@@ -106,6 +109,7 @@ export function checkNamespace(value: unknown): string {
     throw refuse(`exceeds the maximum length of ${NAMESPACE_LENGTH_MAX} characters`);
   }
   if (CONTROL_PATTERN.test(value)) throw refuse("must not contain control characters");
+  if (LONE_SURROGATE_PATTERN.test(value)) throw refuse("must not contain half a character");
   return value;
 }
 

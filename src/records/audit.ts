@@ -108,19 +108,29 @@ export class AuditLog {
     checkSubject(subject);
     const limit = checkInteger("limit", options.limit ?? 100, 1, PAGE_MAX);
     const { store, namespaceId } = this.#context;
+    const partition = auditPartition(namespaceId, subject);
     const events: AuditEvent[] = [];
-    const items = store.query({
-      partition: auditPartition(namespaceId, subject),
-      sort: { beginsWith: AUDIT_PREFIX },
-      descending: true,
-      ...(options.after === undefined
-        ? {}
-        : { after: auditKey(namespaceId, subject, checkEventId(options.after)) as Item }),
-    });
-    for await (const item of items) {
-      const event = decodeEvent(item);
-      if (event !== undefined) events.push(event);
-      if (events.length === limit) break;
+    let after =
+      options.after === undefined
+        ? undefined
+        : auditKey(namespaceId, subject, checkEventId(options.after));
+    // Items that are no events do not count, so there may have to be another round.
+    for (let full = true; full && events.length < limit; ) {
+      const wanted = limit - events.length;
+      let found = 0;
+      for await (const item of store.query({
+        partition,
+        sort: { beginsWith: AUDIT_PREFIX },
+        descending: true,
+        limit: wanted,
+        ...(after === undefined ? {} : { after: after as Item }),
+      })) {
+        found += 1;
+        after = item;
+        const event = decodeEvent(item);
+        if (event !== undefined) events.push(event);
+      }
+      full = found === wanted;
     }
     return events;
   }
@@ -163,7 +173,8 @@ export function decodeEvent(item: Item): AuditEvent | undefined {
     entityId,
     ...(principal === undefined ? {} : { principal }),
     ...(resource === undefined ? {} : { resource }),
-    details: (valueAt(item, "details") ?? {}) as Readonly<Record<string, JsonValue>>,
+    // A copy, because the item may be the store's own.
+    details: structuredClone(valueAt(item, "details") ?? {}) as Record<string, JsonValue>,
   };
 }
 

@@ -48,9 +48,12 @@ export interface CacheStats {
 export class ConfigCache {
   readonly ttlSeconds: number;
   readonly #clock: Clock;
-  readonly #slots = new LRUCache<string, ConfigSlot>({ max: SLOTS_MAX });
+  /** Bounded by size, because a bound by count takes its room in advance, for every namespace. */
+  readonly #slots = new LRUCache<string, ConfigSlot>({
+    maxSize: SLOTS_MAX,
+    sizeCalculation: () => 1,
+  });
   readonly #inFlight = new Map<string, Promise<ConfigSlot>>();
-  /** Rises with every eviction, so that a read which began before it is not remembered after it. */
   #epoch = 0;
   #version = 0;
   #hits = 0;
@@ -64,6 +67,11 @@ export class ConfigCache {
   /** The newest config version that was seen. */
   get version(): number {
     return this.#version;
+  }
+
+  /** Rises with every eviction: what a read that began before has found is not remembered after. */
+  get epoch(): number {
+    return this.#epoch;
   }
 
   /** A fresh slot, counted as a hit or a miss. */

@@ -8,15 +8,19 @@
 
 import { RateLimiterUnavailable } from "../domain/errors.ts";
 import type { Item, Key } from "../storage/item.ts";
-import type { Change, Condition, Write } from "../storage/item-store.ts";
+import type { Change, Condition, ItemStore, Write } from "../storage/item-store.ts";
 import { numberAt } from "./fields.ts";
 import { inNamespace, systemConfigKey } from "./keys.ts";
+import { OneByOne } from "./one-by-one.ts";
 import type { RecordContext } from "./record-context.ts";
 
 export const CONFIG_VERSION = "config_version";
 
 /** Somebody must have succeeded each time we lost, so this many losses in a row mean trouble. */
 const ATTEMPTS_MAX = 100;
+
+/** All at once, all but one of a process's changes would have to start anew, again and again. */
+const lines = new WeakMap<ItemStore, OneByOne>();
 
 /** What a plan is given: the items it asked for, in order, and the system config. */
 export interface ConfigSituation {
@@ -52,6 +56,16 @@ export function unchanged(item: Item | undefined): Condition {
  * `undefined` when the plan was to change nothing.
  */
 export async function changeConfig(
+  context: RecordContext,
+  keys: readonly Key[],
+  plan: (situation: ConfigSituation) => ConfigPlan | undefined,
+): Promise<number | undefined> {
+  const line = lines.get(context.store) ?? new OneByOne();
+  lines.set(context.store, line);
+  return line.run(context.namespaceId, () => attemptChange(context, keys, plan));
+}
+
+async function attemptChange(
   context: RecordContext,
   keys: readonly Key[],
   plan: (situation: ConfigSituation) => ConfigPlan | undefined,

@@ -43,6 +43,7 @@ export const slotNames = {
 
 export class ConfigResolver {
   readonly cache: ConfigCache;
+  #lastOnUnavailable: OnUnavailable | undefined;
   readonly #context: RecordContext;
 
   constructor(context: RecordContext, cache: ConfigCache) {
@@ -71,6 +72,11 @@ export class ConfigResolver {
     return loaded.get(slotNames.system) as ConfigSlot;
   }
 
+  /** The setting that was last read, also when it is too old to be relied on for anything else. */
+  get lastOnUnavailable(): OnUnavailable | undefined {
+    return this.#lastOnUnavailable;
+  }
+
   /** How long audit events are kept. */
   async auditRetentionDays(): Promise<number> {
     return (await this.system()).auditRetentionDays ?? AUDIT_RETENTION_DAYS;
@@ -92,15 +98,18 @@ export class ConfigResolver {
     keyOf: (name: string) => Key,
   ): Promise<readonly ConfigSlot[]> {
     const systemAt = names.indexOf(slotNames.system);
-    const knownVersion = this.cache.version;
+    const { version: knownVersion, epoch } = this.cache;
     const items = await this.#context.store.getMany(
       names.map(keyOf),
       systemAt >= 0 && names.length > 1 ? { snapshot: true } : { consistent: true },
     );
     const asOf = systemAt >= 0 ? configVersion(items[systemAt]) : knownVersion;
-    if (systemAt >= 0) this.cache.observe(asOf);
+    // A read from before a change of our own shows an old version, not one that went back.
+    if (systemAt >= 0 && epoch === this.cache.epoch) this.cache.observe(asOf);
     const expiresAtMs = this.cache.expiry();
-    return items.map((item) => slotOf(item, asOf, expiresAtMs));
+    const slots = items.map((item) => slotOf(item, asOf, expiresAtMs));
+    if (systemAt >= 0) this.#lastOnUnavailable = slots[systemAt]?.onUnavailable;
+    return slots;
   }
 
   #keyOf(name: string, entityId: string, resource: string): Key {
@@ -138,7 +147,8 @@ function combine(slots: readonly ConfigSlot[]): ResolvedLimits | undefined {
 function slotOf(item: Item | undefined, asOf: number, expiresAtMs: number): ConfigSlot {
   const mode = item === undefined ? undefined : textAt(item, "on_unavailable");
   return {
-    limits: item === undefined ? [] : decodeLimits(item),
+    // Frozen, because everybody who asks gets the same list.
+    limits: Object.freeze(item === undefined ? [] : decodeLimits(item)),
     onUnavailable: mode === undefined ? undefined : checkOnUnavailable(mode),
     auditRetentionDays: item === undefined ? undefined : numberAt(item, "audit_retention_days"),
     asOf,

@@ -4,9 +4,10 @@ import { checkInteger } from "../domain/check.ts";
 import { ValidationError } from "../domain/errors.ts";
 import type { Item } from "../storage/item.ts";
 import type { ItemStore, Query } from "../storage/item-store.ts";
+import { indexNamed } from "../storage/table.ts";
+import { textAt } from "./fields.ts";
 
 const LIMIT_MAX = 10_000;
-const KEY_PATTERN = /^(PK|SK|GSI[1-4][PS]K)$/;
 
 export interface Page {
   readonly items: readonly Item[];
@@ -21,31 +22,46 @@ export async function listPage(
   options: { limit: number; cursor: string | undefined },
 ): Promise<Page> {
   const limit = checkInteger("limit", options.limit, 1, LIMIT_MAX);
-  const after = options.cursor === undefined ? {} : { after: decodeCursor(options.cursor) };
+  const after = options.cursor === undefined ? {} : { after: decodeCursor(options.cursor, query) };
   const items: Item[] = [];
   for await (const item of store.query({ ...query, ...after, limit: limit + 1 })) items.push(item);
   if (items.length <= limit) return { items, cursor: undefined };
   const shown = items.slice(0, limit);
-  return { items: shown, cursor: encodeCursor(shown[limit - 1] as Item) };
+  return { items: shown, cursor: encodeCursor(shown[limit - 1] as Item, query) };
 }
 
-function encodeCursor(item: Item): string {
-  const keys = Object.entries(item).filter(([name]) => KEY_PATTERN.test(name));
+function encodeCursor(item: Item, query: Query): string {
+  const keys = keyNames(query).map((name) => [name, textAt(item, name)]);
   return Buffer.from(JSON.stringify(Object.fromEntries(keys))).toString("base64url");
 }
 
-function decodeCursor(cursor: string): Item {
+/** A cursor of another list is refused: a store would go on from somewhere else, or not at all. */
+function decodeCursor(cursor: string, query: Query): Item {
   try {
-    const keys = JSON.parse(Buffer.from(cursor, "base64url").toString()) as Record<string, unknown>;
+    const keys = JSON.parse(Buffer.from(cursor, "base64url").toString()) as Item;
+    const names = keyNames(query);
     const valid =
-      typeof keys.PK === "string" &&
-      typeof keys.SK === "string" &&
-      Object.entries(keys).every(
-        ([name, key]) => KEY_PATTERN.test(name) && typeof key === "string",
-      );
-    if (valid) return keys as unknown as Item;
+      names.every((name) => textAt(keys, name) !== undefined) &&
+      Object.keys(keys).length === names.length &&
+      textAt(keys, partitionName(query)) === query.partition;
+    if (valid) return keys;
   } catch {
     // Not ours: refused below.
   }
-  throw new ValidationError("cursor", cursor, "expected the cursor of an earlier page");
+  throw new ValidationError(
+    "cursor",
+    cursor,
+    "expected the cursor of an earlier page of this list",
+  );
+}
+
+/** The attributes that say where an item stands. */
+function keyNames({ index }: Query): readonly string[] {
+  if (index === undefined) return ["PK", "SK"];
+  const { partition, sort } = indexNamed(index);
+  return ["PK", "SK", partition, sort];
+}
+
+function partitionName({ index }: Query): string {
+  return index === undefined ? "PK" : indexNamed(index).partition;
 }

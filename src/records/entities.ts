@@ -8,13 +8,13 @@ import { checkJsonObject, type JsonValue } from "../domain/json.ts";
 import { checkEntityId, checkParentId } from "../domain/names.ts";
 import type { Item, Key, Value } from "../storage/item.ts";
 import { ITEM_ABSENT, ITEM_EXISTS } from "../storage/item-store.ts";
+import { checkAncestry } from "./ancestry.ts";
 import { type AuditLog, checkAuditor } from "./audit.ts";
 import { changeConfig, unchanged } from "./config-change.ts";
 import { deregistration } from "./config-registry.ts";
 import { type ConfigResolver, slotNames } from "./config-resolver.ts";
 import { flagAt, textAt, valueAt } from "./fields.ts";
 import {
-  BUCKET_PREFIX,
   childrenPartition,
   ENTITY_CONFIG_PREFIX,
   entityConfigRegistryKey,
@@ -25,8 +25,8 @@ import {
 } from "./keys.ts";
 import type { RecordContext } from "./record-context.ts";
 
-/** The longest way from an entity to the top of its tree. */
-export const ANCESTORS_MAX = 8;
+export { ANCESTORS_MAX } from "./ancestry.ts";
+
 /** Leaves room in one transaction for the registry and the system config. */
 const CONFIGS_PER_TRANSACTION = 50;
 const DELETES_PER_BATCH = 500;
@@ -43,13 +43,26 @@ export interface NewEntity {
   readonly principal?: string;
 }
 
+/** The buckets of entities, which have to follow what happens to their entity. */
+export interface EntityBuckets {
+  relink(id: string, link: { cascade: boolean; parentId: string | undefined }): Promise<void>;
+  deleteEntity(id: string): Promise<number>;
+}
+
 export class EntityRecords {
   readonly #context: RecordContext;
+  readonly #buckets: EntityBuckets;
   readonly #audit: AuditLog;
   readonly #resolver: ConfigResolver;
 
-  constructor(context: RecordContext, audit: AuditLog, resolver: ConfigResolver) {
+  constructor(
+    context: RecordContext,
+    audit: AuditLog,
+    resolver: ConfigResolver,
+    buckets: EntityBuckets,
+  ) {
     this.#context = context;
+    this.#buckets = buckets;
     this.#audit = audit;
     this.#resolver = resolver;
   }
@@ -58,28 +71,44 @@ export class EntityRecords {
   async create(fields: NewEntity): Promise<Entity> {
     const entity = this.#check(fields);
     const principal = checkAuditor(fields.principal);
-    if (entity.parentId !== undefined) await this.#checkAncestors(entity.id, entity.parentId);
     const days = await this.#resolver.auditRetentionDays();
+    while (!(await this.#tryCreate(entity, principal, days))) {
+      // The tree has changed on the way: look at it again.
+    }
+    // An entity may have been used before it was created; its buckets then charge nobody else.
+    if (entity.cascade && entity.parentId !== undefined) {
+      await this.#buckets.relink(entity.id, entity);
+    }
+    return entity;
+  }
+
+  /** Whether the tree was still what it had been checked to be. */
+  async #tryCreate(
+    entity: Entity,
+    principal: string | undefined,
+    retentionDays: number,
+  ): Promise<boolean> {
+    const { id, parentId } = entity;
     const { store, namespaceId } = this.#context;
+    const missing =
+      parentId === undefined ? undefined : await checkAncestry(this.#context, id, parentId);
+    const details = {
+      name: entity.name ?? id,
+      parent_id: parentId ?? null,
+      cascade: entity.cascade,
+      metadata: entity.metadata,
+    };
+    const event = { action: "entity_created", subject: id, principal, details } as const;
     const result = await store.transact([
       { put: encodeEntity(namespaceId, entity), condition: [ITEM_ABSENT] },
-      this.#audit.entry(
-        {
-          action: "entity_created",
-          subject: entity.id,
-          principal,
-          details: {
-            name: entity.name ?? entity.id,
-            parent_id: entity.parentId ?? null,
-            cascade: entity.cascade,
-            metadata: entity.metadata,
-          },
-        },
-        days,
-      ),
+      this.#audit.entry(event, retentionDays),
+      // Two that are created at once could otherwise become each other's ancestors.
+      ...(missing === undefined
+        ? []
+        : [{ check: entityKey(namespaceId, missing), condition: [ITEM_ABSENT] }]),
     ]);
-    if (!result.ok) throw new EntityExistsError(entity.id);
-    return entity;
+    if (!result.ok && result.failures.has(0)) throw new EntityExistsError(id);
+    return result.ok;
   }
 
   async get(id: string): Promise<Entity | undefined> {
@@ -108,11 +137,12 @@ export class EntityRecords {
     checkEntityId(id);
     const principal = checkAuditor(options.principal);
     const deletedConfigs = await this.#deleteConfigs(id);
-    const deletedOthers = await this.#deleteOthers(id);
+    const deletedUsage = await this.#deleteUsage(id);
+    const deletedBuckets = await this.#buckets.deleteEntity(id);
     const { store, namespaceId } = this.#context;
     const key = entityKey(namespaceId, id);
     const exists = (await store.get(key, { consistent: true })) !== undefined;
-    const deleted = deletedConfigs + deletedOthers + (exists ? 1 : 0);
+    const deleted = deletedConfigs + deletedUsage + deletedBuckets + (exists ? 1 : 0);
     if (deleted === 0) return;
     const days = await this.#resolver.auditRetentionDays();
     const event = this.#audit.entry(
@@ -167,10 +197,9 @@ export class EntityRecords {
     return deleted;
   }
 
-  /** Buckets and usage, page by page. */
-  async #deleteOthers(id: string): Promise<number> {
+  /** Usage, page by page. */
+  async #deleteUsage(id: string): Promise<number> {
     const { store, namespaceId } = this.#context;
-    const partition = entityPartition(namespaceId, id);
     let deleted = 0;
     let batch: Key[] = [];
     const flush = async () => {
@@ -178,16 +207,12 @@ export class EntityRecords {
       deleted += batch.length;
       batch = [];
     };
-    const queries = [
-      { partition, consistent: true },
-      { index: "GSI3", partition, sort: { beginsWith: BUCKET_PREFIX } },
-    ] as const;
-    for (const query of queries) {
-      for await (const { PK, SK } of store.query(query)) {
-        if (SK === META_SK) continue;
-        batch.push({ PK, SK });
-        if (batch.length === DELETES_PER_BATCH) await flush();
-      }
+    const query = { partition: entityPartition(namespaceId, id), consistent: true };
+    for await (const { PK, SK } of store.query(query)) {
+      // Limits that were set meanwhile are counted, and go only together with their count.
+      if (SK === META_SK || SK.startsWith(ENTITY_CONFIG_PREFIX)) continue;
+      batch.push({ PK, SK });
+      if (batch.length === DELETES_PER_BATCH) await flush();
     }
     if (batch.length > 0) await flush();
     return deleted;
@@ -210,23 +235,6 @@ export class EntityRecords {
       metadata: checkJsonObject("metadata", metadata ?? {}),
       createdAt: isoSeconds(this.#context.clock()),
     });
-  }
-
-  async #checkAncestors(id: string, parentId: string): Promise<void> {
-    let ancestor: string | undefined = parentId;
-    for (let depth = 1; ancestor !== undefined; depth += 1) {
-      if (ancestor === id) {
-        throw new ValidationError("parent_id", parentId, `"${id}" would be its own ancestor`);
-      }
-      if (depth > ANCESTORS_MAX) {
-        throw new ValidationError(
-          "parent_id",
-          parentId,
-          `the tree would be deeper than ${ANCESTORS_MAX} ancestors`,
-        );
-      }
-      ancestor = (await this.get(ancestor))?.parentId;
-    }
   }
 }
 

@@ -48,13 +48,25 @@ export interface SystemConfig {
   readonly onUnavailable?: OnUnavailable;
 }
 
+/** Live buckets, which follow the limits of their entity at once. */
+export interface LimitFollower {
+  entityLimitsChanged(entityId: string, resource: string): Promise<void>;
+}
+
 export class LimitRecords {
   readonly #context: RecordContext;
+  readonly #follower: LimitFollower;
   readonly #audit: AuditLog;
   readonly #resolver: ConfigResolver;
 
-  constructor(context: RecordContext, audit: AuditLog, resolver: ConfigResolver) {
+  constructor(
+    context: RecordContext,
+    audit: AuditLog,
+    resolver: ConfigResolver,
+    follower: LimitFollower,
+  ) {
     this.#context = context;
+    this.#follower = follower;
     this.#audit = audit;
     this.#resolver = resolver;
   }
@@ -238,6 +250,7 @@ export class LimitRecords {
       ],
     }));
     this.#resolver.changed(version, [slotNames.entity(entityId, resource)]);
+    if (version !== undefined) await this.#follower.entityLimitsChanged(entityId, resource);
   }
 
   /** The limits of exactly this entity and resource; none when nothing is stored. */
@@ -279,6 +292,7 @@ export class LimitRecords {
       };
     });
     this.#resolver.changed(version, [slotNames.entity(entityId, resource)]);
+    if (version !== undefined) await this.#follower.entityLimitsChanged(entityId, resource);
   }
 
   /** The entities with limits of their own for a resource, a page at a time. */

@@ -61,9 +61,15 @@ export interface OrphanNamespace {
 
 export class NamespaceRecords {
   readonly #context: Omit<RecordContext, "namespaceId">;
+  readonly #deleteBuckets: (namespaceId: string) => Promise<void>;
 
-  constructor(context: Omit<RecordContext, "namespaceId">) {
+  /** `deleteBuckets` removes the buckets of a namespace that are not items of their own. */
+  constructor(
+    context: Omit<RecordContext, "namespaceId">,
+    deleteBuckets: (namespaceId: string) => Promise<void>,
+  ) {
     this.#context = context;
+    this.#deleteBuckets = deleteBuckets;
   }
 
   /** Registers names that are not yet there; returns the id of each. All names are checked first. */
@@ -167,6 +173,7 @@ export class NamespaceRecords {
     for (const status of ["deleted", "purging"]) {
       const condition = [{ is: "=", name: "status", value: status }] as const;
       if (!(await this.#context.store.update(key, change, condition)).ok) continue;
+      await this.#deleteBuckets(namespaceId);
       await purgeNamespace({ ...this.#context, namespaceId }, options.onProgress);
       await this.#context.store.delete(key);
       return;

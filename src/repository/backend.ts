@@ -1,7 +1,19 @@
 /** Opens the store that a location names. Each adapter is loaded only when it is used. */
 
+import type { BucketStore } from "../buckets/bucket-store.ts";
+import {
+  DistributedBucketStore,
+  type DistributedBucketStoreOptions,
+} from "../buckets/distributed/distributed-bucket-store.ts";
+import { EmbeddedBucketStore } from "../buckets/embedded/embedded-bucket-store.ts";
+import { MemoryBucketTable } from "../buckets/embedded/memory-table.ts";
+import { SqliteBucketTable } from "../buckets/embedded/sqlite-table.ts";
+import { linkInRecord } from "../buckets/recorded-link.ts";
 import { systemRandom } from "../domain/chance.ts";
 import { systemClock } from "../domain/clock.ts";
+import { entityKey } from "../records/keys.ts";
+import type { RecordContext } from "../records/record-context.ts";
+import type { Item, Key } from "../storage/item.ts";
 import type { ItemStore } from "../storage/item-store.ts";
 import type { DynamoOptions } from "./options.ts";
 import type { StoreLocation } from "./store-url.ts";
@@ -33,7 +45,12 @@ export interface Backend {
   readonly name: string;
   readonly store: ItemStore;
   readonly capabilities: BackendCapabilities;
+  /** The buckets of one namespace. */
+  openBuckets(context: RecordContext, options: BucketOptions): BucketStore;
 }
+
+/** What every bucket store is given. */
+export type BucketOptions = DistributedBucketStoreOptions;
 
 export async function openBackend(
   location: StoreLocation,
@@ -49,19 +66,51 @@ export async function openBackend(
     ...(onCall === undefined ? {} : { onCall }),
   };
   const { kind } = location;
-  const capabilities = capabilitiesOf(kind);
   if (kind === "memory") {
     const { MemoryItemStore } = await import("../storage/memory/item-store.ts");
-    return { kind, name: "memory", store: new MemoryItemStore(shared), capabilities };
+    const store = new MemoryItemStore(shared);
+    return {
+      ...backendOver(kind, "memory", store),
+      openBuckets: (context, bucketOptions) => {
+        const recordedLink = linksIn((key) => store.readNow(key), context.namespaceId);
+        const table = new MemoryBucketTable({ clock, recordedLink });
+        return new EmbeddedBucketStore(table, { clock, ...bucketOptions });
+      },
+    };
   }
   if (kind === "sqlite") {
     const { openSqlite } = await import("../storage/sqlite/open.ts");
-    const { store } = await openSqlite({ path: location.path, ...shared });
-    return { kind, name: location.path, store, capabilities };
+    const { ItemRows } = await import("../storage/sqlite/item-rows.ts");
+    const { store, database } = await openSqlite({ path: location.path, ...shared });
+    const rows = new ItemRows(database);
+    return {
+      ...backendOver(kind, location.path, store),
+      openBuckets: ({ namespaceId }, bucketOptions) => {
+        const recordedLink = linksIn((key) => rows.read(key)?.item, namespaceId);
+        const table = new SqliteBucketTable({ database, namespaceId, clock, recordedLink });
+        return new EmbeddedBucketStore(table, { clock, ...bucketOptions });
+      },
+    };
   }
   const { DynamoItemStore } = await import("../storage/dynamodb/item-store.ts");
   const store = new DynamoItemStore({ ...dynamoOptions(location, options), ...shared });
-  return { kind, name: location.table, store, capabilities };
+  return backendOver(kind, location.table, store);
+}
+
+/** A store that is open already, with buckets that any number of processes share. */
+export function backendOver(kind: Backend["kind"], name: string, store: ItemStore): Backend {
+  return {
+    kind,
+    name,
+    store,
+    capabilities: capabilitiesOf(kind),
+    openBuckets: (context, options) => new DistributedBucketStore(context, options),
+  };
+}
+
+/** Reads whom an entity charges, without leaving the step of the caller. */
+function linksIn(read: (key: Key) => Item | undefined, namespaceId: string) {
+  return (entityId: string) => linkInRecord(read(entityKey(namespaceId, entityId)));
 }
 
 /** Where the table is: options beat the URL. */

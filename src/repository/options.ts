@@ -4,6 +4,7 @@ import type { Random } from "../domain/chance.ts";
 import { checkInteger, show } from "../domain/check.ts";
 import type { Clock } from "../domain/clock.ts";
 import { ValidationError } from "../domain/errors.ts";
+import type { Timer } from "../domain/timer.ts";
 import { checkOnUnavailable, type OnUnavailable } from "../domain/unavailability.ts";
 import type { StoreCall } from "../storage/item-store.ts";
 import { checkEndpoint } from "./store-url.ts";
@@ -41,6 +42,8 @@ export interface OpenOptions {
   readonly clock?: Clock;
   /** Numbers in [0, 1); for tests and simulation. */
   readonly random?: Random;
+  /** Deadlines and waiting; for simulation. */
+  readonly timer?: Timer;
   /** Told of every request to the store, with the capacity it used. */
   readonly onCall?: (call: StoreCall) => void;
 }
@@ -63,6 +66,7 @@ const OPEN_OPTIONS = {
   timeoutMs: "number",
   clock: "function",
   random: "function",
+  timer: "object",
   onCall: "function",
 } as const satisfies Record<keyof OpenOptions, string>;
 

@@ -1,5 +1,6 @@
 /** What is stored: entities, limits, namespaces, audit. The same on every store. */
 
+import type { BucketStore, RestoreWarning } from "../buckets/bucket-store.ts";
 import { systemRandom } from "../domain/chance.ts";
 import { systemClock } from "../domain/clock.ts";
 import {
@@ -7,7 +8,8 @@ import {
   InfrastructureError,
   NamespaceNotFoundError,
 } from "../domain/errors.ts";
-import { checkNamespace, checkStackName } from "../domain/names.ts";
+import { checkNamespace, checkStackName, DEFAULT_RESOURCE } from "../domain/names.ts";
+import { systemTimer } from "../domain/timer.ts";
 import { CLIENT_VERSION, checkCompatibility } from "../domain/version.ts";
 import { AuditLog } from "../records/audit.ts";
 import { ConfigCache } from "../records/config-cache.ts";
@@ -18,24 +20,40 @@ import { LimitRecords } from "../records/limits.ts";
 import { NamespaceRecords } from "../records/namespaces.ts";
 import type { RecordContext } from "../records/record-context.ts";
 import { decodeVersion, newVersionItem, type VersionRecord } from "../records/version-record.ts";
-import { ITEM_ABSENT } from "../storage/item-store.ts";
-import { type Backend, type BackendCapabilities, dynamoOptions, openBackend } from "./backend.ts";
+import { ITEM_ABSENT, type ItemStore } from "../storage/item-store.ts";
+import {
+  type Backend,
+  type BackendCapabilities,
+  backendOver,
+  dynamoOptions,
+  openBackend,
+} from "./backend.ts";
+import { BucketRecords } from "./bucket-records.ts";
 import { environment } from "./environment.ts";
+import { INTERNALS, type RepositoryInternals, type RepositoryListener } from "./internals.ts";
 import { checkOpenOptions, type DynamoOptions, type OpenOptions } from "./options.ts";
 import { DEFAULT_URL, parseStoreUrl, type StoreLocation } from "./store-url.ts";
 
 const DEFAULT_NAMESPACE = "default";
 const DEFAULT_STACK = "zae-limiter";
 const CONFIG_CACHE_TTL_SECONDS = 60;
+const BUCKET_TTL_MULTIPLIER = 7;
+const TIMEOUT_MS = 2000;
 
 /** What the repositories of one open store share. */
 interface Shared {
   readonly backend: Backend;
   readonly options: OpenOptions;
   readonly namespaces: NamespaceRecords;
+  readonly listeners: Set<RepositoryListener>;
+  /** One per namespace, whichever repository uses it. */
+  readonly buckets: Map<string, BucketStore>;
   /** One cache per namespace, whichever repository uses it. */
   readonly caches: Map<string, ConfigCache>;
 }
+
+/** Internal: a repository over any store, which it prepares like an embedded one. */
+export let repositoryOver: (store: ItemStore, options?: OpenOptions) => Promise<Repository>;
 
 /**
  * What is stored, in one namespace.
@@ -58,9 +76,20 @@ export class Repository {
   readonly limits: LimitRecords;
   readonly namespaces: NamespaceRecords;
   readonly audit: AuditLog;
+  readonly buckets: BucketRecords;
+  /** For the limiter. */
+  readonly [INTERNALS]: RepositoryInternals;
   readonly #shared: Shared;
   /** A scoped repository borrows the store: closing it closes nothing. */
   readonly #scoped: boolean;
+
+  static {
+    repositoryOver = async (store, options = {}) => {
+      const backend = backendOver("memory", "memory", store);
+      const location = { kind: "memory", namespace: undefined } as const;
+      return Repository.#prepare(backend, options, [namespaceNameOf(location, options)]);
+    };
+  }
 
   private constructor(
     shared: Shared,
@@ -77,9 +106,24 @@ export class Repository {
       namespaceId: namespace.namespaceId,
     };
     const resolver = new ConfigResolver(context, cacheOf(shared, context));
+    const buckets = bucketsOf(shared, namespace.namespaceId);
     this.audit = new AuditLog(context);
-    this.entities = new EntityRecords(context, this.audit, resolver);
-    this.limits = new LimitRecords(context, this.audit, resolver);
+    this.entities = new EntityRecords(context, this.audit, resolver, buckets);
+    this.limits = new LimitRecords(context, this.audit, resolver, {
+      entityLimitsChanged: (id, resource) => followLimits(buckets, resolver, id, resource),
+    });
+    this.buckets = new BucketRecords(buckets, this.entities);
+    this[INTERNALS] = {
+      buckets,
+      resolver,
+      clock: context.clock,
+      timer: shared.options.timer ?? systemTimer,
+      timeoutMs: shared.options.timeoutMs ?? TIMEOUT_MS,
+      storeName: shared.backend.name,
+      ping: (timeoutMs) => shared.backend.store.get(versionKey(), { timeoutMs }),
+      onUnavailable: shared.options.onUnavailable,
+      listeners: shared.listeners,
+    };
   }
 
   /**
@@ -149,7 +193,7 @@ export class Repository {
       if (version === undefined) {
         await backend.store.put(newVersionItem(context.clock()), [ITEM_ABSENT]);
       }
-      await new NamespaceRecords(context).register(DEFAULT_NAMESPACE, ...names);
+      await new NamespaceRecords(context, nothingToDelete).register(DEFAULT_NAMESPACE, ...names);
       return await Repository.#enter(backend, options, names[0] as string);
     } catch (error) {
       await backend.store.close();
@@ -158,14 +202,23 @@ export class Repository {
   }
 
   static async #enter(backend: Backend, options: OpenOptions, name: string): Promise<Repository> {
-    const namespaces = new NamespaceRecords(recordContext(backend, options));
+    const namespaces = new NamespaceRecords(recordContext(backend, options), (namespaceId) =>
+      bucketsOf(shared, namespaceId).deleteAll(),
+    );
+    const shared: Shared = {
+      backend,
+      options,
+      namespaces,
+      listeners: new Set(),
+      buckets: new Map(),
+      caches: new Map(),
+    };
     const [version, namespace] = await Promise.all([
       backend.store.get(versionKey()),
       namespaces.get(name),
     ]);
     if (version !== undefined) refuseIncompatible(decodeVersion(version));
     if (namespace === undefined) throw new NamespaceNotFoundError(name);
-    const shared: Shared = { backend, options, namespaces, caches: new Map() };
     return new Repository(shared, namespace, false);
   }
 
@@ -189,7 +242,9 @@ export class Repository {
 
   /** Lets go of the store. Repositories scoped from this one end with it. */
   async close(): Promise<void> {
-    if (!this.#scoped) await this.#shared.backend.store.close();
+    if (this.#scoped) return;
+    await Promise.all([...this.#shared.buckets.values()].map((buckets) => buckets.close()));
+    await this.#shared.backend.store.close();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -214,6 +269,53 @@ function cacheOf(shared: Shared, context: RecordContext): ConfigCache {
   caches.set(context.namespaceId, cache);
   return cache;
 }
+
+/** The buckets of a namespace; all repositories on it share what they have seen. */
+function bucketsOf(shared: Shared, namespaceId: string): BucketStore {
+  const { backend, options, buckets } = shared;
+  const known = buckets.get(namespaceId);
+  if (known !== undefined) return known;
+  const context = { ...recordContext(backend, options), namespaceId };
+  const opened = backend.openBuckets(context, {
+    ttlMultiplier: options.bucketTtlMultiplier ?? BUCKET_TTL_MULTIPLIER,
+    timeoutMs: options.timeoutMs ?? TIMEOUT_MS,
+    timer: options.timer ?? systemTimer,
+    onWarning: (warning) => warn(shared, warning),
+    onRestored: (leg) => {
+      for (const listener of shared.listeners) listener.onRestored?.(leg);
+    },
+  });
+  buckets.set(namespaceId, opened);
+  return opened;
+}
+
+/** Somebody must hear of it: the process, where no limiter listens. */
+function warn(shared: Shared, warning: RestoreWarning): void {
+  const heard = [...shared.listeners].filter((listener) => listener.onWarning !== undefined);
+  for (const listener of heard) listener.onWarning?.(warning);
+  if (heard.length > 0) return;
+  process.emitWarning(
+    `What ${warning.entityId} had taken of ${warning.resource} could not be given back`,
+    { code: "ZAEL_RESTORE_FAILED", detail: String(warning.cause) },
+  );
+}
+
+/** Limits of an entity reach its live buckets at once, whatever level applies to them now. */
+async function followLimits(
+  buckets: BucketStore,
+  resolver: ConfigResolver,
+  entityId: string,
+  resource: string,
+): Promise<void> {
+  const scope = resource === DEFAULT_RESOURCE ? undefined : resource;
+  const states = await buckets.list(entityId, scope);
+  for (const name of new Set(states.map((state) => state.resource))) {
+    const resolved = await resolver.resolve(entityId, name);
+    if (resolved !== undefined) await buckets.reconfigure(entityId, name, resolved);
+  }
+}
+
+async function nothingToDelete(): Promise<void> {}
 
 function tableLocation(table: string | undefined): Extract<StoreLocation, { kind: "dynamodb" }> {
   const name = checkStackName(table ?? environment.stack() ?? DEFAULT_STACK);

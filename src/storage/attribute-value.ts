@@ -40,21 +40,28 @@ export function encodeValue(value: Value): AttributeValue {
     case "string":
       return { S: value };
     case "number":
-      if (!Number.isFinite(value)) {
-        throw new ValidationError("number", value, "only finite numbers can be stored");
-      }
-      return { N: String(value) };
     case "bigint":
-      return { N: String(value) };
+      return { N: encodeNumber(value) };
     case "boolean":
       return { BOOL: value };
     default:
       break;
   }
   if (value === null) return { NULL: true };
-  if (value instanceof Set) return { SS: [...value].sort() };
+  if (value instanceof Set) {
+    if (value.size > 0) return { SS: [...value].sort() };
+    throw new ValidationError("set", "", "a set has members; remove the attribute instead");
+  }
   if (Array.isArray(value)) return { L: value.map(encodeValue) };
   return { M: encodeItem(value as Readonly<Record<string, Value>>) };
+}
+
+/** The value as it is read again: every number in its one form, nothing shared with the caller. */
+export function storedValue(value: Value): Value {
+  if (typeof value === "string" || typeof value === "boolean" || value === null) return value;
+  // By far the most attributes are such numbers; the sum turns -0 into 0.
+  if (Number.isSafeInteger(value)) return (value as number) + 0;
+  return decodeValue(encodeValue(value));
 }
 
 /** Reads one typed value. */
@@ -86,6 +93,28 @@ function decodeMap(attributes: Readonly<Record<string, unknown>>): Record<string
   return Object.fromEntries(
     Object.entries(attributes).map(([name, attribute]) => [name, decodeValue(attribute)]),
   );
+}
+
+/** What a number of DynamoDB can hold. */
+const DIGITS_MAX = 38;
+const MAGNITUDE_MIN = 1e-130;
+
+function encodeNumber(value: number | bigint): string {
+  if (typeof value === "bigint") {
+    const digits = String(value);
+    if (digits.replace("-", "").length <= DIGITS_MAX) return digits;
+    throw new ValidationError("number", value, `expected at most ${DIGITS_MAX} digits`);
+  }
+  if (!Number.isFinite(value)) {
+    throw new ValidationError("number", value, "only finite numbers can be stored");
+  }
+  if (Number.isInteger(value) && !Number.isSafeInteger(value)) {
+    throw new ValidationError("number", value, "a whole number beyond 2^53 must be a bigint");
+  }
+  if (value !== 0 && Math.abs(value) < MAGNITUDE_MIN) {
+    throw new ValidationError("number", value, "expected 0 or at least 10^-130");
+  }
+  return String(value);
 }
 
 function decodeNumber(digits: string): number | bigint {

@@ -1,8 +1,10 @@
 /** Conditions and changes, evaluated in process: what DynamoDB does, for the embedded stores. */
 
 import { ValidationError } from "../domain/errors.ts";
-import type { Item, Key, Value } from "./item.ts";
+import { storedValue } from "./attribute-value.ts";
+import { type Item, type Key, keyOf, type Value } from "./item.ts";
 import type { Change, Comparable, Condition, Test } from "./item-store.ts";
+import { checkChange } from "./transaction.ts";
 
 /** Whether all tests pass. */
 export function holds(condition: Condition | undefined, item: Item | undefined): boolean {
@@ -11,18 +13,52 @@ export function holds(condition: Condition | undefined, item: Item | undefined):
 
 /** The item after a change. */
 export function applyChange(key: Key, item: Item | undefined, change: Change): Item {
-  const next = new Map<string, Value>(Object.entries(item ?? key));
-  for (const [name, value] of Object.entries(change.set ?? {})) next.set(name, value);
+  checkChange(change);
+  const next = new Map<string, Value>(Object.entries(item ?? keyOf(key)));
+  changeValues(next, change);
+  changeSets(next, change);
+  for (const name of change.remove ?? []) next.delete(name);
+  return Object.fromEntries(next) as unknown as Item;
+}
+
+/** The item as it is read again; what DynamoDB could not store is refused. */
+export function storedItem(item: Item): Item {
+  return Object.fromEntries(
+    Object.entries(item)
+      .filter(([, value]) => value !== undefined)
+      .map(([name, value]) => [name, storedValue(value)]),
+  ) as unknown as Item;
+}
+
+/**
+ * A text whose UTF-16 units sort as its UTF-8 bytes do, which is the order of DynamoDB and SQLite:
+ * characters beyond U+FFFF come last, but their units lie before U+E000.
+ */
+export function inByteOrder(text: string): string {
+  return text.replace(/[\ud800-\uffff]/g, (unit) => {
+    const code = unit.charCodeAt(0);
+    return String.fromCharCode(code < 0xe000 ? code + 0x2000 : code - 0x800);
+  });
+}
+
+function changeValues(next: Map<string, Value>, change: Change): void {
+  for (const [name, value] of Object.entries(change.set ?? {})) {
+    next.set(name, storedValue(value));
+  }
   for (const [name, value] of Object.entries(change.setIfAbsent ?? {})) {
-    if (!next.has(name)) next.set(name, value);
+    // Refused even where it would not be used, as DynamoDB does.
+    const stored = storedValue(value);
+    if (!next.has(name)) next.set(name, stored);
   }
   for (const [name, amount] of Object.entries(change.add ?? {})) {
-    next.set(name, sum(name, next.get(name), amount));
+    next.set(name, storedValue(sum(name, next.get(name), amount)));
   }
-  for (const name of change.remove ?? []) next.delete(name);
+}
+
+function changeSets(next: Map<string, Value>, change: Change): void {
   for (const [name, members] of Object.entries(change.addToSet ?? {})) {
     const union = new Set([...setAt(name, next), ...members]);
-    if (union.size > 0) next.set(name, union);
+    if (union.size > 0) next.set(name, storedValue(union));
   }
   for (const [name, members] of Object.entries(change.deleteFromSet ?? {})) {
     const left = new Set(setAt(name, next));
@@ -30,7 +66,6 @@ export function applyChange(key: Key, item: Item | undefined, change: Change): I
     if (left.size > 0) next.set(name, left);
     else next.delete(name);
   }
-  return Object.fromEntries(next) as unknown as Item;
 }
 
 function passes(test: Test, item: Item | undefined): boolean {
@@ -38,20 +73,31 @@ function passes(test: Test, item: Item | undefined): boolean {
   if (test.is === "exists") return value !== undefined;
   if (test.is === "absent") return value === undefined;
   if (value === undefined) return test.orAbsent === true;
-  if (!sameType(value, test.value)) return false;
-  switch (test.is) {
+  return sameType(value, test.value) && compares(test.is, ordered(value), ordered(test.value));
+}
+
+function compares(
+  is: "=" | "<" | "<=" | ">" | ">=",
+  value: Comparable,
+  other: Comparable,
+): boolean {
+  switch (is) {
     case "=":
       // biome-ignore lint/suspicious/noDoubleEquals: 1n == 1 is wanted, and the types are known to fit.
-      return value == test.value;
+      return value == other;
     case "<":
-      return value < test.value;
+      return value < other;
     case "<=":
-      return value <= test.value;
+      return value <= other;
     case ">":
-      return value > test.value;
+      return value > other;
     case ">=":
-      return value >= test.value;
+      return value >= other;
   }
+}
+
+function ordered(value: Comparable): Comparable {
+  return typeof value === "string" ? inByteOrder(value) : value;
 }
 
 function sameType(value: Value, other: Comparable): value is Comparable {
@@ -60,17 +106,23 @@ function sameType(value: Value, other: Comparable): value is Comparable {
   return numeric(value) ? numeric(other) : typeof value === typeof other;
 }
 
-function sum(name: string, value: Value | undefined, amount: number | bigint): number | bigint {
+function sum(name: string, value: Value | undefined, given: number | bigint): number | bigint {
+  const amount = storedValue(given) as number | bigint;
   if (value === undefined) return amount;
   if (typeof value !== "number" && typeof value !== "bigint") {
     throw new ValidationError(name, value, "only a number can be added to");
   }
   if (typeof value === "number" && typeof amount === "number") {
+    // The sum of two safe integers is exact where it is a safe integer itself.
     const total = value + amount;
-    if (Math.abs(total) <= Number.MAX_SAFE_INTEGER || !Number.isInteger(total)) return total;
+    if (Number.isSafeInteger(total)) return total;
   }
-  const total = BigInt(value) + BigInt(amount);
-  return Number.isSafeInteger(Number(total)) ? Number(total) : total;
+  if (!isWhole(value) || !isWhole(amount)) return Number(value) + Number(amount);
+  return BigInt(value) + BigInt(amount);
+}
+
+function isWhole(value: number | bigint): boolean {
+  return typeof value === "bigint" || Number.isInteger(value);
 }
 
 function setAt(name: string, item: ReadonlyMap<string, Value>): ReadonlySet<string> {

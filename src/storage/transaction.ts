@@ -1,8 +1,11 @@
-/** What every store asks of a transaction before it starts. */
+/** What every store asks of a request before it starts: what one refuses, all refuse. */
 
 import { ValidationError } from "../domain/errors.ts";
-import type { Key } from "./item.ts";
-import { TRANSACT_MAX, type Write } from "./item-store.ts";
+import type { Item, Key } from "./item.ts";
+import { type Change, type Query, TRANSACT_MAX, type Write } from "./item-store.ts";
+import { INDEXES } from "./table.ts";
+
+const INDEX_KEYS = new Set(INDEXES.flatMap((index) => [index.partition, index.sort]));
 
 /** The key a write goes to. */
 export function keyOfWrite(write: Write): Key {
@@ -13,17 +16,81 @@ export function keyOfWrite(write: Write): Key {
 
 /** At most 100 writes, each to another item. */
 export function checkTransaction(writes: readonly Write[]): void {
-  if (writes.length > TRANSACT_MAX) {
-    throw new ValidationError(
-      "transaction",
-      writes.length,
-      `expected at most ${TRANSACT_MAX} writes, got ${writes.length}`,
-    );
+  checkAtMost("writes", writes.length);
+  checkDistinct(writes.map(keyOfWrite));
+  for (const write of writes) checkWrite(write);
+}
+
+/** At most 100 keys can be read as of one moment. */
+export function checkSnapshot(keys: readonly Key[]): void {
+  checkAtMost("keys", keys.length);
+}
+
+/** Writes that go together go to different items. */
+export function checkDistinct(keys: readonly Key[]): void {
+  const different = new Set(keys.map((key) => JSON.stringify([key.PK, key.SK])));
+  if (different.size === keys.length) return;
+  throw new ValidationError("keys", keys.length, "each write must go to another item");
+}
+
+/** A write that could work; its values are checked where they are encoded. */
+export function checkWrite(write: Write): void {
+  checkKey(keyOfWrite(write));
+  if ("put" in write) checkIndexKeys(write.put);
+  if ("update" in write) checkChange(write.change);
+}
+
+/** A key has two parts, and neither is empty. */
+export function checkKey(key: Key): void {
+  checkKeyPart("PK", key.PK);
+  checkKeyPart("SK", key.SK);
+}
+
+/** An attribute changes in one way at a time, and the key in none. */
+export function checkChange(change: Change): void {
+  const seen = new Set(["PK", "SK"]);
+  for (const name of namesOf(change)) {
+    if (seen.has(name)) {
+      const reason = `"${name}" is part of the key, or is changed in two ways at once`;
+      throw new ValidationError("change", name, reason);
+    }
+    seen.add(name);
   }
-  const keys = new Set(
-    writes.map((write) => JSON.stringify([keyOfWrite(write).PK, keyOfWrite(write).SK])),
+  checkIndexKeys({ ...change.set, ...change.setIfAbsent });
+  for (const name of Object.keys({ ...change.add, ...change.addToSet })) {
+    if (INDEX_KEYS.has(name)) throw new ValidationError("change", name, "a key is text");
+  }
+}
+
+/** An index follows the table with a delay, so that nobody can promise a consistent read of it. */
+export function checkQuery(query: Query): void {
+  if (query.index === undefined || query.consistent !== true) return;
+  throw new ValidationError("consistent", query.index, "an index cannot be read consistently");
+}
+
+function namesOf(change: Change): string[] {
+  const { set, setIfAbsent, add, remove = [], addToSet, deleteFromSet } = change;
+  const named = [set, setIfAbsent, add, addToSet, deleteFromSet];
+  return [...named.flatMap((record) => Object.keys(record ?? {})), ...remove];
+}
+
+function checkIndexKeys(attributes: Partial<Item>): void {
+  for (const name of INDEX_KEYS) {
+    if (attributes[name] !== undefined) checkKeyPart(name, attributes[name]);
+  }
+}
+
+/** DynamoDB takes no empty text as a key, and SQLite would cut it at a NUL. */
+function checkKeyPart(name: string, value: unknown): void {
+  if (typeof value === "string" && value !== "" && !value.includes("\u0000")) return;
+  throw new ValidationError(name, value, "a key must be text, not empty, and without a NUL");
+}
+
+function checkAtMost(what: string, count: number): void {
+  if (count <= TRANSACT_MAX) return;
+  throw new ValidationError(
+    "transaction",
+    count,
+    `expected at most ${TRANSACT_MAX} ${what}, got ${count}`,
   );
-  if (keys.size !== writes.length) {
-    throw new ValidationError("transaction", writes.length, "each write must go to another item");
-  }
 }

@@ -3,11 +3,6 @@
 import { describe, inject } from "vitest";
 import type { Engine, RunningEngine } from "./engine.ts";
 
-/** The engines that answer. */
-export function engines(): RunningEngine[] {
-  return inject("engines").filter(isRunning);
-}
-
 /** One `describe` per engine. A missing engine shows up as a skip with its reason. */
 export function describeEngines(title: string, suite: (engine: RunningEngine) => void): void {
   for (const engine of inject("engines")) {

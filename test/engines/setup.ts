@@ -34,7 +34,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     shared.users -= 1;
     if (shared.users > 0) return;
     delete shares[SHARED];
-    await Promise.all(started.map(({ process }) => process?.stop()));
+    await Promise.all(started.map(async ({ process }) => process?.stop()));
   };
 }
 
@@ -46,7 +46,7 @@ async function startAll(): Promise<{ engine: Engine; process?: EngineProcess }[]
   for (const { engine } of started) {
     if (engine.skipped !== undefined) console.warn(`skipped ${engine.name}: ${engine.skipped}`);
   }
-  if (process.env["CI"] !== undefined && started.every(({ engine }) => engine.skipped)) {
+  if (process.env.CI && started.every(({ engine }) => engine.skipped)) {
     throw new Error("No DynamoDB engine runs here, and a CI run without one proves nothing");
   }
   return started;

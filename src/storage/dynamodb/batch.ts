@@ -1,10 +1,11 @@
 /** Many items in one call: what does not fit is cut into pieces, what is left undone is repeated. */
 
 import type { AttributeValue as SdkValue, WriteRequest } from "@aws-sdk/client-dynamodb";
-import { RateLimiterUnavailable, ValidationError } from "../../domain/errors.ts";
+import { RateLimiterUnavailable } from "../../domain/errors.ts";
 import { decodeItem, encodeItem } from "../attribute-value.ts";
 import { type Item, type Key, keyOf } from "../item.ts";
-import { type ReadManyOptions, TRANSACT_MAX } from "../item-store.ts";
+import type { ReadManyOptions } from "../item-store.ts";
+import { checkDistinct, checkKey, checkSnapshot, checkWrite } from "../transaction.ts";
 import { chunksOf, inParallel } from "./bounded.ts";
 import type { Calls } from "./calls.ts";
 import type { Deadline } from "./deadline.ts";
@@ -23,6 +24,7 @@ export async function getMany(
   keys: readonly Key[],
   options: ReadManyOptions,
 ): Promise<(Item | undefined)[]> {
+  for (const key of keys) checkKey(key);
   // DynamoDB refuses a request that names a key twice.
   const unique = [...new Map(keys.map((key) => [nameOf(key), keyOf(key)])).values()];
   if (unique.length === 0) return [];
@@ -44,6 +46,10 @@ export async function writeMany(
   puts: readonly Item[],
   deletes: readonly Key[],
 ): Promise<void> {
+  // DynamoDB would refuse a bad write only after other pieces were written.
+  for (const put of puts) checkWrite({ put });
+  for (const key of deletes) checkWrite({ delete: key });
+  checkDistinct([...puts, ...deletes]);
   const requests: WriteRequest[] = [
     ...puts.map((item) => ({ PutRequest: { Item: encodeItem(item) } })),
     ...deletes.map((key) => ({ DeleteRequest: { Key: encodeItem({ ...keyOf(key) }) } })),
@@ -64,13 +70,7 @@ async function getSnapshot(
   options: ReadManyOptions,
   found: Found,
 ): Promise<void> {
-  if (keys.length > TRANSACT_MAX) {
-    throw new ValidationError(
-      "keys",
-      keys.length,
-      `expected at most ${TRANSACT_MAX} keys for a snapshot, got ${keys.length}`,
-    );
-  }
+  checkSnapshot(keys);
   const deadline = await calls.start("TransactGetItems", options.timeoutMs);
   const TransactItems = keys.map((key) => ({
     Get: { TableName: calls.table, Key: encodeItem({ ...key }) },

@@ -47,6 +47,11 @@ export class Calls {
     return this.#options.table;
   }
 
+  /** The server's time in its last answer, in whole seconds. */
+  get serverDateMs(): number | undefined {
+    return this.#client.serverDateMs;
+  }
+
   /** Starts the time of a call. The first call of a process loads the SDK before. */
   async start(operation: OperationName, timeoutMs = this.#options.timeoutMs): Promise<Deadline> {
     if (this.#closed) throw new InfrastructureError("This store is closed");
@@ -76,7 +81,7 @@ export class Calls {
   /** Waits before what was left undone is asked for again; throws when there is no time left. */
   async backOff(attempt: number, deadline: Deadline, operation: OperationName): Promise<void> {
     const pauseMs = backoffMs(attempt, this.#options.random);
-    if (pauseMs >= deadline.leftMs) {
+    if (!deadline.allowsAnother(pauseMs)) {
       throw new RateLimiterUnavailable(sentence("throttled", operation, deadline), {
         reason: "throttled",
         nothingWritten: true,
@@ -109,7 +114,7 @@ export class Calls {
       certain &&= verdict.nothingWritten || repetition === "read";
       const harmless = verdict.nothingWritten || repetition !== "once";
       const pauseMs = backoffMs(attempt - 1, this.#options.random);
-      const again = attempt < this.#options.maxAttempts && pauseMs < deadline.leftMs;
+      const again = attempt < this.#options.maxAttempts && deadline.allowsAnother(pauseMs);
       if (!harmless || !again) {
         throw new RateLimiterUnavailable(sentence(verdict.reason, operation, deadline), {
           cause,
@@ -147,10 +152,13 @@ export class Calls {
   #report<Name extends OperationName>(operation: Name, result: Attempt<Name>): void {
     const { onCall } = this.#options;
     if (onCall === undefined) return;
-    if (!("verdict" in result)) return onCall(reported(operation, result.output));
-    const { verdict } = result;
-    if (verdict.kind === "condition") return onCall(estimated(operation, verdict.failures));
-    if (verdict.kind === "refused" || verdict.sent) onCall(unreported(operation));
+    if (!("verdict" in result)) {
+      onCall(reported(operation, result.output));
+    } else if (result.verdict.kind === "condition") {
+      onCall(estimated(operation, result.verdict.failures));
+    } else if (result.verdict.sent) {
+      onCall(unreported(operation));
+    }
   }
 }
 

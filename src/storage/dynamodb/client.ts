@@ -3,6 +3,7 @@
 import type { DynamoDBClientConfig } from "@aws-sdk/client-dynamodb";
 import type { Clock } from "../../domain/clock.ts";
 import { type Input, type OperationName, type Output, STREAM_OPERATIONS } from "./operations.ts";
+import { needsRepair, repairItems } from "./raw-items.ts";
 
 /** Where DynamoDB is and who asks. What is left out is resolved as every AWS tool does. */
 export interface DynamoConnection {
@@ -23,6 +24,11 @@ interface SdkClient {
   destroy(): void;
 }
 
+interface HttpResponse {
+  readonly headers?: Readonly<Record<string, string>>;
+  body: unknown;
+}
+
 interface Service {
   readonly client: SdkClient;
   readonly commands: Readonly<Record<string, new (input: unknown) => unknown>>;
@@ -34,14 +40,22 @@ export class DynamoClient {
   readonly #clock: Clock;
   #data: Promise<Service> | undefined;
   #streams: Promise<Service> | undefined;
+  #serverDateMs: number | undefined;
   #serverDateSkewMs: number | undefined;
   /** Inputs of requests that were handed to the network. */
   readonly #sent = new WeakSet<object>();
+  /** Answers, by their input, whose items the SDK would spoil. */
+  readonly #texts = new WeakMap<object, string>();
 
   constructor(connection: DynamoConnection, timeoutMs: number, clock: Clock) {
     this.#connection = connection;
     this.#timeoutMs = timeoutMs;
     this.#clock = clock;
+  }
+
+  /** The server's time in its last answer, in whole seconds. */
+  get serverDateMs(): number | undefined {
+    return this.#serverDateMs;
   }
 
   /** How far the server's clock is ahead of ours, as the last answer showed. */
@@ -63,7 +77,14 @@ export class DynamoClient {
     this.#sent.delete(input);
     const { client, commands } = await this.#serviceOf(operation);
     const Command = commands[`${operation}Command`] as new (input: unknown) => unknown;
-    return (await client.send(new Command(input), { abortSignal })) as Output<Name>;
+    try {
+      const output = await client.send(new Command(input), { abortSignal });
+      this.#repair(input, output);
+      return output as Output<Name>;
+    } catch (error) {
+      this.#repair(input, error);
+      throw error;
+    }
   }
 
   /** False proves that not a byte of the request with this input left the process. */
@@ -76,8 +97,12 @@ export class DynamoClient {
   }
 
   #serviceOf(operation: OperationName): Promise<Service> {
-    if (STREAM_OPERATIONS.has(operation)) return (this.#streams ??= this.#loadStreams());
-    return (this.#data ??= this.#loadData());
+    if (STREAM_OPERATIONS.has(operation)) {
+      this.#streams ??= this.#loadStreams();
+      return this.#streams;
+    }
+    this.#data ??= this.#loadData();
+    return this.#data;
   }
 
   async #loadData(): Promise<Service> {
@@ -101,13 +126,35 @@ export class DynamoClient {
   ): Promise<Result> {
     this.#sent.add(args.input);
     const result = await next(args);
-    const { headers } = result.response as { headers?: Record<string, string> };
-    const serverMs = Date.parse(headers?.["date"] ?? "");
-    if (!Number.isNaN(serverMs)) {
-      this.#serverDateSkewMs = serverMs + DATE_RESOLUTION_MS / 2 - this.#clock();
-    }
+    const response = result.response as HttpResponse;
+    this.#readDate(response.headers?.date);
+    // The SDK takes a body that was read already.
+    const body = await bytesOf(response.body);
+    response.body = body;
+    if (needsRepair(body)) this.#texts.set(args.input, body.toString());
     return result;
   }
+
+  #readDate(date: string | undefined): void {
+    const serverMs = Date.parse(date ?? "");
+    if (Number.isNaN(serverMs)) return;
+    this.#serverDateMs = serverMs;
+    this.#serverDateSkewMs = serverMs + DATE_RESOLUTION_MS / 2 - this.#clock();
+  }
+
+  #repair(input: object, answer: unknown): void {
+    const text = this.#texts.get(input);
+    if (text === undefined) return;
+    this.#texts.delete(input);
+    repairItems(answer, text);
+  }
+}
+
+async function bytesOf(body: unknown): Promise<Buffer> {
+  if (body instanceof Uint8Array) return Buffer.from(body);
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of (body ?? []) as AsyncIterable<Uint8Array>) chunks.push(chunk);
+  return Buffer.concat(chunks);
 }
 
 const INNERMOST = { step: "deserialize", priority: "low", name: "zaeLimiterWatch" } as const;

@@ -28,14 +28,7 @@ export async function createTable(options: CreateTableOptions): Promise<void> {
   await withCalls(options, async (calls, deadline) => {
     const create = async () => calls.read("CreateTable", tableInput(options), deadline);
     await create().catch(unlessNamed("ResourceInUseException"));
-    await until(deadline, async () => {
-      const { Table } = await calls.read("DescribeTable", { TableName: calls.table }, deadline);
-      const indexes = Table?.GlobalSecondaryIndexes ?? [];
-      return (
-        Table?.TableStatus === "ACTIVE" &&
-        indexes.every(({ IndexStatus = "ACTIVE" }) => IndexStatus === "ACTIVE")
-      );
-    });
+    await until(deadline, () => isActive(calls, deadline));
     await enableTtl(calls, deadline);
   });
 }
@@ -45,7 +38,8 @@ export async function deleteTable(options: DynamoConnection & { table: string })
   await withCalls(options, async (calls, deadline) => {
     const TableName = calls.table;
     try {
-      await calls.read("DeleteTable", { TableName }, deadline);
+      const remove = async () => calls.read("DeleteTable", { TableName }, deadline);
+      await remove().catch(unlessNamed("ResourceInUseException"));
       await until(deadline, async () => {
         await calls.read("DescribeTable", { TableName }, deadline);
         return false;
@@ -54,6 +48,21 @@ export async function deleteTable(options: DynamoConnection & { table: string })
       if (!(error instanceof InfrastructureNotFoundError)) throw error;
     }
   });
+}
+
+async function isActive(calls: Calls, deadline: Deadline): Promise<boolean> {
+  try {
+    const { Table } = await calls.read("DescribeTable", { TableName: calls.table }, deadline);
+    const indexes = Table?.GlobalSecondaryIndexes ?? [];
+    return (
+      Table?.TableStatus === "ACTIVE" &&
+      indexes.every(({ IndexStatus = "ACTIVE" }) => IndexStatus === "ACTIVE")
+    );
+  } catch (error) {
+    // A table that has just been created is not yet known everywhere.
+    if (error instanceof InfrastructureNotFoundError) return false;
+    throw error;
+  }
 }
 
 async function withCalls(

@@ -8,6 +8,9 @@ export class AttemptTimeout extends Error {
 /** Attempts shorter than this are not worth it: the rest goes to one last attempt. */
 const ATTEMPT_MS_MIN = 250;
 
+/** Whoever starts a write with less time than this will hardly learn what became of it. */
+const LAST_ATTEMPT_MS_MIN = 100;
+
 /** Real time, also in tests with a virtual clock: sockets know no other. */
 export class Deadline {
   readonly timeoutMs: number;
@@ -25,6 +28,11 @@ export class Deadline {
   /** Starts again: for work that goes on in steps and has made one. */
   restart(): void {
     this.#endsAt = performance.now() + this.timeoutMs;
+  }
+
+  /** Whether another attempt is worth it after a pause. */
+  allowsAnother(pauseMs: number): boolean {
+    return this.leftMs - pauseMs >= Math.min(LAST_ATTEMPT_MS_MIN, this.timeoutMs / 4);
   }
 
   /** How long one attempt may take: half of what is left, where another could follow. */

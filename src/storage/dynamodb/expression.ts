@@ -5,7 +5,8 @@
 
 import { type AttributeValue, encodeValue } from "../attribute-value.ts";
 import type { Value } from "../item.ts";
-import type { Change, Condition, Query, Test } from "../item-store.ts";
+import type { Change, Condition, Test } from "../item-store.ts";
+import type { SortRange } from "./sort-range.ts";
 
 /** What an expression needs beside itself. */
 interface Attributes {
@@ -48,9 +49,13 @@ export class Expressions {
   }
 
   /** The items of one partition, as far as their sort key is asked for. */
-  keys(partition: string, sort: string, query: Query): { KeyConditionExpression: string } {
-    const within = this.#sort(sort, query.sort ?? {});
-    const whole = `${this.#name(partition)} = ${this.#value(query.partition)}`;
+  keys(
+    partition: readonly [name: string, value: string],
+    sort: string,
+    range: SortRange,
+  ): { KeyConditionExpression: string } {
+    const whole = `${this.#name(partition[0])} = ${this.#value(partition[1])}`;
+    const within = this.#within(sort, range);
     return { KeyConditionExpression: within === "" ? whole : `${whole} AND ${within}` };
   }
 
@@ -85,17 +90,12 @@ export class Expressions {
       .map(([name, members]) => `${this.#name(name)} ${this.#value(new Set(members))}`);
   }
 
-  /** DynamoDB takes no empty text for a key; as a lower end or a prefix it excludes nothing. */
-  #sort(sort: string, range: NonNullable<Query["sort"]>): string {
-    const name = () => this.#name(sort);
-    if ("beginsWith" in range) {
-      const { beginsWith } = range;
-      return beginsWith === "" ? "" : `begins_with(${name()}, ${this.#value(beginsWith)})`;
-    }
-    const { from = "", to } = range;
-    if (to === undefined) return from === "" ? "" : `${name()} >= ${this.#value(from)}`;
-    if (from === "") return `${name()} <= ${this.#value(to)}`;
-    return `${name()} BETWEEN ${this.#value(from)} AND ${this.#value(to)}`;
+  #within(sort: string, { from, to }: SortRange): string {
+    if (from === undefined && to === undefined) return "";
+    const name = this.#name(sort);
+    if (from === undefined) return `${name} <= ${this.#value(to as string)}`;
+    if (to === undefined) return `${name} >= ${this.#value(from)}`;
+    return `${name} BETWEEN ${this.#value(from)} AND ${this.#value(to)}`;
   }
 
   #name(attribute: string): string {

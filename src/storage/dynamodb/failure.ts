@@ -4,6 +4,7 @@ import {
   InfrastructureError,
   InfrastructureNotFoundError,
   type UnavailableReason,
+  ValidationError,
 } from "../../domain/errors.ts";
 import { decodeItem } from "../attribute-value.ts";
 import type { Item } from "../item.ts";
@@ -12,22 +13,26 @@ import { AttemptTimeout } from "./deadline.ts";
 /** The writes whose condition failed, by their place in the request, with what is stored. */
 export type ConditionFailures = ReadonlyMap<number, { item: Item | undefined }>;
 
+type Refusal = InfrastructureError | ValidationError;
+
 export type Verdict =
   | { readonly kind: "condition"; readonly failures: ConditionFailures }
   /** The same request would be refused again. */
-  | { readonly kind: "refused"; readonly error: InfrastructureError }
-  /** It may work later. `sent` and `nothingWritten` say what is certain. */
+  | { readonly kind: "refused"; readonly error: Refusal; readonly sent: boolean }
+  /** It may work later. */
   | {
       readonly kind: "failed";
       readonly reason: UnavailableReason;
-      readonly nothingWritten: boolean;
+      /** False proves that the request never left this machine. */
       readonly sent: boolean;
+      /** True where that is certain. */
+      readonly nothingWritten: boolean;
     };
 
 /** The fields that errors of the SDK, of AWS and of sockets carry. */
 interface RawError {
-  readonly name?: string;
-  readonly message?: string;
+  readonly name?: string | undefined;
+  readonly message?: string | undefined;
   readonly code?: string;
   readonly syscall?: string;
   readonly errors?: readonly RawError[];
@@ -77,6 +82,8 @@ const CREDENTIALS: ReadonlySet<string> = new Set([
   "IncompleteSignatureException",
   "InvalidClientTokenId",
 ]);
+/** The request would be right, but the table is not one of ours. */
+const OTHER_TABLE = /specified index|does not match the schema|missing the key/i;
 const CONNECTING_CALLS: ReadonlySet<string> = new Set(["connect", "getaddrinfo", "queryA"]);
 
 /** Judges one failed attempt. `sent` is false when the request never reached the network. */
@@ -99,7 +106,7 @@ export function judge(error: unknown, operation: string, table: string, sent: bo
   if (status !== undefined && status >= 500) return failed("server", true, false);
   if (status !== undefined && status >= 400) return refused(refusal(raw, operation, error));
   if (neverConnected(raw)) return failed("network", false, true);
-  return sent ? failed("network", true, false) : refused(refusal(raw, operation, error));
+  return sent ? failed("network", true, false) : refused(refusal(raw, operation, error), false);
 }
 
 /** One failed condition decides, whatever else went wrong: repeating would not help. */
@@ -113,27 +120,29 @@ function cancelled(raw: RawError, operation: string, cause: unknown): Verdict {
   const others = reasons.filter(({ Code = "None" }) => Code !== "None");
   const lasting = others.find(({ Code = "" }) => !PASSING_CANCELLATIONS.has(Code));
   if (others.length > 0 && lasting === undefined) return failed("throttled", true, true);
-  const detail = lasting?.Message ?? raw.message ?? "no reason given";
-  return refused(new InfrastructureError(`DynamoDB refused ${operation}: ${detail}`, { cause }));
+  const { Code, Message: message = raw.message } = lasting ?? {};
+  const name = Code === "ValidationError" ? "ValidationException" : "";
+  return refused(refusal({ name, message }, operation, cause));
 }
 
-function refusal(raw: RawError, operation: string, cause: unknown): InfrastructureError {
+function refusal(raw: RawError, operation: string, cause: unknown): Refusal {
   const detail = raw.message ?? String(cause);
   const { name = "" } = raw;
   if (name.startsWith("AccessDenied")) {
-    return new InfrastructureError(
-      `These AWS credentials may not call ${operation}: ${detail}`,
-      { cause },
-    );
+    return new InfrastructureError(`These AWS credentials may not call ${operation}: ${detail}`, {
+      cause,
+    });
   }
   if (CREDENTIALS.has(name)) {
     return new InfrastructureError(`AWS did not accept the credentials: ${detail}`, { cause });
   }
   if (/region is missing/i.test(detail)) {
-    return new InfrastructureError(
-      "There is no AWS region: pass `region` or set AWS_REGION",
-      { cause },
-    );
+    return new InfrastructureError("There is no AWS region: pass `region` or set AWS_REGION", {
+      cause,
+    });
+  }
+  if (name === "ValidationException" && !OTHER_TABLE.test(detail)) {
+    return new ValidationError("request", operation, detail, { cause });
   }
   return new InfrastructureError(`DynamoDB refused ${operation}: ${detail}`, { cause });
 }
@@ -158,6 +167,6 @@ function failed(reason: UnavailableReason, sent: boolean, nothingWritten: boolea
   return { kind: "failed", reason, sent, nothingWritten };
 }
 
-function refused(error: InfrastructureError): Verdict {
-  return { kind: "refused", error };
+function refused(error: Refusal, sent = true): Verdict {
+  return { kind: "refused", error, sent };
 }

@@ -21,12 +21,13 @@ import type {
   Write,
   WriteResult,
 } from "../item-store.ts";
-import { checkTransaction } from "../transaction.ts";
+import { checkKey, checkTransaction, checkWrite } from "../transaction.ts";
 import { getMany, writeMany } from "./batch.ts";
 import { Calls, type Written } from "./calls.ts";
-import { ChangeFeed } from "./changes.ts";
+import { readChanges } from "./changes.ts";
 import { DynamoClient, type DynamoConnection } from "./client.ts";
 import { Expressions } from "./expression.ts";
+import { queryItems } from "./query.ts";
 import { compileWrite } from "./transaction.ts";
 
 const DEFAULT_TIMEOUT_MS = 2000;
@@ -47,10 +48,14 @@ export interface DynamoItemStoreOptions extends DynamoConnection {
 export class DynamoItemStore implements ItemStore {
   readonly #client: DynamoClient;
   readonly #calls: Calls;
-  readonly #feeds = new Set<AbortController>();
+  readonly #closing = new AbortController();
 
   constructor(options: DynamoItemStoreOptions) {
-    const { table, timeoutMs = DEFAULT_TIMEOUT_MS, maxAttempts = Number.MAX_SAFE_INTEGER } = options;
+    const {
+      table,
+      timeoutMs = DEFAULT_TIMEOUT_MS,
+      maxAttempts = Number.MAX_SAFE_INTEGER,
+    } = options;
     checkPositive("timeoutMs", timeoutMs);
     checkPositive("maxAttempts", maxAttempts);
     this.#client = new DynamoClient(options, timeoutMs, options.clock ?? systemClock);
@@ -69,6 +74,7 @@ export class DynamoItemStore implements ItemStore {
   }
 
   async get(key: Key, options: ReadOptions = {}): Promise<Item | undefined> {
+    checkKey(key);
     const input = {
       ...this.#at(key),
       ...(options.consistent === true && { ConsistentRead: true }),
@@ -86,6 +92,7 @@ export class DynamoItemStore implements ItemStore {
   }
 
   async put(item: Item, condition?: Condition, options: CallOptions = {}): Promise<WriteResult> {
+    checkWrite({ put: item });
     const expressions = new Expressions();
     const input = {
       TableName: this.#calls.table,
@@ -104,6 +111,7 @@ export class DynamoItemStore implements ItemStore {
     condition?: Condition,
     options: CallOptions = {},
   ): Promise<WriteResult> {
+    checkWrite({ update: key, change });
     const expressions = new Expressions();
     const input = {
       ...this.#at(key),
@@ -118,6 +126,7 @@ export class DynamoItemStore implements ItemStore {
   }
 
   async delete(key: Key, condition?: Condition, options: CallOptions = {}): Promise<WriteResult> {
+    checkWrite({ delete: key });
     const expressions = new Expressions();
     const input = {
       ...this.#at(key),
@@ -132,8 +141,13 @@ export class DynamoItemStore implements ItemStore {
 
   async transact(writes: readonly Write[], options: TransactOptions = {}): Promise<TransactResult> {
     checkTransaction(writes);
-    if (writes.length === 0) return { ok: true };
+    const [first, ...others] = writes;
+    if (first === undefined) return { ok: true };
     const { token } = options;
+    if (others.length === 0 && token === undefined && !("check" in first)) {
+      const { ok, item } = await this.#write(first, options);
+      return ok ? { ok } : { ok, failures: new Map([[0, { item }]]) };
+    }
     const input = {
       TransactItems: writes.map((write) => compileWrite(this.#calls.table, write)),
       ...(token !== undefined && { ClientRequestToken: token }),
@@ -156,12 +170,37 @@ export class DynamoItemStore implements ItemStore {
   }
 
   changes(options: ChangesOptions = {}): AsyncIterable<ChangeRecord> {
-    throw new Error("later");
+    return { [Symbol.asyncIterator]: () => this.#openFeed(options) };
   }
 
   async close(): Promise<void> {
-    for (const feed of this.#feeds) feed.abort();
+    this.#closing.abort();
     await this.#calls.close();
+  }
+
+  /** What a transaction of one write does, for half the price. */
+  #write(write: Exclude<Write, { check: Key }>, options: CallOptions): Promise<WriteResult> {
+    if ("put" in write) return this.put(write.put, write.condition, options);
+    if ("delete" in write) return this.delete(write.delete, write.condition, options);
+    return this.update(write.update, write.change, write.condition, options);
+  }
+
+  #openFeed({ from = "now", signal }: ChangesOptions): AsyncIterator<ChangeRecord> {
+    const broken = new AbortController();
+    const signals = [
+      this.#closing.signal,
+      broken.signal,
+      ...(signal === undefined ? [] : [signal]),
+    ];
+    const records = readChanges(this.#calls, from, AbortSignal.any(signals));
+    return {
+      next: () => records.next(),
+      // A generator that waits for more hears of `return` only afterwards, which may be never.
+      return: () => {
+        broken.abort();
+        return records.return(undefined);
+      },
+    };
   }
 
   #at(key: Key) {

@@ -10,7 +10,7 @@ interface Operation<Input, Output> {
 }
 
 /** Every operation with what it takes and what it answers. */
-export interface Operations {
+interface Operations {
   GetItem: Operation<Data.GetItemCommandInput, Data.GetItemCommandOutput>;
   BatchGetItem: Operation<Data.BatchGetItemCommandInput, Data.BatchGetItemCommandOutput>;
   TransactGetItems: Operation<
@@ -37,7 +37,10 @@ export interface Operations {
     Data.UpdateTimeToLiveCommandInput,
     Data.UpdateTimeToLiveCommandOutput
   >;
-  DescribeStream: Operation<Streams.DescribeStreamCommandInput, Streams.DescribeStreamCommandOutput>;
+  DescribeStream: Operation<
+    Streams.DescribeStreamCommandInput,
+    Streams.DescribeStreamCommandOutput
+  >;
   GetShardIterator: Operation<
     Streams.GetShardIteratorCommandInput,
     Streams.GetShardIteratorCommandOutput

@@ -1,60 +1,75 @@
 /** The items of one partition, page by page. */
 
 import { ValidationError } from "../../domain/errors.ts";
-import { type AttributeMap, decodeItem, encodeItem } from "../attribute-value.ts";
+import { decodeItem, encodeItem } from "../attribute-value.ts";
 import type { Item } from "../item.ts";
 import type { Query } from "../item-store.ts";
 import { type IndexDefinition, indexNamed, project } from "../table.ts";
+import { checkQuery } from "../transaction.ts";
 import type { Calls } from "./calls.ts";
 import { Expressions } from "./expression.ts";
 import type { Input } from "./operations.ts";
+import { isEmpty, placeOf, rangeOf } from "./sort-range.ts";
 
 /** Fetches a page when the one before is used up; each page has the time of one call. */
 export async function* queryItems(calls: Calls, query: Query): AsyncGenerator<Item> {
-  if (matchesNothing(query)) return;
+  checkQuery(query);
   const index = query.index === undefined ? undefined : indexNamed(query.index);
+  const start = startOf(query, index);
+  if (start === "nothing left" || isEmpty(rangeOf(query.sort))) return;
+  let left = query.limit ?? Number.POSITIVE_INFINITY;
+  let page: Input<"Query"> = { ...inputOf(calls.table, query, index), ...start };
+  while (left > 0) {
+    const deadline = await calls.start("Query");
+    const input = Number.isFinite(left) ? { ...page, Limit: left } : page;
+    const { Items = [], LastEvaluatedKey } = await calls.read("Query", input, deadline);
+    for (const attributes of Items) {
+      const item = decodeItem(attributes);
+      // A table of the reference copies more into an index than ours does.
+      yield index === undefined ? item : project(index, item);
+    }
+    if (LastEvaluatedKey === undefined) return;
+    left -= Items.length;
+    page = { ...page, ExclusiveStartKey: LastEvaluatedKey };
+  }
+}
+
+function inputOf(table: string, query: Query, index: IndexDefinition | undefined): Input<"Query"> {
+  const { partition, sort } = index ?? TABLE;
   const expressions = new Expressions();
-  const input: Input<"Query"> = {
-    TableName: calls.table,
-    ...expressions.keys(index?.partition ?? "PK", index?.sort ?? "SK", query),
+  return {
+    TableName: table,
+    ...expressions.keys([partition, query.partition], sort, rangeOf(query.sort)),
     ...expressions.attributes(),
-    ...(query.index !== undefined && { IndexName: query.index }),
+    ...(index !== undefined && { IndexName: index.name }),
     ...(query.descending === true && { ScanIndexForward: false }),
     ...(query.consistent === true && { ConsistentRead: true }),
   };
-  let left = query.limit ?? Number.POSITIVE_INFINITY;
-  let start: Input<"Query">["ExclusiveStartKey"] =
-    query.after === undefined ? undefined : startAfter(query.after, index);
-  do {
-    const page: Input<"Query"> = { ...input, ExclusiveStartKey: start };
-    if (Number.isFinite(left)) page.Limit = left;
-    const deadline = await calls.start("Query");
-    const { Items = [], LastEvaluatedKey } = await calls.read("Query", page, deadline);
-    for (const attributes of Items) {
-      const item = decodeItem(attributes);
-      left -= 1;
-      // A table of the reference copies more into an index than ours does.
-      yield index === undefined ? item : project(index, item);
-      if (left <= 0) return;
-    }
-    start = LastEvaluatedKey;
-  } while (start !== undefined);
 }
 
-/** Ranges that DynamoDB would refuse as malformed, though their answer is clear: nothing. */
-function matchesNothing(query: Query): boolean {
-  if (query.limit !== undefined && query.limit <= 0) return true;
-  const sort = query.sort ?? {};
-  if ("beginsWith" in sort || sort.to === undefined) return false;
-  return Buffer.compare(Buffer.from(sort.from ?? "\u0001"), Buffer.from(sort.to)) > 0;
+/** Where the first page begins. */
+function startOf(
+  query: Query,
+  index: IndexDefinition | undefined,
+): Pick<Input<"Query">, "ExclusiveStartKey"> | "nothing left" {
+  if (query.after === undefined) return {};
+  const keys = keysOf(query.after, index);
+  const sort = keys[(index ?? TABLE).sort] as string;
+  const place = placeOf(sort, rangeOf(query.sort), query.descending === true);
+  if (place === "before") return {};
+  // In an index, other items may have the same sort key.
+  if (place === "after" || (place === "end" && index === undefined)) return "nothing left";
+  return { ExclusiveStartKey: encodeItem(keys) };
 }
 
-function startAfter(item: Item, index: IndexDefinition | undefined): AttributeMap {
+function keysOf(item: Item, index: IndexDefinition | undefined): Record<string, string> {
   const names = ["PK", "SK", ...(index === undefined ? [] : [index.partition, index.sort])];
   const keys = names.map((name) => [name, item[name]] as const);
   const missing = keys.find(([, value]) => typeof value !== "string");
   if (missing !== undefined) {
     throw new ValidationError("after", item, `the item has no ${missing[0]} to go on from`);
   }
-  return encodeItem(Object.fromEntries(keys) as Record<string, string>);
+  return Object.fromEntries(keys) as Record<string, string>;
 }
+
+const TABLE = { partition: "PK", sort: "SK" } as const;

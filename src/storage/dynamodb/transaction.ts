@@ -3,9 +3,15 @@
 import type { TransactWriteItem } from "@aws-sdk/client-dynamodb";
 import { encodeItem } from "../attribute-value.ts";
 import { keyOf } from "../item.ts";
-import type { Write } from "../item-store.ts";
+import type { Change, Write } from "../item-store.ts";
 import { keyOfWrite } from "../transaction.ts";
 import { Expressions } from "./expression.ts";
+
+/**
+ * A transaction takes no update without an expression. Removing what cannot be there changes
+ * nothing; it is the only expression that does.
+ */
+const NO_CHANGE: Change = { remove: ["zae-limiter/no-change"] };
 
 /** Asks for the stored item in case the condition fails. */
 export function compileWrite(table: string, write: Write): TransactWriteItem {
@@ -18,7 +24,8 @@ export function compileWrite(table: string, write: Write): TransactWriteItem {
     return { Put: { ...where, Item, ...condition, ...expressions.attributes() } };
   }
   if ("update" in write) {
-    const { UpdateExpression } = expressions.update(write.change);
+    const { UpdateExpression = expressions.update(NO_CHANGE).UpdateExpression } =
+      expressions.update(write.change);
     const condition = expressions.condition(write.condition);
     const placeholders = expressions.attributes();
     return { Update: { ...where, Key, UpdateExpression, ...condition, ...placeholders } };

@@ -22,7 +22,7 @@ export class ChangeLog {
     atMs: number,
     expired: boolean,
   ): void {
-    const sequence = String(this.#first + this.#records.length).padStart(16, "0");
+    const sequence = String(this.#end).padStart(16, "0");
     this.#records.push({
       key,
       before,
@@ -42,9 +42,36 @@ export class ChangeLog {
     this.#waiting.clear();
   }
 
-  async *read({ from = "now", signal }: ChangesOptions): AsyncGenerator<ChangeRecord> {
-    let next = this.#startOf(from);
-    while (!this.#closed && signal?.aborted !== true) {
+  read({ from = "now", signal }: ChangesOptions): AsyncIterableIterator<ChangeRecord> {
+    const returned = new AbortController();
+    const signals = [returned.signal, ...(signal === undefined ? [] : [signal])];
+    const records = this.#read(from, this.#end, AbortSignal.any(signals));
+    const iterator: AsyncIterableIterator<ChangeRecord> = {
+      next: () => records.next(),
+      return: () => {
+        // A generator that waits does not hear of `return`, so it is stopped first.
+        returned.abort();
+        return records.return(undefined);
+      },
+      [Symbol.asyncIterator]: () => iterator,
+    };
+    return iterator;
+  }
+
+  close(): void {
+    this.#closed = true;
+    for (const wake of this.#waiting) wake();
+    this.#waiting.clear();
+  }
+
+  /** `now` is where the log ended when the feed was asked for, not when it is first read. */
+  async *#read(
+    from: NonNullable<ChangesOptions["from"]>,
+    now: number,
+    signal: AbortSignal,
+  ): AsyncGenerator<ChangeRecord, undefined> {
+    let next = from === "now" ? now : this.#startOf(from);
+    while (!this.#closed && !signal.aborted) {
       // A reader that lags too far behind would skip changes without knowing.
       if (next < this.#first) {
         throw new ValidationError("position", next, "these changes are not kept any more");
@@ -59,31 +86,27 @@ export class ChangeLog {
     }
   }
 
-  close(): void {
-    this.#closed = true;
-    for (const wake of this.#waiting) wake();
-    this.#waiting.clear();
+  /** The position of the next change. */
+  get #end(): number {
+    return this.#first + this.#records.length;
   }
 
-  #startOf(from: NonNullable<ChangesOptions["from"]>): number {
-    if (from === "now") return this.#first + this.#records.length;
+  #startOf(from: "oldest" | { readonly after: string }): number {
     if (from === "oldest") return this.#first;
-    const position = Number(from.after);
-    if (!Number.isSafeInteger(position) || position < 0) {
-      throw new ValidationError("position", from.after, "expected the position of a change record");
-    }
-    return position + 1;
+    const next = /^[0-9]+$/.test(from.after) ? Number(from.after) + 1 : Number.NaN;
+    if (next <= this.#end) return next;
+    throw new ValidationError("position", from.after, "expected the position of a change record");
   }
 
-  #more(signal: AbortSignal | undefined): Promise<void> {
+  #more(signal: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       const wake = () => {
-        signal?.removeEventListener("abort", wake);
+        signal.removeEventListener("abort", wake);
         this.#waiting.delete(wake);
         resolve();
       };
       this.#waiting.add(wake);
-      signal?.addEventListener("abort", wake, { once: true });
+      signal.addEventListener("abort", wake, { once: true });
     });
   }
 }

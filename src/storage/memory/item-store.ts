@@ -1,9 +1,11 @@
 /** Items in this process, in ordered trees: for tests, simulations and limits of one process. */
 
+import { isDeepStrictEqual } from "node:util";
 import sortedBtree from "sorted-btree";
 import type { Clock } from "../../domain/clock.ts";
 import { systemClock } from "../../domain/clock.ts";
-import { applyChange, holds } from "../evaluate.ts";
+import { ValidationError } from "../../domain/errors.ts";
+import { applyChange, holds, storedItem } from "../evaluate.ts";
 import { type Item, type Key, keyOf } from "../item.ts";
 import type {
   Change,
@@ -12,24 +14,29 @@ import type {
   Condition,
   ItemStore,
   Query,
+  ReadManyOptions,
   StoreCall,
   TransactOptions,
   TransactResult,
   Write,
   WriteResult,
 } from "../item-store.ts";
-import { INDEXES, type IndexDefinition, indexNamed, project, TTL_ATTRIBUTE } from "../table.ts";
-import { checkTransaction, keyOfWrite } from "../transaction.ts";
+import { INDEXES, type IndexDefinition, indexNamed, project } from "../table.ts";
+import {
+  checkDistinct,
+  checkKey,
+  checkQuery,
+  checkSnapshot,
+  checkTransaction,
+  checkWrite,
+  keyOfWrite,
+} from "../transaction.ts";
 import { ChangeLog } from "./change-log.ts";
+import { bounds, expiryKey, expiryText, indexKey, tableKey } from "./tree-key.ts";
 
 const BTree = sortedBtree.default;
 type Tree = InstanceType<typeof BTree<string, Item>>;
 
-/** Lower than any character of a key, so that a prefix sorts before what it begins. */
-const SEPARATOR = "\u0000";
-/** Higher than any character of a key. */
-const LAST = "\uffff";
-const EXPIRY_DIGITS = 12;
 /** Items whose time is over are dropped a few at a time, by the writes that come along. */
 const EXPIRED_PER_WRITE = 2;
 const TOKEN_LIFETIME_MS = 600_000;
@@ -37,6 +44,14 @@ const TOKEN_LIFETIME_MS = 600_000;
 export interface MemoryItemStoreOptions {
   readonly clock?: Clock;
   readonly onCall?: ((call: StoreCall) => void) | undefined;
+}
+
+/** One planned write. */
+interface Step {
+  readonly ok: boolean;
+  readonly key: Key;
+  readonly before: Item | undefined;
+  readonly after: Item | undefined;
 }
 
 export class MemoryItemStore implements ItemStore {
@@ -55,12 +70,23 @@ export class MemoryItemStore implements ItemStore {
 
   async get(key: Key): Promise<Item | undefined> {
     this.#count("get");
-    return this.#items.get(treeKey(key.PK, key.SK));
+    checkKey(key);
+    return this.#items.get(tableKey(key));
   }
 
-  async getMany(keys: readonly Key[]): Promise<(Item | undefined)[]> {
+  /** Without a promise, for those who do all their work in one step. */
+  readNow(key: Key): Item | undefined {
+    return this.#items.get(tableKey(key));
+  }
+
+  async getMany(
+    keys: readonly Key[],
+    options: ReadManyOptions = {},
+  ): Promise<(Item | undefined)[]> {
     this.#count("getMany");
-    return keys.map((key) => this.#items.get(treeKey(key.PK, key.SK)));
+    if (options.snapshot === true) checkSnapshot(keys);
+    keys.forEach(checkKey);
+    return keys.map((key) => this.#items.get(tableKey(key)));
   }
 
   async put(item: Item, condition?: Condition): Promise<WriteResult> {
@@ -89,7 +115,7 @@ export class MemoryItemStore implements ItemStore {
       return step;
     });
     if (failures.size > 0) return { ok: false, failures };
-    for (const step of planned) this.#replace(step.key, step.before, step.after);
+    this.#commit(planned);
     if (options.token !== undefined) this.#tokens.set(options.token, this.#clock());
     return { ok: true };
   }
@@ -99,12 +125,18 @@ export class MemoryItemStore implements ItemStore {
     readonly deletes?: readonly Key[];
   }): Promise<void> {
     this.#count("writeMany");
-    for (const item of writes.puts ?? []) this.#write({ put: item });
-    for (const key of writes.deletes ?? []) this.#write({ delete: key });
+    const all: Write[] = [
+      ...(writes.puts ?? []).map((put) => ({ put })),
+      ...(writes.deletes ?? []).map((key) => ({ delete: key })),
+    ];
+    checkDistinct(all.map(keyOfWrite));
+    all.forEach(checkWrite);
+    this.#commit(all.map((write) => this.#plan(write)));
   }
 
   async *query(query: Query): AsyncGenerator<Item> {
     this.#count("query");
+    checkQuery(query);
     const index = query.index === undefined ? undefined : indexNamed(query.index);
     const tree = index === undefined ? this.#items : (this.#indexes.get(index) as Tree);
     const [low, high] = bounds(query);
@@ -129,38 +161,36 @@ export class MemoryItemStore implements ItemStore {
   }
 
   #write(write: Write): WriteResult {
-    const { ok, key, before, after } = this.#plan(write);
+    checkWrite(write);
+    const step = this.#plan(write);
+    const { ok, before, after } = step;
     if (!ok) return { ok, item: before };
-    this.#replace(key, before, after);
+    this.#commit([step]);
     return { ok, item: "update" in write ? after : "delete" in write ? before : undefined };
   }
 
   /** What a write would do, without doing it. */
-  #plan(write: Write): {
-    ok: boolean;
-    key: Key;
-    before: Item | undefined;
-    after: Item | undefined;
-  } {
+  #plan(write: Write): Step {
     const key = keyOfWrite(write);
-    const before = this.#items.get(treeKey(key.PK, key.SK));
+    const before = this.#items.get(tableKey(key));
     const ok = holds(write.condition, before);
-    if (!ok || "check" in write) return { ok, key, before, after: before };
-    if ("put" in write) return { ok, key, before, after: write.put };
-    if ("delete" in write) return { ok, key, before, after: undefined };
-    return { ok, key, before, after: applyChange(key, before, write.change) };
+    return { ok, key, before, after: ok ? outcome(write, before) : before };
   }
 
-  #replace(key: Key, before: Item | undefined, after: Item | undefined): void {
-    if (before === after) return;
+  #commit(steps: readonly Step[]): void {
     const now = this.#clock();
-    this.#store(key, before, after);
-    this.#log.append(keyOf(key), before, after, now, false);
-    this.#dropExpired(now);
+    for (const { key, before, after } of steps) {
+      // DynamoDB records no write that leaves the item as it was.
+      if (isDeepStrictEqual(before, after)) continue;
+      this.#store(key, before, after);
+      this.#log.append(keyOf(key), before, after, now, false);
+    }
+    // Only now: what was planned must not be gone before it is done.
+    this.#dropExpired(now, EXPIRED_PER_WRITE * steps.length);
   }
 
   #store(key: Key, before: Item | undefined, after: Item | undefined): void {
-    const at = treeKey(key.PK, key.SK);
+    const at = tableKey(key);
     if (after === undefined) this.#items.delete(at);
     else this.#items.set(at, after);
     for (const [index, tree] of this.#indexes) {
@@ -169,8 +199,8 @@ export class MemoryItemStore implements ItemStore {
     move(this.#expiring, expiryKey(before), expiryKey(after), after);
   }
 
-  #dropExpired(now: number): void {
-    for (let dropped = 0; dropped < EXPIRED_PER_WRITE; dropped += 1) {
+  #dropExpired(now: number, atMost: number): void {
+    for (let dropped = 0; dropped < atMost; dropped += 1) {
       const first = this.#expiring.minKey();
       if (first === undefined || first >= expiryText(Math.floor(now / 1000))) return;
       const item = this.#expiring.get(first) as Item;
@@ -193,32 +223,14 @@ export class MemoryItemStore implements ItemStore {
   }
 }
 
+function outcome(write: Write, before: Item | undefined): Item | undefined {
+  if ("put" in write) return storedItem(write.put);
+  if ("update" in write) return applyChange(write.update, before, write.change);
+  return "delete" in write ? undefined : before;
+}
+
 function withCondition(condition: Condition | undefined): { condition?: Condition } {
   return condition === undefined ? {} : { condition };
-}
-
-function treeKey(partition: string, sort: string): string {
-  return partition + SEPARATOR + sort;
-}
-
-/** The place of an item in an index; none without both of its keys. */
-function indexKey(index: IndexDefinition, item: Item | undefined): string | undefined {
-  const partition = item?.[index.partition];
-  const sort = item?.[index.sort];
-  if (item === undefined || typeof partition !== "string" || typeof sort !== "string") {
-    return undefined;
-  }
-  return treeKey(treeKey(partition, sort), treeKey(item.PK, item.SK));
-}
-
-function expiryKey(item: Item | undefined): string | undefined {
-  const ttl = item?.[TTL_ATTRIBUTE];
-  if (item === undefined || typeof ttl !== "number") return undefined;
-  return expiryText(ttl) + SEPARATOR + treeKey(item.PK, item.SK);
-}
-
-function expiryText(seconds: number): string {
-  return String(Math.max(0, Math.floor(seconds))).padStart(EXPIRY_DIGITS, "0");
 }
 
 function move(
@@ -231,23 +243,16 @@ function move(
   if (to !== undefined) tree.set(to, item as Item);
 }
 
-function bounds(query: Query): [low: string, high: string] {
-  const { partition, sort = {} } = query;
-  if ("beginsWith" in sort) {
-    return [treeKey(partition, sort.beginsWith), treeKey(partition, sort.beginsWith + LAST)];
-  }
-  const high = sort.to === undefined ? LAST : sort.to + SEPARATOR + LAST;
-  return [treeKey(partition, sort.from ?? ""), treeKey(partition, high)];
-}
-
-function positionOf(item: Item, index: IndexDefinition | undefined): string | undefined {
-  return index === undefined ? treeKey(item.PK, item.SK) : indexKey(index, item);
+function positionOf(item: Item, index: IndexDefinition | undefined): string {
+  const position = index === undefined ? tableKey(item) : indexKey(index, item);
+  if (position !== undefined) return position;
+  throw new ValidationError("after", item, `expected an item with the keys of ${index?.name}`);
 }
 
 function after(tree: Tree, at: string | undefined, low: string): [string, Item] | undefined {
-  return at === undefined ? tree.getPairOrNextHigher(low) : tree.nextHigherPair(at);
+  return at === undefined || at < low ? tree.getPairOrNextHigher(low) : tree.nextHigherPair(at);
 }
 
 function before(tree: Tree, at: string | undefined, high: string): [string, Item] | undefined {
-  return at === undefined ? tree.getPairOrNextLower(high) : tree.nextLowerPair(at);
+  return at === undefined || at > high ? tree.getPairOrNextLower(high) : tree.nextLowerPair(at);
 }

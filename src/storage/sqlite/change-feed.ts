@@ -1,11 +1,11 @@
 /** The feed of a file: rows that every change leaves behind, polled by those who follow it. */
 
-import { InfrastructureError, ValidationError } from "../../domain/errors.ts";
+import { ValidationError } from "../../domain/errors.ts";
 import { keyOf } from "../item.ts";
 import type { ChangeRecord, ChangesOptions } from "../item-store.ts";
 import type { SqliteDatabase } from "./database.ts";
 import type { Row } from "./driver.ts";
-import { itemOf } from "./item-rows.ts";
+import { decoded } from "./item-rows.ts";
 
 /** Other processes cannot wake a reader, so it looks by itself. */
 const POLL_MS = 100;
@@ -16,12 +16,20 @@ const SEQUENCE_DIGITS = 16;
 
 const NEXT = "SELECT * FROM changes WHERE seq > ? ORDER BY seq LIMIT ?";
 const OLDEST = "SELECT seq FROM changes ORDER BY seq LIMIT 1";
-/** The newest number ever given, also when its row is gone. */
-const NEWEST = "SELECT seq FROM sqlite_sequence WHERE name = 'changes'";
+const NEWEST = "SELECT seq FROM changes ORDER BY seq DESC LIMIT 1";
+
+interface Reader {
+  readonly signal: AbortSignal | undefined;
+  returned: boolean;
+  /** Set while the reader waits. */
+  wake: (() => void) | undefined;
+}
 
 export class ChangeFeed {
   readonly #database: SqliteDatabase;
   readonly #waiting = new Set<() => void>();
+  /** Counts the calls of `wake`, for readers that were not waiting yet. */
+  #wakes = 0;
   #closed = false;
 
   constructor(database: SqliteDatabase) {
@@ -30,6 +38,7 @@ export class ChangeFeed {
 
   /** This process changed something. */
   wake(): void {
+    this.#wakes += 1;
     for (const wake of this.#waiting) wake();
   }
 
@@ -38,18 +47,15 @@ export class ChangeFeed {
     this.wake();
   }
 
-  read(options: ChangesOptions): AsyncIterableIterator<ChangeRecord> {
-    const stop = new AbortController();
-    const stopWith = () => stop.abort();
-    if (options.signal?.aborted === true) stop.abort();
-    options.signal?.addEventListener("abort", stopWith, { once: true });
-    const records = this.#records(options.from ?? "now", stop.signal);
+  read({ from = "now", signal }: ChangesOptions): AsyncIterableIterator<ChangeRecord> {
+    const reader: Reader = { signal, returned: false, wake: undefined };
+    const records = this.#records(from, reader);
     const iterator: AsyncIterableIterator<ChangeRecord> = {
       next: () => records.next(),
-      // A generator that waits does not hear `return`, so it is woken first.
       return: () => {
-        options.signal?.removeEventListener("abort", stopWith);
-        stop.abort();
+        // A generator that waits does not hear `return`, so it is woken first.
+        reader.returned = true;
+        reader.wake?.();
         return records.return(undefined);
       },
       [Symbol.asyncIterator]: () => iterator,
@@ -59,28 +65,33 @@ export class ChangeFeed {
 
   async *#records(
     from: NonNullable<ChangesOptions["from"]>,
-    stop: AbortSignal,
+    reader: Reader,
   ): AsyncGenerator<ChangeRecord, undefined> {
-    if (this.#closed || stop.aborted) return;
+    if (this.#isOver(reader)) return;
     let last = await this.#database.snapshot(() => this.#startOf(from));
-    while (!this.#closed && !stop.aborted) {
+    while (!this.#isOver(reader)) {
+      const wakes = this.#wakes;
       const rows = await this.#database.snapshot(() => this.#page(last));
       for (const row of rows) {
-        if (this.#closed || stop.aborted) return;
+        if (this.#isOver(reader)) return;
         last = row.seq as number;
         yield recordOf(row);
       }
-      if (rows.length === 0) await this.#more(stop);
+      if (rows.length === 0 && wakes === this.#wakes) await this.#more(reader);
     }
+  }
+
+  #isOver({ signal, returned }: Reader): boolean {
+    return this.#closed || returned || signal?.aborted === true;
   }
 
   #startOf(from: NonNullable<ChangesOptions["from"]>): number {
     const newest = this.#newest();
     if (from === "now") return newest;
-    if (from === "oldest")
-      return ((this.#database.prepare(OLDEST).get()?.seq as number | undefined) ?? newest + 1) - 1;
-    const position = Number(from.after);
-    if (Number.isSafeInteger(position) && position >= 0 && position <= newest) return position;
+    if (from === "oldest") return ((this.#database.prepare(OLDEST).get()?.seq as number) ?? 1) - 1;
+    const position = /^[0-9]+$/.test(from.after) ? Number(from.after) : Number.NaN;
+    // Beyond the newest it would be a position of another file.
+    if (position <= newest) return position;
     throw new ValidationError("position", from.after, "expected the position of a change record");
   }
 
@@ -89,9 +100,7 @@ export class ChangeFeed {
     const rows = this.#database.prepare(NEXT).all(last, PAGE);
     const next = (rows[0]?.seq as number | undefined) ?? this.#newest() + 1;
     if (next === last + 1) return rows;
-    throw new InfrastructureError(
-      `The changes after position ${last} are not kept any more: they are older than a day`,
-    );
+    throw new ValidationError("position", last, "these changes are not kept any more");
   }
 
   #newest(): number {
@@ -99,24 +108,26 @@ export class ChangeFeed {
   }
 
   /** Until this process writes, the time to look has come, or the reader is stopped. */
-  #more(stop: AbortSignal): Promise<void> {
+  #more(reader: Reader): Promise<void> {
     return new Promise((resolve) => {
       const wake = () => {
         clearTimeout(timer);
-        stop.removeEventListener("abort", wake);
+        reader.signal?.removeEventListener("abort", wake);
         this.#waiting.delete(wake);
+        reader.wake = undefined;
         resolve();
       };
       const timer = setTimeout(wake, POLL_MS);
-      stop.addEventListener("abort", wake, { once: true });
+      reader.signal?.addEventListener("abort", wake, { once: true });
       this.#waiting.add(wake);
+      reader.wake = wake;
     });
   }
 }
 
 function recordOf(row: Row): ChangeRecord {
-  const before = typeof row.before === "string" ? itemOf(row.before) : undefined;
-  const after = typeof row.after === "string" ? itemOf(row.after) : undefined;
+  const before = typeof row.before === "string" ? decoded(row.before).item : undefined;
+  const after = typeof row.after === "string" ? decoded(row.after).item : undefined;
   const sequence = String(row.seq).padStart(SEQUENCE_DIGITS, "0");
   return {
     key: keyOf({ PK: row.pk as string, SK: row.sk as string }),

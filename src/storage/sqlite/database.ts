@@ -19,7 +19,7 @@ import {
 import { type Connection, type DriverName, loadDriver, type Statement } from "./driver.ts";
 import { asInfrastructureError, isBusy } from "./result-code.ts";
 import { prepareFile } from "./schema.ts";
-import { GAP_MS, Turn } from "./turn.ts";
+import { Turn } from "./turn.ts";
 import { BUSY, pauseMs, WriteLine } from "./write-line.ts";
 
 const TIMEOUT_MS = 2000;
@@ -43,6 +43,7 @@ export class SqliteDatabase {
   readonly #beginRead: Statement;
   readonly #commit: Statement;
   readonly #rollback: Statement;
+  readonly #dataVersion: Statement;
   readonly #turn = new Turn();
   readonly #line: WriteLine;
   #closed = false;
@@ -56,6 +57,7 @@ export class SqliteDatabase {
     this.#beginRead = connection.prepare("BEGIN DEFERRED");
     this.#commit = connection.prepare("COMMIT");
     this.#rollback = connection.prepare("ROLLBACK");
+    this.#dataVersion = connection.prepare("PRAGMA data_version");
     this.#line = new WriteLine({
       random,
       gap: () => this.#gap(),
@@ -103,13 +105,9 @@ export class SqliteDatabase {
   }
 
   /** The same, waiting while it is busy. */
-  write<T>(work: () => T, timeoutMs: number = this.#timeoutMs): Promise<T> {
-    try {
-      const result = this.tryWrite(work);
-      if (result !== BUSY) return Promise.resolve(result);
-    } catch (error) {
-      return Promise.reject(error);
-    }
+  async write<T>(work: () => T, timeoutMs: number = this.#timeoutMs): Promise<T> {
+    const result = this.tryWrite(work);
+    if (result !== BUSY) return result;
     return this.#line.join(() => this.#attempt(work), timeoutMs);
   }
 
@@ -119,11 +117,6 @@ export class SqliteDatabase {
       this.#refuseClosed();
       return work();
     };
-    try {
-      return Promise.resolve(attempt());
-    } catch (error) {
-      if (!isBusy(error)) return Promise.reject(asInfrastructureError(error, this.path));
-    }
     return retried(attempt, this.path, timeoutMs, this.#random);
   }
 
@@ -161,9 +154,12 @@ export class SqliteDatabase {
       this.#turn.add(startedAt, performance.now());
       return result;
     } catch (error) {
-      if (begun) this.#undo();
+      if (begun) {
+        this.#undo();
+        this.#turn.add(startedAt, performance.now());
+      }
       if (!isBusy(error)) throw asInfrastructureError(error, this.path);
-      this.#turn.meet(startedAt);
+      this.#turn.meet();
       return BUSY;
     }
   }
@@ -176,9 +172,31 @@ export class SqliteDatabase {
     }
   }
 
-  #gap(): Promise<unknown> | undefined {
-    if (!this.#turn.isOver(performance.now())) return undefined;
-    return sleep(GAP_MS).then(() => this.#turn.restart());
+  #gap(): Promise<void> | undefined {
+    return this.#turn.isOver(performance.now()) ? this.#leaveGap() : undefined;
+  }
+
+  /** Lets others have the lock. */
+  async #leaveGap(): Promise<void> {
+    const version = this.#othersVersion();
+    const until = performance.now() + this.#turn.gapMs;
+    let wasUsed = false;
+    while (!wasUsed && performance.now() < until) {
+      await sleep(1);
+      if (this.#closed) return;
+      wasUsed = this.#othersVersion() !== version;
+    }
+    this.#turn.restart(wasUsed);
+  }
+
+  /** Changes when another process has committed. */
+  #othersVersion(): unknown {
+    try {
+      return this.#dataVersion.get()?.data_version;
+    } catch {
+      // It is only a hint. If something is wrong with the file, the next write will say so.
+      return undefined;
+    }
   }
 
   #refuseClosed(): void {

@@ -3,7 +3,7 @@
  * synchronously will do. A driver is loaded when a file is opened, never earlier.
  */
 
-import { InfrastructureError } from "../../domain/errors.ts";
+import { InfrastructureError, ValidationError } from "../../domain/errors.ts";
 import { loadBetterSqlite3 } from "./drivers/better-sqlite3.ts";
 import { loadLibsql } from "./drivers/libsql.ts";
 import { loadNodeSqlite } from "./drivers/node-sqlite.ts";
@@ -29,7 +29,7 @@ export interface Connection {
 export type Connect = (path: string) => Connection;
 
 /** The fastest first; libsql comes last because it is always installed along. */
-export const DRIVER_NAMES = ["better-sqlite3", "node:sqlite", "libsql"] as const;
+const DRIVER_NAMES = ["better-sqlite3", "node:sqlite", "libsql"] as const;
 export type DriverName = (typeof DRIVER_NAMES)[number];
 
 const LOADERS: Readonly<Record<DriverName, () => Promise<Connect>>> = {
@@ -40,6 +40,9 @@ const LOADERS: Readonly<Record<DriverName, () => Promise<Connect>>> = {
 
 /** The named driver, or else the first that is there. */
 export async function loadDriver(name?: DriverName): Promise<Connect> {
+  if (name !== undefined && !DRIVER_NAMES.includes(name)) {
+    throw new ValidationError("driver", name, `expected one of ${DRIVER_NAMES.join(", ")}`);
+  }
   const failures: unknown[] = [];
   for (const candidate of name === undefined ? DRIVER_NAMES : [name]) {
     try {

@@ -34,7 +34,7 @@ export class Housekeeping {
   /** After some changes, in their transaction. */
   tidy(nowMs: number, changes: number): void {
     const second = Math.floor(nowMs / 1000);
-    if (second === this.#idleSecond) return;
+    if (second === this.#idleSecond && this.#rows.earliestTtl >= second) return;
     const dropped = this.#rows.dropExpired(nowMs, changes * EXPIRED_PER_CHANGE);
     const trimmed = this.#trimLog(nowMs - LOG_KEPT_MS, changes * TRIMMED_PER_CHANGE);
     if (dropped === 0 && trimmed === 0) this.#idleSecond = second;
@@ -47,12 +47,15 @@ export class Housekeeping {
 
   remember(token: string, nowMs: number): void {
     this.#database.prepare(KEEP_TOKEN).run(token, nowMs);
-    this.#database.prepare(TRIM_TOKENS).run(nowMs - TOKEN_KEPT_MS, 0);
+    this.#database.prepare(TRIM_TOKENS).run(nowMs - TOKEN_KEPT_MS);
   }
 
-  /** From the oldest on, without leaving holes: readers take a hole for lost records. */
+  /**
+   * From the oldest on, without leaving holes: readers take a hole for lost records. The newest
+   * stays, because it was written just before; the next number is counted from it.
+   */
   #trimLog(before: number, atMost: number): number {
-    const rows = this.#database.prepare(OLDEST_LOGGED).all(before, atMost);
+    const rows = this.#database.prepare(OLDEST_LOGGED).all(atMost);
     const kept = rows.findIndex(({ at }) => (at as number) >= before);
     const over = kept === -1 ? rows : rows.slice(0, kept);
     const last = over.at(-1);

@@ -6,7 +6,7 @@ import type { Query } from "../item-store.ts";
 import { type IndexDefinition, indexNamed } from "../table.ts";
 import type { SqliteDatabase } from "./database.ts";
 import type { Bindable, Row } from "./driver.ts";
-import { itemOf } from "./item-rows.ts";
+import { decoded } from "./item-rows.ts";
 
 /** Conditions of a WHERE clause, with what is bound to them. */
 interface Filter {
@@ -77,7 +77,7 @@ export class ItemPages {
 
   #itemOf(row: Row): Item {
     const index = this.#index;
-    if (index === undefined || !this.#keysOnly()) return itemOf(row.data as string);
+    if (index === undefined || !this.#keysOnly()) return decoded(row.data as string).item;
     return {
       PK: row.pk as string,
       SK: row.sk as string,

@@ -2,31 +2,37 @@
 
 import { setImmediate as breathe } from "node:timers/promises";
 import { type Clock, systemClock } from "../../domain/clock.ts";
-import { ValidationError } from "../../domain/errors.ts";
 import type { Item, Key } from "../item.ts";
-import {
-  type CallOptions,
-  type Change,
-  type ChangeRecord,
-  type ChangesOptions,
-  type Condition,
-  type ItemStore,
-  type Query,
-  type ReadManyOptions,
-  type ReadOptions,
-  type StoreCall,
-  TRANSACT_MAX,
-  type TransactOptions,
-  type TransactResult,
-  type Write,
-  type WriteResult,
+import type {
+  CallOptions,
+  Change,
+  ChangeRecord,
+  ChangesOptions,
+  Condition,
+  ItemStore,
+  Query,
+  ReadManyOptions,
+  ReadOptions,
+  StoreCall,
+  TransactOptions,
+  TransactResult,
+  Write,
+  WriteResult,
 } from "../item-store.ts";
-import { checkTransaction } from "../transaction.ts";
+import {
+  checkDistinct,
+  checkKey,
+  checkQuery,
+  checkSnapshot,
+  checkTransaction,
+  checkWrite,
+  keyOfWrite,
+} from "../transaction.ts";
 import { ChangeFeed } from "./change-feed.ts";
 import type { SqliteDatabase } from "./database.ts";
 import { Housekeeping } from "./housekeeping.ts";
 import { ItemPages } from "./item-pages.ts";
-import { ItemRows } from "./item-rows.ts";
+import { encoded, ItemRows } from "./item-rows.ts";
 
 /** Rows that are read at once. */
 const PAGE = 200;
@@ -57,7 +63,8 @@ export class SqliteItemStore implements ItemStore {
 
   async get(key: Key, options?: ReadOptions): Promise<Item | undefined> {
     this.#count("get");
-    return this.#database.read(() => this.#rows.read(key), options?.timeoutMs);
+    checkKey(key);
+    return this.#database.read(() => this.#rows.read(key)?.item, options?.timeoutMs);
   }
 
   async getMany(
@@ -65,23 +72,14 @@ export class SqliteItemStore implements ItemStore {
     options: ReadManyOptions = {},
   ): Promise<(Item | undefined)[]> {
     this.#count("getMany");
-    if (options.snapshot === true && keys.length > TRANSACT_MAX) {
-      throw new ValidationError(
-        "keys",
-        keys.length,
-        `expected at most ${TRANSACT_MAX} keys of a snapshot, got ${keys.length}`,
-      );
-    }
+    if (options.snapshot === true) checkSnapshot(keys);
+    keys.forEach(checkKey);
     const items: (Item | undefined)[] = [];
     for (let start = 0; start < keys.length; start += PAGE) {
       if (start > 0) await breathe();
       const page = keys.slice(start, start + PAGE);
-      items.push(
-        ...(await this.#database.snapshot(
-          () => page.map((key) => this.#rows.read(key)),
-          options.timeoutMs,
-        )),
-      );
+      const read = () => page.map((key) => this.#rows.read(key)?.item);
+      items.push(...(await this.#database.snapshot(read, options.timeoutMs)));
     }
     return items;
   }
@@ -110,18 +108,19 @@ export class SqliteItemStore implements ItemStore {
     this.#count("transact");
     checkTransaction(writes);
     const { token } = options;
-    return this.#change((now) => {
+    return this.#change<TransactResult>((now) => {
       if (token !== undefined && this.#housekeeping.knows(token, now)) {
         return { result: { ok: true }, changes: 0 };
       }
       const plans = writes.map((write) => this.#rows.plan(write));
-      const failures = new Map(
-        plans.flatMap(({ ok, before }, position) =>
-          ok ? [] : [[position, { item: before?.item }]],
-        ),
-      );
+      const failures = new Map<number, { item: Item | undefined }>();
+      for (const [position, { ok, before }] of plans.entries()) {
+        if (!ok) failures.set(position, { item: before?.item });
+      }
       if (failures.size > 0) return { result: { ok: false, failures }, changes: 0 };
-      const changes = plans.filter((plan) => this.#rows.carryOut(plan, now)).length;
+      const changes = plans.filter(({ key, before, after }) =>
+        this.#rows.replace(key, before, after, now),
+      ).length;
       if (token !== undefined) this.#housekeeping.remember(token, now);
       return { result: { ok: true }, changes };
     }, options);
@@ -136,18 +135,28 @@ export class SqliteItemStore implements ItemStore {
       ...(writes.puts ?? []).map((put) => ({ put })),
       ...(writes.deletes ?? []).map((key) => ({ delete: key })),
     ];
-    for (let start = 0; start < all.length; start += BATCH) {
+    checkDistinct(all.map(keyOfWrite));
+    all.forEach(checkWrite);
+    // Encoded before the first batch, so that nothing is written when something cannot be stored.
+    const rows = all.map((write) => ({
+      key: keyOfWrite(write),
+      after: "put" in write ? encoded(write.put) : undefined,
+    }));
+    for (let start = 0; start < rows.length; start += BATCH) {
       if (start > 0) await breathe();
-      const batch = all.slice(start, start + BATCH);
+      const batch = rows.slice(start, start + BATCH);
       await this.#change((now) => {
-        const carryOut = (write: Write) => this.#rows.carryOut(this.#rows.plan(write), now);
-        return { result: undefined, changes: batch.filter(carryOut).length };
+        const changed = batch.filter(({ key, after }) =>
+          this.#rows.replace(key, this.#rows.read(key), after, now),
+        );
+        return { result: undefined, changes: changed.length };
       });
     }
   }
 
   async *query(query: Query): AsyncGenerator<Item> {
     this.#count("query");
+    checkQuery(query);
     const pages = new ItemPages(query);
     let left = query.limit ?? Number.POSITIVE_INFINITY;
     while (left > 0) {
@@ -161,7 +170,6 @@ export class SqliteItemStore implements ItemStore {
   }
 
   changes(options: ChangesOptions = {}): AsyncIterableIterator<ChangeRecord> {
-    this.#count("changes");
     return this.#feed.read(options);
   }
 
@@ -171,14 +179,13 @@ export class SqliteItemStore implements ItemStore {
     this.#database.close();
   }
 
-  #write(write: Write, options: CallOptions | undefined): Promise<WriteResult> {
+  async #write(write: Write, options: CallOptions | undefined): Promise<WriteResult> {
+    checkWrite(write);
     return this.#change((now) => {
-      const plan = this.#rows.plan(write);
-      const changes = plan.ok && this.#rows.carryOut(plan, now) ? 1 : 0;
-      return {
-        result: { ok: plan.ok, item: handedOut(write, plan.ok, plan.before?.item, plan.after) },
-        changes,
-      };
+      const { ok, key, before, after } = this.#rows.plan(write);
+      const changed = ok && this.#rows.replace(key, before, after, now);
+      const item = !ok || "delete" in write ? before : "update" in write ? after : undefined;
+      return { result: { ok, item: item?.item }, changes: changed ? 1 : 0 };
     }, options);
   }
 
@@ -200,17 +207,6 @@ export class SqliteItemStore implements ItemStore {
   #count(operation: string): void {
     this.#onCall?.({ operation, readUnits: 0, writeUnits: 0, indexUnits: 0, estimated: false });
   }
-}
-
-/** What a write tells its caller: see `WriteResult`. */
-function handedOut(
-  write: Write,
-  ok: boolean,
-  before: Item | undefined,
-  after: Item | undefined,
-): Item | undefined {
-  if (!ok || "delete" in write) return before;
-  return "put" in write ? undefined : after;
 }
 
 function withCondition(condition: Condition | undefined): { condition?: Condition } {

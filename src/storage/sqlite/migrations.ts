@@ -15,7 +15,9 @@ export const MIGRATIONS: readonly Migration[] = [
     version: 1,
     reason: "items with their indexes, the feed of changes, tokens of transactions",
     // The indexes are partial, because most items are in one or two of them. An index ends with
-    // the key of the table, so that pages can go on after any row.
+    // the key of the table, so that pages can go on after any row. Numbers of changes never come
+    // again without AUTOINCREMENT, too, because the newest change is always kept; it would cost
+    // another page with every write.
     sql: `
       CREATE TABLE items (
         pk TEXT NOT NULL,
@@ -34,7 +36,7 @@ export const MIGRATIONS: readonly Migration[] = [
       CREATE INDEX items_gsi4 ON items (gsi4pk, gsi4sk, pk, sk) WHERE gsi4pk IS NOT NULL;
       CREATE INDEX items_ttl ON items (ttl) WHERE ttl IS NOT NULL;
       CREATE TABLE changes (
-        seq INTEGER PRIMARY KEY AUTOINCREMENT,
+        seq INTEGER PRIMARY KEY,
         at INTEGER NOT NULL,
         pk TEXT NOT NULL,
         sk TEXT NOT NULL,
@@ -44,6 +46,22 @@ export const MIGRATIONS: readonly Migration[] = [
       );
       CREATE TABLE tokens (token TEXT PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID;
       CREATE INDEX tokens_at ON tokens (at);
+    `,
+  },
+  {
+    version: 2,
+    reason: "buckets, one packed row each",
+    sql: `
+      CREATE TABLE buckets (
+        namespace TEXT NOT NULL,
+        entity TEXT NOT NULL,
+        resource TEXT NOT NULL,
+        state TEXT NOT NULL,
+        ttl INTEGER,
+        PRIMARY KEY (namespace, entity, resource)
+      ) WITHOUT ROWID;
+      CREATE INDEX buckets_resource ON buckets (namespace, resource, entity);
+      CREATE INDEX buckets_ttl ON buckets (ttl) WHERE ttl IS NOT NULL;
     `,
   },
 ];

@@ -14,7 +14,10 @@ export interface SqliteOptions {
   readonly random?: Random | undefined;
   /** How long a call may wait for other writers; 2000 when absent. */
   readonly timeoutMs?: number | undefined;
-  /** The first that is there when absent: better-sqlite3, node:sqlite, libsql. */
+  /**
+   * The first that is there when absent: better-sqlite3, node:sqlite, libsql. A process must not
+   * open one file with two of them: they would not see each other's locks.
+   */
   readonly driver?: DriverName | undefined;
   readonly onCall?: ((call: StoreCall) => void) | undefined;
 }

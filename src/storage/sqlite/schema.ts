@@ -16,9 +16,10 @@ export function prepareFile(
   connection.exec("PRAGMA synchronous = NORMAL");
   connection.exec("PRAGMA foreign_keys = OFF");
   const latest = migrations.at(-1)?.version ?? 0;
-  if (versionOf(connection, path, latest) === latest) return;
+  const version = versionOf(connection, path, latest);
+  // Asked every time, because a copy of a file may have lost the mode.
   if (pragma(connection, "journal_mode") !== "wal") enterWalMode(connection, path);
-  migrate(connection, path, migrations);
+  if (version < latest) migrate(connection, path, migrations);
 }
 
 function migrate(connection: Connection, path: string, migrations: readonly Migration[]): void {

@@ -3,30 +3,36 @@
  *
  * SQLite has no queue of waiting processes: whoever asks while the lock is free gets it. A busy
  * loop frees it for microseconds between two transactions, so a process that asks again every
- * millisecond would hardly ever hit such a moment. After a turn the loop therefore leaves a gap
- * that nobody who waits can miss. Time held counts up and time free counts down several times as
- * fast: a process that leaves the lock free often enough by itself never has to stop.
+ * millisecond would hardly ever hit such a moment. After a turn the loop therefore leaves a gap.
+ * Time held counts up and time free counts down several times as fast: a process that leaves the
+ * lock free often enough by itself never has to stop.
+ *
+ * A turn is long while nobody else is about, so that gaps cost a lone process little. Once another
+ * process was met turns are short, and a gap lasts until somebody used it; each gap that nobody
+ * used makes the next turn twice as long.
  */
 
-const TURN_MS = 40;
-/** The turn once other processes were met: they get theirs sooner. */
-const SHARED_TURN_MS = 5;
-/** How long a meeting is remembered. */
-const COMPANY_MS = 1000;
+const TURN_MS_MIN = 5;
+const TURN_MS_MAX = 40;
+/** Enough for a process that has waited for a whole long turn, and then asks every millisecond. */
+const GAP_MS = 2;
+/** Enough even for one that was slow to wake up. */
+const SHARED_GAP_MS = 6;
 /** A lock that is free a fifth of the time is found free soon enough. */
 const FREE_WEIGHT = 4;
 
-/** Longer than the pauses of a process that has waited for a while. */
-export const GAP_MS = 2;
-
 export class Turn {
+  #turnMs = TURN_MS_MAX;
   #heldMs = 0;
   #endedAt = 0;
-  #companyAt = Number.NEGATIVE_INFINITY;
 
   isOver(now: number): boolean {
-    const length = now - this.#companyAt < COMPANY_MS ? SHARED_TURN_MS : TURN_MS;
-    return this.#heldMs - FREE_WEIGHT * (now - this.#endedAt) >= length;
+    return this.#heldMs - FREE_WEIGHT * (now - this.#endedAt) >= this.#turnMs;
+  }
+
+  /** How long to wait, at most, for others to use the lock. */
+  get gapMs(): number {
+    return this.#turnMs < TURN_MS_MAX ? SHARED_GAP_MS : GAP_MS;
   }
 
   /** The lock was held. */
@@ -36,12 +42,15 @@ export class Turn {
     this.#endedAt = endedAt;
   }
 
-  /** Another process had the lock. */
-  meet(now: number): void {
-    this.#companyAt = now;
+  /** Another process has, or had, the lock. */
+  meet(): void {
+    this.#turnMs = TURN_MS_MIN;
   }
 
-  restart(): void {
+  /** A gap is over. */
+  restart(wasUsed: boolean): void {
     this.#heldMs = 0;
+    if (wasUsed) this.meet();
+    else this.#turnMs = Math.min(TURN_MS_MAX, this.#turnMs * 2);
   }
 }

@@ -105,6 +105,7 @@ function settle(waiter: Waiter): boolean {
 
 /** How long to wait before asking again. */
 export function pauseMs(waitedMs: number, chance: number): number {
-  const range = (PAUSE_MS_MAX - PAUSE_MS_MIN) * Math.max(0, 1 - waitedMs / PATIENCE_MS);
-  return PAUSE_MS_MIN + range * chance;
+  const longest =
+    PAUSE_MS_MAX - (PAUSE_MS_MAX - PAUSE_MS_MIN) * Math.min(1, waitedMs / PATIENCE_MS);
+  return longest * (0.5 + chance);
 }

@@ -5,7 +5,6 @@ import type { Value } from "../../../src/storage/item.ts";
 import type { Change } from "../../../src/storage/item-store.ts";
 import type { Subject } from "./subject.ts";
 
-const TWO_53 = 2 ** 53;
 type Attributes = Readonly<Record<string, Value>>;
 
 export function changesContract(subject: Subject): void {
@@ -65,7 +64,6 @@ export function changesContract(subject: Subject): void {
     await expectChange({ a: 2n ** 53n + 1n }, { add: { a: -2 } }, { a: max });
     await expectChange({ a: 1 }, { add: { a: 2n ** 70n } }, { a: 2n ** 70n + 1n });
     await expectChange(undefined, { add: { a: 2n ** 70n } }, { a: 2n ** 70n });
-    await expectChange(undefined, { add: { a: TWO_53 } }, { a: 2n ** 53n });
   });
 
   test("add counts decimals whose binary form is exact", async () => {

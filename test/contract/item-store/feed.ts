@@ -123,6 +123,22 @@ export function feedContract(subject: Subject): void {
     ]);
   });
 
+  test("a write that leaves the item as it was does not appear", async (context) => {
+    const { unchangedAppear } = subject.options;
+    context.skip(unchangedAppear !== undefined, unchangedAppear);
+    const item = await subject.stored({ n: 1, map: { list: ["a"] }, set: new Set(["x", "y"]) });
+    await subject.store.put(item);
+    await subject.store.update(item, { set: { n: 1 }, addToSet: { set: ["x"] } });
+    await subject.store.update(item, { add: { n: 0 }, remove: ["none"] });
+    await subject.store.update(item, {});
+    await subject.store.update(item, { add: { n: 1 } });
+    const records = await take(2, [item.PK], start);
+    expect(records.map((record): Images => [record.before, record.after])).toStrictEqual([
+      [undefined, item],
+      [item, { ...item, n: 2 }],
+    ]);
+  });
+
   test("transactions appear, once, without their checks", async () => {
     const [updated, deleted, checked] = [
       await subject.stored({ n: 1 }),
@@ -251,6 +267,14 @@ export function feedContract(subject: Subject): void {
         [{ ...key, n: 1 }, undefined],
       ]);
     });
+  });
+
+  test("a feed that waits can be broken off", async () => {
+    const feed = subject.store.changes()[Symbol.asyncIterator]();
+    const next = feed.next();
+    await feed.return?.();
+    expect((await next).done).toBe(true);
+    expect((await feed.next()).done).toBe(true);
   });
 
   describe("the signal", () => {

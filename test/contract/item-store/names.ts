@@ -69,11 +69,12 @@ export function namesContract(subject: Subject): void {
       const key = subject.key();
       const item = itemWith(key, { map: attribute(name, attribute(name, true)) });
       await subject.store.put(item);
-      expect(await subject.read(key)).toStrictEqual(item);
+      // Strict equality would compare what is named `constructor` by identity.
+      expect(await subject.read(key)).toEqual(item);
       const { item: after } = await subject.store.update(key, {
         addToSet: Object.fromEntries([[name, [name]]]),
       });
-      expect(after).toStrictEqual(itemWith(key, { ...item, ...attribute(name, new Set([name])) }));
+      expect(after).toEqual(itemWith(key, { ...item, ...attribute(name, new Set([name])) }));
     });
   });
 

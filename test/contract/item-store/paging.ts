@@ -160,6 +160,35 @@ export function pagingContract(subject: Subject): void {
       ).toStrictEqual(items.slice(0, 1));
     });
 
+    test("after an item that is not in the range", async () => {
+      const PK = subject.partition();
+      const items = range(6).map((at) => ({ PK, SK: padded(at), GSI1PK: PK, GSI1SK: padded(at) }));
+      await subject.store.writeMany({ puts: items });
+      const sort = { from: padded(2), to: padded(3) };
+      const inside = items.slice(2, 4);
+      for (const where of [{}, { index: "GSI1" }] as const) {
+        const find = (after: Item | undefined, descending: boolean) =>
+          collect(
+            subject.store.query({
+              partition: PK,
+              sort,
+              descending,
+              ...where,
+              after: after as Item,
+            }),
+          );
+        expect(await find(items[0], false)).toStrictEqual(inside);
+        expect(await find(items[5], false)).toStrictEqual([]);
+        expect(await find(items[5], true)).toStrictEqual(inside.toReversed());
+        expect(await find(items[0], true)).toStrictEqual([]);
+        // At the ends of the range, too.
+        expect(await find(items[1], false)).toStrictEqual(inside);
+        expect(await find(items[3], false)).toStrictEqual([]);
+        expect(await find(items[4], true)).toStrictEqual(inside.toReversed());
+        expect(await find(items[2], true)).toStrictEqual([]);
+      }
+    });
+
     test("after the last item there is nothing", async () => {
       const last = await collect(subject.store.query({ partition, descending: true, limit: 1 }));
       const query = { partition, after: last[0] as Item };

@@ -21,8 +21,6 @@ const SORT_KEYS = [
   "A",
   "Z",
   "a",
-  "a\u0000",
-  "a\u0000z",
   "a\u0001",
   "a ",
   "a#",
@@ -67,9 +65,7 @@ export function queriesContract(subject: Subject): void {
 
   test("partitions whose names begin alike do not leak", async () => {
     const prefix = subject.partition();
-    const partitions = ["", "a", "a#", "a\u0000", "a\u0001", "aa", "ab", "b"].map(
-      (name) => prefix + name,
-    );
+    const partitions = ["", "a", "a#", "a\u0001", "aa", "ab", "b"].map((name) => prefix + name);
     for (const PK of partitions) {
       for (const SK of ["a", "b"]) await subject.store.put({ PK, SK });
     }
@@ -85,7 +81,7 @@ export function queriesContract(subject: Subject): void {
     }
   });
 
-  test.each(["#", "#CONFIG", "#CONFIG#gpt-4", "a", "a\u0000", "0", "\u{1f600}", "none", "!"])(
+  test.each(["#", "#CONFIG", "#CONFIG#gpt-4", "a", "0", "\u{1f600}", "none", "!"])(
     "beginning with %j",
     async (beginsWith) => {
       const partition = await seed(SORT_KEYS);
@@ -111,7 +107,7 @@ export function queriesContract(subject: Subject): void {
     ["#CONFIG", "#USAGE#a#2024-01-01T00:00:00Z"],
     ["a", "a"],
     ["a", "aa"],
-    ["a\u0000", "a\u0001"],
+    ["a\u0001"],
     ["B", "\u00e8"],
     ["\uff5e", undefined],
     [undefined, "\uff5e"],

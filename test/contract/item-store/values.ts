@@ -45,12 +45,8 @@ const SAME: readonly (readonly [what: string, value: Value])[] = [
 const NORMALIZED: readonly (readonly [what: string, value: Value, read: Value])[] = [
   ["a small bigint", 5n, 5],
   ["a bigint at the border", BigInt(Number.MAX_SAFE_INTEGER), Number.MAX_SAFE_INTEGER],
-  ["a number at 2^53", 2 ** 53, 2n ** 53n],
-  ["a number of 20 digits", -(2 ** 60), -(2n ** 60n)],
-  ["a number that is written with an exponent", 1e21, 10n ** 21n],
-  ["a number with digits and an exponent", 1.25e30, 125n * 10n ** 28n],
   ["minus zero", -0, 0],
-  ["nested", { list: [5n, 2 ** 60] }, { list: [5, 2n ** 60n] }],
+  ["nested", { list: [5n, -0] }, { list: [5, 0] }],
 ];
 
 export function valuesContract(subject: Subject): void {
@@ -63,7 +59,7 @@ export function valuesContract(subject: Subject): void {
     expect(set).toStrictEqual({ ok: true, item: expected });
     expect(await subject.read(item)).toStrictEqual(expected);
     const absent = await subject.store.update(item, { setIfAbsent: { other: value } });
-    expect(absent.item).toStrictEqual(itemWith(expected, { other: read }));
+    expect(absent.item).toStrictEqual({ ...expected, other: read });
   };
 
   test.each(SAME)("%s", async (_, value) => {

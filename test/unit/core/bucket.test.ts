@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import {
+  accruedMilli,
   DEBT_MILLI_MAX,
   forceTake,
   fullLevel,
@@ -150,6 +151,16 @@ describe("take", () => {
     const refused = take(level(0, 10_000), SMALL, 1000, 4000);
     expect(refused).toMatchObject({ taken: false, retryAfterMs: 6000 + 601 });
     expect(take(refused.level, SMALL, 1000, 4000 + refused.retryAfterMs).taken).toBe(true);
+  });
+});
+
+describe("accruedMilli", () => {
+  test("counts the remainder, has no cap, and is negative where time ran backwards", () => {
+    expect(accruedMilli(SMALL, 60_000, 0)).toBe(100_000);
+    expect(accruedMilli(SMALL, 3_600_000, 0)).toBe(6_000_000);
+    expect(accruedMilli(SMALL, 1, 19_999)).toBe(1);
+    expect(accruedMilli(SMALL, 1, 20_000)).toBe(2);
+    expect(accruedMilli(SMALL, -1, 0)).toBe(-2);
   });
 });
 

@@ -176,10 +176,13 @@ describe("infrastructure", () => {
     expect(failed.message).toBe('Stack "app": it failed');
     expect(failed.events).toBe(events);
     expect(new StackAlreadyExistsError("app").message).toContain('"app"');
-    expect(new InfrastructureNotFoundError("app").message).toContain("zae-limiter deploy --name app");
+    expect(new InfrastructureNotFoundError("app").message).toContain(
+      "zae-limiter deploy --name app",
+    );
     expect(new NamespaceNotFoundError("ten").message).toContain('"ten"');
-    expect(new NamespaceStateError("is being purged", { namespaceName: "ten", state: "purging" }))
-      .toMatchObject({ message: "is being purged", namespaceName: "ten", state: "purging" });
+    expect(
+      new NamespaceStateError("is being purged", { namespaceName: "ten", state: "purging" }),
+    ).toMatchObject({ message: "is being purged", namespaceName: "ten", state: "purging" });
     expect(new NamespaceStateError("m")).toMatchObject({ namespaceName: "", state: "" });
   });
 });

@@ -52,13 +52,17 @@ describe("limit names", () => {
 });
 
 describe("resources", () => {
-  test.each(["api", "gpt-3.5-turbo", "openai/gpt-4", "anthropic/claude-3/opus", "a/b/c/d", "openai/"])(
-    "A028 accepts %o",
-    (name) => {
-      expect(checkResource(name)).toBe(name);
-      expect(checkConfigResource(name)).toBe(name);
-    },
-  );
+  test.each([
+    "api",
+    "gpt-3.5-turbo",
+    "openai/gpt-4",
+    "anthropic/claude-3/opus",
+    "a/b/c/d",
+    "openai/",
+  ])("A028 accepts %o", (name) => {
+    expect(checkResource(name)).toBe(name);
+    expect(checkConfigResource(name)).toBe(name);
+  });
 
   test.each([
     ["/gpt-4", "letter"],
@@ -164,9 +168,12 @@ describe("stack names", () => {
 });
 
 describe("namespaces", () => {
-  test.each(["default", "tenant-a", "Mandant 7", "东京/ä#1", "__", "toString"])("accepts %o", (name) => {
-    expect(checkNamespace(name)).toBe(name);
-  });
+  test.each(["default", "tenant-a", "Mandant 7", "东京/ä#1", "__", "toString"])(
+    "accepts %o",
+    (name) => {
+      expect(checkNamespace(name)).toBe(name);
+    },
+  );
 
   test.each([
     ["_", "reserved"],
@@ -229,8 +236,7 @@ describe("every text is accepted or refused as its rule says", () => {
       characters.every((character) => rest.includes(character))
     );
   };
-  const isId = (text: string) =>
-    allowed(text, LETTERS + DIGITS, `${LETTERS}${DIGITS}_.-:@`, 256);
+  const isId = (text: string) => allowed(text, LETTERS + DIGITS, `${LETTERS}${DIGITS}_.-:@`, 256);
   const isLimitName = (text: string) =>
     text !== "wcu" && allowed(text, LETTERS, `${LETTERS}${DIGITS}_.-`, 64);
   const isResource = (text: string) => allowed(text, LETTERS, `${LETTERS}${DIGITS}_.-/`, 64);

@@ -12,9 +12,13 @@ export async function loadLibsql(): Promise<Connect> {
       prepare: (sql) => database.prepare(sql),
       exec: (sql) => database.exec(sql),
       close: () => {
-        // The file stays open until the last statement is garbage, so the write-ahead log is not
-        // folded into it by closing. Where others still use the file this does nothing.
-        database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+        // libsql keeps the file open until the last statement is garbage. What SQLite does when a
+        // file is closed, folding the write-ahead log into it, is therefore done here.
+        try {
+          database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+        } catch {
+          // Others use the file, or it is damaged. Neither keeps anybody from closing it.
+        }
         database.close();
       },
     };

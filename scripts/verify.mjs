@@ -1,0 +1,90 @@
+/**
+ * Everything a contributor must pass, the quick things first; it stops at the first that fails.
+ * `npm test` runs all of it, `npm run check` all but the tests.
+ */
+import { spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const scratch = mkdtempSync(join(tmpdir(), "zae-limiter-verify-"));
+const report = join(scratch, "tests.json");
+
+/** Scripts of package.json, so that each can be run alone. */
+const CHECKS = [
+  "check:types",
+  "check:style",
+  "check:promises",
+  "check:unused",
+  "build",
+  "check:package",
+  "check:package-types",
+];
+const TESTS = `vitest run --reporter=default --reporter=json --outputFile.json="${report}"`;
+
+/** Ends with the exit code of the command and what it said; with `show`, it is said at once. */
+function run(command, show) {
+  return new Promise((resolve, reject) => {
+    const child = spawn(command, {
+      cwd: root,
+      shell: true,
+      stdio: ["ignore", show ? "inherit" : "pipe", show ? "inherit" : "pipe"],
+      env: {
+        ...process.env,
+        PATH: join(root, "node_modules", ".bin") + delimiter + process.env.PATH,
+      },
+    });
+    let output = "";
+    for (const stream of [child.stdout, child.stderr]) {
+      stream?.setEncoding("utf8").on("data", (text) => {
+        output += text;
+      });
+    }
+    child.on("error", reject);
+    child.on("close", (code) => resolve({ code: code ?? 1, output }));
+  });
+}
+
+/** Runs one step and says how it went; the output of a check matters only when it failed. */
+async function step(name, command, show = false) {
+  const startedAt = performance.now();
+  const { code, output } = await run(command, show);
+  const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
+  if (code !== 0 && !show) console.log(output);
+  console.log(`${code === 0 ? "ok    " : "FAILED"} ${name.padEnd(20)} ${seconds.padStart(6)} s`);
+  return code;
+}
+
+/** A test file that does not load fails without a failing test, and must still count. */
+function closingLine(code) {
+  try {
+    const { numPassedTests, numFailedTests, numPendingTests, numTodoTests } = JSON.parse(
+      readFileSync(report, "utf8"),
+    );
+    const failed = code === 0 ? numFailedTests : Math.max(1, numFailedTests);
+    const skipped = numPendingTests + numTodoTests;
+    return `${numPassedTests} passed, ${failed} failed, ${skipped} skipped`;
+  } catch {
+    return "0 passed, 1 failed";
+  }
+}
+
+async function verify(withTests) {
+  console.log(`Node.js ${process.versions.node}`);
+  for (const name of CHECKS) {
+    const code = await step(name, `npm run --silent ${name}`);
+    if (code !== 0) return code;
+  }
+  if (!withTests) return 0;
+  const code = await step("tests", TESTS, true);
+  console.log(closingLine(code));
+  return code;
+}
+
+try {
+  process.exitCode = await verify(!process.argv.includes("--no-tests"));
+} finally {
+  rmSync(scratch, { recursive: true, force: true });
+}

@@ -1,0 +1,145 @@
+/**
+ * The port of the hot path, in the domain's verbs. One store serves one namespace.
+ *
+ * A *leg* is one entity's part of a call: an acquire that cascades has a leg for the entity and
+ * one for each ancestor. Either all legs are charged or none. Balances that are handed out are in
+ * milli-tokens and aligned with the limits of their leg.
+ */
+
+import type { Limit } from "../domain/limit.ts";
+import type { ConfigSource } from "../domain/precedence.ts";
+
+/** Whom an entity charges besides itself. */
+export interface Link {
+  readonly cascade: boolean;
+  readonly parentId: string | undefined;
+}
+
+/** Where the limits of a leg came from: a stored level, or the call itself. */
+export type LimitSource = ConfigSource | "override";
+
+/** The limits an entity has for a resource. */
+export interface BucketConfig {
+  readonly limits: readonly Limit[];
+  readonly source: LimitSource;
+  /** The config version that the limits are at least as new as. */
+  readonly version: number;
+  /** Apply even to a bucket with a higher version: these limits were just read. */
+  readonly forced?: boolean;
+}
+
+export interface Leg {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly config: BucketConfig;
+  /** Milli-tokens, aligned with `config.limits`; only amounts above zero can be refused. */
+  readonly amountsMilli: readonly number[];
+  readonly link: Link;
+  /** The link was read in the course of this call, so a new bucket may be created with it. */
+  readonly linkIsFresh: boolean;
+}
+
+export interface LegOutcome {
+  /** The shard that was charged: adjustments go there. */
+  readonly shard: number;
+  /** As stored; it may have changed since the leg was made. */
+  readonly link: Link;
+  /** Right after the charge. */
+  readonly balancesMilli: readonly number[];
+}
+
+export type ConsumeResult =
+  | { readonly outcome: "granted"; readonly legs: readonly LegOutcome[] }
+  | {
+      readonly outcome: "refused";
+      /** Per leg, as they are. */
+      readonly balancesMilli: readonly (readonly number[])[];
+      /** Without a call, from what an earlier one showed. */
+      readonly local: boolean;
+    }
+  /** A bucket was built from newer limits than a leg has: read them again. */
+  | { readonly outcome: "outdated" };
+
+/** What a lease changes after the fact. Positive: consumed more; negative: given back. */
+export interface Adjustment {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly shard: number;
+  readonly config: BucketConfig;
+  /** Milli-tokens, aligned with `config.limits`. */
+  readonly deltasMilli: readonly number[];
+}
+
+/** One limit of one bucket, as it is stored. */
+export interface StoredState {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly shard: number;
+  readonly shardCount: number;
+  readonly limitName: string;
+  readonly capacityMilli: number;
+  readonly refillMilli: number;
+  readonly periodMs: number;
+  readonly balanceMilli: number;
+  readonly consumedMilli: number | bigint;
+  readonly refilledAtMs: number;
+}
+
+export interface BucketCallOptions {
+  /** How long the call may take, retries included. */
+  readonly timeoutMs?: number;
+}
+
+export interface ConsumeOptions extends BucketCallOptions {
+  /** `false`: look at each bucket before it is charged, instead of trusting what was seen last. */
+  readonly speculative?: boolean;
+}
+
+/** Something that was taken could not be given back; it stays consumed. */
+export interface RestoreWarning {
+  readonly kind: "restore_failed";
+  readonly entityId: string;
+  readonly resource: string;
+  readonly shard: number;
+  /** Milli-tokens per limit that stay consumed. */
+  readonly amountsMilli: Readonly<Record<string, number>>;
+  readonly cause: unknown;
+}
+
+/** The warning for an adjustment that was to give back. */
+export function restoreWarning(adjustment: Adjustment, cause: unknown): RestoreWarning {
+  const { entityId, resource, shard, config, deltasMilli } = adjustment;
+  const amountsMilli = Object.fromEntries(
+    config.limits
+      .map(({ name }, at) => [name, -(deltasMilli[at] ?? 0)] as const)
+      .filter(([, amount]) => amount !== 0),
+  );
+  return { kind: "restore_failed", entityId, resource, shard, amountsMilli, cause };
+}
+
+export interface BucketStore {
+  /** Whom an entity charges next, from its bucket or its record. */
+  linkOf(entityId: string, resource: string, options?: BucketCallOptions): Promise<Link>;
+  /** Charges all legs or none. */
+  consume(legs: readonly Leg[], options?: ConsumeOptions): Promise<ConsumeResult>;
+  /** Never refuses; a bucket that is gone stays gone. */
+  adjust(adjustment: Adjustment, options?: BucketCallOptions): Promise<void>;
+  /** Gives back, and never throws: it is repeated, then reported as a warning. */
+  restore(adjustment: Adjustment, options?: BucketCallOptions): Promise<void>;
+  /** The balances of each leg, shards summed; a bucket that is not there is full. */
+  read(legs: readonly Leg[], options?: BucketCallOptions): Promise<readonly (readonly number[])[]>;
+  /** The buckets of an entity. */
+  list(entityId: string, resource?: string): Promise<StoredState[]>;
+  /** The buckets of a resource. */
+  listResource(resource: string): AsyncIterable<StoredState>;
+  /** Brings live buckets of an entity in line with limits that were just stored. */
+  reconfigure(entityId: string, resource: string, config: BucketConfig): Promise<void>;
+  /** Tells live buckets of an entity whom it charges from now on. */
+  relink(entityId: string, link: Link): Promise<void>;
+  /** Removes all buckets of the namespace that are not items of their own. */
+  deleteAll(): Promise<void>;
+  /** Removes all buckets of an entity; returns how many there were. */
+  deleteEntity(entityId: string): Promise<number>;
+  /** Waits for what is being given back in the background. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,63 @@
+/**
+ * What the stored item says at a moment: virtual refill.
+ *
+ * `rf` is an epoch that rarely moves, and `tk` the balance relative to it. What has accrued since
+ * is computed by whoever looks, and nothing is written just to refill. Parameters are stored
+ * undivided; a shard has its share of them.
+ */
+
+import type { Rate } from "../../core/bucket.ts";
+import { mulAddDivRem } from "../../core/integers.ts";
+import { shardRate } from "../../core/shares.ts";
+import type { StoredBucket, StoredLimit } from "../../records/bucket-item.ts";
+import type { BuiltFrom } from "../config-match.ts";
+
+/** One limit of an item, at a moment. */
+export interface LimitImage {
+  readonly stored: StoredLimit;
+  /** The shard's share of the limit. */
+  readonly share: Rate;
+  /** What has accrued since the epoch, rounded down; negative when the epoch lies ahead. */
+  readonly accruedMilli: number;
+  /** What the rounding left over, below the share's period. */
+  readonly remainder: number;
+}
+
+export function limitImage(bucket: StoredBucket, stored: StoredLimit, nowMs: number): LimitImage {
+  const share = shardRate(stored.rate, bucket.shard, bucket.shardCount);
+  // Another writer may have moved the epoch without knowing of the remainder: it must be plausible.
+  const carried = stored.remainder >= 0 && stored.remainder < share.periodMs ? stored.remainder : 0;
+  const { quotient, remainder } = mulAddDivRem(
+    nowMs - bucket.refilledAtMs,
+    share.refillMilli,
+    carried,
+    share.periodMs,
+  );
+  return { stored, share, accruedMilli: quotient, remainder };
+}
+
+/** Accrued, rounded up: what a full bucket must forget so that it gains nothing by rounding. */
+export function accruedUp({ accruedMilli, remainder }: LimitImage): number {
+  return remainder > 0 ? accruedMilli + 1 : accruedMilli;
+}
+
+/** The balance of the shard. Compared by subtraction, because accrued may be saturated. */
+export function balanceOf({ stored, share, accruedMilli }: LimitImage): number {
+  return isFull(stored.tokensMilli, share.capacityMilli, accruedMilli)
+    ? share.capacityMilli
+    : stored.tokensMilli + accruedMilli;
+}
+
+export function isFull(tokensMilli: number, capacityMilli: number, accruedMilli: number): boolean {
+  return accruedMilli >= capacityMilli - tokensMilli;
+}
+
+/** How `matchConfig` sees an item. */
+export function builtFrom(bucket: StoredBucket): BuiltFrom {
+  return {
+    version: bucket.configVersion,
+    source: bucket.configSource,
+    rateOf: (name) => bucket.limits.get(name)?.rate,
+    limitNames: () => bucket.limits.keys(),
+  };
+}

@@ -1,0 +1,239 @@
+/** Buckets with one writer at a time: read, refill, check and write in one step. */
+
+import type { Clock } from "../../domain/clock.ts";
+import {
+  type Adjustment,
+  type BucketCallOptions,
+  type BucketConfig,
+  type BucketStore,
+  type ConsumeResult,
+  type Leg,
+  type LegOutcome,
+  type Link,
+  type RestoreWarning,
+  restoreWarning,
+  type StoredState,
+} from "../bucket-store.ts";
+import { bucketTtl } from "../bucket-ttl.ts";
+import { matchConfig } from "../config-match.ts";
+import type { BucketRow, BucketTable } from "./bucket-table.ts";
+import {
+  balanceMilli,
+  builtFrom,
+  type EmbeddedBucket,
+  limitNamed,
+  newBucket,
+  pulledBack,
+  withConfig,
+  withTaken,
+} from "./embedded-bucket.ts";
+
+export interface EmbeddedBucketStoreOptions {
+  readonly clock: Clock;
+  /** How many times its filling time an idle bucket is kept; 0: for ever. */
+  readonly ttlMultiplier: number;
+  /** Told when something that was taken could not be given back. */
+  readonly onWarning: (warning: RestoreWarning) => void;
+}
+
+export class EmbeddedBucketStore implements BucketStore {
+  readonly #table: BucketTable;
+  readonly #clock: Clock;
+  readonly #ttlMultiplier: number;
+  readonly #onWarning: (warning: RestoreWarning) => void;
+
+  constructor(table: BucketTable, options: EmbeddedBucketStoreOptions) {
+    this.#table = table;
+    this.#clock = options.clock;
+    this.#ttlMultiplier = options.ttlMultiplier;
+    this.#onWarning = options.onWarning;
+  }
+
+  linkOf(entityId: string, resource: string, options: BucketCallOptions = {}): Promise<Link> {
+    return this.#table.peek(
+      () => this.#table.get(entityId, resource)?.link ?? this.#table.recordedLink(entityId),
+      options.timeoutMs,
+    );
+  }
+
+  consume(legs: readonly Leg[], options: BucketCallOptions = {}): Promise<ConsumeResult> {
+    return this.#table.step(() => this.#consume(legs, this.#clock()), options.timeoutMs);
+  }
+
+  adjust(adjustment: Adjustment, options: BucketCallOptions = {}): Promise<void> {
+    const { entityId, resource, config, deltasMilli } = adjustment;
+    return this.#table.step(() => {
+      const now = this.#clock();
+      const bucket = this.#live(entityId, resource, now);
+      if (bucket === undefined) return;
+      const deltas = new Map(config.limits.map(({ name }, at) => [name, deltasMilli[at] ?? 0]));
+      const limits = bucket.limits.map((limit) =>
+        withTaken(limit, deltas.get(limit.name) ?? 0, now),
+      );
+      this.#write(entityId, resource, { ...bucket, limits }, config, now);
+    }, options.timeoutMs);
+  }
+
+  async restore(adjustment: Adjustment, options: BucketCallOptions = {}): Promise<void> {
+    try {
+      await this.adjust(adjustment, options);
+    } catch (error) {
+      this.#onWarning(restoreWarning(adjustment, error));
+    }
+  }
+
+  read(
+    legs: readonly Leg[],
+    options: BucketCallOptions = {},
+  ): Promise<readonly (readonly number[])[]> {
+    return this.#table.peek(() => {
+      const now = this.#clock();
+      return legs.map((leg) => {
+        const bucket = this.#live(leg.entityId, leg.resource, now);
+        // A peek shows what an acquire would find, so the limits of the call apply here too.
+        if (bucket === undefined) return leg.config.limits.map(({ rate }) => rate.capacityMilli);
+        const match = matchConfig(builtFrom(bucket), leg.config);
+        const seen = match === "apply" ? withConfig(bucket, leg.config, now) : bucket;
+        return balances(seen, leg, now);
+      });
+    }, options.timeoutMs);
+  }
+
+  list(entityId: string, resource?: string): Promise<StoredState[]> {
+    return this.#table.peek(() => {
+      const now = this.#clock();
+      return this.#table
+        .ofEntity(entityId)
+        .filter((row) => resource === undefined || row.resource === resource)
+        .flatMap((row) => states(row, now));
+    }, undefined);
+  }
+
+  async *listResource(resource: string): AsyncGenerator<StoredState> {
+    let after: string | undefined;
+    for (;;) {
+      const from = after;
+      const rows = await this.#table.peek(() => this.#table.ofResource(resource, from), undefined);
+      if (rows.length === 0) return;
+      for (const row of rows) yield* states(row, this.#clock());
+      after = rows.at(-1)?.entityId;
+    }
+  }
+
+  reconfigure(entityId: string, resource: string, config: BucketConfig): Promise<void> {
+    return this.#table.step(() => {
+      const now = this.#clock();
+      const bucket = this.#live(entityId, resource, now);
+      if (bucket === undefined || matchConfig(builtFrom(bucket), config) === "outdated") return;
+      this.#write(entityId, resource, withConfig(bucket, config, now), config, now);
+    }, undefined);
+  }
+
+  relink(entityId: string, link: Link): Promise<void> {
+    return this.#table.step(() => {
+      for (const row of this.#table.ofEntity(entityId)) {
+        this.#table.set(entityId, row.resource, { ...row.bucket, link });
+      }
+    }, undefined);
+  }
+
+  deleteAll(): Promise<void> {
+    return this.#table.step(() => this.#table.clear(), undefined);
+  }
+
+  deleteEntity(entityId: string): Promise<number> {
+    return this.#table.step(() => {
+      const rows = this.#table.ofEntity(entityId);
+      for (const row of rows) this.#table.delete(entityId, row.resource);
+      return rows.length;
+    }, undefined);
+  }
+
+  async close(): Promise<void> {}
+
+  #consume(legs: readonly Leg[], now: number): ConsumeResult {
+    const buckets: EmbeddedBucket[] = [];
+    for (const leg of legs) {
+      const stored = this.#live(leg.entityId, leg.resource, now);
+      if (stored === undefined) {
+        buckets.push(newBucket(leg.config, this.#table.recordedLink(leg.entityId), now));
+        continue;
+      }
+      const match = matchConfig(builtFrom(stored), leg.config);
+      if (match === "outdated") return { outcome: "outdated" };
+      buckets.push(match === "apply" ? withConfig(stored, leg.config, now) : stored);
+    }
+    const before = legs.map((leg, at) => balances(buckets[at] as EmbeddedBucket, leg, now));
+    if (legs.some((leg, at) => !fits(leg, before[at] as readonly number[]))) {
+      return { outcome: "refused", balancesMilli: before, local: false };
+    }
+    const outcomes = legs.map((leg, at) => this.#charge(leg, buckets[at] as EmbeddedBucket, now));
+    return { outcome: "granted", legs: outcomes };
+  }
+
+  #charge(leg: Leg, bucket: EmbeddedBucket, now: number): LegOutcome {
+    const amounts = new Map(
+      leg.config.limits.map(({ name }, at) => [name, leg.amountsMilli[at] ?? 0]),
+    );
+    const limits = bucket.limits.map((limit) =>
+      withTaken(limit, amounts.get(limit.name) ?? 0, now),
+    );
+    const charged = { ...bucket, limits };
+    this.#write(leg.entityId, leg.resource, charged, leg.config, now);
+    return { shard: 0, link: bucket.link, balancesMilli: balances(charged, leg, now) };
+  }
+
+  /** The bucket, unless its time is over: then it would be full again, and is as good as gone. */
+  #live(entityId: string, resource: string, now: number): EmbeddedBucket | undefined {
+    const bucket = this.#table.get(entityId, resource);
+    if (bucket === undefined || (bucket.ttl !== undefined && bucket.ttl * 1000 <= now)) {
+      return undefined;
+    }
+    if (!bucket.limits.some(({ level }) => level.refilledAtMs > now)) return bucket;
+    return { ...bucket, limits: bucket.limits.map((limit) => pulledBack(limit, now)) };
+  }
+
+  #write(
+    entityId: string,
+    resource: string,
+    bucket: EmbeddedBucket,
+    config: BucketConfig,
+    now: number,
+  ): void {
+    const left = config.limits.map(({ name, rate }) => {
+      const limit = limitNamed(bucket, name);
+      return limit === undefined ? rate.capacityMilli : balanceMilli(limit, now);
+    });
+    const ttl = bucketTtl(bucket.ttl, config, this.#ttlMultiplier, left, now);
+    this.#table.set(entityId, resource, { ...bucket, ttl });
+  }
+}
+
+function balances(bucket: EmbeddedBucket, leg: Leg, now: number): readonly number[] {
+  return leg.config.limits.map(({ name, rate }) => {
+    const limit = limitNamed(bucket, name);
+    return limit === undefined ? rate.capacityMilli : balanceMilli(limit, now);
+  });
+}
+
+function fits(leg: Leg, balancesMilli: readonly number[]): boolean {
+  return leg.amountsMilli.every(
+    (amount, at) => amount <= 0 || amount <= (balancesMilli[at] as number),
+  );
+}
+
+function states(row: BucketRow, now: number): StoredState[] {
+  return row.bucket.limits.map((limit) => ({
+    entityId: row.entityId,
+    resource: row.resource,
+    shard: 0,
+    shardCount: 1,
+    limitName: limit.name,
+    capacityMilli: limit.rate.capacityMilli,
+    refillMilli: limit.rate.refillMilli,
+    periodMs: limit.rate.periodMs,
+    balanceMilli: balanceMilli(limit, now),
+    consumedMilli: limit.consumedMilli,
+    refilledAtMs: limit.level.refilledAtMs,
+  }));
+}

@@ -1,0 +1,124 @@
+/** A bucket of the embedded stores: one writer at a time, so it is refilled as it is used. */
+
+import { forceTake, fullLevel, type Level, type Rate, refill } from "../../core/bucket.ts";
+import type { BucketConfig, LimitSource, Link } from "../bucket-store.ts";
+import { type BuiltFrom, staleNames } from "../config-match.ts";
+
+export interface EmbeddedLimit {
+  readonly name: string;
+  readonly rate: Rate;
+  readonly level: Level;
+  readonly consumedMilli: number | bigint;
+}
+
+/** Immutable: a call that is refused leaves no trace. */
+export interface EmbeddedBucket {
+  readonly link: Link;
+  readonly version: number;
+  readonly source: LimitSource;
+  /** Epoch seconds; the bucket may go after that. */
+  readonly ttl: number | undefined;
+  readonly limits: readonly EmbeddedLimit[];
+  /** What the store has of it, so that a write can leave the rest alone. */
+  readonly stored?: { readonly ttl: number | undefined };
+}
+
+/** How `matchConfig` sees it. */
+export function builtFrom(bucket: EmbeddedBucket): BuiltFrom {
+  return {
+    version: bucket.version,
+    source: bucket.source,
+    rateOf: (name) => limitNamed(bucket, name)?.rate,
+    limitNames: () => bucket.limits.map(({ name }) => name),
+  };
+}
+
+export function limitNamed(bucket: EmbeddedBucket, name: string): EmbeddedLimit | undefined {
+  return bucket.limits.find((limit) => limit.name === name);
+}
+
+export function newBucket(config: BucketConfig, link: Link, nowMs: number): EmbeddedBucket {
+  return {
+    link,
+    version: config.version,
+    source: config.source,
+    ttl: undefined,
+    limits: config.limits.map(({ name, rate }) => newLimit(name, rate, nowMs)),
+  };
+}
+
+/** The bucket with the limits of a config: balances stay, capped; new limits start full. */
+export function withConfig(
+  bucket: EmbeddedBucket,
+  config: BucketConfig,
+  nowMs: number,
+): EmbeddedBucket {
+  const stale = new Set(staleNames(builtFrom(bucket), config));
+  const names = new Set(config.limits.map(({ name }) => name));
+  const kept = bucket.limits.filter(({ name }) => !stale.has(name) && !names.has(name));
+  const applied = config.limits.map(({ name, rate }) => {
+    const stored = limitNamed(bucket, name);
+    return stored === undefined ? newLimit(name, rate, nowMs) : withRate(stored, rate, nowMs);
+  });
+  return {
+    ...bucket,
+    version: config.source === "override" ? bucket.version : config.version,
+    source: config.source,
+    limits: [...applied, ...kept],
+  };
+}
+
+/** Takes without asking; negative gives back. */
+export function withTaken(limit: EmbeddedLimit, amountMilli: number, nowMs: number): EmbeddedLimit {
+  return {
+    ...limit,
+    level: forceTake(limit.level, limit.rate, amountMilli, nowMs),
+    consumedMilli: sum(limit.consumedMilli, amountMilli),
+  };
+}
+
+/** The balance now. */
+export function balanceMilli(limit: EmbeddedLimit, nowMs: number): number {
+  return refill(limit.level, limit.rate, nowMs).tokensMilli;
+}
+
+/**
+ * A clock that was set back would stop the refill until it catches up: a level from the future is
+ * pulled back, and the tokens that the time between had promised are taken off.
+ */
+export function pulledBack(limit: EmbeddedLimit, nowMs: number): EmbeddedLimit {
+  const aheadMs = limit.level.refilledAtMs - nowMs;
+  if (aheadMs <= AHEAD_MS_MAX) return limit;
+  const { rate, level } = limit;
+  const promised = Math.min(
+    rate.capacityMilli,
+    Math.ceil((aheadMs / rate.periodMs) * rate.refillMilli),
+  );
+  const tokensMilli = Math.min(rate.capacityMilli, level.tokensMilli) - promised;
+  return { ...limit, level: { tokensMilli, refilledAtMs: nowMs, remainder: 0 } };
+}
+
+/** Smaller steps back are waited out. */
+const AHEAD_MS_MAX = 2000;
+
+function newLimit(name: string, rate: Rate, nowMs: number): EmbeddedLimit {
+  return { name, rate, level: fullLevel(rate, nowMs), consumedMilli: 0 };
+}
+
+function withRate(limit: EmbeddedLimit, rate: Rate, nowMs: number): EmbeddedLimit {
+  const { tokensMilli, refilledAtMs } = refill(limit.level, limit.rate, nowMs);
+  const level = {
+    tokensMilli: Math.min(tokensMilli, rate.capacityMilli),
+    refilledAtMs,
+    remainder: 0,
+  };
+  return { ...limit, rate, level };
+}
+
+function sum(total: number | bigint, amount: number): number | bigint {
+  const next = typeof total === "number" ? total + amount : total + BigInt(amount);
+  if (typeof next === "number" && !Number.isSafeInteger(next)) {
+    return BigInt(total) + BigInt(amount);
+  }
+  return next;
+}

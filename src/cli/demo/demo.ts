@@ -1,0 +1,38 @@
+/** A demonstration from nothing: a fresh store in a temporary folder, which is gone afterwards. */
+
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { systemClock } from "../../domain/clock.ts";
+import { CLIENT_VERSION } from "../../domain/version.ts";
+import { Repository } from "../../repository/repository.ts";
+import type { Terminal } from "../program.ts";
+import type { Act } from "./act.ts";
+import { showLevels } from "./levels.ts";
+import { Narrator } from "./narrator.ts";
+import { showTraffic } from "./traffic.ts";
+
+const ACTS: readonly Act[] = [showLevels, showTraffic];
+
+export async function runDemo(terminal: Terminal): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), "zae-limiter-demo-"));
+  try {
+    await perform(`sqlite:${join(folder, "limits.db")}`, new Narrator(terminal));
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+async function perform(url: string, narrator: Narrator): Promise<void> {
+  narrator.say(`zae-limiter ${CLIENT_VERSION}, on a temporary SQLite file`);
+  let nowMs = systemClock();
+  const repository = await Repository.open(url, { clock: () => nowMs });
+  const pass = (seconds: number) => {
+    nowMs += Math.ceil(seconds * 1000);
+  };
+  try {
+    for (const act of ACTS) await act({ repository, narrator, pass });
+  } finally {
+    await repository.close();
+  }
+}

@@ -1,0 +1,101 @@
+/** The kinds of options a deployment has, each with a sentence for what is wrong. */
+
+import { WINDOW_TYPES } from "../core/windows.ts";
+import { checkInteger, checkOptions, show } from "./check.ts";
+import { ValidationError } from "./errors.ts";
+
+/** AWS allows 50 on a stack, and six are ours. */
+const TAGS_MAX = 44;
+const TAG_KEY_LENGTH_MAX = 128;
+const TAG_VALUE_LENGTH_MAX = 256;
+const ROLE_ARN_PATTERN = /^arn:(aws|aws-cn|aws-us-gov):iam::[0-9]{12}:role\/[^\s]+$/;
+
+/** The terms CloudWatch keeps logs for. */
+const LOG_RETENTION_DAYS: readonly number[] = [
+  1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288,
+  3653,
+];
+
+/** Throws a `ValidationError` for a value that the option of that name cannot have. */
+export type OptionCheck = (field: string, value: unknown) => void;
+
+/** A whole number within bounds. */
+export function between(min: number, max: number): OptionCheck {
+  return (field, value) => {
+    checkInteger(field, value, min, max);
+  };
+}
+
+/** True or false, and nothing that merely counts as one of them. */
+export function checkFlag(field: string, value: unknown): void {
+  if (typeof value === "boolean") return;
+  throw new ValidationError(field, value, `expected true or false, got ${show(value)}`);
+}
+
+/** Text that is not empty. */
+export function checkText(field: string, value: unknown): asserts value is string {
+  if (typeof value === "string" && value !== "") return;
+  throw new ValidationError(field, value, `expected text that is not empty, got ${show(value)}`);
+}
+
+/** Window types, separated by commas. */
+export function checkWindows(field: string, value: unknown): void {
+  checkText(field, value);
+  const windows = value.split(",");
+  const known = windows.every((window) => WINDOW_TYPES.some((type) => type === window));
+  if (known && new Set(windows).size === windows.length) return;
+  const form = `some of ${WINDOW_TYPES.join(", ")}, each once, separated by commas`;
+  throw new ValidationError(field, value, `expected ${form}, got ${show(value)}`);
+}
+
+/** One of the terms of CloudWatch. */
+export function checkLogRetention(field: string, value: unknown): void {
+  if (LOG_RETENTION_DAYS.some((days) => days === value)) return;
+  const terms = LOG_RETENTION_DAYS.join(", ");
+  throw new ValidationError(field, value, `expected one of ${terms}, got ${show(value)}`);
+}
+
+/** A text with exactly one `{}`. */
+export function nameFormat(lengthMax: number): OptionCheck {
+  return (field, value) => {
+    checkText(field, value);
+    if (value.split("{}").length !== 2) {
+      throw new ValidationError(field, value, `expected exactly one {}, got ${show(value)}`);
+    }
+    if (value.length > lengthMax) {
+      const reason = `must be at most ${lengthMax} characters long, got ${value.length}`;
+      throw new ValidationError(field, value, reason);
+    }
+  };
+}
+
+/** The ARN of a role in any partition. */
+export function checkRoleArn(field: string, value: unknown): void {
+  if (typeof value === "string" && ROLE_ARN_PATTERN.test(value)) return;
+  const form = "the ARN of a role, arn:aws:iam::<12 digits>:role/<name>";
+  throw new ValidationError(field, value, `expected ${form}, got ${show(value)}`);
+}
+
+/** The tags of a user, beside ours. */
+export function checkTags(field: string, value: unknown): void {
+  checkOptions(field, value, "an object of texts");
+  const tags = Object.entries(value as object);
+  if (tags.length > TAGS_MAX) {
+    throw new ValidationError(field, tags.length, `at most ${TAGS_MAX}, got ${tags.length}`);
+  }
+  for (const [key, text] of tags) checkTag(field, key, text);
+}
+
+function checkTag(field: string, key: string, value: unknown): void {
+  if (key === "" || [...key].length > TAG_KEY_LENGTH_MAX) {
+    const reason = `a key must have 1 to ${TAG_KEY_LENGTH_MAX} characters, got ${show(key)}`;
+    throw new ValidationError(field, key, reason);
+  }
+  if (key.startsWith("aws:")) {
+    throw new ValidationError(field, key, `a key must not start with "aws:", got ${show(key)}`);
+  }
+  if (typeof value !== "string" || [...value].length > TAG_VALUE_LENGTH_MAX) {
+    const reason = `the value of ${show(key)} must be text of at most ${TAG_VALUE_LENGTH_MAX} characters`;
+    throw new ValidationError(field, value, `${reason}, got ${show(value)}`);
+  }
+}

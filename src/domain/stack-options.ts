@@ -1,0 +1,148 @@
+/** What a deployment can be told: the options, their defaults and their ranges. */
+
+import { checkOptions, show } from "./check.ts";
+import { ValidationError } from "./errors.ts";
+import {
+  between,
+  checkFlag,
+  checkLogRetention,
+  checkRoleArn,
+  checkTags,
+  checkText,
+  checkWindows,
+  nameFormat,
+  type OptionCheck,
+} from "./stack-option-checks.ts";
+
+/**
+ * How a stack is deployed. Everything has a default.
+ *
+ * @example
+ * ```ts
+ * import type { StackOptions } from 'zae-limiter';
+ * const stack: StackOptions = { lambdaTimeout: 120, roleNameFormat: 'pb-{}-PowerUser' };
+ * ```
+ */
+export interface StackOptions {
+  /** The windows usage is counted by: `hourly`, `daily`, `monthly`, separated by commas. */
+  readonly snapshotWindows?: string;
+  readonly usageRetentionDays?: number;
+  readonly auditRetentionDays?: number;
+  readonly enableAggregator?: boolean;
+  /** How far back the table can be restored; as far as AWS allows when not given. */
+  readonly pitrRecoveryDays?: number;
+  /** One of the terms CloudWatch offers. */
+  readonly logRetentionDays?: number;
+  /** Seconds. */
+  readonly lambdaTimeout?: number;
+  /** Megabytes. */
+  readonly lambdaMemory?: number;
+  readonly enableAlarms?: boolean;
+  /** The ARN that alarms are sent to. */
+  readonly alarmSnsTopic?: string;
+  /** The alarm on the Lambda's duration, in percent of its timeout. */
+  readonly lambdaDurationThresholdPct?: number;
+  /** The name or ARN of a policy. */
+  readonly permissionBoundary?: string;
+  /** A text with one `{}`, which becomes `<stack>-<component>`. */
+  readonly roleNameFormat?: string;
+  /** A text with one `{}`, which becomes `<stack>-<component>`. */
+  readonly policyNameFormat?: string;
+  readonly enableAuditArchival?: boolean;
+  readonly auditArchiveGlacierDays?: number;
+  readonly enableTracing?: boolean;
+  readonly createIamRoles?: boolean;
+  /** Whether the stack may contain anything of IAM at all. */
+  readonly createIam?: boolean;
+  /** A role made elsewhere, for the aggregator. */
+  readonly aggregatorRoleArn?: string;
+  readonly enableDeletionProtection?: boolean;
+  readonly tags?: Readonly<Record<string, string>>;
+}
+
+/** Options that are simply absent when nobody sets them. */
+type UnsetOption =
+  | "pitrRecoveryDays"
+  | "alarmSnsTopic"
+  | "permissionBoundary"
+  | "roleNameFormat"
+  | "policyNameFormat"
+  | "aggregatorRoleArn"
+  | "tags";
+
+/** What is deployed when nothing else is said. */
+export const STACK_DEFAULTS: Required<Omit<StackOptions, UnsetOption>> = Object.freeze({
+  snapshotWindows: "hourly,daily",
+  usageRetentionDays: 90,
+  auditRetentionDays: 90,
+  enableAggregator: true,
+  logRetentionDays: 30,
+  lambdaTimeout: 60,
+  lambdaMemory: 256,
+  enableAlarms: true,
+  lambdaDurationThresholdPct: 80,
+  enableAuditArchival: true,
+  auditArchiveGlacierDays: 90,
+  enableTracing: false,
+  createIamRoles: false,
+  createIam: true,
+  enableDeletionProtection: false,
+});
+
+/** Options within their ranges, with the defaults filled in. */
+export type CheckedStackOptions = typeof STACK_DEFAULTS & Pick<StackOptions, UnsetOption>;
+
+const RETENTION_DAYS_MAX = 3650;
+const ROLE_FORMAT_LENGTH_MAX = 55;
+const POLICY_FORMAT_LENGTH_MAX = 120;
+
+const CHECKS: { readonly [Option in keyof Required<StackOptions>]: OptionCheck } = {
+  snapshotWindows: checkWindows,
+  usageRetentionDays: between(1, RETENTION_DAYS_MAX),
+  auditRetentionDays: between(1, RETENTION_DAYS_MAX),
+  enableAggregator: checkFlag,
+  pitrRecoveryDays: between(1, 35),
+  logRetentionDays: checkLogRetention,
+  lambdaTimeout: between(1, 900),
+  lambdaMemory: between(128, 3008),
+  enableAlarms: checkFlag,
+  alarmSnsTopic: checkText,
+  lambdaDurationThresholdPct: between(1, 100),
+  permissionBoundary: checkText,
+  roleNameFormat: nameFormat(ROLE_FORMAT_LENGTH_MAX),
+  policyNameFormat: nameFormat(POLICY_FORMAT_LENGTH_MAX),
+  enableAuditArchival: checkFlag,
+  auditArchiveGlacierDays: between(1, RETENTION_DAYS_MAX),
+  enableTracing: checkFlag,
+  createIamRoles: checkFlag,
+  createIam: checkFlag,
+  aggregatorRoleArn: checkRoleArn,
+  enableDeletionProtection: checkFlag,
+  tags: checkTags,
+};
+
+/** Checks options from a user before anything is deployed, and fills in the defaults. */
+export function checkStackOptions(options: StackOptions = {}): CheckedStackOptions {
+  checkOptions("stack", options, "an object like { lambdaTimeout: 60 }");
+  const given = Object.entries(options).filter(([, value]) => value !== undefined);
+  for (const [option, value] of given) {
+    if (!isOption(option)) {
+      throw new ValidationError("stack", option, `there is no option ${show(option)}`);
+    }
+    CHECKS[option](fieldOf(option), value);
+  }
+  const checked: CheckedStackOptions = { ...STACK_DEFAULTS, ...Object.fromEntries(given) };
+  if (checked.createIamRoles && !checked.createIam) {
+    throw new ValidationError("create_iam_roles", true, "roles cannot be created without IAM");
+  }
+  return Object.freeze(checked);
+}
+
+function isOption(name: string): name is keyof StackOptions {
+  return Object.hasOwn(CHECKS, name);
+}
+
+/** `lambdaTimeout` is reported as `lambda_timeout`, like every field in our errors. */
+function fieldOf(option: string): string {
+  return option.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}

@@ -1,0 +1,296 @@
+/** One attempt at an acquire: legs, charge, and what to do when something is in the way. */
+
+import type { BucketCallOptions, ConsumeResult, Leg, LegOutcome } from "../buckets/bucket-store.ts";
+import { RateLimiterUnavailable } from "../domain/errors.ts";
+import { RateLimitExceeded } from "../domain/rate-limit-exceeded.ts";
+import type { OnUnavailable } from "../domain/unavailability.ts";
+import type { RepositoryInternals } from "../repository/internals.ts";
+import type { Amounts, CheckedRequest } from "./acquire-request.ts";
+import { ActiveLease, type Granted } from "./active-lease.ts";
+import { Refusal, statusesOf } from "./decision.ts";
+import { DegradedLease } from "./degraded-lease.ts";
+import type { LimiterEvent, LimiterWarning } from "./events.ts";
+import type { Lease } from "./lease.ts";
+import { Legs, type Target } from "./legs.ts";
+import { Links, sameLink } from "./links.ts";
+
+/** A lease that says whether it was settled already. */
+export type OpenLease = Lease & { readonly isSettled: boolean };
+
+export type Decided = { readonly granted: true; readonly lease: OpenLease } | Refusal;
+
+export interface AcquirerOptions {
+  readonly onUnavailable?: OnUnavailable;
+  readonly speculativeWrites?: boolean;
+  readonly events?: (event: LimiterEvent) => void;
+  readonly onWarning?: (warning: LimiterWarning) => void;
+}
+
+/** A leg that was charged, and how. */
+interface Charged {
+  leg: Leg;
+  readonly outcome: LegOutcome;
+}
+
+/** How often limits or links that turn out to be old are read anew. */
+const ROUNDS_MAX = 4;
+
+export class Acquirer {
+  readonly #internals: RepositoryInternals;
+  readonly #options: AcquirerOptions;
+  readonly #links: Links;
+  readonly #legs: Legs;
+
+  constructor(internals: RepositoryInternals, options: AcquirerOptions) {
+    this.#internals = internals;
+    this.#options = options;
+    this.#links = new Links(internals.buckets, internals.clock);
+    this.#legs = new Legs(internals.resolver, this.#links);
+  }
+
+  /** Decides within the time the store is given, whatever the store does. */
+  async attempt(request: CheckedRequest): Promise<Decided> {
+    const { entityId, resource } = request;
+    try {
+      const taken = await this.#take(request);
+      if (taken instanceof Refusal) return taken;
+      this.#options.events?.({ type: "acquired", entityId, resource });
+      const lease = new ActiveLease(
+        {
+          buckets: this.#internals.buckets,
+          take: (amounts) => this.#takeMore(request, amounts),
+          onFailedAdjustment: (cause) => this.#adjustmentFailed(request, cause),
+        },
+        taken,
+      );
+      return { granted: true, lease };
+    } catch (error) {
+      if (!(error instanceof RateLimiterUnavailable)) throw error;
+      if (this.#mode(request) === "block") throw this.#unavailable(request, error);
+      this.#options.events?.({ type: "degraded", entityId, resource, cause: error });
+      return { granted: true, lease: new DegradedLease() };
+    }
+  }
+
+  /** The legs of a call and their balances, without taking anything. */
+  async look(
+    target: Target,
+  ): Promise<{ legs: readonly Leg[]; balancesMilli: readonly (readonly number[])[] }> {
+    const deadline = this.#deadline();
+    const legs = await this.#legsOf(target, deadline, false);
+    const balancesMilli = await this.#internals.buckets.read(legs, this.#left(deadline));
+    return { legs, balancesMilli };
+  }
+
+  /** Whether the store answers in time. */
+  async ping(timeoutMs: number): Promise<boolean> {
+    try {
+      const deadline = this.#internals.timer.nowMs() + timeoutMs;
+      await this.#before(deadline, this.#internals.ping(timeoutMs));
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  async #takeMore(request: CheckedRequest, amounts: Amounts): Promise<Granted> {
+    try {
+      const taken = await this.#take({ ...request, amounts });
+      if (taken instanceof Refusal) throw new RateLimitExceeded(taken.statuses);
+      return taken;
+    } catch (error) {
+      if (!(error instanceof RateLimiterUnavailable)) throw error;
+      if (this.#mode(request) === "block") throw this.#unavailable(request, error);
+      const { entityId, resource } = request;
+      this.#options.events?.({ type: "degraded", entityId, resource, cause: error });
+      return { legs: [], outcomes: [] };
+    }
+  }
+
+  /** Charges all legs, or none. */
+  async #take(target: CheckedRequest): Promise<Granted | Refusal> {
+    const deadline = this.#deadline();
+    const charged = new Map<string, Charged>();
+    let outdated = 0;
+    for (let round = 0; round < ROUNDS_MAX; round += 1) {
+      const legs = await this.#settleOnFailure(charged, () =>
+        this.#legsOf(target, deadline, outdated > 1),
+      );
+      const due = legs.filter((leg) => !charged.has(leg.entityId));
+      const result = await this.#settleOnFailure(charged, () => this.#consume(due, deadline));
+      if (result.outcome === "outdated") {
+        // The first time our own memory may be old; the second time the counter has gone back.
+        outdated += 1;
+        this.#internals.resolver.cache.clear();
+        continue;
+      }
+      if (result.outcome === "refused") {
+        await this.#giveBack([...charged.values()]);
+        return this.#refusal(target, legs, balancesOf(legs, due, charged, result), result.local);
+      }
+      due.forEach((leg, at) => {
+        charged.set(leg.entityId, { leg, outcome: result.legs[at] as LegOutcome });
+      });
+      if (!this.#linksChanged(charged)) return this.#granted(legs, charged);
+    }
+    await this.#giveBack([...charged.values()]);
+    throw new RateLimiterUnavailable("The limits changed too often to be applied in time", {
+      reason: "throttled",
+      nothingWritten: true,
+    });
+  }
+
+  #consume(legs: readonly Leg[], deadline: number): Promise<ConsumeResult> {
+    return this.#internals.buckets.consume(legs, {
+      ...this.#left(deadline),
+      speculative: this.#options.speculativeWrites !== false,
+    });
+  }
+
+  /** The legs in their order; those that were charged by an old link are given back. */
+  async #granted(legs: readonly Leg[], charged: Map<string, Charged>): Promise<Granted> {
+    const outcomes = legs.map((leg) => (charged.get(leg.entityId) as Charged).outcome);
+    for (const leg of legs) charged.delete(leg.entityId);
+    if (charged.size > 0) await this.#giveBack([...charged.values()]);
+    return { legs, outcomes };
+  }
+
+  /** Remembers the links the buckets have shown; whether one is not what the legs were made from. */
+  #linksChanged(charged: ReadonlyMap<string, Charged>): boolean {
+    let changed = false;
+    for (const { leg, outcome } of charged.values()) {
+      this.#links.see(leg.entityId, outcome.link);
+      changed ||= !sameLink(leg.link, outcome.link);
+    }
+    if (changed) {
+      for (const entry of charged.values()) entry.leg = { ...entry.leg, link: entry.outcome.link };
+    }
+    return changed;
+  }
+
+  #refusal(
+    request: CheckedRequest,
+    legs: readonly Leg[],
+    balancesMilli: readonly (readonly number[])[],
+    local: boolean,
+  ): Refusal {
+    const refusal = new Refusal(statusesOf(legs, balancesMilli));
+    if (this.#options.events !== undefined) {
+      const { entityId, resource } = request;
+      const { retryAfterSeconds } = refusal;
+      this.#options.events({ type: "rejected", entityId, resource, local, retryAfterSeconds });
+    }
+    return refusal;
+  }
+
+  /** A failure on the way gives back what had been charged before it. */
+  async #settleOnFailure<T>(
+    charged: ReadonlyMap<string, Charged>,
+    work: () => Promise<T>,
+  ): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      await this.#giveBack([...charged.values()]);
+      throw error;
+    }
+  }
+
+  async #giveBack(charges: readonly Charged[]): Promise<void> {
+    await Promise.all(
+      charges.map(({ leg, outcome }) =>
+        this.#internals.buckets.restore({
+          entityId: leg.entityId,
+          resource: leg.resource,
+          shard: outcome.shard,
+          config: leg.config,
+          deltasMilli: leg.amountsMilli.map((amount) => -amount),
+        }),
+      ),
+    );
+  }
+
+  #legsOf(target: Target, deadline: number, forced: boolean): Promise<readonly [Leg, ...Leg[]]> {
+    return this.#before(deadline, this.#legs.of(target, this.#left(deadline), forced));
+  }
+
+  /** What a store does in time; afterwards it may go on, but nobody waits for it. */
+  async #before<T>(deadline: number, work: Promise<T>): Promise<T> {
+    const { timer } = this.#internals;
+    const done = new AbortController();
+    const late = timer.sleep(Math.max(0, deadline - timer.nowMs()), done.signal).then(() => {
+      throw new RateLimiterUnavailable("The store did not answer in time", {
+        reason: "timeout",
+        nothingWritten: true,
+      });
+    });
+    try {
+      return await Promise.race([work, late]);
+    } finally {
+      late.catch(() => {});
+      done.abort();
+    }
+  }
+
+  #deadline(): number {
+    return this.#internals.timer.nowMs() + this.#internals.timeoutMs;
+  }
+
+  #left(deadline: number): BucketCallOptions {
+    return { timeoutMs: Math.max(1, deadline - this.#internals.timer.nowMs()) };
+  }
+
+  /** The call beats the limiter, the limiter beats what is stored. */
+  #mode(request: CheckedRequest): OnUnavailable {
+    return (
+      request.onUnavailable ??
+      this.#options.onUnavailable ??
+      this.#internals.onUnavailable ??
+      this.#internals.resolver.lastOnUnavailable ??
+      "block"
+    );
+  }
+
+  #unavailable(request: CheckedRequest, error: RateLimiterUnavailable): RateLimiterUnavailable {
+    return new RateLimiterUnavailable(error.message, {
+      cause: error.cause ?? error,
+      ...(error.reason === undefined ? {} : { reason: error.reason }),
+      nothingWritten: error.nothingWritten,
+      stackName: this.#internals.storeName,
+      entityId: request.entityId,
+      resource: request.resource,
+    });
+  }
+
+  /** With `allow` a failed adjustment is no error of the call, but somebody must hear of it. */
+  #adjustmentFailed(request: CheckedRequest, cause: unknown): boolean {
+    if (this.#mode(request) === "block") return false;
+    const { entityId, resource } = request;
+    const { onWarning } = this.#options;
+    if (onWarning !== undefined) {
+      onWarning({ kind: "adjustment_failed", entityId, resource, cause });
+    } else {
+      process.emitWarning(`An adjustment of ${entityId} for ${resource} could not be written`, {
+        code: "ZAEL_ADJUSTMENT_FAILED",
+        detail: String(cause),
+      });
+    }
+    return true;
+  }
+}
+
+/** The balances of all legs: of those just refused, and of those that were given back again. */
+function balancesOf(
+  legs: readonly Leg[],
+  due: readonly Leg[],
+  charged: ReadonlyMap<string, Charged>,
+  refused: Extract<ConsumeResult, { outcome: "refused" }>,
+): readonly (readonly number[])[] {
+  return legs.map((leg) => {
+    const before = charged.get(leg.entityId);
+    if (before === undefined) return refused.balancesMilli[due.indexOf(leg)] as readonly number[];
+    return before.outcome.balancesMilli.map(
+      (balance, at) => balance + (before.leg.amountsMilli[at] ?? 0),
+    );
+  });
+}

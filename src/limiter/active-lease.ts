@@ -1,0 +1,237 @@
+/** A lease on buckets that were charged. */
+
+import type {
+  Adjustment,
+  BucketConfig,
+  BucketStore,
+  Leg,
+  LegOutcome,
+} from "../buckets/bucket-store.ts";
+import { TOKENS_MAX } from "../domain/check.ts";
+import { LeaseExpiredError, RateLimiterUnavailable, ValidationError } from "../domain/errors.ts";
+import type { LimitStatus } from "../domain/limit-status.ts";
+import { type Amounts, checkAmountNames, checkAmounts } from "./acquire-request.ts";
+import { statusesAfter } from "./decision.ts";
+import type { Lease } from "./lease.ts";
+
+/** Charges that were granted, leg by leg. */
+export interface Granted {
+  readonly legs: readonly Leg[];
+  readonly outcomes: readonly LegOutcome[];
+}
+
+export interface ActiveLeaseContext {
+  readonly buckets: BucketStore;
+  /** Charges more of the same entity and resource, or throws. */
+  readonly take: (amounts: Amounts) => Promise<Granted>;
+  /** What to do when an adjustment cannot be written: `true` lets it pass with a warning. */
+  readonly onFailedAdjustment: (error: RateLimiterUnavailable, adjustment: Adjustment) => boolean;
+}
+
+/** What the lease holds of one shard of one bucket. */
+interface Holding {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly shard: number;
+  readonly config: BucketConfig;
+  /** Written to the store, aligned with `config.limits`. */
+  readonly heldMilli: number[];
+  /** Adjusted and not yet written. */
+  readonly pendingMilli: number[];
+}
+
+export class ActiveLease implements Lease {
+  readonly degraded = false;
+  readonly #context: ActiveLeaseContext;
+  readonly #granted: Granted;
+  /** The first is the one of the entity itself that was charged first. */
+  readonly #holdings: Holding[] = [];
+  #statuses: readonly LimitStatus[] | undefined;
+  #settled = false;
+
+  constructor(context: ActiveLeaseContext, granted: Granted) {
+    this.#context = context;
+    this.#granted = granted;
+    this.#hold(granted);
+  }
+
+  get consumed(): Readonly<Record<string, number>> {
+    const consumed: Record<string, number> = {};
+    for (const holding of this.#holdings) {
+      if (holding.entityId !== this.#own.entityId) continue;
+      holding.config.limits.forEach(({ name }, at) => {
+        const milli = (holding.heldMilli[at] ?? 0) + (holding.pendingMilli[at] ?? 0);
+        if (milli !== 0) {
+          consumed[name] =
+            (Object.hasOwn(consumed, name) ? (consumed[name] ?? 0) : 0) + milli / 1000;
+        }
+      });
+    }
+    return consumed;
+  }
+
+  get statuses(): readonly LimitStatus[] {
+    const { legs, outcomes } = this.#granted;
+    this.#statuses ??= statusesAfter(
+      legs,
+      outcomes.map((outcome) => outcome.balancesMilli),
+    );
+    return this.#statuses;
+  }
+
+  get isSettled(): boolean {
+    return this.#settled;
+  }
+
+  async consume(amounts: Readonly<Record<string, number>>): Promise<void> {
+    this.#refuseSettled();
+    const checked = checkAmounts("consume", amounts, 0);
+    checkAmountNames("consume", checked, this.#own.config.limits);
+    const granted = await this.#context.take(checked);
+    this.#hold(granted);
+    // Settled meanwhile: what came too late goes back at once.
+    if (this.#settled) {
+      await this.#restore(this.#holdings.splice(-granted.legs.length));
+      throw new LeaseExpiredError();
+    }
+  }
+
+  adjust(amounts: Readonly<Record<string, number>>): void {
+    this.#adjust("adjust", amounts, 1);
+  }
+
+  release(amounts: Readonly<Record<string, number>>): void {
+    this.#adjust("release", amounts, -1);
+  }
+
+  async flush(): Promise<void> {
+    this.#refuseSettled();
+    await this.#writePending();
+  }
+
+  async commit(): Promise<void> {
+    this.#refuseSettled();
+    this.#settled = true;
+    await this.#writePending();
+  }
+
+  async rollback(): Promise<void> {
+    this.#refuseSettled();
+    this.#settled = true;
+    await this.#restore(this.#holdings);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (!this.#settled) await this.commit();
+  }
+
+  get #own(): Holding {
+    return this.#holdings[0] as Holding;
+  }
+
+  #refuseSettled(): void {
+    if (this.#settled) throw new LeaseExpiredError();
+  }
+
+  #hold({ legs, outcomes }: Granted): void {
+    legs.forEach((leg, at) => {
+      const shard = outcomes[at]?.shard ?? 0;
+      const same = this.#holdings.find(
+        (holding) =>
+          holding.entityId === leg.entityId &&
+          holding.shard === shard &&
+          holding.config === leg.config,
+      );
+      if (same !== undefined) {
+        leg.amountsMilli.forEach((amount, position) => {
+          same.heldMilli[position] = (same.heldMilli[position] ?? 0) + amount;
+        });
+        return;
+      }
+      this.#holdings.push({
+        entityId: leg.entityId,
+        resource: leg.resource,
+        shard,
+        config: leg.config,
+        heldMilli: [...leg.amountsMilli],
+        pendingMilli: leg.amountsMilli.map(() => 0),
+      });
+    });
+  }
+
+  /** Applies to the entity and to every parent that has the limit. All amounts are checked first. */
+  #adjust(field: string, amounts: Readonly<Record<string, number>>, sign: 1 | -1): void {
+    this.#refuseSettled();
+    const checked = checkAmounts(field, amounts, -TOKENS_MAX);
+    checkAmountNames(field, checked, this.#own.config.limits);
+    const { consumed } = this;
+    for (const [name, amount] of checked) {
+      const held = Object.hasOwn(consumed, name) ? (consumed[name] ?? 0) : 0;
+      if (held + sign * amount < 0) {
+        throw new ValidationError(
+          `${field}.${name}`,
+          amount,
+          `the lease holds ${held} of "${name}", so it cannot give back ${-sign * amount}`,
+        );
+      }
+    }
+    for (const holding of this.#firstOfEach()) {
+      holding.config.limits.forEach(({ name }, at) => {
+        const delta = sign * (checked.get(name) ?? 0) * 1000;
+        holding.pendingMilli[at] = (holding.pendingMilli[at] ?? 0) + delta;
+      });
+    }
+  }
+
+  /** One holding per entity: where adjustments go. */
+  #firstOfEach(): Holding[] {
+    const seen = new Set<string>();
+    return this.#holdings.filter(({ entityId }) => {
+      const first = !seen.has(entityId);
+      seen.add(entityId);
+      return first;
+    });
+  }
+
+  async #writePending(): Promise<void> {
+    const due = this.#holdings.filter(({ pendingMilli }) =>
+      pendingMilli.some((delta) => delta !== 0),
+    );
+    const results = await Promise.allSettled(due.map((holding) => this.#writeOne(holding)));
+    for (const result of results) if (result.status === "rejected") throw result.reason;
+  }
+
+  async #writeOne(holding: Holding): Promise<void> {
+    const deltasMilli = [...holding.pendingMilli];
+    const settle = () => {
+      deltasMilli.forEach((delta, at) => {
+        holding.heldMilli[at] = (holding.heldMilli[at] ?? 0) + delta;
+        holding.pendingMilli[at] = (holding.pendingMilli[at] ?? 0) - delta;
+      });
+    };
+    const adjustment = { ...holding, deltasMilli };
+    try {
+      // Giving back may be repeated, so it goes the way that never fails.
+      if (deltasMilli.every((delta) => delta <= 0)) await this.#context.buckets.restore(adjustment);
+      else await this.#context.buckets.adjust(adjustment);
+      settle();
+    } catch (error) {
+      if (!(error instanceof RateLimiterUnavailable)) throw error;
+      // A write whose outcome is unknown must not be repeated: it counts as done.
+      if (!error.nothingWritten) settle();
+      if (!this.#context.onFailedAdjustment(error, adjustment)) throw error;
+    }
+  }
+
+  async #restore(holdings: readonly Holding[]): Promise<void> {
+    const due = holdings.filter(({ heldMilli }) => heldMilli.some((held) => held !== 0));
+    await Promise.all(
+      due.map((holding) =>
+        this.#context.buckets.restore({
+          ...holding,
+          deltasMilli: holding.heldMilli.map((held) => -held),
+        }),
+      ),
+    );
+  }
+}

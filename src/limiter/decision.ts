@@ -1,0 +1,88 @@
+/** What comes of an acquire. */
+
+import type { Leg } from "../buckets/bucket-store.ts";
+import { type LimitStatus, statusOf } from "../domain/limit-status.ts";
+import {
+  longestWait,
+  type RateLimitExceededJson,
+  refusalJson,
+  refusalMessage,
+} from "../domain/rate-limit-exceeded.ts";
+import type { Lease } from "./lease.ts";
+
+/** The answer of `tryAcquire`. */
+export type Decision = { readonly granted: true; readonly lease: Lease } | Refusal;
+
+/**
+ * An acquire that did not fit. Nothing was taken.
+ *
+ * @example
+ * ```ts
+ * import { RateLimiter } from 'zae-limiter';
+ * const limiter = await RateLimiter.open('memory:');
+ * const request = { entityId: 'key-1', resource: 'gpt-4', limits: ['rpm:1'], consume: { rpm: 1 } };
+ * await limiter.acquire(request);
+ * const decision = await limiter.tryAcquire(request);
+ * if (!decision.granted) console.log(decision.violations[0]?.limitName); // rpm
+ * await limiter.close();
+ * ```
+ */
+export class Refusal {
+  readonly granted = false;
+  /** All limits checked: of the entity itself, then of its parents. */
+  readonly statuses: readonly LimitStatus[];
+
+  constructor(statuses: readonly LimitStatus[]) {
+    this.statuses = statuses;
+  }
+
+  /** The exceeded ones. */
+  get violations(): readonly LimitStatus[] {
+    return this.statuses.filter((status) => status.exceeded);
+  }
+
+  /** When the same call can succeed; `Infinity` when it never can. */
+  get retryAfterSeconds(): number {
+    return longestWait(this.violations)?.retryAfterSeconds ?? 0;
+  }
+
+  toJSON(): RateLimitExceededJson {
+    const { violations } = this;
+    const primary = longestWait(violations);
+    const message = primary === undefined ? "" : refusalMessage(violations, primary);
+    return refusalJson(message, this.retryAfterSeconds, this.statuses);
+  }
+}
+
+/** The statuses of all legs, given their balances. */
+export function statusesOf(
+  legs: readonly Leg[],
+  balancesMilli: readonly (readonly number[])[],
+): LimitStatus[] {
+  return legs.flatMap((leg, legAt) =>
+    leg.config.limits.map((limit, at) =>
+      statusOf(
+        {
+          entityId: leg.entityId,
+          resource: leg.resource,
+          limit,
+          requested: (leg.amountsMilli[at] ?? 0) / 1000,
+        },
+        balancesMilli[legAt]?.[at] as number,
+        limit.rate,
+      ),
+    ),
+  );
+}
+
+/** The same after a grant: what is left, and nothing is exceeded. */
+export function statusesAfter(
+  legs: readonly Leg[],
+  balancesMilli: readonly (readonly number[])[],
+): LimitStatus[] {
+  return statusesOf(legs, balancesMilli).map((status) =>
+    status.exceeded
+      ? { ...status, exceeded: false, retryAfterSeconds: 0, deficit: 0 }
+      : { ...status, deficit: 0 },
+  );
+}

@@ -1,0 +1,108 @@
+/** Makes the legs of a call: the entity, then the ancestors it cascades to, with their limits. */
+
+import type { BucketCallOptions, BucketConfig, Leg, Link } from "../buckets/bucket-store.ts";
+import { ValidationError } from "../domain/errors.ts";
+import type { Limit } from "../domain/limit.ts";
+import type { ConfigResolver } from "../records/config-resolver.ts";
+import { ANCESTORS_MAX } from "../records/entities.ts";
+import { type Amounts, checkAmountNames } from "./acquire-request.ts";
+import type { Links } from "./links.ts";
+
+export interface Target {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly amounts: Amounts;
+  /** Given with the call, instead of the stored ones. */
+  readonly limits: readonly Limit[] | undefined;
+}
+
+export class Legs {
+  readonly #resolver: ConfigResolver;
+  readonly #links: Links;
+
+  constructor(resolver: ConfigResolver, links: Links) {
+    this.#resolver = resolver;
+    this.#links = links;
+  }
+
+  /** `forced`: the limits were just read anew, so they apply whatever a bucket says. */
+  async of(
+    target: Target,
+    options: BucketCallOptions,
+    forced: boolean,
+  ): Promise<readonly [Leg, ...Leg[]]> {
+    const { entityId, resource, amounts, limits } = target;
+    const [own, linked] = await Promise.all([
+      limits === undefined ? this.#stored(entityId, resource, forced) : override(limits),
+      this.#links.of(entityId, resource, options),
+    ]);
+    if (own === undefined) {
+      throw new ValidationError(
+        "limits",
+        `${entityId}/${resource}`,
+        `no limits are configured for entity "${entityId}" and resource "${resource}" at any level`,
+      );
+    }
+    checkAmountNames("consume", amounts, own.limits);
+    const legs: [Leg, ...Leg[]] = [legOf(entityId, resource, own, linked, amounts)];
+    await this.#addAncestors(legs, target, linked.link, options, forced);
+    return legs;
+  }
+
+  /** An ancestor without limits at any level is passed over, and the chain goes on behind it. */
+  async #addAncestors(
+    legs: Leg[],
+    target: Target,
+    first: Link,
+    options: BucketCallOptions,
+    forced: boolean,
+  ): Promise<void> {
+    const { resource, amounts, limits } = target;
+    const chain = [target.entityId];
+    let link = first;
+    while (link.cascade && link.parentId !== undefined) {
+      const { parentId } = link;
+      if (chain.includes(parentId) || chain.length > ANCESTORS_MAX) {
+        throw new ValidationError(
+          "parent_id",
+          parentId,
+          `the ancestors of "${target.entityId}" form a circle or are more than ${ANCESTORS_MAX}: ` +
+            [...chain, parentId].join(" < "),
+        );
+      }
+      chain.push(parentId);
+      const [stored, next] = await Promise.all([
+        this.#stored(parentId, resource, forced),
+        this.#links.of(parentId, resource, options),
+      ]);
+      const config = stored ?? (limits === undefined ? undefined : override(limits));
+      if (config !== undefined) legs.push(legOf(parentId, resource, config, next, amounts));
+      link = next.link;
+    }
+  }
+
+  async #stored(
+    entityId: string,
+    resource: string,
+    forced: boolean,
+  ): Promise<BucketConfig | undefined> {
+    const resolved = await this.#resolver.resolve(entityId, resource);
+    if (resolved === undefined) return undefined;
+    return forced ? { ...resolved, forced } : resolved;
+  }
+}
+
+function override(limits: readonly Limit[]): BucketConfig {
+  return { limits, source: "override", version: 0 };
+}
+
+function legOf(
+  entityId: string,
+  resource: string,
+  config: BucketConfig,
+  linked: { link: Link; linkIsFresh: boolean },
+  amounts: Amounts,
+): Leg {
+  const amountsMilli = config.limits.map(({ name }) => (amounts.get(name) ?? 0) * 1000);
+  return { entityId, resource, config, amountsMilli, ...linked };
+}

@@ -1,0 +1,46 @@
+/** Whom entities charge besides themselves, as last seen. A hint: buckets tell when it is wrong. */
+
+import { LRUCache } from "lru-cache";
+import type { BucketCallOptions, BucketStore, Link } from "../buckets/bucket-store.ts";
+import type { Clock } from "../domain/clock.ts";
+
+const LINKS_MAX = 50_000;
+const LIFETIME_MS = 60_000;
+
+export class Links {
+  readonly #buckets: BucketStore;
+  readonly #clock: Clock;
+  readonly #links = new LRUCache<string, { link: Link; seenAtMs: number }>({ max: LINKS_MAX });
+
+  constructor(buckets: BucketStore, clock: Clock) {
+    this.#buckets = buckets;
+    this.#clock = clock;
+  }
+
+  /** Without a call while it was seen lately. */
+  async of(
+    entityId: string,
+    resource: string,
+    options: BucketCallOptions,
+  ): Promise<{ link: Link; linkIsFresh: boolean }> {
+    const known = this.#known(entityId);
+    if (known !== undefined) return { link: known, linkIsFresh: false };
+    const link = await this.#buckets.linkOf(entityId, resource, options);
+    this.see(entityId, link);
+    return { link, linkIsFresh: true };
+  }
+
+  #known(entityId: string): Link | undefined {
+    const found = this.#links.get(entityId);
+    if (found === undefined || this.#clock() - found.seenAtMs > LIFETIME_MS) return undefined;
+    return found.link;
+  }
+
+  see(entityId: string, link: Link): void {
+    this.#links.set(entityId, { link, seenAtMs: this.#clock() });
+  }
+}
+
+export function sameLink(left: Link, right: Link): boolean {
+  return left.cascade === right.cascade && left.parentId === right.parentId;
+}

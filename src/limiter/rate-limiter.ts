@@ -1,0 +1,265 @@
+/** The limiter: acquires, leases, waiting, and what to do when the store is down. */
+
+import type { Leg } from "../buckets/bucket-store.ts";
+import { floorDiv } from "../core/integers.ts";
+import { checkInteger, show } from "../domain/check.ts";
+import { ValidationError } from "../domain/errors.ts";
+import type { LimitInput } from "../domain/limit.ts";
+import type { LimitStatus } from "../domain/limit-status.ts";
+import { RateLimitExceeded } from "../domain/rate-limit-exceeded.ts";
+import { checkOnUnavailable, type OnUnavailable } from "../domain/unavailability.ts";
+import { INTERNALS } from "../repository/internals.ts";
+import type { DynamoOptions } from "../repository/options.ts";
+import { Repository } from "../repository/repository.ts";
+import {
+  type AcquireRequest,
+  checkAcquireRequest,
+  checkAmounts,
+  checkTarget,
+} from "./acquire-request.ts";
+import { Acquirer, type Decided } from "./acquirer.ts";
+import { type Decision, statusesOf } from "./decision.ts";
+import type { LimiterEvent, LimiterWarning } from "./events.ts";
+import type { Lease } from "./lease.ts";
+import { WaitingLines } from "./waiting-line.ts";
+
+/** Options of a limiter. */
+export interface RateLimiterOptions {
+  /** What acquires do while the store cannot answer; beats the stored setting. */
+  readonly onUnavailable?: OnUnavailable;
+  /** `false`: look at each bucket before it is charged. Costs a read per acquire. Default true. */
+  readonly speculativeWrites?: boolean;
+  /** Told of everything that happens. */
+  readonly events?: (event: LimiterEvent) => void;
+  /** Told of what went wrong behind a call that was answered; else the process is warned. */
+  readonly onWarning?: (warning: LimiterWarning) => void;
+}
+
+/** A bucket to look at. */
+export interface StatusRequest {
+  readonly entityId: string;
+  readonly resource: string;
+  /** Instead of the stored limits. */
+  readonly limits?: readonly LimitInput[];
+}
+
+/**
+ * Limits calls: several limits at once, with costs that may become known later.
+ *
+ * @example
+ * ```ts
+ * import { RateLimiter } from 'zae-limiter';
+ * const limiter = await RateLimiter.open('memory:');
+ * await limiter.repository.limits.setSystem(['rpm:100', 'tpm:10000']);
+ * const answer = await limiter.run(
+ *   { entityId: 'key-1', resource: 'gpt-4', consume: { rpm: 1, tpm: 500 } },
+ *   async (lease) => {
+ *     const used = 320; // what the call really cost
+ *     lease.adjust({ tpm: used - 500 });
+ *     return 'hello';
+ *   },
+ * );
+ * const left = await limiter.available({ entityId: 'key-1', resource: 'gpt-4' });
+ * console.log(answer, left['rpm'], left['tpm']); // hello 99 9680
+ * await limiter.close();
+ * ```
+ */
+export class RateLimiter {
+  readonly repository: Repository;
+  readonly #acquirer: Acquirer;
+  readonly #lines: WaitingLines;
+  #leave: () => void;
+
+  constructor(repository: Repository, options: RateLimiterOptions = {}) {
+    checkOptions(options);
+    this.repository = repository;
+    const internals = repository[INTERNALS];
+    const { events, onWarning } = options;
+    const listener = {
+      onWarning,
+      onRestored:
+        events === undefined
+          ? undefined
+          : (leg: { entityId: string; resource: string }) =>
+              events({ type: "restored", entityId: leg.entityId, resource: leg.resource }),
+    };
+    internals.listeners.add(listener);
+    this.#leave = () => internals.listeners.delete(listener);
+    this.#acquirer = new Acquirer(internals, options);
+    this.#lines = new WaitingLines(internals.clock, internals.timer);
+  }
+
+  /** Opens a store by its address and makes a limiter on it; see `Repository.open`. */
+  static async open(
+    url?: string,
+    options: DynamoOptions & RateLimiterOptions = {},
+  ): Promise<RateLimiter> {
+    const { speculativeWrites, events, onWarning, ...open } = options;
+    const { onUnavailable, onCall } = open;
+    const limiterOptions: RateLimiterOptions = {
+      ...(onUnavailable === undefined ? {} : { onUnavailable }),
+      ...(speculativeWrites === undefined ? {} : { speculativeWrites }),
+      ...(events === undefined ? {} : { events }),
+      ...(onWarning === undefined ? {} : { onWarning }),
+    };
+    checkOptions(limiterOptions);
+    const repository = await Repository.open(url, {
+      ...open,
+      ...(events === undefined
+        ? {}
+        : {
+            onCall: (call) => {
+              onCall?.(call);
+              events({ type: "call", call });
+            },
+          }),
+    });
+    return new RateLimiter(repository, limiterOptions);
+  }
+
+  /** Takes, or throws `RateLimitExceeded`. Settle the lease by `commit` or `rollback`. */
+  async acquire(request: AcquireRequest): Promise<Lease> {
+    const decision = await this.#decide(request);
+    if (decision.granted) return decision.lease;
+    throw new RateLimitExceeded(decision.statuses);
+  }
+
+  /** Takes, or says why not, without an error. */
+  tryAcquire(request: AcquireRequest): Promise<Decision> {
+    return this.#decide(request);
+  }
+
+  /**
+   * Takes, runs the work, and settles: adjustments are written when it succeeds; when it throws,
+   * or the signal aborts, everything is given back and the error is rethrown.
+   */
+  async run<T>(request: AcquireRequest, work: (lease: Lease) => T | Promise<T>): Promise<T> {
+    const decision = await this.#decide(request);
+    if (!decision.granted) throw new RateLimitExceeded(decision.statuses);
+    const { lease } = decision;
+    let result: T;
+    try {
+      result = await untilAborted(request.signal, async () => work(lease));
+    } catch (error) {
+      if (!lease.isSettled) await lease.rollback();
+      throw error;
+    }
+    if (!lease.isSettled) await lease.commit();
+    return result;
+  }
+
+  /** The limits as they are: own entity, then the parents it cascades to. */
+  async status(request: StatusRequest): Promise<LimitStatus[]> {
+    const { legs, balancesMilli } = await this.#look(request, new Map());
+    return statusesOf(legs, balancesMilli);
+  }
+
+  /** The most an acquire could take now, per limit: the smallest of own entity and ancestors. */
+  async available(request: StatusRequest): Promise<Record<string, number>> {
+    const { legs, balancesMilli } = await this.#look(request, new Map());
+    const smallest = new Map<string, number>();
+    legs.forEach((leg, legAt) => {
+      leg.config.limits.forEach(({ name }, at) => {
+        const available = floorDiv(balancesMilli[legAt]?.[at] as number, 1000);
+        if (legAt === 0) smallest.set(name, available);
+        else if (smallest.has(name)) {
+          smallest.set(name, Math.min(smallest.get(name) as number, available));
+        }
+      });
+    });
+    return Object.fromEntries(smallest);
+  }
+
+  /** Seconds until `needed` would be granted; `Infinity` when it never fits. */
+  async timeUntilAvailable(
+    request: StatusRequest & { readonly needed: Readonly<Record<string, number>> },
+  ): Promise<number> {
+    const needed = checkAmounts("needed", request.needed, 0);
+    const { legs, balancesMilli } = await this.#look(request, needed);
+    return Math.max(
+      0,
+      ...statusesOf(legs, balancesMilli).map((status) => status.retryAfterSeconds),
+    );
+  }
+
+  /** Whether the store answers in time. Never throws. */
+  async isAvailable(options: { timeoutMs?: number } = {}): Promise<boolean> {
+    const timeoutMs = checkInteger("timeoutMs", options.timeoutMs ?? 1000, 1, 3_600_000);
+    return this.#acquirer.ping(timeoutMs);
+  }
+
+  /** Lets go of the store. */
+  async close(): Promise<void> {
+    await this.repository.close();
+    this.#leave();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  async #decide(request: AcquireRequest): Promise<Decided> {
+    const checked = checkAcquireRequest(request);
+    const { signal } = checked;
+    signal?.throwIfAborted();
+    const attempt = () => this.#acquirer.attempt(checked);
+    const decision =
+      checked.maxWaitMs > 0 ? await this.#lines.wait(checked, attempt) : await attempt();
+    if (signal?.aborted === true && decision.granted) {
+      await decision.lease.rollback();
+      throw signal.reason;
+    }
+    return decision;
+  }
+
+  async #look(
+    request: StatusRequest,
+    amounts: ReadonlyMap<string, number>,
+  ): Promise<{
+    legs: readonly Leg[];
+    balancesMilli: readonly (readonly number[])[];
+  }> {
+    return this.#acquirer.look({ ...checkTarget(request), amounts });
+  }
+}
+
+/** The work, or the reason of the abort, whichever comes first. */
+async function untilAborted<T>(
+  signal: AbortSignal | undefined,
+  work: () => Promise<T>,
+): Promise<T> {
+  if (signal === undefined) return work();
+  let onAbort = () => {};
+  const aborted = new Promise<never>((_, reject) => {
+    onAbort = () => reject(signal.reason);
+    signal.addEventListener("abort", onAbort, { once: true });
+  });
+  try {
+    return await Promise.race([work(), aborted]);
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+  }
+}
+
+const OPTION_TYPES: Readonly<Record<keyof RateLimiterOptions, string>> = {
+  onUnavailable: "string",
+  speculativeWrites: "boolean",
+  events: "function",
+  onWarning: "function",
+};
+
+function checkOptions(options: RateLimiterOptions): void {
+  for (const [name, value] of Object.entries(options)) {
+    const type = Object.hasOwn(OPTION_TYPES, name)
+      ? OPTION_TYPES[name as keyof RateLimiterOptions]
+      : undefined;
+    if (type === undefined) {
+      const names = Object.keys(OPTION_TYPES).join(", ");
+      throw new ValidationError(name, value, `"${name}" is not an option; expected ${names}`);
+    }
+    if (value !== undefined && typeof value !== type) {
+      throw new ValidationError(name, value, `expected a ${type}, got ${show(value)}`);
+    }
+  }
+  if (options.onUnavailable !== undefined) checkOnUnavailable(options.onUnavailable);
+}

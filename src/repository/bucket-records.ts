@@ -1,0 +1,137 @@
+/** Live buckets, as people look at them. */
+
+import type { BucketStore, StoredState } from "../buckets/bucket-store.ts";
+import { floorDiv } from "../core/integers.ts";
+import { Limit } from "../domain/limit.ts";
+import { checkEntityId, checkLimitName, checkResource } from "../domain/names.ts";
+import type { EntityRecords } from "../records/entities.ts";
+
+/**
+ * One limit of one bucket, in whole tokens.
+ *
+ * @example
+ * ```ts
+ * import { RateLimiter } from 'zae-limiter';
+ * const limiter = await RateLimiter.open('memory:');
+ * await limiter.acquire({
+ *   entityId: 'key-1', resource: 'gpt-4', limits: ['rpm:10'], consume: { rpm: 3 },
+ * });
+ * const [state] = await limiter.repository.buckets.list('key-1');
+ * console.log(state?.tokens, state?.totalConsumed); // 7 3
+ * await limiter.close();
+ * ```
+ */
+export interface BucketState {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly limitName: string;
+  readonly limit: Limit;
+  /** Rounded down; negative in debt. */
+  readonly tokens: number;
+  readonly capacity: number;
+  /** Net of everything that was given back. */
+  readonly totalConsumed: number;
+  readonly shard: number;
+  readonly shardCount: number;
+  /** Epoch milliseconds of the last write that moved the balance in time. */
+  readonly lastRefillMs: number;
+}
+
+/** How full the buckets of one entity are. */
+export interface EntityCapacity {
+  readonly entityId: string;
+  readonly capacity: number;
+  readonly available: number;
+  readonly utilizationPct: number;
+}
+
+/** How full all buckets of a resource are, for one limit. */
+export interface ResourceCapacity {
+  readonly resource: string;
+  readonly limitName: string;
+  readonly totalCapacity: number;
+  readonly totalAvailable: number;
+  readonly utilizationPct: number;
+  readonly entities: readonly EntityCapacity[];
+}
+
+export class BucketRecords {
+  readonly #buckets: BucketStore;
+  readonly #entities: EntityRecords;
+
+  constructor(buckets: BucketStore, entities: EntityRecords) {
+    this.#buckets = buckets;
+    this.#entities = entities;
+  }
+
+  /** The buckets of an entity, one entry per shard and limit. */
+  async list(entityId: string, options: { resource?: string } = {}): Promise<BucketState[]> {
+    checkEntityId(entityId);
+    if (options.resource !== undefined) checkResource(options.resource);
+    return (await this.#buckets.list(entityId, options.resource)).map(stateOf);
+  }
+
+  /** What all entities together have left of one limit of a resource. */
+  async capacity(
+    resource: string,
+    limitName: string,
+    options: { parentsOnly?: boolean } = {},
+  ): Promise<ResourceCapacity> {
+    checkResource(resource);
+    checkLimitName(limitName);
+    const found = new Map<string, { capacityMilli: number; availableMilli: number }>();
+    for await (const state of this.#buckets.listResource(resource)) {
+      if (state.limitName !== limitName) continue;
+      const known = found.get(state.entityId)?.availableMilli ?? 0;
+      const availableMilli = Math.min(state.capacityMilli, known + state.balanceMilli);
+      found.set(state.entityId, { capacityMilli: state.capacityMilli, availableMilli });
+    }
+    const entities: EntityCapacity[] = [];
+    for (const [entityId, { capacityMilli, availableMilli }] of found) {
+      if (options.parentsOnly === true && !(await this.#isParent(entityId))) continue;
+      const capacity = floorDiv(capacityMilli, 1000);
+      const available = floorDiv(availableMilli, 1000);
+      entities.push({ entityId, capacity, available, utilizationPct: used(capacity, available) });
+    }
+    const totalCapacity = entities.reduce((sum, { capacity }) => sum + capacity, 0);
+    const totalAvailable = entities.reduce((sum, { available }) => sum + available, 0);
+    return {
+      resource,
+      limitName,
+      totalCapacity,
+      totalAvailable,
+      utilizationPct: used(totalCapacity, totalAvailable),
+      entities,
+    };
+  }
+
+  async #isParent(entityId: string): Promise<boolean> {
+    return (await this.#entities.get(entityId))?.isParent === true;
+  }
+}
+
+function used(capacity: number, available: number): number {
+  return capacity === 0 ? 0 : ((capacity - available) / capacity) * 100;
+}
+
+function stateOf(state: StoredState): BucketState {
+  const { entityId, resource, limitName, shard, shardCount } = state;
+  const limit = Limit.custom({
+    name: limitName,
+    capacity: floorDiv(state.capacityMilli, 1000),
+    refillAmount: floorDiv(state.refillMilli, 1000),
+    refillPeriodSeconds: floorDiv(state.periodMs, 1000),
+  });
+  return {
+    entityId,
+    resource,
+    limitName,
+    limit,
+    tokens: floorDiv(state.balanceMilli, 1000),
+    capacity: limit.capacity,
+    totalConsumed: Number(state.consumedMilli) / 1000,
+    shard,
+    shardCount,
+    lastRefillMs: state.refilledAtMs,
+  };
+}

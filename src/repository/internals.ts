@@ -1,0 +1,29 @@
+/** What a limiter needs of a repository and users do not. Not exported from the package. */
+
+import type { BucketStore, RestoreWarning } from "../buckets/bucket-store.ts";
+import type { Clock } from "../domain/clock.ts";
+import type { Timer } from "../domain/timer.ts";
+import type { OnUnavailable } from "../domain/unavailability.ts";
+import type { ConfigResolver } from "../records/config-resolver.ts";
+
+export const INTERNALS: unique symbol = Symbol("zae-limiter internals");
+
+export interface RepositoryInternals {
+  readonly buckets: BucketStore;
+  readonly resolver: ConfigResolver;
+  readonly clock: Clock;
+  readonly timer: Timer;
+  readonly timeoutMs: number;
+  /** The table or file, for messages. */
+  readonly storeName: string;
+  /** Asks the store for something that costs next to nothing. */
+  ping(timeoutMs: number): Promise<unknown>;
+  readonly onUnavailable: OnUnavailable | undefined;
+  /** Who is told of warnings and restored legs; nobody: a warning of the process. */
+  readonly listeners: Set<RepositoryListener>;
+}
+
+export interface RepositoryListener {
+  readonly onWarning?: ((warning: RestoreWarning) => void) | undefined;
+  readonly onRestored?: ((leg: { entityId: string; resource: string }) => void) | undefined;
+}

@@ -1,0 +1,198 @@
+/**
+ * The feed of a table, read from its stream. A stream consists of shards that close and are
+ * followed by children, so a child is read only when its parent is read to the end: that keeps the
+ * changes of one item in order.
+ */
+
+import { setTimeout as pause } from "node:timers/promises";
+import type { _Record, Shard } from "@aws-sdk/client-dynamodb-streams";
+import { InfrastructureError } from "../../domain/errors.ts";
+import { decodeItem } from "../attribute-value.ts";
+import { keyOf } from "../item.ts";
+import type { ChangeRecord, ChangesOptions } from "../item-store.ts";
+import { inParallel } from "./bounded.ts";
+import type { Calls } from "./calls.ts";
+import { decodeImage } from "./image.ts";
+import { formatPosition, type Mark, parsePosition } from "./position.ts";
+import { type ShardBatch, ShardReader } from "./shard-reader.ts";
+
+/** DynamoDB allows five reads of a shard per second. */
+const POLL_MS = 200;
+/** How often to look for the children of a closed shard; they may show up a little later. */
+const DISCOVER_MS = 1000;
+const PARALLEL = 8;
+/** Who deletes items whose time to live is over. */
+const EXPIRY_PRINCIPAL = "dynamodb.amazonaws.com";
+
+type Start = NonNullable<ChangesOptions["from"]>;
+
+/** Changes from `from` on, until the signal says stop. */
+export async function* readChanges(
+  calls: Calls,
+  from: Start,
+  signal: AbortSignal,
+): AsyncGenerator<ChangeRecord> {
+  try {
+    yield* new StreamReader(calls).read(from, signal);
+  } catch (error) {
+    // Whoever stopped the feed does not care how the last request ended.
+    if (!signal.aborted) throw error;
+  }
+}
+
+class StreamReader {
+  readonly #calls: Calls;
+  readonly #reading = new Map<string, ShardReader>();
+  readonly #ended = new Set<string>();
+  /** Shards that were read to their end and whose children have not shown up yet. */
+  readonly #childless = new Map<string, Mark>();
+  /** Where to begin in shards that were known before; the others are read from their beginning. */
+  #front: ReadonlyMap<string, Mark> = new Map();
+  #arn = "";
+  #discoveredAtMs = Number.NEGATIVE_INFINITY;
+
+  constructor(calls: Calls) {
+    this.#calls = calls;
+  }
+
+  async *read(from: Start, signal: AbortSignal): AsyncGenerator<ChangeRecord> {
+    await this.#open(from);
+    while (!signal.aborted) {
+      let quiet = true;
+      for (const [shard, batch] of await this.#nextBatches()) {
+        quiet &&= batch.records.length === 0;
+        yield* this.#accept(shard, batch, signal);
+      }
+      await this.#followEnded();
+      if (quiet) await pause(POLL_MS, undefined, { signal });
+    }
+  }
+
+  async #open(from: Start): Promise<void> {
+    if (typeof from === "object") this.#front = parsePosition(from.after);
+    this.#arn = await this.#findStream();
+    const shards = await this.#listShards();
+    for (const id of from === "now" ? parentsAmong(shards) : ancestorsOf(this.#front, shards)) {
+      this.#ended.add(id);
+    }
+    this.#startReadable(shards);
+    if (from === "now") {
+      await inParallel([...this.#reading.values()], PARALLEL, (shard) => shard.skipToNow());
+    }
+  }
+
+  async #nextBatches(): Promise<Map<ShardReader, ShardBatch>> {
+    const batches = new Map<ShardReader, ShardBatch>();
+    await inParallel([...this.#reading.values()], PARALLEL, async (shard) => {
+      batches.set(shard, await shard.next());
+    });
+    return batches;
+  }
+
+  *#accept(shard: ShardReader, batch: ShardBatch, signal: AbortSignal): Generator<ChangeRecord> {
+    for (const record of batch.records) {
+      if (signal.aborted) return;
+      const sequence = record.dynamodb?.SequenceNumber ?? "";
+      shard.advance(sequence);
+      yield changeOf(record, shard.id, sequence, this.#position());
+    }
+    if (batch.ended) this.#end(shard);
+  }
+
+  #end(shard: ShardReader): void {
+    this.#reading.delete(shard.id);
+    this.#ended.add(shard.id);
+    this.#childless.set(shard.id, shard.mark);
+    this.#discoveredAtMs = Number.NEGATIVE_INFINITY;
+  }
+
+  /** Starts the children of shards that were read to their end. */
+  async #followEnded(): Promise<void> {
+    if (this.#childless.size === 0) return;
+    if (performance.now() - this.#discoveredAtMs < DISCOVER_MS) return;
+    this.#startReadable(await this.#listShards());
+    this.#discoveredAtMs = performance.now();
+  }
+
+  #startReadable(shards: ReadonlyMap<string, Shard>): void {
+    for (const [id, { ParentShardId: parent = "" }] of shards) {
+      if (this.#reading.has(id) || this.#ended.has(id)) continue;
+      if (shards.has(parent) && !this.#ended.has(parent)) continue;
+      const mark = this.#front.get(id) ?? { from: "horizon" };
+      this.#reading.set(id, new ShardReader(this.#calls, this.#arn, id, mark));
+      this.#childless.delete(parent);
+    }
+  }
+
+  #position(): string {
+    const reading = [...this.#reading.values()].map(({ id, mark }) => [id, mark] as const);
+    return formatPosition(new Map([...this.#childless, ...reading]));
+  }
+
+  async #findStream(): Promise<string> {
+    const { table } = this.#calls;
+    const deadline = await this.#calls.start("DescribeTable");
+    const { Table } = await this.#calls.read("DescribeTable", { TableName: table }, deadline);
+    if (Table?.LatestStreamArn !== undefined) return Table.LatestStreamArn;
+    throw new InfrastructureError(`The table "${table}" has no stream to read changes from`);
+  }
+
+  async #listShards(): Promise<ReadonlyMap<string, Shard>> {
+    const shards = new Map<string, Shard>();
+    let last: string | undefined;
+    do {
+      const deadline = await this.#calls.start("DescribeStream");
+      const { StreamDescription } = await this.#calls.read(
+        "DescribeStream",
+        { StreamArn: this.#arn, ExclusiveStartShardId: last },
+        deadline,
+      );
+      for (const shard of StreamDescription?.Shards ?? []) shards.set(shard.ShardId ?? "", shard);
+      last = StreamDescription?.LastEvaluatedShardId;
+    } while (last !== undefined);
+    return shards;
+  }
+}
+
+/**
+ * Shards that others follow, and which therefore take no more records. A closed shard also has a
+ * last sequence number, but one of the local engines shows that for open shards too.
+ */
+function parentsAmong(shards: ReadonlyMap<string, Shard>): Set<string> {
+  return new Set([...shards.values()].flatMap(({ ParentShardId }) => ParentShardId ?? []));
+}
+
+/** Shards that were read to their end before the reader got to where it stood. */
+function ancestorsOf(
+  front: ReadonlyMap<string, Mark>,
+  shards: ReadonlyMap<string, Shard>,
+): Set<string> {
+  const ancestors = new Set<string>();
+  for (const id of front.keys()) {
+    let parent = shards.get(id)?.ParentShardId;
+    while (parent !== undefined && !ancestors.has(parent) && !front.has(parent)) {
+      ancestors.add(parent);
+      parent = shards.get(parent)?.ParentShardId;
+    }
+  }
+  return ancestors;
+}
+
+function changeOf(
+  record: _Record,
+  shard: string,
+  sequence: string,
+  position: string,
+): ChangeRecord {
+  const { Keys = {}, OldImage, NewImage, ApproximateCreationDateTime } = record.dynamodb ?? {};
+  return {
+    key: keyOf(decodeItem(Keys)),
+    before: decodeImage(OldImage),
+    after: decodeImage(NewImage),
+    atMs: ApproximateCreationDateTime?.getTime() ?? 0,
+    expired: record.userIdentity?.PrincipalId === EXPIRY_PRINCIPAL,
+    shard,
+    sequence,
+    position,
+  };
+}

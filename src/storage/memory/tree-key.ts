@@ -1,0 +1,56 @@
+/** Where things stand in the trees of a memory store: keys as one text that sorts as it should. */
+
+import { inByteOrder } from "../evaluate.ts";
+import type { Item, Key } from "../item.ts";
+import type { Query } from "../item-store.ts";
+import { type IndexDefinition, TTL_ATTRIBUTE } from "../table.ts";
+
+/** Not in any key, and lower than any character, so that a prefix sorts before what it begins. */
+const SEPARATOR = "\u0000";
+/** Higher than any unit that a part can go on with. */
+const LAST = "\uffff";
+const EXPIRY_DIGITS = 12;
+
+/** The place of an item in the table. */
+export function tableKey(key: Key): string {
+  return join(inByteOrder(key.PK), inByteOrder(key.SK));
+}
+
+/** The place of an item in an index; none without both of its keys. */
+export function indexKey(index: IndexDefinition, item: Item | undefined): string | undefined {
+  const partition = item?.[index.partition];
+  const sort = item?.[index.sort];
+  if (item === undefined || typeof partition !== "string" || typeof sort !== "string") {
+    return undefined;
+  }
+  return join(inByteOrder(partition), inByteOrder(sort), tableKey(item));
+}
+
+/** The place of an item among those that will expire; none without a time to live. */
+export function expiryKey(item: Item | undefined): string | undefined {
+  const ttl = item?.[TTL_ATTRIBUTE];
+  if (item === undefined || typeof ttl !== "number") return undefined;
+  return join(expiryText(ttl), tableKey(item));
+}
+
+/** Sorts before what expires in this second, and after what expires earlier. */
+export function expiryText(seconds: number): string {
+  return String(Math.max(0, Math.floor(seconds))).padStart(EXPIRY_DIGITS, "0");
+}
+
+/** The ends of what a query may hand out, in the table as in an index. */
+export function bounds({ partition, sort = {} }: Query): [low: string, high: string] {
+  if ("beginsWith" in sort) {
+    const low = join(inByteOrder(partition), inByteOrder(sort.beginsWith));
+    return [low, low + LAST];
+  }
+  const high = sort.to === undefined ? LAST : join(inByteOrder(sort.to), LAST);
+  return [
+    join(inByteOrder(partition), inByteOrder(sort.from ?? "")),
+    join(inByteOrder(partition), high),
+  ];
+}
+
+function join(...parts: readonly string[]): string {
+  return parts.join(SEPARATOR);
+}

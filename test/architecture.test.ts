@@ -1,0 +1,271 @@
+/** Keeps the arrows of the design true, and its rules about time, chance and words. */
+
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, test } from "vitest";
+import {
+  cycleViolations,
+  deadFileViolations,
+  eagerPackageViolations,
+  entryFiles,
+  type PackageEntries,
+} from "./architecture/graph.ts";
+import { AWAITED, PLACES } from "./architecture/house-rules.ts";
+import { layerViolations } from "./architecture/layers.ts";
+import { placeViolations, staleExceptions } from "./architecture/places.ts";
+import { readSources, report, toSource } from "./architecture/source.ts";
+
+const ROOT = fileURLToPath(new URL("..", import.meta.url));
+const MANIFEST = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as PackageEntries;
+
+describe("this project", () => {
+  const files = readSources(ROOT);
+
+  test("is read without misunderstanding: no quote is left where only code should be", () => {
+    expect(files.filter(({ words }) => /["'`]/.test(words)).map(({ path }) => path)).toEqual([]);
+  });
+
+  test("imports point downwards", () => {
+    expect(report(layerViolations(files))).toBe("");
+  });
+
+  test("no file imports itself through others", () => {
+    expect(report(cycleViolations(files))).toBe("");
+  });
+
+  test("every file is reached from an entry point of the package", () => {
+    expect(report(deadFileViolations(files, entryFiles(MANIFEST), AWAITED))).toBe("");
+  });
+
+  test("importing the package loads no driver and no SDK", () => {
+    expect(report(eagerPackageViolations(files, "src/index.ts"))).toBe("");
+  });
+
+  test("time, chance, environment and unwanted words stay in their places", () => {
+    expect(report(placeViolations(files, PLACES))).toBe("");
+  });
+
+  test("no exception outlives its reason", () => {
+    expect(report(staleExceptions(files, PLACES))).toBe("");
+  });
+});
+
+/** A project that keeps every rule, to plant one violation at a time in. */
+const LEGAL = {
+  "src/core/sum.ts": "export const sum = (a: number, b: number) => a + b;\n",
+  "src/domain/clock.ts":
+    'import { sum } from "../core/sum.ts";\nexport const now = () => sum(0, Date.now());\n',
+  "src/storage/port.ts": 'export type { Late } from "./late.ts";\n',
+  "src/storage/late.ts": "export type Late = string;\n",
+  "src/storage/memory/store.ts": 'import { now } from "../../domain/clock.ts";\nnow();\n',
+  "src/storage/sqlite/store.ts": 'export const load = () => import("libsql");\n',
+  "src/records/keys.ts":
+    'import type { Late } from "../storage/port.ts";\nexport type Key = Late;\n',
+  "src/repository/open.ts":
+    'import type { Key } from "../records/keys.ts";\n' +
+    'export const open = (_: Key) => import("../storage/memory/store.ts");\n' +
+    'export const other = () => import("../storage/sqlite/store.ts");\n',
+  "src/index.ts": 'export { open } from "./repository/open.ts";\n',
+  "src/cli/main.ts": 'import { open } from "../index.ts";\nopen(process.env.NAME ?? "any");\n',
+};
+const ENTRIES = ["src/index.ts", "src/cli/main.ts"];
+
+function violationsOf(changes: Readonly<Record<string, string>>): string {
+  const root = mkdtempSync(join(tmpdir(), "architecture-"));
+  try {
+    for (const [path, text] of Object.entries({ ...LEGAL, ...changes })) {
+      mkdirSync(dirname(join(root, path)), { recursive: true });
+      writeFileSync(join(root, path), text);
+    }
+    const files = readSources(root);
+    return report([
+      ...layerViolations(files),
+      ...cycleViolations(files),
+      ...deadFileViolations(files, ENTRIES, []),
+      ...eagerPackageViolations(files, "src/index.ts"),
+      ...placeViolations(files, PLACES),
+    ]);
+  } finally {
+    rmSync(root, { recursive: true });
+  }
+}
+
+/** The same file with more in front or behind, so that it stays reachable. */
+function extended(path: keyof typeof LEGAL, more: string): Record<string, string> {
+  return { [path]: LEGAL[path] + more };
+}
+
+describe("the checker", () => {
+  test("is content with a project that keeps the rules", () => {
+    expect(violationsOf({})).toBe("");
+  });
+
+  test.each<[string, Record<string, string>, RegExp]>([
+    [
+      "core imports upwards",
+      extended("src/core/sum.ts", 'import type { now } from "../domain/clock.ts";\n'),
+      /^src\/core\/sum\.ts:2 core may import nothing else, but imports src\/domain\/clock\.ts$/,
+    ],
+    [
+      "core depends on Node",
+      extended("src/core/sum.ts", 'import "node:fs";\n'),
+      /^src\/core\/sum\.ts:2 core must not depend on a package, but imports "node:fs"$/,
+    ],
+    [
+      "an adapter imports another",
+      extended("src/storage/memory/store.ts", 'import "../sqlite/store.ts";\n'),
+      /^src\/storage\/memory\/store\.ts:3 storage\/memory may import .* src\/storage\/sqlite\/store/,
+    ],
+    [
+      "the port imports an adapter, even later",
+      extended("src/storage/port.ts", 'export const open = () => import("./memory/store.ts");\n'),
+      /^src\/storage\/port\.ts:2 storage may import core, domain, but imports .*memory/,
+    ],
+    [
+      "records know an adapter",
+      extended("src/records/keys.ts", 'export * as m from "../storage/memory/store.ts";\n'),
+      /^src\/records\/keys\.ts:3 records may import core, domain, storage, but imports .*memory/,
+    ],
+    [
+      "a folder that is no layer",
+      { "src/utils/all.ts": "", ...extended("src/cli/main.ts", 'import "../utils/all.ts";\n') },
+      /src\/utils\/all\.ts:1 "utils" is not a layer of the design/,
+    ],
+    [
+      "one edge imports another",
+      {
+        "src/http/hono.ts": 'import "../infra/stack.ts";\n',
+        "src/infra/stack.ts": "",
+        ...extended("src/cli/main.ts", 'import "../http/hono.ts";\n'),
+      },
+      /^src\/http\/hono\.ts:1 http may import .*, but imports src\/infra\/stack\.ts$/,
+    ],
+    [
+      "a cycle",
+      {
+        "src/core/a.ts": 'import "./b.ts";\n',
+        "src/core/b.ts": '\nexport { x } from "./a.ts";\n',
+        ...extended("src/core/sum.ts", 'import "./a.ts";\n'),
+      },
+      /^src\/core\/b\.ts:2 closes a cycle of imports: src\/core\/a\.ts -> src\/core\/b\.ts -> /,
+    ],
+    [
+      "a dead file",
+      { "src/core/dead.ts": "" },
+      /^src\/core\/dead\.ts:1 no entry point of the package leads here$/,
+    ],
+    [
+      "an SDK that is loaded at once",
+      extended("src/repository/open.ts", 'import { x } from "@aws-sdk/client-dynamodb";\n'),
+      /^src\/repository\/open\.ts:4 src\/index\.ts must not load "@aws-sdk\/client-dynamodb"/,
+    ],
+    [
+      "the wall clock",
+      extended("src/core/sum.ts", "\nDate.now();\n"),
+      /^src\/core\/sum\.ts:3 time is an argument.*: Date\.now$/,
+    ],
+    [
+      "a date of now",
+      extended("src/core/sum.ts", "new Date();\nnew Date(5);\n"),
+      /^src\/core\/sum\.ts:2 time is an argument.*: new Date\(\)$/,
+    ],
+    [
+      "a stopwatch",
+      extended("src/domain/clock.ts", "performance.now();\n"),
+      /^src\/domain\/clock\.ts:3 time is an argument.*: performance\.now$/,
+    ],
+    [
+      "a timer, under another name",
+      extended("src/index.ts", 'import { setTimeout as nap } from "node:timers/promises";\n'),
+      /^src\/index\.ts:2 waiting is for the timer.*: setTimeout$/,
+    ],
+    [
+      "chance",
+      extended("src/core/sum.ts", "Math.random();\n"),
+      /^src\/core\/sum\.ts:2 chance is an argument.*: Math\.random$/,
+    ],
+    [
+      "chance from Node",
+      extended("src/index.ts", "import { randomUUID } from 'node:crypto';\n"),
+      /^src\/index\.ts:2 chance is an argument.*: 'node:crypto'$/,
+    ],
+    [
+      "the environment",
+      extended("src/repository/open.ts", "process.env.HOME;\n"),
+      /^src\/repository\/open\.ts:4 the environment is read in one place: process\.env$/,
+    ],
+    [
+      "everything exported",
+      extended("src/index.ts", 'export * from "./core/sum.ts";\n'),
+      /^src\/index\.ts:2 exports are listed by name: export \*$/,
+    ],
+    [
+      "any",
+      extended("src/core/sum.ts", "export const x = {} as any;\n"),
+      /^src\/core\/sum\.ts:2 no any: any$/,
+    ],
+    [
+      "a default export",
+      extended("src/core/sum.ts", "export { sum as default };\n"),
+      /^src\/core\/sum\.ts:2 no default exports: as default$/,
+    ],
+    [
+      "an enum",
+      extended("src/core/sum.ts", "export const enum Side { Left }\n"),
+      /^src\/core\/sum\.ts:2 no enums: enum Side$/,
+    ],
+    [
+      "an unfinished place",
+      // In two parts, so that nobody who looks for such places finds this one.
+      extended("src/core/sum.ts", `// ${"TO"}${"DO"}: later\n`),
+      /^src\/core\/sum\.ts:2 nothing left to do/,
+    ],
+    [
+      "a file that is too long",
+      extended("src/core/sum.ts", "sum(1, 2);\n".repeat(400)),
+      /^src\/core\/sum\.ts:401 has 401 lines, at most 400$/,
+    ],
+  ])("finds %s", (_, changes, expected) => {
+    expect(violationsOf(changes)).toMatch(expected);
+  });
+
+  test("finds an entry that is not there, and an exception or a wait that is over", () => {
+    const files = [toSource("src/index.ts", "")];
+    expect(report(deadFileViolations(files, ENTRIES, ["src/index.ts"]))).toBe(
+      "src/cli/main.ts:1 package.json names it, but it is not there\n" +
+        "src/index.ts:1 is not awaited any more: take it off the list",
+    );
+    expect(report(staleExceptions(files, PLACES))).toContain(
+      "src/domain/clock.ts:1 needs no exception any more: time is an argument",
+    );
+  });
+
+  test("knows the entry points from package.json", () => {
+    const manifest = {
+      exports: {
+        ".": { types: "./dist/index.d.ts", default: "./dist/index.js" },
+        "./hono": "./dist/http/hono.js",
+        "./package.json": "./package.json",
+      },
+      bin: { "zae-limiter": "dist/cli/main.js" },
+    };
+    expect(entryFiles(manifest)).toEqual(["src/index.ts", "src/http/hono.ts", "src/cli/main.ts"]);
+  });
+
+  test("is not misled by comments, strings, templates and regular expressions", () => {
+    const text = [
+      '/** import { x } from "./nowhere.ts"; Date.now() any */',
+      "const a = \"Date.now() // any\"; // import 'x'",
+      "const b = `Date.now() $".concat("{`any $", "{'any'} }`} any`;"),
+      'const c = /["`]Date.now()/.test(a), any_ = 4 / 2 / 1;',
+      "const d = `$".concat("{{ e: Math.random() }}`;"),
+    ].join("\n");
+    const { words } = toSource("src/core/x.ts", text);
+    expect(words).toHaveLength(text.length);
+    expect(words).not.toMatch(/Date\.now|\bany\b|import/);
+    expect(words).toContain("any_ = 4 / 2 / 1;");
+    expect(words).toContain("Math.random()");
+  });
+});

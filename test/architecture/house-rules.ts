@@ -1,0 +1,110 @@
+/** The rules of this house. An exception is a file by name, with the reason in a comment. */
+
+import type { Place } from "./places.ts";
+
+/** Files that wait for the part that will use them. */
+export const AWAITED: readonly string[] = [
+  // Deploying a stack and finding it again.
+  "src/domain/limiter-info.ts",
+  "src/domain/stack-option-checks.ts",
+  "src/domain/stack-options.ts",
+  "src/domain/stack-parameters.ts",
+];
+
+const clockPlaces: Place = {
+  rule: "time is an argument, only the clock reads the wall clock",
+  pattern: /\bDate\.now\b|\bnew Date\(\s*\)|(?<!new )\bDate\(\s*\)/g,
+  within: "words",
+  allowed: [
+    "src/domain/clock.ts",
+    // Where a stream begins to be read, if the server did not say its time.
+    "src/storage/dynamodb/shard-reader.ts",
+  ],
+};
+
+const stopwatchPlaces: Place = {
+  rule: "time is an argument, only the timer and the locks of real stores measure it",
+  pattern: /\bperformance\.now\b|\bprocess\.hrtime\b/g,
+  within: "words",
+  allowed: [
+    "src/domain/timer.ts",
+    // How long a call may still take, and how often shards are looked up.
+    "src/storage/dynamodb/changes.ts",
+    "src/storage/dynamodb/deadline.ts",
+    // Whose turn it is to write, between processes.
+    "src/storage/sqlite/database.ts",
+    "src/storage/sqlite/write-line.ts",
+  ],
+};
+
+const timerPlaces: Place = {
+  rule: "waiting is for the timer and for stores that have something real to wait for",
+  pattern: /\bset(?:Timeout|Interval|Immediate)\b|\bAbortSignal\.timeout\b/g,
+  within: "words",
+  allowed: [
+    "src/domain/timer.ts",
+    // Pauses between attempts, polls of a stream, a table that is being made.
+    "src/storage/dynamodb/calls.ts",
+    "src/storage/dynamodb/changes.ts",
+    "src/storage/dynamodb/create-table.ts",
+    "src/storage/dynamodb/deadline.ts",
+    // Waiting for another process, and giving way to it.
+    "src/storage/sqlite/change-feed.ts",
+    "src/storage/sqlite/database.ts",
+    "src/storage/sqlite/item-store.ts",
+    "src/storage/sqlite/write-line.ts",
+  ],
+};
+
+const chancePlaces: Place = {
+  rule: "chance is an argument, only its source draws",
+  pattern: /\bMath\.random\b|(?<![.\w])crypto\.|\bglobalThis\.crypto\b/g,
+  within: "words",
+  allowed: ["src/domain/chance.ts"],
+};
+
+const cryptoPlaces: Place = {
+  rule: "chance is an argument, and node:crypto has a source of its own",
+  pattern: /["'](?:node:)?crypto["']/g,
+  within: "code",
+  allowed: [],
+};
+
+const environmentPlaces: Place = {
+  rule: "the environment is read in one place",
+  pattern: /\bprocess\.env\b/g,
+  within: "words",
+  allowed: ["src/repository/environment.ts", "src/cli/"],
+};
+
+/** What may stand nowhere. */
+const nowhere: readonly Place[] = [
+  { rule: "no any", pattern: /(?<![.\w])any\b(?!\s*[(:])/g, within: "words", allowed: [] },
+  {
+    rule: "no default exports",
+    pattern: /\bexport\s+default\b|\bas\s+default\b(?=[\s\w,]*\})/g,
+    within: "words",
+    allowed: [],
+  },
+  { rule: "no enums", pattern: /(?<![.\w])enum\s+\w+/g, within: "words", allowed: [] },
+  { rule: "nothing left to do", pattern: /\b(?:TODO|FIXME)\b/g, within: "text", allowed: [] },
+];
+
+/** The public surface is a list of names, so that nothing becomes public by accident. */
+const surface: Place = {
+  rule: "exports are listed by name",
+  pattern: /\bexport\s*\*/g,
+  within: "words",
+  allowed: [],
+};
+
+export const PLACES: readonly Place[] = [
+  clockPlaces,
+  stopwatchPlaces,
+  timerPlaces,
+  chancePlaces,
+  cryptoPlaces,
+  environmentPlaces,
+  surface,
+  ...nowhere,
+];

@@ -1,0 +1,99 @@
+/** The files of a source folder, as text and with everything blanked that is not code. */
+
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+
+/** One file. The three texts have the same length, so that a position means the same in each. */
+export interface SourceFile {
+  /** Relative to the project, with slashes: `src/core/bucket.ts`. */
+  readonly path: string;
+  readonly text: string;
+  /** Comments blanked. */
+  readonly code: string;
+  /** Comments and the contents of strings and regular expressions blanked. */
+  readonly words: string;
+}
+
+/** A rule that is broken somewhere. */
+export interface Violation {
+  readonly path: string;
+  readonly line: number;
+  readonly rule: string;
+}
+
+/** All TypeScript files under `folder` of the project at `root`, in the order of their paths. */
+export function readSources(root: string, folder = "src"): SourceFile[] {
+  const entries = readdirSync(join(root, folder), { recursive: true, encoding: "utf8" });
+  return entries
+    .map((entry) => `${folder}/${entry.replaceAll("\\", "/")}`)
+    .filter((path) => path.endsWith(".ts"))
+    .sort()
+    .map((path) => toSource(path, readFileSync(join(root, path), "utf8")));
+}
+
+/** A file from its text. */
+export function toSource(path: string, text: string): SourceFile {
+  return { path, text, code: blank(text, ["comment"]), words: blank(text, ["comment", "quote"]) };
+}
+
+/** The line a position is on, from 1. */
+export function lineAt(text: string, position: number): number {
+  return text.slice(0, position).split("\n").length;
+}
+
+/** `src/core/bucket.ts:12 core imports nothing`, one per line; empty when all is well. */
+export function report(violations: readonly Violation[]): string {
+  return violations.map(({ path, line, rule }) => `${path}:${line} ${rule}`).join("\n");
+}
+
+type Kind = "comment" | "quote" | "code";
+
+interface Piece {
+  readonly kind: Kind;
+  readonly text: string;
+}
+
+/** What may hide words. A regular expression can only stand where a value may begin. */
+const HIDING: readonly [Kind, RegExp][] = [
+  ["comment", /\/\/[^\n]*/y],
+  ["comment", /\/\*[\s\S]*?\*\//y],
+  ["quote", /"(?:\\.|[^"\\\n])*"/y],
+  ["quote", /'(?:\\.|[^'\\\n])*'/y],
+  [
+    "quote",
+    /(?<=(?:[(,=:[!&|?{};\n]|return)\s*)\/(?![/*])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[])+\/[a-z]*/y,
+  ],
+  ["quote", /`(?:\\[\s\S]|\$(?!\{)|[^`\\$])*(?:`|\$\{)/y],
+];
+/** The rest of a template after one of its `${ }`. */
+const RESUMED: [Kind, RegExp] = ["quote", /\}(?:\\[\s\S]|\$(?!\{)|[^`\\$])*(?:`|\$\{)/y];
+
+function blank(text: string, kinds: readonly Kind[]): string {
+  let result = "";
+  /** For each `${` we are in, how many braces are open within it. */
+  const templates: number[] = [];
+  while (result.length < text.length) {
+    const piece = pieceAt(text, result.length, templates.at(-1) === 0);
+    follow(templates, piece);
+    result += kinds.includes(piece.kind) ? piece.text.replace(/[^\n]/g, " ") : piece.text;
+  }
+  return result;
+}
+
+function pieceAt(text: string, position: number, resumes: boolean): Piece {
+  for (const [kind, pattern] of resumes ? [...HIDING, RESUMED] : HIDING) {
+    pattern.lastIndex = position;
+    const found = pattern.exec(text)?.[0];
+    if (found !== undefined) return { kind, text: found };
+  }
+  return { kind: "code", text: text[position] as string };
+}
+
+function follow(templates: number[], { kind, text }: Piece): void {
+  if (kind === "quote" && text.startsWith("}")) templates.pop();
+  if (kind === "quote" && /^[`}]/.test(text) && text.endsWith("${")) templates.push(0);
+  const depth = templates.at(-1);
+  if (kind !== "code" || depth === undefined) return;
+  if (text === "{") templates[templates.length - 1] = depth + 1;
+  if (text === "}") templates[templates.length - 1] = depth - 1;
+}

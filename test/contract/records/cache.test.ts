@@ -1,0 +1,315 @@
+/** What is remembered of stored limits, for how long, and what it costs to find out. */
+
+import { describe, expect, it } from "vitest";
+import { RateLimiterUnavailable } from "../../../src/domain/errors.ts";
+import type { Limit } from "../../../src/domain/limit.ts";
+import { ConfigCache, type ConfigSlot } from "../../../src/records/config-cache.ts";
+import { type Repository, repositoryOver } from "../../../src/repository/repository.ts";
+import { CallCounter, describeStores } from "../stores.ts";
+import { Gate } from "./gate.ts";
+
+async function rpm(repo: Repository, entityId = "user-1", resource = "gpt-4") {
+  return (await repo.limits.resolve(entityId, resource))?.limits[0]?.capacity;
+}
+
+/** A clock that stands until it is moved. */
+function standingClock() {
+  let now = Date.now();
+  return {
+    clock: () => now,
+    advance: (ms: number) => {
+      now += ms;
+    },
+  };
+}
+
+describeStores("the cache of limits", (store) => {
+  it("A206 finds out with one request, and then with none", async () => {
+    const counter = new CallCounter();
+    const repo = await store.open({ onCall: counter.onCall });
+    await repo.limits.setSystem(["rpm:1"]);
+    expect(await counter.during(() => repo.limits.resolve("user-1", "gpt-4"))).toBe(1);
+    expect(repo.limits.cacheStats()).toEqual({ hits: 0, misses: 4, size: 4, ttlSeconds: 60 });
+    expect(await counter.during(() => repo.limits.resolve("user-1", "gpt-4"))).toBe(0);
+    expect(repo.limits.cacheStats()).toEqual({ hits: 4, misses: 4, size: 4, ttlSeconds: 60 });
+  });
+
+  it("A206 asks only for what it does not know", async () => {
+    const counter = new CallCounter();
+    const repo = await store.open({ onCall: counter.onCall });
+    await repo.limits.setSystem(["rpm:1"]);
+    await repo.limits.setEntity("user-2", ["rpm:2"]);
+    await repo.limits.resolve("user-1", "gpt-4");
+    expect(await counter.during(() => repo.limits.resolve("user-2", "gpt-4"))).toBe(1);
+    expect(repo.limits.cacheStats()).toMatchObject({ hits: 2, misses: 6, size: 6 });
+    expect(await rpm(repo, "user-2")).toBe(2);
+    expect(await counter.during(() => repo.limits.resolve("user-2", "gpt-3"))).toBe(1);
+    expect(repo.limits.cacheStats()).toMatchObject({ hits: 8, misses: 8, size: 8 });
+  });
+
+  it("A206 remembers that there is nothing", async () => {
+    const counter = new CallCounter();
+    const repo = await store.open({ onCall: counter.onCall });
+    expect(await repo.limits.resolve("user-1", "gpt-4")).toBeUndefined();
+    const again = () => repo.limits.resolve("user-1", "gpt-4");
+    expect(await counter.during(again)).toBe(0);
+    expect(repo.limits.cacheStats()).toMatchObject({ hits: 4, misses: 4, size: 4 });
+  });
+
+  it("A206 asks again when the time is over, and not before", async () => {
+    const counter = new CallCounter();
+    const { clock, advance } = standingClock();
+    const options = { onCall: counter.onCall, clock, configCacheTtlSeconds: 5 };
+    const repo = await store.open(options);
+    const again = () => repo.limits.resolve("user-1", "gpt-4");
+    await again();
+    advance(5000);
+    expect(await counter.during(again)).toBe(0);
+    advance(1);
+    expect(await counter.during(again)).toBe(1);
+    expect(repo.limits.cacheStats()).toEqual({ hits: 4, misses: 8, size: 4, ttlSeconds: 5 });
+  });
+
+  it("A206 asks every time when it is turned off", async () => {
+    const counter = new CallCounter();
+    const repo = await store.open({ onCall: counter.onCall, configCacheTtlSeconds: 0 });
+    await repo.limits.setSystem(["rpm:1"]);
+    const again = () => repo.limits.resolve("user-1", "gpt-4");
+    expect(await counter.during(again)).toBe(1);
+    expect(await counter.during(again)).toBe(1);
+    expect(repo.limits.cacheStats()).toEqual({ hits: 0, misses: 8, size: 0, ttlSeconds: 0 });
+    const other = await store.open({ namespace: repo.namespaceName });
+    await other.limits.setSystem(["rpm:2"]);
+    expect(await rpm(repo)).toBe(2);
+  });
+
+  it("A206 forgets on request and keeps its counters", async () => {
+    const counter = new CallCounter();
+    const repo = await store.open({ onCall: counter.onCall });
+    await repo.limits.resolve("user-1", "gpt-4");
+    await repo.limits.resolve("user-1", "gpt-4");
+    repo.limits.invalidateCache();
+    expect(repo.limits.cacheStats()).toEqual({ hits: 4, misses: 4, size: 0, ttlSeconds: 60 });
+    expect(await counter.during(() => repo.limits.resolve("user-1", "gpt-4"))).toBe(1);
+  });
+
+  it("A136 B17 shows every change to the process that made it, at once", async () => {
+    const repo = await store.open();
+    const { limits } = repo;
+    expect(await rpm(repo)).toBeUndefined();
+    await limits.setSystem(["rpm:1"]);
+    expect(await rpm(repo)).toBe(1);
+    await limits.setResource("gpt-4", ["rpm:2"]);
+    expect(await rpm(repo)).toBe(2);
+    await limits.setEntity("user-1", ["rpm:3"]);
+    expect(await rpm(repo)).toBe(3);
+    await limits.setEntity("user-1", ["rpm:4"], { resource: "gpt-4" });
+    expect(await rpm(repo)).toBe(4);
+    await limits.setEntity("user-1", ["rpm:5"], { resource: "gpt-4" });
+    expect(await rpm(repo)).toBe(5);
+    await limits.deleteEntity("user-1", { resource: "gpt-4" });
+    expect(await rpm(repo)).toBe(3);
+    await repo.entities.delete("user-1");
+    expect(await rpm(repo)).toBe(2);
+    await limits.deleteResource("gpt-4");
+    expect(await rpm(repo)).toBe(1);
+    await limits.deleteSystem();
+    expect(await rpm(repo)).toBeUndefined();
+  });
+
+  it("keeps what a change of its own did not touch", async () => {
+    const counter = new CallCounter();
+    const repo = await store.open({ onCall: counter.onCall });
+    await repo.limits.setSystem(["rpm:1"]);
+    await repo.limits.resolve("user-1", "gpt-4");
+    await repo.limits.resolve("user-2", "gpt-4");
+    const { misses } = repo.limits.cacheStats();
+    await repo.limits.setEntity("user-1", ["rpm:2"], { resource: "gpt-4" });
+    await repo.limits.resolve("user-2", "gpt-4");
+    // Only the record that carries the version was asked for again.
+    expect(repo.limits.cacheStats().misses - misses).toBe(1);
+  });
+
+  it("shows a change of another process after the time at the latest", async () => {
+    const { clock, advance } = standingClock();
+    const mine = await store.open({ clock });
+    const theirs = await store.open({ namespace: mine.namespaceName });
+    await theirs.limits.setEntity("user-1", ["rpm:1"], { resource: "gpt-4" });
+    expect(await rpm(mine)).toBe(1);
+    await theirs.limits.setEntity("user-1", ["rpm:2"], { resource: "gpt-4" });
+    expect(await rpm(mine)).toBe(1);
+    advance(60_001);
+    expect(await rpm(mine)).toBe(2);
+  });
+
+  it("forgets everything older than a version it has seen", async () => {
+    const { clock, advance } = standingClock();
+    const mine = await store.open({ clock });
+    const theirs = await store.open({ namespace: mine.namespaceName });
+    await theirs.limits.setEntity("user-2", ["rpm:1"]);
+    await mine.limits.resolve("user-1", "gpt-4");
+    advance(30_000);
+    expect(await rpm(mine, "user-2")).toBe(1);
+    await theirs.limits.setEntity("user-2", ["rpm:2"]);
+    advance(30_001);
+    // What was known of user-2 is fresh for another half minute, but its version is not.
+    await mine.limits.resolve("user-1", "gpt-4");
+    expect(await rpm(mine, "user-2")).toBe(2);
+  });
+
+  it("is one for all repositories of a namespace, and another for another namespace", async () => {
+    const counter = new CallCounter();
+    const repo = await store.open({ onCall: counter.onCall });
+    await repo.limits.setSystem(["rpm:1"]);
+    await repo.limits.resolve("user-1", "gpt-4");
+    const same = await repo.namespace(repo.namespaceName);
+    expect(await counter.during(() => same.limits.resolve("user-1", "gpt-4"))).toBe(0);
+    await same.limits.setSystem(["rpm:2"]);
+    expect(await rpm(repo)).toBe(2);
+    const otherName = `${repo.namespaceName}-b`;
+    await repo.namespaces.register(otherName);
+    const other = await repo.namespace(otherName);
+    expect(other.limits.cacheStats()).toMatchObject({ hits: 0, misses: 0, size: 0 });
+    expect(await rpm(other)).toBeUndefined();
+  });
+});
+
+describe("the cache of limits while a read is on its way", () => {
+  it("B31 makes one read for everybody who asks for the same", async () => {
+    const gate = new Gate();
+    const repo = await repositoryOver(gate.store);
+    const held = gate.holdNext();
+    const asked = Array.from({ length: 50 }, () => repo.limits.resolve("user-1", "gpt-4"));
+    held.release();
+    await Promise.all(asked);
+    expect(gate.reads).toHaveLength(1);
+    expect(gate.reads[0]).toHaveLength(4);
+  });
+
+  it("B31 asks for each record once when different entities are asked for", async () => {
+    const gate = new Gate();
+    const repo = await repositoryOver(gate.store);
+    const ids = Array.from({ length: 20 }, (_, number) => `user-${number}`);
+    await Promise.all(ids.map((id) => repo.limits.resolve(id, "gpt-4")));
+    const keys = gate.reads.flat().map(({ PK, SK }) => `${PK} ${SK}`);
+    expect(new Set(keys).size).toBe(keys.length);
+    expect(keys).toHaveLength(2 * 20 + 2);
+  });
+
+  it("B31 answers others while one read hangs, also those that must read", async () => {
+    const gate = new Gate();
+    const repo = await repositoryOver(gate.store);
+    await repo.limits.setSystem(["rpm:1"]);
+    await repo.limits.resolve("user-1", "gpt-4");
+    const held = gate.holdNext();
+    const slow = repo.limits.resolve("user-2", "gpt-4");
+    await held.reached;
+    expect(await rpm(repo, "user-1")).toBe(1);
+    expect(await rpm(repo, "user-3")).toBe(1);
+    await repo.limits.setEntity("user-4", ["rpm:4"]);
+    expect(await rpm(repo, "user-4")).toBe(4);
+    held.release();
+    expect((await slow)?.source).toBe("system");
+  });
+
+  it("A126 tells everybody who waited of a failure, and remembers nothing of it", async () => {
+    const gate = new Gate();
+    const repo = await repositoryOver(gate.store);
+    await repo.limits.setSystem(["rpm:1"]);
+    const failure = new RateLimiterUnavailable("The store is down", { reason: "network" });
+    gate.failNext(failure);
+    const both = [repo.limits.resolve("user-1", "gpt-4"), repo.limits.resolve("user-1", "gpt-4")];
+    expect(await Promise.allSettled(both)).toEqual([
+      { status: "rejected", reason: failure },
+      { status: "rejected", reason: failure },
+    ]);
+    expect(repo.limits.cacheStats().size).toBe(0);
+    expect(await rpm(repo)).toBe(1);
+  });
+
+  it("does not remember what was read before a change", async () => {
+    const gate = new Gate();
+    const repo = await repositoryOver(gate.store);
+    await repo.limits.setEntity("user-1", ["rpm:1"]);
+    const held = gate.holdNext();
+    const early = rpm(repo);
+    await held.reached;
+    await repo.limits.setEntity("user-1", ["rpm:2"]);
+    const late = rpm(repo);
+    held.release();
+    expect(await early).toBe(1);
+    expect(await late).toBe(2);
+    expect(await rpm(repo)).toBe(2);
+  });
+
+  it("does not remember what was read before it was told to forget", async () => {
+    const gate = new Gate();
+    const repo = await repositoryOver(gate.store);
+    const held = gate.holdNext();
+    const early = repo.limits.resolve("user-1", "gpt-4");
+    await held.reached;
+    repo.limits.invalidateCache();
+    held.release();
+    await early;
+    expect(repo.limits.cacheStats().size).toBe(0);
+  });
+
+  it("does not take an old version for a new one when its answer comes late", async () => {
+    const gate = new Gate();
+    const repo = await repositoryOver(gate.store);
+    await repo.limits.setSystem(["rpm:1"]);
+    const held = gate.holdNext();
+    const early = repo.limits.resolve("user-1", "gpt-4");
+    await held.reached;
+    await repo.limits.setSystem(["rpm:2"]);
+    await repo.limits.resolve("user-2", "gpt-3");
+    const { size } = repo.limits.cacheStats();
+    held.release();
+    await early;
+    expect(repo.limits.cacheStats().size).toBe(size);
+  });
+});
+
+describe("the room that the cache takes", () => {
+  const slot: ConfigSlot = {
+    limits: [],
+    onUnavailable: undefined,
+    auditRetentionDays: undefined,
+    asOf: 0,
+    expiresAtMs: Number.POSITIVE_INFINITY,
+  };
+
+  it("is bounded, and the longest unused go first", async () => {
+    const cache = new ConfigCache({ ttlSeconds: 60, clock: () => 0 });
+    const fetch = async (names: readonly string[]) => names.map(() => slot);
+    const names = Array.from({ length: 50_000 }, (_, number) => `entity#${number}#gpt-4`);
+    await cache.load(names, fetch);
+    cache.find(names[0] as string);
+    await cache.load(["one more"], fetch);
+    expect(cache.stats().size).toBe(50_000);
+    expect(cache.find(names[0] as string)).toBe(slot);
+    expect(cache.find(names[1] as string)).toBeUndefined();
+  });
+
+  it("is small for a namespace with few entities, however many namespaces there are", () => {
+    const usedBytes = () => {
+      const { heapUsed, arrayBuffers } = process.memoryUsage();
+      return heapUsed + arrayBuffers;
+    };
+    const before = usedBytes();
+    const caches = Array.from(
+      { length: 200 },
+      () => new ConfigCache({ ttlSeconds: 60, clock: () => 0 }),
+    );
+    // An array for all the slots of each would be a megabyte and more.
+    expect((usedBytes() - before) / caches.length).toBeLessThan(100_000);
+  });
+
+  it("is not shared with callers: what they do to an answer stays with them", async () => {
+    const repo = await repositoryOver(new Gate().store);
+    await repo.limits.setSystem(["rpm:1"]);
+    const { limits } = (await repo.limits.resolve("user-1", "gpt-4")) ?? { limits: [] };
+    expect(() => (limits as Limit[]).pop()).toThrow(TypeError);
+    expect(await rpm(repo)).toBe(1);
+  });
+});

@@ -1,0 +1,160 @@
+/** Every `@example` of a public symbol compiles, runs, and prints what its comments say. */
+
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { entryFiles, type PackageEntries } from "./architecture/graph.ts";
+import { readSources, toSource } from "./architecture/source.ts";
+import { examplesOf } from "./examples/extract.ts";
+import { needsExample, publicSymbols } from "./examples/public-symbols.ts";
+import { type Printed, Workshop } from "./examples/workshop.ts";
+
+const ROOT = fileURLToPath(new URL("..", import.meta.url));
+const MANIFEST = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as PackageEntries & {
+  name: string;
+};
+
+/** `zae-limiter`, `zae-limiter/testing`, …: what users import, and the file behind it. */
+const ENTRIES = new Map(
+  Object.entries(MANIFEST.exports).flatMap(([subpath, target]) =>
+    entryFiles({ exports: { [subpath]: target } }).map(
+      (path) => [join(MANIFEST.name, subpath), path] as const,
+    ),
+  ),
+);
+
+const files = readSources(ROOT);
+const symbols = [...ENTRIES.values()].flatMap((entry) => publicSymbols(files, entry));
+const publicPlaces = new Set(symbols.map(({ path, name }) => `${path} ${name}`));
+const examples = files
+  .flatMap(examplesOf)
+  .filter(({ path, owner }) => publicPlaces.has(`${path} ${owner}`));
+
+const workshop = new Workshop(ROOT, ENTRIES);
+const home = process.cwd();
+
+beforeAll(() => {
+  // Examples open stores by relative paths, and by default the one the environment names.
+  process.chdir(workshop.folder);
+  vi.stubEnv("ZAEL_URL", undefined);
+  vi.stubEnv("ZAEL_NAMESPACE", undefined);
+});
+
+afterAll(() => {
+  vi.unstubAllEnvs();
+  process.chdir(home);
+  workshop.close();
+});
+
+/** The lines that printed something else than their comments say. */
+function surprises(printed: readonly Printed[]): string[] {
+  return printed
+    .filter(({ text, expected }) => expected !== undefined && text.join("\n") !== expected)
+    .map(
+      ({ line, text, expected }) => `line ${line} prints "${text.join("\n")}", not "${expected}"`,
+    );
+}
+
+describe("the examples of public symbols", () => {
+  test("every public class, function and constant has one", () => {
+    const shown = new Set(examples.map(({ path, owner }) => `${path} ${owner}`));
+    const missing = symbols
+      .filter((symbol) => needsExample(symbol, symbols))
+      .filter(({ path, name }) => !shown.has(`${path} ${name}`))
+      .map(({ path, name }) => `${path} ${name}`);
+    expect(missing).toEqual([]);
+  });
+
+  test(`all ${examples.length} compile`, { timeout: 60_000 }, () => {
+    expect(workshop.typeErrors(examples)).toEqual([]);
+  });
+
+  const runnable = examples.filter(({ runs }) => runs);
+  for (const [number, example] of runnable.entries()) {
+    test(`${example.owner} (${example.path}:${example.line}) runs`, async () => {
+      expect(surprises(await workshop.run(example, number))).toEqual([]);
+    });
+  }
+});
+
+describe("the checker", () => {
+  const commented = (...lines: string[]) =>
+    [
+      "/**",
+      " * @example",
+      ...lines.map((line) => ` * ${line}`),
+      " */",
+      "export class Shown {}",
+    ].join("\n");
+  const only = (text: string) => {
+    const [example] = examplesOf(toSource("src/shown.ts", text));
+    if (example === undefined) throw new Error("there is no example");
+    return example;
+  };
+
+  test("finds an example with its owner and its line", () => {
+    expect(only(commented("```ts", "let x = 1;", "", "x += 1;", "```"))).toEqual({
+      owner: "Shown",
+      path: "src/shown.ts",
+      line: 4,
+      code: "let x = 1;\n\nx += 1;",
+      runs: true,
+    });
+    const member = `export class Outer {\n  /**\n   * @example\n   * \`\`\`ts no-run: needs a table\n   * go();\n   * \`\`\`\n   */\n  go() {}\n}\nexport class Next {}`;
+    expect(only(member)).toMatchObject({ owner: "Outer", line: 5, code: "go();", runs: false });
+    expect(() => only(commented("```ts skip", "go();", "```"))).toThrow(/no-run: why/);
+  });
+
+  test("sees what does not compile, where it stands", () => {
+    const wrong = only(
+      commented("```ts", "import { Limit } from 'zae-limiter';", "Limit.parse(5);", "```"),
+    );
+    const [error, ...more] = workshop.typeErrors([wrong]);
+    expect(error).toMatch(/^src\/shown\.ts:5: error TS2345/);
+    expect(more).toEqual([]);
+  });
+
+  test("sees what throws, and what prints something else or nothing", async () => {
+    const throwing = only(
+      commented("```ts", "import { Limit } from 'zae-limiter';", "Limit.parse('no');", "```"),
+    );
+    await expect(workshop.run(throwing, 9001)).rejects.toThrow("Invalid limit");
+    const surprising = only(
+      commented(
+        "```ts",
+        "console.log(1, 'two', { three: 3 }); // 1 two { three: 3 }",
+        "console.log('yes'); // no",
+        "if (Date.now() < 0) console.log('never'); // never",
+        "console.log('whatever');",
+        "```",
+      ),
+    );
+    expect(surprises(await workshop.run(surprising, 9002))).toEqual([
+      'line 5 prints "yes", not "no"',
+      'line 6 prints "", not "never"',
+    ]);
+  });
+
+  test("asks for examples of what users call and of the errors they handle", () => {
+    const from = [
+      toSource(
+        "src/all.ts",
+        "export class Base extends Error {}\nexport class ValidationError extends Base {}\n" +
+          "export class Odd extends Base {}\nexport function go() {}\nexport const MAX = 1;\n" +
+          "export interface Shape {}\nexport type Name = string;\nexport class Box<T> {}\n",
+      ),
+      toSource(
+        "src/index.ts",
+        'export { Base, ValidationError, Odd, go, type Name, MAX, Box } from "./all.ts";\n' +
+          'export type { Shape } from "./all.ts";\n',
+      ),
+    ];
+    const found = publicSymbols(from, "src/index.ts");
+    expect(found.map(({ name }) => name)).toHaveLength(8);
+    const needed = found.filter((symbol) => needsExample(symbol, found));
+    expect(needed.map(({ name }) => name)).toEqual(["ValidationError", "go", "MAX", "Box"]);
+    const wrong = [toSource("src/index.ts", 'export { gone } from "./all.ts";')];
+    expect(() => publicSymbols([...wrong, ...from.slice(0, 1)], "src/index.ts")).toThrow(/"gone"/);
+  });
+});

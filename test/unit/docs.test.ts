@@ -1,0 +1,109 @@
+/** The documents keep up with the code: every error has its place, and no link leads nowhere. */
+
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { dirname, join, normalize } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, test } from "vitest";
+import * as api from "../../src/index.ts";
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+const DOCUMENTS = [ROOT, join(ROOT, "docs"), join(ROOT, "docs/adr")].flatMap((folder) =>
+  readdirSync(folder)
+    .filter((name) => name.endsWith(".md"))
+    .map((name) => join(folder, name)),
+);
+const LINK_PATTERN = /\]\((?!https?:)([^)#\s]+)/g;
+const COLUMNS_MAX = 100;
+const RECORD_LINES_MAX = 100;
+
+/** One of each class. Codes belong to instances, so there is no asking the class. */
+const versions = { clientVersion: "1", schemaVersion: "2", message: "" };
+const SAMPLES: readonly api.ZaeLimiterError[] = [
+  new api.ZaeLimiterError(),
+  new api.RateLimitError(),
+  new api.RateLimitExceeded([
+    {
+      entityId: "key-1",
+      resource: "gpt-4",
+      limitName: "rpm",
+      limit: api.Limit.perMinute("rpm", 1),
+      available: 0,
+      requested: 1,
+      exceeded: true,
+      retryAfterSeconds: 60,
+      deficit: 1,
+    },
+  ]),
+  new api.LeaseExpiredError(),
+  new api.InfrastructureError(),
+  new api.RateLimiterUnavailable(""),
+  new api.StackOperationError("stack", "reason"),
+  new api.StackAlreadyExistsError("stack"),
+  new api.InfrastructureNotFoundError("stack"),
+  new api.NamespaceNotFoundError("namespace"),
+  new api.NamespaceStateError(""),
+  new api.EntityError(),
+  new api.EntityNotFoundError("key-1"),
+  new api.EntityExistsError("key-1"),
+  new api.VersionError(),
+  new api.VersionMismatchError(versions),
+  new api.IncompatibleSchemaError(versions),
+  new api.ValidationError("field", 1, ""),
+  new api.InvalidIdentifierError("field", 1, ""),
+  new api.InvalidNameError("field", 1, ""),
+];
+
+describe("docs/errors.md", () => {
+  const page = readFileSync(join(ROOT, "docs/errors.md"), "utf8");
+  const exported = Object.entries(api)
+    .filter(([, value]) => isErrorClass(value))
+    .map(([name]) => name);
+
+  test("the samples here are all exported error classes", () => {
+    expect(SAMPLES.map(({ name }) => name).sort()).toEqual(exported.sort());
+  });
+
+  test.each(SAMPLES.map(({ name, code }) => [name, code]))("has a row for %s, %s", (name, code) => {
+    const cells = page.split("\n").map((line) => line.split("|").map((cell) => cell.trim()));
+    const rows = cells.filter(([, first]) => first === `\`${name}\``);
+    expect(rows).toHaveLength(1);
+    const [, , shown, when, advice] = rows[0] ?? [];
+    expect(shown).toBe(`\`${code}\``);
+    expect(when).not.toBe("");
+    expect(advice).not.toBe("");
+  });
+
+  test("no two classes share a code", () => {
+    expect(new Set(SAMPLES.map(({ code }) => code)).size).toBe(SAMPLES.length);
+  });
+});
+
+describe("the documents", () => {
+  test.each(DOCUMENTS.map((path) => [path.slice(ROOT.length), path]))(
+    "%s has no dead link and no line that is too long",
+    (_, path) => {
+      const text = readFileSync(path, "utf8");
+      const links = [...text.matchAll(LINK_PATTERN)].map(([, link = ""]) => link);
+      const dead = links.filter((link) => !existsSync(normalize(join(dirname(path), link))));
+      expect(dead).toEqual([]);
+      const long = text
+        .split("\n")
+        .filter((line) => line.length > COLUMNS_MAX && !line.startsWith("|"));
+      expect(long).toEqual([]);
+    },
+  );
+
+  test("a record of a decision is short", () => {
+    const records = DOCUMENTS.filter((path) => path.includes("/adr/"));
+    expect(records.length).toBeGreaterThan(0);
+    const long = records.filter(
+      (path) => readFileSync(path, "utf8").trimEnd().split("\n").length > RECORD_LINES_MAX,
+    );
+    expect(long).toEqual([]);
+  });
+});
+
+function isErrorClass(value: unknown): boolean {
+  if (typeof value !== "function") return false;
+  return value === api.ZaeLimiterError || value.prototype instanceof api.ZaeLimiterError;
+}

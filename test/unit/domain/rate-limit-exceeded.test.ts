@@ -1,0 +1,132 @@
+import { describe, expect, test } from "vitest";
+import { ValidationError } from "../../../src/domain/errors.ts";
+import { Limit } from "../../../src/domain/limit.ts";
+import type { LimitStatus } from "../../../src/domain/limit-status.ts";
+import { RateLimitExceeded } from "../../../src/domain/rate-limit-exceeded.ts";
+
+function status(fields: Partial<LimitStatus> = {}): LimitStatus {
+  return {
+    entityId: "test-entity",
+    resource: "gpt-4",
+    limitName: "tpm",
+    limit: Limit.perMinute("tpm", 100),
+    available: 0,
+    requested: 10,
+    exceeded: true,
+    retryAfterSeconds: 6.001,
+    deficit: 10,
+    ...fields,
+  };
+}
+
+const passed = status({ limitName: "rpm", exceeded: false, retryAfterSeconds: 0, deficit: 0 });
+
+describe("violations", () => {
+  test("A041 a refusal without a violation is a mistake", () => {
+    expect(() => new RateLimitExceeded([])).toThrow(ValidationError);
+    expect(() => new RateLimitExceeded([passed])).toThrow(ValidationError);
+  });
+
+  test("A042 the longest wait is the primary one; the first of equals", () => {
+    const statuses = [5, 15, 10, 15].map((retryAfterSeconds, index) =>
+      status({ retryAfterSeconds, limitName: `limit${index}` }),
+    );
+    const error = new RateLimitExceeded(statuses);
+    expect(error.primaryViolation.limitName).toBe("limit1");
+    expect(error.retryAfterSeconds).toBe(15);
+    expect(error.violations).toHaveLength(4);
+  });
+
+  test("all limits checked are listed, passed and exceeded", () => {
+    const error = new RateLimitExceeded([passed, status()]);
+    expect(error.statuses).toHaveLength(2);
+    expect(error.passed).toEqual([passed]);
+    expect(error.violations.map((violation) => violation.limitName)).toEqual(["tpm"]);
+  });
+
+  test("what never fits is longer than any wait", () => {
+    const never = status({ retryAfterSeconds: Number.POSITIVE_INFINITY, limitName: "never" });
+    const error = new RateLimitExceeded([status({ retryAfterSeconds: 1e9 }), never]);
+    expect(error.primaryViolation).toBe(never);
+    expect(error.message).toContain("never fit");
+  });
+});
+
+describe("message", () => {
+  test("A043 names entity, resource, limit and wait", () => {
+    const { message } = new RateLimitExceeded([status({ retryAfterSeconds: 12.5 })]);
+    for (const part of ["test-entity/gpt-4", "[tpm]", "12.5s"]) expect(message).toContain(part);
+  });
+
+  test("lists all violations in their order, under the entity of the primary one", () => {
+    const { message } = new RateLimitExceeded([
+      status({ limitName: "rpm" }),
+      passed,
+      status({ entityId: "parent", retryAfterSeconds: 60 }),
+    ]);
+    expect(message).toContain("parent/gpt-4: [rpm, tpm]");
+    expect(message).toContain("60.0s");
+  });
+});
+
+describe("JSON", () => {
+  test("A044 carries what a client needs", () => {
+    const error = new RateLimitExceeded([passed, status({ retryAfterSeconds: 7.5 })]);
+    expect(JSON.parse(JSON.stringify(error))).toEqual({
+      error: "rate_limit_exceeded",
+      message: error.message,
+      retry_after_seconds: 7.5,
+      retry_after_ms: 7500,
+      limits: [
+        expect.objectContaining({ limit_name: "rpm", exceeded: false, retry_after_seconds: 0 }),
+        {
+          entity_id: "test-entity",
+          resource: "gpt-4",
+          limit_name: "tpm",
+          capacity: 100,
+          refill_amount: 100,
+          refill_period_seconds: 60,
+          available: 0,
+          requested: 10,
+          exceeded: true,
+          retry_after_seconds: 7.5,
+        },
+      ],
+    });
+    expect(Object.keys(error.toJSON())).toEqual([
+      "error",
+      "message",
+      "retry_after_seconds",
+      "retry_after_ms",
+      "limits",
+    ]);
+  });
+
+  test.each([0.001, 1.001, 6.001, 60.001, 4.035, 1_000_000.001])(
+    "%d seconds are exactly that many milliseconds",
+    (retryAfterSeconds) => {
+      const json = new RateLimitExceeded([status({ retryAfterSeconds })]).toJSON();
+      expect(String(json.retry_after_ms)).toBe((retryAfterSeconds * 1000).toFixed(0));
+    },
+  );
+
+  test("never is null, as JSON has no infinity", () => {
+    const never = status({ retryAfterSeconds: Number.POSITIVE_INFINITY });
+    const json = new RateLimitExceeded([never]).toJSON();
+    expect(json).toMatchObject({ retry_after_seconds: null, retry_after_ms: null });
+    expect(json.limits[0]?.retry_after_seconds).toBeNull();
+  });
+});
+
+test.each([
+  [0.1, "1"],
+  [0.001, "1"],
+  [1, "1"],
+  [1.1, "2"],
+  [1.9, "2"],
+  [2.0, "2"],
+  [60.001, "61"],
+  [Number.POSITIVE_INFINITY, "2147483647"],
+])("A045 the header of %d seconds is %s: rounded up, at least 1", (retryAfterSeconds, header) => {
+  expect(new RateLimitExceeded([status({ retryAfterSeconds })]).retryAfterHeader).toBe(header);
+});
