@@ -122,6 +122,7 @@ export class AuditLog {
         partition,
         sort: { beginsWith: AUDIT_PREFIX },
         descending: true,
+        consistent: true,
         limit: wanted,
         ...(after === undefined ? {} : { after: after as Item }),
       })) {

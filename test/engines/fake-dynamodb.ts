@@ -8,8 +8,19 @@ import type { AddressInfo, Socket } from "node:net";
 export interface FakeRequest {
   /** The name of the operation, such as `UpdateItem`. */
   readonly operation: string;
-  // biome-ignore lint/suspicious/noExplicitAny: whatever was sent, for the test to look at.
-  readonly body: any;
+  readonly body: FakeBody;
+}
+
+/** The fields of requests that tests look at. */
+interface FakeBody {
+  readonly ClientRequestToken?: string;
+  readonly ReturnConsumedCapacity?: string;
+  readonly RequestItems?: { readonly t: { readonly length: number; readonly Keys: object[] } };
+  readonly ExclusiveStartShardId?: string;
+  readonly ShardId?: string;
+  readonly ShardIteratorType?: string;
+  readonly SequenceNumber?: string;
+  readonly ShardIterator?: string;
 }
 
 /**
@@ -91,10 +102,10 @@ function send(response: ServerResponse, status: number, body: object): void {
   response.end(JSON.stringify(body));
 }
 
-async function readBody(request: IncomingMessage): Promise<unknown> {
+async function readBody(request: IncomingMessage): Promise<FakeBody> {
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk as Buffer);
-  return JSON.parse(Buffer.concat(chunks).toString() || "null");
+  return JSON.parse(Buffer.concat(chunks).toString()) as FakeBody;
 }
 
 function operationOf(request: IncomingMessage): string {

@@ -55,7 +55,7 @@ function answer(shards: readonly FakeShard[], { operation, body }: FakeRequest):
     case "GetShardIterator":
       return { ShardIterator: openIterator(shards, body) };
     default:
-      return readRecords(shards, body.ShardIterator);
+      return readRecords(shards, body.ShardIterator ?? "");
   }
 }
 
@@ -68,10 +68,7 @@ function describe(shards: readonly FakeShard[], after: string | undefined): obje
   return { Shards: [{ ShardId: shard.id, ParentShardId: shard.parent }], ...last };
 }
 
-function openIterator(
-  shards: readonly FakeShard[],
-  request: { ShardId: string; ShardIteratorType: string; SequenceNumber?: string },
-): string {
+function openIterator(shards: readonly FakeShard[], request: FakeRequest["body"]): string {
   const records = shards.find(({ id }) => id === request.ShardId)?.records ?? [];
   const sequences = records.map((record) => JSON.stringify(record));
   const after = sequences.findIndex((text) => text.includes(`"${request.SequenceNumber}"`)) + 1;

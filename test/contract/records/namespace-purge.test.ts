@@ -1,0 +1,166 @@
+/** The purge of a namespace leaves nothing behind, and touches nothing else. */
+
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { Entity } from "../../../src/domain/entity.ts";
+import { NamespaceStateError } from "../../../src/domain/errors.ts";
+import { encodeEntity } from "../../../src/records/entities.ts";
+import {
+  bucketKey,
+  entityPartition,
+  inNamespace,
+  namespaceIdKey,
+  resourcePartition,
+  systemPartition,
+} from "../../../src/records/keys.ts";
+import { repositoryOver } from "../../../src/repository/repository.ts";
+import { decodeItem } from "../../../src/storage/attribute-value.ts";
+import type { Item, Key } from "../../../src/storage/item.ts";
+import type { ItemStore } from "../../../src/storage/item-store.ts";
+import { MemoryItemStore } from "../../../src/storage/memory/item-store.ts";
+import { describeStores, newName } from "../stores.ts";
+
+/** Items as the declarative limits of the Python library write them, under another namespace. */
+function provisionerItems(namespaceId: string): Item[] {
+  const file = new URL("../../fixtures/golden/30-provisioner.json", import.meta.url);
+  const text = readFileSync(file, "utf8").replaceAll("LmC1y6UwDVo", namespaceId);
+  const { items } = JSON.parse(text) as { items: Record<string, unknown>[] };
+  return items.map(decodeItem);
+}
+
+describeStores("the purge of a namespace", (store) => {
+  it("A201 removes all it holds, page by page, and tells how far it is", async () => {
+    const repo = await store.open();
+    const [name, otherName] = [newName(), newName()];
+    const ids = await repo.namespaces.register(name, otherName);
+    const id = ids[name] as string;
+    const [doomed, other] = [await repo.namespace(name), await repo.namespace(otherName)];
+    for (const scoped of [doomed, other]) {
+      await scoped.limits.setSystem(["rpm:1"]);
+      await scoped.limits.setResource("gpt-4", ["rpm:1"]);
+      await scoped.limits.setEntity("key-1", ["rpm:1"]);
+      await scoped.entities.create({ id: "key-1" });
+    }
+    const many = Array.from({ length: 560 }, (_, number) => `user-${number}`);
+    const bucket = bucketKey(id, "key-1", "gpt-4", 0);
+    await store.items.writeMany({
+      puts: [
+        ...many.map((entityId) => encodeEntity(id, new Entity({ id: entityId }))),
+        { ...bucket, ...inNamespace(id, "BUCKET#key-1#gpt-4#0") },
+      ],
+    });
+    const kept = await store.itemsOf(other.namespaceId, "GSI4");
+    const total = (await store.itemsOf(id, "GSI4")).length;
+    await repo.namespaces.delete(name);
+    const told: number[] = [];
+    await repo.namespaces.purge(id, { onProgress: ({ deleted }) => told.push(deleted) });
+    expect(await store.itemsOf(id, "GSI4")).toEqual([]);
+    expect(await store.itemsOf(systemPartition(id))).toEqual([]);
+    expect(await store.items.get(bucket, { consistent: true })).toBeUndefined();
+    expect(told).toEqual([...told].sort((a, b) => a - b));
+    expect(told.length).toBeGreaterThan(1);
+    expect(told.at(-1)).toBe(total);
+    expect(await store.items.get(namespaceIdKey(id), { consistent: true })).toBeUndefined();
+    expect(await store.itemsOf(other.namespaceId, "GSI4")).toEqual(kept);
+    expect((await other.limits.getSystem()).limits).toHaveLength(1);
+    // There is no such namespace any more, which is what a purge wants.
+    await repo.namespaces.purge(id);
+  });
+
+  it("A201 refuses a namespace that is in use, and does not know others", async () => {
+    const repo = await store.open();
+    await repo.limits.setSystem(["rpm:1"]);
+    const refused = repo.namespaces.purge(repo.namespaceId);
+    await expect(refused).rejects.toBeInstanceOf(NamespaceStateError);
+    await expect(refused).rejects.toMatchObject({ state: "active" });
+    expect((await repo.limits.getSystem()).limits).toHaveLength(1);
+    await repo.namespaces.purge("AAAAAAAAAAA");
+  });
+
+  it("B24 also removes items without the keys of the namespace's index", async () => {
+    const repo = await store.open();
+    const name = newName();
+    const id = (await repo.namespaces.register(name))[name] as string;
+    await store.items.writeMany({ puts: provisionerItems(id) });
+    const partitions = [
+      systemPartition(id),
+      resourcePartition(id, "gpt-4"),
+      entityPartition(id, "user-premium"),
+    ];
+    const left = async () =>
+      (await Promise.all(partitions.map((partition) => store.itemsOf(partition)))).map(
+        (items) => items.length,
+      );
+    expect(await left()).toEqual([2, 1, 1]);
+    await repo.namespaces.delete(name);
+    await repo.namespaces.purge(id);
+    expect(await left()).toEqual([0, 0, 0]);
+  });
+
+  it("goes on where it was cut off", async () => {
+    const repo = await store.open();
+    const name = newName();
+    const id = (await repo.namespaces.register(name))[name] as string;
+    const scoped = await repo.namespace(name);
+    await scoped.limits.setEntity("key-1", ["rpm:1"]);
+    await repo.namespaces.delete(name);
+    const cutOff = repo.namespaces.purge(id, {
+      onProgress: () => {
+        throw new Error("cut off");
+      },
+    });
+    await expect(cutOff).rejects.toThrow("cut off");
+    const record = await store.items.get(namespaceIdKey(id), { consistent: true });
+    expect(record?.status).toBe("purging");
+    await repo.namespaces.purge(id);
+    expect(await store.itemsOf(id, "GSI4")).toEqual([]);
+    expect(await store.items.get(namespaceIdKey(id), { consistent: true })).toBeUndefined();
+  });
+
+  it("B32 and a recovery at the same time: one wins, and nothing is half done", async () => {
+    const repo = await store.open();
+    const other = await store.open({ namespace: repo.namespaceName });
+    const name = newName();
+    const id = (await repo.namespaces.register(name))[name] as string;
+    await (await repo.namespace(name)).limits.setSystem(["rpm:1"]);
+    await repo.namespaces.delete(name);
+    const [purge, recovery] = await Promise.allSettled([
+      repo.namespaces.purge(id),
+      other.namespaces.recover(id),
+    ]);
+    const items = (await store.itemsOf(id, "GSI4")).length;
+    const found = await repo.namespaces.get(name);
+    if (recovery.status === "fulfilled") {
+      expect(purge.status).toBe("rejected");
+      expect(found?.namespaceId).toBe(id);
+      expect(items).toBeGreaterThan(0);
+    } else {
+      expect(purge.status).toBe("fulfilled");
+      expect(found).toBeUndefined();
+      expect(items).toBe(0);
+    }
+  });
+});
+
+describe("two purges at once", () => {
+  it("both end well, whoever is first", async () => {
+    const items = new MemoryItemStore();
+    const first = await repositoryOver(items);
+    const id = (await first.namespaces.register("tenant-a"))["tenant-a"] as string;
+    await first.namespaces.delete("tenant-a");
+    // The other one is done when the second has just read that there is something to purge.
+    const store = new Proxy<ItemStore>(items, {
+      get: (_, operation: keyof ItemStore) => {
+        if (operation !== "get") return items[operation].bind(items) as unknown;
+        return async (key: Key) => {
+          const item = await items.get(key);
+          if (key.SK === namespaceIdKey(id).SK) await first.namespaces.purge(id);
+          return item;
+        };
+      },
+    });
+    const second = await repositoryOver(store);
+    await second.namespaces.purge(id);
+    expect(await items.get(namespaceIdKey(id))).toBeUndefined();
+  });
+});
