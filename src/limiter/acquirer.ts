@@ -26,6 +26,12 @@ export interface AcquirerOptions {
   readonly onWarning?: (warning: LimiterWarning) => void;
 }
 
+/** Legs and their balances. */
+export interface Seen {
+  readonly legs: readonly Leg[];
+  readonly balancesMilli: readonly (readonly number[])[];
+}
+
 /** A leg that was charged, and how. */
 interface Charged {
   leg: Leg;
@@ -73,9 +79,7 @@ export class Acquirer {
   }
 
   /** The legs of a call and their balances, without taking anything. */
-  async look(
-    target: Target,
-  ): Promise<{ legs: readonly Leg[]; balancesMilli: readonly (readonly number[])[] }> {
+  async look(target: Target): Promise<Seen> {
     const deadline = this.#deadline();
     const legs = await this.#legsOf(target, deadline, false);
     const balancesMilli = await this.#internals.buckets.read(legs, this.#left(deadline));
@@ -113,11 +117,13 @@ export class Acquirer {
     const charged = new Map<string, Charged>();
     let outdated = 0;
     for (let round = 0; round < ROUNDS_MAX; round += 1) {
-      const legs = await this.#settleOnFailure(charged, () =>
+      const legs = await this.#settleOnFailure(charged, deadline, () =>
         this.#legsOf(target, deadline, outdated > 1),
       );
       const due = legs.filter((leg) => !charged.has(leg.entityId));
-      const result = await this.#settleOnFailure(charged, () => this.#consume(due, deadline));
+      const result = await this.#settleOnFailure(charged, deadline, () =>
+        this.#consume(due, deadline),
+      );
       if (result.outcome === "outdated") {
         // The first time our own memory may be old; the second time the counter has gone back.
         outdated += 1;
@@ -125,15 +131,15 @@ export class Acquirer {
         continue;
       }
       if (result.outcome === "refused") {
-        await this.#giveBack([...charged.values()]);
-        return this.#refusal(target, legs, balancesOf(legs, due, charged, result), result.local);
+        await this.#giveBack([...charged.values()], deadline);
+        return this.#refusal(target, seenBy(legs, due, charged, result), result.local);
       }
       due.forEach((leg, at) => {
         charged.set(leg.entityId, { leg, outcome: result.legs[at] as LegOutcome });
       });
-      if (!this.#linksChanged(charged)) return this.#granted(legs, charged);
+      if (!this.#linksChanged(charged)) return this.#granted(legs, charged, deadline);
     }
-    await this.#giveBack([...charged.values()]);
+    await this.#giveBack([...charged.values()], deadline);
     throw new RateLimiterUnavailable("The limits changed too often to be applied in time", {
       reason: "throttled",
       nothingWritten: true,
@@ -147,12 +153,19 @@ export class Acquirer {
     });
   }
 
-  /** The legs in their order; those that were charged by an old link are given back. */
-  async #granted(legs: readonly Leg[], charged: Map<string, Charged>): Promise<Granted> {
-    const outcomes = legs.map((leg) => (charged.get(leg.entityId) as Charged).outcome);
+  /**
+   * The legs in their order, each as it was charged: limits may have changed since. Those that
+   * were charged by an old link are given back.
+   */
+  async #granted(
+    legs: readonly Leg[],
+    charged: Map<string, Charged>,
+    deadline: number,
+  ): Promise<Granted> {
+    const charges = legs.map((leg) => charged.get(leg.entityId) as Charged);
     for (const leg of legs) charged.delete(leg.entityId);
-    if (charged.size > 0) await this.#giveBack([...charged.values()]);
-    return { legs, outcomes };
+    if (charged.size > 0) await this.#giveBack([...charged.values()], deadline);
+    return { legs: charges.map(({ leg }) => leg), outcomes: charges.map((one) => one.outcome) };
   }
 
   /** Remembers the links the buckets have shown; whether one is not what the legs were made from. */
@@ -168,13 +181,8 @@ export class Acquirer {
     return changed;
   }
 
-  #refusal(
-    request: CheckedRequest,
-    legs: readonly Leg[],
-    balancesMilli: readonly (readonly number[])[],
-    local: boolean,
-  ): Refusal {
-    const refusal = new Refusal(statusesOf(legs, balancesMilli));
+  #refusal(request: CheckedRequest, seen: Seen, local: boolean): Refusal {
+    const refusal = new Refusal(statusesOf(seen.legs, seen.balancesMilli));
     if (this.#options.events !== undefined) {
       const { entityId, resource } = request;
       const { retryAfterSeconds } = refusal;
@@ -186,26 +194,31 @@ export class Acquirer {
   /** A failure on the way gives back what had been charged before it. */
   async #settleOnFailure<T>(
     charged: ReadonlyMap<string, Charged>,
+    deadline: number,
     work: () => Promise<T>,
   ): Promise<T> {
     try {
       return await work();
     } catch (error) {
-      await this.#giveBack([...charged.values()]);
+      await this.#giveBack([...charged.values()], deadline);
       throw error;
     }
   }
 
-  async #giveBack(charges: readonly Charged[]): Promise<void> {
+  /** Within the time of the call; what takes longer goes on behind it. */
+  async #giveBack(charges: readonly Charged[], deadline: number): Promise<void> {
     await Promise.all(
       charges.map(({ leg, outcome }) =>
-        this.#internals.buckets.restore({
-          entityId: leg.entityId,
-          resource: leg.resource,
-          shard: outcome.shard,
-          config: leg.config,
-          deltasMilli: leg.amountsMilli.map((amount) => -amount),
-        }),
+        this.#internals.buckets.restore(
+          {
+            entityId: leg.entityId,
+            resource: leg.resource,
+            shard: outcome.shard,
+            config: leg.config,
+            deltasMilli: leg.amountsMilli.map((amount) => -amount),
+          },
+          this.#left(deadline),
+        ),
       ),
     );
   }
@@ -279,18 +292,23 @@ export class Acquirer {
   }
 }
 
-/** The balances of all legs: of those just refused, and of those that were given back again. */
-function balancesOf(
+/** What all legs have: those just refused, and those that were charged before and given back. */
+function seenBy(
   legs: readonly Leg[],
   due: readonly Leg[],
   charged: ReadonlyMap<string, Charged>,
   refused: Extract<ConsumeResult, { outcome: "refused" }>,
-): readonly (readonly number[])[] {
-  return legs.map((leg) => {
+): Seen {
+  const seen = legs.map((leg) => {
     const before = charged.get(leg.entityId);
-    if (before === undefined) return refused.balancesMilli[due.indexOf(leg)] as readonly number[];
-    return before.outcome.balancesMilli.map(
-      (balance, at) => balance + (before.leg.amountsMilli[at] ?? 0),
-    );
+    if (before === undefined) {
+      return { leg, balances: refused.balancesMilli[due.indexOf(leg)] as readonly number[] };
+    }
+    const { amountsMilli } = before.leg;
+    return {
+      leg: before.leg,
+      balances: before.outcome.balancesMilli.map((left, at) => left + (amountsMilli[at] ?? 0)),
+    };
   });
+  return { legs: seen.map(({ leg }) => leg), balancesMilli: seen.map(({ balances }) => balances) };
 }

@@ -7,7 +7,7 @@ import type {
   Leg,
   LegOutcome,
 } from "../buckets/bucket-store.ts";
-import { TOKENS_MAX } from "../domain/check.ts";
+import { checkInteger, TOKENS_MAX } from "../domain/check.ts";
 import { LeaseExpiredError, RateLimiterUnavailable, ValidationError } from "../domain/errors.ts";
 import type { LimitStatus } from "../domain/limit-status.ts";
 import { type Amounts, checkAmountNames, checkAmounts } from "./acquire-request.ts";
@@ -48,6 +48,8 @@ export class ActiveLease implements Lease {
   readonly #holdings: Holding[] = [];
   #statuses: readonly LimitStatus[] | undefined;
   #settled = false;
+  /** The write under way. Each one starts from what the one before it has written. */
+  #lastWrite: Promise<void> = Promise.resolve();
 
   constructor(context: ActiveLeaseContext, granted: Granted) {
     this.#context = context;
@@ -88,12 +90,10 @@ export class ActiveLease implements Lease {
     const checked = checkAmounts("consume", amounts, 0);
     checkAmountNames("consume", checked, this.#own.config.limits);
     const granted = await this.#context.take(checked);
-    this.#hold(granted);
+    if (!this.#settled) return this.#hold(granted);
     // Settled meanwhile: what came too late goes back at once.
-    if (this.#settled) {
-      await this.#restore(this.#holdings.splice(-granted.legs.length));
-      throw new LeaseExpiredError();
-    }
+    await this.#restore(holdingsOf(granted));
+    throw new LeaseExpiredError();
   }
 
   adjust(amounts: Readonly<Record<string, number>>): void {
@@ -106,19 +106,26 @@ export class ActiveLease implements Lease {
 
   async flush(): Promise<void> {
     this.#refuseSettled();
-    await this.#writePending();
+    await this.#inTurn(() => this.#writePending());
   }
 
   async commit(): Promise<void> {
     this.#refuseSettled();
     this.#settled = true;
-    await this.#writePending();
+    await this.#inTurn(() => this.#writePending());
   }
 
   async rollback(): Promise<void> {
     this.#refuseSettled();
     this.#settled = true;
-    await this.#restore(this.#holdings);
+    await this.#inTurn(async () => {
+      const holdings = this.#holdings.map(copyOf);
+      for (const { heldMilli, pendingMilli } of this.#holdings) {
+        heldMilli.fill(0);
+        pendingMilli.fill(0);
+      }
+      await this.#restore(holdings);
+    });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -133,30 +140,25 @@ export class ActiveLease implements Lease {
     if (this.#settled) throw new LeaseExpiredError();
   }
 
-  #hold({ legs, outcomes }: Granted): void {
-    legs.forEach((leg, at) => {
-      const shard = outcomes[at]?.shard ?? 0;
-      const same = this.#holdings.find(
-        (holding) =>
-          holding.entityId === leg.entityId &&
-          holding.shard === shard &&
-          holding.config === leg.config,
-      );
-      if (same !== undefined) {
-        leg.amountsMilli.forEach((amount, position) => {
-          same.heldMilli[position] = (same.heldMilli[position] ?? 0) + amount;
-        });
-        return;
+  /** One after the other, whether those before went well or not. */
+  #inTurn(write: () => Promise<void>): Promise<void> {
+    const written = this.#lastWrite.then(write);
+    this.#lastWrite = written.catch(() => {});
+    return written;
+  }
+
+  /** What is held of one shard is one holding, so that it is settled by one write. */
+  #hold(granted: Granted): void {
+    for (const taken of holdingsOf(granted)) {
+      const same = this.#holdings.find((holding) => sameBucket(holding, taken));
+      if (same === undefined) {
+        this.#holdings.push(taken);
+        continue;
       }
-      this.#holdings.push({
-        entityId: leg.entityId,
-        resource: leg.resource,
-        shard,
-        config: leg.config,
-        heldMilli: [...leg.amountsMilli],
-        pendingMilli: leg.amountsMilli.map(() => 0),
+      taken.heldMilli.forEach((amount, at) => {
+        same.heldMilli[at] = (same.heldMilli[at] ?? 0) + amount;
       });
-    });
+    }
   }
 
   /** Applies to the entity and to every parent that has the limit. All amounts are checked first. */
@@ -174,6 +176,8 @@ export class ActiveLease implements Lease {
           `the lease holds ${held} of "${name}", so it cannot give back ${-sign * amount}`,
         );
       }
+      // Beyond it milli-tokens would leave the safe integers, one adjustment at a time.
+      checkInteger(`${field}.${name}`, held + sign * amount, 0, TOKENS_MAX);
     }
     for (const holding of this.#firstOfEach()) {
       holding.config.limits.forEach(({ name }, at) => {
@@ -234,4 +238,34 @@ export class ActiveLease implements Lease {
       ),
     );
   }
+}
+
+function holdingsOf({ legs, outcomes }: Granted): Holding[] {
+  return legs.map((leg, at) => ({
+    entityId: leg.entityId,
+    resource: leg.resource,
+    shard: outcomes[at]?.shard ?? 0,
+    config: leg.config,
+    heldMilli: [...leg.amountsMilli],
+    pendingMilli: leg.amountsMilli.map(() => 0),
+  }));
+}
+
+function copyOf(holding: Holding): Holding {
+  return {
+    ...holding,
+    heldMilli: [...holding.heldMilli],
+    pendingMilli: [...holding.pendingMilli],
+  };
+}
+
+/** Amounts are aligned with limits, so the limits must be the same by name. */
+function sameBucket(left: Holding, right: Holding): boolean {
+  const names = right.config.limits;
+  return (
+    left.entityId === right.entityId &&
+    left.shard === right.shard &&
+    left.config.limits.length === names.length &&
+    left.config.limits.every(({ name }, at) => name === names[at]?.name)
+  );
 }

@@ -1,6 +1,5 @@
 /** The limiter: acquires, leases, waiting, and what to do when the store is down. */
 
-import type { Leg } from "../buckets/bucket-store.ts";
 import { floorDiv } from "../core/integers.ts";
 import { checkInteger, show } from "../domain/check.ts";
 import { ValidationError } from "../domain/errors.ts";
@@ -17,7 +16,7 @@ import {
   checkAmounts,
   checkTarget,
 } from "./acquire-request.ts";
-import { Acquirer, type Decided } from "./acquirer.ts";
+import { Acquirer, type Decided, type Seen } from "./acquirer.ts";
 import { type Decision, statusesOf } from "./decision.ts";
 import type { LimiterEvent, LimiterWarning } from "./events.ts";
 import type { Lease } from "./lease.ts";
@@ -212,13 +211,7 @@ export class RateLimiter {
     return decision;
   }
 
-  async #look(
-    request: StatusRequest,
-    amounts: ReadonlyMap<string, number>,
-  ): Promise<{
-    legs: readonly Leg[];
-    balancesMilli: readonly (readonly number[])[];
-  }> {
+  async #look(request: StatusRequest, amounts: ReadonlyMap<string, number>): Promise<Seen> {
     return this.#acquirer.look({ ...checkTarget(request), amounts });
   }
 }

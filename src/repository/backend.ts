@@ -10,12 +10,13 @@ import { MemoryBucketTable } from "../buckets/embedded/memory-table.ts";
 import { SqliteBucketTable } from "../buckets/embedded/sqlite-table.ts";
 import { linkInRecord } from "../buckets/recorded-link.ts";
 import { systemRandom } from "../domain/chance.ts";
-import { systemClock } from "../domain/clock.ts";
+import { type Clock, systemClock } from "../domain/clock.ts";
 import { entityKey } from "../records/keys.ts";
 import type { RecordContext } from "../records/record-context.ts";
 import type { Item, Key } from "../storage/item.ts";
 import type { ItemStore } from "../storage/item-store.ts";
 import type { DynamoOptions } from "./options.ts";
+import { serverClock } from "./server-clock.ts";
 import type { StoreLocation } from "./store-url.ts";
 
 /**
@@ -44,6 +45,7 @@ export interface Backend {
   /** The table on DynamoDB; the file on SQLite. */
   readonly name: string;
   readonly store: ItemStore;
+  readonly clock: Clock;
   readonly capabilities: BackendCapabilities;
   /** The buckets of one namespace. */
   openBuckets(context: RecordContext, options: BucketOptions): BucketStore;
@@ -70,7 +72,7 @@ export async function openBackend(
     const { MemoryItemStore } = await import("../storage/memory/item-store.ts");
     const store = new MemoryItemStore(shared);
     return {
-      ...backendOver(kind, "memory", store),
+      ...backendOver(kind, "memory", store, clock),
       openBuckets: (context, bucketOptions) => {
         const recordedLink = linksIn((key) => store.readNow(key), context.namespaceId);
         const table = new MemoryBucketTable({ clock, recordedLink });
@@ -84,7 +86,7 @@ export async function openBackend(
     const { store, database } = await openSqlite({ path: location.path, ...shared });
     const rows = new ItemRows(database);
     return {
-      ...backendOver(kind, location.path, store),
+      ...backendOver(kind, location.path, store, clock),
       openBuckets: ({ namespaceId }, bucketOptions) => {
         const recordedLink = linksIn((key) => rows.read(key)?.item, namespaceId);
         const table = new SqliteBucketTable({ database, namespaceId, clock, recordedLink });
@@ -94,15 +96,24 @@ export async function openBackend(
   }
   const { DynamoItemStore } = await import("../storage/dynamodb/item-store.ts");
   const store = new DynamoItemStore({ ...dynamoOptions(location, options), ...shared });
-  return backendOver(kind, location.table, store);
+  // A clock that was passed in is an argument, not a machine's clock: it is never corrected.
+  const corrected =
+    options.clock === undefined ? serverClock(clock, () => store.serverDateSkewMs) : clock;
+  return { ...backendOver(kind, location.table, store, clock), clock: corrected };
 }
 
 /** A store that is open already, with buckets that any number of processes share. */
-export function backendOver(kind: Backend["kind"], name: string, store: ItemStore): Backend {
+export function backendOver(
+  kind: Backend["kind"],
+  name: string,
+  store: ItemStore,
+  clock: Clock,
+): Backend {
   return {
     kind,
     name,
     store,
+    clock,
     capabilities: capabilitiesOf(kind),
     openBuckets: (context, options) => new DistributedBucketStore(context, options),
   };

@@ -85,7 +85,7 @@ export class Repository {
 
   static {
     repositoryOver = async (store, options = {}) => {
-      const backend = backendOver("memory", "memory", store);
+      const backend = backendOver("memory", "memory", store, options.clock ?? systemClock);
       const location = { kind: "memory", namespace: undefined } as const;
       return Repository.#prepare(backend, options, [namespaceNameOf(location, options)]);
     };
@@ -255,7 +255,7 @@ export class Repository {
 function recordContext(backend: Backend, options: OpenOptions): Omit<RecordContext, "namespaceId"> {
   return {
     store: backend.store,
-    clock: options.clock ?? systemClock,
+    clock: backend.clock,
     random: options.random ?? systemRandom,
   };
 }

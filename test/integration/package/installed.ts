@@ -40,6 +40,15 @@ export const COMPILER = join(ROOT, "node_modules", ".bin", "tsc");
 
 export async function installPackage(...others: string[]): Promise<Installed> {
   const folder = await mkdtemp(join(tmpdir(), "zae-limiter-package-"));
+  try {
+    return await installInto(folder, others);
+  } catch (error) {
+    await rm(folder, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+async function installInto(folder: string, others: readonly string[]): Promise<Installed> {
   const copy = join(folder, "copy");
   const project = join(folder, "project");
   const temporary = join(folder, "temporary");

@@ -1,0 +1,19 @@
+/** The time of a store's server, where this machine's clock is wrong. */
+
+import type { Clock } from "../domain/clock.ts";
+
+/** Machines that keep their clock in step differ by less; the server's date has whole seconds. */
+const SKEW_MS_MAX = 2000;
+
+/**
+ * A clock that follows the server once the two differ by more than is explained by rounding. A
+ * process whose clock runs ahead would otherwise take a refill that nobody else gets.
+ */
+export function serverClock(local: Clock, skewMs: () => number | undefined): Clock {
+  return () => {
+    const skew = skewMs();
+    return skew === undefined || Math.abs(skew) <= SKEW_MS_MAX
+      ? local()
+      : local() + Math.round(skew);
+  };
+}
