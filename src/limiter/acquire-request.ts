@@ -65,8 +65,13 @@ export function checkAcquireRequest(request: AcquireRequest): CheckedRequest {
     amounts: checkAmounts("consume", request.consume, 0),
     onUnavailable: onUnavailable === undefined ? undefined : checkOnUnavailable(onUnavailable),
     maxWaitMs: maxWaitSeconds * 1000,
-    signal: request.signal,
+    signal: checkSignal(request.signal),
   };
+}
+
+function checkSignal(signal: AbortSignal | undefined): AbortSignal | undefined {
+  if (signal === undefined || typeof signal?.throwIfAborted === "function") return signal;
+  throw new ValidationError("signal", signal, `expected an AbortSignal, got ${show(signal)}`);
 }
 
 /** Entity, resource and limits, as every question about a bucket names them. */

@@ -20,10 +20,10 @@ export type OpenLease = Lease & { readonly isSettled: boolean };
 export type Decided = { readonly granted: true; readonly lease: OpenLease } | Refusal;
 
 export interface AcquirerOptions {
-  readonly onUnavailable?: OnUnavailable;
-  readonly speculativeWrites?: boolean;
-  readonly events?: (event: LimiterEvent) => void;
-  readonly onWarning?: (warning: LimiterWarning) => void;
+  readonly onUnavailable: OnUnavailable | undefined;
+  readonly speculativeWrites: boolean | undefined;
+  readonly events: ((event: LimiterEvent) => void) | undefined;
+  readonly onWarning: ((warning: LimiterWarning) => void) | undefined;
 }
 
 /** Legs and their balances. */
@@ -265,7 +265,9 @@ export class Acquirer {
   }
 
   #unavailable(request: CheckedRequest, error: RateLimiterUnavailable): RateLimiterUnavailable {
-    return new RateLimiterUnavailable(error.message, {
+    // The context comes last in a message, and more of it is known here.
+    const message = error.message.replace(` [stack=${error.stackName}]`, "");
+    return new RateLimiterUnavailable(message, {
       cause: error.cause ?? error,
       ...(error.reason === undefined ? {} : { reason: error.reason }),
       nothingWritten: error.nothingWritten,

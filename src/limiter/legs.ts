@@ -12,6 +12,8 @@ export interface Target {
   readonly entityId: string;
   readonly resource: string;
   readonly amounts: Amounts;
+  /** What the caller calls the amounts, for messages; `consume` when not given. */
+  readonly field?: string;
   /** Given with the call, instead of the stored ones. */
   readonly limits: readonly Limit[] | undefined;
 }
@@ -43,7 +45,7 @@ export class Legs {
         `no limits are configured for entity "${entityId}" and resource "${resource}" at any level`,
       );
     }
-    checkAmountNames("consume", amounts, own.limits);
+    checkAmountNames(target.field ?? "consume", amounts, own.limits);
     const legs: [Leg, ...Leg[]] = [legOf(entityId, resource, own, linked, amounts)];
     await this.#addAncestors(legs, target, linked.link, options, forced);
     return legs;

@@ -2,7 +2,7 @@
 
 import { floorDiv } from "../core/integers.ts";
 import { checkInteger, show } from "../domain/check.ts";
-import { ValidationError } from "../domain/errors.ts";
+import { InfrastructureError, ValidationError } from "../domain/errors.ts";
 import type { LimitInput } from "../domain/limit.ts";
 import type { LimitStatus } from "../domain/limit-status.ts";
 import { RateLimitExceeded } from "../domain/rate-limit-exceeded.ts";
@@ -20,7 +20,7 @@ import { Acquirer, type Decided, type Seen } from "./acquirer.ts";
 import { type Decision, statusesOf } from "./decision.ts";
 import type { LimiterEvent, LimiterWarning } from "./events.ts";
 import type { Lease } from "./lease.ts";
-import { WaitingLines } from "./waiting-line.ts";
+import { WaitingLines } from "./waiting-lines.ts";
 
 /** Options of a limiter. */
 export interface RateLimiterOptions {
@@ -67,13 +67,15 @@ export class RateLimiter {
   readonly repository: Repository;
   readonly #acquirer: Acquirer;
   readonly #lines: WaitingLines;
-  #leave: () => void;
+  readonly #leave: () => void;
+  #closed = false;
 
   constructor(repository: Repository, options: RateLimiterOptions = {}) {
     checkOptions(options);
     this.repository = repository;
     const internals = repository[INTERNALS];
-    const { events, onWarning } = options;
+    const events = unbreakable("events", options.events);
+    const onWarning = unbreakable("onWarning", options.onWarning);
     const listener = {
       onWarning,
       onRestored:
@@ -84,7 +86,13 @@ export class RateLimiter {
     };
     internals.listeners.add(listener);
     this.#leave = () => internals.listeners.delete(listener);
-    this.#acquirer = new Acquirer(internals, options);
+    const { onUnavailable, speculativeWrites } = options;
+    this.#acquirer = new Acquirer(internals, {
+      onUnavailable,
+      speculativeWrites,
+      events,
+      onWarning,
+    });
     this.#lines = new WaitingLines(internals.clock, internals.timer);
   }
 
@@ -102,14 +110,15 @@ export class RateLimiter {
       ...(onWarning === undefined ? {} : { onWarning }),
     };
     checkOptions(limiterOptions);
+    const told = unbreakable("events", events);
     const repository = await Repository.open(url, {
       ...open,
-      ...(events === undefined
+      ...(told === undefined
         ? {}
         : {
             onCall: (call) => {
               onCall?.(call);
-              events({ type: "call", call });
+              told({ type: "call", call });
             },
           }),
     });
@@ -149,13 +158,13 @@ export class RateLimiter {
 
   /** The limits as they are: own entity, then the parents it cascades to. */
   async status(request: StatusRequest): Promise<LimitStatus[]> {
-    const { legs, balancesMilli } = await this.#look(request, new Map());
+    const { legs, balancesMilli } = await this.#look(request);
     return statusesOf(legs, balancesMilli);
   }
 
   /** The most an acquire could take now, per limit: the smallest of own entity and ancestors. */
   async available(request: StatusRequest): Promise<Record<string, number>> {
-    const { legs, balancesMilli } = await this.#look(request, new Map());
+    const { legs, balancesMilli } = await this.#look(request);
     const smallest = new Map<string, number>();
     legs.forEach((leg, legAt) => {
       leg.config.limits.forEach(({ name }, at) => {
@@ -184,13 +193,18 @@ export class RateLimiter {
   /** Whether the store answers in time. Never throws. */
   async isAvailable(options: { timeoutMs?: number } = {}): Promise<boolean> {
     const timeoutMs = checkInteger("timeoutMs", options.timeoutMs ?? 1000, 1, 3_600_000);
-    return this.#acquirer.ping(timeoutMs);
+    return !this.#closed && this.#acquirer.ping(timeoutMs);
   }
 
-  /** Lets go of the store. */
+  /** Lets go of the store. Calls that wait are refused, and so are all that come later. */
   async close(): Promise<void> {
-    await this.repository.close();
-    this.#leave();
+    this.#closed = true;
+    this.#lines.close();
+    try {
+      await this.repository.close();
+    } finally {
+      this.#leave();
+    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -201,6 +215,7 @@ export class RateLimiter {
     const checked = checkAcquireRequest(request);
     const { signal } = checked;
     signal?.throwIfAborted();
+    this.#refuseClosed();
     const attempt = () => this.#acquirer.attempt(checked);
     const decision =
       checked.maxWaitMs > 0 ? await this.#lines.wait(checked, attempt) : await attempt();
@@ -222,6 +237,7 @@ async function untilAborted<T>(
   work: () => Promise<T>,
 ): Promise<T> {
   if (signal === undefined) return work();
+  signal.throwIfAborted();
   let onAbort = () => {};
   const aborted = new Promise<never>((_, reject) => {
     onAbort = () => reject(signal.reason);
@@ -232,6 +248,24 @@ async function untilAborted<T>(
   } finally {
     signal.removeEventListener("abort", onAbort);
   }
+}
+
+/** A listener that fails must not change what it listens to. */
+function unbreakable<T>(
+  name: string,
+  listener: ((heard: T) => void) | undefined,
+): ((heard: T) => void) | undefined {
+  if (listener === undefined) return undefined;
+  return (heard) => {
+    try {
+      listener(heard);
+    } catch (error) {
+      process.emitWarning(`The listener \`${name}\` has thrown`, {
+        code: "ZAEL_LISTENER_FAILED",
+        detail: String(error),
+      });
+    }
+  };
 }
 
 const OPTION_TYPES: Readonly<Record<keyof RateLimiterOptions, string>> = {

@@ -24,7 +24,7 @@ const PAGE_MAX = 10_000;
 const ULID_PATTERN = /^[0-9A-HJKMNP-TV-Z]{26}$/;
 
 /** Everything that is audited. */
-export const AUDIT_ACTIONS = [
+const AUDIT_ACTIONS = [
   "entity_created",
   "entity_deleted",
   "limits_set",
@@ -90,6 +90,19 @@ export function auditEventJson(event: AuditEvent): Record<string, JsonValue> {
   };
 }
 
+/**
+ * Reads the audit log.
+ *
+ * @example
+ * ```ts
+ * import { Repository } from 'zae-limiter';
+ * const repo = await Repository.open('memory:');
+ * await repo.limits.setSystem(['rpm:100'], { principal: 'ops' });
+ * const [event] = await repo.audit.list('$SYSTEM');
+ * console.log(event?.action); // limits_set
+ * await repo.close();
+ * ```
+ */
 export class AuditLog {
   readonly #context: RecordContext;
   readonly #nextId: (now: number) => string;
@@ -160,7 +173,7 @@ export class AuditLog {
 }
 
 /** The event in an item; `undefined` when the item is none. */
-export function decodeEvent(item: Item): AuditEvent | undefined {
+function decodeEvent(item: Item): AuditEvent | undefined {
   const action = textAt(item, "action");
   const eventId = textAt(item, "event_id");
   const entityId = textAt(item, "entity_id");

@@ -10,7 +10,8 @@ import { RateLimiterUnavailable } from "../domain/errors.ts";
 import type { Item, Key } from "../storage/item.ts";
 import type { Change, Condition, ItemStore, Write } from "../storage/item-store.ts";
 import { numberAt } from "./fields.ts";
-import { inNamespace, systemConfigKey } from "./keys.ts";
+import { inNamespace, namespaceIdKey, systemConfigKey } from "./keys.ts";
+import { refuseInactive, whileActive } from "./namespace-state.ts";
 import { OneByOne } from "./one-by-one.ts";
 import type { RecordContext } from "./record-context.ts";
 
@@ -73,9 +74,11 @@ async function attemptChange(
   const { store, namespaceId } = context;
   const systemKey = systemConfigKey(namespaceId);
   for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt += 1) {
-    const found = await store.getMany([...keys, systemKey], { snapshot: true });
-    const system = found[keys.length];
-    const planned = plan({ items: found.slice(0, -1), system });
+    const asked = [...keys, systemKey, namespaceIdKey(namespaceId)];
+    const found = await store.getMany(asked, { snapshot: true });
+    const [system, namespace] = found.slice(keys.length);
+    refuseInactive(namespaceId, namespace);
+    const planned = plan({ items: found.slice(0, keys.length), system });
     if (planned === undefined) return undefined;
     const result = await store.transact([
       ...planned.writes,
@@ -88,6 +91,7 @@ async function attemptChange(
         },
         condition: unchanged(system),
       },
+      whileActive(namespaceId),
     ]);
     if (result.ok) return configVersion(system) + 1;
   }

@@ -30,13 +30,13 @@ export async function listPage(
   return { items: shown, cursor: encodeCursor(shown[limit - 1] as Item, query) };
 }
 
-function encodeCursor(item: Item, query: Query): string {
+export function encodeCursor(item: Item, query: Query): string {
   const keys = keyNames(query).map((name) => [name, textAt(item, name)]);
   return Buffer.from(JSON.stringify(Object.fromEntries(keys))).toString("base64url");
 }
 
 /** A cursor of another list is refused: a store would go on from somewhere else, or not at all. */
-function decodeCursor(cursor: string, query: Query): Item {
+export function decodeCursor(cursor: string, query: Query): Item {
   try {
     const keys = JSON.parse(Buffer.from(cursor, "base64url").toString()) as Item;
     const names = keyNames(query);

@@ -23,6 +23,7 @@ import {
   inNamespace,
   META_SK,
 } from "./keys.ts";
+import { checkActive } from "./namespace-state.ts";
 import type { RecordContext } from "./record-context.ts";
 
 export { ANCESTORS_MAX } from "./ancestry.ts";
@@ -49,6 +50,20 @@ export interface EntityBuckets {
   deleteEntity(id: string): Promise<number>;
 }
 
+/**
+ * Creates, finds and deletes entities.
+ *
+ * @example
+ * ```ts
+ * import { Repository } from 'zae-limiter';
+ * const repo = await Repository.open('memory:');
+ * await repo.entities.create({ id: 'project-1' });
+ * await repo.entities.create({ id: 'key-1', parentId: 'project-1', cascade: true });
+ * const children = await repo.entities.children('project-1');
+ * console.log(children.map(({ id }) => id).join(' ')); // key-1
+ * await repo.close();
+ * ```
+ */
 export class EntityRecords {
   readonly #context: RecordContext;
   readonly #buckets: EntityBuckets;
@@ -71,6 +86,7 @@ export class EntityRecords {
   async create(fields: NewEntity): Promise<Entity> {
     const entity = this.#check(fields);
     const principal = checkAuditor(fields.principal);
+    await checkActive(this.#context);
     const days = await this.#resolver.auditRetentionDays();
     while (!(await this.#tryCreate(entity, principal, days))) {
       // The tree has changed on the way: look at it again.
@@ -136,6 +152,7 @@ export class EntityRecords {
   async delete(id: string, options: { principal?: string } = {}): Promise<void> {
     checkEntityId(id);
     const principal = checkAuditor(options.principal);
+    await checkActive(this.#context);
     const deletedConfigs = await this.#deleteConfigs(id);
     const deletedUsage = await this.#deleteUsage(id);
     const deletedBuckets = await this.#buckets.deleteEntity(id);
@@ -260,7 +277,7 @@ export function encodeEntity(namespaceId: string, entity: Entity): Item {
   };
 }
 
-export function decodeEntity(item: Item): Entity {
+function decodeEntity(item: Item): Entity {
   return new Entity({
     id: textAt(item, "entity_id") ?? "",
     name: textAt(item, "name"),

@@ -7,13 +7,16 @@ import { RESERVED_NAMESPACE } from "../domain/names.ts";
 import type { Key } from "../storage/item.ts";
 
 export const META_SK = "#META";
-export const STATE_SK = "#STATE";
-export const CONFIG_SK = "#CONFIG";
+const STATE_SK = "#STATE";
+const CONFIG_SK = "#CONFIG";
 export const ENTITY_CONFIG_PREFIX = "#CONFIG#";
 export const AUDIT_PREFIX = "#AUDIT#";
 export const NAMESPACE_PREFIX = "#NAMESPACE#";
 export const NAMESPACE_ID_PREFIX = "#NSID#";
 export const BUCKET_PREFIX = "BUCKET#";
+export const USAGE_PREFIX = "#USAGE#";
+/** In GSI2. */
+export const USAGE_INDEX_PREFIX = "USAGE#";
 
 /** The partition of an entity: its record, its limits, its usage. */
 export function entityPartition(namespaceId: string, entityId: string): string {

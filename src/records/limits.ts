@@ -53,6 +53,20 @@ export interface LimitFollower {
   entityLimitsChanged(entityId: string, resource: string): Promise<void>;
 }
 
+/**
+ * Stores limits at four levels, and finds those that apply.
+ *
+ * @example
+ * ```ts
+ * import { Repository } from 'zae-limiter';
+ * const repo = await Repository.open('memory:');
+ * await repo.limits.setSystem(['rpm:100']);
+ * await repo.limits.setEntity('key-1', ['rpm:500'], { resource: 'gpt-4' });
+ * const resolved = await repo.limits.resolve('key-1', 'gpt-4');
+ * console.log(String(resolved?.limits[0]), resolved?.source); // rpm:500/min entity
+ * await repo.close();
+ * ```
+ */
 export class LimitRecords {
   readonly #context: RecordContext;
   readonly #follower: LimitFollower;

@@ -8,7 +8,7 @@
 
 import { isoSeconds } from "../core/windows.ts";
 import { randomBytes } from "../domain/chance.ts";
-import { EntityNotFoundError, NamespaceStateError } from "../domain/errors.ts";
+import { EntityNotFoundError, InfrastructureError, NamespaceStateError } from "../domain/errors.ts";
 import { checkNamespace, RESERVED_NAMESPACE } from "../domain/names.ts";
 import type { Item } from "../storage/item.ts";
 import { ITEM_ABSENT, ITEM_EXISTS, type Write } from "../storage/item-store.ts";
@@ -25,6 +25,8 @@ import { purgeNamespace } from "./namespace-purge.ts";
 import type { RecordContext } from "./record-context.ts";
 
 const ID_BYTES = 8;
+/** Two ids are the same once in 2^64 times: this often only if the numbers are not random. */
+const ATTEMPTS_MAX = 20;
 const REGISTRY = systemPartition(RESERVED_NAMESPACE);
 
 /** Where a namespace is in its life. */
@@ -59,6 +61,20 @@ export interface OrphanNamespace {
   readonly deletedAt: string | undefined;
 }
 
+/**
+ * Registers namespaces and leads them through their life.
+ *
+ * @example
+ * ```ts
+ * import { Repository } from 'zae-limiter';
+ * const repo = await Repository.open('memory:');
+ * const { 'tenant-a': id } = await repo.namespaces.register('tenant-a');
+ * await repo.namespaces.delete('tenant-a');
+ * const [orphan] = await repo.namespaces.orphans();
+ * console.log(orphan?.namespaceId === id); // true
+ * await repo.close();
+ * ```
+ */
 export class NamespaceRecords {
   readonly #context: Omit<RecordContext, "namespaceId">;
   readonly #deleteBuckets: (namespaceId: string) => Promise<void>;
@@ -166,8 +182,7 @@ export class NamespaceRecords {
     namespaceId: string,
     options: { onProgress?: (progress: { deleted: number }) => void } = {},
   ): Promise<void> {
-    const record = await this.#byId(namespaceId);
-    if (record === undefined) return;
+    if ((await this.#byId(namespaceId)) === undefined) return;
     const key = namespaceIdKey(namespaceId);
     const change = { set: { status: "purging" } };
     for (const status of ["deleted", "purging"]) {
@@ -178,15 +193,18 @@ export class NamespaceRecords {
       await this.#context.store.delete(key);
       return;
     }
+    const record = await this.#byId(namespaceId);
+    // Another purge has come to its end meanwhile.
+    if (record === undefined) return;
     throw new NamespaceStateError(
-      `The namespace "${record.name}" is active; delete it before you purge it`,
-      { namespaceName: record.name, state: "active" },
+      `The namespace "${record.name}" is ${record.status}; delete it before you purge it`,
+      { namespaceName: record.name, state: record.status },
     );
   }
 
   async #register(name: string): Promise<string> {
     const { store, clock } = this.#context;
-    for (;;) {
+    for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt += 1) {
       const known = await this.get(name);
       if (known !== undefined) return known.namespaceId;
       const fields = { name, namespaceId: this.#newId(), createdAt: isoSeconds(clock()) };
@@ -202,15 +220,17 @@ export class NamespaceRecords {
         });
       }
     }
+    throw notRandom();
   }
 
   /** 11 characters of base64url; a leading hyphen would look like an option on a command line. */
   #newId(): string {
-    for (;;) {
+    for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt += 1) {
       const bytes = randomBytes(this.#context.random, ID_BYTES);
       const id = Buffer.from(bytes).toString("base64url");
       if (!id.startsWith("-")) return id;
     }
+    throw notRandom();
   }
 
   async #byId(namespaceId: string): Promise<Namespace | undefined> {
@@ -249,6 +269,13 @@ function decodeNamespace(item: Item): Namespace {
     status: status === "deleted" || status === "purging" ? status : "active",
     createdAt: textAt(item, "created_at") ?? "",
   };
+}
+
+function notRandom(): InfrastructureError {
+  return new InfrastructureError(
+    `No new id was found in ${ATTEMPTS_MAX} attempts: the option \`random\` must give other ` +
+      "numbers every time",
+  );
 }
 
 function cannotRecover(name: string, state: string): NamespaceStateError {

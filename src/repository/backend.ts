@@ -52,7 +52,7 @@ export interface Backend {
 }
 
 /** What every bucket store is given. */
-export type BucketOptions = DistributedBucketStoreOptions;
+type BucketOptions = DistributedBucketStoreOptions;
 
 export async function openBackend(
   location: StoreLocation,

@@ -55,6 +55,18 @@ export interface ResourceCapacity {
   readonly entities: readonly EntityCapacity[];
 }
 
+/**
+ * Looks at live buckets.
+ *
+ * @example
+ * ```ts
+ * import { Repository } from 'zae-limiter';
+ * const repo = await Repository.open('memory:');
+ * const capacity = await repo.buckets.capacity('gpt-4', 'rpm');
+ * console.log(capacity.totalCapacity); // 0
+ * await repo.close();
+ * ```
+ */
 export class BucketRecords {
   readonly #buckets: BucketStore;
   readonly #entities: EntityRecords;

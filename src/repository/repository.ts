@@ -19,6 +19,7 @@ import { versionKey } from "../records/keys.ts";
 import { LimitRecords } from "../records/limits.ts";
 import { NamespaceRecords } from "../records/namespaces.ts";
 import type { RecordContext } from "../records/record-context.ts";
+import { UsageRecords } from "../records/usage.ts";
 import { decodeVersion, newVersionItem, type VersionRecord } from "../records/version-record.ts";
 import { ITEM_ABSENT, type ItemStore } from "../storage/item-store.ts";
 import {
@@ -77,6 +78,7 @@ export class Repository {
   readonly namespaces: NamespaceRecords;
   readonly audit: AuditLog;
   readonly buckets: BucketRecords;
+  readonly usage: UsageRecords;
   /** For the limiter. */
   readonly [INTERNALS]: RepositoryInternals;
   readonly #shared: Shared;
@@ -113,6 +115,7 @@ export class Repository {
       entityLimitsChanged: (id, resource) => followLimits(buckets, resolver, id, resource),
     });
     this.buckets = new BucketRecords(buckets, this.entities);
+    this.usage = new UsageRecords(context);
     this[INTERNALS] = {
       buckets,
       resolver,

@@ -4,16 +4,14 @@ import { ValidationError } from "../domain/errors.ts";
 import { storedValue } from "./attribute-value.ts";
 import { type Item, type Key, keyOf, type Value } from "./item.ts";
 import type { Change, Comparable, Condition, Test } from "./item-store.ts";
-import { checkChange } from "./transaction.ts";
 
 /** Whether all tests pass. */
 export function holds(condition: Condition | undefined, item: Item | undefined): boolean {
   return condition === undefined || condition.every((test) => passes(test, item));
 }
 
-/** The item after a change. */
+/** The item after a change, which the store has checked. */
 export function applyChange(key: Key, item: Item | undefined, change: Change): Item {
-  checkChange(change);
   const next = new Map<string, Value>(Object.entries(item ?? keyOf(key)));
   changeValues(next, change);
   changeSets(next, change);

@@ -47,7 +47,7 @@ export function checkKey(key: Key): void {
 }
 
 /** An attribute changes in one way at a time, and the key in none. */
-export function checkChange(change: Change): void {
+function checkChange(change: Change): void {
   const seen = new Set(["PK", "SK"]);
   for (const name of namesOf(change)) {
     if (seen.has(name)) {

@@ -10,6 +10,17 @@ const DAY_MS = 86_400_000;
 const GUARD_MS = 20_000;
 
 export function expiryContract(subject: Subject): void {
+  /** The store's own time, in seconds, read from its feed: no test reads a clock. */
+  const storeSeconds = async (): Promise<number> => {
+    const { PK } = await subject.stored();
+    for await (const record of allChanges()) {
+      if (record.key.PK === PK) return Math.floor(record.atMs / 1000);
+    }
+    throw new Error("The feed ended before the item that was just written");
+  };
+  const allChanges = () =>
+    subject.store.changes({ from: "oldest", signal: AbortSignal.timeout(GUARD_MS) });
+
   test("what is not over stays", async () => {
     const item = await subject.stored({ [TTL_ATTRIBUTE]: FAR_FUTURE_S });
     await subject.stored();
@@ -19,28 +30,18 @@ export function expiryContract(subject: Subject): void {
   test("what is over is removed from table, index and feed", async (context) => {
     const { advance, store } = subject;
     if (advance === undefined) return context.skip("this store cannot be told the time");
+    const now = await storeSeconds();
     const partition = subject.partition();
-    const first = await subject.stored();
-    const key = subject.key();
-    // The store's own time is read from its feed, so that no test reads a clock.
-    let nowMs = 0;
-    const signal = AbortSignal.timeout(GUARD_MS);
-    for await (const record of store.changes({ from: "oldest", signal })) {
-      nowMs = Math.max(nowMs, record.atMs);
-      if (record.key.PK === first.PK) break;
-    }
-    const seconds = Math.floor(nowMs / 1000);
     const keys = { GSI1PK: partition, GSI1SK: "a" };
-    const item = { ...key, ...keys, [TTL_ATTRIBUTE]: seconds + 3600 };
-    await store.put(item);
-    const kept = await subject.stored({ [TTL_ATTRIBUTE]: seconds + 10 * 86_400 });
+    const item = await subject.stored({ ...keys, [TTL_ATTRIBUTE]: now + 3600 });
+    const kept = await subject.stored({ [TTL_ATTRIBUTE]: now + 10 * 86_400 });
     advance(DAY_MS);
-    // The removal is the business of later writes, or of nobody's.
+    // The removal is the business of the writes that come along.
     await subject.stored();
     await subject.stored();
     const images: unknown[] = [];
-    for await (const record of store.changes({ from: "oldest", signal })) {
-      if (record.key.PK !== key.PK) continue;
+    for await (const record of allChanges()) {
+      if (record.key.PK !== item.PK) continue;
       images.push([record.before, record.after, record.expired]);
       if (images.length === 2) break;
     }
@@ -56,29 +57,23 @@ export function expiryContract(subject: Subject): void {
   test("a transaction over an item whose time is over keeps the feed in order", async (context) => {
     const { advance, store } = subject;
     if (advance === undefined) return context.skip("this store cannot be told the time");
-    const first = await subject.stored();
-    let nowMs = 0;
-    const signal = AbortSignal.timeout(GUARD_MS);
-    for await (const record of store.changes({ from: "oldest", signal })) {
-      nowMs = Math.max(nowMs, record.atMs);
-      if (record.key.PK === first.PK) break;
-    }
-    const item = await subject.stored({ [TTL_ATTRIBUTE]: Math.floor(nowMs / 1000) + 60, n: 1 });
+    const item = await subject.stored({ [TTL_ATTRIBUTE]: (await storeSeconds()) + 60, n: 1 });
     advance(DAY_MS);
     await store.transact([
       { put: { ...subject.key() } },
       { put: { ...subject.key() } },
       { update: item, change: { add: { n: 1 } } },
     ]);
-    await store.put({ PK: item.PK, SK: item.SK, last: true });
+    const last = { PK: item.PK, SK: item.SK, last: true };
+    await store.put(last);
     let before: unknown;
-    for await (const record of store.changes({ from: "oldest", signal })) {
+    for await (const record of allChanges()) {
       if (record.key.PK !== item.PK) continue;
       // Each change starts from where the one before it ended.
       expect(record.before).toStrictEqual(before);
       before = record.after;
       if (record.after?.last === true) break;
     }
-    expect(before).toStrictEqual({ PK: item.PK, SK: item.SK, last: true });
+    expect(before).toStrictEqual(last);
   });
 }

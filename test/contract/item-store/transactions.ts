@@ -191,6 +191,18 @@ export function transactionsContract(subject: Subject): void {
     expect(await subject.read(item)).toBeUndefined();
   });
 
+  test("items whose keys only look alike may be written together", async () => {
+    const prefix = subject.partition();
+    const items = [
+      { PK: `${prefix}a`, SK: "bc" },
+      { PK: `${prefix}ab`, SK: "c" },
+    ];
+    const writes = items.map((put) => ({ put }));
+    expect(await subject.store.transact(writes)).toStrictEqual({ ok: true });
+    await subject.store.writeMany({ puts: items });
+    expect(await subject.store.getMany(items, { snapshot: true })).toStrictEqual(items);
+  });
+
   test("a token makes a repetition harmless", async () => {
     const [one, other] = [subject.key(), subject.key()];
     const token = crypto.randomUUID();

@@ -73,6 +73,14 @@ export function writesContract(subject: Subject): void {
     expect((await subject.store.delete(item)).ok).toBe(true);
   });
 
+  test("of a whole item given as a key, an update creates only the key", async () => {
+    const item = { ...subject.key(), size: 1 };
+    const after = { PK: item.PK, SK: item.SK, color: "red" };
+    const result = await subject.store.update(item, { set: { color: "red" } });
+    expect(result).toStrictEqual({ ok: true, item: after });
+    expect(await subject.read(item)).toStrictEqual(after);
+  });
+
   test("a write whose condition passes answers like one without", async () => {
     const item = { ...subject.key(), size: 1 };
     expect(await subject.store.put(item, [ITEM_ABSENT])).toStrictEqual({
@@ -110,6 +118,15 @@ export function writesContract(subject: Subject): void {
     );
     expect(await subject.store.delete(key, [ITEM_EXISTS])).toStrictEqual(refused);
     expect(await subject.read(key)).toBeUndefined();
+  });
+
+  test("a failed condition is the answer even where the change would not fit", async () => {
+    const item = await subject.stored({ text: "a" });
+    const change = { add: { text: 1 } };
+    expect(await subject.store.update(item, change, [NEVER])).toStrictEqual({ ok: false, item });
+    expect(
+      await subject.store.transact([{ update: item, change, condition: [NEVER] }]),
+    ).toStrictEqual({ ok: false, failures: new Map([[0, { item }]]) });
   });
 
   test("items of many attributes", async () => {

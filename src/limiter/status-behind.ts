@@ -1,0 +1,50 @@
+/** What a refusal means for somebody who stands in line behind others. */
+
+import { retryAfterMs } from "../core/bucket.ts";
+import { floorDiv, mulAddDiv } from "../core/integers.ts";
+import type { LimitStatus } from "../domain/limit-status.ts";
+
+export interface PlaceInLine {
+  readonly requested: number;
+  /** What those ahead ask for. */
+  readonly ahead: number;
+  /** Since the status was seen. */
+  readonly elapsedMs: number;
+}
+
+/** The status of a limit, with a wait that counts everybody ahead. */
+export function statusBehind(status: LimitStatus, place: PlaceInLine): LimitStatus {
+  const { limit } = status;
+  const { requested } = place;
+  const balanceMilli = balanceNow(status, place.elapsedMs);
+  const missingMilli = (place.ahead + requested) * 1000 - balanceMilli;
+  const exceeded = requested > 0 && missingMilli > 0;
+  const waitMs =
+    requested > limit.capacity ? Number.POSITIVE_INFINITY : retryAfterMs(missingMilli, limit.rate);
+  const available = floorDiv(balanceMilli, 1000);
+  return {
+    ...status,
+    available,
+    requested,
+    exceeded,
+    retryAfterSeconds: exceeded ? waitMs / 1000 : 0,
+    deficit: Math.max(0, requested - available),
+  };
+}
+
+/** As exact as the status tells; where it rounded, at most what it may have been. */
+function balanceNow(status: LimitStatus, elapsedMs: number): number {
+  const { rate } = status.limit;
+  const accrued = mulAddDiv(elapsedMs, rate.refillMilli, 0, rate.periodMs);
+  const seen =
+    Number.isFinite(status.retryAfterSeconds) && status.exceeded
+      ? status.requested * 1000 - missedMilli(status)
+      : status.available * 1000 + 999;
+  return Math.min(rate.capacityMilli, seen + accrued);
+}
+
+/** What was missing, from the time in which it accrues. */
+function missedMilli({ limit: { rate }, retryAfterSeconds }: LimitStatus): number {
+  const waitMs = Math.round(retryAfterSeconds * 1000);
+  return mulAddDiv(waitMs - 1, rate.refillMilli, 0, rate.periodMs);
+}
