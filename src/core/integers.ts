@@ -37,14 +37,12 @@ export function mulAddDivRem(a: number, b: number, c: number, divisor: number): 
 }
 
 /**
- * `floor(value / divisor)` for safe integers. The division of doubles alone may round up to the next
- * integer. A negative value is mirrored to one that is not: rounding it away from zero and
- * multiplying back could pass 2^53.
+ * `floor(value / divisor)` for safe integers. Exact, although the division rounds: to be rounded
+ * onto the next integer, a quotient must be closer to it than `1 / divisor`, and that takes a
+ * value beyond 2^53.
  */
 export function floorDiv(value: number, divisor: number): number {
-  if (value < 0) return -1 - floorDiv(-1 - value, divisor);
-  const quotient = Math.floor(value / divisor);
-  return quotient * divisor > value ? quotient - 1 : quotient;
+  return Math.floor(value / divisor);
 }
 
 /** `ceil(value / divisor)` for safe integers. */
@@ -53,7 +51,10 @@ export function ceilDiv(value: number, divisor: number): number {
   return negated === 0 ? 0 : -negated;
 }
 
-/** Like `floorDiv`, with the remainder, mirrored for the same reason. */
+/**
+ * Like `floorDiv`, with the remainder. A negative value is mirrored to one that is not: its
+ * quotient is rounded away from zero, and multiplied back it could pass 2^53.
+ */
 function divide(value: number, divisor: number): Division {
   if (value < 0) {
     const mirrored = divide(-1 - value, divisor);

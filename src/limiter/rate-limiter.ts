@@ -226,8 +226,18 @@ export class RateLimiter {
     return decision;
   }
 
-  async #look(request: StatusRequest, amounts: ReadonlyMap<string, number>): Promise<Seen> {
-    return this.#acquirer.look({ ...checkTarget(request), amounts });
+  async #look(
+    request: StatusRequest,
+    needed: ReadonlyMap<string, number> = new Map(),
+  ): Promise<Seen> {
+    const target = checkTarget(request);
+    this.#refuseClosed();
+    return this.#acquirer.look({ ...target, amounts: needed, field: "needed" });
+  }
+
+  /** Stores differ in what they do after their end; the limiter does not. */
+  #refuseClosed(): void {
+    if (this.#closed) throw new InfrastructureError("This limiter is closed");
   }
 }
 

@@ -87,6 +87,14 @@ describe("mulAddDiv and mulAddDivRem", () => {
     });
   });
 
+  test("a product that passes 2^53 is noticed although its sum comes back below", () => {
+    expect(mulAddDiv(94_906_267, 94_906_267, -4_000_000_000, 1)).toBe(9_007_195_515_875_289);
+    expect(mulAddDivRem(94_906_267, -94_906_267, 4_000_000_000, 2)).toEqual({
+      quotient: -4_503_597_757_937_645,
+      remainder: 1,
+    });
+  });
+
   property(
     "both are what BigInt says, and never lose the remainder",
     [integer, integer, integer, divisor],
@@ -105,8 +113,8 @@ describe("mulAddDiv and mulAddDivRem", () => {
     [
       fc.integer({ min: 1, max: 94_906_265 }),
       fc.integer({ min: -3, max: 3 }),
-      fc.integer({ min: -3, max: 3 }),
-      divisor,
+      fc.oneof(fc.integer({ min: -3, max: 3 }), fc.integer({ min: -(2 ** 30), max: 2 ** 30 })),
+      fc.oneof(divisor, fc.integer({ min: 1, max: 3 })),
       fc.boolean(),
     ],
     (a, offset, c, by, negative) => {
@@ -117,6 +125,7 @@ describe("mulAddDiv and mulAddDivRem", () => {
       const { quotient, remainder } = mulAddDivRem(a, b, c, by);
       expect(BigInt(quotient)).toBe(clamp(expected));
       expect(BigInt(remainder)).toBe(sum - expected * BigInt(by));
+      expect(BigInt(mulAddDiv(a, b, c, by))).toBe(clamp(expected));
     },
   );
 });

@@ -19,6 +19,21 @@ describe("chance", () => {
     );
   });
 
+  test.each([
+    [0, 0, 0],
+    [0, 1, 2 ** -53],
+    [0, 2 ** 21 + 3, 3 * 2 ** -53],
+    [2 ** 31, 0, 0.5],
+    [2 ** 32 - 1, 2 ** 32 - 1, ALMOST_ONE],
+  ])("two words of 32 bits, %d and %d, are 53 bits of %d", (high, low, expected) => {
+    const drawn = vi.spyOn(crypto, "getRandomValues").mockImplementation((array) => {
+      if (array instanceof Uint32Array) array.set([high, low]);
+      return array;
+    });
+    expect(systemRandom()).toBe(expected);
+    drawn.mockRestore();
+  });
+
   property(
     "a whole number is below its bound, however close to one the draw",
     [

@@ -71,6 +71,17 @@ describe("checkJsonObject", () => {
     for (const value of [undefined, null, "x", 5, [], new Date(0)]) {
       expect(refusal(() => checkJsonObject("metadata", value)).reason).toContain("plain object");
     }
+    const deep = (levels: number, wrap: (inner: unknown) => unknown) => {
+      let value: unknown = "x";
+      for (let level = 0; level < levels; level += 1) value = wrap(value);
+      return { value };
+    };
+    const wraps = [(inner: unknown) => [inner], (inner: unknown) => ({ inner })];
+    for (const wrap of wraps) {
+      expect(checkJsonObject("metadata", deep(27, wrap))).toEqual(deep(27, wrap));
+      const error = refusal(() => checkJsonObject("metadata", deep(28, wrap)));
+      expect(error.reason).toContain("nested deeper than 28 levels");
+    }
     const circle: Record<string, unknown> = {};
     circle.self = circle;
     expect(refusal(() => checkJsonObject("metadata", circle)).reason).toContain("nested deeper");

@@ -116,6 +116,10 @@ describe("checkStackOptions", () => {
     for (const [options, field] of wrong) {
       expect(refusal(() => checkStackOptions(options as StackOptions)).field).toBe(field);
     }
+    const flag = { enableAlarms: 1 } as unknown as StackOptions;
+    expect(refusal(() => checkStackOptions(flag)).reason).toBe(
+      "expected true or false, got 1 (number)",
+    );
     const unset = { lambdaTimeout: undefined } as unknown as StackOptions;
     expect(checkStackOptions(unset).lambdaTimeout).toBe(60);
   });

@@ -1,0 +1,96 @@
+/** The version record: whose table it is, and who may use it. */
+
+import { afterEach, expect, it } from "vitest";
+import { IncompatibleSchemaError } from "../../../src/domain/errors.ts";
+import { CLIENT_VERSION, SCHEMA_VERSION } from "../../../src/domain/version.ts";
+import { namespaceKey, versionKey } from "../../../src/records/keys.ts";
+import type { Item } from "../../../src/storage/item.ts";
+import { describeStores, newName } from "../stores.ts";
+
+/** As the Python library writes it. */
+const REFERENCE = {
+  GSI4PK: "_",
+  GSI4SK: "_/SYSTEM#",
+  schema_version: "0.10.0",
+  lambda_version: "0.12.1",
+  client_min_version: "0.0.0",
+  updated_at: "2026-11-15T18:32:29Z",
+  updated_by: "client:0.12.1",
+} as const;
+
+describeStores("the version of a table", (store) => {
+  let ours: Item | undefined;
+  /** Replaces the record until the test is over. */
+  const pretend = async (attributes: Record<string, string | null>): Promise<void> => {
+    ours ??= await store.items.get(versionKey(), { consistent: true });
+    await store.items.put({ ...versionKey(), ...REFERENCE, ...attributes });
+  };
+  afterEach(async () => {
+    if (ours !== undefined) await store.items.put(ours);
+  });
+
+  it("is written when a store is made, without the version of a Lambda", async () => {
+    const repo = await store.open();
+    expect(await repo.version()).toEqual({
+      schemaVersion: SCHEMA_VERSION,
+      clientMinVersion: "0.0.0",
+      updatedAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/),
+      updatedBy: `client:${CLIENT_VERSION}`,
+    });
+    const item = await store.items.get(versionKey(), { consistent: true });
+    // The Python library updates a Lambda whose version it can read.
+    expect(item).toMatchObject({ lambda_version: null, GSI4PK: "_", GSI4SK: "_/SYSTEM#" });
+  });
+
+  it("A205 of the Python library fits, and stays as it is", async () => {
+    await pretend({});
+    const repo = await store.open();
+    expect(await repo.version()).toEqual({
+      schemaVersion: "0.10.0",
+      lambdaVersion: "0.12.1",
+      clientMinVersion: "0.0.0",
+      updatedAt: "2026-11-15T18:32:29Z",
+      updatedBy: "client:0.12.1",
+    });
+    await repo.limits.setSystem(["rpm:1"]);
+    const item = await store.items.get(versionKey(), { consistent: true });
+    expect(item).toEqual({ ...versionKey(), ...REFERENCE });
+  });
+
+  it("A205 fits with an older Lambda, which is the deployer's business", async () => {
+    await pretend({ lambda_version: "0.0.1" });
+    expect((await (await store.open()).version())?.lambdaVersion).toBe("0.0.1");
+    await pretend({ lambda_version: "what?" });
+    expect((await (await store.open()).version())?.lambdaVersion).toBe("what?");
+  });
+
+  it.each([
+    ["A205 a newer client", { client_min_version: "0.99.0" }],
+    ["A205 another major version", { schema_version: "1.0.0" }],
+    ["B33 a client version that is none", { client_min_version: "1.2" }],
+    ["B33 a schema version that is none", { schema_version: "soon" }],
+  ])("does not fit when the table asks for %s", async (_, attributes) => {
+    await pretend(attributes);
+    const namespace = newName();
+    const opening = store.open({ namespace });
+    await expect(opening).rejects.toBeInstanceOf(IncompatibleSchemaError);
+    await expect(opening).rejects.toMatchObject({
+      clientVersion: CLIENT_VERSION,
+      schemaVersion: attributes.schema_version ?? "0.10.0",
+    });
+    if (store.embedded) {
+      // Who may not use it does not register anything in it either.
+      const record = await store.items.get(namespaceKey(namespace), { consistent: true });
+      expect(record).toBeUndefined();
+    }
+  });
+
+  it("may be missing, where somebody else makes the table", async () => {
+    await pretend({});
+    const namespace = (await store.open()).namespaceName;
+    await store.items.delete(versionKey());
+    const repo = await store.open({ namespace });
+    // An embedded store is our own, so we write it.
+    expect((await repo.version())?.schemaVersion).toBe(store.embedded ? SCHEMA_VERSION : undefined);
+  });
+});
