@@ -10,12 +10,12 @@ import { MemoryBucketTable } from "../buckets/embedded/memory-table.ts";
 import { SqliteBucketTable } from "../buckets/embedded/sqlite-table.ts";
 import { linkInRecord } from "../buckets/recorded-link.ts";
 import { systemRandom } from "../domain/chance.ts";
-import { type Clock, systemClock } from "../domain/clock.ts";
+import { type Clock, systemClock, wholeClock } from "../domain/clock.ts";
 import { entityKey } from "../records/keys.ts";
 import type { RecordContext } from "../records/record-context.ts";
 import type { Item, Key } from "../storage/item.ts";
 import type { ItemStore } from "../storage/item-store.ts";
-import type { DynamoOptions } from "./options.ts";
+import type { DynamoOptions, OpenOptions } from "./options.ts";
 import { serverClock } from "./server-clock.ts";
 import type { StoreLocation } from "./store-url.ts";
 
@@ -58,7 +58,7 @@ export async function openBackend(
   location: StoreLocation,
   options: DynamoOptions,
 ): Promise<Backend> {
-  const clock = options.clock ?? systemClock;
+  const clock = clockOf(options);
   const random = options.random ?? systemRandom;
   const { timeoutMs, onCall } = options;
   const shared = {
@@ -100,6 +100,11 @@ export async function openBackend(
   const corrected =
     options.clock === undefined ? serverClock(clock, () => store.serverDateSkewMs) : clock;
   return { ...backendOver(kind, location.table, store, clock), clock: corrected };
+}
+
+/** The clock that was passed in, made whole; else the one of this machine. */
+export function clockOf(options: OpenOptions): Clock {
+  return options.clock === undefined ? systemClock : wholeClock(options.clock);
 }
 
 /** A store that is open already, with buckets that any number of processes share. */

@@ -1,9 +1,10 @@
 /** What can be chosen when a store is opened. */
 
 import type { Random } from "../domain/chance.ts";
-import { checkInteger, show } from "../domain/check.ts";
+import { checkInteger, checkOptions, show } from "../domain/check.ts";
 import type { Clock } from "../domain/clock.ts";
 import { ValidationError } from "../domain/errors.ts";
+import { checkNamespace } from "../domain/names.ts";
 import type { Timer } from "../domain/timer.ts";
 import { checkOnUnavailable, type OnUnavailable } from "../domain/unavailability.ts";
 import type { StoreCall } from "../storage/item-store.ts";
@@ -58,6 +59,12 @@ export interface DynamoOptions extends OpenOptions {
   readonly maxAttempts?: number;
 }
 
+/** Options for a new table on DynamoDB. */
+export interface CreateTableOptions extends DynamoOptions {
+  /** To be registered besides `default` and the one to use. */
+  readonly namespaces?: readonly string[];
+}
+
 const OPEN_OPTIONS = {
   namespace: "string",
   configCacheTtlSeconds: "number",
@@ -80,6 +87,7 @@ const DYNAMO_OPTIONS = {
 
 /** Refuses unknown names (most are typos), wrong types and numbers out of range. */
 export function checkOpenOptions(options: DynamoOptions, dynamodb: boolean): void {
+  checkOptions("options", options, "an object of options");
   const accepted: Record<string, string> = {
     ...OPEN_OPTIONS,
     ...(dynamodb ? DYNAMO_OPTIONS : {}),
@@ -99,6 +107,21 @@ export function checkOpenOptions(options: DynamoOptions, dynamodb: boolean): voi
   if (options.maxAttempts !== undefined) checkInteger("maxAttempts", options.maxAttempts, 1, 100);
   if (options.onUnavailable !== undefined) checkOnUnavailable(options.onUnavailable);
   if (options.endpoint !== undefined) checkEndpoint(options.endpoint);
+}
+
+/** The same for a new table; hands out the namespaces, which are none when not given. */
+export function checkCreateTableOptions(
+  options: CreateTableOptions,
+): DynamoOptions & { readonly namespaces: readonly string[] } {
+  checkOptions("options", options, "an object of options");
+  const { namespaces = [], ...rest } = options;
+  checkOpenOptions(rest, true);
+  if (!Array.isArray(namespaces)) {
+    const reason = `expected an array, got ${show(namespaces)}`;
+    throw new ValidationError("namespaces", namespaces, reason);
+  }
+  for (const namespace of namespaces) checkNamespace(namespace);
+  return { ...rest, namespaces };
 }
 
 function unknownOption(name: string, value: unknown, accepted: readonly string[]): ValidationError {

@@ -2,7 +2,6 @@
 
 import type { BucketStore, RestoreWarning } from "../buckets/bucket-store.ts";
 import { systemRandom } from "../domain/chance.ts";
-import { systemClock } from "../domain/clock.ts";
 import {
   IncompatibleSchemaError,
   InfrastructureError,
@@ -26,13 +25,20 @@ import {
   type Backend,
   type BackendCapabilities,
   backendOver,
+  clockOf,
   dynamoOptions,
   openBackend,
 } from "./backend.ts";
 import { BucketRecords } from "./bucket-records.ts";
 import { environment } from "./environment.ts";
 import { INTERNALS, type RepositoryInternals, type RepositoryListener } from "./internals.ts";
-import { checkOpenOptions, type DynamoOptions, type OpenOptions } from "./options.ts";
+import {
+  type CreateTableOptions,
+  checkCreateTableOptions,
+  checkOpenOptions,
+  type DynamoOptions,
+  type OpenOptions,
+} from "./options.ts";
 import { DEFAULT_URL, parseStoreUrl, type StoreLocation } from "./store-url.ts";
 
 const DEFAULT_NAMESPACE = "default";
@@ -87,7 +93,7 @@ export class Repository {
 
   static {
     repositoryOver = async (store, options = {}) => {
-      const backend = backendOver("memory", "memory", store, options.clock ?? systemClock);
+      const backend = backendOver("memory", "memory", store, clockOf(options));
       const location = { kind: "memory", namespace: undefined } as const;
       return Repository.#prepare(backend, options, [namespaceNameOf(location, options)]);
     };
@@ -147,15 +153,10 @@ export class Repository {
    * Creates a bare table on DynamoDB, without Lambda or IAM, for local engines and pipelines of
    * one's own; registers the namespaces and connects. Whatever is already there stays as it is.
    */
-  static async createTable(
-    table: string,
-    options: DynamoOptions & { namespaces?: readonly string[] } = {},
-  ): Promise<Repository> {
-    const { namespaces = [], ...rest } = options;
+  static async createTable(table: string, options: CreateTableOptions = {}): Promise<Repository> {
     const location = tableLocation(table);
-    checkOpenOptions(rest, true);
+    const { namespaces, ...rest } = checkCreateTableOptions(options);
     const name = namespaceNameOf(location, rest);
-    for (const namespace of namespaces) checkNamespace(namespace);
     const { createTable } = await import("../storage/dynamodb/create-table.ts");
     await createTable(dynamoOptions(location, rest));
     return Repository.#prepare(await openBackend(location, rest), rest, [name, ...namespaces]);
@@ -192,10 +193,10 @@ export class Repository {
   ): Promise<Repository> {
     try {
       const context = recordContext(backend, options);
-      const version = await backend.store.get(versionKey());
-      if (version === undefined) {
-        await backend.store.put(newVersionItem(context.clock()), [ITEM_ABSENT]);
-      }
+      const version = await backend.store.get(versionKey(), { consistent: true });
+      // Whoever may not use a store does not change it either.
+      if (version !== undefined) refuseIncompatible(decodeVersion(version));
+      else await backend.store.put(newVersionItem(context.clock()), [ITEM_ABSENT]);
       await new NamespaceRecords(context, nothingToDelete).register(DEFAULT_NAMESPACE, ...names);
       return await Repository.#enter(backend, options, names[0] as string);
     } catch (error) {
@@ -217,7 +218,7 @@ export class Repository {
       caches: new Map(),
     };
     const [version, namespace] = await Promise.all([
-      backend.store.get(versionKey()),
+      backend.store.get(versionKey(), { consistent: true }),
       namespaces.get(name),
     ]);
     if (version !== undefined) refuseIncompatible(decodeVersion(version));
@@ -234,7 +235,7 @@ export class Repository {
 
   /** The version record of the table; `undefined` where none was written. */
   async version(): Promise<VersionRecord | undefined> {
-    const item = await this.#shared.backend.store.get(versionKey());
+    const item = await this.#shared.backend.store.get(versionKey(), { consistent: true });
     return item === undefined ? undefined : decodeVersion(item);
   }
 

@@ -64,7 +64,7 @@ describeStores("the version of a table", (store) => {
     expect((await (await store.open()).version())?.lambdaVersion).toBe("what?");
   });
 
-  it.each([
+  it.each<[string, { client_min_version?: string; schema_version?: string }]>([
     ["A205 a newer client", { client_min_version: "0.99.0" }],
     ["A205 another major version", { schema_version: "1.0.0" }],
     ["B33 a client version that is none", { client_min_version: "1.2" }],

@@ -1,0 +1,239 @@
+/**
+ * The stores that limiters are tested on: the embedded ones, the distributed buckets over a store in
+ * memory, and both DynamoDB engines. A test file has one of each, and every test a namespace of its
+ * own, with a clock that the test moves.
+ */
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, describe } from "vitest";
+import { RateLimiter, type RateLimiterOptions } from "../../../src/limiter/rate-limiter.ts";
+import { bucketKey } from "../../../src/records/keys.ts";
+import { INTERNALS } from "../../../src/repository/internals.ts";
+import type { DynamoOptions } from "../../../src/repository/options.ts";
+import { Repository, repositoryOver } from "../../../src/repository/repository.ts";
+import { createTable, deleteTable } from "../../../src/storage/dynamodb/create-table.ts";
+import { DynamoItemStore } from "../../../src/storage/dynamodb/item-store.ts";
+import type { Item } from "../../../src/storage/item.ts";
+import type { ItemStore } from "../../../src/storage/item-store.ts";
+import { MemoryItemStore } from "../../../src/storage/memory/item-store.ts";
+import type { RunningEngine } from "../../engines/engine.ts";
+import { describeEngines } from "../../engines/engines.ts";
+import { VirtualTime } from "../../support/virtual-time.ts";
+import { newName } from "../stores.ts";
+import { counted } from "./counted.ts";
+
+/** The engines share the machine with everybody else, so deadlines prove nothing here. */
+const TIMEOUT_MS = 20_000;
+
+/** Where buckets are, and how a repository gets there. */
+interface Place {
+  /** The items underneath; the embedded stores keep buckets elsewhere. */
+  readonly items?: ItemStore;
+  /** The file, the endpoint: whatever a test needs to break it. */
+  readonly address: string;
+  readonly table?: string;
+  open(options: DynamoOptions & { namespace: string }): Promise<Repository>;
+  close(): Promise<void>;
+}
+
+export interface SubjectOptions extends DynamoOptions, RateLimiterOptions {
+  /** The clock of another subject; one of its own when absent. */
+  readonly time?: VirtualTime;
+  /** Waiting and deadlines are virtual too. */
+  readonly virtualTimer?: boolean;
+}
+
+/** A limiter under test. */
+export interface Subject {
+  readonly limiter: RateLimiter;
+  readonly repo: Repository;
+  readonly time: VirtualTime;
+}
+
+/** One limit of one bucket, to the milli. */
+export interface Milli {
+  readonly balance: number;
+  readonly consumed: number;
+}
+
+export class LimiterStore {
+  readonly name: string;
+  /** Buckets are items that any number of clients share. */
+  readonly distributed: boolean;
+  /** An engine of DynamoDB, with a real network in between. */
+  readonly real: boolean;
+  readonly #opened: Repository[] = [];
+  #place: Place | undefined;
+
+  constructor(name: string, kind: { distributed: boolean; real: boolean }) {
+    this.name = name;
+    this.distributed = kind.distributed;
+    this.real = kind.real;
+  }
+
+  /** Two openings are two clients with memories of their own. */
+  get separate(): boolean {
+    return this.name !== "memory";
+  }
+
+  get place(): Place {
+    if (this.#place === undefined) throw new Error("The store is not open yet");
+    return this.#place;
+  }
+
+  /** A limiter in a new namespace, or in the one that is named. It is closed after the test. */
+  async open(options: SubjectOptions = {}): Promise<Subject> {
+    const { time = new VirtualTime(), virtualTimer, ...rest } = options;
+    const { speculativeWrites, events, onWarning, ...open } = rest;
+    const repo = await this.place.open({
+      timeoutMs: TIMEOUT_MS,
+      clock: time.clock,
+      ...(virtualTimer === true ? { timer: time.timer } : {}),
+      ...open,
+      namespace: options.namespace ?? newName(),
+    });
+    this.#opened.push(repo);
+    const limiter = new RateLimiter(repo, {
+      ...(speculativeWrites === undefined ? {} : { speculativeWrites }),
+      ...(events === undefined ? {} : { events }),
+      ...(onWarning === undefined ? {} : { onWarning }),
+    });
+    return { limiter, repo, time };
+  }
+
+  /** Another client of the same namespace, at the same time. */
+  async another(subject: Subject, options: SubjectOptions = {}): Promise<Subject> {
+    return this.open({ time: subject.time, namespace: subject.repo.namespaceName, ...options });
+  }
+
+  /** The item of a bucket, for stores where it is one. */
+  async item({ repo }: Subject, entityId: string, resource: string): Promise<Item | undefined> {
+    const { items } = this.place;
+    if (items === undefined) throw new Error(`Buckets are no items in ${this.name}`);
+    return items.get(bucketKey(repo.namespaceId, entityId, resource, 0), { consistent: true });
+  }
+
+  enter(place: Place): void {
+    this.#place = place;
+  }
+
+  async closeOpened(): Promise<void> {
+    for (const repository of this.#opened.splice(0)) await repository.close();
+  }
+}
+
+/** Balance and consumption of a limit, to the milli; `undefined` when there is no bucket. */
+export async function milliOf(
+  { repo }: Subject,
+  entityId: string,
+  resource: string,
+  limitName: string,
+): Promise<Milli | undefined> {
+  const states = await repo[INTERNALS].buckets.list(entityId, resource);
+  const found = states.find((state) => state.limitName === limitName);
+  if (found === undefined) return undefined;
+  return { balance: found.balanceMilli, consumed: Number(found.consumedMilli) };
+}
+
+type Suite = (store: LimiterStore) => void;
+
+/** One `describe` per store. */
+export function describeLimiterStores(title: string, suite: Suite): void {
+  const embedded = { distributed: false, real: false };
+  describe(`${title} in memory`, () => {
+    onStore(new LimiterStore("memory", embedded), openMemory, suite);
+  });
+  describe(`${title} in sqlite`, () => {
+    onStore(new LimiterStore("sqlite", embedded), openFile, suite);
+  });
+  describeItemStores(title, suite);
+}
+
+/** Only those where buckets are items. */
+export function describeItemStores(title: string, suite: Suite): void {
+  describe(`${title} in items in memory`, () => {
+    const store = new LimiterStore("items", { distributed: true, real: false });
+    onStore(store, openSimulated, suite);
+  });
+  describeDynamo(title, suite);
+}
+
+/** Only the engines of DynamoDB, with a table in our shape or in that of the reference. */
+export function describeDynamo(
+  title: string,
+  suite: Suite,
+  shape: { gsi2Projection?: "ALL"; lsis?: true } = {},
+): void {
+  describeEngines(title, (engine) => {
+    const store = new LimiterStore(engine.name, { distributed: true, real: true });
+    onStore(store, () => openTable(engine, shape), suite);
+  });
+}
+
+function onStore(store: LimiterStore, open: () => Promise<Place>, suite: Suite): void {
+  beforeAll(async () => store.enter(await open()));
+  afterEach(() => store.closeOpened());
+  afterAll(() => store.place.close());
+  suite(store);
+}
+
+/** Every memory is one of its own, so a second opening is the first one, seen once more. */
+async function openMemory(): Promise<Place> {
+  const opened = new Map<string, Repository>();
+  return {
+    address: "memory:",
+    open: async (options) => {
+      const known = opened.get(options.namespace);
+      if (known !== undefined) return known.namespace(options.namespace);
+      const repository = await Repository.open("memory:", options);
+      opened.set(options.namespace, repository);
+      return repository;
+    },
+    close: async () => undefined,
+  };
+}
+
+async function openFile(): Promise<Place> {
+  const directory = mkdtempSync(join(tmpdir(), "zae-limiter-"));
+  const path = join(directory, "limits.db");
+  return {
+    address: path,
+    open: (options) => Repository.open(`sqlite:${path}`, options),
+    close: async () => rmSync(directory, { recursive: true }),
+  };
+}
+
+async function openSimulated(): Promise<Place> {
+  const items = new MemoryItemStore();
+  return {
+    items,
+    address: "memory:",
+    open: (options) => repositoryOver(counted(items, options.onCall), options),
+    close: () => items.close(),
+  };
+}
+
+async function openTable(
+  { endpoint }: RunningEngine,
+  shape: { gsi2Projection?: "ALL"; lsis?: true },
+): Promise<Place> {
+  const table = newName();
+  await createTable({ table, endpoint, ...shape });
+  const root = await Repository.createTable(table, { endpoint, timeoutMs: TIMEOUT_MS });
+  const items = new DynamoItemStore({ table, endpoint, timeoutMs: TIMEOUT_MS });
+  return {
+    items,
+    table,
+    address: endpoint,
+    open: async (options) => {
+      await root.namespaces.register(options.namespace);
+      return Repository.connect(table, { endpoint, ...options });
+    },
+    close: async () => {
+      await Promise.all([root.close(), items.close()]);
+      await deleteTable({ table, endpoint });
+    },
+  };
+}
