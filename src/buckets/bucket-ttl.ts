@@ -1,34 +1,52 @@
 /** How long a bucket that nobody uses is kept. */
 
+import type { Rate } from "../core/bucket.ts";
 import { ceilDiv, mulAddDiv } from "../core/integers.ts";
-import type { BucketConfig } from "./bucket-store.ts";
+import type { LimitSource } from "./bucket-store.ts";
 
 /** So that a store's clock, ours, and a slow sweep never meet. */
 const TTL_SECONDS_MIN = 3600;
 
+/** One limit of a bucket, and what a write leaves of it. */
+export interface LeftOver {
+  readonly rate: Rate;
+  readonly balanceMilli: number;
+}
+
+export interface TtlRule {
+  /** How many times its filling time an idle bucket is kept; 0: for ever. */
+  readonly multiplier: number;
+  /** Where the limits of the call came from. */
+  readonly source: LimitSource;
+  /** The bucket is being made. */
+  readonly isNew: boolean;
+}
+
 /**
  * The epoch second after which the bucket may go, or `undefined` when it must stay: it has limits
- * of its own, or `multiplier` is 0.
+ * of its own, or the multiplier is 0. A call with limits of its own decides nothing about a bucket
+ * that stays.
  *
- * A bucket may only go when it would be full again, so the time covers filling up from the
- * balance, debt included. The current time is kept while it is good for half of what a new one
- * would be: most writes then leave the attribute, and its index, alone.
+ * A bucket may only go when it would be full again, with all its limits, named in this call or
+ * not. The time therefore covers filling up from empty, because others may take what is left, and
+ * from a debt. The current time is kept while it is good for half of what a new one would be: most
+ * writes then leave the attribute, and its index, alone.
  */
 export function bucketTtl(
   current: number | undefined,
-  config: BucketConfig,
-  multiplier: number,
-  balancesMilli: readonly number[],
+  rule: TtlRule,
+  limits: Iterable<LeftOver>,
   nowMs: number,
 ): number | undefined {
-  if (multiplier <= 0 || config.source === "entity") return undefined;
+  const { multiplier, source, isNew } = rule;
+  if (multiplier <= 0 || source === "entity") return undefined;
+  if (source === "override" && current === undefined && !isNew) return undefined;
   let neededSeconds = 1;
   let wantedSeconds = TTL_SECONDS_MIN;
-  for (let at = 0; at < config.limits.length; at += 1) {
-    const { rate } = config.limits[at] as BucketConfig["limits"][number];
-    const missing = rate.capacityMilli - (balancesMilli[at] ?? rate.capacityMilli);
-    const fillMs = fillTimeMs(rate.capacityMilli, rate);
+  for (const { rate, balanceMilli } of limits) {
+    const missing = rate.capacityMilli - Math.min(0, balanceMilli);
     neededSeconds = Math.max(neededSeconds, ceilDiv(fillTimeMs(missing, rate), 1000) + 1);
+    const fillMs = fillTimeMs(rate.capacityMilli, rate);
     wantedSeconds = Math.max(wantedSeconds, Math.ceil((fillMs * multiplier) / 1000));
   }
   wantedSeconds = Math.max(wantedSeconds, neededSeconds);
@@ -38,6 +56,14 @@ export function bucketTtl(
   return nowSeconds + wantedSeconds;
 }
 
-function fillTimeMs(milli: number, rate: { refillMilli: number; periodMs: number }): number {
+/** The deepest balance now from which a limit is full again when `ttl` comes. */
+export function coveredMilli(ttl: number, rate: Rate, nowMs: number): number {
+  const { capacityMilli, refillMilli, periodMs } = rate;
+  const gained = mulAddDiv(ttl * 1000 - nowMs, refillMilli, 0, periodMs);
+  // Saturated: more than any debt.
+  return gained === Number.MAX_SAFE_INTEGER ? Number.NEGATIVE_INFINITY : capacityMilli - gained;
+}
+
+function fillTimeMs(milli: number, rate: Rate): number {
   return milli <= 0 ? 0 : mulAddDiv(milli, rate.periodMs, 0, rate.refillMilli) + 1;
 }

@@ -3,7 +3,8 @@
  *
  * A bucket takes limits only from a newer config than the one it was built from. Limits given with
  * a call work like a config change of that bucket, except that they remove nothing: the next call
- * without them puts the stored ones back, and a limit that comes back finds its balance.
+ * without them puts the stored ones back, and a limit that comes back finds its balance. A bucket
+ * that was made by limits of a call has no stored ones yet, so the first of them replace nothing.
  */
 
 import type { Rate } from "../core/bucket.ts";
@@ -38,6 +39,7 @@ export function matchConfig(bucket: BuiltFrom, config: BucketConfig): ConfigMatc
 export function staleNames(bucket: BuiltFrom, config: BucketConfig): string[] {
   if (config.source === "override") return [];
   if (config.forced !== true && config.version <= bucket.version) return [];
+  if (bucket.version === 0 && bucket.source === "override") return [];
   const names = new Set(config.limits.map(({ name }) => name));
   return [...bucket.limitNames()].filter((name) => !names.has(name));
 }

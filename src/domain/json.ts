@@ -31,7 +31,7 @@ function copy(field: string, value: unknown, path: string, depth: number): JsonV
     throw new ValidationError(field, path, `${path} is nested deeper than ${DEPTH_MAX} levels`);
   }
   if (value === null || typeof value === "string" || typeof value === "boolean") return value;
-  if (typeof value === "number" && Number.isFinite(value)) return value;
+  if (typeof value === "number" && isStorable(value)) return value;
   if (Array.isArray(value)) {
     // `Array.from` also visits the holes of a sparse array, which are not JSON.
     return Object.freeze(
@@ -46,11 +46,25 @@ function copy(field: string, value: unknown, path: string, depth: number): JsonV
       Object.fromEntries(
         Object.entries(value)
           .filter(([, part]) => part !== undefined)
-          .map(([name, part]) => [name, copy(field, part, `${path}.${name}`, depth + 1)]),
+          .map(([name, part]) => [
+            checkMember(field, name, path),
+            copy(field, part, `${path}.${name}`, depth + 1),
+          ]),
       ),
     );
   }
   throw new ValidationError(field, value, `expected JSON at ${path}, got ${show(value)}`);
+}
+
+/** DynamoDB keeps numbers from 1e-130 to below 1e126, so what is kept elsewhere is no different. */
+function isStorable(value: number): boolean {
+  const size = Math.abs(value);
+  return size === 0 || (size >= 1e-130 && size < 1e126);
+}
+
+function checkMember(field: string, name: string, path: string): string {
+  if (name !== "") return name;
+  throw new ValidationError(field, path, `expected a name for each member of ${path}, got ""`);
 }
 
 function isPlainObject(value: unknown): value is Record<string, unknown> {

@@ -88,7 +88,13 @@ export class Legs {
     resource: string,
     forced: boolean,
   ): Promise<BucketConfig | undefined> {
-    const resolved = await this.#resolver.resolve(entityId, resource);
+    let resolved = await this.#resolver.resolve(entityId, resource);
+    // A live bucket takes limits only from a newer version. When a level was remembered from before
+    // the last change, nobody would notice that another one has changed: they are read together.
+    if (resolved !== undefined && resolved.version < this.#resolver.cache.version) {
+      this.#resolver.cache.clear();
+      resolved = await this.#resolver.resolve(entityId, resource);
+    }
     if (resolved === undefined) return undefined;
     return forced ? { ...resolved, forced } : resolved;
   }

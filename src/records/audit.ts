@@ -24,12 +24,7 @@ const PAGE_MAX = 10_000;
 const ULID_PATTERN = /^[0-9A-HJKMNP-TV-Z]{26}$/;
 
 /** Everything that is audited. */
-const AUDIT_ACTIONS = [
-  "entity_created",
-  "entity_deleted",
-  "limits_set",
-  "limits_deleted",
-] as const;
+const AUDIT_ACTIONS = ["entity_created", "entity_deleted", "limits_set", "limits_deleted"] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 
 /**

@@ -7,7 +7,7 @@
 
 import type { Item, Key } from "../storage/item.ts";
 import type { Change, Condition, Write } from "../storage/item-store.ts";
-import { numberAt } from "./fields.ts";
+import { numberAt, textAt } from "./fields.ts";
 import { inNamespace } from "./keys.ts";
 
 const OWN_NAME_PATTERN = /^(PK|SK|ttl|GSI[1-4][PS]K|LSI[1-5]SK)$/;
@@ -20,6 +20,14 @@ export function registeredResources(registry: Item | undefined): string[] {
     .filter((name) => !OWN_NAME_PATTERN.test(name) && (numberAt(registry, name) ?? 0) > 0)
     .map((name) => (name.startsWith(ESCAPE) ? name.slice(ESCAPE.length) : name))
     .sort();
+}
+
+/**
+ * Whether the limits of an entity are counted. The Python library's declarative limits are not:
+ * they are in no index either, which is how they are told apart.
+ */
+export function isCounted(config: Item | undefined): boolean {
+  return config !== undefined && textAt(config, "GSI3PK") !== undefined;
 }
 
 /** The write that counts one more entity for a resource. */

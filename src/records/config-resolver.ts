@@ -3,14 +3,14 @@
 import type { Limit } from "../domain/limit.ts";
 import { DEFAULT_RESOURCE } from "../domain/names.ts";
 import { CONFIG_LEVELS, type ConfigSource, chooseLimits } from "../domain/precedence.ts";
-import { checkOnUnavailable, type OnUnavailable } from "../domain/unavailability.ts";
+import type { OnUnavailable } from "../domain/unavailability.ts";
 import type { Item, Key } from "../storage/item.ts";
 import { AUDIT_RETENTION_DAYS } from "./audit.ts";
 import type { ConfigCache, ConfigSlot } from "./config-cache.ts";
 import { configVersion } from "./config-change.ts";
-import { numberAt, textAt } from "./fields.ts";
+import { numberAt } from "./fields.ts";
 import { entityConfigKey, resourceConfigKey, systemConfigKey } from "./keys.ts";
-import { decodeLimits } from "./limit-attributes.ts";
+import { decodeLimits, onUnavailableIn } from "./limit-attributes.ts";
 import type { RecordContext } from "./record-context.ts";
 
 /**
@@ -145,11 +145,10 @@ function combine(slots: readonly ConfigSlot[]): ResolvedLimits | undefined {
 }
 
 function slotOf(item: Item | undefined, asOf: number, expiresAtMs: number): ConfigSlot {
-  const mode = item === undefined ? undefined : textAt(item, "on_unavailable");
   return {
     // Frozen, because everybody who asks gets the same list.
     limits: Object.freeze(item === undefined ? [] : decodeLimits(item)),
-    onUnavailable: mode === undefined ? undefined : checkOnUnavailable(mode),
+    onUnavailable: onUnavailableIn(item),
     auditRetentionDays: item === undefined ? undefined : numberAt(item, "audit_retention_days"),
     asOf,
     expiresAtMs,

@@ -11,7 +11,7 @@ import { ITEM_ABSENT, ITEM_EXISTS } from "../storage/item-store.ts";
 import { checkAncestry } from "./ancestry.ts";
 import { type AuditLog, checkAuditor } from "./audit.ts";
 import { changeConfig, unchanged } from "./config-change.ts";
-import { deregistration } from "./config-registry.ts";
+import { deregistration, isCounted } from "./config-registry.ts";
 import { type ConfigResolver, slotNames } from "./config-resolver.ts";
 import { flagAt, textAt, valueAt } from "./fields.ts";
 import {
@@ -193,7 +193,7 @@ export class EntityRecords {
         const configs = items.slice(0, -1).filter((item) => item !== undefined);
         count = configs.length;
         if (count === 0) return undefined;
-        const resources = configs.map(resourceOfConfig);
+        const resources = configs.filter(isCounted).map(resourceOfConfig);
         const unregister = deregistration(registryKey, items.at(-1), resources);
         return {
           writes: [

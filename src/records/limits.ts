@@ -19,7 +19,7 @@ import {
 } from "./audit.ts";
 import type { CacheStats } from "./config-cache.ts";
 import { CONFIG_VERSION, changeConfig, unchanged } from "./config-change.ts";
-import { deregistration, registeredResources, registration } from "./config-registry.ts";
+import { deregistration, isCounted, registeredResources, registration } from "./config-registry.ts";
 import { type ConfigResolver, type ResolvedLimits, slotNames } from "./config-resolver.ts";
 import { listPage, type Page } from "./cursor.ts";
 import { numberAt, textAt, valueAt } from "./fields.ts";
@@ -32,7 +32,13 @@ import {
   resourceRegistryKey,
   systemConfigKey,
 } from "./keys.ts";
-import { decodeLimits, encodeLimits, limitAttributeNames } from "./limit-attributes.ts";
+import {
+  decodeLimits,
+  encodeLimits,
+  limitAttributeNames,
+  limitNames,
+  onUnavailableIn,
+} from "./limit-attributes.ts";
 import type { RecordContext } from "./record-context.ts";
 
 const ENTITIES_PER_PAGE = 1000;
@@ -121,9 +127,9 @@ export class LimitRecords {
   async getSystem(): Promise<SystemConfig> {
     const item = await this.#read(systemConfigKey(this.#context.namespaceId));
     if (item === undefined) return { limits: [] };
-    const mode = textAt(item, "on_unavailable");
     const limits = decodeLimits(item);
-    return mode === undefined ? { limits } : { limits, onUnavailable: checkOnUnavailable(mode) };
+    const onUnavailable = onUnavailableIn(item);
+    return onUnavailable === undefined ? { limits } : { limits, onUnavailable };
   }
 
   /** Removes the limits and `onUnavailable` of the namespace; its counters and retention stay. */
@@ -141,7 +147,7 @@ export class LimitRecords {
             subject: SYSTEM_SUBJECT,
             principal,
             details: {
-              limits: decodeLimits(system).map((limit) => limit.name),
+              limits: limitNames(system),
               on_unavailable: mode ?? null,
             },
           }),
@@ -199,15 +205,19 @@ export class LimitRecords {
     const principal = checkAuditor(options.principal);
     const { namespaceId } = this.#context;
     const key = resourceConfigKey(namespaceId, resource);
-    const version = await changeConfig(this.#context, [key], ({ items: [item], system }) => {
+    const registryKey = resourceRegistryKey(namespaceId);
+    const version = await changeConfig(this.#context, [key, registryKey], ({ items, system }) => {
+      const [item, registry] = items;
       if (item === undefined) return undefined;
+      const unregister = {
+        update: registryKey,
+        change: { deleteFromSet: { resources: [resource] } },
+      };
       return {
         writes: [
           { delete: key, condition: unchanged(item) },
-          {
-            update: resourceRegistryKey(namespaceId),
-            change: { deleteFromSet: { resources: [resource] } },
-          },
+          // Limits that others wrote may be in no registry; an update would make an empty one.
+          ...(registry === undefined ? [] : [unregister]),
           this.#entry(system, {
             action: "limits_deleted",
             subject: resourceSubject(resource),
@@ -253,7 +263,7 @@ export class LimitRecords {
           },
           condition: unchanged(item),
         },
-        ...(item === undefined ? [registration(registryKey, namespaceId, resource)] : []),
+        ...(isCounted(item) ? [] : [registration(registryKey, namespaceId, resource)]),
         this.#entry(system, {
           action: "limits_set",
           subject: entityId,
@@ -291,7 +301,8 @@ export class LimitRecords {
     const version = await changeConfig(this.#context, keys, ({ items, system }) => {
       const [item, registry] = items;
       if (item === undefined) return undefined;
-      const unregister = deregistration(registryKey, registry, [resource]);
+      const counted = isCounted(item) ? [resource] : [];
+      const unregister = deregistration(registryKey, registry, counted);
       return {
         writes: [
           { delete: key, condition: unchanged(item) },

@@ -37,7 +37,10 @@ async function open(options: { timeoutMs?: number } = {}): Promise<SqliteDatabas
   return database;
 }
 
-/** The file without the rest of the library. Two drivers in one process would miss each other's locks. */
+/**
+ * The file without the rest of the library, but with its driver: two drivers in one process would
+ * miss each other's locks.
+ */
 async function raw(): Promise<Connection> {
   const connection = (await loadDriver())(path);
   opened.push(connection);

@@ -140,10 +140,10 @@ describe("the feed", () => {
     const [first, second] = await collect(store.changes({ from: "oldest" }), 2);
     nowMs += 25 * HOUR_MS;
     await store.put(item("4"));
-    const after = (record: ChangeRecord | undefined) =>
+    const following = (record: ChangeRecord | undefined) =>
       changed({ after: record?.position ?? "" }, 1);
-    await expect(after(first)).rejects.toThrow(ValidationError);
-    await expect(after(second)).rejects.toThrow("these changes are not kept any more");
+    await expect(following(first)).rejects.toThrow(ValidationError);
+    await expect(following(second)).rejects.toThrow("these changes are not kept any more");
   });
 
   test.each(["", "text", "-1", "1.5", "0000000000000009"])(

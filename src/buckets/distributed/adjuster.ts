@@ -9,13 +9,15 @@
 import { randomBytes } from "../../domain/chance.ts";
 import { RateLimiterUnavailable } from "../../domain/errors.ts";
 import type { Timer } from "../../domain/timer.ts";
-import { decodeBucket, type StoredBucket } from "../../records/bucket-item.ts";
 import { bucketKey } from "../../records/keys.ts";
 import type { RecordContext } from "../../records/record-context.ts";
-import type { Item, Key } from "../../storage/item.ts";
+import type { Key } from "../../storage/item.ts";
+import type { WriteResult } from "../../storage/item-store.ts";
 import { type Adjustment, type Leg, type RestoreWarning, restoreWarning } from "../bucket-store.ts";
 import { UNLINKED } from "../recorded-link.ts";
+import { decoded, type SeenBucket } from "./image.ts";
 import { planAdjust } from "./take.ts";
+import { amountsOf } from "./take-plan.ts";
 import type { Views } from "./views.ts";
 import type { WritePlan } from "./write-plan.ts";
 
@@ -30,13 +32,23 @@ const ATTEMPTS_MAX = 50;
 /** How often giving back is tried anew after its time was over. */
 const REPETITIONS = 3;
 const PAUSE_MS = 100;
-const TOKEN_BYTES = 18;
+/** 20 characters; two numbers are appended, and DynamoDB takes at most 36. */
+const TOKEN_BYTES = 15;
+
+/** The tokens of one adjustment, however often it is repeated. */
+interface Tokens {
+  readonly base: string;
+  /** How many plans the store has refused, each under a token of its own. */
+  plans: number;
+}
 
 export class Adjuster {
   readonly #context: RecordContext;
   readonly #views: Views;
   readonly #options: AdjusterOptions;
   readonly #pending = new Set<Promise<void>>();
+  /** Tokens differ even where chance does not, as in simulations. */
+  #tokens = 0;
 
   constructor(context: RecordContext, views: Views, options: AdjusterOptions) {
     this.#context = context;
@@ -46,7 +58,7 @@ export class Adjuster {
 
   /** Writes the deltas; throws when the store cannot. */
   async adjust(adjustment: Adjustment, deadline: number): Promise<void> {
-    await this.#write(adjustment, this.#newToken(), deadline);
+    await this.#write(adjustment, this.#newTokens(), deadline);
   }
 
   /**
@@ -54,11 +66,11 @@ export class Adjuster {
    * answer in time it goes on in the background with the same token, and then it warns.
    */
   async restore(adjustment: Adjustment, deadline: number): Promise<void> {
-    const token = this.#newToken();
+    const tokens = this.#newTokens();
     try {
-      await this.#write(adjustment, token, deadline);
+      await this.#write(adjustment, tokens, deadline);
     } catch (error) {
-      const repeated = this.#repeat(adjustment, token, error);
+      const repeated = this.#repeat(adjustment, tokens, error);
       this.#pending.add(repeated);
       void repeated.finally(() => this.#pending.delete(repeated));
     }
@@ -69,14 +81,14 @@ export class Adjuster {
     while (this.#pending.size > 0) await Promise.all(this.#pending);
   }
 
-  async #repeat(adjustment: Adjustment, token: string, first: unknown): Promise<void> {
+  async #repeat(adjustment: Adjustment, tokens: Tokens, first: unknown): Promise<void> {
     let cause = first;
     for (let repetition = 1; repetition <= REPETITIONS; repetition += 1) {
       if (!(cause instanceof RateLimiterUnavailable)) break;
       await this.#options.timer.sleep(this.#context.random() * PAUSE_MS * 2 ** repetition);
       try {
         const deadline = this.#options.timer.nowMs() + this.#options.timeoutMs;
-        await this.#write(adjustment, token, deadline);
+        await this.#write(adjustment, tokens, deadline);
         return;
       } catch (error) {
         cause = error;
@@ -85,10 +97,9 @@ export class Adjuster {
     this.#options.onWarning(restoreWarning(adjustment, cause));
   }
 
-  async #write(adjustment: Adjustment, token: string, deadline: number): Promise<void> {
+  async #write(adjustment: Adjustment, tokens: Tokens, deadline: number): Promise<void> {
     const { entityId, resource, shard, config, deltasMilli } = adjustment;
-    const { namespaceId, clock } = this.#context;
-    const key = bucketKey(namespaceId, entityId, resource, shard);
+    const key = bucketKey(this.#context.namespaceId, entityId, resource, shard);
     const leg: Leg = {
       entityId,
       resource,
@@ -97,65 +108,83 @@ export class Adjuster {
       link: UNLINKED,
       linkIsFresh: false,
     };
-    let bucket = this.#views.get(key.PK)?.bucket ?? (await this.#read(key, deadline));
-    for (let attempt = 0; attempt < ATTEMPTS_MAX && bucket !== undefined; attempt += 1) {
+    const known = this.#known(key, leg);
+    let bucket = known ?? (await this.#read(key, deadline));
+    for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
+      if (bucket === undefined) return;
+      const trusts = (name: string) => this.#views.trustsFull(key.PK, name);
       const plan = planAdjust(bucket, leg, {
-        nowMs: clock(),
+        nowMs: this.#context.clock(),
         ttlMultiplier: this.#options.ttlMultiplier,
-        trustFull: () => true,
+        trustFull: bucket === known ? trusts : () => true,
       });
       if (plan.kind !== "write") return;
-      const givesBack = deltasMilli.some((delta) => delta < 0);
-      const result = givesBack
-        ? await this.#transact(key, plan.plan, `${token}-${attempt}`, deadline)
+      const result = deltasMilli.some((delta) => delta < 0)
+        ? await this.#transact(key, leg, plan.plan, tokens, deadline)
         : await this.#update(key, plan.plan, deadline);
-      if (result.ok) {
-        if (givesBack) this.#views.expect(key.PK, bucket, plan.guesses);
-        return;
-      }
-      bucket = this.#see(key, result.item);
+      if (result.ok) return;
+      bucket = decoded(result.item);
     }
-    if (bucket === undefined) return;
     throw new RateLimiterUnavailable("The bucket changed too often to be adjusted in time", {
       reason: "throttled",
       nothingWritten: true,
     });
   }
 
-  async #update(key: Key, plan: WritePlan, deadline: number) {
+  /** The bucket as it was last seen, if that knows all the limits: only the store says one is gone. */
+  #known(key: Key, leg: Leg): SeenBucket | undefined {
+    const bucket = this.#views.get(key.PK)?.bucket;
+    for (const [name, amount] of amountsOf(leg)) {
+      if (amount !== 0 && bucket?.limits.has(name) !== true) return undefined;
+    }
+    return bucket;
+  }
+
+  async #update(key: Key, plan: WritePlan, deadline: number): Promise<WriteResult> {
     const options = { timeoutMs: this.#left(deadline) };
+    const see = this.#views.watch(key.PK);
     const result = await this.#context.store.update(key, plan.change, plan.condition, options);
-    if (result.ok) this.#see(key, result.item);
+    see(decoded(result.item), this.#context.clock());
     return result;
   }
 
-  /** One token per plan: the same token with another plan would be refused. */
-  async #transact(key: Key, plan: WritePlan, token: string, deadline: number) {
+  /** One token per plan: the same token with another plan would be refused, or applied again. */
+  async #transact(
+    key: Key,
+    leg: Leg,
+    plan: WritePlan,
+    tokens: Tokens,
+    deadline: number,
+  ): Promise<WriteResult> {
     const write = { update: key, change: plan.change, condition: plan.condition };
+    const token = `${tokens.base}-${tokens.plans}`;
     const options = { token, timeoutMs: this.#left(deadline) };
     const result = await this.#context.store.transact([write], options);
-    return result.ok
-      ? { ok: true, item: undefined }
-      : { ok: false, item: result.failures.get(0)?.item };
+    if (result.ok) {
+      this.#views.changed(key.PK, amountsOf(leg));
+      return { ok: true, item: undefined };
+    }
+    tokens.plans += 1;
+    this.#views.forget(key.PK);
+    return { ok: false, item: result.failures.get(0)?.item };
   }
 
-  async #read(key: Key, deadline: number): Promise<StoredBucket | undefined> {
+  async #read(key: Key, deadline: number): Promise<SeenBucket | undefined> {
     const options = { consistent: true, timeoutMs: this.#left(deadline) };
-    return this.#see(key, await this.#context.store.get(key, options));
-  }
-
-  #see(key: Key, item: Item | undefined): StoredBucket | undefined {
-    const bucket = item === undefined ? undefined : decodeBucket(item);
-    this.#views.see(key.PK, bucket, this.#context.clock());
-    return bucket;
+    const see = this.#views.watch(key.PK);
+    const item = await this.#context.store.get(key, options);
+    return see(decoded(item), this.#context.clock()).bucket;
   }
 
   #left(deadline: number): number {
     return Math.max(1, deadline - this.#options.timer.nowMs());
   }
 
-  /** 24 characters; an attempt number is appended, and DynamoDB takes at most 36. */
-  #newToken(): string {
-    return Buffer.from(randomBytes(this.#context.random, TOKEN_BYTES)).toString("base64url");
+  #newTokens(): Tokens {
+    this.#tokens += 1;
+    const random = Buffer.from(randomBytes(this.#context.random, TOKEN_BYTES)).toString(
+      "base64url",
+    );
+    return { base: `${random}${this.#tokens.toString(36)}`, plans: 0 };
   }
 }

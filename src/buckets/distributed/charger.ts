@@ -2,20 +2,15 @@
 
 import { RateLimiterUnavailable } from "../../domain/errors.ts";
 import type { Timer } from "../../domain/timer.ts";
-import {
-  decodeBucket,
-  encodeBucket,
-  type StoredBucket,
-  WRITES_RATE,
-} from "../../records/bucket-item.ts";
+import { encodeBucket, WRITES_RATE } from "../../records/bucket-item.ts";
 import { bucketKey, entityKey } from "../../records/keys.ts";
 import type { RecordContext } from "../../records/record-context.ts";
-import type { Item, Key } from "../../storage/item.ts";
-import { ITEM_ABSENT } from "../../storage/item-store.ts";
+import type { Key } from "../../storage/item.ts";
+import type { Test } from "../../storage/item-store.ts";
 import type { Leg, Link } from "../bucket-store.ts";
 import { bucketTtl } from "../bucket-ttl.ts";
 import { linkInRecord } from "../recorded-link.ts";
-import { balanceOf, isFull, limitImage } from "./image.ts";
+import { balanceOf, decoded, limitImage, looksFull, type SeenBucket } from "./image.ts";
 import { planTake } from "./take.ts";
 import type { Guess, TakeContext, TakePlan } from "./take-plan.ts";
 import type { View, Views } from "./views.ts";
@@ -43,6 +38,8 @@ const QUICK_ATTEMPTS = 4;
 const PAUSE_MS_MAX = 32;
 /** A leg with less than so many times its amount is asked first, to spare the others. */
 const NEARLY_EMPTY = 2;
+/** Passes when there is no item, or a stub that the Python library left behind: no bucket has no epoch. */
+const NO_BUCKET: Test = { is: "absent", name: "rf" };
 
 export class Charger {
   readonly #context: RecordContext;
@@ -65,12 +62,19 @@ export class Charger {
     const balances = legs.map((leg) => {
       const view = this.#views.get(this.key(leg, 0).PK);
       if (view?.bucket === undefined) return undefined;
-      const plan = this.#plan(view, leg, nowMs, true);
+      const plan = this.#plan(view.bucket, leg, nowMs);
       if (plan.kind === "outdated") return undefined;
       if (plan.kind === "refused") refused ||= isRecent(view, nowMs);
       return plan.kind === "write" ? balancesOf(view.bucket, leg, nowMs) : plan.balancesMilli;
     });
     return refused ? balances : undefined;
+  }
+
+  /** The balances of a leg as they were last seen; full when they never were. */
+  lastBalances(leg: Leg): readonly number[] {
+    const bucket = this.#views.get(this.key(leg, 0).PK)?.bucket;
+    if (bucket === undefined) return leg.config.limits.map(({ rate }) => rate.capacityMilli);
+    return balancesOf(bucket, leg, this.#context.clock());
   }
 
   /** Which legs go together: those that are likely to refuse go first, the others in parallel. */
@@ -95,10 +99,14 @@ export class Charger {
   /** Charges the leg or refuses it, by the newest state of the item. */
   async charge(leg: Leg, deadline: number): Promise<LegCharge> {
     const key = this.key(leg, 0);
-    let result: LegCharge | View = await this.#step(key, leg, this.#views.get(key.PK), deadline);
+    const known = this.#views.get(key.PK);
+    let result: LegCharge | View =
+      known === undefined
+        ? await this.#read(key, deadline)
+        : await this.#step(key, leg, known, false, deadline);
     for (let attempt = 1; !("kind" in result); attempt += 1) {
       await this.#pause(attempt, deadline);
-      result = await this.#step(key, leg, { ...result, fresh: true }, deadline);
+      result = await this.#step(key, leg, result, true, deadline);
     }
     return result;
   }
@@ -110,74 +118,81 @@ export class Charger {
     for (let attempt = 0; item !== undefined; attempt += 1) {
       if (attempt > 0) await this.#pause(attempt, deadline);
       const nowMs = this.#context.clock();
-      const view = this.#see(key.PK, item, nowMs);
-      if (view.bucket === undefined) return;
-      const plan = this.#plan(view, leg, nowMs, true);
+      const bucket = decoded(item);
+      if (bucket === undefined) return;
+      const plan = this.#plan(bucket, leg, nowMs);
       if (plan.kind !== "write") return;
       const result = await this.#context.store.update(key, plan.plan.change, plan.plan.condition);
-      this.#see(key.PK, result.item, nowMs);
+      this.#views.forget(key.PK);
       if (result.ok) return;
       item = result.item;
     }
   }
 
-  /** One call to the store, and what it led to: an end, or a fresh view to go on from. */
+  /**
+   * One call to the store, and what it led to: an end, or a fresh view to go on from. Only what the
+   * store has just shown ends a call without a write.
+   */
   async #step(
     key: Key,
     leg: Leg,
-    view: (View & { fresh?: boolean }) | undefined,
+    { bucket }: View,
+    fresh: boolean,
     deadline: number,
   ): Promise<LegCharge | View> {
-    if (view === undefined) return this.#read(key, deadline);
     const nowMs = this.#context.clock();
-    if (view.bucket === undefined) return this.#create(key, leg, nowMs, deadline);
-    const plan = this.#plan(view, leg, nowMs, view.fresh === true);
+    if (bucket === undefined) return this.#create(key, leg, nowMs, deadline);
+    const trustFull = (name: string) => fresh || this.#views.trustsFull(key.PK, name);
+    const plan = this.#plan(bucket, leg, nowMs, trustFull);
     switch (plan.kind) {
-      case "outdated":
-        return plan;
       case "nothing":
-        return charged(view.bucket, plan.balancesMilli);
+        return fresh ? charged(bucket, plan.balancesMilli) : this.#read(key, deadline);
+      case "outdated":
       case "refused":
-        return view.fresh === true ? plan : this.#read(key, deadline);
-      case "write":
-        return this.#write(key, leg, view.bucket, plan, nowMs, deadline);
+        return fresh ? plan : this.#read(key, deadline);
+      case "write": {
+        this.#views.expect(key.PK, bucket, plan.guesses);
+        const result = await this.#write(key, leg, plan, nowMs, deadline);
+        if (!fresh) this.#learn(key.PK, plan.guesses, result, nowMs);
+        return result;
+      }
     }
   }
 
   async #read(key: Key, deadline: number): Promise<View> {
     const options = { consistent: true, timeoutMs: this.#left(deadline) };
+    const see = this.#views.watch(key.PK);
     const item = await this.#context.store.get(key, options);
-    return this.#see(key.PK, item, this.#context.clock());
+    return see(decoded(item), this.#context.clock());
   }
 
   async #write(
     key: Key,
     leg: Leg,
-    bucket: StoredBucket,
-    { plan, guesses }: Extract<TakePlan, { kind: "write" }>,
+    { plan }: Extract<TakePlan, { kind: "write" }>,
     nowMs: number,
     deadline: number,
   ): Promise<LegCharge | View> {
-    this.#views.expect(key.PK, bucket, guesses);
     const options = { timeoutMs: this.#left(deadline) };
+    const see = this.#views.watch(key.PK);
     const result = await this.#context.store.update(key, plan.change, plan.condition, options);
-    const view = this.#see(key.PK, result.item, nowMs);
+    const view = see(decoded(result.item), nowMs);
     if (view.bucket === undefined) return view;
-    if (!result.ok) {
-      this.#learnFrom(key.PK, view.bucket, guesses, nowMs);
-      return view;
-    }
-    this.#views.learn(key.PK, guesses);
-    return charged(view.bucket, balancesOf(view.bucket, leg, nowMs));
+    if (result.ok) return charged(view.bucket, balancesOf(view.bucket, leg, nowMs));
+    // What the item held when it was asked decides. Counting the time the answer took would keep
+    // all clients of a scarce bucket asking until one of them gives up.
+    const again = this.#plan(view.bucket, leg, nowMs);
+    return again.kind === "refused" ? again : view;
   }
 
-  #plan(view: View, leg: Leg, nowMs: number, fresh: boolean): TakePlan {
-    const context: TakeContext = {
-      nowMs,
-      ttlMultiplier: this.#options.ttlMultiplier,
-      trustFull: (name) => fresh || (view.fullness.get(name) ?? 1) >= 0.5,
-    };
-    return planTake(view.bucket as StoredBucket, leg, context);
+  #plan(
+    bucket: SeenBucket,
+    leg: Leg,
+    nowMs: number,
+    trustFull: TakeContext["trustFull"] = () => true,
+  ): TakePlan {
+    const { ttlMultiplier } = this.#options;
+    return planTake(bucket, leg, { nowMs, ttlMultiplier, trustFull });
   }
 
   /** A full bucket with the amounts taken; somebody else's, if they were faster. */
@@ -191,11 +206,13 @@ export class Charger {
     const link = leg.linkIsFresh ? leg.link : await this.#recordedLink(leg, deadline);
     const bucket = newBucket({ ...leg, link }, left, nowMs, this.#options.ttlMultiplier);
     const item = encodeBucket(this.#context.namespaceId, bucket);
-    const result = await this.#context.store.put(item, [ITEM_ABSENT], {
+    const see = this.#views.watch(key.PK);
+    const result = await this.#context.store.put(item, [NO_BUCKET], {
       timeoutMs: this.#left(deadline),
     });
-    const view = this.#see(key.PK, result.ok ? item : result.item, nowMs);
-    return result.ok ? charged(bucket, left) : view;
+    if (!result.ok) return see(decoded(result.item), nowMs);
+    see(bucket, nowMs);
+    return charged(bucket, left);
   }
 
   async #recordedLink(leg: Leg, deadline: number): Promise<Link> {
@@ -204,21 +221,21 @@ export class Charger {
     return linkInRecord(await this.#context.store.get(key, options));
   }
 
-  #see(id: string, item: Item | undefined, nowMs: number): View {
-    return this.#views.see(id, item === undefined ? undefined : decodeBucket(item), nowMs);
-  }
-
-  #learnFrom(id: string, bucket: StoredBucket, guesses: readonly Guess[], nowMs: number): void {
-    this.#views.learn(
-      id,
-      guesses.flatMap(({ limitName }) => {
-        const stored = bucket.limits.get(limitName);
-        if (stored === undefined) return [];
-        const { share, accruedMilli } = limitImage(bucket, stored, nowMs);
-        const full = isFull(stored.tokensMilli, share.capacityMilli, accruedMilli);
-        return [{ limitName, full }];
-      }),
-    );
+  /** What a write by the view has shown of the limits that looked full. */
+  #learn(id: string, guesses: readonly Guess[], result: LegCharge | View, nowMs: number): void {
+    const asked = guesses.filter(({ lookedFull }) => lookedFull);
+    if (asked.length === 0) return;
+    if ("kind" in result) {
+      this.#views.learn(id, asked);
+      return;
+    }
+    const { bucket } = result;
+    const sightings = asked.flatMap(({ limitName }) => {
+      const stored = bucket?.limits.get(limitName);
+      if (bucket === undefined || stored === undefined) return [];
+      return [{ limitName, full: looksFull(limitImage(bucket, stored, nowMs)) }];
+    });
+    this.#views.learn(id, sightings);
   }
 
   key(leg: Leg, shard: number): Key {
@@ -250,12 +267,12 @@ function isRecent(view: View, nowMs: number): boolean {
   return ageMs >= 0 && ageMs < LOCAL_REFUSAL_MS;
 }
 
-function charged(bucket: StoredBucket, balancesMilli: readonly number[]): LegCharge {
+function charged(bucket: SeenBucket, balancesMilli: readonly number[]): LegCharge {
   const link = { cascade: bucket.cascade, parentId: bucket.parentId };
   return { kind: "charged", shard: bucket.shard, link, balancesMilli };
 }
 
-function balancesOf(bucket: StoredBucket, leg: Leg, nowMs: number): readonly number[] {
+function balancesOf(bucket: SeenBucket, leg: Leg, nowMs: number): readonly number[] {
   return leg.config.limits.map(({ name, rate }) => {
     const stored = bucket.limits.get(name);
     return stored === undefined ? rate.capacityMilli : balanceOf(limitImage(bucket, stored, nowMs));
@@ -268,17 +285,23 @@ function newBucket(
   left: readonly number[],
   nowMs: number,
   ttlMultiplier: number,
-): StoredBucket {
+): SeenBucket {
   const { config } = leg;
   return {
     entityId: leg.entityId,
     resource: leg.resource,
     shard: 0,
     shardCount: 1,
+    rebases: 0,
     refilledAtMs: nowMs,
     cascade: leg.link.cascade,
     parentId: leg.link.parentId,
-    ttl: bucketTtl(undefined, config, ttlMultiplier, left, nowMs),
+    ttl: bucketTtl(
+      undefined,
+      { multiplier: ttlMultiplier, source: config.source, isNew: true },
+      config.limits.map(({ rate }, at) => ({ rate, balanceMilli: left[at] as number })),
+      nowMs,
+    ),
     configVersion: config.source === "override" ? 0 : config.version,
     configSource: config.source,
     limits: new Map(

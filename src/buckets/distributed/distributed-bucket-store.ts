@@ -6,8 +6,9 @@
  * again. Legs are independent items, so when one is refused those that were charged are restored.
  */
 
+import { RateLimiterUnavailable } from "../../domain/errors.ts";
 import type { Timer } from "../../domain/timer.ts";
-import { decodeBucket, type StoredBucket } from "../../records/bucket-item.ts";
+import type { StoredBucket } from "../../records/bucket-item.ts";
 import { bucketKey, entityKey } from "../../records/keys.ts";
 import type { RecordContext } from "../../records/record-context.ts";
 import type { Key } from "../../storage/item.ts";
@@ -29,7 +30,7 @@ import { linkInRecord, UNLINKED } from "../recorded-link.ts";
 import { Adjuster } from "./adjuster.ts";
 import { BucketItems, statesOf } from "./bucket-items.ts";
 import { Charger, type LegCharge } from "./charger.ts";
-import { balanceOf, limitImage } from "./image.ts";
+import { balanceOf, decoded, limitImage } from "./image.ts";
 import { Views } from "./views.ts";
 
 export interface DistributedBucketStoreOptions {
@@ -65,12 +66,12 @@ export class DistributedBucketStore implements BucketStore {
     const key = bucketKey(namespaceId, entityId, resource, 0);
     const seen = this.#views.get(key.PK)?.bucket;
     if (seen !== undefined) return linkIn(seen);
+    const see = this.#views.watch(key.PK);
     const [item, record] = await store.getMany([key, entityKey(namespaceId, entityId)], {
       consistent: true,
       ...options,
     });
-    const bucket = item === undefined ? undefined : decodeBucket(item);
-    this.#views.see(key.PK, bucket, clock());
+    see(decoded(item), clock());
     return linkInRecord(record);
   }
 
@@ -81,7 +82,8 @@ export class DistributedBucketStore implements BucketStore {
     }
     const known = this.#charger.refusedLocally(legs);
     if (known !== undefined) {
-      return { outcome: "refused", balancesMilli: await this.#fill(legs, known), local: true };
+      const balancesMilli = await this.#fill(legs, known, deadline);
+      return { outcome: "refused", balancesMilli, local: true };
     }
     const charges: (LegCharge | undefined)[] = legs.map(() => undefined);
     const failures: unknown[] = [];
@@ -105,7 +107,8 @@ export class DistributedBucketStore implements BucketStore {
     const balances = charges.map((charge, at) =>
       charge === undefined ? undefined : balancesBefore(charge, legs[at] as Leg),
     );
-    return { outcome: "refused", balancesMilli: await this.#fill(legs, balances), local: false };
+    const balancesMilli = await this.#fill(legs, balances, deadline);
+    return { outcome: "refused", balancesMilli, local: false };
   }
 
   adjust(adjustment: Adjustment, options: BucketCallOptions = {}): Promise<void> {
@@ -122,12 +125,13 @@ export class DistributedBucketStore implements BucketStore {
   ): Promise<readonly (readonly number[])[]> {
     const { namespaceId, store, clock } = this.#context;
     const keys = legs.map((leg) => bucketKey(namespaceId, leg.entityId, leg.resource, 0));
+    const watches = keys.map(({ PK }) => this.#views.watch(PK));
     const items = await store.getMany(keys, { consistent: true, ...options });
     return Promise.all(
       items.map(async (item, at) => {
         const leg = legs[at] as Leg;
-        const first = item === undefined ? undefined : decodeBucket(item);
-        this.#views.see((keys[at] as Key).PK, first, clock());
+        const first = decoded(item);
+        watches[at]?.(first, clock());
         if (first === undefined) return leg.config.limits.map(({ rate }) => rate.capacityMilli);
         const shards = [first, ...(await this.#items.others(first))];
         return leg.config.limits.map(({ name, rate }) =>
@@ -224,14 +228,25 @@ export class DistributedBucketStore implements BucketStore {
     await Promise.all(restored);
   }
 
-  /** Balances of the legs that nobody has looked at yet. */
+  /**
+   * Balances of the legs that nobody has looked at yet. The refusal is certain already, so a store
+   * that fails now does not change it: such a leg is shown as it was last seen, or full.
+   */
   async #fill(
     legs: readonly Leg[],
     known: readonly (readonly number[] | undefined)[],
+    deadline: number,
   ): Promise<readonly (readonly number[])[]> {
     const missing = legs.filter((_, at) => known[at] === undefined);
     if (missing.length === 0) return known as readonly (readonly number[])[];
-    const read = await this.read(missing);
+    const timeoutMs = Math.max(1, deadline - this.#options.timer.nowMs());
+    let read: readonly (readonly number[])[];
+    try {
+      read = await this.read(missing, { timeoutMs });
+    } catch (error) {
+      if (!(error instanceof RateLimiterUnavailable)) throw error;
+      read = missing.map((leg) => this.#charger.lastBalances(leg));
+    }
     let next = 0;
     return known.map((balances) => balances ?? (read[next++] as readonly number[]));
   }

@@ -6,11 +6,29 @@
  * undivided; a shard has its share of them.
  */
 
-import type { Rate } from "../../core/bucket.ts";
+import { DEBT_MILLI_MAX, type Rate } from "../../core/bucket.ts";
 import { mulAddDivRem } from "../../core/integers.ts";
 import { shardRate } from "../../core/shares.ts";
-import type { StoredBucket, StoredLimit } from "../../records/bucket-item.ts";
+import { decodeBucket, type StoredBucket, type StoredLimit } from "../../records/bucket-item.ts";
+import { numberAt } from "../../records/fields.ts";
+import type { Item } from "../../storage/item.ts";
 import type { BuiltFrom } from "../config-match.ts";
+
+/** A bucket, and which of the rebases to its epoch it has been through. */
+export interface SeenBucket extends StoredBucket {
+  /** 0 for the first, which is nearly always the only one. */
+  readonly rebases: number;
+}
+
+/** Absent, unless a bucket was rebased more than once within a millisecond. */
+export const REBASES = "rn";
+
+/** The bucket in an item, if there is one. */
+export function decoded(item: Item | undefined): SeenBucket | undefined {
+  const bucket = item === undefined ? undefined : decodeBucket(item);
+  if (item === undefined || bucket === undefined) return undefined;
+  return { ...bucket, rebases: numberAt(item, REBASES) ?? 0 };
+}
 
 /** One limit of an item, at a moment. */
 export interface LimitImage {
@@ -36,20 +54,35 @@ export function limitImage(bucket: StoredBucket, stored: StoredLimit, nowMs: num
   return { stored, share, accruedMilli: quotient, remainder };
 }
 
+/** All limits of an item, at a moment. */
+export function limitImages(bucket: StoredBucket, nowMs: number): Map<string, LimitImage> {
+  const images = new Map<string, LimitImage>();
+  for (const [name, stored] of bucket.limits) images.set(name, limitImage(bucket, stored, nowMs));
+  return images;
+}
+
 /** Accrued, rounded up: what a full bucket must forget so that it gains nothing by rounding. */
 export function accruedUp({ accruedMilli, remainder }: LimitImage): number {
   return remainder > 0 ? accruedMilli + 1 : accruedMilli;
 }
 
 /** The balance of the shard. Compared by subtraction, because accrued may be saturated. */
-export function balanceOf({ stored, share, accruedMilli }: LimitImage): number {
-  return isFull(stored.tokensMilli, share.capacityMilli, accruedMilli)
-    ? share.capacityMilli
-    : stored.tokensMilli + accruedMilli;
+export function balanceOf(image: LimitImage): number {
+  const { stored, share, accruedMilli } = image;
+  return looksFull(image) ? share.capacityMilli : stored.tokensMilli + accruedMilli;
+}
+
+export function looksFull({ stored, share, accruedMilli }: LimitImage): boolean {
+  return isFull(stored.tokensMilli, share.capacityMilli, accruedMilli);
 }
 
 export function isFull(tokensMilli: number, capacityMilli: number, accruedMilli: number): boolean {
   return accruedMilli >= capacityMilli - tokensMilli;
+}
+
+/** The change of a stored balance, cut where the debt would be deeper than numbers can tell. */
+export function boundedChange(tokensMilli: number, change: number): number {
+  return Math.max(change, Math.min(0, -DEBT_MILLI_MAX - tokensMilli));
 }
 
 /** How `matchConfig` sees an item. */

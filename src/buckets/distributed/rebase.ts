@@ -2,16 +2,39 @@
  * A write that moves the epoch to now: when the limits change, when the epoch is old or lies in
  * the future, or when the arithmetic would leave the safe integers. Every limit is settled with
  * it, and the take that made it necessary goes along in the same write.
+ *
+ * The new epoch never lies before the old one, unless that one is far ahead: of two clients whose
+ * clocks differ, the slower one must not count again, at another rate, the time that the faster one
+ * has settled. Views are told apart by their epoch, so rebases to the same one are numbered.
  */
 
 import type { Rate } from "../../core/bucket.ts";
+import { mulAddDiv } from "../../core/integers.ts";
 import { shardRate } from "../../core/shares.ts";
 import { RESERVED_LIMIT } from "../../domain/names.ts";
-import type { StoredBucket, StoredLimit } from "../../records/bucket-item.ts";
+import type { StoredLimit } from "../../records/bucket-item.ts";
 import type { BucketConfig, Leg } from "../bucket-store.ts";
+import type { LeftOver } from "../bucket-ttl.ts";
 import { sameRate, staleNames } from "../config-match.ts";
-import { balanceOf, builtFrom, isFull, type LimitImage, limitImage } from "./image.ts";
-import { exceeds, planTtl, type TakeContext, type TakePlan } from "./take-plan.ts";
+import {
+  accruedUp,
+  balanceOf,
+  boundedChange,
+  builtFrom,
+  type LimitImage,
+  limitImage,
+  looksFull,
+  REBASES,
+  type SeenBucket,
+} from "./image.ts";
+import {
+  amountsOf,
+  exceeds,
+  planTtl,
+  requireCovered,
+  type TakeContext,
+  type TakePlan,
+} from "./take-plan.ts";
 import { WritePlan } from "./write-plan.ts";
 
 const EPOCH_AGE_MS_MAX = 86_400_000;
@@ -20,7 +43,7 @@ const EPOCH_AHEAD_MS_MAX = 2000;
 const PRODUCT_MAX = Number.MAX_SAFE_INTEGER / 4;
 const SUFFIXES = ["tk", "cp", "ra", "rp", "tc", "rr"] as const;
 
-export function mustRebase(bucket: StoredBucket, nowMs: number): boolean {
+export function mustRebase(bucket: SeenBucket, nowMs: number): boolean {
   const ageMs = nowMs - bucket.refilledAtMs;
   if (ageMs > EPOCH_AGE_MS_MAX || ageMs < -EPOCH_AHEAD_MS_MAX) return true;
   for (const { rate } of bucket.limits.values()) {
@@ -31,94 +54,135 @@ export function mustRebase(bucket: StoredBucket, nowMs: number): boolean {
 
 /** `applies`: the bucket takes the limits of the leg; otherwise it keeps its own. */
 export function planRebase(
-  bucket: StoredBucket,
+  bucket: SeenBucket,
   leg: Leg,
   context: TakeContext,
   applies: boolean,
 ): TakePlan {
-  const plan = new WritePlan();
-  const balances = new Map<string, number>();
-  const amounts = new Map(
-    leg.config.limits.map(({ name }, at) => [name, leg.amountsMilli[at] ?? 0]),
-  );
-  const wanted = new Map(applies ? leg.config.limits.map(({ name, rate }) => [name, rate]) : []);
-  const stale = new Set(applies ? staleNames(builtFrom(bucket), leg.config) : []);
-  const settle = (name: string, stored: StoredLimit) => {
-    const image = limitImage(bucket, stored, context.nowMs);
-    const rate = wanted.get(name) ?? stored.rate;
-    const amount = amounts.get(name) ?? 0;
-    const newShare = shardRate(rate, bucket.shard, bucket.shardCount);
-    const lowest = context.force === true ? undefined : amount - image.accruedMilli;
-    settleLimit(plan, name, image, rate, newShare.capacityMilli, amount, lowest);
-    balances.set(name, Math.min(balanceOf(image), newShare.capacityMilli));
-  };
-  for (const [name, stored] of bucket.limits) {
-    if (stale.has(name)) plan.remove(...SUFFIXES.map((suffix) => `b_${name}_${suffix}`));
-    else settle(name, stored);
-  }
-  if (bucket.writes !== undefined) settle(RESERVED_LIMIT, bucket.writes);
-  for (const [name, rate] of wanted) {
-    if (bucket.limits.has(name)) continue;
-    const capacity = shardRate(rate, bucket.shard, bucket.shardCount).capacityMilli;
-    startLimit(plan, name, rate, capacity, amounts.get(name) ?? 0);
-    balances.set(name, capacity);
-  }
-  const before = leg.config.limits.map(
-    ({ name, rate }) => balances.get(name) ?? rate.capacityMilli,
-  );
+  const amounts = amountsOf(leg);
+  const rebase = new Rebase(bucket, context);
+  if (applies) rebase.apply(leg.config, amounts);
+  else rebase.keep(amounts);
+  const before = leg.config.limits.map(({ name, rate }) => rebase.balanceOf(name, rate));
   if (context.force !== true && exceeds(leg.amountsMilli, before)) {
     return { kind: "refused", balancesMilli: before };
   }
-  plan.set("rf", context.nowMs);
+  const { plan } = rebase;
+  rebase.moveEpoch();
   if (applies) setOrigin(plan, leg.config);
-  const left = before.map((balance, at) => balance - (leg.amountsMilli[at] ?? 0));
-  planTtl(plan, bucket, leg, left, context);
+  const ttl = planTtl(plan, bucket, leg.config, rebase.leftOver(amounts), context);
+  requireCovered(plan, bucket, rebase.images, amounts, ttl, context);
   plan.requireSeen(bucket, context.nowMs);
   return { kind: "write", plan, guesses: [] };
 }
 
-/**
- * Brings one limit to the new epoch, capped by the old and the new capacity, less the amount.
- * `lowest` is the least stored balance that allows the amount.
- */
-function settleLimit(
-  plan: WritePlan,
-  name: string,
-  image: LimitImage,
-  rate: Rate,
-  newCapacityMilli: number,
-  amount: number,
-  lowest: number | undefined,
-): void {
-  const { stored, share, accruedMilli, remainder } = image;
-  const tokens = `b_${name}_tk`;
-  const capacity = Math.min(share.capacityMilli, newCapacityMilli);
-  const full = isFull(stored.tokensMilli, capacity, accruedMilli);
-  if (full) {
-    plan.set(tokens, capacity - amount);
-    plan.atLeast(tokens, capacity - accruedMilli);
-  } else {
-    plan.add(tokens, accruedMilli - amount);
-    plan.atMost(tokens, capacity - accruedMilli);
-    if (amount > 0 && lowest !== undefined) plan.atLeast(tokens, lowest);
-  }
-  plan.add(`b_${name}_tc`, amount);
-  const changed = !sameRate(rate, stored.rate);
-  if (changed) setParameters(plan, name, rate);
-  if (!full && !changed && remainder > 0) plan.set(`b_${name}_rr`, remainder);
-  else if (stored.remainder !== 0) plan.remove(`b_${name}_rr`);
-}
+/** Collects the write, limit by limit. */
+class Rebase {
+  readonly plan = new WritePlan();
+  /** Of the limits that stay, as they are now. */
+  readonly images = new Map<string, LimitImage>();
+  readonly #bucket: SeenBucket;
+  readonly #context: TakeContext;
+  /** Up to here the old parameters count. */
+  readonly #epochMs: number;
+  readonly #balances = new Map<string, LeftOver>();
 
-function startLimit(
-  plan: WritePlan,
-  name: string,
-  rate: Rate,
-  capacityMilli: number,
-  amount: number,
-): void {
-  plan.set(`b_${name}_tk`, capacityMilli - amount);
-  plan.set(`b_${name}_tc`, amount);
-  setParameters(plan, name, rate);
+  constructor(bucket: SeenBucket, context: TakeContext) {
+    const { nowMs } = context;
+    const { refilledAtMs } = bucket;
+    const farAhead = refilledAtMs - nowMs > EPOCH_AHEAD_MS_MAX;
+    this.#bucket = bucket;
+    this.#context = context;
+    this.#epochMs = farAhead ? nowMs : Math.max(nowMs, refilledAtMs);
+  }
+
+  moveEpoch(): void {
+    const { refilledAtMs, rebases } = this.#bucket;
+    if (this.#epochMs === refilledAtMs) this.plan.set(REBASES, rebases + 1);
+    else if (rebases > 0) this.plan.remove(REBASES);
+    this.plan.set("rf", this.#epochMs);
+  }
+
+  /** The limits stay as they are. */
+  keep(amounts: ReadonlyMap<string, number>): void {
+    const { limits, writes } = this.#bucket;
+    for (const [name, stored] of limits) {
+      this.#settle(name, stored, stored.rate, amounts.get(name) ?? 0);
+    }
+    if (writes !== undefined) this.#settle(RESERVED_LIMIT, writes, writes.rate, 0);
+  }
+
+  /** The limits become those of the config. */
+  apply(config: BucketConfig, amounts: ReadonlyMap<string, number>): void {
+    const { limits, writes } = this.#bucket;
+    const wanted = new Map(config.limits.map(({ name, rate }) => [name, rate]));
+    const stale = new Set(staleNames(builtFrom(this.#bucket), config));
+    for (const name of stale) this.plan.remove(...SUFFIXES.map((suffix) => `b_${name}_${suffix}`));
+    for (const [name, stored] of limits) {
+      if (stale.has(name)) continue;
+      this.#settle(name, stored, wanted.get(name) ?? stored.rate, amounts.get(name) ?? 0);
+    }
+    if (writes !== undefined) this.#settle(RESERVED_LIMIT, writes, writes.rate, 0);
+    for (const [name, rate] of wanted) {
+      if (!limits.has(name)) this.#start(name, rate, amounts.get(name) ?? 0);
+    }
+  }
+
+  /** Brings one limit to the new epoch, capped by the old and the new capacity, less the amount. */
+  #settle(name: string, stored: StoredLimit, rate: Rate, amount: number): void {
+    const { plan } = this;
+    const { nowMs, force } = this.#context;
+    const now = limitImage(this.#bucket, stored, nowMs);
+    const image = limitImage(this.#bucket, stored, this.#epochMs);
+    const share = this.#shareOf(rate);
+    const capacityMilli = Math.min(image.share.capacityMilli, share.capacityMilli);
+    const full = looksFull({ ...image, share: { ...share, capacityMilli } });
+    const remainder = full
+      ? 0
+      : mulAddDiv(image.remainder, share.periodMs, 0, image.share.periodMs);
+    const tokens = `b_${name}_tk`;
+    if (full) {
+      plan.set(tokens, capacityMilli - amount);
+      plan.atLeast(tokens, capacityMilli - image.accruedMilli);
+    } else {
+      plan.add(tokens, boundedChange(stored.tokensMilli, image.accruedMilli - amount));
+      plan.atMost(tokens, capacityMilli - accruedUp(image));
+    }
+    if (amount > 0 && force !== true) plan.atLeast(tokens, amount - now.accruedMilli);
+    plan.add(`b_${name}_tc`, amount);
+    if (!sameRate(rate, stored.rate)) setParameters(plan, name, rate);
+    if (remainder > 0) plan.set(`b_${name}_rr`, remainder);
+    else if (stored.remainder !== 0) plan.remove(`b_${name}_rr`);
+    if (name === RESERVED_LIMIT) return;
+    const balanceMilli = Math.min(balanceOf(now), share.capacityMilli);
+    this.#balances.set(name, { rate: share, balanceMilli });
+    this.images.set(name, { ...now, share });
+  }
+
+  /** A limit that the bucket did not have starts full. */
+  #start(name: string, rate: Rate, amount: number): void {
+    const { plan } = this;
+    const share = this.#shareOf(rate);
+    plan.set(`b_${name}_tk`, share.capacityMilli - amount);
+    plan.set(`b_${name}_tc`, amount);
+    setParameters(plan, name, rate);
+    this.#balances.set(name, { rate: share, balanceMilli: share.capacityMilli });
+  }
+
+  /** Before the take; a limit that the bucket does not have and does not get is full. */
+  balanceOf(name: string, rate: Rate): number {
+    return this.#balances.get(name)?.balanceMilli ?? rate.capacityMilli;
+  }
+
+  *leftOver(amounts: ReadonlyMap<string, number>): Generator<LeftOver> {
+    for (const [name, { rate, balanceMilli }] of this.#balances) {
+      yield { rate, balanceMilli: balanceMilli - (amounts.get(name) ?? 0) };
+    }
+  }
+
+  #shareOf(rate: Rate): Rate {
+    return shardRate(rate, this.#bucket.shard, this.#bucket.shardCount);
+  }
 }
 
 /** Limits that came with a call leave the version alone: the stored config still counts from there. */

@@ -1,8 +1,8 @@
 /** What comes of planning a take, and what all takes share. */
 
-import type { StoredBucket } from "../../records/bucket-item.ts";
-import type { Leg } from "../bucket-store.ts";
-import { bucketTtl } from "../bucket-ttl.ts";
+import type { BucketConfig, Leg } from "../bucket-store.ts";
+import { bucketTtl, coveredMilli, type LeftOver } from "../bucket-ttl.ts";
+import type { LimitImage, SeenBucket } from "./image.ts";
 import type { WritePlan } from "./write-plan.ts";
 
 export type TakePlan =
@@ -20,6 +20,8 @@ export type TakePlan =
 export interface Guess {
   readonly limitName: string;
   readonly full: boolean;
+  /** It looked full, so that somebody else's take would have made a difference. */
+  readonly lookedFull: boolean;
   /** The stored balance after the write, if the guess is right and nobody else writes. */
   readonly tokensMilli: number;
 }
@@ -33,19 +35,48 @@ export interface TakeContext {
   readonly force?: boolean;
 }
 
-/** Renews the time to live where that is due. */
+/** The amounts of a leg by the names of its limits. */
+export function amountsOf(leg: Leg): ReadonlyMap<string, number> {
+  return new Map(leg.config.limits.map(({ name }, at) => [name, leg.amountsMilli[at] ?? 0]));
+}
+
+/** Renews the time to live where that is due. `left`: what the write leaves, of every limit. */
 export function planTtl(
   plan: WritePlan,
-  bucket: StoredBucket,
-  leg: Pick<Leg, "config">,
-  balancesMilli: readonly number[],
+  bucket: SeenBucket,
+  config: BucketConfig,
+  left: Iterable<LeftOver>,
   context: Pick<TakeContext, "nowMs" | "ttlMultiplier">,
+): number | undefined {
+  const rule = { multiplier: context.ttlMultiplier, source: config.source, isNew: false };
+  const ttl = bucketTtl(bucket.ttl, rule, left, context.nowMs);
+  if (ttl === undefined && bucket.ttl !== undefined) plan.remove("ttl");
+  else if (ttl !== undefined && ttl !== bucket.ttl) plan.set("ttl", ttl);
+  return ttl;
+}
+
+/**
+ * A time to live was worked out from the balances of a view, and others may have gone into debt
+ * since: the write needs balances that the time covers, of the limits it takes from without a
+ * check, and of all limits when it sets a time where there was none.
+ */
+export function requireCovered(
+  plan: WritePlan,
+  bucket: SeenBucket,
+  images: ReadonlyMap<string, LimitImage>,
+  amounts: ReadonlyMap<string, number>,
+  ttl: number | undefined,
+  context: Pick<TakeContext, "nowMs" | "force">,
 ): void {
-  const { ttlMultiplier, nowMs } = context;
-  const ttl = bucketTtl(bucket.ttl, leg.config, ttlMultiplier, balancesMilli, nowMs);
-  if (ttl === bucket.ttl) return;
-  if (ttl === undefined) plan.remove("ttl");
-  else plan.set("ttl", ttl);
+  if (ttl === undefined) return;
+  const begins = bucket.ttl === undefined;
+  if (!begins && context.force !== true) return;
+  for (const [name, { share, accruedMilli }] of images) {
+    const amount = amounts.get(name) ?? 0;
+    if (!begins && amount <= 0) continue;
+    const lowest = coveredMilli(ttl, share, context.nowMs) + Math.max(0, amount);
+    plan.atLeast(`b_${name}_tk`, lowest - accruedMilli);
+  }
 }
 
 /** Whether an amount above zero is more than there is. */

@@ -2,41 +2,73 @@
  * What this client last saw of each bucket shard. A view is a hint, never a permission: it picks
  * the form of a write, whose conditions then decide.
  *
- * A limit that looks full may not be: others may have taken since. Each view therefore keeps how
- * often its limits turned out to be full, and guesses what was right more often than not.
+ * A limit that looks full may not be: others may have taken since. At a utilisation u it is not
+ * full for about u of the time, whenever one looks, and this client's own image is too rare to
+ * tell. So each view counts how often a limit that looked full was, and takes it for full when
+ * that was right more often than not: then the lesser of u and 1 - u of the takes need a second
+ * call. A limit that does not look full by what was seen needs no guess and teaches nothing.
  */
 
 import { LRUCache } from "lru-cache";
-import type { StoredBucket } from "../../records/bucket-item.ts";
+import type { SeenBucket } from "./image.ts";
 
 const VIEWS_MAX = 10_000;
-/** Weight of the newest sighting. */
-const LEARNING_RATE = 0.1;
+/** The first sightings count evenly; later ones have at least this weight, so that habits change. */
+const LEARNING_RATE_MIN = 0.02;
 
 export interface View {
   /** `undefined`: there is no such item. */
-  readonly bucket: StoredBucket | undefined;
+  readonly bucket: SeenBucket | undefined;
   /** When a response showed it; views that were worked out here count as never seen. */
   readonly seenAtMs: number;
-  /** Per limit, how often it turned out to be full, from 0 to 1. */
-  readonly fullness: ReadonlyMap<string, number>;
 }
 
-const NOTHING_LEARNED: ReadonlyMap<string, number> = new Map();
+/** How often a limit that looked full was full, of so many sightings. */
+interface Habit {
+  readonly fullShare: number;
+  readonly sightings: number;
+}
+
+interface Entry {
+  readonly view: View | undefined;
+  readonly habits: ReadonlyMap<string, Habit>;
+  /** Which of this client's own changes was the last that made the view void. */
+  readonly change: number;
+}
+
+/** Shows what a call that has begun has led to. */
+export type Watch = (bucket: SeenBucket | undefined, nowMs: number) => View;
+
+const NEVER = Number.NEGATIVE_INFINITY;
+const UNKNOWN: Entry = { view: undefined, habits: new Map(), change: 0 };
+/** Without experience a limit that looks full is taken for full. */
+const NO_HABIT: Habit = { fullShare: 1, sightings: 1 };
 
 export class Views {
-  readonly #views = new LRUCache<string, View>({ max: VIEWS_MAX });
+  readonly #entries = new LRUCache<string, Entry>({ max: VIEWS_MAX });
+  #changes = 0;
 
   get(id: string): View | undefined {
-    return this.#views.get(id);
+    return this.#entries.get(id)?.view;
   }
 
-  /** A response has shown the item, or that there is none. */
-  see(id: string, bucket: StoredBucket | undefined, nowMs: number): View {
-    const fullness = this.#views.get(id)?.fullness ?? NOTHING_LEARNED;
-    const view = { bucket, seenAtMs: nowMs, fullness };
-    this.#views.set(id, view);
-    return view;
+  /** Whether a limit that looks full is more likely to be full than not. */
+  trustsFull(id: string, limitName: string): boolean {
+    return (this.#entries.get(id)?.habits.get(limitName) ?? NO_HABIT).fullShare >= 0.5;
+  }
+
+  /**
+   * Call it before asking the store, and the result with the answer. What the store showed before
+   * this client gave something back is no ground to refuse anything after it.
+   */
+  watch(id: string): Watch {
+    const begun = this.#changes;
+    return (bucket, nowMs) => {
+      const entry = this.#entries.get(id) ?? UNKNOWN;
+      const view = { bucket, seenAtMs: entry.change > begun ? NEVER : nowMs };
+      this.#entries.set(id, { ...entry, view });
+      return view;
+    };
   }
 
   /**
@@ -45,7 +77,7 @@ export class Views {
    */
   expect(
     id: string,
-    bucket: StoredBucket,
+    bucket: SeenBucket,
     balances: readonly { limitName: string; tokensMilli: number }[],
   ): void {
     const limits = new Map(bucket.limits);
@@ -53,31 +85,55 @@ export class Views {
       const stored = limits.get(limitName);
       if (stored !== undefined) limits.set(limitName, { ...stored, tokensMilli });
     }
-    const fullness = this.#views.get(id)?.fullness ?? NOTHING_LEARNED;
-    this.#views.set(id, {
-      bucket: { ...bucket, limits },
-      seenAtMs: Number.NEGATIVE_INFINITY,
-      fullness,
-    });
+    const entry = this.#entries.get(id) ?? UNKNOWN;
+    const view = { bucket: { ...bucket, limits }, seenAtMs: NEVER };
+    this.#entries.set(id, { ...entry, view });
   }
 
-  /** Remembers whether limits were full when somebody looked. */
-  learn(id: string, sightings: readonly { limitName: string; full: boolean }[]): void {
-    const view = this.#views.get(id);
-    if (view === undefined) return;
-    const fullness = new Map(view.fullness);
-    for (const { limitName, full } of sightings) {
-      const known = fullness.get(limitName) ?? 1;
-      fullness.set(limitName, known + LEARNING_RATE * ((full ? 1 : 0) - known));
+  /** This client has given back or taken without being shown the result. */
+  changed(id: string, deltasMilli: ReadonlyMap<string, number>): void {
+    const entry = this.#entries.get(id) ?? UNKNOWN;
+    const bucket = entry.view?.bucket;
+    this.#changes += 1;
+    const change = this.#changes;
+    if (bucket === undefined) {
+      this.#entries.set(id, { ...entry, view: undefined, change });
+      return;
     }
-    this.#views.set(id, { ...view, fullness });
+    const limits = new Map(bucket.limits);
+    for (const [name, delta] of deltasMilli) {
+      const stored = limits.get(name);
+      if (stored === undefined) continue;
+      limits.set(name, { ...stored, tokensMilli: stored.tokensMilli - delta });
+    }
+    const view = { bucket: { ...bucket, limits }, seenAtMs: NEVER };
+    this.#entries.set(id, { ...entry, view, change });
   }
 
+  /** Remembers whether limits that looked full were. */
+  learn(id: string, sightings: readonly { limitName: string; full: boolean }[]): void {
+    const entry = this.#entries.get(id);
+    if (entry === undefined || sightings.length === 0) return;
+    const habits = new Map(entry.habits);
+    for (const { limitName, full } of sightings) {
+      const known = habits.get(limitName) ?? NO_HABIT;
+      const weight = Math.max(LEARNING_RATE_MIN, 1 / (known.sightings + 1));
+      habits.set(limitName, {
+        fullShare: known.fullShare + weight * ((full ? 1 : 0) - known.fullShare),
+        sightings: known.sightings + 1,
+      });
+    }
+    this.#entries.set(id, { ...entry, habits });
+  }
+
+  /** What was seen is void; what was learned is not. */
   forget(id: string): void {
-    this.#views.delete(id);
+    this.#changes += 1;
+    const entry = this.#entries.get(id) ?? UNKNOWN;
+    this.#entries.set(id, { ...entry, view: undefined, change: this.#changes });
   }
 
   clear(): void {
-    this.#views.clear();
+    for (const id of [...this.#entries.keys()]) this.forget(id);
   }
 }

@@ -1,8 +1,9 @@
 /** Collects one UpdateItem: what it changes and under which conditions. */
 
-import type { StoredBucket } from "../../records/bucket-item.ts";
 import type { Value } from "../../storage/item.ts";
 import type { Change, Condition, Test } from "../../storage/item-store.ts";
+
+import { REBASES, type SeenBucket } from "./image.ts";
 
 export class WritePlan {
   readonly #set: Record<string, Value> = {};
@@ -22,14 +23,14 @@ export class WritePlan {
     this.#remove.push(...names);
   }
 
-  /** Nothing below `value`. */
+  /** Nothing below `value`. No balance is beyond the safe integers, so a bound there says nothing. */
   atLeast(name: string, value: number): void {
-    this.#tests.push({ is: ">=", name, value });
+    if (value > -Number.MAX_SAFE_INTEGER) this.#tests.push({ is: ">=", name, value });
   }
 
   /** Nothing above `value`. */
   atMost(name: string, value: number): void {
-    this.#tests.push({ is: "<=", name, value });
+    if (value < Number.MAX_SAFE_INTEGER) this.#tests.push({ is: "<=", name, value });
   }
 
   require(...tests: Test[]): void {
@@ -40,14 +41,13 @@ export class WritePlan {
    * The item is the one that was seen: same epoch, same limits, same number of shards. Balances
    * are not compared, so concurrent takes do not disturb each other.
    */
-  requireSeen(bucket: StoredBucket, nowMs: number): void {
-    const { refilledAtMs, configVersion, shardCount, ttl } = bucket;
+  requireSeen(bucket: SeenBucket, nowMs: number): void {
+    const { refilledAtMs, rebases, configVersion, shardCount, ttl } = bucket;
     const nowSeconds = Math.floor(nowMs / 1000);
     this.require(
       { is: "=", name: "rf", value: refilledAtMs },
-      configVersion === 0
-        ? { is: "absent", name: "cv" }
-        : { is: "=", name: "cv", value: configVersion },
+      asSeen(REBASES, rebases),
+      asSeen("cv", configVersion),
       { is: "=", name: "shard_count", value: shardCount, orAbsent: shardCount === 1 },
       ttl !== undefined && ttl <= nowSeconds
         ? { is: "=", name: "ttl", value: ttl }
@@ -70,4 +70,9 @@ export class WritePlan {
   get condition(): Condition {
     return this.#tests;
   }
+}
+
+/** 0 is not stored. */
+function asSeen(name: string, value: number): Test {
+  return value === 0 ? { is: "absent", name } : { is: "=", name, value };
 }

@@ -70,7 +70,7 @@ export class EmbeddedBucketStore implements BucketStore {
       const limits = bucket.limits.map((limit) =>
         withTaken(limit, deltas.get(limit.name) ?? 0, now),
       );
-      this.#write(entityId, resource, { ...bucket, limits }, config, now);
+      this.#write(entityId, resource, { ...bucket, limits }, config, now, false);
     }, options.timeoutMs);
   }
 
@@ -124,8 +124,8 @@ export class EmbeddedBucketStore implements BucketStore {
     return this.#table.step(() => {
       const now = this.#clock();
       const bucket = this.#live(entityId, resource, now);
-      if (bucket === undefined || matchConfig(builtFrom(bucket), config) === "outdated") return;
-      this.#write(entityId, resource, withConfig(bucket, config, now), config, now);
+      if (bucket === undefined || matchConfig(builtFrom(bucket), config) !== "apply") return;
+      this.#write(entityId, resource, withConfig(bucket, config, now), config, now, false);
     }, undefined);
   }
 
@@ -153,10 +153,13 @@ export class EmbeddedBucketStore implements BucketStore {
 
   #consume(legs: readonly Leg[], now: number): ConsumeResult {
     const buckets: EmbeddedBucket[] = [];
+    const made = new Set<EmbeddedBucket>();
     for (const leg of legs) {
       const stored = this.#live(leg.entityId, leg.resource, now);
       if (stored === undefined) {
-        buckets.push(newBucket(leg.config, this.#table.recordedLink(leg.entityId), now));
+        const bucket = newBucket(leg.config, this.#table.recordedLink(leg.entityId), now);
+        made.add(bucket);
+        buckets.push(bucket);
         continue;
       }
       const match = matchConfig(builtFrom(stored), leg.config);
@@ -167,11 +170,14 @@ export class EmbeddedBucketStore implements BucketStore {
     if (legs.some((leg, at) => !fits(leg, before[at] as readonly number[]))) {
       return { outcome: "refused", balancesMilli: before, local: false };
     }
-    const outcomes = legs.map((leg, at) => this.#charge(leg, buckets[at] as EmbeddedBucket, now));
+    const outcomes = legs.map((leg, at) => {
+      const bucket = buckets[at] as EmbeddedBucket;
+      return this.#charge(leg, bucket, now, made.has(bucket));
+    });
     return { outcome: "granted", legs: outcomes };
   }
 
-  #charge(leg: Leg, bucket: EmbeddedBucket, now: number): LegOutcome {
+  #charge(leg: Leg, bucket: EmbeddedBucket, now: number, isNew: boolean): LegOutcome {
     const amounts = new Map(
       leg.config.limits.map(({ name }, at) => [name, leg.amountsMilli[at] ?? 0]),
     );
@@ -179,7 +185,7 @@ export class EmbeddedBucketStore implements BucketStore {
       withTaken(limit, amounts.get(limit.name) ?? 0, now),
     );
     const charged = { ...bucket, limits };
-    this.#write(leg.entityId, leg.resource, charged, leg.config, now);
+    this.#write(leg.entityId, leg.resource, charged, leg.config, now, isNew);
     return { shard: 0, link: bucket.link, balancesMilli: balances(charged, leg, now) };
   }
 
@@ -197,15 +203,19 @@ export class EmbeddedBucketStore implements BucketStore {
     entityId: string,
     resource: string,
     bucket: EmbeddedBucket,
-    config: BucketConfig,
+    { source }: BucketConfig,
     now: number,
+    isNew: boolean,
   ): void {
-    const left = config.limits.map(({ name, rate }) => {
-      const limit = limitNamed(bucket, name);
-      return limit === undefined ? rate.capacityMilli : balanceMilli(limit, now);
+    const left = bucket.limits.map((limit) => ({
+      rate: limit.rate,
+      balanceMilli: balanceMilli(limit, now),
+    }));
+    const rule = { multiplier: this.#ttlMultiplier, source, isNew };
+    this.#table.set(entityId, resource, {
+      ...bucket,
+      ttl: bucketTtl(bucket.ttl, rule, left, now),
     });
-    const ttl = bucketTtl(bucket.ttl, config, this.#ttlMultiplier, left, now);
-    this.#table.set(entityId, resource, { ...bucket, ttl });
   }
 }
 

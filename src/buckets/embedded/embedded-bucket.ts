@@ -1,6 +1,7 @@
 /** A bucket of the embedded stores: one writer at a time, so it is refilled as it is used. */
 
 import { forceTake, fullLevel, type Level, type Rate, refill } from "../../core/bucket.ts";
+import { mulAddDiv, mulAddDivRem } from "../../core/integers.ts";
 import type { BucketConfig, LimitSource, Link } from "../bucket-store.ts";
 import { type BuiltFrom, staleNames } from "../config-match.ts";
 
@@ -84,18 +85,21 @@ export function balanceMilli(limit: EmbeddedLimit, nowMs: number): number {
 
 /**
  * A clock that was set back would stop the refill until it catches up: a level from the future is
- * pulled back, and the tokens that the time between had promised are taken off.
+ * pulled back, and the tokens that the time between had promised are taken off, at most a
+ * bucketful.
  */
 export function pulledBack(limit: EmbeddedLimit, nowMs: number): EmbeddedLimit {
-  const aheadMs = limit.level.refilledAtMs - nowMs;
-  if (aheadMs <= AHEAD_MS_MAX) return limit;
   const { rate, level } = limit;
-  const promised = Math.min(
-    rate.capacityMilli,
-    Math.ceil((aheadMs / rate.periodMs) * rate.refillMilli),
-  );
-  const tokensMilli = Math.min(rate.capacityMilli, level.tokensMilli) - promised;
-  return { ...limit, level: { tokensMilli, refilledAtMs: nowMs, remainder: 0 } };
+  const aheadMs = level.refilledAtMs - nowMs;
+  if (aheadMs <= AHEAD_MS_MAX) return limit;
+  const { refillMilli, periodMs, capacityMilli } = rate;
+  const { quotient, remainder } = mulAddDivRem(-aheadMs, refillMilli, level.remainder, periodMs);
+  const held = Math.min(capacityMilli, level.tokensMilli);
+  const pulled =
+    quotient < -capacityMilli
+      ? { tokensMilli: held - capacityMilli, remainder: 0 }
+      : { tokensMilli: held + quotient, remainder };
+  return { ...limit, level: { ...pulled, refilledAtMs: nowMs } };
 }
 
 /** Smaller steps back are waited out. */
@@ -105,13 +109,17 @@ function newLimit(name: string, rate: Rate, nowMs: number): EmbeddedLimit {
   return { name, rate, level: fullLevel(rate, nowMs), consumedMilli: 0 };
 }
 
+/** The balance stays, capped; so does the part of a milli-token that has accrued. */
 function withRate(limit: EmbeddedLimit, rate: Rate, nowMs: number): EmbeddedLimit {
-  const { tokensMilli, refilledAtMs } = refill(limit.level, limit.rate, nowMs);
-  const level = {
-    tokensMilli: Math.min(tokensMilli, rate.capacityMilli),
-    refilledAtMs,
-    remainder: 0,
-  };
+  const { tokensMilli, refilledAtMs, remainder } = refill(limit.level, limit.rate, nowMs);
+  const level =
+    tokensMilli >= rate.capacityMilli
+      ? fullLevel(rate, refilledAtMs)
+      : {
+          tokensMilli,
+          refilledAtMs,
+          remainder: mulAddDiv(remainder, rate.periodMs, 0, limit.rate.periodMs),
+        };
   return { ...limit, rate, level };
 }
 

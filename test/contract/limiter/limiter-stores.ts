@@ -20,9 +20,11 @@ import type { ItemStore } from "../../../src/storage/item-store.ts";
 import { MemoryItemStore } from "../../../src/storage/memory/item-store.ts";
 import type { RunningEngine } from "../../engines/engine.ts";
 import { describeEngines } from "../../engines/engines.ts";
+import type { FakeDynamo } from "../../engines/fake-dynamodb.ts";
 import { VirtualTime } from "../../support/virtual-time.ts";
 import { newName } from "../stores.ts";
 import { counted } from "./counted.ts";
+import { type Faults, faultyEndpoint, faultyItems } from "./faults.ts";
 
 /** The engines share the machine with everybody else, so deadlines prove nothing here. */
 const TIMEOUT_MS = 20_000;
@@ -34,7 +36,7 @@ interface Place {
   /** The file, the endpoint: whatever a test needs to break it. */
   readonly address: string;
   readonly table?: string;
-  open(options: DynamoOptions & { namespace: string }): Promise<Repository>;
+  open(options: DynamoOptions & { namespace: string }, faults?: Faults): Promise<Repository>;
   close(): Promise<void>;
 }
 
@@ -43,6 +45,8 @@ export interface SubjectOptions extends DynamoOptions, RateLimiterOptions {
   readonly time?: VirtualTime;
   /** Waiting and deadlines are virtual too. */
   readonly virtualTimer?: boolean;
+  /** What goes wrong; for stores where buckets are items. */
+  readonly faults?: Faults;
 }
 
 /** A limiter under test. */
@@ -85,15 +89,18 @@ export class LimiterStore {
 
   /** A limiter in a new namespace, or in the one that is named. It is closed after the test. */
   async open(options: SubjectOptions = {}): Promise<Subject> {
-    const { time = new VirtualTime(), virtualTimer, ...rest } = options;
+    const { time = new VirtualTime(), virtualTimer, faults, ...rest } = options;
     const { speculativeWrites, events, onWarning, ...open } = rest;
-    const repo = await this.place.open({
-      timeoutMs: TIMEOUT_MS,
-      clock: time.clock,
-      ...(virtualTimer === true ? { timer: time.timer } : {}),
-      ...open,
-      namespace: options.namespace ?? newName(),
-    });
+    const repo = await this.place.open(
+      {
+        timeoutMs: TIMEOUT_MS,
+        clock: time.clock,
+        ...(virtualTimer === true ? { timer: time.timer } : {}),
+        ...open,
+        namespace: options.namespace ?? newName(),
+      },
+      faults,
+    );
     this.#opened.push(repo);
     const limiter = new RateLimiter(repo, {
       ...(speculativeWrites === undefined ? {} : { speculativeWrites }),
@@ -210,7 +217,10 @@ async function openSimulated(): Promise<Place> {
   return {
     items,
     address: "memory:",
-    open: (options) => repositoryOver(counted(items, options.onCall), options),
+    open: (options, faults) => {
+      const store = faults === undefined ? items : faultyItems(items, faults);
+      return repositoryOver(counted(store, options.onCall), options);
+    },
     close: () => items.close(),
   };
 }
@@ -223,16 +233,21 @@ async function openTable(
   await createTable({ table, endpoint, ...shape });
   const root = await Repository.createTable(table, { endpoint, timeoutMs: TIMEOUT_MS });
   const items = new DynamoItemStore({ table, endpoint, timeoutMs: TIMEOUT_MS });
+  const servers: FakeDynamo[] = [];
   return {
     items,
     table,
     address: endpoint,
-    open: async (options) => {
+    open: async (options, faults) => {
       await root.namespaces.register(options.namespace);
-      return Repository.connect(table, { endpoint, ...options });
+      if (faults === undefined) return Repository.connect(table, { endpoint, ...options });
+      const server = await faultyEndpoint(endpoint, faults);
+      servers.push(server);
+      return Repository.connect(table, { ...options, endpoint: server.endpoint });
     },
     close: async () => {
       await Promise.all([root.close(), items.close()]);
+      for (const server of servers) await server[Symbol.asyncDispose]();
       await deleteTable({ table, endpoint });
     },
   };

@@ -242,6 +242,21 @@ describe("the cache of limits while a read is on its way", () => {
     expect(await rpm(repo)).toBe(2);
   });
 
+  it("notices at its own next change that somebody else has made one", async () => {
+    const gate = new Gate();
+    const mine = await repositoryOver(gate.store);
+    const theirs = await repositoryOver(gate.items);
+    await theirs.limits.setEntity("user-2", ["rpm:1"]);
+    expect(await rpm(mine, "user-2")).toBe(1);
+    const held = gate.holdNext();
+    const change = mine.limits.setEntity("user-1", ["rpm:1"]);
+    await held.reached;
+    await theirs.limits.setEntity("user-2", ["rpm:2"]);
+    held.release();
+    await change;
+    expect(await rpm(mine, "user-2")).toBe(2);
+  });
+
   it("does not remember what was read before it was told to forget", async () => {
     const gate = new Gate();
     const repo = await repositoryOver(gate.store);

@@ -6,6 +6,7 @@ import { entityConfigRegistryKey, systemConfigKey } from "../../../src/records/k
 import { type Repository, repositoryOver } from "../../../src/repository/repository.ts";
 import { MemoryItemStore } from "../../../src/storage/memory/item-store.ts";
 import { describeStores, type TestStore } from "../stores.ts";
+import { Gate } from "./gate.ts";
 
 function read(store: TestStore, repo: Repository) {
   const at = (key: { PK: string; SK: string }) => store.items.get(key, { consistent: true });
@@ -121,6 +122,21 @@ describe("many changes at once by one process", () => {
     expect(configVersion(system)).toBe(count);
     const registry = await items.get(entityConfigRegistryKey(repo.namespaceId));
     expect(registry?._default_).toBe(count);
+  });
+
+  it("leave alone what others count meanwhile", async () => {
+    const gate = new Gate();
+    const repo = await repositoryOver(gate.store);
+    const key = entityConfigRegistryKey(repo.namespaceId);
+    await repo.limits.setEntity("user-1", ["rpm:1"]);
+    const held = gate.holdNext();
+    const deletion = repo.limits.deleteEntity("user-1");
+    await held.reached;
+    // The Python library counts without a version.
+    await gate.store.update(key, { add: { _default_: 1 } });
+    held.release();
+    await deletion;
+    expect((await gate.store.get(key))?._default_).toBe(1);
   });
 
   it("go on after one that failed", async () => {

@@ -15,12 +15,13 @@ export class Gate {
   /** The keys of every batched read. */
   readonly reads: (readonly Key[])[] = [];
   readonly store: ItemStore;
-  readonly #items = new MemoryItemStore();
+  /** The same items for others, who are not held up. */
+  readonly items = new MemoryItemStore();
   readonly #holds: { onRead: () => void; released: Promise<void> }[] = [];
   readonly #failures: Error[] = [];
 
   constructor() {
-    this.store = new Proxy<ItemStore>(this.#items, {
+    this.store = new Proxy<ItemStore>(this.items, {
       get: (items, operation: keyof ItemStore) => {
         if (operation === "getMany") return (keys: readonly Key[]) => this.#getMany(keys);
         return items[operation].bind(items) as unknown;
@@ -51,7 +52,7 @@ export class Gate {
     this.reads.push(keys);
     const failure = this.#failures.shift();
     const hold = this.#holds.shift();
-    const items = await this.#items.getMany(keys);
+    const items = await this.items.getMany(keys);
     hold?.onRead();
     await hold?.released;
     if (failure !== undefined) throw failure;

@@ -2,8 +2,9 @@
 
 import { expect, it } from "vitest";
 import { Limit } from "../../../src/domain/limit.ts";
-import { systemConfigKey, systemPartition } from "../../../src/records/keys.ts";
+import { entityConfigKey, systemConfigKey, systemPartition } from "../../../src/records/keys.ts";
 import type { Repository } from "../../../src/repository/repository.ts";
+import type { Key } from "../../../src/storage/item.ts";
 import { describeStores } from "../stores.ts";
 
 /** The limits that apply, as text, and the level they came from. */
@@ -243,6 +244,31 @@ describeStores("the hierarchy of limits", (store) => {
         field: "limit",
       });
     }
+  });
+
+  it("names stored limits that cannot be, which can still be replaced and deleted", async () => {
+    const repo = await store.open();
+    const { limits, namespaceId } = repo;
+    const spoil = (key: Key) =>
+      store.items.update(key, { set: { l_rpm_cp: 5, on_unavailable: "perhaps" } });
+    const unreadable = {
+      code: "ZAEL_INFRASTRUCTURE",
+      message: expect.stringMatching(/"rpm".*SYSTEM#/),
+    };
+    await spoil(systemConfigKey(namespaceId));
+    await expect(limits.getSystem()).rejects.toMatchObject(unreadable);
+    await expect(limits.resolve("user-1", "gpt-4")).rejects.toMatchObject(unreadable);
+    await limits.setSystem(["tpm:1"]);
+    // A mode that nobody knows is as good as none.
+    expect(await limits.getSystem()).toMatchObject({ limits: [{ name: "tpm" }] });
+    expect(await limits.getSystem()).not.toHaveProperty("onUnavailable");
+    expect((await limits.resolve("user-1", "gpt-4"))?.onUnavailable).toBeUndefined();
+    await spoil(systemConfigKey(namespaceId));
+    await limits.deleteSystem();
+    expect(await limits.getSystem()).toEqual({ limits: [] });
+    await spoil(entityConfigKey(namespaceId, "user-1", "gpt-4"));
+    await limits.deleteEntity("user-1", { resource: "gpt-4" });
+    expect(await limits.getEntity("user-1", { resource: "gpt-4" })).toEqual([]);
   });
 
   it("writes nothing when an argument is wrong", async () => {

@@ -10,6 +10,7 @@ import {
   entityPartition,
   inNamespace,
   namespaceIdKey,
+  resourceConfigKey,
   resourcePartition,
   systemPartition,
 } from "../../../src/records/keys.ts";
@@ -95,6 +96,18 @@ describeStores("the purge of a namespace", (store) => {
     await repo.namespaces.delete(name);
     await repo.namespaces.purge(id);
     expect(await left()).toEqual([0, 0, 0]);
+  });
+
+  it("B24 also removes such items when only a registry leads to them", async () => {
+    const repo = await store.open();
+    const name = newName();
+    const id = (await repo.namespaces.register(name))[name] as string;
+    await (await repo.namespace(name)).limits.setResource("gpt-4", ["rpm:1"]);
+    const key = resourceConfigKey(id, "gpt-4");
+    await store.items.update(key, { remove: ["GSI4SK"] });
+    await repo.namespaces.delete(name);
+    await repo.namespaces.purge(id);
+    expect(await store.items.get(key, { consistent: true })).toBeUndefined();
   });
 
   it("goes on where it was cut off", async () => {

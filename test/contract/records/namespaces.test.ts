@@ -7,10 +7,11 @@ import {
   NamespaceStateError,
   ValidationError,
 } from "../../../src/domain/errors.ts";
-import { namespaceIdKey, namespaceKey } from "../../../src/records/keys.ts";
+import { namespaceIdKey, namespaceKey, systemConfigKey } from "../../../src/records/keys.ts";
 import { type Repository, repositoryOver } from "../../../src/repository/repository.ts";
 import { MemoryItemStore } from "../../../src/storage/memory/item-store.ts";
 import { describeStores, newName, type TestStore } from "../stores.ts";
+import { Gate } from "./gate.ts";
 
 async function records(store: TestStore, name: string, id: string) {
   return store.items.getMany([namespaceKey(name), namespaceIdKey(id)], { consistent: true });
@@ -203,6 +204,22 @@ describeStores("namespaces", (store) => {
     expect(await stateOf(scoped.entities.create({ id: "user-1" }))).toBe("unregistered");
     expect(await stateOf(scoped.limits.setSystem(["rpm:1"]))).toBe("unregistered");
     expect(await store.itemsOf(id, "GSI4")).toEqual([]);
+  });
+});
+
+describe("a namespace that is deleted while a change is on its way", () => {
+  it("B32 does not take the change", async () => {
+    const gate = new Gate();
+    const repo = await repositoryOver(gate.store);
+    const id = await register(repo, "tenant-a");
+    const scoped = await repo.namespace("tenant-a");
+    const held = gate.holdNext();
+    const change = stateOf(scoped.limits.setSystem(["rpm:1"]));
+    await held.reached;
+    await repo.namespaces.delete("tenant-a");
+    held.release();
+    expect(await change).toBe("deleted");
+    expect(await gate.store.get(systemConfigKey(id))).toBeUndefined();
   });
 });
 

@@ -7,9 +7,9 @@
  * what they name, and the next call without them puts the stored ones back.
  */
 
-import type { Rate } from "../../../src/core/bucket.ts";
 import type { BucketConfig } from "../../../src/buckets/bucket-store.ts";
-import { compare, type Fraction, fraction, minus, ONE, plus, smaller, ZERO } from "./fraction.ts";
+import type { Rate } from "../../../src/core/bucket.ts";
+import { compare, type Fraction, fraction, minus, plus, smaller, ZERO } from "./fraction.ts";
 
 /** One limit. */
 export class IdealLimit {
@@ -44,7 +44,6 @@ export class IdealLimit {
     if (nowMs <= this.atMs) return;
     this.level = smaller(this.full, plus(this.level, this.#accrued(nowMs - this.atMs)));
     this.atMs = nowMs;
-    if (this.isFull) this.slack = ZERO;
   }
 
   /** Below zero gives back. */
@@ -60,11 +59,6 @@ export class IdealLimit {
     }
     this.rate = rate;
     this.level = smaller(this.full, this.level);
-  }
-
-  /** The least that the code under test may show: a full take forgets less than a milli-token. */
-  get least(): Fraction {
-    return minus(minus(this.level, ONE), this.slack);
   }
 
   #accrued(ms: number): Fraction {
@@ -108,15 +102,15 @@ export class IdealBucket {
   }
 
   /** The levels a call with these limits would find, in their order. */
-  levels(config: BucketConfig, nowMs: number): { level: Fraction; least: Fraction }[] {
+  levels(config: BucketConfig, nowMs: number): { level: Fraction; slack: Fraction }[] {
     this.refill(nowMs);
     return config.limits.map(({ name, rate }) => {
       const known = this.limits.get(name);
       const full = new IdealLimit(rate, nowMs, this.#spreadMs).full;
-      if (known === undefined) return { level: full, least: full };
+      if (known === undefined) return { level: full, slack: ZERO };
       const replaced = this.match(config) === "apply";
       const level = replaced ? smaller(full, known.level) : known.level;
-      return { level, least: smaller(level, known.least) };
+      return { level, slack: known.slack };
     });
   }
 

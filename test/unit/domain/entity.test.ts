@@ -29,6 +29,17 @@ describe("Entity", () => {
 });
 
 describe("checkJsonObject", () => {
+  test("what DynamoDB could not keep is refused everywhere: nameless members, extreme numbers", () => {
+    for (const wrong of [{ "": 1 }, { a: { "": 1 } }, { a: 1e126 }, { a: [1e-131] }]) {
+      expect(() => checkJsonObject("metadata", wrong)).toThrow(ValidationError);
+    }
+    expect(checkJsonObject("metadata", { a: 0, b: -1e125, c: 1e-130 })).toEqual({
+      a: 0,
+      b: -1e125,
+      c: 1e-130,
+    });
+  });
+
   test("copies and freezes, all the way down", () => {
     const tags = ["a"];
     const given = { owner: { name: "x", tags }, count: 1.5, none: null, yes: true };

@@ -1,0 +1,449 @@
+/** Acquires that also charge ancestors: all legs or none, in whatever order things happen. */
+
+import { expect, it } from "vitest";
+import { Limit } from "../../../src/domain/limit.ts";
+import { Faults, isBucketOf } from "./faults.ts";
+import {
+  describeItemStores,
+  describeLimiterStores,
+  milliOf,
+  type Subject,
+} from "./limiter-stores.ts";
+import { failureOf, invalidityOf, lines, refusalOf } from "./outcomes.ts";
+
+const RESOURCE = "api";
+const CHILD = { entityId: "child", resource: RESOURCE };
+
+async function family(subject: Subject, ...ids: string[]): Promise<void> {
+  for (const [at, id] of ids.entries()) {
+    const parentId = ids[at + 1];
+    await subject.repo.entities.create(
+      parentId === undefined ? { id } : { id, parentId, cascade: true },
+    );
+  }
+}
+
+/** Tokens left of `rpm` for each; `-` where there is no bucket. */
+async function left(subject: Subject, ...ids: string[]): Promise<(number | "-")[]> {
+  const found = await Promise.all(ids.map((id) => milliOf(subject, id, RESOURCE, "rpm")));
+  return found.map((milli) => (milli === undefined ? "-" : milli.balance / 1000));
+}
+
+/** Net consumption of `rpm` for each, in tokens. */
+async function used(subject: Subject, ...ids: string[]): Promise<(number | "-")[]> {
+  const found = await Promise.all(ids.map((id) => milliOf(subject, id, RESOURCE, "rpm")));
+  return found.map((milli) => (milli === undefined ? "-" : milli.consumed / 1000));
+}
+
+describeLimiterStores("cascade", (store) => {
+  it("A100 charges the parent too, before the work starts", async () => {
+    const subject = await store.open();
+    await family(subject, "child", "parent");
+    await subject.repo.limits.setSystem(["rpm:100"]);
+    for (const expected of [99, 98]) {
+      await subject.limiter.run({ ...CHILD, consume: { rpm: 1 } }, async () => {
+        expect(await left(subject, "child", "parent")).toEqual([expected, expected]);
+      });
+      expect(await left(subject, "child", "parent")).toEqual([expected, expected]);
+    }
+  });
+
+  it("A101 leaves the parent alone without the flag", async () => {
+    const subject = await store.open();
+    const { limiter, repo } = subject;
+    await repo.entities.create({ id: "parent" });
+    await repo.entities.create({ id: "child", parentId: "parent" });
+    await repo.limits.setSystem(["rpm:100"]);
+    await limiter.acquire({ ...CHILD, consume: { rpm: 1 } });
+    expect(await left(subject, "child", "parent")).toEqual([99, "-"]);
+    expect(await limiter.available({ entityId: "parent", resource: RESOURCE })).toEqual({
+      rpm: 100,
+    });
+  });
+
+  it("A102 means nothing without a parent", async () => {
+    const subject = await store.open();
+    const { limiter, repo } = subject;
+    await repo.entities.create({ id: "child", cascade: true });
+    await repo.limits.setSystem(["rpm:100"]);
+    const lease = await limiter.acquire({ ...CHILD, consume: { rpm: 1 } });
+    expect(lines(lease.statuses)).toEqual(["child/api rpm 1/99"]);
+  });
+
+  it("A103 says what the entity itself consumed; parents are not added in", async () => {
+    const { limiter, repo } = await store.open();
+    await repo.entities.create({ id: "parent" });
+    await repo.entities.create({ id: "child", parentId: "parent", cascade: true });
+    await repo.limits.setSystem(["rph:1000/hour", "tph:100000/hour"]);
+    for (let call = 0; call < 2; call += 1) {
+      const lease = await limiter.acquire({ ...CHILD, consume: { rph: 1, tph: 500 } });
+      expect(lease.consumed).toEqual({ rph: 1, tph: 500 });
+      lease.adjust({ tph: 100 });
+      expect(lease.consumed).toEqual({ rph: 1, tph: 600 });
+    }
+  });
+
+  it("A104 refuses by the parent, and makes no bucket for the child", async () => {
+    const subject = await store.open();
+    const { limiter, repo } = subject;
+    await family(subject, "child", "parent");
+    await repo.limits.setSystem(["rpm:100"]);
+    await repo.limits.setEntity("parent", ["rpm:5"]);
+    await limiter.acquire({ entityId: "parent", resource: RESOURCE, consume: { rpm: 5 } });
+    const refusal = await refusalOf(limiter.acquire({ ...CHILD, consume: { rpm: 1 } }));
+    expect(lines(refusal.statuses)).toEqual(["child/api rpm 1/100", "parent/api rpm 1/0!"]);
+    expect(refusal.primaryViolation.entityId).toBe("parent");
+    expect(await used(subject, "parent")).toEqual([5]);
+    const child = await milliOf(subject, "child", RESOURCE, "rpm");
+    expect(child?.consumed ?? 0).toBe(0);
+  });
+
+  it("A105 ★ refuses by the parent with everything known, and the child keeps its tokens", async () => {
+    for (const speculativeWrites of [true, false]) {
+      const subject = await store.open({ speculativeWrites });
+      const { limiter, repo } = subject;
+      await family(subject, "child", "parent");
+      await repo.limits.setSystem(["rpm:100"]);
+      await repo.limits.setEntity("parent", ["rpm:60"]);
+      await limiter.acquire({ ...CHILD, consume: { rpm: 1 } });
+      // Somebody else empties the parent, so the child cannot know.
+      const other = await store.another(subject);
+      await other.limiter.acquire({
+        entityId: "parent",
+        resource: RESOURCE,
+        consume: { rpm: 59 },
+      });
+      for (let call = 0; call < 2; call += 1) {
+        const refusal = await refusalOf(limiter.acquire({ ...CHILD, consume: { rpm: 20 } }));
+        expect(lines(refusal.statuses)).toEqual(["child/api rpm 20/99", "parent/api rpm 20/0!"]);
+        expect(await left(subject, "child", "parent")).toEqual([99, 0]);
+        expect(await used(subject, "child", "parent")).toEqual([1, 60]);
+      }
+    }
+  });
+
+  it("A106 makes the parent's bucket anew when it is gone", async () => {
+    const subject = await store.open();
+    const { limiter, repo } = subject;
+    await family(subject, "child", "parent");
+    await repo.limits.setSystem(["rpm:100"]);
+    await limiter.acquire({ ...CHILD, consume: { rpm: 10 } });
+    const other = await store.another(subject);
+    await other.repo.entities.delete("parent");
+    const lease = await limiter.acquire({ ...CHILD, consume: { rpm: 10 } });
+    expect(lines(lease.statuses)).toEqual(["child/api rpm 10/80", "parent/api rpm 10/90"]);
+    await lease.rollback();
+    expect(await left(subject, "child", "parent")).toEqual([90, 100]);
+  });
+
+  it("A107 gives the parent a limit that it did not have", async () => {
+    const subject = await store.open();
+    const { limiter, repo } = subject;
+    await family(subject, "child", "parent");
+    await repo.limits.setSystem(["rpm:100"]);
+    await repo.limits.setEntity("parent", ["tpm:1000"]);
+    const first = await limiter.acquire({ ...CHILD, consume: { rpm: 1 } });
+    expect(lines(first.statuses)).toEqual(["child/api rpm 1/99", "parent/api tpm 0/1000"]);
+    await repo.limits.setEntity("parent", ["rpm:50", "tpm:1000"]);
+    const second = await limiter.acquire({ ...CHILD, consume: { rpm: 1 } });
+    expect(lines(second.statuses)).toEqual([
+      "child/api rpm 1/98",
+      "parent/api rpm 1/49",
+      "parent/api tpm 0/1000",
+    ]);
+  });
+
+  it("A108 counts what the parent has gained meanwhile", async () => {
+    const subject = await store.open();
+    const { limiter, repo, time } = subject;
+    await family(subject, "child", "parent");
+    await repo.limits.setSystem(["rpm:1000"]);
+    await limiter.acquire({ ...CHILD, consume: { rpm: 1 } });
+    await limiter.acquire({ entityId: "parent", resource: RESOURCE, consume: { rpm: 999 } });
+    time.advance(30_000);
+    const lease = await limiter.acquire({ ...CHILD, consume: { rpm: 1 } });
+    expect(lines(lease.statuses)).toEqual(["child/api rpm 1/999", "parent/api rpm 1/499"]);
+  });
+
+  it("A113 is adjusted for limits that were not asked for, in every leg that has them", async () => {
+    const subject = await store.open();
+    const { limiter, repo } = subject;
+    await family(subject, "child", "parent", "top");
+    await repo.limits.setSystem(["rpm:100", "tpm:1000"]);
+    await repo.limits.setEntity("parent", ["rpm:100"]);
+    for (const spent of [100, 200]) {
+      const lease = await limiter.acquire({ ...CHILD, consume: { rpm: 1 } });
+      lease.adjust({ tpm: 100 });
+      await lease.commit();
+      const balances = await Promise.all(
+        ["child", "parent", "top"].map((id) => milliOf(subject, id, RESOURCE, "tpm")),
+      );
+      const expected = { balance: (1000 - spent) * 1000, consumed: spent * 1000 };
+      expect(balances).toEqual([expected, undefined, expected]);
+    }
+  });
+
+  it("A114 ★ follows the chain to its end, on every way", async () => {
+    for (const speculativeWrites of [true, false]) {
+      const subject = await store.open({ speculativeWrites });
+      const { limiter, repo } = subject;
+      await family(subject, "child", "parent", "top");
+      await repo.limits.setSystem(["rpm:100"]);
+      for (const expected of [99, 98, 97]) {
+        const lease = await limiter.acquire({ ...CHILD, consume: { rpm: 1 } });
+        expect(lines(lease.statuses)).toEqual(
+          ["child", "parent", "top"].map((id) => `${id}/api rpm 1/${expected}`),
+        );
+      }
+      const lease = await limiter.acquire({ ...CHILD, consume: { rpm: 7 } });
+      lease.adjust({ rpm: 3 });
+      await lease.flush();
+      await lease.consume({ rpm: 5 });
+      expect(await left(subject, "child", "parent", "top")).toEqual([82, 82, 82]);
+      await lease.rollback();
+      expect(await left(subject, "child", "parent", "top")).toEqual([97, 97, 97]);
+      expect(await used(subject, "child", "parent", "top")).toEqual([3, 3, 3]);
+    }
+  });
+
+  it("A114 stops where an entity does not cascade", async () => {
+    const subject = await store.open();
+    const { limiter, repo } = subject;
+    await repo.entities.create({ id: "top" });
+    await repo.entities.create({ id: "parent", parentId: "top" });
+    await repo.entities.create({ id: "child", parentId: "parent", cascade: true });
+    await repo.limits.setSystem(["rpm:100"]);
+    await limiter.acquire({ ...CHILD, consume: { rpm: 1 } });
+    expect(await left(subject, "child", "parent", "top")).toEqual([99, 99, "-"]);
+  });
+
+  it("A115 charges the parent too when the child's write lost a race", async () => {
+    const subject = await store.open();
+    const { limiter, repo } = subject;
+    await family(subject, "child", "parent");
+    await repo.limits.setSystem(["rpm:100"]);
+    await limiter.acquire({ ...CHILD, consume: { rpm: 1 } });
+    const other = await store.another(subject);
+    await other.repo.limits.setEntity("child", ["rpm:50"], { resource: RESOURCE });
+    await other.limiter.acquire({ ...CHILD, consume: { rpm: 9 } });
+    await limiter.acquire({ ...CHILD, consume: { rpm: 40 } });
+    expect(await left(subject, "child", "parent")).toEqual([1, 50]);
+  });
+
+  it("A116 ★ takes a new child under a parent that others change all the time", async () => {
+    const subject = await store.open();
+    const { limiter, repo } = subject;
+    await repo.entities.create({ id: "parent" });
+    await repo.limits.setSystem(["rpm:100"]);
+    await repo.limits.setEntity("parent", ["rpm:1000"]);
+    const children = Array.from({ length: 12 }, (_, at) => `child-${at}`);
+    for (const id of children) {
+      await repo.entities.create({ id, parentId: "parent", cascade: true });
+    }
+    const others = await Promise.all([1, 2].map(() => store.another(subject)));
+    const clients = [subject, ...others].map(({ limiter: own }) => own);
+    await Promise.all(
+      children.map((entityId, at) =>
+        clients[at % 3]?.acquire({ entityId, resource: RESOURCE, consume: { rpm: 10 } }),
+      ),
+    );
+    await limiter.acquire({ entityId: "parent", resource: RESOURCE, consume: { rpm: 10 } });
+    expect(await left(subject, "parent", ...children)).toEqual([870, ...children.map(() => 90)]);
+  });
+
+  it("passes over ancestors without limits, and goes on behind them", async () => {
+    const subject = await store.open();
+    const { limiter, repo } = subject;
+    await family(subject, "child", "parent", "grandparent", "top");
+    await repo.limits.setEntity("child", ["rpm:100"]);
+    await repo.limits.setEntity("top", ["rpm:10"]);
+    for (const [own, top] of [
+      [99, 9],
+      [98, 8],
+    ]) {
+      const lease = await limiter.acquire({ ...CHILD, consume: { rpm: 1 } });
+      expect(lines(lease.statuses)).toEqual([`child/api rpm 1/${own}`, `top/api rpm 1/${top}`]);
+    }
+    expect(await limiter.available(CHILD)).toEqual({ rpm: 8 });
+    const refusal = await refusalOf(limiter.acquire({ ...CHILD, consume: { rpm: 9 } }));
+    expect(refusal.violations.map(({ entityId }) => entityId)).toEqual(["top"]);
+    expect(await left(subject, "child", "parent", "grandparent", "top")).toEqual([98, "-", "-", 8]);
+  });
+
+  it("charges ancestors only for the limits they have", async () => {
+    const { limiter, repo } = await store.open();
+    await repo.entities.create({ id: "parent" });
+    await repo.entities.create({ id: "child", parentId: "parent", cascade: true });
+    await repo.limits.setEntity("child", ["rpm:100", "tpm:1000"]);
+    await repo.limits.setEntity("parent", [Limit.perDay("tpd", 50), "tpm:500"]);
+    const lease = await limiter.acquire({ ...CHILD, consume: { rpm: 1, tpm: 100 } });
+    expect(lines(lease.statuses)).toEqual([
+      "child/api rpm 1/99",
+      "child/api tpm 100/900",
+      "parent/api tpd 0/50",
+      "parent/api tpm 100/400",
+    ]);
+    // A limit that only the parent has is not one of the entity.
+    await invalidityOf(limiter.acquire({ ...CHILD, consume: { tpd: 1 } }));
+    expect(() => lease.adjust({ tpd: 1 })).toThrow("tpd");
+  });
+
+  it("reaches eight ancestors", async () => {
+    const subject = await store.open();
+    const { limiter, repo } = subject;
+    const ids = ["child", ...Array.from({ length: 8 }, (_, at) => `above-${at + 1}`)];
+    await family(subject, ...ids);
+    await repo.limits.setSystem(["rpm:100"]);
+    await repo.limits.setEntity("above-8", ["rpm:3"]);
+    for (let call = 0; call < 3; call += 1) {
+      const lease = await limiter.acquire({ ...CHILD, consume: { rpm: 1 } });
+      expect(lease.statuses.map(({ entityId }) => entityId)).toEqual(ids);
+    }
+    const refusal = await refusalOf(limiter.acquire({ ...CHILD, consume: { rpm: 1 } }));
+    expect(refusal.statuses).toHaveLength(9);
+    expect(refusal.violations.map(({ entityId }) => entityId)).toEqual(["above-8"]);
+    expect(await used(subject, ...ids)).toEqual(ids.map(() => 3));
+  });
+
+  it("reaches buckets that were there before the entity was", async () => {
+    const subject = await store.open();
+    const { limiter, repo } = subject;
+    await repo.limits.setSystem(["rpm:100"]);
+    await limiter.acquire({ ...CHILD, consume: { rpm: 10 } });
+    await limiter.acquire({ ...CHILD, resource: "other", consume: { rpm: 10 } });
+    await family(subject, "child", "parent");
+    const lease = await limiter.acquire({ ...CHILD, consume: { rpm: 10 } });
+    expect(lines(lease.statuses)).toEqual(["child/api rpm 10/80", "parent/api rpm 10/90"]);
+    const other = await limiter.acquire({ ...CHILD, resource: "other", consume: { rpm: 10 } });
+    expect(lines(other.statuses)).toEqual(["child/other rpm 10/80", "parent/other rpm 10/90"]);
+    await lease.rollback();
+    expect(await left(subject, "child", "parent")).toEqual([90, 100]);
+  });
+
+  it("reaches them from another client too, all or nothing", async () => {
+    const subject = await store.open();
+    const { limiter, repo } = subject;
+    await repo.limits.setSystem(["rpm:100"]);
+    await repo.limits.setEntity("parent", ["rpm:15"]);
+    await limiter.acquire({ ...CHILD, consume: { rpm: 10 } });
+    const other = await store.another(subject);
+    await family(other, "child", "parent");
+    const lease = await limiter.acquire({ ...CHILD, consume: { rpm: 10 } });
+    expect(lines(lease.statuses)).toEqual(["child/api rpm 10/80", "parent/api rpm 10/5"]);
+    await refusalOf(limiter.acquire({ ...CHILD, consume: { rpm: 10 } }));
+    expect(await left(subject, "child", "parent")).toEqual([80, 5]);
+    expect(await used(subject, "child", "parent")).toEqual([20, 10]);
+  });
+
+  it("takes nothing of the child when a parent that just appeared refuses", async () => {
+    const subject = await store.open();
+    const { limiter, repo } = subject;
+    await repo.limits.setSystem(["rpm:100"]);
+    await repo.limits.setEntity("parent", ["rpm:5"]);
+    await limiter.acquire({ ...CHILD, consume: { rpm: 10 } });
+    const other = await store.another(subject);
+    await family(other, "child", "parent");
+    const refusal = await refusalOf(limiter.acquire({ ...CHILD, consume: { rpm: 10 } }));
+    expect(lines(refusal.statuses)).toEqual(["child/api rpm 10/90", "parent/api rpm 10/5!"]);
+    expect(await used(subject, "child")).toEqual([10]);
+  });
+
+  it("starts anew after the entity was deleted, without its parent", async () => {
+    const subject = await store.open();
+    const { limiter, repo } = subject;
+    await family(subject, "child", "parent");
+    await repo.limits.setSystem(["rpm:100"]);
+    await limiter.acquire({ ...CHILD, consume: { rpm: 10 } });
+    const other = await store.another(subject);
+    await other.repo.entities.delete("child");
+    const lease = await limiter.acquire({ ...CHILD, consume: { rpm: 10 } });
+    expect(lines(lease.statuses)).toEqual(["child/api rpm 10/90"]);
+    // The parent was charged once, by the first.
+    expect(await used(subject, "child", "parent")).toEqual([10, 10]);
+  });
+
+  it("refuses a circle that was written past the records", async () => {
+    const subject = await store.open();
+    if (!store.distributed) return;
+    const { limiter, repo } = subject;
+    await family(subject, "child", "parent");
+    await repo.limits.setSystem(["rpm:100"]);
+    const key = { PK: `${repo.namespaceId}/ENTITY#parent`, SK: "#META" };
+    await store.place.items?.update(key, { set: { parent_id: "child", cascade: true } });
+    const error = await invalidityOf(limiter.acquire({ ...CHILD, consume: { rpm: 1 } }));
+    expect(error.field).toBe("parent_id");
+  });
+});
+
+describeItemStores("the legs of a cascade", (store) => {
+  async function subjectWith(faults: Faults): Promise<Subject> {
+    const subject = await store.open({ faults, timeoutMs: 400 });
+    await family(subject, "child", "parent");
+    await subject.repo.limits.setSystem(["rpm:100"]);
+    await subject.limiter.acquire({ ...CHILD, consume: { rpm: 10 } });
+    return subject;
+  }
+
+  it("A109 are given back to the milli when the parent's fails", async () => {
+    const faults = new Faults();
+    const subject = await subjectWith(faults);
+    subject.time.advance(1234);
+    const before = await milliOf(subject, "child", RESOURCE, "rpm");
+    faults.rule = (request) => (isBucketOf("parent", "update")(request) ? "throttled" : undefined);
+    const error = await failureOf(subject.limiter.acquire({ ...CHILD, consume: { rpm: 10 } }));
+    expect(error).toMatchObject({ name: "RateLimiterUnavailable", reason: "throttled" });
+    faults.rule = () => undefined;
+    expect(await milliOf(subject, "child", RESOURCE, "rpm")).toEqual(before);
+    expect(await used(subject, "child", "parent")).toEqual([10, 10]);
+  });
+
+  it("A110 are decided by what is stored, however often a write fails", async () => {
+    const faults = new Faults();
+    const subject = await subjectWith(faults);
+    const other = await store.another(subject);
+    await other.limiter.acquire({ entityId: "parent", resource: RESOURCE, consume: { rpm: 85 } });
+    faults.next("conflict", isBucketOf("parent", "update"), 2);
+    const lease = await subject.limiter.acquire({ ...CHILD, consume: { rpm: 5 } });
+    expect(lines(lease.statuses)).toEqual(["child/api rpm 5/85", "parent/api rpm 5/0"]);
+  });
+
+  it("A111 are given back when the child's is refused, and only those that were taken", async () => {
+    const faults = new Faults();
+    const subject = await subjectWith(faults);
+    const other = await store.another(subject);
+    await other.repo.limits.setEntity("child", ["rpm:3"], { resource: RESOURCE });
+    // The child has 3 left and the parent 90: only the child's leg is refused.
+    const refusal = await refusalOf(subject.limiter.acquire({ ...CHILD, consume: { rpm: 3 + 1 } }));
+    expect(refusal.violations.map(({ entityId }) => entityId)).toEqual(["child"]);
+    expect(lines(refusal.statuses)[1]).toBe("parent/api rpm 4/90");
+    expect(await used(subject, "child", "parent")).toEqual([10, 10]);
+    await other.limiter.acquire({ entityId: "parent", resource: RESOURCE, consume: { rpm: 90 } });
+    // A refusal is repeated from memory for a second at most.
+    subject.time.advance(1000);
+    faults.requests.splice(0);
+    const both = await refusalOf(subject.limiter.acquire({ ...CHILD, consume: { rpm: 4 } }));
+    expect(both.violations.map(({ entityId }) => entityId)).toEqual(["child", "parent"]);
+    expect(faults.requests.filter(({ operation }) => operation === "transact")).toEqual([]);
+    expect(await used(subject, "child", "parent")).toEqual([10, 100]);
+  });
+
+  it("A112 are written without a read once the chain is known", async () => {
+    const faults = new Faults();
+    const subject = await subjectWith(faults);
+    await subject.limiter.acquire({ ...CHILD, consume: { rpm: 1 } });
+    faults.requests.splice(0);
+    await subject.limiter.acquire({ ...CHILD, consume: { rpm: 1 } });
+    expect(faults.requests.map(({ operation }) => operation)).toEqual(["update", "update"]);
+    expect(faults.requests.some(isBucketOf("child", "update"))).toBe(true);
+    expect(faults.requests.some(isBucketOf("parent", "update"))).toBe(true);
+  });
+
+  it("stay consumed where nobody knows whether they were taken", async () => {
+    const faults = new Faults();
+    const subject = await subjectWith(faults);
+    faults.next("lost", isBucketOf("parent", "update"));
+    const error = await failureOf(subject.limiter.acquire({ ...CHILD, consume: { rpm: 10 } }));
+    expect(error).toMatchObject({ name: "RateLimiterUnavailable", nothingWritten: false });
+    expect(await used(subject, "child", "parent")).toEqual([10, 20]);
+  });
+});

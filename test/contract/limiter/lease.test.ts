@@ -1,0 +1,367 @@
+/** What a lease can do with what was taken, and what it must not. */
+
+import { expect, it } from "vitest";
+import { LeaseExpiredError } from "../../../src/domain/errors.ts";
+import { Limit } from "../../../src/domain/limit.ts";
+import type { StoreCall } from "../../../src/storage/item-store.ts";
+import {
+  describeItemStores,
+  describeLimiterStores,
+  milliOf,
+  type Subject,
+} from "./limiter-stores.ts";
+import { failureOf, invalidityOf, lines, refusalOf } from "./outcomes.ts";
+
+const RESOURCE = "gpt-4";
+const USER = { entityId: "user-1", resource: RESOURCE };
+const TPM = { ...USER, limits: ["tpm:1000"] };
+
+function tokens(subject: Subject, limitName: string) {
+  return milliOf(subject, "user-1", RESOURCE, limitName);
+}
+
+describeLimiterStores("a lease", (store) => {
+  it("A070 takes more, checked like the first time", async () => {
+    const subject = await store.open();
+    const lease = await subject.limiter.acquire({ ...TPM, consume: { tpm: 500 } });
+    await lease.consume({ tpm: 500 });
+    expect(lease.consumed).toEqual({ tpm: 1000 });
+    // At once, not only when it is committed.
+    expect(await tokens(subject, "tpm")).toEqual({ balance: 0, consumed: 1_000_000 });
+  });
+
+  it("A071 is still of use after more was refused", async () => {
+    const subject = await store.open();
+    const lease = await subject.limiter.acquire({ ...TPM, consume: { tpm: 500 } });
+    const refusal = await refusalOf(lease.consume({ tpm: 600 }));
+    expect(lines(refusal.statuses)).toEqual(["user-1/gpt-4 tpm 600/500!"]);
+    expect(lease.consumed).toEqual({ tpm: 500 });
+    await lease.consume({ tpm: 100 });
+    expect(lease.consumed).toEqual({ tpm: 600 });
+    await lease.commit();
+    expect(await tokens(subject, "tpm")).toEqual({ balance: 400_000, consumed: 600_000 });
+  });
+
+  it("A071 is refused what others took meanwhile", async () => {
+    const subject = await store.open();
+    const lease = await subject.limiter.acquire({ ...TPM, consume: { tpm: 100 } });
+    const other = await store.another(subject);
+    await other.limiter.acquire({ ...TPM, consume: { tpm: 800 } });
+    await refusalOf(lease.consume({ tpm: 101 }));
+    await lease.consume({ tpm: 100 });
+    expect(await tokens(subject, "tpm")).toEqual({ balance: 0, consumed: 1_000_000 });
+  });
+
+  it("A072 may be adjusted into debt", async () => {
+    const subject = await store.open();
+    const lease = await subject.limiter.acquire({ ...TPM, consume: { tpm: 500 } });
+    lease.adjust({ tpm: 1000 });
+    expect(lease.consumed).toEqual({ tpm: 1500 });
+    // Nothing is written before it is committed.
+    expect(await tokens(subject, "tpm")).toEqual({ balance: 500_000, consumed: 500_000 });
+    await lease.commit();
+    expect(await tokens(subject, "tpm")).toEqual({ balance: -500_000, consumed: 1_500_000 });
+  });
+
+  it("A073 gives back what was not used", async () => {
+    const subject = await store.open();
+    const lease = await subject.limiter.acquire({ ...TPM, consume: { tpm: 500 } });
+    lease.release({ tpm: 200 });
+    expect(lease.consumed).toEqual({ tpm: 300 });
+    await lease.commit();
+    expect(await tokens(subject, "tpm")).toEqual({ balance: 700_000, consumed: 300_000 });
+  });
+
+  it.each(["commit", "rollback"] as const)("A074 is over after %s", async (end) => {
+    const subject = await store.open();
+    const lease = await subject.limiter.acquire({ ...TPM, consume: { tpm: 500 } });
+    await lease[end]();
+    expect(() => lease.adjust({ tpm: 1 })).toThrow(LeaseExpiredError);
+    expect(() => lease.release({ tpm: 1 })).toThrow(LeaseExpiredError);
+    for (const late of [
+      lease.consume({ tpm: 1 }),
+      lease.flush(),
+      lease.commit(),
+      lease.rollback(),
+    ]) {
+      expect(await failureOf(late)).toBeInstanceOf(LeaseExpiredError);
+    }
+    // Disposing a settled lease does nothing.
+    await lease[Symbol.asyncDispose]();
+    const balance = end === "commit" ? 500_000 : 1_000_000;
+    expect(await tokens(subject, "tpm")).toMatchObject({ balance });
+    expect(lease.consumed).toEqual(end === "commit" ? { tpm: 500 } : {});
+  });
+
+  it("A075 changes only the limits that are named", async () => {
+    const { limiter } = await store.open();
+    const limits = ["rpm:100", "tpm:1000"];
+    const lease = await limiter.acquire({ ...USER, limits, consume: { rpm: 1, tpm: 100 } });
+    await lease.consume({ rpm: 1 });
+    expect(lease.consumed).toEqual({ rpm: 2, tpm: 100 });
+    lease.adjust({ rpm: 4 });
+    expect(lease.consumed).toEqual({ rpm: 6, tpm: 100 });
+  });
+
+  it("A076 keeps count of what was consumed, net", async () => {
+    const subject = await store.open();
+    const limits = [Limit.perDay("tpd", 10_000)];
+    const lease = async (act: (lease: Awaited<ReturnType<typeof take>>) => unknown) => {
+      const before = (await tokens(subject, "tpd"))?.consumed ?? 0;
+      const taken = await take();
+      await act(taken);
+      await taken.commit();
+      return ((await tokens(subject, "tpd"))?.consumed ?? 0) - before;
+    };
+    const take = () => subject.limiter.acquire({ ...USER, limits, consume: { tpd: 100 } });
+    expect(await lease(() => undefined)).toBe(100_000);
+    expect(await lease((taken) => taken.consume({ tpd: 50 }))).toBe(150_000);
+    expect(await lease((taken) => taken.adjust({ tpd: -30 }))).toBe(70_000);
+    expect(await lease((taken) => taken.release({ tpd: 40 }))).toBe(60_000);
+    expect(await lease((taken) => taken.adjust({ tpd: 200 }))).toBe(300_000);
+    expect(await lease((taken) => taken.release({ tpd: 100 }))).toBe(0);
+  });
+
+  it("A077 counts two leases at once", async () => {
+    const subject = await store.open();
+    const { limiter } = subject;
+    const request = { ...USER, limits: [Limit.perDay("rpd", 1000)] };
+    const [first, second] = await Promise.all([
+      limiter.acquire({ ...request, consume: { rpd: 10 } }),
+      limiter.acquire({ ...request, consume: { rpd: 5 } }),
+    ]);
+    first.adjust({ rpd: 20 });
+    second.adjust({ rpd: 15 });
+    await Promise.all([first.commit(), second.commit()]);
+    expect(await limiter.available(request)).toEqual({ rpd: 950 });
+    expect(await tokens(subject, "rpd")).toEqual({ balance: 950_000, consumed: 50_000 });
+  });
+
+  it("A078 shows debt while it lasts", async () => {
+    const { limiter, time } = await store.open();
+    const request = { ...USER, limits: ["rpm:10"] };
+    const lease = await limiter.acquire({ ...request, consume: { rpm: 10 } });
+    lease.adjust({ rpm: 5 });
+    await lease.commit();
+    time.advance(6000);
+    expect(await limiter.available(request)).toEqual({ rpm: -4 });
+    const refusal = await refusalOf(limiter.acquire({ ...request, consume: { rpm: 1 } }));
+    expect(refusal.retryAfterSeconds).toBe(30.001);
+    time.advance(30_000);
+    await limiter.acquire({ ...request, consume: { rpm: 1 } });
+  });
+
+  it("A089 tells real figures after a race was lost", async () => {
+    const subject = await store.open();
+    const other = await store.another(subject);
+    const request = { ...USER, limits: ["rpm:100"] };
+    await subject.limiter.acquire({ ...request, consume: { rpm: 10 } });
+    await other.limiter.acquire({ ...request, consume: { rpm: 40 } });
+    const refusal = await refusalOf(subject.limiter.acquire({ ...request, consume: { rpm: 60 } }));
+    expect(lines(refusal.statuses)).toEqual(["user-1/gpt-4 rpm 60/50!"]);
+    expect(refusal.retryAfterSeconds).toBe(6.001);
+  });
+
+  it("A090 ★ is adjusted for limits that were not asked for, every time", async () => {
+    for (const speculativeWrites of [true, false]) {
+      const subject = await store.open({ speculativeWrites });
+      const request = { ...USER, limits: ["rpm:100", "tpm:1000"], consume: { rpm: 1 } };
+      for (const spent of [100, 200, 300]) {
+        const lease = await subject.limiter.acquire(request);
+        lease.adjust({ tpm: 100 });
+        expect(lease.consumed).toEqual({ rpm: 1, tpm: 100 });
+        await lease.commit();
+        expect(await tokens(subject, "tpm")).toEqual({
+          balance: (1000 - spent) * 1000,
+          consumed: spent * 1000,
+        });
+      }
+    }
+  });
+
+  it("A091 settles on the bucket it was taken from, whatever others do to it", async () => {
+    const subject = await store.open();
+    const { repo, time } = subject;
+    // Limits of its own: such a bucket is never dropped, however long nobody uses it.
+    await repo.limits.setEntity("user-1", ["tpm:1000"], { resource: RESOURCE });
+    const adjusted = await subject.limiter.acquire({ ...USER, consume: { tpm: 300 } });
+    const returned = await subject.limiter.acquire({ ...USER, consume: { tpm: 300 } });
+    const other = await store.another(subject);
+    await other.repo.limits.setEntity("user-1", ["tpm:2000"], { resource: RESOURCE });
+    await other.limiter.acquire({ ...USER, consume: { tpm: 100 } });
+    time.advance(86_400_000 * 2);
+    await other.limiter.acquire({ ...USER, consume: { tpm: 500 } });
+    adjusted.adjust({ tpm: 200 });
+    await adjusted.commit();
+    await returned.rollback();
+    expect(await tokens(subject, "tpm")).toEqual({ balance: 1_600_000, consumed: 1_100_000 });
+  });
+
+  it("A092 ★ never brings back a bucket that is gone", async () => {
+    const subject = await store.open();
+    const { limiter, repo } = subject;
+    const leases = await Promise.all(
+      [1, 2, 3, 4].map(() => limiter.acquire({ ...TPM, consume: { tpm: 100 } })),
+    );
+    await repo.entities.delete("user-1");
+    const [more, less, back, flushed] = leases;
+    more?.adjust({ tpm: 50 });
+    less?.adjust({ tpm: -50 });
+    flushed?.adjust({ tpm: 10 });
+    await flushed?.flush();
+    await Promise.all([more?.commit(), less?.commit(), back?.rollback(), flushed?.rollback()]);
+    expect(await repo.buckets.list("user-1")).toEqual([]);
+    // And the next one starts full, as a new one should.
+    await limiter.acquire({ ...TPM, consume: { tpm: 100 } });
+    expect(await tokens(subject, "tpm")).toEqual({ balance: 900_000, consumed: 100_000 });
+  });
+
+  it("never gives back more than it holds, and then writes nothing", async () => {
+    const subject = await store.open();
+    const request = { ...USER, limits: ["rpm:100", "tpm:1000"], consume: { rpm: 2, tpm: 100 } };
+    const lease = await subject.limiter.acquire(request);
+    lease.adjust({ tpm: 20 });
+    for (const act of [
+      () => lease.adjust({ rpm: 5, tpm: -121 }),
+      () => lease.release({ tpm: 121, rpm: 1 }),
+      () => lease.release({ rpm: 3 }),
+      () => lease.adjust({ rpm: -3 }),
+    ]) {
+      expect(act).toThrow(expect.objectContaining({ code: "ZAEL_VALIDATION" }));
+    }
+    expect(lease.consumed).toEqual({ rpm: 2, tpm: 120 });
+    lease.release({ tpm: 120, rpm: 2 });
+    expect(lease.consumed).toEqual({});
+    await lease.commit();
+    expect(await tokens(subject, "rpm")).toEqual({ balance: 100_000, consumed: 0 });
+    expect(await tokens(subject, "tpm")).toEqual({ balance: 1_000_000, consumed: 0 });
+  });
+
+  it.each([
+    ["an unknown name", { rpm: 1 }],
+    ["the reserved name", { wcu: 1 }],
+    ["__proto__", JSON.parse('{"__proto__": 1}')],
+    ["constructor", { constructor: 1 }],
+    ["a fraction", { tpm: 0.5 }],
+    ["not a number", { tpm: Number.NaN }],
+    ["more than anybody may hold", { tpm: 1e12 + 1 }],
+    ["text", { tpm: "1" }],
+    ["a list", [1]],
+  ])("refuses amounts that are none: %s", async (_, amounts) => {
+    const subject = await store.open();
+    const lease = await subject.limiter.acquire({ ...TPM, consume: { tpm: 500 } });
+    const wrong = amounts as Record<string, number>;
+    const invalid = expect.objectContaining({ code: "ZAEL_VALIDATION" });
+    expect(() => lease.adjust(wrong)).toThrow(invalid);
+    expect(() => lease.release(wrong)).toThrow(invalid);
+    await invalidityOf(lease.consume(wrong));
+    await invalidityOf(lease.consume({ tpm: -1 }));
+    await lease.commit();
+    expect(await tokens(subject, "tpm")).toEqual({ balance: 500_000, consumed: 500_000 });
+  });
+
+  it("cannot be adjusted beyond what can be counted", async () => {
+    const { limiter } = await store.open();
+    const lease = await limiter.acquire({ ...TPM, consume: { tpm: 1 } });
+    lease.adjust({ tpm: 1e12 - 1 });
+    expect(() => lease.adjust({ tpm: 1 })).toThrow(
+      expect.objectContaining({ code: "ZAEL_VALIDATION" }),
+    );
+    expect(lease.consumed).toEqual({ tpm: 1e12 });
+  });
+
+  it("writes what was adjusted so far when it is flushed, and only once", async () => {
+    const subject = await store.open();
+    const lease = await subject.limiter.acquire({ ...TPM, consume: { tpm: 100 } });
+    lease.adjust({ tpm: 50 });
+    await lease.flush();
+    expect(await tokens(subject, "tpm")).toEqual({ balance: 850_000, consumed: 150_000 });
+    lease.adjust({ tpm: -20 });
+    await lease.flush();
+    await lease.flush();
+    expect(await tokens(subject, "tpm")).toEqual({ balance: 870_000, consumed: 130_000 });
+    lease.adjust({ tpm: 1 });
+    // All at once: each write starts from what the one before has written.
+    const flushes = [lease.flush(), lease.flush()];
+    lease.adjust({ tpm: 2 });
+    await Promise.all([...flushes, lease.flush(), lease.commit()]);
+    expect(await tokens(subject, "tpm")).toEqual({ balance: 867_000, consumed: 133_000 });
+    expect(lease.consumed).toEqual({ tpm: 133 });
+  });
+
+  it("gives back everything that was ever written of it, also while it is written", async () => {
+    const subject = await store.open();
+    const lease = await subject.limiter.acquire({ ...TPM, consume: { tpm: 100 } });
+    await lease.consume({ tpm: 100 });
+    lease.adjust({ tpm: 50 });
+    await lease.flush();
+    lease.adjust({ tpm: 70 });
+    const flush = lease.flush();
+    lease.adjust({ tpm: 200 });
+    await Promise.all([flush, lease.rollback()]);
+    expect(await tokens(subject, "tpm")).toEqual({ balance: 1_000_000, consumed: 0 });
+  });
+
+  it("gives back at once what was granted after its end", async () => {
+    const subject = await store.open();
+    const lease = await subject.limiter.acquire({ ...TPM, consume: { tpm: 100 } });
+    const late = failureOf(lease.consume({ tpm: 100 }));
+    await lease.commit();
+    const error = await late;
+    // Either it was faster than the end, or it is void.
+    const consumed = error instanceof LeaseExpiredError ? 100_000 : 200_000;
+    expect(await tokens(subject, "tpm")).toEqual({ balance: 1_000_000 - consumed, consumed });
+  });
+
+  it("is not refilled beyond the capacity by giving back", async () => {
+    const subject = await store.open();
+    const { limiter, time } = subject;
+    const lease = await limiter.acquire({ ...TPM, consume: { tpm: 1000 } });
+    time.advance(60_000);
+    await lease.rollback();
+    expect(await limiter.available(TPM)).toEqual({ tpm: 1000 });
+    await limiter.acquire({ ...TPM, consume: { tpm: 1000 } });
+    await refusalOf(limiter.acquire({ ...TPM, consume: { tpm: 1 } }));
+  });
+});
+
+describeItemStores("the requests of a lease", (store) => {
+  /** The requests that `work` makes. */
+  async function during(
+    work: (subject: Subject, calls: () => string[]) => Promise<unknown>,
+  ): Promise<void> {
+    const seen: StoreCall[] = [];
+    const subject = await store.open({ onCall: (call) => seen.push(call) });
+    const calls = () => seen.splice(0).map(({ operation }) => operation);
+    await subject.limiter.acquire({ ...TPM, consume: { tpm: 100 } });
+    calls();
+    await work(subject, calls);
+  }
+
+  it("A079 are none where nothing changes in the end", () =>
+    during(async ({ limiter }, calls) => {
+      const lease = await limiter.acquire({ ...TPM, consume: { tpm: 10 } });
+      calls();
+      lease.adjust({ tpm: 5 });
+      lease.release({ tpm: 5 });
+      await lease.flush();
+      await lease.commit();
+      expect(calls()).toEqual([]);
+    }));
+
+  it("A080 are one for each bucket that was adjusted or given back", () =>
+    during(async (subject, calls) => {
+      const { limiter } = subject;
+      const adjusted = await limiter.acquire({ ...TPM, consume: { tpm: 10 } });
+      calls();
+      adjusted.adjust({ tpm: 5 });
+      await adjusted.commit();
+      expect(calls()).toHaveLength(1);
+      const back = await limiter.acquire({ ...TPM, consume: { tpm: 10 } });
+      await back.consume({ tpm: 10 });
+      calls();
+      await back.rollback();
+      expect(calls()).toHaveLength(1);
+      expect(await tokens(subject, "tpm")).toEqual({ balance: 885_000, consumed: 115_000 });
+    }));
+});

@@ -1,0 +1,210 @@
+/** Work under a lease: whatever happens to it, the books are right afterwards. */
+
+import { expect, it } from "vitest";
+import { InfrastructureError, LeaseExpiredError } from "../../../src/domain/errors.ts";
+import type { Lease } from "../../../src/limiter/lease.ts";
+import { describeLimiterStores, milliOf, type Subject } from "./limiter-stores.ts";
+import { failureOf, refusalOf } from "./outcomes.ts";
+
+const RESOURCE = "gpt-4";
+const USER = { entityId: "user-1", resource: RESOURCE };
+const REQUEST = { ...USER, limits: ["rpm:100", "tpm:1000"], consume: { rpm: 1, tpm: 500 } };
+
+/** `rpm` and `tpm` in tokens: what is left, and what was consumed. */
+async function books(subject: Subject): Promise<string> {
+  const [rpm, tpm] = await Promise.all(
+    ["rpm", "tpm"].map((name) => milliOf(subject, "user-1", RESOURCE, name)),
+  );
+  const show = (milli: typeof rpm) =>
+    milli === undefined ? "none" : `${milli.balance / 1000} left ${milli.consumed / 1000} used`;
+  return `rpm ${show(rpm)}, tpm ${show(tpm)}`;
+}
+
+const UNTOUCHED = "rpm 100 left 0 used, tpm 1000 left 0 used";
+
+class UserError extends Error {}
+
+describeLimiterStores("run", (store) => {
+  it("hands on the result and writes the adjustments", async () => {
+    const subject = await store.open();
+    const result = await subject.limiter.run(REQUEST, async (lease) => {
+      lease.adjust({ tpm: 320 - 500 });
+      return "hello";
+    });
+    expect(result).toBe("hello");
+    expect(await books(subject)).toBe("rpm 99 left 1 used, tpm 680 left 320 used");
+  });
+
+  it("A054 gives everything back when the work throws, and rethrows", async () => {
+    const subject = await store.open();
+    const error = new UserError("mine");
+    const run = subject.limiter.run(REQUEST, async (lease) => {
+      await lease.consume({ tpm: 100 });
+      lease.adjust({ rpm: 7 });
+      await lease.flush();
+      lease.adjust({ tpm: 7 });
+      throw error;
+    });
+    expect(await failureOf(run)).toBe(error);
+    expect(await books(subject)).toBe(UNTOUCHED);
+    const thrown = subject.limiter.run(REQUEST, () => {
+      throw error;
+    });
+    expect(await failureOf(thrown)).toBe(error);
+    expect(await books(subject)).toBe(UNTOUCHED);
+  });
+
+  it.each(["commit", "rollback"] as const)(
+    "leaves a lease alone that the work has settled by %s, also when it throws",
+    async (end) => {
+      const subject = await store.open();
+      const error = new UserError("mine");
+      await subject.limiter.run(REQUEST, (lease) => lease[end]());
+      const once = end === "commit" ? "rpm 99 left 1 used, tpm 500 left 500 used" : UNTOUCHED;
+      expect(await books(subject)).toBe(once);
+      const run = subject.limiter.run(REQUEST, async (lease) => {
+        await lease[end]();
+        throw error;
+      });
+      expect(await failureOf(run)).toBe(error);
+      const twice = end === "commit" ? "rpm 98 left 2 used, tpm 0 left 1000 used" : UNTOUCHED;
+      expect(await books(subject)).toBe(twice);
+    },
+  );
+
+  it("throws the refusal, and does not start the work", async () => {
+    const { limiter } = await store.open();
+    let started = false;
+    const run = limiter.run({ ...REQUEST, consume: { tpm: 1001 } }, () => {
+      started = true;
+    });
+    await refusalOf(run);
+    expect(started).toBe(false);
+  });
+
+  it("gives everything back when the signal aborts the work", async () => {
+    const subject = await store.open();
+    const abort = new AbortController();
+    const reason = new UserError("enough");
+    let kept: Lease | undefined;
+    const run = subject.limiter.run({ ...REQUEST, signal: abort.signal }, (lease) => {
+      kept = lease;
+      abort.abort(reason);
+      return new Promise<never>(() => {});
+    });
+    expect(await failureOf(run)).toBe(reason);
+    expect(await books(subject)).toBe(UNTOUCHED);
+    expect(() => kept?.adjust({ tpm: 1 })).toThrow(LeaseExpiredError);
+  });
+
+  it("does not start with a signal that was aborted before", async () => {
+    const { limiter, repo } = await store.open();
+    const reason = new UserError("too late");
+    const request = { ...REQUEST, signal: AbortSignal.abort(reason) };
+    expect(await failureOf(limiter.run(request, () => expect.fail("it started")))).toBe(reason);
+    expect(await failureOf(limiter.acquire(request))).toBe(reason);
+    expect(await failureOf(limiter.tryAcquire(request))).toBe(reason);
+    expect(await repo.buckets.list("user-1")).toEqual([]);
+  });
+
+  it("gives back what was granted while the signal aborted", async () => {
+    const subject = await store.open();
+    await (await subject.limiter.acquire(REQUEST)).rollback();
+    const abort = new AbortController();
+    const reason = new UserError("just now");
+    const acquire = subject.limiter.acquire({ ...REQUEST, signal: abort.signal });
+    abort.abort(reason);
+    expect(await failureOf(acquire)).toBe(reason);
+    expect(await books(subject)).toBe(UNTOUCHED);
+  });
+
+  it("does not mistake an error of the work for one of the store", async () => {
+    const subject = await store.open({ onUnavailable: "allow" });
+    const error = new InfrastructureError("of another store, which the work uses");
+    const run = subject.limiter.run(REQUEST, () => Promise.reject(error));
+    expect(await failureOf(run)).toBe(error);
+    expect(await books(subject)).toBe(UNTOUCHED);
+  });
+
+  it("refuses a signal that is none", async () => {
+    const { limiter } = await store.open();
+    for (const signal of [null, {}, "now"]) {
+      const request = { ...REQUEST, signal: signal as unknown as AbortSignal };
+      expect(await failureOf(limiter.acquire(request))).toMatchObject({ field: "signal" });
+    }
+  });
+});
+
+describeLimiterStores("await using", (store) => {
+  it("commits when the block ends, also by a throw", async () => {
+    const subject = await store.open();
+    {
+      await using lease = await subject.limiter.acquire(REQUEST);
+      lease.adjust({ tpm: -400 });
+    }
+    expect(await books(subject)).toBe("rpm 99 left 1 used, tpm 900 left 100 used");
+    const error = new UserError("mine");
+    const block = async () => {
+      await using lease = await subject.limiter.acquire(REQUEST);
+      lease.adjust({ tpm: -400 });
+      throw error;
+    };
+    expect(await failureOf(block())).toBe(error);
+    expect(await books(subject)).toBe("rpm 98 left 2 used, tpm 800 left 200 used");
+  });
+
+  it("does nothing with a lease that was settled", async () => {
+    const subject = await store.open();
+    {
+      await using lease = await subject.limiter.acquire(REQUEST);
+      await lease.rollback();
+    }
+    expect(await books(subject)).toBe(UNTOUCHED);
+  });
+});
+
+describeLimiterStores("close", (store) => {
+  it("refuses everything afterwards, and says so", async () => {
+    const { limiter } = await store.open();
+    await limiter.acquire(REQUEST);
+    await limiter.close();
+    const calls = [
+      limiter.acquire(REQUEST),
+      limiter.tryAcquire(REQUEST),
+      limiter.run(REQUEST, () => expect.fail("it started")),
+      limiter.status({ ...USER, limits: ["rpm:1"] }),
+      limiter.available({ ...USER, limits: ["rpm:1"] }),
+      limiter.timeUntilAvailable({ ...USER, limits: ["rpm:1"], needed: { rpm: 1 } }),
+    ];
+    for (const call of calls) {
+      const error = await failureOf(call);
+      expect(error).toBeInstanceOf(InfrastructureError);
+      expect(String(error)).toContain("closed");
+    }
+    expect(await limiter.isAvailable()).toBe(false);
+    await limiter.close();
+  });
+
+  it("sends away who waits", async () => {
+    const { limiter, time } = await store.open({ virtualTimer: true });
+    await limiter.acquire({ ...REQUEST, consume: { tpm: 1000 } });
+    const waits = [1, 2].map((tpm) =>
+      failureOf(limiter.acquire({ ...REQUEST, consume: { tpm }, maxWaitSeconds: 10 })),
+    );
+    await time.pass(10);
+    await limiter.close();
+    for (const error of await Promise.all(waits)) {
+      expect(error).toBeInstanceOf(InfrastructureError);
+      expect(String(error)).toContain("closed");
+    }
+  });
+
+  it("happens by itself at the end of a block", async () => {
+    const { limiter } = await store.open();
+    {
+      await using own = limiter;
+      await own.acquire(REQUEST);
+    }
+    expect(await failureOf(limiter.acquire(REQUEST))).toBeInstanceOf(InfrastructureError);
+  });
+});

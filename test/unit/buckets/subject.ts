@@ -1,0 +1,137 @@
+/** The stores under test, and what they really hold: read past them, from what is stored. */
+
+import type { BucketStore } from "../../../src/buckets/bucket-store.ts";
+import { DistributedBucketStore } from "../../../src/buckets/distributed/distributed-bucket-store.ts";
+import { EmbeddedBucketStore } from "../../../src/buckets/embedded/embedded-bucket-store.ts";
+import { MemoryBucketTable } from "../../../src/buckets/embedded/memory-table.ts";
+import { UNLINKED } from "../../../src/buckets/recorded-link.ts";
+import { bucketKey } from "../../../src/records/keys.ts";
+import type { Item } from "../../../src/storage/item.ts";
+import { MemoryItemStore } from "../../../src/storage/memory/item-store.ts";
+import { type Fraction, fraction, plus } from "./fraction.ts";
+
+export const ENTITY = "entity";
+export const RESOURCE = "resource";
+export const NAMESPACE = "ns";
+
+/** What is stored of a limit. */
+export interface Held {
+  /** Not cut at the capacity. */
+  readonly level: Fraction;
+  readonly capacityMilli: number;
+  readonly consumed: bigint;
+}
+
+export interface Subject {
+  /** Whether it is exactly the ideal; otherwise less than a milli-token behind. */
+  readonly exact: boolean;
+  readonly clients: readonly BucketStore[];
+  /** Looks on, and keeps its own views. */
+  readonly observer: BucketStore;
+  /** What is stored, as of a moment; `undefined` when there is no bucket. */
+  held(nowMs: number): ReadonlyMap<string, Held> | undefined;
+  /** What a store does by itself to buckets whose time is over. */
+  sweep(): Promise<void>;
+}
+
+export interface SubjectOptions {
+  /** One per client. */
+  readonly clocks: readonly (() => number)[];
+  readonly clock: () => number;
+  readonly ttlMultiplier: number;
+}
+
+/** Every client has its own views and its own clock. */
+export function distributedSubject(options: SubjectOptions): Subject {
+  const store = new MemoryItemStore({ clock: options.clock });
+  let drawn = 1;
+  const random = () => {
+    drawn = (drawn * 48_271) % 2_147_483_647;
+    return drawn / 2_147_483_647;
+  };
+  const open = (clock: () => number) =>
+    new DistributedBucketStore(
+      { store, namespaceId: NAMESPACE, clock, random },
+      {
+        ttlMultiplier: options.ttlMultiplier,
+        timeoutMs: 2000,
+        timer: { nowMs: () => 0, sleep: async () => undefined },
+        onWarning: refuseWarning,
+      },
+    );
+  const key = bucketKey(NAMESPACE, ENTITY, RESOURCE, 0);
+  let swept = 0;
+  return {
+    exact: false,
+    clients: options.clocks.map(open),
+    observer: open(options.clock),
+    held: (nowMs) => {
+      const item = store.readNow(key);
+      return item === undefined ? undefined : heldIn(item, nowMs);
+    },
+    sweep: async () => {
+      // The store drops what has expired along with other writes.
+      swept += 1;
+      await store.put({ PK: "other", SK: `${swept}` });
+    },
+  };
+}
+
+/** One writer. */
+export function embeddedSubject(options: SubjectOptions): Subject {
+  const { clock, ttlMultiplier } = options;
+  const table = new MemoryBucketTable({ clock, recordedLink: () => UNLINKED });
+  const store = new EmbeddedBucketStore(table, { clock, ttlMultiplier, onWarning: refuseWarning });
+  return {
+    exact: true,
+    clients: [store],
+    observer: store,
+    held: (nowMs) => {
+      const bucket = table.get(ENTITY, RESOURCE);
+      // One whose time is over is as good as gone, and goes when somebody comes along.
+      if (bucket === undefined || (bucket.ttl ?? Number.POSITIVE_INFINITY) * 1000 <= nowMs) {
+        return undefined;
+      }
+      return new Map(
+        bucket.limits.map(({ name, rate, level, consumedMilli }) => {
+          const passed = BigInt(Math.max(0, nowMs - level.refilledAtMs));
+          const parts = passed * BigInt(rate.refillMilli) + BigInt(level.remainder);
+          const total = plus(fraction(level.tokensMilli), fraction(parts, rate.periodMs));
+          const { capacityMilli } = rate;
+          return [name, { level: total, capacityMilli, consumed: BigInt(consumedMilli) }];
+        }),
+      );
+    },
+    sweep: async () => {
+      const other = { cascade: false, parentId: undefined };
+      table.set("other", RESOURCE, {
+        link: other,
+        version: 0,
+        source: "system",
+        ttl: undefined,
+        limits: [],
+      });
+    },
+  };
+}
+
+/** Virtual refill, worked out from the attributes alone. */
+export function heldIn(item: Item, nowMs: number): Map<string, Held> {
+  const held = new Map<string, Held>();
+  for (const attribute of Object.keys(item)) {
+    const name = /^b_(.+)_tk$/.exec(attribute)?.[1];
+    if (name === undefined || name === "wcu") continue;
+    const at = (suffix: string) => BigInt((item[`b_${name}_${suffix}`] ?? 0) as number | bigint);
+    const parts = BigInt(nowMs - (item.rf as number)) * at("ra") + at("rr");
+    held.set(name, {
+      level: plus(fraction(at("tk")), fraction(parts, at("rp"))),
+      capacityMilli: Number(at("cp")),
+      consumed: at("tc"),
+    });
+  }
+  return held;
+}
+
+function refuseWarning(): never {
+  throw new Error("nothing fails here, so nobody is warned");
+}
