@@ -1,37 +1,46 @@
 import { defineConfig } from "vitest/config";
 
-// CommonJS packages are imported as Node imports them, so that tests and the built package agree.
-const deps = { interopDefault: false };
+/** Tests of processes that compete in real time. They get the machine to themselves. */
+const WALL_CLOCK = ["test/integration/**/*contention*.test.ts"];
+
+const shared = {
+  // CommonJS packages are imported as Node imports them, so that tests and the package agree.
+  deps: { interopDefault: false },
+  // Users hear of it once; a test run would hear of it in every worker.
+  env: { AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED: "true" },
+  testTimeout: 60_000,
+  hookTimeout: 60_000,
+};
+const onEngines = { ...shared, globalSetup: ["test/engines/setup.ts"] };
 
 export default defineConfig({
   test: {
     projects: [
       {
         test: {
+          ...shared,
           name: "unit",
           include: ["test/*.test.ts", "test/unit/**/*.test.ts"],
-          deps,
-          testTimeout: 60_000,
         },
       },
       {
-        test: {
-          name: "contract",
-          include: ["test/contract/**/*.test.ts"],
-          deps,
-          globalSetup: ["test/engines/setup.ts"],
-          testTimeout: 30_000,
-          hookTimeout: 60_000,
-        },
+        test: { ...onEngines, name: "contract", include: ["test/contract/**/*.test.ts"] },
       },
       {
         test: {
+          ...onEngines,
           name: "integration",
           include: ["test/integration/**/*.test.ts"],
-          deps,
-          globalSetup: ["test/engines/setup.ts"],
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
+          exclude: WALL_CLOCK,
+        },
+      },
+      {
+        test: {
+          ...onEngines,
+          name: "wall-clock",
+          include: WALL_CLOCK,
+          fileParallelism: false,
+          sequence: { groupOrder: 1 },
         },
       },
       {

@@ -10,6 +10,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openSqlite } from "../../src/storage/sqlite/open.ts";
 import { type Build, buildSources } from "./sqlite/build.ts";
 import { Child, SCRIPTS } from "./sqlite/child.ts";
+import { race } from "./sqlite/race.ts";
 
 const DURATION_MS = 2000;
 /** On a quiet machine it is below 100 ms. */
@@ -27,16 +28,6 @@ afterAll(() => {
   build.remove();
   rmSync(directory, { recursive: true });
 });
-
-/** Starts all children at the same moment, and collects what they answer. */
-async function race(children: readonly Child[]): Promise<unknown[]> {
-  await Promise.all(children.map((child) => child.answer()));
-  for (const child of children) child.go();
-  const answers = await Promise.all(children.map((child) => child.answer()));
-  await Promise.all(children.map((child) => child.ended()));
-  expect(children.map((child) => child.complaints).join("")).toBe("");
-  return answers;
-}
 
 // Once more when it fails: the machine may have been busy with something else.
 describe("wall-clock", { retry: 1 }, () => {

@@ -10,6 +10,8 @@ const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
 export interface Build {
   /** The address of the module that opens a file. */
   readonly open: string;
+  /** The address of the package. */
+  readonly index: string;
   remove(): void;
 }
 
@@ -23,6 +25,7 @@ export function buildSources(parent: string = join(ROOT, "node_modules", ".cache
   execFileSync(process.execPath, [compiler, "-p", project, "--noCheck", "--outDir", directory]);
   return {
     open: pathToFileURL(join(directory, "storage", "sqlite", "open.js")).href,
+    index: pathToFileURL(join(directory, "index.js")).href,
     remove: () => rmSync(directory, { recursive: true }),
   };
 }

@@ -11,6 +11,7 @@ export const SCRIPTS = {
   count: new URL("./count.mjs", import.meta.url),
   open: new URL("./open.mjs", import.meta.url),
   put: new URL("./put.mjs", import.meta.url),
+  take: new URL("../contention/take.mjs", import.meta.url),
   tour: new URL("./tour.mjs", import.meta.url),
 } as const;
 

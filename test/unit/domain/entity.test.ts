@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { Entity } from "../../../src/domain/entity.ts";
+import { ValidationError } from "../../../src/domain/errors.ts";
 import { checkJsonObject } from "../../../src/domain/json.ts";
 import { refusal } from "./refusal.ts";
 

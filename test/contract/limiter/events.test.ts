@@ -1,0 +1,142 @@
+/** What a limiter tells about itself, and what it costs when nobody listens. */
+
+import { once } from "node:events";
+import { expect, it, vi } from "vitest";
+import { Refusal } from "../../../src/limiter/decision.ts";
+import type { LimiterEvent } from "../../../src/limiter/events.ts";
+import { RateLimiter } from "../../../src/limiter/rate-limiter.ts";
+import { Faults, isBucketOf } from "./faults.ts";
+import { describeItemStores, describeLimiterStores, milliOf } from "./limiter-stores.ts";
+import { failureOf, refusalOf } from "./outcomes.ts";
+
+const USER = { entityId: "user-1", resource: "gpt-4" };
+const RPM = { ...USER, limits: ["rpm:10"] };
+
+describeLimiterStores("events", (store) => {
+  it("tell what was taken and what was refused", async () => {
+    const events: LimiterEvent[] = [];
+    const { limiter } = await store.open({ events: (event) => events.push(event) });
+    await limiter.acquire({ ...RPM, consume: { rpm: 10 } });
+    await refusalOf(limiter.acquire({ ...RPM, consume: { rpm: 1 } }));
+    await limiter.tryAcquire({ ...RPM, consume: { rpm: 11 } });
+    await limiter.available(RPM);
+    expect(events).toEqual([
+      { type: "acquired", ...USER },
+      { type: "rejected", ...USER, local: expect.any(Boolean), retryAfterSeconds: 6.001 },
+      {
+        type: "rejected",
+        ...USER,
+        local: expect.any(Boolean),
+        retryAfterSeconds: Number.POSITIVE_INFINITY,
+      },
+    ]);
+  });
+
+  it("cannot break what they tell of", async () => {
+    const subject = await store.open({
+      events: () => {
+        throw new Error("of the listener");
+      },
+    });
+    const { limiter } = subject;
+    const warned = once(process, "warning");
+    const lease = await limiter.acquire({ ...RPM, consume: { rpm: 10 } });
+    expect((await warned)[0]).toMatchObject({ code: "ZAEL_LISTENER_FAILED" });
+    await refusalOf(limiter.acquire({ ...RPM, consume: { rpm: 1 } }));
+    await lease.rollback();
+    expect(await milliOf(subject, "user-1", "gpt-4", "rpm")).toMatchObject({ consumed: 0 });
+  });
+
+  it("cost nothing where nobody listens", async () => {
+    const { limiter } = await store.open();
+    await limiter.acquire({ ...RPM, consume: { rpm: 10 } });
+    const read = vi.spyOn(Refusal.prototype, "retryAfterSeconds", "get");
+    const decision = await limiter.tryAcquire({ ...RPM, consume: { rpm: 1 } });
+    expect(read).not.toHaveBeenCalled();
+    read.mockRestore();
+    expect(decision).toMatchObject({ granted: false, retryAfterSeconds: 6.001 });
+  });
+});
+
+describeItemStores("events", (store) => {
+  it("tell refusals from memory from those of the store", async () => {
+    const events: LimiterEvent[] = [];
+    const { limiter, time } = await store.open({ events: (event) => events.push(event) });
+    await limiter.acquire({ ...RPM, consume: { rpm: 10 } });
+    await refusalOf(limiter.acquire({ ...RPM, consume: { rpm: 1 } }));
+    time.advance(1000);
+    await refusalOf(limiter.acquire({ ...RPM, consume: { rpm: 1 } }));
+    const local = events.map((event) => (event.type === "rejected" ? event.local : event.type));
+    expect(local).toEqual(["acquired", true, false]);
+  });
+
+  it("tell what was given back because another leg was refused", async () => {
+    const events: LimiterEvent[] = [];
+    const subject = await store.open({ events: (event) => events.push(event) });
+    const { limiter, repo } = subject;
+    await repo.entities.create({ id: "team" });
+    await repo.entities.create({ id: "user-1", parentId: "team", cascade: true });
+    await repo.limits.setSystem(["rpm:100"]);
+    await limiter.acquire({ ...USER, consume: { rpm: 1 } });
+    const other = await store.another(subject);
+    await other.limiter.acquire({ entityId: "team", resource: "gpt-4", consume: { rpm: 99 } });
+    events.splice(0);
+    await refusalOf(limiter.acquire({ ...USER, consume: { rpm: 1 } }));
+    expect(events).toEqual([
+      { type: "restored", ...USER },
+      expect.objectContaining({ type: "rejected", local: false }),
+    ]);
+  });
+
+  it("tell that a call passed uncounted", async () => {
+    const events: LimiterEvent[] = [];
+    const faults = new Faults();
+    const { limiter } = await store.open({
+      faults,
+      timeoutMs: 200,
+      events: (event) => events.push(event),
+    });
+    await limiter.acquire({ ...RPM, consume: { rpm: 1 } });
+    events.splice(0);
+    faults.rule = (request) => (isBucketOf("user-1", "update")(request) ? "throttled" : undefined);
+    await limiter.acquire({ ...RPM, consume: { rpm: 1 }, onUnavailable: "allow" });
+    await failureOf(limiter.acquire({ ...RPM, consume: { rpm: 1 } }));
+    expect(events).toEqual([
+      { type: "degraded", ...USER, cause: expect.objectContaining({ reason: "throttled" }) },
+    ]);
+  });
+
+  it.runIf(store.real)("tell of every request, with its price", async () => {
+    const events: LimiterEvent[] = [];
+    const subject = await store.open();
+    const { repo, time } = subject;
+    const { address, table } = store.place;
+    const url = `dynamodb://${table}?endpoint=${address}&namespace=${repo.namespaceName}`;
+    const calls: string[] = [];
+    const limiter = await RateLimiter.open(url, {
+      clock: time.clock,
+      timeoutMs: 20_000,
+      events: (event) => events.push(event),
+      onCall: ({ operation }) => calls.push(operation),
+    });
+    await limiter.acquire({ ...RPM, consume: { rpm: 1 } });
+    events.splice(0);
+    calls.splice(0);
+    await limiter.acquire({ ...RPM, consume: { rpm: 1 } });
+    await limiter.close();
+    expect(events).toEqual([
+      {
+        type: "call",
+        call: {
+          operation: "UpdateItem",
+          readUnits: 0,
+          writeUnits: 1,
+          indexUnits: 0,
+          estimated: false,
+        },
+      },
+      { type: "acquired", ...USER },
+    ]);
+    expect(calls).toEqual(["UpdateItem"]);
+  });
+});

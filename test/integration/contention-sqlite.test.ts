@@ -1,0 +1,56 @@
+/** Four processes on one bucket in one file. It takes wall-clock time by nature. */
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { Repository } from "../../src/index.ts";
+import { allowed } from "./contention/hammer.ts";
+import { type Build, buildSources } from "./sqlite/build.ts";
+import { Child, SCRIPTS } from "./sqlite/child.ts";
+import { race } from "./sqlite/race.ts";
+
+const CAPACITY = 100;
+const PER_SECOND = 50;
+const DURATION_MS = 5000;
+
+/** What a child says; times are of the day, because the children share no other clock. */
+interface Taken {
+  readonly granted: number;
+  readonly startedAt: number;
+  readonly endedAt: number;
+}
+
+let build: Build;
+let directory: string;
+
+beforeAll(() => {
+  build = buildSources();
+  directory = mkdtempSync(join(tmpdir(), "zae-limiter-"));
+});
+
+afterAll(() => {
+  build.remove();
+  rmSync(directory, { recursive: true });
+});
+
+test("wall-clock: 4 processes admit no more than the limit, and nearly all of it", async () => {
+  const url = `sqlite:${join(directory, "limits.db")}`;
+  const repo = await Repository.open(url);
+  await repo.limits.setSystem([`rps:${PER_SECOND}/sec:${CAPACITY}`]);
+  const children = Array.from(
+    { length: 4 },
+    () => new Child(SCRIPTS.take, [build.index, url, String(DURATION_MS)]),
+  );
+  const answers = (await race(children)) as Taken[];
+  const granted = answers.reduce((sum, answer) => sum + answer.granted, 0);
+  const startedAt = Math.min(...answers.map((answer) => answer.startedAt));
+  const elapsedMs = Math.max(...answers.map((answer) => answer.endedAt)) - startedAt;
+  const [state] = await repo.buckets.list("hot");
+  await repo.close();
+  const most = allowed(CAPACITY, PER_SECOND, { granted, elapsedMs });
+  console.info(`sqlite, 4 processes: ${granted} of ${Math.floor(most)}`);
+  expect(state?.totalConsumed).toBe(granted);
+  expect(granted).toBeLessThanOrEqual(most);
+  expect(granted).toBeGreaterThanOrEqual(0.97 * most);
+});

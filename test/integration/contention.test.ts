@@ -1,0 +1,128 @@
+/**
+ * Many clients on one bucket of a real engine. These tests take wall-clock time by nature. That
+ * nothing is admitted beyond the limit is asked of every engine; that nearly all of it is admitted
+ * only of dynoxide, because DynamoDB Local is too slow to be fair to anybody.
+ */
+
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { RateLimiter, Repository } from "../../src/index.ts";
+import type { RunningEngine } from "../engines/engine.ts";
+import { describeEngines } from "../engines/engines.ts";
+import { delayingProxy } from "../support/delaying-proxy.ts";
+import { allowed, type Hammered, hammer } from "./contention/hammer.ts";
+
+const CAPACITY = 100;
+const PER_SECOND = 50;
+const DURATION_MS = 5000;
+const SHARE_MIN = 0.97;
+
+/** The engines share the machine with everybody else, so deadlines prove nothing here. */
+const TIMEOUT_MS = 20_000;
+
+describeEngines("wall-clock contention", (engine: RunningEngine) => {
+  const table = `contention-${crypto.randomUUID()}`;
+  const open: RateLimiter[] = [];
+  let root: Repository;
+
+  beforeAll(async () => {
+    root = await Repository.createTable(table, { endpoint: engine.endpoint });
+    await root.limits.setSystem([`rps:${PER_SECOND}/sec:${CAPACITY}`]);
+  });
+
+  afterAll(async () => {
+    await Promise.all(open.map((limiter) => limiter.close()));
+    await root.close();
+  });
+
+  /** Clients that share nothing but the table. */
+  async function clients(count: number, endpoint: string): Promise<RateLimiter[]> {
+    const limiters = await Promise.all(
+      Array.from({ length: count }, async () => {
+        const repo = await Repository.connect(table, { endpoint, timeoutMs: TIMEOUT_MS });
+        const limiter = new RateLimiter(repo);
+        // Connected and with the limits at hand: the time that takes is not what is measured.
+        await limiter.status({ entityId: "warm", resource: "api" });
+        return limiter;
+      }),
+    );
+    open.push(...limiters);
+    return limiters;
+  }
+
+  function judge(what: string, hammered: Hammered): void {
+    const most = allowed(CAPACITY, PER_SECOND, hammered);
+    const share = hammered.granted / most;
+    const percent = (share * 100).toFixed(1);
+    console.info(
+      `${engine.name}, ${what}: ${hammered.granted} of ${Math.floor(most)}, ${percent} %`,
+    );
+    expect(hammered.granted).toBeLessThanOrEqual(most);
+    if (engine.name === "dynoxide") expect(share).toBeGreaterThanOrEqual(SHARE_MIN);
+  }
+
+  test("32 clients on one bucket", async () => {
+    const limiters = await clients(32, engine.endpoint);
+    judge("one bucket", await hammer(limiters, () => "hot", DURATION_MS));
+  });
+
+  test("32 children of one parent: the parent is never charged beyond its limit", async () => {
+    await root.entities.create({ id: "parent" });
+    await root.limits.setEntity("parent", [`rps:${PER_SECOND}/sec:${CAPACITY}`]);
+    const children = Array.from({ length: 32 }, (_, at) => `child-${at}`);
+    for (const id of children) {
+      await root.entities.create({ id, parentId: "parent", cascade: true });
+    }
+    const limiters = await clients(32, engine.endpoint);
+    const hammered = await hammer(limiters, (client) => `child-${client}`, DURATION_MS);
+    judge("through a parent", hammered);
+    const [parent] = await root.buckets.list("parent");
+    expect(parent?.totalConsumed).toBe(hammered.granted);
+  });
+
+  test("a burst of new children under an idle parent, 16 at a time: none is refused", async () => {
+    const count = engine.name === "dynoxide" ? 300 : 60;
+    await root.entities.create({ id: "idle" });
+    await root.limits.setEntity("idle", ["rps:1000/sec"]);
+    const ids = Array.from({ length: count }, (_, at) => `new-${at}`);
+    for (const id of ids) await root.entities.create({ id, parentId: "idle", cascade: true });
+    const limiters = await clients(16, engine.endpoint);
+    const granted = await Promise.all(
+      limiters.map(async (limiter) => {
+        let taken = 0;
+        for (let id = ids.pop(); id !== undefined; id = ids.pop()) {
+          const request = { entityId: id, resource: "api", consume: { rps: 1 } };
+          if ((await limiter.tryAcquire(request)).granted) taken += 1;
+        }
+        return taken;
+      }),
+    );
+    expect(granted.reduce((sum, taken) => sum + taken, 0)).toBe(count);
+  });
+
+  test("16 cold clients race to create one bucket: exact", async () => {
+    const limits = ["slow:10/day"];
+    const limiters = await clients(16, engine.endpoint);
+    const decisions = await Promise.all(
+      limiters.map((limiter) =>
+        limiter.tryAcquire({ entityId: "cold", resource: "api", limits, consume: { slow: 1 } }),
+      ),
+    );
+    expect(decisions.filter(({ granted }) => granted)).toHaveLength(10);
+    const [state] = await root.buckets.list("cold");
+    expect(state?.totalConsumed).toBe(10);
+  });
+
+  test.runIf(engine.name === "dynoxide")(
+    "16 clients behind 5 ms of network on one bucket",
+    async () => {
+      const proxy = await delayingProxy(engine.endpoint, 2.5);
+      try {
+        const limiters = await clients(16, proxy.endpoint);
+        judge("5 ms away", await hammer(limiters, () => "distant", DURATION_MS));
+      } finally {
+        await Promise.all(open.splice(-16).map((limiter) => limiter.close()));
+        await proxy.close();
+      }
+    },
+  );
+});
