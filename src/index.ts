@@ -36,6 +36,7 @@ export {
   RateLimitExceeded,
   type RateLimitExceededJson,
 } from "./domain/rate-limit-exceeded.ts";
+export type { Timer } from "./domain/timer.ts";
 export type { OnUnavailable } from "./domain/unavailability.ts";
 export type { AcquireRequest } from "./limiter/acquire-request.ts";
 export { type Decision, Refusal } from "./limiter/decision.ts";
@@ -67,6 +68,11 @@ export type {
   EntityCapacity,
   ResourceCapacity,
 } from "./repository/bucket-records.ts";
-export type { Credentials, DynamoOptions, OpenOptions } from "./repository/options.ts";
+export type {
+  CreateTableOptions,
+  Credentials,
+  DynamoOptions,
+  OpenOptions,
+} from "./repository/options.ts";
 export { Repository } from "./repository/repository.ts";
 export type { StoreCall } from "./storage/item-store.ts";

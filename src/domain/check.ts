@@ -23,16 +23,45 @@ export function checkInteger(field: string, value: unknown, min: number, max: nu
   return value;
 }
 
+/** True, false, or nothing. */
+export function checkFlag(field: string, value: unknown): void {
+  if (value === undefined || typeof value === "boolean") return;
+  throw new ValidationError(field, value, `expected true or false, got ${show(value)}`);
+}
+
 /** An object of options, or a `ValidationError` that shows the form it should have. */
 export function checkOptions(field: string, value: unknown, form: string): void {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+  if (!isPlainObject(value)) {
     throw new ValidationError(field, value, `expected ${form}, got ${show(value)}`);
+  }
+}
+
+/**
+ * The same, with nothing in it that is not known: most unknown names are typos, and a typo must
+ * not quietly become a default.
+ */
+export function checkFields(field: string, value: unknown, names: readonly string[]): void {
+  checkOptions(field, value, `an object like { ${names.join(", ")} }`);
+  for (const name of Object.keys(value as object)) {
+    if (names.includes(name)) continue;
+    throw new ValidationError(
+      `${field}.${shorten(name)}`,
+      (value as Record<string, unknown>)[name],
+      `there is no "${shorten(name)}" here; expected ${names.join(", ")}`,
+    );
   }
 }
 
 /** A programmer's assumption that can only be broken by a bug in this library. */
 export function invariant(condition: boolean, sentence: string): asserts condition {
   if (!condition) throw new Error(`zae-limiter has a bug: ${sentence}`);
+}
+
+/** Written with braces: a map, a date or an instance of a class would be read as empty. */
+export function isPlainObject(value: unknown): value is Record<string, unknown> {
+  if (typeof value !== "object" || value === null) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
 }
 
 /** A value as it should appear in a sentence: text in quotes and not too long, with its type. */

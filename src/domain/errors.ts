@@ -134,7 +134,8 @@ export class InfrastructureNotFoundError extends InfrastructureError {
     options?: ErrorOptions,
   ) {
     super(
-      `There is no table "${stackName}" here. Create it with: zae-limiter deploy --name ${stackName}`,
+      `There is no table "${stackName}" here. Create it with: zae-limiter deploy --name ` +
+        `${stackName} (or Repository.createTable for a bare one)`,
       options,
     );
   }
@@ -147,7 +148,7 @@ export class NamespaceNotFoundError extends InfrastructureError {
   constructor(readonly namespaceName: string) {
     super(
       `There is no namespace "${namespaceName}". ` +
-        `Register it with: zae-limiter namespace register ${namespaceName}`,
+        `Register it with repo.namespaces.register(${JSON.stringify(namespaceName)})`,
     );
   }
 }

@@ -1,6 +1,6 @@
 /** JSON data from users: checked, copied and frozen, so that nobody changes it afterwards. */
 
-import { show } from "./check.ts";
+import { isPlainObject, show } from "./check.ts";
 import { ValidationError } from "./errors.ts";
 
 /** JSON data, as it is kept in metadata and audit details. */
@@ -65,10 +65,4 @@ function isStorable(value: number): boolean {
 function checkMember(field: string, name: string, path: string): string {
   if (name !== "") return name;
   throw new ValidationError(field, path, `expected a name for each member of ${path}, got ""`);
-}
-
-function isPlainObject(value: unknown): value is Record<string, unknown> {
-  if (typeof value !== "object" || value === null) return false;
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === Object.prototype || prototype === null;
 }

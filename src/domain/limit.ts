@@ -1,7 +1,7 @@
 /** A limit: how much a bucket holds and how fast it fills. */
 
 import type { Rate } from "../core/bucket.ts";
-import { checkInteger, checkOptions, show, TOKENS_MAX } from "./check.ts";
+import { checkFields, checkInteger, checkOptions, show, TOKENS_MAX } from "./check.ts";
 import { ValidationError } from "./errors.ts";
 import { parseLimit, printLimit } from "./limit-language.ts";
 import { checkLimitName } from "./names.ts";
@@ -116,7 +116,7 @@ export class Limit implements LimitSpec {
   }
 
   static #per(name: string, rate: number, seconds: number, options: { burst?: number }): Limit {
-    checkOptions("options", options, "an object like { burst: 150 }");
+    checkFields("options", options, ["burst"]);
     const capacity = options.burst ?? rate;
     return new Limit({ name, capacity, refillAmount: rate, refillPeriodSeconds: seconds });
   }

@@ -5,7 +5,7 @@
 
 import { monotonicFactory } from "ulid";
 import { isoSeconds } from "../core/windows.ts";
-import { checkInteger } from "../domain/check.ts";
+import { checkFields, checkInteger } from "../domain/check.ts";
 import { ValidationError } from "../domain/errors.ts";
 import type { JsonValue } from "../domain/json.ts";
 import { checkEntityId, checkPrincipal, checkResource } from "../domain/names.ts";
@@ -114,6 +114,7 @@ export class AuditLog {
     options: { limit?: number; after?: string } = {},
   ): Promise<AuditEvent[]> {
     checkSubject(subject);
+    checkFields("options", options, ["limit", "after"]);
     const limit = checkInteger("limit", options.limit ?? 100, 1, PAGE_MAX);
     const { store, namespaceId } = this.#context;
     const partition = auditPartition(namespaceId, subject);

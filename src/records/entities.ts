@@ -1,7 +1,7 @@
 /** Entities: who is limited, and which parent they charge. */
 
 import { isoSeconds } from "../core/windows.ts";
-import { show } from "../domain/check.ts";
+import { checkFields, checkFlag, show } from "../domain/check.ts";
 import { Entity } from "../domain/entity.ts";
 import { EntityExistsError, ValidationError } from "../domain/errors.ts";
 import { checkJsonObject, type JsonValue } from "../domain/json.ts";
@@ -44,6 +44,15 @@ export interface NewEntity {
   readonly principal?: string;
 }
 
+const NEW_ENTITY_FIELDS = [
+  "id",
+  "name",
+  "parentId",
+  "cascade",
+  "metadata",
+  "principal",
+] as const satisfies readonly (keyof NewEntity)[];
+
 /** The buckets of entities, which have to follow what happens to their entity. */
 export interface EntityBuckets {
   relink(id: string, link: { cascade: boolean; parentId: string | undefined }): Promise<void>;
@@ -84,6 +93,7 @@ export class EntityRecords {
 
   /** Creates an entity; its parent may come later, but a circle or too deep a tree is refused. */
   async create(fields: NewEntity): Promise<Entity> {
+    checkFields("entity", fields, NEW_ENTITY_FIELDS);
     const entity = this.#check(fields);
     const principal = checkAuditor(fields.principal);
     await checkActive(this.#context);
@@ -151,6 +161,7 @@ export class EntityRecords {
    */
   async delete(id: string, options: { principal?: string } = {}): Promise<void> {
     checkEntityId(id);
+    checkFields("options", options, ["principal"]);
     const principal = checkAuditor(options.principal);
     await checkActive(this.#context);
     const deletedConfigs = await this.#deleteConfigs(id);
@@ -241,9 +252,7 @@ export class EntityRecords {
     if (name !== undefined && typeof name !== "string") {
       throw new ValidationError("name", name, `expected text, got ${show(name)}`);
     }
-    if (cascade !== undefined && typeof cascade !== "boolean") {
-      throw new ValidationError("cascade", cascade, `expected true or false, got ${show(cascade)}`);
-    }
+    checkFlag("cascade", cascade);
     return new Entity({
       id,
       name: name ?? id,

@@ -1,5 +1,6 @@
 /** Stored limits: of the namespace, of a resource, of an entity. The most specific level applies. */
 
+import { checkFields } from "../domain/check.ts";
 import { checkLimits, type Limit, type LimitInput } from "../domain/limit.ts";
 import {
   checkConfigResource,
@@ -96,6 +97,7 @@ export class LimitRecords {
     limits: readonly LimitInput[],
     options: ChangeOptions & { onUnavailable?: OnUnavailable } = {},
   ): Promise<void> {
+    checkFields("options", options, ["onUnavailable", "principal"]);
     const checked = checkLimits(limits);
     const principal = checkAuditor(options.principal);
     const mode =
@@ -134,6 +136,7 @@ export class LimitRecords {
 
   /** Removes the limits and `onUnavailable` of the namespace; its counters and retention stay. */
   async deleteSystem(options: ChangeOptions = {}): Promise<void> {
+    checkFields("options", options, ["principal"]);
     const principal = checkAuditor(options.principal);
     const version = await changeConfig(this.#context, [], ({ system }) => {
       const names = system === undefined ? [] : limitAttributeNames(system);
@@ -163,6 +166,7 @@ export class LimitRecords {
     limits: readonly LimitInput[],
     options: ChangeOptions = {},
   ): Promise<void> {
+    checkFields("options", options, ["principal"]);
     checkResource(resource);
     const checked = checkLimits(limits);
     const principal = checkAuditor(options.principal);
@@ -201,6 +205,7 @@ export class LimitRecords {
   }
 
   async deleteResource(resource: string, options: ChangeOptions = {}): Promise<void> {
+    checkFields("options", options, ["principal"]);
     checkResource(resource);
     const principal = checkAuditor(options.principal);
     const { namespaceId } = this.#context;
@@ -243,6 +248,7 @@ export class LimitRecords {
     limits: readonly LimitInput[],
     options: ChangeOptions & { resource?: string } = {},
   ): Promise<void> {
+    checkFields("options", options, ["resource", "principal"]);
     checkEntityId(entityId);
     const resource = checkConfigResource(options.resource ?? DEFAULT_RESOURCE);
     const checked = checkLimits(limits);
@@ -282,6 +288,7 @@ export class LimitRecords {
     entityId: string,
     options: { resource?: string } = {},
   ): Promise<readonly Limit[]> {
+    checkFields("options", options, ["resource"]);
     checkEntityId(entityId);
     const resource = checkConfigResource(options.resource ?? DEFAULT_RESOURCE);
     return this.#readLimits(entityConfigKey(this.#context.namespaceId, entityId, resource));
@@ -291,6 +298,7 @@ export class LimitRecords {
     entityId: string,
     options: ChangeOptions & { resource?: string } = {},
   ): Promise<void> {
+    checkFields("options", options, ["resource", "principal"]);
     checkEntityId(entityId);
     const resource = checkConfigResource(options.resource ?? DEFAULT_RESOURCE);
     const principal = checkAuditor(options.principal);
@@ -325,6 +333,7 @@ export class LimitRecords {
     resource: string,
     options: { limit?: number; cursor?: string } = {},
   ): Promise<{ entityIds: string[]; cursor?: string }> {
+    checkFields("options", options, ["limit", "cursor"]);
     checkConfigResource(resource);
     const page: Page = await listPage(
       this.#context.store,

@@ -8,7 +8,13 @@
 
 import { isoSeconds } from "../core/windows.ts";
 import { randomBytes } from "../domain/chance.ts";
-import { EntityNotFoundError, InfrastructureError, NamespaceStateError } from "../domain/errors.ts";
+import { checkFields, show } from "../domain/check.ts";
+import {
+  EntityNotFoundError,
+  InfrastructureError,
+  NamespaceStateError,
+  ValidationError,
+} from "../domain/errors.ts";
 import { checkNamespace, RESERVED_NAMESPACE } from "../domain/names.ts";
 import type { Item } from "../storage/item.ts";
 import { ITEM_ABSENT, ITEM_EXISTS, type Write } from "../storage/item-store.ts";
@@ -142,7 +148,7 @@ export class NamespaceRecords {
 
   /** Gives a deleted namespace its name back; returns the name. */
   async recover(namespaceId: string): Promise<string> {
-    const record = await this.#byId(namespaceId);
+    const record = await this.#byId(checkNamespaceId(namespaceId));
     if (record === undefined) throw new EntityNotFoundError(namespaceId);
     const { name, status, createdAt } = record;
     checkNamespace(name);
@@ -182,7 +188,8 @@ export class NamespaceRecords {
     namespaceId: string,
     options: { onProgress?: (progress: { deleted: number }) => void } = {},
   ): Promise<void> {
-    if ((await this.#byId(namespaceId)) === undefined) return;
+    checkFields("options", options, ["onProgress"]);
+    if ((await this.#byId(checkNamespaceId(namespaceId))) === undefined) return;
     const key = namespaceIdKey(namespaceId);
     const change = { set: { status: "purging" } };
     for (const status of ["deleted", "purging"]) {
@@ -287,5 +294,14 @@ function cannotRecover(name: string, state: string): NamespaceStateError {
   return new NamespaceStateError(
     `The namespace "${name}" cannot be recovered: ${why[state] ?? state}`,
     { namespaceName: name, state },
+  );
+}
+
+function checkNamespaceId(value: unknown): string {
+  if (typeof value === "string" && value !== "") return value;
+  throw new ValidationError(
+    "namespace_id",
+    value,
+    `expected the id of a namespace, got ${show(value)}`,
   );
 }

@@ -1,7 +1,7 @@
 /** Reading usage: what entities consumed of resources, window by window. */
 
 import { isoSeconds, WINDOW_TYPES, type WindowType } from "../core/windows.ts";
-import { checkInteger, show } from "../domain/check.ts";
+import { checkFields, checkInteger, show } from "../domain/check.ts";
 import { ValidationError } from "../domain/errors.ts";
 import { checkEntityId, checkResource } from "../domain/names.ts";
 import type { Item } from "../storage/item.ts";
@@ -25,6 +25,14 @@ export interface UsageQuery {
   /** The last window to count, by its start; a time or its text. Included. */
   readonly end?: Date | string;
 }
+
+const QUERY_FIELDS = [
+  "entityId",
+  "resource",
+  "window",
+  "start",
+  "end",
+] as const satisfies readonly (keyof UsageQuery)[];
 
 /**
  * Usage over several windows. Name a window type: hours and days would count twice together.
@@ -77,6 +85,7 @@ export class UsageRecords {
   async snapshots(
     options: UsageQuery & { limit?: number; cursor?: string },
   ): Promise<{ snapshots: UsageSnapshot[]; cursor?: string }> {
+    checkFields("options", options, [...QUERY_FIELDS, "limit", "cursor"]);
     const { query, matches } = this.#check(options);
     const limit = checkInteger("limit", options.limit ?? SNAPSHOTS_PER_PAGE, 1, LIMIT_MAX);
     const after =
@@ -97,6 +106,7 @@ export class UsageRecords {
 
   /** The sum over all snapshots that match, however many there are. */
   async summary(options: UsageQuery): Promise<UsageSummary> {
+    checkFields("options", options, QUERY_FIELDS);
     const { query, matches } = this.#check(options);
     const total = new Map<string, number>();
     let snapshotCount = 0;

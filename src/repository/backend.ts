@@ -75,7 +75,11 @@ export async function openBackend(
       ...backendOver(kind, "memory", store, clock),
       openBuckets: (context, bucketOptions) => {
         const recordedLink = linksIn((key) => store.readNow(key), context.namespaceId);
-        const table = new MemoryBucketTable({ clock, recordedLink });
+        const table = new MemoryBucketTable({
+          clock,
+          recordedLink,
+          refuseClosed: () => store.refuseClosed(),
+        });
         return new EmbeddedBucketStore(table, { clock, ...bucketOptions });
       },
     };

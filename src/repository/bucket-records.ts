@@ -2,6 +2,7 @@
 
 import type { BucketStore, StoredState } from "../buckets/bucket-store.ts";
 import { floorDiv } from "../core/integers.ts";
+import { checkFields, checkFlag } from "../domain/check.ts";
 import { Limit } from "../domain/limit.ts";
 import { checkEntityId, checkLimitName, checkResource } from "../domain/names.ts";
 import type { EntityRecords } from "../records/entities.ts";
@@ -79,6 +80,7 @@ export class BucketRecords {
   /** The buckets of an entity, one entry per shard and limit. */
   async list(entityId: string, options: { resource?: string } = {}): Promise<BucketState[]> {
     checkEntityId(entityId);
+    checkFields("options", options, ["resource"]);
     if (options.resource !== undefined) checkResource(options.resource);
     return (await this.#buckets.list(entityId, options.resource)).map(stateOf);
   }
@@ -91,6 +93,8 @@ export class BucketRecords {
   ): Promise<ResourceCapacity> {
     checkResource(resource);
     checkLimitName(limitName);
+    checkFields("options", options, ["parentsOnly"]);
+    checkFlag("parentsOnly", options.parentsOnly);
     const found = new Map<string, { capacityMilli: number; availableMilli: number }>();
     for await (const state of this.#buckets.listResource(resource)) {
       if (state.limitName !== limitName) continue;

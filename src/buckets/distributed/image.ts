@@ -66,10 +66,16 @@ export function accruedUp({ accruedMilli, remainder }: LimitImage): number {
   return remainder > 0 ? accruedMilli + 1 : accruedMilli;
 }
 
-/** The balance of the shard. Compared by subtraction, because accrued may be saturated. */
+/**
+ * The balance of the shard. Compared by subtraction, because accrued may be saturated. A full take
+ * forgets a part of a milli-token, so that an emptied bucket is that part below zero: it is empty,
+ * not in debt.
+ */
 export function balanceOf(image: LimitImage): number {
   const { stored, share, accruedMilli } = image;
-  return looksFull(image) ? share.capacityMilli : stored.tokensMilli + accruedMilli;
+  if (looksFull(image)) return share.capacityMilli;
+  const balanceMilli = stored.tokensMilli + accruedMilli;
+  return balanceMilli === -1 ? 0 : balanceMilli;
 }
 
 export function looksFull({ stored, share, accruedMilli }: LimitImage): boolean {

@@ -12,12 +12,19 @@ const SWEPT_PER_WRITE = 2;
 export class MemoryBucketTable implements BucketTable {
   readonly recordedLink: (entityId: string) => Link;
   readonly #clock: Clock;
+  readonly #refuseClosed: () => void;
   readonly #resources = new Map<string, Map<string, EmbeddedBucket>>();
-  #sweep: Iterator<[Map<string, EmbeddedBucket>, string, EmbeddedBucket]> | undefined;
+  #sweep: Iterator<BucketRow> | undefined;
 
-  constructor(options: { clock: Clock; recordedLink: (entityId: string) => Link }) {
+  constructor(options: {
+    clock: Clock;
+    recordedLink: (entityId: string) => Link;
+    /** Throws when the store was closed. */
+    refuseClosed: () => void;
+  }) {
     this.#clock = options.clock;
     this.recordedLink = options.recordedLink;
+    this.#refuseClosed = options.refuseClosed;
   }
 
   get(entityId: string, resource: string): EmbeddedBucket | undefined {
@@ -52,7 +59,9 @@ export class MemoryBucketTable implements BucketTable {
   }
 
   delete(entityId: string, resource: string): void {
-    this.#resources.get(resource)?.delete(entityId);
+    const entities = this.#resources.get(resource);
+    entities?.delete(entityId);
+    if (entities?.size === 0) this.#resources.delete(resource);
   }
 
   clear(): void {
@@ -61,10 +70,12 @@ export class MemoryBucketTable implements BucketTable {
   }
 
   async step<T>(work: () => T): Promise<T> {
+    this.#refuseClosed();
     return work();
   }
 
   async peek<T>(work: () => T): Promise<T> {
+    this.#refuseClosed();
     return work();
   }
 
@@ -78,14 +89,14 @@ export class MemoryBucketTable implements BucketTable {
         this.#sweep = undefined;
         return;
       }
-      const [entities, entityId, bucket] = value;
-      if (bucket.ttl !== undefined && bucket.ttl <= nowSeconds) entities.delete(entityId);
+      const { entityId, resource, bucket } = value;
+      if (bucket.ttl !== undefined && bucket.ttl <= nowSeconds) this.delete(entityId, resource);
     }
   }
 
-  *#all(): Generator<[Map<string, EmbeddedBucket>, string, EmbeddedBucket]> {
-    for (const entities of this.#resources.values()) {
-      for (const [entityId, bucket] of entities) yield [entities, entityId, bucket];
+  *#all(): Generator<BucketRow> {
+    for (const [resource, entities] of this.#resources) {
+      for (const [entityId, bucket] of entities) yield { entityId, resource, bucket };
     }
   }
 }

@@ -1,9 +1,11 @@
 /** A demonstration from nothing: a fresh store in a temporary folder, which is gone afterwards. */
 
+import { rmSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../domain/clock.ts";
+import { InfrastructureError } from "../../domain/errors.ts";
 import { CLIENT_VERSION } from "../../domain/version.ts";
 import { Repository } from "../../repository/repository.ts";
 import type { Terminal } from "../program.ts";
@@ -12,14 +14,35 @@ import { showLevels } from "./levels.ts";
 import { Narrator } from "./narrator.ts";
 import { showTraffic } from "./traffic.ts";
 
+/** What shells report for a process that Ctrl-C ended. */
+const INTERRUPTED = 130;
+
 const ACTS: readonly Act[] = [showLevels, showTraffic];
 
 export async function runDemo(terminal: Terminal): Promise<void> {
-  const folder = await mkdtemp(join(tmpdir(), "zae-limiter-demo-"));
+  const folder = await temporaryFolder();
+  // Ctrl-C ends a process without its `finally`, and would leave the folder behind.
+  const interrupted = () => {
+    rmSync(folder, { recursive: true, force: true });
+    process.exit(INTERRUPTED);
+  };
+  process.once("SIGINT", interrupted);
   try {
     await perform(`sqlite:${join(folder, "limits.db")}`, new Narrator(terminal));
   } finally {
+    process.removeListener("SIGINT", interrupted);
     await rm(folder, { recursive: true, force: true });
+  }
+}
+
+async function temporaryFolder(): Promise<string> {
+  try {
+    return await mkdtemp(join(tmpdir(), "zae-limiter-demo-"));
+  } catch (cause) {
+    throw new InfrastructureError(
+      `The demonstration needs a folder it can write to, and "${tmpdir()}" is none: set TMPDIR`,
+      { cause },
+    );
   }
 }
 

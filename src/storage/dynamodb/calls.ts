@@ -175,7 +175,7 @@ function sentence(
     case "throttled":
       return `DynamoDB throttled ${operation}`;
     case "timeout":
-      return `DynamoDB did not answer ${operation} within ${deadline.timeoutMs} ms`;
+      return `DynamoDB did not answer ${operation} within ${Math.round(deadline.timeoutMs)} ms`;
     case "network":
       return `DynamoDB could not be reached for ${operation}`;
     case "server":

@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from "node:util";
 import sortedBtree from "sorted-btree";
 import type { Clock } from "../../domain/clock.ts";
 import { systemClock } from "../../domain/clock.ts";
-import { ValidationError } from "../../domain/errors.ts";
+import { InfrastructureError, ValidationError } from "../../domain/errors.ts";
 import { applyChange, holds, storedItem } from "../evaluate.ts";
 import { type Item, type Key, keyOf } from "../item.ts";
 import type {
@@ -62,6 +62,7 @@ export class MemoryItemStore implements ItemStore {
   readonly #expiring: Tree = new BTree();
   readonly #tokens = new Map<string, number>();
   readonly #log = new ChangeLog();
+  #closed = false;
 
   constructor(options: MemoryItemStoreOptions = {}) {
     this.#clock = options.clock ?? systemClock;
@@ -157,6 +158,7 @@ export class MemoryItemStore implements ItemStore {
   }
 
   async close(): Promise<void> {
+    this.#closed = true;
     this.#log.close();
   }
 
@@ -218,7 +220,13 @@ export class MemoryItemStore implements ItemStore {
     return this.#tokens.has(token);
   }
 
+  /** Throws when the store was closed: what it held is not to be relied on any more. */
+  refuseClosed(): void {
+    if (this.#closed) throw new InfrastructureError("This store is closed");
+  }
+
   #count(operation: string): void {
+    this.refuseClosed();
     this.#onCall?.({ operation, readUnits: 0, writeUnits: 0, indexUnits: 0, estimated: false });
   }
 }

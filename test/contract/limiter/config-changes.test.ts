@@ -174,6 +174,20 @@ describeLimiterStores("a change of limits", (store) => {
     });
   });
 
+  it.each(LEVELS)("lets a bucket grow that is asked for more than it held (%s)", async (_, set) => {
+    const { limiter, repo, time } = await store.open();
+    await set(repo, ["rpm:10"]);
+    await limiter.acquire({ ...USER, consume: { rpm: 1 } });
+    time.advance(60_000);
+    await set(repo, ["rpm:100"]);
+    // The old capacity does not suffice, so nothing is ever taken that could carry the change.
+    const refusal = await refusalOf(limiter.acquire({ ...USER, consume: { rpm: 50 } }));
+    expect(lines(refusal.statuses)).toEqual(["user-1/gpt-4 rpm 50/10!"]);
+    expect(refusal.retryAfterSeconds).toBe(24.001);
+    time.advance(24_001);
+    await limiter.acquire({ ...USER, consume: { rpm: 50 } });
+  });
+
   it("moves between levels in both directions", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;

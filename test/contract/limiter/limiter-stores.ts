@@ -25,6 +25,7 @@ import { VirtualTime } from "../../support/virtual-time.ts";
 import { newName } from "../stores.ts";
 import { counted } from "./counted.ts";
 import { type Faults, faultyEndpoint, faultyItems } from "./faults.ts";
+import { timed } from "./timed.ts";
 
 /** The engines share the machine with everybody else, so deadlines prove nothing here. */
 const TIMEOUT_MS = 20_000;
@@ -102,7 +103,8 @@ export class LimiterStore {
       faults,
     );
     this.#opened.push(repo);
-    const limiter = new RateLimiter(repo, {
+    const seen = virtualTimer === true ? timed(repo, time) : repo;
+    const limiter = new RateLimiter(seen, {
       ...(speculativeWrites === undefined ? {} : { speculativeWrites }),
       ...(events === undefined ? {} : { events }),
       ...(onWarning === undefined ? {} : { onWarning }),

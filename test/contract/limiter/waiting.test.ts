@@ -157,7 +157,6 @@ describeLimiterStores("waiting", (store) => {
     await time.until(limiter.acquire({ ...both, consume: { rps: 10 } }));
     const waiting = limiter.acquire({ ...both, consume: { rps: 10, tps: 30 }, maxWaitSeconds: 9 });
     await time.settle();
-    if (store.real) await time.pass(0).then(() => new Promise((done) => setTimeout(done, 200)));
     const startMs = time.nowMs;
     await limiter.acquire({ ...both, consume: {}, maxWaitSeconds: 1 });
     // Enough for the one ahead as well.
@@ -175,15 +174,19 @@ describeLimiterStores("waiting", (store) => {
     }
   });
 
-  it("is told of limits by the right ones, when calls bring their own", async () => {
+  it("goes by its own limits when calls bring their own", async () => {
     const { limiter, time } = await store.open({ virtualTimer: true });
-    await time.until(limiter.acquire(DRAIN));
-    const small = limiter.acquire({ ...RPS, consume: { rps: 10 }, maxWaitSeconds: 5 });
+    const ask = (limits: string[], rps: number) =>
+      limiter.acquire({ ...USER, limits, consume: { rps }, maxWaitSeconds: 5 });
+    const large = ["rps:20/sec"];
+    const small = ["rps:10/sec"];
+    await time.until(ask(large, 20));
+    const first = ask(small, 10);
     await time.settle();
-    // More than the limits ahead allow, but not more than its own.
-    const larger = { ...USER, limits: ["rps:20/sec"], consume: { rps: 15 }, maxWaitSeconds: 5 };
-    const [, lease] = await time.until(Promise.all([small, limiter.acquire(larger)]));
-    expect(lease.consumed).toEqual({ rps: 15 });
+    // More than the limits ahead of it allow, but not more than its own.
+    const second = failureOf(ask(large, 11)).catch(() => "granted");
+    await time.until(first);
+    expect(await time.until(second)).toBe("granted");
   });
 });
 
@@ -195,10 +198,9 @@ describeLimiterStores("a very long wait", (store) => {
     const startMs = time.nowMs;
     const lease = await time.until(
       limiter.acquire({ ...request, maxWaitSeconds: Number.POSITIVE_INFINITY }),
-      100_000_000,
     );
     expect(lease.consumed).toEqual({ once: 1 });
-    expect(time.nowMs - startMs).toBe(8_640_000_001);
+    expect(time.nowMs - startMs).toBe(8_640_000_000);
   });
 });
 

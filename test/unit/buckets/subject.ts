@@ -80,7 +80,11 @@ export function distributedSubject(options: SubjectOptions): Subject {
 /** One writer. */
 export function embeddedSubject(options: SubjectOptions): Subject {
   const { clock, ttlMultiplier } = options;
-  const table = new MemoryBucketTable({ clock, recordedLink: () => UNLINKED });
+  const table = new MemoryBucketTable({
+    clock,
+    recordedLink: () => UNLINKED,
+    refuseClosed: () => undefined,
+  });
   const store = new EmbeddedBucketStore(table, { clock, ttlMultiplier, onWarning: refuseWarning });
   return {
     exact: true,

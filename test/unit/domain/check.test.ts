@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { checkInteger, invariant, show } from "../../../src/domain/check.ts";
+import { checkFields, checkInteger, invariant, show } from "../../../src/domain/check.ts";
 import { ValidationError } from "../../../src/domain/errors.ts";
 import { refusal } from "./refusal.ts";
 
@@ -55,5 +55,17 @@ describe("invariant", () => {
       "zae-limiter has a bug: a shard has no owner",
     );
     expect(() => invariant(true, "")).not.toThrow();
+  });
+});
+
+describe("checkFields", () => {
+  test("a typo is refused with what was expected, and what is no plain object too", () => {
+    expect(() => checkFields("options", { bust: 5 }, ["burst"])).toThrow(
+      'Invalid options.bust: there is no "bust" here; expected burst',
+    );
+    for (const wrong of [null, undefined, 5, [], new Map([["burst", 5]]), new Date(0)]) {
+      expect(() => checkFields("options", wrong, ["burst"])).toThrow(ValidationError);
+    }
+    expect(() => checkFields("options", Object.create(null), ["burst"])).not.toThrow();
   });
 });

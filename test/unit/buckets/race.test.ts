@@ -1,0 +1,126 @@
+/**
+ * Interleavings. Every call to the store waits for its turn before it is done and again before its
+ * answer comes, and a scheduler decides who goes next. After each race: nothing was admitted beyond
+ * the ideal bucket, nothing was lost, `tc` is what was granted and kept, no ghosts, and everybody
+ * has got an answer.
+ */
+
+import fc from "fast-check";
+import { describe, test } from "vitest";
+import type { Actor, Ending } from "./race/actors.ts";
+import { ENTITIES, type Race, RaceRun } from "./race/race-run.ts";
+import type { Fault } from "./race/world.ts";
+
+const SEED = Number(process.env.FC_SEED ?? 20_251_115);
+
+const client = fc.nat(2);
+const entity = fc.constantFrom(...ENTITIES);
+const tokens = fc.record({ a: fc.integer({ min: 1, max: 3 }), b: fc.nat(2) });
+/** `a` always, so that every call names a limit that everybody has. */
+const limits = fc
+  .record({
+    a: fc.integer({ min: 1, max: 6 }),
+    b: fc.integer({ min: 1, max: 6 }),
+    period: fc.constantFrom("sec", "min", "day"),
+  })
+  .map(({ a, b, period }) => [`a:${a}/${period}`, `b:${b}/${period}`]);
+const deltas = fc.record({
+  a: fc.integer({ min: -2, max: 3 }),
+  b: fc.integer({ min: -2, max: 3 }),
+});
+
+const ending: fc.Arbitrary<Ending> = fc.oneof(
+  fc.constantFrom<Ending>({ do: "commit" }, { do: "rollback" }, { do: "throw" }, { do: "abort" }),
+  fc.record({ do: fc.constantFrom("adjust" as const, "flush" as const), deltas }),
+  fc.record({ do: fc.constant("more" as const), consume: tokens, commit: fc.boolean() }),
+);
+
+const acquires = fc.record({
+  do: fc.constant("acquire" as const),
+  client,
+  entity,
+  consume: tokens,
+  ending,
+});
+const overrides = fc.record({
+  do: fc.constant("acquire" as const),
+  client,
+  entity,
+  consume: tokens,
+  limits,
+  ending,
+});
+const configures = fc.record({
+  do: fc.constant("configure" as const),
+  client,
+  entity: fc.option(fc.constantFrom("solo", "child", "parent"), { nil: undefined }),
+  limits: fc.oneof(
+    limits,
+    limits.map(([first]) => [first as string]),
+  ),
+});
+const deletes = fc.record({
+  do: fc.constant("delete" as const),
+  client,
+  entity: fc.constantFrom("solo", "child"),
+});
+const adopts = fc.record({ do: fc.constant("adopt" as const), client });
+const ticks = fc.record({
+  do: fc.constant("tick" as const),
+  ms: fc.integer({ min: 1, max: 1500 }),
+});
+
+const fault = fc.tuple(
+  fc.integer({ min: 1, max: 60 }),
+  fc.constantFrom<Fault>("throttled", "conflict", "lost"),
+);
+
+function racesOf(actor: fc.Arbitrary<Actor>, faults: number): fc.Arbitrary<Race> {
+  return fc.record({
+    clients: fc.integer({ min: 1, max: 3 }),
+    limits,
+    parentLimits: fc.oneof(limits, fc.constant([])),
+    actors: fc.array(actor, { minLength: 2, maxLength: 6 }),
+    laterActors: fc.oneof(
+      { weight: 2, arbitrary: fc.constant([]) },
+      { weight: 1, arbitrary: fc.array(actor, { minLength: 1, maxLength: 4 }) },
+    ),
+    idleMs: fc.constantFrom(0, 700, 3_600_000, 40 * 86_400_000),
+    faults: fc.uniqueArray(fault, { maxLength: faults, selector: ([call]) => call }),
+  });
+}
+
+function races(name: string, race: fc.Arbitrary<Race>, runs: number): void {
+  test(`${name} (${runs} races, FC_SEED=${SEED})`, async () => {
+    await fc.assert(
+      fc.asyncProperty(race, fc.scheduler(), (values, scheduler) =>
+        new RaceRun(values, scheduler).run(),
+      ),
+      { seed: SEED, numRuns: runs },
+    );
+  });
+}
+
+describe("races on a shared store", () => {
+  races("acquires, adjustments and rollbacks, at one moment", racesOf(acquires, 0), 600);
+  races("the same with faults", racesOf(acquires, 4), 600);
+  races(
+    "while time passes",
+    racesOf(fc.oneof({ weight: 4, arbitrary: acquires }, { weight: 1, arbitrary: ticks }), 2),
+    600,
+  );
+  races(
+    "while limits change, entities go and parents appear",
+    racesOf(
+      fc.oneof(
+        { weight: 6, arbitrary: acquires },
+        { weight: 1, arbitrary: overrides },
+        { weight: 1, arbitrary: configures },
+        { weight: 1, arbitrary: deletes },
+        { weight: 1, arbitrary: adopts },
+      ),
+      2,
+    ),
+    900,
+  );
+});

@@ -1,0 +1,152 @@
+/**
+ * Follows every write to a bucket, as it lands, with an ideal bucket of its own, and counts for
+ * each actor what it has taken. It knows the attributes of the items, and nothing of the code that
+ * writes them.
+ */
+
+import type { Rate } from "../../../../src/core/bucket.ts";
+import type { Item } from "../../../../src/storage/item.ts";
+import { compare, fraction, minus, ONE, plus, show, smaller } from "../fraction.ts";
+import { IdealLimit } from "../ideal-bucket.ts";
+import { heldIn } from "../subject.ts";
+import type { Landed } from "./scheduled-store.ts";
+import type { World } from "./world.ts";
+
+const KEYS = ["rf", "entity_id", "resource", "shard_count", "cascade", "GSI2PK", "GSI2SK"] as const;
+const OTHER_KEYS = ["GSI3PK", "GSI3SK", "GSI4PK", "GSI4SK"] as const;
+
+/** Milli-tokens by entity and limit. */
+export type Sums = Map<string, number>;
+
+export function slot(entityId: string, limitName: string): string {
+  return `${entityId} ${limitName}`;
+}
+
+export class Ledger {
+  /** By actor: what its writes have taken, net; those whose answer was lost are left out. */
+  readonly taken = new Map<number, Sums>();
+  /** Limits that were removed, and those of buckets that went: their sums started anew. */
+  readonly resets = new Set<string>();
+  /** How deep in debt adjustments may have brought a limit. */
+  readonly debts: Sums = new Map();
+  readonly #world: World;
+  readonly #spreadMs: number;
+  readonly #buckets = new Map<string, Map<string, IdealLimit>>();
+
+  /** `spreadMs`: how much the time may pass between planning a write and its landing. */
+  constructor(world: World, spreadMs: number) {
+    this.#world = world;
+    this.#spreadMs = spreadMs;
+  }
+
+  readonly onLanded = (landed: Landed): void => {
+    const { key, before, after, actor } = landed;
+    if (!key.PK.includes("/BUCKET#")) return;
+    const known = after ?? before;
+    const entityId = String(known?.entity_id);
+    if (after === undefined) this.#gone(key.PK, entityId);
+    else this.#changed(key.PK, entityId, before, after, actor, landed.lost);
+  };
+
+  /** A store has dropped an item whose time was over: it must have been full. */
+  expired(item: Item): void {
+    for (const [name, ideal] of this.#buckets.get(item.PK) ?? []) {
+      ideal.refill(this.#world.nowMs);
+      if (!ideal.isFull) throw new Error(`"${name}" of ${item.PK} expired before it was full`);
+    }
+    this.#gone(item.PK, String(item.entity_id));
+  }
+
+  /** Every bucket is complete, and where the ideal one says it is. */
+  checkAll(items: Iterable<Item>): void {
+    for (const item of items) this.#check(item);
+  }
+
+  #changed(
+    id: string,
+    entityId: string,
+    before: Item | undefined,
+    after: Item,
+    actor: number | undefined,
+    lost: boolean,
+  ): void {
+    const limits = this.#buckets.get(id) ?? new Map<string, IdealLimit>();
+    this.#buckets.set(id, limits);
+    const names = limitNames(after);
+    for (const name of limits.keys()) {
+      if (names.includes(name)) continue;
+      limits.delete(name);
+      this.resets.add(slot(entityId, name));
+    }
+    for (const name of names) {
+      const ideal = this.#follow(limits, name, rateIn(after, name));
+      const consumed = totalIn(after, name) - (before === undefined ? 0 : totalIn(before, name));
+      ideal.take(consumed);
+      if (actor !== undefined && !lost) this.#count(actor, slot(entityId, name), consumed);
+    }
+    this.#check(after);
+  }
+
+  /** The ideal of a limit, filled up to now, with the parameters it has from now on. */
+  #follow(limits: Map<string, IdealLimit>, name: string, rate: Rate): IdealLimit {
+    const { nowMs } = this.#world;
+    const ideal = limits.get(name) ?? new IdealLimit(rate, nowMs, this.#spreadMs);
+    limits.set(name, ideal);
+    ideal.refill(nowMs);
+    ideal.change(rate);
+    return ideal;
+  }
+
+  #gone(id: string, entityId: string): void {
+    for (const name of this.#buckets.get(id)?.keys() ?? []) this.resets.add(slot(entityId, name));
+    this.#buckets.delete(id);
+  }
+
+  #count(actor: number, at: string, amount: number): void {
+    const sums = this.taken.get(actor) ?? new Map<string, number>();
+    this.taken.set(actor, sums);
+    sums.set(at, (sums.get(at) ?? 0) + amount);
+  }
+
+  #check(item: Item): void {
+    for (const name of [...KEYS, ...OTHER_KEYS]) {
+      if (item[name] === undefined) throw new Error(`a ghost: ${item.PK} has no ${name}`);
+    }
+    const { nowMs } = this.#world;
+    const ideals = this.#buckets.get(item.PK);
+    for (const [name, { level }] of heldIn(item, nowMs)) {
+      const ideal = ideals?.get(name);
+      if (ideal === undefined) throw new Error(`nobody has written "${name}" of ${item.PK}`);
+      ideal.refill(nowMs);
+      const held = smaller(ideal.full, level);
+      const seen = `"${name}" of ${item.PK} holds ${show(level)}, the ideal ${show(ideal.level)}`;
+      if (compare(held, ideal.level) > 0) throw new Error(`above: ${seen}`);
+      const debt = this.debts.get(slot(String(item.entity_id), name)) ?? 0;
+      // A full take forgets less than a milli-token.
+      if (compare(level, fraction(-debt - 1)) <= 0) throw new Error(`in debt: ${seen}`);
+      if (this.#spreadMs > 0) continue;
+      const behind = minus(ideal.level, plus(held, ideal.slack));
+      if (compare(behind, ONE) >= 0) throw new Error(`below: ${seen}`);
+    }
+  }
+}
+
+function limitNames(item: Item): string[] {
+  return Object.keys(item)
+    .flatMap((attribute) => /^b_(.+)_tk$/.exec(attribute)?.[1] ?? [])
+    .filter((name) => name !== "wcu");
+}
+
+function rateIn(item: Item, name: string): Rate {
+  const at = (suffix: string) => {
+    const value = item[`b_${name}_${suffix}`];
+    if (typeof value !== "number") throw new Error(`a ghost: ${item.PK} has no ${name} ${suffix}`);
+    return value;
+  };
+  return { capacityMilli: at("cp"), refillMilli: at("ra"), periodMs: at("rp") };
+}
+
+function totalIn(item: Item, name: string): number {
+  const total = item[`b_${name}_tc`];
+  return typeof total === "number" ? total : 0;
+}

@@ -1,0 +1,251 @@
+/** One race: clients on one store, actors that all start at once, and what must be true after it. */
+
+import type { Scheduler } from "fast-check";
+import type { RestoreWarning } from "../../../../src/buckets/bucket-store.ts";
+import { RateLimiter } from "../../../../src/limiter/rate-limiter.ts";
+import { repositoryOver } from "../../../../src/repository/repository.ts";
+import type { Item } from "../../../../src/storage/item.ts";
+import { MemoryItemStore } from "../../../../src/storage/memory/item-store.ts";
+import { type Actor, acquire, isExpected, RESOURCE, type Report, type Tokens } from "./actors.ts";
+import { Ledger, slot } from "./ledger.ts";
+import { ScheduledStore } from "./scheduled-store.ts";
+import { type Fault, World } from "./world.ts";
+
+export interface Race {
+  readonly clients: number;
+  readonly limits: readonly string[];
+  readonly parentLimits: readonly string[];
+  readonly actors: readonly Actor[];
+  /** After everything is settled and `idleMs` have passed, with a sweep of expired items. */
+  readonly laterActors: readonly Actor[];
+  readonly idleMs: number;
+  /** By the number of the call. */
+  readonly faults: readonly (readonly [number, Fault])[];
+}
+
+/** `child` charges `parent` too; `late` will, once it is adopted; `solo` charges nobody. */
+export const ENTITIES = ["solo", "child", "late", "parent"] as const;
+
+export class RaceRun {
+  readonly #race: Race;
+  readonly #world: World;
+  readonly #items: MemoryItemStore;
+  readonly #ledger: Ledger;
+  readonly #limiters: RateLimiter[] = [];
+  readonly #warnings: RestoreWarning[] = [];
+  readonly #reports = new Map<number, Report>();
+  readonly #failures: unknown[] = [];
+  #begun = 0;
+  #ended = 0;
+
+  constructor(race: Race, scheduler: Scheduler) {
+    this.#race = race;
+    this.#world = new World(scheduler, new Map(race.faults));
+    const ticks = [...race.actors, ...race.laterActors].map((actor) =>
+      actor.do === "tick" ? actor.ms : 0,
+    );
+    const spreadMs = ticks.reduce((sum, ms) => sum + ms, 0);
+    this.#items = new MemoryItemStore({ clock: () => 0 });
+    this.#ledger = new Ledger(this.#world, spreadMs);
+  }
+
+  async run(): Promise<void> {
+    await this.#prepare();
+    await this.#start(this.#race.actors);
+    if (this.#race.laterActors.length > 0) {
+      this.#world.nowMs += this.#race.idleMs;
+      void this.#sweep();
+      await this.#start(this.#race.laterActors);
+    }
+    this.#judge();
+  }
+
+  async #prepare(): Promise<void> {
+    const world = this.#world;
+    const { clients, limits, parentLimits } = this.#race;
+    let drawn = 1;
+    const store = new ScheduledStore(this.#items, world, (landed) => {
+      try {
+        this.#ledger.onLanded(landed);
+      } catch (error) {
+        this.#failures.push(error);
+      }
+    });
+    for (let client = 0; client < clients; client += 1) {
+      const repository = await repositoryOver(store, {
+        clock: world.clock,
+        timer: world.timer,
+        random: () => {
+          drawn = (drawn * 48_271) % 2_147_483_647;
+          return drawn / 2_147_483_647;
+        },
+      });
+      const onWarning = (warning: { kind: string }) => {
+        if (warning.kind === "restore_failed") this.#warnings.push(warning as RestoreWarning);
+      };
+      this.#limiters.push(new RateLimiter(repository, { onWarning }));
+    }
+    const { entities, limits: stored } = this.#limiter(0).repository;
+    await entities.create({ id: "parent" });
+    await entities.create({ id: "solo" });
+    await entities.create({ id: "child", parentId: "parent", cascade: true });
+    await stored.setResource(RESOURCE, limits);
+    if (parentLimits.length > 0) {
+      await stored.setEntity("parent", parentLimits, { resource: RESOURCE });
+    }
+    world.racing = true;
+  }
+
+  async #start(actors: readonly Actor[]): Promise<void> {
+    const first = this.#begun;
+    actors.forEach((actor, at) => {
+      this.#allowDebt(actor);
+      this.#begun += 1;
+      void this.#world.actor.run(first + at, () => this.#act(first + at, actor));
+    });
+    await this.#world.untilIdle();
+  }
+
+  async #act(number: number, actor: Actor): Promise<void> {
+    const world = this.#world;
+    await world.turn(`${actor.do} starts`);
+    try {
+      switch (actor.do) {
+        case "acquire":
+          this.#reports.set(number, await acquire(this.#limiter(actor.client), actor, world));
+          break;
+        case "configure": {
+          const { limits } = this.#limiter(actor.client).repository;
+          if (actor.entity === undefined) await limits.setResource(RESOURCE, actor.limits);
+          else await limits.setEntity(actor.entity, actor.limits, { resource: RESOURCE });
+          break;
+        }
+        case "delete":
+          await this.#limiter(actor.client).repository.entities.delete(actor.entity);
+          break;
+        case "adopt": {
+          const { entities } = this.#limiter(actor.client).repository;
+          await entities.create({ id: "late", parentId: "parent", cascade: true });
+          break;
+        }
+        case "tick":
+          world.nowMs += actor.ms;
+      }
+    } catch (error) {
+      if (!isExpected(error) && !isRepeatedCreation(error)) this.#failures.push(error);
+    }
+    this.#ended += 1;
+  }
+
+  /** What the store does by itself, at any moment, to items whose time is over. */
+  async #sweep(): Promise<void> {
+    for (const item of this.#buckets()) {
+      await this.#world.turn("sweep");
+      const now = this.#items.readNow(item);
+      if (typeof now?.ttl !== "number" || now.ttl * 1000 > this.#world.nowMs) continue;
+      try {
+        this.#ledger.expired(now);
+      } catch (error) {
+        this.#failures.push(error);
+      }
+      await this.#items.delete(item);
+    }
+  }
+
+  #judge(): void {
+    if (this.#failures.length > 0) throw this.#failures[0];
+    if (this.#ended !== this.#begun) {
+      throw new Error(`${this.#begun - this.#ended} of ${this.#begun} actors never ended`);
+    }
+    this.#ledger.checkAll(this.#buckets());
+    for (const [actor, report] of this.#reports) this.#judgeActor(actor, report);
+    this.#judgeRefusals();
+  }
+
+  /** What its writes have taken is what it was granted and has kept. */
+  #judgeActor(actor: number, report: Report): void {
+    const taken = this.#ledger.taken.get(actor) ?? new Map<string, number>();
+    for (const at of new Set([...taken.keys(), ...report.kept.keys()])) {
+      if (this.#ledger.resets.has(at)) continue;
+      const found = taken.get(at) ?? 0;
+      const kept = report.kept.get(at) ?? 0;
+      const uncertain = report.uncertain.get(at) ?? 0;
+      const unrestored = this.#unrestored(at);
+      const allowed = [kept, kept + uncertain, kept - uncertain];
+      if (allowed.some((sum) => found >= sum && found <= sum + unrestored)) continue;
+      throw new Error(
+        `actor ${actor} (${report.outcome}) took ${found} of ${at}, and should hold ${kept}`,
+      );
+    }
+  }
+
+  /** What the warnings say could not be given back; it may have been, with the answer lost. */
+  #unrestored(at: string): number {
+    let sum = 0;
+    for (const { entityId, amountsMilli } of this.#warnings) {
+      for (const [name, amount] of Object.entries(amountsMilli)) {
+        if (slot(entityId, name) === at) sum += amount;
+      }
+    }
+    return sum;
+  }
+
+  /** Where everything that anybody asks for fits together, nobody is refused. */
+  #judgeRefusals(): void {
+    const { actors, laterActors, limits, parentLimits, faults } = this.#race;
+    const all = [...actors, ...laterActors];
+    const calm = all.every((actor) => actor.do === "acquire" && actor.limits === undefined);
+    if (!calm || faults.length > 0) return;
+    const wanted: Record<string, number> = {};
+    for (const actor of all) {
+      for (const tokens of actor.do === "acquire" ? tokensOf(actor) : []) {
+        for (const [name, amount] of Object.entries(tokens)) {
+          wanted[name] = (wanted[name] ?? 0) + Math.max(0, amount);
+        }
+      }
+    }
+    for (const text of [...limits, ...parentLimits]) {
+      const [name, capacity] = text.split(":");
+      if ((wanted[name as string] ?? 0) > Number(capacity?.split("/")[0])) return;
+    }
+    for (const [actor, { outcome }] of this.#reports) {
+      if (outcome === "refused") throw new Error(`actor ${actor} was refused what would fit`);
+    }
+  }
+
+  /** Only adjustments go into debt. */
+  #allowDebt(actor: Actor): void {
+    if (actor.do !== "acquire" || !("deltas" in actor.ending)) return;
+    const { debts } = this.#ledger;
+    for (const [name, delta] of Object.entries(actor.ending.deltas)) {
+      for (const entityId of ENTITIES) {
+        const at = slot(entityId, name);
+        debts.set(at, (debts.get(at) ?? 0) + Math.max(0, delta) * 1000);
+      }
+    }
+  }
+
+  #buckets(): Item[] {
+    const found: Item[] = [];
+    const { namespaceId } = this.#limiter(0).repository;
+    for (const entityId of ENTITIES) {
+      const PK = `${namespaceId}/BUCKET#${entityId}#${RESOURCE}#0`;
+      const item = this.#items.readNow({ PK, SK: "#STATE" });
+      if (item !== undefined) found.push(item);
+    }
+    return found;
+  }
+
+  #limiter(client: number): RateLimiter {
+    return this.#limiters[client % this.#limiters.length] as RateLimiter;
+  }
+}
+
+function tokensOf({ consume, ending }: Extract<Actor, { do: "acquire" }>): Tokens[] {
+  if ("deltas" in ending) return [consume, ending.deltas];
+  return ending.do === "more" ? [consume, ending.consume] : [consume];
+}
+
+function isRepeatedCreation(error: unknown): boolean {
+  return error instanceof Error && "code" in error && String(error.code).startsWith("ZAEL_ENTITY");
+}
