@@ -1,6 +1,6 @@
 /** What an acquire asks for, checked before anything else happens. */
 
-import { checkInteger, show, TOKENS_MAX } from "../domain/check.ts";
+import { checkFields, checkInteger, checkOptions, show, TOKENS_MAX } from "../domain/check.ts";
 import { ValidationError } from "../domain/errors.ts";
 import { checkLimits, type Limit, type LimitInput } from "../domain/limit.ts";
 import { checkEntityId, checkResource } from "../domain/names.ts";
@@ -34,6 +34,15 @@ export interface AcquireRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
+const TARGET_FIELDS = ["entityId", "resource", "limits"] as const;
+const REQUEST_FIELDS = [
+  ...TARGET_FIELDS,
+  "consume",
+  "onUnavailable",
+  "maxWaitSeconds",
+  "signal",
+] as const satisfies readonly (keyof AcquireRequest)[];
+
 /** Amounts in whole tokens by limit name. */
 export type Amounts = ReadonlyMap<string, number>;
 
@@ -61,7 +70,7 @@ export function checkAcquireRequest(request: AcquireRequest): CheckedRequest {
     );
   }
   return {
-    ...checkTarget(request),
+    ...checkTarget(request, REQUEST_FIELDS),
     amounts: checkAmounts("consume", request.consume, 0),
     onUnavailable: onUnavailable === undefined ? undefined : checkOnUnavailable(onUnavailable),
     maxWaitMs: maxWaitSeconds * 1000,
@@ -75,11 +84,15 @@ function checkSignal(signal: AbortSignal | undefined): AbortSignal | undefined {
 }
 
 /** Entity, resource and limits, as every question about a bucket names them. */
-export function checkTarget(target: {
-  readonly entityId: string;
-  readonly resource: string;
-  readonly limits?: readonly LimitInput[] | undefined;
-}): { entityId: string; resource: string; limits: readonly Limit[] | undefined } {
+export function checkTarget(
+  target: {
+    readonly entityId: string;
+    readonly resource: string;
+    readonly limits?: readonly LimitInput[] | undefined;
+  },
+  fields: readonly string[] = TARGET_FIELDS,
+): { entityId: string; resource: string; limits: readonly Limit[] | undefined } {
+  checkFields("request", target, fields);
   return {
     entityId: checkEntityId(target.entityId),
     resource: checkResource(target.resource),
@@ -93,9 +106,7 @@ export function checkAmounts(
   amounts: Readonly<Record<string, number>>,
   min: number,
 ): Amounts {
-  if (typeof amounts !== "object" || amounts === null || Array.isArray(amounts)) {
-    throw new ValidationError(field, amounts, `expected an object, got ${show(amounts)}`);
-  }
+  checkOptions(field, amounts, "an object like { rpm: 1, tpm: 500 }");
   const checked = new Map<string, number>();
   for (const [name, amount] of Object.entries(amounts)) {
     checked.set(name, checkInteger(`${field}.${name}`, amount, min, TOKENS_MAX));
@@ -111,7 +122,7 @@ export function checkAmountNames(field: string, amounts: Amounts, limits: readon
     throw new ValidationError(
       field,
       name,
-      `there is no limit "${name}" here; the limits are ${names || "none"}`,
+      `there is no limit ${show(name)} here; the limits are ${names || "none"}`,
     );
   }
 }

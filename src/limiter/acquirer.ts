@@ -46,6 +46,8 @@ export class Acquirer {
   readonly #options: AcquirerOptions;
   readonly #links: Links;
   readonly #legs: Legs;
+  /** Refusals for which the store was asked. */
+  readonly #asked = new WeakSet<Refusal>();
 
   constructor(internals: RepositoryInternals, options: AcquirerOptions) {
     this.#internals = internals;
@@ -66,6 +68,7 @@ export class Acquirer {
           buckets: this.#internals.buckets,
           take: (amounts) => this.#takeMore(request, amounts),
           onFailedAdjustment: (cause) => this.#adjustmentFailed(request, cause),
+          onRestored: () => this.#options.events?.({ type: "restored", entityId, resource }),
         },
         taken,
       );
@@ -76,6 +79,15 @@ export class Acquirer {
       this.#options.events?.({ type: "degraded", entityId, resource, cause: error });
       return { granted: true, lease: new DegradedLease() };
     }
+  }
+
+  /** Tells that a call was refused for good; one that waits may be refused many times before. */
+  announceRefusal({ entityId, resource }: CheckedRequest, refusal: Refusal): void {
+    const { events } = this.#options;
+    if (events === undefined) return;
+    const { retryAfterSeconds } = refusal;
+    const local = !this.#asked.has(refusal);
+    events({ type: "rejected", entityId, resource, local, retryAfterSeconds });
   }
 
   /** The legs of a call and their balances, without taking anything. */
@@ -100,7 +112,10 @@ export class Acquirer {
   async #takeMore(request: CheckedRequest, amounts: Amounts): Promise<Granted> {
     try {
       const taken = await this.#take({ ...request, amounts });
-      if (taken instanceof Refusal) throw new RateLimitExceeded(taken.statuses);
+      if (taken instanceof Refusal) {
+        this.announceRefusal(request, taken);
+        throw new RateLimitExceeded(taken.statuses);
+      }
       return taken;
     } catch (error) {
       if (!(error instanceof RateLimiterUnavailable)) throw error;
@@ -132,7 +147,7 @@ export class Acquirer {
       }
       if (result.outcome === "refused") {
         await this.#giveBack([...charged.values()], deadline);
-        return this.#refusal(target, seenBy(legs, due, charged, result), result.local);
+        return this.#refusal(seenBy(legs, due, charged, result), result.local);
       }
       due.forEach((leg, at) => {
         charged.set(leg.entityId, { leg, outcome: result.legs[at] as LegOutcome });
@@ -181,13 +196,9 @@ export class Acquirer {
     return changed;
   }
 
-  #refusal(request: CheckedRequest, seen: Seen, local: boolean): Refusal {
+  #refusal(seen: Seen, local: boolean): Refusal {
     const refusal = new Refusal(statusesOf(seen.legs, seen.balancesMilli));
-    if (this.#options.events !== undefined) {
-      const { entityId, resource } = request;
-      const { retryAfterSeconds } = refusal;
-      this.#options.events({ type: "rejected", entityId, resource, local, retryAfterSeconds });
-    }
+    if (!local) this.#asked.add(refusal);
     return refusal;
   }
 

@@ -26,6 +26,8 @@ export interface ActiveLeaseContext {
   readonly take: (amounts: Amounts) => Promise<Granted>;
   /** What to do when an adjustment cannot be written: `true` lets it pass with a warning. */
   readonly onFailedAdjustment: (error: RateLimiterUnavailable, adjustment: Adjustment) => boolean;
+  /** Everything the lease held is being given back. */
+  readonly onRestored: () => void;
 }
 
 /** What the lease holds of one shard of one bucket. */
@@ -118,6 +120,7 @@ export class ActiveLease implements Lease {
   async rollback(): Promise<void> {
     this.#refuseSettled();
     this.#settled = true;
+    this.#context.onRestored();
     await this.#inTurn(async () => {
       const holdings = this.#holdings.map(copyOf);
       for (const { heldMilli, pendingMilli } of this.#holdings) {

@@ -1,7 +1,7 @@
 /** The limiter: acquires, leases, waiting, and what to do when the store is down. */
 
 import { floorDiv } from "../core/integers.ts";
-import { checkInteger, show } from "../domain/check.ts";
+import { checkFields, checkOptions as checkObject, show } from "../domain/check.ts";
 import { InfrastructureError, ValidationError } from "../domain/errors.ts";
 import type { LimitInput } from "../domain/limit.ts";
 import type { LimitStatus } from "../domain/limit-status.ts";
@@ -21,6 +21,8 @@ import { type Decision, statusesOf } from "./decision.ts";
 import type { LimiterEvent, LimiterWarning } from "./events.ts";
 import type { Lease } from "./lease.ts";
 import { WaitingLines } from "./waiting-lines.ts";
+
+const PING_TIMEOUT_MS = 1000;
 
 /** Options of a limiter. */
 export interface RateLimiterOptions {
@@ -71,6 +73,13 @@ export class RateLimiter {
   #closed = false;
 
   constructor(repository: Repository, options: RateLimiterOptions = {}) {
+    if (!(repository instanceof Repository)) {
+      throw new ValidationError(
+        "repository",
+        repository,
+        `expected a Repository, got ${show(repository)}; RateLimiter.open takes an address`,
+      );
+    }
     checkOptions(options);
     this.repository = repository;
     const internals = repository[INTERNALS];
@@ -93,7 +102,7 @@ export class RateLimiter {
       events,
       onWarning,
     });
-    this.#lines = new WaitingLines(internals.clock, internals.timer);
+    this.#lines = WaitingLines.of(internals.buckets, internals.clock, internals.timer);
   }
 
   /** Opens a store by its address and makes a limiter on it; see `Repository.open`. */
@@ -101,6 +110,7 @@ export class RateLimiter {
     url?: string,
     options: DynamoOptions & RateLimiterOptions = {},
   ): Promise<RateLimiter> {
+    checkObject("options", options, "an object of options");
     const { speculativeWrites, events, onWarning, ...open } = options;
     const { onUnavailable, onCall } = open;
     const limiterOptions: RateLimiterOptions = {
@@ -142,6 +152,9 @@ export class RateLimiter {
    * or the signal aborts, everything is given back and the error is rethrown.
    */
   async run<T>(request: AcquireRequest, work: (lease: Lease) => T | Promise<T>): Promise<T> {
+    if (typeof work !== "function") {
+      throw new ValidationError("work", work, `expected a function, got ${show(work)}`);
+    }
     const decision = await this.#decide(request);
     if (!decision.granted) throw new RateLimitExceeded(decision.statuses);
     const { lease } = decision;
@@ -182,8 +195,10 @@ export class RateLimiter {
   async timeUntilAvailable(
     request: StatusRequest & { readonly needed: Readonly<Record<string, number>> },
   ): Promise<number> {
-    const needed = checkAmounts("needed", request.needed, 0);
-    const { legs, balancesMilli } = await this.#look(request, needed);
+    checkFields("request", request, ["entityId", "resource", "limits", "needed"]);
+    const { needed, ...target } = request;
+    const amounts = checkAmounts("needed", needed, 0);
+    const { legs, balancesMilli } = await this.#look(target, amounts);
     return Math.max(
       0,
       ...statusesOf(legs, balancesMilli).map((status) => status.retryAfterSeconds),
@@ -192,14 +207,14 @@ export class RateLimiter {
 
   /** Whether the store answers in time. Never throws. */
   async isAvailable(options: { timeoutMs?: number } = {}): Promise<boolean> {
-    const timeoutMs = checkInteger("timeoutMs", options.timeoutMs ?? 1000, 1, 3_600_000);
-    return !this.#closed && this.#acquirer.ping(timeoutMs);
+    const timeoutMs = options?.timeoutMs ?? PING_TIMEOUT_MS;
+    return !this.#closed && timeoutMs > 0 && this.#acquirer.ping(timeoutMs);
   }
 
   /** Lets go of the store. Calls that wait are refused, and so are all that come later. */
   async close(): Promise<void> {
     this.#closed = true;
-    this.#lines.close();
+    this.#lines.wakeAll();
     try {
       await this.repository.close();
     } finally {
@@ -218,8 +233,11 @@ export class RateLimiter {
     this.#refuseClosed();
     const attempt = () => this.#acquirer.attempt(checked);
     const decision =
-      checked.maxWaitMs > 0 ? await this.#lines.wait(checked, attempt) : await attempt();
-    if (signal?.aborted === true && decision.granted) {
+      checked.maxWaitMs > 0
+        ? await this.#lines.wait(checked, attempt, () => this.#closed)
+        : (this.#lines.refusal(checked) ?? (await attempt()));
+    if (!decision.granted) this.#acquirer.announceRefusal(checked, decision);
+    else if (signal?.aborted === true) {
       await decision.lease.rollback();
       throw signal.reason;
     }
@@ -250,6 +268,7 @@ async function untilAborted<T>(
   signal.throwIfAborted();
   let onAbort = () => {};
   const aborted = new Promise<never>((_, reject) => {
+    // oxlint-disable-next-line prefer-promise-reject-errors -- the reason is the caller's own.
     onAbort = () => reject(signal.reason);
     signal.addEventListener("abort", onAbort, { once: true });
   });
@@ -286,6 +305,7 @@ const OPTION_TYPES: Readonly<Record<keyof RateLimiterOptions, string>> = {
 };
 
 function checkOptions(options: RateLimiterOptions): void {
+  checkObject("options", options, "an object of options");
   for (const [name, value] of Object.entries(options)) {
     const type = Object.hasOwn(OPTION_TYPES, name)
       ? OPTION_TYPES[name as keyof RateLimiterOptions]

@@ -7,6 +7,8 @@ import { statusBehind } from "./status-behind.ts";
 
 export interface Waiter {
   readonly request: CheckedRequest;
+  /** Whether the limiter that it came through was closed. */
+  readonly isClosed: () => boolean;
   /** By the timer. */
   readonly until: number;
   /** Set when its turn would come too late. */

@@ -4,6 +4,7 @@
  * turn. A large request is therefore not starved by small ones behind it.
  */
 
+import type { BucketStore } from "../buckets/bucket-store.ts";
 import type { Clock } from "../domain/clock.ts";
 import { InfrastructureError } from "../domain/errors.ts";
 import type { Timer } from "../domain/timer.ts";
@@ -16,21 +17,39 @@ const SLEEP_MS_MAX = 86_400_000;
 
 type Attempt<G> = () => Promise<G | Refusal>;
 
+/** One set of lines per bucket store, whichever limiter a call comes through. */
+const linesOfStores = new WeakMap<BucketStore, WaitingLines>();
+
 export class WaitingLines {
   readonly #clock: Clock;
   readonly #timer: Timer;
   readonly #lines = new Map<string, WaitingLine>();
-  #closed = false;
 
   constructor(clock: Clock, timer: Timer) {
     this.#clock = clock;
     this.#timer = timer;
   }
 
-  /** Sends everybody away. */
-  close(): void {
-    this.#closed = true;
+  /** The lines for the buckets of a store: two limiters on it are two doors to one room. */
+  static of(buckets: BucketStore, clock: Clock, timer: Timer): WaitingLines {
+    const lines = linesOfStores.get(buckets) ?? new WaitingLines(clock, timer);
+    linesOfStores.set(buckets, lines);
+    return lines;
+  }
+
+  /** Makes those look up whose limiter was closed. */
+  wakeAll(): void {
     for (const line of this.#lines.values()) line.wakeAll();
+  }
+
+  /**
+   * The refusal of a call that does not wait, when what is there belongs to those who do: it may
+   * pass only where there is enough for everybody.
+   */
+  refusal(request: CheckedRequest): Refusal | undefined {
+    const line = this.#lines.get(idOf(request));
+    const known = line?.behindAll(request, this.#clock());
+    return known === undefined || known.violations.length === 0 ? undefined : known;
   }
 
   /**
@@ -40,9 +59,10 @@ export class WaitingLines {
   async wait<G extends { readonly granted: true }>(
     request: CheckedRequest,
     attempt: Attempt<G>,
+    isClosed: () => boolean,
   ): Promise<G | Refusal> {
     const until = this.#timer.nowMs() + request.maxWaitMs;
-    const id = `${request.entityId}#${request.resource}`;
+    const id = idOf(request);
     const known = this.#lines.get(id)?.behindAll(request, this.#clock());
     if (known !== undefined && known.retryAfterSeconds * 1000 > request.maxWaitMs) return known;
     if (needsNoWait(request, known)) {
@@ -50,7 +70,14 @@ export class WaitingLines {
       if (decision.granted) return decision;
     }
     const judged = known !== undefined;
-    const waiter: Waiter = { request, until, refusal: undefined, judged, wake: () => {} };
+    const waiter: Waiter = {
+      request,
+      isClosed,
+      until,
+      refusal: undefined,
+      judged,
+      wake: () => {},
+    };
     return this.#standInLine(id, waiter, attempt);
   }
 
@@ -116,10 +143,14 @@ export class WaitingLines {
     this.#refuseEnded(waiter);
   }
 
-  #refuseEnded({ request }: Waiter): void {
+  #refuseEnded({ request, isClosed }: Waiter): void {
     request.signal?.throwIfAborted();
-    if (this.#closed) throw new InfrastructureError("The limiter was closed while a call waited");
+    if (isClosed()) throw new InfrastructureError("The limiter was closed while a call waited");
   }
+}
+
+function idOf({ entityId, resource }: CheckedRequest): string {
+  return `${entityId}#${resource}`;
 }
 
 /**

@@ -23,11 +23,7 @@ export type LegCharge =
       readonly link: Link;
       readonly balancesMilli: readonly number[];
     }
-  | {
-      readonly kind: "refused";
-      readonly balancesMilli: readonly number[];
-      readonly awaitsLimits?: boolean;
-    }
+  | { readonly kind: "refused"; readonly balancesMilli: readonly number[] }
   | { readonly kind: "outdated" };
 
 export interface ChargerOptions {
@@ -65,7 +61,8 @@ export class Charger {
     let refused = false;
     const balances = legs.map((leg) => {
       const view = this.#views.get(this.key(leg, 0).PK);
-      if (view?.bucket === undefined) return undefined;
+      if (view === undefined) return undefined;
+      if (view.bucket === undefined) return this.lastBalances(leg);
       const plan = this.#plan(view.bucket, leg, nowMs);
       if (plan.kind === "outdated") return undefined;
       if (plan.kind === "refused") refused ||= isRecent(view, nowMs);
@@ -112,26 +109,13 @@ export class Charger {
       await this.#pause(attempt, deadline);
       result = await this.#step(key, leg, result, true, deadline);
     }
-    if (result.kind === "refused" && result.awaitsLimits === true) {
-      await this.#applyAnyway(leg, deadline);
-    }
     return result;
-  }
-
-  /** Brings new limits along although the call was refused. If it fails, the next one tries. */
-  async #applyAnyway(leg: Leg, deadline: number): Promise<void> {
-    try {
-      await this.apply({ ...leg, amountsMilli: leg.amountsMilli.map(() => 0) }, 0, deadline);
-    } catch (error) {
-      if (!(error instanceof RateLimiterUnavailable)) throw error;
-    }
   }
 
   /** Brings a shard in line with the limits of the leg, if it is there and they are newer. */
   async apply(leg: Leg, shard: number, deadline: number): Promise<void> {
     const key = this.key(leg, shard);
-    const { store } = this.#context;
-    let item = await store.get(key, { consistent: true, timeoutMs: this.#left(deadline) });
+    let item = await this.#context.store.get(key, { consistent: true });
     for (let attempt = 0; item !== undefined; attempt += 1) {
       if (attempt > 0) await this.#pause(attempt, deadline);
       const nowMs = this.#context.clock();
@@ -139,10 +123,7 @@ export class Charger {
       if (bucket === undefined) return;
       const plan = this.#plan(bucket, leg, nowMs);
       if (plan.kind !== "write") return;
-      const { change, condition } = plan.plan;
-      const result = await store.update(key, change, condition, {
-        timeoutMs: this.#left(deadline),
-      });
+      const result = await this.#context.store.update(key, plan.plan.change, plan.plan.condition);
       this.#views.forget(key.PK);
       if (result.ok) return;
       item = result.item;

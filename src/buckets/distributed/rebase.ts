@@ -15,7 +15,7 @@ import { RESERVED_LIMIT } from "../../domain/names.ts";
 import type { StoredLimit } from "../../records/bucket-item.ts";
 import type { BucketConfig, Leg } from "../bucket-store.ts";
 import type { LeftOver } from "../bucket-ttl.ts";
-import { appliesAnyway, sameRate, staleNames } from "../config-match.ts";
+import { sameRate, staleNames } from "../config-match.ts";
 import {
   accruedUp,
   balanceOf,
@@ -65,8 +65,7 @@ export function planRebase(
   else rebase.keep(amounts);
   const before = leg.config.limits.map(({ name, rate }) => rebase.balanceOf(name, rate));
   if (context.force !== true && exceeds(leg.amountsMilli, before)) {
-    const awaitsLimits = applies && appliesAnyway(builtFrom(bucket), leg.config);
-    return { kind: "refused", balancesMilli: before, awaitsLimits };
+    return { kind: "refused", balancesMilli: before };
   }
   const { plan } = rebase;
   rebase.moveEpoch();

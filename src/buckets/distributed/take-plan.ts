@@ -7,12 +7,7 @@ import type { WritePlan } from "./write-plan.ts";
 
 export type TakePlan =
   | { readonly kind: "outdated" }
-  | {
-      readonly kind: "refused";
-      readonly balancesMilli: readonly number[];
-      /** The bucket has yet to take the limits of the leg, and is to take them all the same. */
-      readonly awaitsLimits?: boolean;
-    }
+  | { readonly kind: "refused"; readonly balancesMilli: readonly number[] }
   /** Nothing is asked for, so nothing is written. */
   | { readonly kind: "nothing"; readonly balancesMilli: readonly number[] }
   | {

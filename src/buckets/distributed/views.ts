@@ -45,7 +45,11 @@ const UNKNOWN: Entry = { view: undefined, habits: new Map(), change: 0 };
 const NO_HABIT: Habit = { fullShare: 1, sightings: 1 };
 
 export class Views {
-  readonly #entries = new LRUCache<string, Entry>({ max: VIEWS_MAX });
+  /** Bounded by size, because a bound by count takes its room in advance, for every namespace. */
+  readonly #entries = new LRUCache<string, Entry>({
+    maxSize: VIEWS_MAX,
+    sizeCalculation: () => 1,
+  });
   #changes = 0;
 
   get(id: string): View | undefined {

@@ -58,18 +58,6 @@ describeLimiterStores("limits that come with a call", (store) => {
     expect(lines(back.statuses)).toEqual(["user-1/gpt-4 rpm 1/99"]);
   });
 
-  it("let a bucket grow that is asked for more than it held", async () => {
-    const { limiter, repo, time } = await store.open();
-    await repo.limits.setSystem(["rpm:10"]);
-    await limiter.acquire({ ...USER, consume: { rpm: 1 } });
-    time.advance(60_000);
-    const request = { ...USER, limits: ["rpm:100"], consume: { rpm: 50 } };
-    const refusal = await refusalOf(limiter.acquire(request));
-    expect(refusal.retryAfterSeconds).toBe(24.001);
-    time.advance(24_001);
-    await limiter.acquire(request);
-  });
-
   it("take nothing from anybody when they are refused", async () => {
     const subject = await store.open();
     const { limiter, repo, time } = subject;

@@ -192,22 +192,7 @@ export class RaceRun {
 
   /** Where everything that anybody asks for fits together, nobody is refused. */
   #judgeRefusals(): void {
-    const { actors, laterActors, limits, parentLimits, faults } = this.#race;
-    const all = [...actors, ...laterActors];
-    const calm = all.every((actor) => actor.do === "acquire" && actor.limits === undefined);
-    if (!calm || faults.length > 0) return;
-    const wanted: Record<string, number> = {};
-    for (const actor of all) {
-      for (const tokens of actor.do === "acquire" ? tokensOf(actor) : []) {
-        for (const [name, amount] of Object.entries(tokens)) {
-          wanted[name] = (wanted[name] ?? 0) + Math.max(0, amount);
-        }
-      }
-    }
-    for (const text of [...limits, ...parentLimits]) {
-      const [name, capacity] = text.split(":");
-      if ((wanted[name as string] ?? 0) > Number(capacity?.split("/")[0])) return;
-    }
+    if (!fitsTogether(this.#race)) return;
     for (const [actor, { outcome }] of this.#reports) {
       if (outcome === "refused") throw new Error(`actor ${actor} was refused what would fit`);
     }
@@ -239,6 +224,22 @@ export class RaceRun {
   #limiter(client: number): RateLimiter {
     return this.#limiters[client % this.#limiters.length] as RateLimiter;
   }
+}
+
+/** Whether the smallest limits hold all that is ever asked for, and nothing else happens. */
+function fitsTogether({ actors, laterActors, limits, parentLimits, faults }: Race): boolean {
+  const wanted = new Map<string, number>();
+  for (const actor of [...actors, ...laterActors]) {
+    if (actor.do !== "acquire" || actor.limits !== undefined) return false;
+    for (const [name, amount] of tokensOf(actor).flatMap((tokens) => Object.entries(tokens))) {
+      wanted.set(name, (wanted.get(name) ?? 0) + Math.max(0, amount));
+    }
+  }
+  const fits = (limit: string) => {
+    const [name = "", capacity = ""] = limit.split(/[:/]/);
+    return (wanted.get(name) ?? 0) <= Number(capacity);
+  };
+  return faults.length === 0 && [...limits, ...parentLimits].every(fits);
 }
 
 function tokensOf({ consume, ending }: Extract<Actor, { do: "acquire" }>): Tokens[] {
