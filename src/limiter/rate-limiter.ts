@@ -41,7 +41,7 @@ export interface StatusRequest {
   readonly entityId: string;
   readonly resource: string;
   /** Instead of the stored limits. */
-  readonly limits?: readonly LimitInput[];
+  readonly limits?: readonly LimitInput[] | undefined;
 }
 
 /**

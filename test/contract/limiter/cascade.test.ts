@@ -242,11 +242,9 @@ describeLimiterStores("cascade", (store) => {
     }
     const others = await Promise.all([1, 2].map(() => store.another(subject)));
     const clients = [subject, ...others].map(({ limiter: own }) => own);
-    await Promise.all(
-      children.map((entityId, at) =>
-        clients[at % 3]?.acquire({ entityId, resource: RESOURCE, consume: { rpm: 10 } }),
-      ),
-    );
+    const take = async (entityId: string, at: number) =>
+      clients[at % 3]?.acquire({ entityId, resource: RESOURCE, consume: { rpm: 10 } });
+    await Promise.all(children.map(take));
     await limiter.acquire({ entityId: "parent", resource: RESOURCE, consume: { rpm: 10 } });
     expect(await left(subject, "parent", ...children)).toEqual([870, ...children.map(() => 90)]);
   });

@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { bucketKey } from "../../../src/records/keys.ts";
 import type { Value } from "../../../src/storage/item.ts";
 import { Faults, isBucketOf } from "./faults.ts";
-import { describeDynamo, describeItemStores, type Subject } from "./limiter-stores.ts";
+import { describeDynamo, describeItemStores, milliOf, type Subject } from "./limiter-stores.ts";
 import { failureOf, lines, refusalOf } from "./outcomes.ts";
 
 const RESOURCE = "gpt-4";
@@ -191,16 +191,21 @@ describeItemStores("the item of a bucket", (store) => {
     const request = { ...USER, limits: ["rpm:10"], consume: { rpm: 6 } };
     const clients = await Promise.all([1, 2, 3].map(() => store.another(subject)));
     const decisions = await Promise.all(clients.map(({ limiter }) => limiter.tryAcquire(request)));
-    const refused = decisions.filter((decision) => !decision.granted);
-    expect(refused).toHaveLength(2);
-    for (const decision of refused) {
+    const granted = decisions.filter((decision) => decision.granted).length;
+    // Two that hold one leg each may refuse each other, but never may two be granted.
+    expect(granted).toBeLessThanOrEqual(1);
+    for (const decision of decisions) {
       if (decision.granted) continue;
       const entities = decision.statuses.map(({ entityId }) => entityId);
       expect(entities).toEqual(["user-1", "team"]);
       expect(decision.violations.length).toBeGreaterThan(0);
     }
-    expect(await item(subject)).toMatchObject({ b_rpm_tk: 4000, b_rpm_tc: 6000 });
-    expect(await store.item(subject, "team", RESOURCE)).toMatchObject({ b_rpm_tc: 6000 });
+    for (const id of ["user-1", "team"]) {
+      expect(await milliOf(subject, id, RESOURCE, "rpm")).toEqual({
+        balance: 10_000 - granted * 6000,
+        consumed: granted * 6000,
+      });
+    }
   });
 
   it("is started anew where another writer left half of it", async () => {
