@@ -6,6 +6,8 @@ import type { LimitSource } from "./bucket-store.ts";
 
 /** So that a store's clock, ours, and a slow sweep never meet. */
 const TTL_SECONDS_MIN = 3600;
+/** Three thousand years: as good as for ever, and far from where numbers end. */
+const TTL_SECONDS_MAX = 100_000_000_000;
 
 /** One limit of a bucket, and what a write leaves of it. */
 export interface LeftOver {
@@ -49,19 +51,21 @@ export function bucketTtl(
     const fillMs = fillTimeMs(rate.capacityMilli, rate);
     wantedSeconds = Math.max(wantedSeconds, Math.ceil((fillMs * multiplier) / 1000));
   }
-  wantedSeconds = Math.max(wantedSeconds, neededSeconds);
+  neededSeconds = Math.min(neededSeconds, TTL_SECONDS_MAX);
+  wantedSeconds = Math.min(Math.max(wantedSeconds, neededSeconds), TTL_SECONDS_MAX);
   const nowSeconds = Math.ceil(nowMs / 1000);
   const goodEnough = nowSeconds + Math.max(neededSeconds, Math.floor(wantedSeconds / 2));
   if (current !== undefined && current >= goodEnough) return current;
   return nowSeconds + wantedSeconds;
 }
 
-/** The deepest balance now from which a limit is full again when `ttl` comes. */
+/** The deepest balance now from which a limit is full again when `ttl` comes; without end, any. */
 export function coveredMilli(ttl: number, rate: Rate, nowMs: number): number {
   const { capacityMilli, refillMilli, periodMs } = rate;
-  const gained = mulAddDiv(ttl * 1000 - nowMs, refillMilli, 0, periodMs);
-  // Saturated: more than any debt.
-  return gained === Number.MAX_SAFE_INTEGER ? Number.NEGATIVE_INFINITY : capacityMilli - gained;
+  const lifetimeMs = ttl * 1000 - nowMs;
+  const gained = mulAddDiv(lifetimeMs, refillMilli, 0, periodMs);
+  const covered = lifetimeMs >= TTL_SECONDS_MAX * 1000 || gained === Number.MAX_SAFE_INTEGER;
+  return covered ? Number.NEGATIVE_INFINITY : capacityMilli - gained;
 }
 
 function fillTimeMs(milli: number, rate: Rate): number {

@@ -15,7 +15,7 @@ import { Legs, type Target } from "./legs.ts";
 import { Links, sameLink } from "./links.ts";
 
 /** A lease that says whether it was settled already. */
-export type OpenLease = Lease & { readonly isSettled: boolean };
+type OpenLease = Lease & { readonly isSettled: boolean };
 
 export type Decided = { readonly granted: true; readonly lease: OpenLease } | Refusal;
 

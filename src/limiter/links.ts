@@ -10,7 +10,11 @@ const LIFETIME_MS = 60_000;
 export class Links {
   readonly #buckets: BucketStore;
   readonly #clock: Clock;
-  readonly #links = new LRUCache<string, { link: Link; seenAtMs: number }>({ max: LINKS_MAX });
+  /** Bounded by size, because a bound by count takes its room in advance, for every limiter. */
+  readonly #links = new LRUCache<string, { link: Link; seenAtMs: number }>({
+    maxSize: LINKS_MAX,
+    sizeCalculation: () => 1,
+  });
 
   constructor(buckets: BucketStore, clock: Clock) {
     this.#buckets = buckets;

@@ -82,7 +82,7 @@ export function looksFull({ stored, share, accruedMilli }: LimitImage): boolean 
   return isFull(stored.tokensMilli, share.capacityMilli, accruedMilli);
 }
 
-export function isFull(tokensMilli: number, capacityMilli: number, accruedMilli: number): boolean {
+function isFull(tokensMilli: number, capacityMilli: number, accruedMilli: number): boolean {
   return accruedMilli >= capacityMilli - tokensMilli;
 }
 

@@ -9,6 +9,8 @@ const RESOURCE = "openai/gpt-4";
 const USER = { entityId: "user-1", resource: RESOURCE };
 
 describeLimiterStores("acquire", (store) => {
+  const extra = it.skipIf(store.slow);
+
   it("A050 takes one token and says so", async () => {
     const { limiter } = await store.open();
     const lease = await limiter.acquire({ ...USER, limits: ["rpm:100"], consume: { rpm: 1 } });
@@ -142,7 +144,7 @@ describeLimiterStores("acquire", (store) => {
     }
   });
 
-  it("grants nothing at all, and zeros, without taking", async () => {
+  extra("grants nothing at all, and zeros, without taking", async () => {
     const subject = await store.open();
     const { limiter } = subject;
     const request = { ...USER, limits: ["rpm:2", "tpm:10"] };
@@ -160,7 +162,7 @@ describeLimiterStores("acquire", (store) => {
     expect(milli).toEqual({ balance: 0, consumed: 2000 });
   });
 
-  it("grants exactly the capacity after idling, not more", async () => {
+  extra("grants exactly the capacity after idling, not more", async () => {
     const { limiter, time } = await store.open();
     const request = { ...USER, limits: ["rpm:100"], consume: { rpm: 1 } };
     await limiter.acquire(request);
@@ -176,7 +178,7 @@ describeLimiterStores("acquire", (store) => {
     expect(granted).toBe(100);
   });
 
-  it("answers tryAcquire without an error", async () => {
+  extra("answers tryAcquire without an error", async () => {
     const { limiter } = await store.open();
     const request = { ...USER, limits: ["rpm:2"], consume: { rpm: 2 } };
     const first = await limiter.tryAcquire(request);
@@ -284,7 +286,7 @@ describe("what is not a request", () => {
       expect(await call("user-123", "_default_")).toMatchObject(resource);
     });
 
-    it.each([
+    const amounts: [string, unknown][] = [
       ["an unknown name", { tpm: 1 }],
       ["an unknown name besides a known one", { rpm: 1, tpm: 0 }],
       ["the reserved name", { wcu: 1 }],
@@ -300,7 +302,8 @@ describe("what is not a request", () => {
       ["more than any bucket may hold", { rpm: 1e12 + 1 }],
       ["a list", [1]],
       ["nothing at all", undefined],
-    ])("A066 ★ consume with %s", async (_, consume) => {
+    ];
+    it.each(store.variants(amounts))("A066 ★ consume with %s", async (_, consume) => {
       const { limiter, repo } = await store.open();
       await repo.limits.setSystem(["rpm:100"]);
       const request = { ...USER, consume: consume as Record<string, number> };

@@ -36,6 +36,8 @@ async function used(subject: Subject, ...ids: string[]): Promise<(number | "-")[
 }
 
 describeLimiterStores("cascade", (store) => {
+  const extra = it.skipIf(store.slow);
+
   it("A100 charges the parent too, before the work starts", async () => {
     const subject = await store.open();
     await family(subject, "child", "parent");
@@ -249,7 +251,7 @@ describeLimiterStores("cascade", (store) => {
     expect(await left(subject, "parent", ...children)).toEqual([870, ...children.map(() => 90)]);
   });
 
-  it("passes over ancestors without limits, and goes on behind them", async () => {
+  extra("passes over ancestors without limits, and goes on behind them", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await family(subject, "child", "parent", "grandparent", "top");
@@ -268,7 +270,7 @@ describeLimiterStores("cascade", (store) => {
     expect(await left(subject, "child", "parent", "grandparent", "top")).toEqual([98, "-", "-", 8]);
   });
 
-  it("charges ancestors only for the limits they have", async () => {
+  extra("charges ancestors only for the limits they have", async () => {
     const { limiter, repo } = await store.open();
     await repo.entities.create({ id: "parent" });
     await repo.entities.create({ id: "child", parentId: "parent", cascade: true });
@@ -286,7 +288,7 @@ describeLimiterStores("cascade", (store) => {
     expect(() => lease.adjust({ tpd: 1 })).toThrow("tpd");
   });
 
-  it("reaches eight ancestors", async () => {
+  extra("reaches eight ancestors", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     const ids = ["child", ...Array.from({ length: 8 }, (_, at) => `above-${at + 1}`)];
@@ -303,7 +305,7 @@ describeLimiterStores("cascade", (store) => {
     expect(await used(subject, ...ids)).toEqual(ids.map(() => 3));
   });
 
-  it("reaches buckets that were there before the entity was", async () => {
+  extra("reaches buckets that were there before the entity was", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await repo.limits.setSystem(["rpm:100"]);
@@ -333,7 +335,7 @@ describeLimiterStores("cascade", (store) => {
     expect(await used(subject, "child", "parent")).toEqual([20, 10]);
   });
 
-  it("takes nothing of the child when a parent that just appeared refuses", async () => {
+  extra("takes nothing of the child when a parent that just appeared refuses", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await repo.limits.setSystem(["rpm:100"]);
@@ -346,7 +348,7 @@ describeLimiterStores("cascade", (store) => {
     expect(await used(subject, "child")).toEqual([10]);
   });
 
-  it("starts anew after the entity was deleted, without its parent", async () => {
+  extra("starts anew after the entity was deleted, without its parent", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await family(subject, "child", "parent");
@@ -360,7 +362,7 @@ describeLimiterStores("cascade", (store) => {
     expect(await used(subject, "child", "parent")).toEqual([10, 10]);
   });
 
-  it("refuses a circle that was written past the records", async () => {
+  extra("refuses a circle that was written past the records", async () => {
     const subject = await store.open();
     if (!store.distributed) return;
     const { limiter, repo } = subject;
@@ -374,6 +376,8 @@ describeLimiterStores("cascade", (store) => {
 });
 
 describeItemStores("the legs of a cascade", (store) => {
+  const extra = it.skipIf(store.slow);
+
   async function subjectWith(faults: Faults): Promise<Subject> {
     const subject = await store.open({ faults, timeoutMs: 400 });
     await family(subject, "child", "parent");
@@ -436,7 +440,7 @@ describeItemStores("the legs of a cascade", (store) => {
     expect(faults.requests.some(isBucketOf("parent", "update"))).toBe(true);
   });
 
-  it("stay consumed where nobody knows whether they were taken", async () => {
+  extra("stay consumed where nobody knows whether they were taken", async () => {
     const faults = new Faults();
     const subject = await subjectWith(faults);
     faults.next("lost", isBucketOf("parent", "update"));

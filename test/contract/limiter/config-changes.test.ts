@@ -31,6 +31,8 @@ async function bucket({ repo }: Subject, entityId = "user-1"): Promise<string[]>
 }
 
 describeLimiterStores("a change of limits", (store) => {
+  const extra = it.skipIf(store.slow);
+
   it("A140 of the entity reaches its bucket at once, balance kept", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
@@ -124,25 +126,28 @@ describeLimiterStores("a change of limits", (store) => {
     expect(refusal.statuses[0]).toMatchObject({ available: 0, retryAfterSeconds: 0.361 });
   });
 
-  it.each(LEVELS)("A150 ★ to more limits: the new ones start full (%s)", async (_, set) => {
-    const subject = await store.open();
-    const { limiter, repo } = subject;
-    await set(repo, ["rpm:100"]);
-    await limiter.acquire({ ...USER, consume: { rpm: 10 } });
-    await set(repo, ["rpm:100", "tpm:1000"]);
-    const lease = await limiter.acquire({ ...USER, consume: { rpm: 10, tpm: 400 } });
-    expect(lines(lease.statuses)).toEqual(["user-1/gpt-4 rpm 10/80", "user-1/gpt-4 tpm 400/600"]);
-    await set(repo, ["rpm:100", "rps:5/sec", "tpm:1000"]);
-    // Also when the new one is not asked for.
-    await limiter.acquire({ ...USER, consume: { rpm: 10 } });
-    expect(await bucket(subject)).toEqual([
-      "rpm 70/rpm:100/min",
-      "rps 5/rps:5/sec",
-      "tpm 600/tpm:1000/min",
-    ]);
-  });
+  it.each(store.variants(LEVELS))(
+    "A150 ★ to more limits: the new ones start full (%s)",
+    async (_, set) => {
+      const subject = await store.open();
+      const { limiter, repo } = subject;
+      await set(repo, ["rpm:100"]);
+      await limiter.acquire({ ...USER, consume: { rpm: 10 } });
+      await set(repo, ["rpm:100", "tpm:1000"]);
+      const lease = await limiter.acquire({ ...USER, consume: { rpm: 10, tpm: 400 } });
+      expect(lines(lease.statuses)).toEqual(["user-1/gpt-4 rpm 10/80", "user-1/gpt-4 tpm 400/600"]);
+      await set(repo, ["rpm:100", "rps:5/sec", "tpm:1000"]);
+      // Also when the new one is not asked for.
+      await limiter.acquire({ ...USER, consume: { rpm: 10 } });
+      expect(await bucket(subject)).toEqual([
+        "rpm 70/rpm:100/min",
+        "rps 5/rps:5/sec",
+        "tpm 600/tpm:1000/min",
+      ]);
+    },
+  );
 
-  it.each(LEVELS)("A151 ★ to other limits altogether (%s)", async (_, set) => {
+  it.each(store.variants(LEVELS))("A151 ★ to other limits altogether (%s)", async (_, set) => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await set(repo, ["rpm:100", "tpm:1000"]);
@@ -153,7 +158,7 @@ describeLimiterStores("a change of limits", (store) => {
     expect(await bucket(subject)).toEqual(["rph 6/rph:10/hour"]);
   });
 
-  it.each(LEVELS)("keeps balances, capped, and counts on from there (%s)", async (_, set) => {
+  extra.each(LEVELS)("keeps balances, capped, and counts on from there (%s)", async (_, set) => {
     const subject = await store.open();
     const { limiter, repo, time } = subject;
     await set(repo, ["rpm:60"]);
@@ -175,7 +180,7 @@ describeLimiterStores("a change of limits", (store) => {
     });
   });
 
-  it.each(LEVELS.slice(3))("lets a bucket grow that is asked for more (%s)", async (_, set) => {
+  extra.each(LEVELS.slice(3))("lets a bucket grow that is asked for more (%s)", async (_, set) => {
     const { limiter, repo, time } = await store.open();
     await set(repo, ["rpm:10"]);
     await limiter.acquire({ ...USER, consume: { rpm: 1 } });
@@ -189,7 +194,7 @@ describeLimiterStores("a change of limits", (store) => {
     await limiter.acquire({ ...USER, consume: { rpm: 50 } });
   });
 
-  it("moves between levels in both directions", async () => {
+  extra("moves between levels in both directions", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     const take = async () => {
@@ -212,7 +217,7 @@ describeLimiterStores("a change of limits", (store) => {
     expect(await take()).toBe("rpm 66/rpm:100/min");
   });
 
-  it("finds the balance of a limit that was gone only between two acquires", async () => {
+  extra("finds the balance of a limit that was gone only between two acquires", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await repo.limits.setSystem(["rpm:100", "tpm:1000"]);
@@ -222,7 +227,7 @@ describeLimiterStores("a change of limits", (store) => {
     await refusalOf(limiter.acquire({ ...USER, consume: { tpm: 101 } }));
   });
 
-  it("reaches the buckets of parents", async () => {
+  extra("reaches the buckets of parents", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await repo.entities.create({ id: "team" });
@@ -238,7 +243,7 @@ describeLimiterStores("a change of limits", (store) => {
     ]);
   });
 
-  it("touches no buckets of others", async () => {
+  extra("touches no buckets of others", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await repo.limits.setSystem(["rpm:100"]);
@@ -253,7 +258,9 @@ describeLimiterStores("a change of limits", (store) => {
 });
 
 describeLimiterStores("a change of limits by another client", (store) => {
-  it.each(LEVELS)("is noticed when what was remembered is too old (%s)", async (_, set) => {
+  const extra = it.skipIf(store.slow);
+
+  extra.each(LEVELS)("is noticed when what was remembered is too old (%s)", async (_, set) => {
     const subject = await store.open();
     const { limiter, repo, time } = subject;
     await set(repo, ["rpm:100", "tpm:1000"]);
@@ -266,7 +273,7 @@ describeLimiterStores("a change of limits by another client", (store) => {
     expect(await bucket(subject)).toEqual(["rpm 20/rpm:30/min", "rps 0/rps:7/sec"]);
   });
 
-  it.each(LEVELS)("is noticed at once where the bucket shows it (%s)", async (_, set) => {
+  extra.each(LEVELS)("is noticed at once where the bucket shows it (%s)", async (_, set) => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await set(repo, ["rpm:100"]);
@@ -296,7 +303,7 @@ describeLimiterStores("a change of limits by another client", (store) => {
     expect(await bucket(subject, "user-2")).toEqual(["rpm 40/rpm:50/min", "tpm 99/tpm:100/min"]);
   });
 
-  it("does not wear a bucket out: its limits are applied once", async () => {
+  extra("does not wear a bucket out: its limits are applied once", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await repo.limits.setSystem(["rpm:100", "tpm:1000"]);

@@ -13,7 +13,9 @@ const USER = { entityId: "user-1", resource: "gpt-4" };
 const RPM = { ...USER, limits: ["rpm:10"] };
 
 describeLimiterStores("events", (store) => {
-  it("tell what was taken and what was refused", async () => {
+  const extra = it.skipIf(store.slow);
+
+  extra("tell what was taken and what was refused", async () => {
     const events: LimiterEvent[] = [];
     const { limiter } = await store.open({ events: (event) => events.push(event) });
     await limiter.acquire({ ...RPM, consume: { rpm: 10 } });
@@ -32,7 +34,7 @@ describeLimiterStores("events", (store) => {
     ]);
   });
 
-  it("cannot break what they tell of", async () => {
+  extra("cannot break what they tell of", async () => {
     const subject = await store.open({
       events: () => {
         throw new Error("of the listener");
@@ -47,7 +49,7 @@ describeLimiterStores("events", (store) => {
     expect(await milliOf(subject, "user-1", "gpt-4", "rpm")).toMatchObject({ consumed: 0 });
   });
 
-  it("cost nothing where nobody listens", async () => {
+  extra("cost nothing where nobody listens", async () => {
     const { limiter } = await store.open();
     await limiter.acquire({ ...RPM, consume: { rpm: 10 } });
     const read = vi.spyOn(Refusal.prototype, "retryAfterSeconds", "get");
@@ -59,7 +61,9 @@ describeLimiterStores("events", (store) => {
 });
 
 describeItemStores("events", (store) => {
-  it("tell refusals from memory from those of the store", async () => {
+  const extra = it.skipIf(store.slow);
+
+  extra("tell refusals from memory from those of the store", async () => {
     const events: LimiterEvent[] = [];
     const { limiter, time } = await store.open({ events: (event) => events.push(event) });
     await limiter.acquire({ ...RPM, consume: { rpm: 10 } });
@@ -70,7 +74,7 @@ describeItemStores("events", (store) => {
     expect(local).toEqual(["acquired", true, false]);
   });
 
-  it("tell what was given back because another leg was refused", async () => {
+  extra("tell what was given back because another leg was refused", async () => {
     const events: LimiterEvent[] = [];
     const subject = await store.open({ events: (event) => events.push(event) });
     const { limiter, repo } = subject;
@@ -88,7 +92,7 @@ describeItemStores("events", (store) => {
     ]);
   });
 
-  it("tell that a call passed uncounted", async () => {
+  extra("tell that a call passed uncounted", async () => {
     const events: LimiterEvent[] = [];
     const faults = new Faults();
     const { limiter } = await store.open({

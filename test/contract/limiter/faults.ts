@@ -84,19 +84,22 @@ export function faultyItems(items: ItemStore, faults: Faults): ItemStore {
         Reflect.apply(items[operation], items, parameters) as unknown;
       if (!isRequest(operation)) return call;
       return async (...parameters: unknown[]) => {
-        const partition = partitionOf(parameters[0]);
-        for (;;) {
-          const fault = faults.judge({ operation, partition });
-          // The adapter repeats what met a conflict.
-          if (fault === "conflict") continue;
-          if (fault !== undefined && fault !== "lost") throw REPORTS[fault]();
-          const result = await call(...parameters);
-          if (fault === "lost") throw unavailable("timeout", operation === "get");
-          return result;
-        }
+        const lost = passes(faults, { operation, partition: partitionOf(parameters[0]) });
+        const result = await call(...parameters);
+        if (lost) throw unavailable("timeout", operation === "get");
+        return result;
       };
     },
   });
+}
+
+/** Throws what the request meets on its way, or tells whether its answer gets lost. */
+function passes(faults: Faults, request: Request): boolean {
+  let fault = faults.judge(request);
+  // The adapter repeats what met a conflict.
+  while (fault === "conflict") fault = faults.judge(request);
+  if (fault !== undefined && fault !== "lost") throw REPORTS[fault]();
+  return fault === "lost";
 }
 
 /** A server in front of an engine. */

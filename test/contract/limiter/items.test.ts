@@ -13,6 +13,8 @@ const RPM = { ...USER, limits: ["rpm:100"] };
 const BOTH = { ...USER, limits: ["rpm:100", "tpm:10000"] };
 
 describeItemStores("the item of a bucket", (store) => {
+  const extra = it.skipIf(store.slow);
+
   const item = (subject: Subject) => store.item(subject, "user-1", RESOURCE);
 
   it("A160 loses what is taken, and counts it", async () => {
@@ -208,7 +210,7 @@ describeItemStores("the item of a bucket", (store) => {
     }
   });
 
-  it("is started anew where another writer left half of it", async () => {
+  extra("is started anew where another writer left half of it", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     const key = bucketKey(repo.namespaceId, "user-1", RESOURCE, 0);
@@ -219,7 +221,7 @@ describeItemStores("the item of a bucket", (store) => {
     expect(lines(lease.statuses)).toEqual(["user-1/gpt-4 rpm 1/99"]);
   });
 
-  it("may have a limit without parameters, which then starts full", async () => {
+  extra("may have a limit without parameters, which then starts full", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await limiter.acquire({ ...BOTH, consume: { rpm: 1 } });
@@ -235,6 +237,8 @@ describeItemStores("the item of a bucket", (store) => {
 });
 
 describeItemStores("a write that meets trouble", (store) => {
+  const extra = it.skipIf(store.slow);
+
   it("A085 A086 is repeated while others are on the item, and takes once", async () => {
     const faults = new Faults();
     const subject = await store.open({ faults });
@@ -266,7 +270,7 @@ describeItemStores("a write that meets trouble", (store) => {
     });
   });
 
-  it("is not repeated when nobody knows what became of it", async () => {
+  extra("is not repeated when nobody knows what became of it", async () => {
     const faults = new Faults();
     const subject = await store.open({ faults });
     const { limiter } = subject;

@@ -21,6 +21,8 @@ function tokens(subject: Subject, limitName: string) {
 }
 
 describeLimiterStores("a lease", (store) => {
+  const extra = it.skipIf(store.slow);
+
   it("A070 takes more, checked like the first time", async () => {
     const subject = await store.open();
     const lease = await subject.limiter.acquire({ ...TPM, consume: { tpm: 500 } });
@@ -216,7 +218,7 @@ describeLimiterStores("a lease", (store) => {
     expect(await tokens(subject, "tpm")).toEqual({ balance: 900_000, consumed: 100_000 });
   });
 
-  it("never gives back more than it holds, and then writes nothing", async () => {
+  extra("never gives back more than it holds, and then writes nothing", async () => {
     const subject = await store.open();
     const request = { ...USER, limits: ["rpm:100", "tpm:1000"], consume: { rpm: 2, tpm: 100 } };
     const lease = await subject.limiter.acquire(request);
@@ -237,7 +239,7 @@ describeLimiterStores("a lease", (store) => {
     expect(await tokens(subject, "tpm")).toEqual({ balance: 1_000_000, consumed: 0 });
   });
 
-  it.each([
+  extra.each([
     ["an unknown name", { rpm: 1 }],
     ["the reserved name", { wcu: 1 }],
     ["__proto__", JSON.parse('{"__proto__": 1}')],
@@ -260,7 +262,7 @@ describeLimiterStores("a lease", (store) => {
     expect(await tokens(subject, "tpm")).toEqual({ balance: 500_000, consumed: 500_000 });
   });
 
-  it("cannot be adjusted beyond what can be counted", async () => {
+  extra("cannot be adjusted beyond what can be counted", async () => {
     const { limiter } = await store.open();
     const lease = await limiter.acquire({ ...TPM, consume: { tpm: 1 } });
     lease.adjust({ tpm: 1e12 - 1 });
@@ -270,7 +272,7 @@ describeLimiterStores("a lease", (store) => {
     expect(lease.consumed).toEqual({ tpm: 1e12 });
   });
 
-  it("writes what was adjusted so far when it is flushed, and only once", async () => {
+  extra("writes what was adjusted so far when it is flushed, and only once", async () => {
     const subject = await store.open();
     const lease = await subject.limiter.acquire({ ...TPM, consume: { tpm: 100 } });
     lease.adjust({ tpm: 50 });
@@ -302,7 +304,7 @@ describeLimiterStores("a lease", (store) => {
     expect(await tokens(subject, "tpm")).toEqual({ balance: 1_000_000, consumed: 0 });
   });
 
-  it("gives back at once what was granted after its end", async () => {
+  extra("gives back at once what was granted after its end", async () => {
     const subject = await store.open();
     const lease = await subject.limiter.acquire({ ...TPM, consume: { tpm: 100 } });
     const late = failureOf(lease.consume({ tpm: 100 }));
@@ -313,7 +315,7 @@ describeLimiterStores("a lease", (store) => {
     expect(await tokens(subject, "tpm")).toEqual({ balance: 1_000_000 - consumed, consumed });
   });
 
-  it("is not refilled beyond the capacity by giving back", async () => {
+  extra("is not refilled beyond the capacity by giving back", async () => {
     const subject = await store.open();
     const { limiter, time } = subject;
     const lease = await limiter.acquire({ ...TPM, consume: { tpm: 1000 } });

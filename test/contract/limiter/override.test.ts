@@ -13,7 +13,9 @@ const RESOURCE = "gpt-4";
 const USER = { entityId: "user-1", resource: RESOURCE };
 
 describeLimiterStores("limits that come with a call", (store) => {
-  it.each([true, false])(
+  const extra = it.skipIf(store.slow);
+
+  it.each(store.variants([false, true]))(
     "apply although the bucket exists, and are gone afterwards (looking first: %s)",
     async (looking) => {
       const subject = await store.open({ speculativeWrites: !looking });
@@ -43,7 +45,7 @@ describeLimiterStores("limits that come with a call", (store) => {
     },
   );
 
-  it("give no tokens when they are larger", async () => {
+  extra("give no tokens when they are larger", async () => {
     const { limiter, repo, time } = await store.open();
     await repo.limits.setSystem(["rpm:100"]);
     await limiter.acquire({ ...USER, consume: { rpm: 90 } });
@@ -58,7 +60,7 @@ describeLimiterStores("limits that come with a call", (store) => {
     expect(lines(back.statuses)).toEqual(["user-1/gpt-4 rpm 1/99"]);
   });
 
-  it("take nothing from anybody when they are refused", async () => {
+  extra("take nothing from anybody when they are refused", async () => {
     const subject = await store.open();
     const { limiter, repo, time } = subject;
     await repo.limits.setSystem(["rpm:100"]);
@@ -70,7 +72,7 @@ describeLimiterStores("limits that come with a call", (store) => {
     expect(await limiter.available(USER)).toEqual({ rpm: 70 });
   });
 
-  it("remove nothing: a limit that comes back finds its balance", async () => {
+  extra("remove nothing: a limit that comes back finds its balance", async () => {
     const { limiter, repo } = await store.open();
     await repo.limits.setSystem(["rpm:100", "tpm:1000"]);
     await limiter.acquire({ ...USER, consume: { rpm: 10, tpm: 900 } });
@@ -83,7 +85,7 @@ describeLimiterStores("limits that come with a call", (store) => {
     await refusalOf(limiter.acquire({ ...USER, limits, consume: { burst: 1 } }));
   });
 
-  it("are all there is where nothing is stored", async () => {
+  extra("are all there is where nothing is stored", async () => {
     const { limiter } = await store.open();
     const limits = ["rpm:10"];
     await limiter.acquire({ ...USER, limits, consume: { rpm: 3 } });
@@ -92,7 +94,7 @@ describeLimiterStores("limits that come with a call", (store) => {
     await invalidityOf(limiter.acquire({ ...USER, consume: { rpm: 1 } }));
   });
 
-  it("are kept by ancestors only where they have none of their own", async () => {
+  extra("are kept by ancestors only where they have none of their own", async () => {
     const { limiter, repo } = await store.open();
     await repo.entities.create({ id: "top" });
     await repo.entities.create({ id: "team", parentId: "top", cascade: true });
@@ -114,7 +116,7 @@ describeLimiterStores("limits that come with a call", (store) => {
     }
   });
 
-  it("count for everything that asks with them", async () => {
+  extra("count for everything that asks with them", async () => {
     const { limiter, repo } = await store.open();
     await repo.limits.setSystem(["rpm:100"]);
     await limiter.acquire({ ...USER, consume: { rpm: 40 } });
@@ -137,7 +139,7 @@ describeLimiterStores("limits that come with a call", (store) => {
     expect(await limiter.available({ ...USER, limits })).toEqual({ rpm: 45, tpm: 0 });
   });
 
-  it("are checked like any others", async () => {
+  extra("are checked like any others", async () => {
     const { limiter } = await store.open();
     for (const limits of [["rpm"], ["rpm:1", "rpm:2"], "rpm:1", [7], ["wcu:1"]]) {
       const request = { ...USER, limits: limits as string[], consume: {} };
@@ -146,7 +148,7 @@ describeLimiterStores("limits that come with a call", (store) => {
     }
   });
 
-  it("may be none at all: then nothing can be asked for", async () => {
+  extra("may be none at all: then nothing can be asked for", async () => {
     const { limiter, repo } = await store.open();
     await repo.limits.setSystem(["rpm:1"]);
     const lease = await limiter.acquire({ ...USER, limits: [], consume: {} });
@@ -155,7 +157,7 @@ describeLimiterStores("limits that come with a call", (store) => {
     await limiter.acquire({ ...USER, consume: { rpm: 1 } });
   });
 
-  it("do not hide a change of the stored ones", async () => {
+  extra("do not hide a change of the stored ones", async () => {
     const { limiter, repo } = await store.open();
     await repo.limits.setSystem(["rpm:100", "tpm:1000"]);
     await limiter.acquire({ ...USER, consume: { rpm: 10 } });

@@ -8,6 +8,8 @@ const RESOURCE = "gpt-4";
 const USER = { entityId: "user-1", resource: RESOURCE };
 
 describeLimiterStores("a look at the limits", (store) => {
+  const extra = it.skipIf(store.slow);
+
   it("A128 shows what is available, with and without a bucket", async () => {
     const { limiter, repo } = await store.open();
     await repo.limits.setResource(RESOURCE, ["rpm:100", "tpm:5000"]);
@@ -74,7 +76,7 @@ describeLimiterStores("a look at the limits", (store) => {
     expect((await limiter.tryAcquire({ ...request, consume: { rpm: 2 } })).granted).toBe(true);
   });
 
-  it("shows debt, and refuses what an acquire would refuse", async () => {
+  extra("shows debt, and refuses what an acquire would refuse", async () => {
     const { limiter } = await store.open();
     const request = { ...USER, limits: ["rpm:10"] };
     const lease = await limiter.acquire({ ...request, consume: { rpm: 10 } });
@@ -99,7 +101,7 @@ describeLimiterStores("a look at the limits", (store) => {
     await invalidityOf(limiter.available({ entityId: "a", resource: "" }));
   });
 
-  it("sees what other clients did", async () => {
+  extra("sees what other clients did", async () => {
     const subject = await store.open();
     const request = { ...USER, limits: ["rpm:10"] };
     await subject.limiter.acquire({ ...request, consume: { rpm: 1 } });

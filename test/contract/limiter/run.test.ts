@@ -25,6 +25,8 @@ const UNTOUCHED = "rpm 100 left 0 used, tpm 1000 left 0 used";
 class UserError extends Error {}
 
 describeLimiterStores("run", (store) => {
+  const extra = it.skipIf(store.slow);
+
   it("hands on the result and writes the adjustments", async () => {
     const subject = await store.open();
     const result = await subject.limiter.run(REQUEST, async (lease) => {
@@ -54,7 +56,7 @@ describeLimiterStores("run", (store) => {
     expect(await books(subject)).toBe(UNTOUCHED);
   });
 
-  it.each(["commit", "rollback"] as const)(
+  extra.each(["commit", "rollback"] as const)(
     "leaves a lease alone that the work has settled by %s, also when it throws",
     async (end) => {
       const subject = await store.open();
@@ -72,7 +74,7 @@ describeLimiterStores("run", (store) => {
     },
   );
 
-  it("throws the refusal, and does not start the work", async () => {
+  extra("throws the refusal, and does not start the work", async () => {
     const { limiter } = await store.open();
     let started = false;
     const run = limiter.run({ ...REQUEST, consume: { tpm: 1001 } }, () => {
@@ -82,7 +84,7 @@ describeLimiterStores("run", (store) => {
     expect(started).toBe(false);
   });
 
-  it("gives everything back when the signal aborts the work", async () => {
+  extra("gives everything back when the signal aborts the work", async () => {
     const subject = await store.open();
     const abort = new AbortController();
     const reason = new UserError("enough");
@@ -97,7 +99,7 @@ describeLimiterStores("run", (store) => {
     expect(() => kept?.adjust({ tpm: 1 })).toThrow(LeaseExpiredError);
   });
 
-  it("does not start with a signal that was aborted before", async () => {
+  extra("does not start with a signal that was aborted before", async () => {
     const { limiter, repo } = await store.open();
     const reason = new UserError("too late");
     const request = { ...REQUEST, signal: AbortSignal.abort(reason) };
@@ -107,7 +109,7 @@ describeLimiterStores("run", (store) => {
     expect(await repo.buckets.list("user-1")).toEqual([]);
   });
 
-  it("gives back what was granted while the signal aborted", async () => {
+  extra("gives back what was granted while the signal aborted", async () => {
     const subject = await store.open();
     await (await subject.limiter.acquire(REQUEST)).rollback();
     const abort = new AbortController();
@@ -118,7 +120,7 @@ describeLimiterStores("run", (store) => {
     expect(await books(subject)).toBe(UNTOUCHED);
   });
 
-  it("does not mistake an error of the work for one of the store", async () => {
+  extra("does not mistake an error of the work for one of the store", async () => {
     const subject = await store.open({ onUnavailable: "allow" });
     const error = new InfrastructureError("of another store, which the work uses");
     const run = subject.limiter.run(REQUEST, () => Promise.reject(error));
@@ -126,7 +128,7 @@ describeLimiterStores("run", (store) => {
     expect(await books(subject)).toBe(UNTOUCHED);
   });
 
-  it("refuses a signal that is none", async () => {
+  extra("refuses a signal that is none", async () => {
     const { limiter } = await store.open();
     for (const signal of [null, {}, "now"]) {
       const request = { ...REQUEST, signal: signal as unknown as AbortSignal };
@@ -136,7 +138,9 @@ describeLimiterStores("run", (store) => {
 });
 
 describeLimiterStores("await using", (store) => {
-  it("commits when the block ends, also by a throw", async () => {
+  const extra = it.skipIf(store.slow);
+
+  extra("commits when the block ends, also by a throw", async () => {
     const subject = await store.open();
     {
       await using lease = await subject.limiter.acquire(REQUEST);
@@ -153,7 +157,7 @@ describeLimiterStores("await using", (store) => {
     expect(await books(subject)).toBe("rpm 98 left 2 used, tpm 800 left 200 used");
   });
 
-  it("does nothing with a lease that was settled", async () => {
+  extra("does nothing with a lease that was settled", async () => {
     const subject = await store.open();
     {
       await using lease = await subject.limiter.acquire(REQUEST);
@@ -164,7 +168,9 @@ describeLimiterStores("await using", (store) => {
 });
 
 describeLimiterStores("close", (store) => {
-  it("refuses everything afterwards, and says so", async () => {
+  const extra = it.skipIf(store.slow);
+
+  extra("refuses everything afterwards, and says so", async () => {
     const { limiter } = await store.open();
     await limiter.acquire(REQUEST);
     await limiter.close();
@@ -185,7 +191,7 @@ describeLimiterStores("close", (store) => {
     await limiter.close();
   });
 
-  it("sends away who waits", async () => {
+  extra("sends away who waits", async () => {
     const { limiter, time } = await store.open({ virtualTimer: true });
     await limiter.acquire({ ...REQUEST, consume: { tpm: 1000 } });
     const waits = [1, 2].map((tpm) =>
@@ -199,7 +205,7 @@ describeLimiterStores("close", (store) => {
     }
   });
 
-  it("happens by itself at the end of a block", async () => {
+  extra("happens by itself at the end of a block", async () => {
     const { limiter } = await store.open();
     {
       await using own = limiter;

@@ -22,6 +22,8 @@ const SLOW = Limit.custom({
 });
 
 describeItemStores("the time to live of a bucket", (store) => {
+  const extra = it.skipIf(store.slow);
+
   /** Seconds from now; `undefined` when it has none. */
   async function ttl(subject: Subject): Promise<number | undefined> {
     const item = await store.item(subject, "user-1", RESOURCE);
@@ -95,7 +97,7 @@ describeItemStores("the time to live of a bucket", (store) => {
     await expectTtl(subject, HOUR);
   });
 
-  it("is renewed by use", async () => {
+  extra("is renewed by use", async () => {
     const subject = await store.open();
     const { limiter, time } = subject;
     const request = { ...USER, limits: ["rpm:100"], consume: { rpm: 1 } };
@@ -107,7 +109,7 @@ describeItemStores("the time to live of a bucket", (store) => {
     expect(await milliOf(subject, "user-1", RESOURCE, "rpm")).toMatchObject({ consumed: 6000 });
   });
 
-  it("covers the time to pay back a debt", async () => {
+  extra("covers the time to pay back a debt", async () => {
     const subject = await store.open();
     const lease = await subject.limiter.acquire({
       ...USER,
@@ -135,6 +137,8 @@ describeItemStores("the time to live of a bucket", (store) => {
 });
 
 describeLimiterStores("a bucket whose time is over", (store) => {
+  const extra = it.skipIf(store.slow);
+
   it("A157 is as good as new", async () => {
     const subject = await store.open();
     const { limiter, repo, time } = subject;
@@ -147,7 +151,7 @@ describeLimiterStores("a bucket whose time is over", (store) => {
     await refusalOf(limiter.acquire({ ...USER, consume: { rpm: 1 } }));
   });
 
-  it("never forgives a debt", async () => {
+  extra("never forgives a debt", async () => {
     const { limiter, time } = await store.open();
     const request = { ...USER, limits: ["rpm:1"] };
     const lease = await limiter.acquire({ ...request, consume: { rpm: 1 } });
@@ -160,7 +164,7 @@ describeLimiterStores("a bucket whose time is over", (store) => {
     await limiter.acquire({ ...request, consume: { rpm: 1 } });
   });
 
-  it("never forgives a slow limit next to a fast one", async () => {
+  extra("never forgives a slow limit next to a fast one", async () => {
     const { limiter, time } = await store.open();
     const request = { ...USER, limits: ["rps:100/sec", "rpd:50/day"] };
     await limiter.acquire({ ...request, consume: { rps: 1, rpd: 50 } });

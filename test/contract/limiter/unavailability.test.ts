@@ -25,7 +25,8 @@ import { failureOf } from "./outcomes.ts";
 const RESOURCE = "gpt-4";
 const USER = { entityId: "user-1", resource: RESOURCE };
 const RPM = { ...USER, consume: { rpm: 10 } };
-const IMPATIENT = { timeoutMs: 300 };
+const IMPATIENT = { timeoutMs: 200 };
+const FAILURES: readonly Failure[] = ["throttled", "hang", "drip", "reset", "broken"];
 /** A busy machine notices a deadline late; the reference takes 26 to 51 seconds. */
 const SLACK_MS = 1500;
 
@@ -116,7 +117,7 @@ async function survive({ subject, fail, mend }: Breakable): Promise<void> {
 
 describe("A185 a store that fails", () => {
   describeItemStores("is unavailable", (store) => {
-    it.each(["throttled", "hang", "drip", "reset", "broken"] as const)("when it is: %s", (kind) =>
+    it.each(store.variants(FAILURES))("when it is: %s", (kind) =>
       breakable(store, kind).then(survive),
     );
   });

@@ -12,7 +12,7 @@ import { type Fraction, fraction, plus } from "./fraction.ts";
 
 export const ENTITY = "entity";
 export const RESOURCE = "resource";
-export const NAMESPACE = "ns";
+const NAMESPACE = "ns";
 
 /** What is stored of a limit. */
 export interface Held {

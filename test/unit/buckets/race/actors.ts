@@ -13,6 +13,9 @@ import type { World } from "./world.ts";
 
 export const RESOURCE = "api";
 
+/** `child` charges `parent` too; `late` will, once it is adopted; `solo` charges nobody. */
+export const ENTITIES = ["solo", "child", "late", "parent"] as const;
+
 /** Whole tokens by limit name. */
 export type Tokens = Readonly<Record<string, number>>;
 
@@ -49,6 +52,8 @@ export interface Report {
   readonly kept: Sums;
   /** What a write that failed may or may not have changed on top of that. */
   readonly uncertain: Sums;
+  /** It went on after a part of it had failed. */
+  readonly caught?: boolean;
 }
 
 /** Everything that may end an actor; anything else is a bug. */
@@ -164,17 +169,25 @@ async function takeMore(
   held: Sums,
 ): Promise<Report> {
   let all = held;
+  let caught = false;
+  const unsure: Sums = new Map();
   try {
     await lease.consume(ending.consume);
-    const has = new Set(lease.statuses.map((status) => slot(status.entityId, status.limitName)));
-    const more = amounts(entities, ending.consume);
-    all = sum(held, new Map([...more].filter(([at]) => has.has(at))));
+    const [own] = entities as readonly [string];
+    all = sum(held, amounts([own], ending.consume));
+    // An ancestor may have come or gone since.
+    const others = ENTITIES.filter((entityId) => entityId !== own);
+    for (const [at, amount] of amounts(others, ending.consume)) unsure.set(at, amount);
   } catch (error) {
     if (!isExpected(error)) throw error;
+    caught = true;
   }
-  if (ending.commit) await lease.commit();
-  else await lease.rollback();
-  return report("granted", ending.commit ? all : undefined);
+  if (!ending.commit) {
+    await lease.rollback();
+    return { ...report("granted"), caught };
+  }
+  await lease.commit();
+  return { ...report("granted", all, unsure), caught };
 }
 
 function failed(error: unknown): Report {

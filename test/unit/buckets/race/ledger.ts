@@ -25,6 +25,8 @@ export function slot(entityId: string, limitName: string): string {
 export class Ledger {
   /** By actor: what its writes have taken, net; those whose answer was lost are left out. */
   readonly taken = new Map<number, Sums>();
+  /** Actors one of whose writes was done without an answer. */
+  readonly unanswered = new Set<number>();
   /** Limits that were removed, and those of buckets that went: their sums started anew. */
   readonly resets = new Set<string>();
   /** How deep in debt adjustments may have brought a limit. */
@@ -42,6 +44,7 @@ export class Ledger {
   readonly onLanded = (landed: Landed): void => {
     const { key, before, after, actor } = landed;
     if (!key.PK.includes("/BUCKET#")) return;
+    if (actor !== undefined && landed.lost) this.unanswered.add(actor);
     const known = after ?? before;
     const entityId = String(known?.entity_id);
     if (after === undefined) this.#gone(key.PK, entityId);

@@ -6,7 +6,15 @@ import { RateLimiter } from "../../../../src/limiter/rate-limiter.ts";
 import { repositoryOver } from "../../../../src/repository/repository.ts";
 import type { Item } from "../../../../src/storage/item.ts";
 import { MemoryItemStore } from "../../../../src/storage/memory/item-store.ts";
-import { type Actor, acquire, isExpected, RESOURCE, type Report, type Tokens } from "./actors.ts";
+import {
+  type Actor,
+  acquire,
+  ENTITIES,
+  isExpected,
+  RESOURCE,
+  type Report,
+  type Tokens,
+} from "./actors.ts";
 import { Ledger, slot } from "./ledger.ts";
 import { ScheduledStore } from "./scheduled-store.ts";
 import { type Fault, World } from "./world.ts";
@@ -22,9 +30,6 @@ export interface Race {
   /** By the number of the call. */
   readonly faults: readonly (readonly [number, Fault])[];
 }
-
-/** `child` charges `parent` too; `late` will, once it is adopted; `solo` charges nobody. */
-export const ENTITIES = ["solo", "child", "late", "parent"] as const;
 
 export class RaceRun {
   readonly #race: Race;
@@ -164,6 +169,10 @@ export class RaceRun {
 
   /** What its writes have taken is what it was granted and has kept. */
   #judgeActor(actor: number, report: Report): void {
+    const { unanswered } = this.#ledger;
+    if (unanswered.has(actor) && report.outcome === "granted" && !report.caught) {
+      throw new Error(`actor ${actor} was granted what nobody has answered`);
+    }
     const taken = this.#ledger.taken.get(actor) ?? new Map<string, number>();
     for (const at of new Set([...taken.keys(), ...report.kept.keys()])) {
       if (this.#ledger.resets.has(at)) continue;
