@@ -4,7 +4,7 @@
  * only of dynoxide, because DynamoDB Local is too slow to be fair to anybody.
  */
 
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, type TestContext, test } from "vitest";
 import { RateLimiter, Repository } from "../../src/index.ts";
 import type { RunningEngine } from "../engines/engine.ts";
 import { describeEngines } from "../engines/engines.ts";
@@ -15,6 +15,8 @@ const CAPACITY = 100;
 const PER_SECOND = 50;
 const DURATION_MS = 5000;
 const SHARE_MIN = 0.97;
+/** On a quiet machine 32 clients keep a core busy all the time. */
+const CORE_SHARE_MIN = 0.8;
 
 /** The engines share the machine with everybody else, so deadlines prove nothing here. */
 const TIMEOUT_MS = 20_000;
@@ -49,7 +51,7 @@ describeEngines("wall-clock contention", (engine: RunningEngine) => {
     return limiters;
   }
 
-  function judge(what: string, hammered: Hammered): void {
+  function judge(context: TestContext, what: string, hammered: Hammered): void {
     const most = allowed(CAPACITY, PER_SECOND, hammered);
     const share = hammered.granted / most;
     const percent = (share * 100).toFixed(1);
@@ -57,15 +59,21 @@ describeEngines("wall-clock contention", (engine: RunningEngine) => {
       `${engine.name}, ${what}: ${hammered.granted} of ${Math.floor(most)}, ${percent} %`,
     );
     expect(hammered.granted).toBeLessThanOrEqual(most);
-    if (engine.name === "dynoxide") expect(share).toBeGreaterThanOrEqual(SHARE_MIN);
+    if (engine.name !== "dynoxide") return;
+    // Clients that are not allowed to run cannot take anything: then this is not their failure.
+    const core = `${Math.round(hammered.coreShare * 100)} % of a core`;
+    if (share < SHARE_MIN && hammered.coreShare < CORE_SHARE_MIN) {
+      context.skip(`the machine was busy: the clients had ${core} and took ${percent} %`);
+    }
+    expect(share, `with ${core}`).toBeGreaterThanOrEqual(SHARE_MIN);
   }
 
-  test("32 clients on one bucket", async () => {
+  test("32 clients on one bucket", async (context) => {
     const limiters = await clients(32, engine.endpoint);
-    judge("one bucket", await hammer(limiters, () => "hot", DURATION_MS));
+    judge(context, "one bucket", await hammer(limiters, () => "hot", DURATION_MS));
   });
 
-  test("32 children of one parent: the parent is never charged beyond its limit", async () => {
+  test("32 children of one parent: the parent is never charged beyond its limit", async (context) => {
     await root.entities.create({ id: "parent" });
     await root.limits.setEntity("parent", [`rps:${PER_SECOND}/sec:${CAPACITY}`]);
     const children = Array.from({ length: 32 }, (_, at) => `child-${at}`);
@@ -74,9 +82,9 @@ describeEngines("wall-clock contention", (engine: RunningEngine) => {
     }
     const limiters = await clients(32, engine.endpoint);
     const hammered = await hammer(limiters, (client) => `child-${client}`, DURATION_MS);
-    judge("through a parent", hammered);
     const [parent] = await root.buckets.list("parent");
     expect(parent?.totalConsumed).toBe(hammered.granted);
+    judge(context, "through a parent", hammered);
   });
 
   test("a burst of new children under an idle parent, 16 at a time: none is refused", async () => {
@@ -114,11 +122,11 @@ describeEngines("wall-clock contention", (engine: RunningEngine) => {
 
   test.runIf(engine.name === "dynoxide")(
     "16 clients behind 5 ms of network on one bucket",
-    async () => {
+    async (context) => {
       const proxy = await delayingProxy(engine.endpoint, 2.5);
       try {
         const limiters = await clients(16, proxy.endpoint);
-        judge("5 ms away", await hammer(limiters, () => "distant", DURATION_MS));
+        judge(context, "5 ms away", await hammer(limiters, () => "distant", DURATION_MS));
       } finally {
         await Promise.all(open.splice(-16).map((limiter) => limiter.close()));
         await proxy.close();

@@ -8,6 +8,8 @@ export interface Hammered {
   readonly granted: number;
   /** From just before the first call to just after the last answer. */
   readonly elapsedMs: number;
+  /** How much of a core this process had. It could use all of one, and more. */
+  readonly coreShare: number;
 }
 
 /** All clients ask as fast as they can, each for its own entity, until the time is over. */
@@ -17,6 +19,7 @@ export async function hammer(
   durationMs: number,
 ): Promise<Hammered> {
   const startedAt = performance.now();
+  const cpuBefore = process.cpuUsage();
   let granted = 0;
   await Promise.all(
     limiters.map(async (limiter, client) => {
@@ -29,10 +32,16 @@ export async function hammer(
       }
     }),
   );
-  return { granted, elapsedMs: performance.now() - startedAt };
+  const elapsedMs = performance.now() - startedAt;
+  const { user, system } = process.cpuUsage(cpuBefore);
+  return { granted, elapsedMs, coreShare: (user + system) / 1000 / elapsedMs };
 }
 
 /** What a full bucket may admit in that time. */
-export function allowed(capacity: number, perSecond: number, { elapsedMs }: Hammered): number {
+export function allowed(
+  capacity: number,
+  perSecond: number,
+  { elapsedMs }: Pick<Hammered, "elapsedMs">,
+): number {
   return capacity + (perSecond * elapsedMs) / 1000;
 }
