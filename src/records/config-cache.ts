@@ -79,7 +79,8 @@ export class ConfigCache {
     const slot = this.#slots.get(name);
     if (slot !== undefined && this.#clock() <= slot.expiresAtMs) {
       this.#hits += 1;
-      return slot;
+      // What is still here after a change of our own was not touched by it, so it is as new.
+      return slot.asOf === this.#version ? slot : { ...slot, asOf: this.#version };
     }
     this.#misses += 1;
     return undefined;

@@ -242,6 +242,15 @@ describe("a write", () => {
     expect(await remembered(database)).toStrictEqual(["b"]);
   });
 
+  test("that gave up leaves the file readable, as of one moment too", async () => {
+    const database = await open({ timeoutMs: 30 });
+    const unlock = await lock();
+    await refusalOf(database.write(remember(database, "a")));
+    unlock();
+    const sql = "SELECT count(*) AS count FROM tokens";
+    expect(await database.snapshot(() => database.prepare(sql).get()?.count)).toBe(0);
+  });
+
   test("that waits keeps its place in the line", async () => {
     const database = await open();
     const unlock = await lock();

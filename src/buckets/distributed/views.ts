@@ -69,8 +69,9 @@ export class Views {
     const begun = this.#changes;
     return (bucket, nowMs) => {
       const entry = this.#entries.get(id) ?? UNKNOWN;
-      const view = { bucket, seenAtMs: entry.change > begun ? NEVER : nowMs };
-      this.#entries.set(id, { ...entry, view });
+      const late = entry.change > begun;
+      const view = { bucket, seenAtMs: late ? NEVER : nowMs };
+      if (!late || entry.view === undefined) this.#entries.set(id, { ...entry, view });
       return view;
     };
   }

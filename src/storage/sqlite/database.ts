@@ -39,7 +39,6 @@ export class SqliteDatabase {
   readonly #timeoutMs: number;
   readonly #random: Random;
   readonly #statements = new Map<string, Statement>();
-  readonly #begin: Statement;
   readonly #beginRead: Statement;
   readonly #commit: Statement;
   readonly #rollback: Statement;
@@ -53,7 +52,6 @@ export class SqliteDatabase {
     this.#connection = connection;
     this.#timeoutMs = timeoutMs;
     this.#random = random;
-    this.#begin = connection.prepare("BEGIN IMMEDIATE");
     this.#beginRead = connection.prepare("BEGIN DEFERRED");
     this.#commit = connection.prepare("COMMIT");
     this.#rollback = connection.prepare("ROLLBACK");
@@ -147,7 +145,9 @@ export class SqliteDatabase {
     const startedAt = performance.now();
     let begun = false;
     try {
-      this.#begin.run();
+      // Not prepared: libsql leaves a prepared BEGIN that met a lock unfinished, and every read
+      // after it fails because "SQL statements are in progress".
+      this.#connection.exec("BEGIN IMMEDIATE");
       begun = true;
       const result = work();
       this.#commit.run();

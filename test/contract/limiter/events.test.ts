@@ -97,7 +97,7 @@ describeItemStores("events", (store) => {
     const faults = new Faults();
     const { limiter } = await store.open({
       faults,
-      timeoutMs: 200,
+      timeoutMs: 500,
       events: (event) => events.push(event),
     });
     await limiter.acquire({ ...RPM, consume: { rpm: 1 } });

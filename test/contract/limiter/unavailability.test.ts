@@ -4,82 +4,28 @@
  * A memory cannot fail.
  */
 
-import { once } from "node:events";
 import { describe, expect, it } from "vitest";
 import { InfrastructureError, RateLimiterUnavailable } from "../../../src/domain/errors.ts";
-import type { LimiterWarning } from "../../../src/limiter/events.ts";
 import { RateLimiter, type RateLimiterOptions } from "../../../src/limiter/rate-limiter.ts";
-import { openSqlite } from "../../../src/storage/sqlite/open.ts";
+import { type Breakable, breakable, IMPATIENT, SLACK_MS, unavailable } from "./breakable.ts";
 import { type Failure, Faults, faultyEndpoint, isBucketOf } from "./faults.ts";
 import {
   describeDynamo,
   describeItemStores,
   describeLimiterStores,
-  type LimiterStore,
   milliOf,
   type Subject,
-  type SubjectOptions,
 } from "./limiter-stores.ts";
 import { failureOf } from "./outcomes.ts";
 
 const RESOURCE = "gpt-4";
 const USER = { entityId: "user-1", resource: RESOURCE };
 const RPM = { ...USER, consume: { rpm: 10 } };
-const IMPATIENT = { timeoutMs: 200 };
 const FAILURES: readonly Failure[] = ["throttled", "hang", "drip", "reset", "broken"];
-/** A busy machine notices a deadline late; the reference takes 26 to 51 seconds. */
-const SLACK_MS = 1500;
-
-/** A limiter on a store that can be broken and mended. */
-interface Breakable extends AsyncDisposable {
-  readonly subject: Subject;
-  fail(): Promise<void>;
-  mend(): Promise<void>;
-}
-
-async function breakable(
-  store: LimiterStore,
-  failure: Failure,
-  options: SubjectOptions = {},
-): Promise<Breakable> {
-  if (store.name === "sqlite") return lockable(store, options);
-  const faults = new Faults();
-  const subject = await store.open({ ...IMPATIENT, ...options, faults });
-  return {
-    subject,
-    fail: async () => {
-      faults.rule = () => failure;
-    },
-    mend: async () => {
-      faults.rule = () => undefined;
-    },
-    [Symbol.asyncDispose]: async () => undefined,
-  };
-}
-
-async function lockable(store: LimiterStore, options: SubjectOptions): Promise<Breakable> {
-  const subject = await store.open({ ...IMPATIENT, ...options });
-  const { database } = await openSqlite({ path: store.place.address });
-  return {
-    subject,
-    fail: async () => void database.prepare("BEGIN IMMEDIATE").run(),
-    mend: async () => void database.prepare("ROLLBACK").run(),
-    [Symbol.asyncDispose]: async () => database.close(),
-  };
-}
 
 /** Another limiter on the same repository. */
 function withOptions({ repo }: Subject, options: RateLimiterOptions): RateLimiter {
   return new RateLimiter(repo, options);
-}
-
-/** What a call fails with, in the time it is given. */
-async function unavailable(call: () => Promise<unknown>): Promise<RateLimiterUnavailable> {
-  const startedAt = performance.now();
-  const error = await failureOf(call());
-  expect(performance.now() - startedAt).toBeLessThan(IMPATIENT.timeoutMs + SLACK_MS);
-  if (!(error instanceof RateLimiterUnavailable)) throw error;
-  return error;
 }
 
 async function expectBlocked({ limiter }: Subject): Promise<void> {
@@ -115,286 +61,195 @@ async function survive({ subject, fail, mend }: Breakable): Promise<void> {
   });
 }
 
-describe("A185 a store that fails", () => {
-  describeItemStores("is unavailable", (store) => {
-    it.each(store.variants(FAILURES))("when it is: %s", (kind) =>
-      breakable(store, kind).then(survive),
-    );
-  });
+// Once more where it fails: sockets know no virtual time, and a busy machine may be too slow for the
+// short deadlines of these tests while its store is still well.
+describe("while the store is down", { retry: 2 }, () => {
+  describe("A185 a store that fails", () => {
+    describeItemStores("is unavailable", (store) => {
+      it.each(store.variants(FAILURES))("when it is: %s", (kind) =>
+        breakable(store, kind).then(survive),
+      );
+    });
 
-  describeLimiterStores("is unavailable", (store) => {
-    it.skipIf(store.name !== "sqlite")("when its file is locked", async () => {
-      await using broken = await breakable(store, "hang");
-      await survive(broken);
+    describeLimiterStores("is unavailable", (store) => {
+      it.skipIf(store.name !== "sqlite")("when its file is locked", async () => {
+        await using broken = await breakable(store, "hang");
+        await survive(broken);
+      });
+    });
+
+    describeDynamo("is unavailable", (store) => {
+      it("when nobody listens any more", async () => {
+        const faults = new Faults();
+        const server = await faultyEndpoint(store.place.address, faults);
+        const subject = await store.open({ ...IMPATIENT, endpoint: server.endpoint });
+        await subject.repo.limits.setSystem(["rpm:100"]);
+        await subject.limiter.acquire(RPM);
+        await server[Symbol.asyncDispose]();
+        await expectBlocked(subject);
+        const { limiter } = subject;
+        const lease = await limiter.acquire({ ...RPM, onUnavailable: "allow" });
+        expect(lease.degraded).toBe(true);
+        expect(await limiter.isAvailable({ timeoutMs: 100 })).toBe(false);
+      });
     });
   });
 
-  describeDynamo("is unavailable", (store) => {
-    it("when nobody listens any more", async () => {
+  describeItemStores("a store that fails", (store) => {
+    it("A088 A185 does so in any step of an acquire: allowed or blocked alike", async () => {
       const faults = new Faults();
-      const server = await faultyEndpoint(store.place.address, faults);
-      const subject = await store.open({ ...IMPATIENT, endpoint: server.endpoint });
-      await subject.repo.limits.setSystem(["rpm:100"]);
-      await subject.limiter.acquire(RPM);
-      await server[Symbol.asyncDispose]();
-      await expectBlocked(subject);
-      const { limiter } = subject;
-      const lease = await limiter.acquire({ ...RPM, onUnavailable: "allow" });
-      expect(lease.degraded).toBe(true);
-      expect(await limiter.isAvailable({ timeoutMs: 100 })).toBe(false);
-    });
-  });
-});
-
-describeItemStores("a store that fails", (store) => {
-  it("A088 A185 does so in any step of an acquire: allowed or blocked alike", async () => {
-    const faults = new Faults();
-    const subject = await store.open({ ...IMPATIENT, faults });
-    const { limiter, repo } = subject;
-    await repo.limits.setSystem(["rpm:100"]);
-    await repo.entities.create({ id: "team" });
-    await repo.entities.create({ id: "user-1", parentId: "team", cascade: true });
-    // The reads of a cold start, then each write.
-    for (const operation of ["getMany", "put"] as const) {
-      repo.limits.invalidateCache();
-      faults.rule = (request) => (request.operation === operation ? "throttled" : undefined);
-      await unavailable(() => limiter.acquire(RPM));
-      expect((await limiter.acquire({ ...RPM, onUnavailable: "allow" })).degraded).toBe(true);
-    }
-    faults.rule = () => undefined;
-    await limiter.acquire(RPM);
-    for (const entity of ["user-1", "team"]) {
-      const fails = isBucketOf(entity, "update");
-      faults.rule = (request) => (fails(request) ? "throttled" : undefined);
-      await unavailable(() => limiter.acquire(RPM));
-      expect((await limiter.acquire({ ...RPM, onUnavailable: "allow" })).degraded).toBe(true);
-    }
-    faults.rule = () => undefined;
-    await repo.close();
-    const after = await store.another(subject);
-    for (const entity of ["user-1", "team"]) {
-      expect(await milliOf(after, entity, RESOURCE, "rpm")).toMatchObject({ consumed: 10_000 });
-    }
-  });
-
-  it("A185 is not one that refuses: bad input, permissions and tables are errors in both modes", async () => {
-    const faults = new Faults();
-    const subject = await store.open({ ...IMPATIENT, faults, onUnavailable: "allow" });
-    const { limiter, repo } = subject;
-    await repo.limits.setSystem(["rpm:100"]);
-    await limiter.acquire(RPM);
-    for (const [fault, name] of [
-      ["denied", "InfrastructureError"],
-      ["missing", "InfrastructureNotFoundError"],
-    ] as const) {
-      faults.rule = () => fault;
-      const error = await failureOf(limiter.acquire({ ...RPM, onUnavailable: "allow" }));
-      expect(error).toBeInstanceOf(InfrastructureError);
-      expect(error).not.toBeInstanceOf(RateLimiterUnavailable);
-      expect(error).toMatchObject({ name });
-    }
-    expect(await failureOf(limiter.acquire({ ...RPM, consume: { tpm: 1 } }))).toMatchObject({
-      name: "ValidationError",
-    });
-  });
-
-  it("A185 may be allowed for more that a lease takes, too", async () => {
-    const faults = new Faults();
-    const subject = await store.open({ ...IMPATIENT, faults });
-    const { limiter, repo } = subject;
-    await repo.limits.setSystem(["rpm:100"]);
-    const allowed = await limiter.acquire({ ...RPM, onUnavailable: "allow" });
-    const blocked = await limiter.acquire(RPM);
-    faults.rule = () => "throttled";
-    await allowed.consume({ rpm: 5 });
-    expect(allowed.consumed).toEqual({ rpm: 10 });
-    await unavailable(() => blocked.consume({ rpm: 5 }));
-    faults.rule = () => undefined;
-    await Promise.all([allowed.rollback(), blocked.rollback()]);
-    expect(await milliOf(subject, "user-1", RESOURCE, "rpm")).toMatchObject({ consumed: 0 });
-  });
-});
-
-describeLimiterStores("what to do while the store is down", (store) => {
-  const whereItFails = it.skipIf(store.name === "memory");
-
-  whereItFails(
-    "A185 is said by the call, else by the limiter, else by the repository",
-    async () => {
-      await using broken = await breakable(store, "throttled", { onUnavailable: "allow" });
-      const { subject } = broken;
-      await subject.repo.limits.setSystem(["rpm:100"], { onUnavailable: "block" });
-      await subject.limiter.acquire(RPM);
-      const allowing = withOptions(subject, { onUnavailable: "allow" });
-      const blocking = withOptions(subject, { onUnavailable: "block" });
-      await broken.fail();
-      const passes = async (limiter: RateLimiter, onUnavailable?: "allow" | "block") => {
-        const decision = await limiter
-          .tryAcquire(onUnavailable === undefined ? RPM : { ...RPM, onUnavailable })
-          .catch((error: unknown) => error);
-        return !(decision instanceof RateLimiterUnavailable);
-      };
-      const answers = await Promise.all([
-        passes(allowing),
-        passes(allowing, "block"),
-        passes(blocking),
-        passes(blocking, "allow"),
-        passes(subject.limiter),
-        passes(subject.limiter, "block"),
-      ]);
-      await broken.mend();
-      expect(answers).toEqual([true, false, false, true, true, false]);
-    },
-  );
-
-  whereItFails(
-    "A186 is what is stored, as it was seen last; nothing stored means block",
-    async () => {
-      await using broken = await breakable(store, "throttled");
-      const { subject } = broken;
-      const { limiter, repo, time } = subject;
-      await repo.limits.setSystem(["rpm:100"]);
-      await limiter.acquire(RPM);
-      await broken.fail();
-      await unavailable(() => limiter.acquire(RPM));
-      await broken.mend();
-      await limiter.acquire(RPM);
-      await repo.limits.setSystem(["rpm:100"], { onUnavailable: "allow" });
-      await limiter.acquire(RPM);
-      const { hits } = repo.limits.cacheStats();
-      await limiter.acquire({ ...RPM, consume: { rpm: 1 } });
-      expect(repo.limits.cacheStats().hits).toBeGreaterThan(hits);
-      await broken.fail();
-      expect((await limiter.acquire(RPM)).degraded).toBe(true);
-      // Long after, when nothing else that was remembered counts any more.
-      time.advance(600_000);
-      expect((await limiter.acquire(RPM)).degraded).toBe(true);
-      await broken.mend();
-    },
-  );
-
-  whereItFails("A186 is block where nobody has ever seen the setting", async () => {
-    await using broken = await breakable(store, "throttled");
-    const { subject } = broken;
-    const limits = ["rpm:100"];
-    await broken.fail();
-    await unavailable(() => subject.limiter.acquire({ ...RPM, limits }));
-    await broken.mend();
-  });
-});
-
-describeLimiterStores("isAvailable", (store) => {
-  it("A187 is true while the store answers", async () => {
-    const { limiter } = await store.open();
-    expect(await limiter.isAvailable()).toBe(true);
-    expect(await limiter.isAvailable({ timeoutMs: 20_000 })).toBe(true);
-  });
-
-  it.runIf(store.distributed)("A187 is false when it fails or hangs, in time", async () => {
-    const faults = new Faults();
-    const { limiter } = await store.open({ faults });
-    for (const failure of ["broken", "hang", "drip", "denied", "missing"] as const) {
-      faults.rule = () => failure;
-      const startedAt = performance.now();
-      expect(await limiter.isAvailable({ timeoutMs: 100 })).toBe(false);
-      expect(performance.now() - startedAt).toBeLessThan(100 + SLACK_MS);
-    }
-    faults.rule = () => undefined;
-    expect(await limiter.isAvailable()).toBe(true);
-  });
-});
-
-describeLimiterStores("what could not be given back", (store) => {
-  const whereItFails = it.skipIf(store.name === "memory");
-  /** Pauses between attempts are drawn by chance; these are short. */
-  const random = () => Math.random() / 50;
-
-  whereItFails("A081 is reported as a warning, and never hides the error of the work", async () => {
-    const warnings: LimiterWarning[] = [];
-    const onWarning = (warning: LimiterWarning) => warnings.push(warning);
-    await using broken = await breakable(store, "throttled", { onWarning, random });
-    const { subject } = broken;
-    const { limiter, repo } = subject;
-    await repo.limits.setSystem(["rpm:100"]);
-    const error = new Error("of the work");
-    const run = limiter.run(RPM, async () => {
-      await broken.fail();
-      throw error;
-    });
-    expect(await failureOf(run)).toBe(error);
-    await expect.poll(() => warnings.length, { timeout: 10_000 }).toBe(1);
-    await broken.mend();
-    expect(warnings).toEqual([
-      expect.objectContaining({
-        kind: "restore_failed",
-        entityId: "user-1",
-        resource: RESOURCE,
-        shard: 0,
-        amountsMilli: { rpm: 10_000 },
-        cause: expect.any(RateLimiterUnavailable),
-      }),
-    ]);
-    // It stays consumed: the safe side.
-    await limiter.acquire({ ...USER, consume: { rpm: 1 } });
-    expect(await milliOf(subject, "user-1", RESOURCE, "rpm")).toMatchObject({ consumed: 11_000 });
-  });
-
-  whereItFails(
-    "A080 is an error of the commit; what could not be taken is a warning with allow",
-    async () => {
-      const warnings: LimiterWarning[] = [];
-      const onWarning = (warning: LimiterWarning) => warnings.push(warning);
-      await using broken = await breakable(store, "throttled", { onWarning });
-      const { subject } = broken;
+      const subject = await store.open({ ...IMPATIENT, faults });
       const { limiter, repo } = subject;
       await repo.limits.setSystem(["rpm:100"]);
-      const blocked = await limiter.acquire(RPM);
-      const allowed = await limiter.acquire({ ...RPM, onUnavailable: "allow" });
-      const flushed = await limiter.acquire(RPM);
-      for (const lease of [blocked, allowed, flushed]) lease.adjust({ rpm: 5 });
-      await broken.fail();
-      await unavailable(() => blocked.commit());
-      await unavailable(() => flushed.flush());
-      expect(warnings).toEqual([]);
-      await allowed.commit();
-      await broken.mend();
-      expect(warnings).toEqual([
-        expect.objectContaining({ kind: "adjustment_failed", entityId: "user-1" }),
-      ]);
-      // Nothing was written, so what was to be flushed is still to be written.
-      await flushed.commit();
-      expect(await milliOf(subject, "user-1", RESOURCE, "rpm")).toMatchObject({ consumed: 35_000 });
-    },
-  );
+      await repo.entities.create({ id: "team" });
+      await repo.entities.create({ id: "user-1", parentId: "team", cascade: true });
+      // The reads of a cold start, then each write.
+      for (const operation of ["getMany", "put"] as const) {
+        repo.limits.invalidateCache();
+        faults.rule = (request) => (request.operation === operation ? "throttled" : undefined);
+        await unavailable(() => limiter.acquire(RPM));
+        expect((await limiter.acquire({ ...RPM, onUnavailable: "allow" })).degraded).toBe(true);
+      }
+      faults.rule = () => undefined;
+      await limiter.acquire(RPM);
+      for (const entity of ["user-1", "team"]) {
+        const fails = isBucketOf(entity, "update");
+        faults.rule = (request) => (fails(request) ? "throttled" : undefined);
+        await unavailable(() => limiter.acquire(RPM));
+        expect((await limiter.acquire({ ...RPM, onUnavailable: "allow" })).degraded).toBe(true);
+      }
+      faults.rule = () => undefined;
+      await repo.close();
+      const after = await store.another(subject);
+      for (const entity of ["user-1", "team"]) {
+        expect(await milliOf(after, entity, RESOURCE, "rpm")).toMatchObject({ consumed: 10_000 });
+      }
+    });
 
-  it.runIf(store.distributed)("A087 is not repeated when the store will not have it", async () => {
-    const warnings: LimiterWarning[] = [];
-    const faults = new Faults();
-    const onWarning = (warning: LimiterWarning) => warnings.push(warning);
-    const { limiter } = await store.open({ ...IMPATIENT, faults, onWarning });
-    const lease = await limiter.acquire({ ...RPM, limits: ["rpm:100"] });
-    faults.requests.splice(0);
-    faults.rule = (request) => (request.operation === "transact" ? "cancelled" : undefined);
-    await lease.rollback();
-    await limiter.close();
-    expect(faults.requests.filter(({ operation }) => operation === "transact")).toHaveLength(1);
-    expect(warnings).toEqual([expect.objectContaining({ kind: "restore_failed" })]);
+    it("A185 is not one that refuses: bad input, permissions and tables are errors in both modes", async () => {
+      const faults = new Faults();
+      const subject = await store.open({ ...IMPATIENT, faults, onUnavailable: "allow" });
+      const { limiter, repo } = subject;
+      await repo.limits.setSystem(["rpm:100"]);
+      await limiter.acquire(RPM);
+      for (const [fault, name] of [
+        ["denied", "InfrastructureError"],
+        ["missing", "InfrastructureNotFoundError"],
+      ] as const) {
+        faults.rule = () => fault;
+        const error = await failureOf(limiter.acquire({ ...RPM, onUnavailable: "allow" }));
+        expect(error).toBeInstanceOf(InfrastructureError);
+        expect(error).not.toBeInstanceOf(RateLimiterUnavailable);
+        expect(error).toMatchObject({ name });
+      }
+      expect(await failureOf(limiter.acquire({ ...RPM, consume: { tpm: 1 } }))).toMatchObject({
+        name: "ValidationError",
+      });
+    });
+
+    it("A185 may be allowed for more that a lease takes, too", async () => {
+      const faults = new Faults();
+      const subject = await store.open({ ...IMPATIENT, faults });
+      const { limiter, repo } = subject;
+      await repo.limits.setSystem(["rpm:100"]);
+      const allowed = await limiter.acquire({ ...RPM, onUnavailable: "allow" });
+      const blocked = await limiter.acquire(RPM);
+      faults.rule = () => "throttled";
+      await allowed.consume({ rpm: 5 });
+      expect(allowed.consumed).toEqual({ rpm: 10 });
+      await unavailable(() => blocked.consume({ rpm: 5 }));
+      faults.rule = () => undefined;
+      await Promise.all([allowed.rollback(), blocked.rollback()]);
+      expect(await milliOf(subject, "user-1", RESOURCE, "rpm")).toMatchObject({ consumed: 0 });
+    });
   });
 
-  it.runIf(store.name === "items")("is a warning of the process where nobody listens", async () => {
-    const faults = new Faults();
-    const { limiter } = await store.open({ ...IMPATIENT, faults });
-    const request = { ...RPM, limits: ["rpm:100"] };
-    const restored = await limiter.acquire(request);
-    const adjusted = await limiter.acquire({ ...request, onUnavailable: "allow" });
-    faults.rule = () => "cancelled";
-    const first = once(process, "warning");
-    await restored.rollback();
-    expect((await first)[0]).toMatchObject({ code: "ZAEL_RESTORE_FAILED" });
-    faults.rule = () => "throttled";
-    const second = once(process, "warning");
-    adjusted.adjust({ rpm: 1 });
-    await adjusted.commit();
-    expect((await second)[0]).toMatchObject({ code: "ZAEL_ADJUSTMENT_FAILED" });
+  describeLimiterStores("what to do while the store is down", (store) => {
+    const whereItFails = it.skipIf(store.name === "memory");
+
+    whereItFails(
+      "A185 is said by the call, else by the limiter, else by the repository",
+      async () => {
+        await using broken = await breakable(store, "throttled", { onUnavailable: "allow" });
+        const { subject } = broken;
+        await subject.repo.limits.setSystem(["rpm:100"], { onUnavailable: "block" });
+        await subject.limiter.acquire(RPM);
+        const allowing = withOptions(subject, { onUnavailable: "allow" });
+        const blocking = withOptions(subject, { onUnavailable: "block" });
+        await broken.fail();
+        const passes = async (limiter: RateLimiter, onUnavailable?: "allow" | "block") => {
+          const decision = await limiter
+            .tryAcquire(onUnavailable === undefined ? RPM : { ...RPM, onUnavailable })
+            .catch((error: unknown) => error);
+          return !(decision instanceof RateLimiterUnavailable);
+        };
+        const answers = await Promise.all([
+          passes(allowing),
+          passes(allowing, "block"),
+          passes(blocking),
+          passes(blocking, "allow"),
+          passes(subject.limiter),
+          passes(subject.limiter, "block"),
+        ]);
+        await broken.mend();
+        expect(answers).toEqual([true, false, false, true, true, false]);
+      },
+    );
+
+    whereItFails(
+      "A186 is what is stored, as it was seen last; nothing stored means block",
+      async () => {
+        await using broken = await breakable(store, "throttled");
+        const { subject } = broken;
+        const { limiter, repo, time } = subject;
+        await repo.limits.setSystem(["rpm:100"]);
+        await limiter.acquire(RPM);
+        await broken.fail();
+        await unavailable(() => limiter.acquire(RPM));
+        await broken.mend();
+        await limiter.acquire(RPM);
+        await repo.limits.setSystem(["rpm:100"], { onUnavailable: "allow" });
+        await limiter.acquire(RPM);
+        const { hits } = repo.limits.cacheStats();
+        await limiter.acquire({ ...RPM, consume: { rpm: 1 } });
+        expect(repo.limits.cacheStats().hits).toBeGreaterThan(hits);
+        await broken.fail();
+        expect((await limiter.acquire(RPM)).degraded).toBe(true);
+        // Long after, when nothing else that was remembered counts any more.
+        time.advance(600_000);
+        expect((await limiter.acquire(RPM)).degraded).toBe(true);
+        await broken.mend();
+      },
+    );
+
+    whereItFails("A186 is block where nobody has ever seen the setting", async () => {
+      await using broken = await breakable(store, "throttled");
+      const { subject } = broken;
+      const limits = ["rpm:100"];
+      await broken.fail();
+      await unavailable(() => subject.limiter.acquire({ ...RPM, limits }));
+      await broken.mend();
+    });
+  });
+
+  describeLimiterStores("isAvailable", (store) => {
+    it("A187 is true while the store answers", async () => {
+      const { limiter } = await store.open();
+      expect(await limiter.isAvailable()).toBe(true);
+      expect(await limiter.isAvailable({ timeoutMs: 20_000 })).toBe(true);
+    });
+
+    it.runIf(store.distributed)("A187 is false when it fails or hangs, in time", async () => {
+      const faults = new Faults();
+      const { limiter } = await store.open({ faults });
+      for (const failure of ["broken", "hang", "drip", "denied", "missing"] as const) {
+        faults.rule = () => failure;
+        const startedAt = performance.now();
+        expect(await limiter.isAvailable({ timeoutMs: 100 })).toBe(false);
+        expect(performance.now() - startedAt).toBeLessThan(100 + SLACK_MS);
+      }
+      faults.rule = () => undefined;
+      expect(await limiter.isAvailable()).toBe(true);
+    });
   });
 });

@@ -133,6 +133,16 @@ describe("rebase", () => {
     expect(table.item?.b_a_tc).toBe(10_000_000_000_001_000n);
   });
 
+  test("a bucket that was built from newer limits is not charged by older ones", async () => {
+    const table = new Table();
+    const client = table.client();
+    const config = configOf(["a:10/day"]);
+    await client.take(config, { a: 1000 });
+    await table.items.update(KEY, { set: { cv: 2 } });
+    expect(await client.take(config, { a: 1000 })).toStrictEqual({ outcome: "outdated" });
+    expect(table.item?.b_a_tc).toBe(1000);
+  });
+
   test("limits given with a call do not go with the first stored ones", async () => {
     const table = new Table();
     const client = table.client();
@@ -181,13 +191,12 @@ describe("time to live", () => {
   test("it covers limits that the call does not name", async () => {
     const table = new Table();
     const client = table.client();
-    const slow = configOf(["rpd:5/day"], "entity");
-    await client.take(slow, { rpd: 5000 });
-    // The limits of the entity are gone, and those of the resource come back to what is there.
+    await client.take(configOf(["rpd:5/day"], "entity"), { rpd: 5000 });
     await client.take(configOf(["rps:10/sec"], "override"), { rps: 1000 });
-    await client.take({ ...configOf(["rps:10/sec"]), version: 0 }, { rps: 1000 });
-    const ttl = (table.item?.ttl ?? Number.POSITIVE_INFINITY) as number;
-    expect(ttl).toBeGreaterThanOrEqual(table.nowMs / 1000 + 86_400);
+    expect(table.item).not.toHaveProperty("ttl");
+    // Limits of the resource apply now, and they are what the bucket has.
+    await client.take(configOf(["rps:10/sec"]), { rps: 1000 });
+    expect(table.item?.ttl).toBeGreaterThanOrEqual(table.nowMs / 1000 + 86_400);
   });
 });
 
@@ -261,11 +270,12 @@ describe("views", () => {
     const table = new Table();
     const config = configOf(["a:1/day"]);
     let release = () => {};
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
     const get: ItemStore["get"] = async (key) => {
       const item = await table.items.get(key);
-      await new Promise<void>((resolve) => {
-        release = resolve;
-      });
+      await released;
       return item;
     };
     const client = table.client(0, { get });
@@ -276,7 +286,9 @@ describe("views", () => {
     await client.giveBack(config, { a: 1000 });
     release();
     expect(await late).toMatchObject({ outcome: "refused", local: false });
+    const before = table.calls.length;
     expect(await client.take(config, { a: 1000 })).toMatchObject({ outcome: "granted" });
+    expect(table.calls.slice(before)).toStrictEqual(["update"]);
   });
 
   test("a stub that was left behind is replaced", async () => {

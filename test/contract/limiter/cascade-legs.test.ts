@@ -1,0 +1,82 @@
+/** The legs of a cascade are items of their own: each may fail alone, and then none counts. */
+
+import { expect, it } from "vitest";
+import { CHILD, family, RESOURCE, used } from "./family.ts";
+import { Faults, isBucketOf } from "./faults.ts";
+import { describeItemStores, milliOf, type Subject } from "./limiter-stores.ts";
+import { failureOf, lines, refusalOf } from "./outcomes.ts";
+
+describeItemStores("the legs of a cascade", (store) => {
+  const extra = it.skipIf(store.slow);
+
+  async function subjectWith(faults: Faults): Promise<Subject> {
+    const subject = await store.open({ faults, timeoutMs: 1000 });
+    await family(subject, "child", "parent");
+    await subject.repo.limits.setSystem(["rpm:100"]);
+    await subject.limiter.acquire({ ...CHILD, consume: { rpm: 10 } });
+    return subject;
+  }
+
+  it("A109 are given back to the milli when the parent's fails", async () => {
+    const faults = new Faults();
+    const subject = await subjectWith(faults);
+    subject.time.advance(1234);
+    const before = await milliOf(subject, "child", RESOURCE, "rpm");
+    faults.rule = (request) => (isBucketOf("parent", "update")(request) ? "throttled" : undefined);
+    const error = await failureOf(subject.limiter.acquire({ ...CHILD, consume: { rpm: 10 } }));
+    expect(error).toMatchObject({ name: "RateLimiterUnavailable", reason: "throttled" });
+    faults.rule = () => undefined;
+    expect(await milliOf(subject, "child", RESOURCE, "rpm")).toEqual(before);
+    expect(await used(subject, "child", "parent")).toEqual([10, 10]);
+  });
+
+  it("A110 are decided by what is stored, however often a write fails", async () => {
+    const faults = new Faults();
+    const subject = await subjectWith(faults);
+    const other = await store.another(subject);
+    await other.limiter.acquire({ entityId: "parent", resource: RESOURCE, consume: { rpm: 85 } });
+    faults.next("conflict", isBucketOf("parent", "update"), 2);
+    const lease = await subject.limiter.acquire({ ...CHILD, consume: { rpm: 5 } });
+    expect(lines(lease.statuses)).toEqual(["child/api rpm 5/85", "parent/api rpm 5/0"]);
+  });
+
+  it("A111 are given back when the child's is refused, and only those that were taken", async () => {
+    const faults = new Faults();
+    const subject = await subjectWith(faults);
+    const other = await store.another(subject);
+    await other.repo.limits.setEntity("child", ["rpm:3"], { resource: RESOURCE });
+    // The child has 3 left and the parent 90: only the child's leg is refused.
+    const refusal = await refusalOf(subject.limiter.acquire({ ...CHILD, consume: { rpm: 3 + 1 } }));
+    expect(refusal.violations.map(({ entityId }) => entityId)).toEqual(["child"]);
+    expect(lines(refusal.statuses)[1]).toBe("parent/api rpm 4/90");
+    expect(await used(subject, "child", "parent")).toEqual([10, 10]);
+    await other.limiter.acquire({ entityId: "parent", resource: RESOURCE, consume: { rpm: 90 } });
+    // A refusal is repeated from memory for a second at most.
+    subject.time.advance(1000);
+    faults.requests.splice(0);
+    const both = await refusalOf(subject.limiter.acquire({ ...CHILD, consume: { rpm: 4 } }));
+    expect(both.violations.map(({ entityId }) => entityId)).toEqual(["child", "parent"]);
+    expect(faults.requests.filter(({ operation }) => operation === "transact")).toEqual([]);
+    expect(await used(subject, "child", "parent")).toEqual([10, 100]);
+  });
+
+  it("A112 are written without a read once the chain is known", async () => {
+    const faults = new Faults();
+    const subject = await subjectWith(faults);
+    await subject.limiter.acquire({ ...CHILD, consume: { rpm: 1 } });
+    faults.requests.splice(0);
+    await subject.limiter.acquire({ ...CHILD, consume: { rpm: 1 } });
+    expect(faults.requests.map(({ operation }) => operation)).toEqual(["update", "update"]);
+    expect(faults.requests.some(isBucketOf("child", "update"))).toBe(true);
+    expect(faults.requests.some(isBucketOf("parent", "update"))).toBe(true);
+  });
+
+  extra("stay consumed where nobody knows whether they were taken", async () => {
+    const faults = new Faults();
+    const subject = await subjectWith(faults);
+    faults.next("lost", isBucketOf("parent", "update"));
+    const error = await failureOf(subject.limiter.acquire({ ...CHILD, consume: { rpm: 10 } }));
+    expect(error).toMatchObject({ name: "RateLimiterUnavailable", nothingWritten: false });
+    expect(await used(subject, "child", "parent")).toEqual([10, 20]);
+  });
+});

@@ -1,0 +1,126 @@
+/** What went wrong behind a call that was answered: somebody must hear of it. */
+
+import { once } from "node:events";
+import { describe, expect, it } from "vitest";
+import { RateLimiterUnavailable } from "../../../src/domain/errors.ts";
+import type { LimiterWarning } from "../../../src/limiter/events.ts";
+import { breakable, IMPATIENT, unavailable } from "./breakable.ts";
+import { Faults } from "./faults.ts";
+import { describeLimiterStores, milliOf } from "./limiter-stores.ts";
+import { failureOf } from "./outcomes.ts";
+
+const RESOURCE = "gpt-4";
+const USER = { entityId: "user-1", resource: RESOURCE };
+const RPM = { ...USER, consume: { rpm: 10 } };
+
+// Once more where it fails: sockets know no virtual time, and a busy machine may be too slow for the
+// short deadlines of these tests while its store is still well.
+describe("while the store is down", { retry: 2 }, () => {
+  describeLimiterStores("what could not be given back", (store) => {
+    const whereItFails = it.skipIf(store.name === "memory");
+    /** Pauses between attempts are drawn by chance; these are short. */
+    const random = () => Math.random() / 50;
+
+    whereItFails(
+      "A081 is reported as a warning, and never hides the error of the work",
+      async () => {
+        const warnings: LimiterWarning[] = [];
+        const onWarning = (warning: LimiterWarning) => warnings.push(warning);
+        await using broken = await breakable(store, "throttled", { onWarning, random });
+        const { subject } = broken;
+        const { limiter, repo } = subject;
+        await repo.limits.setSystem(["rpm:100"]);
+        const error = new Error("of the work");
+        const run = limiter.run(RPM, async () => {
+          await broken.fail();
+          throw error;
+        });
+        expect(await failureOf(run)).toBe(error);
+        await expect.poll(() => warnings.length, { timeout: 10_000 }).toBe(1);
+        await broken.mend();
+        expect(warnings).toEqual([
+          expect.objectContaining({
+            kind: "restore_failed",
+            entityId: "user-1",
+            resource: RESOURCE,
+            shard: 0,
+            amountsMilli: { rpm: 10_000 },
+            cause: expect.any(RateLimiterUnavailable),
+          }),
+        ]);
+        // It stays consumed: the safe side.
+        await limiter.acquire({ ...USER, consume: { rpm: 1 } });
+        expect(await milliOf(subject, "user-1", RESOURCE, "rpm")).toMatchObject({
+          consumed: 11_000,
+        });
+      },
+    );
+
+    whereItFails(
+      "A080 is an error of the commit; what could not be taken is a warning with allow",
+      async () => {
+        const warnings: LimiterWarning[] = [];
+        const onWarning = (warning: LimiterWarning) => warnings.push(warning);
+        await using broken = await breakable(store, "throttled", { onWarning });
+        const { subject } = broken;
+        const { limiter, repo } = subject;
+        await repo.limits.setSystem(["rpm:100"]);
+        const blocked = await limiter.acquire(RPM);
+        const allowed = await limiter.acquire({ ...RPM, onUnavailable: "allow" });
+        const flushed = await limiter.acquire(RPM);
+        for (const lease of [blocked, allowed, flushed]) lease.adjust({ rpm: 5 });
+        await broken.fail();
+        await unavailable(() => blocked.commit());
+        await unavailable(() => flushed.flush());
+        expect(warnings).toEqual([]);
+        await allowed.commit();
+        await broken.mend();
+        expect(warnings).toEqual([
+          expect.objectContaining({ kind: "adjustment_failed", entityId: "user-1" }),
+        ]);
+        // Nothing was written, so what was to be flushed is still to be written.
+        await flushed.commit();
+        expect(await milliOf(subject, "user-1", RESOURCE, "rpm")).toMatchObject({
+          consumed: 35_000,
+        });
+      },
+    );
+
+    it.runIf(store.distributed)(
+      "A087 is not repeated when the store will not have it",
+      async () => {
+        const warnings: LimiterWarning[] = [];
+        const faults = new Faults();
+        const onWarning = (warning: LimiterWarning) => warnings.push(warning);
+        const { limiter } = await store.open({ ...IMPATIENT, faults, onWarning });
+        const lease = await limiter.acquire({ ...RPM, limits: ["rpm:100"] });
+        faults.requests.splice(0);
+        faults.rule = (request) => (request.operation === "transact" ? "cancelled" : undefined);
+        await lease.rollback();
+        await limiter.close();
+        expect(faults.requests.filter(({ operation }) => operation === "transact")).toHaveLength(1);
+        expect(warnings).toEqual([expect.objectContaining({ kind: "restore_failed" })]);
+      },
+    );
+
+    it.runIf(store.name === "items")(
+      "is a warning of the process where nobody listens",
+      async () => {
+        const faults = new Faults();
+        const { limiter } = await store.open({ ...IMPATIENT, faults });
+        const request = { ...RPM, limits: ["rpm:100"] };
+        const restored = await limiter.acquire(request);
+        const adjusted = await limiter.acquire({ ...request, onUnavailable: "allow" });
+        faults.rule = () => "cancelled";
+        const first = once(process, "warning");
+        await restored.rollback();
+        expect((await first)[0]).toMatchObject({ code: "ZAEL_RESTORE_FAILED" });
+        faults.rule = () => "throttled";
+        const second = once(process, "warning");
+        adjusted.adjust({ rpm: 1 });
+        await adjusted.commit();
+        expect((await second)[0]).toMatchObject({ code: "ZAEL_ADJUSTMENT_FAILED" });
+      },
+    );
+  });
+});
