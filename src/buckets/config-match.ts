@@ -44,6 +44,26 @@ export function staleNames(bucket: BuiltFrom, config: BucketConfig): string[] {
   return [...bucket.limitNames()].filter((name) => !names.has(name));
 }
 
+/**
+ * Whether a call that is refused brings its limits to the bucket all the same. Without it a bucket
+ * that is only ever asked for more than it could hold before would never come to hold it. Stored
+ * limits are in force whoever is refused; those of a call only where they take nothing away.
+ */
+export function appliesAnyway(bucket: BuiltFrom, config: BucketConfig): boolean {
+  if (config.source !== "override") return true;
+  return config.limits.every(({ name, rate }) => {
+    const stored = bucket.rateOf(name);
+    return stored === undefined || isAtLeast(rate, stored);
+  });
+}
+
+function isAtLeast(rate: Rate, other: Rate): boolean {
+  return (
+    rate.capacityMilli >= other.capacityMilli &&
+    rate.refillMilli / rate.periodMs >= other.refillMilli / other.periodMs
+  );
+}
+
 function hasStale(bucket: BuiltFrom, config: BucketConfig): boolean {
   return staleNames(bucket, config).length > 0;
 }

@@ -108,6 +108,7 @@ export class Adjuster {
       link: UNLINKED,
       linkIsFresh: false,
     };
+    if (deltasMilli.every((delta) => delta === 0)) return;
     const known = this.#known(key, leg);
     let bucket = known ?? (await this.#read(key, deadline));
     for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {

@@ -12,8 +12,9 @@ import { bucketTtl } from "../bucket-ttl.ts";
 import { linkInRecord } from "../recorded-link.ts";
 import { balanceOf, decoded, limitImage, looksFull, type SeenBucket } from "./image.ts";
 import { planTake } from "./take.ts";
-import type { Guess, TakeContext, TakePlan } from "./take-plan.ts";
+import { exceeds, type Guess, type TakeContext, type TakePlan } from "./take-plan.ts";
 import type { View, Views } from "./views.ts";
+import type { WritePlan } from "./write-plan.ts";
 
 /** What came of a leg. */
 export type LegCharge =
@@ -65,7 +66,9 @@ export class Charger {
       if (view.bucket === undefined) return this.lastBalances(leg);
       const plan = this.#plan(view.bucket, leg, nowMs);
       if (plan.kind === "outdated") return undefined;
-      if (plan.kind === "refused") refused ||= isRecent(view, nowMs);
+      if (plan.kind === "refused" && plan.limitsOnly === undefined) {
+        refused ||= isRecent(view, nowMs);
+      }
       return plan.kind === "write" ? balancesOf(view.bucket, leg, nowMs) : plan.balancesMilli;
     });
     return refused ? balances : undefined;
@@ -74,8 +77,9 @@ export class Charger {
   /** The balances of a leg as they were last seen; full when they never were. */
   lastBalances(leg: Leg): readonly number[] {
     const bucket = this.#views.get(this.key(leg, 0).PK)?.bucket;
-    if (bucket === undefined) return leg.config.limits.map(({ rate }) => rate.capacityMilli);
-    return balancesOf(bucket, leg, this.#context.clock());
+    return bucket === undefined
+      ? fullBalances(leg)
+      : balancesOf(bucket, leg, this.#context.clock());
   }
 
   /** Which legs go together: those that are likely to refuse go first, the others in parallel. */
@@ -124,7 +128,9 @@ export class Charger {
       const plan = this.#plan(bucket, leg, nowMs);
       if (plan.kind !== "write") return;
       const result = await this.#context.store.update(key, plan.plan.change, plan.plan.condition);
+      // What was on its way meanwhile shows the bucket as it was before.
       this.#views.forget(key.PK);
+      this.#views.watch(key.PK)(decoded(result.item), nowMs);
       if (result.ok) return;
       item = result.item;
     }
@@ -142,20 +148,24 @@ export class Charger {
     deadline: number,
   ): Promise<LegCharge | View> {
     const nowMs = this.#context.clock();
-    if (bucket === undefined) return this.#create(key, leg, nowMs, deadline);
+    if (bucket === undefined) {
+      const full = fullBalances(leg);
+      if (!exceeds(leg.amountsMilli, full)) return this.#create(key, leg, full, nowMs, deadline);
+      return fresh ? { kind: "refused", balancesMilli: full } : this.#read(key, deadline);
+    }
     const trustFull = (name: string) => fresh || this.#views.trustsFull(key.PK, name);
     const plan = this.#plan(bucket, leg, nowMs, trustFull);
     switch (plan.kind) {
       case "nothing":
         return fresh ? charged(bucket, plan.balancesMilli) : this.#read(key, deadline);
       case "outdated":
-      case "refused":
         return fresh ? plan : this.#read(key, deadline);
+      case "refused":
+        return fresh ? this.#refuse(key, plan, nowMs, deadline) : this.#read(key, deadline);
       case "write": {
         this.#views.expect(key.PK, bucket, plan.guesses);
-        const result = await this.#write(key, leg, plan, nowMs, deadline);
-        if (!fresh) this.#learn(key.PK, plan.guesses, result, nowMs);
-        return result;
+        const guesses = fresh ? [] : plan.guesses.filter(({ lookedFull }) => lookedFull);
+        return this.#write(key, leg, plan.plan, guesses, nowMs, deadline);
       }
     }
   }
@@ -170,7 +180,8 @@ export class Charger {
   async #write(
     key: Key,
     leg: Leg,
-    { plan }: Extract<TakePlan, { kind: "write" }>,
+    plan: WritePlan,
+    guesses: readonly Guess[],
     nowMs: number,
     deadline: number,
   ): Promise<LegCharge | View> {
@@ -179,11 +190,37 @@ export class Charger {
     const result = await this.#context.store.update(key, plan.change, plan.condition, options);
     const view = see(decoded(result.item), nowMs);
     if (view.bucket === undefined) return view;
-    if (result.ok) return charged(view.bucket, balancesOf(view.bucket, leg, nowMs));
+    if (result.ok) {
+      this.#views.learn(key.PK, guesses);
+      return charged(view.bucket, balancesOf(view.bucket, leg, nowMs));
+    }
+    this.#views.learn(key.PK, sightings(view.bucket, guesses, nowMs));
     // What the item held when it was asked decides. Counting the time the answer took would keep
     // all clients of a scarce bucket asking until one of them gives up.
     const again = this.#plan(view.bucket, leg, nowMs);
-    return again.kind === "refused" ? again : view;
+    return again.kind === "refused" ? this.#refuse(key, again, nowMs, deadline) : view;
+  }
+
+  /** Refuses, and brings new limits along; when they do not get there, the next call tries. */
+  async #refuse(
+    key: Key,
+    { balancesMilli, limitsOnly }: Extract<TakePlan, { kind: "refused" }>,
+    nowMs: number,
+    deadline: number,
+  ): Promise<LegCharge | View> {
+    const refused = { kind: "refused", balancesMilli } as const;
+    if (limitsOnly === undefined) return refused;
+    const { change, condition } = limitsOnly;
+    const see = this.#views.watch(key.PK);
+    try {
+      const options = { timeoutMs: this.#left(deadline) };
+      const result = await this.#context.store.update(key, change, condition, options);
+      const view = see(decoded(result.item), nowMs);
+      return result.ok ? refused : view;
+    } catch (error) {
+      if (!(error instanceof RateLimiterUnavailable)) throw error;
+      return refused;
+    }
   }
 
   #plan(
@@ -197,12 +234,13 @@ export class Charger {
   }
 
   /** A full bucket with the amounts taken; somebody else's, if they were faster. */
-  async #create(key: Key, leg: Leg, nowMs: number, deadline: number): Promise<LegCharge | View> {
-    const { limits } = leg.config;
-    const full = limits.map(({ rate }) => rate.capacityMilli);
-    if (leg.amountsMilli.some((amount, at) => amount > (full[at] as number))) {
-      return { kind: "refused", balancesMilli: full };
-    }
+  async #create(
+    key: Key,
+    leg: Leg,
+    full: readonly number[],
+    nowMs: number,
+    deadline: number,
+  ): Promise<LegCharge | View> {
     const left = full.map((capacity, at) => capacity - (leg.amountsMilli[at] ?? 0));
     const link = leg.linkIsFresh ? leg.link : await this.#recordedLink(leg, deadline);
     const bucket = newBucket({ ...leg, link }, left, nowMs, this.#options.ttlMultiplier);
@@ -220,23 +258,6 @@ export class Charger {
     const key = entityKey(this.#context.namespaceId, leg.entityId);
     const options = { consistent: true, timeoutMs: this.#left(deadline) };
     return linkInRecord(await this.#context.store.get(key, options));
-  }
-
-  /** What a write by the view has shown of the limits that looked full. */
-  #learn(id: string, guesses: readonly Guess[], result: LegCharge | View, nowMs: number): void {
-    const asked = guesses.filter(({ lookedFull }) => lookedFull);
-    if (asked.length === 0) return;
-    if ("kind" in result) {
-      this.#views.learn(id, asked);
-      return;
-    }
-    const { bucket } = result;
-    const sightings = asked.flatMap(({ limitName }) => {
-      const stored = bucket?.limits.get(limitName);
-      if (bucket === undefined || stored === undefined) return [];
-      return [{ limitName, full: looksFull(limitImage(bucket, stored, nowMs)) }];
-    });
-    this.#views.learn(id, sightings);
   }
 
   key(leg: Leg, shard: number): Key {
@@ -268,9 +289,22 @@ function isRecent(view: View, nowMs: number): boolean {
   return ageMs >= 0 && ageMs < LOCAL_REFUSAL_MS;
 }
 
+/** Which of the limits that looked full are. */
+function sightings(bucket: SeenBucket, guesses: readonly Guess[], nowMs: number) {
+  return guesses.flatMap(({ limitName }) => {
+    const stored = bucket.limits.get(limitName);
+    if (stored === undefined) return [];
+    return [{ limitName, full: looksFull(limitImage(bucket, stored, nowMs)) }];
+  });
+}
+
 function charged(bucket: SeenBucket, balancesMilli: readonly number[]): LegCharge {
   const link = { cascade: bucket.cascade, parentId: bucket.parentId };
   return { kind: "charged", shard: bucket.shard, link, balancesMilli };
+}
+
+function fullBalances(leg: Leg): readonly number[] {
+  return leg.config.limits.map(({ rate }) => rate.capacityMilli);
 }
 
 function balancesOf(bucket: SeenBucket, leg: Leg, nowMs: number): readonly number[] {

@@ -67,15 +67,18 @@ export function accruedUp({ accruedMilli, remainder }: LimitImage): number {
 }
 
 /**
- * The balance of the shard. Compared by subtraction, because accrued may be saturated. A full take
- * forgets a part of a milli-token, so that an emptied bucket is that part below zero: it is empty,
- * not in debt.
+ * The balance of the shard. A full take forgets a part of a milli-token, so that an emptied bucket
+ * is that part below zero: it is empty, not in debt.
  */
 export function balanceOf(image: LimitImage): number {
+  const levelMilli = levelOf(image);
+  return levelMilli === -1 ? 0 : levelMilli;
+}
+
+/** The balance to the milli. Compared by subtraction, because accrued may be saturated. */
+export function levelOf(image: LimitImage): number {
   const { stored, share, accruedMilli } = image;
-  if (looksFull(image)) return share.capacityMilli;
-  const balanceMilli = stored.tokensMilli + accruedMilli;
-  return balanceMilli === -1 ? 0 : balanceMilli;
+  return looksFull(image) ? share.capacityMilli : stored.tokensMilli + accruedMilli;
 }
 
 export function looksFull({ stored, share, accruedMilli }: LimitImage): boolean {

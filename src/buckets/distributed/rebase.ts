@@ -15,13 +15,13 @@ import { RESERVED_LIMIT } from "../../domain/names.ts";
 import type { StoredLimit } from "../../records/bucket-item.ts";
 import type { BucketConfig, Leg } from "../bucket-store.ts";
 import type { LeftOver } from "../bucket-ttl.ts";
-import { sameRate, staleNames } from "../config-match.ts";
+import { appliesAnyway, sameRate, staleNames } from "../config-match.ts";
 import {
   accruedUp,
-  balanceOf,
   boundedChange,
   builtFrom,
   type LimitImage,
+  levelOf,
   limitImage,
   looksFull,
   REBASES,
@@ -65,7 +65,11 @@ export function planRebase(
   else rebase.keep(amounts);
   const before = leg.config.limits.map(({ name, rate }) => rebase.balanceOf(name, rate));
   if (context.force !== true && exceeds(leg.amountsMilli, before)) {
-    return { kind: "refused", balancesMilli: before };
+    const anyway = applies && appliesAnyway(builtFrom(bucket), leg.config);
+    const nothing = { ...leg, amountsMilli: leg.amountsMilli.map(() => 0) };
+    const limits = anyway ? planRebase(bucket, nothing, context, applies) : undefined;
+    const limitsOnly = limits?.kind === "write" ? limits.plan : undefined;
+    return { kind: "refused", balancesMilli: before, limitsOnly };
   }
   const { plan } = rebase;
   rebase.moveEpoch();
@@ -154,7 +158,7 @@ class Rebase {
     if (remainder > 0) plan.set(`b_${name}_rr`, remainder);
     else if (stored.remainder !== 0) plan.remove(`b_${name}_rr`);
     if (name === RESERVED_LIMIT) return;
-    const balanceMilli = Math.min(balanceOf(now), share.capacityMilli);
+    const balanceMilli = Math.min(levelOf(now), share.capacityMilli);
     this.#balances.set(name, { rate: share, balanceMilli });
     this.images.set(name, { ...now, share });
   }

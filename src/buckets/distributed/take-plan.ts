@@ -7,7 +7,12 @@ import type { WritePlan } from "./write-plan.ts";
 
 export type TakePlan =
   | { readonly kind: "outdated" }
-  | { readonly kind: "refused"; readonly balancesMilli: readonly number[] }
+  | {
+      readonly kind: "refused";
+      readonly balancesMilli: readonly number[];
+      /** The bucket takes the limits of the leg all the same. */
+      readonly limitsOnly?: WritePlan | undefined;
+    }
   /** Nothing is asked for, so nothing is written. */
   | { readonly kind: "nothing"; readonly balancesMilli: readonly number[] }
   | {

@@ -18,6 +18,7 @@ import {
   boundedChange,
   builtFrom,
   type LimitImage,
+  levelOf,
   limitImages,
   looksFull,
   type SeenBucket,
@@ -124,7 +125,7 @@ function* leftOf(
   amounts: ReadonlyMap<string, number>,
 ): Generator<LeftOver> {
   for (const [name, image] of images) {
-    const balanceMilli = balanceOf(image) - (amounts.get(name) ?? 0);
+    const balanceMilli = levelOf(image) - (amounts.get(name) ?? 0);
     yield { rate: image.share, balanceMilli };
   }
 }

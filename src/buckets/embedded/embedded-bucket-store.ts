@@ -15,7 +15,7 @@ import {
   type StoredState,
 } from "../bucket-store.ts";
 import { bucketTtl } from "../bucket-ttl.ts";
-import { matchConfig } from "../config-match.ts";
+import { appliesAnyway, matchConfig } from "../config-match.ts";
 import type { BucketRow, BucketTable } from "./bucket-table.ts";
 import {
   balanceMilli,
@@ -154,6 +154,7 @@ export class EmbeddedBucketStore implements BucketStore {
   #consume(legs: readonly Leg[], now: number): ConsumeResult {
     const buckets: EmbeddedBucket[] = [];
     const made = new Set<EmbeddedBucket>();
+    const changed = new Set<Leg>();
     for (const leg of legs) {
       const stored = this.#live(leg.entityId, leg.resource, now);
       if (stored === undefined) {
@@ -165,9 +166,15 @@ export class EmbeddedBucketStore implements BucketStore {
       const match = matchConfig(builtFrom(stored), leg.config);
       if (match === "outdated") return { outcome: "outdated" };
       buckets.push(match === "apply" ? withConfig(stored, leg.config, now) : stored);
+      if (match === "apply" && appliesAnyway(builtFrom(stored), leg.config)) changed.add(leg);
     }
     const before = legs.map((leg, at) => balances(buckets[at] as EmbeddedBucket, leg, now));
     if (legs.some((leg, at) => !fits(leg, before[at] as readonly number[]))) {
+      legs.forEach((leg, at) => {
+        if (!changed.has(leg)) return;
+        const bucket = buckets[at] as EmbeddedBucket;
+        this.#write(leg.entityId, leg.resource, bucket, leg.config, now, false);
+      });
       return { outcome: "refused", balancesMilli: before, local: false };
     }
     const outcomes = legs.map((leg, at) => {

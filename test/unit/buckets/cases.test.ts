@@ -143,6 +143,34 @@ describe("rebase", () => {
     expect(table.item?.b_a_tc).toBe(1000);
   });
 
+  test("a bucket grows that is only ever asked for more than it held before", async () => {
+    const table = new Table();
+    const client = table.client();
+    await client.take(configOf(["a:10/min"]), { a: 1000 });
+    table.nowMs += 60_000;
+    const raised = configOf(["a:100/min"], "resource", 2);
+    expect(await client.take(raised, { a: 50_000 })).toMatchObject({ outcome: "refused" });
+    table.nowMs += 24_001;
+    expect(await client.take(raised, { a: 50_000 })).toMatchObject({ outcome: "granted" });
+  });
+
+  test("limits of a call that is refused are kept only where they take nothing away", async () => {
+    const table = new Table();
+    const client = table.client();
+    const stored = configOf(["a:100/min"]);
+    await client.take(stored, { a: 40_000 });
+    for (const limit of ["a:5/min", "a:500/day", "a:1/min:500"]) {
+      const given = configOf([limit], "override");
+      expect(await client.take(given, { a: 499_000 })).toMatchObject({ outcome: "refused" });
+    }
+    table.nowMs += 6000;
+    expect(await client.balances(stored)).toStrictEqual([70_000]);
+    const given = configOf(["a:600/min"], "override");
+    expect(await client.take(given, { a: 120_000 })).toMatchObject({ outcome: "refused" });
+    table.nowMs += 5001;
+    expect(await client.take(given, { a: 120_000 })).toMatchObject({ outcome: "granted" });
+  });
+
   test("limits given with a call do not go with the first stored ones", async () => {
     const table = new Table();
     const client = table.client();

@@ -128,6 +128,18 @@ export class IdealBucket {
     this.#onlyOverrides = false;
   }
 
+  /** Whether a refused call changes the limits: stored ones do, its own only if they are no less. */
+  isKept(config: BucketConfig): boolean {
+    if (config.source !== "override") return true;
+    return config.limits.every(({ name, rate }) => {
+      const known = this.limits.get(name)?.rate;
+      if (known === undefined) return true;
+      const speed = BigInt(rate.refillMilli) * BigInt(known.periodMs);
+      const before = BigInt(known.refillMilli) * BigInt(rate.periodMs);
+      return rate.capacityMilli >= known.capacityMilli && speed >= before;
+    });
+  }
+
   #differs(config: BucketConfig): boolean {
     return config.limits.some(({ name, rate }) => {
       const known = this.limits.get(name)?.rate;

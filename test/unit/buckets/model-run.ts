@@ -194,6 +194,9 @@ export class ModelRun {
         return amount > 0 && compare(fraction(amount), least) > 0;
       });
       invariant(short || this.#spreadMs > 0, () => "refused what would fit");
+      if (this.#ideal?.match(config) === "apply" && this.#ideal.isKept(config)) {
+        this.#ideal.apply(config, this.#latestMs);
+      }
     }
   }
 

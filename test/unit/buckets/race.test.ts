@@ -104,12 +104,12 @@ function races(name: string, race: fc.Arbitrary<Race>, runs: number): void {
 }
 
 describe("races on a shared store", () => {
-  races("acquires, adjustments and rollbacks, at one moment", racesOf(acquires, 0), 600);
-  races("the same with faults", racesOf(acquires, 4), 600);
+  races("acquires, adjustments and rollbacks, at one moment", racesOf(acquires, 0), 700);
+  races("the same with faults", racesOf(acquires, 4), 700);
   races(
     "while time passes",
     racesOf(fc.oneof({ weight: 4, arbitrary: acquires }, { weight: 1, arbitrary: ticks }), 2),
-    600,
+    700,
   );
   races(
     "while limits change, entities go and parents appear",
@@ -123,6 +123,6 @@ describe("races on a shared store", () => {
       ),
       2,
     ),
-    900,
+    1200,
   );
 });

@@ -9,6 +9,7 @@ import { bucketKey } from "../../../src/records/keys.ts";
 import type { Item } from "../../../src/storage/item.ts";
 import { MemoryItemStore } from "../../../src/storage/memory/item-store.ts";
 import { type Fraction, fraction, plus } from "./fraction.ts";
+import { busyTimer } from "./table.ts";
 
 export const ENTITY = "entity";
 export const RESOURCE = "resource";
@@ -55,7 +56,7 @@ export function distributedSubject(options: SubjectOptions): Subject {
       {
         ttlMultiplier: options.ttlMultiplier,
         timeoutMs: 2000,
-        timer: { nowMs: () => 0, sleep: async () => undefined },
+        timer: busyTimer(),
         onWarning: refuseWarning,
       },
     );

@@ -9,6 +9,7 @@ import type {
 import { DistributedBucketStore } from "../../../src/buckets/distributed/distributed-bucket-store.ts";
 import { UNLINKED } from "../../../src/buckets/recorded-link.ts";
 import { Limit } from "../../../src/domain/limit.ts";
+import type { Timer } from "../../../src/domain/timer.ts";
 import { bucketKey } from "../../../src/records/keys.ts";
 import type { Item } from "../../../src/storage/item.ts";
 import type { ItemStore } from "../../../src/storage/item-store.ts";
@@ -56,7 +57,7 @@ export class Table {
         {
           ttlMultiplier: 7,
           timeoutMs: 2000,
-          timer: { nowMs: () => 0, sleep: async () => undefined },
+          timer: busyTimer(),
           onWarning: (warning) => this.warnings.push(warning),
         },
       ),
@@ -66,6 +67,20 @@ export class Table {
   get item(): Item | undefined {
     return this.items.readNow(KEY);
   }
+}
+
+/** Time passes whenever somebody looks, so that what goes round in circles comes to an end. */
+export function busyTimer(): Timer {
+  let elapsedMs = 0;
+  return {
+    nowMs: () => {
+      elapsedMs += 0.1;
+      return elapsedMs;
+    },
+    sleep: async (ms) => {
+      elapsedMs += ms;
+    },
+  };
 }
 
 export class Client {

@@ -81,7 +81,9 @@ export async function acquire(
   const request = { entityId: entity, resource: RESOURCE, consume, limits };
   const signal = { ...request, signal: controller.signal };
   if (ending.do === "throw" || ending.do === "abort") {
-    const work = async () => {
+    let held: Sums = new Map();
+    const work = async (lease: Lease) => {
+      held = heldBy(lease);
       await world.turn("works");
       if (ending.do === "throw") throw THROWN;
       await world.turn("still works");
@@ -91,7 +93,7 @@ export async function acquire(
       void world.turn("aborts").then(() => controller.abort(ABORTED));
     }
     return running.then(
-      () => report("granted", amounts([entity], consume)),
+      () => report("granted", held),
       (error: unknown) => failed(error),
     );
   }
@@ -104,14 +106,20 @@ export async function acquire(
     return failed(error);
   }
   await world.turn("works");
-  return settle(lease, entity, ending);
+  return settle(lease, ending);
 }
 
-async function settle(lease: Lease, entity: string, ending: Ending): Promise<Report> {
-  const held = amounts([entity], lease.consumed);
-  for (const { entityId, limitName, requested } of lease.statuses) {
-    if (requested > 0) held.set(slot(entityId, limitName), requested * 1000);
-  }
+/** What was charged, of the entity and of its ancestors. */
+function heldBy(lease: Lease): Sums {
+  return new Map(
+    lease.statuses
+      .filter(({ requested }) => requested > 0)
+      .map(({ entityId, limitName, requested }) => [slot(entityId, limitName), requested * 1000]),
+  );
+}
+
+async function settle(lease: Lease, ending: Ending): Promise<Report> {
+  const held = heldBy(lease);
   const entities = [...new Set(lease.statuses.map(({ entityId }) => entityId))];
   try {
     switch (ending.do) {
