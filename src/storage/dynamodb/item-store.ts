@@ -79,7 +79,7 @@ export class DynamoItemStore implements ItemStore {
       ...this.#at(key),
       ...(options.consistent === true && { ConsistentRead: true }),
     };
-    const deadline = await this.#calls.start("GetItem", options.timeoutMs);
+    const deadline = await this.#calls.start("GetItem", options);
     const { Item } = await this.#calls.read("GetItem", input, deadline);
     return Item === undefined ? undefined : decodeItem(Item);
   }
@@ -101,7 +101,7 @@ export class DynamoItemStore implements ItemStore {
       ...expressions.attributes(),
       ...ON_FAILURE,
     };
-    const deadline = await this.#calls.start("PutItem", options.timeoutMs);
+    const deadline = await this.#calls.start("PutItem", options);
     return resultOf(await this.#calls.write("PutItem", input, deadline));
   }
 
@@ -121,7 +121,7 @@ export class DynamoItemStore implements ItemStore {
       ...ON_FAILURE,
       ReturnValues: "ALL_NEW",
     } as const;
-    const deadline = await this.#calls.start("UpdateItem", options.timeoutMs);
+    const deadline = await this.#calls.start("UpdateItem", options);
     return resultOf(await this.#calls.write("UpdateItem", input, deadline));
   }
 
@@ -135,7 +135,7 @@ export class DynamoItemStore implements ItemStore {
       ...ON_FAILURE,
       ReturnValues: "ALL_OLD",
     } as const;
-    const deadline = await this.#calls.start("DeleteItem", options.timeoutMs);
+    const deadline = await this.#calls.start("DeleteItem", options);
     return resultOf(await this.#calls.write("DeleteItem", input, deadline));
   }
 
@@ -152,7 +152,7 @@ export class DynamoItemStore implements ItemStore {
       TransactItems: writes.map((write) => compileWrite(this.#calls.table, write)),
       ...(token !== undefined && { ClientRequestToken: token }),
     };
-    const deadline = await this.#calls.start("TransactWriteItems", options.timeoutMs);
+    const deadline = await this.#calls.start("TransactWriteItems", options);
     const repetition = token === undefined ? "once" : "repeatable";
     const result = await this.#calls.write("TransactWriteItems", input, deadline, repetition);
     return result.ok ? { ok: true } : result;
