@@ -17,11 +17,10 @@ import type { BucketConfig, Leg } from "../bucket-store.ts";
 import type { LeftOver } from "../bucket-ttl.ts";
 import { appliesAnyway, sameRate, staleNames } from "../config-match.ts";
 import {
-  accruedUp,
+  balanceOf,
   boundedChange,
   builtFrom,
   type LimitImage,
-  levelOf,
   limitImage,
   looksFull,
   REBASES,
@@ -147,18 +146,18 @@ class Rebase {
     const tokens = `b_${name}_tk`;
     if (full) {
       plan.set(tokens, capacityMilli - amount);
-      plan.atLeast(tokens, capacityMilli - image.accruedMilli);
+      plan.requireFull(name, image, capacityMilli);
     } else {
       plan.add(tokens, boundedChange(stored.tokensMilli, image.accruedMilli - amount));
-      plan.atMost(tokens, capacityMilli - accruedUp(image));
+      plan.requireLow(name, image, capacityMilli);
+      plan.requireRemainder(name, image);
     }
-    if (amount > 0 && force !== true) plan.atLeast(tokens, amount - now.accruedMilli);
+    if (amount > 0 && force !== true) plan.requireEnough(name, now, amount);
     plan.add(`b_${name}_tc`, amount);
     if (!sameRate(rate, stored.rate)) setParameters(plan, name, rate);
-    if (remainder > 0) plan.set(`b_${name}_rr`, remainder);
-    else if (stored.remainder !== 0) plan.remove(`b_${name}_rr`);
+    plan.setRemainder(name, image, remainder);
     if (name === RESERVED_LIMIT) return;
-    const balanceMilli = Math.min(levelOf(now), share.capacityMilli);
+    const balanceMilli = Math.min(balanceOf(now), share.capacityMilli);
     this.#balances.set(name, { rate: share, balanceMilli });
     this.images.set(name, { ...now, share });
   }

@@ -29,6 +29,7 @@ export interface Guess {
   readonly lookedFull: boolean;
   /** The stored balance after the write, if the guess is right and nobody else writes. */
   readonly tokensMilli: number;
+  readonly remainder: number;
 }
 
 export interface TakeContext {
@@ -76,11 +77,11 @@ export function requireCovered(
   if (ttl === undefined) return;
   const begins = bucket.ttl === undefined;
   if (!begins && context.force !== true) return;
-  for (const [name, { share, accruedMilli }] of images) {
+  for (const [name, image] of images) {
     const amount = amounts.get(name) ?? 0;
     if (!begins && amount <= 0) continue;
-    const lowest = coveredMilli(ttl, share, context.nowMs) + Math.max(0, amount);
-    plan.atLeast(`b_${name}_tk`, lowest - accruedMilli);
+    const lowest = coveredMilli(ttl, image.share, context.nowMs) + Math.max(0, amount);
+    plan.requireEnough(name, image, lowest);
   }
 }
 

@@ -83,12 +83,12 @@ export class Views {
   expect(
     id: string,
     bucket: SeenBucket,
-    balances: readonly { limitName: string; tokensMilli: number }[],
+    balances: readonly { limitName: string; tokensMilli: number; remainder: number }[],
   ): void {
     const limits = new Map(bucket.limits);
-    for (const { limitName, tokensMilli } of balances) {
+    for (const { limitName, ...balance } of balances) {
       const stored = limits.get(limitName);
-      if (stored !== undefined) limits.set(limitName, { ...stored, tokensMilli });
+      if (stored !== undefined) limits.set(limitName, { ...stored, ...balance });
     }
     const entry = this.#entries.get(id) ?? UNKNOWN;
     const view = { bucket: { ...bucket, limits }, seenAtMs: NEVER };
