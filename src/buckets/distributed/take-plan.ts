@@ -39,6 +39,8 @@ export interface TakeContext {
   readonly trustFull: (limitName: string) => boolean;
   /** An adjustment: never refused, may go into debt, and an amount below zero gives back. */
   readonly force?: boolean;
+  /** What the write costs; that of a plain one when absent. */
+  readonly costMilli?: number;
 }
 
 /** The amounts of a leg by the names of its limits. */
@@ -54,6 +56,11 @@ export function planTtl(
   left: Iterable<LeftOver>,
   context: Pick<TakeContext, "nowMs" | "ttlMultiplier">,
 ): number | undefined {
+  // One that went away by itself, in parts, could not be told from one that was never split.
+  if (bucket.shardCount > 1) {
+    if (bucket.ttl !== undefined) plan.remove("ttl");
+    return undefined;
+  }
   const rule = { multiplier: context.ttlMultiplier, source: config.source, isNew: false };
   const ttl = bucketTtl(bucket.ttl, rule, left, context.nowMs);
   if (ttl === undefined && bucket.ttl !== undefined) plan.remove("ttl");

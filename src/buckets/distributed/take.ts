@@ -33,6 +33,7 @@ import {
   type TakePlan,
 } from "./take-plan.ts";
 import { WritePlan } from "./write-plan.ts";
+import { meterWrite } from "./writes-meter.ts";
 
 export function planTake(bucket: SeenBucket, leg: Leg, context: TakeContext): TakePlan {
   const match = matchConfig(builtFrom(bucket), leg.config);
@@ -57,6 +58,7 @@ export function planTake(bucket: SeenBucket, leg: Leg, context: TakeContext): Ta
   const ttl = planTtl(plan, bucket, leg.config, leftOf(images, amounts), context);
   requireCovered(plan, bucket, images, amounts, ttl, context);
   plan.requireSeen(bucket, nowMs);
+  meterWrite(plan, bucket, nowMs, context.costMilli);
   return { kind: "write", plan, guesses };
 }
 
@@ -83,6 +85,7 @@ export function planAdjust(bucket: SeenBucket, leg: Leg, context: TakeContext): 
     const ttl = planTtl(plan, bucket, leg.config, leftOf(images, amounts), context);
     requireCovered(plan, bucket, images, amounts, ttl, forced);
     plan.requireSeen(bucket, nowMs);
+    meterWrite(plan, bucket, nowMs, context.costMilli);
   }
   return { kind: "write", plan, guesses };
 }

@@ -90,9 +90,13 @@ export class Views {
       const stored = limits.get(limitName);
       if (stored !== undefined) limits.set(limitName, { ...stored, ...balance });
     }
+    this.assume(id, { ...bucket, limits });
+  }
+
+  /** What nobody has shown, but should be so. */
+  assume(id: string, bucket: SeenBucket): void {
     const entry = this.#entries.get(id) ?? UNKNOWN;
-    const view = { bucket: { ...bucket, limits }, seenAtMs: NEVER };
-    this.#entries.set(id, { ...entry, view });
+    this.#entries.set(id, { ...entry, view: { bucket, seenAtMs: NEVER } });
   }
 
   /** This client has given back or taken without being shown the result. */

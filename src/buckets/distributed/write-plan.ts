@@ -5,6 +5,9 @@ import type { Change, Condition, Test } from "../../storage/item-store.ts";
 
 import { accruedUp, isEven, type LimitImage, REBASES, type SeenBucket } from "./image.ts";
 
+/** Passes when there is no item, or a stub that the Python library left behind: no bucket has no epoch. */
+export const NO_BUCKET: Test = { is: "absent", name: "rf" };
+
 export class WritePlan {
   readonly #set: Record<string, Value> = {};
   readonly #add: Record<string, number> = {};
@@ -116,6 +119,6 @@ export class WritePlan {
 }
 
 /** 0 is not stored. */
-function asSeen(name: string, value: number): Test {
+export function asSeen(name: string, value: number): Test {
   return value === 0 ? { is: "absent", name } : { is: "=", name, value };
 }

@@ -193,7 +193,8 @@ export class EmbeddedBucketStore implements BucketStore {
     );
     const charged = { ...bucket, limits };
     this.#write(leg.entityId, leg.resource, charged, leg.config, now, isNew);
-    return { shard: 0, link: bucket.link, balancesMilli: balances(charged, leg, now) };
+    const parts = [{ shard: 0, amountsMilli: leg.amountsMilli }];
+    return { parts, link: bucket.link, balancesMilli: balances(charged, leg, now) };
   }
 
   /** The bucket, unless its time is over: then it would be full again, and is as good as gone. */
