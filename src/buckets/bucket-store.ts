@@ -124,6 +124,16 @@ export interface RestoreWarning {
   readonly cause: unknown;
 }
 
+/** A bucket has as many shards as there can be: more traffic will be throttled. */
+export interface ShardsWarning {
+  readonly kind: "shards_exhausted";
+  readonly entityId: string;
+  readonly resource: string;
+  readonly shardCount: number;
+}
+
+export type BucketWarning = RestoreWarning | ShardsWarning;
+
 /** The warning for an adjustment that was to give back. */
 export function restoreWarning(adjustment: Adjustment, cause: unknown): RestoreWarning {
   const { entityId, resource, shard, config, deltasMilli } = adjustment;

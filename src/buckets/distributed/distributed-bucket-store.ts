@@ -17,11 +17,11 @@ import type {
   BucketCallOptions,
   BucketConfig,
   BucketStore,
+  BucketWarning,
   ConsumeOptions,
   ConsumeResult,
   Leg,
   Link,
-  RestoreWarning,
   StoredState,
 } from "../bucket-store.ts";
 import { linkInRecord, UNLINKED } from "../recorded-link.ts";
@@ -41,8 +41,8 @@ export interface DistributedBucketStoreOptions {
   readonly ttlMultiplier: number;
   readonly timeoutMs: number;
   readonly timer: Timer;
-  /** Told when something that was taken could not be given back. */
-  readonly onWarning: (warning: RestoreWarning) => void;
+  /** Told when something that was taken could not be given back, or a bucket has all its shards. */
+  readonly onWarning: (warning: BucketWarning) => void;
   /** Told when a leg was given back because another one was refused or failed. */
   readonly onRestored?: ((leg: { entityId: string; resource: string }) => void) | undefined;
   /** Told when a bucket has more shards than before. */

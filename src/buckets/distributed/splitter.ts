@@ -15,7 +15,7 @@ import { bucketKey } from "../../records/keys.ts";
 import type { RecordContext } from "../../records/record-context.ts";
 import type { Item, Key } from "../../storage/item.ts";
 import type { Condition } from "../../storage/item-store.ts";
-import type { Leg } from "../bucket-store.ts";
+import type { Leg, ShardsWarning } from "../bucket-store.ts";
 import { decoded, REBASES, type SeenBucket } from "./image.ts";
 import type { LinkChecks } from "./link-checks.ts";
 import { newMeter } from "./new-bucket.ts";
@@ -38,6 +38,7 @@ export interface SplitNotice extends BucketName {
 export interface SplitterOptions {
   readonly timer: Timer;
   readonly onSplit?: ((notice: SplitNotice) => void) | undefined;
+  readonly onWarning: (warning: ShardsWarning) => void;
 }
 
 /** A bucket doubles at most once in this time. */
@@ -81,6 +82,7 @@ export class Splitter {
    * unless it just did or the shares would be too small. Returns whether anything was split.
    */
   async relieve(hot: SeenBucket, deadline: number): Promise<boolean> {
+    if (hot.shard === 0 && !this.#mayDouble(hot)) return false;
     if (this.#rests(hot)) return false;
     const first = hot.shard === 0 ? hot : await this.#read(hot, 0, deadline);
     if (first === undefined) return false;
@@ -89,7 +91,11 @@ export class Splitter {
     const { shardCount } = first;
     if (!(await this.#split(first, shardCount, deadline, PAUSE_MS))) return false;
     const { entityId, resource } = first;
-    this.#options.onSplit?.({ entityId, resource, shardCount: shardCount * 2 });
+    const notice = { entityId, resource, shardCount: shardCount * 2 };
+    this.#options.onSplit?.(notice);
+    if (notice.shardCount === SHARDS_MAX) {
+      this.#options.onWarning({ kind: "shards_exhausted", ...notice });
+    }
     if (hot.shard !== 0) await this.#split(hot, shardCount, deadline);
     return true;
   }
@@ -199,8 +205,12 @@ export class Splitter {
     this.#show(key, result.ok ? bucket : decoded(result.item));
   }
 
-  /** Never so far that a shard could not hold one token, or the largest request that was seen. */
+  /**
+   * Not again so soon after a split, which sets the epoch; and never so far that a shard could not
+   * hold one token, or the largest request that was seen.
+   */
   #mayDouble(first: SeenBucket): boolean {
+    if (this.#context.clock() - first.refilledAtMs < PAUSE_MS) return false;
     const largestMilli = this.#largestMilli.get(idOf(first));
     const count = first.shardCount * 2;
     if (count > SHARDS_MAX) return false;
