@@ -39,12 +39,19 @@ export interface Leg {
   readonly linkIsFresh: boolean;
 }
 
-export interface LegOutcome {
-  /** The shard that was charged: adjustments go there. */
+/** What one shard gave, where no single one had enough. */
+export interface ShardPart {
   readonly shard: number;
+  /** Milli-tokens, aligned with the limits of the leg. */
+  readonly amountsMilli: readonly number[];
+}
+
+export interface LegOutcome {
+  /** What was charged, and where: adjustments and give-backs go there. Nearly always one part. */
+  readonly parts: readonly ShardPart[];
   /** As stored; it may have changed since the leg was made. */
   readonly link: Link;
-  /** Right after the charge. */
+  /** Right after the charge, all shards together; of shards that were not charged, as last seen. */
   readonly balancesMilli: readonly number[];
 }
 
@@ -88,6 +95,17 @@ export interface Adjustment {
   readonly deltasMilli: readonly number[];
 }
 
+/** What gives back all that a leg was charged. */
+export function givingBack(leg: Leg, parts: readonly ShardPart[]): Adjustment[] {
+  return parts.map(({ shard, amountsMilli }) => ({
+    entityId: leg.entityId,
+    resource: leg.resource,
+    shard,
+    config: leg.config,
+    deltasMilli: amountsMilli.map((amount) => -amount),
+  }));
+}
+
 /** One limit of one bucket, as it is stored. */
 export interface StoredState {
   readonly entityId: string;
@@ -123,6 +141,16 @@ export interface RestoreWarning {
   readonly amountsMilli: Readonly<Record<string, number>>;
   readonly cause: unknown;
 }
+
+/** A bucket has as many shards as there can be: more traffic will be throttled. */
+export interface ShardsWarning {
+  readonly kind: "shards_exhausted";
+  readonly entityId: string;
+  readonly resource: string;
+  readonly shardCount: number;
+}
+
+export type BucketWarning = RestoreWarning | ShardsWarning;
 
 /** The warning for an adjustment that was to give back. */
 export function restoreWarning(adjustment: Adjustment, cause: unknown): RestoreWarning {

@@ -66,6 +66,8 @@ export class RateLimiterUnavailable extends InfrastructureError {
   readonly reason: UnavailableReason | undefined;
   /** True when it is known that nothing was written; false when a write may have happened. */
   readonly nothingWritten: boolean;
+  /** True when only the key range of one item was throttled, not the table, the account or an index. */
+  readonly keyRange: boolean;
   readonly stackName: string | undefined;
   readonly entityId: string | undefined;
   readonly resource: string | undefined;
@@ -76,6 +78,7 @@ export class RateLimiterUnavailable extends InfrastructureError {
       cause?: unknown;
       reason?: UnavailableReason;
       nothingWritten?: boolean;
+      keyRange?: boolean;
       stackName?: string;
       entityId?: string;
       resource?: string;
@@ -89,6 +92,7 @@ export class RateLimiterUnavailable extends InfrastructureError {
     super(context.length === 0 ? message : `${message} [${context.join(", ")}]`, causeOf(details));
     this.reason = details.reason;
     this.nothingWritten = details.nothingWritten ?? false;
+    this.keyRange = details.keyRange ?? false;
     this.stackName = details.stackName;
     this.entityId = details.entityId;
     this.resource = details.resource;

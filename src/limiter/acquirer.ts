@@ -1,11 +1,12 @@
 /** One attempt at an acquire: legs, charge, and what to do when something is in the way. */
 
-import type {
-  BucketCallOptions,
-  BucketStore,
-  ConsumeResult,
-  Leg,
-  LegOutcome,
+import {
+  type BucketCallOptions,
+  type BucketStore,
+  type ConsumeResult,
+  givingBack,
+  type Leg,
+  type LegOutcome,
 } from "../buckets/bucket-store.ts";
 import { RateLimiterUnavailable } from "../domain/errors.ts";
 import { CONFIG_LEVELS } from "../domain/precedence.ts";
@@ -259,18 +260,9 @@ export class Acquirer implements LeaseHost {
   /** Within the time of the call; what takes longer goes on behind it. */
   async #giveBack(charges: readonly Charged[], deadline: number): Promise<void> {
     await Promise.all(
-      charges.map(({ leg, outcome }) =>
-        this.#internals.buckets.restore(
-          {
-            entityId: leg.entityId,
-            resource: leg.resource,
-            shard: outcome.shard,
-            config: leg.config,
-            deltasMilli: leg.amountsMilli.map((amount) => -amount),
-          },
-          this.#left(deadline),
-        ),
-      ),
+      charges
+        .flatMap(({ leg, outcome }) => givingBack(leg, outcome.parts))
+        .map((adjustment) => this.#internals.buckets.restore(adjustment, this.#left(deadline))),
     );
   }
 

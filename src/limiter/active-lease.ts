@@ -199,22 +199,20 @@ export class ActiveLease implements Lease {
       // Beyond it milli-tokens would leave the safe integers, one adjustment at a time.
       checkInteger(`${field}.${name}`, held + sign * amount, 0, TOKENS_MAX);
     }
-    for (const holding of this.#firstOfEach()) {
-      holding.config.limits.forEach(({ name }, at) => {
-        const delta = sign * (checked.get(name) ?? 0) * 1000;
-        holding.pendingMilli[at] = (holding.pendingMilli[at] ?? 0) + delta;
-      });
+    for (const holdings of this.#byEntity()) {
+      for (const [name, amount] of checked) addPending(holdings, name, sign * amount * 1000);
     }
   }
 
-  /** One holding per entity: where adjustments go. */
-  #firstOfEach(): Holding[] {
-    const seen = new Set<string>();
-    return this.#holdings.filter(({ entityId }) => {
-      const first = !seen.has(entityId);
-      seen.add(entityId);
-      return first;
-    });
+  /** What is held of each entity, in the order it was taken. */
+  #byEntity(): Iterable<readonly Holding[]> {
+    const groups = new Map<string, Holding[]>();
+    for (const holding of this.#holdings) {
+      const known = groups.get(holding.entityId);
+      if (known === undefined) groups.set(holding.entityId, [holding]);
+      else known.push(holding);
+    }
+    return groups.values();
   }
 
   async #writePending(): Promise<void> {
@@ -261,14 +259,37 @@ export class ActiveLease implements Lease {
 }
 
 function holdingsOf({ legs, outcomes }: Granted): Holding[] {
-  return legs.map((leg, at) => ({
-    entityId: leg.entityId,
-    resource: leg.resource,
-    shard: outcomes[at]?.shard ?? 0,
-    config: leg.config,
-    heldMilli: [...leg.amountsMilli],
-    pendingMilli: leg.amountsMilli.map(() => 0),
-  }));
+  return legs.flatMap((leg, at) =>
+    (outcomes[at]?.parts ?? []).map(({ shard, amountsMilli }) => ({
+      entityId: leg.entityId,
+      resource: leg.resource,
+      shard,
+      config: leg.config,
+      heldMilli: [...amountsMilli],
+      pendingMilli: amountsMilli.map(() => 0),
+    })),
+  );
+}
+
+/**
+ * More is taken where the first was. What is given back goes where it was taken: a shard holds only
+ * its share, and would lose what is beyond.
+ */
+function addPending(holdings: readonly Holding[], name: string, deltaMilli: number): void {
+  let left = deltaMilli;
+  let first: { pendingMilli: number[]; at: number } | undefined;
+  for (const { config, heldMilli, pendingMilli } of holdings) {
+    const at = config.limits.findIndex((limit) => limit.name === name);
+    if (at < 0) continue;
+    first ??= { pendingMilli, at };
+    const held = (heldMilli[at] ?? 0) + (pendingMilli[at] ?? 0);
+    const delta = left < 0 ? Math.max(left, -Math.max(0, held)) : left;
+    pendingMilli[at] = (pendingMilli[at] ?? 0) + delta;
+    left -= delta;
+  }
+  if (first !== undefined && left !== 0) {
+    first.pendingMilli[first.at] = (first.pendingMilli[first.at] ?? 0) + left;
+  }
 }
 
 function copyOf(holding: Holding): Holding {

@@ -1,6 +1,6 @@
 /** What a limiter tells about itself. Nothing is computed while nobody listens. */
 
-import type { RestoreWarning } from "../buckets/bucket-store.ts";
+import type { BucketWarning } from "../buckets/bucket-store.ts";
 import type { StoreCall } from "../storage/item-store.ts";
 
 /**
@@ -35,12 +35,19 @@ export type LimiterEvent =
       readonly cause: unknown;
     }
   | { readonly type: "restored"; readonly entityId: string; readonly resource: string }
+  /** A bucket takes more writes than one partition can, and was split. */
+  | {
+      readonly type: "split";
+      readonly entityId: string;
+      readonly resource: string;
+      readonly shardCount: number;
+    }
   /** One request to the store, with the capacity it used. */
   | { readonly type: "call"; readonly call: StoreCall };
 
 /** Something went wrong that no error could tell, because the call itself was answered. */
 export type LimiterWarning =
-  | RestoreWarning
+  | BucketWarning
   | {
       readonly kind: "adjustment_failed";
       readonly entityId: string;

@@ -92,6 +92,11 @@ export class RateLimiter {
           ? undefined
           : (leg: { entityId: string; resource: string }) =>
               events({ type: "restored", entityId: leg.entityId, resource: leg.resource }),
+      onSplit:
+        events === undefined
+          ? undefined
+          : (notice: { entityId: string; resource: string; shardCount: number }) =>
+              events({ type: "split", ...notice }),
     };
     internals.listeners.add(listener);
     this.#leave = () => internals.listeners.delete(listener);

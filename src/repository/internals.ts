@@ -1,6 +1,6 @@
 /** What a limiter needs of a repository and users do not. Not exported from the package. */
 
-import type { BucketStore, RestoreWarning } from "../buckets/bucket-store.ts";
+import type { BucketStore, BucketWarning } from "../buckets/bucket-store.ts";
 import type { Clock } from "../domain/clock.ts";
 import type { Timer } from "../domain/timer.ts";
 import type { OnUnavailable } from "../domain/unavailability.ts";
@@ -27,6 +27,9 @@ export interface RepositoryInternals {
 }
 
 export interface RepositoryListener {
-  readonly onWarning?: ((warning: RestoreWarning) => void) | undefined;
+  readonly onWarning?: ((warning: BucketWarning) => void) | undefined;
   readonly onRestored?: ((leg: { entityId: string; resource: string }) => void) | undefined;
+  readonly onSplit?:
+    | ((notice: { entityId: string; resource: string; shardCount: number }) => void)
+    | undefined;
 }

@@ -1,6 +1,6 @@
 /** What the repositories of one open store share: its client, its caches, its buckets. */
 
-import type { BucketStore, RestoreWarning } from "../buckets/bucket-store.ts";
+import type { BucketStore, BucketWarning } from "../buckets/bucket-store.ts";
 import { systemRandom } from "../domain/chance.ts";
 import { IncompatibleSchemaError, NamespaceNotFoundError } from "../domain/errors.ts";
 import { systemTimer } from "../domain/timer.ts";
@@ -96,16 +96,26 @@ export function bucketsOf(shared: Shared, namespaceId: string): BucketStore {
     onRestored: (leg) => {
       for (const listener of shared.listeners) listener.onRestored?.(leg);
     },
+    onSplit: (notice) => {
+      for (const listener of shared.listeners) listener.onSplit?.(notice);
+    },
   });
   buckets.set(namespaceId, opened);
   return opened;
 }
 
 /** Somebody must hear of it: the process, where no limiter listens. */
-function warn(shared: Shared, warning: RestoreWarning): void {
+function warn(shared: Shared, warning: BucketWarning): void {
   const heard = [...shared.listeners].filter((listener) => listener.onWarning !== undefined);
   for (const listener of heard) listener.onWarning?.(warning);
   if (heard.length > 0) return;
+  if (warning.kind === "shards_exhausted") {
+    process.emitWarning(
+      `The bucket of ${warning.entityId} for ${warning.resource} cannot be split any further`,
+      { code: "ZAEL_SHARDS_EXHAUSTED" },
+    );
+    return;
+  }
   process.emitWarning(
     `What ${warning.entityId} had taken of ${warning.resource} could not be given back`,
     { code: "ZAEL_RESTORE_FAILED", detail: String(warning.cause) },

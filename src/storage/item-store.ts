@@ -3,7 +3,7 @@
  *
  * A failed condition is a result that carries the stored item, not an exception. Exceptions are
  * `RateLimiterUnavailable` when the infrastructure failed (with `nothingWritten` when that is
- * certain), `InfrastructureNotFoundError` when the table is missing, `ValidationError` for a
+ * certain, and `keyRange` when only the partition of that item was throttled), `InfrastructureNotFoundError` when the table is missing, `ValidationError` for a
  * request that could never work, and `InfrastructureError` for anything else the store refused.
  */
 
@@ -72,6 +72,11 @@ export const TRANSACT_MAX = 100;
 export interface CallOptions {
   /** How long the call may take, retries included; the store's own setting when absent. */
   readonly timeoutMs?: number;
+  /**
+   * `raise`: a throttled key range is reported at once, because the caller may go elsewhere;
+   * otherwise the request is repeated like any other that was throttled.
+   */
+  readonly hotKey?: "repeat" | "raise";
 }
 
 export interface ReadOptions extends CallOptions {

@@ -20,6 +20,7 @@ import { planAdjust } from "./take.ts";
 import { amountsOf } from "./take-plan.ts";
 import type { Views } from "./views.ts";
 import type { WritePlan } from "./write-plan.ts";
+import { TRANSACTED_MILLI, WRITE_MILLI } from "./writes-meter.ts";
 
 export interface AdjusterOptions {
   readonly ttlMultiplier: number;
@@ -109,6 +110,7 @@ export class Adjuster {
       linkIsFresh: false,
     };
     if (deltasMilli.every((delta) => delta === 0)) return;
+    const givesBack = deltasMilli.some((delta) => delta < 0);
     const known = this.#known(key, leg);
     let bucket = known ?? (await this.#read(key, deadline));
     for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
@@ -118,9 +120,10 @@ export class Adjuster {
         nowMs: this.#context.clock(),
         ttlMultiplier: this.#options.ttlMultiplier,
         trustFull: bucket === known ? trusts : () => true,
+        costMilli: givesBack ? TRANSACTED_MILLI : WRITE_MILLI,
       });
       if (plan.kind !== "write") return;
-      const result = deltasMilli.some((delta) => delta < 0)
+      const result = givesBack
         ? await this.#transact(key, leg, plan.plan, tokens, deadline)
         : await this.#update(key, plan.plan, deadline);
       if (result.ok) return;

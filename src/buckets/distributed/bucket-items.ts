@@ -12,6 +12,7 @@ import type { Key } from "../../storage/item.ts";
 import type { Query } from "../../storage/item-store.ts";
 import type { StoredState } from "../bucket-store.ts";
 import { balanceOf, limitImage } from "./image.ts";
+import { bornShards, missingShard } from "./shard-set.ts";
 
 const PAGE = 100;
 
@@ -50,15 +51,55 @@ export class BucketItems {
     yield* this.#fetch(store.query(query));
   }
 
-  /** The other shards of a bucket, given the first. */
-  async others(first: StoredBucket): Promise<StoredBucket[]> {
-    if (first.shardCount <= 1) return [];
+  /**
+   * All shards of a bucket, given the first, by their keys: indexes lag. A split that comes in
+   * between is read once more.
+   */
+  async shardsOf(first: StoredBucket): Promise<readonly StoredBucket[]> {
+    if (first.shardCount <= 1) return [first];
+    const read = await this.#shards(first, 1);
+    const shards = new Map([[0, first], ...read]);
+    if (missingShard(shards) === undefined) return [...bornShards(shards).values()];
+    return [...bornShards(await this.#shards(first, 0)).values()];
+  }
+
+  /** The numbers of the shards that are there. */
+  async shardNumbers(entityId: string, resource: string): Promise<number[]> {
     const { store, namespaceId } = this.#context;
-    const keys = Array.from({ length: first.shardCount - 1 }, (_, at) =>
-      bucketKey(namespaceId, first.entityId, first.resource, at + 1),
+    const key = bucketKey(namespaceId, entityId, resource, 0);
+    const item = await store.get(key, { consistent: true });
+    const first = item === undefined ? undefined : decodeBucket(item);
+    if (first === undefined) return [];
+    return first.shardCount === 1 ? [0] : [...(await this.#shards(first, 0)).keys()];
+  }
+
+  /** The keys of an entity's buckets, with the shards that the index does not know yet. */
+  async allKeysOf(entityId: string): Promise<Key[]> {
+    const { namespaceId } = this.#context;
+    const keys = new Map<string, Key>();
+    const resources = new Set<string>();
+    for await (const key of this.keysOf(entityId)) {
+      keys.set(key.PK, key);
+      resources.add(resourceIn(key, bucketKey(namespaceId, entityId, "", 0)));
+    }
+    for (const resource of resources) {
+      for (const shard of await this.shardNumbers(entityId, resource)) {
+        const key = bucketKey(namespaceId, entityId, resource, shard);
+        keys.set(key.PK, key);
+      }
+    }
+    return [...keys.values()];
+  }
+
+  async #shards(first: StoredBucket, from: number): Promise<Map<number, StoredBucket>> {
+    const { store, namespaceId } = this.#context;
+    const { entityId, resource, shardCount } = first;
+    const keys = Array.from({ length: shardCount - from }, (_, at) =>
+      bucketKey(namespaceId, entityId, resource, at + from),
     );
     const items = await store.getMany(keys, { consistent: true });
-    return items.flatMap((item) => (item === undefined ? [] : (decodeBucket(item) ?? [])));
+    const shards = items.flatMap((item) => (item === undefined ? [] : (decodeBucket(item) ?? [])));
+    return new Map(shards.map((bucket) => [bucket.shard, bucket]));
   }
 
   async *#fetch(keys: AsyncIterable<Key>): AsyncGenerator<StoredBucket> {
@@ -91,4 +132,10 @@ export function statesOf(bucket: StoredBucket, nowMs: number): StoredState[] {
     consumedMilli: stored.totalConsumedMilli ?? 0,
     refilledAtMs: bucket.refilledAtMs,
   }));
+}
+
+/** The resource in the key of a bucket, given the key of one whose resource is empty. */
+function resourceIn(key: Key, empty: Key): string {
+  const start = empty.PK.length - "#0".length;
+  return key.PK.slice(start, key.PK.lastIndexOf("#"));
 }

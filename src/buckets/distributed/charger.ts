@@ -1,360 +1,275 @@
-/** Charges one leg: decides from the view, writes, and decides again from what the store says. */
+/**
+ * Charges one leg, whatever number of shards its bucket has.
+ *
+ * One shard, picked by what was seen of it, nearly always decides. When it has too little, others
+ * are tried; when none has enough, all are read, and either they give a part each or the leg is
+ * refused. A shard that is too busy is passed by and split.
+ */
 
+import { randomBytes } from "../../domain/chance.ts";
 import { RateLimiterUnavailable } from "../../domain/errors.ts";
-import type { Timer } from "../../domain/timer.ts";
-import { encodeBucket, WRITES_RATE } from "../../records/bucket-item.ts";
-import { bucketKey, entityKey } from "../../records/keys.ts";
 import type { RecordContext } from "../../records/record-context.ts";
-import type { Key } from "../../storage/item.ts";
-import type { Test } from "../../storage/item-store.ts";
-import type { Leg, Link } from "../bucket-store.ts";
-import { bucketTtl } from "../bucket-ttl.ts";
-import { linkInRecord } from "../recorded-link.ts";
-import { balanceOf, decoded, limitImage, looksFull, type SeenBucket } from "./image.ts";
-import { planTake } from "./take.ts";
-import { exceeds, type Guess, type TakeContext, type TakePlan } from "./take-plan.ts";
-import type { View, Views } from "./views.ts";
-import type { WritePlan } from "./write-plan.ts";
+import type { Leg, Link, ShardPart } from "../bucket-store.ts";
+import { decoded, type SeenBucket } from "./image.ts";
+import { asking, type LegViews } from "./leg-views.ts";
+import { linkIn } from "./link-checks.ts";
+import { balancesOf, type ShardCharge, type ShardCharger } from "./shard-charger.ts";
+import { ShardChoice } from "./shard-choice.ts";
+import { bornShards, missingShard } from "./shard-set.ts";
+import type { Splitter } from "./splitter.ts";
+import { type Offer, spreadOver, sumOf } from "./spread.ts";
+import { exceeds, type TakePlan } from "./take-plan.ts";
+import type { Views } from "./views.ts";
+import { isExhausted, TRANSACTED_MILLI } from "./writes-meter.ts";
 
 /** What came of a leg. */
 export type LegCharge =
   | {
       readonly kind: "charged";
-      readonly shard: number;
+      readonly parts: readonly ShardPart[];
       readonly link: Link;
       readonly balancesMilli: readonly number[];
     }
   | { readonly kind: "refused"; readonly balancesMilli: readonly number[] }
   | { readonly kind: "outdated" };
 
-export interface ChargerOptions {
-  readonly ttlMultiplier: number;
-  readonly timer: Timer;
-}
-
-/** For so long a refusal is repeated without asking. */
-const LOCAL_REFUSAL_MS = 1000;
-/** A failed write shows the item, so the first repetitions need no pause. */
-const QUICK_ATTEMPTS = 4;
-const PAUSE_MS_MAX = 32;
-/** A leg with less than so many times its amount is asked first, to spare the others. */
-const NEARLY_EMPTY = 2;
-/** Passes when there is no item, or a stub that the Python library left behind: no bucket has no epoch. */
-const NO_BUCKET: Test = { is: "absent", name: "rf" };
+/** How many shards are tried one by one before all are looked at. */
+const TRIES_MAX = 3;
+const TOKEN_BYTES = 24;
 
 export class Charger {
   readonly #context: RecordContext;
   readonly #views: Views;
-  readonly #options: ChargerOptions;
+  readonly #legViews: LegViews;
+  readonly #shards: ShardCharger;
+  readonly #splitter: Splitter;
+  readonly #choice: ShardChoice;
 
-  constructor(context: RecordContext, views: Views, options: ChargerOptions) {
+  constructor(
+    context: RecordContext,
+    views: Views,
+    legViews: LegViews,
+    shards: ShardCharger,
+    splitter: Splitter,
+  ) {
     this.#context = context;
     this.#views = views;
-    this.#options = options;
+    this.#legViews = legViews;
+    this.#shards = shards;
+    this.#splitter = splitter;
+    this.#choice = new ShardChoice(legViews, context.random);
   }
 
-  /**
-   * Balances of the legs that a view knows, when one of them was seen, a moment ago, to have too
-   * little; `undefined` when somebody has to ask.
-   */
-  refusedLocally(legs: readonly Leg[]): (readonly number[] | undefined)[] | undefined {
-    const nowMs = this.#context.clock();
-    let refused = false;
-    const balances = legs.map((leg) => {
-      const view = this.#views.get(this.key(leg, 0).PK);
-      if (view === undefined) return undefined;
-      if (view.bucket === undefined) return this.lastBalances(leg);
-      const plan = this.#plan(view.bucket, leg, nowMs);
-      if (plan.kind === "outdated") return undefined;
-      if (plan.kind === "refused" && plan.limitsOnly === undefined) {
-        refused ||= isRecent(view, nowMs);
-      }
-      return plan.kind === "write" ? balancesOf(view.bucket, leg, nowMs) : plan.balancesMilli;
-    });
-    return refused ? balances : undefined;
-  }
-
-  /** The balances of a leg as they were last seen; full when they never were. */
-  lastBalances(leg: Leg): readonly number[] {
-    const bucket = this.#views.get(this.key(leg, 0).PK)?.bucket;
-    return bucket === undefined
-      ? fullBalances(leg)
-      : balancesOf(bucket, leg, this.#context.clock());
-  }
-
-  /** Which legs go together: those that are likely to refuse go first, the others in parallel. */
-  order(legs: readonly Leg[]): readonly (readonly number[])[] {
-    if (legs.length === 1) return [[0]];
-    const nowMs = this.#context.clock();
-    const first: number[] = [];
-    const rest: number[] = [];
-    legs.forEach((leg, at) => {
-      const bucket = this.#views.get(this.key(leg, 0).PK)?.bucket;
-      const tight =
-        bucket !== undefined &&
-        balancesOf(bucket, leg, nowMs).some((balance, position) => {
-          const amount = leg.amountsMilli[position] ?? 0;
-          return amount > 0 && balance < NEARLY_EMPTY * amount;
-        });
-      (tight ? first : rest).push(at);
-    });
-    return [...first.map((at) => [at]), ...(rest.length > 0 ? [rest] : [])];
-  }
-
-  /** Charges the leg or refuses it, by the newest state of the item. */
+  /** Charges the leg or refuses it, by the newest state of the bucket. */
   async charge(leg: Leg, deadline: number): Promise<LegCharge> {
-    const key = this.key(leg, 0);
-    const known = this.#views.get(key.PK);
-    let result: LegCharge | View =
-      known === undefined
-        ? await this.#read(key, deadline)
-        : await this.#step(key, leg, known, false, deadline);
-    for (let attempt = 1; !("kind" in result); attempt += 1) {
-      await this.#pause(attempt, deadline);
-      result = await this.#step(key, leg, result, true, deadline);
+    const tried = new Set<number>();
+    this.#splitter.note(leg);
+    let result = await this.#try(leg, 0, tried, deadline);
+    for (let attempt = 1; result === undefined; attempt += 1) {
+      await this.#shards.pause(attempt, deadline);
+      result = await this.#try(leg, attempt, tried, deadline);
     }
     return result;
   }
 
-  /** Brings a shard in line with the limits of the leg, if it is there and they are newer. */
-  async apply(leg: Leg, shard: number, deadline: number): Promise<void> {
-    const key = this.key(leg, shard);
-    let item = await this.#context.store.get(key, { consistent: true });
-    for (let attempt = 0; item !== undefined; attempt += 1) {
-      if (attempt > 0) await this.#pause(attempt, deadline);
-      const nowMs = this.#context.clock();
-      const bucket = decoded(item);
-      if (bucket === undefined) return;
-      const plan = this.#plan(bucket, leg, nowMs);
-      if (plan.kind !== "write") return;
-      const result = await this.#context.store.update(key, plan.plan.change, plan.plan.condition);
-      // What was on its way meanwhile shows the bucket as it was before.
-      this.#views.forget(key.PK);
-      this.#views.watch(key.PK)(decoded(result.item), nowMs);
-      if (result.ok) return;
-      item = result.item;
+  /** One shard, or all of them; `undefined` when it is to be tried again. */
+  async #try(
+    leg: Leg,
+    attempt: number,
+    tried: Set<number>,
+    deadline: number,
+  ): Promise<LegCharge | undefined> {
+    const count = this.#legViews.countOf(leg) ?? 1;
+    const shard = count === 1 ? 0 : this.#pick(leg, count, tried);
+    if (shard === undefined) {
+      tried.clear();
+      return this.#together(leg, count, deadline);
+    }
+    const result = await this.#shards.charge(leg, shard, deadline);
+    switch (result.kind) {
+      case "charged":
+        return this.#charged(leg, result.bucket, deadline);
+      case "refused":
+        return this.#refused(result, tried);
+      case "missing":
+        await this.#splitter.bringAbout(leg, shard, deadline);
+        return undefined;
+      case "hot":
+        tried.add(shard);
+        await this.#cool(leg, shard, attempt, result.cause, deadline);
+        return undefined;
+      default:
+        return result;
+    }
+  }
+
+  #pick(leg: Leg, count: number, tried: ReadonlySet<number>): number | undefined {
+    if (tried.size >= TRIES_MAX) return undefined;
+    return this.#choice.pick(leg, count, tried, this.#context.clock());
+  }
+
+  /** An unsharded bucket has said its last word; of several shards another may have enough. */
+  #refused(
+    { balancesMilli, bucket }: Extract<ShardCharge, { kind: "refused" }>,
+    tried: Set<number>,
+  ): LegCharge | undefined {
+    if (bucket === undefined || bucket.shardCount === 1) return { kind: "refused", balancesMilli };
+    this.#legViews.correct(bucket);
+    tried.add(bucket.shard);
+    return undefined;
+  }
+
+  async #charged(leg: Leg, bucket: SeenBucket, deadline: number): Promise<LegCharge> {
+    const { shard, shardCount } = bucket;
+    const nowMs = this.#context.clock();
+    if (shard > 0) this.#legViews.correct(bucket);
+    const balancesMilli =
+      shardCount === 1 ? balancesOf(bucket, leg, nowMs) : this.#legViews.lastBalances(leg);
+    if (isExhausted(bucket, nowMs)) await this.#relieve(bucket, deadline);
+    const parts = [{ shard, amountsMilli: leg.amountsMilli }];
+    return { kind: "charged", parts, link: linkIn(bucket), balancesMilli };
+  }
+
+  /** Splits, if it can. The call goes on, whatever comes of it. */
+  async #relieve(bucket: SeenBucket, deadline: number): Promise<void> {
+    try {
+      await this.#splitter.relieve(bucket, deadline);
+    } catch (error) {
+      if (!(error instanceof RateLimiterUnavailable)) throw error;
     }
   }
 
   /**
-   * One call to the store, and what it led to: an end, or a fresh view to go on from. Only what the
-   * store has just shown ends a call without a write.
+   * The store throttles the shard. Others may have split it already, and reading tells; otherwise
+   * it is time to. When there is nowhere else to go, the next attempt is a little later.
    */
-  async #step(
-    key: Key,
+  async #cool(
     leg: Leg,
-    { bucket }: View,
-    fresh: boolean,
+    shard: number,
+    attempt: number,
+    cause: RateLimiterUnavailable,
     deadline: number,
-  ): Promise<LegCharge | View> {
-    const nowMs = this.#context.clock();
-    if (bucket === undefined) {
-      const full = fullBalances(leg);
-      if (!exceeds(leg.amountsMilli, full)) return this.#create(key, leg, full, nowMs, deadline);
-      return fresh ? { kind: "refused", balancesMilli: full } : this.#read(key, deadline);
-    }
-    const trustFull = (name: string) => fresh || this.#views.trustsFull(key.PK, name);
-    const plan = this.#plan(bucket, leg, nowMs, trustFull);
-    switch (plan.kind) {
-      case "nothing":
-        return fresh ? charged(bucket, plan.balancesMilli) : this.#read(key, deadline);
-      case "outdated":
-        return fresh ? plan : this.#read(key, deadline);
-      case "refused":
-        return fresh ? this.#refuse(key, plan, nowMs, deadline) : this.#read(key, deadline);
-      case "write": {
-        this.#views.expect(key.PK, bucket, plan.guesses);
-        const guesses = fresh ? [] : plan.guesses.filter(({ lookedFull }) => lookedFull);
-        return this.#write(key, leg, plan.plan, guesses, nowMs, deadline);
-      }
-    }
-  }
-
-  async #read(key: Key, deadline: number): Promise<View> {
-    const options = { consistent: true, timeoutMs: this.#left(deadline) };
-    const see = this.#views.watch(key.PK);
-    const item = await this.#context.store.get(key, options);
-    return see(decoded(item), this.#context.clock());
-  }
-
-  async #write(
-    key: Key,
-    leg: Leg,
-    plan: WritePlan,
-    guesses: readonly Guess[],
-    nowMs: number,
-    deadline: number,
-  ): Promise<LegCharge | View> {
-    const options = { timeoutMs: this.#left(deadline) };
-    const see = this.#views.watch(key.PK);
-    const result = await this.#context.store.update(key, plan.change, plan.condition, options);
-    const view = see(decoded(result.item), nowMs);
-    if (view.bucket === undefined) return view;
-    if (result.ok) {
-      this.#views.learn(key.PK, guesses);
-      return charged(view.bucket, balancesOf(view.bucket, leg, nowMs));
-    }
-    this.#views.learn(key.PK, sightings(view.bucket, guesses, nowMs));
-    // What the item held when it was asked decides. Counting the time the answer took would keep
-    // all clients of a scarce bucket asking until one of them gives up.
-    const again = this.#plan(view.bucket, leg, nowMs);
-    return again.kind === "refused" ? this.#refuse(key, again, nowMs, deadline) : view;
-  }
-
-  /** Refuses, and brings new limits along; when they do not get there, the next call tries. */
-  async #refuse(
-    key: Key,
-    { balancesMilli, limitsOnly }: Extract<TakePlan, { kind: "refused" }>,
-    nowMs: number,
-    deadline: number,
-  ): Promise<LegCharge | View> {
-    const refused = { kind: "refused", balancesMilli } as const;
-    if (limitsOnly === undefined) return refused;
-    const { change, condition } = limitsOnly;
-    const see = this.#views.watch(key.PK);
+  ): Promise<void> {
+    const before = this.#legViews.countOf(leg);
     try {
-      const options = { timeoutMs: this.#left(deadline) };
-      const result = await this.#context.store.update(key, change, condition, options);
-      const view = see(decoded(result.item), nowMs);
-      return result.ok ? refused : view;
+      const { bucket } = await this.#shards.look(leg, shard, deadline);
+      const learnt = (this.#legViews.countOf(leg) ?? 1) > (before ?? 1);
+      if (bucket !== undefined && !learnt) await this.#splitter.relieve(bucket, deadline);
     } catch (error) {
       if (!(error instanceof RateLimiterUnavailable)) throw error;
-      return refused;
+      // It cannot even be read. If there is a second shard, it tells how many there are.
+      if (error.keyRange && before === undefined) await this.#shards.look(leg, 1, deadline);
     }
+    if ((this.#legViews.countOf(leg) ?? 1) > 1) return;
+    await this.#shards.cool(attempt, cause, deadline);
   }
 
-  #plan(
-    bucket: SeenBucket,
-    leg: Leg,
-    nowMs: number,
-    trustFull: TakeContext["trustFull"] = () => true,
-  ): TakePlan {
-    const { ttlMultiplier } = this.#options;
-    return planTake(bucket, leg, { nowMs, ttlMultiplier, trustFull });
+  /**
+   * All shards at once. One that has enough after all is charged; otherwise they give what they
+   * have, or the leg is refused; `undefined` when they changed meanwhile.
+   */
+  async #together(leg: Leg, count: number, deadline: number): Promise<LegCharge | undefined> {
+    const buckets = await this.#readAll(leg, count, deadline);
+    if (buckets === undefined) return undefined;
+    const nowMs = this.#context.clock();
+    const plans = new Map<number, Extract<TakePlan, { kind: "refused" }>>();
+    const offers: Offer[] = [];
+    for (const [shard, bucket] of buckets) {
+      const plan = this.#shards.plan(bucket, asking(leg), nowMs);
+      if (plan.kind === "outdated") return plan;
+      if (plan.kind !== "refused") continue;
+      plans.set(shard, plan);
+      offers.push({ shard, balancesMilli: plan.balancesMilli });
+    }
+    const able = offers.filter(({ balancesMilli }) => !exceeds(leg.amountsMilli, balancesMilli));
+    const enough = able[Math.floor(this.#context.random() * able.length)];
+    if (enough !== undefined) {
+      const result = await this.#shards.charge(leg, enough.shard, deadline);
+      if (result.kind === "charged") return this.#charged(leg, result.bucket, deadline);
+      return result.kind === "outdated" ? result : undefined;
+    }
+    const balancesMilli = sumOf(leg, offers);
+    if (!exceeds(leg.amountsMilli, balancesMilli)) {
+      return this.#spread(leg, buckets, spreadOver(leg, offers), deadline);
+    }
+    await Promise.all(
+      [...plans].flatMap(([shard, { limitsOnly }]) =>
+        limitsOnly === undefined
+          ? []
+          : [this.#shards.bringLimits(this.#shards.key(leg, shard), limitsOnly, deadline)],
+      ),
+    );
+    const full = leg.config.limits.map(({ rate }) => rate.capacityMilli);
+    return {
+      kind: "refused",
+      balancesMilli: balancesMilli.map((sum, at) => Math.min(sum, full[at] as number)),
+    };
   }
 
-  /** A full bucket with the amounts taken; somebody else's, if they were faster. */
-  async #create(
-    key: Key,
+  /** All parts in one transaction; `undefined` when a shard had less than it had shown. */
+  async #spread(
     leg: Leg,
-    full: readonly number[],
-    nowMs: number,
+    buckets: ReadonlyMap<number, SeenBucket>,
+    parts: readonly ShardPart[],
     deadline: number,
-  ): Promise<LegCharge | View> {
-    const left = full.map((capacity, at) => capacity - (leg.amountsMilli[at] ?? 0));
-    const link = leg.linkIsFresh ? leg.link : await this.#recordedLink(leg, deadline);
-    const bucket = newBucket({ ...leg, link }, left, nowMs, this.#options.ttlMultiplier);
-    const item = encodeBucket(this.#context.namespaceId, bucket);
-    const see = this.#views.watch(key.PK);
-    const result = await this.#context.store.put(item, [NO_BUCKET], {
-      timeoutMs: this.#left(deadline),
+  ): Promise<LegCharge | undefined> {
+    const { store, clock, random } = this.#context;
+    const nowMs = clock();
+    const keys = parts.map(({ shard }) => this.#shards.key(leg, shard));
+    const writes = parts.flatMap(({ shard, amountsMilli }, at) => {
+      const bucket = buckets.get(shard) as SeenBucket;
+      const part = { ...leg, amountsMilli };
+      const plan = this.#shards.plan(bucket, part, nowMs, { costMilli: TRANSACTED_MILLI });
+      if (plan.kind !== "write") return [];
+      const { change, condition } = plan.plan;
+      return [{ update: keys[at] as (typeof keys)[number], change, condition }];
     });
-    if (!result.ok) return see(decoded(result.item), nowMs);
-    see(bucket, nowMs);
-    return charged(bucket, left);
-  }
-
-  async #recordedLink(leg: Leg, deadline: number): Promise<Link> {
-    const key = entityKey(this.#context.namespaceId, leg.entityId);
-    const options = { consistent: true, timeoutMs: this.#left(deadline) };
-    return linkInRecord(await this.#context.store.get(key, options));
-  }
-
-  key(leg: Leg, shard: number): Key {
-    return bucketKey(this.#context.namespaceId, leg.entityId, leg.resource, shard);
-  }
-
-  #left(deadline: number): number {
-    return Math.max(1, deadline - this.#options.timer.nowMs());
-  }
-
-  /** Conflicts are taken up at once a few times, then with jitter, until the time is over. */
-  async #pause(attempt: number, deadline: number): Promise<void> {
-    const leftMs = deadline - this.#options.timer.nowMs();
-    if (leftMs <= 0) {
-      throw new RateLimiterUnavailable("The bucket changed too often to be charged in time", {
-        reason: "throttled",
-        nothingWritten: true,
-      });
+    if (writes.length !== parts.length) return undefined;
+    const token = Buffer.from(randomBytes(random, TOKEN_BYTES)).toString("base64url");
+    const options = { token, timeoutMs: this.#shards.left(deadline) };
+    const result = await store.transact(writes, options);
+    if (!result.ok) {
+      for (const [at, { item }] of result.failures) {
+        this.#views.watch((keys[at] as (typeof keys)[number]).PK)(decoded(item), nowMs);
+      }
+      return undefined;
     }
-    if (attempt <= QUICK_ATTEMPTS) return;
-    const boundMs = Math.min(PAUSE_MS_MAX, 2 ** (attempt - QUICK_ATTEMPTS), leftMs);
-    await this.#options.timer.sleep(this.#context.random() * boundMs);
+    const names = leg.config.limits.map(({ name }) => name);
+    parts.forEach(({ amountsMilli }, at) => {
+      const taken = new Map(names.map((name, place) => [name, amountsMilli[place] as number]));
+      this.#views.changed((keys[at] as (typeof keys)[number]).PK, taken);
+    });
+    const link = linkIn(buckets.get(parts[0]?.shard ?? 0) as SeenBucket);
+    return { kind: "charged", parts, link, balancesMilli: this.#legViews.lastBalances(leg) };
   }
-}
 
-/** Whether the view may refuse without asking; a clock that jumped back proves nothing. */
-function isRecent(view: View, nowMs: number): boolean {
-  const ageMs = nowMs - view.seenAtMs;
-  return ageMs >= 0 && ageMs < LOCAL_REFUSAL_MS;
-}
-
-/** Which of the limits that looked full are. */
-function sightings(bucket: SeenBucket, guesses: readonly Guess[], nowMs: number) {
-  return guesses.flatMap(({ limitName }) => {
-    const stored = bucket.limits.get(limitName);
-    if (stored === undefined) return [];
-    return [{ limitName, full: looksFull(limitImage(bucket, stored, nowMs)) }];
-  });
-}
-
-function charged(bucket: SeenBucket, balancesMilli: readonly number[]): LegCharge {
-  const link = { cascade: bucket.cascade, parentId: bucket.parentId };
-  return { kind: "charged", shard: bucket.shard, link, balancesMilli };
-}
-
-function fullBalances(leg: Leg): readonly number[] {
-  return leg.config.limits.map(({ rate }) => rate.capacityMilli);
-}
-
-function balancesOf(bucket: SeenBucket, leg: Leg, nowMs: number): readonly number[] {
-  return leg.config.limits.map(({ name, rate }) => {
-    const stored = bucket.limits.get(name);
-    return stored === undefined ? rate.capacityMilli : balanceOf(limitImage(bucket, stored, nowMs));
-  });
-}
-
-/** A bucket from which amounts have been taken. */
-function newBucket(
-  leg: Leg,
-  left: readonly number[],
-  nowMs: number,
-  ttlMultiplier: number,
-): SeenBucket {
-  const { config } = leg;
-  return {
-    entityId: leg.entityId,
-    resource: leg.resource,
-    shard: 0,
-    shardCount: 1,
-    rebases: 0,
-    refilledAtMs: nowMs,
-    cascade: leg.link.cascade,
-    parentId: leg.link.parentId,
-    ttl: bucketTtl(
-      undefined,
-      { multiplier: ttlMultiplier, source: config.source, isNew: true },
-      config.limits.map(({ rate }, at) => ({ rate, balanceMilli: left[at] as number })),
-      nowMs,
-    ),
-    configVersion: config.source === "override" ? 0 : config.version,
-    configSource: config.source,
-    limits: new Map(
-      config.limits.map(({ name, rate }, at) => [
-        name,
-        {
-          tokensMilli: left[at] as number,
-          rate,
-          totalConsumedMilli: leg.amountsMilli[at] ?? 0,
-          remainder: 0,
-        },
-      ]),
-    ),
-    writes: {
-      tokensMilli: WRITES_RATE.capacityMilli,
-      rate: WRITES_RATE,
-      totalConsumedMilli: 0,
-      remainder: 0,
-    },
-  };
+  /** Every shard that is there; `undefined` when shards came or went while they were read. */
+  async #readAll(
+    leg: Leg,
+    count: number,
+    deadline: number,
+  ): Promise<ReadonlyMap<number, SeenBucket> | undefined> {
+    const keys = Array.from({ length: count }, (_, shard) => this.#shards.key(leg, shard));
+    const watches = keys.map(({ PK }) => this.#views.watch(PK));
+    const timeoutMs = this.#shards.left(deadline);
+    const items = await this.#context.store.getMany(keys, { consistent: true, timeoutMs });
+    const nowMs = this.#context.clock();
+    const buckets = new Map<number, SeenBucket>();
+    items.forEach((item, shard) => {
+      const bucket = decoded(item);
+      watches[shard]?.(bucket, nowMs);
+      if (bucket !== undefined) buckets.set(shard, bucket);
+    });
+    for (const bucket of buckets.values()) {
+      if (bucket.shardCount > count) {
+        this.#legViews.correct(bucket);
+        return undefined;
+      }
+    }
+    if (buckets.get(0) === undefined) return undefined;
+    const missing = missingShard(buckets);
+    if (missing === undefined) return bornShards(buckets);
+    await this.#splitter.bringAbout(leg, missing, deadline);
+    return undefined;
+  }
 }

@@ -11,26 +11,29 @@ import type { Timer } from "../../domain/timer.ts";
 import type { StoredBucket } from "../../records/bucket-item.ts";
 import { bucketKey, entityKey } from "../../records/keys.ts";
 import type { RecordContext } from "../../records/record-context.ts";
-import type { Key } from "../../storage/item.ts";
 import { ITEM_EXISTS } from "../../storage/item-store.ts";
 import type {
   Adjustment,
   BucketCallOptions,
   BucketConfig,
   BucketStore,
+  BucketWarning,
   ConsumeOptions,
   ConsumeResult,
   Leg,
-  LegOutcome,
   Link,
-  RestoreWarning,
   StoredState,
 } from "../bucket-store.ts";
 import { linkInRecord, UNLINKED } from "../recorded-link.ts";
 import { Adjuster } from "./adjuster.ts";
 import { BucketItems, statesOf } from "./bucket-items.ts";
+import { Cascade, type Restore } from "./cascade.ts";
 import { Charger, type LegCharge } from "./charger.ts";
 import { balanceOf, decoded, limitImage } from "./image.ts";
+import { LegViews } from "./leg-views.ts";
+import { LinkChecks, linkChange, linkIn } from "./link-checks.ts";
+import { ShardCharger } from "./shard-charger.ts";
+import { type SplitNotice, Splitter } from "./splitter.ts";
 import { Views } from "./views.ts";
 
 export interface DistributedBucketStoreOptions {
@@ -38,10 +41,12 @@ export interface DistributedBucketStoreOptions {
   readonly ttlMultiplier: number;
   readonly timeoutMs: number;
   readonly timer: Timer;
-  /** Told when something that was taken could not be given back. */
-  readonly onWarning: (warning: RestoreWarning) => void;
+  /** Told when something that was taken could not be given back, or a bucket has all its shards. */
+  readonly onWarning: (warning: BucketWarning) => void;
   /** Told when a leg was given back because another one was refused or failed. */
   readonly onRestored?: ((leg: { entityId: string; resource: string }) => void) | undefined;
+  /** Told when a bucket has more shards than before. */
+  readonly onSplit?: ((notice: SplitNotice) => void) | undefined;
 }
 
 export class DistributedBucketStore implements BucketStore {
@@ -49,15 +54,25 @@ export class DistributedBucketStore implements BucketStore {
   readonly #options: DistributedBucketStoreOptions;
   readonly #views = new Views();
   readonly #items: BucketItems;
-  readonly #charger: Charger;
+  readonly #links: LinkChecks;
+  readonly #shards: ShardCharger;
+  readonly #legViews: LegViews;
+  readonly #cascade: Cascade;
   readonly #adjuster: Adjuster;
 
   constructor(context: RecordContext, options: DistributedBucketStoreOptions) {
     this.#context = context;
     this.#options = options;
     this.#items = new BucketItems(context);
-    this.#charger = new Charger(context, this.#views, options);
-    this.#adjuster = new Adjuster(context, this.#views, options);
+    this.#links = new LinkChecks(context, this.#views);
+    this.#shards = new ShardCharger(context, this.#views, this.#links, options);
+    this.#legViews = new LegViews(context, this.#views, this.#shards);
+    const splitter = new Splitter(context, this.#views, this.#links, options);
+    const charger = new Charger(context, this.#views, this.#legViews, this.#shards, splitter);
+    const adjuster = new Adjuster(context, this.#views, options);
+    const restore: Restore = (adjustment, deadline) => adjuster.restore(adjustment, deadline);
+    this.#cascade = new Cascade(charger, this.#shards, this.#legViews, restore, options);
+    this.#adjuster = adjuster;
   }
 
   /** From the view of the bucket when there is one; otherwise bucket and record are read together. */
@@ -71,38 +86,28 @@ export class DistributedBucketStore implements BucketStore {
       consistent: true,
       ...options,
     });
-    see(decoded(item), clock());
-    return linkInRecord(record);
+    const { bucket } = see(decoded(item), clock());
+    const link = linkInRecord(record);
+    if (bucket === undefined) return link;
+    this.#links.met(key, bucket);
+    await this.#links.compare(key, bucket, link, options.timeoutMs ?? this.#options.timeoutMs);
+    return link;
   }
 
   async consume(legs: readonly Leg[], options: ConsumeOptions = {}): Promise<ConsumeResult> {
     const deadline = this.#deadline(options);
-    if (options.speculative === false) {
-      for (const leg of legs) this.#views.forget(this.#charger.key(leg, 0).PK);
-    }
-    const known = this.#charger.refusedLocally(legs);
+    if (options.speculative === false) for (const leg of legs) this.#legViews.forgetAll(leg);
+    const known = this.#legViews.refusedLocally(legs);
     if (known !== undefined) {
       const balancesMilli = await this.#fill(legs, known, deadline);
       return { outcome: "refused", balancesMilli, local: true };
     }
-    const charges: (LegCharge | undefined)[] = legs.map(() => undefined);
-    const failures: unknown[] = [];
-    for (const group of this.#charger.order(legs)) {
-      const settled = await Promise.allSettled(
-        group.map((at) => this.#charger.charge(legs[at] as Leg, deadline)),
-      );
-      settled.forEach((result, position) => {
-        if (result.status === "fulfilled") charges[group[position] as number] = result.value;
-        else failures.push(result.reason);
-      });
-      const refused = group.some((at) => charges[at]?.kind !== "charged");
-      if (failures.length > 0 || refused) break;
-    }
-    if (failures.length === 0 && charges.every((charge) => charge?.kind === "charged")) {
-      return { outcome: "granted", legs: charges.map((charge) => outcomeOf(charge)) };
-    }
-    await this.#giveBack(legs, charges, deadline);
+    const read = (some: readonly Leg[]) => this.read(some, this.#left(deadline));
+    const { charges, failures } = await this.#cascade.charge(legs, read, deadline);
     if (failures.length > 0) throw failures[0];
+    if (charges.every((charge) => charge?.kind === "charged")) {
+      return { outcome: "granted", legs: charges };
+    }
     if (charges.some((charge) => charge?.kind === "outdated")) return { outcome: "outdated" };
     const balances = charges.map((charge, at) =>
       charge === undefined ? undefined : balancesBefore(charge, legs[at] as Leg),
@@ -133,7 +138,7 @@ export class DistributedBucketStore implements BucketStore {
         const first = decoded(item);
         watches[at]?.(first, clock());
         if (first === undefined) return leg.config.limits.map(({ rate }) => rate.capacityMilli);
-        const shards = [first, ...(await this.#items.others(first))];
+        const shards = await this.#items.shardsOf(first);
         return leg.config.limits.map(({ name, rate }) =>
           Math.min(rate.capacityMilli, total(shards, name, clock()) ?? rate.capacityMilli),
         );
@@ -164,19 +169,14 @@ export class DistributedBucketStore implements BucketStore {
       link: UNLINKED,
       linkIsFresh: false,
     };
-    for await (const { shard } of this.#items.ofEntity(entityId, resource)) {
-      await this.#charger.apply(leg, shard, this.#deadline({}));
+    for (const shard of await this.#items.shardNumbers(entityId, resource)) {
+      await this.#shards.apply(leg, shard, this.#deadline({}));
     }
   }
 
   async relink(entityId: string, link: Link): Promise<void> {
-    for await (const key of this.#items.keysOf(entityId)) {
-      const parent = link.parentId;
-      const change =
-        parent === undefined
-          ? { set: { cascade: link.cascade }, remove: ["parent_id"] }
-          : { set: { cascade: link.cascade, parent_id: parent } };
-      await this.#context.store.update(key, change, [ITEM_EXISTS]);
+    for (const key of await this.#items.allKeysOf(entityId)) {
+      await this.#context.store.update(key, linkChange(link), [ITEM_EXISTS]);
       this.#views.forget(key.PK);
     }
   }
@@ -187,8 +187,7 @@ export class DistributedBucketStore implements BucketStore {
   }
 
   async deleteEntity(entityId: string): Promise<number> {
-    const keys: Key[] = [];
-    for await (const key of this.#items.keysOf(entityId)) keys.push(key);
+    const keys = await this.#items.allKeysOf(entityId);
     await this.#context.store.writeMany({ deletes: keys });
     for (const { PK } of keys) this.#views.forget(PK);
     return keys.length;
@@ -203,29 +202,8 @@ export class DistributedBucketStore implements BucketStore {
     return this.#options.timer.nowMs() + (options.timeoutMs ?? this.#options.timeoutMs);
   }
 
-  async #giveBack(
-    legs: readonly Leg[],
-    charges: readonly (LegCharge | undefined)[],
-    deadline: number,
-  ): Promise<void> {
-    const restored = legs.flatMap((leg, at) => {
-      const charge = charges[at];
-      if (charge?.kind !== "charged" || !leg.amountsMilli.some((amount) => amount > 0)) return [];
-      this.#options.onRestored?.(leg);
-      return [
-        this.#adjuster.restore(
-          {
-            entityId: leg.entityId,
-            resource: leg.resource,
-            shard: charge.shard,
-            config: leg.config,
-            deltasMilli: leg.amountsMilli.map((amount) => -amount),
-          },
-          deadline,
-        ),
-      ];
-    });
-    await Promise.all(restored);
+  #left(deadline: number): BucketCallOptions {
+    return { timeoutMs: Math.max(1, deadline - this.#options.timer.nowMs()) };
   }
 
   /**
@@ -239,22 +217,16 @@ export class DistributedBucketStore implements BucketStore {
   ): Promise<readonly (readonly number[])[]> {
     const missing = legs.filter((_, at) => known[at] === undefined);
     if (missing.length === 0) return known as readonly (readonly number[])[];
-    const timeoutMs = Math.max(1, deadline - this.#options.timer.nowMs());
     let read: readonly (readonly number[])[];
     try {
-      read = await this.read(missing, { timeoutMs });
+      read = await this.read(missing, this.#left(deadline));
     } catch (error) {
       if (!(error instanceof RateLimiterUnavailable)) throw error;
-      read = missing.map((leg) => this.#charger.lastBalances(leg));
+      read = missing.map((leg) => this.#legViews.lastBalances(leg));
     }
     let next = 0;
     return known.map((balances) => balances ?? (read[next++] as readonly number[]));
   }
-}
-
-function outcomeOf(charge: LegCharge | undefined): LegOutcome {
-  if (charge?.kind !== "charged") throw new Error("zae-limiter has a bug: the leg was not charged");
-  return { shard: charge.shard, link: charge.link, balancesMilli: charge.balancesMilli };
 }
 
 /** A leg that was charged and given back shows what it had before. */
@@ -264,12 +236,8 @@ function balancesBefore(charge: LegCharge, leg: Leg): readonly number[] | undefi
   return charge.balancesMilli.map((balance, at) => balance + (leg.amountsMilli[at] ?? 0));
 }
 
-function linkIn(bucket: StoredBucket): Link {
-  return { cascade: bucket.cascade, parentId: bucket.parentId };
-}
-
 /** The sum over shards; `undefined` when none has the limit. */
-function total(shards: readonly StoredBucket[], name: string, nowMs: number): number | undefined {
+function total(shards: Iterable<StoredBucket>, name: string, nowMs: number): number | undefined {
   let sum: number | undefined;
   for (const shard of shards) {
     const stored = shard.limits.get(name);

@@ -39,19 +39,35 @@ export interface LimitImage {
   readonly accruedMilli: number;
   /** What the rounding left over, below the share's period. */
   readonly remainder: number;
+  /** What has accrued at least, and at most, with any remainder the item may have by now. */
+  readonly accruedMin: number;
+  readonly accruedMax: number;
+  /** The remainder with which what has accrued is a whole number. */
+  readonly wholeRemainder: number;
 }
 
 export function limitImage(bucket: StoredBucket, stored: StoredLimit, nowMs: number): LimitImage {
   const share = shardRate(stored.rate, bucket.shard, bucket.shardCount);
   // Another writer may have moved the epoch without knowing of the remainder: it must be plausible.
   const carried = stored.remainder >= 0 && stored.remainder < share.periodMs ? stored.remainder : 0;
-  const { quotient, remainder } = mulAddDivRem(
-    nowMs - bucket.refilledAtMs,
-    share.refillMilli,
-    carried,
-    share.periodMs,
-  );
-  return { stored, share, accruedMilli: quotient, remainder };
+  const { refillMilli, periodMs } = share;
+  const bare = mulAddDivRem(nowMs - bucket.refilledAtMs, refillMilli, 0, periodMs);
+  const parts = bare.remainder + carried;
+  const whole = parts >= periodMs ? 1 : 0;
+  return {
+    stored,
+    share,
+    accruedMilli: bare.quotient + whole,
+    remainder: parts - whole * periodMs,
+    accruedMin: bare.quotient,
+    accruedMax: bare.quotient + Math.ceil((bare.remainder + periodMs - 1) / periodMs),
+    wholeRemainder: bare.remainder === 0 ? 0 : periodMs - bare.remainder,
+  };
+}
+
+/** Whether every millisecond accrues whole milli-tokens: then there is no remainder and will be none. */
+export function isEven({ share, stored }: LimitImage): boolean {
+  return stored.remainder === 0 && share.refillMilli % share.periodMs === 0;
 }
 
 /** All limits of an item, at a moment. */
@@ -61,22 +77,13 @@ export function limitImages(bucket: StoredBucket, nowMs: number): Map<string, Li
   return images;
 }
 
-/** Accrued, rounded up: what a full bucket must forget so that it gains nothing by rounding. */
+/** Accrued, rounded up: with so much less than its capacity a bucket is not beyond full. */
 export function accruedUp({ accruedMilli, remainder }: LimitImage): number {
   return remainder > 0 ? accruedMilli + 1 : accruedMilli;
 }
 
-/**
- * The balance of the shard. A full take forgets a part of a milli-token, so that an emptied bucket
- * is that part below zero: it is empty, not in debt.
- */
+/** The balance of the shard. Compared by subtraction, because accrued may be saturated. */
 export function balanceOf(image: LimitImage): number {
-  const levelMilli = levelOf(image);
-  return levelMilli === -1 ? 0 : levelMilli;
-}
-
-/** The balance to the milli. Compared by subtraction, because accrued may be saturated. */
-export function levelOf(image: LimitImage): number {
   const { stored, share, accruedMilli } = image;
   return looksFull(image) ? share.capacityMilli : stored.tokensMilli + accruedMilli;
 }

@@ -11,17 +11,15 @@
 import type { Rate } from "../../core/bucket.ts";
 import { mulAddDiv } from "../../core/integers.ts";
 import { shardRate } from "../../core/shares.ts";
-import { RESERVED_LIMIT } from "../../domain/names.ts";
 import type { StoredLimit } from "../../records/bucket-item.ts";
 import type { BucketConfig, Leg } from "../bucket-store.ts";
 import type { LeftOver } from "../bucket-ttl.ts";
 import { appliesAnyway, sameRate, staleNames } from "../config-match.ts";
 import {
-  accruedUp,
+  balanceOf,
   boundedChange,
   builtFrom,
   type LimitImage,
-  levelOf,
   limitImage,
   looksFull,
   REBASES,
@@ -36,6 +34,7 @@ import {
   type TakePlan,
 } from "./take-plan.ts";
 import { WritePlan } from "./write-plan.ts";
+import { moveMeter } from "./writes-meter.ts";
 
 const EPOCH_AGE_MS_MAX = 86_400_000;
 /** Clocks differ a little; an epoch further ahead than this is pulled back. */
@@ -101,24 +100,20 @@ class Rebase {
   }
 
   moveEpoch(): void {
-    const { refilledAtMs, rebases } = this.#bucket;
-    if (this.#epochMs === refilledAtMs) this.plan.set(REBASES, rebases + 1);
-    else if (rebases > 0) this.plan.remove(REBASES);
-    this.plan.set("rf", this.#epochMs);
+    moveEpoch(this.plan, this.#bucket, this.#epochMs);
+    moveMeter(this.plan, this.#bucket, this.#epochMs, this.#context.costMilli);
   }
 
   /** The limits stay as they are. */
   keep(amounts: ReadonlyMap<string, number>): void {
-    const { limits, writes } = this.#bucket;
-    for (const [name, stored] of limits) {
+    for (const [name, stored] of this.#bucket.limits) {
       this.#settle(name, stored, stored.rate, amounts.get(name) ?? 0);
     }
-    if (writes !== undefined) this.#settle(RESERVED_LIMIT, writes, writes.rate, 0);
   }
 
   /** The limits become those of the config. */
   apply(config: BucketConfig, amounts: ReadonlyMap<string, number>): void {
-    const { limits, writes } = this.#bucket;
+    const { limits } = this.#bucket;
     const wanted = new Map(config.limits.map(({ name, rate }) => [name, rate]));
     const stale = new Set(staleNames(builtFrom(this.#bucket), config));
     for (const name of stale) this.plan.remove(...SUFFIXES.map((suffix) => `b_${name}_${suffix}`));
@@ -126,7 +121,6 @@ class Rebase {
       if (stale.has(name)) continue;
       this.#settle(name, stored, wanted.get(name) ?? stored.rate, amounts.get(name) ?? 0);
     }
-    if (writes !== undefined) this.#settle(RESERVED_LIMIT, writes, writes.rate, 0);
     for (const [name, rate] of wanted) {
       if (!limits.has(name)) this.#start(name, rate, amounts.get(name) ?? 0);
     }
@@ -147,18 +141,17 @@ class Rebase {
     const tokens = `b_${name}_tk`;
     if (full) {
       plan.set(tokens, capacityMilli - amount);
-      plan.atLeast(tokens, capacityMilli - image.accruedMilli);
+      plan.requireFull(name, image, capacityMilli);
     } else {
       plan.add(tokens, boundedChange(stored.tokensMilli, image.accruedMilli - amount));
-      plan.atMost(tokens, capacityMilli - accruedUp(image));
+      plan.requireLow(name, image, capacityMilli);
+      plan.requireRemainder(name, image);
     }
-    if (amount > 0 && force !== true) plan.atLeast(tokens, amount - now.accruedMilli);
+    if (amount > 0 && force !== true) plan.requireEnough(name, now, amount);
     plan.add(`b_${name}_tc`, amount);
     if (!sameRate(rate, stored.rate)) setParameters(plan, name, rate);
-    if (remainder > 0) plan.set(`b_${name}_rr`, remainder);
-    else if (stored.remainder !== 0) plan.remove(`b_${name}_rr`);
-    if (name === RESERVED_LIMIT) return;
-    const balanceMilli = Math.min(levelOf(now), share.capacityMilli);
+    plan.setRemainder(name, image, remainder);
+    const balanceMilli = Math.min(balanceOf(now), share.capacityMilli);
     this.#balances.set(name, { rate: share, balanceMilli });
     this.images.set(name, { ...now, share });
   }
@@ -187,6 +180,16 @@ class Rebase {
   #shareOf(rate: Rate): Rate {
     return shardRate(rate, this.#bucket.shard, this.#bucket.shardCount);
   }
+}
+
+/** Views are told apart by their epoch, so rebases to the same one are numbered. */
+export function moveEpoch(plan: WritePlan, bucket: SeenBucket, epochMs: number): number {
+  const { refilledAtMs, rebases } = bucket;
+  const again = epochMs === refilledAtMs;
+  if (again) plan.set(REBASES, rebases + 1);
+  else if (rebases > 0) plan.remove(REBASES);
+  plan.set("rf", epochMs);
+  return again ? rebases + 1 : 0;
 }
 
 /** Limits that came with a call leave the version alone: the stored config still counts from there. */

@@ -29,6 +29,7 @@ export interface Guess {
   readonly lookedFull: boolean;
   /** The stored balance after the write, if the guess is right and nobody else writes. */
   readonly tokensMilli: number;
+  readonly remainder: number;
 }
 
 export interface TakeContext {
@@ -38,6 +39,8 @@ export interface TakeContext {
   readonly trustFull: (limitName: string) => boolean;
   /** An adjustment: never refused, may go into debt, and an amount below zero gives back. */
   readonly force?: boolean;
+  /** What the write costs; that of a plain one when absent. */
+  readonly costMilli?: number;
 }
 
 /** The amounts of a leg by the names of its limits. */
@@ -53,6 +56,11 @@ export function planTtl(
   left: Iterable<LeftOver>,
   context: Pick<TakeContext, "nowMs" | "ttlMultiplier">,
 ): number | undefined {
+  // One that went away by itself, in parts, could not be told from one that was never split.
+  if (bucket.shardCount > 1) {
+    if (bucket.ttl !== undefined) plan.remove("ttl");
+    return undefined;
+  }
   const rule = { multiplier: context.ttlMultiplier, source: config.source, isNew: false };
   const ttl = bucketTtl(bucket.ttl, rule, left, context.nowMs);
   if (ttl === undefined && bucket.ttl !== undefined) plan.remove("ttl");
@@ -76,11 +84,11 @@ export function requireCovered(
   if (ttl === undefined) return;
   const begins = bucket.ttl === undefined;
   if (!begins && context.force !== true) return;
-  for (const [name, { share, accruedMilli }] of images) {
+  for (const [name, image] of images) {
     const amount = amounts.get(name) ?? 0;
     if (!begins && amount <= 0) continue;
-    const lowest = coveredMilli(ttl, share, context.nowMs) + Math.max(0, amount);
-    plan.atLeast(`b_${name}_tk`, lowest - accruedMilli);
+    const lowest = coveredMilli(ttl, image.share, context.nowMs) + Math.max(0, amount);
+    plan.requireEnough(name, image, lowest);
   }
 }
 

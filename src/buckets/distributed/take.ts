@@ -3,9 +3,10 @@
  *
  * Each limit that is asked for is *low* or *full*. A low one loses the amount, relative to the
  * epoch. A full one is set to what is left, relative to the epoch, so that the time beyond full is
- * forgotten. Their conditions are ranges of the stored balance, so concurrent takes commute. What
- * has accrued is rounded down where it helps a take and up where it makes the bucket full, so that
- * not even a part of a milli-token is kept beyond full.
+ * forgotten, with the remainder that makes it exact. Their conditions are ranges of the stored
+ * balance, so concurrent takes commute; they hold for every remainder that others may have set
+ * meanwhile, and only a take that comes within two milli-tokens of a bound insists on the one it
+ * has seen.
  * A plain "take if the balance suffices" would admit twice the capacity after idling.
  */
 
@@ -13,12 +14,10 @@ import type { Leg } from "../bucket-store.ts";
 import type { LeftOver } from "../bucket-ttl.ts";
 import { matchConfig } from "../config-match.ts";
 import {
-  accruedUp,
   balanceOf,
   boundedChange,
   builtFrom,
   type LimitImage,
-  levelOf,
   limitImages,
   looksFull,
   type SeenBucket,
@@ -34,6 +33,7 @@ import {
   type TakePlan,
 } from "./take-plan.ts";
 import { WritePlan } from "./write-plan.ts";
+import { meterWrite } from "./writes-meter.ts";
 
 export function planTake(bucket: SeenBucket, leg: Leg, context: TakeContext): TakePlan {
   const match = matchConfig(builtFrom(bucket), leg.config);
@@ -58,6 +58,7 @@ export function planTake(bucket: SeenBucket, leg: Leg, context: TakeContext): Ta
   const ttl = planTtl(plan, bucket, leg.config, leftOf(images, amounts), context);
   requireCovered(plan, bucket, images, amounts, ttl, context);
   plan.requireSeen(bucket, nowMs);
+  meterWrite(plan, bucket, nowMs, context.costMilli);
   return { kind: "write", plan, guesses };
 }
 
@@ -84,6 +85,7 @@ export function planAdjust(bucket: SeenBucket, leg: Leg, context: TakeContext): 
     const ttl = planTtl(plan, bucket, leg.config, leftOf(images, amounts), context);
     requireCovered(plan, bucket, images, amounts, ttl, forced);
     plan.requireSeen(bucket, nowMs);
+    meterWrite(plan, bucket, nowMs, context.costMilli);
   }
   return { kind: "write", plan, guesses };
 }
@@ -95,7 +97,7 @@ function planLimit(
   amount: number,
   context: TakeContext,
 ): Guess {
-  const { stored, share, accruedMilli } = image;
+  const { stored, share } = image;
   const { capacityMilli } = share;
   const tokens = `b_${name}_tk`;
   plan.add(`b_${name}_tc`, amount);
@@ -103,20 +105,25 @@ function planLimit(
     plan.add(tokens, -amount);
     plan.require({ is: "exists", name: tokens });
     const tokensMilli = stored.tokensMilli - amount;
-    return { limitName: name, full: false, lookedFull: false, tokensMilli };
+    const { remainder } = stored;
+    return { limitName: name, full: false, lookedFull: false, tokensMilli, remainder };
   }
   const lookedFull = looksFull(image);
   const full = lookedFull && context.trustFull(name);
-  const tokensMilli = (full ? capacityMilli - accruedUp(image) : stored.tokensMilli) - amount;
   if (full) {
+    const { wholeRemainder: remainder } = image;
+    const accruedMilli = image.accruedMin + (remainder > 0 ? 1 : 0);
+    const tokensMilli = capacityMilli - accruedMilli - amount;
     plan.set(tokens, tokensMilli);
-    plan.atLeast(tokens, capacityMilli - accruedMilli);
-  } else {
-    plan.add(tokens, boundedChange(stored.tokensMilli, -amount));
-    if (context.force !== true) plan.atLeast(tokens, amount - accruedMilli);
-    plan.atMost(tokens, capacityMilli - accruedUp(image));
+    plan.setRemainder(name, image, remainder);
+    plan.requireFull(name, image, capacityMilli);
+    return { limitName: name, full, lookedFull, tokensMilli, remainder };
   }
-  return { limitName: name, full, lookedFull, tokensMilli };
+  plan.add(tokens, boundedChange(stored.tokensMilli, -amount));
+  if (context.force !== true) plan.requireEnough(name, image, amount);
+  plan.requireLow(name, image, capacityMilli);
+  const { remainder } = stored;
+  return { limitName: name, full, lookedFull, tokensMilli: stored.tokensMilli - amount, remainder };
 }
 
 /** What is left of every limit of the bucket, also of those that the call does not name. */
@@ -125,7 +132,7 @@ function* leftOf(
   amounts: ReadonlyMap<string, number>,
 ): Generator<LeftOver> {
   for (const [name, image] of images) {
-    const balanceMilli = levelOf(image) - (amounts.get(name) ?? 0);
+    const balanceMilli = balanceOf(image) - (amounts.get(name) ?? 0);
     yield { rate: image.share, balanceMilli };
   }
 }

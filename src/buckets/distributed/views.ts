@@ -83,16 +83,20 @@ export class Views {
   expect(
     id: string,
     bucket: SeenBucket,
-    balances: readonly { limitName: string; tokensMilli: number }[],
+    balances: readonly { limitName: string; tokensMilli: number; remainder: number }[],
   ): void {
     const limits = new Map(bucket.limits);
-    for (const { limitName, tokensMilli } of balances) {
+    for (const { limitName, ...balance } of balances) {
       const stored = limits.get(limitName);
-      if (stored !== undefined) limits.set(limitName, { ...stored, tokensMilli });
+      if (stored !== undefined) limits.set(limitName, { ...stored, ...balance });
     }
+    this.assume(id, { ...bucket, limits });
+  }
+
+  /** What nobody has shown, but should be so. */
+  assume(id: string, bucket: SeenBucket): void {
     const entry = this.#entries.get(id) ?? UNKNOWN;
-    const view = { bucket: { ...bucket, limits }, seenAtMs: NEVER };
-    this.#entries.set(id, { ...entry, view });
+    this.#entries.set(id, { ...entry, view: { bucket, seenAtMs: NEVER } });
   }
 
   /** This client has given back or taken without being shown the result. */

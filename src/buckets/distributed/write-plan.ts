@@ -3,7 +3,10 @@
 import type { Value } from "../../storage/item.ts";
 import type { Change, Condition, Test } from "../../storage/item-store.ts";
 
-import { REBASES, type SeenBucket } from "./image.ts";
+import { accruedUp, isEven, type LimitImage, REBASES, type SeenBucket } from "./image.ts";
+
+/** Passes when there is no item, or a stub that the Python library left behind: no bucket has no epoch. */
+export const NO_BUCKET: Test = { is: "absent", name: "rf" };
 
 export class WritePlan {
   readonly #set: Record<string, Value> = {};
@@ -31,6 +34,49 @@ export class WritePlan {
   /** Nothing above `value`. */
   atMost(name: string, value: number): void {
     if (value < Number.MAX_SAFE_INTEGER) this.#tests.push({ is: "<=", name, value });
+  }
+
+  /** There is enough of the limit. */
+  requireEnough(limitName: string, image: LimitImage, amount: number): void {
+    const { stored, accruedMilli, accruedMin } = image;
+    const loose = stored.tokensMilli >= amount - accruedMin;
+    this.atLeast(`b_${limitName}_tk`, amount - (loose ? accruedMin : accruedMilli));
+    if (!loose) this.requireRemainder(limitName, image);
+  }
+
+  /** The limit is not beyond `capacityMilli`. */
+  requireLow(limitName: string, image: LimitImage, capacityMilli: number): void {
+    const { stored, accruedMax } = image;
+    const up = accruedUp(image);
+    // What looks beyond it is a guess, and the exact remainder would not make it better.
+    const { tokensMilli } = stored;
+    const loose = tokensMilli <= capacityMilli - accruedMax || tokensMilli > capacityMilli - up;
+    this.atMost(`b_${limitName}_tk`, capacityMilli - (loose && !isEven(image) ? accruedMax : up));
+    if (!loose) this.requireRemainder(limitName, image);
+  }
+
+  /** The limit has `capacityMilli` or more. */
+  requireFull(limitName: string, image: LimitImage, capacityMilli: number): void {
+    const { stored, accruedMilli, accruedMin } = image;
+    const loose = stored.tokensMilli >= capacityMilli - accruedMin;
+    this.atLeast(`b_${limitName}_tk`, capacityMilli - (loose ? accruedMin : accruedMilli));
+    if (!loose) this.requireRemainder(limitName, image);
+  }
+
+  /** The remainder is the one that was seen. */
+  requireRemainder(limitName: string, image: LimitImage): void {
+    if (isEven(image)) return;
+    const { remainder } = image.stored;
+    const name = `b_${limitName}_rr`;
+    const test: Test = { is: "=", name, value: remainder, orAbsent: remainder === 0 };
+    if (!this.#tests.some((other) => other.name === name)) this.#tests.push(test);
+  }
+
+  /** 0 is not stored. Others may have set one meanwhile, unless it never changes. */
+  setRemainder(limitName: string, image: LimitImage, remainder: number): void {
+    const name = `b_${limitName}_rr`;
+    if (remainder > 0) this.set(name, remainder);
+    else if (!isEven(image)) this.remove(name);
   }
 
   require(...tests: Test[]): void {
@@ -73,6 +119,6 @@ export class WritePlan {
 }
 
 /** 0 is not stored. */
-function asSeen(name: string, value: number): Test {
+export function asSeen(name: string, value: number): Test {
   return value === 0 ? { is: "absent", name } : { is: "=", name, value };
 }

@@ -275,7 +275,8 @@ export class EmbeddedBucketStore implements BucketStore {
     const takes = leg.amountsMilli.some((amount) => amount > 0);
     const charged = { ...bucket, limits, events: bucket.events + (takes ? 1 : 0) };
     this.#write(leg.entityId, leg.resource, charged, leg.config, now, isNew);
-    return { shard: 0, link: bucket.link, balancesMilli: balances(charged, leg, now) };
+    const parts = [{ shard: 0, amountsMilli: leg.amountsMilli }];
+    return { parts, link: bucket.link, balancesMilli: balances(charged, leg, now) };
   }
 
   #write(

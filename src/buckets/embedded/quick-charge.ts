@@ -36,6 +36,7 @@ export class QuickCharge {
   }
 
   get outcomes(): readonly [LegOutcome] {
-    return [{ shard: 0, link: this.link, balancesMilli: this.balancesMilli }];
+    const parts = [{ shard: 0, amountsMilli: this.amountsMilli }];
+    return [{ parts, link: this.link, balancesMilli: this.balancesMilli }];
   }
 }

@@ -32,7 +32,7 @@ export async function getMany(
   if (options.snapshot === true) {
     await getSnapshot(calls, unique, options, found);
   } else {
-    const deadline = await calls.start("BatchGetItem", options.timeoutMs);
+    const deadline = await calls.start("BatchGetItem", options);
     await inParallel(chunksOf(unique, GET_MAX), PARALLEL, (chunk) =>
       getChunk(calls, chunk, options.consistent === true, deadline, found),
     );
@@ -71,7 +71,7 @@ async function getSnapshot(
   found: Found,
 ): Promise<void> {
   checkSnapshot(keys);
-  const deadline = await calls.start("TransactGetItems", options.timeoutMs);
+  const deadline = await calls.start("TransactGetItems", options);
   const TransactItems = keys.map((key) => ({
     Get: { TableName: calls.table, Key: encodeItem({ ...key }) },
   }));

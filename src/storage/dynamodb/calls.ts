@@ -10,7 +10,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { Random } from "../../domain/chance.ts";
 import { InfrastructureError, RateLimiterUnavailable } from "../../domain/errors.ts";
-import type { StoreCall } from "../item-store.ts";
+import type { CallOptions, StoreCall } from "../item-store.ts";
 import { backoffMs } from "./backoff.ts";
 import { estimated, reported, unreported } from "./capacity.ts";
 import { Deadline } from "./deadline.ts";
@@ -54,11 +54,11 @@ export class Calls {
   }
 
   /** Starts the time of a call. The first call of a process loads the SDK before. */
-  async start(operation: OperationName, timeoutMs = this.#options.timeoutMs): Promise<Deadline> {
+  async start(operation: OperationName, options: CallOptions = {}): Promise<Deadline> {
     if (this.#closed) throw new InfrastructureError("This store is closed");
     const loading = this.#transport.load(operation);
     if (loading !== undefined) await loading;
-    return new Deadline(timeoutMs);
+    return new Deadline(options.timeoutMs ?? this.#options.timeoutMs, options.hotKey);
   }
 
   async read<Name extends OperationName>(
@@ -116,12 +116,15 @@ export class Calls {
       certain &&= verdict.nothingWritten || repetition === "read";
       const harmless = verdict.nothingWritten || repetition !== "once";
       const pauseMs = backoffMs(attempt - 1, this.#options.random);
-      const again = attempt < this.#options.maxAttempts && deadline.allowsAnother(pauseMs);
+      const leaves = verdict.keyRange && deadline.hotKey === "raise";
+      const again =
+        !leaves && attempt < this.#options.maxAttempts && deadline.allowsAnother(pauseMs);
       if (!harmless || !again) {
         throw new RateLimiterUnavailable(sentence(verdict.reason, operation, deadline), {
           cause,
           reason: verdict.reason,
           nothingWritten: certain,
+          keyRange: verdict.keyRange,
           stackName: this.table,
         });
       }

@@ -14,10 +14,13 @@ const LAST_ATTEMPT_MS_MIN = 100;
 /** Real time, also in tests with a virtual clock: sockets know no other. */
 export class Deadline {
   readonly timeoutMs: number;
+  /** What becomes of a request whose key range is throttled. */
+  readonly hotKey: "repeat" | "raise";
   #endsAt: number;
 
-  constructor(timeoutMs: number) {
+  constructor(timeoutMs: number, hotKey: "repeat" | "raise" = "repeat") {
     this.timeoutMs = timeoutMs;
+    this.hotKey = hotKey;
     this.#endsAt = performance.now() + timeoutMs;
   }
 

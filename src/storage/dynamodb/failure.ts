@@ -28,6 +28,8 @@ export type Verdict =
       readonly sent: boolean;
       /** True where that is certain. */
       readonly nothingWritten: boolean;
+      /** Only the key range of the item was throttled. */
+      readonly keyRange: boolean;
     };
 
 /** The fields that errors of the SDK, of AWS and of sockets carry. */
@@ -40,6 +42,14 @@ interface RawError {
   readonly $metadata?: { readonly httpStatusCode?: number; readonly clockSkewCorrected?: boolean };
   readonly Item?: Record<string, unknown>;
   readonly CancellationReasons?: readonly CancellationReason[];
+  /** DynamoDB spells it in both ways. */
+  readonly ThrottlingReasons?: readonly ThrottlingReason[];
+  readonly throttlingReasons?: readonly ThrottlingReason[];
+}
+
+/** Such as `TableWriteKeyRangeThroughputExceeded`: what, which operation, which limit. */
+interface ThrottlingReason {
+  readonly reason?: string;
 }
 
 interface CancellationReason {
@@ -85,6 +95,7 @@ const CREDENTIALS: ReadonlySet<string> = new Set([
 ]);
 /** The request would be right, but the table is not one of ours. */
 const OTHER_TABLE = /specified index|does not match the schema|missing the key/i;
+const KEY_RANGE = /^Table(Read|Write)KeyRangeThroughputExceeded$/;
 const CONNECTING_CALLS: ReadonlySet<string> = new Set(["connect", "getaddrinfo", "queryA"]);
 
 /** The signature did not fit the time; the same answer tells the right one. */
@@ -115,7 +126,7 @@ export function judge(
     return refused(new InfrastructureNotFoundError(table, { cause: error }));
   }
   const status = raw.$metadata?.httpStatusCode;
-  if (isThrottling(raw)) return failed("throttled", true, true);
+  if (isThrottling(raw)) return failed("throttled", true, true, isKeyRange(raw));
   // The transaction with this token is still under way: only repeating it will tell its outcome.
   if (raw.name === "TransactionInProgressException") return failed("server", true, false);
   // The transport has learnt the server's time from this answer and signs the next attempt right.
@@ -172,6 +183,12 @@ function wasSkewed(raw: RawError): boolean {
   return raw.$metadata?.clockSkewCorrected === true && CLOCK_SKEW.has(raw.name ?? "");
 }
 
+/** Whether another item of the table would have been served. */
+function isKeyRange(raw: RawError): boolean {
+  const reasons = raw.ThrottlingReasons ?? raw.throttlingReasons ?? [];
+  return reasons.length > 0 && reasons.every(({ reason = "" }) => KEY_RANGE.test(reason));
+}
+
 /** Refused, unknown or unreachable hosts, and connections that were not there in time. */
 function neverConnected(raw: RawError): boolean {
   // A host with several addresses fails with one error for each of them.
@@ -184,8 +201,13 @@ function stored(holder: { readonly Item?: Record<string, unknown> }): Item | und
   return holder.Item === undefined ? undefined : decodeItem(holder.Item);
 }
 
-function failed(reason: UnavailableReason, sent: boolean, nothingWritten: boolean): Verdict {
-  return { kind: "failed", reason, sent, nothingWritten };
+function failed(
+  reason: UnavailableReason,
+  sent: boolean,
+  nothingWritten: boolean,
+  keyRange = false,
+): Verdict {
+  return { kind: "failed", reason, sent, nothingWritten, keyRange };
 }
 
 function refused(error: Refusal, sent = true): Verdict {

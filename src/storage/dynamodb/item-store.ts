@@ -90,7 +90,7 @@ export class DynamoItemStore implements ScanStore {
       ...this.#at(key),
       ...(options.consistent === true && { ConsistentRead: true }),
     };
-    const deadline = await this.#calls.start("GetItem", options.timeoutMs);
+    const deadline = await this.#calls.start("GetItem", options);
     const { Item } = await this.#calls.read("GetItem", input, deadline);
     return Item === undefined ? undefined : decodeItem(Item);
   }
@@ -112,7 +112,7 @@ export class DynamoItemStore implements ScanStore {
       ...expressions.attributes(),
       ...ON_FAILURE,
     };
-    const deadline = await this.#calls.start("PutItem", options.timeoutMs);
+    const deadline = await this.#calls.start("PutItem", options);
     return resultOf(await this.#calls.write("PutItem", input, deadline));
   }
 
@@ -123,7 +123,7 @@ export class DynamoItemStore implements ScanStore {
     options: CallOptions = {},
   ): Promise<WriteResult> {
     const request = this.#updates.prepare(key, change, condition);
-    const deadline = await this.#calls.start("UpdateItem", options.timeoutMs);
+    const deadline = await this.#calls.start("UpdateItem", options);
     return resultOf(await this.#calls.write("UpdateItem", request, deadline));
   }
 
@@ -137,7 +137,7 @@ export class DynamoItemStore implements ScanStore {
       ...ON_FAILURE,
       ReturnValues: "ALL_OLD",
     } as const;
-    const deadline = await this.#calls.start("DeleteItem", options.timeoutMs);
+    const deadline = await this.#calls.start("DeleteItem", options);
     return resultOf(await this.#calls.write("DeleteItem", input, deadline));
   }
 
@@ -154,7 +154,7 @@ export class DynamoItemStore implements ScanStore {
       TransactItems: writes.map((write) => compileWrite(this.#calls.table, write)),
       ...(token !== undefined && { ClientRequestToken: token }),
     };
-    const deadline = await this.#calls.start("TransactWriteItems", options.timeoutMs);
+    const deadline = await this.#calls.start("TransactWriteItems", options);
     const repetition = token === undefined ? "once" : "repeatable";
     const result = await this.#calls.write("TransactWriteItems", input, deadline, repetition);
     return result.ok ? { ok: true } : result;

@@ -40,6 +40,8 @@ export type Failure =
 
 export type Fault =
   | Failure
+  /** Refused for the key range of the item, and nothing is written. */
+  | "hot"
   /** Another transaction is on that item, for the moment. */
   | "conflict"
   /** Permissions or the table are missing, or a transaction was cancelled for no known reason. */
@@ -194,6 +196,10 @@ function partitionOf(parameter: unknown): string {
 
 const ANSWERS: Readonly<Record<Exclude<Fault, "lost" | "conflict">, FakeAnswer>> = {
   throttled: { error: "ProvisionedThroughputExceededException" },
+  hot: {
+    error: "ThrottlingException",
+    details: { throttlingReasons: [{ reason: "TableWriteKeyRangeThroughputExceeded" }] },
+  },
   hang,
   drip,
   reset,
@@ -206,6 +212,7 @@ const ANSWERS: Readonly<Record<Exclude<Fault, "lost" | "conflict">, FakeAnswer>>
 /** What the adapter of DynamoDB makes of these answers. */
 const REPORTS: Readonly<Record<keyof typeof ANSWERS, () => Error>> = {
   throttled: () => unavailable("throttled", true),
+  hot: () => unavailable("throttled", true, true),
   hang: () => unavailable("timeout", false),
   drip: () => unavailable("timeout", false),
   reset: () => unavailable("network", false),
@@ -215,7 +222,16 @@ const REPORTS: Readonly<Record<keyof typeof ANSWERS, () => Error>> = {
   cancelled: () => new InfrastructureError("a test of a cancelled transaction"),
 };
 
-function unavailable(reason: UnavailableReason, nothingWritten: boolean): RateLimiterUnavailable {
+function unavailable(
+  reason: UnavailableReason,
+  nothingWritten: boolean,
+  keyRange = false,
+): RateLimiterUnavailable {
   const cause = new Error(`a test of ${reason}`);
-  return new RateLimiterUnavailable("The store failed", { reason, nothingWritten, cause });
+  return new RateLimiterUnavailable("The store failed", {
+    reason,
+    nothingWritten,
+    keyRange,
+    cause,
+  });
 }

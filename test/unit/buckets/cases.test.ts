@@ -42,7 +42,7 @@ describe("refill", () => {
     expect(admitted).toBe(5);
   });
 
-  test("an emptied bucket is empty, not in debt by the rounding of a full take", async () => {
+  test("an emptied bucket is empty, whatever part of a milli-token had accrued", async () => {
     const table = new Table();
     const client = table.client();
     const config = configOf(["rpm:100/min"]);
@@ -55,6 +55,24 @@ describe("refill", () => {
     expect(await client.balances(config)).toStrictEqual([0]);
     const refused = await client.take(config, { rpm: 1000 });
     expect(refused).toMatchObject({ outcome: "refused", balancesMilli: [[0]] });
+  });
+
+  test("a full take forgets nothing, and what has accrued is there in the same millisecond", async () => {
+    // A fifth of a day is a token, so a forgotten part of a milli-token would be missed for 17 s.
+    const table = new Table();
+    const [one, other] = [table.client(), table.client()];
+    const config = configOf(["rpd:5/day"]);
+    await one.take(config, { rpd: 1000 });
+    await other.take(config, { rpd: 1000 });
+    table.nowMs += 2 * 86_400_000 + 7;
+    await one.take(config, { rpd: 5000 });
+    const empty = table.nowMs;
+    for (let token = 1; token <= 4; token += 1) {
+      table.nowMs = empty + token * 17_280_000 - 1;
+      expect(await other.take(config, { rpd: 1000 })).toMatchObject({ outcome: "refused" });
+      table.nowMs += 1;
+      expect(await one.take(config, { rpd: 1000 })).toMatchObject({ outcome: "granted" });
+    }
   });
 
   test("at the edge of full not even a part of a milli-token is kept beyond it", async () => {

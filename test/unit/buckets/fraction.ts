@@ -13,7 +13,6 @@ export function fraction(num: bigint | number, den: bigint | number = 1n): Fract
 }
 
 export const ZERO = fraction(0n);
-export const ONE = fraction(1n);
 
 export function plus(left: Fraction, right: Fraction): Fraction {
   if (left.den === 1n && right.den === 1n) return { num: left.num + right.num, den: 1n };

@@ -4,17 +4,7 @@ import { expect } from "vitest";
 import type { BucketConfig, BucketStore, Leg } from "../../../src/buckets/bucket-store.ts";
 import { UNLINKED } from "../../../src/buckets/recorded-link.ts";
 import { Limit } from "../../../src/domain/limit.ts";
-import {
-  compare,
-  type Fraction,
-  fraction,
-  minus,
-  ONE,
-  plus,
-  show,
-  smaller,
-  ZERO,
-} from "./fraction.ts";
+import { compare, fraction, minus, plus, show, smaller } from "./fraction.ts";
 import { IdealBucket } from "./ideal-bucket.ts";
 import { ENTITY, RESOURCE, type Subject, type SubjectOptions } from "./subject.ts";
 
@@ -190,8 +180,7 @@ export class ModelRun {
       expect(result.outcome).toBe("refused");
       const short = levels.some(({ level, slack }, at) => {
         const amount = amountsMilli[at] as number;
-        const least = minus(minus(level, slack), this.#subject.exact ? ZERO : ONE);
-        return amount > 0 && compare(fraction(amount), least) > 0;
+        return amount > 0 && compare(fraction(amount), minus(level, slack)) > 0;
       });
       invariant(short || this.#spreadMs > 0, () => "refused what would fit");
       if (this.#ideal?.match(config) === "apply" && this.#ideal.isKept(config)) {
@@ -253,14 +242,9 @@ export class ModelRun {
       const seen = () => `"${name}" holds ${show(level)}, the ideal ${show(limit.level)}`;
       invariant(compare(level, limit.level) <= 0, () => `above: ${seen()}`);
       if (this.#spreadMs > 0) continue;
-      invariant(this.#isBehind(level, limit.level, limit.slack), () => `below: ${seen()}`);
+      const reached = compare(plus(level, limit.slack), limit.level) >= 0;
+      invariant(reached, () => `below: ${seen()}`);
     }
-  }
-
-  /** Whether a level is no further behind the ideal one than it may be. */
-  #isBehind(level: Fraction, ideal: Fraction, slack: Fraction): boolean {
-    const behind = minus(ideal, plus(level, slack));
-    return this.#subject.exact ? compare(behind, ZERO) <= 0 : compare(behind, ONE) < 0;
   }
 
   #configure(limits: Limits, own: boolean): void {

@@ -1,12 +1,10 @@
 /**
  * The stores against an ideal bucket: never a milli-token above it, and, where all clocks agree,
- * less than one milli-token below it.
+ * not the least part of one below it.
  *
- * What is proven. A full take forgets the part of a milli-token that accrued before it, so a shared
- * bucket stays less than one milli-token behind the ideal, however long it runs: the loss does not
- * add up, because the next full take forgets it again. Clocks that differ by d let a bucket hold
- * what accrues in d on top of its capacity, once. An embedded bucket is exact. A change of the
- * period rounds off less than one part of a milli-token in the new period.
+ * What is proven. Clocks that differ by d let a bucket hold what accrues in d on top of its
+ * capacity, once. A change of the period rounds off less than one part of a milli-token in the new
+ * period. Everything else is exact.
  */
 
 import fc from "fast-check";

@@ -24,8 +24,6 @@ export interface Held {
 }
 
 export interface Subject {
-  /** Whether it is exactly the ideal; otherwise less than a milli-token behind. */
-  readonly exact: boolean;
   readonly clients: readonly BucketStore[];
   /** Looks on, and keeps its own views. */
   readonly observer: BucketStore;
@@ -63,7 +61,6 @@ export function distributedSubject(options: SubjectOptions): Subject {
   const key = bucketKey(NAMESPACE, ENTITY, RESOURCE, 0);
   let swept = 0;
   return {
-    exact: false,
     clients: options.clocks.map(open),
     observer: open(options.clock),
     held: (nowMs) => {
@@ -90,7 +87,6 @@ export function embeddedSubject(options: SubjectOptions): Subject {
   });
   const store = new EmbeddedBucketStore(table, { clock, ttlMultiplier, onWarning: refuseWarning });
   return {
-    exact: true,
     clients: [store],
     observer: store,
     held: (nowMs) => {

@@ -58,7 +58,9 @@ export class Table {
           ttlMultiplier: 7,
           timeoutMs: 2000,
           timer: busyTimer(),
-          onWarning: (warning) => this.warnings.push(warning),
+          onWarning: (warning) => {
+            if (warning.kind === "restore_failed") this.warnings.push(warning);
+          },
         },
       ),
     );

@@ -6,7 +6,7 @@
 
 import type { Rate } from "../../../../src/core/bucket.ts";
 import type { Item } from "../../../../src/storage/item.ts";
-import { compare, fraction, minus, ONE, plus, show, smaller } from "../fraction.ts";
+import { compare, fraction, plus, show, smaller } from "../fraction.ts";
 import { IdealLimit } from "../ideal-bucket.ts";
 import { heldIn } from "../subject.ts";
 import type { Landed } from "./scheduled-store.ts";
@@ -125,11 +125,9 @@ export class Ledger {
       const seen = `"${name}" of ${item.PK} holds ${show(level)}, the ideal ${show(ideal.level)}`;
       if (compare(held, ideal.level) > 0) throw new Error(`above: ${seen}`);
       const debt = this.debts.get(slot(String(item.entity_id), name)) ?? 0;
-      // A full take forgets less than a milli-token.
-      if (compare(level, fraction(-debt - 1)) <= 0) throw new Error(`in debt: ${seen}`);
+      if (compare(level, fraction(-debt)) < 0) throw new Error(`in debt: ${seen}`);
       if (this.#spreadMs > 0) continue;
-      const behind = minus(ideal.level, plus(held, ideal.slack));
-      if (compare(behind, ONE) >= 0) throw new Error(`below: ${seen}`);
+      if (compare(plus(held, ideal.slack), ideal.level) < 0) throw new Error(`below: ${seen}`);
     }
   }
 }

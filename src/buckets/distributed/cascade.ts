@@ -1,0 +1,124 @@
+/**
+ * Charges all legs of a call, or none.
+ *
+ * Legs are independent items and go in parallel, those that are likely to refuse before the
+ * others. When one is refused, those that were charged are restored. Two calls may then have
+ * stood in each other's way, each holding what the other needed: a call of which only a part was
+ * refused looks again after giving back, and if there is enough now, goes leg by leg. All go in
+ * the same order, from the child up, so that one of them gets through.
+ */
+
+import type { Leg } from "../bucket-store.ts";
+import { type Adjustment, givingBack } from "../bucket-store.ts";
+import type { Charger, LegCharge } from "./charger.ts";
+import type { LegViews } from "./leg-views.ts";
+import type { ShardCharger } from "./shard-charger.ts";
+import { exceeds } from "./take-plan.ts";
+
+export interface CascadeOptions {
+  /** Told when a leg was given back because another one was refused or failed. */
+  readonly onRestored?: ((leg: { entityId: string; resource: string }) => void) | undefined;
+}
+
+/** What came of the legs; those that were not reached have no charge. */
+export interface Charges {
+  readonly charges: readonly (LegCharge | undefined)[];
+  readonly failures: readonly unknown[];
+}
+
+export type ReadLegs = (legs: readonly Leg[]) => Promise<readonly (readonly number[])[]>;
+export type Restore = (adjustment: Adjustment, deadline: number) => Promise<void>;
+
+export class Cascade {
+  readonly #charger: Charger;
+  readonly #shards: ShardCharger;
+  readonly #views: LegViews;
+  readonly #restore: Restore;
+  readonly #options: CascadeOptions;
+
+  constructor(
+    charger: Charger,
+    shards: ShardCharger,
+    views: LegViews,
+    restore: Restore,
+    options: CascadeOptions,
+  ) {
+    this.#charger = charger;
+    this.#shards = shards;
+    this.#views = views;
+    this.#restore = restore;
+    this.#options = options;
+  }
+
+  /** Charges all legs; otherwise what was charged has been given back. */
+  async charge(legs: readonly Leg[], read: ReadLegs, deadline: number): Promise<Charges> {
+    if (legs.length > 1) await this.#lookAtUnknown(legs, deadline);
+    const first = await this.#inGroups(legs, this.#views.order(legs), deadline);
+    if (!isPartlyRefused(first)) return first;
+    const refused = legs.filter((_, at) => first.charges[at]?.kind === "refused");
+    const balances = await read(refused);
+    const stillRefused = refused.some((leg, at) =>
+      exceeds(leg.amountsMilli, balances[at] as readonly number[]),
+    );
+    if (stillRefused) return first;
+    return this.#inGroups(
+      legs,
+      legs.map((_, at) => [at]),
+      deadline,
+    );
+  }
+
+  /** Only who knows how much there is can put the scarce ones first. */
+  async #lookAtUnknown(legs: readonly Leg[], deadline: number): Promise<void> {
+    const unknown = legs.filter((leg) => this.#views.countOf(leg) === undefined);
+    await Promise.all(unknown.map((leg) => this.#shards.look(leg, 0, deadline)));
+  }
+
+  async #inGroups(
+    legs: readonly Leg[],
+    groups: readonly (readonly number[])[],
+    deadline: number,
+  ): Promise<Charges> {
+    const charges: (LegCharge | undefined)[] = legs.map(() => undefined);
+    const failures: unknown[] = [];
+    for (const group of groups) {
+      const settled = await Promise.allSettled(
+        group.map((at) => this.#charger.charge(legs[at] as Leg, deadline)),
+      );
+      settled.forEach((result, position) => {
+        if (result.status === "fulfilled") charges[group[position] as number] = result.value;
+        else failures.push(result.reason);
+      });
+      const stopped = group.some((at) => charges[at]?.kind !== "charged");
+      if (!stopped) continue;
+      await this.#giveBack(legs, charges, deadline);
+      break;
+    }
+    return { charges, failures };
+  }
+
+  async #giveBack(
+    legs: readonly Leg[],
+    charges: readonly (LegCharge | undefined)[],
+    deadline: number,
+  ): Promise<void> {
+    const adjustments = legs.flatMap((leg, at) => {
+      const charge = charges[at];
+      if (charge?.kind !== "charged" || !leg.amountsMilli.some((amount) => amount > 0)) return [];
+      this.#options.onRestored?.(leg);
+      return givingBack(leg, charge.parts);
+    });
+    await Promise.all(adjustments.map((adjustment) => this.#restore(adjustment, deadline)));
+  }
+}
+
+/** Some legs were charged and given back, others refused, and nothing else went wrong. */
+function isPartlyRefused({ charges, failures }: Charges): boolean {
+  const kinds = charges.map((charge) => charge?.kind);
+  return (
+    failures.length === 0 &&
+    kinds.includes("charged") &&
+    kinds.includes("refused") &&
+    !kinds.includes("outdated")
+  );
+}

@@ -1,0 +1,168 @@
+/** What this client knows of a whole bucket: all its shards together, from their views. */
+
+import { shardRate } from "../../core/shares.ts";
+import { bucketKey } from "../../records/keys.ts";
+import type { RecordContext } from "../../records/record-context.ts";
+import type { Leg } from "../bucket-store.ts";
+import type { SeenBucket } from "./image.ts";
+import { balancesOf, fullBalances, type ShardCharger } from "./shard-charger.ts";
+import { countBefore, originOf } from "./shard-numbers.ts";
+import type { BucketName } from "./splitter.ts";
+import { exceeds } from "./take-plan.ts";
+import type { View, Views } from "./views.ts";
+
+/** For so long a refusal is repeated without asking. */
+const LOCAL_REFUSAL_MS = 1000;
+/** A leg with less than so many times its amount is asked first, to spare the others. */
+const NEARLY_EMPTY = 2;
+
+export class LegViews {
+  readonly #context: RecordContext;
+  readonly #views: Views;
+  readonly #shards: ShardCharger;
+
+  constructor(context: RecordContext, views: Views, shards: ShardCharger) {
+    this.#context = context;
+    this.#views = views;
+    this.#shards = shards;
+  }
+
+  of({ entityId, resource }: BucketName, shard: number): View | undefined {
+    return this.#views.get(bucketKey(this.#context.namespaceId, entityId, resource, shard).PK);
+  }
+
+  /**
+   * How many shards there are, by what was seen last of the first one, or of the second while that
+   * is too busy to be read; `undefined` when nobody has looked.
+   */
+  countOf(name: BucketName): number | undefined {
+    const first = this.of(name, 0);
+    if (first === undefined) return this.of(name, 1)?.bucket?.shardCount;
+    return first.bucket?.shardCount ?? 1;
+  }
+
+  /** A shard has shown more shards than the first one: what was seen of that one is old. */
+  correct(bucket: SeenBucket): void {
+    if (bucket.shardCount > (this.countOf(bucket) ?? 0)) this.forget(bucket, 0);
+  }
+
+  forget({ entityId, resource }: BucketName, shard: number): void {
+    this.#views.forget(bucketKey(this.#context.namespaceId, entityId, resource, shard).PK);
+  }
+
+  forgetAll(name: BucketName): void {
+    const count = this.countOf(name) ?? 1;
+    for (let shard = 0; shard < count; shard += 1) this.forget(name, shard);
+  }
+
+  /**
+   * Balances of the legs that views know, when one of them was seen, a moment ago, to have too
+   * little in all its shards together; `undefined` when somebody has to ask.
+   */
+  refusedLocally(legs: readonly Leg[]): (readonly number[] | undefined)[] | undefined {
+    const nowMs = this.#context.clock();
+    let refused = false;
+    const balances = legs.map((leg) => {
+      if (this.countOf(leg) === undefined) return undefined;
+      const seen = this.#offers(leg, nowMs);
+      if (seen === undefined) return undefined;
+      refused ||= seen.recent && !seen.enough && exceeds(leg.amountsMilli, seen.balancesMilli);
+      return seen.balancesMilli;
+    });
+    return refused ? balances : undefined;
+  }
+
+  /** The balances of a leg as they were last seen; full where they never were. */
+  lastBalances(leg: Leg): readonly number[] {
+    const count = this.countOf(leg);
+    const full = fullBalances(leg);
+    if (count === undefined || this.of(leg, 0)?.bucket === undefined) return full;
+    const nowMs = this.#context.clock();
+    const sums = full.map(() => 0);
+    for (let shard = 0; shard < count; shard += 1) {
+      const parts = this.#lastOf(leg, shard, count, nowMs);
+      parts.forEach((part, at) => {
+        sums[at] = (sums[at] as number) + part;
+      });
+    }
+    return sums.map((sum, at) => Math.min(sum, full[at] as number));
+  }
+
+  /** Which legs go together: those that are likely to refuse go first, the others in parallel. */
+  order(legs: readonly Leg[]): readonly (readonly number[])[] {
+    if (legs.length === 1) return [[0]];
+    const first: number[] = [];
+    const rest: number[] = [];
+    legs.forEach((leg, at) => {
+      const tight = this.lastBalances(leg).some((balance, position) => {
+        const amount = leg.amountsMilli[position] ?? 0;
+        return amount > 0 && balance < NEARLY_EMPTY * amount;
+      });
+      (tight ? first : rest).push(at);
+    });
+    return [...first.map((at) => [at]), ...(rest.length > 0 ? [rest] : [])];
+  }
+
+  /** A shard's part; one whose share still lies in another shard has none. */
+  #lastOf(leg: Leg, shard: number, count: number, nowMs: number): readonly number[] {
+    const view = this.of(leg, shard);
+    if (view?.bucket !== undefined) return balancesOf(view.bucket, leg, nowMs);
+    const none = view !== undefined || this.#isUnborn(leg, shard);
+    return leg.config.limits.map(({ rate }) =>
+      none ? 0 : shardRate(rate, shard, count).capacityMilli,
+    );
+  }
+
+  #isUnborn(name: BucketName, shard: number): boolean {
+    if (shard === 0) return false;
+    const origin = this.of(name, originOf(shard));
+    return origin?.bucket !== undefined && origin.bucket.shardCount <= countBefore(shard);
+  }
+
+  /** What a take would find in all shards; `undefined` when a view is missing or limits are new. */
+  #offers(leg: Leg, nowMs: number): Offers | undefined {
+    const first = this.of(leg, 0);
+    if (first?.bucket === undefined) {
+      return { balancesMilli: fullBalances(leg), recent: false, enough: false };
+    }
+    const sums = leg.config.limits.map(() => 0);
+    let recent = true;
+    let enough = false;
+    for (let shard = 0; shard < first.bucket.shardCount; shard += 1) {
+      const view = this.of(leg, shard);
+      if (view === undefined) {
+        if (this.#isUnborn(leg, shard)) continue;
+        return undefined;
+      }
+      recent &&= isRecent(view, nowMs);
+      if (view.bucket === undefined) continue;
+      const plan = this.#shards.plan(view.bucket, asking(leg), nowMs);
+      if (plan.kind !== "refused") return undefined;
+      recent &&= plan.limitsOnly === undefined;
+      enough ||= !exceeds(leg.amountsMilli, plan.balancesMilli);
+      plan.balancesMilli.forEach((balance, at) => {
+        sums[at] = (sums[at] as number) + balance;
+      });
+    }
+    return { balancesMilli: sums, recent, enough };
+  }
+}
+
+interface Offers {
+  readonly balancesMilli: readonly number[];
+  /** All of it was seen a moment ago, and no limits wait to be brought. */
+  readonly recent: boolean;
+  /** One shard alone has enough. */
+  readonly enough: boolean;
+}
+
+/** A leg that no bucket can serve: its refusal tells what there is. */
+export function asking(leg: Leg): Leg {
+  return { ...leg, amountsMilli: leg.amountsMilli.map(() => Number.MAX_SAFE_INTEGER) };
+}
+
+/** Whether the view may refuse without asking; a clock that jumped back proves nothing. */
+function isRecent(view: View, nowMs: number): boolean {
+  const ageMs = nowMs - view.seenAtMs;
+  return ageMs >= 0 && ageMs < LOCAL_REFUSAL_MS;
+}

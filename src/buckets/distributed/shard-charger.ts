@@ -1,0 +1,279 @@
+/** Charges one shard: decides from the view, writes, and decides again from what the store says. */
+
+import { shardRate } from "../../core/shares.ts";
+import { RateLimiterUnavailable } from "../../domain/errors.ts";
+import type { Timer } from "../../domain/timer.ts";
+import { encodeBucket } from "../../records/bucket-item.ts";
+import { bucketKey, entityKey } from "../../records/keys.ts";
+import type { RecordContext } from "../../records/record-context.ts";
+import type { Key } from "../../storage/item.ts";
+import type { Leg, Link } from "../bucket-store.ts";
+import { linkInRecord } from "../recorded-link.ts";
+import { balanceOf, decoded, limitImage, looksFull, type SeenBucket } from "./image.ts";
+import type { LinkChecks } from "./link-checks.ts";
+import { newBucket } from "./new-bucket.ts";
+import { planTake } from "./take.ts";
+import { exceeds, type Guess, type TakeContext, type TakePlan } from "./take-plan.ts";
+import type { View, Views } from "./views.ts";
+import { NO_BUCKET, type WritePlan } from "./write-plan.ts";
+
+/** What came of one shard. */
+export type ShardCharge =
+  | { readonly kind: "charged"; readonly bucket: SeenBucket }
+  /** With what the shard has; `bucket` is missing when there is none and a full one is too small. */
+  | {
+      readonly kind: "refused";
+      readonly balancesMilli: readonly number[];
+      readonly bucket: SeenBucket | undefined;
+    }
+  | { readonly kind: "outdated" }
+  /** Not the first shard, and not there. */
+  | { readonly kind: "missing" }
+  /** The store throttles its key range. */
+  | { readonly kind: "hot"; readonly cause: RateLimiterUnavailable };
+
+export interface ChargerOptions {
+  readonly ttlMultiplier: number;
+  readonly timer: Timer;
+}
+
+/** A failed write shows the item, so the first repetitions need no pause. */
+const QUICK_ATTEMPTS = 4;
+const PAUSE_MS_MAX = 32;
+const COOL_MS = 10;
+const COOL_MS_MAX = 200;
+
+export class ShardCharger {
+  readonly #context: RecordContext;
+  readonly #views: Views;
+  readonly #links: LinkChecks;
+  readonly #options: ChargerOptions;
+
+  constructor(context: RecordContext, views: Views, links: LinkChecks, options: ChargerOptions) {
+    this.#context = context;
+    this.#views = views;
+    this.#links = links;
+    this.#options = options;
+  }
+
+  /** Charges the shard or refuses it, by the newest state of the item. */
+  async charge(leg: Leg, shard: number, deadline: number): Promise<ShardCharge> {
+    const key = this.key(leg, shard);
+    try {
+      if (this.#links.isDue(key)) await this.#links.check(key, leg.entityId, this.left(deadline));
+      const known = this.#views.get(key.PK);
+      const unknown = known === undefined || (known.bucket === undefined && shard > 0);
+      let result: ShardCharge | View = unknown
+        ? await this.look(leg, shard, deadline)
+        : await this.#step(key, leg, known, false, deadline);
+      for (let attempt = 1; !("kind" in result); attempt += 1) {
+        await this.pause(attempt, deadline);
+        if (result.bucket === undefined && shard > 0) return { kind: "missing" };
+        result = await this.#step(key, leg, result, true, deadline);
+      }
+      return result;
+    } catch (error) {
+      if (error instanceof RateLimiterUnavailable && error.keyRange) {
+        return { kind: "hot", cause: error };
+      }
+      throw error;
+    }
+  }
+
+  /** Brings a shard in line with the limits of the leg, if it is there and they are newer. */
+  async apply(leg: Leg, shard: number, deadline: number): Promise<void> {
+    const key = this.key(leg, shard);
+    let item = await this.#context.store.get(key, { consistent: true });
+    for (let attempt = 0; item !== undefined; attempt += 1) {
+      if (attempt > 0) await this.pause(attempt, deadline);
+      const nowMs = this.#context.clock();
+      const bucket = decoded(item);
+      if (bucket === undefined) return;
+      const plan = this.plan(bucket, leg, nowMs);
+      if (plan.kind !== "write") return;
+      const result = await this.#context.store.update(key, plan.plan.change, plan.plan.condition);
+      // What was on its way meanwhile shows the bucket as it was before.
+      this.#views.forget(key.PK);
+      this.#views.watch(key.PK)(decoded(result.item), nowMs);
+      if (result.ok) return;
+      item = result.item;
+    }
+  }
+
+  /** What the shard is, as of now. */
+  async look(leg: Leg, shard: number, deadline: number): Promise<View> {
+    const key = this.key(leg, shard);
+    const known = this.#views.get(key.PK) !== undefined;
+    const options = { consistent: true, timeoutMs: this.left(deadline), hotKey: "raise" } as const;
+    const see = this.#views.watch(key.PK);
+    const bucket = decoded(await this.#context.store.get(key, options));
+    if (!known) this.#links.met(key, bucket);
+    return see(bucket, this.#context.clock());
+  }
+
+  plan(bucket: SeenBucket, leg: Leg, nowMs: number, context: Partial<TakeContext> = {}): TakePlan {
+    const { ttlMultiplier } = this.#options;
+    return planTake(bucket, leg, { nowMs, ttlMultiplier, trustFull: () => true, ...context });
+  }
+
+  key({ entityId, resource }: Leg, shard: number): Key {
+    return bucketKey(this.#context.namespaceId, entityId, resource, shard);
+  }
+
+  left(deadline: number): number {
+    return Math.max(1, deadline - this.#options.timer.nowMs());
+  }
+
+  /** Conflicts are taken up at once a few times, then with jitter, until the time is over. */
+  async pause(attempt: number, deadline: number): Promise<void> {
+    const leftMs = deadline - this.#options.timer.nowMs();
+    if (leftMs <= 0) {
+      throw new RateLimiterUnavailable("The bucket changed too often to be charged in time", {
+        reason: "throttled",
+        nothingWritten: true,
+      });
+    }
+    if (attempt <= QUICK_ATTEMPTS) return;
+    const boundMs = Math.min(PAUSE_MS_MAX, 2 ** (attempt - QUICK_ATTEMPTS), leftMs);
+    await this.#options.timer.sleep(this.#context.random() * boundMs);
+  }
+
+  /** Waits for a busy shard, longer each time, until the time is over. */
+  async cool(attempt: number, cause: RateLimiterUnavailable, deadline: number): Promise<void> {
+    const leftMs = deadline - this.#options.timer.nowMs();
+    const boundMs = Math.min(COOL_MS_MAX, COOL_MS * 2 ** attempt);
+    if (leftMs <= boundMs) throw cause;
+    await this.#options.timer.sleep(Math.max(1, this.#context.random() * boundMs));
+  }
+
+  /** Brings new limits along with a refusal; when they do not get there, the next call tries. */
+  async bringLimits(key: Key, limits: WritePlan, deadline: number): Promise<View | undefined> {
+    const nowMs = this.#context.clock();
+    const see = this.#views.watch(key.PK);
+    try {
+      const options = { timeoutMs: this.left(deadline) };
+      const { change, condition } = limits;
+      const result = await this.#context.store.update(key, change, condition, options);
+      const view = see(decoded(result.item), nowMs);
+      return result.ok ? undefined : view;
+    } catch (error) {
+      if (!(error instanceof RateLimiterUnavailable)) throw error;
+      return undefined;
+    }
+  }
+
+  /**
+   * One call to the store, and what it led to: an end, or a fresh view to go on from. Only what the
+   * store has just shown ends a call without a write.
+   */
+  async #step(
+    key: Key,
+    leg: Leg,
+    { bucket }: View,
+    fresh: boolean,
+    deadline: number,
+  ): Promise<ShardCharge | View> {
+    const nowMs = this.#context.clock();
+    if (bucket === undefined) {
+      const full = fullBalances(leg);
+      if (!exceeds(leg.amountsMilli, full)) return this.#create(key, leg, full, nowMs, deadline);
+      if (fresh) return { kind: "refused", balancesMilli: full, bucket };
+      return this.look(leg, 0, deadline);
+    }
+    const trustFull = (name: string) => fresh || this.#views.trustsFull(key.PK, name);
+    const plan = this.plan(bucket, leg, nowMs, { trustFull });
+    if (plan.kind === "write") {
+      this.#views.expect(key.PK, bucket, plan.guesses);
+      const guesses = fresh ? [] : plan.guesses.filter(({ lookedFull }) => lookedFull);
+      return this.#write(key, leg, plan.plan, guesses, nowMs, deadline);
+    }
+    if (!fresh) return this.look(leg, bucket.shard, deadline);
+    if (plan.kind === "refused") return this.#refuse(key, bucket, plan, deadline);
+    return plan.kind === "nothing" ? { kind: "charged", bucket } : plan;
+  }
+
+  async #write(
+    key: Key,
+    leg: Leg,
+    plan: WritePlan,
+    guesses: readonly Guess[],
+    nowMs: number,
+    deadline: number,
+  ): Promise<ShardCharge | View> {
+    const options = { timeoutMs: this.left(deadline), hotKey: "raise" } as const;
+    const see = this.#views.watch(key.PK);
+    const result = await this.#context.store.update(key, plan.change, plan.condition, options);
+    const view = see(decoded(result.item), nowMs);
+    if (view.bucket === undefined) return view;
+    if (result.ok) {
+      this.#views.learn(key.PK, guesses);
+      return { kind: "charged", bucket: view.bucket };
+    }
+    this.#views.learn(key.PK, sightings(view.bucket, guesses, nowMs));
+    // What the item held when it was asked decides. Counting the time the answer took would keep
+    // all clients of a scarce bucket asking until one of them gives up.
+    const again = this.plan(view.bucket, leg, nowMs);
+    return again.kind === "refused" ? this.#refuse(key, view.bucket, again, deadline) : view;
+  }
+
+  async #refuse(
+    key: Key,
+    bucket: SeenBucket,
+    { balancesMilli, limitsOnly }: Extract<TakePlan, { kind: "refused" }>,
+    deadline: number,
+  ): Promise<ShardCharge | View> {
+    const view =
+      limitsOnly === undefined ? undefined : await this.bringLimits(key, limitsOnly, deadline);
+    return view ?? { kind: "refused", balancesMilli, bucket };
+  }
+
+  /** A full bucket with the amounts taken; somebody else's, if they were faster. */
+  async #create(
+    key: Key,
+    leg: Leg,
+    full: readonly number[],
+    nowMs: number,
+    deadline: number,
+  ): Promise<ShardCharge | View> {
+    const left = full.map((capacity, at) => capacity - (leg.amountsMilli[at] ?? 0));
+    const link = leg.linkIsFresh ? leg.link : await this.#recordedLink(leg, deadline);
+    const bucket = newBucket({ ...leg, link }, left, nowMs, this.#options.ttlMultiplier);
+    const item = encodeBucket(this.#context.namespaceId, bucket);
+    const see = this.#views.watch(key.PK);
+    const result = await this.#context.store.put(item, [NO_BUCKET], {
+      timeoutMs: this.left(deadline),
+    });
+    if (!result.ok) return see(decoded(result.item), nowMs);
+    see(bucket, nowMs);
+    this.#links.met(key, bucket);
+    return { kind: "charged", bucket };
+  }
+
+  async #recordedLink(leg: Leg, deadline: number): Promise<Link> {
+    const key = entityKey(this.#context.namespaceId, leg.entityId);
+    const options = { consistent: true, timeoutMs: this.left(deadline) };
+    return linkInRecord(await this.#context.store.get(key, options));
+  }
+}
+
+/** Which of the limits that looked full are. */
+function sightings(bucket: SeenBucket, guesses: readonly Guess[], nowMs: number) {
+  return guesses.flatMap(({ limitName }) => {
+    const stored = bucket.limits.get(limitName);
+    if (stored === undefined) return [];
+    return [{ limitName, full: looksFull(limitImage(bucket, stored, nowMs)) }];
+  });
+}
+
+export function fullBalances(leg: Leg): readonly number[] {
+  return leg.config.limits.map(({ rate }) => rate.capacityMilli);
+}
+
+/** What the shard has of the limits of the leg. */
+export function balancesOf(bucket: SeenBucket, leg: Leg, nowMs: number): readonly number[] {
+  return leg.config.limits.map(({ name, rate }) => {
+    const stored = bucket.limits.get(name);
+    if (stored !== undefined) return balanceOf(limitImage(bucket, stored, nowMs));
+    return shardRate(rate, bucket.shard, bucket.shardCount).capacityMilli;
+  });
+}

@@ -1,0 +1,90 @@
+/**
+ * Plans the split of shard `i` of `n` into `i` and `i + n` of `2n`.
+ *
+ * Both get the same epoch, and the new one half the balance, which the old one loses in the same
+ * transaction: nothing is minted and nothing is lost. Shares of `2n` add up to those of `n`, in
+ * capacity and in rate, so each pair may split at a time of its own.
+ */
+
+import { shardRate } from "../../core/shares.ts";
+import { RESERVED_LIMIT } from "../../domain/names.ts";
+import type { StoredLimit } from "../../records/bucket-item.ts";
+import { balanceOf, type LimitImage, limitImage, looksFull, type SeenBucket } from "./image.ts";
+import { linkTests } from "./link-checks.ts";
+import { newMeter } from "./new-bucket.ts";
+import { moveEpoch } from "./rebase.ts";
+import { WritePlan } from "./write-plan.ts";
+import { TRANSACTED_MILLI } from "./writes-meter.ts";
+
+export interface Split {
+  /** The write to the shard that is there. */
+  readonly plan: WritePlan;
+  /** What it will look like, if nobody else writes meanwhile. */
+  readonly kept: SeenBucket;
+  readonly created: SeenBucket;
+}
+
+/** `cautious`: others take so fast that half of what was seen would not be there any more. */
+export function planSplit(bucket: SeenBucket, nowMs: number, cautious: boolean): Split {
+  const { shard, shardCount, refilledAtMs } = bucket;
+  const plan = new WritePlan();
+  const count = shardCount * 2;
+  const epochMs = Math.max(nowMs, refilledAtMs);
+  const kept = new Map<string, StoredLimit>();
+  const moved = new Map<string, StoredLimit>();
+  for (const [name, stored] of bucket.limits) {
+    const image = limitImage(bucket, stored, epochMs);
+    const { capacityMilli } = shardRate(stored.rate, shard, count);
+    const half = planHalf(plan, name, image, capacityMilli, cautious);
+    kept.set(name, { ...stored, tokensMilli: half.keptMilli, remainder: half.remainder });
+    const fresh = { remainder: 0, totalConsumedMilli: 0 };
+    moved.set(name, { ...stored, tokensMilli: half.movedMilli, ...fresh });
+  }
+  // Half of the writes will go elsewhere: the meter measures anew.
+  const writes = bucket.writes === undefined ? undefined : newMeter(TRANSACTED_MILLI);
+  if (writes !== undefined) plan.set(`b_${RESERVED_LIMIT}_tk`, writes.tokensMilli);
+  plan.set("shard_count", count);
+  // One that went away by itself, in parts, could not be told from one that was never split.
+  if (bucket.ttl !== undefined) plan.remove("ttl");
+  plan.requireSeen(bucket, nowMs);
+  plan.require(...linkTests(bucket));
+  const rebases = moveEpoch(plan, bucket, epochMs);
+  const both = { ...bucket, shardCount: count, refilledAtMs: epochMs, ttl: undefined };
+  const other = { shard: shard + shardCount, rebases: 0, writes: newMeter(TRANSACTED_MILLI) };
+  return {
+    plan,
+    kept: { ...both, rebases, limits: kept, writes },
+    created: { ...both, ...other, limits: moved },
+  };
+}
+
+/** Halves the balance of one limit; `capacityMilli` is what the shard holds after the split. */
+function planHalf(
+  plan: WritePlan,
+  name: string,
+  image: LimitImage,
+  capacityMilli: number,
+  cautious: boolean,
+) {
+  const tokens = `b_${name}_tk`;
+  const balanceMilli = balanceOf(image);
+  const full = looksFull(image);
+  const part = image.remainder > 0 && !full ? 1 : 0;
+  const beyond = balanceMilli + part - capacityMilli;
+  const movedMilli =
+    cautious && beyond <= 0 ? 0 : Math.max(0, Math.floor(balanceMilli / 2), beyond);
+  if (full) {
+    plan.set(tokens, balanceMilli - movedMilli);
+    plan.requireFull(name, image, balanceMilli);
+  } else {
+    plan.add(tokens, image.accruedMilli - movedMilli);
+    // Others may take or give back meanwhile, as long as each half holds its part.
+    plan.atMost(tokens, capacityMilli + movedMilli - image.accruedMilli - part);
+    if (movedMilli > 0) plan.atLeast(tokens, movedMilli - image.accruedMilli);
+    plan.requireRemainder(name, image);
+  }
+  // The period is twice as long, and so are the parts of a milli-token in it.
+  const remainder = full ? 0 : image.remainder * 2;
+  plan.setRemainder(name, image, remainder);
+  return { keptMilli: balanceMilli - movedMilli, movedMilli, remainder };
+}

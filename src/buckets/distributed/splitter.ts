@@ -1,0 +1,271 @@
+/**
+ * Splits shards: when an item takes more writes than it can, and when somebody picks a shard whose
+ * share still lies in the one it descends from.
+ *
+ * Shard 0 is the truth for the number of shards, so it always splits first. The others follow when
+ * they are hot themselves or when their other half is picked.
+ */
+
+import { LRUCache } from "lru-cache";
+import { randomBytes } from "../../domain/chance.ts";
+import { RateLimiterUnavailable } from "../../domain/errors.ts";
+import type { Timer } from "../../domain/timer.ts";
+import { encodeBucket } from "../../records/bucket-item.ts";
+import { bucketKey } from "../../records/keys.ts";
+import type { RecordContext } from "../../records/record-context.ts";
+import type { Item, Key } from "../../storage/item.ts";
+import type { Condition } from "../../storage/item-store.ts";
+import type { Leg, ShardsWarning } from "../bucket-store.ts";
+import { decoded, REBASES, type SeenBucket } from "./image.ts";
+import type { LinkChecks } from "./link-checks.ts";
+import { newMeter } from "./new-bucket.ts";
+import { countBefore, originOf, SHARDS_MAX } from "./shard-numbers.ts";
+import { planSplit } from "./split.ts";
+import type { Views } from "./views.ts";
+import { asSeen, NO_BUCKET } from "./write-plan.ts";
+
+/** Which bucket; all its shards. */
+export interface BucketName {
+  readonly entityId: string;
+  readonly resource: string;
+}
+
+/** A bucket has more shards than before. */
+export interface SplitNotice extends BucketName {
+  readonly shardCount: number;
+}
+
+export interface SplitterOptions {
+  readonly timer: Timer;
+  readonly onSplit?: ((notice: SplitNotice) => void) | undefined;
+  readonly onWarning: (warning: ShardsWarning) => void;
+}
+
+/** A bucket doubles at most once in this time. */
+const PAUSE_MS = 1000;
+const ATTEMPTS_MAX = 5;
+const TOKEN_BYTES = 24;
+const TOKEN_MILLI = 1000;
+/** By size, because a bound by count takes its room in advance, for every namespace. */
+const BOUNDED = { maxSize: 10_000, sizeCalculation: () => 1 };
+
+export class Splitter {
+  readonly #context: RecordContext;
+  readonly #views: Views;
+  readonly #links: LinkChecks;
+  readonly #options: SplitterOptions;
+  /** The largest amounts that this client was asked for, by bucket and limit. */
+  readonly #largestMilli = new LRUCache<string, Map<string, number>>(BOUNDED);
+  /** When this client last tried to relieve a shard: while nothing comes of it, that costs a read. */
+  readonly #relievedAtMs = new LRUCache<string, number>(BOUNDED);
+
+  constructor(context: RecordContext, views: Views, links: LinkChecks, options: SplitterOptions) {
+    this.#context = context;
+    this.#views = views;
+    this.#links = links;
+    this.#options = options;
+  }
+
+  /** Remembers how much is asked for at once. */
+  note({ entityId, resource, config, amountsMilli }: Leg): void {
+    const id = idOf({ entityId, resource });
+    const largest = this.#largestMilli.get(id) ?? new Map<string, number>();
+    if (largest.size === 0) this.#largestMilli.set(id, largest);
+    config.limits.forEach(({ name }, at) => {
+      const amount = amountsMilli[at] ?? 0;
+      if (amount > (largest.get(name) ?? -1)) largest.set(name, amount);
+    });
+  }
+
+  /**
+   * Gives a hot shard relief: it splits if it is behind shard 0; otherwise the bucket doubles,
+   * unless it just did or the shares would be too small. Returns whether anything was split.
+   */
+  async relieve(hot: SeenBucket, deadline: number): Promise<boolean> {
+    if (hot.shard === 0 && !this.#mayDouble(hot)) return false;
+    if (this.#rests(hot)) return false;
+    const first = hot.shard === 0 ? hot : await this.#read(hot, 0, deadline);
+    if (first === undefined) return false;
+    if (hot.shardCount < first.shardCount) return this.#split(hot, hot.shardCount, deadline);
+    if (hot.shardCount > first.shardCount || !this.#mayDouble(first)) return false;
+    const { shardCount } = first;
+    if (!(await this.#split(first, shardCount, deadline, PAUSE_MS))) return false;
+    const { entityId, resource } = first;
+    const notice = { entityId, resource, shardCount: shardCount * 2 };
+    this.#options.onSplit?.(notice);
+    if (notice.shardCount === SHARDS_MAX) {
+      this.#options.onWarning({ kind: "shards_exhausted", ...notice });
+    }
+    if (hot.shard !== 0) await this.#split(hot, shardCount, deadline);
+    return true;
+  }
+
+  /**
+   * Brings a shard about that was picked and is not there, with all those it descends from. When
+   * the bucket itself is gone, or the shard is there after all, the views say so afterwards.
+   */
+  async bringAbout(name: BucketName, shard: number, deadline: number): Promise<void> {
+    const before = countBefore(shard);
+    const origin = originOf(shard);
+    for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
+      const from = await this.#read(name, origin, deadline);
+      if (from === undefined) {
+        if (origin === 0) return;
+        await this.bringAbout(name, origin, deadline);
+      } else if (from.shardCount <= before) {
+        await this.#split(from, from.shardCount, deadline);
+      } else {
+        if ((await this.#read(name, shard, deadline)) === undefined) {
+          await this.#replace(name, shard, deadline);
+        }
+        return;
+      }
+    }
+  }
+
+  #rests(hot: SeenBucket): boolean {
+    const id = `${idOf(hot)}#${hot.shard}`;
+    const nowMs = this.#context.clock();
+    const agoMs = nowMs - (this.#relievedAtMs.get(id) ?? Number.NEGATIVE_INFINITY);
+    if (agoMs >= 0 && agoMs < PAUSE_MS) return true;
+    this.#relievedAtMs.set(id, nowMs);
+    return false;
+  }
+
+  /**
+   * Splits one shard while it is one of `count`; whether it was this call that did. `restMs`: not
+   * when its epoch is younger, which it is right after a split.
+   */
+  async #split(
+    seen: SeenBucket,
+    count: number,
+    deadline: number,
+    restMs = Number.NEGATIVE_INFINITY,
+  ): Promise<boolean> {
+    const { namespaceId, store, clock, random } = this.#context;
+    const { entityId, resource, shard } = seen;
+    const keys = [shard, shard + count].map((number) =>
+      bucketKey(namespaceId, entityId, resource, number),
+    ) as [Key, Key];
+    let bucket: SeenBucket | undefined = seen;
+    let inTheWay: SeenBucket | undefined;
+    for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
+      const nowMs = clock();
+      if (bucket?.shardCount !== count || nowMs - bucket.refilledAtMs < restMs) return false;
+      const { plan, kept, created } = planSplit(bucket, nowMs, attempt > 1);
+      const half = { ...created, rebases: rebasesAfter(inTheWay, created.refilledAtMs) };
+      const token = Buffer.from(randomBytes(random, TOKEN_BYTES)).toString("base64url");
+      const result = await store.transact(
+        [
+          { update: keys[0], change: plan.change, condition: plan.condition },
+          { put: encoded(namespaceId, half), condition: placeOf(inTheWay) },
+        ],
+        { token, timeoutMs: this.#left(deadline) },
+      );
+      if (result.ok) {
+        this.#views.assume(keys[0].PK, kept);
+        this.#views.assume(keys[1].PK, half);
+        this.#links.met(keys[1], half);
+        return true;
+      }
+      const failed = result.failures.get(0);
+      if (failed !== undefined) bucket = this.#show(keys[0], decoded(failed.item));
+      else inTheWay = decoded(result.failures.get(1)?.item);
+    }
+    return false;
+  }
+
+  /**
+   * A shard that must have been there and is not: somebody is deleting the bucket, or another
+   * library has announced it without making it. It starts empty, because nobody knows better.
+   */
+  async #replace(name: BucketName, shard: number, deadline: number): Promise<void> {
+    const first = await this.#read(name, 0, deadline);
+    if (first === undefined) return;
+    const { namespaceId, store, clock } = this.#context;
+    const limits = new Map(
+      [...first.limits].map(([limit, stored]) => [
+        limit,
+        { ...stored, tokensMilli: 0, remainder: 0, totalConsumedMilli: 0 },
+      ]),
+    );
+    const bucket = {
+      ...first,
+      shard,
+      rebases: 0,
+      refilledAtMs: clock(),
+      ttl: undefined,
+      limits,
+      writes: newMeter(0),
+    };
+    const options = { timeoutMs: this.#left(deadline) };
+    const item = encodeBucket(namespaceId, bucket);
+    const result = await store.put(item, [NO_BUCKET], options);
+    const key = bucketKey(namespaceId, name.entityId, name.resource, shard);
+    this.#show(key, result.ok ? bucket : decoded(result.item));
+  }
+
+  /**
+   * Not again so soon after a split, which sets the epoch; and never so far that a shard could not
+   * hold one token, or the largest request that was seen.
+   */
+  #mayDouble(first: SeenBucket): boolean {
+    if (this.#context.clock() - first.refilledAtMs < PAUSE_MS) return false;
+    const largestMilli = this.#largestMilli.get(idOf(first));
+    const count = first.shardCount * 2;
+    if (count > SHARDS_MAX) return false;
+    for (const [name, { rate }] of first.limits) {
+      const needed = Math.max(TOKEN_MILLI, largestMilli?.get(name) ?? 0);
+      if (Math.floor(rate.capacityMilli / count) < needed) return false;
+    }
+    return true;
+  }
+
+  async #read(
+    { entityId, resource }: BucketName,
+    shard: number,
+    deadline: number,
+  ): Promise<SeenBucket | undefined> {
+    const { namespaceId, store } = this.#context;
+    const key = bucketKey(namespaceId, entityId, resource, shard);
+    const options = { consistent: true, timeoutMs: this.#left(deadline) };
+    return this.#show(key, decoded(await store.get(key, options)));
+  }
+
+  #show(key: Key, bucket: SeenBucket | undefined): SeenBucket | undefined {
+    this.#views.watch(key.PK)(bucket, this.#context.clock());
+    return bucket;
+  }
+
+  #left(deadline: number): number {
+    const leftMs = deadline - this.#options.timer.nowMs();
+    if (leftMs > 0) return leftMs;
+    throw new RateLimiterUnavailable("There was no time left to split the bucket", {
+      reason: "throttled",
+      nothingWritten: true,
+    });
+  }
+}
+
+function idOf({ entityId, resource }: BucketName): string {
+  return `${entityId}#${resource}`;
+}
+
+/**
+ * Where the new half goes. Something may be there although nobody has split the shard: it was left
+ * behind when the bucket was deleted, and the new one takes its place.
+ */
+function placeOf(old: SeenBucket | undefined): Condition {
+  if (old === undefined) return [NO_BUCKET];
+  return [{ is: "=", name: "rf", value: old.refilledAtMs }, asSeen(REBASES, old.rebases)];
+}
+
+/** Views of what was there must not fit what comes. */
+function rebasesAfter(old: SeenBucket | undefined, epochMs: number): number {
+  return old?.refilledAtMs === epochMs ? old.rebases + 1 : 0;
+}
+
+function encoded(namespaceId: string, bucket: SeenBucket): Item {
+  const item = encodeBucket(namespaceId, bucket);
+  return bucket.rebases === 0 ? item : { ...item, [REBASES]: bucket.rebases };
+}

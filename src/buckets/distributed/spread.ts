@@ -1,0 +1,48 @@
+/**
+ * Plans a take across shards: when no single one has enough, but all together do. Each gives a
+ * part, and all parts are one transaction.
+ */
+
+import type { Leg, ShardPart } from "../bucket-store.ts";
+
+/** What a shard would give. */
+export interface Offer {
+  readonly shard: number;
+  /** Aligned with the limits of the leg; below zero in debt. */
+  readonly balancesMilli: readonly number[];
+}
+
+/** The sums over all shards, those in debt included. */
+export function sumOf(leg: Leg, offers: readonly Offer[]): readonly number[] {
+  return leg.config.limits.map((_, at) =>
+    offers.reduce((sum, { balancesMilli }) => sum + (balancesMilli[at] as number), 0),
+  );
+}
+
+/** The parts, from as few shards as possible; there must be enough in all of them together. */
+export function spreadOver(leg: Leg, offers: readonly Offer[]): ShardPart[] {
+  const { amountsMilli } = leg;
+  const order = [...offers].sort((left, right) => worth(right, leg) - worth(left, leg));
+  const missing = amountsMilli.map((amount) => Math.max(0, amount));
+  const parts: ShardPart[] = [];
+  for (const { shard, balancesMilli } of order) {
+    const part = missing.map((amount, at) =>
+      Math.min(amount, Math.max(0, balancesMilli[at] as number)),
+    );
+    if (part.every((amount) => amount === 0)) continue;
+    part.forEach((amount, at) => {
+      missing[at] = (missing[at] as number) - amount;
+    });
+    parts.push({ shard, amountsMilli: part });
+  }
+  return parts;
+}
+
+/** The part of the scarcest amount that a shard could give. */
+function worth({ balancesMilli }: Offer, { amountsMilli }: Leg): number {
+  let least = Number.POSITIVE_INFINITY;
+  amountsMilli.forEach((amount, at) => {
+    if (amount > 0) least = Math.min(least, (balancesMilli[at] as number) / amount);
+  });
+  return least;
+}

@@ -1,0 +1,67 @@
+/**
+ * `wcu`, the meter of writes: a bucket of one second, carried along in writes that happen anyway.
+ *
+ * It tells when an item takes more writes than a partition can. It is a heuristic, so nothing is
+ * ever refused for it, and most writes count without a condition. Only when a view shows a second
+ * or more beyond full, the write forgets that time, on condition that the meter is full indeed.
+ * Each item has a meter of its own: it is not shared out among shards.
+ */
+
+import { RESERVED_LIMIT } from "../../domain/names.ts";
+import { limitImage, type SeenBucket } from "./image.ts";
+import type { WritePlan } from "./write-plan.ts";
+
+/** What one write, and one write of a transaction, costs. */
+export const WRITE_MILLI = 1000;
+export const TRANSACTED_MILLI = 2000;
+
+/** Beyond this it says nothing that it has not said already, and would take long to recover. */
+const DEBT_MILLI_MAX = 1_000_000;
+const SURPLUS_MILLI_MAX = 1_000_000;
+
+const TOKENS = `b_${RESERVED_LIMIT}_tk`;
+
+/** Counts the write that is planned. An item that has no meter is left without one. */
+export function meterWrite(
+  plan: WritePlan,
+  bucket: SeenBucket,
+  nowMs: number,
+  costMilli = WRITE_MILLI,
+): void {
+  const level = levelOf(bucket, nowMs);
+  if (level === undefined || level.balanceMilli <= -DEBT_MILLI_MAX) return;
+  const { capacityMilli, accruedMilli, balanceMilli } = level;
+  if (balanceMilli - capacityMilli < SURPLUS_MILLI_MAX) {
+    plan.add(TOKENS, -costMilli);
+    return;
+  }
+  plan.set(TOKENS, capacityMilli - accruedMilli - costMilli);
+  plan.atLeast(TOKENS, capacityMilli - accruedMilli);
+}
+
+/** The same in a write that moves the epoch. */
+export function moveMeter(
+  plan: WritePlan,
+  bucket: SeenBucket,
+  epochMs: number,
+  costMilli = WRITE_MILLI,
+): void {
+  const level = levelOf(bucket, epochMs);
+  if (level === undefined) return;
+  plan.set(TOKENS, Math.min(level.capacityMilli, level.balanceMilli) - costMilli);
+}
+
+/** Whether the item has taken more writes than it can. */
+export function isExhausted(bucket: SeenBucket, nowMs: number): boolean {
+  const level = levelOf(bucket, nowMs);
+  return level !== undefined && level.balanceMilli < WRITE_MILLI;
+}
+
+/** Not cut at the capacity. */
+function levelOf(bucket: SeenBucket, nowMs: number) {
+  if (bucket.writes === undefined) return undefined;
+  const whole = { ...bucket, shard: 0, shardCount: 1 };
+  const { stored, share, accruedMilli } = limitImage(whole, bucket.writes, nowMs);
+  const { capacityMilli } = share;
+  return { capacityMilli, accruedMilli, balanceMilli: stored.tokensMilli + accruedMilli };
+}

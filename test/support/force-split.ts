@@ -1,0 +1,48 @@
+/** Splits buckets whether they are hot or not, and however small their shares become. */
+
+import { decoded } from "../../src/buckets/distributed/image.ts";
+import { planSplit } from "../../src/buckets/distributed/split.ts";
+import { encodeBucket } from "../../src/records/bucket-item.ts";
+import { bucketKey } from "../../src/records/keys.ts";
+import { ITEM_ABSENT, type ItemStore } from "../../src/storage/item-store.ts";
+
+export interface Target {
+  readonly namespaceId: string;
+  readonly entityId: string;
+  readonly resource: string;
+}
+
+/** Splits one shard, if it is there; whether it could. */
+export async function splitShard(
+  items: ItemStore,
+  { namespaceId, entityId, resource }: Target,
+  shard: number,
+  nowMs: number,
+): Promise<boolean> {
+  const key = bucketKey(namespaceId, entityId, resource, shard);
+  const item = await items.get(key, { consistent: true });
+  const bucket = decoded(item);
+  if (bucket === undefined) return false;
+  const { plan, created } = planSplit(bucket, nowMs, false);
+  const result = await items.transact([
+    { update: key, change: plan.change, condition: plan.condition },
+    { put: encodeBucket(namespaceId, created), condition: [ITEM_ABSENT] },
+  ]);
+  return result.ok;
+}
+
+/** Doubles a bucket, shard by shard, until it has `count` shards. */
+export async function splitInto(
+  items: ItemStore,
+  target: Target,
+  count: number,
+  nowMs: number,
+): Promise<void> {
+  for (let have = 1; have < count; have *= 2) {
+    for (let shard = 0; shard < have; shard += 1) {
+      if (!(await splitShard(items, target, shard, nowMs))) {
+        throw new Error(`shard ${shard} of ${have} could not be split`);
+      }
+    }
+  }
+}
