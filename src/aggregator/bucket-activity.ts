@@ -16,6 +16,8 @@ export interface BucketActivity {
   readonly lastId: string;
   /** Net, by limit. */
   readonly consumedMilli: ReadonlyMap<string, Milli>;
+  /** The most that was taken at once, by limit. */
+  readonly largestMilli: ReadonlyMap<string, number>;
   /** How often it was written, by the second it happened in. */
   readonly writesAtMs: ReadonlyMap<number, number>;
   /** Its number of shards has grown. */
@@ -44,6 +46,7 @@ export function bucketActivity(changes: Iterable<StreamChange>): BucketActivity[
 
 interface Collected extends BucketActivity {
   readonly consumedMilli: Map<string, Milli>;
+  readonly largestMilli: Map<string, number>;
   readonly writesAtMs: Map<number, number>;
 }
 
@@ -54,14 +57,16 @@ function collect(
   item: Item,
 ): Collected {
   const consumedMilli = known?.consumedMilli ?? new Map<string, Milli>();
+  const largestMilli = known?.largestMilli ?? new Map<string, number>();
   for (const [limit, milli] of consumptionOf(change)?.amountsMilli ?? []) {
     consumedMilli.set(limit, plus(consumedMilli.get(limit) ?? 0, milli));
+    largestMilli.set(limit, Math.max(largestMilli.get(limit) ?? 0, Number(milli)));
   }
   const writesAtMs = known?.writesAtMs ?? new Map<number, number>();
   const atMs = Math.floor(change.atMs / SECOND_MS) * SECOND_MS;
   writesAtMs.set(atMs, (writesAtMs.get(atMs) ?? 0) + 1);
   const grew = known?.grew === true || shardCount(item) > shardCount(change.before);
-  return { name, item, lastId: change.id, consumedMilli, writesAtMs, grew };
+  return { name, item, lastId: change.id, consumedMilli, largestMilli, writesAtMs, grew };
 }
 
 function shardCount(item: Item | undefined): number {

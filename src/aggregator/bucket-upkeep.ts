@@ -16,8 +16,15 @@ import { WriteRates } from "./write-rates.ts";
 
 /** How shards are made. Nothing is minted and nothing lost, whoever else does the same. */
 export interface ShardSplitter {
-  /** Splits this shard, where that is allowed; says how many shards came of it. */
-  split(name: BucketName, bucket: SeenBucket): Promise<number>;
+  /**
+   * Splits this shard, where that is allowed; says how many shards came of it. `largestMilli`: what
+   * was taken at once, which a shard must still be able to hold.
+   */
+  split(
+    name: BucketName,
+    bucket: SeenBucket,
+    largestMilli: ReadonlyMap<string, number>,
+  ): Promise<number>;
   /** Brings all shards to the number that this one has; says how many were made. */
   complete(name: BucketName, bucket: SeenBucket): Promise<number>;
 }
@@ -71,7 +78,8 @@ export class BucketUpkeep {
   }
 
   /** Splits a bucket that is written too often, and completes what others began. */
-  async split({ name, item, writesAtMs, grew }: BucketActivity): Promise<number> {
+  async split(activity: BucketActivity): Promise<number> {
+    const { name, item, largestMilli, writesAtMs, grew } = activity;
     const { splitter, clock } = this.#options;
     const bucket = decoded(item);
     let perSecond = 0;
@@ -81,7 +89,9 @@ export class BucketUpkeep {
     if (splitter === undefined || bucket === undefined) return 0;
     let made = 0;
     if (grew) made += await splitter.complete(name, bucket);
-    if (perSecond >= SPLIT_AT * WRITES_PER_SECOND_MAX) made += await splitter.split(name, bucket);
+    if (perSecond >= SPLIT_AT * WRITES_PER_SECOND_MAX) {
+      made += await splitter.split(name, bucket, largestMilli);
+    }
     return made;
   }
 }

@@ -27,6 +27,8 @@ export interface Consumption {
 
 const PREFIX = "b_";
 const SUFFIX = "_tc";
+/** Which config the limits of a bucket came from. */
+const ORIGIN = "cs";
 
 /** `undefined` when the change has nothing to do with consumption. */
 export function consumptionOf(change: StreamChange): Consumption | undefined {
@@ -46,9 +48,13 @@ export function consumptionOf(change: StreamChange): Consumption | undefined {
   return { id, order, atMs, amountsMilli, events };
 }
 
-/** Other writers do not count acquires: each change of theirs that consumed passes for one. */
+/**
+ * An item of ours says how many acquires there were, and where its limits came from. Other writers
+ * do neither: each change of theirs that consumed passes for an acquire.
+ */
 function eventsOf(before: Item | undefined, after: Item, consumed: boolean): number {
-  if (!isWhole(valueAt(after, ACQUIRES))) return consumed ? 1 : 0;
+  const isOurs = valueAt(after, ACQUIRES) !== undefined || valueAt(after, ORIGIN) !== undefined;
+  if (!isOurs) return consumed ? 1 : 0;
   return Number(minus(totalAt(after, ACQUIRES), totalAt(before, ACQUIRES)));
 }
 

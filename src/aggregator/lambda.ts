@@ -80,13 +80,14 @@ export function handlerFrom(environment: LambdaEnvironment, write: (line: string
   const archives = environment.ENABLE_ARCHIVAL?.toLowerCase() === "true" && bucket !== "";
   const clock = systemClock;
   const store = new DynamoItemStore({ table, timeoutMs: TIMEOUT_MS });
+  const log = jsonLog({ clock, write });
   return createHandler({
     table,
     store,
     clock,
-    log: jsonLog({ clock, write }),
+    log,
     retentionDays: checkInteger("SNAPSHOT_TTL_DAYS", days, 1, RETENTION_DAYS_MAX),
-    splitter: splitterOver({ store, clock }),
+    splitter: splitterOver({ store, clock, log }),
     ...(environment.SNAPSHOT_WINDOWS === undefined
       ? {}
       : { windows: parseWindows(environment.SNAPSHOT_WINDOWS) }),

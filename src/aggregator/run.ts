@@ -134,7 +134,7 @@ export async function runAggregatorAt(
       retentionDays,
       windows: options.windows,
       archive: archiveAt(options.archive, region),
-      splitter: splitterOver({ store, clock }),
+      splitter: splitterOver({ store, clock, log, timer, random }),
     });
     const runner = new StreamRunner({
       aggregator,

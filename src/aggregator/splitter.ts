@@ -1,15 +1,107 @@
 /** Makes shards with what the buckets themselves use. */
 
+import { LRUCache } from "lru-cache";
+import type { SeenBucket } from "../buckets/distributed/image.ts";
+import { LinkChecks } from "../buckets/distributed/link-checks.ts";
+import { Splitter } from "../buckets/distributed/splitter.ts";
+import { Views } from "../buckets/distributed/views.ts";
+import { UNLINKED } from "../buckets/recorded-link.ts";
+import { floorDiv } from "../core/integers.ts";
+import { type Random, systemRandom } from "../domain/chance.ts";
 import type { Clock } from "../domain/clock.ts";
+import { Limit } from "../domain/limit.ts";
+import { systemTimer, type Timer } from "../domain/timer.ts";
+import { bucketKey } from "../records/keys.ts";
 import type { ItemStore } from "../storage/item-store.ts";
+import type { BucketName } from "./bucket-key.ts";
 import type { ShardSplitter } from "./bucket-upkeep.ts";
+import type { Log } from "./log.ts";
 
 export interface SplitterOptions {
   readonly store: ItemStore;
   readonly clock: Clock;
+  readonly log?: Log | undefined;
+  readonly timer?: Timer | undefined;
+  readonly random?: Random | undefined;
 }
 
-/** `undefined` while buckets of this version have one shard. */
-export function splitterOver(_options: SplitterOptions): ShardSplitter | undefined {
-  return undefined;
+const NAMESPACES_MAX = 100;
+const TIMEOUT_MS = 5000;
+
+export function splitterOver(options: SplitterOptions): ShardSplitter {
+  const { store, clock, timer = systemTimer, random = systemRandom } = options;
+  const log: Log = options.log ?? (() => undefined);
+  const splitters = new LRUCache<string, Splitter>({ max: NAMESPACES_MAX });
+  const splitterOf = (namespaceId: string) => {
+    const known = splitters.get(namespaceId);
+    if (known !== undefined) return known;
+    const context = { store, namespaceId, clock, random };
+    const views = new Views();
+    const made = new Splitter(context, views, new LinkChecks(context, views), {
+      timer,
+      onSplit: ({ entityId, resource, shardCount }) =>
+        log("info", "a bucket was split", {
+          ...about(namespaceId, entityId, resource),
+          shards: shardCount,
+        }),
+      onWarning: ({ entityId, resource, shardCount }) =>
+        log("warning", "a bucket has as many shards as it may have", {
+          ...about(namespaceId, entityId, resource),
+          shards: shardCount,
+        }),
+    });
+    splitters.set(namespaceId, made);
+    return made;
+  };
+  const deadline = () => timer.nowMs() + TIMEOUT_MS;
+  return {
+    split: async ({ namespaceId }, bucket, largestMilli) => {
+      const splitter = splitterOf(namespaceId);
+      splitter.note(asking(bucket, largestMilli));
+      return (await splitter.relieve(bucket, deadline())) ? 1 : 0;
+    },
+    complete: async (name, bucket) => {
+      const missing = await missingShards(store, name, bucket.shardCount);
+      const splitter = splitterOf(name.namespaceId);
+      for (const shard of missing) await splitter.bringAbout(name, shard, deadline());
+      return missing.length;
+    },
+  };
+}
+
+function about(namespaceId: string, entityId: string, resource: string) {
+  return { namespace_id: namespaceId, entity_id: entityId, resource };
+}
+
+async function missingShards(
+  store: ItemStore,
+  { namespaceId, entityId, resource }: BucketName,
+  count: number,
+): Promise<number[]> {
+  const shards = Array.from({ length: count }, (_, shard) => shard);
+  const keys = shards.map((shard) => bucketKey(namespaceId, entityId, resource, shard));
+  const items = await store.getMany(keys, { consistent: true });
+  // Without the first there is no bucket any more, and nothing to complete.
+  return items[0] === undefined ? [] : shards.filter((shard) => items[shard] === undefined);
+}
+
+/** A call that asks for as much as was taken at once. */
+function asking(bucket: SeenBucket, largestMilli: ReadonlyMap<string, number>) {
+  const { entityId, resource, configVersion } = bucket;
+  const limits = [...bucket.limits].map(([name, { rate }]) =>
+    Limit.custom({
+      name,
+      capacity: Math.max(1, floorDiv(rate.capacityMilli, 1000)),
+      refillAmount: Math.max(1, floorDiv(rate.refillMilli, 1000)),
+      refillPeriodSeconds: Math.max(1, floorDiv(rate.periodMs, 1000)),
+    }),
+  );
+  return {
+    entityId,
+    resource,
+    config: { limits, source: "override", version: configVersion } as const,
+    amountsMilli: limits.map(({ name }) => largestMilli.get(name) ?? 0),
+    link: UNLINKED,
+    linkIsFresh: false,
+  };
 }

@@ -93,16 +93,19 @@ export interface Adjustment {
   readonly config: BucketConfig;
   /** Milli-tokens, aligned with `config.limits`. */
   readonly deltasMilli: readonly number[];
+  /** -1 with what makes an acquire void: nobody is to count it. */
+  readonly acquires?: number;
 }
 
 /** What gives back all that a leg was charged. */
 export function givingBack(leg: Leg, parts: readonly ShardPart[]): Adjustment[] {
-  return parts.map(({ shard, amountsMilli }) => ({
+  return parts.map(({ shard, amountsMilli }, at) => ({
     entityId: leg.entityId,
     resource: leg.resource,
     shard,
     config: leg.config,
     deltasMilli: amountsMilli.map((amount) => -amount),
+    acquires: at === 0 && amountsMilli.some((amount) => amount > 0) ? -1 : 0,
   }));
 }
 
@@ -164,6 +167,8 @@ export function restoreWarning(adjustment: Adjustment, cause: unknown): RestoreW
 }
 
 export interface BucketStore {
+  /** The store is in this process, with its records: nothing it does can hang. */
+  readonly embedded?: boolean;
   /** Whom an entity charges next, from its bucket or its record. */
   linkOf(entityId: string, resource: string, options?: BucketCallOptions): Promise<Link>;
   /**

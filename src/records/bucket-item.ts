@@ -3,8 +3,9 @@
  *
  * Per limit `b_{name}_tk|cp|ra|rp|tc`: balance, capacity, refill amount, refill period and what was
  * consumed in total, in milli-tokens and milliseconds. `rf` is the time the balances refer to.
- * Ours, and ignored by the Python library: `b_{name}_rr`, the remainder of the last refill, and
- * `cv`/`cs`, version and source of the config the parameters came from.
+ * Ours, and ignored by the Python library: `b_{name}_rr`, the remainder of the last refill,
+ * `cv`/`cs`, version and source of the config the parameters came from, and `ac`, how many acquires
+ * took something.
  */
 
 import type { Rate } from "../core/bucket.ts";

@@ -74,7 +74,7 @@ export class ConfigResolver {
 
   /** The same without a call; `undefined` when something is not remembered. */
   remembered(entityId: string, resource: string): Remembered | undefined {
-    const [own, general, all, system] = namesFor(entityId, resource) as Names;
+    const [own, general, all, system] = namesFor(entityId, resource);
     const slots = [
       this.cache.peek(own),
       this.cache.peek(general),
@@ -151,7 +151,7 @@ export class ConfigResolver {
 }
 
 /** In the order of `CONFIG_LEVELS`. */
-function namesFor(entityId: string, resource: string): readonly string[] {
+function namesFor(entityId: string, resource: string): Names {
   return [
     slotNames.entity(entityId, resource),
     slotNames.entity(entityId, DEFAULT_RESOURCE),

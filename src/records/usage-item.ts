@@ -119,7 +119,7 @@ export function markAttribute(shard: number): string {
 }
 
 /** The attribute that counts a limit. */
-export function counterAttribute(limitName: string): string {
+function counterAttribute(limitName: string): string {
   const taken = TAKEN_NAMES.has(limitName) || INDEX_KEY_PATTERN.test(limitName);
   return taken ? ESCAPE + limitName : limitName;
 }

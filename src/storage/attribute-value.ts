@@ -66,6 +66,10 @@ export function storedValue(value: Value): Value {
 
 /** Reads one typed value. */
 export function decodeValue(attribute: unknown): Value {
+  // Nearly all attributes are one of these two.
+  const { N, S } = attribute as { readonly N?: unknown; readonly S?: unknown };
+  if (typeof N === "string") return decodeNumber(N);
+  if (typeof S === "string") return S;
   const [type, value] = Object.entries(attribute as Record<string, unknown>).find(
     ([, candidate]) => candidate !== undefined,
   ) ?? ["", undefined];
@@ -90,9 +94,18 @@ export function decodeValue(attribute: unknown): Value {
 }
 
 function decodeMap(attributes: Readonly<Record<string, unknown>>): Record<string, Value> {
-  return Object.fromEntries(
-    Object.entries(attributes).map(([name, attribute]) => [name, decodeValue(attribute)]),
-  );
+  const decoded: Record<string, Value> = {};
+  for (const name of Object.keys(attributes)) {
+    if (name === "__proto__") defineProto(decoded, decodeValue(attributes[name]));
+    else decoded[name] = decodeValue(attributes[name]);
+  }
+  return decoded;
+}
+
+/** Assigning it would change what the object is, and not what it holds. */
+function defineProto(decoded: Record<string, Value>, value: Value): void {
+  const property = { value, writable: true, enumerable: true, configurable: true };
+  Object.defineProperty(decoded, "__proto__", property);
 }
 
 /** What a number of DynamoDB can hold. */

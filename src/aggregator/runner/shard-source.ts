@@ -9,7 +9,7 @@ export interface SourceShard {
   readonly parentId: string | undefined;
 }
 
-export interface SourcePage {
+interface SourcePage {
   readonly changes: readonly ChangeRecord[];
   /** The shard is closed and read to its end. */
   readonly ended: boolean;

@@ -99,7 +99,7 @@ export class Adjuster {
   }
 
   async #write(adjustment: Adjustment, tokens: Tokens, deadline: number): Promise<void> {
-    const { entityId, resource, shard, config, deltasMilli } = adjustment;
+    const { entityId, resource, shard, config, deltasMilli, acquires = 0 } = adjustment;
     const key = bucketKey(this.#context.namespaceId, entityId, resource, shard);
     const leg: Leg = {
       entityId,
@@ -120,6 +120,7 @@ export class Adjuster {
         nowMs: this.#context.clock(),
         ttlMultiplier: this.#options.ttlMultiplier,
         trustFull: bucket === known ? trusts : () => true,
+        acquires,
         costMilli: givesBack ? TRANSACTED_MILLI : WRITE_MILLI,
       });
       if (plan.kind !== "write") return;

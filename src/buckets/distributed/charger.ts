@@ -219,7 +219,9 @@ export class Charger {
     const writes = parts.flatMap(({ shard, amountsMilli }, at) => {
       const bucket = buckets.get(shard) as SeenBucket;
       const part = { ...leg, amountsMilli };
-      const plan = this.#shards.plan(bucket, part, nowMs, { costMilli: TRANSACTED_MILLI });
+      // All parts together are one acquire.
+      const once = { acquires: at === 0 ? 1 : 0, costMilli: TRANSACTED_MILLI };
+      const plan = this.#shards.plan(bucket, part, nowMs, once);
       if (plan.kind !== "write") return [];
       const { change, condition } = plan.plan;
       return [{ update: keys[at] as (typeof keys)[number], change, condition }];

@@ -27,6 +27,7 @@ import {
 } from "./image.ts";
 import {
   amountsOf,
+  countAcquire,
   exceeds,
   planTtl,
   requireCovered,
@@ -71,6 +72,7 @@ export function planRebase(
     return { kind: "refused", balancesMilli: before, limitsOnly };
   }
   const { plan } = rebase;
+  countAcquire(plan, leg, context);
   rebase.moveEpoch();
   if (applies) setOrigin(plan, leg.config);
   const ttl = planTtl(plan, bucket, leg.config, rebase.leftOver(amounts), context);

@@ -3,7 +3,7 @@
 import { shardRate } from "../../core/shares.ts";
 import { RateLimiterUnavailable } from "../../domain/errors.ts";
 import type { Timer } from "../../domain/timer.ts";
-import { encodeBucket } from "../../records/bucket-item.ts";
+import { ACQUIRES, encodeBucket } from "../../records/bucket-item.ts";
 import { bucketKey, entityKey } from "../../records/keys.ts";
 import type { RecordContext } from "../../records/record-context.ts";
 import type { Key } from "../../storage/item.ts";
@@ -238,7 +238,11 @@ export class ShardCharger {
     const left = full.map((capacity, at) => capacity - (leg.amountsMilli[at] ?? 0));
     const link = leg.linkIsFresh ? leg.link : await this.#recordedLink(leg, deadline);
     const bucket = newBucket({ ...leg, link }, left, nowMs, this.#options.ttlMultiplier);
-    const item = encodeBucket(this.#context.namespaceId, bucket);
+    const takes = leg.amountsMilli.some((amount) => amount > 0);
+    const item = {
+      ...encodeBucket(this.#context.namespaceId, bucket),
+      ...(takes ? { [ACQUIRES]: 1 } : {}),
+    };
     const see = this.#views.watch(key.PK);
     const result = await this.#context.store.put(item, [NO_BUCKET], {
       timeoutMs: this.left(deadline),

@@ -1,5 +1,6 @@
 /** What comes of planning a take, and what all takes share. */
 
+import { ACQUIRES } from "../../records/bucket-item.ts";
 import type { BucketConfig, Leg } from "../bucket-store.ts";
 import { bucketTtl, coveredMilli, type LeftOver } from "../bucket-ttl.ts";
 import type { LimitImage, SeenBucket } from "./image.ts";
@@ -39,6 +40,8 @@ export interface TakeContext {
   readonly trustFull: (limitName: string) => boolean;
   /** An adjustment: never refused, may go into debt, and an amount below zero gives back. */
   readonly force?: boolean;
+  /** How many acquires it counts as; when absent, one if it takes anything, unless forced. */
+  readonly acquires?: number;
   /** What the write costs; that of a plain one when absent. */
   readonly costMilli?: number;
 }
@@ -46,6 +49,12 @@ export interface TakeContext {
 /** The amounts of a leg by the names of its limits. */
 export function amountsOf(leg: Leg): ReadonlyMap<string, number> {
   return new Map(leg.config.limits.map(({ name }, at) => [name, leg.amountsMilli[at] ?? 0]));
+}
+
+/** Counts the acquire, for those who count usage. */
+export function countAcquire(plan: WritePlan, leg: Leg, context: TakeContext): void {
+  const takes = context.force !== true && leg.amountsMilli.some((amount) => amount > 0);
+  plan.add(ACQUIRES, context.acquires ?? (takes ? 1 : 0));
 }
 
 /** Renews the time to live where that is due. `left`: what the write leaves, of every limit. */

@@ -25,6 +25,7 @@ import {
 import { mustRebase, planRebase } from "./rebase.ts";
 import {
   amountsOf,
+  countAcquire,
   exceeds,
   type Guess,
   planTtl,
@@ -55,6 +56,7 @@ export function planTake(bucket: SeenBucket, leg: Leg, context: TakeContext): Ta
   }
   const expired = bucket.ttl !== undefined && bucket.ttl * 1000 <= nowMs;
   if (plan.isEmpty && !expired) return { kind: "nothing", balancesMilli };
+  countAcquire(plan, leg, context);
   const ttl = planTtl(plan, bucket, leg.config, leftOf(images, amounts), context);
   requireCovered(plan, bucket, images, amounts, ttl, context);
   plan.requireSeen(bucket, nowMs);
@@ -81,6 +83,7 @@ export function planAdjust(bucket: SeenBucket, leg: Leg, context: TakeContext): 
     guesses.push(planLimit(plan, name, image, amount, forced));
   }
   if (plan.isEmpty) return { kind: "nothing", balancesMilli: [] };
+  countAcquire(plan, leg, forced);
   if (takes) {
     const ttl = planTtl(plan, bucket, leg.config, leftOf(images, amounts), context);
     requireCovered(plan, bucket, images, amounts, ttl, forced);

@@ -2,7 +2,7 @@
 
 import type { Link } from "../bucket-store.ts";
 import type { EmbeddedBucket } from "./embedded-bucket.ts";
-import type { QuickConfig } from "./memory-bucket.ts";
+import type { QuickConfig } from "./packed-bucket.ts";
 import type { QuickCharge } from "./quick-charge.ts";
 import type { PendingUsage } from "./usage-tally.ts";
 

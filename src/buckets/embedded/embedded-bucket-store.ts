@@ -41,6 +41,7 @@ export interface EmbeddedBucketStoreOptions {
 }
 
 export class EmbeddedBucketStore implements BucketStore {
+  readonly embedded = true;
   readonly #table: BucketTable;
   readonly #clock: Clock;
   readonly #ttlMultiplier: number;
@@ -93,7 +94,8 @@ export class EmbeddedBucketStore implements BucketStore {
       const limits = bucket.limits.map((limit) =>
         withTaken(limit, deltas.get(limit.name) ?? 0, now),
       );
-      this.#write(entityId, resource, { ...bucket, limits }, config, now, false);
+      const events = bucket.events + (adjustment.acquires ?? 0);
+      this.#write(entityId, resource, { ...bucket, limits, events }, config, now, false);
     }, options.timeoutMs);
   }
 

@@ -1,13 +1,12 @@
 /** The buckets of one namespace in this process. */
 
-import type { Rate } from "../../core/bucket.ts";
 import type { Clock } from "../../domain/clock.ts";
-import type { BucketConfig, Link } from "../bucket-store.ts";
-import { matchConfig, sameRate } from "../config-match.ts";
+import type { Link } from "../bucket-store.ts";
 import type { BucketRow, BucketTable } from "./bucket-table.ts";
-import { builtFrom, type EmbeddedBucket } from "./embedded-bucket.ts";
-import { type Build, MemoryBucket, type QuickConfig } from "./memory-bucket.ts";
+import type { EmbeddedBucket } from "./embedded-bucket.ts";
+import { PackedBucket, type QuickConfig } from "./packed-bucket.ts";
 import type { QuickCharge } from "./quick-charge.ts";
+import { SharedBuilds } from "./shared-builds.ts";
 import { type CountUsage, type PendingUsage, pendingUsage } from "./usage-tally.ts";
 
 const PAGE = 1000;
@@ -16,8 +15,6 @@ const SWEPT_PER_WRITE = 2;
 /** Charges on the spot make no bucket, so they sweep more rarely. */
 const CHARGES_PER_SWEEP = 64;
 const SWEPT_BY_CHARGES = 16;
-/** What many buckets share is looked up by its text; so many are known at once. */
-const SHARED_MAX = 1000;
 
 export class MemoryBucketTable implements BucketTable {
   readonly recordedLink: (entityId: string) => Link;
@@ -25,13 +22,12 @@ export class MemoryBucketTable implements BucketTable {
   readonly #clock: Clock;
   readonly #countUsage: CountUsage;
   readonly #refuseClosed: () => void;
-  readonly #resources = new Map<string, Map<string, MemoryBucket>>();
-  readonly #builds = new Map<string, Build>();
-  #quick: QuickConfig | undefined;
+  readonly #resources = new Map<string, Map<string, PackedBucket>>();
+  readonly #builds = new SharedBuilds();
   #charges = 0;
   /** The entities of a resource in order, while nobody comes or goes. */
   readonly #sorted = new Map<string, readonly string[]>();
-  #sweep: Iterator<readonly [string, string, MemoryBucket]> | undefined;
+  #sweep: Iterator<readonly [string, string, PackedBucket]> | undefined;
 
   constructor(options: {
     namespaceId: string;
@@ -69,14 +65,9 @@ export class MemoryBucketTable implements BucketTable {
     return charge;
   }
 
-  /** Says that a bucket has the limits in force, where that is so and it charges nobody else. */
   remember(entityId: string, resource: string, quick: QuickConfig, untilMs: number): void {
     const bucket = this.#resources.get(resource)?.get(entityId);
-    if (bucket === undefined || (bucket.link.cascade && bucket.link.parentId !== undefined)) return;
-    const { config } = quick;
-    if (!isAligned(bucket.build, config)) return;
-    if (matchConfig(builtFrom(bucket.unpacked()), config) !== "same") return;
-    bucket.remember(this.#sharedQuick(quick), untilMs);
+    if (bucket !== undefined) this.#builds.remember(bucket, quick, untilMs);
   }
 
   set(entityId: string, resource: string, bucket: EmbeddedBucket): void {
@@ -87,10 +78,10 @@ export class MemoryBucketTable implements BucketTable {
     }
     const known = entities.get(entityId);
     if (known === undefined) {
-      entities.set(entityId, new MemoryBucket(bucket, this.#buildOf(bucket)));
+      entities.set(entityId, new PackedBucket(bucket, this.#builds.of(bucket, undefined)));
       this.#sorted.delete(resource);
     } else {
-      known.replace(bucket, isBuild(known.build, bucket) ? known.build : this.#buildOf(bucket));
+      known.replace(bucket, this.#builds.of(bucket, known.build));
     }
     this.#sweepSome(SWEPT_PER_WRITE, this.#clock());
   }
@@ -111,7 +102,7 @@ export class MemoryBucketTable implements BucketTable {
     this.#sorted.set(resource, sorted);
     const from = after === undefined ? 0 : firstAfter(sorted, after);
     return sorted.slice(from, from + PAGE).map((entityId) => {
-      const bucket = (entities.get(entityId) as MemoryBucket).unpacked();
+      const bucket = (entities.get(entityId) as PackedBucket).unpacked();
       return { entityId, resource, bucket };
     });
   }
@@ -161,62 +152,11 @@ export class MemoryBucketTable implements BucketTable {
     }
   }
 
-  *#all(): Generator<readonly [string, string, MemoryBucket]> {
+  *#all(): Generator<readonly [string, string, PackedBucket]> {
     for (const [resource, entities] of this.#resources) {
       for (const [entityId, bucket] of entities) yield [entityId, resource, bucket];
     }
   }
-
-  /** Most buckets are built from few limits, which they share. */
-  #buildOf(bucket: EmbeddedBucket): Build {
-    const text = JSON.stringify([
-      bucket.version,
-      bucket.source,
-      bucket.limits.map(({ name, rate }) => [name, rate]),
-    ]);
-    const known = this.#builds.get(text);
-    if (known !== undefined) return known;
-    const { version, source, limits } = bucket;
-    const build: Build = {
-      version,
-      source,
-      names: limits.map(({ name }) => name),
-      rates: limits.map(({ rate }) => rate),
-    };
-    if (this.#builds.size >= SHARED_MAX) this.#builds.clear();
-    this.#builds.set(text, build);
-    return build;
-  }
-
-  #sharedQuick(quick: QuickConfig): QuickConfig {
-    const last = this.#quick;
-    if (
-      last === undefined ||
-      last.generation !== quick.generation ||
-      last.config.limits !== quick.config.limits ||
-      last.config.version !== quick.config.version ||
-      last.config.source !== quick.config.source
-    ) {
-      this.#quick = quick;
-    }
-    return this.#quick as QuickConfig;
-  }
-}
-
-function isBuild(build: Build, { version, source, limits }: EmbeddedBucket): boolean {
-  return (
-    build.version === version &&
-    build.source === source &&
-    build.names.length === limits.length &&
-    limits.every(
-      ({ name, rate }, at) => build.names[at] === name && sameRate(build.rates[at] as Rate, rate),
-    )
-  );
-}
-
-/** Whether amounts in the order of the limits are in the order of the bucket. */
-function isAligned({ names }: Build, { limits }: BucketConfig): boolean {
-  return names.length === limits.length && limits.every(({ name }, at) => names[at] === name);
 }
 
 /** Where what comes after a text begins. */

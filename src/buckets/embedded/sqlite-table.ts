@@ -1,17 +1,29 @@
 /** The buckets of one namespace in a SQLite file: one packed row each. */
 
+import { LRUCache } from "lru-cache";
 import type { Clock } from "../../domain/clock.ts";
 import type { SqliteDatabase } from "../../storage/sqlite/database.ts";
 import type { Link } from "../bucket-store.ts";
 import { decodeRow, encodeRow } from "./bucket-row.ts";
 import type { BucketRow, BucketTable } from "./bucket-table.ts";
 import type { EmbeddedBucket } from "./embedded-bucket.ts";
+import { PackedBucket, type QuickConfig } from "./packed-bucket.ts";
+import type { QuickCharge } from "./quick-charge.ts";
+import { SharedBuilds } from "./shared-builds.ts";
 import { type CountUsage, type PendingUsage, pendingUsage } from "./usage-tally.ts";
 
 const PAGE = 500;
 /** Expired rows are looked for once in so many writes, and so many are dropped at once. */
 const WRITES_PER_SWEEP = 64;
 const SWEPT = 128;
+const CHARGES_PER_SWEEP = 1024;
+const VIEWS_MAX = 20_000;
+
+interface View {
+  readonly bucket: PackedBucket;
+  /** As it is in the file, when nobody else has written. */
+  text: string;
+}
 
 const SQL = {
   get: "SELECT state, ttl FROM buckets WHERE namespace = ? AND entity = ? AND resource = ?",
@@ -19,6 +31,9 @@ const SQL = {
     ON CONFLICT (namespace, entity, resource) DO UPDATE SET state = excluded.state, ttl = excluded.ttl`,
   // Leaves the index on ttl alone, which most writes do not change.
   setState: "UPDATE buckets SET state = ? WHERE namespace = ? AND entity = ? AND resource = ?",
+  /** Only if nobody has changed it since it was seen. */
+  swap: `UPDATE buckets SET state = ?
+    WHERE namespace = ? AND entity = ? AND resource = ? AND state = ?`,
   delete: "DELETE FROM buckets WHERE namespace = ? AND entity = ? AND resource = ?",
   clear: "DELETE FROM buckets WHERE namespace = ?",
   ofEntity: `SELECT resource, state, ttl FROM buckets
@@ -35,7 +50,11 @@ export class SqliteBucketTable implements BucketTable {
   readonly #namespaceId: string;
   readonly #clock: Clock;
   readonly #countUsage: CountUsage;
+  readonly #builds = new SharedBuilds();
+  /** Rows as they were last seen. A hint: a write on the spot asks whether they still are so. */
+  readonly #views = new LRUCache<string, View>({ maxSize: VIEWS_MAX, sizeCalculation: () => 1 });
   #writes = 0;
+  #charges = 0;
 
   constructor(options: {
     database: SqliteDatabase;
@@ -56,14 +75,45 @@ export class SqliteBucketTable implements BucketTable {
     return row === undefined ? undefined : bucketOf(row);
   }
 
+  /** Takes one statement where the row is as it was last seen, whoever else may write to it. */
+  charge(
+    entityId: string,
+    resource: string,
+    consume: Readonly<Record<string, number>>,
+    generation: number,
+  ): QuickCharge | undefined {
+    const name = nameOf(entityId, resource);
+    const view = this.#views.get(name);
+    if (view === undefined || this.#isSweepDue()) return undefined;
+    const { bucket, text } = view;
+    const charge = bucket.charge(entityId, resource, consume, generation, this.#clock());
+    if (charge === undefined) return undefined;
+    const key = [this.#namespaceId, entityId, resource] as const;
+    if (!charge.granted) {
+      return this.#database.tryGet(SQL.get, ...key)?.state === text ? charge : undefined;
+    }
+    view.text = bucket.text();
+    if (this.#database.tryRun(SQL.swap, view.text, ...key, text) === 1) return charge;
+    // The view has a charge that was not written.
+    this.#views.delete(name);
+    return undefined;
+  }
+
+  remember(entityId: string, resource: string, quick: QuickConfig, untilMs: number): void {
+    const view = this.#views.get(nameOf(entityId, resource));
+    if (view !== undefined) this.#builds.remember(view.bucket, quick, untilMs);
+  }
+
   set(entityId: string, resource: string, bucket: EmbeddedBucket): void {
     const key = [this.#namespaceId, entityId, resource] as const;
     const ttl = bucket.ttl ?? null;
+    const text = encodeRow(bucket);
     if (bucket.stored !== undefined && bucket.stored.ttl === bucket.ttl) {
-      this.#database.prepare(SQL.setState).run(encodeRow(bucket), ...key);
+      this.#database.prepare(SQL.setState).run(text, ...key);
     } else {
-      this.#database.prepare(SQL.set).run(...key, encodeRow(bucket), ttl);
+      this.#database.prepare(SQL.set).run(...key, text, ttl);
     }
+    this.#see(entityId, resource, bucket, text);
     this.#writes += 1;
     if (this.#writes % WRITES_PER_SWEEP === 0) this.#sweep();
   }
@@ -102,6 +152,26 @@ export class SqliteBucketTable implements BucketTable {
     return this.#database.snapshot(work, timeoutMs);
   }
 
+  #see(entityId: string, resource: string, bucket: EmbeddedBucket, text: string): void {
+    const name = nameOf(entityId, resource);
+    const view = this.#views.get(name);
+    const build = this.#builds.of(bucket, view?.bucket.build);
+    if (view === undefined) {
+      this.#views.set(name, { bucket: new PackedBucket(bucket, build), text });
+    } else {
+      view.bucket.replace(bucket, build);
+      view.text = text;
+    }
+  }
+
+  /** Charges on the spot sweep nothing; now and then one takes the long way, which does. */
+  #isSweepDue(): boolean {
+    this.#charges += 1;
+    if (this.#charges % CHARGES_PER_SWEEP !== 0) return false;
+    this.#writes = WRITES_PER_SWEEP - 1;
+    return true;
+  }
+
   /** Drops buckets whose time is over, in whichever namespace, once their usage is counted. */
   #sweep(): void {
     const rows = this.#database.prepare(SQL.expired).all(Math.floor(this.#clock() / 1000));
@@ -114,6 +184,11 @@ export class SqliteBucketTable implements BucketTable {
       this.#database.prepare(SQL.delete).run(namespaceId, entityId, resource);
     }
   }
+}
+
+/** Resources have no line breaks, so names cannot be mistaken for each other. */
+function nameOf(entityId: string, resource: string): string {
+  return `${resource}\n${entityId}`;
 }
 
 function bucketOf(row: Readonly<Record<string, unknown>>): EmbeddedBucket {

@@ -16,7 +16,14 @@ import {
   ValidationError,
   ZaeLimiterError,
 } from "../../domain/errors.ts";
-import { type Connection, type DriverName, loadDriver, type Statement } from "./driver.ts";
+import {
+  type Bindable,
+  type Connection,
+  type DriverName,
+  loadDriver,
+  type Row,
+  type Statement,
+} from "./driver.ts";
 import { asInfrastructureError, isBusy } from "./result-code.ts";
 import { prepareFile } from "./schema.ts";
 import { Turn } from "./turn.ts";
@@ -102,7 +109,38 @@ export class SqliteDatabase {
     return this.#attempt(work);
   }
 
-  /** The same, waiting while it is busy. */
+  /** One statement as a transaction of its own: how many rows it changed, or BUSY like `tryWrite`. */
+  tryRun(sql: string, ...values: Bindable[]): number | typeof BUSY {
+    const statement = this.prepare(sql);
+    if (this.#connection.losesBusyStatements === true) {
+      return this.tryWrite(() => changesOf(statement.run(...values)));
+    }
+    this.#refuseClosed();
+    const startedAt = performance.now();
+    if (!this.#line.isEmpty || this.#turn.isOver(startedAt)) return BUSY;
+    try {
+      return changesOf(statement.run(...values));
+    } catch (error) {
+      if (!isBusy(error)) throw asInfrastructureError(error, this.path);
+      this.#turn.meet();
+      return BUSY;
+    } finally {
+      this.#turn.add(startedAt, performance.now());
+    }
+  }
+
+  /** One row, if it can be had at once. */
+  tryGet(sql: string, ...values: Bindable[]): Row | undefined {
+    this.#refuseClosed();
+    try {
+      return this.prepare(sql).get(...values);
+    } catch (error) {
+      if (!isBusy(error)) throw asInfrastructureError(error, this.path);
+      return undefined;
+    }
+  }
+
+  /** Like `tryWrite`, waiting while it is busy. */
   async write<T>(work: () => T, timeoutMs: number = this.#timeoutMs): Promise<T> {
     const result = this.tryWrite(work);
     if (result !== BUSY) return result;
@@ -243,6 +281,11 @@ function timedOut(path: string, waitedMs: number): Error {
     `The file "${path}" was locked by other writers for ${Math.round(waitedMs)} ms`,
     { reason: "timeout", nothingWritten: true },
   );
+}
+
+/** All drivers say it so. */
+function changesOf(result: unknown): number {
+  return Number((result as { changes?: number | bigint }).changes ?? 0);
 }
 
 function closed(path: string): Error {

@@ -23,6 +23,8 @@ export interface Connection {
   prepare(sql: string): Statement;
   exec(sql: string): unknown;
   close(): unknown;
+  /** A prepared statement that met a lock stays unfinished, and whatever comes after it fails. */
+  readonly losesBusyStatements?: boolean;
 }
 
 /** Opens a file, and creates it when it is not there. */

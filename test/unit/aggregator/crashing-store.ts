@@ -5,7 +5,7 @@ import type { Change, Condition, WriteResult } from "../../../src/storage/item-s
 import { MemoryItemStore } from "../../../src/storage/memory/item-store.ts";
 
 /** What a process that is gone would say, if it could. */
-export class Crash extends Error {}
+class Crash extends Error {}
 
 export class CrashingStore extends MemoryItemStore {
   #left = Number.POSITIVE_INFINITY;

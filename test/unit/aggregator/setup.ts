@@ -5,7 +5,7 @@ import type { LogFields } from "../../../src/aggregator/log.ts";
 import { MemoryItemStore } from "../../../src/storage/memory/item-store.ts";
 import { AT } from "./changes.ts";
 
-export interface Logged {
+interface Logged {
   readonly level: string;
   readonly message: string;
   readonly fields: LogFields;

@@ -93,6 +93,9 @@ describe("what a change consumed", () => {
     expect(consumptionOf(change(before, adjusted))?.events).toBe(0);
     expect(consumptionOf(change(before, acquired))?.events).toBe(1);
     expect(consumptionOf(change(undefined, before))?.events).toBe(4);
+    // A shard that came of a split has not been acquired from yet, but it is ours.
+    const half = (tpm: number) => bucketItem({ tc: { tpm }, more: { cs: "system" } });
+    expect(consumptionOf(change(half(0), half(5000)))?.events).toBe(0);
   });
 });
 

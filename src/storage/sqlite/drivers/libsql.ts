@@ -9,6 +9,7 @@ export async function loadLibsql(): Promise<Connect> {
   return (path) => {
     const database = new Database(path);
     return {
+      losesBusyStatements: true,
       prepare: (sql) => database.prepare(sql),
       exec: (sql) => database.exec(sql),
       close: () => {

@@ -1,5 +1,5 @@
 /**
- * A bucket as this process keeps it: its numbers in one array, changed in place.
+ * A bucket as this process remembers it: its numbers in one array, changed in place.
  *
  * Nearly all acquires meet a bucket that was charged before by limits that are still in force. Such
  * a charge is decided here, with the arithmetic of `core/bucket.ts` and nothing else; whatever is
@@ -42,7 +42,7 @@ const STRIDE = 5;
 const refilled: number[] = [];
 const remainders: number[] = [];
 
-export class MemoryBucket {
+export class PackedBucket {
   build: Build;
   link: Link;
   ttl: number | undefined;
@@ -89,6 +89,23 @@ export class MemoryBucket {
       events: this.#events,
       limits: this.#wide ?? names.map((name, at) => this.#limit(name, rates[at] as Rate, at)),
     };
+  }
+
+  /** As a row, for stores that write it; see `bucket-row.ts`. */
+  text(): string {
+    const { link, build } = this;
+    const head = `[${build.version},"${build.source}"`;
+    const parent = link.parentId === undefined ? "null" : JSON.stringify(link.parentId);
+    let text = `${head},${link.cascade ? 1 : 0},${parent},[`;
+    for (let at = 0; at < build.names.length; at += 1) {
+      const { capacityMilli, refillMilli, periodMs } = build.rates[at] as Rate;
+      text += `${at === 0 ? "" : ","}["${build.names[at]}",${capacityMilli},${refillMilli},${periodMs}`;
+      for (let offset = 0; offset < STRIDE; offset += 1) {
+        text += `,${this.#numbers[at * STRIDE + offset]}`;
+      }
+      text += "]";
+    }
+    return `${text}],${this.#usageHour},${this.#events}]`;
   }
 
   /** These limits are in force for the bucket, until then. */
