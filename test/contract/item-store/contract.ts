@@ -27,11 +27,7 @@ export function itemStoreContract(
   open: () => Promise<OpenedStore>,
   options: ContractOptions,
 ): void {
-  describe(`item store: ${name}`, () => {
-    const subject = new Subject(options);
-    beforeAll(async () => subject.opened(await open()));
-    afterAll(() => subject.close());
-
+  onStore(name, open, options, (subject) => {
     describe("reads", () => readsContract(subject));
     describe("writes", () => writesContract(subject));
     describe("conditions", () => conditionsContract(subject));
@@ -41,11 +37,38 @@ export function itemStoreContract(
     describe("refusals", () => refusalsContract(subject));
     describe("transactions", () => transactionsContract(subject));
     describe("batches", () => batchesContract(subject));
-    describe("queries", () => queriesContract(subject));
-    describe("paging", () => pagingContract(subject));
-    describe("indexes", () => indexesContract(subject));
     describe("concurrency", () => concurrencyContract(subject));
     describe("feed", () => feedContract(subject));
     describe("expiry", () => expiryContract(subject));
+    indexed(subject);
+  });
+}
+
+/** The part of the contract that depends on the indexes of the table. */
+export function indexContract(
+  name: string,
+  open: () => Promise<OpenedStore>,
+  options: ContractOptions,
+): void {
+  onStore(name, open, options, indexed);
+}
+
+function indexed(subject: Subject): void {
+  describe("queries", () => queriesContract(subject));
+  describe("paging", () => pagingContract(subject));
+  describe("indexes", () => indexesContract(subject));
+}
+
+function onStore(
+  name: string,
+  open: () => Promise<OpenedStore>,
+  options: ContractOptions,
+  suite: (subject: Subject) => void,
+): void {
+  describe(`item store: ${name}`, () => {
+    const subject = new Subject(options);
+    beforeAll(async () => subject.opened(await open()));
+    afterAll(() => subject.close());
+    suite(subject);
   });
 }
