@@ -42,7 +42,7 @@ try {
   run([values.binary, "resource", "set-defaults", "gpt-4", "-l", "rpm:100", "--url", url]);
   const times = SUBJECTS.map(() => []);
   for (let round = 0; round < runs; round += 1) {
-    SUBJECTS.forEach(([, args], at) => times[at].push(run(args)));
+    for (const [at, [, args]] of SUBJECTS.entries()) times[at].push(run(args));
   }
   const medians = times.map((list) => list.sort((a, b) => a - b)[Math.floor(list.length / 2)]);
   const rows = SUBJECTS.map(([what], at) => ({

@@ -38,7 +38,12 @@ export function statusJson({ entityId, limitName, limit, available }: LimitStatu
 /** A block for each entity: its own limits first, then those of the parents it charges. */
 export function bars(
   statuses: readonly LimitStatus[],
-  look: { readonly palette: Palette; readonly columns: number },
+  look: {
+    readonly palette: Palette;
+    readonly columns: number;
+    /** What stands above the limits of an entity, instead of its name. */
+    readonly heading?: (entityId: string) => string;
+  },
 ): string {
   const entities = [...new Set(statuses.map(({ entityId }) => entityId))];
   const names = Math.max(...statuses.map(({ limitName }) => limitName.length));
@@ -55,7 +60,8 @@ export function bars(
           return `  ${name}  ${bar(status, width, look.palette)}  ${amount}  ${refillText(status)}`;
         });
       const title = look.palette.title(entityId);
-      return [at === 0 ? title : `${title}, charged along`, ...lines].join("\n");
+      const heading = look.heading?.(entityId) ?? (at === 0 ? title : `${title}, charged along`);
+      return [heading, ...lines].join("\n");
     })
     .join("\n");
 }

@@ -1,15 +1,20 @@
 /** What an error looks like on a command line: one line, and a number for scripts. */
 
 import {
+  EntityExistsError,
   EntityNotFoundError,
   NamespaceNotFoundError,
   RateLimiterUnavailable,
+  ValidationError,
   ZaeLimiterError,
 } from "../domain/errors.ts";
 import { RateLimitExceeded } from "../domain/rate-limit-exceeded.ts";
 import { CommandFailure, UsageError } from "./command.ts";
 import { EXIT } from "./exit-codes.ts";
 import { Interrupted } from "./interruption.ts";
+
+/** How the limiter begins when there is nothing to limit by. */
+const NO_LIMITS = "no limits are configured";
 
 /** An error as it is reported; without a line there is nothing to say. */
 export interface Failure {
@@ -47,9 +52,19 @@ function advised(error: ZaeLimiterError): string {
     const { namespaceName: name } = error;
     return `There is no namespace "${name}". Register it with: zae-limiter namespace register ${name}`;
   }
+  if (error instanceof EntityExistsError) {
+    return `${error.message}. See it with: zae-limiter entity show ${error.entityId}`;
+  }
+  if (error instanceof ValidationError && error.reason.startsWith(NO_LIMITS)) {
+    return `${capital(error.reason)}. Set some with: zae-limiter system set-defaults -l rpm:100`;
+  }
   if (error instanceof EntityNotFoundError) return `There is no "${error.entityId}" here`;
   if (error instanceof RateLimiterUnavailable) {
     return `The store does not answer: ${error.message}. Is it running, and is its address right?`;
   }
   return error.message;
+}
+
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }

@@ -41,6 +41,9 @@ export function processTerminal(): Terminal {
       // Some terminals do not know their size, and say 0.
       return stdout.columns || COLUMNS;
     },
+    get rows() {
+      return stdout.rows || undefined;
+    },
     env,
     ask: (question) =>
       stdin.isTTY && stderr.isTTY && stderr.columns > 0 ? prompt(question) : readAnswer(question),

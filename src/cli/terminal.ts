@@ -22,6 +22,8 @@ export interface Terminal {
   readonly errIsTerminal: boolean;
   /** How wide `out` is. */
   readonly columns: number;
+  /** How high it is, where that is known. */
+  readonly rows?: number | undefined;
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Yes or no; `undefined` when there is nobody to ask. */
   readonly ask: (question: string) => Promise<boolean | undefined>;

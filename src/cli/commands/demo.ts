@@ -1,23 +1,126 @@
-/** `demo`: limits at work in a temporary store. */
+/** `demo`: a gateway with limits, live, in a temporary store. */
 
+import { seededRandom } from "../../testing/chance.ts";
+import { STATUS_SHAPE, statusJson } from "../bars.ts";
 import { leaf } from "../command.ts";
 import { runDemo } from "../demo/demo.ts";
+import type { Shown } from "../demo/show.ts";
+import { nextSteps } from "../demo/summary.ts";
 import { EXIT } from "../exit-codes.ts";
+import { LIMIT_SHAPE } from "../limit-text.ts";
+import { wholeNumber } from "../numbers.ts";
+import { PLAIN } from "../palette.ts";
 
-export const demo = leaf({
+const SEED = 6;
+
+export const demo = leaf<{ fast?: boolean; seed: number }>({
   name: "demo",
-  summary: "limits at work in a temporary store",
-  json: { lines: ["text"] },
-  run: async ({ terminal, json }) => {
+  summary: "limits at work, live, in a temporary store",
+  details:
+    "A project with three keys, half a minute of calls to a simulated language model, and what " +
+    "became of them. Nothing stays behind. Where there is no terminal, it does not wait.",
+  options: [
+    { flags: "--fast", text: "do not wait: everything at once, as lines" },
+    {
+      flags: "--seed <n>",
+      text: "which traffic: the same number, the same calls",
+      default: SEED,
+      parse: wholeNumber(0, 1_000_000_000),
+    },
+  ],
+  examples: ["demo", "demo --fast --seed 7", "demo --json"],
+  json: {
+    seed: "number",
+    entities: [
+      { entity_id: "text", parent_id: "text | null", source: "text", limits: [LIMIT_SHAPE] },
+    ],
+    calls: [
+      {
+        at_seconds: "number",
+        entity_id: "text",
+        outcome: "text",
+        estimated_tokens: "number",
+        used_tokens: "number",
+        retry_after_seconds: "number | null",
+      },
+    ],
+    summary: {
+      answered: "number",
+      refused: "number",
+      failed: "number",
+      tokens_estimated: "number",
+      tokens_used: "number",
+    },
+    usage: [
+      {
+        entity_id: "text",
+        resource: "text",
+        window: "text",
+        window_start: "text",
+        total_events: "number",
+        counters: "object",
+      },
+    ],
+    limits: [STATUS_SHAPE],
+    next: ["text"],
+    lines: ["text"],
+  },
+  run: async ({ terminal, json, options: { fast = false, seed } }) => {
+    const random = seededRandom(seed, "demo");
     if (!json) {
-      await runDemo(terminal);
+      const seen = fast ? { ...terminal, isTerminal: false } : terminal;
+      await runDemo(seen, { random, isPaced: seen.isTerminal });
       return { code: EXIT.ok };
     }
     let told = "";
-    const tell = (text: string) => {
+    const out = (text: string) => {
       told += text;
     };
-    await runDemo({ ...terminal, out: tell });
-    return { json: () => ({ lines: told.trimEnd().split("\n") }), text: () => told };
+    const unseen = { ...terminal, out, palette: PLAIN, isTerminal: false };
+    const shown = await runDemo(unseen, { random, isPaced: false });
+    return {
+      json: () => ({
+        seed,
+        ...shownJson(shown),
+        next: nextSteps(terminal.env).map(([command]) => command),
+        lines: told.trimEnd().split("\n"),
+      }),
+      text: () => told,
+    };
   },
 });
+
+function shownJson({ allowances, calls, tally, usage, statuses }: Shown) {
+  const { answered, refused, failed, estimated, used } = tally.total;
+  return {
+    entities: allowances.map(({ entityId, parentId, source, limits }) => ({
+      entity_id: entityId,
+      parent_id: parentId ?? null,
+      source,
+      limits: limits.map((limit) => ({
+        name: limit.name,
+        capacity: limit.capacity,
+        refill_amount: limit.refillAmount,
+        refill_period_seconds: limit.refillPeriodSeconds,
+      })),
+    })),
+    calls: calls.map((call) => ({
+      at_seconds: call.atMs / 1000,
+      entity_id: call.entityId,
+      outcome: call.outcome,
+      estimated_tokens: call.estimated,
+      used_tokens: call.used,
+      retry_after_seconds: Number.isFinite(call.retryAfterSeconds) ? call.retryAfterSeconds : null,
+    })),
+    summary: { answered, refused, failed, tokens_estimated: estimated, tokens_used: used },
+    usage: usage.map((snapshot) => ({
+      entity_id: snapshot.entityId,
+      resource: snapshot.resource,
+      window: snapshot.windowType,
+      window_start: snapshot.windowStart,
+      total_events: snapshot.totalEvents,
+      counters: snapshot.counters,
+    })),
+    limits: statuses.map(statusJson),
+  };
+}

@@ -83,7 +83,7 @@ function resourceText({ action, resource, type, replaced, properties }: Resource
 }
 
 /** `CREATE_COMPLETE` as people say it. */
-export function statusWords(status: string): string {
+function statusWords(status: string): string {
   return status.toLowerCase().replaceAll("_", " ");
 }
 

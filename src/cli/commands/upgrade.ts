@@ -57,12 +57,10 @@ export const upgrade = leaf<StackPlaceOptions & { lambdaOnly?: true; force?: tru
           `The table ${stackName} has no version record. Run: zae-limiter deploy --name ${stackName}`,
         );
       }
-      if (result.tagsError !== undefined) {
-        note(`Warning: the tags of the stack could not be set: ${result.tagsError.message}`);
-      }
+      for (const line of upgradeWarnings(result)) note(line);
       return {
         json: () => toJson(result, stackName),
-        text: () => toText(result, stackName),
+        text: () => upgradeText(result, stackName),
         code: result.outcome === "declined" ? EXIT.failed : EXIT.ok,
       };
     },
@@ -79,7 +77,13 @@ function planLines({ code, tags, migrations, record }: UpgradePlan): string[] {
   ];
 }
 
-function toText(result: Upgraded, stackName: string): string {
+/** What did not work, and does not matter to the rest. */
+export function upgradeWarnings({ tagsError }: Upgraded): string[] {
+  if (tagsError === undefined) return [];
+  return [`Warning: the tags of the stack could not be set: ${tagsError.message}`];
+}
+
+export function upgradeText(result: Upgraded, stackName: string): string {
   const { outcome, plan, tagsAdded, migrations } = result;
   const changed = (migrations?.migrations ?? []).map(
     (done) => `  ${done.version}: ${done.scanned} items read, ${done.changed} changed`,

@@ -8,12 +8,11 @@ import { RateLimiter, type StatusRequest } from "../../limiter/rate-limiter.ts";
 import { bars, STATUS_SHAPE, statusJson } from "../bars.ts";
 import { type Call, leaf } from "../command.ts";
 import { CALL_LIMITS_OPTION, callLimits, TARGET_ARGUMENTS } from "../consume.ts";
+import { Drawing } from "../drawing.ts";
 import { EXIT } from "../exit-codes.ts";
 import { interruptible } from "../interruption.ts";
 import { decimalNumber, wholeNumber } from "../numbers.ts";
 
-const HIDE_CURSOR = "\u001b[?25l";
-const SHOW_CURSOR = "\u001b[?25h";
 const COUNT_MAX = 1_000_000_000;
 
 interface WatchOptions {
@@ -85,13 +84,14 @@ async function look(
   }
 }
 
-/** Draws over what was there before, on a terminal; else everything goes below each other. */
+/** Shows what was seen, in the form that was asked for. */
 class Screen {
   readonly #call: Call<WatchOptions>;
-  #lines = 0;
+  readonly #drawing: Drawing;
 
   constructor(call: Call<WatchOptions>) {
     this.#call = call;
+    this.#drawing = new Drawing(call.terminal);
   }
 
   show(request: StatusRequest, statuses: readonly LimitStatus[] | undefined): void {
@@ -108,21 +108,10 @@ class Screen {
       return;
     }
     const heading = terminal.palette.faint(`${request.resource} at ${at}`);
-    this.#draw(`${heading}\n${bars(statuses, terminal)}\n`);
+    this.#drawing.draw(`${heading}\n${bars(statuses, terminal)}\n`);
   }
 
   leave(): void {
-    if (this.#lines > 0) this.#call.terminal.out(SHOW_CURSOR);
-  }
-
-  #draw(picture: string): void {
-    const { terminal } = this.#call;
-    if (!terminal.isTerminal) {
-      terminal.out(picture);
-      return;
-    }
-    const back = this.#lines === 0 ? HIDE_CURSOR : `\u001b[${this.#lines}A\u001b[J`;
-    terminal.out(back + picture);
-    this.#lines = picture.split("\n").length - 1;
+    this.#drawing.leave();
   }
 }

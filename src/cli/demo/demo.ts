@@ -1,36 +1,32 @@
 /** A demonstration from nothing: a fresh store in a temporary folder, which is gone afterwards. */
 
-import { rmSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Random } from "../../domain/chance.ts";
 import { systemClock } from "../../domain/clock.ts";
 import { InfrastructureError } from "../../domain/errors.ts";
-import { CLIENT_VERSION } from "../../domain/version.ts";
 import { Repository } from "../../repository/repository.ts";
-import { exitCodeOf } from "../interruption.ts";
+import { interruptible } from "../interruption.ts";
 import type { Terminal } from "../terminal.ts";
-import type { Act } from "./act.ts";
-import { showLevels } from "./levels.ts";
-import { Narrator } from "./narrator.ts";
-import { showTraffic } from "./traffic.ts";
+import { type Shown, show } from "./show.ts";
+import { noPace, realPace, StageTime } from "./stage-time.ts";
 
-const ACTS: readonly Act[] = [showLevels, showTraffic];
+export interface DemoOptions {
+  readonly random: Random;
+  /** Whether a second of the demonstration takes a second. */
+  readonly isPaced: boolean;
+}
 
-export async function runDemo(terminal: Terminal): Promise<void> {
-  const folder = await temporaryFolder();
-  // Ctrl-C ends a process without its `finally`, and would leave the folder behind.
-  const stop = terminal.onInterruption((interruption) => {
-    if (interruption === "SIGPIPE") return;
-    rmSync(folder, { recursive: true, force: true });
-    process.exit(exitCodeOf(interruption));
+export function runDemo(terminal: Terminal, options: DemoOptions): Promise<Shown> {
+  return interruptible(terminal, async (signal) => {
+    const folder = await temporaryFolder();
+    try {
+      return await perform(terminal, `sqlite:${join(folder, "limits.db")}`, options, signal);
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
   });
-  try {
-    await perform(`sqlite:${join(folder, "limits.db")}`, new Narrator(terminal));
-  } finally {
-    stop();
-    await rm(folder, { recursive: true, force: true });
-  }
 }
 
 async function temporaryFolder(): Promise<string> {
@@ -44,15 +40,17 @@ async function temporaryFolder(): Promise<string> {
   }
 }
 
-async function perform(url: string, narrator: Narrator): Promise<void> {
-  narrator.say(`zae-limiter ${CLIENT_VERSION}, on a temporary SQLite file`);
-  let nowMs = systemClock();
-  const repository = await Repository.open(url, { clock: () => nowMs });
-  const pass = (seconds: number) => {
-    nowMs += Math.ceil(seconds * 1000);
-  };
+async function perform(
+  terminal: Terminal,
+  url: string,
+  { random, isPaced }: DemoOptions,
+  signal: AbortSignal,
+): Promise<Shown> {
+  const time = new StageTime((terminal.clock ?? systemClock)());
+  const pace = (isPaced ? realPace : noPace)(terminal.timer, signal);
+  const repository = await Repository.open(url, { clock: time.clock, namespace: "demo" });
   try {
-    for (const act of ACTS) await act({ repository, narrator, pass });
+    return await show({ terminal, repository, time, random, pace });
   } finally {
     await repository.close();
   }

@@ -26,13 +26,19 @@ export class Narrator {
     this.#out(`${text}\n`);
   }
 
-  /** Rows in columns as wide as they need; the first row is the header. */
-  table(rows: readonly (readonly string[])[]): void {
+  /**
+   * Rows in columns as wide as they need; the first row is the header. Numbers stand to the right,
+   * of whatever is in the first column.
+   */
+  table(rows: readonly (readonly string[])[], kind: "words" | "numbers" = "words"): void {
     const widths = (rows[0] ?? []).map((_, column) =>
       Math.max(...rows.map((row) => row[column]?.length ?? 0)),
     );
     rows.forEach((row, index) => {
-      const cells = row.map((cell, column) => cell.padEnd(widths[column] ?? 0));
+      const cells = row.map((cell, column) => {
+        const width = widths[column] ?? 0;
+        return kind === "numbers" && column > 0 ? cell.padStart(width) : cell.padEnd(width);
+      });
       const line = cells.join(GUTTER).trimEnd();
       this.#out(`${INDENT}${index === 0 ? this.palette.faint(line) : line}\n`);
     });

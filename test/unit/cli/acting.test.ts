@@ -125,7 +125,7 @@ describe("acquire", () => {
     const nothing = await cli(args);
     expect(nothing).toMatchObject({ code: 1, out: "" });
     expect(nothing.err).toContain("Nothing is stored in ");
-    expect(nothing.err).toContain("no limits are configured");
+    expect(nothing.err).toContain("No limits are configured");
     expect(existsSync(`${store.folder}/fresh.db`)).toBe(false);
     expect(await cli([...args, "-l", "x:1/hour"])).toMatchObject({ code: 0 });
     expect(await cli([...args, "-l", "x:1/hour"])).toMatchObject({ code: 3 });
@@ -187,7 +187,10 @@ describe("peek", () => {
     await run("entity", "create", "key-1");
     const { code, out, err } = await run("peek", "key-1", "gpt-4");
     expect({ code, out }).toEqual({ code: 1, out: "" });
-    expect(err).toContain("no limits are configured");
+    expect(err).toBe(
+      'zae-limiter: No limits are configured for entity "key-1" and resource "gpt-4" at any level. ' +
+        "Set some with: zae-limiter system set-defaults -l rpm:100\n",
+    );
   });
 });
 

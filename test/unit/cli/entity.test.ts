@@ -62,7 +62,9 @@ describe("entity create and show", () => {
     expect(await run("entity", "create", "key-1")).toMatchObject({
       code: 1,
       out: "",
-      err: 'zae-limiter: Entity "key-1" already exists\n',
+      err:
+        'zae-limiter: Entity "key-1" already exists. ' +
+        "See it with: zae-limiter entity show key-1\n",
     });
     expect(await run("entity", "create", "a#b")).toMatchObject({ code: 1, out: "" });
     expect(await run("entity", "show", "nobody")).toMatchObject({

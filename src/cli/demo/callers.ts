@@ -1,0 +1,92 @@
+/** Who calls the gateway of the demonstration, and when. Drawn by lot, and the same for a seed. */
+
+import { type Random, randomInteger } from "../../domain/chance.ts";
+import type { Key } from "./project.ts";
+
+/** How long the demonstration of traffic takes; the last calls begin before, and end within it. */
+export const TRAFFIC_MS = 30_000;
+export const LAST_CALL_MS = 25_500;
+
+/** A call as it will be made, with what only its end will tell. */
+export interface PlannedCall {
+  readonly atMs: number;
+  readonly key: Key;
+  /** What is taken before it is made. */
+  readonly estimated: number;
+  /** What the model will charge. */
+  readonly used: number;
+  readonly lastsMs: number;
+  readonly fails: boolean;
+}
+
+type Range = readonly [low: number, high: number];
+
+/** How a key is used. */
+interface Habit {
+  readonly fromMs: number;
+  readonly pauseMs: Range;
+  readonly estimated: Range;
+  /** What is used, in percent of the estimate. */
+  readonly usedPercent: Range;
+  readonly lastsMs: Range;
+}
+
+const HABITS: Readonly<Record<Key, Habit>> = {
+  // People who ask: often, and rather short answers.
+  web: {
+    fromMs: 400,
+    pauseMs: [400, 1000],
+    estimated: [200, 400],
+    usedPercent: [50, 160],
+    lastsMs: [400, 1500],
+  },
+  // A job over night: more than it may, and it does not wait when it is told to.
+  batch: {
+    fromMs: 3000,
+    pauseMs: [500, 900],
+    estimated: [400, 600],
+    usedPercent: [80, 120],
+    lastsMs: [600, 1600],
+  },
+  // Answers that nobody can estimate; it waits as long as it is told to.
+  agent: {
+    fromMs: 1500,
+    pauseMs: [2500, 4000],
+    estimated: [500, 800],
+    usedPercent: [120, 260],
+    lastsMs: [1500, 4000],
+  },
+};
+
+const PATIENT: readonly Key[] = ["agent"];
+const FAILING_PERCENT = 6;
+/** A whole book, once: more than the bucket could ever hold. */
+const BOOK: PlannedCall = {
+  atMs: 8200,
+  key: "web",
+  estimated: 9500,
+  used: 9500,
+  lastsMs: 0,
+  fails: false,
+};
+
+export function isPatient(key: Key): boolean {
+  return PATIENT.includes(key);
+}
+
+/** All calls, by their time. */
+export function planCalls(random: Random): PlannedCall[] {
+  const keys = Object.keys(HABITS) as Key[];
+  const calls = keys.flatMap((key) => [...callsOf(key, HABITS[key], random)]);
+  return [...calls, BOOK].sort((a, b) => a.atMs - b.atMs);
+}
+
+function* callsOf(key: Key, habit: Habit, random: Random): Generator<PlannedCall> {
+  const draw = ([low, high]: Range) => low + randomInteger(random, high - low + 1);
+  for (let atMs = habit.fromMs; atMs < LAST_CALL_MS; atMs += draw(habit.pauseMs)) {
+    const estimated = 10 * Math.round(draw(habit.estimated) / 10);
+    const used = Math.round((estimated * draw(habit.usedPercent)) / 100);
+    const fails = randomInteger(random, 100) < FAILING_PERCENT;
+    yield { atMs, key, estimated, used, lastsMs: draw(habit.lastsMs), fails };
+  }
+}

@@ -1,0 +1,121 @@
+/** A simulated gateway to a language model: takes an estimate, makes the call, settles its cost. */
+
+import type { Refusal } from "../../limiter/decision.ts";
+import type { Lease } from "../../limiter/lease.ts";
+import type { RateLimiter } from "../../limiter/rate-limiter.ts";
+import { duration, withThousands } from "../numbers.ts";
+import { isPatient, LAST_CALL_MS, type PlannedCall } from "./callers.ts";
+import { RESOURCE } from "./project.ts";
+import type { StageTime } from "./stage-time.ts";
+
+/** How a call ended. */
+export interface CallReport {
+  readonly atMs: number;
+  readonly entityId: string;
+  readonly outcome: "answered" | "refused" | "failed";
+  readonly estimated: number;
+  /** 0 when it was refused or failed: nothing stays taken. */
+  readonly used: number;
+  /** 0 unless it was refused; `Infinity` when it never fits. */
+  readonly retryAfterSeconds: number;
+  /** What is to be said about it. */
+  readonly line: string;
+}
+
+interface Planned {
+  readonly atMs: number;
+  readonly run: () => Promise<void>;
+}
+
+export class Gateway {
+  readonly #limiter: RateLimiter;
+  readonly #time: StageTime;
+  readonly #report: (call: CallReport) => void;
+  /** By time; what was planned first comes first. */
+  readonly #agenda: Planned[] = [];
+
+  constructor(limiter: RateLimiter, time: StageTime, report: (call: CallReport) => void) {
+    this.#limiter = limiter;
+    this.#time = time;
+    this.#report = report;
+  }
+
+  expect(call: PlannedCall): void {
+    this.at(call.atMs, () => this.#receive(call));
+  }
+
+  /** Something else that happens meanwhile. */
+  at(atMs: number, run: () => Promise<void>): void {
+    const after = this.#agenda.findIndex((planned) => planned.atMs > atMs);
+    this.#agenda.splice(after === -1 ? this.#agenda.length : after, 0, { atMs, run });
+  }
+
+  /** Everything that happens until then, each at its own time. */
+  async until(passedMs: number): Promise<void> {
+    for (let next = this.#agenda[0]; next !== undefined; next = this.#agenda[0]) {
+      if (next.atMs > passedMs) break;
+      this.#agenda.shift();
+      this.#time.moveTo(next.atMs);
+      await next.run();
+    }
+    this.#time.moveTo(passedMs);
+  }
+
+  async #receive(call: PlannedCall): Promise<void> {
+    const { key: entityId, estimated, atMs } = call;
+    const consume = { rpm: 1, tpm: estimated };
+    const decision = await this.#limiter.tryAcquire({ entityId, resource: RESOURCE, consume });
+    if (decision.granted) {
+      const { lease } = decision;
+      this.at(atMs + call.lastsMs, () => this.#settle(call, lease));
+      return;
+    }
+    const { retryAfterSeconds } = decision;
+    const line = refusal(decision);
+    const report = { atMs, entityId, estimated, used: 0, retryAfterSeconds, line };
+    this.#report({ ...report, outcome: "refused" });
+    const againMs = atMs + Math.ceil(retryAfterSeconds * 1000);
+    if (isPatient(entityId) && againMs < LAST_CALL_MS) this.expect({ ...call, atMs: againMs });
+  }
+
+  async #settle({ key, estimated, used, fails }: PlannedCall, lease: Lease): Promise<void> {
+    const report = {
+      atMs: this.#time.passedMs,
+      entityId: key,
+      estimated,
+      retryAfterSeconds: 0,
+    };
+    if (fails) {
+      await lease.rollback();
+      const line = `the model is out of order; all ${estimated} are given back`;
+      this.#report({ ...report, outcome: "failed", used: 0, line });
+      return;
+    }
+    lease.adjust({ tpm: used - estimated });
+    await lease.commit();
+    this.#report({ ...report, outcome: "answered", used, line: correction(estimated, used) });
+  }
+}
+
+/** The limit that takes longest; often it is the only one. */
+function refusal({ violations, retryAfterSeconds }: Refusal): string {
+  return violations
+    .filter((violation) => violation.retryAfterSeconds === retryAfterSeconds)
+    .slice(0, 1)
+    .map(({ entityId, limitName, available, requested }) => {
+      const has = `${entityId} has ${withThousands(available)} ${limitName}`;
+      const asked = `${has}, asked for ${withThousands(requested)}`;
+      return Number.isFinite(retryAfterSeconds)
+        ? `${asked}; again in ${duration(retryAfterSeconds)}`
+        : `${asked}, which never fits`;
+    })
+    .join();
+}
+
+function correction(estimated: number, used: number): string {
+  const line = `estimated ${estimated}, used ${used}`;
+  if (used === estimated) return line;
+  return used > estimated
+    ? `${line}: ${used - estimated} more are taken`
+    : `${line}: ${estimated - used} are given back`;
+}

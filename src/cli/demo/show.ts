@@ -1,0 +1,112 @@
+/** The demonstration itself, on an empty store: a project, its traffic, and what came of it. */
+
+import type { Random } from "../../domain/chance.ts";
+import type { LimitStatus } from "../../domain/limit-status.ts";
+import { CLIENT_VERSION } from "../../domain/version.ts";
+import { RateLimiter } from "../../limiter/rate-limiter.ts";
+import type { UsageSnapshot } from "../../records/usage-item.ts";
+import type { Repository } from "../../repository/repository.ts";
+import type { Terminal } from "../terminal.ts";
+import { planCalls, TRAFFIC_MS } from "./callers.ts";
+import { type CallReport, Gateway } from "./gateway.ts";
+import { Live } from "./live.ts";
+import { Narrator } from "./narrator.ts";
+import {
+  type Allowance,
+  allowances,
+  createProject,
+  KEYS,
+  PROJECT,
+  RESOURCE,
+  raiseBatch,
+  tellProject,
+} from "./project.ts";
+import type { Pace, StageTime } from "./stage-time.ts";
+import { tellAudit, tellNext, tellSummary, tellUsage } from "./summary.ts";
+import { Tally } from "./tally.ts";
+
+/** How long the introduction stands before it is scrolled away. */
+const INTRODUCTION_MS = 4000;
+const TICK_MS = 100;
+const FRAME_MS = 200;
+/** How often the bars come between the lines, where nothing is drawn over. */
+const PLAIN_FRAME_MS = 10_000;
+const CHANGE_MS = 14_000;
+
+/** Where the demonstration is given, and by which time and chance. */
+export interface Stage {
+  readonly terminal: Terminal;
+  readonly repository: Repository;
+  readonly time: StageTime;
+  readonly random: Random;
+  readonly pace: Pace;
+}
+
+/** What happened, for programs. */
+export interface Shown {
+  readonly allowances: readonly Allowance[];
+  readonly calls: readonly CallReport[];
+  readonly tally: Tally;
+  readonly usage: readonly UsageSnapshot[];
+  readonly statuses: readonly LimitStatus[];
+}
+
+export async function show(stage: Stage): Promise<Shown> {
+  const { terminal, repository, pace } = stage;
+  const narrator = new Narrator(terminal);
+  const { title } = narrator.palette;
+  narrator.say(`${title(`zae-limiter ${CLIENT_VERSION}`)}: limits at work, in a temporary store`);
+  await createProject(repository);
+  const all = await allowances(repository);
+  tellProject(narrator, all);
+  const seconds = TRAFFIC_MS / 1000;
+  narrator.chapter(`${seconds} seconds of a gateway: take an estimate, call, correct it`);
+  await pace(INTRODUCTION_MS);
+  const { calls, tally, statuses } = await perform(stage);
+  tellSummary(narrator, tally);
+  const query = { resource: RESOURCE, window: "hourly" } as const;
+  const { snapshots: usage } = await repository.usage.snapshots(query);
+  tellUsage(narrator, usage);
+  tellAudit(narrator, await repository.audit.list("batch"));
+  tellNext(narrator, terminal.env);
+  return { allowances: all, calls, tally, usage, statuses };
+}
+
+/** The traffic, tick by tick. */
+async function perform({ terminal, repository, time, random, pace }: Stage) {
+  const limiter = new RateLimiter(repository);
+  const tally = new Tally();
+  const live = new Live(terminal, tally);
+  const calls: CallReport[] = [];
+  const gateway = new Gateway(limiter, time, (call) => {
+    calls.push(call);
+    tally.add(call);
+    live.tellCall(call);
+  });
+  for (const call of planCalls(random)) gateway.expect(call);
+  gateway.at(CHANGE_MS, async () => live.tell(CHANGE_MS, "ops", await raiseBatch(repository)));
+  const frameMs = terminal.isTerminal ? FRAME_MS : PLAIN_FRAME_MS;
+  try {
+    for (let atMs = TICK_MS; atMs <= TRAFFIC_MS; atMs += TICK_MS) {
+      await pace(INTRODUCTION_MS + atMs);
+      await gateway.until(atMs);
+      if (atMs % frameMs === 0) live.show(atMs, await look(limiter));
+    }
+  } finally {
+    live.leave();
+  }
+  return { calls, tally, statuses: await look(limiter) };
+}
+
+/** The limits of the project, then those of its keys. */
+async function look(limiter: RateLimiter): Promise<LimitStatus[]> {
+  const seen: LimitStatus[] = [];
+  for (const entityId of KEYS) {
+    seen.push(...(await limiter.status({ entityId, resource: RESOURCE })));
+  }
+  return [PROJECT, ...KEYS].flatMap((entityId) => {
+    const own = seen.filter((status) => status.entityId === entityId);
+    // Every key shows the project once more.
+    return own.filter((one, at) => own.findIndex((o) => o.limitName === one.limitName) === at);
+  });
+}

@@ -1,0 +1,47 @@
+/** What became of the calls, by key. */
+
+import type { CallReport } from "./gateway.ts";
+
+/** Of one key, or of all of them. */
+export interface Counts {
+  readonly answered: number;
+  readonly refused: number;
+  readonly failed: number;
+  /** Tokens, of the calls that were answered. */
+  readonly estimated: number;
+  readonly used: number;
+}
+
+const NONE: Counts = { answered: 0, refused: 0, failed: 0, estimated: 0, used: 0 };
+
+export class Tally {
+  readonly #byKey = new Map<string, Counts>();
+
+  add({ entityId, outcome, estimated, used }: CallReport): void {
+    const before = this.of(entityId);
+    const isAnswered = outcome === "answered";
+    this.#byKey.set(entityId, {
+      ...before,
+      [outcome]: before[outcome] + 1,
+      estimated: before.estimated + (isAnswered ? estimated : 0),
+      used: before.used + used,
+    });
+  }
+
+  of(entityId: string): Counts {
+    return this.#byKey.get(entityId) ?? NONE;
+  }
+
+  get total(): Counts {
+    return [...this.#byKey.values()].reduce(
+      (sum, { answered, refused, failed, estimated, used }) => ({
+        answered: sum.answered + answered,
+        refused: sum.refused + refused,
+        failed: sum.failed + failed,
+        estimated: sum.estimated + estimated,
+        used: sum.used + used,
+      }),
+      NONE,
+    );
+  }
+}

@@ -1,0 +1,57 @@
+/** A picture on a terminal that the next one replaces. Elsewhere they go below each other. */
+
+import type { Terminal } from "./terminal.ts";
+
+const ESCAPE = "\u001b";
+const HIDE_CURSOR = `${ESCAPE}[?25l`;
+const SHOW_CURSOR = `${ESCAPE}[?25h`;
+/** Colours; the brackets keep them when a text is split by them. */
+const COLOUR = new RegExp(`(${ESCAPE}\\[[0-9;]*m)`);
+
+export class Drawing {
+  readonly #terminal: Terminal;
+  #lines = 0;
+
+  constructor(terminal: Terminal) {
+    this.#terminal = terminal;
+  }
+
+  /** The picture ends with a line end. */
+  draw(picture: string): void {
+    const { out, isTerminal, columns, rows = Number.POSITIVE_INFINITY } = this.#terminal;
+    if (!isTerminal) {
+      out(picture);
+      return;
+    }
+    // A line that wraps, or one that has left the screen at its top, could not be drawn over.
+    const lines = picture
+      .trimEnd()
+      .split("\n")
+      .slice(0, Math.max(1, rows - 1))
+      .map((line) => clipped(line, columns));
+    const back = this.#lines === 0 ? HIDE_CURSOR : `${ESCAPE}[${this.#lines}A${ESCAPE}[J`;
+    out(`${back}${lines.join("\n")}\n`);
+    this.#lines = lines.length;
+  }
+
+  /** The last picture stays, and the terminal is as it was. */
+  leave(): void {
+    if (this.#lines > 0) this.#terminal.out(SHOW_CURSOR);
+    this.#lines = 0;
+  }
+}
+
+/** The part of a line that fits, with all of its colours, because the last one ends them. */
+export function clipped(line: string, columns: number): string {
+  let room = columns;
+  return line
+    .split(COLOUR)
+    .map((part, at) => {
+      // Every other part is a colour.
+      if (at % 2 === 1) return part;
+      const shown = [...part].slice(0, room);
+      room -= shown.length;
+      return shown.join("");
+    })
+    .join("");
+}
