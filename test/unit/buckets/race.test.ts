@@ -67,6 +67,12 @@ const deletes = fc.record({
   entity: fc.constantFrom("solo", "child"),
 });
 const adopts = fc.record({ do: fc.constant("adopt" as const), client });
+/** Shard 0 leads, so it splits most often; others only follow it. */
+const splits = fc.record({
+  do: fc.constant("split" as const),
+  entity: fc.constantFrom("solo", "child", "parent"),
+  shard: fc.constant(0),
+});
 const ticks = fc.record({
   do: fc.constant("tick" as const),
   ms: fc.integer({ min: 1, max: 1500 }),
@@ -110,6 +116,25 @@ describe("races on a shared store", () => {
     "while time passes",
     racesOf(fc.oneof({ weight: 4, arbitrary: acquires }, { weight: 1, arbitrary: ticks }), 2),
     700,
+  );
+  races(
+    "while buckets split",
+    racesOf(fc.oneof({ weight: 4, arbitrary: acquires }, { weight: 1, arbitrary: splits }), 2),
+    600,
+  );
+  races(
+    "while buckets split, limits change and entities go",
+    racesOf(
+      fc.oneof(
+        { weight: 6, arbitrary: acquires },
+        { weight: 2, arbitrary: splits },
+        { weight: 1, arbitrary: configures },
+        { weight: 1, arbitrary: deletes },
+        { weight: 1, arbitrary: ticks },
+      ),
+      1,
+    ),
+    600,
   );
   races(
     "while limits change, entities go and parents appear",
