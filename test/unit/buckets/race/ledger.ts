@@ -35,6 +35,8 @@ export class Ledger {
   readonly #world: World;
   readonly #spreadMs: number;
   readonly #buckets = new Map<string, Map<string, IdealLimit>>();
+  /** By actor, item and limit: net, as `taken`. */
+  readonly #takenAt = new Map<string, { net: number; slot: string }>();
   /** What shards that do not exist yet will start with. */
   readonly #moved = new Map<string, ReadonlyMap<string, Fraction>>();
 
@@ -63,6 +65,13 @@ export class Ledger {
     this.#gone(item.PK, String(item.entity_id));
   }
 
+  /** Nobody has given back to a shard what it did not take there. */
+  checkPlaces(): void {
+    for (const [place, { net, slot: at }] of this.#takenAt) {
+      if (net < 0 && !this.resets.has(at)) throw new Error(`${place} was given ${-net} too much`);
+    }
+  }
+
   /** Every bucket is complete, and where the ideal one says it is. */
   checkAll(items: Iterable<Item>): void {
     for (const item of items) this.#check(item);
@@ -89,7 +98,11 @@ export class Ledger {
       const ideal = this.#follow(limits, name, shareIn(after, name), id);
       const consumed = totalIn(after, name) - (before === undefined ? 0 : totalIn(before, name));
       ideal.take(consumed);
-      if (actor !== undefined && !lost) this.#count(actor, slot(entityId, name), consumed);
+      if (actor === undefined || lost) continue;
+      this.#count(actor, slot(entityId, name), consumed);
+      const place = `${actor} ${id} ${name}`;
+      const net = (this.#takenAt.get(place)?.net ?? 0) + consumed;
+      this.#takenAt.set(place, { net, slot: slot(entityId, name) });
     }
     this.#moved.delete(id);
     this.#check(after);

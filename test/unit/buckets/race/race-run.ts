@@ -174,6 +174,7 @@ export class RaceRun {
       throw new Error(`${this.#begun - this.#ended} of ${this.#begun} actors never ended`);
     }
     this.#ledger.checkAll(this.#buckets());
+    this.#ledger.checkPlaces();
     for (const [actor, report] of this.#reports) this.#judgeActor(actor, report);
     this.#judgeRefusals();
   }
