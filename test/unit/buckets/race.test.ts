@@ -109,6 +109,39 @@ function races(name: string, race: fc.Arbitrary<Race>, runs: number): void {
   });
 }
 
+describe("cascades that meet", () => {
+  const cascade = fc.record({
+    do: fc.constant("acquire" as const),
+    client,
+    entity: fc.constant("child" as const),
+    consume: fc.constant({ a: 1 }),
+    ending: fc.constant<Ending>({ do: "commit" }),
+  });
+  const capacity = fc.integer({ min: 1, max: 3 }).map((size) => [`a:${size}/day`]);
+  test(`do not all refuse each other (200 races, FC_SEED=${SEED})`, async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.record({
+          clients: fc.constant(3),
+          limits: capacity,
+          parentLimits: capacity,
+          actors: fc.array(cascade, { minLength: 2, maxLength: 5 }),
+          laterActors: fc.constant([]),
+          idleMs: fc.constant(0),
+          faults: fc.constant([]),
+        }),
+        fc.scheduler(),
+        async (race, scheduler) => {
+          const run = new RaceRun(race, scheduler);
+          await run.run();
+          if (run.granted === 0) throw new Error("nobody was granted what everybody could have");
+        },
+      ),
+      { seed: SEED, numRuns: 200 },
+    );
+  });
+});
+
 describe("races on a shared store", () => {
   races("acquires, adjustments and rollbacks, at one moment", racesOf(acquires, 0), 700);
   races("the same with faults", racesOf(acquires, 4), 700);

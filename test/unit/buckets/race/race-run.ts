@@ -77,6 +77,11 @@ export class RaceRun {
     this.#judge();
   }
 
+  /** How many were granted what they asked for. */
+  get granted(): number {
+    return [...this.#reports.values()].filter(({ outcome }) => outcome === "granted").length;
+  }
+
   async #prepare(): Promise<void> {
     const world = this.#world;
     const { clients, limits, parentLimits } = this.#race;
