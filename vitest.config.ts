@@ -45,6 +45,16 @@ export default defineConfig({
       },
       {
         test: {
+          ...shared,
+          name: "aws",
+          globalSetup: ["test/aws/setup.ts"],
+          include: ["test/aws/**/*.test.ts"],
+          // Last: until then its environment is made, beside the other tests.
+          sequence: { groupOrder: 2 },
+        },
+      },
+      {
+        test: {
           name: "types",
           include: [],
           typecheck: { enabled: true, only: true, include: ["test/types/**/*.test-d.ts"] },

@@ -36,6 +36,7 @@ export {
   RateLimitExceeded,
   type RateLimitExceededJson,
 } from "./domain/rate-limit-exceeded.ts";
+export type { StackOptions } from "./domain/stack-options.ts";
 export type { Timer } from "./domain/timer.ts";
 export type { OnUnavailable } from "./domain/unavailability.ts";
 export type { AcquireRequest } from "./limiter/acquire-request.ts";
@@ -73,6 +74,7 @@ export type {
   Credentials,
   DynamoOptions,
   OpenOptions,
+  ProvisionOptions,
 } from "./repository/options.ts";
 export { Repository } from "./repository/repository.ts";
 export type { StoreCall } from "./storage/item-store.ts";

@@ -67,6 +67,24 @@ export type ConsumeResult =
   /** A bucket was built from newer limits than a leg has: read them again. */
   | { readonly outcome: "outdated" };
 
+/** Limits that were found in the memory of limits. */
+export interface ConfigMemory {
+  readonly config: BucketConfig;
+  /** Of the memory: in another one they may be others. */
+  readonly generation: number;
+  readonly untilMs: number;
+}
+
+/** What came of a charge on the spot, leg by leg like any other. */
+export interface ChargedNow {
+  readonly granted: boolean;
+  readonly entityId: string;
+  readonly resource: string;
+  readonly legs: readonly [Leg];
+  readonly outcomes: readonly [LegOutcome];
+  readonly balancesMilli: readonly number[];
+}
+
 /** What a lease changes after the fact. Positive: consumed more; negative: given back. */
 export interface Adjustment {
   readonly entityId: string;
@@ -148,6 +166,18 @@ export function restoreWarning(adjustment: Adjustment, cause: unknown): RestoreW
 export interface BucketStore {
   /** Whom an entity charges next, from its bucket or its record. */
   linkOf(entityId: string, resource: string, options?: BucketCallOptions): Promise<Link>;
+  /**
+   * Charges one entity by itself, on the spot, by limits that were remembered in this generation
+   * of the memory of limits. `undefined`, with nothing done: take the long way.
+   */
+  chargeNow?(
+    entityId: string,
+    resource: string,
+    consume: Readonly<Record<string, number>>,
+    generation: number,
+  ): ChargedNow | undefined;
+  /** Says which limits are in force for a bucket that was charged by them. */
+  remember?(entityId: string, resource: string, memory: ConfigMemory): void;
   /** Charges all legs or none. */
   consume(legs: readonly Leg[], options?: ConsumeOptions): Promise<ConsumeResult>;
   /** Never refuses; a bucket that is gone stays gone. */
@@ -168,6 +198,8 @@ export interface BucketStore {
   deleteAll(): Promise<void>;
   /** Removes all buckets of an entity; returns how many there were. */
   deleteEntity(entityId: string): Promise<number>;
+  /** Brings usage that was counted with the buckets to its snapshots, where nobody else does. */
+  settleUsage?(scope: { readonly entityId?: string; readonly resource?: string }): Promise<void>;
   /** Waits for what is being given back in the background. */
   close(): Promise<void>;
 }

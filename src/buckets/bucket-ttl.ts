@@ -43,20 +43,52 @@ export function bucketTtl(
   const { multiplier, source, isNew } = rule;
   if (multiplier <= 0 || source === "entity") return undefined;
   if (source === "override" && current === undefined && !isNew) return undefined;
-  let neededSeconds = 1;
-  let wantedSeconds = TTL_SECONDS_MIN;
-  for (const { rate, balanceMilli } of limits) {
-    const missing = rate.capacityMilli - Math.min(0, balanceMilli);
-    neededSeconds = Math.max(neededSeconds, ceilDiv(fillTimeMs(missing, rate), 1000) + 1);
-    const fillMs = fillTimeMs(rate.capacityMilli, rate);
-    wantedSeconds = Math.max(wantedSeconds, Math.ceil((fillMs * multiplier) / 1000));
-  }
-  neededSeconds = Math.min(neededSeconds, TTL_SECONDS_MAX);
-  wantedSeconds = Math.min(Math.max(wantedSeconds, neededSeconds), TTL_SECONDS_MAX);
+  const { neededSeconds, wantedSeconds } = spanOf(limits, multiplier);
   const nowSeconds = Math.ceil(nowMs / 1000);
-  const goodEnough = nowSeconds + Math.max(neededSeconds, Math.floor(wantedSeconds / 2));
+  const goodEnough = nowSeconds + keptSeconds(neededSeconds, wantedSeconds);
   if (current !== undefined && current >= goodEnough) return current;
   return nowSeconds + wantedSeconds;
+}
+
+/**
+ * A bucket without debts, built from these limits, keeps a time to live that is at least so many
+ * seconds off; `undefined` when it has none.
+ */
+export function ttlKeptSeconds(
+  rates: readonly Rate[],
+  multiplier: number,
+  source: LimitSource,
+): number | undefined {
+  if (multiplier <= 0 || source === "entity") return undefined;
+  const { neededSeconds, wantedSeconds } = spanOf(
+    rates.map((rate) => ({ rate, balanceMilli: 0 })),
+    multiplier,
+  );
+  return keptSeconds(neededSeconds, wantedSeconds);
+}
+
+function keptSeconds(neededSeconds: number, wantedSeconds: number): number {
+  return Math.max(neededSeconds, Math.floor(wantedSeconds / 2));
+}
+
+/** How long a bucket must be kept, and how long it is kept when its time is set anew. */
+function spanOf(
+  limits: Iterable<LeftOver>,
+  multiplier: number,
+): { neededSeconds: number; wantedSeconds: number } {
+  let needed = 1;
+  let wanted = TTL_SECONDS_MIN;
+  for (const { rate, balanceMilli } of limits) {
+    const missing = rate.capacityMilli - Math.min(0, balanceMilli);
+    needed = Math.max(needed, ceilDiv(fillTimeMs(missing, rate), 1000) + 1);
+    const fillMs = fillTimeMs(rate.capacityMilli, rate);
+    wanted = Math.max(wanted, Math.ceil((fillMs * multiplier) / 1000));
+  }
+  const neededSeconds = Math.min(needed, TTL_SECONDS_MAX);
+  return {
+    neededSeconds,
+    wantedSeconds: Math.min(Math.max(wanted, neededSeconds), TTL_SECONDS_MAX),
+  };
 }
 
 /** The deepest balance now from which a limit is full again when `ttl` comes; without end, any. */

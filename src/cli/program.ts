@@ -1,93 +1,99 @@
 /** What a command line asks for, and the exit code it ends with. */
 
-import { parseArgs } from "node:util";
-import { ZaeLimiterError } from "../domain/errors.ts";
+import { Command, CommanderError } from "commander";
 import { CLIENT_VERSION } from "../domain/version.ts";
-import { runDemo } from "./demo/demo.ts";
-import type { Palette } from "./palette.ts";
+import { movedBehind } from "./arguments.ts";
+import { build, type Perform, unknownCommand } from "./build.ts";
+import { callLeaf, report } from "./call.ts";
+import { isGroup, UsageError } from "./command.ts";
+import { EXIT } from "./exit-codes.ts";
+import { PLAIN } from "./palette.ts";
+import { type Entry, REGISTRY } from "./registry.ts";
+import type { Terminal } from "./terminal.ts";
 
-/** Where a command writes. */
-export interface Terminal {
-  readonly out: (text: string) => void;
-  readonly err: (text: string) => void;
-  readonly palette: Palette;
-}
+const PROGRAM = "zae-limiter";
+const HELP_COLUMNS_MAX = 100;
 
-const OK = 0;
-const FAILED = 1;
-/** As shells and most tools have it: the command line itself is wrong. */
-const MISUSED = 2;
-
-const COMMANDS: Readonly<Record<string, (terminal: Terminal) => Promise<void>>> = {
-  demo: runDemo,
-};
-
-const HELP = `Usage: zae-limiter <command>
-
-Commands:
-  demo           shows limits at work in a temporary store
-
-Options:
-  -h, --help     shows this text
-  -V, --version  shows the version
-`;
-
+/** Reads the command line, does what it says, and ends with the exit code. */
 export async function runProgram(args: readonly string[], terminal: Terminal): Promise<number> {
-  let parsed: ReturnType<typeof parse>;
+  const words = movedBehind(args);
+  const names = REGISTRY.map(({ name }) => name);
+  // `help entity` is what others write for `entity --help`.
+  const [first, ...others] = words[0] === "help" ? [...words.slice(1), "--help"] : words;
+  let code: number = EXIT.ok;
   try {
-    parsed = parse(args);
+    if (first !== undefined && !first.startsWith("-") && !names.includes(first)) {
+      throw new UsageError(unknownCommand(first, REGISTRY));
+    }
+    const entry = REGISTRY.find(({ name }) => name === first);
+    const program = await programWith(entry, terminal, async (leaf, path, found, options) => {
+      code = await callLeaf(leaf, path, found, options, terminal);
+    });
+    await program.parseAsync(first === undefined ? [] : [first, ...others], { from: "user" });
+    return code;
   } catch (error) {
-    return misused(terminal, firstSentence(error));
+    if (error instanceof CommanderError && error.exitCode === 0) return EXIT.ok;
+    const refusal = error instanceof CommanderError ? new UsageError(oneLine(error)) : error;
+    const shown = { json: words.includes("--json"), debug: words.includes("--debug") };
+    return report(refusal, await pathOf(words), shown, terminal);
   }
-  const { values, positionals } = parsed;
-  const [name, ...more] = positionals;
-  if (values.version === true) {
-    terminal.out(`${CLIENT_VERSION}\n`);
-    return OK;
-  }
-  if (values.help === true || name === undefined) {
-    terminal.out(HELP);
-    return OK;
-  }
-  const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
-  if (command === undefined) return misused(terminal, `unknown command ${JSON.stringify(name)}`);
-  if (more.length > 0) return misused(terminal, `${name} takes no arguments`);
-  return perform(command, terminal);
 }
 
-async function perform(
-  command: (terminal: Terminal) => Promise<void>,
+/** The command whose help is worth reading. */
+async function pathOf([first, second]: readonly string[]): Promise<string> {
+  const entry = REGISTRY.find(({ name }) => name === first);
+  if (entry === undefined) return PROGRAM;
+  const node = await entry.load();
+  const isCommand = isGroup(node) && node.commands.some(({ name }) => name === second);
+  return [PROGRAM, first, ...(isCommand ? [second] : [])].join(" ");
+}
+
+/** The program; only the command that is used is there with all it has. */
+async function programWith(
+  used: Entry | undefined,
   terminal: Terminal,
-): Promise<number> {
-  try {
-    await command(terminal);
-    return OK;
-  } catch (error) {
-    // Errors of ours say what to do. Any other is a bug, and is worth its stack.
-    if (!(error instanceof ZaeLimiterError)) throw error;
-    terminal.err(`zae-limiter: ${error.message}\n`);
-    return FAILED;
+  perform: Perform,
+): Promise<Command> {
+  const program = new Command(PROGRAM)
+    .usage("<command>")
+    .description("Rate limiting with token buckets: several limits per call, on any store.")
+    .version(CLIENT_VERSION, "-V, --version", "show the version")
+    .helpOption("-h, --help", "show this text")
+    .helpCommand(false)
+    .action(() => program.outputHelp());
+  for (const entry of REGISTRY) {
+    const command = entry === used ? build(await entry.load(), PROGRAM, perform) : stubOf(entry);
+    program.addCommand(command.helpGroup(entry.heading));
   }
+  inherit(program, terminal);
+  return program;
 }
 
-function parse(args: readonly string[]) {
-  return parseArgs({
-    args: [...args],
-    allowPositionals: true,
-    options: {
-      help: { type: "boolean", short: "h" },
-      version: { type: "boolean", short: "V" },
-    },
-  });
+/** For the list of commands. */
+function stubOf({ name, summary }: Entry): Command {
+  return new Command(name).summary(summary);
 }
 
-function misused(terminal: Terminal, reason: string): number {
-  terminal.err(`zae-limiter: ${reason}; see zae-limiter --help\n`);
-  return MISUSED;
+/** Output and ways to end are the terminal's, for all commands below. */
+function inherit(command: Command, terminal: Terminal): void {
+  const { palette } = terminal;
+  command
+    .exitOverride()
+    .configureOutput({
+      writeOut: terminal.out,
+      writeErr: () => undefined,
+      getOutHelpWidth: () => Math.min(terminal.columns, HELP_COLUMNS_MAX),
+      getOutHasColors: () => palette !== PLAIN,
+    })
+    .configureHelp({ styleTitle: palette.title });
+  for (const child of command.commands) inherit(child, terminal);
 }
 
-/** Node explains at length how an option could be passed as an argument. */
-function firstSentence(error: unknown): string {
-  const { message } = error as Error;
-  return (message.split(". ", 1)[0] ?? message).replace(/\s+/g, " ");
+/** `error: unknown option '--jsn'\n(Did you mean --json?)` in our form. */
+function oneLine({ message }: CommanderError): string {
+  return message
+    .replace(/^error: /, "")
+    .replace(/\s*\n\(Did you mean (.+)\?\)$/, ", did you mean $1?")
+    .replace("is invalid. ", "is invalid: ")
+    .replace(/\.$/, "");
 }

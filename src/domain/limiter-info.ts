@@ -7,7 +7,7 @@ const HEALTHY_STATUSES: readonly string[] = ["CREATE_COMPLETE", "UPDATE_COMPLETE
  *
  * @example
  * ```ts
- * import { LimiterInfo } from 'zae-limiter';
+ * import { LimiterInfo } from 'zae-limiter/infra';
  * const info = new LimiterInfo({
  *   stackName: 'my-app', userName: 'my-app', region: 'us-east-1',
  *   stackStatus: 'UPDATE_ROLLBACK_IN_PROGRESS', creationTime: '2025-01-01T00:00:00Z',

@@ -9,9 +9,12 @@ const TAGS_MAX = 44;
 const TAG_KEY_LENGTH_MAX = 128;
 const TAG_VALUE_LENGTH_MAX = 256;
 const ROLE_ARN_PATTERN = /^arn:(aws|aws-cn|aws-us-gov):iam::[0-9]{12}:role\/[^\s]+$/;
+const TOPIC_ARN_PATTERN = /^arn:[^:\s]+:sns:[^:\s]+:[0-9]{12}:[^\s]+$/;
+const KEY_ARN_PATTERN = /^arn:[^:\s]+:kms:[^:\s]+:[0-9]{12}:key\/[^\s]+$/;
+const EMAIL_PATTERN = /^[^@\s]+@[^@\s]+$/;
 
 /** The terms CloudWatch keeps logs for. */
-const LOG_RETENTION_DAYS: readonly number[] = [
+export const LOG_RETENTION_DAYS: readonly number[] = [
   1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288,
   3653,
 ];
@@ -69,11 +72,40 @@ export function nameFormat(lengthMax: number): OptionCheck {
   };
 }
 
+/** Text of a form. */
+function matching(pattern: RegExp, form: string): OptionCheck {
+  return (field, value) => {
+    if (typeof value === "string" && pattern.test(value)) return;
+    throw new ValidationError(field, value, `expected ${form}, got ${show(value)}`);
+  };
+}
+
 /** The ARN of a role in any partition. */
-export function checkRoleArn(field: string, value: unknown): void {
-  if (typeof value === "string" && ROLE_ARN_PATTERN.test(value)) return;
-  const form = "the ARN of a role, arn:aws:iam::<12 digits>:role/<name>";
-  throw new ValidationError(field, value, `expected ${form}, got ${show(value)}`);
+export const checkRoleArn = matching(
+  ROLE_ARN_PATTERN,
+  "the ARN of a role, arn:aws:iam::<12 digits>:role/<name>",
+);
+
+/** The ARN of a topic in any partition. */
+export const checkTopicArn = matching(
+  TOPIC_ARN_PATTERN,
+  "the ARN of a topic, arn:aws:sns:<region>:<12 digits>:<name>",
+);
+
+/** The ARN of a key in any partition. */
+export const checkKeyArn = matching(
+  KEY_ARN_PATTERN,
+  "the ARN of a key, arn:aws:kms:<region>:<12 digits>:key/<id>",
+);
+
+export const checkEmail = matching(EMAIL_PATTERN, "an address like ops@example.com");
+
+/** One of a few words. */
+export function oneOf(words: readonly string[]): OptionCheck {
+  return (field, value) => {
+    if (words.some((word) => word === value)) return;
+    throw new ValidationError(field, value, `expected ${words.join(" or ")}, got ${show(value)}`);
+  };
 }
 
 /** The tags of a user, beside ours. */

@@ -4,14 +4,18 @@ import { checkOptions, show } from "./check.ts";
 import { ValidationError } from "./errors.ts";
 import {
   between,
+  checkEmail,
   checkFlag,
+  checkKeyArn,
   checkLogRetention,
   checkRoleArn,
   checkTags,
   checkText,
+  checkTopicArn,
   checkWindows,
   nameFormat,
   type OptionCheck,
+  oneOf,
 } from "./stack-option-checks.ts";
 
 /**
@@ -29,6 +33,12 @@ export interface StackOptions {
   readonly usageRetentionDays?: number;
   readonly auditRetentionDays?: number;
   readonly enableAggregator?: boolean;
+  /** Whether there is a Lambda behind `Custom::ZaeLimiterLimits`. */
+  readonly enableProvisioner?: boolean;
+  /** `ALL` where the Python library must read by resource; every acquire then costs double. */
+  readonly gsi2Projection?: "KEYS_ONLY" | "ALL";
+  /** A key of one's own for the table and the archive; AWS's when not given. */
+  readonly kmsKeyArn?: string;
   /** How far back the table can be restored; as far as AWS allows when not given. */
   readonly pitrRecoveryDays?: number;
   /** One of the terms CloudWatch offers. */
@@ -37,9 +47,12 @@ export interface StackOptions {
   readonly lambdaTimeout?: number;
   /** Megabytes. */
   readonly lambdaMemory?: number;
+  readonly lambdaArchitecture?: "arm64" | "x86_64";
   readonly enableAlarms?: boolean;
-  /** The ARN that alarms are sent to. */
+  /** The ARN of the topic that alarms are sent to; a new one when not given. */
   readonly alarmSnsTopic?: string;
+  /** Who hears of alarms by mail, when the topic is a new one. */
+  readonly alarmEmail?: string;
   /** The alarm on the Lambda's duration, in percent of its timeout. */
   readonly lambdaDurationThresholdPct?: number;
   /** The name or ARN of a policy. */
@@ -63,7 +76,9 @@ export interface StackOptions {
 /** Options that are simply absent when nobody sets them. */
 type UnsetOption =
   | "pitrRecoveryDays"
+  | "kmsKeyArn"
   | "alarmSnsTopic"
+  | "alarmEmail"
   | "permissionBoundary"
   | "roleNameFormat"
   | "policyNameFormat"
@@ -76,9 +91,12 @@ export const STACK_DEFAULTS: Required<Omit<StackOptions, UnsetOption>> = Object.
   usageRetentionDays: 90,
   auditRetentionDays: 90,
   enableAggregator: true,
+  enableProvisioner: true,
+  gsi2Projection: "KEYS_ONLY",
   logRetentionDays: 30,
   lambdaTimeout: 60,
   lambdaMemory: 256,
+  lambdaArchitecture: "arm64",
   enableAlarms: true,
   lambdaDurationThresholdPct: 80,
   enableAuditArchival: true,
@@ -101,12 +119,17 @@ const CHECKS: { readonly [Option in keyof Required<StackOptions>]: OptionCheck }
   usageRetentionDays: between(1, RETENTION_DAYS_MAX),
   auditRetentionDays: between(1, RETENTION_DAYS_MAX),
   enableAggregator: checkFlag,
+  enableProvisioner: checkFlag,
+  gsi2Projection: oneOf(["KEYS_ONLY", "ALL"]),
+  kmsKeyArn: checkKeyArn,
   pitrRecoveryDays: between(1, 35),
   logRetentionDays: checkLogRetention,
   lambdaTimeout: between(1, 900),
   lambdaMemory: between(128, 3008),
+  lambdaArchitecture: oneOf(["arm64", "x86_64"]),
   enableAlarms: checkFlag,
-  alarmSnsTopic: checkText,
+  alarmSnsTopic: checkTopicArn,
+  alarmEmail: checkEmail,
   lambdaDurationThresholdPct: between(1, 100),
   permissionBoundary: checkText,
   roleNameFormat: nameFormat(ROLE_FORMAT_LENGTH_MAX),
@@ -134,6 +157,10 @@ export function checkStackOptions(options: StackOptions = {}): CheckedStackOptio
   const checked: CheckedStackOptions = { ...STACK_DEFAULTS, ...Object.fromEntries(given) };
   if (checked.createIamRoles && !checked.createIam) {
     throw new ValidationError("create_iam_roles", true, "roles cannot be created without IAM");
+  }
+  if (checked.alarmEmail !== undefined && checked.alarmSnsTopic !== undefined) {
+    const reason = "is for the topic that the stack makes; subscribe to your own topic yourself";
+    throw new ValidationError("alarm_email", checked.alarmEmail, reason);
   }
   return Object.freeze(checked);
 }

@@ -4,16 +4,69 @@ import { floorDiv } from "../core/integers.ts";
 import { show } from "./check.ts";
 import { ValidationError } from "./errors.ts";
 import { checkStackName } from "./names.ts";
-import { checkStackOptions, type StackOptions } from "./stack-options.ts";
+import { checkStackOptions, STACK_DEFAULTS, type StackOptions } from "./stack-options.ts";
+import { SCHEMA_VERSION } from "./version.ts";
 
 const ROLE_NAME_LENGTH_MAX = 64;
 const POLICY_NAME_LENGTH_MAX = 128;
 
-/** The roles of a stack, by the end of their names. */
-export type RoleComponent = "aggr" | "app" | "admin" | "read" | "prov";
+/** The parameter for the name of each role; the role's own ends with the component. */
+export const ROLE_NAME_PARAMETERS = {
+  aggr: "AggregatorRoleName",
+  app: "AppRoleName",
+  admin: "AdminRoleName",
+  read: "ReadOnlyRoleName",
+  prov: "ProvisionerRoleName",
+} as const;
 
-/** The policies of a stack, by the end of their names. */
-export type PolicyComponent = "acq" | "full" | "read" | "ns-acq" | "ns-full" | "ns-read";
+/** The parameter for the name of each policy; the policy's own ends with the component. */
+export const POLICY_NAME_PARAMETERS = {
+  acq: "AcquireOnlyPolicyName",
+  full: "FullAccessPolicyName",
+  read: "ReadOnlyPolicyName",
+  "ns-acq": "NamespaceAcquirePolicyName",
+  "ns-full": "NamespaceFullAccessPolicyName",
+  "ns-read": "NamespaceReadOnlyPolicyName",
+} as const;
+
+export type RoleComponent = keyof typeof ROLE_NAME_PARAMETERS;
+export type PolicyComponent = keyof typeof POLICY_NAME_PARAMETERS;
+
+/** The options that are a parameter of the same meaning. */
+type PlainOption = Exclude<keyof StackOptions, "tags" | "lambdaDurationThresholdPct">;
+
+const PARAMETER_OF: Readonly<Record<PlainOption, string>> = {
+  snapshotWindows: "SnapshotWindows",
+  usageRetentionDays: "SnapshotRetentionDays",
+  auditRetentionDays: "AuditRetentionDays",
+  enableAggregator: "EnableAggregator",
+  enableProvisioner: "EnableProvisioner",
+  gsi2Projection: "GSI2Projection",
+  kmsKeyArn: "KMSKeyArn",
+  pitrRecoveryDays: "PITRRecoveryPeriodDays",
+  logRetentionDays: "LogRetentionDays",
+  lambdaTimeout: "LambdaTimeout",
+  lambdaMemory: "LambdaMemorySize",
+  lambdaArchitecture: "LambdaArchitecture",
+  enableAlarms: "EnableAlarms",
+  alarmSnsTopic: "AlarmSNSTopicArn",
+  alarmEmail: "AlarmEmail",
+  permissionBoundary: "PermissionBoundary",
+  roleNameFormat: "RoleNameFormat",
+  policyNameFormat: "PolicyNameFormat",
+  enableAuditArchival: "EnableAuditArchival",
+  auditArchiveGlacierDays: "AuditArchiveGlacierTransitionDays",
+  enableTracing: "EnableTracing",
+  createIamRoles: "EnableIAMRoles",
+  createIam: "EnableIAM",
+  aggregatorRoleArn: "AggregatorRoleArn",
+  enableDeletionProtection: "EnableDeletionProtection",
+};
+
+const PLAIN_OPTIONS = Object.keys(PARAMETER_OF) as PlainOption[];
+const THRESHOLD = "LambdaDurationThreshold";
+/** 1000 milliseconds a second, 100 percent. */
+const THRESHOLD_PER_PERCENT_SECOND = 10;
 
 /** The name of a role, or `undefined` when there is no format and the template chooses it. */
 export function roleName(
@@ -46,51 +99,89 @@ export function stackParameters(
   stackName?: string,
 ): Readonly<Record<string, string>> {
   const checked = checkStackOptions(options);
-  const { lambdaTimeout, lambdaDurationThresholdPct } = checked;
-  const parameters: Record<string, string | number | boolean | undefined> = {
-    SnapshotWindows: checked.snapshotWindows,
-    SnapshotRetentionDays: checked.usageRetentionDays,
-    LambdaMemorySize: checked.lambdaMemory,
-    LambdaTimeout: lambdaTimeout,
-    EnableAggregator: checked.enableAggregator,
-    PITRRecoveryPeriodDays: checked.pitrRecoveryDays,
-    EnableAlarms: checked.enableAlarms,
-    AlarmSNSTopicArn: checked.alarmSnsTopic,
-    LogRetentionDays: checked.logRetentionDays,
-    // Milliseconds.
-    LambdaDurationThreshold: floorDiv(lambdaTimeout * 1000 * lambdaDurationThresholdPct, 100),
-    PermissionBoundary: checked.permissionBoundary,
-    RoleNameFormat: checked.roleNameFormat,
-    EnableAuditArchival: checked.enableAuditArchival,
-    AuditArchiveGlacierTransitionDays: checked.auditArchiveGlacierDays,
-    EnableTracing: checked.enableTracing,
-    EnableIAMRoles: checked.createIamRoles,
-    EnableIAM: checked.createIam,
-    AggregatorRoleArn: checked.aggregatorRoleArn,
-    EnableDeletionProtection: checked.enableDeletionProtection,
+  return present({
+    ...Object.fromEntries(PLAIN_OPTIONS.map((name) => [PARAMETER_OF[name], checked[name]])),
+    [THRESHOLD]:
+      checked.lambdaTimeout * THRESHOLD_PER_PERCENT_SECOND * checked.lambdaDurationThresholdPct,
     ...(stackName === undefined ? {} : nameParameters(checked, checkStackName(stackName))),
-  };
-  const set = Object.entries(parameters).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(set.map(([name, value]) => [name, String(value)]));
+  });
+}
+
+/** The version of the layout, and the parameters of the options that were given: no defaults. */
+export function givenParameters(
+  options: StackOptions,
+  stackName: string,
+): Readonly<Record<string, string>> {
+  const parameters = stackParameters(options, stackName);
+  const given = new Set(
+    Object.entries(options).flatMap(([name, value]) => {
+      if (value === undefined) return [];
+      return [PARAMETER_OF[name as PlainOption], ...derived(name)];
+    }),
+  );
+  const kept = Object.entries(parameters).filter(([name]) => given.has(name));
+  return { SchemaVersion: SCHEMA_VERSION, ...Object.fromEntries(kept) };
+}
+
+/** What was deployed, read back from the parameters of the stack. */
+export function deployedOptions(parameters: Readonly<Record<string, string>>): StackOptions {
+  const options: Record<string, string | number | boolean> = {};
+  for (const name of PLAIN_OPTIONS) {
+    const text = parameters[PARAMETER_OF[name]];
+    if (text !== undefined && text !== "") options[name] = decode(name, text);
+  }
+  const threshold = Number(parameters[THRESHOLD]);
+  const seconds = Number(options.lambdaTimeout);
+  const percent = floorDiv(threshold || 0, THRESHOLD_PER_PERCENT_SECOND * (seconds || 1));
+  if (percent >= 1 && percent <= 100) options.lambdaDurationThresholdPct = percent;
+  return options;
+}
+
+/** Parameters that follow from an option besides its own. */
+function derived(option: string): readonly string[] {
+  switch (option) {
+    case "lambdaTimeout":
+    case "lambdaDurationThresholdPct":
+      return [THRESHOLD];
+    case "roleNameFormat":
+      return Object.values(ROLE_NAME_PARAMETERS);
+    case "policyNameFormat":
+      return Object.values(POLICY_NAME_PARAMETERS);
+    default:
+      return [];
+  }
+}
+
+function decode(name: PlainOption, text: string): string | number | boolean {
+  const type =
+    name === "pitrRecoveryDays" ? "number" : typeof (STACK_DEFAULTS as StackOptions)[name];
+  if (type === "number") return Number(text);
+  return type === "boolean" ? text === "true" : text;
 }
 
 function nameParameters(
   options: StackOptions,
   stackName: string,
 ): Record<string, string | undefined> {
+  const roles = entries(ROLE_NAME_PARAMETERS);
+  const policies = entries(POLICY_NAME_PARAMETERS);
   return {
-    AggregatorRoleName: roleName(options, stackName, "aggr"),
-    AppRoleName: roleName(options, stackName, "app"),
-    AdminRoleName: roleName(options, stackName, "admin"),
-    ReadOnlyRoleName: roleName(options, stackName, "read"),
-    ProvisionerRoleName: roleName(options, stackName, "prov"),
-    AcquireOnlyPolicyName: policyName(options, stackName, "acq"),
-    FullAccessPolicyName: policyName(options, stackName, "full"),
-    ReadOnlyPolicyName: policyName(options, stackName, "read"),
-    NamespaceAcquirePolicyName: policyName(options, stackName, "ns-acq"),
-    NamespaceFullAccessPolicyName: policyName(options, stackName, "ns-full"),
-    NamespaceReadOnlyPolicyName: policyName(options, stackName, "ns-read"),
+    ...Object.fromEntries(roles.map(([part, name]) => [name, roleName(options, stackName, part)])),
+    ...Object.fromEntries(
+      policies.map(([part, name]) => [name, policyName(options, stackName, part)]),
+    ),
   };
+}
+
+function entries<Name extends string>(record: Readonly<Record<Name, string>>): [Name, string][] {
+  return Object.entries(record) as [Name, string][];
+}
+
+function present(
+  parameters: Readonly<Record<string, string | number | boolean | undefined>>,
+): Readonly<Record<string, string>> {
+  const set = Object.entries(parameters).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(set.map(([name, value]) => [name, String(value)]));
 }
 
 function fillName(

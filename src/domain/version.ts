@@ -6,6 +6,12 @@ export const CLIENT_VERSION = "0.1.0";
 /** The version of the table's layout that this package writes. */
 export const SCHEMA_VERSION = "0.11.0";
 
+/**
+ * The oldest layout that this package can work on as it is. Before it, buckets lay elsewhere: they
+ * would be taken for unused ones, and everybody could spend everything once more.
+ */
+const SCHEMA_VERSION_MIN = "0.9.0";
+
 interface Version {
   readonly release: readonly [number, number, number];
   /** `undefined` for a release; text such as `dev` or `rc1` before one. */
@@ -17,6 +23,7 @@ const VERSION_PATTERN = /^v?(\d+)\.(\d+)\.(\d+)(?:-([0-9A-Za-z.-]+)|(\.dev.*))?(
 /** Whether client, schema and Lambda fit, and what would make them. */
 export interface Compatibility {
   readonly compatible: boolean;
+  /** The table is older than this package; where it is compatible, that can wait. */
   readonly needsMigration: boolean;
   readonly needsLambdaUpdate: boolean;
   readonly message: string;
@@ -67,14 +74,31 @@ export function checkCompatibility(versions: {
       needsMigration: true,
     };
   }
-  return lambdaCompatibility(client, versions.lambda);
+  if (isBelow(schema, SCHEMA_VERSION_MIN)) {
+    return {
+      ...incompatible(
+        `The table is older than ${SCHEMA_VERSION_MIN}: bring it up to date with "zae-limiter upgrade"`,
+      ),
+      needsMigration: true,
+    };
+  }
+  return fitting(client, schema, versions.lambda);
 }
 
-function lambdaCompatibility(client: Version, lambdaText: string | undefined): Compatibility {
+/** What could be newer although everything works. */
+function fitting(client: Version, schema: Version, lambdaText: string | undefined): Compatibility {
   const lambda = lambdaText === undefined ? client : parseVersion(lambdaText);
   const needsLambdaUpdate = lambda === undefined || compareReleases(lambda, client) < 0;
-  const message = needsLambdaUpdate ? "The Lambda is older than this client" : "";
-  return { compatible: true, needsMigration: false, needsLambdaUpdate, message };
+  const needsMigration = isBelow(schema, SCHEMA_VERSION);
+  const sentences = [
+    ...(needsLambdaUpdate ? ["The Lambda is older than this client"] : []),
+    ...(needsMigration ? [`The table can be brought to schema ${SCHEMA_VERSION}`] : []),
+  ];
+  return { compatible: true, needsMigration, needsLambdaUpdate, message: sentences.join(". ") };
+}
+
+function isBelow(version: Version, text: string): boolean {
+  return compareVersions(version, parseVersion(text) as Version) < 0;
 }
 
 function compareReleases(left: Version, right: Version): number {

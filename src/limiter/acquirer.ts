@@ -2,17 +2,19 @@
 
 import {
   type BucketCallOptions,
+  type BucketStore,
   type ConsumeResult,
   givingBack,
   type Leg,
   type LegOutcome,
 } from "../buckets/bucket-store.ts";
 import { RateLimiterUnavailable } from "../domain/errors.ts";
+import { CONFIG_LEVELS } from "../domain/precedence.ts";
 import { RateLimitExceeded } from "../domain/rate-limit-exceeded.ts";
 import type { OnUnavailable } from "../domain/unavailability.ts";
 import type { RepositoryInternals } from "../repository/internals.ts";
-import type { Amounts, CheckedRequest } from "./acquire-request.ts";
-import { ActiveLease, type Granted } from "./active-lease.ts";
+import type { AcquireRequest, Amounts, CheckedRequest } from "./acquire-request.ts";
+import { ActiveLease, type Granted, type LeaseHost, type LeaseTarget } from "./active-lease.ts";
 import { Refusal, statusesOf } from "./decision.ts";
 import { DegradedLease } from "./degraded-lease.ts";
 import type { LimiterEvent, LimiterWarning } from "./events.ts";
@@ -44,10 +46,11 @@ interface Charged {
   readonly outcome: LegOutcome;
 }
 
+const LATE: unique symbol = Symbol("late");
 /** How often limits or links that turn out to be old are read anew. */
 const ROUNDS_MAX = 4;
 
-export class Acquirer {
+export class Acquirer implements LeaseHost {
   readonly #internals: RepositoryInternals;
   readonly #options: AcquirerOptions;
   readonly #links: Links;
@@ -62,6 +65,29 @@ export class Acquirer {
     this.#legs = new Legs(internals.resolver, this.#links);
   }
 
+  get buckets(): BucketStore {
+    return this.#internals.buckets;
+  }
+
+  /**
+   * Decides on the spot, where the bucket is in this process and its limits are known. Only for
+   * calls that say nothing out of the ordinary; `undefined`, with nothing done, for all others.
+   */
+  attemptNow(request: AcquireRequest): Decided | undefined {
+    const { buckets, resolver } = this.#internals;
+    if (buckets.chargeNow === undefined || this.#options.events !== undefined) return undefined;
+    if (!isPlain(request)) return undefined;
+    const { entityId, resource, consume } = request;
+    const { cache } = resolver;
+    const charged = buckets.chargeNow(entityId, resource, consume, cache.generation);
+    if (charged === undefined) return undefined;
+    cache.countHits(CONFIG_LEVELS.length);
+    if (charged.granted) {
+      return { granted: true, lease: new ActiveLease(this, charged, charged) };
+    }
+    return new Refusal(charged);
+  }
+
   /** Decides within the time the store is given, whatever the store does. */
   async attempt(request: CheckedRequest): Promise<Decided> {
     const { entityId, resource } = request;
@@ -69,16 +95,8 @@ export class Acquirer {
       const taken = await this.#take(request);
       if (taken instanceof Refusal) return taken;
       this.#options.events?.({ type: "acquired", entityId, resource });
-      const lease = new ActiveLease(
-        {
-          buckets: this.#internals.buckets,
-          take: (amounts) => this.#takeMore(request, amounts),
-          onFailedAdjustment: (cause) => this.#adjustmentFailed(request, cause),
-          onRestored: () => this.#options.events?.({ type: "restored", entityId, resource }),
-        },
-        taken,
-      );
-      return { granted: true, lease };
+      this.#remember(taken);
+      return { granted: true, lease: new ActiveLease(this, request, taken) };
     } catch (error) {
       if (!(error instanceof RateLimiterUnavailable)) throw error;
       if (this.#mode(request) === "block") throw this.#unavailable(request, error);
@@ -88,7 +106,7 @@ export class Acquirer {
   }
 
   /** Tells that a call was refused for good; one that waits may be refused many times before. */
-  announceRefusal({ entityId, resource }: CheckedRequest, refusal: Refusal): void {
+  announceRefusal({ entityId, resource }: LeaseTarget, refusal: Refusal): void {
     const { events } = this.#options;
     if (events === undefined) return;
     const { retryAfterSeconds } = refusal;
@@ -115,9 +133,24 @@ export class Acquirer {
     }
   }
 
-  async #takeMore(request: CheckedRequest, amounts: Amounts): Promise<Granted> {
+  /** The next call for the same bucket may find it charged by limits that are still in force. */
+  #remember({ legs }: Granted): void {
+    const { buckets, resolver } = this.#internals;
+    const [leg] = legs;
+    if (buckets.remember === undefined || leg === undefined || legs.length > 1) return;
+    if (leg.config.source === "override") return;
+    const { entityId, resource } = leg;
+    const known = resolver.remembered(entityId, resource);
+    if (known?.limits === undefined || known.limits.version < resolver.cache.version) return;
+    const { generation } = resolver.cache;
+    const memory = { config: known.limits, generation, untilMs: known.expiresAtMs };
+    buckets.remember(entityId, resource, memory);
+  }
+
+  async takeMore(request: LeaseTarget, amounts: Amounts): Promise<Granted> {
     try {
-      const taken = await this.#take({ ...request, amounts });
+      const { entityId, resource, limits } = request;
+      const taken = await this.#take({ entityId, resource, limits, amounts });
       if (taken instanceof Refusal) {
         this.announceRefusal(request, taken);
         throw new RateLimitExceeded(taken.statuses);
@@ -133,14 +166,16 @@ export class Acquirer {
   }
 
   /** Charges all legs, or none. */
-  async #take(target: CheckedRequest): Promise<Granted | Refusal> {
+  async #take(target: Target): Promise<Granted | Refusal> {
     const deadline = this.#deadline();
     const charged = new Map<string, Charged>();
     let outdated = 0;
     for (let round = 0; round < ROUNDS_MAX; round += 1) {
-      const legs = await this.#settleOnFailure(charged, deadline, () =>
-        this.#legsOf(target, deadline, outdated > 1),
-      );
+      const legs =
+        (round === 0 ? this.#legs.remembered(target) : undefined) ??
+        (await this.#settleOnFailure(charged, deadline, () =>
+          this.#legsOf(target, deadline, outdated > 1),
+        ));
       const due = legs.filter((leg) => !charged.has(leg.entityId));
       const result = await this.#settleOnFailure(charged, deadline, () =>
         this.#consume(due, deadline),
@@ -239,18 +274,19 @@ export class Acquirer {
   async #before<T>(deadline: number, work: Promise<T>): Promise<T> {
     const { timer } = this.#internals;
     const done = new AbortController();
-    const late = timer.sleep(Math.max(0, deadline - timer.nowMs()), done.signal).then(() => {
-      throw new RateLimiterUnavailable("The store did not answer in time", {
-        reason: "timeout",
-        nothingWritten: true,
-      });
-    });
+    const leftMs = Math.max(0, deadline - timer.nowMs());
+    const late = timer.sleep(leftMs, done.signal).then((): typeof LATE => LATE);
     try {
-      return await Promise.race([work, late]);
+      const result: T | typeof LATE = await Promise.race([work, late]);
+      if (result !== LATE) return result;
     } finally {
-      late.catch(() => {});
-      done.abort();
+      // With a reason of its own, since Node.js would make an expensive one.
+      done.abort(LATE);
     }
+    throw new RateLimiterUnavailable("The store did not answer in time", {
+      reason: "timeout",
+      nothingWritten: true,
+    });
   }
 
   #deadline(): number {
@@ -262,7 +298,7 @@ export class Acquirer {
   }
 
   /** The call beats the limiter, the limiter beats what is stored. */
-  #mode(request: CheckedRequest): OnUnavailable {
+  #mode(request: LeaseTarget): OnUnavailable {
     return (
       request.onUnavailable ??
       this.#options.onUnavailable ??
@@ -272,7 +308,7 @@ export class Acquirer {
     );
   }
 
-  #unavailable(request: CheckedRequest, error: RateLimiterUnavailable): RateLimiterUnavailable {
+  #unavailable(request: LeaseTarget, error: RateLimiterUnavailable): RateLimiterUnavailable {
     // The context comes last in a message, and more of it is known here.
     const message = error.message.replace(` [stack=${error.stackName}]`, "");
     return new RateLimiterUnavailable(message, {
@@ -285,8 +321,12 @@ export class Acquirer {
     });
   }
 
+  restored({ entityId, resource }: LeaseTarget): void {
+    this.#options.events?.({ type: "restored", entityId, resource });
+  }
+
   /** With `allow` a failed adjustment is no error of the call, but somebody must hear of it. */
-  #adjustmentFailed(request: CheckedRequest, cause: unknown): boolean {
+  adjustmentFailed(request: LeaseTarget, cause: unknown): boolean {
     if (this.#mode(request) === "block") return false;
     const { entityId, resource } = request;
     const { onWarning } = this.#options;
@@ -300,6 +340,16 @@ export class Acquirer {
     }
     return true;
   }
+}
+
+/** Asks for something, and for nothing else. */
+function isPlain(request: AcquireRequest): boolean {
+  if (typeof request !== "object" || request === null) return false;
+  if (Object.getPrototypeOf(request) !== Object.prototype) return false;
+  for (const name in request) {
+    if (name !== "entityId" && name !== "resource" && name !== "consume") return false;
+  }
+  return true;
 }
 
 /** What all legs have: those just refused, and those that were charged before and given back. */

@@ -1,15 +1,11 @@
 /** A lease on buckets that were charged. */
 
-import type {
-  Adjustment,
-  BucketConfig,
-  BucketStore,
-  Leg,
-  LegOutcome,
-} from "../buckets/bucket-store.ts";
+import type { BucketConfig, BucketStore, Leg, LegOutcome } from "../buckets/bucket-store.ts";
 import { checkInteger, TOKENS_MAX } from "../domain/check.ts";
 import { LeaseExpiredError, RateLimiterUnavailable, ValidationError } from "../domain/errors.ts";
+import type { Limit } from "../domain/limit.ts";
 import type { LimitStatus } from "../domain/limit-status.ts";
+import type { OnUnavailable } from "../domain/unavailability.ts";
 import { type Amounts, checkAmountNames, checkAmounts } from "./acquire-request.ts";
 import { statusesAfter } from "./decision.ts";
 import type { Lease } from "./lease.ts";
@@ -20,14 +16,23 @@ export interface Granted {
   readonly outcomes: readonly LegOutcome[];
 }
 
-export interface ActiveLeaseContext {
+/** Whom a lease charges. */
+export interface LeaseTarget {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly limits?: readonly Limit[] | undefined;
+  readonly onUnavailable?: OnUnavailable | undefined;
+}
+
+/** What leases have in common. */
+export interface LeaseHost {
   readonly buckets: BucketStore;
   /** Charges more of the same entity and resource, or throws. */
-  readonly take: (amounts: Amounts) => Promise<Granted>;
+  takeMore(target: LeaseTarget, amounts: Amounts): Promise<Granted>;
   /** What to do when an adjustment cannot be written: `true` lets it pass with a warning. */
-  readonly onFailedAdjustment: (error: RateLimiterUnavailable, adjustment: Adjustment) => boolean;
+  adjustmentFailed(target: LeaseTarget, cause: RateLimiterUnavailable): boolean;
   /** Everything the lease held is being given back. */
-  readonly onRestored: () => void;
+  restored(target: LeaseTarget): void;
 }
 
 /** What the lease holds of one shard of one bucket. */
@@ -42,21 +47,25 @@ interface Holding {
   readonly pendingMilli: number[];
 }
 
+const DONE = Promise.resolve();
+
 export class ActiveLease implements Lease {
   readonly degraded = false;
-  readonly #context: ActiveLeaseContext;
+  readonly #host: LeaseHost;
+  readonly #target: LeaseTarget;
   readonly #granted: Granted;
-  /** The first is the one of the entity itself that was charged first. */
-  readonly #holdings: Holding[] = [];
+  /** Made when somebody needs them: most leases are committed as they are. */
+  #made: Holding[] | undefined;
   #statuses: readonly LimitStatus[] | undefined;
   #settled = false;
+  #adjusted = false;
   /** The write under way. Each one starts from what the one before it has written. */
-  #lastWrite: Promise<void> = Promise.resolve();
+  #lastWrite: Promise<void> | undefined;
 
-  constructor(context: ActiveLeaseContext, granted: Granted) {
-    this.#context = context;
+  constructor(host: LeaseHost, target: LeaseTarget, granted: Granted) {
+    this.#host = host;
+    this.#target = target;
     this.#granted = granted;
-    this.#hold(granted);
   }
 
   get consumed(): Readonly<Record<string, number>> {
@@ -91,7 +100,7 @@ export class ActiveLease implements Lease {
     this.#refuseSettled();
     const checked = checkAmounts("consume", amounts, 0);
     checkAmountNames("consume", checked, this.#own.config.limits);
-    const granted = await this.#context.take(checked);
+    const granted = await this.#host.takeMore(this.#target, checked);
     if (!this.#settled) return this.#hold(granted);
     // Settled meanwhile: what came too late goes back at once.
     await this.#restore(holdingsOf(granted));
@@ -111,16 +120,17 @@ export class ActiveLease implements Lease {
     await this.#inTurn(() => this.#writePending());
   }
 
-  async commit(): Promise<void> {
-    this.#refuseSettled();
+  commit(): Promise<void> {
+    if (this.#settled) return Promise.reject(new LeaseExpiredError());
     this.#settled = true;
-    await this.#inTurn(() => this.#writePending());
+    if (!this.#adjusted && this.#lastWrite === undefined) return DONE;
+    return this.#inTurn(() => this.#writePending());
   }
 
   async rollback(): Promise<void> {
     this.#refuseSettled();
     this.#settled = true;
-    this.#context.onRestored();
+    this.#host.restored(this.#target);
     await this.#inTurn(async () => {
       const holdings = this.#holdings.map(copyOf);
       for (const { heldMilli, pendingMilli } of this.#holdings) {
@@ -135,6 +145,12 @@ export class ActiveLease implements Lease {
     if (!this.#settled) await this.commit();
   }
 
+  /** The first is the one of the entity itself that was charged first. */
+  get #holdings(): Holding[] {
+    this.#made ??= holdingsOf(this.#granted);
+    return this.#made;
+  }
+
   get #own(): Holding {
     return this.#holdings[0] as Holding;
   }
@@ -145,7 +161,7 @@ export class ActiveLease implements Lease {
 
   /** One after the other, whether those before went well or not. */
   #inTurn(write: () => Promise<void>): Promise<void> {
-    const written = this.#lastWrite.then(write);
+    const written = (this.#lastWrite ?? DONE).then(write);
     this.#lastWrite = written.catch(() => {});
     return written;
   }
@@ -170,6 +186,7 @@ export class ActiveLease implements Lease {
     const checked = checkAmounts(field, amounts, -TOKENS_MAX);
     checkAmountNames(field, checked, this.#own.config.limits);
     const { consumed } = this;
+    this.#adjusted = true;
     for (const [name, amount] of checked) {
       const held = Object.hasOwn(consumed, name) ? (consumed[name] ?? 0) : 0;
       if (held + sign * amount < 0) {
@@ -217,14 +234,14 @@ export class ActiveLease implements Lease {
     const adjustment = { ...holding, deltasMilli };
     try {
       // Giving back may be repeated, so it goes the way that never fails.
-      if (deltasMilli.every((delta) => delta <= 0)) await this.#context.buckets.restore(adjustment);
-      else await this.#context.buckets.adjust(adjustment);
+      if (deltasMilli.every((delta) => delta <= 0)) await this.#host.buckets.restore(adjustment);
+      else await this.#host.buckets.adjust(adjustment);
       settle();
     } catch (error) {
       if (!(error instanceof RateLimiterUnavailable)) throw error;
       // A write whose outcome is unknown must not be repeated: it counts as done.
       if (!error.nothingWritten) settle();
-      if (!this.#context.onFailedAdjustment(error, adjustment)) throw error;
+      if (!this.#host.adjustmentFailed(this.#target, error)) throw error;
     }
   }
 
@@ -232,7 +249,7 @@ export class ActiveLease implements Lease {
     const due = holdings.filter(({ heldMilli }) => heldMilli.some((held) => held !== 0));
     await Promise.all(
       due.map((holding) =>
-        this.#context.buckets.restore({
+        this.#host.buckets.restore({
           ...holding,
           deltasMilli: holding.heldMilli.map((held) => -held),
         }),

@@ -1,6 +1,6 @@
 /** What comes of an acquire. */
 
-import type { Leg } from "../buckets/bucket-store.ts";
+import type { ChargedNow, Leg } from "../buckets/bucket-store.ts";
 import { type LimitStatus, statusOf } from "../domain/limit-status.ts";
 import {
   longestWait,
@@ -29,11 +29,19 @@ export type Decision = { readonly granted: true; readonly lease: Lease } | Refus
  */
 export class Refusal {
   readonly granted = false;
-  /** All limits checked: of the entity itself, then of its parents. */
-  readonly statuses: readonly LimitStatus[];
+  #statuses: readonly LimitStatus[] | ChargedNow;
 
-  constructor(statuses: readonly LimitStatus[]) {
-    this.statuses = statuses;
+  constructor(statuses: readonly LimitStatus[] | ChargedNow) {
+    this.#statuses = statuses;
+  }
+
+  /** All limits checked: of the entity itself, then of its parents. */
+  get statuses(): readonly LimitStatus[] {
+    // Who refuses by the thousand seldom asks for all of them.
+    if ("legs" in this.#statuses) {
+      this.#statuses = statusesOf(this.#statuses.legs, [this.#statuses.balancesMilli]);
+    }
+    return this.#statuses;
   }
 
   /** The exceeded ones. */

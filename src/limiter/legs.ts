@@ -27,6 +27,20 @@ export class Legs {
     this.#links = links;
   }
 
+  /**
+   * The legs of a call, when all that they are made of is remembered: nothing is read, and nobody
+   * has to wait. Only for one entity by itself, which is what most calls are about.
+   */
+  remembered(target: Target): readonly [Leg] | undefined {
+    const { entityId, resource, amounts, limits } = target;
+    const link = this.#links.known(entityId);
+    if (link === undefined || (link.cascade && link.parentId !== undefined)) return undefined;
+    const config = limits === undefined ? this.#known(entityId, resource) : override(limits);
+    if (config === undefined) return undefined;
+    checkAmountNames(target.field ?? "consume", amounts, config.limits);
+    return [legOf(entityId, resource, config, { link, linkIsFresh: false }, amounts)];
+  }
+
   /** `forced`: the limits were just read anew, so they apply whatever a bucket says. */
   async of(
     target: Target,
@@ -83,6 +97,14 @@ export class Legs {
     }
   }
 
+  #known(entityId: string, resource: string): BucketConfig | undefined {
+    const limits = this.#resolver.remembered(entityId, resource)?.limits;
+    // See `#stored`.
+    return limits === undefined || limits.version < this.#resolver.cache.version
+      ? undefined
+      : limits;
+  }
+
   async #stored(
     entityId: string,
     resource: string,
@@ -112,5 +134,6 @@ function legOf(
   amounts: Amounts,
 ): Leg {
   const amountsMilli = config.limits.map(({ name }) => (amounts.get(name) ?? 0) * 1000);
-  return { entityId, resource, config, amountsMilli, ...linked };
+  const { link, linkIsFresh } = linked;
+  return { entityId, resource, config, amountsMilli, link, linkIsFresh };
 }

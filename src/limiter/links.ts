@@ -27,14 +27,15 @@ export class Links {
     resource: string,
     options: BucketCallOptions,
   ): Promise<{ link: Link; linkIsFresh: boolean }> {
-    const known = this.#known(entityId);
+    const known = this.known(entityId);
     if (known !== undefined) return { link: known, linkIsFresh: false };
     const link = await this.#buckets.linkOf(entityId, resource, options);
     this.see(entityId, link);
     return { link, linkIsFresh: true };
   }
 
-  #known(entityId: string): Link | undefined {
+  /** As it was seen lately. */
+  known(entityId: string): Link | undefined {
     const found = this.#links.get(entityId);
     if (found === undefined || this.#clock() - found.seenAtMs > LIFETIME_MS) return undefined;
     return found.link;

@@ -142,14 +142,14 @@ export class RateLimiter {
 
   /** Takes, or throws `RateLimitExceeded`. Settle the lease by `commit` or `rollback`. */
   async acquire(request: AcquireRequest): Promise<Lease> {
-    const decision = await this.#decide(request);
+    const decision = this.#decideNow(request) ?? (await this.#decide(request));
     if (decision.granted) return decision.lease;
     throw new RateLimitExceeded(decision.statuses);
   }
 
   /** Takes, or says why not, without an error. */
-  tryAcquire(request: AcquireRequest): Promise<Decision> {
-    return this.#decide(request);
+  async tryAcquire(request: AcquireRequest): Promise<Decision> {
+    return this.#decideNow(request) ?? this.#decide(request);
   }
 
   /**
@@ -160,7 +160,7 @@ export class RateLimiter {
     if (typeof work !== "function") {
       throw new ValidationError("work", work, `expected a function, got ${show(work)}`);
     }
-    const decision = await this.#decide(request);
+    const decision = this.#decideNow(request) ?? (await this.#decide(request));
     if (!decision.granted) throw new RateLimitExceeded(decision.statuses);
     const { lease } = decision;
     let result: T;
@@ -229,6 +229,12 @@ export class RateLimiter {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
+  }
+
+  /** Where nobody waits in line and nothing has to be waited for. */
+  #decideNow(request: AcquireRequest): Decided | undefined {
+    if (this.#closed || !this.#lines.isEmpty) return undefined;
+    return this.#acquirer.attemptNow(request);
   }
 
   async #decide(request: AcquireRequest): Promise<Decided> {

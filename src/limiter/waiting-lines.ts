@@ -37,6 +37,10 @@ export class WaitingLines {
     return lines;
   }
 
+  get isEmpty(): boolean {
+    return this.#lines.size === 0;
+  }
+
   /** Makes those look up whose limiter was closed. */
   wakeAll(): void {
     for (const line of this.#lines.values()) line.wakeAll();

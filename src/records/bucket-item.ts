@@ -55,6 +55,9 @@ export const WRITES_RATE: Rate = {
   periodMs: 1000,
 };
 
+/** How many acquires took something; ours, for those who count usage. Other writers leave it. */
+export const ACQUIRES = "ac";
+
 const BALANCE_PATTERN = /^b_(.+)_tk$/;
 
 export function encodeBucket(namespaceId: string, bucket: StoredBucket): Item {

@@ -55,6 +55,7 @@ export class ConfigCache {
   });
   readonly #inFlight = new Map<string, Promise<ConfigSlot>>();
   #epoch = 0;
+  #generation = 0;
   #version = 0;
   #hits = 0;
   #misses = 0;
@@ -74,16 +75,30 @@ export class ConfigCache {
     return this.#epoch;
   }
 
+  /** Rises whenever what was found before may not be found again, except by the passing of time. */
+  get generation(): number {
+    return this.#generation;
+  }
+
+  /** A fresh slot, and no trace that anybody looked. */
+  peek(name: string): ConfigSlot | undefined {
+    const slot = this.#slots.get(name);
+    if (slot === undefined || this.#clock() > slot.expiresAtMs) return undefined;
+    // What is still here after a change of our own was not touched by it, so it is as new.
+    return slot.asOf === this.#version ? slot : { ...slot, asOf: this.#version };
+  }
+
+  /** Counts what was found by other ways. */
+  countHits(hits: number): void {
+    this.#hits += hits;
+  }
+
   /** A fresh slot, counted as a hit or a miss. */
   find(name: string): ConfigSlot | undefined {
-    const slot = this.#slots.get(name);
-    if (slot !== undefined && this.#clock() <= slot.expiresAtMs) {
-      this.#hits += 1;
-      // What is still here after a change of our own was not touched by it, so it is as new.
-      return slot.asOf === this.#version ? slot : { ...slot, asOf: this.#version };
-    }
-    this.#misses += 1;
-    return undefined;
+    const slot = this.peek(name);
+    if (slot === undefined) this.#misses += 1;
+    else this.#hits += 1;
+    return slot;
   }
 
   /**
@@ -104,6 +119,7 @@ export class ConfigCache {
   /** Says that the namespace's config is at `version`; forgets what is older. */
   observe(version: number): void {
     if (version === this.#version) return;
+    this.#generation += 1;
     for (const [name, slot] of this.#slots.entries()) {
       if (slot.asOf < version || version < this.#version) this.#slots.delete(name);
     }
@@ -113,6 +129,7 @@ export class ConfigCache {
   /** Says that this process has made `version` by changing these slots, and nothing else. */
   changed(version: number, names: readonly string[]): void {
     this.#epoch += 1;
+    this.#generation += 1;
     if (version !== this.#version + 1) this.#slots.clear();
     for (const name of names) {
       this.#slots.delete(name);
@@ -129,6 +146,7 @@ export class ConfigCache {
   /** Forgets everything; counters stay. */
   clear(): void {
     this.#epoch += 1;
+    this.#generation += 1;
     this.#slots.clear();
     this.#inFlight.clear();
   }

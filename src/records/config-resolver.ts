@@ -34,6 +34,16 @@ export interface ResolvedLimits {
   readonly version: number;
 }
 
+/** What the cache has of the limits of an entity. */
+export interface Remembered {
+  /** `undefined` when there are none at any level. */
+  readonly limits: ResolvedLimits | undefined;
+  /** When a part of it stops being fresh. */
+  readonly expiresAtMs: number;
+}
+
+type Names = readonly [string, string, string, string];
+
 /** How slots are named in the cache. */
 export const slotNames = {
   system: "system",
@@ -60,6 +70,24 @@ export class ConfigResolver {
       this.#fetch(wanted, (name) => this.#keyOf(name, entityId, resource)),
     );
     return combine(names.map((name, level) => slots[level] ?? loaded.get(name)) as ConfigSlot[]);
+  }
+
+  /** The same without a call; `undefined` when something is not remembered. */
+  remembered(entityId: string, resource: string): Remembered | undefined {
+    const [own, general, all, system] = namesFor(entityId, resource) as Names;
+    const slots = [
+      this.cache.peek(own),
+      this.cache.peek(general),
+      this.cache.peek(all),
+      this.cache.peek(system),
+    ];
+    let expiresAtMs = Number.POSITIVE_INFINITY;
+    for (const slot of slots) {
+      if (slot === undefined) return undefined;
+      expiresAtMs = Math.min(expiresAtMs, slot.expiresAtMs);
+    }
+    this.cache.countHits(slots.length);
+    return { limits: combine(slots as ConfigSlot[]), expiresAtMs };
   }
 
   /** What is stored for the whole namespace. */
@@ -136,12 +164,12 @@ function combine(slots: readonly ConfigSlot[]): ResolvedLimits | undefined {
   const chosen = chooseLimits((level) => slots[CONFIG_LEVELS.indexOf(level)]?.limits);
   if (chosen === undefined) return undefined;
   // Levels below the chosen one do not matter; those above it were seen to be empty.
-  const seen = slots.slice(0, CONFIG_LEVELS.indexOf(chosen.source) + 1);
-  return {
-    ...chosen,
-    onUnavailable: slots.at(-1)?.onUnavailable,
-    version: Math.min(...seen.map((slot) => slot.asOf)),
-  };
+  let version = Number.POSITIVE_INFINITY;
+  for (let level = CONFIG_LEVELS.indexOf(chosen.source); level >= 0; level -= 1) {
+    version = Math.min(version, (slots[level] as ConfigSlot).asOf);
+  }
+  const { limits, source } = chosen;
+  return { limits, source, onUnavailable: slots.at(-1)?.onUnavailable, version };
 }
 
 function slotOf(item: Item | undefined, asOf: number, expiresAtMs: number): ConfigSlot {

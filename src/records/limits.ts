@@ -92,22 +92,22 @@ export class LimitRecords {
     this.#resolver = resolver;
   }
 
-  /** Replaces the limits of the namespace; `onUnavailable` stays as it is when not given. */
+  /** Replaces its limits; without `onUnavailable` that stays as it is, with `null` it goes. */
   async setSystem(
     limits: readonly LimitInput[],
-    options: ChangeOptions & { onUnavailable?: OnUnavailable } = {},
+    options: ChangeOptions & { onUnavailable?: OnUnavailable | null } = {},
   ): Promise<void> {
     checkFields("options", options, ["onUnavailable", "principal"]);
     const checked = checkLimits(limits);
     const principal = checkAuditor(options.principal);
-    const mode =
-      options.onUnavailable === undefined ? undefined : checkOnUnavailable(options.onUnavailable);
+    const given = options.onUnavailable ?? undefined;
+    const mode = given === undefined ? undefined : checkOnUnavailable(given);
     const version = await changeConfig(this.#context, [], ({ system }) => {
       const attributes = encodeLimits(checked);
       return {
         system: {
           set: { ...attributes, ...(mode === undefined ? {} : { on_unavailable: mode }) },
-          remove: system === undefined ? [] : staleAttributes(system, attributes),
+          remove: staleAttributes(system, attributes, options.onUnavailable === null),
         },
         writes: [
           this.#entry(system, {
@@ -393,6 +393,8 @@ export class LimitRecords {
 }
 
 /** What a replaced config has and the new one does not. */
-function staleAttributes(item: Item, attributes: Readonly<Record<string, unknown>>): string[] {
-  return limitAttributeNames(item).filter((name) => !Object.hasOwn(attributes, name));
+function staleAttributes(before: Item | undefined, after: object, withMode: boolean): string[] {
+  const names = before === undefined ? [] : limitAttributeNames(before);
+  const stale = names.filter((name) => !Object.hasOwn(after, name));
+  return withMode ? [...stale, "on_unavailable"] : stale;
 }

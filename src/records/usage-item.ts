@@ -1,8 +1,29 @@
-/** Usage snapshots as they are stored: what an entity consumed of a resource in one window. */
+/**
+ * Usage snapshots as they are stored: what an entity consumed of a resource in one window.
+ *
+ * A counter is a number under the name of its limit, in tokens: that is how the Python library
+ * reads it. A limit whose name is taken by an attribute of the record, or by a key, counts under
+ * its name after a `#`, which no name of a limit contains. Marks of the stream (`@0`, `@1`, …) are
+ * texts, so that nobody takes them for counters.
+ */
 
-import { isoSeconds, WINDOW_TYPES, type WindowType, windowEndMs } from "../core/windows.ts";
-import type { Item } from "../storage/item.ts";
+import {
+  isoSeconds,
+  WINDOW_TYPES,
+  type WindowType,
+  windowEndMs,
+  windowStartMs,
+} from "../core/windows.ts";
+import type { Item, Key } from "../storage/item.ts";
+import type { Change } from "../storage/item-store.ts";
 import { numberAt, textAt, valueAt } from "./fields.ts";
+import {
+  entityPartition,
+  inNamespace,
+  resourcePartition,
+  USAGE_INDEX_PREFIX,
+  USAGE_PREFIX,
+} from "./keys.ts";
 
 /**
  * What an entity consumed of a resource in one hour, day or month.
@@ -21,12 +42,98 @@ export interface UsageSnapshot {
   readonly windowStart: string;
   /** The last second of the window. */
   readonly windowEnd: string;
-  /** Whole tokens per limit. */
+  /** Whole tokens per limit, net of what was given back. */
   readonly counters: Readonly<Record<string, number>>;
+  /** How many acquires took something. */
   readonly totalEvents: number;
 }
 
-const OWN_NUMBERS: ReadonlySet<string> = new Set(["total_events", "ttl"]);
+/** Which snapshot: the window is the one of its type that holds `atMs`. */
+export interface UsageSubject {
+  readonly namespaceId: string;
+  readonly entityId: string;
+  readonly resource: string;
+}
+
+const DAY_SECONDS = 86_400;
+const EVENTS = "total_events";
+const OWN_NUMBERS: ReadonlySet<string> = new Set([EVENTS, "ttl"]);
+const TAKEN_NAMES: ReadonlySet<string> = new Set([
+  ...OWN_NUMBERS,
+  "PK",
+  "SK",
+  "entity_id",
+  "resource",
+  "window",
+  "window_start",
+]);
+/** Keys of indexes, also of those that only tables of the Python library have. */
+const INDEX_KEY_PATTERN = /^(?:GSI|LSI)[0-9](?:PK|SK)$/;
+const ESCAPE = "#";
+const MARK = "@";
+
+/** Where the snapshot of a window is. */
+export function usageKey(subject: UsageSubject, type: WindowType, startMs: number): Key {
+  const { namespaceId, entityId, resource } = subject;
+  return {
+    PK: entityPartition(namespaceId, entityId),
+    SK: `${USAGE_PREFIX}${resource}#${type}#${isoSeconds(startMs)}`,
+  };
+}
+
+/**
+ * The change that counts amounts in a snapshot and makes it when it is not there. The time to live
+ * begins when the window ends, so a snapshot outlives every change that belongs into it.
+ */
+export function usageChange(
+  subject: UsageSubject,
+  type: WindowType,
+  atMs: number,
+  amountsMilli: Iterable<readonly [limitName: string, milli: number | bigint]>,
+  events: number,
+  retentionDays: number,
+): Change {
+  const { namespaceId, entityId, resource } = subject;
+  const start = isoSeconds(windowStartMs(type, atMs));
+  const add: Record<string, number | bigint> = {};
+  for (const [name, milli] of amountsMilli) add[counterAttribute(name)] = inTokens(milli);
+  add[EVENTS] = events;
+  return {
+    set: {
+      entity_id: entityId,
+      resource,
+      window: type,
+      window_start: start,
+      ttl: Math.ceil(windowEndMs(type, atMs) / 1000) + retentionDays * DAY_SECONDS,
+      GSI2PK: resourcePartition(namespaceId, resource),
+      GSI2SK: `${USAGE_INDEX_PREFIX}${type}#${start}#${entityId}`,
+      ...inNamespace(namespaceId, entityPartition(namespaceId, entityId)),
+    },
+    add,
+  };
+}
+
+/** Where a snapshot keeps how far it has counted one shard of a bucket. */
+export function markAttribute(shard: number): string {
+  return `${MARK}${shard}`;
+}
+
+/** The attribute that counts a limit. */
+export function counterAttribute(limitName: string): string {
+  const taken = TAKEN_NAMES.has(limitName) || INDEX_KEY_PATTERN.test(limitName);
+  return taken ? ESCAPE + limitName : limitName;
+}
+
+/** The counters of an item in tokens, with parts of tokens where there are any. */
+export function usageCounters(item: Item): Map<string, number> {
+  const counters = new Map<string, number>();
+  for (const name of Object.keys(item)) {
+    if (OWN_NUMBERS.has(name) || !isNumber(valueAt(item, name))) continue;
+    const limitName = name.startsWith(ESCAPE) ? name.slice(ESCAPE.length) : name;
+    counters.set(limitName, numberAt(item, name) ?? 0);
+  }
+  return counters;
+}
 
 /** The snapshot in an item; `undefined` when the item is incomplete. */
 export function decodeUsage(item: Item): UsageSnapshot | undefined {
@@ -37,9 +144,7 @@ export function decodeUsage(item: Item): UsageSnapshot | undefined {
     return undefined;
   }
   const windowType = textAt(item, "window") ?? "";
-  const counters = Object.keys(item)
-    .filter((name) => !OWN_NUMBERS.has(name) && isNumber(valueAt(item, name)))
-    .map((name) => [name, numberAt(item, name) ?? 0]);
+  const counters = [...usageCounters(item)].map(([name, count]) => [name, wholeTokens(count)]);
   return {
     entityId,
     resource,
@@ -47,8 +152,19 @@ export function decodeUsage(item: Item): UsageSnapshot | undefined {
     windowStart,
     windowEnd: lastSecond(windowType, windowStart),
     counters: Object.fromEntries(counters),
-    totalEvents: numberAt(item, "total_events") ?? 0,
+    totalEvents: numberAt(item, EVENTS) ?? 0,
   };
+}
+
+/** Without the part of a token that may be left at the end. */
+export function wholeTokens(tokens: number): number {
+  return Math.trunc(tokens) + 0;
+}
+
+/** Exact: DynamoDB adds decimals, so that parts of tokens add up before anybody rounds. */
+function inTokens(milli: number | bigint): number | bigint {
+  if (typeof milli === "number") return milli / 1000;
+  return milli % 1000n === 0n ? milli / 1000n : Number(milli) / 1000;
 }
 
 /** The start itself when the type or the time is not one of ours. */

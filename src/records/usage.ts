@@ -9,7 +9,8 @@ import type { Query } from "../storage/item-store.ts";
 import { decodeCursor, encodeCursor } from "./cursor.ts";
 import { entityPartition, resourcePartition, USAGE_INDEX_PREFIX, USAGE_PREFIX } from "./keys.ts";
 import type { RecordContext } from "./record-context.ts";
-import { decodeUsage, type UsageSnapshot } from "./usage-item.ts";
+import { decodeUsage, type UsageSnapshot, usageCounters, wholeTokens } from "./usage-item.ts";
+import { rangesAfter, usageRanges } from "./usage-ranges.ts";
 
 const SNAPSHOTS_PER_PAGE = 100;
 const LIMIT_MAX = 10_000;
@@ -35,7 +36,8 @@ const QUERY_FIELDS = [
 ] as const satisfies readonly (keyof UsageQuery)[];
 
 /**
- * Usage over several windows. Name a window type: hours and days would count twice together.
+ * Usage over several windows. Without a window type, the finest that there is counts alone: hours
+ * and days together would count everything twice.
  *
  * @example
  * ```ts
@@ -50,16 +52,35 @@ export interface UsageSummary {
   readonly snapshotCount: number;
   /** Whole tokens per limit. */
   readonly total: Readonly<Record<string, number>>;
-  /** Per snapshot: the total divided by `snapshotCount`. */
+  /**
+   * Per snapshot: the total divided by `snapshotCount`, also where a limit is missing from some.
+   * Windows without any use have no snapshot and do not count; several entities of one window
+   * count once each.
+   */
   readonly average: Readonly<Record<string, number>>;
   readonly minWindowStart?: string;
   readonly maxWindowStart?: string;
 }
 
+/** Brings what was counted but not written yet to the snapshots, of an entity or of a resource. */
+export type SettleUsage = (scope: {
+  readonly entityId?: string;
+  readonly resource?: string;
+}) => Promise<void>;
+
 /** A query whose parts have been checked. */
 interface CheckedQuery {
-  readonly query: Query;
+  /** In the order of their keys, the highest first. */
+  readonly ranges: readonly Query[];
+  readonly scope: Query;
   readonly matches: (snapshot: UsageSnapshot) => boolean;
+}
+
+/** A snapshot, the item it is in, and the item that a cursor is made from. */
+interface Found {
+  readonly place: Item;
+  readonly item: Item;
+  readonly snapshot: UsageSnapshot;
 }
 
 /**
@@ -67,18 +88,24 @@ interface CheckedQuery {
  *
  * @example
  * ```ts
- * import { Repository } from 'zae-limiter';
- * const repo = await Repository.open('memory:');
- * const { snapshots } = await repo.usage.snapshots({ entityId: 'key-1', window: 'hourly' });
- * console.log(snapshots.length); // 0
- * await repo.close();
+ * import { RateLimiter } from 'zae-limiter';
+ * const limiter = await RateLimiter.open('memory:');
+ * await limiter.acquire({
+ *   entityId: 'key-1', resource: 'gpt-4', limits: ['tpm:1000'], consume: { tpm: 300 },
+ * });
+ * const { usage } = limiter.repository;
+ * const { snapshots } = await usage.snapshots({ entityId: 'key-1', window: 'hourly' });
+ * console.log(snapshots[0]?.counters.tpm, snapshots[0]?.totalEvents); // 300 1
+ * await limiter.close();
  * ```
  */
 export class UsageRecords {
   readonly #context: RecordContext;
+  readonly #settle: SettleUsage;
 
-  constructor(context: RecordContext) {
+  constructor(context: RecordContext, settle: SettleUsage = async () => {}) {
     this.#context = context;
+    this.#settle = settle;
   }
 
   /** The newest first, a page at a time. */
@@ -86,61 +113,59 @@ export class UsageRecords {
     options: UsageQuery & { limit?: number; cursor?: string },
   ): Promise<{ snapshots: UsageSnapshot[]; cursor?: string }> {
     checkFields("options", options, [...QUERY_FIELDS, "limit", "cursor"]);
-    const { query, matches } = this.#check(options);
+    const { ranges, scope, matches } = this.#check(options);
     const limit = checkInteger("limit", options.limit ?? SNAPSHOTS_PER_PAGE, 1, LIMIT_MAX);
-    const after =
-      options.cursor === undefined ? {} : { after: decodeCursor(options.cursor, query) };
-    const found: { item: Item; snapshot: UsageSnapshot }[] = [];
-    for await (const entry of this.#read({ ...query, ...after })) {
+    const last = options.cursor === undefined ? undefined : decodeCursor(options.cursor, scope);
+    // The first page has settled it, and a page must not cost as much as the whole list.
+    if (last === undefined) await this.#settle(options);
+    const found: Found[] = [];
+    for await (const entry of this.#read(last === undefined ? ranges : rangesAfter(ranges, last))) {
       if (matches(entry.snapshot)) found.push(entry);
       // One more than is shown tells whether there is a next page.
       if (found.length > limit) break;
     }
     const shown = found.slice(0, limit);
-    const last = found.length > limit ? shown.at(-1) : undefined;
+    const next = found.length > limit ? shown.at(-1) : undefined;
     const snapshots = shown.map(({ snapshot }) => snapshot);
-    return last === undefined
+    return next === undefined
       ? { snapshots }
-      : { snapshots, cursor: encodeCursor(last.item, query) };
+      : { snapshots, cursor: encodeCursor(next.place, scope) };
   }
 
   /** The sum over all snapshots that match, however many there are. */
   async summary(options: UsageQuery): Promise<UsageSummary> {
     checkFields("options", options, QUERY_FIELDS);
-    const { query, matches } = this.#check(options);
-    const total = new Map<string, number>();
-    let snapshotCount = 0;
-    let first: string | undefined;
-    let last: string | undefined;
-    for await (const { snapshot } of this.#read(query)) {
+    const { ranges, matches } = this.#check(options);
+    await this.#settle(options);
+    const sums = new Map<string, UsageSum>();
+    for await (const { snapshot, item } of this.#read(ranges)) {
       if (!matches(snapshot)) continue;
-      const { windowStart } = snapshot;
-      snapshotCount += 1;
-      first = first === undefined || windowStart < first ? windowStart : first;
-      last = last === undefined || windowStart > last ? windowStart : last;
-      for (const [name, count] of Object.entries(snapshot.counters)) {
-        total.set(name, (total.get(name) ?? 0) + count);
+      const { windowType } = snapshot;
+      let sum = sums.get(windowType);
+      if (sum === undefined) {
+        sum = new UsageSum();
+        sums.set(windowType, sum);
       }
+      sum.add(snapshot.windowStart, item);
     }
-    return {
-      snapshotCount,
-      total: Object.fromEntries(total),
-      average: Object.fromEntries([...total].map(([name, sum]) => [name, sum / snapshotCount])),
-      ...(first === undefined ? {} : { minWindowStart: first }),
-      ...(last === undefined ? {} : { maxWindowStart: last }),
-    };
+    const finest = WINDOW_TYPES.find((type) => sums.has(type));
+    const sum = finest === undefined ? [...sums.values()][0] : sums.get(finest);
+    return (sum ?? new UsageSum()).summary();
   }
 
   #check(options: UsageQuery): CheckedQuery {
-    const { entityId, resource, window } = options;
+    const { window } = options;
     const start = checkTime("start", options.start);
     const end = checkTime("end", options.end);
     if (window !== undefined && !WINDOW_TYPES.includes(window)) {
       const types = WINDOW_TYPES.join(", ");
       throw new ValidationError("window", window, `expected ${types}, got ${show(window)}`);
     }
+    const { scope, prefix, ordered } = this.#scope(options.entityId, options.resource);
+    const times = ordered ? { window, start, end } : undefined;
     return {
-      query: this.#query(entityId, resource),
+      scope,
+      ranges: usageRanges(scope, prefix, times),
       matches: (snapshot) =>
         (window === undefined || snapshot.windowType === window) &&
         (start === undefined || snapshot.windowStart >= start) &&
@@ -148,24 +173,29 @@ export class UsageRecords {
     };
   }
 
-  #query(entityId: string | undefined, resource: string | undefined): Query {
+  /** `ordered`: the keys after the prefix are those of one resource, so times are ranges of them. */
+  #scope(entityId: string | undefined, resource: string | undefined) {
     const { namespaceId } = this.#context;
     if (resource !== undefined) checkResource(resource);
     if (entityId !== undefined) {
-      const prefix = resource === undefined ? USAGE_PREFIX : `${USAGE_PREFIX}${resource}#`;
       const partition = entityPartition(namespaceId, checkEntityId(entityId));
-      return { partition, sort: { beginsWith: prefix }, descending: true };
+      const ordered = resource !== undefined;
+      const prefix = ordered ? `${USAGE_PREFIX}${resource}#` : USAGE_PREFIX;
+      return { scope: { partition }, prefix, ordered };
     }
     if (resource !== undefined) {
-      const partition = resourcePartition(namespaceId, resource);
-      const sort = { beginsWith: USAGE_INDEX_PREFIX };
-      return { index: "GSI2", partition, sort, descending: true };
+      const scope = { index: "GSI2", partition: resourcePartition(namespaceId, resource) } as const;
+      return { scope, prefix: USAGE_INDEX_PREFIX, ordered: true };
     }
     throw new ValidationError("usage", undefined, "expected an entity or a resource, got neither");
   }
 
-  /** The snapshots of a query; the index has only keys, so those are fetched a batch at a time. */
-  async *#read(query: Query): AsyncGenerator<{ item: Item; snapshot: UsageSnapshot }> {
+  async *#read(ranges: readonly Query[]): AsyncGenerator<Found> {
+    for (const range of ranges) yield* this.#readRange(range);
+  }
+
+  /** The snapshots of a range; the index has only keys, so those are fetched a batch at a time. */
+  async *#readRange(query: Query): AsyncGenerator<Found> {
     let batch: Item[] = [];
     for await (const item of this.#context.store.query(query)) {
       batch.push(item);
@@ -176,18 +206,44 @@ export class UsageRecords {
     yield* await this.#decode(query, batch);
   }
 
-  async #decode(
-    query: Query,
-    found: readonly Item[],
-  ): Promise<{ item: Item; snapshot: UsageSnapshot }[]> {
+  async #decode(query: Query, found: readonly Item[]): Promise<Found[]> {
     const items =
       query.index === undefined || found.length === 0
         ? found
         : await this.#context.store.getMany(found);
-    return found.flatMap((item, at) => {
-      const snapshot = items[at] === undefined ? undefined : decodeUsage(items[at]);
-      return snapshot === undefined ? [] : [{ item, snapshot }];
+    return found.flatMap((place, at) => {
+      const item = items[at];
+      const snapshot = item === undefined ? undefined : decodeUsage(item);
+      return item === undefined || snapshot === undefined ? [] : [{ place, item, snapshot }];
     });
+  }
+}
+
+/** Adds up snapshots in milli-tokens, so that parts of tokens are rounded once, at the end. */
+class UsageSum {
+  readonly #milli = new Map<string, number>();
+  #count = 0;
+  #first: string | undefined;
+  #last: string | undefined;
+
+  add(windowStart: string, item: Item): void {
+    this.#count += 1;
+    if (this.#first === undefined || windowStart < this.#first) this.#first = windowStart;
+    if (this.#last === undefined || windowStart > this.#last) this.#last = windowStart;
+    for (const [name, tokens] of usageCounters(item)) {
+      this.#milli.set(name, (this.#milli.get(name) ?? 0) + Math.round(tokens * 1000));
+    }
+  }
+
+  summary(): UsageSummary {
+    const totals = [...this.#milli].map(([name, milli]) => [name, milli / 1000] as const);
+    return {
+      snapshotCount: this.#count,
+      total: Object.fromEntries(totals.map(([name, tokens]) => [name, wholeTokens(tokens)])),
+      average: Object.fromEntries(totals.map(([name, tokens]) => [name, tokens / this.#count])),
+      ...(this.#first === undefined ? {} : { minWindowStart: this.#first }),
+      ...(this.#last === undefined ? {} : { maxWindowStart: this.#last }),
+    };
   }
 }
 

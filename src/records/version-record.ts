@@ -3,7 +3,8 @@
 import { isoSeconds } from "../core/windows.ts";
 import { RESERVED_NAMESPACE } from "../domain/names.ts";
 import { CLIENT_VERSION, SCHEMA_VERSION } from "../domain/version.ts";
-import type { Item } from "../storage/item.ts";
+import type { Item, Key } from "../storage/item.ts";
+import type { ItemStore } from "../storage/item-store.ts";
 import { textAt } from "./fields.ts";
 import { inNamespace, versionKey } from "./keys.ts";
 
@@ -23,6 +24,8 @@ export interface VersionRecord {
   readonly schemaVersion: string;
   /** Of the Python library's Lambda; absent where ours runs. */
   readonly lambdaVersion?: string;
+  /** Of our Lambda; absent where none was deployed. */
+  readonly aggregatorVersion?: string;
   /** Older clients must not use the table. */
   readonly clientMinVersion: string;
   /** `YYYY-MM-DDTHH:MM:SSZ`. */
@@ -46,12 +49,68 @@ export function newVersionItem(nowMs: number): Item {
 
 export function decodeVersion(item: Item): VersionRecord {
   const lambdaVersion = textAt(item, "lambda_version");
+  const aggregatorVersion = textAt(item, "aggregator_version");
   const updatedBy = textAt(item, "updated_by");
   return {
     schemaVersion: textAt(item, "schema_version") ?? "1.0.0",
     ...(lambdaVersion === undefined ? {} : { lambdaVersion }),
+    ...(aggregatorVersion === undefined ? {} : { aggregatorVersion }),
     clientMinVersion: textAt(item, "client_min_version") ?? "0.0.0",
     updatedAt: textAt(item, "updated_at") ?? "",
     ...(updatedBy === undefined ? {} : { updatedBy }),
   };
+}
+
+/** What can be said anew about a table. The schema is not among it: only migrations change that. */
+export interface VersionUpdate {
+  /** The version of our Lambda; `null` when there is none any more. */
+  readonly aggregatorVersion?: string | null;
+  /** The version of the Python library's Lambda; `null` when ours has taken its place. */
+  readonly lambdaVersion?: string | null;
+  readonly clientMinVersion?: string;
+  readonly updatedBy?: string;
+}
+
+/** The version record of a table, whether or not this client may use it. */
+export async function readVersion(store: ItemStore): Promise<VersionRecord | undefined> {
+  const item = await store.get(versionKey(), { consistent: true });
+  return item === undefined ? undefined : decodeVersion(item);
+}
+
+/** Changes what is named and nothing else; a table without a record gets one of the newest schema. */
+export async function writeVersion(
+  store: ItemStore,
+  update: VersionUpdate,
+  nowMs: number,
+): Promise<VersionRecord> {
+  const changed = {
+    ...(update.aggregatorVersion === undefined
+      ? {}
+      : { aggregator_version: update.aggregatorVersion }),
+    ...(update.lambdaVersion === undefined ? {} : { lambda_version: update.lambdaVersion }),
+    ...(update.clientMinVersion === undefined
+      ? {}
+      : { client_min_version: update.clientMinVersion }),
+    updated_at: isoSeconds(nowMs),
+    updated_by: update.updatedBy ?? `client:${CLIENT_VERSION}`,
+  };
+  const { PK, SK, ...fresh } = newVersionItem(nowMs);
+  const old = await store.get(unprefixedVersionKey(), { consistent: true });
+  // A table from before there were namespaces is as old as it was.
+  const born = old === undefined ? fresh : { ...fresh, schema_version: schemaIn(old) };
+  const defaults = Object.entries(born).filter(([name]) => !Object.hasOwn(changed, name));
+  const { item } = await store.update(
+    { PK, SK },
+    { set: changed, setIfAbsent: Object.fromEntries(defaults) },
+  );
+  return decodeVersion(item as Item);
+}
+
+/** Where the record was before there were namespaces. */
+export function unprefixedVersionKey(): Key {
+  return { PK: "SYSTEM#", SK: versionKey().SK };
+}
+
+function schemaIn(item: Item): string {
+  return textAt(item, "schema_version") ?? "0.0.0";
 }

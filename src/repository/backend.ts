@@ -8,6 +8,7 @@ import {
 import { EmbeddedBucketStore } from "../buckets/embedded/embedded-bucket-store.ts";
 import { MemoryBucketTable } from "../buckets/embedded/memory-table.ts";
 import { SqliteBucketTable } from "../buckets/embedded/sqlite-table.ts";
+import { usageCounter } from "../buckets/embedded/usage-tally.ts";
 import { linkInRecord } from "../buckets/recorded-link.ts";
 import { systemRandom } from "../domain/chance.ts";
 import { type Clock, systemClock, wholeClock } from "../domain/clock.ts";
@@ -76,7 +77,9 @@ export async function openBackend(
       openBuckets: (context, bucketOptions) => {
         const recordedLink = linksIn((key) => store.readNow(key), context.namespaceId);
         const table = new MemoryBucketTable({
+          namespaceId: context.namespaceId,
           clock,
+          countUsage: usageCounter((key, change) => store.updateNow(key, change)),
           recordedLink,
           refuseClosed: () => store.refuseClosed(),
         });
@@ -89,11 +92,16 @@ export async function openBackend(
     const { ItemRows } = await import("../storage/sqlite/item-rows.ts");
     const { store, database } = await openSqlite({ path: location.path, ...shared });
     const rows = new ItemRows(database);
+    const countUsage = usageCounter((update, change) => {
+      const { key, before, after } = rows.plan({ update, change });
+      rows.replace(key, before, after, clock());
+    });
     return {
       ...backendOver(kind, location.path, store, clock),
       openBuckets: ({ namespaceId }, bucketOptions) => {
         const recordedLink = linksIn((key) => rows.read(key)?.item, namespaceId);
-        const table = new SqliteBucketTable({ database, namespaceId, clock, recordedLink });
+        const options = { database, namespaceId, clock, countUsage, recordedLink };
+        const table = new SqliteBucketTable(options);
         return new EmbeddedBucketStore(table, { clock, ...bucketOptions });
       },
     };
@@ -140,7 +148,7 @@ export function dynamoOptions(
 ) {
   const region = options.region ?? location.region;
   const endpoint = options.endpoint ?? location.endpoint;
-  const { credentials, requestHandler, maxAttempts } = options;
+  const { credentials, requestHandler, maxAttempts, transport } = options;
   return {
     table: location.table,
     ...(region === undefined ? {} : { region }),
@@ -148,6 +156,7 @@ export function dynamoOptions(
     ...(credentials === undefined ? {} : { credentials }),
     ...(requestHandler === undefined ? {} : { requestHandler }),
     ...(maxAttempts === undefined ? {} : { maxAttempts }),
+    ...(transport === undefined ? {} : { transport }),
   };
 }
 

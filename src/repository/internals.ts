@@ -5,12 +5,15 @@ import type { Clock } from "../domain/clock.ts";
 import type { Timer } from "../domain/timer.ts";
 import type { OnUnavailable } from "../domain/unavailability.ts";
 import type { ConfigResolver } from "../records/config-resolver.ts";
+import type { RecordContext } from "../records/record-context.ts";
 
 export const INTERNALS: unique symbol = Symbol("zae-limiter internals");
 
 export interface RepositoryInternals {
   readonly buckets: BucketStore;
   readonly resolver: ConfigResolver;
+  /** For records that are not on the repository itself. */
+  readonly records: RecordContext;
   readonly clock: Clock;
   readonly timer: Timer;
   readonly timeoutMs: number;

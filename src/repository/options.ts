@@ -5,6 +5,7 @@ import { checkInteger, checkOptions, show } from "../domain/check.ts";
 import type { Clock } from "../domain/clock.ts";
 import { ValidationError } from "../domain/errors.ts";
 import { checkNamespace } from "../domain/names.ts";
+import type { StackOptions } from "../domain/stack-options.ts";
 import type { Timer } from "../domain/timer.ts";
 import { checkOnUnavailable, type OnUnavailable } from "../domain/unavailability.ts";
 import type { StoreCall } from "../storage/item-store.ts";
@@ -55,14 +56,26 @@ export interface DynamoOptions extends OpenOptions {
   /** Of a local engine or a private endpoint. */
   readonly endpoint?: string;
   readonly credentials?: Credentials;
+  /** Of the AWS SDK. With one, all requests go through the SDK. */
   readonly requestHandler?: object;
   readonly maxAttempts?: number;
+  /**
+   * `lean` (default): requests for data are signed and sent without the AWS SDK, at a fraction of
+   * its processor time. `sdk`: all requests go through the SDK.
+   */
+  readonly transport?: "lean" | "sdk";
 }
 
 /** Options for a new table on DynamoDB. */
 export interface CreateTableOptions extends DynamoOptions {
   /** To be registered besides `default` and the one to use. */
   readonly namespaces?: readonly string[];
+}
+
+/** Options for a stack on AWS. */
+export interface ProvisionOptions extends CreateTableOptions {
+  /** What is not given stays as it is deployed. */
+  readonly stack?: StackOptions;
 }
 
 const OPEN_OPTIONS = {
@@ -83,6 +96,7 @@ const DYNAMO_OPTIONS = {
   credentials: "any",
   requestHandler: "object",
   maxAttempts: "number",
+  transport: "string",
 } as const satisfies Record<Exclude<keyof DynamoOptions, keyof OpenOptions>, string>;
 
 /** Refuses unknown names (most are typos), wrong types and numbers out of range. */

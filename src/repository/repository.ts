@@ -1,17 +1,11 @@
 /** What is stored: entities, limits, namespaces, audit. The same on every store. */
 
-import type { BucketStore, BucketWarning } from "../buckets/bucket-store.ts";
-import { systemRandom } from "../domain/chance.ts";
-import {
-  IncompatibleSchemaError,
-  InfrastructureError,
-  NamespaceNotFoundError,
-} from "../domain/errors.ts";
+import type { BucketStore } from "../buckets/bucket-store.ts";
+import { NamespaceNotFoundError } from "../domain/errors.ts";
 import { checkNamespace, checkStackName, DEFAULT_RESOURCE } from "../domain/names.ts";
+import { checkStackOptions } from "../domain/stack-options.ts";
 import { systemTimer } from "../domain/timer.ts";
-import { CLIENT_VERSION, checkCompatibility } from "../domain/version.ts";
 import { AuditLog } from "../records/audit.ts";
-import { ConfigCache } from "../records/config-cache.ts";
 import { ConfigResolver } from "../records/config-resolver.ts";
 import { EntityRecords } from "../records/entities.ts";
 import { versionKey } from "../records/keys.ts";
@@ -31,36 +25,44 @@ import {
 } from "./backend.ts";
 import { BucketRecords } from "./bucket-records.ts";
 import { environment } from "./environment.ts";
-import { INTERNALS, type RepositoryInternals, type RepositoryListener } from "./internals.ts";
+import { INTERNALS, type RepositoryInternals } from "./internals.ts";
 import {
   type CreateTableOptions,
   checkCreateTableOptions,
   checkOpenOptions,
   type DynamoOptions,
   type OpenOptions,
+  type ProvisionOptions,
 } from "./options.ts";
+import {
+  activeNamespace,
+  bucketsOf,
+  cacheOf,
+  closeShared,
+  recordContext,
+  refuseIncompatible,
+  type Shared,
+  sharedOver,
+  TIMEOUT_MS,
+} from "./shared-store.ts";
 import { DEFAULT_URL, parseStoreUrl, type StoreLocation } from "./store-url.ts";
 
 const DEFAULT_NAMESPACE = "default";
 const DEFAULT_STACK = "zae-limiter";
-const CONFIG_CACHE_TTL_SECONDS = 60;
-const BUCKET_TTL_MULTIPLIER = 7;
-const TIMEOUT_MS = 2000;
-
-/** What the repositories of one open store share. */
-interface Shared {
-  readonly backend: Backend;
-  readonly options: OpenOptions;
-  readonly namespaces: NamespaceRecords;
-  readonly listeners: Set<RepositoryListener>;
-  /** One per namespace, whichever repository uses it. */
-  readonly buckets: Map<string, BucketStore>;
-  /** One cache per namespace, whichever repository uses it. */
-  readonly caches: Map<string, ConfigCache>;
-}
 
 /** Internal: a repository over any store, which it prepares like an embedded one. */
 export let repositoryOver: (store: ItemStore, options?: OpenOptions) => Promise<Repository>;
+
+/** Internal: a store as it is. Nothing is written to it by opening, whatever its kind. */
+export let openAsItIs: (location: StoreLocation, options?: DynamoOptions) => Promise<StoreAsItIs>;
+
+/** An open store, and its namespaces if there are any. */
+export interface StoreAsItIs {
+  readonly namespaces: NamespaceRecords;
+  /** The repository of a namespace; it ends with this store. */
+  enter(name: string): Promise<Repository>;
+  close(): Promise<void>;
+}
 
 /**
  * What is stored, in one namespace.
@@ -97,6 +99,19 @@ export class Repository {
       const location = { kind: "memory", namespace: undefined } as const;
       return Repository.#prepare(backend, options, [namespaceNameOf(location, options)]);
     };
+    openAsItIs = async (location, options = {}) => {
+      checkOpenOptions(options, location.kind === "dynamodb");
+      const shared = sharedOver(await openBackend(location, options), options);
+      const enter = async (name: string) =>
+        new Repository(shared, await activeNamespace(shared, name), true);
+      try {
+        await refuseIncompatible(shared.backend);
+      } catch (error) {
+        await closeShared(shared);
+        throw error;
+      }
+      return { namespaces: shared.namespaces, enter, close: () => closeShared(shared) };
+    };
   }
 
   private constructor(
@@ -121,10 +136,11 @@ export class Repository {
       entityLimitsChanged: (id, resource) => followLimits(buckets, resolver, id, resource),
     });
     this.buckets = new BucketRecords(buckets, this.entities);
-    this.usage = new UsageRecords(context);
+    this.usage = new UsageRecords(context, async (scope) => buckets.settleUsage?.(scope));
     this[INTERNALS] = {
       buckets,
       resolver,
+      records: context,
       clock: context.clock,
       timer: shared.options.timer ?? systemTimer,
       timeoutMs: shared.options.timeoutMs ?? TIMEOUT_MS,
@@ -162,14 +178,20 @@ export class Repository {
     return Repository.#prepare(await openBackend(location, rest), rest, [name, ...namespaces]);
   }
 
-  /** Deploys or updates the stack, then connects. */
-  static async provision(table: string, options: DynamoOptions = {}): Promise<Repository> {
-    checkStackName(table);
-    checkOpenOptions(options, true);
-    throw new InfrastructureError(
-      "Repository.provision is not there yet: this version cannot deploy stacks. " +
-        "Use Repository.createTable for a bare table",
-    );
+  /**
+   * Deploys the stack or updates it, as `zae-limiter deploy` does; registers the namespaces and
+   * connects.
+   */
+  static async provision(table: string, options: ProvisionOptions = {}): Promise<Repository> {
+    const location = tableLocation(table);
+    const { stack = {}, ...others } = options;
+    const { namespaces, ...connection } = checkCreateTableOptions(others);
+    checkStackOptions(stack);
+    const name = namespaceNameOf(location, connection);
+    const { deployStack } = await import("../infra/provision.ts");
+    await deployStack({ stackName: location.table, options: stack, connection });
+    const backend = await openBackend(location, connection);
+    return Repository.#prepare(backend, connection, [name, ...namespaces]);
   }
 
   static async #open(location: StoreLocation, options: DynamoOptions): Promise<Repository> {
@@ -193,10 +215,10 @@ export class Repository {
   ): Promise<Repository> {
     try {
       const context = recordContext(backend, options);
-      const version = await backend.store.get(versionKey(), { consistent: true });
       // Whoever may not use a store does not change it either.
-      if (version !== undefined) refuseIncompatible(decodeVersion(version));
-      else await backend.store.put(newVersionItem(context.clock()), [ITEM_ABSENT]);
+      if ((await refuseIncompatible(backend)) === undefined) {
+        await backend.store.put(newVersionItem(context.clock()), [ITEM_ABSENT]);
+      }
       await new NamespaceRecords(context, nothingToDelete).register(DEFAULT_NAMESPACE, ...names);
       return await Repository.#enter(backend, options, names[0] as string);
     } catch (error) {
@@ -206,31 +228,18 @@ export class Repository {
   }
 
   static async #enter(backend: Backend, options: OpenOptions, name: string): Promise<Repository> {
-    const namespaces = new NamespaceRecords(recordContext(backend, options), (namespaceId) =>
-      bucketsOf(shared, namespaceId).deleteAll(),
-    );
-    const shared: Shared = {
-      backend,
-      options,
-      namespaces,
-      listeners: new Set(),
-      buckets: new Map(),
-      caches: new Map(),
-    };
-    const [version, namespace] = await Promise.all([
-      backend.store.get(versionKey(), { consistent: true }),
-      namespaces.get(name),
+    const shared = sharedOver(backend, options);
+    const [namespace] = await Promise.all([
+      shared.namespaces.get(name),
+      refuseIncompatible(backend),
     ]);
-    if (version !== undefined) refuseIncompatible(decodeVersion(version));
     if (namespace === undefined) throw new NamespaceNotFoundError(name);
     return new Repository(shared, namespace, false);
   }
 
   /** The same store, seen from another namespace. It ends with this repository. */
   async namespace(name: string): Promise<Repository> {
-    const namespace = await this.namespaces.get(name);
-    if (namespace === undefined) throw new NamespaceNotFoundError(name);
-    return new Repository(this.#shared, namespace, true);
+    return new Repository(this.#shared, await activeNamespace(this.#shared, name), true);
   }
 
   /** The version record of the table; `undefined` where none was written. */
@@ -247,71 +256,12 @@ export class Repository {
   /** Lets go of the store. Repositories scoped from this one end with it. */
   async close(): Promise<void> {
     if (this.#scoped) return;
-    await Promise.all([...this.#shared.buckets.values()].map((buckets) => buckets.close()));
-    await this.#shared.backend.store.close();
+    await closeShared(this.#shared);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
-}
-
-function recordContext(backend: Backend, options: OpenOptions): Omit<RecordContext, "namespaceId"> {
-  return {
-    store: backend.store,
-    clock: backend.clock,
-    random: options.random ?? systemRandom,
-  };
-}
-
-function cacheOf(shared: Shared, context: RecordContext): ConfigCache {
-  const { caches, options } = shared;
-  const known = caches.get(context.namespaceId);
-  if (known !== undefined) return known;
-  const ttlSeconds = options.configCacheTtlSeconds ?? CONFIG_CACHE_TTL_SECONDS;
-  const cache = new ConfigCache({ ttlSeconds, clock: context.clock });
-  caches.set(context.namespaceId, cache);
-  return cache;
-}
-
-/** The buckets of a namespace; all repositories on it share what they have seen. */
-function bucketsOf(shared: Shared, namespaceId: string): BucketStore {
-  const { backend, options, buckets } = shared;
-  const known = buckets.get(namespaceId);
-  if (known !== undefined) return known;
-  const context = { ...recordContext(backend, options), namespaceId };
-  const opened = backend.openBuckets(context, {
-    ttlMultiplier: options.bucketTtlMultiplier ?? BUCKET_TTL_MULTIPLIER,
-    timeoutMs: options.timeoutMs ?? TIMEOUT_MS,
-    timer: options.timer ?? systemTimer,
-    onWarning: (warning) => warn(shared, warning),
-    onRestored: (leg) => {
-      for (const listener of shared.listeners) listener.onRestored?.(leg);
-    },
-    onSplit: (notice) => {
-      for (const listener of shared.listeners) listener.onSplit?.(notice);
-    },
-  });
-  buckets.set(namespaceId, opened);
-  return opened;
-}
-
-/** Somebody must hear of it: the process, where no limiter listens. */
-function warn(shared: Shared, warning: BucketWarning): void {
-  const heard = [...shared.listeners].filter((listener) => listener.onWarning !== undefined);
-  for (const listener of heard) listener.onWarning?.(warning);
-  if (heard.length > 0) return;
-  if (warning.kind === "shards_exhausted") {
-    process.emitWarning(
-      `The bucket of ${warning.entityId} for ${warning.resource} cannot be split any further`,
-      { code: "ZAEL_SHARDS_EXHAUSTED" },
-    );
-    return;
-  }
-  process.emitWarning(
-    `What ${warning.entityId} had taken of ${warning.resource} could not be given back`,
-    { code: "ZAEL_RESTORE_FAILED", detail: String(warning.cause) },
-  );
 }
 
 /** Limits of an entity reach its live buckets at once, whatever level applies to them now. */
@@ -346,20 +296,4 @@ function namespaceNameOf(location: StoreLocation, options: OpenOptions): string 
   return checkNamespace(
     options.namespace ?? location.namespace ?? environment.namespace() ?? DEFAULT_NAMESPACE,
   );
-}
-
-/** Only what makes working together impossible; an older Lambda is the deployer's business. */
-function refuseIncompatible(version: VersionRecord): void {
-  const { compatible, message } = checkCompatibility({
-    client: CLIENT_VERSION,
-    schema: version.schemaVersion,
-    clientMin: version.clientMinVersion,
-    lambda: version.lambdaVersion,
-  });
-  if (compatible) return;
-  throw new IncompatibleSchemaError({
-    clientVersion: CLIENT_VERSION,
-    schemaVersion: version.schemaVersion,
-    message,
-  });
 }

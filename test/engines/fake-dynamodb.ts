@@ -1,7 +1,13 @@
 /** Servers on the loopback that behave as DynamoDB does on a bad day. */
 
 import { once } from "node:events";
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 
 /** One request as the server saw it. */
@@ -9,6 +15,9 @@ export interface FakeRequest {
   /** The name of the operation, such as `UpdateItem`. */
   readonly operation: string;
   readonly body: FakeBody;
+  readonly headers: IncomingHttpHeaders;
+  /** The body as it came. */
+  readonly text: string;
 }
 
 /** The fields of requests that tests look at. */
@@ -36,6 +45,9 @@ export type FakeAnswer =
 export interface FakeDynamo extends AsyncDisposable {
   readonly endpoint: string;
   readonly requests: readonly FakeRequest[];
+  /** How many connections were made, and how many are open. */
+  readonly connections: number;
+  readonly open: number;
 }
 
 /** Answers in the given order; the last answer is given to all that follow. */
@@ -43,14 +55,17 @@ export async function fakeDynamo(...answers: readonly FakeAnswer[]): Promise<Fak
   const requests: FakeRequest[] = [];
   const sockets = new Set<Socket>();
   const server = createServer((request, response) => {
-    void readBody(request).then((body) => {
-      const seen = { operation: operationOf(request), body };
+    void readBody(request).then((text) => {
+      const body = JSON.parse(text) as FakeBody;
+      const seen = { operation: operationOf(request), body, headers: request.headers, text };
       requests.push(seen);
       const answer = answers[Math.min(requests.length, answers.length) - 1];
       if (answer !== undefined) reply(seen, response, answer);
     });
   });
+  let connections = 0;
   server.on("connection", (socket) => {
+    connections += 1;
     sockets.add(socket);
     socket.on("close", () => sockets.delete(socket)).on("error", () => undefined);
   });
@@ -59,6 +74,12 @@ export async function fakeDynamo(...answers: readonly FakeAnswer[]): Promise<Fak
   return {
     endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     requests,
+    get connections() {
+      return connections;
+    },
+    get open() {
+      return sockets.size;
+    },
     [Symbol.asyncDispose]: () => stop(server, sockets),
   };
 }
@@ -102,10 +123,10 @@ function send(response: ServerResponse, status: number, body: object): void {
   response.end(JSON.stringify(body));
 }
 
-async function readBody(request: IncomingMessage): Promise<FakeBody> {
+async function readBody(request: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk as Buffer);
-  return JSON.parse(Buffer.concat(chunks).toString()) as FakeBody;
+  return Buffer.concat(chunks).toString();
 }
 
 function operationOf(request: IncomingMessage): string {

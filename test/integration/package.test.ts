@@ -25,7 +25,8 @@ afterAll(() => installed?.remove());
 
 describe("the tarball", () => {
   test("holds the build and the documents, and nothing else", () => {
-    const expected = /^(dist\/.+\.(js|d\.ts)|README\.md|LICENSE|CHANGELOG\.md|package\.json)$/;
+    const expected =
+      /^(dist\/.+\.(js|d\.ts)|schema\/limits\.schema\.json|README\.md|LICENSE|CHANGELOG\.md|package\.json)$/;
     expect(installed.files.filter((path) => !expected.test(path))).toEqual([]);
     expect(installed.files).toEqual(
       expect.arrayContaining(["dist/index.js", "dist/index.d.ts", "dist/cli/main.js"]),

@@ -8,6 +8,8 @@ type Row = [
   cascade: 0 | 1,
   parentId: string | null,
   limits: LimitRow[],
+  usageHour: number,
+  events: number,
 ];
 
 type LimitRow = [
@@ -20,33 +22,39 @@ type LimitRow = [
   remainder: number,
   /** Text beyond 2^53. */
   consumedMilli: number | string,
+  countedMilli: number | string,
 ];
 
 export function encodeRow(bucket: EmbeddedBucket): string {
-  const { link, version, source, limits } = bucket;
+  const { link, version, source, limits, usageHour, events } = bucket;
   const row: Row = [
     version,
     source,
     link.cascade ? 1 : 0,
     link.parentId ?? null,
     limits.map(encodeLimit),
+    usageHour,
+    events,
   ];
   return JSON.stringify(row);
 }
 
 export function decodeRow(text: string, ttl: number | null): EmbeddedBucket {
-  const [version, source, cascade, parentId, limits] = JSON.parse(text) as Row;
+  const [version, source, cascade, parentId, limits, usageHour, events] = JSON.parse(text) as Row;
   return {
     link: { cascade: cascade === 1, parentId: parentId ?? undefined },
     version,
     source,
     ttl: ttl ?? undefined,
     limits: limits.map(decodeLimit),
+    usageHour,
+    events,
     stored: { ttl: ttl ?? undefined },
   };
 }
 
-function encodeLimit({ name, rate, level, consumedMilli }: EmbeddedLimit): LimitRow {
+function encodeLimit(limit: EmbeddedLimit): LimitRow {
+  const { name, rate, level, consumedMilli, countedMilli } = limit;
   return [
     name,
     rate.capacityMilli,
@@ -55,17 +63,27 @@ function encodeLimit({ name, rate, level, consumedMilli }: EmbeddedLimit): Limit
     level.tokensMilli,
     level.refilledAtMs,
     level.remainder,
-    typeof consumedMilli === "bigint" ? String(consumedMilli) : consumedMilli,
+    encodeTotal(consumedMilli),
+    encodeTotal(countedMilli),
   ];
 }
 
 function decodeLimit(row: LimitRow): EmbeddedLimit {
-  const [name, capacityMilli, refillMilli, periodMs, tokensMilli, refilledAtMs, remainder, total] =
-    row;
+  const [name, capacityMilli, refillMilli, periodMs, tokensMilli, refilledAtMs, remainder] = row;
+  const [, , , , , , , consumedMilli, countedMilli] = row;
   return {
     name,
     rate: { capacityMilli, refillMilli, periodMs },
     level: { tokensMilli, refilledAtMs, remainder },
-    consumedMilli: typeof total === "string" ? BigInt(total) : total,
+    consumedMilli: decodeTotal(consumedMilli),
+    countedMilli: decodeTotal(countedMilli),
   };
+}
+
+function encodeTotal(total: number | bigint): number | string {
+  return typeof total === "bigint" ? String(total) : total;
+}
+
+function decodeTotal(total: number | string): number | bigint {
+  return typeof total === "string" ? BigInt(total) : total;
 }

@@ -2,6 +2,9 @@
 
 import type { Link } from "../bucket-store.ts";
 import type { EmbeddedBucket } from "./embedded-bucket.ts";
+import type { QuickConfig } from "./memory-bucket.ts";
+import type { QuickCharge } from "./quick-charge.ts";
+import type { PendingUsage } from "./usage-tally.ts";
 
 /** One row with its key. */
 export interface BucketRow {
@@ -14,11 +17,22 @@ export interface BucketRow {
 export interface BucketTable {
   get(entityId: string, resource: string): EmbeddedBucket | undefined;
   set(entityId: string, resource: string, bucket: EmbeddedBucket): void;
+  /** Charges a bucket on the spot, where rows are at hand and there is nothing else to do. */
+  charge?(
+    entityId: string,
+    resource: string,
+    consume: Readonly<Record<string, number>>,
+    generation: number,
+  ): QuickCharge | undefined;
+  /** Says which limits are in force for a bucket, and until when, so that it can be charged so. */
+  remember?(entityId: string, resource: string, quick: QuickConfig, untilMs: number): void;
   ofEntity(entityId: string): readonly BucketRow[];
   delete(entityId: string, resource: string): void;
   /** A page of a resource's buckets, by entity, after the given one. */
   ofResource(resource: string, after: string | undefined): readonly BucketRow[];
   clear(): void;
+  /** Puts what a bucket consumed into the snapshots of usage. */
+  countUsage(entityId: string, resource: string, usage: PendingUsage): void;
   /** The link in the entity's own record. */
   recordedLink(entityId: string): Link;
   /** Runs the work as one atomic step; it may run again when it was undone. */

@@ -6,6 +6,7 @@ import {
   type BucketCallOptions,
   type BucketConfig,
   type BucketStore,
+  type ConfigMemory,
   type ConsumeResult,
   type Leg,
   type LegOutcome,
@@ -14,7 +15,7 @@ import {
   restoreWarning,
   type StoredState,
 } from "../bucket-store.ts";
-import { bucketTtl } from "../bucket-ttl.ts";
+import { bucketTtl, ttlKeptSeconds } from "../bucket-ttl.ts";
 import { appliesAnyway, matchConfig } from "../config-match.ts";
 import type { BucketRow, BucketTable } from "./bucket-table.ts";
 import {
@@ -27,6 +28,9 @@ import {
   withConfig,
   withTaken,
 } from "./embedded-bucket.ts";
+import type { QuickCharge } from "./quick-charge.ts";
+import { hourOf } from "./usage-hour.ts";
+import { asCounted, pendingUsage } from "./usage-tally.ts";
 
 export interface EmbeddedBucketStoreOptions {
   readonly clock: Clock;
@@ -60,12 +64,31 @@ export class EmbeddedBucketStore implements BucketStore {
     return this.#table.step(() => this.#consume(legs, this.#clock()), options.timeoutMs);
   }
 
+  /** Only where the table can. */
+  chargeNow(
+    entityId: string,
+    resource: string,
+    consume: Readonly<Record<string, number>>,
+    generation: number,
+  ): QuickCharge | undefined {
+    return this.#table.charge?.(entityId, resource, consume, generation);
+  }
+
+  remember(entityId: string, resource: string, memory: ConfigMemory): void {
+    const { config, generation, untilMs } = memory;
+    const rates = config.limits.map(({ rate }) => rate);
+    const keepSeconds = ttlKeptSeconds(rates, this.#ttlMultiplier, config.source) ?? -1;
+    this.#table.remember?.(entityId, resource, { config, generation, keepSeconds }, untilMs);
+  }
+
   adjust(adjustment: Adjustment, options: BucketCallOptions = {}): Promise<void> {
     const { entityId, resource, config, deltasMilli } = adjustment;
     return this.#table.step(() => {
       const now = this.#clock();
-      const bucket = this.#live(entityId, resource, now);
-      if (bucket === undefined) return;
+      const stored = this.#table.get(entityId, resource);
+      const live = alive(stored, now);
+      if (live === undefined) return;
+      const bucket = this.#counted(entityId, resource, stored, live, now);
       const deltas = new Map(config.limits.map(({ name }, at) => [name, deltasMilli[at] ?? 0]));
       const limits = bucket.limits.map((limit) =>
         withTaken(limit, deltas.get(limit.name) ?? 0, now),
@@ -89,7 +112,7 @@ export class EmbeddedBucketStore implements BucketStore {
     return this.#table.peek(() => {
       const now = this.#clock();
       return legs.map((leg) => {
-        const bucket = this.#live(leg.entityId, leg.resource, now);
+        const bucket = alive(this.#table.get(leg.entityId, leg.resource), now);
         // A peek shows what an acquire would find, so the limits of the call apply here too.
         if (bucket === undefined) return leg.config.limits.map(({ rate }) => rate.capacityMilli);
         const match = matchConfig(builtFrom(bucket), leg.config);
@@ -123,9 +146,12 @@ export class EmbeddedBucketStore implements BucketStore {
   reconfigure(entityId: string, resource: string, config: BucketConfig): Promise<void> {
     return this.#table.step(() => {
       const now = this.#clock();
-      const bucket = this.#live(entityId, resource, now);
-      if (bucket === undefined || matchConfig(builtFrom(bucket), config) !== "apply") return;
-      this.#write(entityId, resource, withConfig(bucket, config, now), config, now, false);
+      const stored = this.#table.get(entityId, resource);
+      const live = alive(stored, now);
+      if (live === undefined || matchConfig(builtFrom(live), config) !== "apply") return;
+      const applied = withConfig(live, config, now);
+      const bucket = this.#counted(entityId, resource, stored, applied, now);
+      this.#write(entityId, resource, bucket, config, now, false);
     }, undefined);
   }
 
@@ -149,18 +175,69 @@ export class EmbeddedBucketStore implements BucketStore {
     }, undefined);
   }
 
+  /** All that is pending is in the rows, so it does not matter which process left it there. */
+  async settleUsage(scope: { entityId?: string; resource?: string }): Promise<void> {
+    const { entityId, resource } = scope;
+    if (entityId !== undefined) {
+      await this.#settle(() => {
+        const rows = this.#table.ofEntity(entityId);
+        return rows.filter((row) => resource === undefined || row.resource === resource);
+      });
+    } else if (resource !== undefined) {
+      let after: string | undefined;
+      do {
+        const from = after;
+        after = await this.#settle(() => this.#table.ofResource(resource, from));
+      } while (after !== undefined);
+    }
+  }
+
   async close(): Promise<void> {}
 
+  /** One step; hands out the entity it ended with, if there were any. */
+  #settle(read: () => readonly BucketRow[]): Promise<string | undefined> {
+    return this.#table.step(() => {
+      const rows = read();
+      for (const { entityId, resource, bucket } of rows) {
+        const usage = pendingUsage(bucket);
+        if (usage === undefined) continue;
+        this.#table.countUsage(entityId, resource, usage);
+        this.#table.set(entityId, resource, asCounted(bucket, bucket.usageHour));
+      }
+      return rows.at(-1)?.entityId;
+    }, undefined);
+  }
+
+  /**
+   * The bucket that will take the place of the stored one. What that one has not counted is
+   * counted now if it belongs to another hour, or if limits may go with it.
+   */
+  #counted(
+    entityId: string,
+    resource: string,
+    stored: EmbeddedBucket | undefined,
+    bucket: EmbeddedBucket,
+    now: number,
+  ): EmbeddedBucket {
+    const hour = hourOf(now);
+    if (stored === undefined || (stored === bucket && bucket.usageHour === hour)) return bucket;
+    const usage = pendingUsage(stored);
+    if (usage !== undefined) this.#table.countUsage(entityId, resource, usage);
+    return asCounted(bucket, hour);
+  }
+
   #consume(legs: readonly Leg[], now: number): ConsumeResult {
+    const rows: (EmbeddedBucket | undefined)[] = [];
     const buckets: EmbeddedBucket[] = [];
-    const made = new Set<EmbeddedBucket>();
+    const made = new Set<Leg>();
     const changed = new Set<Leg>();
     for (const leg of legs) {
-      const stored = this.#live(leg.entityId, leg.resource, now);
+      const row = this.#table.get(leg.entityId, leg.resource);
+      rows.push(row);
+      const stored = alive(row, now);
       if (stored === undefined) {
-        const bucket = newBucket(leg.config, this.#table.recordedLink(leg.entityId), now);
-        made.add(bucket);
-        buckets.push(bucket);
+        made.add(leg);
+        buckets.push(newBucket(leg.config, this.#table.recordedLink(leg.entityId), now));
         continue;
       }
       const match = matchConfig(builtFrom(stored), leg.config);
@@ -172,14 +249,18 @@ export class EmbeddedBucketStore implements BucketStore {
     if (legs.some((leg, at) => !fits(leg, before[at] as readonly number[]))) {
       legs.forEach((leg, at) => {
         if (!changed.has(leg)) return;
-        const bucket = buckets[at] as EmbeddedBucket;
-        this.#write(leg.entityId, leg.resource, bucket, leg.config, now, false);
+        const { entityId, resource } = leg;
+        const applied = buckets[at] as EmbeddedBucket;
+        const bucket = this.#counted(entityId, resource, rows[at], applied, now);
+        this.#write(entityId, resource, bucket, leg.config, now, false);
       });
       return { outcome: "refused", balancesMilli: before, local: false };
     }
     const outcomes = legs.map((leg, at) => {
-      const bucket = buckets[at] as EmbeddedBucket;
-      return this.#charge(leg, bucket, now, made.has(bucket));
+      const { entityId, resource } = leg;
+      const current = buckets[at] as EmbeddedBucket;
+      const bucket = this.#counted(entityId, resource, rows[at], current, now);
+      return this.#charge(leg, bucket, now, made.has(leg));
     });
     return { outcome: "granted", legs: outcomes };
   }
@@ -191,20 +272,11 @@ export class EmbeddedBucketStore implements BucketStore {
     const limits = bucket.limits.map((limit) =>
       withTaken(limit, amounts.get(limit.name) ?? 0, now),
     );
-    const charged = { ...bucket, limits };
+    const takes = leg.amountsMilli.some((amount) => amount > 0);
+    const charged = { ...bucket, limits, events: bucket.events + (takes ? 1 : 0) };
     this.#write(leg.entityId, leg.resource, charged, leg.config, now, isNew);
     const parts = [{ shard: 0, amountsMilli: leg.amountsMilli }];
     return { parts, link: bucket.link, balancesMilli: balances(charged, leg, now) };
-  }
-
-  /** The bucket, unless its time is over: then it would be full again, and is as good as gone. */
-  #live(entityId: string, resource: string, now: number): EmbeddedBucket | undefined {
-    const bucket = this.#table.get(entityId, resource);
-    if (bucket === undefined || (bucket.ttl !== undefined && bucket.ttl * 1000 <= now)) {
-      return undefined;
-    }
-    if (!bucket.limits.some(({ level }) => level.refilledAtMs > now)) return bucket;
-    return { ...bucket, limits: bucket.limits.map((limit) => pulledBack(limit, now)) };
   }
 
   #write(
@@ -225,6 +297,15 @@ export class EmbeddedBucketStore implements BucketStore {
       ttl: bucketTtl(bucket.ttl, rule, left, now),
     });
   }
+}
+
+/** The bucket, unless its time is over: then it would be full again, and is as good as gone. */
+function alive(bucket: EmbeddedBucket | undefined, now: number): EmbeddedBucket | undefined {
+  if (bucket === undefined || (bucket.ttl !== undefined && bucket.ttl * 1000 <= now)) {
+    return undefined;
+  }
+  if (!bucket.limits.some(({ level }) => level.refilledAtMs > now)) return bucket;
+  return { ...bucket, limits: bucket.limits.map((limit) => pulledBack(limit, now)) };
 }
 
 function balances(bucket: EmbeddedBucket, leg: Leg, now: number): readonly number[] {

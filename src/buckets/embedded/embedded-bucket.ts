@@ -4,12 +4,15 @@ import { forceTake, fullLevel, type Level, type Rate, refill } from "../../core/
 import { mulAddDiv, mulAddDivRem } from "../../core/integers.ts";
 import type { BucketConfig, LimitSource, Link } from "../bucket-store.ts";
 import { type BuiltFrom, staleNames } from "../config-match.ts";
+import { hourOf } from "./usage-hour.ts";
 
 export interface EmbeddedLimit {
   readonly name: string;
   readonly rate: Rate;
   readonly level: Level;
   readonly consumedMilli: number | bigint;
+  /** The part of it that is in the snapshots of usage. */
+  readonly countedMilli: number | bigint;
 }
 
 /** Immutable: a call that is refused leaves no trace. */
@@ -20,6 +23,10 @@ export interface EmbeddedBucket {
   /** Epoch seconds; the bucket may go after that. */
   readonly ttl: number | undefined;
   readonly limits: readonly EmbeddedLimit[];
+  /** The hour, since 1970, in which everything that is not counted yet was consumed. */
+  readonly usageHour: number;
+  /** Acquires that are not counted yet. */
+  readonly events: number;
   /** What the store has of it, so that a write can leave the rest alone. */
   readonly stored?: { readonly ttl: number | undefined };
 }
@@ -45,6 +52,8 @@ export function newBucket(config: BucketConfig, link: Link, nowMs: number): Embe
     source: config.source,
     ttl: undefined,
     limits: config.limits.map(({ name, rate }) => newLimit(name, rate, nowMs)),
+    usageHour: hourOf(nowMs),
+    events: 0,
   };
 }
 
@@ -106,7 +115,7 @@ export function pulledBack(limit: EmbeddedLimit, nowMs: number): EmbeddedLimit {
 const AHEAD_MS_MAX = 2000;
 
 function newLimit(name: string, rate: Rate, nowMs: number): EmbeddedLimit {
-  return { name, rate, level: fullLevel(rate, nowMs), consumedMilli: 0 };
+  return { name, rate, level: fullLevel(rate, nowMs), consumedMilli: 0, countedMilli: 0 };
 }
 
 /** The balance stays, capped; so does the part of a milli-token that has accrued. */

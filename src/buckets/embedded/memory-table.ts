@@ -1,34 +1,82 @@
 /** The buckets of one namespace in this process. */
 
+import type { Rate } from "../../core/bucket.ts";
 import type { Clock } from "../../domain/clock.ts";
-import type { Link } from "../bucket-store.ts";
+import type { BucketConfig, Link } from "../bucket-store.ts";
+import { matchConfig, sameRate } from "../config-match.ts";
 import type { BucketRow, BucketTable } from "./bucket-table.ts";
-import type { EmbeddedBucket } from "./embedded-bucket.ts";
+import { builtFrom, type EmbeddedBucket } from "./embedded-bucket.ts";
+import { type Build, MemoryBucket, type QuickConfig } from "./memory-bucket.ts";
+import type { QuickCharge } from "./quick-charge.ts";
+import { type CountUsage, type PendingUsage, pendingUsage } from "./usage-tally.ts";
 
 const PAGE = 1000;
 /** Buckets looked at by each write, to see whether their time is over. */
 const SWEPT_PER_WRITE = 2;
+/** Charges on the spot make no bucket, so they sweep more rarely. */
+const CHARGES_PER_SWEEP = 64;
+const SWEPT_BY_CHARGES = 16;
+/** What many buckets share is looked up by its text; so many are known at once. */
+const SHARED_MAX = 1000;
 
 export class MemoryBucketTable implements BucketTable {
   readonly recordedLink: (entityId: string) => Link;
+  readonly #namespaceId: string;
   readonly #clock: Clock;
+  readonly #countUsage: CountUsage;
   readonly #refuseClosed: () => void;
-  readonly #resources = new Map<string, Map<string, EmbeddedBucket>>();
-  #sweep: Iterator<BucketRow> | undefined;
+  readonly #resources = new Map<string, Map<string, MemoryBucket>>();
+  readonly #builds = new Map<string, Build>();
+  #quick: QuickConfig | undefined;
+  #charges = 0;
+  /** The entities of a resource in order, while nobody comes or goes. */
+  readonly #sorted = new Map<string, readonly string[]>();
+  #sweep: Iterator<readonly [string, string, MemoryBucket]> | undefined;
 
   constructor(options: {
+    namespaceId: string;
     clock: Clock;
+    countUsage: CountUsage;
     recordedLink: (entityId: string) => Link;
     /** Throws when the store was closed. */
     refuseClosed: () => void;
   }) {
+    this.#namespaceId = options.namespaceId;
     this.#clock = options.clock;
+    this.#countUsage = options.countUsage;
     this.recordedLink = options.recordedLink;
     this.#refuseClosed = options.refuseClosed;
   }
 
   get(entityId: string, resource: string): EmbeddedBucket | undefined {
-    return this.#resources.get(resource)?.get(entityId);
+    return this.#resources.get(resource)?.get(entityId)?.unpacked();
+  }
+
+  /** Charges a bucket whose limits are remembered, if there is nothing else to do. */
+  charge(
+    entityId: string,
+    resource: string,
+    consume: Readonly<Record<string, number>>,
+    generation: number,
+  ): QuickCharge | undefined {
+    const bucket = this.#resources.get(resource)?.get(entityId);
+    if (bucket === undefined) return undefined;
+    this.#refuseClosed();
+    const nowMs = this.#clock();
+    const charge = bucket.charge(entityId, resource, consume, generation, nowMs);
+    this.#charges += 1;
+    if (this.#charges % CHARGES_PER_SWEEP === 0) this.#sweepSome(SWEPT_BY_CHARGES, nowMs);
+    return charge;
+  }
+
+  /** Says that a bucket has the limits in force, where that is so and it charges nobody else. */
+  remember(entityId: string, resource: string, quick: QuickConfig, untilMs: number): void {
+    const bucket = this.#resources.get(resource)?.get(entityId);
+    if (bucket === undefined || (bucket.link.cascade && bucket.link.parentId !== undefined)) return;
+    const { config } = quick;
+    if (!isAligned(bucket.build, config)) return;
+    if (matchConfig(builtFrom(bucket.unpacked()), config) !== "same") return;
+    bucket.remember(this.#sharedQuick(quick), untilMs);
   }
 
   set(entityId: string, resource: string, bucket: EmbeddedBucket): void {
@@ -37,36 +85,52 @@ export class MemoryBucketTable implements BucketTable {
       entities = new Map();
       this.#resources.set(resource, entities);
     }
-    entities.set(entityId, bucket);
-    this.#sweepSome();
+    const known = entities.get(entityId);
+    if (known === undefined) {
+      entities.set(entityId, new MemoryBucket(bucket, this.#buildOf(bucket)));
+      this.#sorted.delete(resource);
+    } else {
+      known.replace(bucket, isBuild(known.build, bucket) ? known.build : this.#buildOf(bucket));
+    }
+    this.#sweepSome(SWEPT_PER_WRITE, this.#clock());
   }
 
   ofEntity(entityId: string): readonly BucketRow[] {
     const rows: BucketRow[] = [];
     for (const [resource, entities] of this.#resources) {
-      const bucket = entities.get(entityId);
+      const bucket = entities.get(entityId)?.unpacked();
       if (bucket !== undefined) rows.push({ entityId, resource, bucket });
     }
     return rows.sort((left, right) => (left.resource < right.resource ? -1 : 1));
   }
 
   ofResource(resource: string, after: string | undefined): readonly BucketRow[] {
-    return [...(this.#resources.get(resource) ?? [])]
-      .filter(([entityId]) => after === undefined || entityId > after)
-      .sort(([left], [right]) => (left < right ? -1 : 1))
-      .slice(0, PAGE)
-      .map(([entityId, bucket]) => ({ entityId, resource, bucket }));
+    const entities = this.#resources.get(resource);
+    if (entities === undefined) return [];
+    const sorted = this.#sorted.get(resource) ?? [...entities.keys()].sort();
+    this.#sorted.set(resource, sorted);
+    const from = after === undefined ? 0 : firstAfter(sorted, after);
+    return sorted.slice(from, from + PAGE).map((entityId) => {
+      const bucket = (entities.get(entityId) as MemoryBucket).unpacked();
+      return { entityId, resource, bucket };
+    });
   }
 
   delete(entityId: string, resource: string): void {
     const entities = this.#resources.get(resource);
     entities?.delete(entityId);
+    this.#sorted.delete(resource);
     if (entities?.size === 0) this.#resources.delete(resource);
   }
 
   clear(): void {
     this.#resources.clear();
+    this.#sorted.clear();
     this.#sweep = undefined;
+  }
+
+  countUsage(entityId: string, resource: string, usage: PendingUsage): void {
+    this.#countUsage({ namespaceId: this.#namespaceId, entityId, resource }, usage);
   }
 
   async step<T>(work: () => T): Promise<T> {
@@ -80,23 +144,89 @@ export class MemoryBucketTable implements BucketTable {
   }
 
   /** Goes round all buckets, a few with each write, and drops those whose time is over. */
-  #sweepSome(): void {
-    const nowSeconds = this.#clock() / 1000;
-    for (let swept = 0; swept < SWEPT_PER_WRITE; swept += 1) {
+  #sweepSome(count: number, nowMs: number): void {
+    const nowSeconds = nowMs / 1000;
+    for (let swept = 0; swept < count; swept += 1) {
       this.#sweep ??= this.#all();
       const { done, value } = this.#sweep.next();
       if (done === true) {
         this.#sweep = undefined;
         return;
       }
-      const { entityId, resource, bucket } = value;
-      if (bucket.ttl !== undefined && bucket.ttl <= nowSeconds) this.delete(entityId, resource);
+      const [entityId, resource, bucket] = value;
+      if (bucket.ttl === undefined || bucket.ttl > nowSeconds) continue;
+      const usage = pendingUsage(bucket.unpacked());
+      if (usage !== undefined) this.countUsage(entityId, resource, usage);
+      this.delete(entityId, resource);
     }
   }
 
-  *#all(): Generator<BucketRow> {
+  *#all(): Generator<readonly [string, string, MemoryBucket]> {
     for (const [resource, entities] of this.#resources) {
-      for (const [entityId, bucket] of entities) yield { entityId, resource, bucket };
+      for (const [entityId, bucket] of entities) yield [entityId, resource, bucket];
     }
   }
+
+  /** Most buckets are built from few limits, which they share. */
+  #buildOf(bucket: EmbeddedBucket): Build {
+    const text = JSON.stringify([
+      bucket.version,
+      bucket.source,
+      bucket.limits.map(({ name, rate }) => [name, rate]),
+    ]);
+    const known = this.#builds.get(text);
+    if (known !== undefined) return known;
+    const { version, source, limits } = bucket;
+    const build: Build = {
+      version,
+      source,
+      names: limits.map(({ name }) => name),
+      rates: limits.map(({ rate }) => rate),
+    };
+    if (this.#builds.size >= SHARED_MAX) this.#builds.clear();
+    this.#builds.set(text, build);
+    return build;
+  }
+
+  #sharedQuick(quick: QuickConfig): QuickConfig {
+    const last = this.#quick;
+    if (
+      last === undefined ||
+      last.generation !== quick.generation ||
+      last.config.limits !== quick.config.limits ||
+      last.config.version !== quick.config.version ||
+      last.config.source !== quick.config.source
+    ) {
+      this.#quick = quick;
+    }
+    return this.#quick as QuickConfig;
+  }
+}
+
+function isBuild(build: Build, { version, source, limits }: EmbeddedBucket): boolean {
+  return (
+    build.version === version &&
+    build.source === source &&
+    build.names.length === limits.length &&
+    limits.every(
+      ({ name, rate }, at) => build.names[at] === name && sameRate(build.rates[at] as Rate, rate),
+    )
+  );
+}
+
+/** Whether amounts in the order of the limits are in the order of the bucket. */
+function isAligned({ names }: Build, { limits }: BucketConfig): boolean {
+  return names.length === limits.length && limits.every(({ name }, at) => names[at] === name);
+}
+
+/** Where what comes after a text begins. */
+function firstAfter(sorted: readonly string[], text: string): number {
+  let low = 0;
+  let high = sorted.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((sorted[middle] as string) <= text) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }

@@ -6,6 +6,7 @@ import type { Link } from "../bucket-store.ts";
 import { decodeRow, encodeRow } from "./bucket-row.ts";
 import type { BucketRow, BucketTable } from "./bucket-table.ts";
 import type { EmbeddedBucket } from "./embedded-bucket.ts";
+import { type CountUsage, type PendingUsage, pendingUsage } from "./usage-tally.ts";
 
 const PAGE = 500;
 /** Expired rows are looked for once in so many writes, and so many are dropped at once. */
@@ -24,8 +25,8 @@ const SQL = {
     WHERE namespace = ? AND entity = ? ORDER BY resource`,
   ofResource: `SELECT entity, state, ttl FROM buckets
     WHERE namespace = ? AND resource = ? AND entity > ? ORDER BY entity LIMIT ${PAGE}`,
-  sweep: `DELETE FROM buckets WHERE (namespace, entity, resource) IN (
-    SELECT namespace, entity, resource FROM buckets WHERE ttl <= ? LIMIT ${SWEPT})`,
+  expired: `SELECT namespace, entity, resource, state, ttl FROM buckets
+    WHERE ttl <= ? LIMIT ${SWEPT}`,
 } as const;
 
 export class SqliteBucketTable implements BucketTable {
@@ -33,17 +34,20 @@ export class SqliteBucketTable implements BucketTable {
   readonly #database: SqliteDatabase;
   readonly #namespaceId: string;
   readonly #clock: Clock;
+  readonly #countUsage: CountUsage;
   #writes = 0;
 
   constructor(options: {
     database: SqliteDatabase;
     namespaceId: string;
     clock: Clock;
+    countUsage: CountUsage;
     recordedLink: (entityId: string) => Link;
   }) {
     this.#database = options.database;
     this.#namespaceId = options.namespaceId;
     this.#clock = options.clock;
+    this.#countUsage = options.countUsage;
     this.recordedLink = options.recordedLink;
   }
 
@@ -61,9 +65,7 @@ export class SqliteBucketTable implements BucketTable {
       this.#database.prepare(SQL.set).run(...key, encodeRow(bucket), ttl);
     }
     this.#writes += 1;
-    if (this.#writes % WRITES_PER_SWEEP === 0) {
-      this.#database.prepare(SQL.sweep).run(Math.floor(this.#clock() / 1000));
-    }
+    if (this.#writes % WRITES_PER_SWEEP === 0) this.#sweep();
   }
 
   ofEntity(entityId: string): readonly BucketRow[] {
@@ -88,12 +90,29 @@ export class SqliteBucketTable implements BucketTable {
     this.#database.prepare(SQL.clear).run(this.#namespaceId);
   }
 
+  countUsage(entityId: string, resource: string, usage: PendingUsage): void {
+    this.#countUsage({ namespaceId: this.#namespaceId, entityId, resource }, usage);
+  }
+
   step<T>(work: () => T, timeoutMs: number | undefined): Promise<T> {
     return this.#database.write(work, timeoutMs);
   }
 
   peek<T>(work: () => T, timeoutMs: number | undefined): Promise<T> {
     return this.#database.snapshot(work, timeoutMs);
+  }
+
+  /** Drops buckets whose time is over, in whichever namespace, once their usage is counted. */
+  #sweep(): void {
+    const rows = this.#database.prepare(SQL.expired).all(Math.floor(this.#clock() / 1000));
+    for (const row of rows) {
+      const namespaceId = String(row.namespace);
+      const entityId = String(row.entity);
+      const resource = String(row.resource);
+      const usage = pendingUsage(bucketOf(row));
+      if (usage !== undefined) this.#countUsage({ namespaceId, entityId, resource }, usage);
+      this.#database.prepare(SQL.delete).run(namespaceId, entityId, resource);
+    }
   }
 }
 

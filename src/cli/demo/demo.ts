@@ -8,29 +8,27 @@ import { systemClock } from "../../domain/clock.ts";
 import { InfrastructureError } from "../../domain/errors.ts";
 import { CLIENT_VERSION } from "../../domain/version.ts";
 import { Repository } from "../../repository/repository.ts";
-import type { Terminal } from "../program.ts";
+import { exitCodeOf } from "../interruption.ts";
+import type { Terminal } from "../terminal.ts";
 import type { Act } from "./act.ts";
 import { showLevels } from "./levels.ts";
 import { Narrator } from "./narrator.ts";
 import { showTraffic } from "./traffic.ts";
-
-/** What shells report for a process that Ctrl-C ended. */
-const INTERRUPTED = 130;
 
 const ACTS: readonly Act[] = [showLevels, showTraffic];
 
 export async function runDemo(terminal: Terminal): Promise<void> {
   const folder = await temporaryFolder();
   // Ctrl-C ends a process without its `finally`, and would leave the folder behind.
-  const interrupted = () => {
+  const stop = terminal.onInterruption((interruption) => {
+    if (interruption === "SIGPIPE") return;
     rmSync(folder, { recursive: true, force: true });
-    process.exit(INTERRUPTED);
-  };
-  process.once("SIGINT", interrupted);
+    process.exit(exitCodeOf(interruption));
+  });
   try {
     await perform(`sqlite:${join(folder, "limits.db")}`, new Narrator(terminal));
   } finally {
-    process.removeListener("SIGINT", interrupted);
+    stop();
     await rm(folder, { recursive: true, force: true });
   }
 }

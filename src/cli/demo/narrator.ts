@@ -1,7 +1,7 @@
 /** Tells the demonstration: headings, sentences and columns. */
 
 import type { Palette } from "../palette.ts";
-import type { Terminal } from "../program.ts";
+import type { Terminal } from "../terminal.ts";
 
 const INDENT = "  ";
 const GUTTER = "   ";

@@ -13,10 +13,11 @@ import { InfrastructureError, RateLimiterUnavailable } from "../../domain/errors
 import type { CallOptions, StoreCall } from "../item-store.ts";
 import { backoffMs } from "./backoff.ts";
 import { estimated, reported, unreported } from "./capacity.ts";
-import type { DynamoClient } from "./client.ts";
-import { Deadline, within } from "./deadline.ts";
+import { Deadline } from "./deadline.ts";
 import { type ConditionFailures, judge, type Verdict } from "./failure.ts";
-import { CAPACITY_KIND, type Input, type OperationName, type Output } from "./operations.ts";
+import { CAPACITY_KIND, type OperationName, type Output } from "./operations.ts";
+import { Prepared } from "./prepared.ts";
+import { type Outgoing, SendError, type Transport } from "./transport.ts";
 
 export interface CallsOptions {
   readonly table: string;
@@ -34,12 +35,12 @@ export type Written<Name extends OperationName> =
   | { readonly ok: false; readonly failures: ConditionFailures };
 
 export class Calls {
-  readonly #client: DynamoClient;
+  readonly #transport: Transport;
   readonly #options: CallsOptions;
   #closed = false;
 
-  constructor(client: DynamoClient, options: CallsOptions) {
-    this.#client = client;
+  constructor(transport: Transport, options: CallsOptions) {
+    this.#transport = transport;
     this.#options = options;
   }
 
@@ -49,33 +50,34 @@ export class Calls {
 
   /** The server's time in its last answer, in whole seconds. */
   get serverDateMs(): number | undefined {
-    return this.#client.serverDateMs;
+    return this.#transport.serverDateMs;
   }
 
   /** Starts the time of a call. The first call of a process loads the SDK before. */
   async start(operation: OperationName, options: CallOptions = {}): Promise<Deadline> {
     if (this.#closed) throw new InfrastructureError("This store is closed");
-    await this.#client.load(operation);
+    const loading = this.#transport.load(operation);
+    if (loading !== undefined) await loading;
     return new Deadline(options.timeoutMs ?? this.#options.timeoutMs, options.hotKey);
   }
 
   async read<Name extends OperationName>(
     operation: Name,
-    input: Input<Name>,
+    request: Outgoing<Name>,
     deadline: Deadline,
   ): Promise<Output<Name>> {
-    const result = await this.#run(operation, input, deadline, "read");
+    const result = await this.#run(operation, request, deadline, "read");
     if (result.ok) return result.output;
     throw new InfrastructureError(`DynamoDB refused ${operation}: a read has no condition`);
   }
 
   async write<Name extends OperationName>(
     operation: Name,
-    input: Input<Name>,
+    request: Outgoing<Name>,
     deadline: Deadline,
     repetition: Exclude<Repetition, "read"> = "once",
   ): Promise<Written<Name>> {
-    return this.#run(operation, input, deadline, repetition);
+    return this.#run(operation, request, deadline, repetition);
   }
 
   /** Waits before what was left undone is asked for again; throws when there is no time left. */
@@ -93,16 +95,16 @@ export class Calls {
 
   async close(): Promise<void> {
     this.#closed = true;
-    await this.#client.close();
+    await this.#transport.close();
   }
 
   async #run<Name extends OperationName>(
     operation: Name,
-    input: Input<Name>,
+    bare: Outgoing<Name>,
     deadline: Deadline,
     repetition: Repetition,
   ): Promise<Written<Name>> {
-    const request = this.#withCapacity(operation, input);
+    const request = this.#withCapacity(operation, bare);
     let certain = true;
     for (let attempt = 1; ; attempt += 1) {
       const result = await this.#attempt(operation, request, deadline, repetition);
@@ -132,24 +134,29 @@ export class Calls {
 
   async #attempt<Name extends OperationName>(
     operation: Name,
-    input: Input<Name>,
+    request: Outgoing<Name>,
     deadline: Deadline,
     repetition: Repetition,
   ): Promise<Attempt<Name>> {
+    const timeoutMs = deadline.attemptMs(repetition !== "once");
     try {
-      const output = await within(deadline.attemptMs(repetition !== "once"), (signal) =>
-        this.#client.send(operation, input, signal),
-      );
-      return { output };
-    } catch (cause) {
-      const sent = this.#client.wasSent(input);
-      return { verdict: judge(cause, operation, this.table, sent), cause };
+      return { output: await this.#transport.send(operation, request, timeoutMs) };
+    } catch (error) {
+      if (!(error instanceof SendError)) throw error;
+      const { cause, progress } = error;
+      return { verdict: judge(cause, operation, this.table, progress), cause };
     }
   }
 
-  #withCapacity<Name extends OperationName>(operation: Name, input: Input<Name>): Input<Name> {
-    if (this.#options.onCall === undefined || !CAPACITY_KIND.has(operation)) return input;
-    return { ...input, ReturnConsumedCapacity: "INDEXES" };
+  /** What was prepared asks for it already. */
+  #withCapacity<Name extends OperationName>(
+    operation: Name,
+    request: Outgoing<Name>,
+  ): Outgoing<Name> {
+    if (this.#options.onCall === undefined || !CAPACITY_KIND.has(operation)) return request;
+    return request instanceof Prepared
+      ? request
+      : { ...request, ReturnConsumedCapacity: "INDEXES" };
   }
 
   #report<Name extends OperationName>(operation: Name, result: Attempt<Name>): void {

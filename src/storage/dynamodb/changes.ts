@@ -5,24 +5,19 @@
  */
 
 import { setTimeout as pause } from "node:timers/promises";
-import type { _Record, Shard } from "@aws-sdk/client-dynamodb-streams";
-import { InfrastructureError } from "../../domain/errors.ts";
-import { decodeItem } from "../attribute-value.ts";
-import { keyOf } from "../item.ts";
+import type { Shard } from "@aws-sdk/client-dynamodb-streams";
 import type { ChangeRecord, ChangesOptions } from "../item-store.ts";
 import { inParallel } from "./bounded.ts";
 import type { Calls } from "./calls.ts";
-import { decodeImage } from "./image.ts";
 import { formatPosition, type Mark, parsePosition } from "./position.ts";
 import { type ShardBatch, ShardReader } from "./shard-reader.ts";
+import { changeOf, findStream, listShards } from "./table-stream.ts";
 
 /** DynamoDB allows five reads of a shard per second. */
 const POLL_MS = 200;
 /** How often to look for the children of a closed shard; they may show up a little later. */
 const DISCOVER_MS = 1000;
 const PARALLEL = 8;
-/** Who deletes items whose time to live is over. */
-const EXPIRY_PRINCIPAL = "dynamodb.amazonaws.com";
 
 type Start = NonNullable<ChangesOptions["from"]>;
 
@@ -70,8 +65,8 @@ class StreamReader {
 
   async #open(from: Start): Promise<void> {
     if (typeof from === "object") this.#front = parsePosition(from.after);
-    this.#arn = await this.#findStream();
-    const shards = await this.#listShards();
+    this.#arn = await findStream(this.#calls);
+    const shards = await listShards(this.#calls, this.#arn);
     for (const id of from === "now" ? parentsAmong(shards) : ancestorsOf(this.#front, shards)) {
       this.#ended.add(id);
     }
@@ -110,7 +105,7 @@ class StreamReader {
   async #followEnded(): Promise<void> {
     if (this.#childless.size === 0) return;
     if (performance.now() - this.#discoveredAtMs < DISCOVER_MS) return;
-    this.#startReadable(await this.#listShards());
+    this.#startReadable(await listShards(this.#calls, this.#arn));
     this.#discoveredAtMs = performance.now();
   }
 
@@ -127,30 +122,6 @@ class StreamReader {
   #position(): string {
     const reading = [...this.#reading.values()].map(({ id, mark }) => [id, mark] as const);
     return formatPosition(new Map([...this.#childless, ...reading]));
-  }
-
-  async #findStream(): Promise<string> {
-    const { table } = this.#calls;
-    const deadline = await this.#calls.start("DescribeTable");
-    const { Table } = await this.#calls.read("DescribeTable", { TableName: table }, deadline);
-    if (Table?.LatestStreamArn !== undefined) return Table.LatestStreamArn;
-    throw new InfrastructureError(`The table "${table}" has no stream to read changes from`);
-  }
-
-  async #listShards(): Promise<ReadonlyMap<string, Shard>> {
-    const shards = new Map<string, Shard>();
-    let last: string | undefined;
-    do {
-      const deadline = await this.#calls.start("DescribeStream");
-      const { StreamDescription } = await this.#calls.read(
-        "DescribeStream",
-        { StreamArn: this.#arn, ExclusiveStartShardId: last },
-        deadline,
-      );
-      for (const shard of StreamDescription?.Shards ?? []) shards.set(shard.ShardId ?? "", shard);
-      last = StreamDescription?.LastEvaluatedShardId;
-    } while (last !== undefined);
-    return shards;
   }
 }
 
@@ -176,23 +147,4 @@ function ancestorsOf(
     }
   }
   return ancestors;
-}
-
-function changeOf(
-  record: _Record,
-  shard: string,
-  sequence: string,
-  position: string,
-): ChangeRecord {
-  const { Keys = {}, OldImage, NewImage, ApproximateCreationDateTime } = record.dynamodb ?? {};
-  return {
-    key: keyOf(decodeItem(Keys)),
-    before: decodeImage(OldImage),
-    after: decodeImage(NewImage),
-    atMs: ApproximateCreationDateTime?.getTime() ?? 0,
-    expired: record.userIdentity?.PrincipalId === EXPIRY_PRINCIPAL,
-    shard,
-    sequence,
-    position,
-  };
 }

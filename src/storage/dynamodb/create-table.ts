@@ -6,9 +6,10 @@ import { systemClock } from "../../domain/clock.ts";
 import { InfrastructureNotFoundError, RateLimiterUnavailable } from "../../domain/errors.ts";
 import { INDEXES, TTL_ATTRIBUTE } from "../table.ts";
 import { Calls } from "./calls.ts";
-import { DynamoClient, type DynamoConnection } from "./client.ts";
+import type { DynamoConnection } from "./connection.ts";
 import type { Deadline } from "./deadline.ts";
 import type { Input } from "./operations.ts";
+import { SdkTransport } from "./sdk-transport.ts";
 
 /** A table needs seconds to come and to go. */
 const TIMEOUT_MS = 120_000;
@@ -69,7 +70,7 @@ async function withCalls(
   options: DynamoConnection & { readonly table: string },
   work: (calls: Calls, deadline: Deadline) => Promise<void>,
 ): Promise<void> {
-  const calls = new Calls(new DynamoClient(options, TIMEOUT_MS, systemClock), {
+  const calls = new Calls(new SdkTransport(options, TIMEOUT_MS, systemClock), {
     table: options.table,
     timeoutMs: TIMEOUT_MS,
     maxAttempts: Number.MAX_SAFE_INTEGER,

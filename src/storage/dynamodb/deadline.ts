@@ -45,6 +45,11 @@ export class Deadline {
   }
 }
 
+/** Calls back when the time is over, unless it was cleared before. */
+export function alarm(timeoutMs: number, ring: () => void): NodeJS.Timeout {
+  return setTimeout(ring, timeoutMs);
+}
+
 /**
  * Runs `work` for at most `timeoutMs`. The signal stops what can be stopped, and the race ends what
  * cannot, such as an answer that comes drop by drop.

@@ -1,4 +1,4 @@
-/** What an error of the SDK means: a refused condition, a refused request, or a failure. */
+/** What the error of a request means: a refused condition, a refused request, or a failure. */
 
 import {
   InfrastructureError,
@@ -9,6 +9,7 @@ import {
 import { decodeItem } from "../attribute-value.ts";
 import type { Item } from "../item.ts";
 import { AttemptTimeout } from "./deadline.ts";
+import type { Progress } from "./transport.ts";
 
 /** The writes whose condition failed, by their place in the request, with what is stored. */
 export type ConditionFailures = ReadonlyMap<number, { item: Item | undefined }>;
@@ -97,9 +98,25 @@ const OTHER_TABLE = /specified index|does not match the schema|missing the key/i
 const KEY_RANGE = /^Table(Read|Write)KeyRangeThroughputExceeded$/;
 const CONNECTING_CALLS: ReadonlySet<string> = new Set(["connect", "getaddrinfo", "queryA"]);
 
-/** Judges one failed attempt. `sent` is false when the request never reached the network. */
-export function judge(error: unknown, operation: string, table: string, sent: boolean): Verdict {
+/** The signature did not fit the time; the same answer tells the right one. */
+const CLOCK_SKEW: ReadonlySet<string> = new Set([
+  "InvalidSignatureException",
+  "AuthFailure",
+  "RequestExpired",
+  "RequestInTheFuture",
+  "RequestTimeTooSkewed",
+  "SignatureDoesNotMatch",
+]);
+
+/** Judges one failed attempt. */
+export function judge(
+  error: unknown,
+  operation: string,
+  table: string,
+  progress: Progress,
+): Verdict {
   const raw = (error ?? {}) as RawError;
+  const sent = progress === "sent";
   if (error instanceof AttemptTimeout) return failed("timeout", sent, !sent);
   if (raw.name === "ConditionalCheckFailedException") {
     return { kind: "condition", failures: new Map([[0, { item: stored(raw) }]]) };
@@ -112,11 +129,11 @@ export function judge(error: unknown, operation: string, table: string, sent: bo
   if (isThrottling(raw)) return failed("throttled", true, true, isKeyRange(raw));
   // The transaction with this token is still under way: only repeating it will tell its outcome.
   if (raw.name === "TransactionInProgressException") return failed("server", true, false);
-  // The SDK has learnt the server's time from this answer and signs the next attempt right.
-  if (raw.$metadata?.clockSkewCorrected === true) return failed("server", true, true);
+  // The transport has learnt the server's time from this answer and signs the next attempt right.
+  if (wasSkewed(raw)) return failed("server", true, true);
   if (status !== undefined && status >= 500) return failed("server", true, false);
   if (status !== undefined && status >= 400) return refused(refusal(raw, operation, error));
-  if (neverConnected(raw)) return failed("network", false, true);
+  if (progress === "connecting" || neverConnected(raw)) return failed("network", false, true);
   return sent ? failed("network", true, false) : refused(refusal(raw, operation, error), false);
 }
 
@@ -160,6 +177,10 @@ function refusal(raw: RawError, operation: string, cause: unknown): Refusal {
 
 function isThrottling(raw: RawError): boolean {
   return NOTHING_WRITTEN.has(raw.name ?? "") || raw.$metadata?.httpStatusCode === 429;
+}
+
+function wasSkewed(raw: RawError): boolean {
+  return raw.$metadata?.clockSkewCorrected === true && CLOCK_SKEW.has(raw.name ?? "");
 }
 
 /** Whether another item of the table would have been served. */

@@ -11,7 +11,6 @@ import type {
   ChangeRecord,
   ChangesOptions,
   Condition,
-  ItemStore,
   Query,
   ReadManyOptions,
   ReadOptions,
@@ -21,14 +20,20 @@ import type {
   Write,
   WriteResult,
 } from "../item-store.ts";
+import type { ScanOptions, ScanStore } from "../scan-store.ts";
 import { checkKey, checkTransaction, checkWrite } from "../transaction.ts";
 import { getMany, writeMany } from "./batch.ts";
 import { Calls, type Written } from "./calls.ts";
 import { readChanges } from "./changes.ts";
-import { DynamoClient, type DynamoConnection } from "./client.ts";
+import { type DynamoConnection, TRANSPORTS } from "./connection.ts";
 import { Expressions } from "./expression.ts";
-import { queryItems } from "./query.ts";
+import { LeanTransport } from "./lean-transport.ts";
+import { queryItems, scanItems } from "./query.ts";
+import { SdkTransport } from "./sdk-transport.ts";
+import { TableStream } from "./table-stream.ts";
 import { compileWrite } from "./transaction.ts";
+import type { Transport } from "./transport.ts";
+import { UpdateShapes } from "./update-shape.ts";
 
 const DEFAULT_TIMEOUT_MS = 2000;
 
@@ -45,9 +50,10 @@ export interface DynamoItemStoreOptions extends DynamoConnection {
   readonly onCall?: ((call: StoreCall) => void) | undefined;
 }
 
-export class DynamoItemStore implements ItemStore {
-  readonly #client: DynamoClient;
+export class DynamoItemStore implements ScanStore {
+  readonly #transport: Transport;
   readonly #calls: Calls;
+  readonly #updates: UpdateShapes;
   readonly #closing = new AbortController();
 
   constructor(options: DynamoItemStoreOptions) {
@@ -58,19 +64,24 @@ export class DynamoItemStore implements ItemStore {
     } = options;
     checkPositive("timeoutMs", timeoutMs);
     checkPositive("maxAttempts", maxAttempts);
-    this.#client = new DynamoClient(options, timeoutMs, options.clock ?? systemClock);
-    this.#calls = new Calls(this.#client, {
+    this.#transport = transportFor(options, timeoutMs);
+    this.#calls = new Calls(this.#transport, {
       table,
       timeoutMs,
       maxAttempts,
       random: options.random ?? systemRandom,
       onCall: options.onCall,
     });
+    this.#updates = new UpdateShapes(table, {
+      ...ON_FAILURE,
+      ReturnValues: "ALL_NEW",
+      ...(options.onCall !== undefined && { ReturnConsumedCapacity: "INDEXES" }),
+    });
   }
 
   /** How far the server's clock is ahead of ours, to the second; unknown before the first answer. */
   get serverDateSkewMs(): number | undefined {
-    return this.#client.serverDateSkewMs;
+    return this.#transport.serverDateSkewMs;
   }
 
   async get(key: Key, options: ReadOptions = {}): Promise<Item | undefined> {
@@ -111,18 +122,9 @@ export class DynamoItemStore implements ItemStore {
     condition?: Condition,
     options: CallOptions = {},
   ): Promise<WriteResult> {
-    checkWrite({ update: key, change });
-    const expressions = new Expressions();
-    const input = {
-      ...this.#at(key),
-      ...expressions.update(change),
-      ...expressions.condition(condition),
-      ...expressions.attributes(),
-      ...ON_FAILURE,
-      ReturnValues: "ALL_NEW",
-    } as const;
+    const request = this.#updates.prepare(key, change, condition);
     const deadline = await this.#calls.start("UpdateItem", options);
-    return resultOf(await this.#calls.write("UpdateItem", input, deadline));
+    return resultOf(await this.#calls.write("UpdateItem", request, deadline));
   }
 
   async delete(key: Key, condition?: Condition, options: CallOptions = {}): Promise<WriteResult> {
@@ -169,8 +171,17 @@ export class DynamoItemStore implements ItemStore {
     return queryItems(this.#calls, query);
   }
 
+  scan(options: ScanOptions = {}): AsyncIterable<Item> {
+    return scanItems(this.#calls, options);
+  }
+
   changes(options: ChangesOptions = {}): AsyncIterable<ChangeRecord> {
     return { [Symbol.asyncIterator]: () => this.#openFeed(options) };
+  }
+
+  /** The same feed, shard by shard. */
+  stream(): TableStream {
+    return new TableStream(this.#calls);
   }
 
   async close(): Promise<void> {
@@ -214,6 +225,18 @@ function resultOf(result: Written<"PutItem" | "UpdateItem" | "DeleteItem">): Wri
   if (!result.ok) return { ok: false, item: result.failures.get(0)?.item };
   const { Attributes } = result.output;
   return { ok: true, item: Attributes === undefined ? undefined : decodeItem(Attributes) };
+}
+
+/** What goes through the handler of somebody else goes through the SDK. */
+function transportFor(options: DynamoItemStoreOptions, timeoutMs: number): Transport {
+  const { transport, requestHandler, clock = systemClock } = options;
+  if (transport !== undefined && !TRANSPORTS.includes(transport)) {
+    throw new ValidationError("transport", transport, `expected ${TRANSPORTS.join(" or ")}`);
+  }
+  const chosen = transport ?? (requestHandler === undefined ? "lean" : "sdk");
+  if (chosen === "sdk") return new SdkTransport(options, timeoutMs, clock);
+  if (requestHandler === undefined) return new LeanTransport(options, timeoutMs, clock);
+  throw new ValidationError("transport", transport, "a requestHandler needs the transport sdk");
 }
 
 function checkPositive(field: string, value: number): void {

@@ -18,6 +18,7 @@ interface Operations {
     Data.TransactGetItemsCommandOutput
   >;
   Query: Operation<Data.QueryCommandInput, Data.QueryCommandOutput>;
+  Scan: Operation<Data.ScanCommandInput, Data.ScanCommandOutput>;
   PutItem: Operation<Data.PutItemCommandInput, Data.PutItemCommandOutput>;
   UpdateItem: Operation<Data.UpdateItemCommandInput, Data.UpdateItemCommandOutput>;
   DeleteItem: Operation<Data.DeleteItemCommandInput, Data.DeleteItemCommandOutput>;
@@ -65,9 +66,13 @@ export const CAPACITY_KIND: ReadonlyMap<OperationName, "read" | "write"> = new M
   ["BatchGetItem", "read"],
   ["TransactGetItems", "read"],
   ["Query", "read"],
+  ["Scan", "read"],
   ["PutItem", "write"],
   ["UpdateItem", "write"],
   ["DeleteItem", "write"],
   ["TransactWriteItems", "write"],
   ["BatchWriteItem", "write"],
 ]);
+
+/** Requests for data: those whose way must be short. */
+export const LEAN_OPERATIONS: ReadonlySet<OperationName> = new Set(CAPACITY_KIND.keys());

@@ -1,9 +1,10 @@
-/** The items of one partition, page by page. */
+/** The items of one partition, or of the whole table, page by page. */
 
 import { ValidationError } from "../../domain/errors.ts";
 import { decodeItem, encodeItem } from "../attribute-value.ts";
-import type { Item } from "../item.ts";
+import { type Item, keyOf } from "../item.ts";
 import type { Query } from "../item-store.ts";
+import type { ScanOptions } from "../scan-store.ts";
 import { type IndexDefinition, indexNamed, project } from "../table.ts";
 import { checkQuery } from "../transaction.ts";
 import type { Calls } from "./calls.ts";
@@ -30,6 +31,22 @@ export async function* queryItems(calls: Calls, query: Query): AsyncGenerator<It
     }
     if (LastEvaluatedKey === undefined) return;
     left -= Items.length;
+    page = { ...page, ExclusiveStartKey: LastEvaluatedKey };
+  }
+}
+
+/** All items of the table. What was read last may be gone: its key still says where to go on. */
+export async function* scanItems(calls: Calls, { after }: ScanOptions): AsyncGenerator<Item> {
+  let page: Input<"Scan"> = {
+    TableName: calls.table,
+    ConsistentRead: true,
+    ...(after !== undefined && { ExclusiveStartKey: encodeItem({ ...keyOf(after) }) }),
+  };
+  for (;;) {
+    const deadline = await calls.start("Scan");
+    const { Items = [], LastEvaluatedKey } = await calls.read("Scan", page, deadline);
+    for (const attributes of Items) yield decodeItem(attributes);
+    if (LastEvaluatedKey === undefined) return;
     page = { ...page, ExclusiveStartKey: LastEvaluatedKey };
   }
 }

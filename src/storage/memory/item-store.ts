@@ -12,7 +12,6 @@ import type {
   ChangeRecord,
   ChangesOptions,
   Condition,
-  ItemStore,
   Query,
   ReadManyOptions,
   StoreCall,
@@ -21,6 +20,7 @@ import type {
   Write,
   WriteResult,
 } from "../item-store.ts";
+import type { ScanOptions, ScanStore } from "../scan-store.ts";
 import { INDEXES, type IndexDefinition, indexNamed, project } from "../table.ts";
 import {
   checkDistinct,
@@ -54,7 +54,7 @@ interface Step {
   readonly after: Item | undefined;
 }
 
-export class MemoryItemStore implements ItemStore {
+export class MemoryItemStore implements ScanStore {
   readonly #clock: Clock;
   readonly #onCall: ((call: StoreCall) => void) | undefined;
   readonly #items: Tree = new BTree();
@@ -78,6 +78,11 @@ export class MemoryItemStore implements ItemStore {
   /** Without a promise, for those who do all their work in one step. */
   readNow(key: Key): Item | undefined {
     return this.#items.get(tableKey(key));
+  }
+
+  /** The same for changes. */
+  updateNow(key: Key, change: Change): void {
+    this.#write({ update: key, change });
   }
 
   async getMany(
@@ -150,6 +155,17 @@ export class MemoryItemStore implements ItemStore {
       [at] = next;
       left -= 1;
       yield index === undefined ? next[1] : project(index, next[1]);
+    }
+  }
+
+  async *scan({ after: last }: ScanOptions = {}): AsyncGenerator<Item> {
+    this.#count("scan");
+    let at = last === undefined ? undefined : tableKey(last);
+    for (;;) {
+      const next = after(this.#items, at, "");
+      if (next === undefined) return;
+      [at] = next;
+      yield next[1];
     }
   }
 

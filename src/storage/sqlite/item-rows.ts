@@ -30,6 +30,8 @@ const INDEX_COLUMNS = INDEXES.flatMap(({ partition, sort }) => [
 ]);
 
 const READ = "SELECT data FROM items WHERE pk = ? AND sk = ?";
+const FIRST_PAGE = "SELECT data FROM items ORDER BY pk, sk LIMIT ?";
+const NEXT_PAGE = `SELECT data FROM items WHERE (pk, sk) > (?, ?) ORDER BY pk, sk LIMIT ?`;
 const INSERT = `INSERT OR REPLACE INTO items (pk, sk, data, ${INDEX_COLUMNS.join(", ")}, ttl)
   VALUES (?, ?, ?, ${INDEX_COLUMNS.map(() => "?").join(", ")}, ?)`;
 const REWRITE = "UPDATE items SET data = ? WHERE pk = ? AND sk = ?";
@@ -53,6 +55,15 @@ export class ItemRows {
   read(key: Key): Stored | undefined {
     const row = this.#database.prepare(READ).get(key.PK, key.SK);
     return row === undefined ? undefined : decoded(row.data as string);
+  }
+
+  /** The items after a key, or the first ones, in the order of their keys. */
+  page(after: Key | undefined, size: number): Item[] {
+    const rows =
+      after === undefined
+        ? this.#database.prepare(FIRST_PAGE).all(size)
+        : this.#database.prepare(NEXT_PAGE).all(after.PK, after.SK, size);
+    return rows.map((row) => decoded(row.data as string).item);
   }
 
   plan(write: Write): Plan {

@@ -9,7 +9,6 @@ import type {
   ChangeRecord,
   ChangesOptions,
   Condition,
-  ItemStore,
   Query,
   ReadManyOptions,
   ReadOptions,
@@ -19,6 +18,7 @@ import type {
   Write,
   WriteResult,
 } from "../item-store.ts";
+import type { ScanOptions, ScanStore } from "../scan-store.ts";
 import {
   checkDistinct,
   checkKey,
@@ -44,7 +44,7 @@ export interface SqliteItemStoreOptions {
   readonly onCall?: ((call: StoreCall) => void) | undefined;
 }
 
-export class SqliteItemStore implements ItemStore {
+export class SqliteItemStore implements ScanStore {
   readonly #database: SqliteDatabase;
   readonly #clock: Clock;
   readonly #onCall: ((call: StoreCall) => void) | undefined;
@@ -165,6 +165,18 @@ export class SqliteItemStore implements ItemStore {
       yield* items;
       left -= items.length;
       if (items.length < size) return;
+      await breathe();
+    }
+  }
+
+  async *scan({ after }: ScanOptions = {}): AsyncGenerator<Item> {
+    this.#count("scan");
+    let last = after;
+    for (;;) {
+      const items = await this.#database.read(() => this.#rows.page(last, PAGE));
+      yield* items;
+      last = items.at(-1);
+      if (items.length < PAGE) return;
       await breathe();
     }
   }

@@ -2,13 +2,19 @@
 
 import { describe, expect, it } from "vitest";
 import { Limit } from "../../../src/domain/limit.ts";
-import { describeItemStores, describeLimiterStores, milliOf } from "./limiter-stores.ts";
+import {
+  describeItemStores,
+  describeLimiterStores,
+  describeSdk,
+  type LimiterStore,
+  milliOf,
+} from "./limiter-stores.ts";
 import { failureOf, lines, refusalOf } from "./outcomes.ts";
 
 const RESOURCE = "openai/gpt-4";
 const USER = { entityId: "user-1", resource: RESOURCE };
 
-describeLimiterStores("acquire", (store) => {
+function acquires(store: LimiterStore): void {
   const extra = it.skipIf(store.slow);
 
   it("A050 takes one token and says so", async () => {
@@ -195,7 +201,10 @@ describeLimiterStores("acquire", (store) => {
     const never = await limiter.tryAcquire({ ...request, consume: { rpm: 3 } });
     expect(never).toMatchObject({ granted: false, retryAfterSeconds: Number.POSITIVE_INFINITY });
   });
-});
+}
+
+describeLimiterStores("acquire", acquires);
+describeSdk("acquire", acquires);
 
 describeLimiterStores("the statuses of an acquire", (store) => {
   /** Everything that is told on the way, in words that do not depend on the store. */

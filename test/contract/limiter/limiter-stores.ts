@@ -7,7 +7,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, describe } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, it } from "vitest";
 import { RateLimiter, type RateLimiterOptions } from "../../../src/limiter/rate-limiter.ts";
 import { bucketKey } from "../../../src/records/keys.ts";
 import { INTERNALS } from "../../../src/repository/internals.ts";
@@ -194,6 +194,15 @@ export function describeDynamo(
   });
 }
 
+/** One engine, with every request through the SDK. */
+export function describeSdk(title: string, suite: Suite): void {
+  describeEngines(`${title} through the SDK`, (engine) => {
+    if (engine.name !== "dynoxide") return it.skip("one engine is enough");
+    const store = new LimiterStore(engine.name, { distributed: true, real: true });
+    onStore(store, () => openTable(engine, {}, "sdk"), suite);
+  });
+}
+
 function onStore(store: LimiterStore, open: () => Promise<Place>, suite: Suite): void {
   beforeAll(async () => store.enter(await open()));
   afterEach(() => store.closeOpened());
@@ -243,6 +252,7 @@ async function openSimulated(): Promise<Place> {
 async function openTable(
   { endpoint }: RunningEngine,
   shape: { gsi2Projection?: "ALL"; lsis?: true },
+  transport: "lean" | "sdk" = "lean",
 ): Promise<Place> {
   const table = newName();
   await createTable({ table, endpoint, ...shape });
@@ -255,10 +265,11 @@ async function openTable(
     address: endpoint,
     open: async (options, faults) => {
       await root.namespaces.register(options.namespace);
-      if (faults === undefined) return Repository.connect(table, { endpoint, ...options });
+      if (faults === undefined)
+        return Repository.connect(table, { endpoint, transport, ...options });
       const server = await faultyEndpoint(endpoint, faults);
       servers.push(server);
-      return Repository.connect(table, { ...options, endpoint: server.endpoint });
+      return Repository.connect(table, { transport, ...options, endpoint: server.endpoint });
     },
     close: async () => {
       await Promise.all([root.close(), items.close()]);

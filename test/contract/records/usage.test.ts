@@ -118,6 +118,153 @@ describeStores("usage", (store) => {
     });
   });
 
+  test("A194: three hours, by window, time and resource, in pages, summed up", async () => {
+    const repo = await store.open();
+    const hours = [
+      { tpm: 1000, rpm: 5 },
+      { tpm: 2000, rpm: 10 },
+      { tpm: 1500, rpm: 8 },
+    ];
+    const at = (entity: string, start: string, counters: Record<string, number>) => ({
+      ...snapshot(repo.namespaceId, { entity, window: "hourly", start, tpm: 0 }),
+      ...counters,
+    });
+    const puts = hours.map((counters, index) => at("key-1", hour(10 + index), counters));
+    puts.push(
+      snapshot(repo.namespaceId, { entity: "key-1", window: "daily", start: hour(0), tpm: 4500 }),
+      at("key-2", hour(10), { tpm: 1 }),
+      at("key-2", hour(12), { tpm: 2 }),
+    );
+    await store.items.writeMany({ puts });
+    const pages: number[] = [];
+    let cursor: string | undefined;
+    do {
+      const page = await repo.usage.snapshots({
+        resource: "gpt-4",
+        window: "hourly",
+        limit: 2,
+        ...(cursor === undefined ? {} : { cursor }),
+      });
+      pages.push(page.snapshots.length);
+      cursor = page.cursor;
+    } while (cursor !== undefined);
+    expect(pages).toEqual([2, 2, 1]);
+    const within = { window: "hourly", start: hour(10), end: hour(11) } as const;
+    for (const [query, found] of [
+      [{ entityId: "key-1", resource: "gpt-4" }, [hour(11), hour(10)]],
+      [{ entityId: "key-1" }, [hour(11), hour(10)]],
+      [{ resource: "gpt-4" }, [hour(11), hour(10), hour(10)]],
+    ] as const) {
+      const { snapshots } = await repo.usage.snapshots({ ...query, ...within });
+      expect(snapshots.map(({ windowStart }) => windowStart)).toEqual(found);
+    }
+    const summary = await repo.usage.summary({ entityId: "key-1", window: "hourly" });
+    expect(summary).toMatchObject({
+      snapshotCount: 3,
+      total: { tpm: 4500, rpm: 23 },
+      minWindowStart: hour(10),
+      maxWindowStart: hour(12),
+    });
+    expect(summary.average.tpm).toBe(1500);
+    expect(summary.average.rpm).toBeCloseTo(7.667, 3);
+  });
+
+  test("A195: windows end with their last second; what is no window ends where it starts", async () => {
+    const repo = await store.open();
+    const windows = [
+      ["hourly", "2026-11-15T10:00:00Z", "2026-11-15T10:59:59Z"],
+      ["daily", "2026-11-15T00:00:00Z", "2026-11-15T23:59:59Z"],
+      ["monthly", "2026-01-01T00:00:00Z", "2026-01-31T23:59:59Z"],
+      ["monthly", "2026-12-01T00:00:00Z", "2026-12-31T23:59:59Z"],
+      ["monthly", "2024-02-01T00:00:00Z", "2024-02-29T23:59:59Z"],
+      ["monthly", "2023-02-01T00:00:00Z", "2023-02-28T23:59:59Z"],
+      ["weekly", "2026-11-15T00:00:00Z", "2026-11-15T00:00:00Z"],
+      ["hourly", "soon", "soon"],
+    ] as const;
+    const puts = windows.map(([window, start]) =>
+      snapshot(repo.namespaceId, { entity: "key-1", window, start, tpm: 1 }),
+    );
+    await store.items.writeMany({ puts });
+    const { snapshots } = await repo.usage.snapshots({ entityId: "key-1" });
+    const ends = snapshots.map(({ windowType, windowStart, windowEnd }) => [
+      windowType,
+      windowStart,
+      windowEnd,
+    ]);
+    expect(ends.toSorted()).toEqual(windows.map((window) => [...window]).toSorted());
+  });
+
+  test("A196: items that are no snapshots are skipped, and a subject is asked for", async () => {
+    const repo = await store.open();
+    await seed(store, repo);
+    const odd = snapshot(repo.namespaceId, {
+      entity: "key-1",
+      window: "hourly",
+      start: hour(13),
+      tpm: 5,
+    });
+    const { resource: _, ...incomplete } = odd;
+    await store.items.put(incomplete as Item);
+    const { snapshots } = await repo.usage.snapshots({ entityId: "key-1", window: "hourly" });
+    expect(snapshots).toHaveLength(3);
+    await expect(repo.usage.snapshots({})).rejects.toThrow(/expected an entity or a resource/);
+    await expect(repo.usage.summary({})).rejects.toThrow(/expected an entity or a resource/);
+  });
+
+  test("without a window type, hours are summed up and days are not added to them", async () => {
+    const repo = await store.open();
+    await seed(store, repo);
+    const { snapshotCount, total } = await repo.usage.summary({ entityId: "key-1" });
+    expect({ snapshotCount, total }).toEqual({ snapshotCount: 3, total: { tpm: 4500 } });
+  });
+
+  test("an average counts every snapshot, also those without the limit", async () => {
+    const repo = await store.open();
+    await seed(store, repo);
+    const { PK, SK } = snapshot(repo.namespaceId, {
+      entity: "key-1",
+      window: "hourly",
+      start: hour(10),
+      tpm: 0,
+    });
+    await store.items.update({ PK, SK }, { set: { rpm: 6 } });
+    const { average } = await repo.usage.summary({ entityId: "key-1", window: "hourly" });
+    expect(average).toEqual({ tpm: 1500, rpm: 2 });
+  });
+
+  test("pages go on through windows and through snapshots of the Python library", async () => {
+    const repo = await store.open();
+    await seed(store, repo);
+    const old = snapshot(repo.namespaceId, {
+      entity: "key-1",
+      window: "hourly",
+      start: hour(9),
+      tpm: 3,
+    });
+    // Its keys have no window in them.
+    const GSI2SK = `USAGE#${hour(9)}#key-1`;
+    await store.items.put({ ...old, SK: `#USAGE#gpt-4#${hour(9)}`, GSI2SK });
+    for (const query of [{ entityId: "key-1", resource: "gpt-4" }, { resource: "gpt-4" }]) {
+      const options = { ...query, start: hour(0), end: hour(12) };
+      const all = (await repo.usage.snapshots(options)).snapshots;
+      expect(all.filter(({ windowStart }) => windowStart === hour(9))).toHaveLength(1);
+      const paged: typeof all = [];
+      let cursor: string | undefined;
+      do {
+        const page = await repo.usage.snapshots({
+          ...options,
+          limit: 1,
+          ...(cursor === undefined ? {} : { cursor }),
+        });
+        paged.push(...page.snapshots);
+        cursor = page.cursor;
+      } while (cursor !== undefined);
+      expect(paged).toEqual(all);
+    }
+    const backwards = { entityId: "key-1", resource: "gpt-4", start: hour(12), end: hour(10) };
+    expect((await repo.usage.snapshots(backwards)).snapshots).toEqual([]);
+  });
+
   test("refuses a question without a subject, a wrong window, a wrong time", async () => {
     const repo = await store.open();
     for (const wrong of [

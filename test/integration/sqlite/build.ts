@@ -12,6 +12,8 @@ export interface Build {
   readonly open: string;
   /** The address of the package. */
   readonly index: string;
+  /** The file of the command. */
+  readonly binary: string;
   remove(): void;
 }
 
@@ -26,6 +28,7 @@ export function buildSources(parent: string = join(ROOT, "node_modules", ".cache
   return {
     open: pathToFileURL(join(directory, "storage", "sqlite", "open.js")).href,
     index: pathToFileURL(join(directory, "index.js")).href,
+    binary: join(directory, "cli", "main.js"),
     remove: () => rmSync(directory, { recursive: true }),
   };
 }

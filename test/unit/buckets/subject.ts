@@ -79,7 +79,9 @@ export function distributedSubject(options: SubjectOptions): Subject {
 export function embeddedSubject(options: SubjectOptions): Subject {
   const { clock, ttlMultiplier } = options;
   const table = new MemoryBucketTable({
+    namespaceId: NAMESPACE,
     clock,
+    countUsage: () => undefined,
     recordedLink: () => UNLINKED,
     refuseClosed: () => undefined,
   });
@@ -111,6 +113,8 @@ export function embeddedSubject(options: SubjectOptions): Subject {
         source: "system",
         ttl: undefined,
         limits: [],
+        usageHour: 0,
+        events: 0,
       });
     },
   };

@@ -152,9 +152,13 @@ describe("stackParameters", () => {
     expect(stackParameters({})).toEqual({
       SnapshotWindows: "hourly,daily",
       SnapshotRetentionDays: "90",
+      AuditRetentionDays: "90",
+      GSI2Projection: "KEYS_ONLY",
       LambdaMemorySize: "256",
+      LambdaArchitecture: "arm64",
       LambdaTimeout: "60",
       EnableAggregator: "true",
+      EnableProvisioner: "true",
       EnableAlarms: "true",
       LogRetentionDays: "30",
       LambdaDurationThreshold: "48000",

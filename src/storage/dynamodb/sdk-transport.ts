@@ -1,23 +1,13 @@
-/** The AWS SDK, loaded on first use, so that those who never use DynamoDB never pay for it. */
+/** Requests through the AWS SDK, loaded on first use, so that others never pay for it. */
 
-import type { DynamoDBClientConfig } from "@aws-sdk/client-dynamodb";
+import type { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import type { Clock } from "../../domain/clock.ts";
-import { type Input, type OperationName, type Output, STREAM_OPERATIONS } from "./operations.ts";
+import { clientConfig, type DynamoConnection } from "./connection.ts";
+import { within } from "./deadline.ts";
+import { type OperationName, type Output, STREAM_OPERATIONS } from "./operations.ts";
 import { needsRepair, repairItems } from "./raw-items.ts";
-
-/** Where DynamoDB is and who asks. What is left out is resolved as every AWS tool does. */
-export interface DynamoConnection {
-  readonly region?: string | undefined;
-  readonly endpoint?: string | undefined;
-  readonly credentials?: DynamoDBClientConfig["credentials"];
-  readonly requestHandler?: DynamoDBClientConfig["requestHandler"];
-}
-
-/** Connecting takes one round trip; a machine that needs longer than this is not there. */
-const CONNECT_TIMEOUT_MS = 1000;
-/** The `Date` header has whole seconds: on average it is half a second behind. */
-const DATE_RESOLUTION_MS = 1000;
-const LOOPBACK_HOSTS: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
+import { ServerDate } from "./server-date.ts";
+import { inputOf, type Outgoing, SendError, type Transport } from "./transport.ts";
 
 interface SdkClient {
   send(command: unknown, options: { abortSignal: AbortSignal }): Promise<unknown>;
@@ -34,14 +24,12 @@ interface Service {
   readonly commands: Readonly<Record<string, new (input: unknown) => unknown>>;
 }
 
-export class DynamoClient {
+export class SdkTransport implements Transport {
   readonly #connection: DynamoConnection;
   readonly #timeoutMs: number;
-  readonly #clock: Clock;
+  readonly #serverDate: ServerDate;
   #data: Promise<Service> | undefined;
   #streams: Promise<Service> | undefined;
-  #serverDateMs: number | undefined;
-  #serverDateSkewMs: number | undefined;
   /** Inputs of requests that were handed to the network. */
   readonly #sent = new WeakSet<object>();
   /** Answers, by their input, whose items the SDK would spoil. */
@@ -50,46 +38,46 @@ export class DynamoClient {
   constructor(connection: DynamoConnection, timeoutMs: number, clock: Clock) {
     this.#connection = connection;
     this.#timeoutMs = timeoutMs;
-    this.#clock = clock;
+    this.#serverDate = new ServerDate(clock);
   }
 
-  /** The server's time in its last answer, in whole seconds. */
   get serverDateMs(): number | undefined {
-    return this.#serverDateMs;
+    return this.#serverDate.dateMs;
   }
 
-  /** How far the server's clock is ahead of ours, as the last answer showed. */
   get serverDateSkewMs(): number | undefined {
-    return this.#serverDateSkewMs;
+    return this.#serverDate.skewMs;
   }
 
-  /** Loads the code for an operation. Loading is local work and no part of any deadline. */
   async load(operation: OperationName): Promise<void> {
     await this.#serviceOf(operation);
   }
 
-  /** One request, one answer; nothing is repeated. */
+  /** The client for data, for those who ask it for credentials and the endpoint. */
+  async dataClient(): Promise<DynamoDBClient> {
+    const { client } = await this.#serviceOf("GetItem");
+    return client as unknown as DynamoDBClient;
+  }
+
   async send<Name extends OperationName>(
     operation: Name,
-    input: Input<Name>,
-    abortSignal: AbortSignal,
+    request: Outgoing<Name>,
+    timeoutMs: number,
   ): Promise<Output<Name>> {
-    this.#sent.delete(input);
+    // A copy, so that an input that is sent again is known by this attempt only.
+    const input = { ...inputOf(request) };
     const { client, commands } = await this.#serviceOf(operation);
     const Command = commands[`${operation}Command`] as new (input: unknown) => unknown;
     try {
-      const output = await client.send(new Command(input), { abortSignal });
+      const output = await within(timeoutMs, (abortSignal) =>
+        client.send(new Command(input), { abortSignal }),
+      );
       this.#repair(input, output);
       return output as Output<Name>;
     } catch (error) {
       this.#repair(input, error);
-      throw error;
+      throw new SendError(error, this.#sent.has(input) ? "sent" : "prepared");
     }
-  }
-
-  /** False proves that not a byte of the request with this input left the process. */
-  wasSent(input: object): boolean {
-    return this.#sent.has(input);
   }
 
   async close(): Promise<void> {
@@ -127,19 +115,12 @@ export class DynamoClient {
     this.#sent.add(args.input);
     const result = await next(args);
     const response = result.response as HttpResponse;
-    this.#readDate(response.headers?.date);
+    this.#serverDate.see(response.headers?.date);
     // The SDK takes a body that was read already.
     const body = await bytesOf(response.body);
     response.body = body;
     if (needsRepair(body)) this.#texts.set(args.input, body.toString());
     return result;
-  }
-
-  #readDate(date: string | undefined): void {
-    const serverMs = Date.parse(date ?? "");
-    if (Number.isNaN(serverMs)) return;
-    this.#serverDateMs = serverMs;
-    this.#serverDateSkewMs = serverMs + DATE_RESOLUTION_MS / 2 - this.#clock();
   }
 
   #repair(input: object, answer: unknown): void {
@@ -158,42 +139,3 @@ async function bytesOf(body: unknown): Promise<Buffer> {
 }
 
 const INNERMOST = { step: "deserialize", priority: "low", name: "zaeLimiterWatch" } as const;
-
-function clientConfig(connection: DynamoConnection, timeoutMs: number): DynamoDBClientConfig {
-  return {
-    ...(isLoopback(connection.endpoint) ? LOCAL_ENGINE : {}),
-    ...present("endpoint", connection.endpoint),
-    ...present("region", connection.region),
-    ...present("credentials", connection.credentials),
-    // The SDK repeats requests whose outcome is unknown. We decide that ourselves.
-    maxAttempts: 1,
-    requestHandler: connection.requestHandler ?? {
-      connectionTimeout: Math.min(CONNECT_TIMEOUT_MS, Math.ceil(timeoutMs / 2)),
-    },
-  };
-}
-
-/**
- * An engine on this machine checks no signature, yet the SDK refuses to send anything without a
- * region and credentials. Fixed ones save every developer the same setup, and keep real
- * credentials away from whatever listens there.
- */
-const LOCAL_ENGINE = {
-  region: "us-east-1",
-  credentials: { accessKeyId: "local", secretAccessKey: "local" },
-} as const;
-
-function isLoopback(endpoint: string | undefined): boolean {
-  return (
-    endpoint !== undefined &&
-    URL.canParse(endpoint) &&
-    LOOPBACK_HOSTS.has(new URL(endpoint).hostname)
-  );
-}
-
-function present<Name extends string, Value>(
-  name: Name,
-  value: Value | undefined,
-): { [name in Name]?: Value } {
-  return value === undefined ? {} : ({ [name]: value } as { [name in Name]: Value });
-}

@@ -1,0 +1,3 @@
+const startedAt = performance.now();
+await import("rate-limiter-flexible");
+console.log(performance.now() - startedAt);

@@ -1,0 +1,102 @@
+/** Two contenders in alternating rounds: what the machine does meanwhile, it does to both. */
+
+import { performance } from "node:perf_hooks";
+
+/** How long things take; `--quick` looks, it does not measure. */
+export const PACE = {
+  full: { rounds: 9, roundMs: 400, warmUpMs: 800, samples: 4000 },
+  quick: { rounds: 3, roundMs: 80, warmUpMs: 120, samples: 400 },
+};
+
+/**
+ * A contender has `loop(count)`, which does its work so many times, one after the other.
+ *
+ * @returns per contender: `perSecond` and `cpuUs` as medians over rounds, `p50Us`, `p99Us`, `bytes`
+ */
+export async function duel(contenders, pace, { inFlight = 1 } = {}) {
+  const states = [];
+  for (const contender of contenders) {
+    states.push({ contender, rounds: [], cpu: [], count: await warmUp(contender, pace, inFlight) });
+  }
+  for (let round = 0; round < pace.rounds; round += 1) {
+    const order = round % 2 === 0 ? states : [...states].reverse();
+    for (const state of order) {
+      global.gc();
+      const before = process.cpuUsage();
+      const ms = await timed(state.contender, state.count, inFlight);
+      const { user, system } = process.cpuUsage(before);
+      state.rounds.push((state.count / ms) * 1000);
+      state.cpu.push((user + system) / state.count);
+    }
+  }
+  const results = [];
+  for (const { contender, rounds, cpu } of states) {
+    results.push({
+      perSecond: median(rounds),
+      cpuUs: median(cpu),
+      ...(await latencies(contender, pace, inFlight)),
+      bytes: await allocated(contender, inFlight),
+    });
+  }
+  return results;
+}
+
+/** Milliseconds for `count` in all, spread over `inFlight` at a time. */
+export async function timed(contender, count, inFlight) {
+  const each = Math.ceil(count / inFlight);
+  const startedAt = performance.now();
+  if (inFlight === 1) await contender.loop(each);
+  else await Promise.all(Array.from({ length: inFlight }, () => contender.loop(each)));
+  return performance.now() - startedAt;
+}
+
+/** Runs until everything is compiled; how many make a round. */
+async function warmUp(contender, pace, inFlight) {
+  let count = inFlight * 4;
+  let spentMs = 0;
+  let ms = 0;
+  do {
+    ms = await timed(contender, count, inFlight);
+    spentMs += ms;
+    if (ms < pace.roundMs / 2) count *= 2;
+  } while (spentMs < pace.warmUpMs || ms < pace.roundMs / 4);
+  return Math.max(inFlight, Math.round((count * pace.roundMs) / ms));
+}
+
+/** The time of single operations, taken apart from the rounds, since looking costs time as well. */
+async function latencies(contender, pace, inFlight) {
+  const samples = [];
+  const lane = async () => {
+    for (let at = 0; at < pace.samples / inFlight; at += 1) {
+      const startedAt = performance.now();
+      await contender.loop(1);
+      samples.push((performance.now() - startedAt) * 1000);
+    }
+  };
+  await Promise.all(Array.from({ length: inFlight }, lane));
+  return { p50Us: quantile(samples, 0.5), p99Us: quantile(samples, 0.99) };
+}
+
+/** Growth of the heap per operation, over few enough that nothing is collected meanwhile. */
+async function allocated(contender, inFlight) {
+  const grown = async (count) => {
+    global.gc();
+    const before = process.memoryUsage().heapUsed;
+    await timed(contender, count, inFlight);
+    return (process.memoryUsage().heapUsed - before) / count;
+  };
+  const about = Math.max(100, await grown(inFlight * 2));
+  const count = Math.max(inFlight * 2, Math.min(5000, Math.floor(6_000_000 / about)));
+  const results = [];
+  for (let pass = 0; pass < 5; pass += 1) results.push(await grown(count));
+  return Math.max(0, Math.round(median(results)));
+}
+
+export function median(values) {
+  return quantile(values, 0.5);
+}
+
+export function quantile(values, share) {
+  const sorted = [...values].sort((left, right) => left - right);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))];
+}

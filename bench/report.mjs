@@ -1,0 +1,154 @@
+/** Results as rows, as a table, and as the document. */
+
+import { readFileSync } from "node:fs";
+import { availableParallelism, cpus } from "node:os";
+
+/** One row: with a rival, `ours` and `theirs` are operations per second. */
+export function rowOf(scenario, result) {
+  const [ours, theirs] = Array.isArray(result) ? result : [];
+  const measured = Array.isArray(result)
+    ? {
+        unit: "1/s",
+        ours: Math.round(ours.perSecond),
+        theirs: Math.round(theirs.perSecond),
+        ratio: rounded(ours.perSecond / theirs.perSecond),
+        cpuRatio: rounded(ours.cpuUs / theirs.cpuUs),
+        details: { ours: roundedAll(ours), theirs: roundedAll(theirs) },
+      }
+    : { ...roundedAll(result), details: {} };
+  const marks = scenario.marks.map((mark) => {
+    const value = measured[mark.of];
+    const reached = mark.least === undefined ? value <= mark.most : value >= mark.least;
+    return { ...mark, value, reached };
+  });
+  const row = { scenario: scenario.id, title: scenario.title, ...measured, marks };
+  return { ...row, reached: marks.every(({ reached }) => reached), summary: summaryOf(row) };
+}
+
+/** What a row comes to, in one line. */
+function summaryOf({ marks, growth }) {
+  if (growth !== undefined) {
+    return Object.entries(growth)
+      .map(([what, value]) => `${what} ${value.toFixed(1)} us`)
+      .join(", ");
+  }
+  return marks
+    .map(({ of, value, least, most, reached }) => {
+      const bound = least === undefined ? `<= ${most}` : `>= ${least}`;
+      return `${of} ${value} (${bound}${reached ? "" : ", MISSED"})`;
+    })
+    .join(", ");
+}
+
+export function table(rows) {
+  const cells = rows.map((row) => [
+    row.scenario,
+    row.ours === undefined ? "" : String(row.ours),
+    row.theirs === undefined ? "" : String(row.theirs),
+    row.reached ? "yes" : "NO",
+    row.summary,
+  ]);
+  const header = ["scenario", "ours 1/s", "theirs 1/s", "reached", "marks"];
+  const widths = header.map((name, at) =>
+    Math.max(name.length, ...cells.map((row) => row[at].length)),
+  );
+  const line = (row) =>
+    row
+      .map((cell, at) => cell.padEnd(widths[at]))
+      .join("  ")
+      .trimEnd();
+  return [
+    line(header),
+    widths.map((width) => "-".repeat(width)).join("  "),
+    ...cells.map(line),
+  ].join("\n");
+}
+
+export function markdown(rows, { only, quick }) {
+  const options = [only === undefined ? "" : `--only ${only}`, quick ? "--quick" : ""];
+  const command = ["npm run bench --", ...options, "--markdown docs/benchmarks.md"];
+  const duels = rows.filter((row) => row.ours !== undefined);
+  const others = rows.filter((row) => row.ours === undefined);
+  const behind = duels.filter((row) => row.ratio < 1);
+  return `# Benchmarks
+
+Written by \`${command.filter((part) => part !== "").join(" ")}\`. Numbers as they came, medians over
+alternating rounds of us and them; what counts is the ratio, because both had the same machine.
+
+- machine: ${availableParallelism()} cores, ${cpus()[0]?.model.trim() ?? "unknown"}, ${process.platform} ${process.arch}
+- Node.js ${process.versions.node}
+- ${versions().join("\n- ")}
+
+## Against others
+
+Operations per second. CPU is time of this process per operation, bytes are what it allocates; both
+are ours / theirs.
+
+| scenario | what | ours | theirs | ratio | mark | CPU µs | bytes | p50 µs | p99 µs |
+|---|---|---|---|---|---|---|---|---|---|
+${duels.map(duelLine).join("\n")}
+
+${behindText(behind)}
+
+## Alone
+
+| scenario | what | measured | mark reached |
+|---|---|---|---|
+${others.map((row) => `| ${row.scenario} | ${row.title} | ${row.summary} | ${row.marks.length === 0 ? "" : row.reached ? "yes" : "**no**"} |`).join("\n")}
+
+## How it is measured
+
+Each contender is warmed up, then both take turns, and each begins every second round. Latencies and
+allocations are taken in passes of their own, since looking costs time as well: with 64 in flight, a
+latency is mostly the wait for the other 63. \`calls\`, \`WCU\` and \`RCU\` are what the store reports.
+The engine of the DynamoDB scenarios runs on the same machine and takes its share of it, so those
+ratios are lower than a remote DynamoDB would show; \`ddb-null\` leaves the engine out.
+
+What the rivals do is not the same: \`rate-limiter-flexible\` counts points in fixed windows, one
+limit at a time, and can neither adjust nor take back all of a call. The bare calls decide nothing.
+
+\`npm run bench -- --help\` lists the scenarios; \`--quick\` looks instead of measuring.
+`;
+}
+
+function duelLine({ scenario, title, ours, theirs, ratio, marks, details }) {
+  const [mark] = marks;
+  const bound = `${mark.reached ? "" : "**missed** "}>= ${mark.least}`;
+  const pair = (field) => `${details.ours[field]} / ${details.theirs[field]}`;
+  const calls =
+    details.ours.callsPerOp === undefined
+      ? ""
+      : `; ${details.ours.callsPerOp} calls, ${details.ours.wcuPerOp} WCU, ${details.ours.rcuPerOp} RCU each`;
+  return `| ${scenario} | ${title}${calls} | ${ours} | ${theirs} | ${ratio} | ${bound} | ${pair("cpuUs")} | ${pair("bytes")} | ${pair("p50Us")} | ${pair("p99Us")} |`;
+}
+
+function behindText(rows) {
+  if (rows.length === 0) return "No contender was ahead of us in this run.";
+  const list = rows.map(({ scenario, ratio }) => `\`${scenario}\` (${ratio})`).join(", ");
+  return `Ahead of us: ${list}.`;
+}
+
+function versions() {
+  const version = (path) =>
+    JSON.parse(readFileSync(new URL(path, import.meta.url), "utf8")).version;
+  return [
+    `zae-limiter ${version("../package.json")}`,
+    `rate-limiter-flexible ${version("./node_modules/rate-limiter-flexible/package.json")}`,
+    `better-sqlite3 ${version("./node_modules/better-sqlite3/package.json")}`,
+    `@aws-sdk/client-dynamodb ${version("../node_modules/@aws-sdk/client-dynamodb/package.json")}`,
+    `dynoxide ${version(`../node_modules/@dynoxide/${process.platform}-${process.arch}/package.json`)}`,
+  ];
+}
+
+function roundedAll(result) {
+  return Object.fromEntries(
+    Object.entries(result).map(([name, value]) => [
+      name,
+      typeof value === "number" ? rounded(value) : value,
+    ]),
+  );
+}
+
+function rounded(value) {
+  return value >= 100 ? Math.round(value) : Number(value.toPrecision(3));
+}

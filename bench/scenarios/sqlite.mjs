@@ -1,0 +1,146 @@
+/** One file that any number of processes share. All contenders use better-sqlite3. */
+
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import Database from "better-sqlite3";
+import { RateLimiterSQLite } from "rate-limiter-flexible";
+import { RateLimiter } from "../dist/index.js";
+import { duel, quantile } from "../measure.mjs";
+import { keys, scratch } from "../support.mjs";
+
+const KEYS = 10_000;
+const LIMITS = ["rpm:1000000/sec", "tpm:1000000/sec"];
+const SATURATE = fileURLToPath(new URL("../children/saturate.mjs", import.meta.url));
+
+function open(path) {
+  const database = new Database(path);
+  database.pragma("journal_mode = WAL");
+  database.pragma("synchronous = NORMAL");
+  return database;
+}
+
+async function taking(path, names) {
+  const limiter = await RateLimiter.open(`sqlite:${path}`);
+  await limiter.repository.limits.setSystem(LIMITS);
+  let at = 0;
+  const loop = async (count) => {
+    for (let left = count; left > 0; left -= 1) {
+      at = (at + 1) % names.length;
+      const consume = { rpm: 1, tpm: 500 };
+      const lease = await limiter.acquire({ entityId: names[at], resource: "api", consume });
+      await lease.commit();
+    }
+  };
+  await loop(names.length);
+  return { loop, close: () => limiter.close() };
+}
+
+async function sql1(pace) {
+  const { folder, remove } = scratch();
+  const names = keys(KEYS);
+  const ours = await taking(join(folder, "ours.db"), names);
+  const database = open(join(folder, "theirs.db"));
+  const rival = await new Promise((resolve, reject) => {
+    const made = new RateLimiterSQLite(
+      {
+        storeClient: database,
+        storeType: "better-sqlite3",
+        tableName: "limits",
+        points: 1_000_000_000,
+        duration: 3600,
+      },
+      (error) => (error === undefined ? setImmediate(() => resolve(made)) : reject(error)),
+    );
+  });
+  let at = 0;
+  const theirs = {
+    loop: async (count) => {
+      for (let left = count; left > 0; left -= 1) {
+        at = (at + 1) % names.length;
+        await rival.consume(names[at]);
+      }
+    },
+  };
+  await theirs.loop(names.length);
+  const results = await duel([ours, theirs], pace);
+  await ours.close();
+  database.close();
+  remove();
+  return results;
+}
+
+async function sqlRaw(pace) {
+  const { folder, remove } = scratch();
+  const names = keys(KEYS);
+  const ours = await taking(join(folder, "ours.db"), names);
+  const database = open(join(folder, "bare.db"));
+  database.exec("CREATE TABLE buckets (key TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID");
+  const insert = database.prepare("INSERT INTO buckets VALUES (?, ?)");
+  const update = database.prepare("UPDATE buckets SET state = ? WHERE key = ? RETURNING state");
+  const state = (n) =>
+    `[1,"system",0,null,[["rpm",1000000000,1000000000,1000,${n},1700000000000,0,${n}]]]`;
+  database.transaction(() => {
+    for (const name of names) insert.run(name, state(0));
+  })();
+  let at = 0;
+  const bare = {
+    loop: async (count) => {
+      for (let left = count; left > 0; left -= 1) {
+        at = (at + 1) % names.length;
+        await update.get(state(left), names[at]);
+      }
+    },
+  };
+  const results = await duel([ours, bare], pace);
+  await ours.close();
+  database.close();
+  remove();
+  return results;
+}
+
+/** Both ask as fast as they can; nobody may starve. */
+async function sql2p(pace) {
+  const { folder, remove } = scratch();
+  const path = join(folder, "shared.db");
+  const first = await RateLimiter.open(`sqlite:${path}`);
+  await first.repository.limits.setSystem(LIMITS);
+  await first.close();
+  const durationMs = pace.roundMs * 12;
+  const children = [0, 1].map(() => fork(SATURATE, [path, String(durationMs)]));
+  await Promise.all(children.map((child) => once(child, "message")));
+  for (const child of children) child.send("go");
+  const waits = await Promise.all(children.map(async (child) => (await once(child, "message"))[0]));
+  await Promise.all(children.map((child) => once(child, "exit")));
+  remove();
+  const longest = waits.map((some) => Math.max(...some));
+  const all = waits.flat();
+  return {
+    longestWaitMs: Math.max(...longest),
+    p99WaitMs: quantile(all, 0.99),
+    perSecond: (all.length / durationMs) * 1000,
+  };
+}
+
+export const sqlite = [
+  {
+    id: "sql-1",
+    title:
+      "sqlite file, two limits, 10k keys, safe between processes, against RateLimiterSQLite (one limit)",
+    marks: [{ of: "ratio", least: 2 }],
+    run: sql1,
+  },
+  {
+    id: "sql-raw",
+    title: "the same against a bare better-sqlite3 UPDATE … RETURNING of a packed row",
+    marks: [{ of: "ratio", least: 0.6 }],
+    run: sqlRaw,
+  },
+  {
+    id: "sql-2p",
+    title: "two processes saturating one file: the longest time an acquire of either waits",
+    marks: [{ of: "longestWaitMs", most: 100 }],
+    run: sql2p,
+  },
+];

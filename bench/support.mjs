@@ -1,0 +1,61 @@
+/** Engines, servers and folders that scenarios need, all gone at the end. */
+
+import { fork, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+
+const require = createRequire(new URL("../test/engines/package.json", import.meta.url));
+const KEEPER = fileURLToPath(new URL("../test/engines/keeper.mjs", import.meta.url));
+
+/** A folder for a scenario. */
+export function scratch() {
+  const folder = mkdtempSync(join(tmpdir(), "zae-limiter-bench-"));
+  return { folder, remove: () => rmSync(folder, { recursive: true, force: true }) };
+}
+
+/** The quick one of the two DynamoDB engines of the tests. */
+export async function startDynoxide() {
+  const manifest = require.resolve(`@dynoxide/${process.platform}-${process.arch}/package.json`);
+  const port = await freePort();
+  const args = [KEEPER, join(dirname(manifest), "dynoxide"), "--host", "127.0.0.1", "--port", port];
+  const child = spawn(process.execPath, args.map(String), { stdio: ["pipe", "ignore", "ignore"] });
+  const endpoint = `http://127.0.0.1:${port}`;
+  const answers = () => fetch(endpoint).then(Boolean, () => false);
+  while (!(await answers())) await pause(20);
+  const stop = async () => {
+    child.stdin.end();
+    await once(child, "exit");
+  };
+  return { endpoint, stop };
+}
+
+/** A server in a process of its own, from a file that sends its port. */
+export async function startServer(file, args) {
+  const child = fork(fileURLToPath(new URL(file, import.meta.url)), args);
+  const [port] = await once(child, "message");
+  const stop = async () => {
+    child.kill();
+    await once(child, "exit");
+  };
+  return { endpoint: `http://127.0.0.1:${port}`, stop };
+}
+
+export function keys(count) {
+  return Array.from({ length: count }, (_, at) => `key-${String(at).padStart(7, "0")}`);
+}
+
+async function freePort() {
+  const server = createServer();
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address();
+  server.close();
+  await once(server, "close");
+  return port;
+}

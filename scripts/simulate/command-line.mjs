@@ -1,0 +1,67 @@
+/** What can be asked of the simulator. */
+
+import { parseArgs } from "node:util";
+
+export const USAGE = `Usage: npm run simulate -- [options]
+
+  --seed N          the first seed (default 1)
+  --runs M          how many seeds (default 20)
+  --minutes T       virtual minutes of each run (default: the seed decides, 0.25 to 2)
+  --scenario NAME   a scenario of the scale report instead; "all" for each of them
+  --seconds S       virtual seconds of the scenario (default: its own)
+  --json            results as JSON on standard output
+  --keep-going      go on after a seed that fails
+  --help            this text
+
+Ends with 0 when all is well, 1 when a rule was broken, 2 for wrong options.`;
+
+const OPTIONS = {
+  seed: { type: "string" },
+  runs: { type: "string" },
+  minutes: { type: "string" },
+  scenario: { type: "string" },
+  seconds: { type: "string" },
+  json: { type: "boolean", default: false },
+  "keep-going": { type: "boolean", default: false },
+  help: { type: "boolean", default: false },
+};
+
+export const CommandLine = {
+  /** The options, or `error`: what is wrong with them. */
+  parse(args) {
+    try {
+      const { values } = parseArgs({ args, options: OPTIONS, allowPositionals: false });
+      if (values.scenario !== undefined && (values.runs ?? values.minutes) !== undefined) {
+        throw new Error("--runs and --minutes are for seeds, and a scenario has none");
+      }
+      if (values.scenario === undefined && values.seconds !== undefined) {
+        throw new Error("--seconds is for a scenario");
+      }
+      return {
+        help: values.help,
+        json: values.json,
+        keepGoing: values["keep-going"],
+        scenario: values.scenario,
+        seed: whole("--seed", values.seed ?? "1", 0),
+        runs: whole("--runs", values.runs ?? "20", 1),
+        minutes: positive("--minutes", values.minutes),
+        seconds: positive("--seconds", values.seconds),
+      };
+    } catch (error) {
+      return { error: error.message };
+    }
+  },
+};
+
+function whole(name, text, least) {
+  const value = /^[0-9]+$/.test(text) ? Number(text) : Number.NaN;
+  if (Number.isSafeInteger(value) && value >= least) return value;
+  throw new Error(`${name}: expected a whole number, at least ${least}, got "${text}"`);
+}
+
+function positive(name, text) {
+  if (text === undefined) return undefined;
+  const value = /^[0-9]*\.?[0-9]+$/.test(text) ? Number(text) : Number.NaN;
+  if (value > 0) return value;
+  throw new Error(`${name}: expected a number above 0, got "${text}"`);
+}

@@ -1,0 +1,183 @@
+/**
+ * The aggregator: change records in, writes out.
+ *
+ * A batch is a piece of one shard of a stream, in order. It is folded into snapshots, which are
+ * written first; then buckets that it shows at work are kept in shape, and audit events that left
+ * the table are archived. What failed is named record by record. Delivering a record again does
+ * no harm, so whoever runs this delivers everything again from the first failure on.
+ */
+
+import { WINDOW_TYPES, type WindowType } from "../core/windows.ts";
+import type { Clock } from "../domain/clock.ts";
+import { systemTimer, type Timer } from "../domain/timer.ts";
+import type { ItemStore } from "../storage/item-store.ts";
+import { type ArchiveSink, archiveObjects, removedEvents } from "./audit-archive.ts";
+import { bucketActivity } from "./bucket-activity.ts";
+import { BucketUpkeep, type ShardSplitter } from "./bucket-upkeep.ts";
+import { type AggregatorCounters, counterFields } from "./counters.ts";
+import { inLanes } from "./lanes.ts";
+import { errorFields, type Log } from "./log.ts";
+import { SnapshotWriter } from "./snapshot-writer.ts";
+import type { StreamChange } from "./stream-change.ts";
+import { foldUsage, type SnapshotTally } from "./usage-fold.ts";
+
+export const RETENTION_DAYS = 90;
+const WRITES_AT_ONCE = 16;
+/** Whoever stops the work needs a moment to say what is left. */
+const TIME_LEFT_MS_MIN = 2000;
+
+export interface AggregatorOptions {
+  readonly store: ItemStore;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly timer?: Timer | undefined;
+  /** All when absent. */
+  readonly windows?: readonly WindowType[] | undefined;
+  /** How long a snapshot is kept after its window; 90 when absent. */
+  readonly retentionDays?: number | undefined;
+  /** Removed audit events are not kept when absent. */
+  readonly archive?: ArchiveSink | undefined;
+  readonly splitter?: ShardSplitter | undefined;
+}
+
+/** What came of a batch. */
+export interface BatchReport {
+  readonly counters: AggregatorCounters;
+  /** Records to deliver again, in the order of the batch. */
+  readonly failedIds: readonly string[];
+}
+
+export class Aggregator {
+  readonly #options: AggregatorOptions;
+  readonly #writer: SnapshotWriter;
+  readonly #upkeep: BucketUpkeep;
+
+  constructor(options: AggregatorOptions) {
+    const { store, clock, splitter, timer = systemTimer } = options;
+    this.#options = options;
+    const retentionDays = options.retentionDays ?? RETENTION_DAYS;
+    this.#writer = new SnapshotWriter({ store, timer, retentionDays });
+    this.#upkeep = new BucketUpkeep({ store, clock, splitter });
+  }
+
+  /** `timeLeftMs`: what is not begun in time is reported as failed, instead of being cut off. */
+  async process(
+    changes: readonly StreamChange[],
+    timeLeftMs: () => number = () => Number.POSITIVE_INFINITY,
+  ): Promise<BatchReport> {
+    const batch = new Batch(changes, this.#options.log, timeLeftMs);
+    const snapshots = await this.#count(batch);
+    const { refills, splits } = await this.#keepUp(batch);
+    const archived = await this.#archive(batch);
+    const newestMs = changes.reduce((newest, { atMs }) => Math.max(newest, atMs), 0);
+    const counters: AggregatorCounters = {
+      records: changes.length,
+      snapshots,
+      refills,
+      splits,
+      archived,
+      lagMs: changes.length === 0 ? 0 : Math.max(0, this.#options.clock() - newestMs),
+      failures: batch.failures,
+    };
+    if (changes.length > 0) {
+      this.#options.log("debug", "batch processed", counterFields(counters));
+    }
+    return { counters, failedIds: batch.failedIds };
+  }
+
+  async #count(batch: Batch): Promise<number> {
+    const windows = this.#options.windows ?? WINDOW_TYPES;
+    const { tallies, malformed } = foldUsage(batch.changes, windows);
+    batch.skip(malformed, "a change of an item that is not a bucket was skipped");
+    let written = 0;
+    await inLanes(tallies, WRITES_AT_ONCE, async (tally) => {
+      await batch.attempt("a snapshot could not be written", idsOf(tally), async () => {
+        if (await this.#writer.write(tally)) written += 1;
+      });
+    });
+    return written;
+  }
+
+  async #keepUp(batch: Batch): Promise<{ refills: number; splits: number }> {
+    let refills = 0;
+    let splits = 0;
+    await inLanes(bucketActivity(batch.changes), WRITES_AT_ONCE, async (activity) => {
+      const id = [activity.lastId];
+      await batch.attempt("a bucket could not be split", id, async () => {
+        splits += await this.#upkeep.split(activity);
+      });
+      // The next batch shows the bucket as it is by then, so there is nothing to deliver again.
+      await batch.attempt("a bucket could not be refilled", [], async () => {
+        if (await this.#upkeep.refill(activity)) refills += 1;
+      });
+    });
+    return { refills, splits };
+  }
+
+  /** Only what will not be delivered again, and then all of it or nothing. */
+  async #archive(batch: Batch): Promise<number> {
+    const { archive } = this.#options;
+    if (archive === undefined) return 0;
+    const { events, malformed } = removedEvents(batch.untilFailure());
+    batch.skip(malformed, "a removed audit item that is not an event was skipped");
+    const [first] = events;
+    if (first === undefined) return 0;
+    let archived = 0;
+    await batch.attempt("audit events could not be archived", [first.id], async () => {
+      for (const { key, body } of archiveObjects(events)) await archive.put(key, body);
+      archived = events.length;
+    });
+    return archived;
+  }
+}
+
+/** A batch at work, and what has failed of it. */
+class Batch {
+  readonly changes: readonly StreamChange[];
+  readonly #log: Log;
+  readonly #timeLeftMs: () => number;
+  readonly #failed = new Set<string>();
+  failures = 0;
+
+  constructor(changes: readonly StreamChange[], log: Log, timeLeftMs: () => number) {
+    this.changes = changes;
+    this.#log = log;
+    this.#timeLeftMs = timeLeftMs;
+  }
+
+  get failedIds(): string[] {
+    if (this.#failed.size === 0) return [];
+    return this.changes.map(({ id }) => id).filter((id) => this.#failed.has(id));
+  }
+
+  /** What comes before the first record that has to be delivered again. */
+  untilFailure(): readonly StreamChange[] {
+    if (this.#failed.size === 0) return this.changes;
+    const first = this.changes.findIndex(({ id }) => this.#failed.has(id));
+    return this.changes.slice(0, first);
+  }
+
+  /** Work on some records: when it fails, they are named and the rest goes on. */
+  async attempt(message: string, ids: readonly string[], work: () => Promise<void>): Promise<void> {
+    try {
+      if (this.#timeLeftMs() < TIME_LEFT_MS_MIN) throw new Error("there is no time left");
+      await work();
+    } catch (error) {
+      this.failures += 1;
+      for (const id of ids) this.#failed.add(id);
+      this.#log("error", message, { records: ids.length, ...errorFields(error) });
+    }
+  }
+
+  /** What nobody could ever process would only block the stream. */
+  skip(changes: readonly StreamChange[], message: string): void {
+    for (const { key, id } of changes) {
+      this.failures += 1;
+      this.#log("warning", message, { pk: key.PK, sk: key.SK, sequence: id });
+    }
+  }
+}
+
+function idsOf(tally: SnapshotTally): string[] {
+  return tally.shards.flatMap(({ entries }) => entries.map(({ id }) => id));
+}

@@ -1,0 +1,71 @@
+/** Which buckets a batch shows at work: pure. */
+
+import { textAt } from "../records/fields.ts";
+import type { Item } from "../storage/item.ts";
+import { type BucketName, parseBucketKey, STATE_SK } from "./bucket-key.ts";
+import { consumptionOf } from "./consumption.ts";
+import { type Milli, plus } from "./milli.ts";
+import type { StreamChange } from "./stream-change.ts";
+
+/** One item of a bucket. */
+export interface BucketActivity {
+  readonly name: BucketName;
+  /** As the last change left it. */
+  readonly item: Item;
+  /** The record to blame when something about this bucket fails. */
+  readonly lastId: string;
+  /** Net, by limit. */
+  readonly consumedMilli: ReadonlyMap<string, Milli>;
+  /** How often it was written, by the second it happened in. */
+  readonly writesAtMs: ReadonlyMap<number, number>;
+  /** Its number of shards has grown. */
+  readonly grew: boolean;
+}
+
+const SECOND_MS = 1000;
+
+export function bucketActivity(changes: Iterable<StreamChange>): BucketActivity[] {
+  const found = new Map<string, Collected | undefined>();
+  for (const change of changes) {
+    const { PK, SK } = change.key;
+    if (SK !== STATE_SK) continue;
+    if (change.after === undefined) {
+      // A bucket that is gone needs nothing; if it comes back, it starts anew.
+      found.delete(PK);
+      continue;
+    }
+    const known = found.get(PK);
+    const name = known?.name ?? parseBucketKey(PK);
+    if (name === undefined || textAt(change.after, "entity_id") === undefined) continue;
+    found.set(PK, collect(known, name, change, change.after));
+  }
+  return [...found.values()].flatMap((activity) => activity ?? []);
+}
+
+interface Collected extends BucketActivity {
+  readonly consumedMilli: Map<string, Milli>;
+  readonly writesAtMs: Map<number, number>;
+}
+
+function collect(
+  known: Collected | undefined,
+  name: BucketName,
+  change: StreamChange,
+  item: Item,
+): Collected {
+  const consumedMilli = known?.consumedMilli ?? new Map<string, Milli>();
+  for (const [limit, milli] of consumptionOf(change)?.amountsMilli ?? []) {
+    consumedMilli.set(limit, plus(consumedMilli.get(limit) ?? 0, milli));
+  }
+  const writesAtMs = known?.writesAtMs ?? new Map<number, number>();
+  const atMs = Math.floor(change.atMs / SECOND_MS) * SECOND_MS;
+  writesAtMs.set(atMs, (writesAtMs.get(atMs) ?? 0) + 1);
+  const grew = known?.grew === true || shardCount(item) > shardCount(change.before);
+  return { name, item, lastId: change.id, consumedMilli, writesAtMs, grew };
+}
+
+function shardCount(item: Item | undefined): number {
+  const count = item?.shard_count;
+  if (item === undefined) return Number.POSITIVE_INFINITY;
+  return typeof count === "number" ? count : 1;
+}

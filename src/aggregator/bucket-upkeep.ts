@@ -1,0 +1,105 @@
+/**
+ * Keeps active buckets in shape: fresh balances for readers that do not compute the refill, and
+ * shards before one item takes more writes than DynamoDB lets it.
+ */
+
+import { decoded, limitImage, type SeenBucket } from "../buckets/distributed/image.ts";
+import { planRebase } from "../buckets/distributed/rebase.ts";
+import { UNLINKED } from "../buckets/recorded-link.ts";
+import type { Clock } from "../domain/clock.ts";
+import { WRITES_RATE } from "../records/bucket-item.ts";
+import { bucketKey } from "../records/keys.ts";
+import type { ItemStore } from "../storage/item-store.ts";
+import type { BucketActivity } from "./bucket-activity.ts";
+import type { BucketName } from "./bucket-key.ts";
+import { WriteRates } from "./write-rates.ts";
+
+/** How shards are made. Nothing is minted and nothing lost, whoever else does the same. */
+export interface ShardSplitter {
+  /** Splits this shard, where that is allowed; says how many shards came of it. */
+  split(name: BucketName, bucket: SeenBucket): Promise<number>;
+  /** Brings all shards to the number that this one has; says how many were made. */
+  complete(name: BucketName, bucket: SeenBucket): Promise<number>;
+}
+
+export interface BucketUpkeepOptions {
+  readonly store: ItemStore;
+  readonly clock: Clock;
+  readonly splitter: ShardSplitter | undefined;
+}
+
+/** Clients lose their view of a bucket with every rebase, so it is not done all the time. */
+const EPOCH_AGE_MS_MIN = 5000;
+/** Renews a time to live that would end too early, and leaves all others alone. */
+const TTL_MULTIPLIER = 1;
+/** The part of what an item can take at which it is split: early enough to be done in time. */
+const SPLIT_AT = 0.8;
+const WRITES_PER_SECOND_MAX = WRITES_RATE.capacityMilli / 1000;
+
+export class BucketUpkeep {
+  readonly #options: BucketUpkeepOptions;
+  readonly #rates = new WriteRates();
+
+  constructor(options: BucketUpkeepOptions) {
+    this.#options = options;
+  }
+
+  /** Rebases the bucket where that helps; false when it does not, or somebody else was faster. */
+  async refill({ name, item, consumedMilli }: BucketActivity): Promise<boolean> {
+    const nowMs = this.#options.clock();
+    const bucket = decoded(item);
+    if (bucket === undefined || !isStale(bucket, consumedMilli, nowMs)) return false;
+    const rebase = planRebase(
+      bucket,
+      {
+        entityId: bucket.entityId,
+        resource: bucket.resource,
+        // No limits of a call: the bucket keeps its own, and nothing is taken.
+        config: { limits: [], source: "override", version: bucket.configVersion },
+        amountsMilli: [],
+        link: UNLINKED,
+        linkIsFresh: false,
+      },
+      { nowMs, ttlMultiplier: TTL_MULTIPLIER, trustFull: () => true },
+      false,
+    );
+    if (rebase.kind !== "write") return false;
+    const { namespaceId, entityId, resource, shard } = name;
+    const key = bucketKey(namespaceId, entityId, resource, shard);
+    const { change, condition } = rebase.plan;
+    return (await this.#options.store.update(key, change, condition)).ok;
+  }
+
+  /** Splits a bucket that is written too often, and completes what others began. */
+  async split({ name, item, writesAtMs, grew }: BucketActivity): Promise<number> {
+    const { splitter, clock } = this.#options;
+    const bucket = decoded(item);
+    let perSecond = 0;
+    for (const [atMs, writes] of writesAtMs) {
+      perSecond = Math.max(perSecond, this.#rates.count(item.PK, atMs, writes, clock()));
+    }
+    if (splitter === undefined || bucket === undefined) return 0;
+    let made = 0;
+    if (grew) made += await splitter.complete(name, bucket);
+    if (perSecond >= SPLIT_AT * WRITES_PER_SECOND_MAX) made += await splitter.split(name, bucket);
+    return made;
+  }
+}
+
+/**
+ * Whether a reader of the stored balance would soon find too little, though time has brought more:
+ * less is stored than was just consumed.
+ */
+function isStale(
+  bucket: SeenBucket,
+  consumedMilli: BucketActivity["consumedMilli"],
+  nowMs: number,
+): boolean {
+  if (nowMs - bucket.refilledAtMs < EPOCH_AGE_MS_MIN) return false;
+  for (const [name, stored] of bucket.limits) {
+    const consumed = consumedMilli.get(name) ?? 0;
+    if (consumed <= 0 || stored.tokensMilli >= consumed) continue;
+    if (limitImage(bucket, stored, nowMs).accruedMilli > 0) return true;
+  }
+  return false;
+}

@@ -1,0 +1,62 @@
+/**
+ * What one change of a bucket item consumed.
+ *
+ * `tc` counts what was consumed in total, net of what was given back, whatever the refill did: the
+ * difference between two images is the consumption. An item that is created brings its first
+ * consumption along; a shard that comes of a split has consumed nothing yet. An item that goes
+ * away takes nothing back.
+ */
+
+import { RESERVED_LIMIT } from "../domain/names.ts";
+import { ACQUIRES } from "../records/bucket-item.ts";
+import { valueAt } from "../records/fields.ts";
+import type { Item } from "../storage/item.ts";
+import { STATE_SK } from "./bucket-key.ts";
+import { type Milli, minus } from "./milli.ts";
+import type { StreamChange } from "./stream-change.ts";
+
+export interface Consumption {
+  readonly id: string;
+  readonly order: string;
+  readonly atMs: number;
+  /** By the name of the limit; below zero for a refund. */
+  readonly amountsMilli: readonly (readonly [limitName: string, milli: Milli])[];
+  /** How many acquires it was: none for an adjustment. */
+  readonly events: number;
+}
+
+const PREFIX = "b_";
+const SUFFIX = "_tc";
+
+/** `undefined` when the change has nothing to do with consumption. */
+export function consumptionOf(change: StreamChange): Consumption | undefined {
+  const { after, before, key } = change;
+  if (after === undefined || key.SK !== STATE_SK) return undefined;
+  const amountsMilli: [string, Milli][] = [];
+  for (const attribute of Object.keys(after)) {
+    if (!attribute.startsWith(PREFIX) || !attribute.endsWith(SUFFIX)) continue;
+    const name = attribute.slice(PREFIX.length, -SUFFIX.length);
+    if (name === "" || name === RESERVED_LIMIT) continue;
+    const delta = minus(totalAt(after, attribute), totalAt(before, attribute));
+    if (delta !== 0 && delta !== 0n) amountsMilli.push([name, delta]);
+  }
+  const events = eventsOf(before, after, amountsMilli.length > 0);
+  if (amountsMilli.length === 0 && events === 0) return undefined;
+  const { id, order, atMs } = change;
+  return { id, order, atMs, amountsMilli, events };
+}
+
+/** Other writers do not count acquires: each change of theirs that consumed passes for one. */
+function eventsOf(before: Item | undefined, after: Item, consumed: boolean): number {
+  if (!isWhole(valueAt(after, ACQUIRES))) return consumed ? 1 : 0;
+  return Number(minus(totalAt(after, ACQUIRES), totalAt(before, ACQUIRES)));
+}
+
+function totalAt(item: Item | undefined, attribute: string): Milli {
+  const value = item === undefined ? undefined : valueAt(item, attribute);
+  return isWhole(value) ? value : 0;
+}
+
+function isWhole(value: unknown): value is Milli {
+  return typeof value === "bigint" || Number.isSafeInteger(value);
+}

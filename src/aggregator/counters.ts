@@ -1,0 +1,55 @@
+/** What an aggregator has done. */
+
+/**
+ * Counters of a batch, or of a whole run.
+ *
+ * @example
+ * ```ts
+ * import type { AggregatorCounters } from 'zae-limiter/aggregator';
+ * const isHealthy = ({ failures, lagMs }: AggregatorCounters) => failures === 0 && lagMs < 60_000;
+ * ```
+ */
+export interface AggregatorCounters {
+  /** Change records that came in, whatever they were about. */
+  readonly records: number;
+  /** Snapshots that were written. */
+  readonly snapshots: number;
+  /** Buckets whose stored balance was brought up to date. */
+  readonly refills: number;
+  /** Pairs of shards that were made. */
+  readonly splits: number;
+  /** Audit events that were archived. */
+  readonly archived: number;
+  /** From the newest change to now, in milliseconds. */
+  readonly lagMs: number;
+  readonly failures: number;
+}
+
+export const NOTHING_DONE: AggregatorCounters = Object.freeze({
+  records: 0,
+  snapshots: 0,
+  refills: 0,
+  splits: 0,
+  archived: 0,
+  lagMs: 0,
+  failures: 0,
+});
+
+/** Both together; the lag is the later one's. */
+export function added(earlier: AggregatorCounters, later: AggregatorCounters): AggregatorCounters {
+  return {
+    records: earlier.records + later.records,
+    snapshots: earlier.snapshots + later.snapshots,
+    refills: earlier.refills + later.refills,
+    splits: earlier.splits + later.splits,
+    archived: earlier.archived + later.archived,
+    lagMs: later.lagMs,
+    failures: earlier.failures + later.failures,
+  };
+}
+
+/** As they stand in a line of the log. */
+export function counterFields(counters: AggregatorCounters): Record<string, number> {
+  const { lagMs, ...rest } = counters;
+  return { ...rest, lag_ms: lagMs };
+}

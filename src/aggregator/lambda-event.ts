@@ -1,0 +1,45 @@
+/** The records that Lambda hands over, as changes. */
+
+import { AUDIT_PREFIX } from "../records/keys.ts";
+import { decodeItem } from "../storage/attribute-value.ts";
+import { STATE_SK } from "./bucket-key.ts";
+import { generationOf, orderOf, type StreamChange } from "./stream-change.ts";
+
+type Attributes = Readonly<Record<string, unknown>>;
+
+/** A record of a DynamoDB stream, as far as it matters here. */
+export interface LambdaRecord {
+  readonly eventName?: string;
+  readonly eventSourceARN?: string;
+  readonly dynamodb?: {
+    readonly ApproximateCreationDateTime?: number;
+    readonly Keys?: Attributes;
+    readonly OldImage?: Attributes;
+    readonly NewImage?: Attributes;
+    readonly SequenceNumber?: string;
+  };
+}
+
+export interface LambdaEvent {
+  readonly Records?: readonly LambdaRecord[];
+}
+
+/** Throws when the record is none of DynamoDB's. */
+export function changeOfRecord(record: LambdaRecord): StreamChange {
+  const { Keys, OldImage, NewImage, SequenceNumber, ApproximateCreationDateTime } =
+    record.dynamodb ?? {};
+  if (Keys === undefined || !SequenceNumber) {
+    throw new Error("expected a record of a DynamoDB stream, with its keys and sequence number");
+  }
+  const { PK, SK } = decodeItem(Keys);
+  // Images of other records are not looked at, so nobody pays for reading them.
+  const matters = SK === STATE_SK || SK.startsWith(AUDIT_PREFIX);
+  return {
+    id: SequenceNumber,
+    order: orderOf(generationOf(record.eventSourceARN ?? ""), SequenceNumber),
+    key: { PK, SK },
+    before: matters && OldImage !== undefined ? decodeItem(OldImage) : undefined,
+    after: matters && NewImage !== undefined ? decodeItem(NewImage) : undefined,
+    atMs: Math.round((ApproximateCreationDateTime ?? 0) * 1000),
+  };
+}

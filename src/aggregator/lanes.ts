@@ -1,0 +1,14 @@
+/** Work side by side, but not all of it at once. */
+
+/** `work` handles its own failures: one that throws is a bug and ends everything. */
+export async function inLanes<T>(
+  items: readonly T[],
+  lanes: number,
+  work: (item: T) => Promise<void>,
+): Promise<void> {
+  const left = items.values();
+  const lane = async () => {
+    for (const item of left) await work(item);
+  };
+  await Promise.all(Array.from({ length: Math.min(lanes, items.length) }, lane));
+}

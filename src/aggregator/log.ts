@@ -1,0 +1,46 @@
+/** Structured logs: one JSON object a line. */
+
+import { isoSeconds } from "../core/windows.ts";
+import type { Clock } from "../domain/clock.ts";
+
+export const LOG_LEVELS = ["debug", "info", "warning", "error"] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+export type LogFields = Readonly<Record<string, unknown>>;
+
+/** Takes what happened; where it goes is the caller's business. */
+export type Log = (level: LogLevel, message: string, fields?: LogFields) => void;
+
+export interface JsonLogOptions {
+  readonly clock: Clock;
+  readonly write: (line: string) => void;
+  /** What is less important than this is left out. */
+  readonly level?: LogLevel;
+}
+
+/** A log whose lines are `{ timestamp, level, message, … }`. */
+export function jsonLog({ clock, write, level = "info" }: JsonLogOptions): Log {
+  const lowest = LOG_LEVELS.indexOf(level);
+  return (of, message, fields = {}) => {
+    if (LOG_LEVELS.indexOf(of) < lowest) return;
+    const line = { timestamp: isoSeconds(clock()), level: of, message, ...fields };
+    write(`${JSON.stringify(line, plain)}\n`);
+  };
+}
+
+/** An error as fields, with what led to it. */
+export function errorFields(error: unknown): LogFields {
+  if (!(error instanceof Error)) return { error: String(error) };
+  const { code } = error as { code?: unknown };
+  return {
+    error: error.message,
+    error_name: error.name,
+    ...(code === undefined ? {} : { error_code: code }),
+    ...(error.cause === undefined ? {} : { cause: String(error.cause) }),
+  };
+}
+
+/** JSON has no integers beyond 2^53. */
+function plain(_name: string, value: unknown): unknown {
+  return typeof value === "bigint" ? String(value) : value;
+}

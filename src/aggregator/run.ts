@@ -1,0 +1,187 @@
+/** Runs the aggregator as a process of one's own, on any store. */
+
+import { WINDOW_TYPES, type WindowType } from "../core/windows.ts";
+import { randomBytes, systemRandom } from "../domain/chance.ts";
+import { checkFields, checkInteger, show } from "../domain/check.ts";
+import { ValidationError } from "../domain/errors.ts";
+import { systemTimer } from "../domain/timer.ts";
+import { openBackend } from "../repository/backend.ts";
+import type { DynamoOptions } from "../repository/options.ts";
+import { parseStoreUrl, type StoreLocation } from "../repository/store-url.ts";
+import { DynamoItemStore } from "../storage/dynamodb/item-store.ts";
+import { Aggregator } from "./aggregator.ts";
+import type { ArchiveSink } from "./audit-archive.ts";
+import type { AggregatorCounters } from "./counters.ts";
+import { FolderArchive } from "./folder-archive.ts";
+import { jsonLog, LOG_LEVELS, type LogLevel } from "./log.ts";
+import { feedSource, streamSource } from "./runner/shard-source.ts";
+import { StreamRunner } from "./runner/stream-runner.ts";
+import { S3Archive } from "./s3-archive.ts";
+import { splitterOver } from "./splitter.ts";
+
+/**
+ * How an aggregator runs.
+ *
+ * @example
+ * ```ts
+ * import type { AggregatorRunOptions } from 'zae-limiter/aggregator';
+ * const options: AggregatorRunOptions = { windows: ['daily'], archive: './audit' };
+ * ```
+ */
+export interface AggregatorRunOptions {
+  /** The windows usage is counted by; all when not given. */
+  readonly windows?: readonly WindowType[];
+  /** How long a snapshot is kept after its window. Default 90. */
+  readonly retentionDays?: number;
+  /** Where removed audit events go: a folder, or `s3://` and a bucket. Nowhere when not given. */
+  readonly archive?: string;
+  /** A process that is silent for so long loses its shards to others. Default 10. */
+  readonly leaseSeconds?: number;
+  /** How long changes are gathered before they are written. Default 1000. */
+  readonly batchMs?: number;
+  /** The most changes that are gathered. Default 1000. */
+  readonly batchSize?: number;
+  /** How often the counters are logged. Default 60. */
+  readonly reportSeconds?: number;
+  /** What is less important is not logged. Default `info`. */
+  readonly logLevel?: LogLevel;
+  /** Takes the lines of the log, each a JSON object. Default: the standard output. */
+  readonly write?: (line: string) => void;
+  /** Stops it, when everything at work is done. */
+  readonly signal?: AbortSignal;
+  /** How to reach the store. */
+  readonly connection?: DynamoOptions;
+}
+
+const RUN_FIELDS = [
+  "windows",
+  "retentionDays",
+  "archive",
+  "leaseSeconds",
+  "batchMs",
+  "batchSize",
+  "reportSeconds",
+  "logLevel",
+  "write",
+  "signal",
+  "connection",
+] as const satisfies readonly (keyof AggregatorRunOptions)[];
+
+const DEFAULTS = {
+  retentionDays: 90,
+  leaseSeconds: 10,
+  batchMs: 1000,
+  batchSize: 1000,
+  reportSeconds: 60,
+} as const;
+const RANGES: Readonly<Record<keyof typeof DEFAULTS, readonly [min: number, max: number]>> = {
+  retentionDays: [1, 3650],
+  leaseSeconds: [1, 3600],
+  batchMs: [0, 300_000],
+  batchSize: [1, 100_000],
+  reportSeconds: [1, 86_400],
+};
+const TIMEOUT_MS = 5000;
+const WORKER_BYTES = 9;
+const S3_SCHEME = "s3://";
+
+/**
+ * Follows a store until the signal stops it: counts usage on DynamoDB, keeps its buckets in shape,
+ * and archives audit events on every store. Several processes on one table share the work. On
+ * memory and SQLite usage is counted by the limiter itself.
+ *
+ * @example
+ * ```ts
+ * import { runAggregator } from 'zae-limiter/aggregator';
+ * const stop = new AbortController();
+ * const running = runAggregator('memory:', { signal: stop.signal, write: () => {} });
+ * stop.abort();
+ * const { failures } = await running;
+ * console.log(failures); // 0
+ * ```
+ */
+export async function runAggregator(
+  url: string,
+  options: AggregatorRunOptions = {},
+): Promise<AggregatorCounters> {
+  return runAggregatorAt(parseStoreUrl(url), options);
+}
+
+/** The same on a store that was located already. */
+export async function runAggregatorAt(
+  location: StoreLocation,
+  options: AggregatorRunOptions,
+): Promise<AggregatorCounters> {
+  const settings = checked(options);
+  const connection = { timeoutMs: TIMEOUT_MS, ...options.connection };
+  const { store, clock } = await openBackend(location, connection);
+  const log = jsonLog({
+    clock,
+    write: options.write ?? ((line) => void process.stdout.write(line)),
+    ...(options.logLevel === undefined ? {} : { level: options.logLevel }),
+  });
+  const timer = options.connection?.timer ?? systemTimer;
+  const random = options.connection?.random ?? systemRandom;
+  const { retentionDays, batchMs, batchSize } = settings;
+  const region = location.kind === "dynamodb" ? (connection.region ?? location.region) : undefined;
+  const isTable = store instanceof DynamoItemStore;
+  try {
+    const aggregator = new Aggregator({
+      store,
+      clock,
+      timer,
+      log,
+      retentionDays,
+      windows: options.windows,
+      archive: archiveAt(options.archive, region),
+      splitter: splitterOver({ store, clock }),
+    });
+    const runner = new StreamRunner({
+      aggregator,
+      source: isTable ? streamSource(store.stream()) : feedSource(store),
+      store,
+      clock,
+      timer,
+      log,
+      worker: Buffer.from(randomBytes(random, WORKER_BYTES)).toString("base64url"),
+      leaseMs: settings.leaseSeconds * 1000,
+      batchMs,
+      batchSize,
+      reportMs: settings.reportSeconds * 1000,
+    });
+    return await runner.run(options.signal ?? new AbortController().signal);
+  } finally {
+    await store.close();
+  }
+}
+
+function checked(options: AggregatorRunOptions): Record<keyof typeof DEFAULTS, number> {
+  checkFields("options", options, RUN_FIELDS);
+  const { windows, logLevel } = options;
+  const unknown = windows?.find((type) => !WINDOW_TYPES.includes(type));
+  if (unknown !== undefined || windows?.length === 0) {
+    const reason = `expected some of ${WINDOW_TYPES.join(", ")}, got ${show(unknown)}`;
+    throw new ValidationError("windows", unknown, reason);
+  }
+  if (logLevel !== undefined && !LOG_LEVELS.includes(logLevel)) {
+    const reason = `expected ${LOG_LEVELS.join(", ")}, got ${show(logLevel)}`;
+    throw new ValidationError("logLevel", logLevel, reason);
+  }
+  const settings: Record<keyof typeof DEFAULTS, number> = { ...DEFAULTS };
+  for (const [name, [min, max]] of Object.entries(RANGES) as [
+    keyof typeof DEFAULTS,
+    [number, number],
+  ][]) {
+    settings[name] = checkInteger(name, options[name] ?? DEFAULTS[name], min, max);
+  }
+  return settings;
+}
+
+function archiveAt(place: string | undefined, region: string | undefined): ArchiveSink | undefined {
+  if (place === undefined) return undefined;
+  if (place.startsWith(S3_SCHEME) && place.length > S3_SCHEME.length) {
+    return new S3Archive({ bucket: place.slice(S3_SCHEME.length), region });
+  }
+  if (place !== "" && !place.includes("://")) return new FolderArchive(place);
+  throw new ValidationError("archive", place, `expected a folder or ${S3_SCHEME}<bucket>`);
+}

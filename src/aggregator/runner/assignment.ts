@@ -1,0 +1,48 @@
+/** Who reads which shard: pure. */
+
+import type { ShardLease } from "./lease-items.ts";
+import type { SourceShard } from "./shard-source.ts";
+
+export interface AssignmentInput {
+  readonly worker: string;
+  readonly shards: readonly SourceShard[];
+  readonly leases: ReadonlyMap<string, ShardLease>;
+  /** Workers that are alive, this one included. */
+  readonly workers: ReadonlySet<string>;
+  /** Shards whose lease is dead. */
+  readonly dead: ReadonlySet<string>;
+}
+
+export interface Assignment {
+  /** To be taken. */
+  readonly take: readonly string[];
+  /** To be given to others, who have less. */
+  readonly release: readonly string[];
+}
+
+/**
+ * Everybody takes an equal part. Whoever has more lets go of the rest, so that nobody has to take
+ * anything away from anybody.
+ */
+export function assign(input: AssignmentInput): Assignment {
+  const { worker, leases, workers, dead } = input;
+  const readable = input.shards.filter((shard) => isReadable(shard, input));
+  const share = Math.ceil(readable.length / Math.max(1, workers.size));
+  const own = readable.filter(({ id }) => leases.get(id)?.owner === worker);
+  const free = readable.filter(({ id }) => {
+    const owner = leases.get(id)?.owner;
+    return owner === undefined || (owner !== worker && dead.has(id));
+  });
+  return {
+    take: free.slice(0, Math.max(0, share - own.length)).map(({ id }) => id),
+    release: own.slice(share).map(({ id }) => id),
+  };
+}
+
+/** Changes of one item go from a shard to those that follow it: those have to wait. */
+function isReadable({ id, parentId }: SourceShard, input: AssignmentInput): boolean {
+  const { leases, shards } = input;
+  if (leases.get(id)?.done === true) return false;
+  const parent = shards.find((shard) => shard.id === parentId);
+  return parent === undefined || leases.get(parent.id)?.done === true;
+}

@@ -1,0 +1,144 @@
+/**
+ * What the processes that share a stream tell each other, as items of the table itself: who is
+ * alive, who reads which shard, and how far it has come.
+ *
+ * A lease has a beat that its owner raises. Others take it for dead when the beat has not changed
+ * for a while by their own watch, so clocks need not agree. Leases only spare work: two readers of
+ * one shard would disturb each other, but still count everything once.
+ */
+
+import { RESERVED_NAMESPACE } from "../../domain/names.ts";
+import { flagAt, numberAt, textAt } from "../../records/fields.ts";
+import { inNamespace } from "../../records/keys.ts";
+import type { Item, Key } from "../../storage/item.ts";
+import type { Condition, ItemStore } from "../../storage/item-store.ts";
+
+const PARTITION = `${RESERVED_NAMESPACE}/AGGREGATOR#`;
+const SHARD_PREFIX = "#SHARD#";
+const WORKER_PREFIX = "#WORKER#";
+/** Longer than a stream keeps its records. */
+const KEPT_SECONDS = 3 * 86_400;
+
+export interface ShardLease {
+  readonly shardId: string;
+  /** Nobody, when absent. */
+  readonly owner: string | undefined;
+  readonly beat: number;
+  /** The last sequence number that is done. */
+  readonly checkpoint: string | undefined;
+  /** Read to its end: those that follow it may be read. */
+  readonly done: boolean;
+}
+
+export interface WorkerSign {
+  readonly id: string;
+  readonly beat: number;
+}
+
+export class LeaseItems {
+  readonly #store: ItemStore;
+  readonly #generation: string;
+
+  constructor(store: ItemStore, generation: string) {
+    this.#store = store;
+    this.#generation = generation;
+  }
+
+  async read(): Promise<{ leases: Map<string, ShardLease>; workers: Map<string, WorkerSign> }> {
+    const leases = new Map<string, ShardLease>();
+    const workers = new Map<string, WorkerSign>();
+    const prefix = this.#shardKey("").SK;
+    for await (const item of this.#store.query({ partition: PARTITION, consistent: true })) {
+      const beat = numberAt(item, "beat") ?? 0;
+      if (item.SK.startsWith(WORKER_PREFIX)) {
+        const id = item.SK.slice(WORKER_PREFIX.length);
+        workers.set(id, { id, beat });
+      } else if (item.SK.startsWith(prefix)) {
+        const shardId = item.SK.slice(prefix.length);
+        leases.set(shardId, leaseIn(item, shardId, beat));
+      }
+    }
+    return { leases, workers };
+  }
+
+  /** Takes a shard that nobody has, or whose owner is dead, unless somebody was faster. */
+  async take(shardId: string, seen: ShardLease | undefined, worker: string, nowMs: number) {
+    const condition: Condition =
+      seen === undefined
+        ? [{ is: "absent", name: "beat" }]
+        : [{ is: "=", name: "beat", value: seen.beat }];
+    const result = await this.#store.update(
+      this.#shardKey(shardId),
+      { set: { owner: worker, ...common(nowMs) }, add: { beat: 1 } },
+      condition,
+    );
+    return result.ok && result.item !== undefined
+      ? leaseIn(result.item, shardId, numberAt(result.item, "beat") ?? 0)
+      : undefined;
+  }
+
+  /** Keeps a shard, and notes how far it is read; false when somebody else has it by now. */
+  async renew(
+    shardId: string,
+    worker: string,
+    progress: Pick<ShardLease, "checkpoint" | "done">,
+    nowMs: number,
+  ): Promise<boolean> {
+    const result = await this.#store.update(
+      this.#shardKey(shardId),
+      { set: { ...progressOf(progress), ...common(nowMs) }, add: { beat: 1 } },
+      [{ is: "=", name: "owner", value: worker }],
+    );
+    return result.ok;
+  }
+
+  /** Lets go of a shard, so that others need not wait until the lease is dead. */
+  async release(
+    shardId: string,
+    worker: string,
+    progress: Pick<ShardLease, "checkpoint" | "done">,
+    nowMs: number,
+  ): Promise<void> {
+    const set = { ...progressOf(progress), ...common(nowMs) };
+    const change = { set, add: { beat: 1 }, remove: ["owner"] };
+    await this.#store.update(this.#shardKey(shardId), change, [
+      { is: "=", name: "owner", value: worker },
+    ]);
+  }
+
+  /** Shows that this process is alive. */
+  async sign(worker: string, nowMs: number): Promise<void> {
+    await this.#store.update(workerKey(worker), { set: common(nowMs), add: { beat: 1 } });
+  }
+
+  async signOff(worker: string): Promise<void> {
+    await this.#store.delete(workerKey(worker));
+  }
+
+  #shardKey(shardId: string): Key {
+    return { PK: PARTITION, SK: `${SHARD_PREFIX}${this.#generation}${shardId}` };
+  }
+}
+
+function workerKey(worker: string): Key {
+  return { PK: PARTITION, SK: WORKER_PREFIX + worker };
+}
+
+function common(nowMs: number) {
+  const ttl = Math.ceil(nowMs / 1000) + KEPT_SECONDS;
+  return { ttl, ...inNamespace(RESERVED_NAMESPACE, PARTITION) };
+}
+
+function progressOf({ checkpoint, done }: Pick<ShardLease, "checkpoint" | "done">) {
+  return { done, ...(checkpoint === undefined ? {} : { checkpoint }) };
+}
+
+function leaseIn(item: Item, shardId: string, beat: number): ShardLease {
+  return {
+    shardId,
+    owner: textAt(item, "owner"),
+    beat,
+    checkpoint: textAt(item, "checkpoint"),
+    done: flagAt(item, "done"),
+  };
+}

@@ -1,0 +1,45 @@
+/** An archive in a bucket of S3. */
+
+import type { S3Client } from "@aws-sdk/client-s3";
+import type { ArchiveSink } from "./audit-archive.ts";
+
+export interface S3ArchiveOptions {
+  readonly bucket: string;
+  readonly region?: string | undefined;
+  readonly endpoint?: string | undefined;
+}
+
+export class S3Archive implements ArchiveSink {
+  readonly #options: S3ArchiveOptions;
+  #client: Promise<S3Client> | undefined;
+
+  constructor(options: S3ArchiveOptions) {
+    this.#options = options;
+  }
+
+  /** The SDK repeats what failed; writing an object twice does no harm. */
+  async put(key: string, body: Uint8Array): Promise<void> {
+    const { PutObjectCommand } = await import("@aws-sdk/client-s3");
+    this.#client ??= this.#connect();
+    const client = await this.#client;
+    await client.send(
+      new PutObjectCommand({
+        Bucket: this.#options.bucket,
+        Key: key,
+        Body: body,
+        ContentType: "application/x-ndjson",
+        ContentEncoding: "gzip",
+      }),
+    );
+  }
+
+  async #connect(): Promise<S3Client> {
+    const { S3Client: Client } = await import("@aws-sdk/client-s3");
+    const { region, endpoint } = this.#options;
+    return new Client({
+      ...(region === undefined ? {} : { region }),
+      // A bucket of a local engine is a folder of its address, not a host of its own.
+      ...(endpoint === undefined ? {} : { endpoint, forcePathStyle: true }),
+    });
+  }
+}

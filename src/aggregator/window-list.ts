@@ -1,0 +1,19 @@
+/** Window types as people write them: `hourly,daily`. */
+
+import { WINDOW_TYPES, type WindowType } from "../core/windows.ts";
+import { show } from "../domain/check.ts";
+import { ValidationError } from "../domain/errors.ts";
+
+/** In the order of their length, each once. */
+export function parseWindows(text: string): WindowType[] {
+  const names = text
+    .split(",")
+    .map((name) => name.trim())
+    .filter((name) => name !== "");
+  const unknown = names.find((name) => !WINDOW_TYPES.some((type) => type === name));
+  if (unknown !== undefined || names.length === 0) {
+    const types = WINDOW_TYPES.join(", ");
+    throw new ValidationError("windows", text, `expected some of ${types}, got ${show(text)}`);
+  }
+  return WINDOW_TYPES.filter((type) => names.includes(type));
+}

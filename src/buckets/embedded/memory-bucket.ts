@@ -1,0 +1,233 @@
+/**
+ * A bucket as this process keeps it: its numbers in one array, changed in place.
+ *
+ * Nearly all acquires meet a bucket that was charged before by limits that are still in force. Such
+ * a charge is decided here, with the arithmetic of `core/bucket.ts` and nothing else; whatever is
+ * out of the ordinary takes the long way, which comes to the same.
+ */
+
+import type { Rate } from "../../core/bucket.ts";
+import { TOKENS_MAX } from "../../domain/check.ts";
+import type { BucketConfig, LimitSource, Link } from "../bucket-store.ts";
+import type { EmbeddedBucket, EmbeddedLimit } from "./embedded-bucket.ts";
+import { QuickCharge } from "./quick-charge.ts";
+import { hourOf } from "./usage-hour.ts";
+
+/** What many buckets have in common. */
+export interface Build {
+  readonly version: number;
+  readonly source: LimitSource;
+  readonly names: readonly string[];
+  readonly rates: readonly Rate[];
+}
+
+/** Limits in force, for buckets that were built from them. */
+export interface QuickConfig {
+  readonly config: BucketConfig;
+  /** Of the memory of limits: in another one they may be others. */
+  readonly generation: number;
+  /** A time to live that is at least so far off stays as it is; negative: there is none. */
+  readonly keepSeconds: number;
+}
+
+/** Where the numbers of a limit are. */
+const TOKENS = 0;
+const REFILLED_AT = 1;
+const REMAINDER = 2;
+const CONSUMED = 3;
+const COUNTED = 4;
+const STRIDE = 5;
+
+/** Filled by one charge at a time: what a refill would make of each limit. */
+const refilled: number[] = [];
+const remainders: number[] = [];
+
+export class MemoryBucket {
+  build: Build;
+  link: Link;
+  ttl: number | undefined;
+  #usageHour: number;
+  #events: number;
+  #numbers: number[];
+  /** The limits themselves, where a total is beyond what a number holds. */
+  #wide: readonly EmbeddedLimit[] | undefined;
+  #quick: QuickConfig | undefined;
+  /** Whole seconds. */
+  #freshUntil = 0;
+
+  constructor(bucket: EmbeddedBucket, build: Build) {
+    this.build = build;
+    this.link = bucket.link;
+    this.ttl = bucket.ttl;
+    this.#usageHour = bucket.usageHour;
+    this.#events = bucket.events;
+    this.#numbers = numbersOf(bucket);
+    this.#wide = wideOf(bucket);
+  }
+
+  /** Takes over what was decided the long way. */
+  replace(bucket: EmbeddedBucket, build: Build): void {
+    if (build !== this.build || bucket.link !== this.link) this.#quick = undefined;
+    this.build = build;
+    this.link = bucket.link;
+    this.ttl = bucket.ttl;
+    this.#usageHour = bucket.usageHour;
+    this.#events = bucket.events;
+    this.#numbers = numbersOf(bucket);
+    this.#wide = wideOf(bucket);
+  }
+
+  /** As others see it. */
+  unpacked(): EmbeddedBucket {
+    const { version, source, names, rates } = this.build;
+    return {
+      link: this.link,
+      version,
+      source,
+      ttl: this.ttl,
+      usageHour: this.#usageHour,
+      events: this.#events,
+      limits: this.#wide ?? names.map((name, at) => this.#limit(name, rates[at] as Rate, at)),
+    };
+  }
+
+  /** These limits are in force for the bucket, until then. */
+  remember(quick: QuickConfig, untilMs: number): void {
+    this.#quick = quick;
+    this.#freshUntil = Math.floor(untilMs / 1000);
+  }
+
+  /** Charges all limits or none; `undefined`, with nothing done: take the long way. */
+  charge(
+    entityId: string,
+    resource: string,
+    consume: Readonly<Record<string, number>>,
+    generation: number,
+    nowMs: number,
+  ): QuickCharge | undefined {
+    const quick = this.#quick;
+    if (quick === undefined || quick.generation !== generation) return undefined;
+    if (!this.#isOrdinary(quick, nowMs)) return undefined;
+    const amounts = amountsIn(consume, this.build.names);
+    if (amounts === undefined) return undefined;
+    let fits = true;
+    for (let at = 0; at < amounts.length; at += 1) {
+      if (!this.#refill(at, nowMs)) return undefined;
+      const amount = amounts[at] as number;
+      if (amount > 0 && amount > (refilled[at] as number)) fits = false;
+    }
+    const balances = fits ? this.#take(amounts, nowMs) : refilled.slice(0, amounts.length);
+    return new QuickCharge(fits, entityId, resource, quick.config, this.link, amounts, balances);
+  }
+
+  /** Neither limits, nor time to live, nor usage have anything to settle before. */
+  #isOrdinary({ keepSeconds }: QuickConfig, nowMs: number): boolean {
+    if (nowMs >= this.#freshUntil * 1000 || this.#usageHour !== hourOf(nowMs)) return false;
+    const { ttl } = this;
+    if (keepSeconds < 0) return ttl === undefined;
+    return ttl !== undefined && ttl >= Math.ceil(nowMs / 1000) + keepSeconds;
+  }
+
+  /** What `refill` of the core does; false where that needs more than plain numbers. */
+  #refill(at: number, nowMs: number): boolean {
+    const { capacityMilli, refillMilli, periodMs } = this.build.rates[at] as Rate;
+    const numbers = this.#numbers;
+    const place = at * STRIDE;
+    const tokens = numbers[place + TOKENS] as number;
+    const elapsedMs = nowMs - (numbers[place + REFILLED_AT] as number);
+    if (elapsedMs < 0 || tokens < 0 || tokens > capacityMilli) return false;
+    const accrued = elapsedMs * refillMilli + (numbers[place + REMAINDER] as number);
+    if (accrued > Number.MAX_SAFE_INTEGER) return false;
+    const gained = Math.floor(accrued / periodMs);
+    if (gained >= capacityMilli - tokens) {
+      refilled[at] = capacityMilli;
+      remainders[at] = 0;
+    } else {
+      refilled[at] = tokens + gained;
+      remainders[at] = accrued - gained * periodMs;
+    }
+    const consumed = numbers[place + CONSUMED] as number;
+    return consumed < Number.MAX_SAFE_INTEGER - TOKENS_MAX * 1000;
+  }
+
+  #take(amounts: readonly number[], nowMs: number): number[] {
+    const numbers = this.#numbers;
+    const balances = new Array<number>(amounts.length);
+    let takes = false;
+    for (let at = 0; at < amounts.length; at += 1) {
+      const amount = amounts[at] as number;
+      const place = at * STRIDE;
+      const left = (refilled[at] as number) - amount;
+      takes ||= amount > 0;
+      numbers[place + TOKENS] = left;
+      numbers[place + REFILLED_AT] = nowMs;
+      numbers[place + REMAINDER] = remainders[at] as number;
+      numbers[place + CONSUMED] = (numbers[place + CONSUMED] as number) + amount;
+      balances[at] = left;
+    }
+    if (takes) this.#events += 1;
+    return balances;
+  }
+
+  #limit(name: string, rate: Rate, at: number): EmbeddedLimit {
+    const place = at * STRIDE;
+    const number = (offset: number) => this.#numbers[place + offset] as number;
+    return {
+      name,
+      rate,
+      level: {
+        tokensMilli: number(TOKENS),
+        refilledAtMs: number(REFILLED_AT),
+        remainder: number(REMAINDER),
+      },
+      consumedMilli: number(CONSUMED),
+      countedMilli: number(COUNTED),
+    };
+  }
+}
+
+/** In milli-tokens, by the order of the names; `undefined` for what has to be looked at closely. */
+function amountsIn(
+  consume: Readonly<Record<string, number>>,
+  names: readonly string[],
+): number[] | undefined {
+  if (typeof consume !== "object" || consume === null) return undefined;
+  if (Object.getPrototypeOf(consume) !== Object.prototype) return undefined;
+  let unknown = 0;
+  for (const _ in consume) unknown += 1;
+  const amounts = new Array<number>(names.length);
+  for (let at = 0; at < names.length; at += 1) {
+    const amount = consume[names[at] as string];
+    if (amount === undefined) {
+      amounts[at] = 0;
+      continue;
+    }
+    if (!Number.isInteger(amount) || amount < 0 || amount > TOKENS_MAX) return undefined;
+    unknown -= 1;
+    amounts[at] = amount * 1000;
+  }
+  return unknown === 0 ? amounts : undefined;
+}
+
+/** Of exactly the size that is needed: an array that grows takes room for more. */
+function numbersOf({ limits }: EmbeddedBucket): number[] {
+  const numbers = new Array<number>(limits.length * STRIDE);
+  for (let at = 0; at < limits.length; at += 1) {
+    const { level, consumedMilli, countedMilli } = limits[at] as EmbeddedLimit;
+    const place = at * STRIDE;
+    numbers[place + TOKENS] = level.tokensMilli;
+    numbers[place + REFILLED_AT] = level.refilledAtMs;
+    numbers[place + REMAINDER] = level.remainder;
+    numbers[place + CONSUMED] = Number(consumedMilli);
+    numbers[place + COUNTED] = Number(countedMilli);
+  }
+  return numbers;
+}
+
+function wideOf({ limits }: EmbeddedBucket): readonly EmbeddedLimit[] | undefined {
+  const isWide = limits.some(
+    ({ consumedMilli, countedMilli }) =>
+      typeof consumedMilli === "bigint" || typeof countedMilli === "bigint",
+  );
+  return isWide ? limits : undefined;
+}

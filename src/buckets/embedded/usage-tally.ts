@@ -1,0 +1,71 @@
+/**
+ * Usage of an embedded bucket, counted in the acquire's own step.
+ *
+ * A bucket knows what it has consumed in total; beside it stands how much of that is in the
+ * snapshots already. The difference belongs to one hour. It is brought to the snapshots when the
+ * hour is over, when the bucket goes, and when somebody asks: an acquire costs no more than a
+ * comparison, and what is not in the snapshots yet is in the bucket, so nothing is ever lost.
+ */
+
+import { WINDOW_TYPES, windowStartMs } from "../../core/windows.ts";
+import { type UsageSubject, usageChange, usageKey } from "../../records/usage-item.ts";
+import type { Key } from "../../storage/item.ts";
+import type { Change } from "../../storage/item-store.ts";
+import type { EmbeddedBucket } from "./embedded-bucket.ts";
+import { hourStartMs } from "./usage-hour.ts";
+
+/** Puts what a bucket consumed in an hour into the snapshots, within the step of the caller. */
+export type CountUsage = (subject: UsageSubject, usage: PendingUsage) => void;
+
+export interface PendingUsage {
+  /** A moment of the hour it belongs to. */
+  readonly atMs: number;
+  readonly amountsMilli: readonly (readonly [limitName: string, milli: number | bigint])[];
+  readonly events: number;
+}
+
+const RETENTION_DAYS = 90;
+
+/** Counts in snapshots that `update` changes. */
+export function usageCounter(update: (key: Key, change: Change) => void): CountUsage {
+  return (subject, { atMs, amountsMilli, events }) => {
+    for (const type of WINDOW_TYPES) {
+      update(
+        usageKey(subject, type, windowStartMs(type, atMs)),
+        usageChange(subject, type, atMs, amountsMilli, events, RETENTION_DAYS),
+      );
+    }
+  };
+}
+
+/** What of a bucket is not in the snapshots yet. */
+export function pendingUsage(bucket: EmbeddedBucket): PendingUsage | undefined {
+  const { events, limits, usageHour } = bucket;
+  const changed = limits.filter(
+    ({ consumedMilli, countedMilli }) => consumedMilli !== countedMilli,
+  );
+  if (changed.length === 0 && events === 0) return undefined;
+  return {
+    atMs: hourStartMs(usageHour),
+    amountsMilli: changed.map(({ name, consumedMilli, countedMilli }) => [
+      name,
+      difference(consumedMilli, countedMilli),
+    ]),
+    events,
+  };
+}
+
+/** The bucket with everything counted, at the beginning of an hour. */
+export function asCounted(bucket: EmbeddedBucket, hour: number): EmbeddedBucket {
+  return {
+    ...bucket,
+    usageHour: hour,
+    events: 0,
+    limits: bucket.limits.map((limit) => ({ ...limit, countedMilli: limit.consumedMilli })),
+  };
+}
+
+function difference(total: number | bigint, counted: number | bigint): number | bigint {
+  if (typeof total === "number" && typeof counted === "number") return total - counted;
+  return BigInt(total) - BigInt(counted);
+}

@@ -1,0 +1,121 @@
+/**
+ * Commands as data. A command says what it takes and what it does; reading the command line, help,
+ * completion and the reference page are made from that, the same for all.
+ */
+
+import type { JsonValue } from "../domain/json.ts";
+import type { Repository, StoreAsItIs } from "../repository/repository.ts";
+import type { Terminal } from "./terminal.ts";
+
+/** An option, in the notation of commander: `-r, --resource <name>`. */
+export interface OptionSpec {
+  readonly flags: string;
+  readonly text: string;
+  readonly default?: string | number | boolean;
+  readonly choices?: readonly string[];
+  readonly required?: true;
+  /** May be there several times; the command gets an array, empty when it is not there. */
+  readonly repeat?: true;
+  /** Reads the text; a `UsageError` says what was expected. */
+  readonly parse?: (text: string) => unknown;
+}
+
+/** An argument: `<id>`, `[id]` or `<names...>`. */
+export interface ArgumentSpec {
+  readonly name: string;
+  readonly text: string;
+  readonly choices?: readonly string[];
+}
+
+/**
+ * What a command may do to the store.
+ * - `read`: nothing is changed, not even by opening; where no file is, it is as if it were empty.
+ * - `change`: works on what is there, and makes no file and no namespace.
+ * - `write`: an embedded store is made when it is not there, and so is its namespace.
+ */
+export type Access = "read" | "change" | "write";
+
+/** The form of `--json`: names of types, objects and arrays of them. For the reference and tests. */
+export type Shape = string | readonly [Shape] | { readonly [name: string]: Shape };
+
+/** What a command has to say: either form is made only when it is asked for. */
+export interface Result {
+  readonly json: () => JsonValue;
+  /** For people. The line end at its end is added. */
+  readonly text: () => string | Promise<string>;
+  /** 0 when absent. */
+  readonly code?: number;
+}
+
+/** Of a command that has said everything by itself. */
+export interface Finished {
+  readonly code: number;
+}
+
+/** One use of a command. */
+export interface Call<Options = Record<string, never>> {
+  /** Variadic arguments are at the end, one by one. */
+  readonly args: readonly string[];
+  readonly options: Options;
+  readonly json: boolean;
+  readonly terminal: Terminal;
+  /** The namespace that the options name. Closed when the command ends, and so is the store. */
+  open(access?: Access): Promise<Repository>;
+  /** The store without any namespace. */
+  openStore(access?: Access): Promise<StoreAsItIs>;
+  /** Asks, unless `--yes` was given. Needs `confirms`. */
+  confirm(question: string): Promise<boolean>;
+  /** A line for people beside the result. */
+  note(text: string): void;
+  /** A line that the next one replaces, where there is a terminal; an empty one removes it. */
+  progress(text: string): void;
+}
+
+/** A command without commands below it. */
+export interface Leaf<Options = never> {
+  readonly name: string;
+  readonly summary: string;
+  /** More sentences for its help. */
+  readonly details?: string;
+  readonly arguments?: readonly ArgumentSpec[];
+  readonly options?: readonly OptionSpec[];
+  /** Adds the options that name a store, and says what happens to it. */
+  readonly store?: Access;
+  /** `false`: works on the store as a whole, so there is no `--namespace`. */
+  readonly namespaced?: false;
+  /** Adds `--yes`. */
+  readonly confirms?: true;
+  readonly examples?: readonly string[];
+  readonly json: Shape;
+  readonly run: (call: Call<Options>) => Promise<Result | Finished>;
+}
+
+/** Commands under a common word. */
+export interface Group {
+  readonly name: string;
+  readonly summary: string;
+  readonly commands: readonly Leaf[];
+}
+
+export function isGroup(node: Group | Leaf): node is Group {
+  return "commands" in node;
+}
+
+/** Declares a command; its options are typed here and nowhere else. */
+export function leaf<Options = Record<string, never>>(definition: Leaf<Options>): Leaf {
+  return definition as unknown as Leaf;
+}
+
+/** The command line is wrong in a way that only the command can know. */
+export class UsageError extends Error {}
+
+/** A command that failed in a way of its own; the line says what and how to go on. */
+export class CommandFailure extends Error {
+  constructor(
+    message: string,
+    readonly exitCode = 1,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+}

@@ -1,0 +1,105 @@
+/** `acquire`: takes from the limits of an entity, or says when it would work. */
+
+import type { LimitStatus } from "../../domain/limit-status.ts";
+import { RateLimiter } from "../../limiter/rate-limiter.ts";
+import { STATUS_SHAPE, statusJson } from "../bars.ts";
+import { leaf, type Result } from "../command.ts";
+import {
+  amountsText,
+  CONSUME_OPTIONS,
+  type ConsumeOptions,
+  requestOf,
+  TARGET_ARGUMENTS,
+} from "../consume.ts";
+import { EXIT } from "../exit-codes.ts";
+import { fields } from "../fields.ts";
+import { interruptible } from "../interruption.ts";
+import { duration, withThousands } from "../numbers.ts";
+import { type Refused, refused } from "../refused.ts";
+import type { Terminal } from "../terminal.ts";
+
+export const acquire = leaf<ConsumeOptions>({
+  name: "acquire",
+  summary: "takes from the limits of an entity",
+  details:
+    "All limits are taken together or not at all, from the entity and from the parents it charges. " +
+    "When there is not enough, nothing is taken and the exit code is 3.",
+  arguments: TARGET_ARGUMENTS,
+  options: CONSUME_OPTIONS,
+  store: "change",
+  examples: ["acquire key-1 gpt-4 -c rpm=1 -c tpm=500", "acquire key-1 gpt-4 -c rpm=1 --wait 5"],
+  json: {
+    granted: "boolean",
+    entity_id: "text",
+    resource: "text",
+    consumed: "object",
+    degraded: "boolean",
+    retry_after_seconds: "number | null",
+    limits: [STATUS_SHAPE],
+  },
+  run: async ({ args, options, open, terminal, progress }) =>
+    interruptible(terminal, async (signal) => {
+      const request = requestOf(args, options, signal);
+      const limiter = new RateLimiter(
+        await open(request.limits === undefined ? "change" : "write"),
+      );
+      if (options.wait > 0) progress(`Waiting for up to ${duration(options.wait)} …`);
+      const decision = await limiter.tryAcquire(request);
+      const target = { entity_id: request.entityId, resource: request.resource };
+      if (!decision.granted) return refusedResult(refused(decision), target, terminal);
+      const { lease } = decision;
+      const { statuses, degraded, consumed } = lease;
+      await lease.commit();
+      return {
+        json: () => ({
+          granted: true,
+          ...target,
+          consumed,
+          degraded,
+          retry_after_seconds: 0,
+          limits: statuses.map(statusJson),
+        }),
+        text: () => grantedText(options, statuses, degraded, terminal),
+      };
+    }),
+});
+
+function refusedResult(
+  { line, retryAfterSeconds, statuses }: Refused,
+  target: { entity_id: string; resource: string },
+  { palette }: Terminal,
+): Result {
+  return {
+    code: EXIT.limitExceeded,
+    json: () => ({
+      granted: false,
+      ...target,
+      consumed: {},
+      degraded: false,
+      retry_after_seconds: Number.isFinite(retryAfterSeconds) ? retryAfterSeconds : null,
+      limits: statuses.map(statusJson),
+    }),
+    text: () => `${palette.bad("Refused")}: ${line}`,
+  };
+}
+
+function grantedText(
+  { consume }: ConsumeOptions,
+  statuses: readonly LimitStatus[],
+  degraded: boolean,
+  { palette }: Terminal,
+): string {
+  const head = `${palette.good("Granted")}: ${amountsText(consume)}`;
+  if (degraded) return `${head}, uncounted, because the store does not answer`;
+  const taken = new Set(consume.map(({ name }) => name));
+  const rows = statuses
+    .filter(({ limitName }) => taken.has(limitName))
+    .map(
+      ({ entityId, limitName, available, limit }) =>
+        [
+          `${entityId} ${limitName}`,
+          `${withThousands(available)} of ${withThousands(limit.capacity)} left`,
+        ] as const,
+    );
+  return `${head}\n${fields(rows, palette.faint)}`;
+}

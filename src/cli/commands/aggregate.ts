@@ -1,0 +1,119 @@
+/** `aggregate`: follows the changes of a store and counts usage, until it is ended. */
+
+import { statSync } from "node:fs";
+import { WINDOW_TYPES } from "../../core/windows.ts";
+import type { StoreLocation } from "../../repository/store-url.ts";
+import { type Call, CommandFailure, leaf, UsageError } from "../command.ts";
+import { EXIT } from "../exit-codes.ts";
+import { interruptible } from "../interruption.ts";
+import { decimalNumber, wholeNumber } from "../numbers.ts";
+import { STORE_OPTIONS, type StoreOptions, storePlace } from "../store-options.ts";
+
+interface AggregateOptions extends StoreOptions {
+  readonly windows: string;
+  readonly retentionDays: number;
+  readonly archive?: string;
+  readonly leaseSeconds: number;
+  readonly batchSeconds: number;
+  readonly batchSize: number;
+  readonly reportSeconds: number;
+  readonly logLevel: "debug" | "info" | "warning" | "error";
+}
+
+export const aggregate = leaf<AggregateOptions>({
+  name: "aggregate",
+  summary: "counts usage from the stream of a table, until it is ended",
+  details:
+    "Several processes on one table share the work, and each goes on where the last one stopped. " +
+    "It logs one JSON object per line. Ctrl-C ends it when everything at work is done. On SQLite " +
+    "usage is counted by the limiter itself; there it archives audit events.",
+  options: [
+    {
+      flags: "--windows <types>",
+      text: "windows to count by, separated by commas",
+      default: WINDOW_TYPES.join(","),
+    },
+    {
+      flags: "--retention-days <days>",
+      text: "how long usage is kept after its window",
+      default: 90,
+      parse: wholeNumber(1, 3650),
+    },
+    {
+      flags: "--archive <place>",
+      text: "where expired and removed audit events go: a folder, or s3://<bucket>",
+    },
+    {
+      flags: "--lease-seconds <seconds>",
+      text: "a process silent for so long loses its shards to others",
+      default: 10,
+      parse: wholeNumber(1, 3600),
+    },
+    {
+      flags: "--batch-seconds <seconds>",
+      text: "how long changes are gathered before they are written",
+      default: 1,
+      parse: decimalNumber(0, 300),
+    },
+    {
+      flags: "--batch-size <n>",
+      text: "the most changes that are gathered",
+      default: 1000,
+      parse: wholeNumber(1, 100_000),
+    },
+    {
+      flags: "--report-seconds <seconds>",
+      text: "how often the counters are logged",
+      default: 60,
+      parse: wholeNumber(1, 86_400),
+    },
+    {
+      flags: "--log-level <level>",
+      text: "what is less important is left out",
+      default: "info",
+      choices: ["debug", "info", "warning", "error"],
+    },
+    ...STORE_OPTIONS,
+  ],
+  examples: [
+    "aggregate --name my-app --region us-east-1",
+    "aggregate --name my-app --archive s3://my-audit --windows daily",
+    "aggregate --url sqlite:limits.db --archive ./audit",
+  ],
+  json: "object",
+  run: (call) => interruptible(call.terminal, (signal) => follow(call, signal)),
+});
+
+async function follow(call: Call<AggregateOptions>, signal: AbortSignal) {
+  const { options, terminal } = call;
+  const { location, options: connection } = storePlace(options, terminal);
+  refuseNothing(location);
+  const { runAggregatorAt } = await import("../../aggregator/run.ts");
+  const { parseWindows } = await import("../../aggregator/window-list.ts");
+  const { archive, retentionDays, leaseSeconds, batchSize, reportSeconds, logLevel } = options;
+  await runAggregatorAt(location, {
+    windows: parseWindows(options.windows),
+    retentionDays,
+    leaseSeconds,
+    batchSize,
+    reportSeconds,
+    logLevel,
+    batchMs: Math.round(options.batchSeconds * 1000),
+    ...(archive === undefined ? {} : { archive }),
+    write: terminal.out,
+    signal,
+    connection: { ...connection, timer: terminal.timer },
+  });
+  // However it is ended, that is how it ends.
+  return { code: EXIT.ok };
+}
+
+/** Following what nobody else can write to would never end and never do anything. */
+function refuseNothing(location: StoreLocation): void {
+  if (location.kind === "memory") {
+    throw new UsageError("memory: belongs to one process; there is nothing to follow");
+  }
+  if (location.kind !== "sqlite") return;
+  if (statSync(location.path, { throwIfNoEntry: false }) !== undefined) return;
+  throw new CommandFailure(`There is no file ${location.path}; --url or --name names the store`);
+}

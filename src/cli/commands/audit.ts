@@ -1,0 +1,90 @@
+/** `audit`: who changed what. */
+
+import { type Group, leaf } from "../command.ts";
+import { wholeNumber } from "../numbers.ts";
+import { table } from "../table.ts";
+
+const LIMIT_DEFAULT = 100;
+const LIMIT_MAX = 10_000;
+
+interface ListOptions {
+  readonly entityId: string;
+  readonly limit: number;
+  readonly startEventId?: string;
+}
+
+const list = leaf<ListOptions>({
+  name: "list",
+  summary: "lists the changes of an entity, the newest first",
+  options: [
+    {
+      flags: "-e, --entity-id <id>",
+      text: "an entity; $SYSTEM for the namespace, $RESOURCE:gpt-4 for a resource",
+      required: true,
+    },
+    {
+      flags: "-l, --limit <count>",
+      text: "at most so many",
+      default: LIMIT_DEFAULT,
+      parse: wholeNumber(1, LIMIT_MAX),
+    },
+    { flags: "--start-event-id <id>", text: "go on after this event" },
+  ],
+  store: "read",
+  examples: ["audit list -e key-1", "audit list -e '$RESOURCE:gpt-4' -l 20"],
+  json: {
+    entity_id: "text",
+    events: [
+      {
+        event_id: "text",
+        timestamp: "text",
+        action: "text",
+        principal: "text | null",
+        resource: "text | null",
+        details: "object",
+      },
+    ],
+    next_start_event_id: "text | null",
+  },
+  run: async ({ options, open, note, terminal }) => {
+    const { entityId, limit, startEventId } = options;
+    const events = await (await open()).audit.list(entityId, {
+      limit,
+      ...(startEventId === undefined ? {} : { after: startEventId }),
+    });
+    const next = events.length === limit ? events.at(-1)?.eventId : undefined;
+    return {
+      json: () => ({
+        entity_id: entityId,
+        events: events.map((event) => ({
+          event_id: event.eventId,
+          timestamp: event.timestamp,
+          action: event.action,
+          principal: event.principal ?? null,
+          resource: event.resource ?? null,
+          details: event.details,
+        })),
+        next_start_event_id: next ?? null,
+      }),
+      text: () => {
+        if (events.length === 0) return `Nothing was changed for ${entityId}`;
+        if (next !== undefined) note(`There may be more; go on with --start-event-id ${next}`);
+        const columns = [
+          { title: "TIME" },
+          { title: "ACTION" },
+          { title: "PRINCIPAL" },
+          { title: "RESOURCE" },
+        ];
+        const rows = events.map((event) => [
+          event.timestamp,
+          event.action,
+          event.principal ?? "-",
+          event.resource ?? "-",
+        ]);
+        return table(columns, rows, terminal.palette.faint);
+      },
+    };
+  },
+});
+
+export const audit: Group = { name: "audit", summary: "who changed what", commands: [list] };

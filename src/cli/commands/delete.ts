@@ -1,0 +1,67 @@
+/** `delete`: takes a stack down. */
+
+import { CommandFailure, leaf } from "../command.ts";
+import { interruptible } from "../interruption.ts";
+import { NAMED_STACK_OPTIONS, type StackPlaceOptions, stackPlace } from "./deploy-place.ts";
+
+export const deleteStack = leaf<StackPlaceOptions & { wait: boolean; withData?: true }>({
+  name: "delete",
+  summary: "deletes a stack; its table and its archive stay",
+  details:
+    "A stack that is not there is no error. The table and the archive are kept unless --with-data " +
+    "is given; deploy under the same name takes a kept table over again.",
+  options: [
+    ...NAMED_STACK_OPTIONS,
+    { flags: "--with-data", text: "deletes the table and the archive, too, for good" },
+    { flags: "--wait", text: "until the stack is gone (preset)", default: true },
+    { flags: "--no-wait", text: "starts it and ends" },
+  ],
+  confirms: true,
+  examples: ["delete --name my-app", "delete --name my-app --with-data --yes"],
+  json: {
+    outcome: "text",
+    stack_name: "text",
+    kept: { table: "text | null", bucket: "text | null" },
+  },
+  run: async ({ options, terminal, confirm, note }) => {
+    const { stackName, connection } = stackPlace(options, terminal);
+    const withData = options.withData === true;
+    if (withData && !options.wait) {
+      throw new CommandFailure("--with-data has to wait for the stack: leave out --no-wait");
+    }
+    const what = withData ? `stack ${stackName} with ALL its data` : `stack ${stackName}`;
+    if (!(await confirm(`Delete the ${what}?`))) {
+      throw new CommandFailure("Aborted: nothing was deleted");
+    }
+    const { teardown } = await import("../../infra/teardown.ts");
+    const { outcome, kept } = await interruptible(terminal, (signal) =>
+      teardown({
+        stackName,
+        connection,
+        withData,
+        wait: options.wait,
+        signal,
+        onStep: (step) => note(`${step} …`),
+        onEvent: ({ status, type, resource }) => note(`  ${status} ${type} ${resource}`),
+      }),
+    );
+    const { table = null, bucket = null } = kept;
+    return {
+      json: () => ({ outcome, stack_name: stackName, kept: { table, bucket } }),
+      text: () => [headline(outcome, stackName), ...keptLines(table, bucket)].join("\n"),
+    };
+  },
+});
+
+function headline(outcome: "deleted" | "started" | "missing", stackName: string): string {
+  if (outcome === "missing") return `There is no stack ${stackName}`;
+  if (outcome === "deleted") return `✓ Stack ${stackName} is deleted`;
+  return `Deletion of stack ${stackName} initiated; follow it with: zae-limiter status --name ${stackName}`;
+}
+
+function keptLines(table: string | null, bucket: string | null): string[] {
+  return [
+    ...(table === null ? [] : [`  Kept: table ${table}`]),
+    ...(bucket === null ? [] : [`  Kept: archive ${bucket}`]),
+  ];
+}

@@ -1,0 +1,44 @@
+/** Which stack a command is about, and how to get there. */
+
+import { checkStackName } from "../../domain/names.ts";
+import type { DynamoOptions } from "../../repository/options.ts";
+import { checkEndpoint } from "../../repository/store-url.ts";
+import type { OptionSpec } from "../command.ts";
+import { STACK_OPTIONS } from "../store-options.ts";
+import type { Terminal } from "../terminal.ts";
+
+export interface StackPlaceOptions {
+  readonly name?: string;
+  readonly region?: string;
+  readonly endpointUrl?: string;
+}
+
+export interface StackPlace {
+  readonly stackName: string;
+  readonly connection: DynamoOptions;
+}
+
+const DEFAULT_STACK = "zae-limiter";
+
+/** For commands that should not guess: the name must be given. */
+export const NAMED_STACK_OPTIONS: readonly OptionSpec[] = STACK_OPTIONS.map((option) =>
+  option.flags.startsWith("-n,")
+    ? { ...option, text: "name of the stack", required: true as const }
+    : option,
+);
+
+export function stackPlace(options: StackPlaceOptions, terminal: Terminal): StackPlace {
+  const stackName = checkStackName(options.name ?? (terminal.env.ZAEL_STACK || DEFAULT_STACK));
+  return { stackName, connection: connectionOf(options, terminal) };
+}
+
+export function connectionOf(options: StackPlaceOptions, terminal: Terminal): DynamoOptions {
+  const { region, endpointUrl } = options;
+  const { clock, timer } = terminal;
+  return {
+    timer,
+    ...(clock === undefined ? {} : { clock }),
+    ...(region === undefined ? {} : { region }),
+    ...(endpointUrl === undefined ? {} : { endpoint: checkEndpoint(endpointUrl) }),
+  };
+}

@@ -1,0 +1,71 @@
+/** `deploy`: creates a stack or changes it. */
+
+import { CLIENT_VERSION } from "../../domain/version.ts";
+import { leaf } from "../command.ts";
+import { interruptible } from "../interruption.ts";
+import { STACK_OPTIONS } from "../store-options.ts";
+import { DEPLOY_OPTIONS, type DeployOptions, stackOptionsOf } from "./deploy-options.ts";
+import { type StackPlaceOptions, stackPlace } from "./deploy-place.ts";
+import { planText, RESULT_SHAPE, resultJson, resultText, summaryText } from "./deploy-text.ts";
+
+export const deploy = leaf<
+  StackPlaceOptions & DeployOptions & { wait: boolean; reset?: true; namespace: string[] }
+>({
+  name: "deploy",
+  summary: "creates a stack on AWS, or changes it",
+  details:
+    "Shows what will change and asks. Options that are not given stay as they are deployed; for a " +
+    "new stack, and with --reset, they are the presets. Run it again to finish what broke off.",
+  options: [
+    ...STACK_OPTIONS,
+    ...DEPLOY_OPTIONS,
+    {
+      flags: "-N, --namespace <name>",
+      text: "namespace to register besides default",
+      repeat: true,
+    },
+    { flags: "--reset", text: "options that are not given go back to their presets" },
+    { flags: "--wait", text: "until the stack stands (preset)", default: true },
+    { flags: "--no-wait", text: "starts it and ends" },
+  ],
+  confirms: true,
+  examples: [
+    "deploy --name my-app --region eu-west-1",
+    "deploy --name my-app --lambda-memory 512 --yes",
+    "deploy --name my-app --role-name-format pb-{} --permission-boundary PowerUser",
+  ],
+  json: RESULT_SHAPE,
+  run: async ({ options, terminal, confirm, note, progress }) => {
+    const given = stackOptionsOf(options);
+    const { stackName, connection } = stackPlace(options, terminal);
+    const { deployStack } = await import("../../infra/provision.ts");
+    const result = await interruptible(terminal, (signal) =>
+      deployStack({
+        stackName,
+        options: given,
+        connection,
+        signal,
+        reset: options.reset === true,
+        wait: options.wait,
+        namespaces: options.namespace,
+        updatedBy: `cli:${CLIENT_VERSION}`,
+        confirm: (plan) => {
+          progress("");
+          for (const line of plan.notes) note(line);
+          note(summaryText(plan, connection.region ?? "default", terminal.errPalette));
+          note(planText(plan));
+          const verb = plan.kind === "create" ? "Create" : "Change";
+          return confirm(`${verb} the stack ${stackName}?`);
+        },
+        onStep: (step) => note(`${step} …`),
+        onEvent: ({ status, type, resource, reason }) =>
+          note(`  ${status} ${type} ${resource}${reason === undefined ? "" : `: ${reason}`}`),
+      }),
+    );
+    return {
+      json: () => resultJson(result),
+      text: () => resultText(result, terminal.palette),
+      code: result.outcome === "declined" ? 1 : 0,
+    };
+  },
+});

@@ -1,0 +1,191 @@
+/** `entity`: who is limited. */
+
+import type { Entity } from "../../domain/entity.ts";
+import type { JsonValue } from "../../domain/json.ts";
+import { CommandFailure, type Group, leaf, type Shape, UsageError } from "../command.ts";
+import { fields } from "../fields.ts";
+import { PRINCIPAL_OPTION, type PrincipalOptions, principalOf } from "../principal.ts";
+import { table } from "../table.ts";
+import {
+  deleteLimits,
+  getLimits,
+  listEntities,
+  listResources,
+  setLimits,
+} from "./entity-limits.ts";
+
+const ID = { name: "<id>", text: "the entity: a tenant, a project, a key, a user" } as const;
+
+const ENTITY_SHAPE: Shape = {
+  id: "text",
+  name: "text",
+  parent_id: "text | null",
+  cascade: "boolean",
+  metadata: "object",
+  created_at: "text | null",
+};
+
+interface CreateOptions extends PrincipalOptions {
+  readonly displayName?: string;
+  readonly parent?: string;
+  readonly cascade: boolean;
+  readonly metadata?: Readonly<Record<string, JsonValue>>;
+}
+
+const create = leaf<CreateOptions>({
+  name: "create",
+  summary: "creates an entity",
+  details:
+    "An entity needs no creating to have limits; it does to have a parent, a name or metadata.",
+  arguments: [ID],
+  options: [
+    { flags: "--display-name <name>", text: "a name for people (else the id)" },
+    { flags: "--parent <id>", text: "the entity it belongs to" },
+    { flags: "--cascade", text: "charge the parent along with it", default: false },
+    { flags: "--no-cascade", text: "charge only itself (default)" },
+    { flags: "--metadata <json>", text: "a JSON object to keep with it", parse: jsonObject },
+    PRINCIPAL_OPTION,
+  ],
+  store: "write",
+  examples: ["entity create project-1", "entity create key-1 --parent project-1 --cascade"],
+  json: ENTITY_SHAPE,
+  run: async ({ args: [id = ""], options, open, note, terminal }) => {
+    const { displayName, parent, cascade, metadata } = options;
+    const { entities } = await open();
+    const entity = await entities.create({
+      id,
+      ...(displayName === undefined ? {} : { name: displayName }),
+      ...(parent === undefined ? {} : { parentId: parent }),
+      cascade,
+      ...(metadata === undefined ? {} : { metadata }),
+      ...principalOf(options),
+    });
+    if (parent !== undefined && (await entities.get(parent)) === undefined) {
+      note(`There is no entity ${parent} yet`);
+    }
+    return {
+      json: () => entityJson(entity),
+      text: () => `Created ${id}\n${describe(entity, terminal.palette.faint)}`,
+    };
+  },
+});
+
+const show = leaf({
+  name: "show",
+  summary: "shows an entity",
+  arguments: [ID],
+  store: "read",
+  json: ENTITY_SHAPE,
+  run: async ({ args: [id = ""], open, terminal }) => {
+    const entity = await (await open()).entities.get(id);
+    if (entity === undefined) throw new CommandFailure(missing(id));
+    return {
+      json: () => entityJson(entity),
+      text: () => `${terminal.palette.title(id)}\n${describe(entity, terminal.palette.faint)}`,
+    };
+  },
+});
+
+const remove = leaf<PrincipalOptions>({
+  name: "delete",
+  summary: "removes an entity with its limits, balances and usage; its audit log stays",
+  arguments: [ID],
+  options: [PRINCIPAL_OPTION],
+  store: "change",
+  confirms: true,
+  json: { id: "text", deleted: "boolean" },
+  run: async ({ args: [id = ""], options, open, confirm }) => {
+    if (!(await confirm(`Delete ${id} with its limits, balances and usage?`))) {
+      throw new CommandFailure("Aborted, nothing was deleted");
+    }
+    const { entities } = await open();
+    const known = (await entities.get(id)) !== undefined;
+    await entities.delete(id, principalOf(options));
+    return {
+      json: () => ({ id, deleted: known }),
+      text: () =>
+        known ? `Deleted ${id}` : `${id} had never been created; whatever it had is gone`,
+    };
+  },
+});
+
+const children = leaf({
+  name: "children",
+  summary: "lists the entities that belong to an entity",
+  arguments: [ID],
+  store: "read",
+  json: { id: "text", children: [ENTITY_SHAPE] },
+  run: async ({ args: [id = ""], open, terminal }) => {
+    const found = await (await open()).entities.children(id);
+    return {
+      json: () => ({ id, children: found.map(entityJson) }),
+      text: () => {
+        if (found.length === 0) return `${id} has no children`;
+        const columns = [{ title: "ENTITY" }, { title: "NAME" }, { title: "CASCADE" }];
+        const rows = found.map((child) => [
+          child.id,
+          child.name ?? child.id,
+          child.cascade ? "yes" : "no",
+        ]);
+        return table(columns, rows, terminal.palette.faint);
+      },
+    };
+  },
+});
+
+export const entity: Group = {
+  name: "entity",
+  summary: "entities and limits of their own",
+  commands: [
+    create,
+    show,
+    remove,
+    children,
+    setLimits,
+    getLimits,
+    deleteLimits,
+    listEntities,
+    listResources,
+  ],
+};
+
+function entityJson(entity: Entity) {
+  return {
+    id: entity.id,
+    name: entity.name ?? entity.id,
+    parent_id: entity.parentId ?? null,
+    cascade: entity.cascade,
+    metadata: entity.metadata,
+    created_at: entity.createdAt ?? null,
+  };
+}
+
+function describe(entity: Entity, paint: (label: string) => string): string {
+  const { id, name, metadata } = entity;
+  return fields(
+    [
+      ...(name === undefined || name === id ? [] : [["Name", name] as const]),
+      ["Parent", entity.parentId ?? "(none)"],
+      ["Cascade", entity.cascade ? "yes" : "no"],
+      ["Created", entity.createdAt ?? "-"],
+      ...(Object.keys(metadata).length === 0
+        ? []
+        : [["Metadata", JSON.stringify(metadata)] as const]),
+    ],
+    paint,
+  );
+}
+
+function missing(id: string): string {
+  return `There is no entity "${id}". Create it with: zae-limiter entity create ${id}`;
+}
+
+function jsonObject(text: string): unknown {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
+  } catch {
+    // The same advice as for JSON that is no object.
+  }
+  throw new UsageError('expected a JSON object like {"tier":"gold"}');
+}

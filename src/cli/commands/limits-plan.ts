@@ -1,0 +1,132 @@
+/** `limits plan` and `limits diff`: compare the file with what is stored, value by value. */
+
+import type { JsonValue } from "../../domain/json.ts";
+import type { Manifest } from "../../manifest/manifest.ts";
+import { changeJson, type LimitPlan } from "../../manifest/plan.ts";
+import { type Call, leaf, type Shape } from "../command.ts";
+import { EXIT } from "../exit-codes.ts";
+import { counted } from "../limit-text.ts";
+import type { Palette } from "../palette.ts";
+import { FILE_OPTION, type FileOptions, manifestOf } from "./limits-file.ts";
+import { CHANGE_SHAPE, changeLines, targetText } from "./limits-text.ts";
+
+/** A plan, and whether its namespace is there yet. */
+interface Comparison {
+  readonly plan: LimitPlan;
+  readonly registered: boolean;
+}
+
+const PLAN_SHAPE: Shape = {
+  namespace: "text",
+  registered: "boolean",
+  changes: [CHANGE_SHAPE],
+  create: "number",
+  update: "number",
+  delete: "number",
+  unchanged: "number",
+  adopted: ["text"],
+  forgotten: ["text"],
+};
+
+export const plan = leaf<FileOptions>({
+  name: "plan",
+  summary: "shows what apply would change",
+  details: "Compares values, shows before and after, and changes nothing.",
+  options: [FILE_OPTION],
+  store: "read",
+  examples: ["limits plan -f limits.yaml", "limits plan -f limits.yaml -n my-app --json"],
+  json: PLAN_SHAPE,
+  run: async (call) => {
+    const compared = await compare(call);
+    return {
+      json: () => comparisonJson(compared),
+      text: () => planText(compared, call.terminal.palette),
+    };
+  },
+});
+
+export const diff = leaf<FileOptions>({
+  name: "diff",
+  summary: "exits with 5 when what is stored is not what the file says",
+  details: "For CI: exits with 0 when every value is as declared, and changes nothing.",
+  options: [FILE_OPTION],
+  store: "read",
+  examples: ["limits diff -f limits.yaml"],
+  json: PLAN_SHAPE,
+  run: async (call) => {
+    const compared = await compare(call);
+    return {
+      json: () => comparisonJson(compared),
+      text: () => diffText(compared, call.options.file, call.terminal.palette),
+      code: compared.plan.changes.length === 0 ? EXIT.ok : EXIT.drift,
+    };
+  },
+});
+
+async function compare(call: Call<FileOptions>): Promise<Comparison> {
+  const manifest = await manifestOf(call);
+  const store = await call.openStore();
+  const registered = (await store.namespaces.get(manifest.namespace)) !== undefined;
+  if (!registered) return { registered, plan: await planOfNew(manifest) };
+  const { planManifest } = await import("../../manifest/apply.ts");
+  const repo = await store.enter(manifest.namespace);
+  return { registered, plan: await planManifest(repo, manifest) };
+}
+
+/** In a namespace that is not there, nothing is stored. */
+async function planOfNew(manifest: Manifest): Promise<LimitPlan> {
+  const { planChanges } = await import("../../manifest/plan.ts");
+  return planChanges(manifest, () => undefined, { targets: [], unsettled: [] });
+}
+
+function planText({ plan, registered }: Comparison, palette: Palette): string {
+  const { namespace, changes, unchanged, adopted, forgotten } = plan;
+  const beside = [
+    ...(registered ? [] : [`Apply registers the namespace ${namespace}, which is not there yet.`]),
+    ...(adopted.length === 0
+      ? []
+      : [`Already as declared, managed from now on: ${adopted.map(targetText).join(", ")}.`]),
+    ...(forgotten.length === 0
+      ? []
+      : [`Neither declared nor stored any more: ${forgotten.map(targetText).join(", ")}.`]),
+  ];
+  const heading =
+    changes.length === 0
+      ? `No changes: ${counted(unchanged, "place")} in ${namespace} as declared`
+      : `${counted(changes.length, "change")} in ${namespace} (${totals(plan)}):`;
+  return [heading, ...changes.map((change) => changeLines(change, palette)), ...beside].join("\n");
+}
+
+function diffText({ plan }: Comparison, file: string, palette: Palette): string {
+  const { namespace, changes, unchanged } = plan;
+  if (changes.length === 0) {
+    return `No drift: ${counted(unchanged, "place")} in ${namespace} as ${file} says`;
+  }
+  const places = `${counted(changes.length, "place")} in ${namespace}`;
+  const heading = `Drift: ${places} not as ${file} says (stored -> declared):`;
+  return [heading, ...changes.map((change) => changeLines(change, palette, false))].join("\n");
+}
+
+function totals(plan: LimitPlan): string {
+  return ACTIONS.map((action) => `${countOf(plan, action)} to ${action}`).join(", ");
+}
+
+function comparisonJson({ plan, registered }: Comparison): JsonValue {
+  return {
+    namespace: plan.namespace,
+    registered,
+    changes: plan.changes.map((change) => ({ ...changeJson(change) })),
+    create: countOf(plan, "create"),
+    update: countOf(plan, "update"),
+    delete: countOf(plan, "delete"),
+    unchanged: plan.unchanged,
+    adopted: plan.adopted.map(targetText),
+    forgotten: plan.forgotten.map(targetText),
+  };
+}
+
+const ACTIONS = ["create", "update", "delete"] as const;
+
+function countOf({ changes }: LimitPlan, action: (typeof ACTIONS)[number]): number {
+  return changes.filter((change) => change.action === action).length;
+}

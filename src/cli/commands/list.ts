@@ -1,0 +1,70 @@
+/** `list`: the stacks of a region. */
+
+import { leaf } from "../command.ts";
+import { STACK_OPTIONS } from "../store-options.ts";
+import { table } from "../table.ts";
+import { connectionOf, type StackPlaceOptions } from "./deploy-place.ts";
+
+export const list = leaf<StackPlaceOptions>({
+  name: "list",
+  summary: "lists the stacks of a region",
+  options: STACK_OPTIONS.filter(({ flags }) => !flags.startsWith("-n,")),
+  examples: ["list --region eu-west-1"],
+  json: {
+    region: "text",
+    stacks: [
+      {
+        name: "text",
+        stack_name: "text",
+        status: "text",
+        version: "text | null",
+        schema_version: "text | null",
+        lambda_version: "text | null",
+        created: "text | null",
+      },
+    ],
+  },
+  run: async ({ options, terminal }) => {
+    const connection = connectionOf(options, terminal);
+    const { listLimiters } = await import("../../infra/discovery.ts");
+    const stacks = await listLimiters(connection);
+    const region = stacks[0]?.region ?? connection.region ?? "default";
+    const count = (test: "isFailed" | "isInProgress") => stacks.filter((info) => info[test]).length;
+    return {
+      json: () => ({
+        region,
+        stacks: stacks.map((info) => ({
+          name: info.userName,
+          stack_name: info.stackName,
+          status: info.stackStatus,
+          version: info.version ?? null,
+          schema_version: info.schemaVersion ?? null,
+          lambda_version: info.lambdaVersion ?? null,
+          created: info.creationTime === "" ? null : info.creationTime,
+        })),
+      }),
+      text: async () => {
+        if (stacks.length === 0) {
+          return `No stacks in ${region}. Deploy one with: zae-limiter deploy --name my-app`;
+        }
+        const rows = stacks.map((info) => [
+          info.userName,
+          info.stackStatus,
+          info.version ?? "-",
+          dayOf(info.creationTime),
+        ]);
+        const titles = ["Name", "Status", "Version", "Created"].map((title) => ({ title }));
+        const totals = [
+          `${stacks.length} in ${region}`,
+          ...(count("isFailed") > 0 ? [`${count("isFailed")} failed`] : []),
+          ...(count("isInProgress") > 0 ? [`${count("isInProgress")} in progress`] : []),
+        ];
+        return `${await table(titles, rows, terminal.palette.faint)}\n\n${totals.join(", ")}`;
+      },
+    };
+  },
+});
+
+function dayOf(time: string): string {
+  return /^\d{4}-\d{2}-\d{2}/.exec(time)?.[0] ?? "unknown";
+}

@@ -1,0 +1,214 @@
+/** `namespace`: separate worlds in one store, and their way from register to purge. */
+
+import { NamespaceNotFoundError } from "../../domain/errors.ts";
+import { checkNamespace } from "../../domain/names.ts";
+import { CommandFailure, type Group, leaf } from "../command.ts";
+import { fields } from "../fields.ts";
+import { counted } from "../limit-text.ts";
+import { withThousands } from "../numbers.ts";
+import { table } from "../table.ts";
+
+const NAMESPACE_SHAPE = {
+  name: "text",
+  namespace_id: "text",
+  status: "text",
+  created_at: "text",
+} as const;
+const ID = { name: "<id>", text: "the id, as `namespace orphans` shows it" } as const;
+
+const register = leaf({
+  name: "register",
+  summary: "registers namespaces; those that are there stay as they are",
+  arguments: [{ name: "<names...>", text: "one or more" }],
+  store: "write",
+  namespaced: false,
+  examples: ["namespace register tenant-a tenant-b"],
+  json: { namespaces: [{ name: "text", namespace_id: "text" }] },
+  run: async ({ args, openStore }) => {
+    for (const name of args) checkNamespace(name);
+    const ids = Object.entries(await (await openStore()).namespaces.register(...args));
+    return {
+      json: () => ({
+        namespaces: ids.map(([name, namespaceId]) => ({ name, namespace_id: namespaceId })),
+      }),
+      text: () => {
+        const lines = ids.map(([name, id]) => `${name}: ${id}`);
+        if (lines.length === 1) return lines.join("");
+        const listed = lines.map((line) => `  ${line}`).join("\n");
+        return `Registered ${counted(ids.length, "namespace")}:\n${listed}`;
+      },
+    };
+  },
+});
+
+const list = leaf({
+  name: "list",
+  summary: "lists the namespaces",
+  store: "read",
+  namespaced: false,
+  json: { namespaces: [NAMESPACE_SHAPE] },
+  run: async ({ openStore, terminal }) => {
+    const found = await (await openStore()).namespaces.list();
+    return {
+      json: () => ({
+        namespaces: found.map(({ name, namespaceId, status, createdAt }) => ({
+          name,
+          namespace_id: namespaceId,
+          status,
+          created_at: createdAt,
+        })),
+      }),
+      text: () => {
+        if (found.length === 0) return "There are no namespaces";
+        const columns = [{ title: "NAME" }, { title: "ID" }, { title: "CREATED" }];
+        const rows = found.map(({ name, namespaceId, createdAt }) => [
+          name,
+          namespaceId,
+          createdAt,
+        ]);
+        return table(columns, rows, terminal.palette.faint);
+      },
+    };
+  },
+});
+
+const show = leaf({
+  name: "show",
+  summary: "shows a namespace",
+  arguments: [{ name: "<name>", text: "the namespace" }],
+  store: "read",
+  namespaced: false,
+  json: NAMESPACE_SHAPE,
+  run: async ({ args: [name = ""], openStore, terminal }) => {
+    const { namespaces } = await openStore();
+    const found = await namespaces.get(name);
+    if (found === undefined) {
+      const orphan = (await namespaces.orphans()).find(({ namespace }) => namespace === name);
+      if (orphan === undefined) throw new NamespaceNotFoundError(name);
+      throw new CommandFailure(
+        `The namespace "${name}" was deleted. Get it back with: ` +
+          `zae-limiter namespace recover ${orphan.namespaceId}`,
+      );
+    }
+    const { namespaceId, status, createdAt } = found;
+    const { palette } = terminal;
+    return {
+      json: () => ({ name, namespace_id: namespaceId, status, created_at: createdAt }),
+      text: () => {
+        const rows = [
+          ["Id", namespaceId],
+          ["Status", status],
+          ["Created", createdAt],
+        ] as const;
+        return `${palette.title(name)}\n${fields(rows, palette.faint)}`;
+      },
+    };
+  },
+});
+
+const remove = leaf({
+  name: "delete",
+  summary: "takes the name of a namespace away; its data stays until it is purged",
+  arguments: [{ name: "<name>", text: "the namespace" }],
+  store: "change",
+  namespaced: false,
+  confirms: true,
+  json: { name: "text", namespace_id: "text | null", deleted: "boolean" },
+  run: async ({ args: [name = ""], openStore, confirm }) => {
+    checkNamespace(name);
+    if (!(await confirm(`Delete the namespace ${name}? It can be recovered until it is purged.`))) {
+      throw new CommandFailure("Aborted, nothing was deleted");
+    }
+    const { namespaces } = await openStore();
+    const namespaceId = (await namespaces.get(name))?.namespaceId;
+    await namespaces.delete(name);
+    return {
+      json: () => ({
+        name,
+        namespace_id: namespaceId ?? null,
+        deleted: namespaceId !== undefined,
+      }),
+      text: () =>
+        namespaceId === undefined
+          ? `There was no namespace ${name}`
+          : `Deleted ${name}. Get it back with: zae-limiter namespace recover ${namespaceId}`,
+    };
+  },
+});
+
+const recover = leaf({
+  name: "recover",
+  summary: "gives a deleted namespace its name back",
+  arguments: [ID],
+  store: "change",
+  namespaced: false,
+  json: { name: "text", namespace_id: "text" },
+  run: async ({ args: [id = ""], openStore }) => {
+    const name = await (await openStore()).namespaces.recover(id);
+    return { json: () => ({ name, namespace_id: id }), text: () => `Recovered ${name}: ${id}` };
+  },
+});
+
+const orphans = leaf({
+  name: "orphans",
+  summary: "lists the deleted namespaces whose data is still there",
+  store: "read",
+  namespaced: false,
+  json: { orphans: [{ namespace_id: "text", name: "text", deleted_at: "text | null" }] },
+  run: async ({ openStore, terminal }) => {
+    const found = await (await openStore()).namespaces.orphans();
+    return {
+      json: () => ({
+        orphans: found.map(({ namespaceId, namespace: name, deletedAt }) => ({
+          namespace_id: namespaceId,
+          name,
+          deleted_at: deletedAt ?? null,
+        })),
+      }),
+      text: () => {
+        if (found.length === 0) return "No deleted namespace has data left";
+        const columns = [{ title: "ID" }, { title: "NAME" }, { title: "DELETED" }];
+        const rows = found.map((orphan) => [
+          orphan.namespaceId,
+          orphan.namespace,
+          orphan.deletedAt ?? "-",
+        ]);
+        return table(columns, rows, terminal.palette.faint);
+      },
+    };
+  },
+});
+
+const purge = leaf({
+  name: "purge",
+  summary: "removes everything in a deleted namespace, for good",
+  details: "It may be repeated after it was interrupted. A namespace has to be deleted first.",
+  arguments: [ID],
+  store: "change",
+  namespaced: false,
+  confirms: true,
+  json: { namespace_id: "text", records_deleted: "number" },
+  run: async ({ args: [id = ""], openStore, confirm, progress }) => {
+    if (!(await confirm(`Purge ${id}? Its data is then gone for good.`))) {
+      throw new CommandFailure("Aborted, nothing was purged");
+    }
+    const { namespaces } = await openStore();
+    let count = 0;
+    await namespaces.purge(id, {
+      onProgress: ({ deleted }) => {
+        count = deleted;
+        progress(`Purging ${id}: ${withThousands(deleted)} records deleted`);
+      },
+    });
+    return {
+      json: () => ({ namespace_id: id, records_deleted: count }),
+      text: () => `Purged ${id}: ${counted(count, "record")} deleted`,
+    };
+  },
+});
+
+export const namespace: Group = {
+  name: "namespace",
+  summary: "separate worlds in one store",
+  commands: [register, list, show, remove, recover, orphans, purge],
+};

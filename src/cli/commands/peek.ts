@@ -1,0 +1,26 @@
+/** `peek`: what is left of the limits of an entity. Takes nothing. */
+
+import { RateLimiter } from "../../limiter/rate-limiter.ts";
+import { bars, STATUS_SHAPE, statusJson } from "../bars.ts";
+import { leaf } from "../command.ts";
+import { CALL_LIMITS_OPTION, callLimits, TARGET_ARGUMENTS } from "../consume.ts";
+
+export const peek = leaf<{ limit: readonly string[] }>({
+  name: "peek",
+  summary: "shows what is left, and takes nothing",
+  details: "The limits that apply to the entity, then those of the parents it charges.",
+  arguments: TARGET_ARGUMENTS,
+  options: [CALL_LIMITS_OPTION],
+  store: "read",
+  examples: ["peek key-1 gpt-4"],
+  json: { entity_id: "text", resource: "text", limits: [STATUS_SHAPE] },
+  run: async ({ args: [entityId = "", resource = ""], options, open, terminal }) => {
+    const overrides = callLimits(options);
+    const limiter = new RateLimiter(await open());
+    const statuses = await limiter.status({ entityId, resource, ...overrides });
+    return {
+      json: () => ({ entity_id: entityId, resource, limits: statuses.map(statusJson) }),
+      text: () => bars(statuses, terminal),
+    };
+  },
+});

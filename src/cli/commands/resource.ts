@@ -1,0 +1,77 @@
+/** `resource`: limits of resources, for entities without limits of their own. */
+
+import { type Group, leaf } from "../command.ts";
+import { LIMIT_SHAPE, LIMITS_OPTION, parseLimits } from "../limit-text.ts";
+import { PRINCIPAL_OPTION, type PrincipalOptions, principalOf } from "../principal.ts";
+import { deleteLimits, limitsSet, limitsShown, type Owner } from "../stored-limits.ts";
+
+const RESOURCE = { name: "<resource>", text: "e.g. gpt-4" } as const;
+
+function ownerOf(resource: string): Owner {
+  return { json: { resource }, name: resource };
+}
+
+const setDefaults = leaf<PrincipalOptions & { limit: string[] }>({
+  name: "set-defaults",
+  summary: "replaces the limits of a resource",
+  arguments: [RESOURCE],
+  options: [LIMITS_OPTION, PRINCIPAL_OPTION],
+  store: "write",
+  examples: ["resource set-defaults gpt-4 -l rpm:1000 -l tpm:50000/min:80000"],
+  json: { resource: "text", limits: [LIMIT_SHAPE] },
+  run: async ({ args: [resource = ""], options, open }) => {
+    const limits = parseLimits(options.limit);
+    await (await open()).limits.setResource(resource, limits, principalOf(options));
+    return limitsSet(ownerOf(resource), limits);
+  },
+});
+
+const getDefaults = leaf({
+  name: "get-defaults",
+  summary: "shows the limits of a resource",
+  arguments: [RESOURCE],
+  store: "read",
+  json: { resource: "text", limits: [LIMIT_SHAPE] },
+  run: async ({ args: [resource = ""], open }) =>
+    limitsShown(ownerOf(resource), await (await open()).limits.getResource(resource)),
+});
+
+const deleteDefaults = leaf<PrincipalOptions>({
+  name: "delete-defaults",
+  summary: "removes the limits of a resource",
+  arguments: [RESOURCE],
+  options: [PRINCIPAL_OPTION],
+  store: "change",
+  confirms: true,
+  json: { resource: "text", deleted: "boolean" },
+  run: ({ args: [resource = ""], options, open, confirm }) =>
+    deleteLimits(ownerOf(resource), {
+      confirm,
+      delete: async () => {
+        const { limits } = await open();
+        const before = await limits.getResource(resource);
+        await limits.deleteResource(resource, principalOf(options));
+        return before.length > 0;
+      },
+    }),
+});
+
+const list = leaf({
+  name: "list",
+  summary: "lists the resources that have limits",
+  store: "read",
+  json: { resources: ["text"] },
+  run: async ({ open }) => {
+    const resources = await (await open()).limits.listResources();
+    return {
+      json: () => ({ resources }),
+      text: () => (resources.length === 0 ? "No resource has limits" : resources.join("\n")),
+    };
+  },
+});
+
+export const resource: Group = {
+  name: "resource",
+  summary: "limits of resources",
+  commands: [setDefaults, getDefaults, deleteDefaults, list],
+};

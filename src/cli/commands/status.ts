@@ -1,0 +1,155 @@
+/** `status`: how a stack is. */
+
+import type { StackStatus } from "../../infra/index.ts";
+import { leaf } from "../command.ts";
+import { EXIT } from "../exit-codes.ts";
+import { fields } from "../fields.ts";
+import type { Palette } from "../palette.ts";
+import { NAMED_STACK_OPTIONS, type StackPlaceOptions, stackPlace } from "./deploy-place.ts";
+
+const NONE = "N/A";
+const MISSING = "Not found";
+
+export const status = leaf<StackPlaceOptions>({
+  name: "status",
+  summary: "shows how a stack is",
+  details:
+    "Looking changes nothing. Ends with 1 when the table does not answer or the stack failed.",
+  options: NAMED_STACK_OPTIONS,
+  examples: ["status --name my-app --region eu-west-1"],
+  json: {
+    name: "text",
+    region: "text",
+    available: "boolean",
+    latency_ms: "number | null",
+    stack_status: "text | null",
+    table_status: "text | null",
+    aggregator_enabled: "boolean",
+    event_source_state: "text | null",
+    client_version: "text",
+    schema_version: "text | null",
+    lambda_version: "text | null",
+    table_item_count: "number | null",
+    table_size_bytes: "number | null",
+    app_role_arn: "text | null",
+    admin_role_arn: "text | null",
+    readonly_role_arn: "text | null",
+  },
+  run: async ({ options, terminal }) => {
+    const { stackName, connection } = stackPlace(options, terminal);
+    const { stackStatus } = await import("../../infra/stack-status.ts");
+    const found = await stackStatus(stackName, connection);
+    return {
+      json: () => toJson(found),
+      text: () => toText(found, terminal.palette),
+      code: isFine(found) ? EXIT.ok : EXIT.failed,
+    };
+  },
+});
+
+function isFine({ available, stackStatus }: StackStatus): boolean {
+  return isInProgress(stackStatus) || (available && !isFailed(stackStatus));
+}
+
+function isFailed(status: string | undefined): boolean {
+  return /FAILED|ROLLBACK/.test(status ?? "");
+}
+
+function isInProgress(status: string | undefined): boolean {
+  return /IN_PROGRESS/.test(status ?? "") && !isFailed(status);
+}
+
+function toText(found: StackStatus, palette: Palette): string {
+  const { latencyMs } = found;
+  const roles = [
+    ["App", found.appRoleArn],
+    ["Admin", found.adminRoleArn],
+    ["ReadOnly", found.readonlyRoleArn],
+  ].filter((role): role is [string, string] => role[1] !== undefined);
+  const sections: [string, [string, string][]][] = [
+    [
+      "Connectivity",
+      [
+        ["Available", found.available ? "yes" : "no"],
+        ["Latency", latencyMs === undefined ? NONE : `${Math.round(latencyMs)} ms`],
+        ["Region", found.region],
+      ],
+    ],
+    [
+      "Infrastructure",
+      [
+        ["Stack", found.stackStatus ?? MISSING],
+        ["Table", found.tableStatus ?? MISSING],
+        ["Aggregator", aggregatorText(found)],
+      ],
+    ],
+    [
+      "Versions",
+      [
+        ["Client", found.clientVersion],
+        ["Schema", found.schemaVersion ?? NONE],
+        ["Lambda", found.lambdaVersion ?? NONE],
+      ],
+    ],
+    [
+      "Table",
+      [
+        ["Items", countText(found.tableItemCount)],
+        ["Size", sizeText(found.tableSizeBytes)],
+      ],
+    ],
+    ...(roles.length === 0 ? [] : ([["Roles", roles]] as [string, [string, string][]][])),
+  ];
+  const blocks = sections.map(
+    ([title, rows]) => `${palette.title(title)}\n${fields(rows, palette.faint)}`,
+  );
+  return [`${palette.title(found.name)}`, ...blocks, ...closing(found, palette)].join("\n\n");
+}
+
+function aggregatorText({ aggregatorEnabled, eventSourceState }: StackStatus): string {
+  if (aggregatorEnabled) return "Enabled";
+  return eventSourceState === undefined ? "Disabled" : `Disabled (${eventSourceState})`;
+}
+
+function closing({ available, stackStatus }: StackStatus, palette: Palette): string[] {
+  if (isFailed(stackStatus)) return [palette.bad(`✗ The last operation failed: ${stackStatus}`)];
+  if (isInProgress(stackStatus)) return [`⏳ An operation is under way: ${stackStatus}`];
+  if (!available) return [palette.bad("✗ The table does not answer")];
+  return [palette.good("✓ Ready")];
+}
+
+/** DynamoDB counts every six hours, so the numbers are round. */
+export function countText(count: number | undefined): string {
+  if (count === undefined) return NONE;
+  if (count >= 1e6) return `~${(count / 1e6).toFixed(1)}M`;
+  return count >= 1000 ? `~${(count / 1000).toFixed(1)}K` : `~${count}`;
+}
+
+export function sizeText(bytes: number | undefined): string {
+  if (bytes === undefined) return NONE;
+  const units = ["KB", "MB", "GB"];
+  if (bytes < 1024) return `~${bytes} B`;
+  const power = Math.min(Math.floor(Math.log2(bytes) / 10), units.length);
+  return `~${(bytes / 1024 ** power).toFixed(1)} ${units[power - 1]}`;
+}
+
+function toJson(found: StackStatus) {
+  return {
+    name: found.name,
+    region: found.region,
+    available: found.available,
+    latency_ms: found.latencyMs === undefined ? null : Math.round(found.latencyMs),
+    stack_status: found.stackStatus ?? null,
+    table_status: found.tableStatus ?? null,
+    aggregator_enabled: found.aggregatorEnabled,
+    event_source_state: found.eventSourceState ?? null,
+    client_version: found.clientVersion,
+    schema_version: found.schemaVersion ?? null,
+    lambda_version: found.lambdaVersion ?? null,
+    table_item_count: found.tableItemCount ?? null,
+    table_size_bytes: found.tableSizeBytes ?? null,
+    app_role_arn: found.appRoleArn ?? null,
+    admin_role_arn: found.adminRoleArn ?? null,
+    readonly_role_arn: found.readonlyRoleArn ?? null,
+  };
+}

@@ -1,0 +1,121 @@
+/** `system`: limits of a namespace, for everything without limits of its own. */
+
+import type { JsonValue } from "../../domain/json.ts";
+import type { OnUnavailable } from "../../domain/unavailability.ts";
+import { type Group, leaf, type Result } from "../command.ts";
+import { LIMIT_SHAPE, LIMITS_OPTION, limitText, parseLimits } from "../limit-text.ts";
+import { PRINCIPAL_OPTION, type PrincipalOptions, principalOf } from "../principal.ts";
+import { deleteLimits, limitsSet, limitsShown, type Owner } from "../stored-limits.ts";
+import { table } from "../table.ts";
+
+const OWNER: Owner = { json: {}, name: "the system" };
+const CONFIG_SHAPE = { limits: [LIMIT_SHAPE], on_unavailable: "text | null" } as const;
+
+function withMode(result: Result, mode: OnUnavailable | undefined): Result {
+  return {
+    json: () => ({
+      ...(result.json() as { readonly [name: string]: JsonValue }),
+      on_unavailable: mode ?? null,
+    }),
+    text: async () => {
+      const text = await result.text();
+      return mode === undefined ? text : `${text}\nWhile the store does not answer: ${mode}`;
+    },
+  };
+}
+
+const setDefaults = leaf<PrincipalOptions & { limit: string[]; onUnavailable?: OnUnavailable }>({
+  name: "set-defaults",
+  summary: "replaces the limits of the namespace",
+  options: [
+    LIMITS_OPTION,
+    {
+      flags: "--on-unavailable <mode>",
+      text: "what acquires do while the store does not answer; stays as it is when not given",
+      choices: ["allow", "block"],
+    },
+    PRINCIPAL_OPTION,
+  ],
+  store: "write",
+  examples: ["system set-defaults -l rpm:100 -l tpm:10000 --on-unavailable block"],
+  json: CONFIG_SHAPE,
+  run: async ({ options, open }) => {
+    const limits = parseLimits(options.limit);
+    const { onUnavailable } = options;
+    const records = (await open()).limits;
+    await records.setSystem(limits, {
+      ...principalOf(options),
+      ...(onUnavailable === undefined ? {} : { onUnavailable }),
+    });
+    const stored = onUnavailable ?? (await records.getSystem()).onUnavailable;
+    return withMode(limitsSet(OWNER, limits), stored);
+  },
+});
+
+const getDefaults = leaf({
+  name: "get-defaults",
+  summary: "shows the limits of the namespace",
+  store: "read",
+  json: CONFIG_SHAPE,
+  run: async ({ open }) => {
+    const { limits, onUnavailable } = await (await open()).limits.getSystem();
+    return withMode(limitsShown(OWNER, limits), onUnavailable);
+  },
+});
+
+const deleteDefaults = leaf<PrincipalOptions>({
+  name: "delete-defaults",
+  summary: "removes the limits of the namespace, and its setting for unavailable stores",
+  options: [PRINCIPAL_OPTION],
+  store: "change",
+  confirms: true,
+  json: { deleted: "boolean" },
+  run: ({ options, open, confirm }) =>
+    deleteLimits(OWNER, {
+      confirm,
+      delete: async () => {
+        const { limits } = await open();
+        const before = await limits.getSystem();
+        await limits.deleteSystem(principalOf(options));
+        return before.limits.length > 0 || before.onUnavailable !== undefined;
+      },
+    }),
+});
+
+const list = leaf({
+  name: "list",
+  summary: "lists the limits of the namespace and of its resources",
+  store: "read",
+  json: { ...CONFIG_SHAPE, resources: [{ resource: "text", limits: [LIMIT_SHAPE] }] },
+  run: async ({ open, terminal }) => {
+    const records = (await open()).limits;
+    const { limits, onUnavailable } = await records.getSystem();
+    const names = await records.listResources();
+    const resources = await Promise.all(
+      names.map(async (name) => ({ resource: name, limits: await records.getResource(name) })),
+    );
+    return {
+      json: () => ({
+        limits: limits.map((limit) => limit.toJSON()),
+        on_unavailable: onUnavailable ?? null,
+        resources: resources.map((entry) => ({
+          resource: entry.resource,
+          limits: entry.limits.map((limit) => limit.toJSON()),
+        })),
+      }),
+      text: () => {
+        const rows = [{ resource: "(system)", limits }, ...resources].flatMap((entry) =>
+          entry.limits.map((limit, at) => [at === 0 ? entry.resource : "", limitText(limit)]),
+        );
+        if (rows.length === 0) return "No limits are stored for the system or for any resource";
+        return table([{ title: "RESOURCE" }, { title: "LIMIT" }], rows, terminal.palette.faint);
+      },
+    };
+  },
+});
+
+export const system: Group = {
+  name: "system",
+  summary: "limits of everything else",
+  commands: [setDefaults, getDefaults, deleteDefaults, list],
+};

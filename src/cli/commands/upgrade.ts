@@ -1,0 +1,118 @@
+/** `upgrade`: brings a stack to the version of this client. */
+
+import { CLIENT_VERSION } from "../../domain/version.ts";
+import type { Upgraded, UpgradePlan } from "../../infra/index.ts";
+import { CommandFailure, leaf } from "../command.ts";
+import { EXIT } from "../exit-codes.ts";
+import { interruptible } from "../interruption.ts";
+import { STACK_OPTIONS } from "../store-options.ts";
+import { type StackPlaceOptions, stackPlace } from "./deploy-place.ts";
+
+export const upgrade = leaf<StackPlaceOptions & { lambdaOnly?: true; force?: true; dryRun?: true }>(
+  {
+    name: "upgrade",
+    summary: "brings the code and the table of a stack to this version",
+    details:
+      "Uploads the code of the Lambdas, looks after the tags, migrates the table, and writes its " +
+      "version. The template of the stack is for deploy.",
+    options: [
+      ...STACK_OPTIONS,
+      { flags: "--lambda-only", text: "only the code of the Lambdas" },
+      { flags: "--force", text: "also what is up to date" },
+      { flags: "--dry-run", text: "shows what would be done, and writes nothing" },
+    ],
+    confirms: true,
+    examples: ["upgrade --name my-app --dry-run", "upgrade --name my-app --yes"],
+    json: {
+      outcome: "text",
+      stack_name: "text",
+      code: ["text"],
+      tags_added: "boolean | null",
+      schema_version: "text | null",
+      migrations: [{ version: "text", description: "text", scanned: "number", changed: "number" }],
+    },
+    run: async ({ options, terminal, confirm, note, progress }) => {
+      const { stackName, connection } = stackPlace(options, terminal);
+      const { upgradeStack } = await import("../../infra/upgrade.ts");
+      const result = await interruptible(terminal, (signal) =>
+        upgradeStack({
+          stackName,
+          connection,
+          signal,
+          lambdaOnly: options.lambdaOnly === true,
+          force: options.force === true,
+          dryRun: options.dryRun === true,
+          updatedBy: `cli:${CLIENT_VERSION}`,
+          confirm: (plan) => {
+            for (const line of planLines(plan)) note(line);
+            return confirm(`Upgrade the stack ${stackName}?`);
+          },
+          onStep: (step) => note(`${step} …`),
+          onProgress: ({ migration, scanned, changed }) =>
+            progress(`  ${migration}: ${scanned} items read, ${changed} changed`),
+        }),
+      );
+      if (result.outcome === "uninitialised") {
+        throw new CommandFailure(
+          `The table ${stackName} has no version record. Run: zae-limiter deploy --name ${stackName}`,
+        );
+      }
+      if (result.tagsError !== undefined) {
+        note(`Warning: the tags of the stack could not be set: ${result.tagsError.message}`);
+      }
+      return {
+        json: () => toJson(result, stackName),
+        text: () => toText(result, stackName),
+        code: result.outcome === "declined" ? EXIT.failed : EXIT.ok,
+      };
+    },
+  },
+);
+
+/** What there is to do. */
+function planLines({ code, tags, migrations, record }: UpgradePlan): string[] {
+  return [
+    ...code.map((lambda) => `~ code of the ${lambda}`),
+    ...(tags ? ["~ tags of the stack"] : []),
+    ...migrations.pending.map(({ version, description }) => `~ schema ${version}: ${description}`),
+    ...(record ? [`~ version record: Lambda ${CLIENT_VERSION}`] : []),
+  ];
+}
+
+function toText(result: Upgraded, stackName: string): string {
+  const { outcome, plan, tagsAdded, migrations } = result;
+  const changed = (migrations?.migrations ?? []).map(
+    (done) => `  ${done.version}: ${done.scanned} items read, ${done.changed} changed`,
+  );
+  switch (outcome) {
+    case "current":
+      return `✓ Stack ${stackName} is up to date with ${CLIENT_VERSION}`;
+    case "declined":
+      return "Cancelled: nothing was changed";
+    case "planned":
+      return ["Would do:", ...planLines(plan).map((line) => `  ${line}`), ...changed].join("\n");
+    default:
+      return [
+        `✓ Stack ${stackName} is upgraded to ${CLIENT_VERSION}`,
+        ...plan.code.map((lambda) => `  Code of the ${lambda}: uploaded`),
+        ...(tagsAdded === undefined ? [] : [`  Tags: ${tagsAdded ? "added" : "already present"}`]),
+        ...changed,
+      ].join("\n");
+  }
+}
+
+function toJson({ outcome, plan, tagsAdded, migrations, version }: Upgraded, stackName: string) {
+  return {
+    outcome,
+    stack_name: stackName,
+    code: [...plan.code],
+    tags_added: tagsAdded ?? null,
+    schema_version: version?.schemaVersion ?? null,
+    migrations: (migrations?.migrations ?? []).map((done) => ({
+      version: done.version,
+      description: done.description,
+      scanned: done.scanned,
+      changed: done.changed,
+    })),
+  };
+}

@@ -1,0 +1,216 @@
+/** `usage`: what was consumed, window by window. */
+
+import { WINDOW_TYPES, type WindowType } from "../../core/windows.ts";
+import type { UsageQuery } from "../../records/usage.ts";
+import type { UsageSnapshot } from "../../records/usage-item.ts";
+import { CommandFailure, type Group, leaf, type OptionSpec, UsageError } from "../command.ts";
+import { fields } from "../fields.ts";
+import { wholeNumber, withThousands } from "../numbers.ts";
+import { table } from "../table.ts";
+
+const LIMIT_DEFAULT = 100;
+const LIMIT_MAX = 10_000;
+
+interface QueryOptions {
+  readonly entityId?: string;
+  readonly resource?: string;
+  readonly window?: WindowType;
+  readonly start?: string;
+  readonly end?: string;
+}
+
+const QUERY_OPTIONS: readonly OptionSpec[] = [
+  { flags: "-e, --entity-id <id>", text: "of this entity" },
+  { flags: "-r, --resource <name>", text: "of this resource" },
+  { flags: "-w, --window <type>", text: "by hour, day or month", choices: WINDOW_TYPES },
+  { flags: "--start <time>", text: "the first window, e.g. 2026-01-31 or 2026-01-31T14:00:00Z" },
+  { flags: "--end <time>", text: "the last window" },
+];
+
+interface ListOptions extends QueryOptions {
+  readonly limit: number;
+  readonly cursor?: string;
+  readonly plot?: boolean;
+}
+
+const list = leaf<ListOptions>({
+  name: "list",
+  summary: "lists usage, the newest first",
+  options: [
+    ...QUERY_OPTIONS,
+    {
+      flags: "-l, --limit <count>",
+      text: "at most so many",
+      default: LIMIT_DEFAULT,
+      parse: wholeNumber(1, LIMIT_MAX),
+    },
+    { flags: "--cursor <cursor>", text: "go on where an earlier list ended" },
+    { flags: "-p, --plot", text: "draw it" },
+  ],
+  store: "read",
+  examples: ["usage list -e key-1 -w hourly", "usage list -r gpt-4 -w daily --plot"],
+  json: {
+    snapshots: [
+      {
+        entity_id: "text",
+        resource: "text",
+        window: "text",
+        window_start: "text",
+        window_end: "text",
+        total_events: "number",
+        counters: "object",
+      },
+    ],
+    cursor: "text | null",
+  },
+  run: async ({ options, json, open, note, terminal }) => {
+    const query = checkedQuery(options);
+    if (json && options.plot === true) throw new UsageError("--plot draws, --json does not");
+    const { limit } = options;
+    const { snapshots, cursor } = await (await open()).usage.snapshots({
+      ...query,
+      limit,
+      ...(options.cursor === undefined ? {} : { cursor: options.cursor }),
+    });
+    return {
+      json: () => ({ snapshots: snapshots.map(snapshotJson), cursor: cursor ?? null }),
+      text: async () => {
+        if (snapshots.length === 0) return "No usage was counted";
+        if (cursor !== undefined) note(`There is more; go on with --cursor ${cursor}`);
+        const drawing = options.plot === true ? await draw(snapshots, terminal.columns) : undefined;
+        if (drawing !== undefined) return drawing;
+        if (options.plot === true) note("The package asciichart is not installed: a table instead");
+        return snapshotTable(snapshots, terminal.palette.faint);
+      },
+    };
+  },
+});
+
+const summary = leaf<QueryOptions>({
+  name: "summary",
+  summary: "sums usage up",
+  details: "Name a window: hours and days together would count twice.",
+  options: QUERY_OPTIONS,
+  store: "read",
+  examples: ["usage summary -e key-1 -w daily --start 2026-01-01"],
+  json: {
+    snapshot_count: "number",
+    total: "object",
+    average: "object",
+    min_window_start: "text | null",
+    max_window_start: "text | null",
+  },
+  run: async ({ options, open, terminal }) => {
+    const query = checkedQuery(options);
+    const found = await (await open()).usage.summary(query);
+    const { snapshotCount, total, average, minWindowStart, maxWindowStart } = found;
+    return {
+      json: () => ({
+        snapshot_count: snapshotCount,
+        total,
+        average,
+        min_window_start: minWindowStart ?? null,
+        max_window_start: maxWindowStart ?? null,
+      }),
+      text: async () => {
+        if (snapshotCount === 0) return "No usage was counted";
+        const { palette } = terminal;
+        const about = [
+          ...(options.entityId === undefined ? [] : [["Entity", options.entityId] as const]),
+          ...(options.resource === undefined ? [] : [["Resource", options.resource] as const]),
+          ...(options.window === undefined ? [] : [["Window", options.window] as const]),
+          ["Snapshots", withThousands(snapshotCount)] as const,
+          ["Time", `${minWindowStart} to ${maxWindowStart}`] as const,
+        ];
+        const columns = [
+          { title: "LIMIT" },
+          { title: "TOTAL", align: "right" },
+          { title: "AVERAGE", align: "right" },
+        ] as const;
+        const rows = Object.keys(total)
+          .sort()
+          .map((name) => [name, withThousands(total[name] ?? 0), decimals(average[name] ?? 0)]);
+        return `${fields(about, palette.faint)}\n\n${await table(columns, rows, palette.faint)}`;
+      },
+    };
+  },
+});
+
+export const usage: Group = {
+  name: "usage",
+  summary: "what was consumed, by hour, day and month",
+  commands: [list, summary],
+};
+
+/** Says what is missing before anything is opened. */
+function checkedQuery(options: QueryOptions): UsageQuery {
+  const { entityId, resource, window, start, end } = options;
+  if (entityId === undefined && resource === undefined) {
+    throw new CommandFailure("Usage of what? Name an entity (-e key-1) or a resource (-r gpt-4)");
+  }
+  return {
+    ...(entityId === undefined ? {} : { entityId }),
+    ...(resource === undefined ? {} : { resource }),
+    ...(window === undefined ? {} : { window }),
+    ...(start === undefined ? {} : { start }),
+    ...(end === undefined ? {} : { end }),
+  };
+}
+
+/** `undefined` where the package that draws is missing. */
+async function draw(
+  snapshots: readonly UsageSnapshot[],
+  columns: number,
+): Promise<string | undefined> {
+  const { plotUsage } = await import("../plot.ts");
+  return plotUsage(snapshots, columns);
+}
+
+function snapshotJson(snapshot: UsageSnapshot) {
+  return {
+    entity_id: snapshot.entityId,
+    resource: snapshot.resource,
+    window: snapshot.windowType,
+    window_start: snapshot.windowStart,
+    window_end: snapshot.windowEnd,
+    total_events: snapshot.totalEvents,
+    counters: snapshot.counters,
+  };
+}
+
+function snapshotTable(
+  snapshots: readonly UsageSnapshot[],
+  paint: (title: string) => string,
+): Promise<string> {
+  return table(
+    [
+      { title: "WINDOW" },
+      { title: "TYPE" },
+      { title: "RESOURCE" },
+      { title: "ENTITY" },
+      { title: "EVENTS", align: "right" },
+      { title: "CONSUMED" },
+    ],
+    snapshots.map((snapshot) => [
+      snapshot.windowStart,
+      snapshot.windowType,
+      snapshot.resource,
+      snapshot.entityId,
+      withThousands(snapshot.totalEvents),
+      Object.keys(snapshot.counters)
+        .sort()
+        .map((name) => `${name}=${withThousands(snapshot.counters[name] ?? 0)}`)
+        .join(", "),
+    ]),
+    paint,
+  );
+}
+
+const DECIMALS = new Intl.NumberFormat("en-US", {
+  minimumFractionDigits: 2,
+  maximumFractionDigits: 2,
+});
+
+function decimals(value: number): string {
+  return DECIMALS.format(value);
+}

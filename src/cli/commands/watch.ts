@@ -1,0 +1,128 @@
+/** `watch`: what is left of the limits of an entity, live, until it is ended. */
+
+import { isoSeconds } from "../../core/windows.ts";
+import { systemClock } from "../../domain/clock.ts";
+import { RateLimiterUnavailable } from "../../domain/errors.ts";
+import type { LimitStatus } from "../../domain/limit-status.ts";
+import { RateLimiter, type StatusRequest } from "../../limiter/rate-limiter.ts";
+import { bars, STATUS_SHAPE, statusJson } from "../bars.ts";
+import { type Call, leaf } from "../command.ts";
+import { CALL_LIMITS_OPTION, callLimits, TARGET_ARGUMENTS } from "../consume.ts";
+import { EXIT } from "../exit-codes.ts";
+import { interruptible } from "../interruption.ts";
+import { decimalNumber, wholeNumber } from "../numbers.ts";
+
+const HIDE_CURSOR = "\u001b[?25l";
+const SHOW_CURSOR = "\u001b[?25h";
+const COUNT_MAX = 1_000_000_000;
+
+interface WatchOptions {
+  readonly interval: number;
+  readonly count?: number;
+  readonly limit: readonly string[];
+}
+
+export const watch = leaf<WatchOptions>({
+  name: "watch",
+  summary: "shows what is left, live",
+  details: "Ctrl-C ends it. With --json, one object per line.",
+  arguments: TARGET_ARGUMENTS,
+  options: [
+    {
+      flags: "-i, --interval <seconds>",
+      text: "how often to look",
+      default: 1,
+      parse: decimalNumber(0.1, 3600),
+    },
+    { flags: "--count <n>", text: "end after so many looks", parse: wholeNumber(1, COUNT_MAX) },
+    CALL_LIMITS_OPTION,
+  ],
+  store: "read",
+  examples: ["watch key-1 gpt-4", "watch key-1 gpt-4 --json --interval 10"],
+  json: {
+    at: "text",
+    entity_id: "text",
+    resource: "text",
+    limits: [STATUS_SHAPE],
+  },
+  run: (call) => interruptible(call.terminal, (signal) => follow(call, signal)),
+});
+
+async function follow(call: Call<WatchOptions>, signal: AbortSignal) {
+  const { args, options, open, terminal } = call;
+  const [entityId = "", resource = ""] = args;
+  const request = { entityId, resource, ...callLimits(options) };
+  const repository = await open();
+  const limiter = new RateLimiter(repository);
+  const screen = new Screen(call);
+  const { count = Number.POSITIVE_INFINITY } = options;
+  try {
+    for (let looks = 0; looks < count && !signal.aborted; looks += 1) {
+      if (looks > 0) await terminal.timer.sleep(options.interval * 1000, signal);
+      if (signal.aborted) break;
+      // Limits that were changed meanwhile are to be seen, too.
+      repository.limits.invalidateCache();
+      screen.show(request, await look(limiter, request, looks === 0));
+    }
+  } finally {
+    screen.leave();
+  }
+  // However it is ended, that is how a watch ends.
+  return { code: EXIT.ok };
+}
+
+/** A store that is away for a moment does not end the watch, unless it never was there. */
+async function look(
+  limiter: RateLimiter,
+  request: StatusRequest,
+  isFirst: boolean,
+): Promise<readonly LimitStatus[] | undefined> {
+  try {
+    return await limiter.status(request);
+  } catch (error) {
+    if (isFirst || !(error instanceof RateLimiterUnavailable)) throw error;
+    return undefined;
+  }
+}
+
+/** Draws over what was there before, on a terminal; else everything goes below each other. */
+class Screen {
+  readonly #call: Call<WatchOptions>;
+  #lines = 0;
+
+  constructor(call: Call<WatchOptions>) {
+    this.#call = call;
+  }
+
+  show(request: StatusRequest, statuses: readonly LimitStatus[] | undefined): void {
+    const { terminal, json, note } = this.#call;
+    const at = isoSeconds((terminal.clock ?? systemClock)());
+    if (statuses === undefined) {
+      note(`${at} the store does not answer`);
+      return;
+    }
+    if (json) {
+      const { entityId, resource } = request;
+      const limits = statuses.map(statusJson);
+      terminal.out(`${JSON.stringify({ at, entity_id: entityId, resource, limits })}\n`);
+      return;
+    }
+    const heading = terminal.palette.faint(`${request.resource} at ${at}`);
+    this.#draw(`${heading}\n${bars(statuses, terminal)}\n`);
+  }
+
+  leave(): void {
+    if (this.#lines > 0) this.#call.terminal.out(SHOW_CURSOR);
+  }
+
+  #draw(picture: string): void {
+    const { terminal } = this.#call;
+    if (!terminal.isTerminal) {
+      terminal.out(picture);
+      return;
+    }
+    const back = this.#lines === 0 ? HIDE_CURSOR : `\u001b[${this.#lines}A\u001b[J`;
+    terminal.out(back + picture);
+    this.#lines = picture.split("\n").length - 1;
+  }
+}

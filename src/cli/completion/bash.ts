@@ -1,0 +1,48 @@
+/** Completion for bash: where files may follow, nothing is offered, and bash offers files. */
+
+import type { Line } from "./lines.ts";
+
+export function bashScript(lines: readonly Line[]): string {
+  const groups = lines
+    .filter(({ path, commands }) => path.length === 1 && commands.length > 0)
+    .map(({ path }) => path.join(""));
+  const values = lines.flatMap(({ path, options }) =>
+    options
+      .filter(({ takesValue }) => takesValue)
+      .map(({ names, values: known }) => {
+        const places = names.map((name) => quoted([...path, name].join(" "))).join("|");
+        return `    ${places}) words=${quoted(known.join(" "))}; value=1 ;;`;
+      }),
+  );
+  const places = lines.map(({ path, commands, options, values: known }) => {
+    const words = [
+      ...commands.map(({ word }) => word),
+      ...known,
+      ...options.flatMap(({ names }) => names),
+    ];
+    return `    ${quoted(path.join(" "))}) words=${quoted(words.join(" "))} ;;`;
+  });
+  return `# zae-limiter completion for bash
+_zae_limiter() {
+  local current="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD-1]}"
+  local path="" words="" value=""
+  [ "$COMP_CWORD" -gt 1 ] && path="\${COMP_WORDS[1]}"
+  case "$path" in
+    ${groups.join("|")}) [ "$COMP_CWORD" -gt 2 ] && path="$path \${COMP_WORDS[2]}" ;;
+  esac
+  COMPREPLY=()
+  case "$path $previous" in
+${values.join("\n")}
+  esac
+  [ -z "$value" ] && case "$path" in
+${places.join("\n")}
+  esac
+  COMPREPLY=($(compgen -W "$words" -- "$current"))
+}
+complete -o default -F _zae_limiter zae-limiter
+`;
+}
+
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}

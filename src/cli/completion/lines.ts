@@ -1,0 +1,73 @@
+/** What can come next on a command line, for every place in the tree of commands. */
+
+import { isGroup, type Leaf } from "../command.ts";
+import { COMMON_OPTIONS, flagsOf, ownOptions, storeOptions } from "../options.ts";
+import type { Branch } from "../registry.ts";
+
+/** One word that may come, and what it is. */
+interface Word {
+  readonly word: string;
+  readonly text: string;
+}
+
+export interface OptionWords {
+  /** `-w`, `--window`. */
+  readonly names: readonly string[];
+  readonly text: string;
+  readonly takesValue: boolean;
+  /** What the value may be, as far as that is known. */
+  readonly values: readonly string[];
+}
+
+/** A place: the program, a group, or a command. */
+export interface Line {
+  /** Empty for the program itself. */
+  readonly path: readonly string[];
+  readonly commands: readonly Word[];
+  readonly options: readonly OptionWords[];
+  /** Values of the first argument, as far as they are known. */
+  readonly values: readonly string[];
+}
+
+export function completionLines(tree: readonly Branch[]): Line[] {
+  const top = tree.map(({ entry }) => ({ word: entry.name, text: entry.summary }));
+  return [
+    { path: [], commands: top, options: TOP_OPTIONS, values: [] },
+    ...tree.flatMap(({ node }) => {
+      if (!isGroup(node)) return [leafLine([], node)];
+      const words = node.commands.map(({ name, summary }) => ({ word: name, text: summary }));
+      return [
+        { path: [node.name], commands: words, options: [HELP], values: [] },
+        ...node.commands.map((leaf) => leafLine([node.name], leaf)),
+      ];
+    }),
+  ];
+}
+
+const HELP: OptionWords = option(["-h", "--help"], "show help");
+const TOP_OPTIONS: readonly OptionWords[] = [HELP, option(["-V", "--version"], "show the version")];
+
+function leafLine(before: readonly string[], leaf: Leaf): Line {
+  const specs = [...ownOptions(leaf), ...storeOptions(leaf), ...COMMON_OPTIONS];
+  return {
+    path: [...before, leaf.name],
+    commands: [],
+    options: [
+      ...specs.map((spec) => {
+        const { names, value } = flagsOf(spec);
+        return {
+          names,
+          text: spec.text,
+          takesValue: value !== undefined,
+          values: spec.choices ?? [],
+        };
+      }),
+      HELP,
+    ],
+    values: leaf.arguments?.[0]?.choices ?? [],
+  };
+}
+
+function option(names: readonly string[], text: string): OptionWords {
+  return { names, text, takesValue: false, values: [] };
+}

@@ -1,0 +1,84 @@
+/** `-c rpm=1 -c tpm=500`: what a call takes. */
+
+import type { AcquireRequest } from "../limiter/acquire-request.ts";
+import { type OptionSpec, UsageError } from "./command.ts";
+import { parseLimits } from "./limit-text.ts";
+import { decimalNumber, withThousands } from "./numbers.ts";
+
+const WAIT_SECONDS_MAX = 86_400;
+
+interface Amount {
+  readonly name: string;
+  readonly tokens: number;
+}
+
+export interface ConsumeOptions {
+  readonly consume: readonly Amount[];
+  readonly wait: number;
+  readonly limit: readonly string[];
+}
+
+export const TARGET_ARGUMENTS = [
+  { name: "<entity>", text: "who: e.g. key-1" },
+  { name: "<resource>", text: "of what: e.g. gpt-4" },
+] as const;
+
+/** Limits for one call, instead of the stored ones. */
+export const CALL_LIMITS_OPTION: OptionSpec = {
+  flags: "-l, --limit <limit>",
+  text: "use this limit instead of the stored ones, e.g. rpm:100; repeatable",
+  repeat: true,
+};
+
+export const CONSUME_OPTIONS: readonly OptionSpec[] = [
+  {
+    flags: "-c, --consume <name=amount>",
+    text: "how much of which limit, e.g. rpm=1; repeatable",
+    required: true,
+    repeat: true,
+    parse: parseAmount,
+  },
+  {
+    flags: "-w, --wait <seconds>",
+    text: "wait in line for so long, instead of being refused at once",
+    default: 0,
+    parse: decimalNumber(0, WAIT_SECONDS_MAX),
+  },
+  CALL_LIMITS_OPTION,
+];
+
+/** What the options ask for. */
+export function requestOf(
+  [entityId = "", resource = ""]: readonly string[],
+  options: ConsumeOptions,
+  signal: AbortSignal,
+): AcquireRequest {
+  const names = options.consume.map(({ name }) => name);
+  const twice = names.find((name, at) => names.indexOf(name) !== at);
+  if (twice !== undefined) throw new UsageError(`-c names ${twice} twice`);
+  return {
+    entityId,
+    resource,
+    consume: Object.fromEntries(options.consume.map(({ name, tokens }) => [name, tokens])),
+    ...callLimits(options),
+    maxWaitSeconds: options.wait,
+    signal,
+  };
+}
+
+export function callLimits({ limit }: { readonly limit: readonly string[] }) {
+  return limit.length === 0 ? {} : { limits: parseLimits(limit) };
+}
+
+/** `1 rpm, 500 tpm`. */
+export function amountsText(amounts: readonly Amount[]): string {
+  return amounts.map(({ name, tokens }) => `${withThousands(tokens)} ${name}`).join(", ");
+}
+
+function parseAmount(text: string): Amount {
+  const [, name, tokens] = /^([^=]+)=(\d+)$/.exec(text) ?? [];
+  if (name !== undefined && tokens !== undefined && Number.isSafeInteger(Number(tokens))) {
+    return { name, tokens: Number(tokens) };
+  }
+  throw new UsageError("expected a limit and a whole number, e.g. rpm=1");
+}

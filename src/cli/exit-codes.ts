@@ -1,0 +1,15 @@
+/** What the process ends with. The numbers are part of the interface: scripts depend on them. */
+
+export const EXIT = {
+  ok: 0,
+  /** Refused or failed: a value that is not allowed, something that is not there, a bug. */
+  failed: 1,
+  /** The command line cannot be read, as shells and most tools have it. */
+  usage: 2,
+  /** There was not enough left; nothing was taken. */
+  limitExceeded: 3,
+  /** The store does not answer. */
+  unavailable: 4,
+  /** What is stored is not what the file says. */
+  drift: 5,
+} as const;

@@ -1,0 +1,45 @@
+/** Work that Ctrl-C ends in good order. */
+
+import type { Interruption, Terminal } from "./terminal.ts";
+
+/** As shells report a process that a signal has ended; a closed pipe is no failure. */
+const CODES: Readonly<Record<Interruption, number>> = {
+  SIGINT: 130,
+  SIGTERM: 143,
+  SIGHUP: 129,
+  SIGPIPE: 0,
+};
+
+/** The command was ended from outside; there is nothing to report. */
+export class Interrupted extends Error {
+  constructor(readonly interruption: Interruption) {
+    super(`Ended by ${interruption}`);
+  }
+
+  get exitCode(): number {
+    return CODES[this.interruption];
+  }
+}
+
+/**
+ * Runs the work with a signal that aborts when the command is to end; its reason is an
+ * `Interrupted`. Whatever the work has to put in order it does before it ends.
+ */
+export async function interruptible<T>(
+  terminal: Terminal,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const controller = new AbortController();
+  const stop = terminal.onInterruption((interruption) =>
+    controller.abort(new Interrupted(interruption)),
+  );
+  try {
+    return await work(controller.signal);
+  } finally {
+    stop();
+  }
+}
+
+export function exitCodeOf(interruption: Interruption): number {
+  return CODES[interruption];
+}

@@ -1,0 +1,126 @@
+/** What is known of the local engine between two commands: a folder with a state and logs. */
+
+import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { CommandFailure } from "../command.ts";
+import { type BackgroundProcess, isRunning } from "./background-process.ts";
+
+export const LOCAL_FOLDER = join(".zae-limiter", "local");
+
+/** What `up` has started. */
+export interface LocalState {
+  readonly engine: string;
+  readonly process: BackgroundProcess;
+  readonly port: number;
+  readonly table: string;
+  readonly namespace: string;
+  readonly aggregator?: BackgroundProcess;
+}
+
+export class LocalFolder {
+  readonly path: string;
+
+  constructor(path: string) {
+    this.path = resolve(path);
+  }
+
+  get engineLog(): string {
+    return join(this.path, "engine.log");
+  }
+
+  get aggregatorLog(): string {
+    return join(this.path, "aggregator.log");
+  }
+
+  read(): LocalState | undefined {
+    try {
+      return JSON.parse(readFileSync(this.#state, "utf8")) as LocalState;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+      throw new CommandFailure(`Cannot read ${this.#state}; remove it if it is of no use`, 1, {
+        cause: error,
+      });
+    }
+  }
+
+  /** In one step, so that nobody reads half of it. */
+  write(state: LocalState): void {
+    const draft = `${this.#state}.new`;
+    writeFileSync(draft, `${JSON.stringify(state, null, 2)}\n`);
+    renameSync(draft, this.#state);
+  }
+
+  forget(): void {
+    rmSync(this.#state, { force: true });
+  }
+
+  /** New logs for a new engine. */
+  renewLogs(): void {
+    for (const log of [this.engineLog, this.aggregatorLog]) rmSync(log, { force: true });
+  }
+
+  /** Only one command at a time starts or stops something here. */
+  async exclusively<T>(self: BackgroundProcess, work: () => Promise<T>): Promise<T> {
+    mkdirSync(this.path, { recursive: true });
+    this.#lock(self);
+    try {
+      return await work();
+    } finally {
+      rmSync(this.#lockFile, { force: true });
+    }
+  }
+
+  #lock(self: BackgroundProcess): void {
+    if (this.#tryLock(self)) return;
+    if (!this.#isLocked()) {
+      // Whoever made it has ended without removing it.
+      rmSync(this.#lockFile, { force: true });
+      if (this.#tryLock(self)) return;
+    }
+    throw new CommandFailure(
+      "Another zae-limiter local is at work in this folder; wait until it is done",
+    );
+  }
+
+  /** Linked into place with its contents, so that nobody sees it empty. */
+  #tryLock(self: BackgroundProcess): boolean {
+    const draft = `${this.#lockFile}.${self.pid}`;
+    writeFileSync(draft, JSON.stringify(self));
+    try {
+      linkSync(draft, this.#lockFile);
+      return true;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
+      throw error;
+    } finally {
+      rmSync(draft, { force: true });
+    }
+  }
+
+  #isLocked(): boolean {
+    try {
+      return isRunning(JSON.parse(readFileSync(this.#lockFile, "utf8")) as BackgroundProcess);
+    } catch {
+      return false;
+    }
+  }
+
+  get #state(): string {
+    return join(this.path, "state.json");
+  }
+
+  get #lockFile(): string {
+    return join(this.path, "lock.json");
+  }
+}
+
+export function endpointOf({ port }: Pick<LocalState, "port">): string {
+  return `http://127.0.0.1:${port}`;
+}
+
+/** The address that `ZAEL_URL` takes. */
+export function urlOf(state: Pick<LocalState, "port" | "table" | "namespace">): string {
+  const { table, namespace } = state;
+  const tenant = namespace === "default" ? "" : `&namespace=${encodeURIComponent(namespace)}`;
+  return `dynamodb://${table}?endpoint=${endpointOf(state)}${tenant}`;
+}

@@ -1,0 +1,46 @@
+/** Variables in the words of a shell. */
+
+import type { LocalState } from "./local-folder.ts";
+import { endpointOf, urlOf } from "./local-folder.ts";
+
+/** A shell by the name that users give it; `eval` is what the reference calls the first. */
+export const SHELLS = ["bash", "zsh", "eval", "fish", "powershell", "direnv"] as const;
+export type Shell = (typeof SHELLS)[number];
+
+/** What programs need to find the engine. Which table, only a running one can tell. */
+export function variablesOf(
+  port: number,
+  state: LocalState | undefined,
+): Readonly<Record<string, string>> {
+  return {
+    AWS_ENDPOINT_URL: endpointOf({ port }),
+    AWS_ACCESS_KEY_ID: "test",
+    AWS_SECRET_ACCESS_KEY: "test",
+    AWS_DEFAULT_REGION: "us-east-1",
+    ...(state === undefined ? {} : { ZAEL_URL: urlOf(state) }),
+  };
+}
+
+/** One line each, to be evaluated. */
+export function shellLines(shell: Shell, variables: Readonly<Record<string, string>>): string {
+  return Object.entries(variables)
+    .map(([name, value]) => shellLine(shell, name, value))
+    .join("\n");
+}
+
+function shellLine(shell: Shell, name: string, value: string): string {
+  if (shell === "powershell") return `$env:${name} = "${value.replace(/[`"$]/g, "`$&")}"`;
+  if (shell === "fish") return `set -gx ${name} ${fishWord(value)}`;
+  // direnv reads what bash reads, in .envrc as well as in .env.
+  return `export ${name}=${bashWord(value)}`;
+}
+
+const PLAIN_PATTERN = /^[\w./:@-]+$/;
+
+function bashWord(value: string): string {
+  return PLAIN_PATTERN.test(value) ? value : `'${value.replaceAll("'", "'\\''")}'`;
+}
+
+function fishWord(value: string): string {
+  return PLAIN_PATTERN.test(value) ? value : `'${value.replace(/[\\']/g, "\\$&")}'`;
+}

@@ -1,0 +1,79 @@
+/** Opens what a command works on, as far as its access goes, and closes it afterwards. */
+
+import { statSync } from "node:fs";
+import { openAsItIs, Repository, type StoreAsItIs } from "../repository/repository.ts";
+import type { StoreLocation } from "../repository/store-url.ts";
+import type { Access } from "./command.ts";
+import { placeName, type StorePlace } from "./store-options.ts";
+
+/** What a command has opened. */
+export class OpenStores {
+  readonly #place: StorePlace;
+  readonly #note: (text: string) => void;
+  readonly #opened: { close(): Promise<void> }[] = [];
+
+  constructor(place: StorePlace, note: (text: string) => void) {
+    this.#place = place;
+    this.#note = note;
+  }
+
+  async repository(access: Access): Promise<Repository> {
+    const { namespace } = this.#place;
+    if (access !== "write") return (await this.store(access)).enter(namespace);
+    return this.#prepared();
+  }
+
+  async store(access: Access): Promise<StoreAsItIs> {
+    const { location, options } = this.#place;
+    const missing = isMissing(location) || location.kind === "memory";
+    if (access === "write" && missing) {
+      const prepared = await this.#prepared();
+      const { namespaces } = prepared;
+      return { namespaces, enter: (name) => prepared.namespace(name), close: async () => {} };
+    }
+    if (missing) return this.#nothing();
+    return this.#keep(await openAsItIs(location, options));
+  }
+
+  async close(): Promise<void> {
+    for (const opened of this.#opened.splice(0)) await opened.close();
+  }
+
+  async #prepared(): Promise<Repository> {
+    const { location, namespace, options } = this.#place;
+    return this.#keep(await Repository.open(urlOf(location), { ...options, namespace }));
+  }
+
+  /** A store without anything in it answers every question about a file that is not there. */
+  async #nothing(): Promise<StoreAsItIs> {
+    const { location, namespace, options } = this.#place;
+    if (location.kind === "sqlite") this.#note(`Nothing is stored in ${placeName(location)} yet`);
+    const empty = this.#keep(await Repository.open("memory:", { ...options, namespace }));
+    return {
+      namespaces: empty.namespaces,
+      enter: (name) => empty.namespace(name),
+      close: async () => {},
+    };
+  }
+
+  #keep<T extends { close(): Promise<void> }>(opened: T): T {
+    this.#opened.push(opened);
+    return opened;
+  }
+}
+
+/** No file, or one in which nothing was ever stored. */
+function isMissing(location: StoreLocation): boolean {
+  if (location.kind !== "sqlite") return false;
+  const file = statSync(location.path, { throwIfNoEntry: false });
+  return file === undefined || file.size === 0;
+}
+
+function urlOf(location: StoreLocation): string {
+  if (location.kind === "memory") return "memory:";
+  if (location.kind === "sqlite") return `sqlite:${location.path}`;
+  const parameters = new URLSearchParams();
+  if (location.region !== undefined) parameters.set("region", location.region);
+  if (location.endpoint !== undefined) parameters.set("endpoint", location.endpoint);
+  return `dynamodb://${location.table}?${parameters}`;
+}

@@ -1,0 +1,49 @@
+/** What commands say about limits that were set, shown or deleted, whatever the level. */
+
+import type { JsonValue } from "../domain/json.ts";
+import type { Limit } from "../domain/limit.ts";
+import type { Result } from "./command.ts";
+import { counted, limitLines } from "./limit-text.ts";
+
+/** What the limits belong to: for JSON and for sentences. */
+export interface Owner {
+  readonly json: Readonly<Record<string, JsonValue>>;
+  readonly name: string;
+}
+
+export function limitsSet({ json, name }: Owner, limits: readonly Limit[]): Result {
+  return {
+    json: () => ({ ...json, limits: limits.map((limit) => limit.toJSON()) }),
+    text: () => `Set ${counted(limits.length, "limit")} of ${name}:\n${limitLines(limits)}`,
+  };
+}
+
+export function limitsShown({ json, name }: Owner, limits: readonly Limit[]): Result {
+  return {
+    json: () => ({ ...json, limits: limits.map((limit) => limit.toJSON()) }),
+    text: () =>
+      limits.length === 0
+        ? `No limits are stored for ${name}`
+        : `Limits of ${name}:\n${limitLines(limits)}`,
+  };
+}
+
+/** Asks, then deletes what there is; a refusal is no failure, because nothing was lost. */
+export async function deleteLimits(
+  { json, name }: Owner,
+  work: {
+    confirm: (question: string) => Promise<boolean>;
+    /** Deletes, and tells whether there was anything. */
+    delete: () => Promise<boolean>;
+  },
+): Promise<Result> {
+  const agreed = await work.confirm(`Delete the limits of ${name}?`);
+  const deleted = agreed && (await work.delete());
+  return {
+    json: () => ({ ...json, deleted }),
+    text: () => {
+      if (!agreed) return "Cancelled, nothing was deleted";
+      return deleted ? `Deleted the limits of ${name}` : `No limits were stored for ${name}`;
+    },
+  };
+}

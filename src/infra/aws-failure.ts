@@ -1,0 +1,128 @@
+/** What an error of AWS means for somebody who deploys: one sentence, and what to do. */
+
+import { InfrastructureError, RateLimiterUnavailable } from "../domain/errors.ts";
+
+/** The fields that errors of the SDK, of AWS and of sockets carry. */
+interface RawError {
+  readonly name?: string;
+  readonly message?: string;
+  readonly code?: string;
+  readonly errors?: readonly RawError[];
+  readonly $metadata?: { readonly httpStatusCode?: number };
+}
+
+const REFUSED_CREDENTIALS: ReadonlySet<string> = new Set([
+  "UnrecognizedClientException",
+  "InvalidSignatureException",
+  "SignatureDoesNotMatch",
+  "InvalidClientTokenId",
+  "InvalidAccessKeyId",
+  "IncompleteSignatureException",
+  "IncompleteSignature",
+  "MissingAuthenticationToken",
+  "MissingAuthenticationTokenException",
+  "AuthFailure",
+]);
+const EXPIRED: ReadonlySet<string> = new Set([
+  "ExpiredToken",
+  "ExpiredTokenException",
+  "TokenRefreshRequired",
+  "RequestExpired",
+]);
+const DENIED = /^(AccessDenied|UnauthorizedOperation|NotAuthorized|Forbidden)/;
+const NETWORK: ReadonlySet<string> = new Set([
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "ETIMEDOUT",
+  "EPIPE",
+]);
+
+/** An answer of AWS that is neither about who asks nor about the way there. */
+export class AwsRefusal extends InfrastructureError {
+  /** As AWS calls it, such as `ValidationError`. */
+  readonly awsCode: string;
+  /** As AWS says it. */
+  readonly detail: string;
+
+  constructor(action: string, raw: RawError, cause: unknown) {
+    super(`AWS refused ${action}: ${raw.message ?? String(cause)}`, { cause });
+    this.awsCode = raw.name ?? "";
+    this.detail = raw.message ?? "";
+  }
+}
+
+/** Errors of ours pass as they are. */
+export function explainAwsError(
+  error: unknown,
+  action: string,
+  endpoint: string | undefined,
+): Error {
+  if (error instanceof InfrastructureError) return error;
+  const raw = (error ?? {}) as RawError;
+  const { name = "", message = String(error) } = raw;
+  const detail = message.replaceAll(/\s+/g, " ");
+  const infrastructure = (sentence: string) => new InfrastructureError(sentence, { cause: error });
+  if (/region is missing/i.test(message)) {
+    return infrastructure(
+      "There is no AWS region. Pass --region (or region in code), or set AWS_REGION",
+    );
+  }
+  if (name === "CredentialsProviderError" || /could not load credentials/i.test(message)) {
+    return infrastructure(
+      "There are no AWS credentials. Sign in with `aws sso login` or `aws configure`, or set " +
+        `AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (${detail})`,
+    );
+  }
+  if (EXPIRED.has(name)) {
+    return infrastructure(`The AWS credentials have expired. Sign in again (${detail})`);
+  }
+  if (REFUSED_CREDENTIALS.has(name)) {
+    return infrastructure(
+      `AWS does not know these credentials. Check the profile and the region (${detail})`,
+    );
+  }
+  if (DENIED.test(name)) {
+    return infrastructure(
+      `These AWS credentials may not do ${action}. Ask for that permission, or use another ` +
+        `profile (${detail})`,
+    );
+  }
+  return explainOutage(raw, action, endpoint, error) ?? new AwsRefusal(action, raw, error);
+}
+
+function explainOutage(
+  raw: RawError,
+  action: string,
+  endpoint: string | undefined,
+  cause: unknown,
+): RateLimiterUnavailable | undefined {
+  const place = endpoint ?? "AWS";
+  if (isNetwork(raw)) {
+    const hint = endpoint === undefined ? "Check the region and the network" : "Is it running?";
+    return new RateLimiterUnavailable(`${place} could not be reached for ${action}. ${hint}`, {
+      reason: "network",
+      cause,
+    });
+  }
+  if (/throttl|TooManyRequests|rate exceeded/i.test(`${raw.name} ${raw.message}`)) {
+    return new RateLimiterUnavailable(`AWS throttled ${action}. Try again in a minute`, {
+      reason: "throttled",
+      cause,
+    });
+  }
+  const status = raw.$metadata?.httpStatusCode ?? 0;
+  if (status < 500) return undefined;
+  return new RateLimiterUnavailable(
+    `${place} failed to answer ${action} (status ${status}): ${raw.message ?? ""}`,
+    { reason: "server", cause },
+  );
+}
+
+function isNetwork(raw: RawError): boolean {
+  if (raw.errors !== undefined && raw.errors.length > 0) return raw.errors.some(isNetwork);
+  return NETWORK.has(raw.code ?? "") || raw.name === "TimeoutError";
+}

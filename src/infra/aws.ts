@@ -1,0 +1,138 @@
+/** Requests to AWS. The SDK of a service is loaded when its first request is sent. */
+
+import type { ActionName, Input, Output, ServiceName } from "./aws-actions.ts";
+import { explainAwsError } from "./aws-failure.ts";
+
+/** Where AWS is and who asks. What is left out is resolved as every AWS tool does. */
+export interface AwsConnection {
+  readonly region?: string | undefined;
+  /** Of a local engine or a private endpoint. */
+  readonly endpoint?: string | undefined;
+  readonly credentials?: unknown;
+  readonly requestHandler?: object | undefined;
+  readonly maxAttempts?: number | undefined;
+}
+
+/** AWS, as the rest of this folder sees it. */
+export interface Aws {
+  send<Name extends ActionName>(action: Name, input: Input<Name>): Promise<Output<Name>>;
+  /** As the SDK has resolved it. */
+  region(): Promise<string>;
+  close(): void;
+}
+
+interface Client {
+  send(command: unknown): Promise<unknown>;
+  destroy(): void;
+  readonly config: { readonly region: () => Promise<string> };
+}
+
+interface Service {
+  readonly client: Client;
+  readonly commands: Readonly<Record<string, new (input: unknown) => unknown>>;
+}
+
+type Configured = new (config: object) => Client;
+
+const LOOPBACK_HOSTS: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
+/** CloudFormation throttles whoever asks often; the SDK waits longer each time. */
+const ATTEMPTS_MAX = 8;
+/** A person waits; somebody who is not there within this will not come. */
+const CONNECT_TIMEOUT_MS = 5000;
+const REQUEST_TIMEOUT_MS = 60_000;
+
+/** As the table's client does: a local engine needs no setup and gets no real credentials. */
+const LOCAL_ENGINE = {
+  region: "us-east-1",
+  credentials: { accessKeyId: "local", secretAccessKey: "local" },
+} as const;
+
+export function connectAws(connection: AwsConnection): Aws {
+  const services = new Map<ServiceName, Promise<Service>>();
+  const serviceOf = (name: ServiceName): Promise<Service> => {
+    const known = services.get(name) ?? loadService(name, connection);
+    services.set(name, known);
+    return known;
+  };
+  return {
+    send: async <Name extends ActionName>(action: Name, input: Input<Name>) => {
+      const [service, operation] = action.split(":") as [ServiceName, string];
+      try {
+        const { client, commands } = await serviceOf(service);
+        const Command = commands[`${operation}Command`] as new (input: unknown) => unknown;
+        return (await client.send(new Command(input))) as Output<Name>;
+      } catch (error) {
+        throw explainAwsError(error, action, connection.endpoint);
+      }
+    },
+    region: async () => {
+      try {
+        return await (await serviceOf("cloudformation")).client.config.region();
+      } catch (error) {
+        throw explainAwsError(error, "cloudformation:DescribeStacks", connection.endpoint);
+      }
+    },
+    close: () => {
+      // A client that could not be made is nothing to close, and was reported where it was used.
+      for (const service of services.values()) {
+        service.then(
+          ({ client }) => client.destroy(),
+          () => undefined,
+        );
+      }
+    },
+  };
+}
+
+async function loadService(name: ServiceName, connection: AwsConnection): Promise<Service> {
+  const [Client, commands, more] = await loadSdk(name);
+  const { endpoint, region, credentials, requestHandler, maxAttempts } = connection;
+  const given = Object.entries({ endpoint, region, credentials });
+  return {
+    client: new Client({
+      ...(isLoopback(endpoint) ? LOCAL_ENGINE : {}),
+      ...Object.fromEntries(given.filter(([, value]) => value !== undefined)),
+      ...more,
+      maxAttempts: maxAttempts ?? ATTEMPTS_MAX,
+      requestHandler: requestHandler ?? {
+        connectionTimeout: CONNECT_TIMEOUT_MS,
+        requestTimeout: REQUEST_TIMEOUT_MS,
+      },
+    }),
+    commands: commands as Service["commands"],
+  };
+}
+
+async function loadSdk(name: ServiceName): Promise<[Configured, unknown, object?]> {
+  switch (name) {
+    case "cloudformation": {
+      const sdk = await import("@aws-sdk/client-cloudformation");
+      return [sdk.CloudFormationClient as unknown as Configured, sdk];
+    }
+    case "dynamodb": {
+      const sdk = await import("@aws-sdk/client-dynamodb");
+      return [sdk.DynamoDBClient as unknown as Configured, sdk];
+    }
+    case "lambda": {
+      const sdk = await import("@aws-sdk/client-lambda");
+      return [sdk.LambdaClient as unknown as Configured, sdk];
+    }
+    case "s3": {
+      const sdk = await import("@aws-sdk/client-s3");
+      // A bucket in the name of the host would not be found on a local engine.
+      return [sdk.S3Client as unknown as Configured, sdk, { forcePathStyle: true }];
+    }
+    case "tag": {
+      const sdk = await import("@aws-sdk/client-resource-groups-tagging-api");
+      return [sdk.ResourceGroupsTaggingAPIClient as unknown as Configured, sdk];
+    }
+  }
+}
+
+function isLoopback(endpoint: string | undefined): boolean {
+  return (
+    endpoint !== undefined &&
+    URL.canParse(endpoint) &&
+    LOOPBACK_HOSTS.has(new URL(endpoint).hostname)
+  );
+}

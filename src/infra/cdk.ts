@@ -1,0 +1,175 @@
+/** The entry point `zae-limiter/cdk`: the stack of the template as a construct of the AWS CDK. */
+
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { CfnDeletionPolicy, CfnOutput, CfnResource, Fn, Lazy } from "aws-cdk-lib";
+import { Asset } from "aws-cdk-lib/aws-s3-assets";
+import { Construct } from "constructs";
+import { InfrastructureError } from "../domain/errors.ts";
+import { checkStackName } from "../domain/names.ts";
+import type { StackOptions } from "../domain/stack-options.ts";
+import { type PolicyComponent, stackParameters } from "../domain/stack-parameters.ts";
+import { type LambdaName, lambdaBundlePath, lambdaPackage } from "./lambda-package.ts";
+import type { CfnValue, CfnResource as ResourceData } from "./template/cfn.ts";
+import { policyId } from "./template/policies.ts";
+import { type ResolvedTemplate, resolveTemplate } from "./template/resolve.ts";
+import { TABLE } from "./template/table.ts";
+import { stackTemplate } from "./template/template.ts";
+
+/** The options of a deployment, and the name that is otherwise that of the stack. */
+export interface ZaeLimiterProps extends StackOptions {
+  /** The name of the table, and the beginning of all other names. */
+  readonly name: string;
+  /** Whether the outputs are exported, as those of `zae-limiter deploy` are. Default true. */
+  readonly exportOutputs?: boolean;
+}
+
+/** The Lambdas of the template, and the package each one runs. */
+const FUNCTIONS: Readonly<Record<string, LambdaName>> = {
+  AggregatorFunction: "aggregator",
+  ProvisionerFunction: "provisioner",
+};
+
+/**
+ * A limiter in a stack of one's own: the same resources as `zae-limiter deploy` makes.
+ * Register namespaces afterwards: `zae-limiter namespace register default --name <name>`.
+ *
+ * @example
+ * ```ts
+ * import { App, Stack } from 'aws-cdk-lib';
+ * import { ZaeLimiter } from 'zae-limiter/cdk';
+ * const stack = new Stack(new App(), 'Backend');
+ * const limiter = new ZaeLimiter(stack, 'Limiter', { name: 'my-app', enableAggregator: false });
+ * console.log(limiter.tableName); // my-app
+ * ```
+ */
+export class ZaeLimiter extends Construct {
+  /** The name of the table, which is known already. */
+  readonly tableName: string;
+  readonly tableArn: string;
+  readonly streamArn: string;
+  readonly #resources: ReadonlyMap<string, CfnResource>;
+  readonly #data: ResolvedTemplate;
+
+  constructor(scope: Construct, id: string, props: ZaeLimiterProps) {
+    super(scope, id);
+    const { name, exportOutputs = true, tags: _, ...given } = props;
+    this.tableName = checkStackName(name);
+    const provisioner = lambdaBundlePath("provisioner") === undefined ? false : undefined;
+    const options =
+      given.enableProvisioner === undefined && provisioner === false
+        ? { ...given, enableProvisioner: provisioner }
+        : given;
+    this.#data = resolveTemplate(stackTemplate(), {
+      ...stackParameters(options, name),
+      "AWS::StackName": name,
+    });
+    this.#resources = new Map(
+      Object.entries(this.#data.Resources).map(([logicalId, resource]) => [
+        logicalId,
+        this.#add(logicalId, resource),
+      ]),
+    );
+    for (const [logicalId, { DependsOn = [] }] of Object.entries(this.#data.Resources)) {
+      for (const other of [DependsOn].flat() as string[]) {
+        this.#resource(logicalId).addDependency(this.#resource(other));
+      }
+    }
+    this.tableArn = this.#attribute(TABLE, "Arn");
+    this.streamArn = this.#attribute(TABLE, "StreamArn");
+    if (exportOutputs) this.#addOutputs();
+  }
+
+  /** The ARN of a policy to attach, such as `acq`; a stack without IAM has none. */
+  policyArn(policy: PolicyComponent): string {
+    return String(this.#resource(policyId(policy)).ref);
+  }
+
+  #add(logicalId: string, resource: ResourceData): CfnResource {
+    const lambda = FUNCTIONS[logicalId];
+    const properties = Object.entries(resource.Properties).map(([property, value]) => [
+      property,
+      // The resources that it mentions may come later.
+      Lazy.any({ produce: () => this.#translate(value as CfnValue) }),
+    ]);
+    const code = lambda === undefined ? {} : { Code: this.#code(lambda) };
+    const made = new CfnResource(this, logicalId, {
+      type: resource.Type,
+      properties: { ...Object.fromEntries(properties), ...code },
+    });
+    const policies = {
+      Delete: CfnDeletionPolicy.DELETE,
+      Retain: CfnDeletionPolicy.RETAIN,
+      RetainExceptOnCreate: CfnDeletionPolicy.RETAIN_EXCEPT_ON_CREATE,
+    } as const;
+    const { DeletionPolicy, UpdateReplacePolicy } = resource;
+    if (DeletionPolicy !== undefined) made.cfnOptions.deletionPolicy = policies[DeletionPolicy];
+    if (UpdateReplacePolicy !== undefined) {
+      made.cfnOptions.updateReplacePolicy = policies[UpdateReplacePolicy];
+    }
+    return made;
+  }
+
+  /** The CDK uploads the package; no code has to follow. It wants a file, and copies it at once. */
+  #code(lambda: LambdaName): { readonly S3Bucket: string; readonly S3Key: string } {
+    const folder = mkdtempSync(join(tmpdir(), "zae-limiter-"));
+    try {
+      const path = join(folder, `${lambda}.zip`);
+      writeFileSync(path, lambdaPackage(lambda));
+      const asset = new Asset(this, `${lambda}-code`, { path });
+      return { S3Bucket: asset.s3BucketName, S3Key: asset.s3ObjectKey };
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  }
+
+  #addOutputs(): void {
+    for (const [name, output] of Object.entries(this.#data.Outputs)) {
+      const exportName = output.Export?.Name;
+      new CfnOutput(this, `Output${name}`, {
+        description: output.Description,
+        value: Lazy.string({ produce: () => this.#translate(output.Value) as string }),
+        ...(typeof exportName === "string" ? { exportName } : {}),
+      });
+    }
+  }
+
+  /** References to resources of the template, as references to those of this construct. */
+  #translate(value: CfnValue): unknown {
+    if (Array.isArray(value)) return value.map((part) => this.#translate(part as CfnValue));
+    if (typeof value !== "object") return value;
+    const { Ref, "Fn::GetAtt": path, "Fn::Sub": text } = value as Record<string, unknown>;
+    if (typeof Ref === "string" && this.#resources.has(Ref)) return this.#resource(Ref).ref;
+    if (Array.isArray(path)) return this.#attribute(...(path as [string, string]));
+    if (typeof text === "string") return this.#substitute(text);
+    return Object.fromEntries(
+      Object.entries(value).map(([name, part]) => [name, this.#translate(part as CfnValue)]),
+    );
+  }
+
+  #substitute(text: string): string {
+    const variables: Record<string, string> = {};
+    const renamed = text.replaceAll(/\$\{([\w.]+)\}/g, (whole, name: string) => {
+      const [id = "", attribute] = name.split(".");
+      if (!this.#resources.has(id)) return whole;
+      const variable = name.replace(".", "");
+      variables[variable] =
+        attribute === undefined ? String(this.#resource(id).ref) : this.#attribute(id, attribute);
+      return `\${${variable}}`;
+    });
+    return Fn.sub(renamed, variables);
+  }
+
+  #attribute(logicalId: string, name: string): string {
+    return this.#resource(logicalId).getAtt(name).toString();
+  }
+
+  #resource(logicalId: string): CfnResource {
+    const resource = this.#resources.get(logicalId);
+    if (resource === undefined) {
+      throw new InfrastructureError(`There is no ${logicalId} with these options`);
+    }
+    return resource;
+  }
+}

@@ -1,0 +1,163 @@
+/** Change sets: what CloudFormation would do, before it does it. */
+
+import { StackAlreadyExistsError, StackOperationError } from "../domain/errors.ts";
+import type { Timer } from "../domain/timer.ts";
+import type { Aws } from "./aws.ts";
+import type { Input, Output } from "./aws-actions.ts";
+import { AwsRefusal } from "./aws-failure.ts";
+
+/** What would happen to one resource. */
+export interface ResourceChange {
+  readonly action: string;
+  /** The logical id in the template. */
+  readonly resource: string;
+  readonly type: string;
+  /** A new one takes its place, and the old one goes. */
+  readonly replaced: boolean;
+  /** The properties that change. */
+  readonly properties: readonly string[];
+}
+
+export interface ChangeSet {
+  readonly id: string;
+  readonly stackId: string;
+  /** `undefined`: there is nothing to change. */
+  readonly changes: readonly ResourceChange[] | undefined;
+}
+
+export interface NewChangeSet {
+  readonly stackName: string;
+  readonly name: string;
+  readonly type: "CREATE" | "UPDATE";
+  readonly template: { readonly body: string } | { readonly url: string } | "previous";
+  readonly parameters: Readonly<Record<string, string>>;
+  /** Parameters that keep the value they have. */
+  readonly kept: readonly string[];
+  readonly tags: Readonly<Record<string, string>>;
+  /** A table that is there becomes part of the stack. */
+  readonly adopt: boolean;
+}
+
+const POLL_MS = 500;
+const NO_CHANGES = /didn't contain changes|no updates are to be performed/i;
+
+/** Makes a change set and waits until CloudFormation has worked out what it means. */
+export async function createChangeSet(
+  aws: Aws,
+  wanted: NewChangeSet,
+  timer: Timer,
+): Promise<ChangeSet> {
+  const requested = await requestChangeSet(aws, wanted);
+  if (requested === undefined) return { id: "", stackId: wanted.stackName, changes: undefined };
+  const { Id: id = "", StackId: stackId = "" } = requested;
+  for (;;) {
+    const found = await describe(aws, wanted.stackName, id);
+    if (found.status === "CREATE_COMPLETE") return { id, stackId, changes: found.changes };
+    if (found.status === "FAILED") {
+      await discardChangeSet(aws, wanted, { id, stackId });
+      if (NO_CHANGES.test(found.reason)) return { id, stackId, changes: undefined };
+      throw new StackOperationError(wanted.stackName, `no change set was made: ${found.reason}`);
+    }
+    await timer.sleep(POLL_MS);
+  }
+}
+
+export async function executeChangeSet(
+  aws: Aws,
+  stackName: string,
+  { id }: { readonly id: string },
+): Promise<void> {
+  await aws.send("cloudformation:ExecuteChangeSet", { ChangeSetName: id, StackName: stackName });
+}
+
+/** Nothing of a change set stays, nor of the shell that one for a new stack makes. */
+export async function discardChangeSet(
+  aws: Aws,
+  { stackName, type }: Pick<NewChangeSet, "stackName" | "type">,
+  { id, stackId }: { readonly id: string; readonly stackId: string },
+): Promise<void> {
+  await aws.send("cloudformation:DeleteChangeSet", { ChangeSetName: id, StackName: stackName });
+  if (type === "CREATE") await aws.send("cloudformation:DeleteStack", { StackName: stackId });
+}
+
+/** `undefined`: CloudFormation sees at once that there is nothing to change. */
+async function requestChangeSet(
+  aws: Aws,
+  wanted: NewChangeSet,
+): Promise<Output<"cloudformation:CreateChangeSet"> | undefined> {
+  const { stackName, name, type, adopt } = wanted;
+  try {
+    return await aws.send("cloudformation:CreateChangeSet", {
+      StackName: stackName,
+      ChangeSetName: name,
+      ChangeSetType: type,
+      Capabilities: ["CAPABILITY_NAMED_IAM"],
+      ...templateInput(wanted.template),
+      Parameters: [
+        ...Object.entries(wanted.parameters).map(([key, value]) => ({
+          ParameterKey: key,
+          ParameterValue: value,
+        })),
+        ...wanted.kept.map((key) => ({ ParameterKey: key, UsePreviousValue: true })),
+      ],
+      Tags: Object.entries(wanted.tags).map(([Key, Value]) => ({ Key, Value })),
+      ...(adopt ? { ImportExistingResources: true } : {}),
+    });
+  } catch (error) {
+    if (error instanceof AwsRefusal && NO_CHANGES.test(error.detail)) return undefined;
+    // Somebody else was quicker.
+    if (type === "CREATE" && isTaken(error)) throw new StackAlreadyExistsError(stackName);
+    throw error;
+  }
+}
+
+function templateInput(
+  template: NewChangeSet["template"],
+): Pick<
+  Input<"cloudformation:CreateChangeSet">,
+  "TemplateBody" | "TemplateURL" | "UsePreviousTemplate"
+> {
+  if (template === "previous") return { UsePreviousTemplate: true };
+  return "body" in template ? { TemplateBody: template.body } : { TemplateURL: template.url };
+}
+
+function isTaken(error: unknown): boolean {
+  if (!(error instanceof AwsRefusal)) return false;
+  return error.awsCode === "AlreadyExistsException" || /already exists/i.test(error.detail);
+}
+
+async function describe(
+  aws: Aws,
+  stackName: string,
+  id: string,
+): Promise<{ status: string; reason: string; changes: ResourceChange[] }> {
+  const changes: ResourceChange[] = [];
+  let next: string | undefined;
+  for (;;) {
+    const page = await aws.send("cloudformation:DescribeChangeSet", {
+      ChangeSetName: id,
+      StackName: stackName,
+      ...(next === undefined ? {} : { NextToken: next }),
+    });
+    changes.push(...(page.Changes ?? []).flatMap(toChange));
+    next = page.NextToken;
+    if (next !== undefined) continue;
+    return { status: page.Status ?? "", reason: page.StatusReason ?? "", changes };
+  }
+}
+
+type Change = NonNullable<Output<"cloudformation:DescribeChangeSet">["Changes"]>[number];
+
+function toChange({ ResourceChange: change }: Change): ResourceChange[] {
+  if (change === undefined) return [];
+  const targets = (change.Details ?? []).map(({ Target }) => Target?.Name ?? Target?.Attribute);
+  return [
+    {
+      action: change.Action ?? "",
+      resource: change.LogicalResourceId ?? "",
+      type: change.ResourceType ?? "",
+      replaced: change.Replacement !== undefined && change.Replacement !== "False",
+      properties: [...new Set(targets.filter((name) => name !== undefined))],
+    },
+  ];
+}

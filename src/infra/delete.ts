@@ -1,0 +1,102 @@
+/** Deletes a stack, and the data it has kept if that is wanted. */
+
+import { StackOperationError } from "../domain/errors.ts";
+import type { Timer } from "../domain/timer.ts";
+import type { Aws } from "./aws.ts";
+import { AwsRefusal } from "./aws-failure.ts";
+import { isMissing } from "./stack.ts";
+import { failureEvents, firstCause, latestEvent, type Watch, watchStack } from "./stack-events.ts";
+import { tableExists } from "./table-exists.ts";
+
+export interface DeleteContext extends Watch {
+  readonly aws: Aws;
+}
+
+const POLL_MS = 1000;
+const TABLE_TIMEOUT_MS = 300_000;
+
+/** Deletes a stack by its ARN and waits until it is gone. */
+export async function deleteStack(
+  context: DeleteContext,
+  stackId: string,
+  stackName: string,
+): Promise<void> {
+  const { aws } = context;
+  const before = await latestEvent(aws, stackId);
+  await startDelete(aws, stackId);
+  const { stack, events } = await watchStack(aws, stackId, before, context);
+  if (stack === undefined || stack.status === "DELETE_COMPLETE") return;
+  const cause = firstCause(events);
+  const what =
+    cause === undefined
+      ? (stack.statusReason ?? stack.status)
+      : `${cause.resource} (${cause.type}): ${cause.reason ?? cause.status}`;
+  throw new StackOperationError(
+    stackName,
+    `it could not be deleted: ${what}`,
+    failureEvents(events),
+  );
+}
+
+/** A stack that is not there is as good as deleted. */
+export async function startDelete(aws: Aws, stackId: string): Promise<void> {
+  try {
+    await aws.send("cloudformation:DeleteStack", { StackName: stackId });
+  } catch (error) {
+    if (!isMissing(error)) throw error;
+  }
+}
+
+/** Deletes the table that a stack has left, and waits until its name is free. */
+export async function deleteKeptTable(aws: Aws, table: string, timer: Timer): Promise<boolean> {
+  try {
+    await aws.send("dynamodb:DeleteTable", { TableName: table });
+  } catch (error) {
+    if (isNamed(error, "ResourceNotFoundException")) return false;
+    if (error instanceof AwsRefusal && /deletion protection/i.test(error.detail)) {
+      throw new StackOperationError(
+        table,
+        "the table is protected against deletion. Deploy with --no-deletion-protection first",
+        [],
+        { cause: error },
+      );
+    }
+    throw error;
+  }
+  const startedMs = timer.nowMs();
+  while (await tableExists(aws, table)) {
+    if (timer.nowMs() - startedMs > TABLE_TIMEOUT_MS) {
+      throw new StackOperationError(table, "the table was not gone within five minutes");
+    }
+    await timer.sleep(POLL_MS);
+  }
+  return true;
+}
+
+/** Empties the archive that a stack has left and deletes it. */
+export async function deleteKeptBucket(aws: Aws, bucket: string): Promise<boolean> {
+  try {
+    for (;;) {
+      const { Contents = [] } = await aws.send("s3:ListObjectsV2", { Bucket: bucket });
+      if (Contents.length === 0) break;
+      const Objects = Contents.map(({ Key = "" }) => ({ Key }));
+      const { Errors = [] } = await aws.send("s3:DeleteObjects", {
+        Bucket: bucket,
+        Delete: { Objects, Quiet: true },
+      });
+      const [failed] = Errors;
+      if (failed !== undefined) {
+        throw new StackOperationError(bucket, `${failed.Key} cannot be deleted: ${failed.Message}`);
+      }
+    }
+    await aws.send("s3:DeleteBucket", { Bucket: bucket });
+    return true;
+  } catch (error) {
+    if (isNamed(error, "NoSuchBucket")) return false;
+    throw error;
+  }
+}
+
+function isNamed(error: unknown, name: string): boolean {
+  return error instanceof AwsRefusal && error.awsCode === name;
+}

@@ -1,0 +1,48 @@
+/** The packages of our Lambdas: bundled ahead, and shipped beside this code. */
+
+import { existsSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { zipSync } from "fflate";
+import { InfrastructureError } from "../domain/errors.ts";
+
+/** Our Lambdas, and the end of the name of each one's function. */
+export const LAMBDAS = {
+  aggregator: "aggregator",
+  provisioner: "limits-provisioner",
+} as const;
+export type LambdaName = keyof typeof LAMBDAS;
+
+/** The file in a package, which `index.handler` finds. */
+const FILE = "index.mjs";
+/** The same bundle has to make the same package, or it would be uploaded again and again. */
+const MODIFIED = new Date(1980, 0, 1);
+/** Beside the compiled code; when this runs as source, in the build of the same tree. */
+const FOLDERS = ["../lambda/", "../../dist/lambda/"].map((path) => new URL(path, import.meta.url));
+
+/** Where the bundle is; `undefined` where it was not built. */
+export function lambdaBundlePath(name: LambdaName): string | undefined {
+  return FOLDERS.map((folder) => fileURLToPath(new URL(`${name}.mjs`, folder))).find((path) =>
+    existsSync(path),
+  );
+}
+
+/**
+ * The package of a Lambda, as it is uploaded: a zip file with one module.
+ *
+ * @example
+ * ```ts no-run: needs a build
+ * import { writeFileSync } from 'node:fs';
+ * import { lambdaPackage } from 'zae-limiter/infra';
+ * writeFileSync('lambda.zip', lambdaPackage('aggregator'));
+ * ```
+ */
+export function lambdaPackage(name: LambdaName): Uint8Array {
+  const path = lambdaBundlePath(name);
+  if (path === undefined) {
+    throw new InfrastructureError(
+      `The code of the ${name} is not in this installation: install zae-limiter again, or run ` +
+        "npm run build in a checkout of it",
+    );
+  }
+  return zipSync({ [FILE]: new Uint8Array(readFileSync(path)) }, { mtime: MODIFIED, level: 9 });
+}

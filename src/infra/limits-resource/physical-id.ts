@@ -1,0 +1,38 @@
+/**
+ * The name under which CloudFormation knows a resource: `{table}/{namespace id}/{resource}@{stack}`.
+ *
+ * It says which resource of which stack it is. If it were the namespace alone, a resource that gets
+ * another logical id would be taken for its successor, and deleting the one, which CloudFormation
+ * does last, would delete the limits of the other.
+ */
+
+import type { LimitsRequest } from "./request.ts";
+
+/** No id of a namespace is that short. */
+const NO_NAMESPACE = "none";
+
+export function physicalId(table: string, namespaceId: string, request: LimitsRequest): string {
+  const { LogicalResourceId, StackId } = request;
+  const stack = StackId.slice(StackId.lastIndexOf("/") + 1);
+  return `${table}/${namespaceId}/${LogicalResourceId}@${stack}`;
+}
+
+/** The namespace that a resource was made for; `undefined` for a name of another form. */
+export function namespaceIdIn(table: string, id: string): string | undefined {
+  const [ofTable, namespaceId, rest] = id.split("/");
+  return ofTable === table && rest !== undefined ? namespaceId : undefined;
+}
+
+/** The Python library names all resources of a namespace the same. */
+export function isForeign(id: string): boolean {
+  return !id.includes("@");
+}
+
+/** The name of a resource that could not be made: it stands for nothing. */
+export function unmadeId(table: string, request: LimitsRequest): string {
+  return physicalId(table, NO_NAMESPACE, request);
+}
+
+export function isUnmade(id: string): boolean {
+  return id.split("/")[1] === NO_NAMESPACE;
+}

@@ -1,0 +1,202 @@
+/** What a deployment would change: settings, tags and resources. */
+
+import { StackOperationError, ValidationError } from "../domain/errors.ts";
+import { checkStackName } from "../domain/names.ts";
+import { checkStackOptions, type StackOptions } from "../domain/stack-options.ts";
+import { deployedOptions, givenParameters, stackParameters } from "../domain/stack-parameters.ts";
+import { SCHEMA_VERSION } from "../domain/version.ts";
+import type { ResourceChange } from "./change-set.ts";
+import { LAMBDAS, type LambdaName, lambdaBundlePath } from "./lambda-package.ts";
+import { isShell, type Stack } from "./stack.ts";
+import { stackTags } from "./stack-tags.ts";
+import { PARAMETERS } from "./template/parameters.ts";
+
+/** A setting before and after; `undefined` where there is none. */
+export interface SettingChange {
+  readonly name: string;
+  readonly before: string | undefined;
+  readonly after: string | undefined;
+}
+
+/**
+ * What a deployment would do.
+ *
+ * @example
+ * ```ts
+ * import type { DeployPlan } from 'zae-limiter/infra';
+ * const isHarmless = (plan: DeployPlan) => plan.resources.every(({ replaced }) => !replaced);
+ * ```
+ */
+export interface DeployPlan {
+  /** `nothing`: the stack is as it should be. */
+  readonly kind: "create" | "update" | "nothing";
+  readonly stackName: string;
+  /** For a new stack: what was chosen; otherwise: what changes. */
+  readonly settings: readonly SettingChange[];
+  readonly tags: readonly SettingChange[];
+  readonly resources: readonly ResourceChange[];
+  /** A table of that name is there without a stack, and becomes part of the new one. */
+  readonly adoptsTable: boolean;
+  /** The Lambdas whose code is uploaded. */
+  readonly code: readonly LambdaName[];
+  /** All that is in force afterwards. */
+  readonly options: StackOptions;
+  /** What was decided although nobody asked for it. */
+  readonly notes: readonly string[];
+}
+
+/** What is sent to CloudFormation. */
+export interface Intent {
+  readonly options: StackOptions;
+  readonly notes: readonly string[];
+  readonly parameters: Readonly<Record<string, string>>;
+  /** Parameters that keep their value. */
+  readonly kept: readonly string[];
+  readonly tags: Readonly<Record<string, string>>;
+}
+
+/** The names of functions may have this many characters. */
+const FUNCTION_NAME_LENGTH_MAX = 64;
+const TABLE_TYPE = "AWS::DynamoDB::Table";
+const DESTRUCTIVE: readonly string[] = ["Remove", "Dynamic"];
+
+/**
+ * What to send. Options that are not given stay as they are deployed; with `reset` they go back to
+ * their defaults.
+ */
+export function intentFor(
+  stackName: string,
+  given: StackOptions,
+  deployed: Stack | undefined,
+  reset: boolean,
+): Intent {
+  checkStackName(stackName);
+  const before = deployed === undefined || isShell(deployed) ? undefined : deployed;
+  const kept = before === undefined || reset ? {} : deployedOptions(before.parameters);
+  const { options, notes } = feasible(stackName, { ...kept, ...defined(given) });
+  const userTags = { ...(reset ? {} : userTagsOf(before)), ...options.tags };
+  const { tags: _, ...settings } = options;
+  const parameters =
+    before !== undefined && reset
+      ? { SchemaVersion: SCHEMA_VERSION, ...stackParameters(settings, stackName) }
+      : givenParameters(settings, stackName);
+  const names = Object.keys(before?.parameters ?? {});
+  return {
+    options,
+    notes,
+    parameters,
+    kept: reset
+      ? []
+      : names.filter((name) => Object.hasOwn(PARAMETERS, name) && !Object.hasOwn(parameters, name)),
+    tags: stackTags(stackName, checkStackOptions({ tags: userTags }).tags ?? {}),
+  };
+}
+
+/** How settings change. Those that are not sent are the defaults of the template. */
+export function settingChanges(intent: Intent, deployed: Stack | undefined): SettingChange[] {
+  const names = Object.keys(PARAMETERS);
+  const changes = names.map((name) => ({
+    name,
+    before: deployed === undefined ? undefined : (deployed.parameters[name] ?? defaultOf(name)),
+    after: intent.kept.includes(name)
+      ? deployed?.parameters[name]
+      : (intent.parameters[name] ?? (deployed === undefined ? undefined : defaultOf(name))),
+  }));
+  return changes.filter(({ before, after }) => before !== after);
+}
+
+export function tagChanges(intent: Intent, deployed: Stack | undefined): SettingChange[] {
+  const names = new Set([...Object.keys(deployed?.tags ?? {}), ...Object.keys(intent.tags)]);
+  return [...names]
+    .map((name) => ({ name, before: deployed?.tags[name], after: intent.tags[name] }))
+    .filter(({ before, after }) => before !== after);
+}
+
+/** A change that would take the table away is refused, whatever the reason. */
+export function refuseLoss(stackName: string, resources: readonly ResourceChange[]): void {
+  const lost = resources.find(
+    ({ type, action, replaced }) =>
+      type === TABLE_TYPE && (replaced || DESTRUCTIVE.includes(action)),
+  );
+  if (lost === undefined) return;
+  const what = lost.properties.length === 0 ? "" : ` (${lost.properties.join(", ")})`;
+  throw new StackOperationError(
+    stackName,
+    `this would replace the table and lose what is in it${what}; nothing was changed. Deploy ` +
+      "under another name instead",
+  );
+}
+
+/** AWS cannot change what an index copies; it would have to be made anew. */
+export function refuseProjection(intent: Intent, deployed: Stack | undefined): void {
+  const before = deployed?.parameters.GSI2Projection;
+  const after = intent.parameters.GSI2Projection;
+  if (before === undefined || after === undefined || before === after) return;
+  throw new ValidationError(
+    "gsi2_projection",
+    after,
+    `the table has ${before}, and AWS cannot change what an index copies; deploy under another name`,
+  );
+}
+
+/** Options that this stack can have at all, and what had to be left out for that. */
+function feasible(
+  stackName: string,
+  options: StackOptions,
+): { readonly options: StackOptions; readonly notes: readonly string[] } {
+  const checked = checkStackOptions(options);
+  const notes: string[] = [];
+  let { enableAggregator, enableProvisioner } = checked;
+  if (enableAggregator && !checked.createIam && checked.aggregatorRoleArn === undefined) {
+    enableAggregator = false;
+    notes.push(
+      "The aggregator is left out: without IAM it needs a role of yours (--aggregator-role-arn)",
+    );
+  }
+  if (enableAggregator) checkLength(stackName, "aggregator");
+  if (options.enableProvisioner === true) checkLength(stackName, "provisioner");
+  if (options.enableProvisioner === undefined) enableProvisioner = mayProvision(stackName);
+  return {
+    options: {
+      ...options,
+      ...(enableAggregator === checked.enableAggregator ? {} : { enableAggregator }),
+      ...(enableProvisioner === checked.enableProvisioner ? {} : { enableProvisioner }),
+    },
+    notes,
+  };
+}
+
+function lengthMax(lambda: LambdaName): number {
+  return FUNCTION_NAME_LENGTH_MAX - LAMBDAS[lambda].length - 1;
+}
+
+function checkLength(stackName: string, lambda: LambdaName): void {
+  if (stackName.length <= lengthMax(lambda)) return;
+  throw new ValidationError(
+    "name",
+    stackName,
+    `with the ${lambda} a name may have at most ${lengthMax(lambda)} characters, got ` +
+      `${stackName.length}; choose a shorter one, or deploy without the ${lambda}`,
+  );
+}
+
+function mayProvision(stackName: string): boolean {
+  return (
+    stackName.length <= lengthMax("provisioner") && lambdaBundlePath("provisioner") !== undefined
+  );
+}
+
+function defaultOf(name: string): string {
+  return String(PARAMETERS[name]?.Default ?? "");
+}
+
+/** Those that are not ours. */
+function userTagsOf(stack: Stack | undefined): Record<string, string> {
+  const ours = stackTags("", {});
+  const theirs = Object.entries(stack?.tags ?? {}).filter(([key]) => !Object.hasOwn(ours, key));
+  return Object.fromEntries(theirs.filter(([key]) => !key.startsWith("aws:")));
+}
+
+function defined(options: StackOptions): StackOptions {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
+}

@@ -1,0 +1,199 @@
+/** From nothing, or from an older stack, to a table that can be connected to. */
+
+import { systemRandom } from "../domain/chance.ts";
+import { systemClock } from "../domain/clock.ts";
+import { StackOperationError } from "../domain/errors.ts";
+import type { StackOptions } from "../domain/stack-options.ts";
+import { systemTimer } from "../domain/timer.ts";
+import { CLIENT_VERSION } from "../domain/version.ts";
+import type { DynamoOptions } from "../repository/options.ts";
+import { type AwsConnection, connectAws } from "./aws.ts";
+import {
+  type DeployContext,
+  discardPlan,
+  enabledLambdas,
+  executePlan,
+  type PreparedPlan,
+  preparePlan,
+  startPlan,
+} from "./deploy.ts";
+import { eventSourceReady } from "./event-source.ts";
+import { functionNameOf, type UploadedCode, uploadCode } from "./lambda-code.ts";
+import type { DeployPlan } from "./plan.ts";
+import { findStack } from "./stack.ts";
+import type { StackEvent } from "./stack-events.ts";
+import { openRecords, type WrittenRecords, writeRecords } from "./table-records.ts";
+
+/** How to deploy, besides what. */
+export interface DeployRequest {
+  readonly stackName: string;
+  /** What is not given stays as it is deployed. */
+  readonly options: StackOptions;
+  /** What is not given goes back to its default instead. */
+  readonly reset?: boolean;
+  /** False: the change is started and not followed; code and records are for another time. */
+  readonly wait?: boolean;
+  readonly namespaces?: readonly string[];
+  readonly connection: DynamoOptions;
+  /** Who is named in the version record. */
+  readonly updatedBy?: string;
+  /** Sees the plan, and decides. Not asked where nothing would change. */
+  readonly confirm?: (plan: DeployPlan) => Promise<boolean>;
+  readonly onEvent?: (event: StackEvent) => void;
+  readonly onStep?: (step: string) => void;
+  readonly signal?: AbortSignal;
+}
+
+/** What became of it. */
+export interface Deployed {
+  /** `started`: nobody waited for the end. `declined`: everything is as it was. */
+  readonly outcome: "done" | "started" | "declined";
+  readonly plan: DeployPlan;
+  readonly stackId: string;
+  readonly stackStatus: string;
+  readonly code: readonly UploadedCode[];
+  /** Whether the aggregator reads the stream; `undefined` where there is none. */
+  readonly eventSourceReady: boolean | undefined;
+  readonly records: WrittenRecords | undefined;
+}
+
+/** Once the code is there; what happened before waits in the stream. */
+const EVENT_SOURCE_TIMEOUT_MS = 60_000;
+
+/**
+ * Creates a stack or updates it, puts the code in its Lambdas and the first records in its table.
+ * Whatever fails on the way is told with its first cause; a stack that could not be created does
+ * not stay behind.
+ *
+ * @example
+ * ```ts
+ * import { deployStack } from 'zae-limiter/infra';
+ * const options = { lambdaTimeout: 1000 };
+ * await deployStack({ stackName: 'my-app', options, connection: { region: 'eu-west-1' } })
+ *   .catch((error) => console.log(error.message)); // Invalid lambda_timeout: lambda_timeout must be at most 900, got 1000
+ * ```
+ */
+export async function deployStack(request: DeployRequest): Promise<Deployed> {
+  const { stackName, connection, options, reset = false } = request;
+  const aws = connectAws(connection as AwsConnection);
+  const context: DeployContext = {
+    aws,
+    timer: connection.timer ?? systemTimer,
+    clock: connection.clock ?? systemClock,
+    random: connection.random ?? systemRandom,
+    endpoint: connection.endpoint,
+    onEvent: request.onEvent,
+    onStep: request.onStep,
+    signal: request.signal,
+  };
+  try {
+    const prepared = await preparePlan(context, stackName, options, reset);
+    return await carryOut(request, context, prepared);
+  } finally {
+    aws.close();
+  }
+}
+
+async function carryOut(
+  request: DeployRequest,
+  context: DeployContext,
+  prepared: PreparedPlan,
+): Promise<Deployed> {
+  const { plan, changeSet } = prepared;
+  const result = {
+    plan,
+    stackId: changeSet.stackId,
+    code: [],
+    eventSourceReady: undefined,
+    records: undefined,
+  };
+  if (plan.kind !== "nothing" && (await confirmed(request, context, prepared)) === false) {
+    await discardPlan(context, prepared);
+    return { ...result, outcome: "declined", stackStatus: "" };
+  }
+  const executes = changeSet.changes !== undefined;
+  if (request.wait === false) {
+    if (executes) await startPlan(context, prepared);
+    const stackStatus = (await findStack(context.aws, changeSet.stackId))?.status ?? "";
+    return { ...result, outcome: "started", stackStatus };
+  }
+  if (executes)
+    context.onStep?.(plan.kind === "create" ? "Creating the stack" : "Updating the stack");
+  const stack = executes
+    ? await executePlan(context, prepared)
+    : await findStack(context.aws, plan.stackName);
+  const finished = await finishing(request, () => finish(request, context, plan));
+  return { ...result, ...finished, outcome: "done", stackStatus: stack?.status ?? "" };
+}
+
+/** Interrupted while asking: what was prepared goes, too. */
+async function confirmed(
+  request: DeployRequest,
+  context: DeployContext,
+  prepared: PreparedPlan,
+): Promise<boolean> {
+  try {
+    return (await request.confirm?.(prepared.plan)) ?? true;
+  } catch (error) {
+    await discardPlan(context, prepared);
+    throw error;
+  }
+}
+
+/** Code and records. Each step may be repeated, so a deployment that broke off can be, too. */
+async function finish(
+  request: DeployRequest,
+  context: DeployContext,
+  plan: DeployPlan,
+): Promise<Pick<Deployed, "code" | "eventSourceReady" | "records">> {
+  const { aws, timer } = context;
+  const { stackName } = plan;
+  const lambdas = enabledLambdas(plan.options);
+  const code: UploadedCode[] = [];
+  for (const lambda of lambdas) {
+    context.onStep?.(`Uploading the code of the ${lambda}`);
+    code.push(await uploadCode(aws, stackName, lambda, timer));
+  }
+  context.onStep?.("Writing the first records");
+  const records = await openRecords(stackName, request.connection);
+  try {
+    const written = await writeRecords(records, {
+      aggregator: lambdas.includes("aggregator"),
+      namespaces: request.namespaces ?? [],
+      auditRetentionDays: plan.options.auditRetentionDays,
+      updatedBy: request.updatedBy ?? `client:${CLIENT_VERSION}`,
+    });
+    return { code, records: written, eventSourceReady: await listening(request, context, code) };
+  } finally {
+    await records.close();
+  }
+}
+
+async function listening(
+  request: DeployRequest,
+  { aws, timer, onStep }: DeployContext,
+  code: readonly UploadedCode[],
+): Promise<boolean | undefined> {
+  if (!code.some(({ lambda }) => lambda === "aggregator")) return undefined;
+  onStep?.("Waiting for the aggregator to read the stream");
+  const functionName = functionNameOf(request.stackName, "aggregator");
+  return eventSourceReady(aws, functionName, { timer, timeoutMs: EVENT_SOURCE_TIMEOUT_MS });
+}
+
+/** The stack stands by now; the error says how to get the rest. */
+async function finishing<Result>(
+  { stackName }: DeployRequest,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    const reason = error instanceof StackOperationError ? error.reason : (error as Error).message;
+    throw new StackOperationError(
+      stackName,
+      `the stack stands, but is not complete: ${reason}. Run the same command again to finish`,
+      [],
+      { cause: error },
+    );
+  }
+}

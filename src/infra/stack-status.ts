@@ -1,0 +1,146 @@
+/** How a stack is: reached, deployed, served. Looking changes nothing. */
+
+import { checkStackName } from "../domain/names.ts";
+import { systemTimer } from "../domain/timer.ts";
+import { CLIENT_VERSION } from "../domain/version.ts";
+import type { VersionRecord } from "../records/version-record.ts";
+import type { DynamoOptions } from "../repository/options.ts";
+import { type Aws, type AwsConnection, connectAws } from "./aws.ts";
+import { AwsRefusal } from "./aws-failure.ts";
+import { eventSourceOf } from "./event-source.ts";
+import { findFunction, functionNameOf } from "./lambda-code.ts";
+import { findStack, type Stack } from "./stack.ts";
+import { readTableVersion } from "./table-records.ts";
+
+/**
+ * How a stack is.
+ *
+ * @example
+ * ```ts
+ * import type { StackStatus } from 'zae-limiter/infra';
+ * const isUp = ({ available, stackStatus }: StackStatus) => available && stackStatus !== undefined;
+ * ```
+ */
+export interface StackStatus {
+  readonly name: string;
+  readonly region: string;
+  /** Whether the table answers. */
+  readonly available: boolean;
+  /** How long the table took to answer. */
+  readonly latencyMs: number | undefined;
+  /** As CloudFormation says it; `undefined` where there is no stack. */
+  readonly stackStatus: string | undefined;
+  readonly tableStatus: string | undefined;
+  /** Whether there is an aggregator that reads the stream. */
+  readonly aggregatorEnabled: boolean;
+  /** `Enabled`, `Disabled`, …; `undefined` where there is none. */
+  readonly eventSourceState: string | undefined;
+  readonly clientVersion: string;
+  readonly schemaVersion: string | undefined;
+  readonly lambdaVersion: string | undefined;
+  /** As DynamoDB counts it every six hours. */
+  readonly tableItemCount: number | undefined;
+  readonly tableSizeBytes: number | undefined;
+  readonly appRoleArn: string | undefined;
+  readonly adminRoleArn: string | undefined;
+  readonly readonlyRoleArn: string | undefined;
+}
+
+interface Table {
+  readonly status: string;
+  readonly latencyMs: number;
+  readonly items: number | undefined;
+  readonly bytes: number | undefined;
+}
+
+/**
+ * Looks at a stack, its table and its Lambda.
+ *
+ * @example
+ * ```ts
+ * import { stackStatus } from 'zae-limiter/infra';
+ * await stackStatus('my_app')
+ *   .catch((error) => console.log(error.message)); // Invalid name: must not contain an underscore; use a hyphen instead
+ * ```
+ */
+export async function stackStatus(
+  name: string,
+  connection: DynamoOptions = {},
+): Promise<StackStatus> {
+  checkStackName(name);
+  const timer = connection.timer ?? systemTimer;
+  const aws = connectAws(connection as AwsConnection);
+  try {
+    const region = await aws.region();
+    const [stack, table] = await Promise.all([
+      findStack(aws, name),
+      findTable(aws, name, () => timer.nowMs()),
+    ]);
+    const lambda = await aggregatorOf(aws, name, stack);
+    const version = table === undefined ? undefined : await versionOf(name, connection);
+    return {
+      name,
+      region,
+      available: table?.status === "ACTIVE" || table?.status === "UPDATING",
+      latencyMs: table?.latencyMs,
+      stackStatus: stack?.status,
+      tableStatus: table?.status,
+      aggregatorEnabled: lambda.state === "Enabled",
+      eventSourceState: lambda.state,
+      clientVersion: CLIENT_VERSION,
+      schemaVersion: version?.schemaVersion,
+      lambdaVersion: lambda.version,
+      tableItemCount: table?.items,
+      tableSizeBytes: table?.bytes,
+      appRoleArn: stack?.outputs.AppRoleArn,
+      adminRoleArn: stack?.outputs.AdminRoleArn,
+      readonlyRoleArn: stack?.outputs.ReadOnlyRoleArn,
+    };
+  } finally {
+    aws.close();
+  }
+}
+
+async function findTable(aws: Aws, name: string, nowMs: () => number): Promise<Table | undefined> {
+  try {
+    // The first request also loads the SDK and connects; the second one is what others will see.
+    await aws.send("dynamodb:DescribeTable", { TableName: name });
+    const startedMs = nowMs();
+    const { Table } = await aws.send("dynamodb:DescribeTable", { TableName: name });
+    return {
+      status: Table?.TableStatus ?? "",
+      latencyMs: nowMs() - startedMs,
+      items: Table?.ItemCount,
+      bytes: Table?.TableSizeBytes,
+    };
+  } catch (error) {
+    if (error instanceof AwsRefusal && error.awsCode === "ResourceNotFoundException") {
+      return undefined;
+    }
+    throw error;
+  }
+}
+
+/** A stack without an aggregator has no Lambda to ask for. */
+async function aggregatorOf(
+  aws: Aws,
+  name: string,
+  stack: Stack | undefined,
+): Promise<{ readonly version: string | undefined; readonly state: string | undefined }> {
+  const none = { version: undefined, state: undefined };
+  if (stack?.outputs.AggregatorFunctionName === undefined) return none;
+  const functionName = functionNameOf(name, "aggregator");
+  const [deployed, source] = await Promise.all([
+    findFunction(aws, functionName),
+    eventSourceOf(aws, functionName),
+  ]);
+  return { version: deployed?.version, state: source?.state };
+}
+
+/** A table that this client may not use has a version all the same. */
+async function versionOf(
+  name: string,
+  connection: DynamoOptions,
+): Promise<VersionRecord | undefined> {
+  return readTableVersion(name, connection);
+}

@@ -1,0 +1,48 @@
+/** The tags by which stacks are found again. Ours win over those of a user. */
+
+import { CLIENT_VERSION, SCHEMA_VERSION } from "../domain/version.ts";
+
+const MANAGED_BY = "ManagedBy";
+const OURS = "zae-limiter";
+/** Very old versions of the Python library put it before every name. */
+const LEGACY_PREFIX = "ZAEL-";
+
+export const MANAGED_TAG = { key: MANAGED_BY, value: OURS } as const;
+export const NAME_TAG = "zae-limiter:name";
+export const TYPE_TAG = "zae-limiter:type";
+export const VERSION_TAG = "zae-limiter:version";
+export const SCHEMA_VERSION_TAG = "zae-limiter:schema-version";
+export const LAMBDA_VERSION_TAG = "zae-limiter:lambda-version";
+
+/** `ZAEL-my-app` is known to its user as `my-app`. */
+export function userNameOf(stackName: string): string {
+  return stackName.startsWith(LEGACY_PREFIX) ? stackName.slice(LEGACY_PREFIX.length) : stackName;
+}
+
+export function isLegacyName(stackName: string): boolean {
+  return stackName.startsWith(LEGACY_PREFIX);
+}
+
+/** All tags of a stack: those of the user, and ours over them. */
+export function stackTags(
+  stackName: string,
+  userTags: Readonly<Record<string, string>>,
+): Readonly<Record<string, string>> {
+  return {
+    ...userTags,
+    [MANAGED_BY]: OURS,
+    [NAME_TAG]: userNameOf(stackName),
+    [TYPE_TAG]: "limiter",
+    [VERSION_TAG]: CLIENT_VERSION,
+    [SCHEMA_VERSION_TAG]: SCHEMA_VERSION,
+    [LAMBDA_VERSION_TAG]: CLIENT_VERSION,
+  };
+}
+
+/** Whether a stack can be found by its tags. */
+export function hasDiscoveryTags(
+  stackName: string,
+  tags: Readonly<Record<string, string>>,
+): boolean {
+  return tags[MANAGED_BY] === OURS && tags[NAME_TAG] === userNameOf(stackName);
+}

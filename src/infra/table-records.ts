@@ -1,0 +1,90 @@
+/** What a table needs in it before anybody can connect: its version and its namespaces. */
+
+import { systemRandom } from "../domain/chance.ts";
+import type { Clock } from "../domain/clock.ts";
+import { CLIENT_VERSION } from "../domain/version.ts";
+import { inNamespace, systemConfigKey } from "../records/keys.ts";
+import { NamespaceRecords } from "../records/namespaces.ts";
+import type { RecordContext } from "../records/record-context.ts";
+import { readVersion, type VersionRecord, writeVersion } from "../records/version-record.ts";
+import { openBackend } from "../repository/backend.ts";
+import type { DynamoOptions } from "../repository/options.ts";
+import type { ItemStore } from "../storage/item-store.ts";
+
+/** A person waits for it, and a table that was just made may take its time. */
+const TIMEOUT_MS = 30_000;
+const DEFAULT_NAMESPACE = "default";
+
+export interface OpenRecords {
+  readonly store: ItemStore;
+  readonly namespaces: NamespaceRecords;
+  readonly clock: Clock;
+  close(): Promise<void>;
+}
+
+/** The records of a table, whatever its version. */
+export async function openRecords(table: string, options: DynamoOptions): Promise<OpenRecords> {
+  const place = { region: undefined, endpoint: undefined, namespace: undefined };
+  const location = { kind: "dynamodb", table, ...place } as const;
+  const { store, clock } = await openBackend(location, { timeoutMs: TIMEOUT_MS, ...options });
+  const { random = systemRandom } = options;
+  const context: Omit<RecordContext, "namespaceId"> = { store, clock, random };
+  const namespaces = new NamespaceRecords(context, async () => undefined);
+  return { store, namespaces, clock, close: () => store.close() };
+}
+
+export interface WrittenRecords {
+  readonly version: VersionRecord;
+  /** The names of all that are registered now. */
+  readonly namespaces: readonly string[];
+}
+
+/** Says which Lambda serves the table, registers namespaces, and sets how long audits are kept. */
+export async function writeRecords(
+  { store, namespaces, clock }: OpenRecords,
+  wanted: {
+    readonly aggregator: boolean;
+    readonly namespaces: readonly string[];
+    readonly auditRetentionDays: number | undefined;
+    readonly updatedBy: string;
+  },
+): Promise<WrittenRecords> {
+  const version = await writeVersion(
+    store,
+    {
+      aggregatorVersion: wanted.aggregator ? CLIENT_VERSION : null,
+      lambdaVersion: null,
+      updatedBy: wanted.updatedBy,
+    },
+    clock(),
+  );
+  await namespaces.register(DEFAULT_NAMESPACE, ...wanted.namespaces);
+  const registered = await namespaces.list();
+  if (wanted.auditRetentionDays !== undefined) {
+    for (const { namespaceId } of registered) {
+      await keepAudits(store, namespaceId, wanted.auditRetentionDays);
+    }
+  }
+  return { version, namespaces: registered.map(({ name }) => name) };
+}
+
+/** The version record, whether or not this client may use the table. */
+export async function readTableVersion(
+  table: string,
+  options: DynamoOptions,
+): Promise<VersionRecord | undefined> {
+  const records = await openRecords(table, options);
+  try {
+    return await readVersion(records.store);
+  } finally {
+    await records.close();
+  }
+}
+
+async function keepAudits(store: ItemStore, namespaceId: string, days: number): Promise<void> {
+  const key = systemConfigKey(namespaceId);
+  await store.update(key, {
+    set: { audit_retention_days: days },
+    setIfAbsent: inNamespace(namespaceId, key.PK),
+  });
+}

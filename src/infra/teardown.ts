@@ -1,0 +1,72 @@
+/** Takes a stack down. Its data stays unless it is asked for, too. */
+
+import { checkStackName } from "../domain/names.ts";
+import { systemTimer } from "../domain/timer.ts";
+import type { DynamoOptions } from "../repository/options.ts";
+import { type AwsConnection, connectAws } from "./aws.ts";
+import { deleteKeptBucket, deleteKeptTable, deleteStack, startDelete } from "./delete.ts";
+import { findStack } from "./stack.ts";
+import type { StackEvent } from "./stack-events.ts";
+import { tableExists } from "./table-exists.ts";
+
+export interface TeardownRequest {
+  readonly stackName: string;
+  readonly connection: DynamoOptions;
+  /** Also the table and the archive, with everything in them. */
+  readonly withData?: boolean;
+  /** False: only started. The data then stays. */
+  readonly wait?: boolean;
+  readonly onEvent?: (event: StackEvent) => void;
+  readonly onStep?: (step: string) => void;
+  readonly signal?: AbortSignal;
+}
+
+export interface Teardown {
+  /** `missing`: there was no such stack. */
+  readonly outcome: "deleted" | "started" | "missing";
+  /** What was kept: the table and the archive, where they still are. */
+  readonly kept: { readonly table: string | undefined; readonly bucket: string | undefined };
+}
+
+/**
+ * Deletes a stack. A stack that is not there is no error.
+ *
+ * @example
+ * ```ts
+ * import { deleteStack } from 'zae-limiter/infra';
+ * await deleteStack({ stackName: '123app', connection: { region: 'eu-west-1' } })
+ *   .catch((error) => console.log(error.code)); // ZAEL_VALIDATION
+ * ```
+ */
+export async function teardown(request: TeardownRequest): Promise<Teardown> {
+  const stackName = checkStackName(request.stackName);
+  const { connection, onEvent, signal } = request;
+  const timer = connection.timer ?? systemTimer;
+  const aws = connectAws(connection as AwsConnection);
+  try {
+    const stack = await findStack(aws, stackName);
+    let bucket = stack?.outputs.AuditArchiveBucketName;
+    if (stack !== undefined) {
+      if (request.wait === false) {
+        await startDelete(aws, stack.id);
+        return { outcome: "started", kept: { table: stackName, bucket } };
+      }
+      await deleteStack({ aws, timer, onEvent, signal }, stack.id, stackName);
+    }
+    const outcome = stack === undefined ? "missing" : "deleted";
+    if (request.withData !== true) {
+      const table = (await tableExists(aws, stackName)) ? stackName : undefined;
+      return { outcome, kept: { table, bucket } };
+    }
+    request.onStep?.("Deleting the table");
+    await deleteKeptTable(aws, stackName, timer);
+    if (bucket !== undefined) {
+      request.onStep?.("Deleting the archive");
+      await deleteKeptBucket(aws, bucket);
+      bucket = undefined;
+    }
+    return { outcome, kept: { table: undefined, bucket } };
+  } finally {
+    aws.close();
+  }
+}

@@ -1,0 +1,216 @@
+/** The Lambda that counts usage and archives the audit log, and everything it needs. */
+
+import {
+  attribute,
+  type CfnResource,
+  type CfnValue,
+  choose,
+  named,
+  onlyIf,
+  ref,
+  STACK_NAME,
+  sub,
+} from "./cfn.ts";
+import {
+  allow,
+  indexArn,
+  keyUse,
+  LAMBDA_SERVICE,
+  PERMISSIONS_BOUNDARY,
+  policyDocument,
+  roleNameOf,
+  TABLE_ARN,
+  trust,
+  writeLogs,
+} from "./iam.ts";
+import { lambdaResource, logGroupResource } from "./lambda.ts";
+import { APPLICATION_TAG, KEEP_DATA, TABLE } from "./table.ts";
+
+const STREAM_ARN = attribute(TABLE, "StreamArn");
+const FOURTEEN_DAYS_S = 1_209_600;
+
+/**
+ * Which changes of the table the Lambda is invoked for. They are told apart by the sort key, which
+ * has no namespace before it: what is taken from buckets, and audit events that go.
+ */
+export const BUCKET_FILTER = {
+  eventName: ["INSERT", "MODIFY"],
+  dynamodb: { Keys: { SK: { S: ["#STATE"] } } },
+} as const;
+
+export const AUDIT_FILTER = {
+  eventName: ["REMOVE"],
+  dynamodb: { Keys: { SK: { S: [{ prefix: "#AUDIT#" }] } } },
+} as const;
+
+function pattern(filter: object): CfnValue {
+  return { Pattern: JSON.stringify(filter) };
+}
+
+const AggregatorRole: CfnResource = {
+  Type: "AWS::IAM::Role",
+  Condition: "CreateAggregatorRole",
+  Properties: {
+    RoleName: roleNameOf("aggr"),
+    AssumeRolePolicyDocument: trust(LAMBDA_SERVICE),
+    PermissionsBoundary: PERMISSIONS_BOUNDARY,
+    Policies: [
+      {
+        PolicyName: "aggregator",
+        PolicyDocument: policyDocument([
+          writeLogs("AggregatorLogGroup"),
+          allow({
+            sid: "UseTable",
+            actions: [
+              "GetItem",
+              "BatchGetItem",
+              "Query",
+              "PutItem",
+              "UpdateItem",
+              "ConditionCheckItem",
+            ],
+            resource: [TABLE_ARN, indexArn()],
+          }),
+          allow({
+            sid: "ReadStream",
+            actions: ["GetRecords", "GetShardIterator", "DescribeStream"],
+            resource: STREAM_ARN,
+          }),
+          allow({
+            sid: "FindStream",
+            actions: ["ListStreams"],
+            resource: sub(`\${${TABLE}.Arn}/stream/*`),
+          }),
+          allow({
+            sid: "SetAsideFailures",
+            actions: ["sqs:SendMessage"],
+            resource: attribute("AggregatorDLQ", "Arn"),
+          }),
+          onlyIf(
+            "DeployAuditArchive",
+            allow({
+              sid: "WriteArchive",
+              actions: ["s3:PutObject"],
+              resource: sub(`\${AuditArchiveBucket.Arn}/audit/*`),
+            }),
+          ),
+          onlyIf(
+            "TraceAggregator",
+            allow({
+              sid: "Trace",
+              actions: ["xray:PutTraceSegments", "xray:PutTelemetryRecords"],
+              resource: "*",
+            }),
+          ),
+          keyUse("dynamodb", "Decrypt"),
+          keyUse("s3", "GenerateDataKey"),
+        ]),
+      },
+    ],
+    Tags: [APPLICATION_TAG],
+  },
+};
+
+const AggregatorFunction = lambdaResource({
+  condition: "DeployAggregator",
+  name: named("aggregator"),
+  role: choose("HasAggregatorRole", ref("AggregatorRoleArn"), attribute("AggregatorRole", "Arn")),
+  logGroup: "AggregatorLogGroup",
+  memory: ref("LambdaMemorySize"),
+  timeout: ref("LambdaTimeout"),
+  codeCondition: "HasAggregatorCode",
+  codeKey: "AggregatorCodeKey",
+  tracing: choose("TraceAggregator", "Active", "PassThrough"),
+  variables: {
+    TABLE_NAME: STACK_NAME,
+    SNAPSHOT_WINDOWS: ref("SnapshotWindows"),
+    SNAPSHOT_TTL_DAYS: ref("SnapshotRetentionDays"),
+    ZAE_LIMITER_SCHEMA_VERSION: ref("SchemaVersion"),
+    ENABLE_ARCHIVAL: choose("DeployAuditArchive", "true", "false"),
+    ARCHIVE_BUCKET_NAME: choose("DeployAuditArchive", ref("AuditArchiveBucket"), ""),
+  },
+});
+
+const AggregatorEventSourceMapping: CfnResource = {
+  Type: "AWS::Lambda::EventSourceMapping",
+  Condition: "DeployAggregator",
+  Properties: {
+    EventSourceArn: STREAM_ARN,
+    FunctionName: ref("AggregatorFunction"),
+    // Nothing that happens before the mapping is live gets lost.
+    StartingPosition: "TRIM_HORIZON",
+    BatchSize: 100,
+    MaximumBatchingWindowInSeconds: 5,
+    MaximumRetryAttempts: 3,
+    MaximumRecordAgeInSeconds: 3600,
+    BisectBatchOnFunctionError: true,
+    FunctionResponseTypes: ["ReportBatchItemFailures"],
+    DestinationConfig: { OnFailure: { Destination: attribute("AggregatorDLQ", "Arn") } },
+    FilterCriteria: {
+      Filters: [pattern(BUCKET_FILTER), onlyIf("DeployAuditArchive", pattern(AUDIT_FILTER))],
+    },
+  },
+};
+
+const AggregatorDLQ: CfnResource = {
+  Type: "AWS::SQS::Queue",
+  Condition: "DeployAggregator",
+  DeletionPolicy: "Delete",
+  UpdateReplacePolicy: "Delete",
+  Properties: {
+    QueueName: named("aggregator-dlq"),
+    MessageRetentionPeriod: FOURTEEN_DAYS_S,
+    VisibilityTimeout: 300,
+    SqsManagedSseEnabled: true,
+  },
+};
+
+const AuditArchiveBucket: CfnResource = {
+  Type: "AWS::S3::Bucket",
+  Condition: "DeployAuditArchive",
+  ...KEEP_DATA,
+  Properties: {
+    BucketEncryption: {
+      ServerSideEncryptionConfiguration: [
+        {
+          BucketKeyEnabled: choose("HasKMSKey", true, false),
+          ServerSideEncryptionByDefault: choose(
+            "HasKMSKey",
+            { SSEAlgorithm: "aws:kms", KMSMasterKeyID: ref("KMSKeyArn") },
+            { SSEAlgorithm: "AES256" },
+          ),
+        },
+      ],
+    },
+    PublicAccessBlockConfiguration: {
+      BlockPublicAcls: true,
+      BlockPublicPolicy: true,
+      IgnorePublicAcls: true,
+      RestrictPublicBuckets: true,
+    },
+    LifecycleConfiguration: {
+      Rules: [
+        {
+          Id: "ToGlacier",
+          Status: "Enabled",
+          Transitions: [
+            {
+              StorageClass: "GLACIER_IR",
+              TransitionInDays: ref("AuditArchiveGlacierTransitionDays"),
+            },
+          ],
+        },
+      ],
+    },
+    Tags: [APPLICATION_TAG],
+  },
+};
+
+export const AGGREGATOR_RESOURCES: Readonly<Record<string, CfnResource>> = {
+  AuditArchiveBucket,
+  AggregatorDLQ,
+  AggregatorLogGroup: logGroupResource("DeployAggregator", "aggregator"),
+  AggregatorRole,
+  AggregatorFunction,
+  AggregatorEventSourceMapping,
+};

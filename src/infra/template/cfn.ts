@@ -1,0 +1,100 @@
+/** A CloudFormation template as data, and the functions that CloudFormation evaluates in it. */
+
+/** A value of a template. What is `undefined` is not there. */
+export type CfnValue =
+  | string
+  | number
+  | boolean
+  | readonly CfnValue[]
+  | { readonly [name: string]: CfnValue | undefined };
+
+export interface CfnParameter {
+  readonly Type: "String" | "Number";
+  readonly Description: string;
+  readonly Default: string | number;
+  readonly AllowedValues?: readonly (string | number)[];
+  readonly AllowedPattern?: string;
+  readonly ConstraintDescription?: string;
+  readonly MinValue?: number;
+  readonly MaxValue?: number;
+}
+
+export interface CfnResource {
+  readonly Type: string;
+  readonly Condition?: string;
+  readonly DeletionPolicy?: "Delete" | "Retain" | "RetainExceptOnCreate";
+  readonly UpdateReplacePolicy?: "Delete" | "Retain";
+  readonly DependsOn?: string | readonly string[];
+  readonly Properties: Readonly<Record<string, CfnValue | undefined>>;
+}
+
+export interface CfnOutput {
+  readonly Description: string;
+  readonly Condition?: string;
+  readonly Value: CfnValue;
+  readonly Export?: { readonly Name: CfnValue };
+}
+
+/** All of a template that we use. */
+export interface CfnTemplate {
+  readonly AWSTemplateFormatVersion: "2010-09-09";
+  readonly Description: string;
+  readonly Parameters: Readonly<Record<string, CfnParameter>>;
+  readonly Conditions: Readonly<Record<string, CfnValue>>;
+  readonly Resources: Readonly<Record<string, CfnResource>>;
+  readonly Outputs: Readonly<Record<string, CfnOutput>>;
+}
+
+/** In the place of a property: as if the property were not there. */
+export const NO_VALUE: CfnValue = { Ref: "AWS::NoValue" };
+
+/** The stack's name, which is also the name of the table and the beginning of all others. */
+export const STACK_NAME: CfnValue = { Ref: "AWS::StackName" };
+
+export function ref(name: string): CfnValue {
+  return { Ref: name };
+}
+
+export function attribute(resource: string, name: string): CfnValue {
+  return { "Fn::GetAtt": [resource, name] };
+}
+
+/** A text in which `${Name}` stands for a parameter, a resource or `${Resource.Attribute}`. */
+export function sub(text: string): CfnValue {
+  return { "Fn::Sub": text };
+}
+
+/** A name that begins with the stack's. */
+export function named(suffix: string): CfnValue {
+  return sub(`\${AWS::StackName}-${suffix}`);
+}
+
+export function choose(condition: string, then: CfnValue, otherwise: CfnValue): CfnValue {
+  return { "Fn::If": [condition, then, otherwise] };
+}
+
+/** The value where the condition holds, and nothing elsewhere. */
+export function onlyIf(condition: string, value: CfnValue): CfnValue {
+  return choose(condition, value, NO_VALUE);
+}
+
+export function equals(left: CfnValue, right: CfnValue): CfnValue {
+  return { "Fn::Equals": [left, right] };
+}
+
+export function not(condition: CfnValue): CfnValue {
+  return { "Fn::Not": [condition] };
+}
+
+export function all(...conditions: CfnValue[]): CfnValue {
+  return { "Fn::And": conditions };
+}
+
+export function either(...conditions: CfnValue[]): CfnValue {
+  return { "Fn::Or": conditions };
+}
+
+/** A condition by its name, within another condition. */
+export function condition(name: string): CfnValue {
+  return { Condition: name };
+}

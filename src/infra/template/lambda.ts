@@ -1,0 +1,69 @@
+/** What both Lambdas have in common. */
+
+import { type CfnResource, type CfnValue, choose, ref, sub } from "./cfn.ts";
+
+/** The newest that AWS keeps up to date for years to come. */
+const RUNTIME = "nodejs22.x";
+
+/**
+ * Stands in until the code is there, which `deploy` uploads as soon as the stack stands. A batch is
+ * held for as long as possible before it fails, so that attempts last until then. The text must
+ * never change: CloudFormation would put it back in the place of the code.
+ */
+const STAND_IN = [
+  "exports.handler = async (event, context) => {",
+  "  await new Promise((done) => setTimeout(done, context.getRemainingTimeInMillis() - 1000));",
+  '  throw new Error("The code is not there yet: run zae-limiter deploy");',
+  "};",
+].join("\n");
+
+export interface LambdaSettings {
+  readonly condition: string;
+  readonly name: CfnValue;
+  readonly role: CfnValue;
+  readonly logGroup: string;
+  readonly memory: CfnValue;
+  readonly timeout: CfnValue;
+  readonly codeCondition: string;
+  readonly codeKey: string;
+  readonly variables: Readonly<Record<string, CfnValue>>;
+  readonly tracing?: CfnValue;
+}
+
+export function lambdaResource(settings: LambdaSettings): CfnResource {
+  return {
+    Type: "AWS::Lambda::Function",
+    Condition: settings.condition,
+    // Otherwise the first invocation makes a log group that keeps logs for ever.
+    DependsOn: settings.logGroup,
+    Properties: {
+      FunctionName: settings.name,
+      Runtime: RUNTIME,
+      Handler: "index.handler",
+      Architectures: [ref("LambdaArchitecture")],
+      MemorySize: settings.memory,
+      Timeout: settings.timeout,
+      Role: settings.role,
+      Code: choose(
+        settings.codeCondition,
+        { S3Bucket: ref("LambdaCodeBucket"), S3Key: ref(settings.codeKey) },
+        { ZipFile: STAND_IN },
+      ),
+      Environment: { Variables: settings.variables },
+      TracingConfig: settings.tracing === undefined ? undefined : { Mode: settings.tracing },
+    },
+  };
+}
+
+export function logGroupResource(condition: string, functionSuffix: string): CfnResource {
+  return {
+    Type: "AWS::Logs::LogGroup",
+    Condition: condition,
+    DeletionPolicy: "Delete",
+    UpdateReplacePolicy: "Delete",
+    Properties: {
+      LogGroupName: sub(`/aws/lambda/\${AWS::StackName}-${functionSuffix}`),
+      RetentionInDays: ref("LogRetentionDays"),
+    },
+  };
+}

@@ -1,0 +1,69 @@
+/** The Lambda behind `Custom::ZaeLimiterLimits`. */
+
+import { attribute, type CfnResource, named, STACK_NAME } from "./cfn.ts";
+import {
+  allow,
+  indexArn,
+  keyUse,
+  LAMBDA_SERVICE,
+  PERMISSIONS_BOUNDARY,
+  policyDocument,
+  roleNameOf,
+  TABLE_ARN,
+  trust,
+  writeLogs,
+} from "./iam.ts";
+import { lambdaResource, logGroupResource } from "./lambda.ts";
+import { APPLICATION_TAG } from "./table.ts";
+
+/** Many entities in one manifest take their time. */
+const TIMEOUT_S = 300;
+
+const ProvisionerRole: CfnResource = {
+  Type: "AWS::IAM::Role",
+  Condition: "DeployProvisioner",
+  Properties: {
+    RoleName: roleNameOf("prov"),
+    AssumeRolePolicyDocument: trust(LAMBDA_SERVICE),
+    PermissionsBoundary: PERMISSIONS_BOUNDARY,
+    Policies: [
+      {
+        PolicyName: "provisioner",
+        PolicyDocument: policyDocument([
+          writeLogs("ProvisionerLogGroup"),
+          allow({
+            sid: "UseTable",
+            actions: [
+              "GetItem",
+              "BatchGetItem",
+              "Query",
+              "PutItem",
+              "UpdateItem",
+              "DeleteItem",
+              "ConditionCheckItem",
+            ],
+            resource: [TABLE_ARN, indexArn()],
+          }),
+          keyUse("dynamodb", "Decrypt"),
+        ]),
+      },
+    ],
+    Tags: [APPLICATION_TAG],
+  },
+};
+
+export const PROVISIONER_RESOURCES: Readonly<Record<string, CfnResource>> = {
+  ProvisionerLogGroup: logGroupResource("DeployProvisioner", "limits-provisioner"),
+  ProvisionerRole,
+  ProvisionerFunction: lambdaResource({
+    condition: "DeployProvisioner",
+    name: named("limits-provisioner"),
+    role: attribute("ProvisionerRole", "Arn"),
+    logGroup: "ProvisionerLogGroup",
+    memory: 256,
+    timeout: TIMEOUT_S,
+    codeCondition: "HasProvisionerCode",
+    codeKey: "ProvisionerCodeKey",
+    variables: { TABLE_NAME: STACK_NAME },
+  }),
+};

@@ -1,0 +1,73 @@
+/** The table, as `storage/table.ts` describes it. */
+
+import { INDEXES, TTL_ATTRIBUTE } from "../../storage/table.ts";
+import { type CfnResource, type CfnValue, choose, onlyIf, ref, STACK_NAME } from "./cfn.ts";
+
+/** The logical id of the table. */
+export const TABLE = "LimiterTable";
+
+/** Marks what is ours, in the consoles of AWS. */
+export const APPLICATION_TAG: CfnValue = { Key: "Application", Value: "zae-limiter" };
+
+/**
+ * What a stack keeps when it goes: the data. Only a table that was never used, because the creation
+ * of its stack failed, goes with it; otherwise it would stand in the way of the next attempt.
+ */
+export const KEEP_DATA = {
+  DeletionPolicy: "RetainExceptOnCreate",
+  UpdateReplacePolicy: "Retain",
+} as const satisfies Partial<CfnResource>;
+
+/** Parts of a table that AWS cannot change in place. */
+export interface TableShape {
+  readonly AttributeDefinitions: CfnValue;
+  readonly KeySchema: CfnValue;
+  readonly GlobalSecondaryIndexes: CfnValue;
+  readonly LocalSecondaryIndexes?: CfnValue;
+}
+
+/** `shape` is that of a table made by others, which has to stay as it is. */
+export function tableResource(shape: TableShape = ourShape()): CfnResource {
+  return {
+    Type: "AWS::DynamoDB::Table",
+    ...KEEP_DATA,
+    Properties: {
+      TableName: STACK_NAME,
+      BillingMode: "PAY_PER_REQUEST",
+      ...shape,
+      StreamSpecification: { StreamViewType: "NEW_AND_OLD_IMAGES" },
+      TimeToLiveSpecification: { AttributeName: TTL_ATTRIBUTE, Enabled: true },
+      PointInTimeRecoverySpecification: {
+        PointInTimeRecoveryEnabled: true,
+        RecoveryPeriodInDays: onlyIf("HasPITRRecoveryPeriod", ref("PITRRecoveryPeriodDays")),
+      },
+      DeletionProtectionEnabled: choose("ProtectTable", true, false),
+      SSESpecification: onlyIf("HasKMSKey", {
+        SSEEnabled: true,
+        SSEType: "KMS",
+        KMSMasterKeyId: ref("KMSKeyArn"),
+      }),
+      Tags: [APPLICATION_TAG],
+    },
+  };
+}
+
+function ourShape(): TableShape {
+  const attributes = ["PK", "SK", ...INDEXES.flatMap(({ partition, sort }) => [partition, sort])];
+  return {
+    AttributeDefinitions: attributes.map((name) => ({ AttributeName: name, AttributeType: "S" })),
+    KeySchema: keySchema("PK", "SK"),
+    GlobalSecondaryIndexes: INDEXES.map(({ name, partition, sort, projection }) => ({
+      IndexName: name,
+      KeySchema: keySchema(partition, sort),
+      Projection: { ProjectionType: name === "GSI2" ? ref("GSI2Projection") : projection },
+    })),
+  };
+}
+
+function keySchema(partition: string, sort: string): CfnValue {
+  return [
+    { AttributeName: partition, KeyType: "HASH" },
+    { AttributeName: sort, KeyType: "RANGE" },
+  ];
+}

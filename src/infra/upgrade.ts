@@ -1,0 +1,208 @@
+/** Brings what is deployed to this version: the code, the tags, the table and its record. */
+
+import { systemRandom } from "../domain/chance.ts";
+import { systemClock } from "../domain/clock.ts";
+import { checkStackName } from "../domain/names.ts";
+import { systemTimer } from "../domain/timer.ts";
+import { CLIENT_VERSION } from "../domain/version.ts";
+import {
+  type MigrationPlan,
+  type MigrationProgress,
+  type MigrationReport,
+  planMigrations,
+  runMigrations,
+} from "../migrations/migrations.ts";
+import { readVersion, type VersionRecord, writeVersion } from "../records/version-record.ts";
+import type { DynamoOptions } from "../repository/options.ts";
+import { type Aws, type AwsConnection, connectAws } from "./aws.ts";
+import type { DeployContext } from "./deploy.ts";
+import { ensureTags } from "./ensure-tags.ts";
+import { findFunction, functionNameOf, isCurrent, uploadCode } from "./lambda-code.ts";
+import { LAMBDAS, type LambdaName, lambdaBundlePath } from "./lambda-package.ts";
+import { findStack, type Stack } from "./stack.ts";
+import { hasDiscoveryTags } from "./stack-tags.ts";
+import { type OpenRecords, openRecords } from "./table-records.ts";
+
+export interface UpgradeRequest {
+  readonly stackName: string;
+  readonly connection: DynamoOptions;
+  /** Only the code of the Lambdas, and what the record says about it. */
+  readonly lambdaOnly?: boolean;
+  /** Also what is up to date already. */
+  readonly force?: boolean;
+  /** Says what would be done; migrations are tried out without writing. */
+  readonly dryRun?: boolean;
+  readonly updatedBy?: string;
+  /** Sees what there is to do, and decides. */
+  readonly confirm?: (plan: UpgradePlan) => Promise<boolean>;
+  readonly onStep?: (step: string) => void;
+  readonly onProgress?: (progress: MigrationProgress) => void;
+  readonly signal?: AbortSignal;
+}
+
+/** What there is to do. */
+export interface UpgradePlan {
+  /** `undefined`: the table says nothing about itself. */
+  readonly version: VersionRecord | undefined;
+  readonly code: readonly LambdaName[];
+  /** Whether the stack lacks the tags it is found by. */
+  readonly tags: boolean;
+  readonly migrations: MigrationPlan;
+  /** Whether the record does not name this version's Lambda. */
+  readonly record: boolean;
+}
+
+export interface Upgraded {
+  readonly outcome: "done" | "planned" | "current" | "declined" | "uninitialised";
+  readonly plan: UpgradePlan;
+  /** `undefined`: not looked at. */
+  readonly tagsAdded: boolean | undefined;
+  /** Why the tags could not be set; nothing else depends on them. */
+  readonly tagsError: Error | undefined;
+  readonly migrations: MigrationReport | undefined;
+  readonly version: VersionRecord | undefined;
+}
+
+/**
+ * Brings a stack to this version. The template is not touched: that is what deploying does.
+ *
+ * @example
+ * ```ts
+ * import { upgradeStack } from 'zae-limiter/infra';
+ * await upgradeStack({ stackName: 'my.app', connection: { region: 'eu-west-1' } })
+ *   .catch((error) => console.log(error.message)); // Invalid name: must not contain a period; use a hyphen instead
+ * ```
+ */
+export async function upgradeStack(request: UpgradeRequest): Promise<Upgraded> {
+  const stackName = checkStackName(request.stackName);
+  const { connection } = request;
+  const aws = connectAws(connection as AwsConnection);
+  const records = await openRecords(stackName, connection);
+  try {
+    const version = await readVersion(records.store);
+    const stack = await findStack(aws, stackName);
+    const plan = await planUpgrade(aws, records, stack, version, request);
+    return await carryOut(request, { aws, records, stack }, plan);
+  } finally {
+    aws.close();
+    await records.close();
+  }
+}
+
+interface Site {
+  readonly aws: Aws;
+  readonly records: OpenRecords;
+  readonly stack: Stack | undefined;
+}
+
+async function planUpgrade(
+  aws: Aws,
+  { store }: OpenRecords,
+  stack: Stack | undefined,
+  version: VersionRecord | undefined,
+  { stackName, force = false, lambdaOnly = false }: UpgradeRequest,
+): Promise<UpgradePlan> {
+  const migrations = await planMigrations(store);
+  const code = await outdatedLambdas(aws, stackName, force);
+  const hasAggregator = stack?.outputs.AggregatorFunctionName !== undefined;
+  return {
+    version,
+    code,
+    tags: !lambdaOnly && stack !== undefined && (force || !hasDiscoveryTags(stackName, stack.tags)),
+    migrations: lambdaOnly ? { ...migrations, pending: [] } : migrations,
+    record: force || (hasAggregator && version?.aggregatorVersion !== CLIENT_VERSION),
+  };
+}
+
+async function carryOut(request: UpgradeRequest, site: Site, plan: UpgradePlan): Promise<Upgraded> {
+  const result = {
+    plan,
+    tagsAdded: undefined,
+    tagsError: undefined,
+    migrations: undefined,
+    version: plan.version,
+  };
+  if (plan.migrations.schemaVersion === undefined) return { ...result, outcome: "uninitialised" };
+  const work = plan.code.length + plan.migrations.pending.length;
+  if (work === 0 && !plan.tags && !plan.record) return { ...result, outcome: "current" };
+  const { store } = site.records;
+  const run = { ...runOptions(request), ...(request.dryRun === true ? { dryRun: true } : {}) };
+  if (request.dryRun === true) {
+    const migrations =
+      plan.migrations.pending.length === 0 ? undefined : await runMigrations(store, run);
+    return { ...result, outcome: "planned", migrations };
+  }
+  if ((await request.confirm?.(plan)) === false) return { ...result, outcome: "declined" };
+  return { ...result, ...(await steps(request, site, plan)), outcome: "done" };
+}
+
+/** The code first: it works with the old table, and the old code may not with the new one. */
+async function steps(
+  request: UpgradeRequest,
+  { aws, records, stack }: Site,
+  plan: UpgradePlan,
+): Promise<Pick<Upgraded, "tagsAdded" | "tagsError" | "migrations" | "version">> {
+  const { stackName, onStep } = request;
+  const context = contextOf(aws, request);
+  for (const lambda of plan.code) {
+    onStep?.(`Uploading the code of the ${lambda}`);
+    await uploadCode(aws, stackName, lambda, context.timer);
+  }
+  let tagsAdded: boolean | undefined;
+  let tagsError: Error | undefined;
+  if (plan.tags && stack !== undefined) {
+    onStep?.("Looking after the tags of the stack");
+    try {
+      tagsAdded = await ensureTags(context, stack);
+    } catch (error) {
+      tagsError = error as Error;
+    }
+  }
+  const { store, clock } = records;
+  const pending = plan.migrations.pending.length > 0;
+  if (pending) onStep?.(`Migrating the table to schema ${plan.migrations.targetVersion}`);
+  const migrations = pending ? await runMigrations(store, runOptions(request)) : undefined;
+  const version = await writeVersion(store, await lambdaRecord(aws, request), clock());
+  return { tagsAdded, tagsError, migrations, version };
+}
+
+/** Says nothing about a Lambda that is not there. */
+async function lambdaRecord(aws: Aws, { stackName, updatedBy }: UpgradeRequest) {
+  const aggregator = await findFunction(aws, functionNameOf(stackName, "aggregator"));
+  return {
+    ...(aggregator === undefined ? {} : { aggregatorVersion: CLIENT_VERSION, lambdaVersion: null }),
+    updatedBy: updatedBy ?? `client:${CLIENT_VERSION}`,
+  };
+}
+
+/** The Lambdas that are deployed and not of this version. */
+async function outdatedLambdas(aws: Aws, stackName: string, force: boolean): Promise<LambdaName[]> {
+  const names = (Object.keys(LAMBDAS) as LambdaName[]).filter(
+    (lambda) => lambdaBundlePath(lambda) !== undefined,
+  );
+  const found = names.map(async (lambda) => {
+    const deployed = await findFunction(aws, functionNameOf(stackName, lambda));
+    if (deployed === undefined) return undefined;
+    return force || !isCurrent(deployed, lambda) ? lambda : undefined;
+  });
+  return (await Promise.all(found)).filter((lambda) => lambda !== undefined);
+}
+
+function runOptions({ onProgress, signal, updatedBy }: UpgradeRequest) {
+  return {
+    ...(onProgress === undefined ? {} : { onProgress }),
+    ...(signal === undefined ? {} : { signal }),
+    ...(updatedBy === undefined ? {} : { updatedBy }),
+  };
+}
+
+function contextOf(aws: Aws, { connection, signal }: UpgradeRequest): DeployContext {
+  return {
+    aws,
+    timer: connection.timer ?? systemTimer,
+    clock: connection.clock ?? systemClock,
+    random: connection.random ?? systemRandom,
+    endpoint: connection.endpoint,
+    signal,
+  };
+}

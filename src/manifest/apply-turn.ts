@@ -1,0 +1,109 @@
+/**
+ * Applies of one namespace take turns. Whoever has the turn says so in the record of what is
+ * managed, for a while that he extends as he goes; an apply that died is waited for no longer than
+ * that. Every write to the record proves that nobody has written since, so a turn that was lost
+ * is noticed, and its apply stops.
+ */
+
+import { randomBytes } from "../domain/chance.ts";
+import { InfrastructureError } from "../domain/errors.ts";
+import type { Timer } from "../domain/timer.ts";
+import type { RecordContext } from "../records/record-context.ts";
+import {
+  type ManagedContent,
+  type ManagedRecord,
+  readManaged,
+  writeManaged,
+} from "./managed-record.ts";
+
+const TURN_MS = 30_000;
+const POLL_MS = 250;
+const ID_BYTES = 8;
+
+/** How an apply waits for others. */
+export interface TurnOptions {
+  readonly timer: Timer;
+  /** How long to wait for an apply that is already at work. */
+  readonly waitMs: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** A turn, the record as it was before it, and what was made of that. */
+export interface Taken<Prepared> {
+  readonly record: ManagedRecord;
+  readonly prepared: Prepared;
+  /** Absent when there was nothing to begin. */
+  readonly turn: ApplyTurn | undefined;
+}
+
+/** The right to change what is managed, until `end`. */
+export class ApplyTurn {
+  readonly #context: RecordContext;
+  #record: ManagedRecord;
+
+  private constructor(context: RecordContext, record: ManagedRecord) {
+    this.#context = context;
+    this.#record = record;
+  }
+
+  /**
+   * Waits until nobody is at work, then lets `prepare` say how to begin. If the record changes
+   * meanwhile it is asked again; if there is nothing to begin, nothing is written.
+   */
+  static async take<Prepared extends { readonly begin?: ManagedContent }>(
+    context: RecordContext,
+    options: TurnOptions,
+    prepare: (record: ManagedRecord) => Promise<Prepared>,
+  ): Promise<Taken<Prepared>> {
+    const id = Buffer.from(randomBytes(context.random, ID_BYTES)).toString("hex");
+    for (;;) {
+      const record = await freeRecord(context, options);
+      const prepared = await prepare(record);
+      if (prepared.begin === undefined) return { record, prepared, turn: undefined };
+      const run = { id, untilMs: context.clock() + TURN_MS };
+      const written = await writeManaged(context, record, { ...prepared.begin, run });
+      if (written === undefined) continue;
+      return { record, prepared, turn: new ApplyTurn(context, written) };
+    }
+  }
+
+  /** Asks for more time when half of it is gone. */
+  async extend(): Promise<void> {
+    const { run } = this.#record;
+    const nowMs = this.#context.clock();
+    if (run === undefined || run.untilMs - nowMs > TURN_MS / 2) return;
+    await this.#write({ ...this.#record, run: { ...run, untilMs: nowMs + TURN_MS } });
+  }
+
+  /** Records how it went, and lets others begin. */
+  async end(content: Omit<ManagedContent, "run">): Promise<void> {
+    await this.#write(content);
+  }
+
+  async #write(content: ManagedContent): Promise<void> {
+    const written = await writeManaged(this.#context, this.#record, content);
+    if (written === undefined) {
+      throw new InfrastructureError(
+        "Another apply has taken over, because this one was silent for too long. " +
+          "What it has done is done; apply again to make sure of the rest",
+      );
+    }
+    this.#record = written;
+  }
+}
+
+async function freeRecord(context: RecordContext, options: TurnOptions): Promise<ManagedRecord> {
+  const { timer, waitMs, signal } = options;
+  const startedMs = timer.nowMs();
+  for (;;) {
+    const record = await readManaged(context);
+    if (record.run === undefined || record.run.untilMs <= context.clock()) return record;
+    if (timer.nowMs() - startedMs >= waitMs || signal?.aborted === true) {
+      throw new InfrastructureError(
+        "Another apply is at work in this namespace. Wait until it is done; " +
+          `if it died, its turn ends by itself within ${TURN_MS / 1000} seconds`,
+      );
+    }
+    await timer.sleep(POLL_MS, signal);
+  }
+}

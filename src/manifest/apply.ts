@@ -1,0 +1,153 @@
+/**
+ * Brings what is stored to what a manifest declares, through the same calls that everybody uses:
+ * each change is one transaction with its audit event, its registries and a new config version, and
+ * live buckets follow.
+ */
+
+import { RateLimiterUnavailable, ZaeLimiterError } from "../domain/errors.ts";
+import type { RecordContext } from "../records/record-context.ts";
+import { INTERNALS } from "../repository/internals.ts";
+import type { Repository } from "../repository/repository.ts";
+import { ApplyTurn } from "./apply-turn.ts";
+import { allRemembered, beginning, ending, isSettled } from "./bookkeeping.ts";
+import { fingerprintOf } from "./fingerprint.ts";
+import { checkFits, type ManagedRecord, readManaged, timestampOf } from "./managed-record.ts";
+import { declarationsOf, type LevelConfig, type Manifest, type Target } from "./manifest.ts";
+import { type LimitChange, type LimitPlan, planChanges } from "./plan.ts";
+import { readLevels } from "./stored-levels.ts";
+
+const WAIT_MS = 60_000;
+/** A store that is down would be waited for once per change. */
+const UNAVAILABLE_MAX = 3;
+
+export interface ApplyOptions {
+  /** Who is named in the audit log. */
+  readonly principal?: string;
+  /** How long to wait for another apply; 60 seconds when absent. */
+  readonly waitMs?: number;
+  /** Stops between two changes; what was done is recorded. */
+  readonly signal?: AbortSignal;
+  /** Told of each change when it is done or has failed. */
+  readonly onChange?: (change: LimitChange, error?: ZaeLimiterError) => void;
+}
+
+/** How an apply went. Whatever failed or was skipped is in the next plan again. */
+export interface ApplyResult {
+  readonly plan: LimitPlan;
+  readonly applied: readonly LimitChange[];
+  readonly failed: readonly { readonly change: LimitChange; readonly error: ZaeLimiterError }[];
+  /** Not attempted: the store was down, or the apply was stopped. */
+  readonly skipped: readonly LimitChange[];
+  /** Why the outcome could not be recorded; the next apply finds out by itself. */
+  readonly unrecorded?: ZaeLimiterError;
+}
+
+/** What an apply would do now. Reads, and changes nothing. */
+export async function planManifest(repo: Repository, manifest: Manifest): Promise<LimitPlan> {
+  const { records } = repo[INTERNALS];
+  return planFor(records, manifest, await readManaged(records));
+}
+
+/** Does it. Nothing is written when there is nothing to do. */
+export async function applyManifest(
+  repo: Repository,
+  manifest: Manifest,
+  options: ApplyOptions = {},
+): Promise<ApplyResult> {
+  const { records, timer } = repo[INTERNALS];
+  const fingerprint = fingerprintOf(manifest);
+  const { waitMs = WAIT_MS, signal } = options;
+  const taken = await ApplyTurn.take(records, { timer, waitMs, signal }, async (record) => {
+    const plan = await planFor(records, manifest, record);
+    if (isSettled(record, plan, fingerprint)) return { plan };
+    checkFits(allRemembered(record, plan));
+    return { plan, begin: beginning(record, plan) };
+  });
+  const { plan } = taken.prepared;
+  if (taken.turn === undefined) return { plan, applied: [], failed: [], skipped: [] };
+  const { lost, ...outcome } = await carryOut(repo, plan.changes, taken.turn, options);
+  if (lost !== undefined) return { plan, ...outcome, unrecorded: lost };
+  const complete = outcome.failed.length === 0 && outcome.skipped.length === 0;
+  const unrecorded = await failureOf(
+    taken.turn.end({
+      ...ending(taken.record, plan, outcome),
+      ...(complete ? { fingerprint, lastApplied: timestampOf(records) } : {}),
+    }),
+  );
+  return { plan, ...outcome, ...(unrecorded === undefined ? {} : { unrecorded }) };
+}
+
+async function planFor(
+  records: RecordContext,
+  manifest: Manifest,
+  managed: ManagedRecord,
+): Promise<LimitPlan> {
+  const declared = declarationsOf(manifest).map(([target]) => target);
+  const targets = [...declared, ...managed.targets, ...managed.unsettled];
+  return planChanges(manifest, await readLevels(records, targets), managed);
+}
+
+interface Outcome {
+  readonly applied: readonly LimitChange[];
+  readonly failed: readonly { readonly change: LimitChange; readonly error: ZaeLimiterError }[];
+  readonly skipped: readonly LimitChange[];
+  /** Why the turn is over before the work is. */
+  readonly lost?: ZaeLimiterError;
+}
+
+/** One after the other: every change counts the config version up, so that two would collide. */
+async function carryOut(
+  repo: Repository,
+  changes: readonly LimitChange[],
+  turn: ApplyTurn,
+  { principal, signal, onChange }: ApplyOptions,
+): Promise<Outcome> {
+  const applied: LimitChange[] = [];
+  const failed: { change: LimitChange; error: ZaeLimiterError }[] = [];
+  const by = principal === undefined ? {} : { principal };
+  let unavailable = 0;
+  for (const [position, change] of changes.entries()) {
+    const skipped = changes.slice(position);
+    if (signal?.aborted === true || unavailable === UNAVAILABLE_MAX) {
+      return { applied, failed, skipped };
+    }
+    const lost = await failureOf(turn.extend());
+    if (lost !== undefined) return { applied, failed, skipped, lost };
+    const error = await failureOf(carryOutOne(repo, change.target, change.after, by));
+    if (error === undefined) applied.push(change);
+    else failed.push({ change, error });
+    unavailable = error instanceof RateLimiterUnavailable ? unavailable + 1 : 0;
+    onChange?.(change, error);
+  }
+  return { applied, failed, skipped: [] };
+}
+
+/** An error of ours, which can be reported; any other is a bug and goes on. */
+async function failureOf(work: Promise<void>): Promise<ZaeLimiterError | undefined> {
+  try {
+    await work;
+    return undefined;
+  } catch (error) {
+    if (error instanceof ZaeLimiterError) return error;
+    throw error;
+  }
+}
+
+async function carryOutOne(
+  { limits }: Repository,
+  target: Target,
+  after: LevelConfig | undefined,
+  by: { principal?: string },
+): Promise<void> {
+  if (target.level === "system") {
+    if (after === undefined) return limits.deleteSystem(by);
+    return limits.setSystem(after.limits, { ...by, onUnavailable: after.onUnavailable ?? null });
+  }
+  const { resource } = target;
+  if (target.level === "resource") {
+    if (after === undefined) return limits.deleteResource(resource, by);
+    return limits.setResource(resource, after.limits, by);
+  }
+  if (after === undefined) return limits.deleteEntity(target.entityId, { ...by, resource });
+  return limits.setEntity(target.entityId, after.limits, { ...by, resource });
+}

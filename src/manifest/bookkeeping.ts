@@ -1,0 +1,84 @@
+/** What the record of managed places says before an apply and after it. Pure. */
+
+import type { ManagedContent, ManagedRecord } from "./managed-record.ts";
+import { type Target, targetKey } from "./manifest.ts";
+import type { LimitChange, LimitPlan } from "./plan.ts";
+
+type Content = Omit<ManagedContent, "run">;
+
+/** What became of the changes of a plan. */
+export interface Carried {
+  readonly applied: readonly LimitChange[];
+  readonly failed: readonly { readonly change: LimitChange }[];
+  readonly skipped: readonly LimitChange[];
+}
+
+/** Nothing to change, nothing to record, and nobody left anything behind. */
+export function isSettled(record: ManagedRecord, plan: LimitPlan, fingerprint: string): boolean {
+  const nothing = plan.changes.length + plan.adopted.length + plan.forgotten.length === 0;
+  const tidy = record.unsettled.length === 0 && record.run === undefined;
+  return nothing && tidy && record.fingerprint === fingerprint;
+}
+
+/** Before the first change: what is going to be created, in case nobody comes back to tell. */
+export function beginning(record: ManagedRecord, plan: LimitPlan): Content {
+  const created = plan.changes.filter(({ action }) => action === "create").map(targetIn);
+  return {
+    ...contentOf(record),
+    unsettled: without([...record.unsettled, ...created], record.targets),
+  };
+}
+
+/**
+ * After the last change: only what succeeded is managed. What failed may have been written all the
+ * same and stays in doubt; what was not attempted certainly was not written.
+ */
+export function ending(record: ManagedRecord, plan: LimitPlan, carried: Carried): Content {
+  const { applied, skipped } = carried;
+  const removed = applied.filter(({ action }) => action === "delete").map(targetIn);
+  const present = applied.filter(({ action }) => action !== "delete").map(targetIn);
+  const targets = without(
+    [...record.targets, ...plan.adopted, ...present],
+    [...removed, ...plan.forgotten],
+  );
+  const unwritten = skipped.filter(({ action }) => action === "create").map(targetIn);
+  const certain = [...targets, ...removed, ...plan.forgotten, ...unwritten];
+  return {
+    ...contentOf(record),
+    targets,
+    unsettled: without(beginning(record, plan).unsettled, certain),
+  };
+}
+
+/** The most that an apply of this plan may have to remember. */
+export function allRemembered(record: ManagedRecord, plan: LimitPlan): Content {
+  const all = [
+    ...record.targets,
+    ...record.unsettled,
+    ...plan.adopted,
+    ...plan.changes.map(targetIn),
+  ];
+  return { ...contentOf(record), targets: without(all, []), unsettled: [] };
+}
+
+/** Without the run of an apply, which is over or about to begin. */
+function contentOf(record: ManagedRecord): Content {
+  const { targets, unsettled, fingerprint, lastApplied } = record;
+  return {
+    targets,
+    unsettled,
+    ...(fingerprint === undefined ? {} : { fingerprint }),
+    ...(lastApplied === undefined ? {} : { lastApplied }),
+  };
+}
+
+function targetIn({ target }: LimitChange): Target {
+  return target;
+}
+
+/** Each place once, and none of the others. */
+function without(targets: readonly Target[], others: readonly Target[]): Target[] {
+  const excluded = new Set(others.map(targetKey));
+  const distinct = new Map(targets.map((target) => [targetKey(target), target]));
+  return [...distinct.values()].filter((target) => !excluded.has(targetKey(target)));
+}

@@ -1,0 +1,110 @@
+/**
+ * Limits as a CloudFormation resource: the same manifest in the words of CloudFormation, whose
+ * properties begin with a capital letter and arrive as text.
+ */
+
+import { stringify } from "yaml";
+import { isPlainObject } from "../domain/check.ts";
+import { checkManifest } from "./check-manifest.ts";
+import type { LevelConfig, Manifest } from "./manifest.ts";
+import { InvalidManifestError } from "./problem.ts";
+
+/** The type of the resource, and the name it gets in the template. */
+const CFN_RESOURCE_TYPE = "Custom::ZaeLimiterLimits";
+const LOGICAL_ID = "TenantLimits";
+
+/** What each property is called in a manifest. */
+const PROPERTY_NAMES: ReadonlyMap<string, string> = new Map([
+  ["Namespace", "namespace"],
+  ["System", "system"],
+  ["Resources", "resources"],
+  ["Entities", "entities"],
+  ["OnUnavailable", "on_unavailable"],
+  ["Limits", "limits"],
+  ["Capacity", "capacity"],
+  ["RefillAmount", "refill_amount"],
+  ["RefillPeriod", "refill_period"],
+]);
+
+/** A template with one resource, which keeps the limits of a namespace as the manifest has them. */
+export function cfnTemplate(manifest: Manifest, stackName: string): string {
+  const { namespace, system, resources, entities } = manifest;
+  const Properties = {
+    ServiceToken: { "Fn::ImportValue": `${stackName}-ProvisionerArn` },
+    TableName: stackName,
+    Namespace: namespace,
+    ...(system === undefined ? {} : { System: levelProperties(system) }),
+    ...(resources.size === 0 ? {} : { Resources: mapProperties(resources, levelProperties) }),
+    ...(entities.size === 0
+      ? {}
+      : {
+          Entities: mapProperties(entities, (inner) => ({
+            Resources: mapProperties(inner, levelProperties),
+          })),
+        }),
+  };
+  return stringify(
+    {
+      AWSTemplateFormatVersion: "2010-09-09",
+      Description: `Limits of the namespace ${namespace}`,
+      Resources: { [LOGICAL_ID]: { Type: CFN_RESOURCE_TYPE, Properties } },
+    },
+    // CloudFormation reads older YAML, to which the version of the format would be a date.
+    { compat: "yaml-1.1", lineWidth: 0, aliasDuplicateObjects: false },
+  );
+}
+
+/**
+ * The manifest in the properties of such a resource. Those that say where it goes (`ServiceToken`,
+ * `ServiceTimeout`, `TableName`, `NamespaceId`) are no part of it. Throws `InvalidManifestError`.
+ */
+export function manifestFromProperties(properties: Readonly<Record<string, unknown>>): Manifest {
+  const { ServiceToken, ServiceTimeout, TableName, NamespaceId, ...declared } = properties;
+  const checked = checkManifest(renamed({ Namespace: "default", ...declared }, "fields"));
+  if ("manifest" in checked) return checked.manifest;
+  throw new InvalidManifestError(checked.problems);
+}
+
+/** Below these, names are chosen by users. */
+const NAMED = new Set(["Resources", "Entities", "Limits"]);
+const NUMBERS = new Set(["Capacity", "RefillAmount", "RefillPeriod"]);
+
+function renamed(value: unknown, kind: "fields" | "names"): unknown {
+  if (!isPlainObject(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, part]) => {
+      if (kind === "names") return [name, renamed(part, "fields")];
+      const below = NAMED.has(name) ? "names" : "fields";
+      const known = NUMBERS.has(name) ? wholeNumber(part) : renamed(part, below);
+      return [PROPERTY_NAMES.get(name) ?? name, known];
+    }),
+  );
+}
+
+/** CloudFormation hands every number over as text. */
+function wholeNumber(value: unknown): unknown {
+  return typeof value === "string" && /^[0-9]+$/.test(value) ? Number(value) : value;
+}
+
+function levelProperties({ limits, onUnavailable }: LevelConfig): object {
+  return {
+    ...(onUnavailable === undefined ? {} : { OnUnavailable: onUnavailable }),
+    Limits: Object.fromEntries(
+      limits.map((limit) => [
+        limit.name,
+        {
+          Capacity: limit.capacity,
+          RefillAmount: limit.refillAmount,
+          RefillPeriod: limit.refillPeriodSeconds,
+        },
+      ]),
+    ),
+  };
+}
+
+function mapProperties<Part>(
+  parts: ReadonlyMap<string, Part>,
+  data: (part: Part) => object,
+): Map<string, object> {
+  return new Map([...parts].map(([name, part]) => [name, data(part)]));
+}

@@ -1,0 +1,235 @@
+/**
+ * From data of any kind to a manifest. Everything is checked that storing would check, and more:
+ * a name that nobody knows is a typo, and a typo must not quietly remove limits.
+ */
+
+import { isPlainObject, show } from "../domain/check.ts";
+import { ValidationError } from "../domain/errors.ts";
+import { Limit, type LimitSpec } from "../domain/limit.ts";
+import {
+  checkConfigResource,
+  checkEntityId,
+  checkLimitName,
+  checkNamespace,
+  checkResource,
+} from "../domain/names.ts";
+import { shorten } from "../domain/shorten.ts";
+import { checkOnUnavailable, type OnUnavailable } from "../domain/unavailability.ts";
+import { emptyManifest, type LevelConfig, type Manifest } from "./manifest.ts";
+import type { Problem, ProblemPath } from "./problem.ts";
+
+const PERIOD_SECONDS = 60;
+
+const MANIFEST_FIELDS = ["namespace", "system", "resources", "entities"];
+const SYSTEM_FIELDS = ["on_unavailable", "limits"];
+/** What each number of a declaration is in a limit. */
+const LIMIT_PARTS: Readonly<Record<string, keyof LimitSpec>> = {
+  capacity: "capacity",
+  refill_amount: "refillAmount",
+  refill_period: "refillPeriodSeconds",
+  burst: "capacity",
+};
+const LIMIT_FIELDS = Object.keys(LIMIT_PARTS);
+
+/** A manifest, or everything that is wrong with it. */
+export type Checked =
+  | { readonly manifest: Manifest }
+  | { readonly problems: readonly [Problem, ...Problem[]] };
+
+/** Checks data that came from a file, from JSON, or from CloudFormation. */
+export function checkManifest(data: unknown): Checked {
+  const checker = new Checker();
+  const manifest = checker.manifest(data);
+  const [first, ...rest] = checker.problems;
+  return first === undefined ? { manifest } : { problems: [first, ...rest] };
+}
+
+/** Goes on after a problem, with something in its place, to find the others too. */
+class Checker {
+  readonly problems: Problem[] = [];
+
+  manifest(data: unknown): Manifest {
+    const fields = this.#fields(data, [], MANIFEST_FIELDS);
+    if (!isPlainObject(data)) return emptyManifest("");
+    const system =
+      fields.system === undefined ? undefined : this.#system(fields.system, ["system"]);
+    const namespace = this.#namespace(fields.namespace);
+    const resources = this.#named(fields.resources, ["resources"], checkResource, (value, path) =>
+      this.#level(value, path),
+    );
+    const entities = this.#named(fields.entities, ["entities"], checkEntityId, (value, path) =>
+      this.#entity(value, path),
+    );
+    return { namespace, ...(system === undefined ? {} : { system }), resources, entities };
+  }
+
+  #namespace(value: unknown): string {
+    if (value === undefined) {
+      this.#refuse([], "the namespace is missing; write namespace: and its name");
+      return "";
+    }
+    return this.#attempt(["namespace"], () => checkNamespace(value)) ?? "";
+  }
+
+  #system(value: unknown, path: ProblemPath): LevelConfig {
+    const { on_unavailable: mode, limits } = this.#fields(value, path, SYSTEM_FIELDS);
+    const onUnavailable =
+      mode === undefined ? undefined : this.#mode(mode, [...path, "on_unavailable"]);
+    if (isPlainObject(value) && mode === undefined && isNothing(limits)) {
+      this.#refuse(path, "expected limits or on_unavailable; leave it out to have neither");
+    }
+    return {
+      limits: this.#limits(limits, [...path, "limits"]),
+      ...(onUnavailable === undefined ? {} : { onUnavailable }),
+    };
+  }
+
+  #mode(value: unknown, path: ProblemPath): OnUnavailable | undefined {
+    return this.#attempt(path, () => checkOnUnavailable(value));
+  }
+
+  #entity(value: unknown, path: ProblemPath): ReadonlyMap<string, LevelConfig> {
+    const { resources } = this.#fields(value, path, ["resources"]);
+    const inner = [...path, "resources"];
+    const configs = this.#named(resources, inner, checkConfigResource, (config, at) =>
+      this.#level(config, at),
+    );
+    this.#refuseEmpty(value, "resources", path, "leave the entity out to manage none of it");
+    return configs;
+  }
+
+  #level(value: unknown, path: ProblemPath): LevelConfig {
+    const { limits } = this.#fields(value, path, ["limits"]);
+    this.#refuseEmpty(value, "limits", path, "leave it out to have none here");
+    return { limits: this.#limits(limits, [...path, "limits"]) };
+  }
+
+  /** Nothing where something belongs: it could mean "none" as well as "not yet". */
+  #refuseEmpty(value: unknown, name: string, path: ProblemPath, hint: string): void {
+    if (!isPlainObject(value)) return;
+    const inner = ownField(value, name);
+    if (inner === undefined) this.#refuse(path, `expected ${name}; ${hint}`);
+    else if (isNothing(inner)) {
+      this.#refuse([...path, name], `expected at least one of the ${name}; ${hint}`);
+    }
+  }
+
+  #limits(value: unknown, path: ProblemPath): readonly Limit[] {
+    const limits = this.#named(value, path, checkLimitName, (declaration, at) =>
+      this.#limit(declaration, at),
+    );
+    return [...limits.values()].filter((limit) => limit !== undefined).sort(byName);
+  }
+
+  #limit(value: unknown, path: ProblemPath): Limit | undefined {
+    const fields = this.#fields(value, path, LIMIT_FIELDS);
+    if (!isPlainObject(value)) return undefined;
+    if (fields.capacity === undefined) {
+      this.#refuse(path, "the capacity is missing; write capacity: and a whole number");
+      return undefined;
+    }
+    const numbers = LIMIT_FIELDS.map((field) => this.#number(fields[field], [...path, field]));
+    const [capacity, refillAmount, refillPeriod, burst] = numbers;
+    if (numbers.some((number) => number === null)) return undefined;
+    // As the reference has it: a burst stands in for the capacity, also as the default below.
+    const most = burst ?? capacity ?? 0;
+    return this.#attempt(path, () =>
+      Limit.custom({
+        name: path.at(-1) ?? "",
+        capacity: most,
+        refillAmount: refillAmount ?? most,
+        refillPeriodSeconds: refillPeriod ?? PERIOD_SECONDS,
+      }),
+    );
+  }
+
+  /** `null` when it is wrong, `undefined` when it is not there. */
+  #number(value: unknown, path: ProblemPath): number | null | undefined {
+    if (value === undefined) return undefined;
+    const part = LIMIT_PARTS[path.at(-1) ?? ""] ?? "capacity";
+    // The bounds are the limit's own: could there be one that is ordinary but for this number?
+    const ordinary = { name: "x", capacity: 1, refillAmount: 1, refillPeriodSeconds: 1 };
+    const accepted = this.#attempt(path, () =>
+      Limit.custom({ ...ordinary, [part]: value as number }),
+    );
+    return accepted === undefined ? null : (value as number);
+  }
+
+  /** A mapping from names of one kind; a name that is wrong is reported where it stands. */
+  #named<Part>(
+    value: unknown,
+    path: ProblemPath,
+    checkName: (name: string) => string,
+    read: (value: unknown, path: ProblemPath) => Part,
+  ): ReadonlyMap<string, Part> {
+    const parts = new Map<string, Part>();
+    if (value === undefined) return parts;
+    for (const [name, part] of Object.entries(this.#mapping(value, path))) {
+      const at = [...path, name];
+      this.#attempt(at, () => checkName(name), true);
+      parts.set(name, read(part, at));
+    }
+    return parts;
+  }
+
+  /** A mapping with nothing in it that is not known. */
+  #fields(value: unknown, path: ProblemPath, names: readonly string[]): Record<string, unknown> {
+    const mapping = this.#mapping(value, path);
+    const known: Record<string, unknown> = {};
+    for (const [name, part] of Object.entries(mapping)) {
+      if (names.includes(name)) known[name] = part;
+      else {
+        const expected = names.length === 1 ? names[0] : `one of ${names.join(", ")}`;
+        this.#refuse(
+          [...path, name],
+          `there is no ${JSON.stringify(shorten(name))} here; expected ${expected}`,
+          true,
+        );
+      }
+    }
+    return known;
+  }
+
+  #mapping(value: unknown, path: ProblemPath): Record<string, unknown> {
+    if (isPlainObject(value)) return value;
+    this.#refuse(path, `expected a mapping, got ${show(value)}${hintFor(value, path)}`);
+    return {};
+  }
+
+  /** The result, or a problem in place of the error. */
+  #attempt<Value>(path: ProblemPath, check: () => Value, atName = false): Value | undefined {
+    try {
+      return check();
+    } catch (error) {
+      if (!(error instanceof ValidationError)) throw error;
+      this.#refuse(path, error.reason, atName);
+      return undefined;
+    }
+  }
+
+  #refuse(path: ProblemPath, message: string, atName = false): void {
+    this.problems.push({ path, message, ...(atName ? { atName } : {}) });
+  }
+}
+
+/** Absent, or `{}`. */
+function isNothing(value: unknown): boolean {
+  return value === undefined || (isPlainObject(value) && Object.keys(value).length === 0);
+}
+
+function ownField(value: Record<string, unknown>, name: string): unknown {
+  return Object.hasOwn(value, name) ? value[name] : undefined;
+}
+
+/** The two mistakes that are made most often: a section without content, a limit that is a number. */
+function hintFor(value: unknown, path: ProblemPath): string {
+  if (value === null && path.length === 1 && path[0] !== "system") return "; write {} for none";
+  if (typeof value === "number" && path.at(-2) === "limits") {
+    return `; write { capacity: ${value} }`;
+  }
+  return "";
+}
+
+function byName(a: Limit, b: Limit): number {
+  return a.name < b.name ? -1 : 1;
+}

@@ -1,0 +1,70 @@
+/** A manifest of everything that is stored in a namespace. */
+
+import { InfrastructureError } from "../domain/errors.ts";
+import { INTERNALS } from "../repository/internals.ts";
+import type { Repository } from "../repository/repository.ts";
+import { readManaged } from "./managed-record.ts";
+import {
+  compareTargets,
+  type LevelConfig,
+  type Manifest,
+  SYSTEM_TARGET,
+  type Target,
+  targetKey,
+  targetName,
+} from "./manifest.ts";
+import { readLevels } from "./stored-levels.ts";
+
+/** Reads, and changes nothing. Levels that are stored but say nothing are left out. */
+export async function exportManifest(repo: Repository): Promise<Manifest> {
+  const { records } = repo[INTERNALS];
+  const found = await targetsOf(repo);
+  // What the Python library's provisioner wrote is in no registry, only in its own record.
+  const managed = await readManaged(records);
+  const targets = [...found, ...managed.targets, ...managed.unsettled];
+  const distinct = [...new Map(targets.map((target) => [targetKey(target), target])).values()];
+  const stored = await readLevels(records, distinct);
+  const resources = new Map<string, LevelConfig>();
+  const entities = new Map<string, Map<string, LevelConfig>>();
+  let system: LevelConfig | undefined;
+  for (const target of distinct.sort(compareTargets)) {
+    const level = stored(target);
+    if (level === undefined) continue;
+    const config = level.config ?? unreadable(target);
+    if (target.level === "system") system = config;
+    else if (config.limits.length === 0) continue;
+    else if (target.level === "resource") resources.set(target.resource, config);
+    else {
+      const configs = entities.get(target.entityId) ?? new Map<string, LevelConfig>();
+      entities.set(target.entityId, configs.set(target.resource, config));
+    }
+  }
+  const namespace = repo.namespaceName;
+  return { namespace, ...(system === undefined ? {} : { system }), resources, entities };
+}
+
+/** Everything that registries lead to. */
+async function targetsOf({ limits }: Repository): Promise<Target[]> {
+  const targets: Target[] = [SYSTEM_TARGET];
+  for (const resource of await limits.listResources())
+    targets.push({ level: "resource", resource });
+  for (const resource of await limits.listEntityResources()) {
+    for (let cursor: string | undefined, more = true; more; ) {
+      const page = await limits.listEntities(resource, cursor === undefined ? {} : { cursor });
+      targets.push(
+        ...page.entityIds.map((entityId): Target => ({ level: "entity", entityId, resource })),
+      );
+      cursor = page.cursor;
+      more = cursor !== undefined;
+    }
+  }
+  return targets;
+}
+
+/** A file without it would look complete, and applying it would not bring the rest back. */
+function unreadable(target: Target): never {
+  throw new InfrastructureError(
+    `What is stored for ${targetName(target) ?? "the system"} cannot be limits. ` +
+      "Set them anew, or delete them, and export again",
+  );
+}

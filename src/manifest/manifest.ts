@@ -1,0 +1,89 @@
+/** The manifest: the limits of a namespace as a file declares them. */
+
+import type { Limit } from "../domain/limit.ts";
+import { DEFAULT_RESOURCE } from "../domain/names.ts";
+import type { OnUnavailable } from "../domain/unavailability.ts";
+
+/** What one level of a namespace says. Only the system level has `onUnavailable`. */
+export interface LevelConfig {
+  /** By name. */
+  readonly limits: readonly Limit[];
+  readonly onUnavailable?: OnUnavailable;
+}
+
+/** A manifest that was checked: every name and number in it can be stored. */
+export interface Manifest {
+  readonly namespace: string;
+  readonly system?: LevelConfig;
+  readonly resources: ReadonlyMap<string, LevelConfig>;
+  /** Per entity, per resource or `_default_`. */
+  readonly entities: ReadonlyMap<string, ReadonlyMap<string, LevelConfig>>;
+}
+
+/** One place that can have limits. */
+export type Target =
+  | { readonly level: "system" }
+  | { readonly level: "resource"; readonly resource: string }
+  | { readonly level: "entity"; readonly entityId: string; readonly resource: string };
+
+export const SYSTEM_TARGET: Target = { level: "system" };
+
+/** A manifest that declares nothing: applied, it removes everything that is managed. */
+export function emptyManifest(namespace: string): Manifest {
+  return { namespace, resources: new Map(), entities: new Map() };
+}
+
+/** Every place that a manifest declares, with what it declares there. */
+export function declarationsOf(manifest: Manifest): [Target, LevelConfig][] {
+  const { system, resources, entities } = manifest;
+  return [
+    ...(system === undefined ? [] : [[SYSTEM_TARGET, system] as [Target, LevelConfig]]),
+    ...[...resources].map(([resource, config]): [Target, LevelConfig] => [
+      { level: "resource", resource },
+      config,
+    ]),
+    ...[...entities].flatMap(([entityId, configs]) =>
+      [...configs].map(([resource, config]): [Target, LevelConfig] => [
+        { level: "entity", entityId, resource },
+        config,
+      ]),
+    ),
+  ];
+}
+
+/** The same for the same place, and different for different ones: no name has a `#` in it. */
+export function targetKey(target: Target): string {
+  if (target.level === "system") return "system";
+  if (target.level === "resource") return `resource#${target.resource}`;
+  return `entity#${target.entityId}#${target.resource}`;
+}
+
+/** The name of a place as reports show it; an entity's resource comes after the first slash. */
+export function targetName(target: Target): string | null {
+  if (target.level === "system") return null;
+  return target.level === "resource" ? target.resource : `${target.entityId}/${target.resource}`;
+}
+
+/** The system first, then resources, then entities, each by name; `_default_` before the others. */
+export function compareTargets(a: Target, b: Target): number {
+  const [left, right] = [sortParts(a), sortParts(b)];
+  const at = left.findIndex((part, position) => part !== right[position]);
+  if (at < 0) return 0;
+  return (left[at] as string) < (right[at] as string) ? -1 : 1;
+}
+
+function sortParts(target: Target): readonly [string, string, string] {
+  if (target.level === "system") return ["0", "", ""];
+  if (target.level === "resource") return ["1", target.resource, ""];
+  const resource = target.resource === DEFAULT_RESOURCE ? "" : target.resource;
+  return ["2", target.entityId, resource];
+}
+
+/** Whether two levels say the same; limits are in the order of their names. */
+export function sameConfig(a: LevelConfig, b: LevelConfig): boolean {
+  return (
+    a.onUnavailable === b.onUnavailable &&
+    a.limits.length === b.limits.length &&
+    a.limits.every((limit, position) => limit.equals(b.limits[position] as Limit))
+  );
+}

@@ -1,0 +1,47 @@
+/**
+ * What a migration is: rules that each know one way in which items of older tables differ.
+ *
+ * A rule looks at what an item is, not at what the version record claims, and each of its writes
+ * holds only while everything it is based on is as it was read. So a migration may be repeated,
+ * resumed anywhere, or run twice at once: whoever comes second finds nothing left to do.
+ */
+
+import type { Clock } from "../domain/clock.ts";
+import type { Item } from "../storage/item.ts";
+import type { Write } from "../storage/item-store.ts";
+import type { ScanStore } from "../storage/scan-store.ts";
+import type { KnownNamespaces } from "./known-namespaces.ts";
+
+/** The table that is being migrated. */
+export interface MigrationTable {
+  readonly store: ScanStore;
+  readonly clock: Clock;
+  readonly namespaces: KnownNamespaces;
+}
+
+/** One way in which an item may be of an older time. */
+export interface Rule {
+  /** Names the changes in reports. */
+  readonly name: string;
+  /** Whether the item is one of those. */
+  concerns(item: Item, table: MigrationTable): boolean;
+  /**
+   * One transaction that changes that. None, if the item must stay as it is. What it produces is
+   * what the whole migration aims at: the scan may have passed the place where it lands.
+   */
+  writes(item: Item, table: MigrationTable): Promise<readonly Write[]> | readonly Write[];
+}
+
+/** A step from one schema version to a later one. */
+export interface Migration {
+  /** The version that a table has afterwards; migrations are known by it. */
+  readonly version: string;
+  readonly description: string;
+  readonly rules: readonly Rule[];
+  /** The way back, where there is one. */
+  readonly rollback?: readonly Rule[];
+  /** The rules need a namespace that old items can move into. */
+  readonly needsNamespace?: boolean;
+  /** Written together with the new version. */
+  readonly atLast?: readonly Write[];
+}

@@ -1,0 +1,235 @@
+/** Brings a table to the schema of this version, or back. For `upgrade` and for tools of one's own. */
+
+import { type Random, systemRandom } from "../domain/chance.ts";
+import { checkFields } from "../domain/check.ts";
+import { type Clock, systemClock } from "../domain/clock.ts";
+import { InfrastructureError, RateLimiterUnavailable } from "../domain/errors.ts";
+import { RESERVED_NAMESPACE } from "../domain/names.ts";
+import { SCHEMA_VERSION } from "../domain/version.ts";
+import type { ItemStore } from "../storage/item-store.ts";
+import { scannable } from "../storage/scan-store.ts";
+import { INDEX_NAMES } from "../storage/table.ts";
+import type { Migration } from "./migration.ts";
+import { MigrationError } from "./migration-error.ts";
+import { type MigrationState, readState } from "./migration-state.ts";
+import { OverlayStore } from "./overlay-store.ts";
+import { isAfter, migrationsBetween } from "./registry.ts";
+import {
+  type MigrationOutcome,
+  type MigrationProgress,
+  type RunContext,
+  runSteps,
+  type Step,
+} from "./run.ts";
+import { readTableVersion } from "./table-version.ts";
+
+export type { MigrationProgress } from "./run.ts";
+
+export interface PendingMigration {
+  readonly version: string;
+  readonly description: string;
+  readonly reversible: boolean;
+}
+
+export interface MigrationPlan {
+  /** What the table says it has; `undefined` where it says nothing. */
+  readonly schemaVersion: string | undefined;
+  readonly targetVersion: string;
+  /** In the order they will run; none when the table is up to date or newer than this client. */
+  readonly pending: readonly PendingMigration[];
+  /** A run that has not come to its end; the next one goes on from there. */
+  readonly interrupted?: {
+    readonly migration: string;
+    readonly startedAt: string;
+    readonly updatedAt: string;
+    readonly scanned: number;
+    readonly changed: number;
+  };
+}
+
+export interface RunOptions {
+  /** Does everything, but writes nothing. */
+  readonly dryRun?: boolean;
+  readonly onProgress?: (progress: MigrationProgress) => void;
+  /** Stops at the next checkpoint. The next run goes on from there. */
+  readonly signal?: AbortSignal;
+  /** Goes into the version record; `client:` and our version when absent. */
+  readonly updatedBy?: string;
+  readonly clock?: Clock;
+  readonly random?: Random;
+}
+
+export interface MigrationReport {
+  readonly dryRun: boolean;
+  /** Otherwise it was stopped. */
+  readonly completed: boolean;
+  readonly fromVersion: string | undefined;
+  readonly toVersion: string;
+  readonly migrations: readonly MigrationOutcome[];
+}
+
+const RUN_OPTIONS = [
+  "dryRun",
+  "onProgress",
+  "signal",
+  "updatedBy",
+  "clock",
+  "random",
+] as const satisfies readonly (keyof RunOptions)[];
+
+/**
+ * What would be done. Reads three items.
+ *
+ * @example
+ * ```ts
+ * import { openTable, planMigrations } from 'zae-limiter/infra';
+ * const table = await openTable('memory:');
+ * const { pending } = await planMigrations(table.store);
+ * console.log(pending.map(({ version }) => version).join(' ')); // 0.7.0 0.8.0 0.9.0 0.11.0
+ * await table.close();
+ * ```
+ */
+export async function planMigrations(store: ItemStore): Promise<MigrationPlan> {
+  const state = await readState(store);
+  const { stored, effective } = await readTableVersion(store, state?.reached);
+  const pending = migrationsBetween(effective).map(({ version, description, rollback }) => ({
+    version,
+    description,
+    reversible: rollback !== undefined,
+  }));
+  const plan = { schemaVersion: stored, targetVersion: SCHEMA_VERSION, pending };
+  if (state?.checkpoint === undefined) return plan;
+  const { startedAt, updatedAt, checkpoint } = state;
+  const { migration, scanned, changes } = checkpoint;
+  const changed = Object.values(changes).reduce((sum, count) => sum + count, 0);
+  return { ...plan, interrupted: { migration, startedAt, updatedAt, scanned, changed } };
+}
+
+/**
+ * Brings the table to the schema of this version. Nothing happens when it has that already.
+ *
+ * @example
+ * ```ts
+ * import { openTable, runMigrations } from 'zae-limiter/infra';
+ * const table = await openTable('memory:');
+ * const { completed, toVersion } = await runMigrations(table.store, { dryRun: true });
+ * console.log(completed, toVersion); // true 0.11.0
+ * await table.close();
+ * ```
+ */
+export async function runMigrations(
+  store: ItemStore,
+  options: RunOptions = {},
+): Promise<MigrationReport> {
+  checkFields("options", options, RUN_OPTIONS);
+  const plan = await planMigrations(store);
+  const context = contextOf(store, options);
+  const steps = async ({ reached }: MigrationState): Promise<Step[]> => {
+    const { effective } = await readTableVersion(context.store, reached);
+    return migrationsBetween(effective).map((migration) => ({
+      migration,
+      direction: "up",
+      versionAfter: migration.version,
+    }));
+  };
+  const isIdle = plan.pending.length === 0 && plan.interrupted === undefined;
+  if (!isIdle) await checkIndexes(store);
+  const migrations = isIdle ? [] : await runSteps(context, steps);
+  return report(context, plan.schemaVersion, SCHEMA_VERSION, migrations);
+}
+
+/**
+ * Takes migrations back until the table has an older version. Refused unless all of them can be.
+ *
+ * @example
+ * ```ts
+ * import { openTable, rollbackMigrations, runMigrations } from 'zae-limiter/infra';
+ * const table = await openTable('memory:');
+ * await runMigrations(table.store);
+ * const { fromVersion, toVersion } = await rollbackMigrations(table.store, { to: '0.10.0' });
+ * console.log(fromVersion, toVersion); // 0.11.0 0.10.0
+ * await table.close();
+ * ```
+ */
+export async function rollbackMigrations(
+  store: ItemStore,
+  { to, ...options }: RunOptions & { readonly to: string },
+): Promise<MigrationReport> {
+  checkFields("options", options, RUN_OPTIONS);
+  const context = contextOf(store, options);
+  const between = async (state: MigrationState | undefined) => {
+    const version = await readTableVersion(context.store, undefined);
+    // The version is the first thing that is taken back, so a run that broke off knows better.
+    const left = state?.checkpoint?.direction === "back" ? state.checkpoint.migration : to;
+    const from = isAfter(left, version.effective) ? left : version.effective;
+    const back = [...migrationsBetween(to, from)].reverse();
+    refuseIrreversible(back);
+    return { stored: version.stored, back };
+  };
+  const steps = async (state: MigrationState): Promise<Step[]> => {
+    const { back } = await between(state);
+    return back.map((migration, index) => ({
+      migration,
+      direction: "back",
+      versionAfter: back[index + 1]?.version ?? to,
+    }));
+  };
+  const { stored, back } = await between(await readState(store));
+  const migrations = back.length === 0 ? [] : await runSteps(context, steps);
+  return report(context, stored, to, migrations);
+}
+
+/**
+ * Tables from before there were namespaces have fewer indexes. They could be migrated, but nobody
+ * would find anything in them afterwards.
+ */
+async function checkIndexes(store: ItemStore): Promise<void> {
+  for (const index of INDEX_NAMES) {
+    try {
+      for await (const _ of store.query({ index, partition: RESERVED_NAMESPACE, limit: 1 })) break;
+    } catch (cause) {
+      if (cause instanceof RateLimiterUnavailable || !(cause instanceof InfrastructureError)) {
+        throw cause;
+      }
+      throw new MigrationError(
+        `The index ${index} cannot be read: ${cause.message}. ` +
+          "A table without it has to get it first; nothing was changed",
+        { migration: SCHEMA_VERSION, cause },
+      );
+    }
+  }
+}
+
+function contextOf(store: ItemStore, options: RunOptions): RunContext {
+  const { dryRun = false, onProgress, signal, updatedBy } = options;
+  const table = scannable(store);
+  return {
+    store: dryRun ? new OverlayStore(table) : table,
+    clock: options.clock ?? systemClock,
+    random: options.random ?? systemRandom,
+    dryRun,
+    updatedBy,
+    signal,
+    onProgress,
+  };
+}
+
+function report(
+  { dryRun }: RunContext,
+  fromVersion: string | undefined,
+  toVersion: string,
+  migrations: readonly MigrationOutcome[],
+): MigrationReport {
+  const completed = migrations.every((outcome) => outcome.completed);
+  return { dryRun, completed, fromVersion, toVersion, migrations };
+}
+
+function refuseIrreversible(migrations: readonly Migration[]): void {
+  const stuck = migrations.find(({ rollback }) => rollback === undefined);
+  if (stuck === undefined) return;
+  throw new MigrationError(
+    `The migration to ${stuck.version} (${stuck.description}) cannot be taken back. ` +
+      "Restore the table from a backup instead",
+    { migration: stuck.version },
+  );
+}

@@ -1,0 +1,67 @@
+/** The keys of older tables, and conditions on what was read from them. */
+
+import type { Item } from "../storage/item.ts";
+import type { Condition, Test } from "../storage/item-store.ts";
+
+/** A partition key in its parts: `n1/ENTITY#key-1`, or `ENTITY#key-1` before there were namespaces. */
+export interface Partition {
+  readonly namespaceId: string | undefined;
+  /** `ENTITY#key-1`. */
+  readonly rest: string;
+}
+
+const BUCKET_PATTERN = /^#BUCKET#([^#]+)(?:#([^#]+))?$/;
+const USAGE_PATTERN = /^#USAGE#([^#]+)#([^#]+)$/;
+const ENTITY_PREFIX = "ENTITY#";
+const KINDS = [ENTITY_PREFIX, "SYSTEM#", "RESOURCE#", "AUDIT#", "BUCKET#"];
+/** DynamoDB takes 300 operators and 4 KB in one expression. */
+const TESTS_MAX = 80;
+
+/** Names may contain slashes, but only behind the `#` that ends the kind. */
+export function partitionOf(pk: string): Partition {
+  const slash = pk.indexOf("/");
+  const hash = pk.indexOf("#");
+  if (slash === -1 || slash > hash) return { namespaceId: undefined, rest: pk };
+  return { namespaceId: pk.slice(0, slash), rest: pk.slice(slash + 1) };
+}
+
+/** Whether a partition is of a kind that this library or the Python library writes. */
+export function isOurs({ rest }: Partition): boolean {
+  return KINDS.some((kind) => rest.startsWith(kind));
+}
+
+/** The entity whose partition it is. */
+export function entityOf({ rest }: Partition): string | undefined {
+  return rest.startsWith(ENTITY_PREFIX) ? rest.slice(ENTITY_PREFIX.length) : undefined;
+}
+
+/** A bucket that lies with its entity; `limit` where each limit had an item of its own. */
+export function oldBucket(
+  item: Item,
+): { entityId: string; resource: string; limit: string | undefined } | undefined {
+  const entityId = entityOf(partitionOf(item.PK));
+  const [, resource, limit] = BUCKET_PATTERN.exec(item.SK) ?? [];
+  if (entityId === undefined || resource === undefined) return undefined;
+  return { entityId, resource, limit };
+}
+
+/** A snapshot of usage whose key does not say the type of its window. */
+export function oldUsage(item: Item): { entityId: string; resource: string } | undefined {
+  const entityId = entityOf(partitionOf(item.PK));
+  const resource = USAGE_PATTERN.exec(item.SK)?.[1];
+  return entityId === undefined || resource === undefined ? undefined : { entityId, resource };
+}
+
+/** Passes only while the item is as it was read. Numbers first: they are what changes most. */
+export function asRead(item: Item): Condition {
+  const tests = Object.entries(item).flatMap(([name, value]): Test[] =>
+    typeof value === "string" ||
+    typeof value === "number" ||
+    typeof value === "bigint" ||
+    typeof value === "boolean"
+      ? [{ is: "=", name, value }]
+      : [],
+  );
+  const rank = (test: Test) => ("value" in test && typeof test.value === "string" ? 1 : 0);
+  return tests.sort((one, other) => rank(one) - rank(other)).slice(0, TESTS_MAX);
+}

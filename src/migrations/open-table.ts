@@ -1,0 +1,35 @@
+/** Opens a table for migrations: whatever its version is, and without changing anything. */
+
+import { openBackend } from "../repository/backend.ts";
+import { checkOpenOptions, type DynamoOptions } from "../repository/options.ts";
+import { parseStoreUrl } from "../repository/store-url.ts";
+import { type ScanStore, scannable } from "../storage/scan-store.ts";
+
+/** Nobody waits for a single call of a migration, and a busy table may throttle it for long. */
+const TIMEOUT_MS = 30_000;
+
+/** A table, whatever its version. */
+export interface OpenTable {
+  readonly store: ScanStore;
+  close(): Promise<void>;
+}
+
+/**
+ * Opens a table by its address. `Repository.open` refuses a table that is too old; this one takes
+ * it as it is.
+ *
+ * @example
+ * ```ts
+ * import { openTable, planMigrations } from 'zae-limiter/infra';
+ * const table = await openTable('memory:');
+ * const { schemaVersion } = await planMigrations(table.store);
+ * console.log(schemaVersion); // undefined
+ * await table.close();
+ * ```
+ */
+export async function openTable(url: string, options: DynamoOptions = {}): Promise<OpenTable> {
+  const location = parseStoreUrl(url);
+  checkOpenOptions(options, location.kind === "dynamodb");
+  const { store } = await openBackend(location, { timeoutMs: TIMEOUT_MS, ...options });
+  return { store: scannable(store), close: () => store.close() };
+}

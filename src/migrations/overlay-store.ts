@@ -1,0 +1,131 @@
+/**
+ * A table as it would be: reads see the table and what was written here, and writes go nowhere
+ * else. A dry run is a run on it, so what it reports is what would happen.
+ *
+ * It keeps what a migration would change, so it needs as much memory as that.
+ */
+
+import { applyChange, holds, storedItem } from "../storage/evaluate.ts";
+import type { Item, Key } from "../storage/item.ts";
+import type {
+  Change,
+  ChangeRecord,
+  Condition,
+  Query,
+  ReadManyOptions,
+  TransactResult,
+  Write,
+  WriteResult,
+} from "../storage/item-store.ts";
+import type { ScanOptions, ScanStore } from "../storage/scan-store.ts";
+import { checkTransaction, keyOfWrite } from "../storage/transaction.ts";
+
+export class OverlayStore implements ScanStore {
+  readonly #below: ScanStore;
+  /** What differs from the table; `undefined` where an item was deleted. */
+  readonly #written = new Map<string, Item | undefined>();
+
+  constructor(below: ScanStore) {
+    this.#below = below;
+  }
+
+  async get(key: Key): Promise<Item | undefined> {
+    const name = nameOf(key);
+    if (this.#written.has(name)) return this.#written.get(name);
+    return this.#below.get(key, { consistent: true });
+  }
+
+  async getMany(keys: readonly Key[], _?: ReadManyOptions): Promise<(Item | undefined)[]> {
+    return Promise.all(keys.map((key) => this.get(key)));
+  }
+
+  async put(item: Item, condition?: Condition): Promise<WriteResult> {
+    return this.#write({ put: item, ...(condition === undefined ? {} : { condition }) });
+  }
+
+  async update(key: Key, change: Change, condition?: Condition): Promise<WriteResult> {
+    return this.#write({ update: key, change, ...(condition === undefined ? {} : { condition }) });
+  }
+
+  async delete(key: Key, condition?: Condition): Promise<WriteResult> {
+    return this.#write({ delete: key, ...(condition === undefined ? {} : { condition }) });
+  }
+
+  async transact(writes: readonly Write[]): Promise<TransactResult> {
+    checkTransaction(writes);
+    const found = await this.getMany(writes.map(keyOfWrite));
+    const failures = new Map<number, { item: Item | undefined }>();
+    for (const [position, write] of writes.entries()) {
+      if (!holds(write.condition, found[position]))
+        failures.set(position, { item: found[position] });
+    }
+    if (failures.size > 0) return { ok: false, failures };
+    for (const [position, write] of writes.entries()) {
+      this.#written.set(nameOf(keyOfWrite(write)), outcome(write, found[position]));
+    }
+    return { ok: true };
+  }
+
+  async writeMany(writes: {
+    readonly puts?: readonly Item[];
+    readonly deletes?: readonly Key[];
+  }): Promise<void> {
+    for (const item of writes.puts ?? []) await this.put(item);
+    for (const key of writes.deletes ?? []) await this.delete(key);
+  }
+
+  /** Only of the table itself, in no particular order: that is all migrations ask. */
+  async *query(query: Query): AsyncGenerator<Item> {
+    const prefix =
+      query.sort !== undefined && "beginsWith" in query.sort ? query.sort.beginsWith : "";
+    const fits = ({ PK, SK }: Key) => PK === query.partition && SK.startsWith(prefix);
+    yield* this.#merged(this.#below.query(query), fits);
+  }
+
+  async *scan(options: ScanOptions = {}): AsyncGenerator<Item> {
+    yield* this.#merged(this.#below.scan(options), () => true);
+  }
+
+  changes(): AsyncIterable<ChangeRecord> {
+    return this.#below.changes();
+  }
+
+  /** The table below is somebody else's. */
+  async close(): Promise<void> {}
+
+  /** What is in the table, as it would be, then what would be new. */
+  async *#merged(below: AsyncIterable<Item>, fits: (key: Key) => boolean): AsyncGenerator<Item> {
+    const seen = new Set<string>();
+    for await (const item of below) {
+      const name = nameOf(item);
+      if (!this.#written.has(name)) {
+        yield item;
+        continue;
+      }
+      seen.add(name);
+      const written = this.#written.get(name);
+      if (written !== undefined) yield written;
+    }
+    for (const [name, item] of [...this.#written]) {
+      if (item !== undefined && !seen.has(name) && fits(item)) yield item;
+    }
+  }
+
+  async #write(write: Write): Promise<WriteResult> {
+    const before = await this.get(keyOfWrite(write));
+    const result = await this.transact([write]);
+    if (!result.ok) return { ok: false, item: before };
+    if ("update" in write) return { ok: true, item: this.#written.get(nameOf(write.update)) };
+    return { ok: true, item: "delete" in write ? before : undefined };
+  }
+}
+
+function nameOf({ PK, SK }: Key): string {
+  return JSON.stringify([PK, SK]);
+}
+
+function outcome(write: Write, before: Item | undefined): Item | undefined {
+  if ("put" in write) return storedItem(write.put);
+  if ("update" in write) return applyChange(write.update, before, write.change);
+  return "delete" in write ? undefined : before;
+}

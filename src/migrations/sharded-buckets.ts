@@ -1,0 +1,96 @@
+/**
+ * Buckets move out of the partition of their entity into one of their own, as shard 0 of 1.
+ *
+ * The balance goes along, so nobody gets a full bucket as a present. What was consumed in total
+ * begins at 0 again: whoever counts usage takes a new item's total for new consumption, and the old
+ * total has been counted where it was.
+ */
+
+import {
+  decodeBucket,
+  encodeBucket,
+  type StoredBucket,
+  WRITES_RATE,
+} from "../records/bucket-item.ts";
+import { flagAt, numberAt, textAt } from "../records/fields.ts";
+import { bucketKey, META_SK } from "../records/keys.ts";
+import { type Item, keyOf, type Value } from "../storage/item.ts";
+import { ITEM_ABSENT } from "../storage/item-store.ts";
+import type { MigrationTable, Rule } from "./migration.ts";
+import { asRead, oldBucket } from "./old-keys.ts";
+
+const TTL_SECONDS_MIN = 3600;
+const BURST_PATTERN = /^b_(.+)_bx$/;
+
+export const bucketPartitions: Rule = {
+  name: "buckets",
+  concerns: (item, { namespaces }) =>
+    oldBucket(item) !== undefined && namespaces.homeOf(item.PK) !== undefined,
+  writes: async (item, table) => {
+    const remove = { delete: keyOf(item), condition: asRead(item) };
+    const bucket = await bucketIn(item, table);
+    if (bucket === undefined) return [remove];
+    const namespaceId = table.namespaces.homeOf(item.PK)?.namespaceId as string;
+    const key = bucketKey(namespaceId, bucket.entityId, bucket.resource, 0);
+    // A bucket that is in use has the truth; the old one has been forgotten since it was made.
+    if ((await table.store.get(key, { consistent: true })) !== undefined) return [remove];
+    return [{ put: encodeBucket(namespaceId, bucket), condition: [ITEM_ABSENT] }, remove];
+  },
+};
+
+/** `undefined` when there is nothing to keep: incomplete, or its time was over. */
+async function bucketIn(item: Item, table: MigrationTable): Promise<StoredBucket | undefined> {
+  const nowSeconds = Math.floor(table.clock() / 1000);
+  const { entityId = "", resource = "" } = oldBucket(item) ?? {};
+  const bucket = decodeBucket({ ...withBursts(item), entity_id: entityId, resource });
+  if (bucket === undefined || bucket.limits.size === 0) return undefined;
+  if (bucket.ttl !== undefined && bucket.ttl <= nowSeconds) return undefined;
+  const limits = [...bucket.limits].map(
+    ([name, limit]) => [name, { ...limit, totalConsumedMilli: 0 }] as const,
+  );
+  return {
+    ...bucket,
+    ...(await parentOf(item, table)),
+    shard: 0,
+    shardCount: 1,
+    ttl: bucket.ttl === undefined ? undefined : Math.max(bucket.ttl, nowSeconds + TTL_SECONDS_MIN),
+    limits: new Map(limits),
+    writes: {
+      tokensMilli: WRITES_RATE.capacityMilli,
+      rate: WRITES_RATE,
+      totalConsumedMilli: 0,
+      remainder: 0,
+    },
+  };
+}
+
+/** Whom the bucket charges too. Older ones did not say so: then the record of the entity does. */
+async function parentOf(
+  item: Item,
+  { store, namespaces }: MigrationTable,
+): Promise<Pick<StoredBucket, "cascade" | "parentId">> {
+  const said = (source: Item) => ({
+    cascade: flagAt(source, "cascade"),
+    parentId: textAt(source, "parent_id"),
+  });
+  if (item.cascade !== undefined) return said(item);
+  const home = namespaces.homeOf(item.PK);
+  // The record may have moved before the bucket.
+  const places = new Set([item.PK, `${home?.namespaceId}/${home?.partition.rest}`]);
+  const keys = [...places].map((PK) => ({ PK, SK: META_SK }));
+  const record = (await store.getMany(keys, { consistent: true })).find(
+    (found) => found !== undefined,
+  );
+  return record === undefined ? { cascade: false, parentId: undefined } : said(record);
+}
+
+/** What was called burst is the most that the bucket can hold. */
+function withBursts(item: Item): Item {
+  const capacities: Record<string, Value> = {};
+  for (const attribute of Object.keys(item)) {
+    const name = BURST_PATTERN.exec(attribute)?.[1];
+    const burst = numberAt(item, attribute) ?? 0;
+    if (name !== undefined && burst > 0) capacities[`b_${name}_cp`] = burst;
+  }
+  return { ...item, ...capacities };
+}

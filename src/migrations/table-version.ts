@@ -1,0 +1,95 @@
+/** Which version a table has: what its version record says, wherever that is. */
+
+import { isoSeconds } from "../core/windows.ts";
+import { IncompatibleSchemaError } from "../domain/errors.ts";
+import { CLIENT_VERSION, parseVersion } from "../domain/version.ts";
+import { textAt } from "../records/fields.ts";
+import { versionKey } from "../records/keys.ts";
+import { newVersionItem, unprefixedVersionKey } from "../records/version-record.ts";
+import type { Item, Value } from "../storage/item.ts";
+import { ITEM_ABSENT, type ItemStore, type Write } from "../storage/item-store.ts";
+import { flat } from "./flat-items.ts";
+
+/** Before every version: all rules look at every item. */
+const OLDEST = "0.0.0";
+
+export interface TableVersion {
+  /** As it is written in the table; `undefined` where nothing is. */
+  readonly stored: string | undefined;
+  /** Migrations to later versions than this one are needed. */
+  readonly effective: string;
+  readonly record: Item | undefined;
+  /** The record from before there were namespaces. */
+  readonly unprefixed: Item | undefined;
+}
+
+/**
+ * A record outside every namespace means that other items are there too, whatever the other record
+ * says: the Python library makes that as soon as it has created its namespace. Its number says
+ * little, as versions were once counted from 1.0.0. `reached` is what an unfinished migration knows.
+ */
+export async function readTableVersion(
+  store: ItemStore,
+  reached: string | undefined,
+): Promise<TableVersion> {
+  const [record, nested] = await store.getMany([versionKey(), unprefixedVersionKey()], {
+    consistent: true,
+  });
+  const unprefixed = nested === undefined ? undefined : flat(nested);
+  const stored = record === undefined ? undefined : textAt(record, "schema_version");
+  return {
+    stored: stored ?? (unprefixed && textAt(unprefixed, "schema_version")),
+    effective: unprefixed === undefined ? (stored ?? reached ?? OLDEST) : (reached ?? OLDEST),
+    record,
+    unprefixed,
+  };
+}
+
+/** The version in its parts; a version record that cannot be read is not guessed at. */
+export function knownVersion(text: string): NonNullable<ReturnType<typeof parseVersion>> {
+  const version = parseVersion(text);
+  if (version !== undefined) return version;
+  throw new IncompatibleSchemaError({
+    clientVersion: CLIENT_VERSION,
+    schemaVersion: text,
+    message: `"${text}" is no version: mend the version record of the table first`,
+  });
+}
+
+/** The write that makes a version known, as long as nobody else has changed it. */
+export function versionWrite(
+  { record, unprefixed }: TableVersion,
+  version: string,
+  nowMs: number,
+  updatedBy: string | undefined,
+): Write {
+  const said = {
+    schema_version: version,
+    updated_at: isoSeconds(nowMs),
+    updated_by: updatedBy ?? `client:${CLIENT_VERSION}`,
+  };
+  if (record === undefined) {
+    const put = { ...newVersionItem(nowMs), ...kept(unprefixed), ...said };
+    return { put, condition: [ITEM_ABSENT] };
+  }
+  const before = textAt(record, "schema_version");
+  return {
+    update: versionKey(),
+    change: { set: said },
+    condition:
+      before === undefined
+        ? [{ is: "absent", name: "schema_version" }]
+        : [{ is: "=", name: "schema_version", value: before }],
+  };
+}
+
+/** What the old record knows and we do not. */
+function kept(unprefixed: Item | undefined): Record<string, Value> {
+  const names = ["lambda_version", "client_min_version"];
+  return Object.fromEntries(
+    names.flatMap((name) => {
+      const value = unprefixed && textAt(unprefixed, name);
+      return value === undefined ? [] : [[name, value]];
+    }),
+  );
+}

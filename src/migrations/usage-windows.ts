@@ -1,0 +1,109 @@
+/**
+ * The keys of usage say the type of the window. Without it, the first hour of a day and the day
+ * itself shared an item, and each counted what belonged to the other.
+ *
+ * What has been added up in one item cannot be taken apart again: it moves as what it says it is.
+ */
+
+import { WINDOW_TYPES, type WindowType } from "../core/windows.ts";
+import { textAt, valueAt } from "../records/fields.ts";
+import {
+  inNamespace,
+  resourcePartition,
+  USAGE_INDEX_PREFIX,
+  USAGE_PREFIX,
+} from "../records/keys.ts";
+import { usageKey } from "../records/usage-item.ts";
+import { type Item, type Key, keyOf, type Value } from "../storage/item.ts";
+import { ITEM_ABSENT, ITEM_EXISTS, type Write } from "../storage/item-store.ts";
+import type { MigrationTable, Rule } from "./migration.ts";
+import { asRead, entityOf, oldUsage } from "./old-keys.ts";
+
+const WINDOWED_PATTERN = /^#USAGE#([^#]+)#([^#]+)#([^#]+)$/;
+
+/** A snapshot in one of the two forms. */
+interface Snapshot {
+  readonly namespaceId: string;
+  readonly entityId: string;
+  readonly resource: string;
+  readonly window: WindowType;
+  readonly start: string;
+}
+
+export const usageWindows: Rule = {
+  name: "usage keys",
+  concerns: (item, table) =>
+    oldUsage(item) !== undefined && snapshotIn(item, oldUsage(item)?.resource, table) !== undefined,
+  writes: async (item, table) => {
+    const snapshot = snapshotIn(item, oldUsage(item)?.resource, table) as Snapshot;
+    const { entityId, window, start } = snapshot;
+    const key = usageKey(snapshot, window, Date.parse(start));
+    const remove: Write = { delete: keyOf(item), condition: asRead(item) };
+    if ((await table.store.get(key, { consistent: true })) !== undefined) {
+      const add = counters(item);
+      return [{ update: key, change: { add }, condition: [ITEM_EXISTS] }, remove];
+    }
+    const put = movedTo(key, `${USAGE_INDEX_PREFIX}${window}#${start}#${entityId}`, item, snapshot);
+    return [{ put, condition: [ITEM_ABSENT] }, remove];
+  },
+};
+
+/** The way back. Of two that would share an item again, the second stays: readers find both. */
+export const usageWithoutWindows: Rule = {
+  name: "usage keys",
+  concerns: (item, table) => windowedIn(item, table) !== undefined,
+  writes: async (item, table) => {
+    const snapshot = windowedIn(item, table) as Snapshot;
+    const { entityId, resource, start } = snapshot;
+    const key = { PK: item.PK, SK: `${USAGE_PREFIX}${resource}#${start}` };
+    if ((await table.store.get(key, { consistent: true })) !== undefined) return [];
+    const put = movedTo(key, `${USAGE_INDEX_PREFIX}${start}#${entityId}`, item, snapshot);
+    return [
+      { put, condition: [ITEM_ABSENT] },
+      { delete: keyOf(item), condition: asRead(item) },
+    ];
+  },
+};
+
+function movedTo(key: Key, sort: string, item: Item, { namespaceId, resource }: Snapshot): Item {
+  return {
+    ...item,
+    ...key,
+    GSI2PK: resourcePartition(namespaceId, resource),
+    GSI2SK: sort,
+    ...inNamespace(namespaceId, key.PK),
+  };
+}
+
+function windowedIn(item: Item, table: MigrationTable): Snapshot | undefined {
+  return snapshotIn(item, WINDOWED_PATTERN.exec(item.SK)?.[1], table);
+}
+
+/** `undefined` for what is none, or does not say which window it is of. */
+function snapshotIn(
+  item: Item,
+  resource: string | undefined,
+  { namespaces }: MigrationTable,
+): Snapshot | undefined {
+  const home = namespaces.homeOf(item.PK);
+  const entityId = home?.isOutside === false ? entityOf(home.partition) : undefined;
+  const window = WINDOW_TYPES.find((type) => type === textAt(item, "window"));
+  const start = textAt(item, "window_start");
+  if (home === undefined || entityId === undefined || resource === undefined) return undefined;
+  if (window === undefined || start === undefined || !item.SK.endsWith(`#${start}`)) {
+    return undefined;
+  }
+  if (Number.isNaN(Date.parse(start))) return undefined;
+  return { namespaceId: home.namespaceId, entityId, resource, window, start };
+}
+
+/** All that is counted, events included. */
+function counters(item: Item): Record<string, number | bigint> {
+  const counted: Record<string, number | bigint> = {};
+  for (const name of Object.keys(item)) {
+    const value: Value | undefined = valueAt(item, name);
+    if (name === "ttl" || (typeof value !== "number" && typeof value !== "bigint")) continue;
+    counted[name] = value;
+  }
+  return counted;
+}

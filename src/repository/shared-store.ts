@@ -1,0 +1,159 @@
+/** What the repositories of one open store share: its client, its caches, its buckets. */
+
+import type { BucketStore, BucketWarning } from "../buckets/bucket-store.ts";
+import { systemRandom } from "../domain/chance.ts";
+import { IncompatibleSchemaError, NamespaceNotFoundError } from "../domain/errors.ts";
+import { systemTimer } from "../domain/timer.ts";
+import { CLIENT_VERSION, checkCompatibility } from "../domain/version.ts";
+import { ConfigCache } from "../records/config-cache.ts";
+import { versionKey } from "../records/keys.ts";
+import { type Namespace, NamespaceRecords } from "../records/namespaces.ts";
+import type { RecordContext } from "../records/record-context.ts";
+import {
+  decodeVersion,
+  unprefixedVersionKey,
+  type VersionRecord,
+} from "../records/version-record.ts";
+import type { ItemStore } from "../storage/item-store.ts";
+import type { Backend } from "./backend.ts";
+import type { RepositoryListener } from "./internals.ts";
+import type { OpenOptions } from "./options.ts";
+
+const CONFIG_CACHE_TTL_SECONDS = 60;
+const BUCKET_TTL_MULTIPLIER = 7;
+export const TIMEOUT_MS = 2000;
+
+/** What the repositories of one open store share. */
+export interface Shared {
+  readonly backend: Backend;
+  readonly options: OpenOptions;
+  readonly namespaces: NamespaceRecords;
+  readonly listeners: Set<RepositoryListener>;
+  /** One per namespace, whichever repository uses it. */
+  readonly buckets: Map<string, BucketStore>;
+  /** One cache per namespace, whichever repository uses it. */
+  readonly caches: Map<string, ConfigCache>;
+}
+
+export function sharedOver(backend: Backend, options: OpenOptions): Shared {
+  const namespaces = new NamespaceRecords(recordContext(backend, options), (namespaceId) =>
+    bucketsOf(shared, namespaceId).deleteAll(),
+  );
+  const shared: Shared = {
+    backend,
+    options,
+    namespaces,
+    listeners: new Set(),
+    buckets: new Map(),
+    caches: new Map(),
+  };
+  return shared;
+}
+
+export async function closeShared({ backend, buckets }: Shared): Promise<void> {
+  await Promise.all([...buckets.values()].map((store) => store.close()));
+  await backend.store.close();
+}
+
+export async function activeNamespace({ namespaces }: Shared, name: string): Promise<Namespace> {
+  const namespace = await namespaces.get(name);
+  if (namespace === undefined) throw new NamespaceNotFoundError(name);
+  return namespace;
+}
+
+export function recordContext(
+  backend: Backend,
+  options: OpenOptions,
+): Omit<RecordContext, "namespaceId"> {
+  return {
+    store: backend.store,
+    clock: backend.clock,
+    random: options.random ?? systemRandom,
+  };
+}
+
+export function cacheOf(shared: Shared, context: RecordContext): ConfigCache {
+  const { caches, options } = shared;
+  const known = caches.get(context.namespaceId);
+  if (known !== undefined) return known;
+  const ttlSeconds = options.configCacheTtlSeconds ?? CONFIG_CACHE_TTL_SECONDS;
+  const cache = new ConfigCache({ ttlSeconds, clock: context.clock });
+  caches.set(context.namespaceId, cache);
+  return cache;
+}
+
+/** The buckets of a namespace; all repositories on it share what they have seen. */
+export function bucketsOf(shared: Shared, namespaceId: string): BucketStore {
+  const { backend, options, buckets } = shared;
+  const known = buckets.get(namespaceId);
+  if (known !== undefined) return known;
+  const context = { ...recordContext(backend, options), namespaceId };
+  const opened = backend.openBuckets(context, {
+    ttlMultiplier: options.bucketTtlMultiplier ?? BUCKET_TTL_MULTIPLIER,
+    timeoutMs: options.timeoutMs ?? TIMEOUT_MS,
+    timer: options.timer ?? systemTimer,
+    onWarning: (warning) => warn(shared, warning),
+    onRestored: (leg) => {
+      for (const listener of shared.listeners) listener.onRestored?.(leg);
+    },
+    onSplit: (notice) => {
+      for (const listener of shared.listeners) listener.onSplit?.(notice);
+    },
+  });
+  buckets.set(namespaceId, opened);
+  return opened;
+}
+
+/** Somebody must hear of it: the process, where no limiter listens. */
+function warn(shared: Shared, warning: BucketWarning): void {
+  const heard = [...shared.listeners].filter((listener) => listener.onWarning !== undefined);
+  for (const listener of heard) listener.onWarning?.(warning);
+  if (heard.length > 0) return;
+  if (warning.kind === "shards_exhausted") {
+    process.emitWarning(
+      `The bucket of ${warning.entityId} for ${warning.resource} cannot be split any further`,
+      { code: "ZAEL_SHARDS_EXHAUSTED" },
+    );
+    return;
+  }
+  process.emitWarning(
+    `What ${warning.entityId} had taken of ${warning.resource} could not be given back`,
+    { code: "ZAEL_RESTORE_FAILED", detail: String(warning.cause) },
+  );
+}
+
+/**
+ * Only what makes working together impossible; an older Lambda is the deployer's business. Ends
+ * with the record, which is `undefined` where none was written.
+ */
+export async function refuseIncompatible({ store }: Backend): Promise<VersionRecord | undefined> {
+  const item = await store.get(versionKey(), { consistent: true });
+  if (item === undefined) {
+    await refuseUnprefixed(store);
+    return undefined;
+  }
+  const version = decodeVersion(item);
+  const { compatible, message } = checkCompatibility({
+    client: CLIENT_VERSION,
+    schema: version.schemaVersion,
+    clientMin: version.clientMinVersion,
+    lambda: version.lambdaVersion,
+  });
+  if (compatible) return version;
+  throw new IncompatibleSchemaError({
+    clientVersion: CLIENT_VERSION,
+    schemaVersion: version.schemaVersion,
+    message,
+  });
+}
+
+/** A table from before there were namespaces must not be taken for an empty one. */
+async function refuseUnprefixed(store: ItemStore): Promise<void> {
+  const item = await store.get(unprefixedVersionKey(), { consistent: true });
+  if (item === undefined) return;
+  throw new IncompatibleSchemaError({
+    clientVersion: CLIENT_VERSION,
+    schemaVersion: decodeVersion(item).schemaVersion,
+    message: 'The table has no namespaces yet: bring it up to date with "zae-limiter upgrade"',
+  });
+}

@@ -1,0 +1,70 @@
+/** Where DynamoDB is, who asks, and how requests travel. */
+
+import type { DynamoDBClientConfig } from "@aws-sdk/client-dynamodb";
+
+/** Requests for data go over a transport of our own, or like all others through the AWS SDK. */
+export const TRANSPORTS = ["lean", "sdk"] as const;
+export type TransportName = (typeof TRANSPORTS)[number];
+
+/** What is left out is resolved as every AWS tool does. */
+export interface DynamoConnection {
+  readonly region?: string | undefined;
+  readonly endpoint?: string | undefined;
+  readonly credentials?: DynamoDBClientConfig["credentials"];
+  /** Of the SDK: with one, all requests go through the SDK. */
+  readonly requestHandler?: DynamoDBClientConfig["requestHandler"];
+  /** `lean` when absent. */
+  readonly transport?: TransportName | undefined;
+}
+
+/** Connecting takes one round trip; a machine that needs longer than this is not there. */
+const CONNECT_TIMEOUT_MS = 1000;
+const LOOPBACK_HOSTS: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
+
+/** How long a connection may take, of the time that a call has. */
+export function connectTimeoutMs(timeoutMs: number): number {
+  return Math.min(CONNECT_TIMEOUT_MS, Math.ceil(timeoutMs / 2));
+}
+
+/** The settings of a client of the SDK. */
+export function clientConfig(
+  connection: DynamoConnection,
+  timeoutMs: number,
+): DynamoDBClientConfig {
+  return {
+    ...(isLoopback(connection.endpoint) ? LOCAL_ENGINE : {}),
+    ...present("endpoint", connection.endpoint),
+    ...present("region", connection.region),
+    ...present("credentials", connection.credentials),
+    // The SDK repeats requests whose outcome is unknown. We decide that ourselves.
+    maxAttempts: 1,
+    requestHandler: connection.requestHandler ?? {
+      connectionTimeout: connectTimeoutMs(timeoutMs),
+    },
+  };
+}
+
+/**
+ * An engine on this machine checks no signature, yet the SDK refuses to send anything without a
+ * region and credentials. Fixed ones save every developer the same setup, and keep real
+ * credentials away from whatever listens there.
+ */
+const LOCAL_ENGINE = {
+  region: "us-east-1",
+  credentials: { accessKeyId: "local", secretAccessKey: "local" },
+} as const;
+
+function isLoopback(endpoint: string | undefined): boolean {
+  return (
+    endpoint !== undefined &&
+    URL.canParse(endpoint) &&
+    LOOPBACK_HOSTS.has(new URL(endpoint).hostname)
+  );
+}
+
+function present<Name extends string, Value>(
+  name: Name,
+  value: Value | undefined,
+): { [name in Name]?: Value } {
+  return value === undefined ? {} : ({ [name]: value } as { [name in Name]: Value });
+}

@@ -1,0 +1,106 @@
+/** The stream of a table, shard by shard: for readers that share the shards among themselves. */
+
+import type { _Record, Shard } from "@aws-sdk/client-dynamodb-streams";
+import { InfrastructureError } from "../../domain/errors.ts";
+import { decodeItem } from "../attribute-value.ts";
+import { keyOf } from "../item.ts";
+import type { ChangeRecord } from "../item-store.ts";
+import type { Calls } from "./calls.ts";
+import { decodeImage } from "./image.ts";
+import { ShardReader } from "./shard-reader.ts";
+
+/** Who deletes items whose time to live is over. */
+const EXPIRY_PRINCIPAL = "dynamodb.amazonaws.com";
+
+/** A shard, and the one it follows. */
+export interface StreamShard {
+  readonly id: string;
+  readonly parentId: string | undefined;
+}
+
+/** Some changes of a shard. */
+export interface ShardPage {
+  readonly changes: readonly ChangeRecord[];
+  /** The shard is closed and read to its end. */
+  readonly ended: boolean;
+}
+
+export class TableStream {
+  readonly #calls: Calls;
+
+  constructor(calls: Calls) {
+    this.#calls = calls;
+  }
+
+  /** The address of the stream, and its shards of the last day. */
+  async describe(): Promise<{ readonly arn: string; readonly shards: readonly StreamShard[] }> {
+    const arn = await findStream(this.#calls);
+    const shards = await listShards(this.#calls, arn);
+    return {
+      arn,
+      shards: [...shards.values()].map(({ ShardId = "", ParentShardId: parentId }) => ({
+        id: ShardId,
+        parentId,
+      })),
+    };
+  }
+
+  /** Reads a shard after a sequence number, or from the oldest change that is kept. */
+  read(arn: string, shardId: string, after: string | undefined): () => Promise<ShardPage> {
+    const mark =
+      after === undefined ? ({ from: "horizon" } as const) : ({ from: "sequence", after } as const);
+    const reader = new ShardReader(this.#calls, arn, shardId, mark);
+    return async () => {
+      const { records, ended } = await reader.next();
+      const changes = records.map((record) => {
+        const sequence = record.dynamodb?.SequenceNumber ?? "";
+        reader.advance(sequence);
+        return changeOf(record, shardId, sequence, sequence);
+      });
+      return { changes, ended };
+    };
+  }
+}
+
+export async function findStream(calls: Calls): Promise<string> {
+  const { table } = calls;
+  const deadline = await calls.start("DescribeTable");
+  const { Table } = await calls.read("DescribeTable", { TableName: table }, deadline);
+  if (Table?.LatestStreamArn !== undefined) return Table.LatestStreamArn;
+  throw new InfrastructureError(`The table "${table}" has no stream to read changes from`);
+}
+
+export async function listShards(calls: Calls, arn: string): Promise<ReadonlyMap<string, Shard>> {
+  const shards = new Map<string, Shard>();
+  let last: string | undefined;
+  do {
+    const deadline = await calls.start("DescribeStream");
+    const { StreamDescription } = await calls.read(
+      "DescribeStream",
+      { StreamArn: arn, ExclusiveStartShardId: last },
+      deadline,
+    );
+    for (const shard of StreamDescription?.Shards ?? []) shards.set(shard.ShardId ?? "", shard);
+    last = StreamDescription?.LastEvaluatedShardId;
+  } while (last !== undefined);
+  return shards;
+}
+
+export function changeOf(
+  record: _Record,
+  shard: string,
+  sequence: string,
+  position: string,
+): ChangeRecord {
+  const { Keys = {}, OldImage, NewImage, ApproximateCreationDateTime } = record.dynamodb ?? {};
+  return {
+    key: keyOf(decodeItem(Keys)),
+    before: decodeImage(OldImage),
+    after: decodeImage(NewImage),
+    atMs: ApproximateCreationDateTime?.getTime() ?? 0,
+    expired: record.userIdentity?.PrincipalId === EXPIRY_PRINCIPAL,
+    shard,
+    sequence,
+    position,
+  };
+}

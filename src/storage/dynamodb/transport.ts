@@ -1,0 +1,55 @@
+/** The way of one request to DynamoDB and of its answer back. Nothing here is repeated. */
+
+import type { Input, OperationName, Output } from "./operations.ts";
+import { Prepared } from "./prepared.ts";
+
+/** What is sent: the fields of a request, or one that was prepared. */
+export type Outgoing<Name extends OperationName> = Input<Name> | Prepared<Name>;
+
+export interface Transport {
+  /** The server's time in its last answer, in whole seconds. */
+  readonly serverDateMs: number | undefined;
+  /** How far the server's clock is ahead of ours, as the last answer showed. */
+  readonly serverDateSkewMs: number | undefined;
+  /** Loads the code for an operation; `undefined` when it is there. No part of any deadline. */
+  load(operation: OperationName): Promise<void> | undefined;
+  /** One request, one answer, within the time; else a `SendError`. */
+  send<Name extends OperationName>(
+    operation: Name,
+    request: Outgoing<Name>,
+    timeoutMs: number,
+  ): Promise<Output<Name>>;
+  close(): Promise<void>;
+}
+
+/** How far a request got that was not answered as hoped. */
+export type Progress =
+  /** It was not handed to the network: no credentials, no region. */
+  | "prepared"
+  /** There was no connection to send it over, so not a byte of it left. */
+  | "connecting"
+  /** It may have arrived. */
+  | "sent";
+
+/** A request without the answer that was hoped for; the cause is the error as it came. */
+export class SendError extends Error {
+  override readonly name = "SendError";
+  override readonly cause: unknown;
+  readonly progress: Progress;
+
+  constructor(cause: unknown, progress: Progress) {
+    super("The request failed");
+    this.cause = cause;
+    this.progress = progress;
+  }
+}
+
+/** The fields of a request, however it was made. */
+export function inputOf<Name extends OperationName>(request: Outgoing<Name>): Input<Name> {
+  return request instanceof Prepared ? request.input() : request;
+}
+
+/** The body of a request, however it was made. */
+export function textOf<Name extends OperationName>(request: Outgoing<Name>): string {
+  return request instanceof Prepared ? request.text() : JSON.stringify(request);
+}

@@ -1,0 +1,173 @@
+/**
+ * Updates of one shape differ only in their key and their values: attributes, actions and tests are
+ * the same. What they have in common is checked and written down once.
+ */
+
+import { invariant } from "../../domain/check.ts";
+import { type AttributeValue, encodeItem, encodeValue } from "../attribute-value.ts";
+import { type Key, keyOf, type Value } from "../item.ts";
+import type { Change, Condition } from "../item-store.ts";
+import { INDEXES } from "../table.ts";
+import { checkKey, checkWrite } from "../transaction.ts";
+import { Expressions } from "./expression.ts";
+import type { Input } from "./operations.ts";
+import { Prepared } from "./prepared.ts";
+
+type UpdateInput = Input<"UpdateItem">;
+
+/** Limits have few names in practice; whoever has more begins anew. */
+const SHAPES_MAX = 1000;
+const INDEX_KEYS = new Set(INDEXES.flatMap((index) => [index.partition, index.sort]));
+
+/** The shapes of updates of one table. */
+export class UpdateShapes {
+  readonly #table: string;
+  readonly #fields: Partial<UpdateInput>;
+  readonly #shapes = new Map<string, UpdateShape>();
+
+  /** Every update has the given fields besides its own. */
+  constructor(table: string, fields: Partial<UpdateInput>) {
+    this.#table = table;
+    this.#fields = fields;
+  }
+
+  /** Throws when the update could never work. */
+  prepare(key: Key, change: Change, condition: Condition = []): Prepared<"UpdateItem"> {
+    const seen = new Sketch(change, condition);
+    const known = this.#shapes.get(seen.name);
+    if (known === undefined || known.changesIndex) checkWrite({ update: key, change });
+    else checkKey(key);
+    const shape = known ?? this.#add(seen, change, condition);
+    return new PreparedUpdate(shape, key, seen.values);
+  }
+
+  #add(seen: Sketch, change: Change, condition: Condition): UpdateShape {
+    if (this.#shapes.size >= SHAPES_MAX) this.#shapes.clear();
+    const shape = new UpdateShape(this.#table, this.#fields, change, condition);
+    invariant(shape.valueCount === seen.values.length, "an update has as many values as its shape");
+    this.#shapes.set(seen.name, shape);
+    return shape;
+  }
+}
+
+/** What tells one shape from another, and the values, in the order in which expressions have them. */
+class Sketch {
+  readonly values: Value[] = [];
+  name = "";
+
+  constructor(change: Change, condition: Condition) {
+    this.#see("S", change.set);
+    this.#see("I", change.setIfAbsent);
+    for (const name of change.remove ?? []) this.#mark("R", name);
+    this.#see("A", change.add);
+    this.#seeMembers("U", change.addToSet);
+    this.#seeMembers("D", change.deleteFromSet);
+    for (const test of condition) {
+      if (test.is === "exists" || test.is === "absent") {
+        this.#mark(test.is, test.name);
+      } else {
+        this.#mark(test.orAbsent === true ? `?${test.is}` : test.is, test.name);
+        this.values.push(test.value);
+      }
+    }
+  }
+
+  #see(kind: string, record: Readonly<Record<string, Value>> | undefined): void {
+    for (const name in record) {
+      this.#mark(kind, name);
+      this.values.push(record[name] as Value);
+    }
+  }
+
+  #seeMembers(kind: string, sets: Change["addToSet"]): void {
+    for (const [name, members] of Object.entries(sets ?? {})) {
+      if (members.length === 0) continue;
+      this.#mark(kind, name);
+      this.values.push(new Set(members));
+    }
+  }
+
+  /** With the length before it, so that no name can look like the beginning of another. */
+  #mark(kind: string, name: string): void {
+    this.name += `${kind}${name.length}:${name}`;
+  }
+}
+
+class UpdateShape {
+  /** Whether it writes the key of an index, whose values have rules of their own. */
+  readonly changesIndex: boolean;
+  readonly valueCount: number;
+  readonly #fields: Partial<UpdateInput>;
+  readonly #head: string;
+  /** What comes before each value. */
+  readonly #before: readonly string[];
+
+  constructor(table: string, fields: Partial<UpdateInput>, change: Change, condition: Condition) {
+    const expressions = new Expressions();
+    const compiled = { ...expressions.update(change), ...expressions.condition(condition) };
+    const { ExpressionAttributeNames, ExpressionAttributeValues = {} } = expressions.attributes();
+    const placeholders = Object.keys(ExpressionAttributeValues);
+    this.#fields = {
+      TableName: table,
+      ...compiled,
+      ...(ExpressionAttributeNames !== undefined && { ExpressionAttributeNames }),
+      ...fields,
+    };
+    this.#head = `${JSON.stringify(this.#fields).slice(0, -1)},"Key":{"PK":{"S":`;
+    this.#before = placeholders.map(
+      (name, at) => `${at === 0 ? ',"ExpressionAttributeValues":{' : ","}"${name}":`,
+    );
+    this.valueCount = placeholders.length;
+    const { set, setIfAbsent, add, addToSet } = change;
+    const changed = Object.keys({ ...set, ...setIfAbsent, ...add, ...addToSet });
+    this.changesIndex = changed.some((name) => INDEX_KEYS.has(name));
+  }
+
+  text(key: Key, values: readonly Value[]): string {
+    let text = `${this.#head}${JSON.stringify(key.PK)}},"SK":{"S":${JSON.stringify(key.SK)}}}`;
+    for (let at = 0; at < values.length; at += 1) {
+      text += this.#before[at] + valueText(values[at] as Value);
+    }
+    return `${text}${values.length > 0 ? "}}" : "}"}`;
+  }
+
+  input(key: Key, values: readonly Value[]): UpdateInput {
+    const ExpressionAttributeValues: Record<string, AttributeValue> = {};
+    values.forEach((value, at) => {
+      ExpressionAttributeValues[`:v${at}`] = encodeValue(value);
+    });
+    return {
+      ...this.#fields,
+      Key: encodeItem({ ...keyOf(key) }),
+      ...(values.length > 0 && { ExpressionAttributeValues }),
+    } as UpdateInput;
+  }
+}
+
+class PreparedUpdate extends Prepared<"UpdateItem"> {
+  readonly #shape: UpdateShape;
+  readonly #key: Key;
+  readonly #values: readonly Value[];
+
+  constructor(shape: UpdateShape, key: Key, values: readonly Value[]) {
+    super();
+    this.#shape = shape;
+    this.#key = key;
+    this.#values = values;
+  }
+
+  input(): UpdateInput {
+    return this.#shape.input(this.#key, this.#values);
+  }
+
+  text(): string {
+    return this.#shape.text(this.#key, this.#values);
+  }
+}
+
+/** By far the most values are whole numbers, and need no escape. */
+function valueText(value: Value): string {
+  if (Number.isSafeInteger(value)) return `{"N":"${value as number}"}`;
+  if (typeof value === "string") return `{"S":${JSON.stringify(value)}}`;
+  return JSON.stringify(encodeValue(value));
+}

@@ -1,0 +1,27 @@
+/**
+ * A store that hands out everything it holds. Only migrations need that: it reads the whole table,
+ * so nothing that users wait for may use it.
+ */
+
+import { InfrastructureError } from "../domain/errors.ts";
+import type { Item, Key } from "./item.ts";
+import type { ItemStore } from "./item-store.ts";
+
+export interface ScanOptions {
+  /** Continue after this key, which an earlier scan handed out; its item may be gone by now. */
+  readonly after?: Key | undefined;
+}
+
+export interface ScanStore extends ItemStore {
+  /**
+   * Every item that is there from beginning to end, once, in an order that stays the same. What is
+   * written or removed meanwhile may be seen or not.
+   */
+  scan(options?: ScanOptions): AsyncIterable<Item>;
+}
+
+/** The same store, if it can be scanned. */
+export function scannable(store: ItemStore): ScanStore {
+  if ("scan" in store && typeof store.scan === "function") return store as ScanStore;
+  throw new InfrastructureError("This store cannot hand out all of its items");
+}

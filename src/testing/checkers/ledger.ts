@@ -1,0 +1,218 @@
+/**
+ * Follows every write to every shard with an ideal one: nothing above it (never over-admitted),
+ * nothing below it (nothing lost). Balances may only move between shards in one transaction.
+ */
+
+import type { Landing, TableCall } from "../table/call.ts";
+import { imageOf, isBucket, type ShardImage } from "./bucket-image.ts";
+import { Share, type ShareRate, shareRate } from "./share.ts";
+import { Violation } from "./violation.ts";
+
+/** A landing on a bucket, parsed. */
+export interface BucketLanding {
+  readonly PK: string;
+  readonly before: ShardImage | undefined;
+  readonly after: ShardImage | undefined;
+  /** What the clock said when the write was planned. */
+  readonly plannedMs: number;
+}
+
+/** How deep in debt adjustments may have brought a limit, in milli-tokens. */
+export type DebtOf = (bucket: string, limitName: string) => bigint;
+
+type Shares = Map<string, Share>;
+
+export class Ledger {
+  readonly #shards = new Map<string, Shares>();
+  readonly #debtOf: DebtOf;
+
+  constructor(debtOf: DebtOf) {
+    this.#debtOf = debtOf;
+  }
+
+  landed(landings: readonly BucketLanding[]): void {
+    for (const landing of landings) {
+      if (landing.after === undefined) this.#shards.delete(landing.before?.id ?? "");
+      else if (landing.before !== undefined) this.#changed(landing, landings);
+    }
+    // New shards take what the old ones have given, so they come last.
+    for (const landing of landings) {
+      if (landing.before === undefined && landing.after !== undefined) {
+        this.#created(landing, landings);
+      }
+    }
+    for (const { after } of landings) if (after !== undefined) this.#judge(after);
+  }
+
+  /** The most that is there of a limit, and the least, in milli-tokens; for comparisons at the end. */
+  levels(
+    bucket: string,
+    limitName: string,
+    images: readonly ShardImage[],
+    nowMs: number,
+  ): { least: number; most: number } {
+    let [least, most] = [0, 0];
+    for (const image of images) {
+      if (image.bucket !== bucket) continue;
+      const share = this.#shards.get(image.id)?.get(limitName);
+      if (share === undefined) continue;
+      share.refill(nowMs);
+      least += Number(share.lowest) / Number(share.rate.period);
+      most += Number(share.highest) / Number(share.rate.period);
+    }
+    return { least, most };
+  }
+
+  #changed(landing: BucketLanding, all: readonly BucketLanding[]): void {
+    const { plannedMs } = landing;
+    const { before, after } = landing as { before: ShardImage; after: ShardImage };
+    const shares = this.#shards.get(after.id) ?? new Map<string, Share>();
+    this.#shards.set(after.id, shares);
+    const kept = new Set(after.limits.map(({ name }) => name));
+    for (const name of shares.keys()) if (!kept.has(name)) shares.delete(name);
+    const split = all.find((other) => isSplit(landing, other))?.after;
+    for (const limit of after.limits) {
+      const rate = shareRate(limit, after.shard, after.count);
+      const share = shares.get(limit.name);
+      const was = before.limits.find(({ name }) => name === limit.name);
+      if (share === undefined || was === undefined) {
+        const fresh = Share.full(rate, plannedMs);
+        fresh.take(limit.consumed, plannedMs);
+        shares.set(limit.name, fresh);
+        continue;
+      }
+      if (!sameRate(share.rate, rate)) {
+        const moved = movedTo(split, limit.name, plannedMs);
+        share.change(rate, plannedMs, moved);
+      }
+      share.take(limit.consumed - was.consumed, plannedMs);
+    }
+  }
+
+  #created(landing: BucketLanding, all: readonly BucketLanding[]): void {
+    const image = landing.after as ShardImage;
+    const gone = this.#shards.get(image.id);
+    // It was not deleted by anybody, so its time to live was over.
+    if (gone !== undefined) refuseLoss(image, gone);
+    const origin = all.find((other) => isSplit(other, landing));
+    const shares: Shares = new Map();
+    for (const limit of image.limits) {
+      const rate = shareRate(limit, image.shard, image.count);
+      const level = { ...limit, epochMs: image.epochMs };
+      const share =
+        image.shard === 0
+          ? Share.full(rate, image.epochMs)
+          : new Share(
+              rate,
+              image.epochMs,
+              origin === undefined ? 0n : Share.numerator(rate, level, image.epochMs),
+            );
+      // A shard that begins with a part of another has taken that part already.
+      if (image.shard === 0) share.take(limit.consumed, image.epochMs);
+      shares.set(limit.name, share);
+    }
+    this.#shards.set(image.id, shares);
+  }
+
+  #judge(image: ShardImage): void {
+    for (const limit of image.limits) {
+      const share = this.#shards.get(image.id)?.get(limit.name) as Share;
+      const stored = { ...limit, epochMs: image.epochMs };
+      const subject = `"${limit.name}" of ${image.id}`;
+      const verdict = share.judge(stored);
+      if (verdict === "above") {
+        throw new Violation("over-admission", subject, share.describe(stored));
+      }
+      if (verdict === "below") throw new Violation("conservation", subject, share.describe(stored));
+      if (share.owes(stored, this.#debtOf(image.bucket, limit.name))) {
+        const detail = `is in debt, and no adjustment was: ${share.describe(stored)}`;
+        throw new Violation("over-admission", subject, detail);
+      }
+    }
+  }
+}
+
+/** The landings on buckets, parsed once for all checkers. */
+export function bucketLandings(call: TableCall, landings: readonly Landing[]): BucketLanding[] {
+  return landings.flatMap(({ key, before: old, after: next }) => {
+    if (!isBucket(key)) return [];
+    const before = old === undefined ? undefined : imageOf(old);
+    const after = next === undefined ? undefined : imageOf(next);
+    if (next !== undefined && after === undefined) {
+      const detail = `an attribute is missing: ${Object.keys(next).join(" ")}`;
+      throw new Violation("ghosts", key.PK, detail);
+    }
+    const plannedMs = plannedFor(call, before, after);
+    return [{ PK: key.PK, before, after, plannedMs }];
+  });
+}
+
+/**
+ * When a write was planned. One that settles a bucket says so itself: it may have been planned
+ * from an older answer, and sent later.
+ */
+function plannedFor(
+  { plannedMs }: TableCall,
+  before: ShardImage | undefined,
+  after: ShardImage | undefined,
+): number {
+  if (after === undefined) return plannedMs;
+  if (before === undefined) return after.epochMs;
+  const settles = before.epochMs !== after.epochMs || !sameParameters(before, after);
+  return settles ? Math.min(plannedMs, after.epochMs) : plannedMs;
+}
+
+function sameParameters(before: ShardImage, after: ShardImage): boolean {
+  return (
+    before.count === after.count &&
+    before.limits.length === after.limits.length &&
+    after.limits.every((limit) => {
+      const was = before.limits.find(({ name }) => name === limit.name);
+      return (
+        was?.capacity === limit.capacity &&
+        was.refill === limit.refill &&
+        was.period === limit.period
+      );
+    })
+  );
+}
+
+/** Whether `created` is the other half of a shard that `changed` has cut in two. */
+function isSplit(changed: BucketLanding, created: BucketLanding): boolean {
+  const { before, after } = changed;
+  const half = created.after;
+  if (before === undefined || after === undefined || half === undefined) return false;
+  return (
+    created.before === undefined &&
+    half.bucket === after.bucket &&
+    after.count === 2 * before.count &&
+    half.count === after.count &&
+    half.shard === after.shard + before.count
+  );
+}
+
+/** What a new shard begins with, over its period. */
+function movedTo(split: ShardImage | undefined, limitName: string, plannedMs: number): bigint {
+  const limit = split?.limits.find(({ name }) => name === limitName);
+  if (split === undefined || limit === undefined) return 0n;
+  const rate = shareRate(limit, split.shard, split.count);
+  return Share.numerator(
+    rate,
+    { ...limit, epochMs: split.epochMs },
+    Math.max(plannedMs, split.epochMs),
+  );
+}
+
+function refuseLoss(image: ShardImage, gone: Shares): void {
+  for (const [name, share] of gone) {
+    share.refill(image.epochMs);
+    if (share.isFull) continue;
+    throw new Violation("over-admission", `"${name}" of ${image.id}`, "expired before it was full");
+  }
+}
+
+function sameRate(left: ShareRate, right: ShareRate): boolean {
+  return (
+    left.capacity === right.capacity && left.refill === right.refill && left.period === right.period
+  );
+}

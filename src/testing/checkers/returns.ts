@@ -1,0 +1,46 @@
+/**
+ * What is given back goes where it was taken: no process ever gives a shard more than it took
+ * there. A bucket as a whole would not show it.
+ */
+
+import type { TableCall } from "../table/call.ts";
+import type { ShardImage } from "./bucket-image.ts";
+import type { BucketLanding } from "./ledger.ts";
+import { Violation } from "./violation.ts";
+
+export class Returns {
+  /** By limit of a shard: per process, what it took and has not given back. */
+  readonly #taken = new Map<string, Map<number, bigint>>();
+
+  landed({ process }: TableCall, landings: readonly BucketLanding[]): void {
+    for (const { before, after } of landings) {
+      this.#forgetRemoved(before, after);
+      if (after === undefined) continue;
+      for (const limit of after.limits) {
+        const id = `${after.id} ${limit.name}`;
+        const was = before?.limits.find(({ name }) => name === limit.name);
+        // A limit or bucket that is new has nothing to do with one that was there before.
+        if (was === undefined) this.#taken.delete(id);
+        this.#count(id, process, limit.consumed - (was?.consumed ?? 0n));
+      }
+    }
+  }
+
+  #count(id: string, process: number, amount: bigint): void {
+    if (amount === 0n) return;
+    const byProcess = this.#taken.get(id) ?? new Map<number, bigint>();
+    this.#taken.set(id, byProcess);
+    const left = (byProcess.get(process) ?? 0n) + amount;
+    byProcess.set(process, left);
+    if (left >= 0n) return;
+    const detail = `process ${process} gave back ${-left} milli more than it had taken there`;
+    throw new Violation("leases", id, detail);
+  }
+
+  #forgetRemoved(before: ShardImage | undefined, after: ShardImage | undefined): void {
+    for (const { name } of before?.limits ?? []) {
+      if (after?.limits.some((limit) => limit.name === name) === true) continue;
+      this.#taken.delete(`${before?.id} ${name}`);
+    }
+  }
+}

@@ -1,0 +1,165 @@
+/**
+ * What one limit of one shard may hold: an ideal bucket with a highest and a lowest level, between
+ * which the stored one must be. Exact, in milli-tokens over a common denominator.
+ *
+ * Writes are planned at a time and land later, in another order. `atMs` is the latest time that a
+ * write was planned for. A full bucket forgets the time beyond full; a write that was planned
+ * earlier has forgotten less, and only then the highest level is raised by the difference.
+ */
+
+/** The part of a limit that a shard has. */
+export interface ShareRate {
+  readonly capacity: bigint;
+  readonly refill: bigint;
+  /** The period, times the number of shards. */
+  readonly period: bigint;
+}
+
+export function shareRate(
+  limit: { readonly capacity: number; readonly refill: number; readonly period: number },
+  shard: number,
+  count: number,
+): ShareRate {
+  const [whole, parts] = [BigInt(limit.capacity), BigInt(count)];
+  const odd = BigInt(shard) < whole % parts ? 1n : 0n;
+  return {
+    capacity: whole / parts + odd,
+    refill: BigInt(limit.refill),
+    period: BigInt(limit.period) * parts,
+  };
+}
+
+export class Share {
+  rate: ShareRate;
+  atMs: number;
+  /** Numerators over the period of the rate. */
+  highest: bigint;
+  lowest: bigint;
+  /** Milli-tokens that were taken of a time which counts by another rate now. */
+  #recounted = 0n;
+
+  /** `level`: over the period of the rate. */
+  constructor(rate: ShareRate, atMs: number, level: bigint) {
+    this.rate = rate;
+    this.atMs = atMs;
+    this.highest = level;
+    this.lowest = level;
+  }
+
+  static full(rate: ShareRate, atMs: number): Share {
+    return new Share(rate, atMs, rate.capacity * rate.period);
+  }
+
+  get #full(): bigint {
+    return this.rate.capacity * this.rate.period;
+  }
+
+  get isFull(): boolean {
+    return this.highest >= this.#full;
+  }
+
+  refill(nowMs: number): void {
+    if (nowMs <= this.atMs) return;
+    const gained = this.#gained(this.atMs, nowMs);
+    this.highest = smaller(this.#full, this.highest + gained);
+    this.lowest = smaller(this.#full, this.lowest + gained);
+    this.atMs = nowMs;
+  }
+
+  /** A write that was planned for `plannedMs` takes `amount`; below zero it gives back. */
+  take(amount: bigint, plannedMs: number): void {
+    this.refill(plannedMs);
+    const taken = amount * this.rate.period;
+    if (amount > 0n && plannedMs < this.atMs && this.isFull) {
+      this.highest = this.#full + this.#gained(plannedMs, this.atMs);
+    }
+    this.highest = smaller(this.#full, this.highest - taken);
+    this.lowest = smaller(this.#full, this.lowest - taken);
+  }
+
+  /**
+   * Other parameters, or another number of shards, from `plannedMs` on. `moved` goes to another
+   * shard: milli-tokens over the new period.
+   */
+  change(rate: ShareRate, plannedMs: number, moved = 0n): void {
+    this.refill(plannedMs);
+    const before = this.rate;
+    const late = this.#gained(plannedMs, this.atMs);
+    if (rate.period !== before.period) {
+      this.highest = ceilDiv(this.highest * rate.period, before.period);
+      this.lowest = floorDiv(this.lowest * rate.period, before.period);
+      // The part of a milli-token that is stored is rounded down, to units of the new period.
+      if (rate.period % before.period !== 0n) this.lowest -= 1n;
+    }
+    this.rate = rate;
+    if (plannedMs < this.atMs) {
+      // The time since was counted by the old rate, and counts by the new one.
+      this.highest += this.#gained(plannedMs, this.atMs);
+      this.lowest -= ceilDiv(late * rate.period, before.period);
+      this.#recounted += ceilDiv(late, before.period);
+    }
+    this.highest = smaller(this.#full, this.highest - moved);
+    this.lowest = smaller(this.#full, this.lowest - moved);
+  }
+
+  /** Why the stored balance cannot be right, if it cannot. */
+  judge(stored: StoredLevel): "above" | "below" | undefined {
+    const level = this.#levelOf(stored);
+    if (level > this.highest) return "above";
+    // A full take forgets less than a milli-token.
+    return level <= this.lowest - this.rate.period ? "below" : undefined;
+  }
+
+  /** Whether the stored balance is deeper in debt than it may be. */
+  owes(stored: StoredLevel, debt: bigint): boolean {
+    return this.#levelOf(stored) <= -(debt + this.#recounted + 1n) * this.rate.period;
+  }
+
+  /** Whether more was taken than there ever was, debts allowed. */
+  overdrawn(debt: bigint): boolean {
+    return this.highest < -debt * this.rate.period;
+  }
+
+  /** The stored balance at the time of the ideal one, for people. */
+  describe(stored: StoredLevel): string {
+    const show = (level: bigint) => Number((level * 1000n) / this.rate.period) / 1000;
+    const level = show(this.#levelOf(stored));
+    return `holds ${level} milli, where ${show(this.lowest)} to ${show(this.highest)} are right`;
+  }
+
+  /** What is stored, at some moment, over the period of the share. */
+  static numerator(rate: ShareRate, stored: StoredLevel, atMs: number): bigint {
+    const { tokens, epochMs, remainder } = stored;
+    const { period, refill } = rate;
+    const carried = remainder >= 0 && BigInt(remainder) < period ? BigInt(remainder) : 0n;
+    return tokens * period + BigInt(atMs - epochMs) * refill + carried;
+  }
+
+  #levelOf(stored: StoredLevel): bigint {
+    return smaller(this.#full, Share.numerator(this.rate, stored, this.atMs));
+  }
+
+  #gained(fromMs: number, toMs: number): bigint {
+    return BigInt(toMs - fromMs) * this.rate.refill;
+  }
+}
+
+/** A balance as it is stored: relative to an epoch. */
+export interface StoredLevel {
+  readonly tokens: bigint;
+  readonly epochMs: number;
+  readonly remainder: number;
+}
+
+function smaller(left: bigint, right: bigint): bigint {
+  return left < right ? left : right;
+}
+
+function floorDiv(value: bigint, by: bigint): bigint {
+  const quotient = value / by;
+  return value % by < 0n ? quotient - 1n : quotient;
+}
+
+function ceilDiv(value: bigint, by: bigint): bigint {
+  return -floorDiv(-value, by);
+}

@@ -1,0 +1,71 @@
+/**
+ * The rule itself, for a whole bucket however many shards it has: what `tc` says was consumed never
+ * exceeds the capacity and what has accrued. It looks at nothing but `tc`, and only at buckets
+ * whose limits never change.
+ */
+
+import type { LimitOfShard, ShardImage } from "./bucket-image.ts";
+import type { BucketLanding, DebtOf } from "./ledger.ts";
+import { Share, shareRate } from "./share.ts";
+import { Violation } from "./violation.ts";
+
+interface Total {
+  readonly share: Share;
+  readonly limit: LimitOfShard;
+}
+
+export class Totals {
+  readonly #totals = new Map<string, Total | undefined>();
+  readonly #debtOf: DebtOf;
+
+  constructor(debtOf: DebtOf) {
+    this.#debtOf = debtOf;
+  }
+
+  /** Whether the rule was applied to a limit until the end. */
+  follows(bucket: string, limitName: string): boolean {
+    return this.#totals.get(`${bucket} ${limitName}`) !== undefined;
+  }
+
+  landed(landings: readonly BucketLanding[]): void {
+    for (const { before, after, plannedMs } of landings) {
+      this.#dropRemoved(before, after);
+      if (after === undefined) continue;
+      for (const limit of after.limits) {
+        const id = `${after.bucket} ${limit.name}`;
+        const was = before?.limits.find(({ name }) => name === limit.name);
+        const total = this.#totalOf(id, limit, after.epochMs);
+        if (total === undefined) continue;
+        const taken = limit.consumed - (was?.consumed ?? 0n);
+        total.share.take(taken, plannedMs);
+        if (taken > 0n && total.share.overdrawn(this.#debtOf(after.bucket, limit.name))) {
+          const detail = `${taken} milli-tokens more than there ever were were taken`;
+          throw new Violation("over-admission", `"${limit.name}" of ${after.bucket}`, detail);
+        }
+      }
+    }
+  }
+
+  /** A limit that was removed, with its bucket or without it, begins anew when it comes back. */
+  #dropRemoved(before: ShardImage | undefined, after: ShardImage | undefined): void {
+    for (const { name } of before?.limits ?? []) {
+      if (after?.limits.some((limit) => limit.name === name) === true) continue;
+      this.#totals.set(`${before?.bucket} ${name}`, undefined);
+    }
+  }
+
+  #totalOf(id: string, limit: LimitOfShard, epochMs: number): Total | undefined {
+    if (!this.#totals.has(id)) {
+      const share = Share.full(shareRate(limit, 0, 1), epochMs);
+      this.#totals.set(id, { share, limit });
+    }
+    const total = this.#totals.get(id);
+    if (total === undefined) return undefined;
+    const { capacity, refill, period } = total.limit;
+    if (capacity === limit.capacity && refill === limit.refill && period === limit.period) {
+      return total;
+    }
+    this.#totals.set(id, undefined);
+    return undefined;
+  }
+}

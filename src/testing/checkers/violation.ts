@@ -1,0 +1,27 @@
+/** Something that must never happen, and did. */
+
+export const CHECKERS = [
+  "over-admission",
+  "conservation",
+  "books",
+  "ghosts",
+  "leases",
+  "shards",
+  "patience",
+  "feed",
+  "crash",
+] as const;
+export type CheckerName = (typeof CHECKERS)[number];
+
+export class Violation extends Error {
+  override readonly name = "Violation";
+
+  constructor(
+    readonly checker: CheckerName,
+    /** The bucket, process or call it is about. */
+    readonly subject: string,
+    readonly detail: string,
+  ) {
+    super(`${checker}: ${subject}: ${detail}`);
+  }
+}

@@ -1,0 +1,141 @@
+/** The scenarios of the scale report. */
+
+import { seededRandom } from "../chance.ts";
+import type { Scenario } from "./scenario.ts";
+import { zipf } from "./zipf.ts";
+
+/** One tenant that uses all of a large limit, from many processes. */
+function tenant(): Scenario {
+  const [perSecond, processes] = [20_000, 200];
+  return {
+    name: "tenant",
+    title: "one tenant at 20,000 acquires per second from 200 processes",
+    parameters: { processes, callsPerSecond: perSecond, limit: `rps:${perSecond}/sec` },
+    seconds: 20,
+    processes,
+    callsPerSecond: perSecond,
+    limits: [`rps:${perSecond}/sec`],
+    next: () => ["tenant"],
+    rateOf: () => ({ capacity: perSecond, perSecond }),
+    watched: "tenant",
+  };
+}
+
+/** A bucket that needs a few shards and then no more. */
+function hot(): Scenario {
+  const [perSecond, limit, processes] = [4000, 100_000, 40];
+  return {
+    name: "hot",
+    title: "one bucket at 4,000 successful writes per second",
+    parameters: { processes, callsPerSecond: perSecond, limit: `rps:${limit}/sec` },
+    seconds: 20,
+    processes,
+    callsPerSecond: perSecond,
+    limits: [`rps:${limit}/sec`],
+    next: () => ["hot"],
+    rateOf: () => ({ capacity: limit, perSecond: limit }),
+    watched: "hot",
+  };
+}
+
+/** Many entities, of which few are busy. */
+function many(): Scenario {
+  const [entities, processes, callsPerSecond, limit, exponent] = [1_000_000, 1000, 10_000, 50, 1];
+  const drawn = new Map<object, () => number>();
+  const next = (random: () => number) => {
+    const draw = drawn.get(random) ?? zipf(entities, exponent, seededRandom(1, "zipf"));
+    drawn.set(random, draw);
+    return [`e${draw()}`];
+  };
+  return {
+    name: "zipf",
+    title: "1,000,000 entities with a Zipf distribution over 1,000 processes",
+    parameters: { entities, exponent, processes, callsPerSecond, limit: `rps:${limit}/sec` },
+    seconds: 30,
+    processes,
+    callsPerSecond,
+    limits: [`rps:${limit}/sec`],
+    next,
+    rateOf: () => ({ capacity: limit, perSecond: limit }),
+    watched: "e0",
+  };
+}
+
+/** Everybody charges one parent. */
+function family(): Scenario {
+  const [children, processes, callsPerSecond] = [5000, 100, 4000];
+  const [own, shared] = [10, 5000];
+  const rates = {
+    child: { capacity: own, perSecond: own },
+    parent: { capacity: shared, perSecond: shared },
+  };
+  return {
+    name: "family",
+    title: "a parent with 5,000 cascading children",
+    parameters: {
+      children,
+      processes,
+      callsPerSecond,
+      limit: `rps:${own}/sec`,
+      parentLimit: `rps:${shared}/sec`,
+    },
+    seconds: 20,
+    processes,
+    callsPerSecond,
+    limits: [`rps:${own}/sec`],
+    entityLimits: { parent: [`rps:${shared}/sec`] },
+    entities: [
+      { id: "parent" },
+      ...Array.from({ length: children }, (_, at) => ({
+        id: `child-${at}`,
+        parentId: "parent",
+        cascade: true,
+      })),
+    ],
+    next: (random) => [`child-${Math.floor(random() * children)}`, "parent"],
+    rateOf: (entityId) => (entityId === "parent" ? rates.parent : rates.child),
+    watched: "parent",
+  };
+}
+
+/** Nearly everything is refused. */
+function flood(local: boolean): Scenario {
+  const [processes, callsPerSecond, limit] = [100, 10_000, 100];
+  return {
+    name: local ? "flood" : "flood-asking",
+    title: `10,000 acquires per second for a limit of 100, ${
+      local ? "refused from memory for a moment" : "each of them asks (speculativeWrites: false)"
+    }`,
+    parameters: { processes, callsPerSecond, limit: `rps:${limit}/sec` },
+    seconds: 15,
+    processes,
+    callsPerSecond,
+    limits: [`rps:${limit}/sec`],
+    next: () => ["flooded"],
+    rateOf: () => ({ capacity: limit, perSecond: limit }),
+    speculativeWrites: local,
+    watched: "flooded",
+  };
+}
+
+/**
+ * The scenarios of the scale report, by name.
+ *
+ * @example
+ * ```ts
+ * import { runScenario, SCENARIOS } from 'zae-limiter/testing';
+ * const scenario = SCENARIOS.flood;
+ * const { admitted, theoreticalMax } = await runScenario(scenario, { seconds: 0.1 });
+ * console.log(admitted <= theoreticalMax + 1); // true
+ * ```
+ */
+export const SCENARIOS: {
+  readonly [name in "tenant" | "hot" | "zipf" | "family" | "flood" | "flood-asking"]: Scenario;
+} = Object.freeze({
+  tenant: tenant(),
+  hot: hot(),
+  zipf: many(),
+  family: family(),
+  flood: flood(true),
+  "flood-asking": flood(false),
+});

@@ -1,0 +1,52 @@
+/** Many runs, one seed after the other. */
+
+import { drawParameters } from "./parameters.ts";
+import { type RunReport, simulate } from "./simulation.ts";
+
+export interface SeedsOptions {
+  /** The first seed. */
+  readonly seed: number;
+  readonly runs: number;
+  /** Virtual minutes of each run; drawn by the seed when absent. */
+  readonly minutes?: number | undefined;
+  /** Told of each run that is over. */
+  readonly onRun?: (report: RunReport) => void;
+  readonly isStopped?: () => boolean;
+}
+
+export interface SeedsReport {
+  readonly runs: number;
+  readonly calls: number;
+  readonly events: number;
+  readonly crashes: number;
+  readonly splits: number;
+  /** The first run that broke a rule; nothing is run after it. */
+  readonly failure: RunReport | undefined;
+}
+
+/**
+ * Runs simulations until one of them breaks a rule: processes that share buckets on a simulated
+ * table, with faults, crashes and wrong clocks, and checkers that watch every write.
+ *
+ * @example
+ * ```ts
+ * import { simulateSeeds } from 'zae-limiter/testing';
+ * const { failure, runs } = await simulateSeeds({ seed: 1, runs: 2, minutes: 0.05 });
+ * console.log(runs, failure?.violation?.message); // 2 undefined
+ * ```
+ */
+export async function simulateSeeds(options: SeedsOptions): Promise<SeedsReport> {
+  const { seed, runs, minutes, onRun, isStopped = () => false } = options;
+  const sums = { runs: 0, calls: 0, events: 0, crashes: 0, splits: 0 };
+  for (let at = 0; at < runs && !isStopped(); at += 1) {
+    const report = await simulate(drawParameters(seed + at, minutes));
+    sums.runs += 1;
+    sums.calls += report.calls;
+    sums.events += report.events;
+    sums.crashes += report.crashes;
+    sums.splits += report.splits;
+    onRun?.(report);
+    if (report.violation !== undefined) return { ...sums, failure: report };
+  }
+  return { ...sums, failure: undefined };
+}

@@ -1,0 +1,115 @@
+/** What everybody in a run shares: time, the table, the log, the checkers, and the first violation. */
+
+import { Books } from "../checkers/books.ts";
+import { bucketLandings, Ledger } from "../checkers/ledger.ts";
+import { Returns } from "../checkers/returns.ts";
+import { Shape } from "../checkers/shape.ts";
+import type { ShardImage } from "../checkers/bucket-image.ts";
+import { Totals } from "../checkers/total.ts";
+import { Violation } from "../checkers/violation.ts";
+import type { Landing, TableCall } from "../table/call.ts";
+import type { Failure } from "../table/failure.ts";
+import { SimulatedTable, type SimulatedTableOptions } from "../table/simulated-table.ts";
+import type { VirtualTime } from "../time/virtual-time.ts";
+import { EventLog } from "./event-log.ts";
+
+export interface WorldOptions {
+  readonly time: VirtualTime;
+  readonly table: Omit<SimulatedTableOptions, "time">;
+  readonly keepsLog: boolean;
+  /** `false`: nothing is written down, for runs that are too long for it. */
+  readonly logs?: boolean;
+  /** By how much the clocks of two processes may differ. */
+  readonly skewMs: number;
+}
+
+export class World {
+  readonly time: VirtualTime;
+  readonly table: SimulatedTable;
+  readonly log: EventLog;
+  readonly books = new Books();
+  readonly ledger: Ledger;
+  readonly totals: Totals;
+  readonly shape: Shape;
+  /** Resolves when something is wrong. */
+  readonly failed: Promise<void>;
+  violation: Violation | undefined;
+  readonly #logs: boolean;
+  readonly #returns = new Returns();
+  readonly #debts = new Map<string, bigint>();
+  #stop: () => void = () => {};
+
+  constructor({ time, table, keepsLog, logs = true, skewMs }: WorldOptions) {
+    this.#logs = logs;
+    this.time = time;
+    this.table = new SimulatedTable({ ...table, time });
+    this.log = new EventLog(() => time.nowMs, keepsLog);
+    this.failed = new Promise((resolve) => {
+      this.#stop = resolve;
+    });
+    const debtOf = (bucket: string, name: string) => this.#debts.get(`${bucket} ${name}`) ?? 0n;
+    this.ledger = new Ledger(debtOf);
+    this.totals = new Totals(debtOf);
+    // A split is planned, and lands a moment later.
+    this.shape = new Shape(skewMs + 100);
+    this.table.watch({
+      arrived: (call, failure) => this.#arrived(call, failure),
+      landed: (call, landings) => this.#landed(call, landings),
+      answered: (call) => this.books.answered(call),
+      unanswered: (call) => this.books.unanswered(call),
+    });
+  }
+
+  /** Somebody is about to adjust upwards: the bucket may go into debt by that much. */
+  allowDebt(bucket: string, limitName: string, milli: number): void {
+    const id = `${bucket} ${limitName}`;
+    this.#debts.set(id, (this.#debts.get(id) ?? 0n) + BigInt(milli));
+  }
+
+  /** Only the first counts: what follows may follow from it. */
+  fail(error: unknown): void {
+    if (this.violation !== undefined) return;
+    this.violation =
+      error instanceof Violation ? error : new Violation("crash", "a call", stackOf(error));
+    this.log.add(`VIOLATION ${this.violation.message}`);
+    this.#stop();
+  }
+
+  #arrived(call: TableCall, failure: Failure | undefined): void {
+    if (failure !== undefined && this.#logs) {
+      this.log.add(`p${call.process} ${call.operation}: ${failure.kind}`);
+    }
+  }
+
+  #landed(call: TableCall, landings: readonly Landing[]): void {
+    if (this.violation !== undefined) return;
+    try {
+      const parsed = bucketLandings(call, landings);
+      if (this.#logs) {
+        for (const landing of parsed) this.log.add(lineOf(call, landing.PK, landing.after));
+      }
+      if (parsed.length === 0) return;
+      this.shape.landed(landings, parsed, this.time.nowMs);
+      this.books.landed(call, parsed);
+      this.#returns.landed(call, parsed);
+      this.totals.landed(parsed);
+      this.ledger.landed(parsed);
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+}
+
+function lineOf(call: TableCall, PK: string, after: ShardImage | undefined): string {
+  const { process, operation, plannedMs } = call;
+  const head = `p${process} ${operation} planned ${plannedMs % 100_000_000}`;
+  if (after === undefined) return `${head} deleted ${PK}`;
+  const limits = after.limits.map(
+    ({ name, tokens, consumed }) => `${name} tk ${tokens} tc ${consumed}`,
+  );
+  return `${head} ${after.id}/${after.count} rf ${after.epochMs % 100_000_000} ${limits.join(", ")}`;
+}
+
+function stackOf(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}

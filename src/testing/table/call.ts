@@ -1,0 +1,41 @@
+/** One call of a process to the table, with all its attempts. */
+
+import type { Item, Key } from "../../storage/item.ts";
+import type { Failure } from "./failure.ts";
+
+/** A write that was done. */
+export interface Landing {
+  readonly key: Key;
+  readonly before: Item | undefined;
+  readonly after: Item | undefined;
+}
+
+export interface TableCall {
+  readonly process: number;
+  readonly operation: string;
+  /** What the clock of the process said when it made the call. */
+  readonly plannedMs: number;
+  /** Calls with the same token are one. */
+  readonly token: string | undefined;
+  /** What it has done, in all its attempts. */
+  readonly landings: Landing[];
+}
+
+/** What the table says to one attempt. */
+export type Outcome<T> =
+  | { readonly kind: "done"; readonly value: T }
+  | { readonly kind: "failed"; readonly failure: Failure }
+  /** A request that could never work. */
+  | { readonly kind: "wrong"; readonly error: Error };
+
+/** Sees what a table does, for those who check it. */
+export interface TableObserver {
+  /** A request has arrived. */
+  arrived?(call: TableCall, failure: Failure | undefined): void;
+  /** Items were written, all at one moment. */
+  landed?(call: TableCall, landings: readonly Landing[]): void;
+  /** The process has heard that its call was done. */
+  answered?(call: TableCall): void;
+  /** The process was told that its call failed, or nothing at all. */
+  unanswered?(call: TableCall): void;
+}

@@ -1,0 +1,184 @@
+/**
+ * The side of a process: requests that take time, get lost, fail, and are repeated where that is
+ * harmless, by the rules of the adapter for DynamoDB.
+ */
+
+import type { Random } from "../../domain/chance.ts";
+import { backoffMs } from "../../storage/dynamodb/backoff.ts";
+import type { StoreCall } from "../../storage/item-store.ts";
+import type { VirtualTime } from "../time/virtual-time.ts";
+import type { Outcome, TableCall } from "./call.ts";
+import { type Failure, failureOf, unavailable } from "./failure.ts";
+import { drawLatencyMs, type Latency } from "./latency.ts";
+import type { Server } from "./server.ts";
+import type { MutableUsage } from "./usage.ts";
+
+/** Whether a request may be sent again when nobody knows what became of it. */
+export type Repetition = "read" | "repeatable" | "once";
+
+export interface ConnectionOptions {
+  readonly process: number;
+  readonly time: VirtualTime;
+  readonly clock: () => number;
+  readonly server: Server;
+  readonly latency: Latency;
+  readonly random: Random;
+  readonly usage: MutableUsage;
+  readonly onCall?: ((call: StoreCall) => void) | undefined;
+}
+
+export interface RequestOptions {
+  readonly repetition: Repetition;
+  readonly timeoutMs: number;
+  readonly token?: string | undefined;
+  /** A throttled key is no reason to wait: the caller knows another one. */
+  readonly raiseHotKey: boolean;
+}
+
+/** A call that is under way. */
+interface Pending<T> {
+  readonly call: TableCall;
+  readonly options: RequestOptions;
+  readonly endsAtMs: number;
+  readonly serve: (call: TableCall) => Promise<Outcome<T>>;
+  readonly resolve: (value: T) => void;
+  readonly reject: (error: Error) => void;
+  attempts: number;
+  certain: boolean;
+}
+
+/** As in the adapter: half of the time for one attempt, and nothing is begun for the last moments. */
+const ATTEMPT_MS_MIN = 250;
+const LAST_ATTEMPT_MS_MIN = 100;
+
+export class Connection {
+  readonly #options: ConnectionOptions;
+  #broken = false;
+  onCall: ((call: StoreCall) => void) | undefined;
+
+  constructor(options: ConnectionOptions) {
+    this.#options = options;
+  }
+
+  /** The process is gone: what it has sent may still arrive, but it hears of nothing any more. */
+  break(): void {
+    this.#broken = true;
+  }
+
+  request<T>(
+    operation: string,
+    options: RequestOptions,
+    serve: (call: TableCall) => Promise<Outcome<T>>,
+  ): Promise<T> {
+    const { process, time, clock } = this.#options;
+    const call: TableCall = {
+      process,
+      operation,
+      plannedMs: clock(),
+      token: options.token,
+      landings: [],
+    };
+    return new Promise((resolve, reject) => {
+      const endsAtMs = time.nowMs + options.timeoutMs;
+      const pending = {
+        call,
+        options,
+        endsAtMs,
+        serve,
+        resolve,
+        reject,
+        attempts: 0,
+        certain: true,
+      };
+      this.#attempt(pending);
+    });
+  }
+
+  #attempt<T>(pending: Pending<T>): void {
+    if (this.#broken) return;
+    const { time, server, latency, random, usage } = this.#options;
+    const { faults } = server;
+    pending.attempts += 1;
+    const leftMs = pending.endsAtMs - time.nowMs;
+    const long = pending.options.repetition !== "once" && leftMs > 2 * ATTEMPT_MS_MIN;
+    const attemptEndsMs = time.nowMs + (long ? leftMs / 2 : Math.max(1, leftMs));
+    const roundTripMs = drawLatencyMs(latency, random);
+    const outMs = roundTripMs * (0.3 + 0.4 * random());
+    if (happens(faults.refusedConnections, random)) {
+      time.after(outMs, () => this.#failed(pending, failureOf("refused")));
+      return;
+    }
+    usage.calls += 1;
+    if (pending.options.repetition === "read") usage.reads += 1;
+    if (happens(faults.lostRequests, random)) return this.#timeOut(pending, attemptEndsMs);
+    time.after(outMs, () => {
+      if (happens(faults.throttledTable, random)) {
+        usage.throttled += 1;
+        return this.#back(pending, failed("throttledTable"), roundTripMs - outMs, attemptEndsMs);
+      }
+      const fails = happens(faults.serverErrors, random);
+      if (fails && random() < 0.5) {
+        return this.#back(pending, failed("server"), roundTripMs - outMs, attemptEndsMs);
+      }
+      const lost = happens(faults.lostResponses, random);
+      void pending.serve(pending.call).then((outcome) => {
+        if (lost) return this.#timeOut(pending, attemptEndsMs);
+        const answer = fails ? failed("server") : outcome;
+        return this.#back(pending, answer, roundTripMs - outMs, attemptEndsMs);
+      });
+    });
+  }
+
+  /** The answer is on its way; the process may have stopped waiting when it comes. */
+  #back<T>(pending: Pending<T>, outcome: Outcome<T>, ms: number, attemptEndsMs: number): void {
+    const { time } = this.#options;
+    if (time.nowMs + ms > attemptEndsMs) return this.#timeOut(pending, attemptEndsMs);
+    time.after(ms, () => this.#receive(pending, outcome));
+  }
+
+  #timeOut<T>(pending: Pending<T>, attemptEndsMs: number): void {
+    const { time } = this.#options;
+    time.after(attemptEndsMs - time.nowMs, () => this.#failed(pending, failureOf("timeout")));
+  }
+
+  #receive<T>(pending: Pending<T>, outcome: Outcome<T>): void {
+    const { server } = this.#options;
+    if (this.#broken) return;
+    if (outcome.kind === "failed") return this.#failed(pending, outcome.failure);
+    this.onCall?.({
+      operation: pending.call.operation,
+      readUnits: 0,
+      writeUnits: 0,
+      indexUnits: 0,
+      estimated: true,
+    });
+    server.observer.answered?.(pending.call);
+    if (outcome.kind === "done") pending.resolve(outcome.value);
+    else pending.reject(outcome.error);
+  }
+
+  #failed<T>(pending: Pending<T>, failure: Failure): void {
+    if (this.#broken) return;
+    const { time, random, server } = this.#options;
+    const { repetition, timeoutMs, raiseHotKey } = pending.options;
+    pending.certain &&= failure.nothingWritten || repetition === "read";
+    const harmless = failure.nothingWritten || repetition !== "once";
+    const pauseMs = backoffMs(pending.attempts - 1, random);
+    const leftMs = pending.endsAtMs - time.nowMs - pauseMs;
+    const again = leftMs >= Math.min(LAST_ATTEMPT_MS_MIN, timeoutMs / 4);
+    if (harmless && again && !(failure.keyRange && raiseHotKey)) {
+      time.after(pauseMs, () => this.#attempt(pending));
+      return;
+    }
+    server.observer.unanswered?.(pending.call);
+    pending.reject(unavailable(failure, pending.call.operation, pending.certain));
+  }
+}
+
+function happens(share: number | undefined, random: Random): boolean {
+  return share !== undefined && share > 0 && random() < share;
+}
+
+function failed(kind: "server" | "throttledTable"): Outcome<never> {
+  return { kind: "failed", failure: failureOf(kind) };
+}

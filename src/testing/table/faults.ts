@@ -1,0 +1,32 @@
+/** What may go wrong at the table, as data. Shares are of requests, from 0 to 1. */
+
+/** Absent: never. */
+export interface Faults {
+  /** It is done, and nobody hears of it: the client runs into its timeout. */
+  readonly lostResponses?: number;
+  /** It never arrives, and the client cannot tell the difference. */
+  readonly lostRequests?: number;
+  /** Answered with status 500, half of the time after it was done. */
+  readonly serverErrors?: number;
+  /** The connection is never made: certainly nothing was written. */
+  readonly refusedConnections?: number;
+  /** Throttled for the whole table, which no other shard helps against. */
+  readonly throttledTable?: number;
+  /** How long indexes and eventually consistent reads may lag behind. */
+  readonly lagMs?: number;
+  /** How long a transaction holds its items; plain writes to them meanwhile are conflicts. */
+  readonly transactionMs?: number;
+  /** The share of records of the stream that come again. */
+  readonly duplicateRecords?: number;
+}
+
+export const FAULT_NAMES = [
+  "lostResponses",
+  "lostRequests",
+  "serverErrors",
+  "refusedConnections",
+  "throttledTable",
+  "lagMs",
+  "transactionMs",
+  "duplicateRecords",
+] as const satisfies readonly (keyof Faults)[];

@@ -1,0 +1,42 @@
+/** How large DynamoDB takes an item to be; worked out from the values, without encoding them. */
+
+import type { Item, Value } from "../../storage/item.ts";
+
+/** Images are immutable and looked at more than once. */
+const known = new WeakMap<Item, number>();
+
+export function sizeOf(item: Item): number {
+  const found = known.get(item);
+  if (found !== undefined) return found;
+  let size = 0;
+  for (const name in item) size += Buffer.byteLength(name) + valueSize(item[name] as Value);
+  known.set(item, size);
+  return size;
+}
+
+function valueSize(value: Value): number {
+  if (typeof value === "string") return Buffer.byteLength(value);
+  if (typeof value === "number" || typeof value === "bigint") return numberSize(String(value));
+  if (typeof value !== "object" || value === null) return 1;
+  if (value instanceof Set) {
+    let size = 0;
+    for (const member of value as ReadonlySet<string>) size += Buffer.byteLength(member);
+    return size;
+  }
+  // Lists and maps cost three bytes, and one more for each member.
+  let size = 3;
+  if (Array.isArray(value)) {
+    for (const member of value as readonly Value[]) size += 1 + valueSize(member);
+    return size;
+  }
+  for (const [name, member] of Object.entries(value as Readonly<Record<string, Value>>)) {
+    size += 1 + Buffer.byteLength(name) + valueSize(member);
+  }
+  return size;
+}
+
+/** About one byte per two digits; zeros at the ends do not count. */
+function numberSize(text: string): number {
+  const digits = text.replace(/[^0-9]/g, "").replace(/^0+|0+$/g, "");
+  return Math.ceil(digits.length / 2) + (text.startsWith("-") ? 2 : 1);
+}

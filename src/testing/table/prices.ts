@@ -1,0 +1,25 @@
+/** What requests cost, as data with its date. */
+
+import type { Usage } from "./usage.ts";
+
+/** Dollars per million request units. */
+export interface Prices {
+  readonly region: string;
+  /** When the prices were looked up. */
+  readonly asOf: string;
+  readonly writePerMillion: number;
+  readonly readPerMillion: number;
+}
+
+/** On-demand mode, standard table class, after the reduction of November 2024. */
+export const ON_DEMAND_PRICES: Prices = Object.freeze({
+  region: "us-east-1",
+  asOf: "2025-07-21",
+  writePerMillion: 0.625,
+  readPerMillion: 0.125,
+});
+
+export function dollarsOf(usage: Usage, prices: Prices): number {
+  const { readUnits, writeUnits } = usage;
+  return (writeUnits * prices.writePerMillion + readUnits * prices.readPerMillion) / 1_000_000;
+}

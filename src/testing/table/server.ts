@@ -1,0 +1,304 @@
+/**
+ * The side of the table: an item store in memory that gets tired, locks, and lags behind.
+ *
+ * A request is served at the moment it arrives. Only a transaction takes time: it holds its items,
+ * and whoever writes to them meanwhile is told of a conflict.
+ */
+
+import type { Random } from "../../domain/chance.ts";
+import { InfrastructureError } from "../../domain/errors.ts";
+import { type Item, type Key, keyOf } from "../../storage/item.ts";
+import type { Query, TransactResult, Write, WriteResult } from "../../storage/item-store.ts";
+import { MemoryItemStore } from "../../storage/memory/item-store.ts";
+import { keyOfWrite } from "../../storage/transaction.ts";
+import { hashOf } from "../chance.ts";
+import type { VirtualTime } from "../time/virtual-time.ts";
+import type { Landing, Outcome, TableCall, TableObserver } from "./call.ts";
+import { type FailureKind, failureOf } from "./failure.ts";
+import type { Faults } from "./faults.ts";
+import { sizeOf } from "./item-size.ts";
+import { KeyRanges, type Throughput } from "./key-ranges.ts";
+import { Lagging } from "./lagging.ts";
+import { indexWrites, readUnits, writeUnits } from "./units.ts";
+import type { MutableUsage } from "./usage.ts";
+
+export interface ServerOptions {
+  readonly time: VirtualTime;
+  readonly random: Random;
+  readonly throughput: Throughput;
+  readonly faults: Faults;
+  readonly usage: MutableUsage;
+}
+
+const TRANSACTION_MS = 3;
+
+export class Server {
+  readonly items: MemoryItemStore;
+  /** Sees everything; for checkers. */
+  observer: TableObserver = {};
+  faults: Faults;
+  readonly #time: VirtualTime;
+  readonly #random: Random;
+  readonly #usage: MutableUsage;
+  readonly #writes: KeyRanges;
+  readonly #reads: KeyRanges;
+  readonly #indexes: KeyRanges;
+  readonly #lagging: Lagging;
+  /** Items that a transaction holds. */
+  readonly #held = new Set<string>();
+  /** Tokens of transactions under way, and of those that were, with what they did. */
+  readonly #underWay = new Set<string>();
+  readonly #tokens = new Map<string, number>();
+
+  constructor({ time, random, throughput, faults, usage }: ServerOptions) {
+    this.#time = time;
+    this.#random = random;
+    this.#usage = usage;
+    this.faults = faults;
+    this.items = new MemoryItemStore({ clock: time.clock });
+    this.#lagging = new Lagging(time, this.items, random);
+    if ((faults.lagMs ?? 0) > 0) this.#lagging.begin();
+    this.#writes = new KeyRanges(throughput.writeUnitsPerSecond, throughput);
+    this.#reads = new KeyRanges(throughput.readUnitsPerSecond, throughput);
+    this.#indexes = new KeyRanges(throughput.writeUnitsPerSecond, throughput);
+  }
+
+  async read(
+    call: TableCall,
+    keys: readonly Key[],
+    consistent: boolean,
+    snapshot: boolean,
+  ): Promise<Outcome<(Item | undefined)[]>> {
+    const nowMs = this.#time.nowMs;
+    if (snapshot && keys.some((key) => this.#held.has(idOf(key))))
+      return this.#fail(call, "cancelled");
+    for (const { PK, SK } of keys) {
+      if (!this.#reads.allows(PK, SK, nowMs)) return this.#fail(call, "hotRead");
+    }
+    const found = keys.map((key) => this.#read(key, consistent || snapshot));
+    keys.forEach(({ PK, SK }, at) => {
+      const item = found[at];
+      const bytes = item === undefined ? 0 : sizeOf(item);
+      const units = readUnits(bytes, consistent || snapshot) * (snapshot ? 2 : 1);
+      this.#reads.use(PK, SK, units, nowMs);
+      this.#usage.readUnits += units;
+    });
+    return this.#done(call, found);
+  }
+
+  async query(call: TableCall, query: Query): Promise<Outcome<Item[]>> {
+    const nowMs = this.#time.nowMs;
+    const consistent = query.consistent === true;
+    if (query.index === undefined && !this.#reads.allows(query.partition, "", nowMs)) {
+      return this.#fail(call, "hotRead");
+    }
+    const found: Item[] = [];
+    const source = query.index === undefined ? this.items : this.#lagging.indexed;
+    try {
+      for await (const item of source.query(query)) found.push(item);
+    } catch (error) {
+      return { kind: "wrong", error: error as Error };
+    }
+    const bytes = found.reduce((sum, item) => sum + sizeOf(item), 0);
+    const units = readUnits(bytes, consistent);
+    this.#reads.use(`${query.index ?? ""}${query.partition}`, "", units, nowMs);
+    this.#usage.readUnits += units;
+    return this.#done(call, found);
+  }
+
+  /** One write by itself. */
+  async write(
+    call: TableCall,
+    write: Exclude<Write, { check: Key }>,
+  ): Promise<Outcome<WriteResult>> {
+    const key = keyOfWrite(write);
+    const refusal = this.#refusal([write]);
+    if (refusal !== undefined) return this.#fail(call, refusal);
+    const before = this.items.readNow(key);
+    const doing = this.#perform(write);
+    this.#land(call, [{ key: keyOf(key), before, after: this.items.readNow(key) }], 1);
+    try {
+      const result = await doing;
+      if (!result.ok) this.#usage.refusedConditions += 1;
+      return this.#done(call, result);
+    } catch (error) {
+      return { kind: "wrong", error: error as Error };
+    }
+  }
+
+  /** Puts and deletes that have nothing to do with each other. */
+  async batch(call: TableCall, writes: readonly Write[]): Promise<Outcome<void>> {
+    const refusal = this.#refusal(writes);
+    if (refusal !== undefined) return this.#fail(call, refusal);
+    const puts = writes.flatMap((write) => ("put" in write ? [write.put] : []));
+    const deletes = writes.flatMap((write) => ("delete" in write ? [write.delete] : []));
+    const keys = writes.map(keyOfWrite);
+    const before = keys.map((key) => this.items.readNow(key));
+    const doing = this.items.writeMany({ puts, deletes });
+    this.#land(call, this.#landings(keys, before), 1);
+    try {
+      return this.#done(call, await doing);
+    } catch (error) {
+      return { kind: "wrong", error: error as Error };
+    }
+  }
+
+  /** All or nothing, and not at once. */
+  async transact(call: TableCall, writes: readonly Write[]): Promise<Outcome<TransactResult>> {
+    const { token } = call;
+    const keys = writes.map(keyOfWrite);
+    if (token !== undefined) {
+      if (this.#underWay.has(token)) return this.#fail(call, "inProgress");
+      const known = this.#tokens.get(token);
+      const text = hashOf(describe(writes));
+      if (known !== undefined && known !== text) return mismatch(token);
+      this.#tokens.set(token, text);
+      if (known !== undefined) return this.#repeated(call, writes);
+    }
+    const ids = keys.map(idOf);
+    const refusal = this.#refusal(writes);
+    if (refusal !== undefined) {
+      if (token !== undefined) this.#tokens.delete(token);
+      return this.#fail(call, refusal === "conflict" ? "cancelled" : "cancelledHot");
+    }
+    for (const id of ids) this.#held.add(id);
+    if (token !== undefined) this.#underWay.add(token);
+    await this.#hold();
+    for (const id of ids) this.#held.delete(id);
+    if (token !== undefined) this.#underWay.delete(token);
+    return this.#commit(call, writes, keys);
+  }
+
+  async #commit(
+    call: TableCall,
+    writes: readonly Write[],
+    keys: readonly Key[],
+  ): Promise<Outcome<TransactResult>> {
+    const { token } = call;
+    const before = keys.map((key) => this.items.readNow(key));
+    const doing = this.items.transact(writes, token === undefined ? {} : { token });
+    this.#land(call, this.#landings(keys, before), 2);
+    this.#usage.transactions += 1;
+    try {
+      const result = await doing;
+      if (!result.ok) {
+        this.#usage.refusedConditions += 1;
+        // A transaction that was cancelled may be tried again with the same token.
+        if (token !== undefined) this.#tokens.delete(token);
+      }
+      return this.#done(call, result);
+    } catch (error) {
+      return { kind: "wrong", error: error as Error };
+    }
+  }
+
+  /** It was done before: the answer is the same, and nothing is done again. */
+  #repeated(call: TableCall, writes: readonly Write[]): Outcome<TransactResult> {
+    // DynamoDB bills the repetition as a transactional read.
+    this.#usage.readUnits += 2 * writes.length;
+    return this.#done(call, { ok: true });
+  }
+
+  #hold(): Promise<void> {
+    const longest = this.faults.transactionMs ?? TRANSACTION_MS;
+    return new Promise((resolve) => {
+      this.#time.after(this.#random() * longest, resolve);
+    });
+  }
+
+  #perform(write: Exclude<Write, { check: Key }>): Promise<WriteResult> {
+    if ("put" in write) return this.items.put(write.put, write.condition);
+    if ("delete" in write) return this.items.delete(write.delete, write.condition);
+    return this.items.update(write.update, write.change, write.condition);
+  }
+
+  #landings(keys: readonly Key[], before: readonly (Item | undefined)[]): Landing[] {
+    return keys.map((key, at) => ({
+      key: keyOf(key),
+      before: before[at],
+      after: this.items.readNow(key),
+    }));
+  }
+
+  /** Why a write cannot be done right now. */
+  #refusal(writes: readonly Write[]): FailureKind | undefined {
+    const nowMs = this.#time.nowMs;
+    for (const write of writes) {
+      const key = keyOfWrite(write);
+      if (this.#held.has(idOf(key))) return "conflict";
+      const before = this.items.readNow(key);
+      if (!this.#writes.allows(key.PK, key.SK, nowMs)) return "hotWrite";
+      const next = "put" in write ? write.put : "delete" in write ? undefined : before;
+      for (const { index, partition, sort } of indexWrites(before, next)) {
+        const range = `${index.name} ${partition}`;
+        if (!this.#indexes.allows(range, sort, nowMs)) return "hotIndex";
+      }
+    }
+    return undefined;
+  }
+
+  /** Counts what was written, and tells those who watch. `factor`: transactions pay twice. */
+  #land(call: TableCall, landings: readonly Landing[], factor: number): void {
+    const nowMs = this.#time.nowMs;
+    const changed: Landing[] = [];
+    for (const landing of landings) {
+      const { key, before, after } = landing;
+      const units = factor * writeUnits(before, after);
+      this.#writes.use(key.PK, key.SK, units, nowMs);
+      this.#usage.writeUnits += units;
+      if (before === after) continue;
+      changed.push(landing);
+      let indexed = false;
+      for (const write of indexWrites(before, after)) {
+        indexed = true;
+        this.#indexes.use(
+          `${write.index.name} ${write.partition}`,
+          write.sort,
+          factor * write.units,
+          nowMs,
+        );
+        this.#usage.writeUnits += factor * write.units;
+        this.#usage.indexUnits += factor * write.units;
+      }
+      this.#lagging.changed(landing, indexed, this.faults.lagMs ?? 0);
+    }
+    this.#usage.writes += 1;
+    if (changed.length === 0) return;
+    call.landings.push(...changed);
+    this.observer.landed?.(call, changed);
+  }
+
+  #read(key: Key, consistent: boolean): Item | undefined {
+    return consistent ? this.items.readNow(key) : this.#lagging.read(key);
+  }
+
+  #done<T>(call: TableCall, value: T): Outcome<T> {
+    this.observer.arrived?.(call, undefined);
+    return { kind: "done", value };
+  }
+
+  #fail(call: TableCall, kind: FailureKind): Outcome<never> {
+    const failure = failureOf(kind);
+    if (kind.startsWith("hot") || kind === "cancelledHot") this.#usage.throttled += 1;
+    if (failure.keyRange || kind === "cancelledHot") this.#usage.throttledKeys += 1;
+    if (kind === "conflict" || kind === "cancelled") this.#usage.conflicts += 1;
+    this.observer.arrived?.(call, failure);
+    return { kind: "failed", failure };
+  }
+}
+
+function mismatch(token: string): Outcome<never> {
+  const sentence = `The token ${token} was used before, for another transaction`;
+  return { kind: "wrong", error: new InfrastructureError(sentence) };
+}
+
+function describe(writes: readonly Write[]): string {
+  return JSON.stringify(writes, (_, value: unknown) => {
+    if (typeof value === "bigint") return `${value}n`;
+    return value instanceof Set ? [...value] : value;
+  });
+}
+
+function idOf({ PK, SK }: Key): string {
+  return `${PK} ${SK}`;
+}

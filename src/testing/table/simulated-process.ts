@@ -1,0 +1,91 @@
+/** One process with its own connection, clock and chance. It may crash at any moment. */
+
+import type { Random } from "../../domain/chance.ts";
+import type { Clock } from "../../domain/clock.ts";
+import type { Timer } from "../../domain/timer.ts";
+import { RateLimiter, type RateLimiterOptions } from "../../limiter/rate-limiter.ts";
+import type { OpenOptions } from "../../repository/options.ts";
+import { repositoryOver } from "../../repository/repository.ts";
+import type { ChangeRecord, ItemStore } from "../../storage/item-store.ts";
+import type { VirtualTime } from "../time/virtual-time.ts";
+import type { Connection } from "./connection.ts";
+
+/** What a process opens its limiter with; time and chance are its own. */
+export interface ProcessOpenOptions
+  extends Omit<OpenOptions, "clock" | "timer" | "random">,
+    RateLimiterOptions {}
+
+/** How one process differs from the others. */
+export interface ProcessOptions {
+  /** How far its clock is ahead of the right time; below zero: behind. */
+  readonly skewMs?: number;
+}
+
+export interface SimulatedProcessParts {
+  readonly id: number;
+  readonly time: VirtualTime;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly store: ItemStore;
+  readonly connection: Connection;
+}
+
+/** A process of a `SimulatedTable`; made by its method `process`. */
+export class SimulatedProcess {
+  readonly id: number;
+  /** Epoch milliseconds, as this process has them. */
+  readonly clock: Clock;
+  readonly timer: Timer;
+  readonly random: Random;
+  readonly #store: ItemStore;
+  readonly #connection: Connection;
+  #crashed = false;
+
+  constructor(parts: SimulatedProcessParts) {
+    this.id = parts.id;
+    this.clock = parts.clock;
+    this.random = parts.random;
+    this.#store = parts.store;
+    this.#connection = parts.connection;
+    const { timer } = parts.time;
+    this.timer = {
+      nowMs: () => timer.nowMs(),
+      sleep: (ms, signal) =>
+        new Promise((resolve) => {
+          void timer.sleep(ms, signal).then(() => {
+            if (!this.#crashed) resolve();
+          });
+        }),
+    };
+  }
+
+  get crashed(): boolean {
+    return this.#crashed;
+  }
+
+  /** A limiter over the table, with the buckets that DynamoDB has. */
+  async open(options: ProcessOpenOptions = {}): Promise<RateLimiter> {
+    const { speculativeWrites, events, onWarning, onCall, ...rest } = options;
+    this.#connection.onCall = onCall;
+    const { clock, timer, random } = this;
+    const repository = await repositoryOver(this.#store, { ...rest, clock, timer, random });
+    const { onUnavailable } = rest;
+    return new RateLimiter(repository, {
+      ...(onUnavailable === undefined ? {} : { onUnavailable }),
+      ...(speculativeWrites === undefined ? {} : { speculativeWrites }),
+      ...(events === undefined ? {} : { events }),
+      ...(onWarning === undefined ? {} : { onWarning }),
+    });
+  }
+
+  /** The stream of the table; with faults, some records come again. */
+  changes(): AsyncIterable<ChangeRecord> {
+    return this.#store.changes({ from: "oldest" });
+  }
+
+  /** Nothing that it waits for will ever come. What it has sent may still arrive. */
+  crash(): void {
+    this.#crashed = true;
+    this.#connection.break();
+  }
+}

@@ -1,0 +1,65 @@
+/** Capacity units: what DynamoDB counts for a read or a write of table and indexes. */
+
+import type { Item } from "../../storage/item.ts";
+import { INDEXES, type IndexDefinition, project } from "../../storage/table.ts";
+import { sizeOf } from "./item-size.ts";
+
+const WRITE_BYTES = 1024;
+const READ_BYTES = 4096;
+
+/** The larger of both images counts; a refused condition counts what is stored. */
+export function writeUnits(before: Item | undefined, after: Item | undefined): number {
+  const bytes = Math.max(
+    before === undefined ? 0 : sizeOf(before),
+    after === undefined ? 0 : sizeOf(after),
+  );
+  return Math.max(1, Math.ceil(bytes / WRITE_BYTES));
+}
+
+/** One read. Items that are not there cost as much as small ones. */
+export function readUnits(bytes: number, consistent: boolean): number {
+  const units = Math.max(1, Math.ceil(bytes / READ_BYTES));
+  return consistent ? units : units / 2;
+}
+
+/** An index whose entry a write changes, and what that costs. */
+export interface IndexWrite {
+  readonly index: IndexDefinition;
+  readonly partition: string;
+  readonly sort: string;
+  readonly units: number;
+}
+
+/** A changed key is a delete and a put; an entry that stays as it is costs nothing. */
+export function indexWrites(before: Item | undefined, after: Item | undefined): IndexWrite[] {
+  const writes: IndexWrite[] = [];
+  for (const index of INDEXES) {
+    const old = entryOf(index, before);
+    const next = entryOf(index, after);
+    if (old === undefined && next === undefined) continue;
+    const moved =
+      old === undefined ||
+      next === undefined ||
+      old[index.partition] !== next[index.partition] ||
+      old[index.sort] !== next[index.sort];
+    if (!moved && index.projection === "KEYS_ONLY") continue;
+    if (!moved && before === after) continue;
+    for (const entry of moved ? [old, next] : [next]) {
+      if (entry === undefined) continue;
+      const projected = project(index, entry);
+      writes.push({
+        index,
+        partition: String(entry[index.partition]),
+        sort: String(entry[index.sort]),
+        units: Math.max(1, Math.ceil(sizeOf(projected) / WRITE_BYTES)),
+      });
+    }
+  }
+  return writes;
+}
+
+function entryOf(index: IndexDefinition, item: Item | undefined): Item | undefined {
+  if (item === undefined) return undefined;
+  const keyed = typeof item[index.partition] === "string" && typeof item[index.sort] === "string";
+  return keyed ? item : undefined;
+}

@@ -1,0 +1,43 @@
+/** What a table was asked for and what that consumed. */
+
+/** Counters; units of table and indexes together. */
+export interface Usage {
+  readonly calls: number;
+  readonly writes: number;
+  readonly reads: number;
+  readonly throttled: number;
+  /** Of `throttled`, those because of a hot key. */
+  readonly throttledKeys: number;
+  readonly conflicts: number;
+  readonly refusedConditions: number;
+  readonly transactions: number;
+  readonly readUnits: number;
+  readonly writeUnits: number;
+  /** The part of `writeUnits` that went to indexes. */
+  readonly indexUnits: number;
+}
+
+export type MutableUsage = { -readonly [name in keyof Usage]: Usage[name] };
+
+export function noUsage(): MutableUsage {
+  return {
+    calls: 0,
+    writes: 0,
+    reads: 0,
+    throttled: 0,
+    throttledKeys: 0,
+    conflicts: 0,
+    refusedConditions: 0,
+    transactions: 0,
+    readUnits: 0,
+    writeUnits: 0,
+    indexUnits: 0,
+  };
+}
+
+/** What came on top since an earlier look. */
+export function usageSince(now: Usage, then: Usage): Usage {
+  const since = noUsage();
+  for (const name of Object.keys(since) as (keyof Usage)[]) since[name] = now[name] - then[name];
+  return since;
+}

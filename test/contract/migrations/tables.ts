@@ -1,0 +1,127 @@
+/** Tables to migrate, on every store: empty at the beginning of each test, and nobody else's. */
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, beforeEach, describe } from "vitest";
+import { Repository, repositoryOver } from "../../../src/repository/repository.ts";
+import { createTable, deleteTable } from "../../../src/storage/dynamodb/create-table.ts";
+import { DynamoItemStore } from "../../../src/storage/dynamodb/item-store.ts";
+import { type Item, keyOf } from "../../../src/storage/item.ts";
+import { MemoryItemStore } from "../../../src/storage/memory/item-store.ts";
+import type { ScanStore } from "../../../src/storage/scan-store.ts";
+import { openSqlite } from "../../../src/storage/sqlite/open.ts";
+import { describeEngines } from "../../engines/engines.ts";
+import { newName } from "../stores.ts";
+
+const TIMEOUT_MS = 20_000;
+
+/** What a suite works on. */
+export interface Tables {
+  readonly store: ScanStore;
+  /** How users of the library see the table; its buckets are items, as on DynamoDB. */
+  open(options?: { namespace?: string; clock?: () => number }): Promise<Repository>;
+}
+
+interface Place {
+  readonly store: ScanStore;
+  open: Tables["open"];
+  close(): Promise<void>;
+}
+
+/** One `describe` per store; an engine that does not run here is a skip with its reason. */
+export function describeTables(title: string, suite: (tables: Tables) => void): void {
+  describe(`${title} in memory`, () => on(openMemory, suite));
+  describe(`${title} in sqlite`, () => on(openFile, suite));
+  describeEngines(title, ({ endpoint }) => on(() => openEngine(endpoint), suite));
+}
+
+/** Everything that is stored, sorted by key. */
+export async function contents(store: ScanStore): Promise<Item[]> {
+  const items: Item[] = [];
+  for await (const item of store.scan()) items.push(item);
+  const name = ({ PK, SK }: Item) => `${PK} ${SK}`;
+  return items.sort((one, other) => (name(one) < name(other) ? -1 : 1));
+}
+
+/** Puts items as somebody else has written them. */
+export async function fill(store: ScanStore, items: readonly Item[]): Promise<void> {
+  await store.writeMany({ puts: items });
+}
+
+function on(openPlace: () => Promise<Place>, suite: (tables: Tables) => void): void {
+  let place: Place | undefined;
+  const opened: Repository[] = [];
+  const here = (): Place => {
+    if (place === undefined) throw new Error("The store is not open yet");
+    return place;
+  };
+  beforeAll(async () => {
+    place = await openPlace();
+  });
+  beforeEach(async () => {
+    const { store } = here();
+    await store.writeMany({ deletes: (await contents(store)).map(keyOf) });
+  });
+  afterAll(async () => {
+    for (const repository of opened) await repository.close();
+    await place?.close();
+  });
+  suite({
+    get store() {
+      return here().store;
+    },
+    open: async (options) => {
+      const repository = await here().open(options);
+      opened.push(repository);
+      return repository;
+    },
+  });
+}
+
+async function openMemory(): Promise<Place> {
+  const store = new MemoryItemStore();
+  return { store, open: (options) => repositoryOver(lent(store), options), close: closing(store) };
+}
+
+async function openFile(): Promise<Place> {
+  const directory = mkdtempSync(join(tmpdir(), "zae-limiter-"));
+  const { store } = await openSqlite({ path: join(directory, "limits.db") });
+  return {
+    store,
+    open: (options) => repositoryOver(lent(store), options),
+    close: async () => {
+      await store.close();
+      rmSync(directory, { recursive: true });
+    },
+  };
+}
+
+async function openEngine(endpoint: string): Promise<Place> {
+  const table = newName();
+  await createTable({ table, endpoint });
+  const store = new DynamoItemStore({ table, endpoint, timeoutMs: TIMEOUT_MS });
+  return {
+    store,
+    open: (options) => Repository.connect(table, { endpoint, timeoutMs: TIMEOUT_MS, ...options }),
+    close: async () => {
+      await store.close();
+      await deleteTable({ table, endpoint });
+    },
+  };
+}
+
+function closing(store: ScanStore): () => Promise<void> {
+  return () => store.close();
+}
+
+/** The same store, which the borrower cannot close. */
+function lent(store: ScanStore): ScanStore {
+  return new Proxy(store, {
+    get: (_, name: keyof ScanStore) => {
+      if (name === "close") return async () => undefined;
+      const value = store[name] as unknown;
+      return typeof value === "function" ? (value.bind(store) as unknown) : value;
+    },
+  });
+}

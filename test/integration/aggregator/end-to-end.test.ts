@@ -1,0 +1,173 @@
+/**
+ * Acquires, adjustments and rollbacks on DynamoDB Local while the aggregator is killed and started
+ * again: in the end the snapshots say exactly what the buckets say. `ZAEL_SOAK` makes it longer.
+ */
+
+import type { ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { setTimeout as pause } from "node:timers/promises";
+import { expect, test } from "vitest";
+import { WINDOW_TYPES } from "../../../src/core/windows.ts";
+import { RateLimiter } from "../../../src/limiter/rate-limiter.ts";
+import { Repository } from "../../../src/repository/repository.ts";
+import { deleteTable } from "../../../src/storage/dynamodb/create-table.ts";
+import { newName } from "../../contract/stores.ts";
+import { describeEngines } from "../../engines/engines.ts";
+import { Binary } from "../cli/binary.ts";
+
+const SOAK = process.env.ZAEL_SOAK !== undefined;
+const ACQUIRES = SOAK ? 10_000 : 2000;
+const ENTITIES = 50;
+const KILLS = 5;
+const CLIENTS = 8;
+/** Longer than a batch takes, when it is multiplied: so it is killed in every part of one. */
+const KILL_STEP_MS = 130;
+const TIMEOUT_MS = 20_000;
+const RESOURCE = "gpt-4";
+/** Some have names that attributes have, too. */
+const LIMITS = ["rpm:1000000", "tpm:100000000", "ttl:1000000", "PK:1000000", "window:1000000"];
+
+const entityOf = (number: number) => `key-${number % ENTITIES}`;
+
+/** Takes something, and one way or the other settles what it took. */
+async function useOnce(limiter: RateLimiter, number: number): Promise<void> {
+  const lease = await limiter.acquire({
+    entityId: entityOf(number),
+    resource: RESOURCE,
+    consume: { rpm: 1, tpm: 100 + (number % 37), ttl: 2, PK: 3, window: 1 + (number % 2) },
+  });
+  // Every entity does everything in turn.
+  const turn = (number + Math.floor(number / ENTITIES)) % 5;
+  if (turn === 0) return lease.rollback();
+  if (turn === 1) lease.adjust({ tpm: 50, PK: 1 });
+  if (turn === 2) lease.adjust({ tpm: -60, ttl: -1 });
+  return lease.commit();
+}
+
+/** The aggregator as a process, which can be killed like any other. */
+class KillableAggregator {
+  readonly #binary: Binary;
+  readonly #url: string;
+  #child: ChildProcess;
+  #batches = 0;
+  #onBatch: () => void = () => undefined;
+
+  constructor(binary: Binary, url: string) {
+    this.#binary = binary;
+    this.#url = url;
+    this.#child = this.#start();
+  }
+
+  /** Kills it when it is at work: some time after it has counted something. */
+  async killAndRestart(afterMs: number): Promise<void> {
+    if (this.#batches === 0) {
+      await new Promise<void>((resolve) => {
+        this.#onBatch = resolve;
+      });
+    }
+    await pause(afterMs);
+    this.#child.kill("SIGKILL");
+    await once(this.#child, "close");
+    this.#child = this.#start();
+  }
+
+  async stop(): Promise<number | null> {
+    if (this.#child.exitCode !== null) return this.#child.exitCode;
+    this.#child.kill("SIGTERM");
+    await once(this.#child, "close");
+    return this.#child.exitCode;
+  }
+
+  #start(): ChildProcess {
+    this.#batches = 0;
+    const args = ["aggregate", "--url", this.#url, "--lease-seconds", "1", "--batch-seconds"];
+    const child = this.#binary.start([...args, "0.3", "--log-level", "debug"]);
+    child.stdout?.setEncoding("utf8").on("data", (text: string) => {
+      if (child !== this.#child || !text.includes("batch processed")) return;
+      this.#batches += 1;
+      this.#onBatch();
+    });
+    child.stderr?.pipe(process.stderr);
+    return child;
+  }
+}
+
+/** What was consumed of every limit by every entity, by the buckets. */
+async function consumed(repo: Repository): Promise<Record<string, number>> {
+  const sums: Record<string, number> = {};
+  for (let number = 0; number < ENTITIES; number += 1) {
+    for (const { limitName, totalConsumed } of await repo.buckets.list(entityOf(number))) {
+      const name = `${entityOf(number)} ${limitName}`;
+      sums[name] = (sums[name] ?? 0) + totalConsumed;
+    }
+  }
+  return sums;
+}
+
+/** The same, by the snapshots of one window type. */
+async function counted(
+  repo: Repository,
+  window: (typeof WINDOW_TYPES)[number],
+): Promise<Record<string, number>> {
+  const sums: Record<string, number> = {};
+  for (let number = 0; number < ENTITIES; number += 1) {
+    const entityId = entityOf(number);
+    const { total } = await repo.usage.summary({ entityId, resource: RESOURCE, window });
+    for (const [limitName, tokens] of Object.entries(total))
+      sums[`${entityId} ${limitName}`] = tokens;
+  }
+  return sums;
+}
+
+const total = (sums: Readonly<Record<string, number>>) =>
+  Object.values(sums).reduce((sum, amount) => sum + amount, 0);
+
+describeEngines("an aggregator that is killed five times", ({ name, endpoint }) => {
+  test.runIf(name === "dynamodb-local")(
+    `counts ${ACQUIRES} acquires exactly`,
+    { timeout: SOAK ? 600_000 : 120_000 },
+    async () => {
+      const table = newName();
+      const repo = await Repository.createTable(table, { endpoint, timeoutMs: TIMEOUT_MS });
+      await repo.limits.setSystem(LIMITS);
+      const limiter = new RateLimiter(repo);
+      const binary = new Binary();
+      const aggregator = new KillableAggregator(binary, `dynamodb://${table}?endpoint=${endpoint}`);
+      try {
+        let next = 0;
+        let kills = 0;
+        // One after the other: whoever comes while one is being killed waits for its turn.
+        let killing = Promise.resolve();
+        const client = async () => {
+          while (next < ACQUIRES) {
+            const number = next++;
+            await useOnce(limiter, number);
+            if (number >= ((kills + 1) * ACQUIRES) / (KILLS + 1) && kills < KILLS) {
+              kills += 1;
+              const afterMs = kills * KILL_STEP_MS;
+              killing = killing.then(() => aggregator.killAndRestart(afterMs));
+              await killing;
+            }
+          }
+        };
+        await Promise.all(Array.from({ length: CLIENTS }, client));
+        expect(kills).toBe(KILLS);
+        const truth = await consumed(repo);
+        expect(Object.keys(truth)).toHaveLength(ENTITIES * LIMITS.length);
+        // It lags behind; how long it takes to catch up depends on the machine.
+        let months = await counted(repo, "monthly");
+        while (total(months) !== total(truth)) {
+          await pause(250);
+          months = await counted(repo, "monthly");
+        }
+        expect(await aggregator.stop()).toBe(0);
+        for (const window of WINDOW_TYPES) expect(await counted(repo, window)).toEqual(truth);
+      } finally {
+        await aggregator.stop();
+        binary.remove();
+        await repo.close();
+        await deleteTable({ table, endpoint });
+      }
+    },
+  );
+});

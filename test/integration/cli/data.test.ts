@@ -1,0 +1,237 @@
+/** Operations 21 to 35 with the built binary; 36 to 50 belong to `local` and `limits`. */
+
+import { expect, test } from "vitest";
+import { usageItem } from "../../support/usage-item.ts";
+import { type CliStore, describeCliStores } from "./binary.ts";
+
+const SILENT = { code: 0, err: "" };
+
+describeCliStores("the command line", (store) => {
+  const stored = async (name: string) => {
+    const { limits } = await store.repository.limits.getSystem();
+    return limits.find((limit) => limit.name === name);
+  };
+
+  test("op 21, 22, 23: limits are read with rate, period and burst", async () => {
+    const texts = [
+      "tpm:10000",
+      "burst:10000:15000",
+      "rps:50/sec",
+      "tph:100000/hour",
+      "rpd:1000000/day",
+      "rpm:100/5min",
+    ];
+    const options = texts.flatMap((text) => ["-l", text]);
+    expect(await store.run("system", "set-defaults", ...options)).toMatchObject(SILENT);
+    const perMinute = { refillAmount: 10_000, refillPeriodSeconds: 60 };
+    expect(await stored("tpm")).toMatchObject({ capacity: 10_000, ...perMinute });
+    expect(await stored("burst")).toMatchObject({ capacity: 15_000, ...perMinute });
+    expect((await stored("rps"))?.refillPeriodSeconds).toBe(1);
+    expect((await stored("tph"))?.refillPeriodSeconds).toBe(3600);
+    expect((await stored("rpd"))?.refillPeriodSeconds).toBe(86_400);
+    expect((await stored("rpm"))?.refillPeriodSeconds).toBe(300);
+  });
+
+  test("op 24: what is no limit is refused in one line, each for its reason", async () => {
+    const refused = await Promise.all(
+      ["invalid", "tpm:abc", "rpm:100/week", "a:1:2:3"].map((text) =>
+        store.run("system", "set-defaults", "-l", text),
+      ),
+    );
+    for (const { code, out, err } of refused) {
+      expect({ code, out }).toEqual({ code: 1, out: "" });
+      expect(err).toMatch(/^zae-limiter: [^\n]+\n$/);
+    }
+    expect(refused[0]?.err).toContain("expected name:rate");
+    expect(refused[1]?.err).toContain("the rate must be a whole number");
+    expect(refused[2]?.err).toContain("the period must be sec, min, hour or day");
+    expect(refused[3]?.err).toContain("expected name:rate");
+    expect((await store.repository.limits.getSystem()).limits).toEqual([]);
+  });
+
+  test("op 25: limits are shown with separators, period and burst", async () => {
+    await store.repository.limits.setSystem(["tpm:10000", "burst:10000:15000", "rpm:100/5min"]);
+    const { out } = await store.run("system", "get-defaults");
+    expect(out.split("\n").slice(1, 4).sort()).toEqual([
+      "  burst: 10,000/min (burst: 15,000)",
+      "  rpm: 100/5min",
+      "  tpm: 10,000/min",
+    ]);
+  });
+
+  test("op 26: the limits of a resource are counted and stored", async () => {
+    const limits = ["-l", "rpm:1000/min", "-l", "tph:50000/hour"];
+    const { code, out } = await store.run("resource", "set-defaults", "gpt-4", ...limits);
+    expect(code).toBe(0);
+    expect(out).toContain("Set 2 limits of gpt-4");
+    expect(await store.repository.limits.getResource("gpt-4")).toMatchObject([
+      { name: "rpm", refillPeriodSeconds: 60 },
+      { name: "tph", refillPeriodSeconds: 3600 },
+    ]);
+  });
+
+  test("op 27: usage of neither an entity nor a resource is refused before connecting", async () => {
+    const env = { ZAEL_URL: "dynamodb://nowhere?endpoint=http://127.0.0.1:1" };
+    const commands = ["list", "summary"];
+    const ran = await Promise.all(commands.map((name) => store.run("usage", name, { env })));
+    for (const { code, err } of ran) {
+      expect(code).toBe(1);
+      expect(err).toContain("Name an entity (-e key-1) or a resource (-r gpt-4)");
+    }
+  });
+
+  test("op 28: a full page of audit events tells how to go on", async () => {
+    const principal = `${"long-".repeat(20)}principal`;
+    await store.repository.entities.create({ id: "key-1", principal });
+    for (let times = 0; times < 2; times += 1) {
+      await store.repository.limits.setEntity("key-1", ["rpm:1"], { principal });
+      await store.repository.limits.deleteEntity("key-1");
+    }
+    const { code, out, err } = await store.run("audit", "list", "-e", "key-1", "-l", "5");
+    expect(code).toBe(0);
+    const rows = out
+      .trimEnd()
+      .split("\n")
+      .slice(1)
+      .map((line) => line.split(/ {2,}/));
+    expect(rows.map((row) => row.slice(1))).toEqual([
+      ["limits_deleted", "-", "_default_"],
+      ["limits_set", principal, "_default_"],
+      ["limits_deleted", "-", "_default_"],
+      ["limits_set", principal, "_default_"],
+      ["entity_created", principal, "-"],
+    ]);
+    expect(err).toMatch(/go on with --start-event-id [0-9A-Z]{26}\n$/);
+  });
+
+  test("op 29: where nothing can draw, a plot is a table", async () => {
+    const start = "2026-11-15T10:00:00Z";
+    const seed = { entity: "key-1", window: "hourly", start, events: 3 } as const;
+    const counters = { rpm: 3, tpm: 1200 };
+    await store.put([usageItem(store.repository.namespaceId, { ...seed, counters })]);
+    const query = ["usage", "list", "-e", "key-1"];
+    const drawn = await store.run(...query, "--plot");
+    expect(drawn).toMatchObject(SILENT);
+    expect(drawn.out).toMatch(/^rpm, hourly\n/);
+    const plain = await store.run(...query);
+    const missing = await store.run(...query, "--plot", { env: withoutPackage("asciichart") });
+    expect(missing).toMatchObject({ code: 0, out: plain.out });
+    expect(missing.err).toContain("asciichart is not installed");
+  });
+
+  test("op 30: limits of an entity without a resource are for all resources", async () => {
+    const set = await store.json("entity", "set-limits", "u", "-l", "rpm:1");
+    expect(set).toMatchObject({ entity_id: "u", resource: "_default_" });
+    expect(await store.repository.limits.getEntity("u", { resource: "_default_" })).toHaveLength(1);
+  });
+
+  test("op 31: a list of entities needs the resource", async () => {
+    const { code, out, err } = await store.run("entity", "list");
+    expect({ code, out }).toEqual({ code: 2, out: "" });
+    expect(err).toContain("--with-custom-limits");
+  });
+
+  test("op 32: namespaces are registered and counted; the reserved one is refused", async () => {
+    const names = [`${store.namespace}-a`, `${store.namespace}-b`];
+    const { code, out } = await store.run("namespace", "register", ...names);
+    expect(code).toBe(0);
+    expect(out).toContain("2 namespaces");
+    for (const name of names) {
+      const id = (await store.repository.namespaces.get(name))?.namespaceId;
+      expect(out).toContain(`${name}: ${id}`);
+    }
+    expect(await store.run("namespace", "register", "_")).toMatchObject({ code: 1, out: "" });
+  });
+
+  test("op 33: a namespace is deleted, an orphan, and recovered; its neighbour stays", async () => {
+    const [a, b] = [`${store.namespace}-a`, `${store.namespace}-b`];
+    const ids = await store.repository.namespaces.register(a, b);
+    const id = ids[a] as string;
+    expect(await store.run("namespace", "delete", a, "--yes")).toMatchObject(SILENT);
+    expect(await names(store)).toEqual([b]);
+    const { orphans } = await store.json<{ orphans: object[] }>("namespace", "orphans");
+    expect(orphans).toContainEqual(expect.objectContaining({ namespace_id: id, name: a }));
+    expect((await store.run("namespace", "recover", id)).out).toBe(`Recovered ${a}: ${id}\n`);
+    expect(await names(store)).toEqual([a, b]);
+    expect((await store.repository.namespaces.get(b))?.namespaceId).toBe(ids[b]);
+  });
+
+  test("op 34: an active namespace is not purged; an unknown id is no failure", async () => {
+    const { namespaceId, namespaces } = store.repository;
+    const active = await store.run("namespace", "purge", namespaceId, "--yes");
+    expect(active).toMatchObject({ code: 1, out: "" });
+    expect(active.err).toContain("is active; delete it before you purge it");
+    const unknown = await store.run("namespace", "purge", "unknown-id", "--yes");
+    expect(unknown).toMatchObject(SILENT);
+    const ids = await namespaces.register(`${store.namespace}-a`);
+    const id = Object.values(ids)[0] as string;
+    await (await store.repository.namespace(`${store.namespace}-a`)).entities.create({ id: "x" });
+    await namespaces.delete(`${store.namespace}-a`);
+    expect(await store.json("namespace", "purge", id, "-y")).toEqual({
+      namespace_id: id,
+      records_deleted: 2,
+    });
+    expect((await namespaces.orphans()).map(({ namespaceId: each }) => each)).not.toContain(id);
+  });
+
+  test("op 35: a declined question deletes nothing, and is no failure", async () => {
+    await store.repository.limits.setResource("gpt-4", ["rpm:1"]);
+    const command = ["resource", "delete-defaults", "gpt-4"];
+    // Nothing is connected to before the answer: there is nothing at this address.
+    const env = { ZAEL_URL: "dynamodb://nowhere?endpoint=http://127.0.0.1:1" };
+    const declined = await store.run(...command, { input: "n\n", env });
+    expect(declined).toMatchObject({ code: 0, out: "Cancelled, nothing was deleted\n" });
+    expect(declined.err).toContain("Delete the limits of gpt-4? [y/N]");
+    const silent = await store.run(...command);
+    expect(silent).toMatchObject({ code: 2, out: "" });
+    expect(await store.repository.limits.getResource("gpt-4")).toHaveLength(1);
+    expect(await store.run(...command, { input: "y\n" })).toMatchObject({ code: 0 });
+    expect(await store.repository.limits.getResource("gpt-4")).toEqual([]);
+  });
+
+  test("W16: a wrong name of a namespace registers nothing, by reading or by acquiring", async () => {
+    const typo = `${store.namespace}-typo`;
+    const commands = [
+      ["entity", "show", "key-1"],
+      ["peek", "key-1", "gpt-4"],
+      ["acquire", "key-1", "gpt-4", "-c", "rpm=1"],
+      ["system", "delete-defaults", "-y"],
+    ];
+    const ran = await Promise.all(commands.map((words) => store.run(...words, "-N", typo)));
+    for (const { code, err } of ran) {
+      expect(code).toBe(1);
+      expect(err).toContain(`zae-limiter namespace register ${typo}`);
+    }
+    expect(await store.repository.namespaces.get(typo)).toBeUndefined();
+  });
+
+  test("acquire takes, is refused with 3, and peek sees it without a trace", async () => {
+    await store.repository.limits.setSystem(["rpm:2/day"]);
+    const acquire = ["acquire", "key-1", "gpt-4", "-c", "rpm=2"];
+    expect(await store.run(...acquire)).toMatchObject(SILENT);
+    const { code, out } = await store.run(...acquire);
+    expect(code).toBe(3);
+    expect(out).toMatch(/^Refused: key-1 has 0 rpm of 2; try again in (1 d|23 h 59 min)\n$/);
+    expect(await store.json("peek", "key-1", "gpt-4")).toMatchObject({
+      limits: [{ entity_id: "key-1", limit_name: "rpm", available: 0 }],
+    });
+  });
+});
+
+/** The namespaces of this test, apart from its first. */
+async function names(store: CliStore): Promise<string[]> {
+  const { namespaces } = await store.json<{ namespaces: { name: string }[] }>("namespace", "list");
+  return namespaces
+    .map(({ name }) => name)
+    .filter((name) => name.startsWith(`${store.namespace}-`));
+}
+
+/** An environment in which a package cannot be found. */
+function withoutPackage(name: string): Record<string, string> {
+  const hook =
+    "export async function resolve(specifier, context, next) {" +
+    `if (specifier === '${name}') throw new Error('not found'); return next(specifier, context); }`;
+  const address = `data:text/javascript,${encodeURIComponent(hook)}`;
+  const start = `import { register } from 'node:module'; register(${JSON.stringify(address)});`;
+  return { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(start)}` };
+}

@@ -1,0 +1,243 @@
+/** `local` as a user has it: processes that go on, and are found and stopped by later commands. */
+
+import { once } from "node:events";
+import {
+  appendFileSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import type { AddressInfo } from "node:net";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  inject,
+  test,
+  vi,
+} from "vitest";
+import { local } from "../../../src/cli/commands/local.ts";
+import { RateLimiter } from "../../../src/limiter/rate-limiter.ts";
+import { expectShape } from "../../unit/cli/shape.ts";
+import { Binary, collect, type Ran } from "./binary.ts";
+
+interface State {
+  readonly started?: boolean;
+  readonly engine: string;
+  readonly pid: number;
+  readonly endpoint: string;
+  readonly url: string;
+  readonly aggregator_pid: number | null;
+}
+
+let binary: Binary;
+let folder: string;
+beforeAll(() => {
+  binary = new Binary();
+});
+afterAll(() => binary.remove());
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "zae-limiter-local-"));
+});
+afterEach(async () => {
+  await run("down");
+  rmSync(folder, { recursive: true });
+});
+
+function run(...args: string[]): Promise<Ran> {
+  return binary.run(["local", ...args], { cwd: folder });
+}
+
+async function json<T>(
+  name: string,
+  ...args: string[]
+): Promise<{ code: number | null; value: T }> {
+  const { code, out, err } = await run(name, ...args, "--json");
+  if (out === "") throw new Error(err);
+  const value = JSON.parse(out) as T;
+  expectShape(local.commands.find((leaf) => leaf.name === name)?.json ?? "nothing", value);
+  return { code, value };
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    // One that nobody has collected yet is not alive any more.
+    return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, "utf8"));
+  } catch {
+    return false;
+  }
+}
+
+const dynoxide = inject("engines").find(({ name }) => name === "dynoxide");
+const dynamoDbLocal = inject("engines").find(({ name }) => name === "dynamodb-local");
+
+describe.skipIf(dynoxide?.endpoint === undefined)("local, with dynoxide", () => {
+  test("up, a second up, status, env, use, logs, down, a second down", async () => {
+    const { value: state } = await json<State>("up", "--port", "0", "-N", "tenant-a");
+    expect(state).toMatchObject({ started: true, engine: "dynoxide" });
+    expect(isAlive(state.pid)).toBe(true);
+    expect(isAlive(state.aggregator_pid ?? 0)).toBe(true);
+
+    const again = await json<State>("up");
+    expect(again).toEqual({ code: 0, value: { ...state, started: false } });
+    const other = await run("up", "--name", "other");
+    expect([other.code, other.err]).toEqual([1, expect.stringContaining("already runs on port")]);
+
+    const { started: _, ...shown } = state;
+    expect(await json("status")).toEqual({
+      code: 0,
+      value: { running: true, healthy: true, aggregating: true, state: shown },
+    });
+
+    const { value: env } = await json<Record<string, string>>("env");
+    expect(env).toMatchObject({ AWS_ENDPOINT_URL: state.endpoint, ZAEL_URL: state.url });
+    const used = await binary.run(["resource", "set-defaults", "gpt-4", "-l", "rpm:5"], { env });
+    expect([used.code, used.err]).toEqual([0, ""]);
+
+    await using limiter = await RateLimiter.open(state.url, { timeoutMs: 20_000 });
+    const request = { entityId: "key-1", resource: "gpt-4", consume: { rpm: 2 } };
+    await (await limiter.acquire(request)).commit();
+    // The aggregator is a process of its own and needs a moment.
+    await vi.waitFor(
+      async () => {
+        const { snapshots } = await limiter.repository.usage.snapshots({ entityId: "key-1" });
+        expect(snapshots[0]?.counters).toEqual({ rpm: 2 });
+      },
+      { timeout: 30_000, interval: 100 },
+    );
+
+    const logs = await run("logs", "--tail", "5");
+    expect(logs.out).toMatch(/^engine {5}\| .*listening/m);
+    const printed = await run("logs", "--json");
+    for (const line of printed.out.trimEnd().split("\n"))
+      expectShape(logsShape(), JSON.parse(line));
+
+    expect(await json("down")).toEqual({ code: 0, value: { stopped: true } });
+    expect([isAlive(state.pid), isAlive(state.aggregator_pid ?? 0)]).toEqual([false, false]);
+    expect(await run("down")).toEqual({ code: 0, out: "Not running\n", err: "" });
+    expect((await run("status")).code).toBe(1);
+    expect((await run("logs")).code).toBe(1);
+  });
+
+  test("an engine that somebody has killed is noticed, and started anew", async () => {
+    const { value: first } = await json<State>("up", "--port", "0");
+    process.kill(first.pid, "SIGKILL");
+    const status = await run("status");
+    expect([status.code, status.out]).toEqual([1, expect.stringContaining("not running any more")]);
+    const { code, out, err } = await run("up", "--port", "0", "--no-aggregator", "--json");
+    const second = JSON.parse(out) as State;
+    expect([code, second.started, second.aggregator_pid]).toEqual([0, true, null]);
+    expect(err).toContain(`dynoxide (pid ${first.pid}) is not there any more`);
+    expect(isAlive(first.aggregator_pid ?? 0)).toBe(false);
+  });
+
+  test("a pid that another process has got is not taken for the engine, and left alone", async () => {
+    const { value: state } = await json<State>("up", "--port", "0", "--no-aggregator");
+    const file = join(folder, ".zae-limiter", "local", "state.json");
+    const stored = JSON.parse(readFileSync(file, "utf8")) as { process: object };
+    writeFileSync(
+      file,
+      JSON.stringify({ ...stored, process: { ...stored.process, pid: process.pid } }),
+    );
+    expect((await run("status")).out).toContain("not running any more");
+    expect((await json("down")).value).toEqual({ stopped: false });
+    process.kill(state.pid, "SIGKILL");
+  });
+
+  test("logs --follow goes on until Ctrl-C", async () => {
+    await json<State>("up", "--port", "0", "--no-aggregator");
+    const child = binary.start(["local", "logs", "--follow", "--tail", "0"], { cwd: folder });
+    const ended = collect(child);
+    const said = once(child.stdout ?? child, "data");
+    // The engine itself says nothing more, and whoever follows may not have begun yet.
+    const log = join(folder, ".zae-limiter", "local", "engine.log");
+    const writing = setInterval(() => appendFileSync(log, "another line\n"), 50);
+    await said;
+    clearInterval(writing);
+    child.kill("SIGINT");
+    const { code, out, err } = await ended;
+    expect([code, err]).toEqual([0, ""]);
+    expect(out).toMatch(/^engine {5}\| another line\n/);
+  });
+
+  test("two at once start one engine", async () => {
+    const both = await Promise.all([
+      run("up", "--port", "0", "--json"),
+      run("up", "--port", "0", "--json"),
+    ]);
+    const started = both.filter(({ code, out }) => code === 0 && out.includes('"started": true'));
+    expect(started).toHaveLength(1);
+    const { value } = await json<{ state: State }>("status");
+    expect(JSON.parse(started[0]?.out ?? "")).toMatchObject({ pid: value.state.pid });
+  });
+});
+
+describe("local, when something is in the way", () => {
+  test("a port that is in use is said to be, and nothing is left", async () => {
+    const server = createServer().listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    const { code, out, err } = await run("up", "--port", String(port));
+    server.close();
+    expect([code, out]).toEqual([1, ""]);
+    expect(err).toBe(
+      `zae-limiter: Port ${port} is in use by another process; ` +
+        "choose another with --port, or 0 for any free one\n",
+    );
+    expect(existsSync(join(folder, ".zae-limiter", "local", "state.json"))).toBe(false);
+  });
+
+  test("an engine that ends at once leaves its last words, and nothing else", async () => {
+    const { code, err } = await run("up", "--port", "0", "--engine", process.execPath);
+    expect(code).toBe(1);
+    expect(err).toMatch(/^zae-limiter: dynoxide ended at once; its last words: .*bad option/);
+    expect((await run("status")).code).toBe(1);
+  });
+
+  test("an engine that is not there, or no engine", async () => {
+    for (const option of ["--engine", "--jar"]) {
+      const { code, err } = await run("up", option, "/nowhere/at-all");
+      expect([code, err]).toEqual([
+        1,
+        `zae-limiter: ${option} names /nowhere/at-all, which is not there\n`,
+      ]);
+    }
+    expect((await run("up", "--port", "70000")).code).toBe(2);
+  });
+});
+
+describe.skipIf(dynamoDbLocal?.endpoint === undefined)("local, with DynamoDB Local", () => {
+  test("is started with Java, answers, and is stopped", async () => {
+    const args = ["--engine", "dynamodb-local", "--port", "0"];
+    const { value: state } = await json<State>("up", ...args);
+    expect(state.engine).toBe("dynamodb-local");
+    expect((await run("status")).code).toBe(0);
+    expect((await json("down")).value).toEqual({ stopped: true });
+    expect(isAlive(state.pid)).toBe(false);
+  });
+});
+
+describe("local env", () => {
+  test("op 36: has four lines for PowerShell, and needs nothing that runs", async () => {
+    const { code, out } = await run("env", "-f", "powershell");
+    expect([code, out]).toEqual([
+      0,
+      '$env:AWS_ENDPOINT_URL = "http://127.0.0.1:8000"\n$env:AWS_ACCESS_KEY_ID = "test"\n' +
+        '$env:AWS_SECRET_ACCESS_KEY = "test"\n$env:AWS_DEFAULT_REGION = "us-east-1"\n',
+    ]);
+    expect((await run("env", "-f", "tcsh")).code).toBe(2);
+  });
+});
+
+function logsShape() {
+  return local.commands.find(({ name }) => name === "logs")?.json ?? "nothing";
+}

@@ -1,0 +1,166 @@
+/**
+ * A real engine behind a network that resets, cuts, delays, damages and replaces answers. Each call
+ * writes an item of its own, so that afterwards it is plain what became of it.
+ */
+
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { RateLimiterUnavailable } from "../../src/domain/errors.ts";
+import { RateLimiter, Repository } from "../../src/index.ts";
+import { createTable, deleteTable } from "../../src/storage/dynamodb/create-table.ts";
+import { DynamoItemStore } from "../../src/storage/dynamodb/item-store.ts";
+import type { Item } from "../../src/storage/item.ts";
+import { describeEngines } from "../engines/engines.ts";
+import { FAULTS, type Fault, faultProxy } from "./transport/fault-proxy.ts";
+
+const CALLS = 240;
+const IN_FLIGHT = 24;
+/** A slow answer costs as much. */
+const TIMEOUT_MS = 300;
+/** A busy machine notices a deadline late. */
+const SLACK_MS = 3000;
+
+type Outcome = "done" | "nothing written" | "unknown";
+
+/** Every fault again and again, in an order that repeats nothing soon. */
+function lots(seed: number): () => Fault {
+  let state = seed;
+  return () => {
+    state = (state * 1_103_515_245 + 12_345) % 2_147_483_648;
+    return FAULTS[Math.floor((state / 2_147_483_648) * FAULTS.length)] as Fault;
+  };
+}
+
+/**
+ * For calls that are repeated until they succeed, which every third does. A slow answer would take
+ * half of the time that is left.
+ */
+function withoutSlow(next: () => Fault): () => Fault {
+  let calls = 0;
+  return () => {
+    calls += 1;
+    const fault = calls % 3 === 0 ? "none" : next();
+    return fault === "slowAnswer" ? "damagedAnswer" : fault;
+  };
+}
+
+async function outcomeOf(call: Promise<unknown>): Promise<Outcome> {
+  const startedAt = performance.now();
+  try {
+    await call;
+    return "done";
+  } catch (error) {
+    expect(error).toBeInstanceOf(RateLimiterUnavailable);
+    return (error as RateLimiterUnavailable).nothingWritten ? "nothing written" : "unknown";
+  } finally {
+    expect(performance.now() - startedAt).toBeLessThan(TIMEOUT_MS + SLACK_MS);
+  }
+}
+
+/** All numbers below `count`, `IN_FLIGHT` at a time. */
+async function each(count: number, work: (at: number) => Promise<void>): Promise<void> {
+  let next = 0;
+  const lane = async () => {
+    while (next < count) await work(next++);
+  };
+  await Promise.all(Array.from({ length: IN_FLIGHT }, lane));
+}
+
+describeEngines("a bad network", ({ name, endpoint }) => {
+  if (name !== "dynoxide") return it.skip("one engine is enough");
+  const table = `faults-${crypto.randomUUID()}`;
+  const straight = new DynamoItemStore({ table, endpoint, timeoutMs: 20_000 });
+  beforeAll(() => createTable({ table, endpoint }));
+  afterAll(async () => {
+    await straight.close();
+    await deleteTable({ table, endpoint });
+  });
+
+  describe.each(["lean", "sdk"] as const)("with the transport %s", (transport) => {
+    const count = transport === "lean" ? CALLS : CALLS / 4;
+
+    it("says of every write what became of it, and writes nothing twice", async () => {
+      await using proxy = await faultProxy(endpoint, lots(8));
+      const store = new DynamoItemStore({
+        table,
+        transport,
+        endpoint: proxy.endpoint,
+        timeoutMs: TIMEOUT_MS,
+      });
+      const outcomes: Outcome[] = [];
+      const key = (at: number) => ({ PK: `${transport}-update-${at}`, SK: "#STATE" });
+      await each(count, async (at) => {
+        outcomes[at] = await outcomeOf(store.update(key(at), { add: { n: 1 } }));
+      });
+      await store.close();
+      const keys = Array.from({ length: count }, (_, at) => key(at));
+      const items = await straight.getMany(keys, { consistent: true });
+      const written = items.map((item: Item | undefined) => item?.n ?? 0);
+      outcomes.forEach((outcome, at) => {
+        if (outcome === "done") expect(written[at], `call ${at}`).toBe(1);
+        else if (outcome === "nothing written") expect(written[at], `call ${at}`).toBe(0);
+        else expect(written[at], `call ${at}`).toBeLessThanOrEqual(1);
+      });
+      // The lots were fair enough to mean something.
+      for (const fault of FAULTS) expect(proxy.seen.get(fault), fault).toBeGreaterThan(0);
+      expect(outcomes).toContain("done");
+      expect(outcomes).toContain("unknown");
+      expect(items.filter((_, at) => outcomes[at] === "unknown")).toContain(undefined);
+    });
+  });
+
+  it("repeats a transaction with a token until it is known, and applies it once", async () => {
+    await using proxy = await faultProxy(endpoint, withoutSlow(lots(9)));
+    const store = new DynamoItemStore({ table, endpoint: proxy.endpoint, timeoutMs: 20_000 });
+    const key = (at: number) => ({ PK: `token-${at}`, SK: "#STATE" });
+    await each(IN_FLIGHT, async (at) => {
+      const write = { update: key(at), change: { add: { n: 1 } } };
+      await store.transact([write], { token: crypto.randomUUID() });
+    });
+    await store.close();
+    const keys = Array.from({ length: IN_FLIGHT }, (_, at) => key(at));
+    const items = await straight.getMany(keys, { consistent: true });
+    expect(items.map((item) => item?.n)).toStrictEqual(keys.map(() => 1));
+  });
+
+  it("reads what is there, however often it takes", async () => {
+    await using proxy = await faultProxy(endpoint, withoutSlow(lots(11)));
+    const store = new DynamoItemStore({ table, endpoint: proxy.endpoint, timeoutMs: 20_000 });
+    const item = { PK: "read", SK: "#STATE", n: 1_234_567, text: "as it was written 1" };
+    await straight.put(item);
+    await each(IN_FLIGHT, async () => {
+      expect(await store.get(item, { consistent: true })).toStrictEqual(item);
+    });
+    await store.close();
+  });
+
+  it("an acquire is never admitted beyond the limit, and what was taken is counted", async () => {
+    const root = await Repository.createTable(table, { endpoint, timeoutMs: 20_000 });
+    await root.limits.setSystem(["slow:100/day"]);
+    const faults = lots(12);
+    let isBad = false;
+    await using proxy = await faultProxy(endpoint, () => (isBad ? faults() : "none"));
+    const limiter = await RateLimiter.open(`dynamodb://${table}`, {
+      endpoint: proxy.endpoint,
+      timeoutMs: TIMEOUT_MS,
+    });
+    await limiter.status({ entityId: "user", resource: "api" });
+    isBad = true;
+    const request = { entityId: "user", resource: "api", consume: { slow: 1 } };
+    let granted = 0;
+    let unknown = 0;
+    await each(CALLS, async () => {
+      try {
+        if ((await limiter.tryAcquire(request)).granted) granted += 1;
+      } catch (error) {
+        expect(error).toBeInstanceOf(RateLimiterUnavailable);
+        if (!(error as RateLimiterUnavailable).nothingWritten) unknown += 1;
+      }
+    });
+    const [state] = await root.buckets.list("user");
+    const consumed = Number(state?.totalConsumed);
+    expect(granted).toBeLessThanOrEqual(100);
+    expect(consumed).toBeGreaterThanOrEqual(granted);
+    expect(consumed).toBeLessThanOrEqual(granted + unknown);
+    await Promise.all([limiter.close(), root.close()]);
+  });
+});

@@ -1,0 +1,388 @@
+import { describe, expect, test } from "vitest";
+import {
+  StackAlreadyExistsError,
+  StackOperationError,
+  ValidationError,
+} from "../../../src/domain/errors.ts";
+import type { StackOptions } from "../../../src/domain/stack-options.ts";
+import {
+  type DeployContext,
+  discardPlan,
+  executePlan,
+  preparePlan,
+} from "../../../src/infra/deploy.ts";
+import type { StackEvent } from "../../../src/infra/stack-events.ts";
+import { stackTags } from "../../../src/infra/stack-tags.ts";
+import { printTemplate, stackTemplate } from "../../../src/infra/template/template.ts";
+import { FakeAws, type FakeStack, refusal, TABLE_EVENT } from "./fake-aws.ts";
+import { instantTimer } from "./instant-timer.ts";
+
+/** Without Lambdas, whose code a checkout may not have built. */
+const PLAIN: StackOptions = { enableAggregator: false, enableProvisioner: false };
+
+function contextOf(aws: FakeAws) {
+  const steps: string[] = [];
+  const events: StackEvent[] = [];
+  const context: DeployContext = {
+    aws,
+    timer: instantTimer(),
+    clock: () => 1_800_000_000_000,
+    random: () => 0.5,
+    onStep: (step) => steps.push(step),
+    onEvent: (event) => events.push(event),
+  };
+  return { context, steps, events };
+}
+
+function deployed(aws: FakeAws, parameters: Record<string, string> = {}): FakeStack {
+  const flags = { EnableAggregator: "false", EnableProvisioner: "false" };
+  return aws.add({
+    name: "demo",
+    status: "CREATE_COMPLETE",
+    parameters: { SchemaVersion: "0.11.0", LambdaMemorySize: "256", ...flags, ...parameters },
+    tags: { ...stackTags("demo", {}), team: "search" },
+  });
+}
+
+async function failure(work: Promise<unknown>): Promise<StackOperationError> {
+  const error = await work.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  expect(error).toBeInstanceOf(StackOperationError);
+  return error as StackOperationError;
+}
+
+describe("a new stack", () => {
+  test("op 51: no options send the schema version and nothing else", async () => {
+    const aws = new FakeAws();
+    const { context } = contextOf(aws);
+    const { plan } = await preparePlan(context, "demo", PLAIN, false);
+    const [sent] = aws.sent("cloudformation:CreateChangeSet");
+    expect(sent?.Parameters).toEqual([
+      { ParameterKey: "SchemaVersion", ParameterValue: "0.11.0" },
+      { ParameterKey: "EnableAggregator", ParameterValue: "false" },
+      { ParameterKey: "EnableProvisioner", ParameterValue: "false" },
+    ]);
+    expect(plan.kind).toBe("create");
+    expect(sent).toMatchObject({
+      ChangeSetType: "CREATE",
+      Capabilities: ["CAPABILITY_NAMED_IAM"],
+    });
+    expect(sent).not.toHaveProperty("ImportExistingResources");
+  });
+
+  test("is created, with every event told in order, once", async () => {
+    const aws = new FakeAws();
+    aws.script = {
+      events: [
+        { ...TABLE_EVENT, status: "CREATE_IN_PROGRESS" },
+        { ...TABLE_EVENT, status: "CREATE_COMPLETE" },
+      ],
+      end: "CREATE_COMPLETE",
+    };
+    const { context, events } = contextOf(aws);
+    const stack = await executePlan(context, await preparePlan(context, "demo", PLAIN, false));
+    expect(stack.status).toBe("CREATE_COMPLETE");
+    expect(events.map(({ status }) => status)).toEqual(["CREATE_IN_PROGRESS", "CREATE_COMPLETE"]);
+  });
+
+  test("that cannot be created is told with its first cause, and does not stay", async () => {
+    const aws = new FakeAws();
+    aws.script = {
+      events: [
+        { ...TABLE_EVENT, status: "CREATE_IN_PROGRESS" },
+        {
+          resource: "AppRole",
+          type: "AWS::IAM::Role",
+          status: "CREATE_FAILED",
+          reason: "Resource creation cancelled",
+        },
+        { ...TABLE_EVENT, status: "CREATE_FAILED", reason: "demo already exists" },
+        { ...TABLE_EVENT, status: "DELETE_COMPLETE" },
+      ],
+      end: "ROLLBACK_COMPLETE",
+    };
+    const { context } = contextOf(aws);
+    const prepared = await preparePlan(context, "demo", PLAIN, false);
+    const error = await failure(executePlan(context, prepared));
+    expect(error.message).toBe(
+      'Stack "demo": it could not be created: LimiterTable (AWS::DynamoDB::Table): demo already exists',
+    );
+    expect(error.events).toEqual([
+      { resource: "AppRole", status: "CREATE_FAILED", reason: "Resource creation cancelled" },
+      { resource: "LimiterTable", status: "CREATE_FAILED", reason: "demo already exists" },
+    ]);
+    expect(aws.stacks.map(({ status }) => status)).toEqual(["DELETE_COMPLETE"]);
+  });
+
+  test("that cannot be taken away either says both", async () => {
+    const aws = new FakeAws();
+    const failed = { ...TABLE_EVENT, status: "CREATE_FAILED", reason: "no" };
+    aws.script = { events: [failed], end: "ROLLBACK_FAILED" };
+    aws.deletion = {
+      events: [{ ...TABLE_EVENT, status: "DELETE_FAILED", reason: "protected" }],
+      end: "DELETE_FAILED",
+    };
+    const { context } = contextOf(aws);
+    const prepared = await preparePlan(context, "demo", PLAIN, false);
+    const { message } = await failure(executePlan(context, prepared));
+    expect(message).toMatch(
+      /created: LimiterTable .*: no; and .* could not be removed: .*protected/,
+    );
+  });
+
+  test("leaves nothing when it is declined, or cannot be begun", async () => {
+    const aws = new FakeAws();
+    const { context } = contextOf(aws);
+    await discardPlan(context, await preparePlan(context, "demo", PLAIN, false));
+    expect(aws.stacks.map(({ status }) => status)).toEqual(["DELETE_COMPLETE"]);
+
+    aws.answers["cloudformation:ExecuteChangeSet"] = () => {
+      throw refusal("InsufficientCapabilities", "no");
+    };
+    const prepared = await preparePlan(context, "demo", PLAIN, false);
+    await expect(executePlan(context, prepared)).rejects.toThrow(/InsufficientCapabilities|no/);
+    expect(aws.stacks.every(({ status }) => status === "DELETE_COMPLETE")).toBe(true);
+  });
+
+  test("leaves nothing when the change set is refused", async () => {
+    const aws = new FakeAws();
+    aws.answers["cloudformation:DescribeChangeSet"] = () => ({
+      Status: "FAILED",
+      StatusReason: "Parameter LambdaMemorySize must be a number",
+    });
+    const { context } = contextOf(aws);
+    const { message } = await failure(preparePlan(context, "demo", PLAIN, false));
+    expect(message).toContain("Parameter LambdaMemorySize must be a number");
+    expect(aws.stacks.map(({ status }) => status)).toEqual(["DELETE_COMPLETE"]);
+  });
+
+  test("op 54: somebody else was quicker", async () => {
+    const aws = new FakeAws();
+    aws.answers["cloudformation:CreateChangeSet"] = () => {
+      throw refusal("ValidationError", "Stack [demo] already exists and cannot be created again");
+    };
+    const { context } = contextOf(aws);
+    await expect(preparePlan(context, "demo", PLAIN, false)).rejects.toThrow(
+      StackAlreadyExistsError,
+    );
+  });
+
+  test("takes over a table that an earlier stack has kept", async () => {
+    const aws = new FakeAws();
+    aws.answers["dynamodb:DescribeTable"] = () => ({ Table: {} });
+    const { context } = contextOf(aws);
+    const { plan } = await preparePlan(context, "demo", PLAIN, false);
+    expect(plan.adoptsTable).toBe(true);
+    const [sent] = aws.sent("cloudformation:CreateChangeSet");
+    expect(sent?.ImportExistingResources).toBe(true);
+  });
+
+  test("what failed before stands in nobody's way", async () => {
+    const aws = new FakeAws();
+    aws.add({ name: "demo", status: "ROLLBACK_COMPLETE" });
+    const { context, steps } = contextOf(aws);
+    const { plan } = await preparePlan(context, "demo", PLAIN, false);
+    expect(plan.kind).toBe("create");
+    expect(steps.join()).toMatch(/earlier attempt.*ROLLBACK_COMPLETE/);
+    expect(aws.stacks.map(({ status }) => status)).toEqual([
+      "DELETE_COMPLETE",
+      "REVIEW_IN_PROGRESS",
+    ]);
+  });
+
+  test("typos are refused before AWS hears anything", async () => {
+    const aws = new FakeAws();
+    const { context } = contextOf(aws);
+    const wrong: [string, StackOptions][] = [
+      ["my_app", {}],
+      ["demo", { lambdaTimeout: 0 }],
+      ["demo", { lambdaMemmory: 1 } as StackOptions],
+      ["a".repeat(54), {}],
+      ["a".repeat(46), { ...PLAIN, enableProvisioner: true }],
+    ];
+    for (const [name, options] of wrong) {
+      await expect(preparePlan(context, name, options, false)).rejects.toThrow(ValidationError);
+    }
+    expect(aws.requests).toEqual([]);
+    await preparePlan(context, "a".repeat(55), PLAIN, false);
+  });
+});
+
+describe("a stack that is there", () => {
+  test("one option changed is one change, and everything else is as it was", async () => {
+    const aws = new FakeAws();
+    deployed(aws, { PermissionBoundary: "PowerUser", LambdaCodeBucket: "mine" });
+    aws.changes = [
+      {
+        Action: "Modify",
+        LogicalResourceId: "AggregatorFunction",
+        ResourceType: "AWS::Lambda::Function",
+        Replacement: "False",
+        Details: [{ Target: { Name: "MemorySize" } }, { Target: { Name: "MemorySize" } }],
+      },
+    ];
+    const { context } = contextOf(aws);
+    const prepared = await preparePlan(context, "demo", { lambdaMemory: 512 }, false);
+    expect(prepared.plan).toMatchObject({
+      kind: "update",
+      settings: [{ name: "LambdaMemorySize", before: "256", after: "512" }],
+      tags: [],
+      resources: [
+        {
+          action: "Modify",
+          resource: "AggregatorFunction",
+          type: "AWS::Lambda::Function",
+          replaced: false,
+          properties: ["MemorySize"],
+        },
+      ],
+    });
+    const stack = await executePlan(context, prepared);
+    expect(stack.parameters).toMatchObject({
+      LambdaMemorySize: "512",
+      PermissionBoundary: "PowerUser",
+      LambdaCodeBucket: "mine",
+    });
+    expect(stack.tags.team).toBe("search");
+    // Nothing is left to the defaults of the template.
+    const [sent] = aws.sent("cloudformation:CreateChangeSet");
+    const names = (sent?.Parameters as { ParameterKey: string }[]).map((one) => one.ParameterKey);
+    expect(new Set(names)).toEqual(new Set(Object.keys(stack.parameters)));
+  });
+
+  test("--reset sends what is not given back to its default", async () => {
+    const aws = new FakeAws();
+    deployed(aws, { LambdaMemorySize: "1024", PermissionBoundary: "PowerUser" });
+    const { context } = contextOf(aws);
+    const { plan } = await preparePlan(context, "demo", PLAIN, true);
+    expect(plan.settings).toEqual([
+      { name: "LambdaMemorySize", before: "1024", after: "256" },
+      { name: "PermissionBoundary", before: "PowerUser", after: "" },
+    ]);
+    expect(plan.tags).toEqual([{ name: "team", before: "search", after: undefined }]);
+  });
+
+  test("nothing to change is no change", async () => {
+    const aws = new FakeAws();
+    deployed(aws);
+    aws.changes = undefined;
+    const { context } = contextOf(aws);
+    const { plan } = await preparePlan(context, "demo", {}, false);
+    expect(plan).toMatchObject({ kind: "nothing", settings: [], tags: [], resources: [] });
+    expect(aws.writes).toEqual([
+      "cloudformation:CreateChangeSet",
+      "cloudformation:DeleteChangeSet",
+    ]);
+  });
+
+  test("op 53: an operation under way is waited for, and then the change is made", async () => {
+    const aws = new FakeAws();
+    const stack = deployed(aws);
+    stack.status = "CREATE_IN_PROGRESS";
+    const event = { ...TABLE_EVENT, status: "CREATE_COMPLETE" };
+    aws.busy(stack, { events: [event, event], end: "CREATE_COMPLETE" });
+    const { context, steps } = contextOf(aws);
+    const { plan } = await preparePlan(context, "demo", { lambdaMemory: 512 }, false);
+    expect(steps).toEqual(["Waiting for the operation that is under way (CREATE_IN_PROGRESS)"]);
+    expect(plan.kind).toBe("update");
+  });
+
+  test("a failed update is told with its cause and leaves the stack as it was", async () => {
+    const aws = new FakeAws();
+    deployed(aws);
+    aws.script = {
+      events: [
+        {
+          resource: "AggregatorFunction",
+          type: "AWS::Lambda::Function",
+          status: "UPDATE_FAILED",
+          reason: "quota exceeded",
+        },
+      ],
+      end: "UPDATE_ROLLBACK_COMPLETE",
+    };
+    const { context } = contextOf(aws);
+    const prepared = await preparePlan(context, "demo", { lambdaMemory: 512 }, false);
+    const { message } = await failure(executePlan(context, prepared));
+    expect(message).toMatch(/as it was before: AggregatorFunction .*: quota exceeded$/);
+    expect(aws.writes).not.toContain("cloudformation:DeleteStack");
+  });
+
+  test.each([
+    { Action: "Remove" },
+    { Action: "Modify", Replacement: "True" },
+    { Action: "Modify", Replacement: "Conditional" },
+  ])("a change that would lose the table is refused: %o", async (change) => {
+    const aws = new FakeAws();
+    deployed(aws);
+    const table = { LogicalResourceId: "LimiterTable", ResourceType: "AWS::DynamoDB::Table" };
+    aws.changes = [{ ...table, ...change, Details: [{ Target: { Name: "KeySchema" } }] }];
+    const { context } = contextOf(aws);
+    const { message } = await failure(preparePlan(context, "demo", { lambdaMemory: 512 }, false));
+    expect(message).toContain("would replace the table and lose what is in it (KeySchema)");
+    expect(aws.writes).toEqual([
+      "cloudformation:CreateChangeSet",
+      "cloudformation:DeleteChangeSet",
+    ]);
+  });
+
+  test("what GSI2 copies cannot be changed, and says so before anything is sent", async () => {
+    const aws = new FakeAws();
+    deployed(aws, { GSI2Projection: "KEYS_ONLY" });
+    const { context } = contextOf(aws);
+    const change = preparePlan(context, "demo", { gsi2Projection: "ALL" }, false);
+    await expect(change).rejects.toThrow(/the table has KEYS_ONLY.*another name/);
+    expect(aws.writes).toEqual([]);
+  });
+
+  test("a stack that is stuck says how to get it going", async () => {
+    const aws = new FakeAws();
+    aws.add({ name: "demo", status: "UPDATE_ROLLBACK_FAILED" });
+    const { context } = contextOf(aws);
+    const { message } = await failure(preparePlan(context, "demo", PLAIN, false));
+    expect(message).toContain("aws cloudformation continue-update-rollback --stack-name demo");
+  });
+
+  test("a table of the Python library keeps its logical id and its indexes", async () => {
+    const aws = new FakeAws();
+    deployed(aws);
+    aws.template = [
+      "Resources:",
+      "  TheirTable:",
+      "    Type: AWS::DynamoDB::Table",
+      "    Properties:",
+      "      TableName: !Ref AWS::StackName",
+      "      AttributeDefinitions: [{AttributeName: PK, AttributeType: S}]",
+      "      KeySchema: [{AttributeName: PK, KeyType: HASH}]",
+      "      GlobalSecondaryIndexes: [{IndexName: GSI2, Projection: {ProjectionType: ALL}}]",
+      "      LocalSecondaryIndexes: [{IndexName: LSI1}]",
+      "      DeletionProtectionEnabled: !If [Protect, true, false]",
+    ].join("\n");
+    const { context } = contextOf(aws);
+    await preparePlan(context, "demo", {}, false);
+    const [sent] = aws.sent("cloudformation:CreateChangeSet");
+    const template = JSON.parse(String(sent?.TemplateBody));
+    expect(template.Resources.LimiterTable).toBeUndefined();
+    expect(template.Resources.TheirTable.Properties).toMatchObject({
+      AttributeDefinitions: [{ AttributeName: "PK", AttributeType: "S" }],
+      GlobalSecondaryIndexes: [{ IndexName: "GSI2", Projection: { ProjectionType: "ALL" } }],
+      LocalSecondaryIndexes: [{ IndexName: "LSI1" }],
+      DeletionProtectionEnabled: { "Fn::If": ["ProtectTable", true, false] },
+    });
+    expect(JSON.stringify(template)).not.toContain("LimiterTable");
+  });
+
+  test("our own template, printed as YAML, is recognised as ours", async () => {
+    const aws = new FakeAws();
+    deployed(aws);
+    aws.template = printTemplate(stackTemplate(), "yaml");
+    const { context } = contextOf(aws);
+    await preparePlan(context, "demo", {}, false);
+    const [sent] = aws.sent("cloudformation:CreateChangeSet");
+    expect(JSON.parse(String(sent?.TemplateBody))).toEqual(
+      JSON.parse(JSON.stringify(stackTemplate())),
+    );
+  });
+});

@@ -1,0 +1,243 @@
+/**
+ * AWS as far as deploying asks for it, in this process: stacks that take their time, and fail where
+ * a test says so. moto, which `test/aws` uses, knows neither. It stands behind the same interface as
+ * the real one, so what is tested is everything above the SDK.
+ */
+
+import type { Aws } from "../../../src/infra/aws.ts";
+import type { ActionName, Input, Output } from "../../../src/infra/aws-actions.ts";
+import { AwsRefusal } from "../../../src/infra/aws-failure.ts";
+
+export interface FakeEvent {
+  readonly resource: string;
+  readonly type: string;
+  readonly status: string;
+  readonly reason?: string;
+}
+
+export interface FakeStack {
+  id: string;
+  name: string;
+  status: string;
+  parameters: Record<string, string>;
+  tags: Record<string, string>;
+  outputs?: Record<string, string>;
+  createdAt?: Date;
+}
+
+type Answers = {
+  [Name in ActionName]?: (
+    input: Input<Name>,
+  ) => Partial<Output<Name>> | Promise<Partial<Output<Name>>>;
+};
+
+/** What happens when a change set is carried out or a stack deleted: the events, and the end. */
+export interface Script {
+  readonly events: readonly FakeEvent[];
+  readonly end: string;
+}
+
+interface Request {
+  readonly action: ActionName;
+  readonly input: Record<string, unknown>;
+}
+
+export const TABLE_EVENT = { resource: "LimiterTable", type: "AWS::DynamoDB::Table" } as const;
+const SUCCESS: Record<string, string> = { CREATE: "CREATE_COMPLETE", UPDATE: "UPDATE_COMPLETE" };
+
+export function refusal(code: string, message: string): AwsRefusal {
+  return new AwsRefusal("test", { name: code, message }, new Error(message));
+}
+
+export class FakeAws implements Aws {
+  readonly requests: Request[] = [];
+  readonly stacks: FakeStack[] = [];
+  /** What the next change set contains; `undefined`: nothing. */
+  changes: readonly Record<string, unknown>[] | undefined = [];
+  script: Script | undefined;
+  deletion: Script = { events: [], end: "DELETE_COMPLETE" };
+  template = "{}";
+  /** Answers of a test, before those below. */
+  answers: Answers = {};
+  #events = new Map<string, { id: string; event: FakeEvent }[]>();
+  #pending: { stack: FakeStack; script: Script; step: number } | undefined;
+  #wanted: Record<string, unknown> | undefined;
+  #count = 0;
+
+  async send<Name extends ActionName>(action: Name, input: Input<Name>): Promise<Output<Name>> {
+    this.requests.push({ action, input: input as Record<string, unknown> });
+    const own = this.answers[action];
+    if (own !== undefined) return (await own(input)) as Output<Name>;
+    return this.#answer(action, input as Record<string, string>) as Output<Name>;
+  }
+
+  async region(): Promise<string> {
+    return "us-east-1";
+  }
+
+  close(): void {}
+
+  /** The inputs of one kind of request. */
+  sent(action: ActionName): Record<string, unknown>[] {
+    return this.requests.filter((request) => request.action === action).map(({ input }) => input);
+  }
+
+  /** What was asked that changes something. */
+  get writes(): ActionName[] {
+    const reads = /:(Describe|Get|List)/;
+    return this.requests.map(({ action }) => action).filter((action) => !reads.test(action));
+  }
+
+  add(stack: Partial<FakeStack> & { name: string; status: string }): FakeStack {
+    this.#count += 1;
+    const id = `arn:aws:cloudformation:us-east-1:123456789012:stack/${stack.name}/${this.#count}`;
+    const added = { parameters: {}, tags: {}, ...stack, id };
+    this.stacks.push(added);
+    this.#tell(added, {
+      resource: stack.name,
+      type: "AWS::CloudFormation::Stack",
+      status: stack.status,
+    });
+    return added;
+  }
+
+  /** Something is under way in a stack. */
+  busy(stack: FakeStack, script: Script): void {
+    this.#pending = { stack, script, step: 0 };
+  }
+
+  #answer(action: ActionName, input: Readonly<Record<string, string>>): unknown {
+    switch (action) {
+      case "cloudformation:DescribeStacks":
+        return this.#describe(input.StackName);
+      case "cloudformation:DescribeStackEvents":
+        return {
+          StackEvents: this.#eventsOf(input.StackName ?? "")
+            .map(toEvent)
+            .reverse(),
+        };
+      case "cloudformation:GetTemplate":
+        return { TemplateBody: this.template };
+      case "cloudformation:CreateChangeSet":
+        return this.#createChangeSet(input);
+      case "cloudformation:DescribeChangeSet":
+        return this.changes === undefined
+          ? { Status: "FAILED", StatusReason: "The submitted information didn't contain changes." }
+          : {
+              Status: "CREATE_COMPLETE",
+              Changes: this.changes.map((change) => ({ ResourceChange: change })),
+            };
+      case "cloudformation:ExecuteChangeSet":
+        return this.#execute();
+      case "cloudformation:DeleteStack":
+        return this.#delete(input.StackName ?? "");
+      case "cloudformation:DeleteChangeSet":
+        return {};
+      case "dynamodb:DescribeTable":
+        throw refusal("ResourceNotFoundException", "no such table");
+      default:
+        throw new Error(`${action} was not expected`);
+    }
+  }
+
+  #find(name: string): FakeStack | undefined {
+    const byId = this.stacks.find(({ id }) => id === name);
+    const standing = this.stacks.filter(({ status }) => status !== "DELETE_COMPLETE");
+    return byId ?? standing.find((stack) => stack.name === name);
+  }
+
+  #describe(name: string | undefined): unknown {
+    if (name === undefined) return { Stacks: this.stacks.map(toStack) };
+    this.#advance();
+    const stack = this.#find(name);
+    if (stack === undefined)
+      throw refusal("ValidationError", `Stack with id ${name} does not exist`);
+    return { Stacks: [toStack(stack)] };
+  }
+
+  /** One event per look, so that progress can be seen. */
+  #advance(): void {
+    if (this.#pending === undefined) return;
+    const { stack, script } = this.#pending;
+    const event = script.events[this.#pending.step];
+    this.#pending.step += 1;
+    if (event !== undefined) return this.#tell(stack, event);
+    stack.status = script.end;
+    this.#pending = undefined;
+  }
+
+  #createChangeSet(input: Readonly<Record<string, string>>): unknown {
+    const name = String(input.StackName);
+    const type = String(input.ChangeSetType);
+    const stack = this.#find(name) ?? this.add({ name, status: "REVIEW_IN_PROGRESS" });
+    this.#wanted = { ...(input as object), type };
+    return { Id: "change-set", StackId: stack.id };
+  }
+
+  #execute(): unknown {
+    const wanted = this.#wanted as {
+      StackName: string;
+      type: string;
+      Parameters: { ParameterKey: string; ParameterValue?: string }[];
+      Tags: { Key: string; Value: string }[];
+    };
+    const stack = this.#find(wanted.StackName) as FakeStack;
+    stack.status = `${wanted.type}_IN_PROGRESS`;
+    for (const { ParameterKey, ParameterValue } of wanted.Parameters) {
+      if (ParameterValue !== undefined) stack.parameters[ParameterKey] = ParameterValue;
+    }
+    stack.tags = Object.fromEntries(wanted.Tags.map(({ Key, Value }) => [Key, Value]));
+    this.busy(stack, this.script ?? { events: [], end: SUCCESS[wanted.type] ?? "" });
+    return {};
+  }
+
+  #delete(name: string): unknown {
+    const stack = this.#find(name);
+    if (stack === undefined) return {};
+    if (stack.status === "REVIEW_IN_PROGRESS") {
+      stack.status = "DELETE_COMPLETE";
+      return {};
+    }
+    stack.status = "DELETE_IN_PROGRESS";
+    this.busy(stack, this.deletion);
+    return {};
+  }
+
+  #eventsOf(name: string): { id: string; event: FakeEvent }[] {
+    const stack = this.#find(name);
+    return stack === undefined ? [] : (this.#events.get(stack.id) ?? []);
+  }
+
+  #tell(stack: FakeStack, event: FakeEvent): void {
+    const events = this.#events.get(stack.id) ?? [];
+    this.#events.set(stack.id, [...events, { id: `event-${events.length}`, event }]);
+  }
+}
+
+function toStack(stack: FakeStack): unknown {
+  return {
+    StackId: stack.id,
+    StackName: stack.name,
+    StackStatus: stack.status,
+    CreationTime: stack.createdAt ?? new Date("2026-01-02T03:04:05Z"),
+    Parameters: Object.entries(stack.parameters).map(([ParameterKey, ParameterValue]) => ({
+      ParameterKey,
+      ParameterValue,
+    })),
+    Tags: Object.entries(stack.tags).map(([Key, Value]) => ({ Key, Value })),
+    Outputs: Object.entries(stack.outputs ?? {}).map(([OutputKey, OutputValue]) => ({
+      OutputKey,
+      OutputValue,
+    })),
+  };
+}
+
+function toEvent({ id, event }: { id: string; event: FakeEvent }): unknown {
+  return {
+    EventId: id,
+    LogicalResourceId: event.resource,
+    ResourceType: event.type,
+    ResourceStatus: event.status,
+    ResourceStatusReason: event.reason,
+  };
+}

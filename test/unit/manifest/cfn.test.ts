@@ -1,0 +1,82 @@
+/** Limits in the words of CloudFormation, there and back. */
+
+import { describe, expect, test } from "vitest";
+import { parse } from "yaml";
+import { cfnTemplate, manifestFromProperties } from "../../../src/manifest/cfn.ts";
+import { parseManifest } from "../../../src/manifest/parse-manifest.ts";
+import { InvalidManifestError } from "../../../src/manifest/problem.ts";
+
+interface Template {
+  readonly AWSTemplateFormatVersion: unknown;
+  readonly Resources: {
+    readonly TenantLimits: { readonly Type: string; readonly Properties: Record<string, unknown> };
+  };
+}
+
+const MANIFEST = parseManifest(`
+namespace: "123"
+system: { on_unavailable: allow, limits: { rpm: { capacity: 1000, refill_amount: 100, refill_period: 60 } } }
+resources: { Limits: { limits: { Capacity: { capacity: 3, burst: 5 } } } }
+entities: { u: { resources: { _default_: { limits: { rpm: { capacity: 7 } } } } } }
+`);
+
+function propertiesOf(text: string): Record<string, unknown> {
+  return (parse(text) as Template).Resources.TenantLimits.Properties;
+}
+
+describe("the template", () => {
+  test("op 42: has every number of a limit, and no burst", () => {
+    const text = cfnTemplate(MANIFEST, "my-app");
+    const { AWSTemplateFormatVersion, Resources } = parse(text) as Template;
+    expect(AWSTemplateFormatVersion).toBe("2010-09-09");
+    expect(Resources.TenantLimits.Type).toBe("Custom::ZaeLimiterLimits");
+    expect(propertiesOf(text)).toEqual({
+      ServiceToken: { "Fn::ImportValue": "my-app-ProvisionerArn" },
+      TableName: "my-app",
+      Namespace: "123",
+      System: {
+        OnUnavailable: "allow",
+        Limits: { rpm: { Capacity: 1000, RefillAmount: 100, RefillPeriod: 60 } },
+      },
+      Resources: {
+        Limits: { Limits: { Capacity: { Capacity: 5, RefillAmount: 5, RefillPeriod: 60 } } },
+      },
+      Entities: {
+        u: {
+          Resources: {
+            _default_: { Limits: { rpm: { Capacity: 7, RefillAmount: 7, RefillPeriod: 60 } } },
+          },
+        },
+      },
+    });
+    expect(text).not.toMatch(/burst/i);
+  });
+
+  test("has only the sections that the manifest has", () => {
+    const properties = propertiesOf(cfnTemplate(parseManifest("namespace: n"), "s"));
+    expect(Object.keys(properties)).toEqual(["ServiceToken", "TableName", "Namespace"]);
+  });
+});
+
+describe("the properties", () => {
+  test("are read back as the same manifest, also when every number is text", () => {
+    const properties = propertiesOf(cfnTemplate(MANIFEST, "my-app"));
+    expect(manifestFromProperties(properties)).toEqual(MANIFEST);
+    const asText = JSON.parse(JSON.stringify(properties), (_, value: unknown) =>
+      typeof value === "number" ? String(value) : value,
+    ) as Record<string, unknown>;
+    expect(manifestFromProperties(asText)).toEqual(MANIFEST);
+  });
+
+  test("are of the namespace default when they name none", () => {
+    expect(manifestFromProperties({ TableName: "t", NamespaceId: "x" }).namespace).toBe("default");
+  });
+
+  test("are refused when nobody knows them", () => {
+    const wrong = { Namespace: "n", System: { Limits: { rpm: { Capacity: "many", Burst: 1 } } } };
+    expect(() => manifestFromProperties(wrong)).toThrow(InvalidManifestError);
+    expect(() => manifestFromProperties(wrong)).toThrow(
+      /system\.limits\.rpm\.Burst: there is no "Burst" here.*; system\.limits\.rpm\.capacity/,
+    );
+  });
+});

@@ -1,0 +1,138 @@
+/** The JSON schema for editors says the same as the validator, for good files and for bad ones. */
+
+import { readFileSync } from "node:fs";
+import { Ajv } from "ajv";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { checkManifest } from "../../../src/manifest/check-manifest.ts";
+import { parseManifest } from "../../../src/manifest/parse-manifest.ts";
+import { printManifest } from "../../../src/manifest/print-manifest.ts";
+
+const SCHEMA = JSON.parse(
+  readFileSync(new URL("../../../schema/limits.schema.json", import.meta.url), "utf8"),
+) as object;
+const accepts = new Ajv({ allErrors: true, strictTypes: true }).compile(SCHEMA);
+
+const limit = (more: object = {}) => ({ limits: { rpm: { capacity: 10, ...more } } });
+
+const VALID: readonly [string, unknown][] = [
+  ["a namespace alone", { namespace: "n" }],
+  ["any words as a namespace", { namespace: "Kunde Ä 🎉" }],
+  ["a namespace of 250 characters", { namespace: "🎉".repeat(250) }],
+  ["only a mode", { namespace: "n", system: { on_unavailable: "allow" } }],
+  ["a mode and no limits", { namespace: "n", system: { on_unavailable: "allow", limits: {} } }],
+  ["empty sections", { namespace: "n", resources: {}, entities: {} }],
+  ["the largest numbers", { namespace: "n", system: limit({ capacity: 1e12 }) }],
+  ["the longest period", { namespace: "n", system: limit({ refill_period: 1_000_000_000 }) }],
+  ["a burst", { namespace: "n", resources: { "a/b": limit({ burst: 12 }) } }],
+  ["all resources of an entity", entity("a@b:c", "_default_")],
+  ["the longest id", entity("x".repeat(256), "x".repeat(64))],
+];
+
+const INVALID: readonly [string, unknown][] = [
+  ["no namespace", {}],
+  ["an empty namespace", { namespace: "" }],
+  ["the reserved namespace", { namespace: "_" }],
+  ["a namespace that is a number", { namespace: 1 }],
+  ["a namespace with a control character", { namespace: "a\nb" }],
+  ["half a character", { namespace: "a\ud800" }],
+  ["a namespace that is too long", { namespace: "x".repeat(251) }],
+  ["an unknown section", { namespace: "n", entity: {} }],
+  ["a section that is null", { namespace: "n", resources: null }],
+  ["a section that is a list", { namespace: "n", entities: [] }],
+  ["a system that says nothing", { namespace: "n", system: {} }],
+  ["a system with no limits", { namespace: "n", system: { limits: {} } }],
+  ["an unknown mode", { namespace: "n", system: { on_unavailable: "deny" } }],
+  ["a resource without limits", { namespace: "n", resources: { a: {} } }],
+  ["a resource with no limits", { namespace: "n", resources: { a: { limits: {} } } }],
+  ["a resource with a mode", { namespace: "n", resources: { a: { ...limit(), x: 1 } } }],
+  ["_default_ as a resource", { namespace: "n", resources: { _default_: limit() } }],
+  ["a resource that begins with a digit", { namespace: "n", resources: { "4o": limit() } }],
+  ["a resource that is too long", { namespace: "n", resources: { ["x".repeat(65)]: limit() } }],
+  ["an entity without resources", { namespace: "n", entities: { a: {} } }],
+  ["an entity with no resources", { namespace: "n", entities: { a: { resources: {} } } }],
+  ["an id with a slash", entity("a/b", "r")],
+  ["an id that is too long", entity("x".repeat(257), "r")],
+  ["an empty id", entity("", "r")],
+  ["the reserved limit", { namespace: "n", system: { limits: { wcu: { capacity: 1 } } } }],
+  ["a limit that is a number", { namespace: "n", system: { limits: { rpm: 1 } } }],
+  ["a limit without a capacity", { namespace: "n", system: { limits: { rpm: { burst: 1 } } } }],
+  ["a capacity of 0", { namespace: "n", system: limit({ capacity: 0 }) }],
+  ["a capacity that is too large", { namespace: "n", system: limit({ capacity: 1e12 + 1 }) }],
+  ["half a token", { namespace: "n", system: limit({ refill_amount: 0.5 }) }],
+  ["a number as text", { namespace: "n", system: limit({ refill_period: "60" }) }],
+  ["a number that is null", { namespace: "n", system: limit({ burst: null }) }],
+  ["a period that is too long", { namespace: "n", system: limit({ refill_period: 1e9 + 1 }) }],
+];
+
+function entity(id: string, resource: string): unknown {
+  return { namespace: "n", entities: { [id]: { resources: { [resource]: limit() } } } };
+}
+
+describe("schema and validator", () => {
+  test.each(VALID)("accept %s", (_, data) => {
+    expect(accepts(data), JSON.stringify(accepts.errors)).toBe(true);
+    expect(checkManifest(data)).toHaveProperty("manifest");
+  });
+
+  test.each(INVALID)("refuse %s", (_, data) => {
+    expect(accepts(data)).toBe(false);
+    expect(checkManifest(data)).toHaveProperty("problems");
+  });
+
+  const names = fc.oneof(
+    fc.constantFrom("rpm", "gpt-4", "_default_", "wcu", "_", "a/b", "a#b", "a:b", "a@b", "4o", ""),
+    fc.string({ maxLength: 3 }),
+  );
+  const numbers = fc.oneof(
+    { weight: 8, arbitrary: fc.integer({ min: 1, max: 100_000 }) },
+    fc.constantFrom<unknown>(0, -1, 1.5, 1e12, 1e12 + 1, 1e9, 1e9 + 1, "1", null, true),
+  );
+  const declarations = fc.record(
+    { capacity: numbers, refill_amount: numbers, refill_period: numbers, burst: numbers },
+    { requiredKeys: ["capacity"] },
+  );
+  const levels = fc.record({
+    limits: fc.dictionary(
+      fc.oneof({ weight: 6, arbitrary: fc.constant("rpm") }, names),
+      declarations,
+      {
+        maxKeys: 2,
+      },
+    ),
+  });
+  const manifests = fc.record(
+    {
+      namespace: fc.oneof({ weight: 8, arbitrary: fc.constant("n") }, names),
+      system: fc.record(
+        {
+          on_unavailable: fc.constantFrom("allow", "block", "no"),
+          limits: levels.map((l) => l.limits),
+        },
+        { requiredKeys: [] },
+      ),
+      resources: fc.dictionary(names, levels, { maxKeys: 2 }),
+      entities: fc.dictionary(
+        names,
+        fc.record({ resources: fc.dictionary(names, levels, { maxKeys: 2 }) }),
+        { maxKeys: 2 },
+      ),
+    },
+    { requiredKeys: ["namespace"] },
+  );
+
+  test("agree about whatever else there may be; what they accept is written and read back", () => {
+    let accepted = 0;
+    fc.assert(
+      fc.property(manifests, (data) => {
+        const checked = checkManifest(data);
+        expect(accepts(data), JSON.stringify(data)).toBe("manifest" in checked);
+        if (!("manifest" in checked)) return;
+        accepted += 1;
+        expect(parseManifest(printManifest(checked.manifest))).toEqual(checked.manifest);
+      }),
+      { numRuns: 2000 },
+    );
+    expect(accepted).toBeGreaterThan(100);
+  });
+});
