@@ -67,6 +67,12 @@ const deletes = fc.record({
   entity: fc.constantFrom("solo", "child"),
 });
 const adopts = fc.record({ do: fc.constant("adopt" as const), client });
+/** Shard 0 leads, so it splits most often; others only follow it. */
+const splits = fc.record({
+  do: fc.constant("split" as const),
+  entity: fc.constantFrom("solo", "child", "parent"),
+  shard: fc.constant(0),
+});
 const ticks = fc.record({
   do: fc.constant("tick" as const),
   ms: fc.integer({ min: 1, max: 1500 }),
@@ -103,6 +109,39 @@ function races(name: string, race: fc.Arbitrary<Race>, runs: number): void {
   });
 }
 
+describe("cascades that meet", () => {
+  const cascade = fc.record({
+    do: fc.constant("acquire" as const),
+    client,
+    entity: fc.constant("child" as const),
+    consume: fc.constant({ a: 1 }),
+    ending: fc.constant<Ending>({ do: "commit" }),
+  });
+  const capacity = fc.integer({ min: 1, max: 3 }).map((size) => [`a:${size}/day`]);
+  test(`do not all refuse each other (200 races, FC_SEED=${SEED})`, async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.record({
+          clients: fc.constant(3),
+          limits: capacity,
+          parentLimits: capacity,
+          actors: fc.array(cascade, { minLength: 2, maxLength: 5 }),
+          laterActors: fc.constant([]),
+          idleMs: fc.constant(0),
+          faults: fc.constant([]),
+        }),
+        fc.scheduler(),
+        async (race, scheduler) => {
+          const run = new RaceRun(race, scheduler);
+          await run.run();
+          if (run.granted === 0) throw new Error("nobody was granted what everybody could have");
+        },
+      ),
+      { seed: SEED, numRuns: 200 },
+    );
+  });
+});
+
 describe("races on a shared store", () => {
   races("acquires, adjustments and rollbacks, at one moment", racesOf(acquires, 0), 700);
   races("the same with faults", racesOf(acquires, 4), 700);
@@ -110,6 +149,25 @@ describe("races on a shared store", () => {
     "while time passes",
     racesOf(fc.oneof({ weight: 4, arbitrary: acquires }, { weight: 1, arbitrary: ticks }), 2),
     700,
+  );
+  races(
+    "while buckets split",
+    racesOf(fc.oneof({ weight: 4, arbitrary: acquires }, { weight: 1, arbitrary: splits }), 2),
+    600,
+  );
+  races(
+    "while buckets split, limits change and entities go",
+    racesOf(
+      fc.oneof(
+        { weight: 6, arbitrary: acquires },
+        { weight: 2, arbitrary: splits },
+        { weight: 1, arbitrary: configures },
+        { weight: 1, arbitrary: deletes },
+        { weight: 1, arbitrary: ticks },
+      ),
+      1,
+    ),
+    600,
   );
   races(
     "while limits change, entities go and parents appear",

@@ -140,6 +140,31 @@ describe("a bucket with four shards", () => {
   });
 });
 
+test("B8: a leg is given back on the shard it was charged on when another one refuses", async () => {
+  const table = new Table();
+  const config = configOf(["a:40/day"]);
+  const [client, other] = [table.client(), table.client()];
+  const parent = (amount: number) => client.leg(config, [amount]);
+  const child = (amount: number) => ({ ...client.leg(config, [amount]), entityId: "child" });
+  await client.store.consume([child(1000), parent(1000)]);
+  await splitInto(table.items, NAMED, 4, table.nowMs);
+  const before = shardsOf(table).map((item) => [item.b_a_tk, item.b_a_tc]);
+  for (let round = 0; round < 8; round += 1) {
+    table.nowMs += 1;
+    // The client believes that the child has plenty, so both go at once.
+    const taken = await other.store.consume([child(39_000)]);
+    expect(taken.outcome).toBe("granted");
+    const refused = await client.store.consume([child(1000), parent(1000)]);
+    expect(refused.outcome).toBe("refused");
+    const deltasMilli = [-39_000];
+    await other.store.restore({ ...TARGET, entityId: "child", config, deltasMilli });
+    table.nowMs += 1000;
+    await client.store.read([child(0)]);
+  }
+  expect(shardsOf(table).map((item) => [item.b_a_tk, item.b_a_tc])).toEqual(before);
+  expect(table.calls.filter((call) => call.startsWith("transact")).length).toBeGreaterThan(8);
+});
+
 describe("a split", () => {
   test("keeps every part of a milli-token, whatever the capacity, the balance and the time", async () => {
     for (let step = 0; step < 60; step += 1) {

@@ -120,16 +120,17 @@ export function embeddedSubject(options: SubjectOptions): Subject {
   };
 }
 
-/** Virtual refill, worked out from the attributes alone. */
+/** Virtual refill of a shard, worked out from the attributes alone. */
 export function heldIn(item: Item, nowMs: number): Map<string, Held> {
   const held = new Map<string, Held>();
+  const shards = BigInt(item.shard_count as number);
   for (const attribute of Object.keys(item)) {
     const name = /^b_(.+)_tk$/.exec(attribute)?.[1];
     if (name === undefined || name === "wcu") continue;
     const at = (suffix: string) => BigInt((item[`b_${name}_${suffix}`] ?? 0) as number | bigint);
     const parts = BigInt(nowMs - (item.rf as number)) * at("ra") + at("rr");
     held.set(name, {
-      level: plus(fraction(at("tk")), fraction(parts, at("rp"))),
+      level: plus(fraction(at("tk")), fraction(parts, at("rp") * shards)),
       capacityMilli: Number(at("cp")),
       consumed: at("tc"),
     });

@@ -38,7 +38,13 @@ export class Table {
     clock: () => this.nowMs,
     onCall: ({ operation }) => this.calls.push(operation),
   });
+  readonly #ttlMultiplier: number;
   #drawn = 1;
+
+  /** 0: buckets never expire. */
+  constructor(ttlMultiplier = 7) {
+    this.#ttlMultiplier = ttlMultiplier;
+  }
 
   /** A client with its own views, whose clock may be ahead, and whose calls may be tampered with. */
   client(aheadMs = 0, tamper: Partial<ItemStore> = {}): Client {
@@ -55,7 +61,7 @@ export class Table {
       new DistributedBucketStore(
         { store, namespaceId: NAMESPACE, clock, random },
         {
-          ttlMultiplier: 7,
+          ttlMultiplier: this.#ttlMultiplier,
           timeoutMs: 2000,
           timer: busyTimer(),
           onWarning: (warning) => {

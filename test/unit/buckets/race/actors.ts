@@ -43,6 +43,7 @@ export type Actor =
     }
   | { readonly do: "delete"; readonly client: number; readonly entity: string }
   | { readonly do: "adopt"; readonly client: number }
+  | { readonly do: "split"; readonly entity: string; readonly shard: number }
   | { readonly do: "tick"; readonly ms: number };
 
 /** What came of an acquire. */

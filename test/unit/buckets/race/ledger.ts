@@ -5,8 +5,9 @@
  */
 
 import type { Rate } from "../../../../src/core/bucket.ts";
+import { shardRate } from "../../../../src/core/shares.ts";
 import type { Item } from "../../../../src/storage/item.ts";
-import { compare, fraction, plus, show, smaller } from "../fraction.ts";
+import { compare, type Fraction, fraction, minus, plus, show, smaller, ZERO } from "../fraction.ts";
 import { IdealLimit } from "../ideal-bucket.ts";
 import { heldIn } from "../subject.ts";
 import type { Landed } from "./scheduled-store.ts";
@@ -34,6 +35,10 @@ export class Ledger {
   readonly #world: World;
   readonly #spreadMs: number;
   readonly #buckets = new Map<string, Map<string, IdealLimit>>();
+  /** By actor, item and limit: net, as `taken`. */
+  readonly #takenAt = new Map<string, { net: number; slot: string }>();
+  /** What shards that do not exist yet will start with. */
+  readonly #moved = new Map<string, ReadonlyMap<string, Fraction>>();
 
   /** `spreadMs`: how much the time may pass between planning a write and its landing. */
   constructor(world: World, spreadMs: number) {
@@ -60,6 +65,13 @@ export class Ledger {
     this.#gone(item.PK, String(item.entity_id));
   }
 
+  /** Nobody has given back to a shard what it did not take there. */
+  checkPlaces(): void {
+    for (const [place, { net, slot: at }] of this.#takenAt) {
+      if (net < 0 && !this.resets.has(at)) throw new Error(`${place} was given ${-net} too much`);
+    }
+  }
+
   /** Every bucket is complete, and where the ideal one says it is. */
   checkAll(items: Iterable<Item>): void {
     for (const item of items) this.#check(item);
@@ -76,33 +88,67 @@ export class Ledger {
     const limits = this.#buckets.get(id) ?? new Map<string, IdealLimit>();
     this.#buckets.set(id, limits);
     const names = limitNames(after);
+    this.#split(id, before, after);
     for (const name of limits.keys()) {
       if (names.includes(name)) continue;
       limits.delete(name);
       this.resets.add(slot(entityId, name));
     }
     for (const name of names) {
-      const ideal = this.#follow(limits, name, rateIn(after, name));
+      const ideal = this.#follow(limits, name, shareIn(after, name), id);
       const consumed = totalIn(after, name) - (before === undefined ? 0 : totalIn(before, name));
       ideal.take(consumed);
-      if (actor !== undefined && !lost) this.#count(actor, slot(entityId, name), consumed);
+      if (actor === undefined || lost) continue;
+      this.#count(actor, slot(entityId, name), consumed);
+      const place = `${actor} ${id} ${name}`;
+      const net = (this.#takenAt.get(place)?.net ?? 0) + consumed;
+      this.#takenAt.set(place, { net, slot: slot(entityId, name) });
     }
+    this.#moved.delete(id);
     this.#check(after);
   }
 
   /** The ideal of a limit, filled up to now, with the parameters it has from now on. */
-  #follow(limits: Map<string, IdealLimit>, name: string, rate: Rate): IdealLimit {
+  #follow(limits: Map<string, IdealLimit>, name: string, rate: Rate, id: string): IdealLimit {
     const { nowMs } = this.#world;
     const ideal = limits.get(name) ?? new IdealLimit(rate, nowMs, this.#spreadMs);
+    const moved = this.#moved.get(id)?.get(name);
+    if (moved !== undefined) ideal.level = moved;
     limits.set(name, ideal);
     ideal.refill(nowMs);
     ideal.change(rate);
     return ideal;
   }
 
+  /**
+   * A shard that splits keeps what it says it keeps, and the rest must be in the new one, which
+   * lands next. A new shard that nobody has split off has nothing.
+   */
+  #split(id: string, before: Item | undefined, after: Item): void {
+    const place = id.lastIndexOf("#") + 1;
+    if (before === undefined && !id.endsWith("#0") && !this.#moved.has(id)) {
+      this.#moved.set(id, new Map(limitNames(after).map((name) => [name, ZERO])));
+    }
+    const count = Number(before?.shard_count ?? after.shard_count);
+    if (after.shard_count === count) return;
+    const moved = new Map<string, Fraction>();
+    for (const [name, { level }] of heldIn(after, this.#world.nowMs)) {
+      const ideal = this.#buckets.get(id)?.get(name);
+      if (ideal === undefined) throw new Error(`nobody has written "${name}" of ${id}`);
+      ideal.refill(this.#world.nowMs);
+      moved.set(name, minus(ideal.level, level));
+      ideal.level = level;
+      ideal.rate = shareIn(after, name);
+    }
+    const other = id.slice(0, place) + String(Number(id.slice(place)) + count);
+    this.#buckets.delete(other);
+    this.#moved.set(other, moved);
+  }
+
   #gone(id: string, entityId: string): void {
     for (const name of this.#buckets.get(id)?.keys() ?? []) this.resets.add(slot(entityId, name));
     this.#buckets.delete(id);
+    this.#moved.delete(id);
   }
 
   #count(actor: number, at: string, amount: number): void {
@@ -136,6 +182,12 @@ function limitNames(item: Item): string[] {
   return Object.keys(item)
     .flatMap((attribute) => /^b_(.+)_tk$/.exec(attribute)?.[1] ?? [])
     .filter((name) => name !== "wcu");
+}
+
+/** What the shard has of the limit. */
+function shareIn(item: Item, name: string): Rate {
+  const shard = Number(item.PK.slice(item.PK.lastIndexOf("#") + 1));
+  return shardRate(rateIn(item, name), shard, Number(item.shard_count));
 }
 
 function rateIn(item: Item, name: string): Rate {

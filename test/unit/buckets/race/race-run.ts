@@ -6,6 +6,7 @@ import { RateLimiter } from "../../../../src/limiter/rate-limiter.ts";
 import { repositoryOver } from "../../../../src/repository/repository.ts";
 import type { Item } from "../../../../src/storage/item.ts";
 import { MemoryItemStore } from "../../../../src/storage/memory/item-store.ts";
+import { splitShard } from "../../../support/force-split.ts";
 import {
   type Actor,
   acquire,
@@ -18,6 +19,9 @@ import {
 import { Ledger, slot } from "./ledger.ts";
 import { ScheduledStore } from "./scheduled-store.ts";
 import { type Fault, World } from "./world.ts";
+
+/** More than any race makes. */
+const SHARDS = 64;
 
 export interface Race {
   readonly clients: number;
@@ -35,6 +39,7 @@ export class RaceRun {
   readonly #race: Race;
   readonly #world: World;
   readonly #items: MemoryItemStore;
+  readonly #store: ScheduledStore;
   readonly #ledger: Ledger;
   readonly #limiters: RateLimiter[] = [];
   readonly #warnings: RestoreWarning[] = [];
@@ -52,6 +57,13 @@ export class RaceRun {
     const spreadMs = ticks.reduce((sum, ms) => sum + ms, 0);
     this.#items = new MemoryItemStore({ clock: () => 0 });
     this.#ledger = new Ledger(this.#world, spreadMs);
+    this.#store = new ScheduledStore(this.#items, this.#world, (landed) => {
+      try {
+        this.#ledger.onLanded(landed);
+      } catch (error) {
+        this.#failures.push(error);
+      }
+    });
   }
 
   async run(): Promise<void> {
@@ -65,19 +77,17 @@ export class RaceRun {
     this.#judge();
   }
 
+  /** How many were granted what they asked for. */
+  get granted(): number {
+    return [...this.#reports.values()].filter(({ outcome }) => outcome === "granted").length;
+  }
+
   async #prepare(): Promise<void> {
     const world = this.#world;
     const { clients, limits, parentLimits } = this.#race;
     let drawn = 1;
-    const store = new ScheduledStore(this.#items, world, (landed) => {
-      try {
-        this.#ledger.onLanded(landed);
-      } catch (error) {
-        this.#failures.push(error);
-      }
-    });
     for (let client = 0; client < clients; client += 1) {
-      const repository = await repositoryOver(store, {
+      const repository = await repositoryOver(this.#store, {
         clock: world.clock,
         timer: world.timer,
         random: () => {
@@ -133,6 +143,12 @@ export class RaceRun {
           await entities.create({ id: "late", parentId: "parent", cascade: true });
           break;
         }
+        case "split": {
+          const { namespaceId } = this.#limiter(0).repository;
+          const target = { namespaceId, entityId: actor.entity, resource: RESOURCE };
+          await splitShard(this.#store, target, actor.shard, world.nowMs);
+          break;
+        }
         case "tick":
           world.nowMs += actor.ms;
       }
@@ -163,6 +179,7 @@ export class RaceRun {
       throw new Error(`${this.#begun - this.#ended} of ${this.#begun} actors never ended`);
     }
     this.#ledger.checkAll(this.#buckets());
+    this.#ledger.checkPlaces();
     for (const [actor, report] of this.#reports) this.#judgeActor(actor, report);
     this.#judgeRefusals();
   }
@@ -223,9 +240,11 @@ export class RaceRun {
     const found: Item[] = [];
     const { namespaceId } = this.#limiter(0).repository;
     for (const entityId of ENTITIES) {
-      const PK = `${namespaceId}/BUCKET#${entityId}#${RESOURCE}#0`;
-      const item = this.#items.readNow({ PK, SK: "#STATE" });
-      if (item !== undefined) found.push(item);
+      for (let shard = 0; shard < SHARDS; shard += 1) {
+        const PK = `${namespaceId}/BUCKET#${entityId}#${RESOURCE}#${shard}`;
+        const item = this.#items.readNow({ PK, SK: "#STATE" });
+        if (item !== undefined) found.push(item);
+      }
     }
     return found;
   }
@@ -239,6 +258,7 @@ export class RaceRun {
 function fitsTogether({ actors, laterActors, limits, parentLimits, faults }: Race): boolean {
   const wanted = new Map<string, number>();
   for (const actor of [...actors, ...laterActors]) {
+    if (actor.do === "split") continue;
     if (actor.do !== "acquire" || actor.limits !== undefined) return false;
     for (const [name, amount] of tokensOf(actor).flatMap((tokens) => Object.entries(tokens))) {
       wanted.set(name, (wanted.get(name) ?? 0) + Math.max(0, amount));
