@@ -24,6 +24,9 @@ export default defineConfig({
         },
       },
       {
+        test: { ...shared, name: "simulation", include: ["test/simulation/**/*.test.ts"] },
+      },
+      {
         test: { ...onEngines, name: "contract", include: ["test/contract/**/*.test.ts"] },
       },
       {

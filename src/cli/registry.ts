@@ -162,7 +162,7 @@ export const REGISTRY: readonly Entry[] = [
   },
   {
     name: "demo",
-    summary: "limits at work in a temporary store",
+    summary: "limits at work, live, in a temporary store",
     heading: OTHER,
     load: async () => (await import("./commands/demo.ts")).demo,
   },

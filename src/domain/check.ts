@@ -41,7 +41,7 @@ export function checkOptions(field: string, value: unknown, form: string): void 
  * not quietly become a default.
  */
 export function checkFields(field: string, value: unknown, names: readonly string[]): void {
-  checkOptions(field, value, `an object like { ${names.join(", ")} }`);
+  if (!isPlainObject(value)) checkOptions(field, value, `an object like { ${names.join(", ")} }`);
   for (const name of Object.keys(value as object)) {
     if (names.includes(name)) continue;
     throw new ValidationError(

@@ -47,20 +47,23 @@ export async function startDelete(aws: Aws, stackId: string): Promise<void> {
   }
 }
 
+/** Found out before anything is deleted, so that it is all or nothing. */
+export async function refuseProtected(aws: Aws, table: string): Promise<void> {
+  if (!(await tableExists(aws, table))) return;
+  const { Table } = await aws.send("dynamodb:DescribeTable", { TableName: table });
+  if (Table?.DeletionProtectionEnabled !== true) return;
+  throw new StackOperationError(
+    table,
+    "the table is protected against deletion. Deploy with --no-deletion-protection first",
+  );
+}
+
 /** Deletes the table that a stack has left, and waits until its name is free. */
 export async function deleteKeptTable(aws: Aws, table: string, timer: Timer): Promise<boolean> {
   try {
     await aws.send("dynamodb:DeleteTable", { TableName: table });
   } catch (error) {
     if (isNamed(error, "ResourceNotFoundException")) return false;
-    if (error instanceof AwsRefusal && /deletion protection/i.test(error.detail)) {
-      throw new StackOperationError(
-        table,
-        "the table is protected against deletion. Deploy with --no-deletion-protection first",
-        [],
-        { cause: error },
-      );
-    }
     throw error;
   }
   const startedMs = timer.nowMs();

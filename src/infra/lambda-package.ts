@@ -26,6 +26,9 @@ export function lambdaBundlePath(name: LambdaName): string | undefined {
   );
 }
 
+/** Packing takes a while, and deploying asks several times. */
+const packed = new Map<LambdaName, Uint8Array>();
+
 /**
  * The package of a Lambda, as it is uploaded: a zip file with one module.
  *
@@ -44,5 +47,12 @@ export function lambdaPackage(name: LambdaName): Uint8Array {
         "npm run build in a checkout of it",
     );
   }
-  return zipSync({ [FILE]: new Uint8Array(readFileSync(path)) }, { mtime: MODIFIED, level: 9 });
+  const known = packed.get(name);
+  if (known !== undefined) return known;
+  const zip = zipSync(
+    { [FILE]: new Uint8Array(readFileSync(path)) },
+    { mtime: MODIFIED, level: 9 },
+  );
+  packed.set(name, zip);
+  return zip;
 }

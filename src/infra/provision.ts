@@ -112,8 +112,8 @@ async function carryOut(
     return { ...result, outcome: "declined", stackStatus: "" };
   }
   const executes = changeSet.changes !== undefined;
-  if (request.wait === false) {
-    if (executes) await startPlan(context, prepared);
+  if (request.wait === false && executes) {
+    await startPlan(context, prepared);
     const stackStatus = (await findStack(context.aws, changeSet.stackId))?.status ?? "";
     return { ...result, outcome: "started", stackStatus };
   }

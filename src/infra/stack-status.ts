@@ -121,14 +121,14 @@ async function findTable(aws: Aws, name: string, nowMs: () => number): Promise<T
   }
 }
 
-/** A stack without an aggregator has no Lambda to ask for. */
+/** A stack without an aggregator has no Lambda to ask for, and who looks may not be allowed to. */
 async function aggregatorOf(
   aws: Aws,
   name: string,
   stack: Stack | undefined,
 ): Promise<{ readonly version: string | undefined; readonly state: string | undefined }> {
   const none = { version: undefined, state: undefined };
-  if (stack?.outputs.AggregatorFunctionName === undefined) return none;
+  if (stack === undefined || stack.parameters.EnableAggregator === "false") return none;
   const functionName = functionNameOf(name, "aggregator");
   const [deployed, source] = await Promise.all([
     findFunction(aws, functionName),

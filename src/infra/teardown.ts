@@ -4,7 +4,13 @@ import { checkStackName } from "../domain/names.ts";
 import { systemTimer } from "../domain/timer.ts";
 import type { DynamoOptions } from "../repository/options.ts";
 import { type AwsConnection, connectAws } from "./aws.ts";
-import { deleteKeptBucket, deleteKeptTable, deleteStack, startDelete } from "./delete.ts";
+import {
+  deleteKeptBucket,
+  deleteKeptTable,
+  deleteStack,
+  refuseProtected,
+  startDelete,
+} from "./delete.ts";
 import { findStack } from "./stack.ts";
 import type { StackEvent } from "./stack-events.ts";
 import { tableExists } from "./table-exists.ts";
@@ -44,6 +50,7 @@ export async function teardown(request: TeardownRequest): Promise<Teardown> {
   const timer = connection.timer ?? systemTimer;
   const aws = connectAws(connection as AwsConnection);
   try {
+    if (request.withData === true) await refuseProtected(aws, stackName);
     const stack = await findStack(aws, stackName);
     let bucket = stack?.outputs.AuditArchiveBucketName;
     if (stack !== undefined) {

@@ -104,13 +104,13 @@ async function planUpgrade(
 ): Promise<UpgradePlan> {
   const migrations = await planMigrations(store);
   const code = await outdatedLambdas(aws, stackName, force);
-  const hasAggregator = stack?.outputs.AggregatorFunctionName !== undefined;
+  const aggregator = await findFunction(aws, functionNameOf(stackName, "aggregator"));
   return {
     version,
     code,
     tags: !lambdaOnly && stack !== undefined && (force || !hasDiscoveryTags(stackName, stack.tags)),
     migrations: lambdaOnly ? { ...migrations, pending: [] } : migrations,
-    record: force || (hasAggregator && version?.aggregatorVersion !== CLIENT_VERSION),
+    record: force || (aggregator !== undefined && version?.aggregatorVersion !== CLIENT_VERSION),
   };
 }
 

@@ -6,9 +6,8 @@ mapping that has processed nothing says so; and Lambdas are not run, because tha
 
 import sys
 
-from moto.awslambda.models import EventSourceMapping
+from moto.awslambda.models import EventSourceMapping, LambdaBackend
 from moto.cloudformation import models, parsing
-from moto.core.config import default_user_config
 from moto.server import main
 
 _clean_json = parsing.clean_json
@@ -26,8 +25,8 @@ def clean_json(value, resources):
 def execute_change_set(self, change_set_name, stack_name=None):
     _execute_change_set(self, change_set_name, stack_name)
     change_set = self.describe_change_set(change_set_name)
-    if change_set.tags:
-        self.stacks[change_set.stack_id].tags = change_set.tags
+    stack = self.stacks[change_set.stack_id]
+    stack.tags = change_set.tags or stack.tags
 
 
 def get_configuration(self):
@@ -37,6 +36,6 @@ def get_configuration(self):
 parsing.clean_json = clean_json
 models.CloudFormationBackend.execute_change_set = execute_change_set
 EventSourceMapping.get_configuration = get_configuration
-default_user_config["lambda"] = {"use_docker": False}
+LambdaBackend.send_dynamodb_items = lambda self, function_arn, items, source: None
 
 main(["--host", "127.0.0.1", "--port", sys.argv[1]])

@@ -18,7 +18,9 @@ export const demo = leaf<{ fast?: boolean; seed: number }>({
   summary: "limits at work, live, in a temporary store",
   details:
     "A project with three keys, half a minute of calls to a simulated language model, and what " +
-    "became of them. Nothing stays behind. Where there is no terminal, it does not wait.",
+    "became of them. Nothing stays behind. Where there is no terminal, it does not wait. With " +
+    "--json, an outcome is answered, refused or failed, and retry_after_seconds is null where " +
+    "waiting would not help.",
   options: [
     { flags: "--fast", text: "do not wait: everything at once, as lines" },
     {
@@ -97,12 +99,7 @@ function shownJson({ allowances, calls, tally, usage, statuses }: Shown) {
       entity_id: entityId,
       parent_id: parentId ?? null,
       source,
-      limits: limits.map((limit) => ({
-        name: limit.name,
-        capacity: limit.capacity,
-        refill_amount: limit.refillAmount,
-        refill_period_seconds: limit.refillPeriodSeconds,
-      })),
+      limits: limits.map((limit) => ({ ...limit.toJSON() })),
     })),
     calls: calls.map((call) => ({
       at_seconds: call.atMs / 1000,

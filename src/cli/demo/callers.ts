@@ -5,7 +5,7 @@ import type { Key } from "./project.ts";
 
 /** How long the demonstration of traffic takes; the last calls begin before, and end within it. */
 export const TRAFFIC_MS = 30_000;
-export const LAST_CALL_MS = 25_500;
+export const LAST_CALL_MS = 27_000;
 
 /** A call as it will be made, with what only its end will tell. */
 export interface PlannedCall {
@@ -51,10 +51,10 @@ const HABITS: Readonly<Record<Key, Habit>> = {
   // Answers that nobody can estimate; it waits as long as it is told to.
   agent: {
     fromMs: 1500,
-    pauseMs: [2500, 4000],
+    pauseMs: [3000, 4500],
     estimated: [500, 800],
     usedPercent: [120, 260],
-    lastsMs: [1500, 4000],
+    lastsMs: [1200, 3000],
   },
 };
 

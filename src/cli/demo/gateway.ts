@@ -97,19 +97,16 @@ export class Gateway {
   }
 }
 
-/** The limit that takes longest; often it is the only one. */
+/** About the limit that takes longest; often it is the only one. */
 function refusal({ violations, retryAfterSeconds }: Refusal): string {
-  return violations
-    .filter((violation) => violation.retryAfterSeconds === retryAfterSeconds)
-    .slice(0, 1)
-    .map(({ entityId, limitName, available, requested }) => {
-      const has = `${entityId} has ${withThousands(available)} ${limitName}`;
-      const asked = `${has}, asked for ${withThousands(requested)}`;
-      return Number.isFinite(retryAfterSeconds)
-        ? `${asked}; again in ${duration(retryAfterSeconds)}`
-        : `${asked}, which never fits`;
-    })
-    .join();
+  const { entityId, limitName, available, requested } = violations.reduce((worst, other) =>
+    other.retryAfterSeconds > worst.retryAfterSeconds ? other : worst,
+  );
+  const has = `${entityId} has ${withThousands(available)} ${limitName}`;
+  const asked = `${has}, asked for ${withThousands(requested)}`;
+  return Number.isFinite(retryAfterSeconds)
+    ? `${asked}; again in ${duration(retryAfterSeconds)}`
+    : `${asked}, which never fits`;
 }
 
 function correction(estimated: number, used: number): string {

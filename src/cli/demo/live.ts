@@ -21,7 +21,7 @@ export class Live {
   readonly #terminal: Terminal;
   readonly #tally: Tally;
   readonly #drawing: Drawing;
-  readonly #news: string[] = [];
+  #news: readonly string[] = [];
   #afterPicture = false;
 
   constructor(terminal: Terminal, tally: Tally) {
@@ -39,7 +39,7 @@ export class Live {
     const { out, palette, isTerminal } = this.#terminal;
     const at = palette.faint(`${(atMs / 1000).toFixed(1).padStart(4)} s`);
     const line = `  ${at}  ${who.padEnd(NAME_COLUMNS)}${what}`;
-    if (isTerminal) this.#news.push(line);
+    if (isTerminal) this.#news = [...this.#news, line].slice(-NEWS_MAX);
     else out(`${this.#afterPicture ? "\n" : ""}${line}\n`);
     this.#afterPicture = false;
   }
@@ -60,10 +60,8 @@ export class Live {
       return;
     }
     const room = Math.max(0, (rows ?? Number.POSITIVE_INFINITY) - lines.length - 2);
-    const news = this.#news.splice(0).slice(-NEWS_MAX);
-    this.#news.push(...news);
-    const shown = room === 0 ? [] : ["", ...news.slice(-room)];
-    this.#drawing.draw(`${[...lines, ...shown].join("\n")}\n`);
+    const news = room === 0 ? [] : ["", ...this.#news.slice(-room)];
+    this.#drawing.draw(`${[...lines, ...news].join("\n")}\n`);
   }
 
   leave(): void {

@@ -16,7 +16,6 @@ import {
   allowances,
   createProject,
   KEYS,
-  PROJECT,
   RESOURCE,
   raiseBatch,
   tellProject,
@@ -100,13 +99,14 @@ async function perform({ terminal, repository, time, random, pace }: Stage) {
 
 /** The limits of the project, then those of its keys. */
 async function look(limiter: RateLimiter): Promise<LimitStatus[]> {
-  const seen: LimitStatus[] = [];
+  const project = new Map<string, LimitStatus>();
+  const keys: LimitStatus[] = [];
   for (const entityId of KEYS) {
-    seen.push(...(await limiter.status({ entityId, resource: RESOURCE })));
+    for (const status of await limiter.status({ entityId, resource: RESOURCE })) {
+      if (status.entityId === entityId) keys.push(status);
+      // Every key shows it once more.
+      else project.set(status.limitName, status);
+    }
   }
-  return [PROJECT, ...KEYS].flatMap((entityId) => {
-    const own = seen.filter((status) => status.entityId === entityId);
-    // Every key shows the project once more.
-    return own.filter((one, at) => own.findIndex((o) => o.limitName === one.limitName) === at);
-  });
+  return [...project.values(), ...keys];
 }

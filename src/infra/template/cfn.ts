@@ -46,7 +46,7 @@ export interface CfnTemplate {
 }
 
 /** In the place of a property: as if the property were not there. */
-export const NO_VALUE: CfnValue = { Ref: "AWS::NoValue" };
+const NO_VALUE: CfnValue = { Ref: "AWS::NoValue" };
 
 /** The stack's name, which is also the name of the table and the beginning of all others. */
 export const STACK_NAME: CfnValue = { Ref: "AWS::StackName" };

@@ -248,7 +248,9 @@ describe("a stack that is there", () => {
     expect(stack.tags.team).toBe("search");
     // Nothing is left to the defaults of the template.
     const [sent] = aws.sent("cloudformation:CreateChangeSet");
-    const names = (sent?.Parameters as { ParameterKey: string }[]).map((one) => one.ParameterKey);
+    const names = ((sent?.Parameters ?? []) as { ParameterKey: string }[]).map(
+      (one) => one.ParameterKey,
+    );
     expect(new Set(names)).toEqual(new Set(Object.keys(stack.parameters)));
   });
 

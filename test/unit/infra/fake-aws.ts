@@ -161,7 +161,10 @@ export class FakeAws implements Aws {
     const { stack, script } = this.#pending;
     const event = script.events[this.#pending.step];
     this.#pending.step += 1;
-    if (event !== undefined) return this.#tell(stack, event);
+    if (event !== undefined) {
+      this.#tell(stack, event);
+      return;
+    }
     stack.status = script.end;
     this.#pending = undefined;
   }

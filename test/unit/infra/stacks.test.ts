@@ -4,7 +4,12 @@ import { describe, expect, test } from "vitest";
 import { StackOperationError } from "../../../src/domain/errors.ts";
 import { checkCompatibility, parseVersion } from "../../../src/domain/version.ts";
 import type { Aws } from "../../../src/infra/aws.ts";
-import { deleteKeptBucket, deleteKeptTable, deleteStack } from "../../../src/infra/delete.ts";
+import {
+  deleteKeptBucket,
+  deleteKeptTable,
+  deleteStack,
+  refuseProtected,
+} from "../../../src/infra/delete.ts";
 import type { DeployContext } from "../../../src/infra/deploy.ts";
 import { findLimiters } from "../../../src/infra/discovery.ts";
 import { ensureTags } from "../../../src/infra/ensure-tags.ts";
@@ -70,7 +75,11 @@ describe("deleting", () => {
         "Resource cannot be deleted as it is currently protected against deletion. Disable deletion protection first.",
       );
     };
-    await expect(deleteKeptTable(aws, "demo", instantTimer())).rejects.toThrow(
+    await expect(deleteKeptTable(aws, "demo", instantTimer())).rejects.toThrow(/protected/);
+    await refuseProtected(aws, "demo");
+    const Table = { DeletionProtectionEnabled: true };
+    aws.answers["dynamodb:DescribeTable"] = () => ({ Table });
+    await expect(refuseProtected(aws, "demo")).rejects.toThrow(
       /protected.*--no-deletion-protection/,
     );
   });

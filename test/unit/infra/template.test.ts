@@ -221,7 +221,7 @@ describe("the template", () => {
     expect(resources.AggregatorRole?.Properties).toMatchObject({
       RoleName: "PowerUserPB-my-app-aggr",
       PermissionsBoundary: {
-        "Fn::Sub": "arn:${AWS::Partition}:iam::${AWS::AccountId}:policy/PowerUser",
+        "Fn::Sub": `arn:\${AWS::Partition}:iam::\${AWS::AccountId}:policy/PowerUser`,
       },
     });
     expect(resources.NamespaceAcquirePolicy?.Properties.ManagedPolicyName).toBe("P-my-app-ns-acq");

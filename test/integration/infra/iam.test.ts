@@ -1,0 +1,325 @@
+/**
+ * Every policy of the template, on the calls that are really made: each run goes through a gate that
+ * refuses what IAM would refuse. Whoever may do something can, and nobody can do more.
+ */
+
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { createHandler } from "../../../src/aggregator/lambda.ts";
+import type { LambdaEvent } from "../../../src/aggregator/lambda-event.ts";
+import { jsonLog } from "../../../src/aggregator/log.ts";
+import { splitterOver } from "../../../src/aggregator/splitter.ts";
+import { systemClock } from "../../../src/domain/clock.ts";
+import { stackParameters } from "../../../src/domain/stack-parameters.ts";
+import { systemTimer } from "../../../src/domain/timer.ts";
+import { RateLimiter, Repository } from "../../../src/index.ts";
+import { createLimitsHandler } from "../../../src/infra/limits-resource/lambda.ts";
+import { AUDIT_FILTER, BUCKET_FILTER } from "../../../src/infra/template/aggregator.ts";
+import { resolveTemplate } from "../../../src/infra/template/resolve.ts";
+import { TABLE } from "../../../src/infra/template/table.ts";
+import { stackTemplate } from "../../../src/infra/template/template.ts";
+import { openAsItIs } from "../../../src/repository/repository.ts";
+import { deleteTable } from "../../../src/storage/dynamodb/create-table.ts";
+import { DynamoItemStore } from "../../../src/storage/dynamodb/item-store.ts";
+import { matchesFilter } from "../../aws/event-filter.ts";
+import { arnOf, isAllowed, statementsOf, type Tags } from "../../aws/iam/evaluate.ts";
+import { type Gate, openGate } from "../../aws/iam/gate.ts";
+import { newName } from "../../contract/stores.ts";
+import "../../engines/engine.ts";
+import { CloudFormation } from "../../unit/infra/limits-resource-requests.ts";
+import { streamRecords } from "./stream-records.ts";
+
+const TIMEOUT_MS = 20_000;
+const TEMPLATE = resolveTemplate(stackTemplate(), stackParameters({}, "my-app"));
+const DENIED = /may not call|not authorized/;
+
+/** IAM knows nothing of engines, so one of them is enough. */
+const [first] = inject("engines").filter((engine) => engine.endpoint !== undefined);
+
+describe.skipIf(first === undefined)("policies", () => {
+  const endpoint = first?.endpoint ?? "";
+  const table = newName();
+  let gate: Gate;
+  let seed: Repository;
+  let other: Repository;
+
+  beforeAll(async () => {
+    gate = await openGate(endpoint, arnOf(TABLE));
+    seed = await Repository.createTable(table, {
+      endpoint,
+      timeoutMs: TIMEOUT_MS,
+      namespaces: ["other"],
+    });
+    other = await seed.namespace("other");
+    for (const repo of [seed, other]) {
+      await repo.limits.setSystem(["rpm:100/day", "tpm:1000/day"]);
+      await repo.entities.create({ id: "parent" });
+      await repo.entities.create({ id: "child", parentId: "parent", cascade: true });
+    }
+  });
+  afterAll(async () => {
+    await gate.close();
+    await seed.close();
+    await deleteTable({ table, endpoint });
+  });
+
+  /** From now on only these policies count. */
+  function as(policy: string, tags: Tags = {}): void {
+    const statements = statementsOf(TEMPLATE, policy);
+    gate.admit((access) => isAllowed(statements, tags, access));
+  }
+
+  /** A limiter behind the gate. */
+  async function enter(namespace = "default"): Promise<RateLimiter> {
+    const url = `dynamodb://${table}?endpoint=${gate.endpoint}&namespace=${namespace}`;
+    return RateLimiter.open(url, { timeoutMs: TIMEOUT_MS, configCacheTtlSeconds: 0 });
+  }
+
+  /** Everything an application does, on buckets that are not there yet. */
+  async function acquires(limiter: RateLimiter, resource: string): Promise<void> {
+    const request = { entityId: "child", resource, consume: { rpm: 1, tpm: 5 } };
+    const lease = await limiter.acquire(request);
+    await lease.consume({ tpm: 2 });
+    lease.adjust({ tpm: 3 });
+    await lease.commit();
+    await (await limiter.acquire(request)).rollback();
+    expect((await limiter.tryAcquire({ ...request, consume: { rpm: 1000 } })).granted).toBe(false);
+    const own = { entityId: "guest", resource, limits: ["calls:5"], consume: { calls: 1 } };
+    await (await limiter.acquire(own)).commit();
+    expect(await limiter.available({ entityId: "child", resource })).toEqual({ rpm: 99, tpm: 990 });
+  }
+
+  async function reads({ repository }: RateLimiter): Promise<void> {
+    const { entities, limits, buckets, audit, usage } = repository;
+    await entities.get("child");
+    await entities.children("parent");
+    await limits.getSystem();
+    await limits.listResources();
+    await limits.listEntities("gpt-4");
+    await buckets.list("child");
+    await buckets.capacity("gpt-4", "rpm");
+    await audit.list("child");
+    await usage.summary({ entityId: "child" });
+    await usage.snapshots({ resource: "gpt-4" });
+    await repository.version();
+  }
+
+  /** Everything an administrator does within a namespace. */
+  async function administers({ repository }: RateLimiter, id: string): Promise<void> {
+    const { entities, limits } = repository;
+    await entities.create({ id, parentId: "parent" });
+    await limits.setEntity(id, ["rpm:3"], { resource: "gpt-4" });
+    await limits.setResource("gpt-4", ["rpm:50", "tpm:500"]);
+    await limits.deleteResource("gpt-4");
+    await limits.deleteEntity(id, { resource: "gpt-4" });
+    await limits.setSystem(["rpm:100/day", "tpm:1000/day"]);
+    await entities.delete(id);
+  }
+
+  const denied = (work: Promise<unknown>) => expect(work).rejects.toThrow(DENIED);
+
+  describe("for the whole table", () => {
+    test("acq acquires and adjusts on a fresh table, and nothing else", async () => {
+      as("AcquireOnlyPolicy");
+      const limiter = await enter();
+      await acquires(limiter, "acq");
+      const { entities, limits, namespaces, audit, buckets } = limiter.repository;
+      await denied(limits.setSystem(["rpm:1"]));
+      await denied(limits.setEntity("child", ["rpm:1000"]));
+      await denied(entities.create({ id: "intruder" }));
+      await denied(entities.delete("child"));
+      await denied(namespaces.register("mine"));
+      await denied(namespaces.list());
+      await denied(audit.list("child"));
+      await denied(buckets.list("child"));
+      await limiter.close();
+    });
+
+    test("read reads everything, and writes nothing", async () => {
+      as("ReadOnlyPolicy");
+      const limiter = await enter();
+      await reads(limiter);
+      await limiter.repository.namespaces.list();
+      const { limits, entities } = limiter.repository;
+      const request = { entityId: "child", resource: "read", consume: { rpm: 1 } };
+      await denied(limiter.acquire({ ...request, onUnavailable: "block" }));
+      await denied(limits.setSystem(["rpm:1"]));
+      await denied(entities.create({ id: "intruder" }));
+      await limiter.close();
+    });
+
+    test("full does everything, namespaces included", async () => {
+      as("FullAccessPolicy");
+      const limiter = await enter();
+      await acquires(limiter, "full");
+      await reads(limiter);
+      await administers(limiter, "full");
+      const { namespaces } = limiter.repository;
+      const { passing = "" } = await namespaces.register("passing");
+      await namespaces.delete("passing");
+      await namespaces.purge(passing);
+      await limiter.close();
+    });
+  });
+
+  describe("for one namespace", () => {
+    const tagged = () => ({ zael_namespace_id: seed.namespaceId });
+
+    test("ns-acq acquires in its own, and not in another", async () => {
+      as("NamespaceAcquirePolicy", tagged());
+      const limiter = await enter();
+      await acquires(limiter, "ns-acq");
+      await denied(limiter.repository.limits.setSystem(["rpm:1"]));
+      await denied(limiter.repository.namespaces.list());
+      await limiter.close();
+      const stranger = await enter("other");
+      const request = { entityId: "child", resource: "ns-acq", consume: { rpm: 1 } };
+      await denied(stranger.acquire({ ...request, onUnavailable: "block" }));
+      await stranger.close();
+    });
+
+    test("ns-read reads in its own, index by index, and not in another", async () => {
+      as("NamespaceReadOnlyPolicy", tagged());
+      const limiter = await enter();
+      await reads(limiter);
+      await denied(limiter.repository.limits.setSystem(["rpm:1"]));
+      await limiter.close();
+      const stranger = await enter("other");
+      await denied(stranger.repository.entities.get("child"));
+      await denied(stranger.repository.entities.children("parent"));
+      await stranger.close();
+    });
+
+    test("ns-full changes its own, and neither another nor the registry", async () => {
+      as("NamespaceFullAccessPolicy", tagged());
+      const limiter = await enter();
+      await acquires(limiter, "ns-full");
+      await reads(limiter);
+      await administers(limiter, "ns-full");
+      const { namespaces } = limiter.repository;
+      await denied(namespaces.register("mine"));
+      await denied(namespaces.delete("other"));
+      await denied(namespaces.list());
+      await limiter.close();
+      const stranger = await enter("other");
+      await denied(stranger.repository.limits.setSystem(["rpm:1"]));
+      await denied(stranger.repository.entities.create({ id: "intruder" }));
+      await stranger.close();
+    });
+
+    test("without a tag there is no namespace, and a request without a key is nobody's", async () => {
+      for (const policy of ["NamespaceAcquirePolicy", "NamespaceFullAccessPolicy"]) {
+        as(policy);
+        const limiter = await enter();
+        const request = { entityId: "child", resource: "untagged", consume: { rpm: 1 } };
+        await denied(limiter.acquire({ ...request, onUnavailable: "block" }));
+        await limiter.close();
+        const scan = { action: "dynamodb:Scan", resource: arnOf(TABLE), leadingKeys: undefined };
+        const statements = statementsOf(TEMPLATE, policy);
+        expect(isAllowed(statements, tagged(), scan)).toBe(false);
+        const query = { ...scan, action: "dynamodb:Query" };
+        expect(isAllowed(statements, tagged(), query)).toBe(false);
+      }
+    });
+
+    test("everything in a namespace can be listed by its own, through GSI4", () => {
+      const resource = `${arnOf(TABLE)}/index/GSI4`;
+      const query = (id: string) => ({ action: "dynamodb:Query", resource, leadingKeys: [id] });
+      for (const policy of ["NamespaceReadOnlyPolicy", "NamespaceFullAccessPolicy"]) {
+        const statements = statementsOf(TEMPLATE, policy);
+        expect(isAllowed(statements, tagged(), query(seed.namespaceId))).toBe(true);
+        expect(isAllowed(statements, tagged(), query(other.namespaceId))).toBe(false);
+        expect(isAllowed(statements, tagged(), query(`${seed.namespaceId}x`))).toBe(false);
+        expect(isAllowed(statements, tagged(), query("_"))).toBe(false);
+      }
+    });
+  });
+
+  describe("of the Lambdas", () => {
+    test("the aggregator gets what the filters let through, and may write what it counts", async () => {
+      const limiter = new RateLimiter(seed);
+      const request = { entityId: "child", resource: "counted", consume: { rpm: 1, tpm: 5 } };
+      await (await limiter.acquire(request)).commit();
+      await (await limiter.acquire(request)).commit();
+      const store = new DynamoItemStore({ table, endpoint, timeoutMs: TIMEOUT_MS });
+      const [event] = await seed.audit.list("child");
+      const PK = `${seed.namespaceId}/AUDIT#child`;
+      await store.delete({ PK, SK: `#AUDIT#${event?.eventId}` });
+      await store.close();
+
+      const records = await streamRecords(table, endpoint);
+      const removed = records.filter((record) => matchesFilter(AUDIT_FILTER, record));
+      expect(removed.map(({ eventName, dynamodb }) => [eventName, dynamodb?.Keys?.PK])).toEqual([
+        ["REMOVE", { S: PK }],
+      ]);
+      const taken = records.filter((record) => matchesFilter(BUCKET_FILTER, record));
+      expect(taken.length).toBeGreaterThan(2);
+      expect(taken.length).toBeLessThan(records.length);
+
+      as("AggregatorRole");
+      const archived: string[] = [];
+      const guarded = new DynamoItemStore({
+        table,
+        endpoint: gate.endpoint,
+        timeoutMs: TIMEOUT_MS,
+      });
+      const handler = createHandler({
+        table,
+        store: guarded,
+        clock: systemClock,
+        timer: systemTimer,
+        log: jsonLog({ clock: systemClock, write: () => undefined }),
+        retentionDays: 90,
+        windows: ["hourly", "daily"],
+        splitter: splitterOver({ store: guarded, clock: systemClock }),
+        archive: {
+          put: async (key: string) => void archived.push(key),
+        },
+      });
+      const Records = [...taken, ...removed] as LambdaEvent["Records"] & object;
+      expect(await handler({ Records })).toEqual({ batchItemFailures: [] });
+      await guarded.close();
+      const { snapshots } = await seed.usage.snapshots({ entityId: "child", resource: "counted" });
+      expect(snapshots.map(({ counters }) => counters)).toContainEqual({ rpm: 2, tpm: 10 });
+      // They go to the archive, and nowhere else.
+      expect(archived.every((key) => key.startsWith("audit/"))).toBe(true);
+      expect(archived).toHaveLength(1);
+    });
+
+    test("the provisioner may apply limits, and take them away", async () => {
+      as("ProvisionerRole");
+      const place = { region: undefined, endpoint: gate.endpoint, namespace: undefined };
+      const handler = createLimitsHandler({
+        table,
+        open: () => openAsItIs({ kind: "dynamodb", table, ...place }, { timeoutMs: TIMEOUT_MS }),
+        timer: systemTimer,
+        log: () => undefined,
+      });
+      const cloudFormation = await CloudFormation.start();
+      const Limits = { rpm: { Capacity: "500" } };
+      const properties = {
+        TableName: table,
+        Resources: { claude: { Limits } },
+        Entities: { child: { Resources: { claude: { Limits } } } },
+      };
+      const made = await cloudFormation.send(handler, { type: "Create", properties });
+      expect(made).toMatchObject({ Status: "SUCCESS" });
+      const gone = await cloudFormation.send(handler, {
+        type: "Delete",
+        properties,
+        physicalId: made.PhysicalResourceId,
+      });
+      await cloudFormation.stop();
+      expect(gone).toMatchObject({ Status: "SUCCESS" });
+    });
+
+    test("neither may change tables or read what is not theirs", () => {
+      for (const role of ["AggregatorRole", "ProvisionerRole"]) {
+        const statements = statementsOf(TEMPLATE, role);
+        for (const action of ["DeleteTable", "UpdateTable", "Scan", "BatchWriteItem"]) {
+          const access = { action: `dynamodb:${action}`, resource: arnOf(TABLE) };
+          expect(isAllowed(statements, {}, { ...access, leadingKeys: undefined })).toBe(false);
+        }
+      }
+    });
+  });
+});

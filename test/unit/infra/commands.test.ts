@@ -1,0 +1,265 @@
+/** The commands of a stack, up to where AWS answers. */
+
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { countText, sizeText } from "../../../src/cli/commands/status.ts";
+import { upgradeText, upgradeWarnings } from "../../../src/cli/commands/upgrade.ts";
+import type { Upgraded } from "../../../src/infra/index.ts";
+import { stackTags } from "../../../src/infra/stack-tags.ts";
+import { cli } from "../cli/captured.ts";
+import { AwsServer, describeStacks, failure, noStack } from "./aws-server.ts";
+
+const PLAIN = ["--no-aggregator", "--no-provisioner"];
+const ACTIVE = {
+  body: JSON.stringify({ Table: { TableStatus: "ACTIVE", ItemCount: 1234, TableSizeBytes: 2048 } }),
+};
+const VERSION = {
+  body: JSON.stringify({
+    Item: {
+      PK: { S: "_/SYSTEM#" },
+      SK: { S: "#VERSION" },
+      schema_version: { S: "0.11.0" },
+      client_min_version: { S: "0.0.0" },
+    },
+  }),
+};
+
+let aws: AwsServer;
+beforeAll(async () => {
+  aws = await AwsServer.start();
+});
+afterAll(() => aws.stop());
+beforeEach(() => {
+  aws.answers = {};
+  aws.asked.length = 0;
+});
+
+function run(...args: string[]) {
+  return cli([...args, "--endpoint-url", aws.endpoint]);
+}
+
+describe("deploy", () => {
+  test.each([
+    ["--lambda-timeout", "0"],
+    ["--lambda-timeout", "901"],
+    ["--lambda-memory", "64"],
+    ["--lambda-memory", "3009"],
+    ["--lambda-duration-threshold-pct", "0"],
+    ["--lambda-duration-threshold-pct", "101"],
+    ["--pitr-recovery-days", "36"],
+    ["--log-retention-days", "15"],
+    ["--gsi2-projection", "SOME"],
+  ])("op 3: %s %s cannot be read", async (option, value) => {
+    expect((await run("deploy", option, value)).code).toBe(2);
+    expect(aws.asked).toEqual([]);
+  });
+
+  test.each<[string, string[], RegExp]>([
+    ["op 4", ["--no-iam", "--create-iam-roles"], /--no-iam and --create-iam-roles exclude each/],
+    ["op 7", ["--aggregator-role-arn", "invalid-arn"], /aggregator_role_arn.*arn:aws:iam/],
+    ["op 8", ["--tag", "invalid-tag"], /key=value/],
+    ["two ways at once", ["--enable-alarms", "--no-alarms"], /exclude each other/],
+    ["an address that is none", ["--alarm-email", "ops"], /ops@example\.com/],
+    ["a topic that is none", ["--alarm-sns-topic", "alarms"], /arn:aws:sns/],
+  ])("%s: refused before AWS is asked", async (_, args, expected) => {
+    const { code, err } = await run("deploy", "-n", "demo", ...args);
+    expect(code).toBeGreaterThan(0);
+    expect(err).toMatch(expected);
+    expect(err.trimEnd().split("\n")).toHaveLength(1);
+    expect(aws.asked).toEqual([]);
+  });
+
+  test("op 8: everything after the first = is the value", async () => {
+    aws.answers.DescribeStacks = noStack("demo");
+    aws.answers.CreateChangeSet = failure(400, "Unexpected", "stop here");
+    const { err } = await run("deploy", "-n", "demo", ...PLAIN, "--tag", "a=b=c");
+    expect(err).toContain("stop here");
+  });
+
+  test("no permission is one line that names the permission", async () => {
+    aws.answers.DescribeStacks = failure(403, "AccessDenied", "User: x is not authorized");
+    const { code, err } = await run("deploy", "-n", "demo", ...PLAIN, "--yes");
+    expect(code).toBe(1);
+    expect(err.trimEnd().split("\n")).toEqual([
+      expect.stringMatching(
+        /^zae-limiter: These AWS credentials may not do cloudformation:DescribeStacks\. Ask for/,
+      ),
+    ]);
+  });
+});
+
+describe("op 11: a name that AWS would not take", () => {
+  const NAMES = ["rate_limits", "my.app", "my app", "123app"];
+  const COMMANDS = [
+    ["deploy"],
+    ["delete", "--yes"],
+    ["status"],
+    ["version"],
+    ["check"],
+    ["upgrade"],
+  ];
+  test.each(COMMANDS)("%s", async (...command) => {
+    for (const name of NAMES) {
+      const { code, err } = await run(...command, "-n", name);
+      expect([name, code]).toEqual([name, 1]);
+      expect(err).toMatch(/Invalid name: must (not contain|start with)/);
+    }
+    expect(aws.asked).toEqual([]);
+  });
+});
+
+describe("delete", () => {
+  test("op 12: declined, nothing is deleted", async () => {
+    const args = ["delete", "-n", "demo", "--endpoint-url", aws.endpoint];
+    const { code, err, questions } = await cli(args, { answers: [false] });
+    expect(code).toBe(1);
+    expect(err).toMatch(/Aborted/);
+    expect(questions).toEqual(["Delete the stack demo?"]);
+    expect(aws.asked).toEqual([]);
+  });
+
+  test("op 12: --no-wait only begins it", async () => {
+    aws.answers.DescribeStacks = describeStacks({ name: "demo", status: "CREATE_COMPLETE" });
+    aws.answers.DeleteStack = { body: "<DeleteStackResponse/>" };
+    const { code, out } = await run("delete", "-n", "demo", "--yes", "--no-wait");
+    expect([code, out]).toEqual([0, expect.stringMatching(/initiated/)]);
+    expect(aws.asked).toEqual(["DescribeStacks", "DeleteStack"]);
+    expect((await run("delete", "-n", "demo", "--yes", "--no-wait", "--with-data")).code).toBe(1);
+  });
+
+  test("op 55: a stack that is not there is no error", async () => {
+    aws.answers.DescribeStacks = noStack("demo");
+    const { code, out } = await run("delete", "-n", "demo", "--yes");
+    expect([code, out]).toEqual([0, "There is no stack demo\n"]);
+  });
+});
+
+describe("status", () => {
+  test("op 13: complete and active is ready", async () => {
+    aws.answers.DescribeStacks = describeStacks({
+      name: "demo",
+      status: "CREATE_COMPLETE",
+      parameters: { EnableAggregator: "false" },
+    });
+    aws.answers.DescribeTable = ACTIVE;
+    aws.answers.GetItem = VERSION;
+    const { code, out } = await run("status", "-n", "demo");
+    expect(code).toBe(0);
+    expect(out).toMatch(/Available +yes/);
+    expect(out).toMatch(/Schema +0\.11\.0/);
+    expect(out).toMatch(/Lambda +N\/A/);
+    expect(out).toMatch(/Items +~1\.2K/);
+    expect(out).toMatch(/Size +~2\.0 KB/);
+    expect(out).toContain("✓ Ready");
+    // Looking changes nothing.
+    expect(aws.asked.filter((name) => !/^(Describe|Get|List)/.test(name))).toEqual([]);
+  });
+
+  test.each<[string, number, RegExp]>([
+    ["CREATE_IN_PROGRESS", 0, /⏳/],
+    ["CREATE_FAILED", 1, /✗ The last operation failed/],
+    ["UPDATE_ROLLBACK_COMPLETE", 1, /✗/],
+  ])("op 14: %s", async (status, expected, line) => {
+    const parameters = { EnableAggregator: "false" };
+    aws.answers.DescribeStacks = describeStacks({ name: "demo", status, parameters });
+    const { code, out } = await run("status", "-n", "demo");
+    expect(code).toBe(expected);
+    expect(out).toMatch(line);
+    expect(out).toMatch(/Table +Not found/);
+  });
+
+  test("op 14: no table is an error", async () => {
+    aws.answers.DescribeStacks = noStack("demo");
+    const { code, out } = await run("status", "-n", "demo");
+    expect(code).toBe(1);
+    expect(out).toMatch(/Stack +Not found[\s\S]*Table +Not found/);
+  });
+
+  test("numbers are round", () => {
+    expect([undefined, 7, 1200, 3_400_000].map(countText)).toEqual(["N/A", "~7", "~1.2K", "~3.4M"]);
+    expect([undefined, 7, 1536, 5 * 1024 ** 2, 3 * 1024 ** 4].map(sizeText)).toEqual([
+      "N/A",
+      "~7 B",
+      "~1.5 KB",
+      "~5.0 MB",
+      "~3072.0 GB",
+    ]);
+  });
+});
+
+describe("op 16: a table without a version record", () => {
+  test.each<[string, number, RegExp]>([
+    ["version", 0, /Not initialised/],
+    ["check", 1, /Not initialised/],
+    ["upgrade", 1, /has no version record/],
+  ])("%s", async (command, expected, line) => {
+    aws.answers.GetItem = { body: "{}" };
+    aws.answers.BatchGetItem = { body: '{"Responses":{"demo":[]},"UnprocessedKeys":{}}' };
+    aws.answers.DescribeStacks = noStack("demo");
+    const { code, out, err } = await run(command, "-n", "demo");
+    expect(code).toBe(expected);
+    expect(out + err).toMatch(line);
+  });
+});
+
+describe("op 17: the tags of an upgrade", () => {
+  const migrations = { schemaVersion: "0.11.0", targetVersion: "0.11.0", pending: [] };
+  const done: Upgraded = {
+    outcome: "done",
+    plan: { version: undefined, code: ["aggregator"], tags: true, migrations, record: true },
+    tagsAdded: true,
+    tagsError: undefined,
+    migrations: undefined,
+    version: undefined,
+  };
+
+  test("were missing, were there, or could not be set", () => {
+    expect(upgradeText(done, "demo")).toMatch(/✓ Stack demo is upgraded[\s\S]*Tags: added/);
+    expect(upgradeText({ ...done, tagsAdded: false }, "demo")).toMatch(/Tags: already present/);
+    const failed = { ...done, tagsAdded: undefined, tagsError: new Error("not allowed") };
+    expect(upgradeText(failed, "demo")).toMatch(/✓ Stack demo is upgraded(?![\s\S]*Tags)/);
+    expect(upgradeWarnings(failed)).toEqual([expect.stringMatching(/Warning: .*not allowed/)]);
+    expect(upgradeWarnings(done)).toEqual([]);
+  });
+});
+
+describe("list", () => {
+  test("op 20: stacks by their names, with what is wrong", async () => {
+    aws.answers.DescribeStacks = describeStacks(
+      { name: "zeta", status: "CREATE_COMPLETE", tags: stackTags("zeta", {}) },
+      { name: "ZAEL-alpha", status: "UPDATE_FAILED" },
+      { name: "mid", status: "CREATE_IN_PROGRESS", tags: stackTags("mid", {}) },
+    );
+    const { code, out } = await run("list");
+    expect(code).toBe(0);
+    const rows = out.split("\n").map((row) => row.split(/ {2,}/));
+    expect(rows.slice(1, 4)).toEqual([
+      ["alpha", "UPDATE_FAILED", "-", "2026-01-02"],
+      ["mid", "CREATE_IN_PROGRESS", "0.1.0", "2026-01-02"],
+      ["zeta", "CREATE_COMPLETE", "0.1.0", "2026-01-02"],
+    ]);
+    expect(out).toMatch(/3 in us-east-1, 1 failed, 1 in progress/);
+  });
+
+  test("op 20: none is a hint, and a time that is missing is unknown", async () => {
+    aws.answers.DescribeStacks = describeStacks();
+    expect(await run("list")).toMatchObject({
+      code: 0,
+      out: expect.stringMatching(/Deploy one with/),
+    });
+    const body = describeStacks({ name: "ZAEL-a", status: "CREATE_COMPLETE" }).body;
+    aws.answers.DescribeStacks = { body: body.replace(/<CreationTime>.*?<\/CreationTime>/, "") };
+    expect((await run("list")).out).toMatch(/a +CREATE_COMPLETE +- +unknown/);
+  });
+});
+
+describe("cfn-template", () => {
+  test("op 19: prints YAML, or JSON", async () => {
+    const { code, out } = await cli(["cfn-template"]);
+    expect(code).toBe(0);
+    expect(out).toContain("Type: AWS::DynamoDB::Table");
+    const json = await cli(["cfn-template", "--format", "json"]);
+    expect(JSON.parse(json.out).Resources.LimiterTable.Type).toBe("AWS::DynamoDB::Table");
+    const nowhere = await cli(["cfn-template", "-o", "/nowhere/at/all.yaml"]);
+    expect([nowhere.code, nowhere.err]).toEqual([1, expect.stringMatching(/cannot be written/)]);
+  });
+});
