@@ -16,6 +16,7 @@ export interface Circumstances {
   /** Whether a person looks; then there are colours, unless `NO_COLOR` is set. */
   readonly isTerminal?: boolean;
   readonly columns?: number;
+  readonly rows?: number;
   readonly clock?: Clock;
   readonly timer?: Timer;
   /** Called with every piece of output, and with what interrupts the command. */
@@ -56,6 +57,7 @@ export async function cli(
     isTerminal,
     errIsTerminal: isTerminal,
     columns,
+    rows: circumstances.rows,
     env,
     ask: async (question) => {
       questions.push(question);

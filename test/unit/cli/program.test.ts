@@ -106,44 +106,6 @@ describe("the command line", () => {
   });
 });
 
-describe("the demonstration", () => {
-  test("tells where limits come from, and that a change applies at once", async () => {
-    const { code, out, err } = await cli(["demo"]);
-    expect({ code, err }).toEqual({ code: 0, err: "" });
-    expect(out).not.toContain("\u001b");
-    const rows = out.split("\n").map((line) => line.trim().split(/ {2,}/));
-    expect(rows).toContainEqual(["web", "gpt-4", "rpm:30/min", "tpm:5000/min", "the resource"]);
-    const batch = rows.filter(([entity, resource]) => entity === "batch" && resource === "gpt-4");
-    expect(batch.map((row) => row.at(-1))).toEqual([
-      "this entity, this resource",
-      "this entity, any resource",
-    ]);
-  });
-
-  test("tells what calls cost, what they give back, and when a refused one would work", async () => {
-    const { out } = await cli(["demo"]);
-    const rows = out.split("\n").map((line) => line.trim().split(/ {2,}/));
-    expect(rows.filter(([first]) => /^(before|while|afterwards)/.test(first ?? ""))).toEqual([
-      ["before the call", "5000", "5000", "12000"],
-      ["while it runs", "4500", "4500", "11500"],
-      ["afterwards", "4270", "4270", "11270"],
-      ["afterwards", "4270", "4270", "11270"],
-    ]);
-    expect(rows).toContainEqual(["web", "tpm", "4270", "4500", "230 missing"]);
-    expect(rows).toContainEqual(["refused, nothing was taken; again in 2.8 s"]);
-    expect(rows).toContainEqual(["granted after that time"]);
-  });
-
-  test("has colours where they are wanted, and the same words; with --json, the lines", async () => {
-    const [plain, coloured] = [await cli(["demo"]), await cli(["demo"], { isTerminal: true })];
-    expect(coloured.out).toContain("\u001b[1m");
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: colours begin with one.
-    expect(coloured.out.replace(/\u001b\[[0-9;]*m/g, "")).toBe(plain.out);
-    const { out } = await cli(["demo", "--json"]);
-    expect(JSON.parse(out)).toEqual({ lines: plain.out.trimEnd().split("\n") });
-  });
-});
-
 test.each([
   [true, undefined, COLOURED],
   [true, "", COLOURED],

@@ -29,7 +29,7 @@ which mean a table on DynamoDB and replace that part of a \`ZAEL_URL\` for Dynam
 
 Commands that read change nothing, anywhere: no file, no namespace, no table is made by looking.
 Commands that store something make the file and the namespace of an embedded store when they are not
-there. On DynamoDB, namespaces are registered with \`namespace register\`.
+there. On DynamoDB, namespaces are registered with \`namespace register\` or by \`limits apply\`.
 
 ## Output
 
