@@ -3,8 +3,8 @@
  * The sources are bundled for this run, so that no build is needed and none is in the way.
  */
 
-import { CommandLine, USAGE } from "./simulate/command-line.mjs";
 import { bundled } from "./simulate/bundle.mjs";
+import { CommandLine, USAGE } from "./simulate/command-line.mjs";
 import { runScenarios } from "./simulate/scenarios.mjs";
 import { runSeeds } from "./simulate/seeds.mjs";
 

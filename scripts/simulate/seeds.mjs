@@ -53,8 +53,7 @@ async function explain(simulator, failure, say, isStopped) {
   say(`\nSeed ${seed} broke a rule: ${failure.violation.message}`);
   say(`  parameters: ${JSON.stringify(failure.parameters)}`);
   say("  looking for a shorter run that shows it ...");
-  const shortest = await simulator.shrink(failure, isStopped);
-  const log = simulator.tellingLines(shortest);
+  const { report: shortest, lines: log } = await simulator.shrink(failure, isStopped);
   say(`  shortest: ${JSON.stringify(shortest.parameters)}`);
   say(`  ${shortest.violation.message}`);
   for (const line of log) say(`    ${line}`);

@@ -49,18 +49,22 @@ export class Books {
       this.#noteRestarts(before ?? this.#live.get(PK), before === undefined ? undefined : after);
       if (after === undefined) this.#live.delete(PK);
       else this.#live.set(PK, after);
-      for (const limit of after?.limits ?? []) {
-        const image = after as ShardImage;
-        const was = before?.limits.find(({ name }) => name === limit.name)?.consumed ?? 0n;
-        const amount = limit.consumed - was;
-        if (amount === 0n) continue;
-        const slot = slotOf(image.entityId, image.resource, limit.name);
-        this.#totals.set(slot, (this.#totals.get(slot) ?? 0n) + amount);
-        const entries = this.#byCall.get(call) ?? [];
-        this.#byCall.set(call, entries);
-        entries.push({ slot, amount: Number(amount) });
-        if (call.token !== undefined) this.#byToken.set(call.token, entries);
-      }
+      if (after !== undefined) this.#enter(call, before, after);
+    }
+  }
+
+  /** Writes down what the landing has consumed, for the call to answer for. */
+  #enter(call: TableCall, before: ShardImage | undefined, after: ShardImage): void {
+    for (const limit of after.limits) {
+      const was = before?.limits.find(({ name }) => name === limit.name)?.consumed ?? 0n;
+      const amount = limit.consumed - was;
+      if (amount === 0n) continue;
+      const slot = slotOf(after.entityId, after.resource, limit.name);
+      this.#totals.set(slot, (this.#totals.get(slot) ?? 0n) + amount);
+      const entries = this.#byCall.get(call) ?? [];
+      this.#byCall.set(call, entries);
+      entries.push({ slot, amount: Number(amount) });
+      if (call.token !== undefined) this.#byToken.set(call.token, entries);
     }
   }
 

@@ -39,7 +39,7 @@ export function isBucket(item: { readonly PK: string }): boolean {
 }
 
 /** What the key of a bucket item says. */
-export function placeOf(PK: string): { entityId: string; resource: string; shard: number } {
+function placeOf(PK: string): { entityId: string; resource: string; shard: number } {
   const [, entityId = "", resource = "", shard = "0"] = BUCKET_PATTERN.exec(PK) ?? [];
   return { entityId, resource, shard: Number(shard) };
 }

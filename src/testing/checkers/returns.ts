@@ -4,7 +4,6 @@
  */
 
 import type { TableCall } from "../table/call.ts";
-import type { ShardImage } from "./bucket-image.ts";
 import type { BucketLanding } from "./ledger.ts";
 import { Violation } from "./violation.ts";
 
@@ -14,13 +13,11 @@ export class Returns {
 
   landed({ process }: TableCall, landings: readonly BucketLanding[]): void {
     for (const { before, after } of landings) {
-      this.#forgetRemoved(before, after);
       if (after === undefined) continue;
       for (const limit of after.limits) {
         const id = `${after.id} ${limit.name}`;
+        // A limit that went and came back is the same one for those who still hold some of it.
         const was = before?.limits.find(({ name }) => name === limit.name);
-        // A limit or bucket that is new has nothing to do with one that was there before.
-        if (was === undefined) this.#taken.delete(id);
         this.#count(id, process, limit.consumed - (was?.consumed ?? 0n));
       }
     }
@@ -35,12 +32,5 @@ export class Returns {
     if (left >= 0n) return;
     const detail = `process ${process} gave back ${-left} milli more than it had taken there`;
     throw new Violation("leases", id, detail);
-  }
-
-  #forgetRemoved(before: ShardImage | undefined, after: ShardImage | undefined): void {
-    for (const { name } of before?.limits ?? []) {
-      if (after?.limits.some((limit) => limit.name === name) === true) continue;
-      this.#taken.delete(`${before?.id} ${name}`);
-    }
   }
 }

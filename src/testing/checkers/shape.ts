@@ -2,7 +2,7 @@
 
 import type { Item } from "../../storage/item.ts";
 import type { Landing } from "../table/call.ts";
-import { isBucket } from "./bucket-image.ts";
+import { isBucket, type ShardImage } from "./bucket-image.ts";
 import type { BucketLanding } from "./ledger.ts";
 import { Violation } from "./violation.ts";
 
@@ -34,36 +34,37 @@ export class Shape {
     return this.#counts.get(bucket) ?? 1;
   }
 
-  landed(landings: readonly Landing[], parsed: readonly BucketLanding[], nowMs: number): void {
+  landed(landings: readonly Landing[], parsed: readonly BucketLanding[]): void {
     for (const { key, after } of landings)
       if (after !== undefined && isBucket(key)) refuseGhost(after);
-    for (const { before, after } of parsed) {
+    for (const { before, after, plannedMs } of parsed) {
       if (after === undefined) continue;
+      refuseOddCount(after);
       this.shardsMax = Math.max(this.shardsMax, after.count);
-      if (after.count > SHARDS_MAX || !isPowerOfTwo(after.count)) {
-        throw new Violation("shards", after.id, `it says that there are ${after.count}`);
-      }
-      if (after.shard >= after.count) {
-        throw new Violation("shards", after.id, `it is beyond the ${after.count} that there are`);
-      }
       if (before === undefined || before.count === after.count) continue;
       if (after.count !== 2 * before.count) {
         const detail = `from ${before.count} to ${after.count} at once`;
         throw new Violation("shards", after.id, detail);
       }
       this.splits += 1;
-      if (after.shard !== 0) continue;
-      this.#counts.set(after.bucket, after.count);
-      this.#noteSplit(after.bucket, nowMs);
+      if (after.shard === 0) this.#noteSplit(after, plannedMs);
     }
   }
 
-  #noteSplit(bucket: string, nowMs: number): void {
+  #noteSplit({ bucket, count }: ShardImage, plannedMs: number): void {
+    this.#counts.set(bucket, count);
     const last = this.#splitAtMs.get(bucket) ?? Number.NEGATIVE_INFINITY;
-    this.#splitAtMs.set(bucket, nowMs);
-    if (nowMs - last >= SPLIT_PAUSE_MS - this.#toleranceMs) return;
-    throw new Violation("shards", bucket, `split twice within ${Math.round(nowMs - last)} ms`);
+    this.#splitAtMs.set(bucket, plannedMs);
+    if (plannedMs - last >= SPLIT_PAUSE_MS - this.#toleranceMs) return;
+    throw new Violation("shards", bucket, `split twice within ${plannedMs - last} ms`);
   }
+}
+
+function refuseOddCount({ id, shard, count }: ShardImage): void {
+  if (count > SHARDS_MAX || !isPowerOfTwo(count)) {
+    throw new Violation("shards", id, `it says that there are ${count}`);
+  }
+  if (shard >= count) throw new Violation("shards", id, `it is beyond the ${count} that there are`);
 }
 
 /** An item of which only a part is there, as an update of something that was deleted leaves behind. */

@@ -39,7 +39,7 @@ export class Totals {
         const taken = limit.consumed - (was?.consumed ?? 0n);
         total.share.take(taken, plannedMs);
         if (taken > 0n && total.share.overdrawn(this.#debtOf(after.bucket, limit.name))) {
-          const detail = `${taken} milli-tokens more than there ever were were taken`;
+          const detail = `a take of ${taken} milli-tokens got more than there ever were`;
           throw new Violation("over-admission", `"${limit.name}" of ${after.bucket}`, detail);
         }
       }

@@ -3,9 +3,9 @@
 import { RateLimiterUnavailable } from "../../domain/errors.ts";
 import type { RateLimiter } from "../../limiter/rate-limiter.ts";
 import { seededRandom } from "../chance.ts";
+import { World } from "../simulation/world.ts";
 import { type Usage, usageSince } from "../table/usage.ts";
 import { VirtualTime } from "../time/virtual-time.ts";
-import { World } from "../simulation/world.ts";
 import { IdealFlow } from "./ideal-flow.ts";
 import type { Scenario, ScenarioReport, SecondReport } from "./scenario.ts";
 
@@ -24,6 +24,21 @@ export interface ScenarioOptions {
   readonly isStopped?: () => boolean;
 }
 
+/**
+ * Carries out a scenario, one of the scale report or your own.
+ *
+ * @example
+ * ```ts
+ * import { runScenario, type Scenario } from 'zae-limiter/testing';
+ * const scenario: Scenario = {
+ *   name: 'mine', title: 'ten calls a second for a limit of five', parameters: {},
+ *   seconds: 10, processes: 2, callsPerSecond: 10, limits: ['rps:5/sec'],
+ *   next: () => ['key-1'], rateOf: () => ({ capacity: 5, perSecond: 5 }),
+ * };
+ * const { admitted, violation } = await runScenario(scenario);
+ * console.log(admitted <= 55, violation); // true undefined
+ * ```
+ */
 export async function runScenario(
   scenario: Scenario,
   options: ScenarioOptions = {},
@@ -80,6 +95,7 @@ class ScenarioRun {
     } = this.#scenario;
     for (let at = 0; at < processes; at += 1) {
       const opened = this.#world.table.process().open({
+        onWarning: () => {},
         ...(speculativeWrites === undefined ? {} : { speculativeWrites }),
       });
       this.#limiters.push(await opened);

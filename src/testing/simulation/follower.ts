@@ -1,8 +1,8 @@
 /** Reads the stream of a table, duplicates and all, and must end with the same items. */
 
 import { isDeepStrictEqual } from "node:util";
-import { Violation } from "../checkers/violation.ts";
 import type { Item, Key } from "../../storage/item.ts";
+import { Violation } from "../checkers/violation.ts";
 import type { SimulatedProcess } from "../table/simulated-process.ts";
 import type { World } from "./world.ts";
 
@@ -32,7 +32,7 @@ export class Follower {
   }
 
   async #follow(process: SimulatedProcess): Promise<void> {
-    for await (const { key, after, sequence } of process.changes()) {
+    for await (const { key, after, sequence } of process.store.changes({ from: "oldest" })) {
       const id = `${key.PK} ${key.SK}`;
       const known = this.#items.get(id);
       // An item stays in its shard, where sequence numbers only grow.

@@ -9,7 +9,7 @@ import { between, pick, seededRandom } from "../chance.ts";
 import type { Faults } from "../table/faults.ts";
 
 /** What a call does with its lease, or instead of one. */
-export const DEEDS = [
+const DEEDS = [
   "commit",
   "rollback",
   "adjust",
@@ -53,6 +53,8 @@ export interface Parameters {
 
 /** At most two thirds of the minute's calls, so that a thousand seeds take minutes and not hours. */
 const CALLS_MAX = 1500;
+/** Each of these makes many attempts. */
+const HEATED_CALLS_MAX = 600;
 
 export function drawParameters(seed: number, minutes: number | undefined): Parameters {
   const random = seededRandom(seed, "parameters");
@@ -100,7 +102,7 @@ function heated(parameters: Parameters, random: Random): Parameters {
     laterLimits: laterLimits.map((later) => later.map(large)),
     // Where everything is given back, it shows where it went.
     deeds: returns.length > 0 && random() < 0.3 ? returns : deeds,
-    callsPerSecond: Math.max(parameters.callsPerSecond, CALLS_MAX / (parameters.minutes * 60)),
+    callsPerSecond: Math.min(60, HEATED_CALLS_MAX / (parameters.minutes * 60)),
     silenceMs: Math.min(parameters.silenceMs, 5000),
     writeUnitsPerSecond: pick(random, [2, 5, 10]),
   };

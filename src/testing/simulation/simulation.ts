@@ -12,7 +12,7 @@ import type { PlannedCall } from "./call-run.ts";
 import { Follower } from "./follower.ts";
 import type { Parameters } from "./parameters.ts";
 import { ancestorsOf, entitiesOf, entityAt, RESOURCE } from "./population.ts";
-import { Staff, TIMEOUT_MS } from "./staff.ts";
+import { Staff } from "./staff.ts";
 import { World } from "./world.ts";
 
 export interface RunReport {
@@ -57,7 +57,7 @@ class Simulation {
   #configured = 0;
 
   constructor(parameters: Parameters, keepsLog: boolean) {
-    const { seed, skewMs, writeUnitsPerSecond, latencyMs, faults } = parameters;
+    const { seed, skewMs, latencyMs, faults } = parameters;
     this.#parameters = parameters;
     const time = new VirtualTime();
     this.#world = new World({
@@ -68,7 +68,6 @@ class Simulation {
         seed,
         faults,
         latency: { medianMs: latencyMs },
-        throughput: { writeUnitsPerSecond },
       },
     });
     this.#random = seededRandom(seed, "calls");
@@ -81,6 +80,7 @@ class Simulation {
     try {
       await time.until(this.#prepare());
       this.#world.table.faults = this.#parameters.faults;
+      this.#world.table.writeUnitsPerSecond = this.#parameters.writeUnitsPerSecond;
       const over = this.#live();
       await time.until(Promise.race([over, failed]));
       if (this.#world.violation === undefined) await this.#end();
@@ -194,6 +194,7 @@ class Simulation {
   async #end(): Promise<void> {
     const { time, books, table } = this.#world;
     table.faults = {};
+    table.writeUnitsPerSecond = 1000;
     await time.pass(QUIET_MS);
     const [waiting] = this.#staff.underWay;
     if (waiting !== undefined) {
@@ -248,5 +249,3 @@ function isRefusal(error: unknown): boolean {
     (error instanceof Error && "code" in error && String(error.code).startsWith("ZAEL_ENTITY"))
   );
 }
-
-export { TIMEOUT_MS };

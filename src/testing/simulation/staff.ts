@@ -10,7 +10,7 @@ import { type Caller, CallRun, type PlannedCall } from "./call-run.ts";
 import type { World } from "./world.ts";
 
 /** Short, so that a run sees many of them end. */
-export const TIMEOUT_MS = 800;
+const TIMEOUT_MS = 800;
 const RESTART_MS = 500;
 /** For so long a process may still be giving back what a call of it had taken. */
 const BACKGROUND_MS = 15_000;

@@ -1,10 +1,10 @@
 /** What everybody in a run shares: time, the table, the log, the checkers, and the first violation. */
 
 import { Books } from "../checkers/books.ts";
+import type { ShardImage } from "../checkers/bucket-image.ts";
 import { bucketLandings, Ledger } from "../checkers/ledger.ts";
 import { Returns } from "../checkers/returns.ts";
 import { Shape } from "../checkers/shape.ts";
-import type { ShardImage } from "../checkers/bucket-image.ts";
 import { Totals } from "../checkers/total.ts";
 import { Violation } from "../checkers/violation.ts";
 import type { Landing, TableCall } from "../table/call.ts";
@@ -50,8 +50,7 @@ export class World {
     const debtOf = (bucket: string, name: string) => this.#debts.get(`${bucket} ${name}`) ?? 0n;
     this.ledger = new Ledger(debtOf);
     this.totals = new Totals(debtOf);
-    // A split is planned, and lands a moment later.
-    this.shape = new Shape(skewMs + 100);
+    this.shape = new Shape(skewMs);
     this.table.watch({
       arrived: (call, failure) => this.#arrived(call, failure),
       landed: (call, landings) => this.#landed(call, landings),
@@ -89,7 +88,7 @@ export class World {
         for (const landing of parsed) this.log.add(lineOf(call, landing.PK, landing.after));
       }
       if (parsed.length === 0) return;
-      this.shape.landed(landings, parsed, this.time.nowMs);
+      this.shape.landed(landings, parsed);
       this.books.landed(call, parsed);
       this.#returns.landed(call, parsed);
       this.totals.landed(parsed);

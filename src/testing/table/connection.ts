@@ -110,7 +110,10 @@ export class Connection {
     }
     usage.calls += 1;
     if (pending.options.repetition === "read") usage.reads += 1;
-    if (happens(faults.lostRequests, random)) return this.#timeOut(pending, attemptEndsMs);
+    if (happens(faults.lostRequests, random)) {
+      this.#timeOut(pending, attemptEndsMs);
+      return;
+    }
     time.after(outMs, () => {
       if (happens(faults.throttledTable, random)) {
         usage.throttled += 1;
@@ -132,8 +135,8 @@ export class Connection {
   /** The answer is on its way; the process may have stopped waiting when it comes. */
   #back<T>(pending: Pending<T>, outcome: Outcome<T>, ms: number, attemptEndsMs: number): void {
     const { time } = this.#options;
-    if (time.nowMs + ms > attemptEndsMs) return this.#timeOut(pending, attemptEndsMs);
-    time.after(ms, () => this.#receive(pending, outcome));
+    if (time.nowMs + ms > attemptEndsMs) this.#timeOut(pending, attemptEndsMs);
+    else time.after(ms, () => this.#receive(pending, outcome));
   }
 
   #timeOut<T>(pending: Pending<T>, attemptEndsMs: number): void {
@@ -144,7 +147,10 @@ export class Connection {
   #receive<T>(pending: Pending<T>, outcome: Outcome<T>): void {
     const { server } = this.#options;
     if (this.#broken) return;
-    if (outcome.kind === "failed") return this.#failed(pending, outcome.failure);
+    if (outcome.kind === "failed") {
+      this.#failed(pending, outcome.failure);
+      return;
+    }
     this.onCall?.({
       operation: pending.call.operation,
       readUnits: 0,

@@ -13,6 +13,8 @@ import { hashOf } from "../chance.ts";
 export interface Throughput {
   readonly writeUnitsPerSecond: number;
   readonly readUnitsPerSecond: number;
+  /** The same for the key ranges of an index. */
+  readonly indexWriteUnitsPerSecond: number;
   /** How many seconds of unused throughput a key range saves up. */
   readonly burstSeconds: number;
   /** A collection that was throttled for so many seconds is cut in two. */
@@ -26,6 +28,7 @@ export interface Throughput {
 export const DYNAMODB_THROUGHPUT: Throughput = Object.freeze({
   writeUnitsPerSecond: 1000,
   readUnitsPerSecond: 3000,
+  indexWriteUnitsPerSecond: 1000,
   burstSeconds: 1,
   heatSplitSeconds: 60,
 });
@@ -46,8 +49,8 @@ interface Heat {
 const COOL_MS = 5000;
 
 export class KeyRanges {
-  readonly #perSecond: number;
-  readonly #burst: number;
+  #perSecond: number;
+  #burst: number;
   readonly #heatSplitMs: number;
   readonly #meters = new Map<string, Meter>();
   readonly #heat = new Map<string, Heat>();
@@ -56,6 +59,13 @@ export class KeyRanges {
     this.#perSecond = perSecond;
     this.#burst = perSecond * burstSeconds;
     this.#heatSplitMs = heatSplitSeconds * 1000;
+  }
+
+  /** From now on; what was saved up beyond it is gone. */
+  change(perSecond: number, burstSeconds: number): void {
+    this.#perSecond = perSecond;
+    this.#burst = perSecond * burstSeconds;
+    this.#meters.clear();
   }
 
   /**

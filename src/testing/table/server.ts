@@ -46,7 +46,7 @@ export class Server {
   readonly #lagging: Lagging;
   /** Items that a transaction holds. */
   readonly #held = new Set<string>();
-  /** Tokens of transactions under way, and of those that were, with what they did. */
+  /** Tokens of transactions under way, and of those that were done, with what they did. */
   readonly #underWay = new Set<string>();
   readonly #tokens = new Map<string, number>();
 
@@ -60,7 +60,12 @@ export class Server {
     if ((faults.lagMs ?? 0) > 0) this.#lagging.begin();
     this.#writes = new KeyRanges(throughput.writeUnitsPerSecond, throughput);
     this.#reads = new KeyRanges(throughput.readUnitsPerSecond, throughput);
-    this.#indexes = new KeyRanges(throughput.writeUnitsPerSecond, throughput);
+    this.#indexes = new KeyRanges(throughput.indexWriteUnitsPerSecond, throughput);
+  }
+
+  /** What a key takes from now on. */
+  limitWrites({ writeUnitsPerSecond, burstSeconds }: Throughput): void {
+    this.#writes.change(writeUnitsPerSecond, burstSeconds);
   }
 
   async read(
@@ -146,27 +151,29 @@ export class Server {
   /** All or nothing, and not at once. */
   async transact(call: TableCall, writes: readonly Write[]): Promise<Outcome<TransactResult>> {
     const { token } = call;
+    const known = token === undefined ? undefined : this.#recall(call, token, writes);
+    if (known !== undefined) return known;
     const keys = writes.map(keyOfWrite);
-    if (token !== undefined) {
-      if (this.#underWay.has(token)) return this.#fail(call, "inProgress");
-      const known = this.#tokens.get(token);
-      const text = hashOf(describe(writes));
-      if (known !== undefined && known !== text) return mismatch(token);
-      this.#tokens.set(token, text);
-      if (known !== undefined) return this.#repeated(call, writes);
-    }
-    const ids = keys.map(idOf);
     const refusal = this.#refusal(writes);
     if (refusal !== undefined) {
-      if (token !== undefined) this.#tokens.delete(token);
       return this.#fail(call, refusal === "conflict" ? "cancelled" : "cancelledHot");
     }
-    for (const id of ids) this.#held.add(id);
     if (token !== undefined) this.#underWay.add(token);
-    await this.#hold();
-    for (const id of ids) this.#held.delete(id);
+    await this.#hold(keys.map(idOf));
     if (token !== undefined) this.#underWay.delete(token);
     return this.#commit(call, writes, keys);
+  }
+
+  /** What is said to a token that was used before. */
+  #recall(
+    call: TableCall,
+    token: string,
+    writes: readonly Write[],
+  ): Outcome<TransactResult> | undefined {
+    if (this.#underWay.has(token)) return this.#fail(call, "inProgress");
+    const known = this.#tokens.get(token);
+    if (known === undefined) return undefined;
+    return known === hashOf(describe(writes)) ? this.#repeated(call, writes) : mismatch(token);
   }
 
   async #commit(
@@ -181,11 +188,9 @@ export class Server {
     this.#usage.transactions += 1;
     try {
       const result = await doing;
-      if (!result.ok) {
-        this.#usage.refusedConditions += 1;
-        // A transaction that was cancelled may be tried again with the same token.
-        if (token !== undefined) this.#tokens.delete(token);
-      }
+      if (!result.ok) this.#usage.refusedConditions += 1;
+      // One that was cancelled may be tried again with the same token.
+      else if (token !== undefined) this.#tokens.set(token, hashOf(describe(writes)));
       return this.#done(call, result);
     } catch (error) {
       return { kind: "wrong", error: error as Error };
@@ -199,11 +204,14 @@ export class Server {
     return this.#done(call, { ok: true });
   }
 
-  #hold(): Promise<void> {
+  /** Nobody else writes to these items for a while. */
+  async #hold(ids: readonly string[]): Promise<void> {
     const longest = this.faults.transactionMs ?? TRANSACTION_MS;
-    return new Promise((resolve) => {
+    for (const id of ids) this.#held.add(id);
+    await new Promise<void>((resolve) => {
       this.#time.after(this.#random() * longest, resolve);
     });
+    for (const id of ids) this.#held.delete(id);
   }
 
   #perform(write: Exclude<Write, { check: Key }>): Promise<WriteResult> {

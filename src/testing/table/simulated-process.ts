@@ -6,7 +6,7 @@ import type { Timer } from "../../domain/timer.ts";
 import { RateLimiter, type RateLimiterOptions } from "../../limiter/rate-limiter.ts";
 import type { OpenOptions } from "../../repository/options.ts";
 import { repositoryOver } from "../../repository/repository.ts";
-import type { ChangeRecord, ItemStore } from "../../storage/item-store.ts";
+import type { ItemStore } from "../../storage/item-store.ts";
 import type { VirtualTime } from "../time/virtual-time.ts";
 import type { Connection } from "./connection.ts";
 
@@ -30,14 +30,28 @@ export interface SimulatedProcessParts {
   readonly connection: Connection;
 }
 
-/** A process of a `SimulatedTable`; made by its method `process`. */
+/**
+ * A process of a `SimulatedTable`; made by its method `process`.
+ *
+ * @example
+ * ```ts
+ * import { SimulatedTable, VirtualTime } from 'zae-limiter/testing';
+ * const time = new VirtualTime();
+ * const table = new SimulatedTable({ time });
+ * const [worker, other] = [table.process(), table.process({ skewMs: -40 })];
+ * const limiter = await time.until(worker.open());
+ * worker.crash(); // whatever it waits for will never come
+ * console.log(worker.crashed, other.clock() - time.nowMs <= -40); // true true
+ * ```
+ */
 export class SimulatedProcess {
   readonly id: number;
   /** Epoch milliseconds, as this process has them. */
   readonly clock: Clock;
   readonly timer: Timer;
   readonly random: Random;
-  readonly #store: ItemStore;
+  /** The table as this process reaches it. */
+  readonly store: ItemStore;
   readonly #connection: Connection;
   #crashed = false;
 
@@ -45,7 +59,7 @@ export class SimulatedProcess {
     this.id = parts.id;
     this.clock = parts.clock;
     this.random = parts.random;
-    this.#store = parts.store;
+    this.store = parts.store;
     this.#connection = parts.connection;
     const { timer } = parts.time;
     this.timer = {
@@ -68,7 +82,7 @@ export class SimulatedProcess {
     const { speculativeWrites, events, onWarning, onCall, ...rest } = options;
     this.#connection.onCall = onCall;
     const { clock, timer, random } = this;
-    const repository = await repositoryOver(this.#store, { ...rest, clock, timer, random });
+    const repository = await repositoryOver(this.store, { ...rest, clock, timer, random });
     const { onUnavailable } = rest;
     return new RateLimiter(repository, {
       ...(onUnavailable === undefined ? {} : { onUnavailable }),
@@ -76,11 +90,6 @@ export class SimulatedProcess {
       ...(events === undefined ? {} : { events }),
       ...(onWarning === undefined ? {} : { onWarning }),
     });
-  }
-
-  /** The stream of the table; with faults, some records come again. */
-  changes(): AsyncIterable<ChangeRecord> {
-    return this.#store.changes({ from: "oldest" });
   }
 
   /** Nothing that it waits for will ever come. What it has sent may still arrive. */

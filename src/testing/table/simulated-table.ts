@@ -48,6 +48,7 @@ export class SimulatedTable {
   readonly #seed: number;
   readonly #latency: Latency;
   readonly #prices: Prices;
+  readonly #throughput: Throughput;
   readonly #usage: MutableUsage = noUsage();
   readonly #server: Server;
   #processes = 0;
@@ -61,10 +62,11 @@ export class SimulatedTable {
     this.#seed = seed;
     this.#latency = { ...SAME_REGION_LATENCY, ...latency };
     this.#prices = options.prices ?? ON_DEMAND_PRICES;
+    this.#throughput = { ...DYNAMODB_THROUGHPUT, ...throughput };
     this.#server = new Server({
       time,
       random: seededRandom(seed, "table"),
-      throughput: { ...DYNAMODB_THROUGHPUT, ...throughput },
+      throughput: this.#throughput,
       faults,
       usage: this.#usage,
     });
@@ -108,6 +110,11 @@ export class SimulatedTable {
   set faults(faults: Faults) {
     checkFields("faults", faults, FAULT_NAMES);
     this.#server.faults = faults;
+  }
+
+  /** How many write units one key takes per second from now on. */
+  set writeUnitsPerSecond(writeUnitsPerSecond: number) {
+    this.#server.limitWrites({ ...this.#throughput, writeUnitsPerSecond });
   }
 
   /** Sees every write as it lands. */

@@ -32,30 +32,28 @@ export interface IndexWrite {
 
 /** A changed key is a delete and a put; an entry that stays as it is costs nothing. */
 export function indexWrites(before: Item | undefined, after: Item | undefined): IndexWrite[] {
-  const writes: IndexWrite[] = [];
-  for (const index of INDEXES) {
-    const old = entryOf(index, before);
-    const next = entryOf(index, after);
-    if (old === undefined && next === undefined) continue;
-    const moved =
-      old === undefined ||
-      next === undefined ||
-      old[index.partition] !== next[index.partition] ||
-      old[index.sort] !== next[index.sort];
-    if (!moved && index.projection === "KEYS_ONLY") continue;
-    if (!moved && before === after) continue;
-    for (const entry of moved ? [old, next] : [next]) {
-      if (entry === undefined) continue;
-      const projected = project(index, entry);
-      writes.push({
-        index,
-        partition: String(entry[index.partition]),
-        sort: String(entry[index.sort]),
-        units: Math.max(1, Math.ceil(sizeOf(projected) / WRITE_BYTES)),
-      });
+  if (before === after) return [];
+  return INDEXES.flatMap((index) => {
+    const [old, next] = [entryOf(index, before), entryOf(index, after)];
+    if (hasMoved(index, old, next)) {
+      return [old, next].flatMap((entry) => (entry === undefined ? [] : writeOf(index, entry)));
     }
-  }
-  return writes;
+    return next === undefined || index.projection === "KEYS_ONLY" ? [] : writeOf(index, next);
+  });
+}
+
+function hasMoved(index: IndexDefinition, old: Item | undefined, next: Item | undefined): boolean {
+  if (old === undefined || next === undefined) return old !== next;
+  return old[index.partition] !== next[index.partition] || old[index.sort] !== next[index.sort];
+}
+
+function writeOf(index: IndexDefinition, entry: Item): IndexWrite {
+  return {
+    index,
+    partition: String(entry[index.partition]),
+    sort: String(entry[index.sort]),
+    units: Math.max(1, Math.ceil(sizeOf(project(index, entry)) / WRITE_BYTES)),
+  };
 }
 
 function entryOf(index: IndexDefinition, item: Item | undefined): Item | undefined {

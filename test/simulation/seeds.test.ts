@@ -1,0 +1,130 @@
+/** A handful of seeds in every run of the tests; `npm run soak` runs a thousand. */
+
+import { describe, expect, test } from "vitest";
+import { drawParameters, type Parameters } from "../../src/testing/simulation/parameters.ts";
+import { simulateSeeds } from "../../src/testing/simulation/seeds.ts";
+import { shrink } from "../../src/testing/simulation/shrink.ts";
+import { type RunReport, simulate } from "../../src/testing/simulation/simulation.ts";
+import { bundledWith } from "./bundle.ts";
+
+const SEEDS = 12;
+const MINUTES = 0.2;
+
+/** What a seed draws, with less of it, so that it is over in a moment. */
+function small(seed: number, more: Partial<Parameters> = {}): Parameters {
+  return { ...drawParameters(seed, 0.1), callsPerSecond: 30, ...more };
+}
+
+describe("fixed seeds", () => {
+  test(`${SEEDS} seeds break no rule`, async () => {
+    const reports: RunReport[] = [];
+    const onRun = (report: RunReport) => reports.push(report);
+    const { failure, runs } = await simulateSeeds({
+      seed: 4001,
+      runs: SEEDS,
+      minutes: MINUTES,
+      onRun,
+    });
+    expect(failure?.violation?.message).toBeUndefined();
+    expect(runs).toBe(SEEDS);
+    // They would prove little if nothing happened in them.
+    const sum = (of: (report: RunReport) => number) =>
+      reports.reduce((total, report) => total + of(report), 0);
+    expect(sum(({ calls }) => calls)).toBeGreaterThan(3000);
+    expect(sum(({ splits }) => splits)).toBeGreaterThan(5);
+    expect(sum(({ crashes }) => crashes)).toBeGreaterThan(0);
+    expect(sum(({ usage }) => usage.conflicts)).toBeGreaterThan(0);
+    expect(sum(({ outcomes }) => outcomes.committed ?? 0)).toBeGreaterThan(300);
+    expect(sum(({ outcomes }) => outcomes.refused ?? 0)).toBeGreaterThan(100);
+  });
+
+  test("the same seed is the same run, event by event", async () => {
+    const parameters = small(7, {
+      faults: { lostResponses: 0.05, serverErrors: 0.05, lagMs: 500, duplicateRecords: 0.1 },
+      crashesPerMinute: 60,
+      skewMs: 100,
+      processes: 3,
+    });
+    const [first, second] = [await simulate(parameters), await simulate(parameters)];
+    expect(second).toEqual(first);
+    expect(first.hash).toMatch(/^[0-9a-f]{14}$/);
+    const other = await simulate({ ...parameters, seed: 8 });
+    expect(other.hash).not.toBe(first.hash);
+  });
+
+  test("keeping the log changes nothing but the log", async () => {
+    const parameters = small(9);
+    const [without, with_] = [
+      await simulate(parameters),
+      await simulate(parameters, { keepsLog: true }),
+    ];
+    expect(with_.hash).toBe(without.hash);
+    expect(without.log).toEqual([]);
+    expect(with_.log.length).toBeGreaterThan(50);
+  });
+
+  test("seeds draw different worlds", () => {
+    const drawn = Array.from({ length: 200 }, (_, seed) => drawParameters(seed, undefined));
+    const share = (holds: (parameters: Parameters) => boolean) =>
+      drawn.filter(holds).length / drawn.length;
+    for (const fault of ["lostResponses", "serverErrors", "lagMs", "transactionMs"] as const) {
+      expect(share(({ faults }) => faults[fault] !== undefined)).toBeGreaterThan(0.15);
+      expect(share(({ faults }) => faults[fault] !== undefined)).toBeLessThan(0.5);
+    }
+    expect(share(({ faults }) => Object.keys(faults).length === 0)).toBeGreaterThan(0);
+    expect(share(({ crashesPerMinute }) => crashesPerMinute > 0)).toBeGreaterThan(0.15);
+    expect(share(({ writeUnitsPerSecond }) => writeUnitsPerSecond <= 10)).toBeGreaterThan(0.25);
+  });
+
+  test("stops when it is told to", async () => {
+    let runs = 0;
+    const report = await simulateSeeds({
+      seed: 1,
+      runs: 100,
+      minutes: 0.02,
+      onRun: () => {
+        runs += 1;
+      },
+      isStopped: () => runs >= 2,
+    });
+    expect(report.runs).toBe(2);
+  });
+});
+
+describe("a run that fails", () => {
+  test("is cut down to the little that shows it", { timeout: 120_000 }, async () => {
+    const { simulator, remove } = await bundledWith([
+      {
+        file: "src/testing/checkers/shape.ts",
+        from: "const SHARDS_MAX = 64;",
+        to: "const SHARDS_MAX = 0;",
+      },
+    ]);
+    try {
+      const { failure } = await simulator.simulateSeeds({ seed: 1, runs: 5, minutes: 0.1 });
+      if (failure === undefined) throw new Error("expected that no bucket is allowed");
+      const { report: shortest, lines } = await simulator.shrink(failure);
+      expect(shortest.violation?.checker).toBe("shards");
+      expect(shortest.parameters).toMatchObject({
+        faults: {},
+        processes: 1,
+        entities: 1,
+      });
+      expect(shortest.parameters.minutes).toBeLessThan(0.1);
+      expect(lines.length).toBeLessThan(20);
+      expect(lines.some((line) => line.includes("VIOLATION shards"))).toBe(true);
+    } finally {
+      remove();
+    }
+  });
+
+  test("a long log is reduced to the bucket it is about", async () => {
+    const report = await simulate(small(3, { entities: 2, family: "none", callsPerSecond: 100 }), {
+      keepsLog: true,
+    });
+    expect(report.log.length).toBeGreaterThan(100);
+    const shrunk = await shrink(report, () => true);
+    expect(shrunk.report.hash).toBe(report.hash);
+    expect(shrunk.lines.length).toBeLessThanOrEqual(80);
+  });
+});
