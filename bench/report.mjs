@@ -112,8 +112,13 @@ limit at a time, and can neither adjust nor take back all of a call. The bare ca
 }
 
 function duelLine({ scenario, title, ours, theirs, ratio, marks, details }) {
-  const [mark] = marks;
-  const bound = `${mark.reached ? "" : "**missed** "}>= ${mark.least}`;
+  const bound = marks
+    .map(({ of, least, most, value, reached }) => {
+      const asked = least === undefined ? `<= ${most}` : `>= ${least}`;
+      const named = of === "ratio" ? asked : `${of} ${value} ${asked}`;
+      return reached ? named : `**missed** ${named}`;
+    })
+    .join("; ");
   const pair = (field) => `${details.ours[field]} / ${details.theirs[field]}`;
   const calls =
     details.ours.callsPerOp === undefined

@@ -79,17 +79,19 @@ async function sqlRaw(pace) {
   database.exec("CREATE TABLE buckets (key TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID");
   const insert = database.prepare("INSERT INTO buckets VALUES (?, ?)");
   const update = database.prepare("UPDATE buckets SET state = ? WHERE key = ? RETURNING state");
-  const state = (n) =>
-    `[1,"system",0,null,[["rpm",1000000000,1000000000,1000,${n},1700000000000,0,${n}]]]`;
+  // As much as ours keeps of two limits.
+  const limit = (name, n) => `["${name}",1000000000,1000000000,1000,${n},1700000000000,0,${n},0]`;
+  const state = (n) => `[1,"system",0,null,[${limit("rpm", n)},${limit("tpm", n)}],472222,${n}]`;
   database.transaction(() => {
     for (const name of names) insert.run(name, state(0));
   })();
-  let at = 0;
+  // Never the same twice: SQLite writes nothing where nothing changes.
+  let writes = 0;
   const bare = {
     loop: async (count) => {
       for (let left = count; left > 0; left -= 1) {
-        at = (at + 1) % names.length;
-        await update.get(state(left), names[at]);
+        writes += 1;
+        await update.get(state(writes), names[writes % names.length]);
       }
     },
   };

@@ -76,13 +76,14 @@ export interface ConfigMemory {
 }
 
 /** What came of a charge on the spot, leg by leg like any other. */
-export interface ChargedNow {
+interface ChargedNow {
   readonly granted: boolean;
   readonly entityId: string;
   readonly resource: string;
   readonly legs: readonly [Leg];
   readonly outcomes: readonly [LegOutcome];
-  readonly balancesMilli: readonly number[];
+  /** Of the one leg: after a grant, what is left; else what there is. */
+  readonly balancesMilli: readonly [readonly number[]];
 }
 
 /** What a lease changes after the fact. Positive: consumed more; negative: given back. */

@@ -69,8 +69,11 @@ export function checkAcquireRequest(request: AcquireRequest): CheckedRequest {
       `expected a number >= 0, got ${show(maxWaitSeconds)}`,
     );
   }
+  const { entityId, resource, limits } = checkTarget(request, REQUEST_FIELDS);
   return {
-    ...checkTarget(request, REQUEST_FIELDS),
+    entityId,
+    resource,
+    limits,
     amounts: checkAmounts("consume", request.consume, 0),
     onUnavailable: onUnavailable === undefined ? undefined : checkOnUnavailable(onUnavailable),
     maxWaitMs: maxWaitSeconds * 1000,
@@ -108,8 +111,12 @@ export function checkAmounts(
 ): Amounts {
   checkOptions(field, amounts, "an object like { rpm: 1, tpm: 500 }");
   const checked = new Map<string, number>();
-  for (const [name, amount] of Object.entries(amounts)) {
-    checked.set(name, checkInteger(`${field}.${name}`, amount, min, TOKENS_MAX));
+  for (const name of Object.keys(amounts)) {
+    const amount = amounts[name] as number;
+    // Most amounts are in order, and need no name for a message.
+    const inOrder = Number.isInteger(amount) && amount >= min && amount <= TOKENS_MAX;
+    if (!inOrder) checkInteger(`${field}.${name}`, amount, min, TOKENS_MAX);
+    checked.set(name, amount);
   }
   return checked;
 }

@@ -15,7 +15,7 @@ import type { OnUnavailable } from "../domain/unavailability.ts";
 import type { RepositoryInternals } from "../repository/internals.ts";
 import type { AcquireRequest, Amounts, CheckedRequest } from "./acquire-request.ts";
 import { ActiveLease, type Granted, type LeaseHost, type LeaseTarget } from "./active-lease.ts";
-import { Refusal, statusesOf } from "./decision.ts";
+import { Refusal, type Seen } from "./decision.ts";
 import { DegradedLease } from "./degraded-lease.ts";
 import type { LimiterEvent, LimiterWarning } from "./events.ts";
 import type { Lease } from "./lease.ts";
@@ -32,12 +32,6 @@ export interface AcquirerOptions {
   readonly speculativeWrites: boolean | undefined;
   readonly events: ((event: LimiterEvent) => void) | undefined;
   readonly onWarning: ((warning: LimiterWarning) => void) | undefined;
-}
-
-/** Legs and their balances. */
-export interface Seen {
-  readonly legs: readonly Leg[];
-  readonly balancesMilli: readonly (readonly number[])[];
 }
 
 /** A leg that was charged, and how. */
@@ -168,14 +162,37 @@ export class Acquirer implements LeaseHost {
   /** Charges all legs, or none. */
   async #take(target: Target): Promise<Granted | Refusal> {
     const deadline = this.#deadline();
-    const charged = new Map<string, Charged>();
-    let outdated = 0;
+    const legs = this.#legs.remembered(target);
+    if (legs === undefined) return this.#takeInRounds(target, deadline, new Map(), 0);
+    // Nothing was charged before, so there is nothing to give back if this fails.
+    const result = await this.#consume(legs, deadline);
+    if (result.outcome === "refused") {
+      return this.#refusal({ legs, balancesMilli: result.balancesMilli }, result.local);
+    }
+    if (result.outcome === "outdated") {
+      this.#internals.resolver.cache.clear();
+      return this.#takeInRounds(target, deadline, new Map(), 1);
+    }
+    const [leg] = legs;
+    const outcome = result.legs[0] as LegOutcome;
+    this.#links.see(leg.entityId, outcome.link);
+    if (sameLink(leg.link, outcome.link)) return { legs, outcomes: result.legs };
+    const charged = { leg: { ...leg, link: outcome.link }, outcome };
+    return this.#takeInRounds(target, deadline, new Map([[leg.entityId, charged]]), 0);
+  }
+
+  /** Reads anew what turns out to be old. `charged` is what was charged already. */
+  async #takeInRounds(
+    target: Target,
+    deadline: number,
+    charged: Map<string, Charged>,
+    outdatedBefore: number,
+  ): Promise<Granted | Refusal> {
+    let outdated = outdatedBefore;
     for (let round = 0; round < ROUNDS_MAX; round += 1) {
-      const legs =
-        (round === 0 ? this.#legs.remembered(target) : undefined) ??
-        (await this.#settleOnFailure(charged, deadline, () =>
-          this.#legsOf(target, deadline, outdated > 1),
-        ));
+      const legs = await this.#settleOnFailure(charged, deadline, () =>
+        this.#legsOf(target, deadline, outdated > 1),
+      );
       const due = legs.filter((leg) => !charged.has(leg.entityId));
       const result = await this.#settleOnFailure(charged, deadline, () =>
         this.#consume(due, deadline),
@@ -203,10 +220,9 @@ export class Acquirer implements LeaseHost {
   }
 
   #consume(legs: readonly Leg[], deadline: number): Promise<ConsumeResult> {
-    return this.#internals.buckets.consume(legs, {
-      ...this.#left(deadline),
-      speculative: this.#options.speculativeWrites !== false,
-    });
+    const { timeoutMs } = this.#left(deadline);
+    const speculative = this.#options.speculativeWrites !== false;
+    return this.#internals.buckets.consume(legs, { timeoutMs, speculative });
   }
 
   /**
@@ -238,8 +254,8 @@ export class Acquirer implements LeaseHost {
   }
 
   #refusal(seen: Seen, local: boolean): Refusal {
-    const refusal = new Refusal(statusesOf(seen.legs, seen.balancesMilli));
-    if (!local) this.#asked.add(refusal);
+    const refusal = new Refusal(seen);
+    if (!local && this.#options.events !== undefined) this.#asked.add(refusal);
     return refusal;
   }
 
@@ -267,7 +283,9 @@ export class Acquirer implements LeaseHost {
   }
 
   #legsOf(target: Target, deadline: number, forced: boolean): Promise<readonly [Leg, ...Leg[]]> {
-    return this.#before(deadline, this.#legs.of(target, this.#left(deadline), forced));
+    const legs = this.#legs.of(target, this.#left(deadline), forced);
+    // What is in this process waits for locks at most, and ends that by itself.
+    return this.#internals.buckets.embedded === true ? legs : this.#before(deadline, legs);
   }
 
   /** What a store does in time; afterwards it may go on, but nobody waits for it. */
@@ -293,7 +311,7 @@ export class Acquirer implements LeaseHost {
     return this.#internals.timer.nowMs() + this.#internals.timeoutMs;
   }
 
-  #left(deadline: number): BucketCallOptions {
+  #left(deadline: number): Required<BucketCallOptions> {
     return { timeoutMs: Math.max(1, deadline - this.#internals.timer.nowMs()) };
   }
 

@@ -70,16 +70,16 @@ export class ActiveLease implements Lease {
 
   get consumed(): Readonly<Record<string, number>> {
     const consumed: Record<string, number> = {};
+    const sums = new Map<string, number>();
     for (const holding of this.#holdings) {
       if (holding.entityId !== this.#own.entityId) continue;
       holding.config.limits.forEach(({ name }, at) => {
         const milli = (holding.heldMilli[at] ?? 0) + (holding.pendingMilli[at] ?? 0);
-        if (milli !== 0) {
-          consumed[name] =
-            (Object.hasOwn(consumed, name) ? (consumed[name] ?? 0) : 0) + milli / 1000;
-        }
+        sums.set(name, (sums.get(name) ?? 0) + milli);
       });
     }
+    // Shards hold parts of tokens: only their sum is whole.
+    for (const [name, milli] of sums) if (milli !== 0) consumed[name] = milli / 1000;
     return consumed;
   }
 

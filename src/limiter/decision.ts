@@ -1,6 +1,6 @@
 /** What comes of an acquire. */
 
-import type { ChargedNow, Leg } from "../buckets/bucket-store.ts";
+import type { Leg } from "../buckets/bucket-store.ts";
 import { type LimitStatus, statusOf } from "../domain/limit-status.ts";
 import {
   longestWait,
@@ -9,6 +9,12 @@ import {
   refusalMessage,
 } from "../domain/rate-limit-exceeded.ts";
 import type { Lease } from "./lease.ts";
+
+/** Legs and their balances. */
+export interface Seen {
+  readonly legs: readonly Leg[];
+  readonly balancesMilli: readonly (readonly number[])[];
+}
 
 /** The answer of `tryAcquire`. */
 export type Decision = { readonly granted: true; readonly lease: Lease } | Refusal;
@@ -29,9 +35,10 @@ export type Decision = { readonly granted: true; readonly lease: Lease } | Refus
  */
 export class Refusal {
   readonly granted = false;
-  #statuses: readonly LimitStatus[] | ChargedNow;
+  #statuses: readonly LimitStatus[] | Seen;
 
-  constructor(statuses: readonly LimitStatus[] | ChargedNow) {
+  /** From statuses, or from what they are made of when somebody asks for them. */
+  constructor(statuses: readonly LimitStatus[] | Seen) {
     this.#statuses = statuses;
   }
 
@@ -39,7 +46,7 @@ export class Refusal {
   get statuses(): readonly LimitStatus[] {
     // Who refuses by the thousand seldom asks for all of them.
     if ("legs" in this.#statuses) {
-      this.#statuses = statusesOf(this.#statuses.legs, [this.#statuses.balancesMilli]);
+      this.#statuses = statusesOf(this.#statuses.legs, this.#statuses.balancesMilli);
     }
     return this.#statuses;
   }

@@ -42,7 +42,10 @@ export class Links {
   }
 
   see(entityId: string, link: Link): void {
-    this.#links.set(entityId, { link, seenAtMs: this.#clock() });
+    const seenAtMs = this.#clock();
+    const known = this.#links.get(entityId);
+    if (known !== undefined && sameLink(known.link, link)) known.seenAtMs = seenAtMs;
+    else this.#links.set(entityId, { link, seenAtMs });
   }
 }
 

@@ -16,8 +16,8 @@ import {
   checkAmounts,
   checkTarget,
 } from "./acquire-request.ts";
-import { Acquirer, type Decided, type Seen } from "./acquirer.ts";
-import { type Decision, statusesOf } from "./decision.ts";
+import { Acquirer, type Decided } from "./acquirer.ts";
+import { type Decision, type Seen, statusesOf } from "./decision.ts";
 import type { LimiterEvent, LimiterWarning } from "./events.ts";
 import type { Lease } from "./lease.ts";
 import { WaitingLines } from "./waiting-lines.ts";

@@ -83,9 +83,13 @@ export class ConfigCache {
   /** A fresh slot, and no trace that anybody looked. */
   peek(name: string): ConfigSlot | undefined {
     const slot = this.#slots.get(name);
-    if (slot === undefined || this.#clock() > slot.expiresAtMs) return undefined;
+    if (slot === undefined || !this.isFresh(slot.expiresAtMs)) return undefined;
     // What is still here after a change of our own was not touched by it, so it is as new.
     return slot.asOf === this.#version ? slot : { ...slot, asOf: this.#version };
+  }
+
+  isFresh(expiresAtMs: number): boolean {
+    return this.#clock() <= expiresAtMs;
   }
 
   /** Counts what was found by other ways. */

@@ -1,5 +1,6 @@
 /** Finds the limits that apply, through the cache: one read for everything that is not in it. */
 
+import { LRUCache } from "lru-cache";
 import type { Limit } from "../domain/limit.ts";
 import { DEFAULT_RESOURCE } from "../domain/names.ts";
 import { CONFIG_LEVELS, type ConfigSource, chooseLimits } from "../domain/precedence.ts";
@@ -40,9 +41,12 @@ export interface Remembered {
   readonly limits: ResolvedLimits | undefined;
   /** When a part of it stops being fresh. */
   readonly expiresAtMs: number;
+  /** Of the cache: in another one it may be found otherwise. */
+  readonly generation: number;
 }
 
-type Names = readonly [string, string, string, string];
+/** Four slots make one answer; so many answers are kept. */
+const COMBINED_MAX = 20_000;
 
 /** How slots are named in the cache. */
 export const slotNames = {
@@ -53,6 +57,10 @@ export const slotNames = {
 
 export class ConfigResolver {
   readonly cache: ConfigCache;
+  readonly #combined = new LRUCache<string, Remembered>({
+    maxSize: COMBINED_MAX,
+    sizeCalculation: () => 1,
+  });
   #lastOnUnavailable: OnUnavailable | undefined;
   readonly #context: RecordContext;
 
@@ -74,20 +82,28 @@ export class ConfigResolver {
 
   /** The same without a call; `undefined` when something is not remembered. */
   remembered(entityId: string, resource: string): Remembered | undefined {
-    const [own, general, all, system] = namesFor(entityId, resource);
-    const slots = [
-      this.cache.peek(own),
-      this.cache.peek(general),
-      this.cache.peek(all),
-      this.cache.peek(system),
-    ];
+    const { cache } = this;
+    const name = slotNames.entity(entityId, resource);
+    const last = this.#combined.get(name);
+    const isFresh = last?.generation === cache.generation && cache.isFresh(last.expiresAtMs);
+    const found = isFresh ? last : this.#combine(name, entityId, resource);
+    if (found !== undefined) cache.countHits(CONFIG_LEVELS.length);
+    return found;
+  }
+
+  #combine(name: string, entityId: string, resource: string): Remembered | undefined {
+    const slots: ConfigSlot[] = [];
     let expiresAtMs = Number.POSITIVE_INFINITY;
-    for (const slot of slots) {
+    for (const level of namesFor(entityId, resource)) {
+      const slot = this.cache.peek(level);
       if (slot === undefined) return undefined;
+      slots.push(slot);
       expiresAtMs = Math.min(expiresAtMs, slot.expiresAtMs);
     }
-    this.cache.countHits(slots.length);
-    return { limits: combine(slots as ConfigSlot[]), expiresAtMs };
+    const { generation } = this.cache;
+    const remembered = { limits: combine(slots), expiresAtMs, generation };
+    this.#combined.set(name, remembered);
+    return remembered;
   }
 
   /** What is stored for the whole namespace. */
@@ -151,7 +167,7 @@ export class ConfigResolver {
 }
 
 /** In the order of `CONFIG_LEVELS`. */
-function namesFor(entityId: string, resource: string): Names {
+function namesFor(entityId: string, resource: string): readonly string[] {
   return [
     slotNames.entity(entityId, resource),
     slotNames.entity(entityId, DEFAULT_RESOURCE),

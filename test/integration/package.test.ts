@@ -170,7 +170,8 @@ describe("the binary", () => {
     const ran = await cli("demo");
     expect(ran).toMatchObject(SILENT_SUCCESS);
     expect(ran.out).toContain("this entity, any resource");
-    expect(ran.out).toContain("granted after that time");
+    expect(ran.out).toContain("ops    gives batch rpm:60/min");
+    expect(ran.out).toContain("zae-limiter --help");
     expect(ran.out).not.toContain("\u001b");
     expect(await installed.leftovers()).toEqual(before);
   });

@@ -15,6 +15,8 @@ export interface BucketRow {
 
 /** The buckets of one namespace. All calls are synchronous, within `step` or `peek`. */
 export interface BucketTable {
+  /** Other processes may write to the store; what this one does is noticed at once. */
+  readonly isShared: boolean;
   get(entityId: string, resource: string): EmbeddedBucket | undefined;
   set(entityId: string, resource: string, bucket: EmbeddedBucket): void;
   /** Charges a bucket on the spot, where rows are at hand and there is nothing else to do. */

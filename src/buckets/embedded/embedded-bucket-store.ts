@@ -79,7 +79,8 @@ export class EmbeddedBucketStore implements BucketStore {
     const { config, generation, untilMs } = memory;
     const rates = config.limits.map(({ rate }) => rate);
     const keepSeconds = ttlKeptSeconds(rates, this.#ttlMultiplier, config.source) ?? -1;
-    this.#table.remember?.(entityId, resource, { config, generation, keepSeconds }, untilMs);
+    const quick = { config, generation, keepSeconds, expires: this.#table.isShared };
+    this.#table.remember?.(entityId, resource, quick, untilMs);
   }
 
   adjust(adjustment: Adjustment, options: BucketCallOptions = {}): Promise<void> {

@@ -17,6 +17,7 @@ const CHARGES_PER_SWEEP = 64;
 const SWEPT_BY_CHARGES = 16;
 
 export class MemoryBucketTable implements BucketTable {
+  readonly isShared = false;
   readonly recordedLink: (entityId: string) => Link;
   readonly #namespaceId: string;
   readonly #clock: Clock;

@@ -26,6 +26,8 @@ export interface QuickConfig {
   readonly config: BucketConfig;
   /** Of the memory of limits: in another one they may be others. */
   readonly generation: number;
+  /** Whether somebody else may change the limits, so that they are to be read again in time. */
+  readonly expires: boolean;
   /** A time to live that is at least so far off stays as it is; negative: there is none. */
   readonly keepSeconds: number;
 }
@@ -52,7 +54,7 @@ export class PackedBucket {
   /** The limits themselves, where a total is beyond what a number holds. */
   #wide: readonly EmbeddedLimit[] | undefined;
   #quick: QuickConfig | undefined;
-  /** Whole seconds. */
+  /** Whole seconds, where limits expire. */
   #freshUntil = 0;
 
   constructor(bucket: EmbeddedBucket, build: Build) {
@@ -138,8 +140,9 @@ export class PackedBucket {
   }
 
   /** Neither limits, nor time to live, nor usage have anything to settle before. */
-  #isOrdinary({ keepSeconds }: QuickConfig, nowMs: number): boolean {
-    if (nowMs >= this.#freshUntil * 1000 || this.#usageHour !== hourOf(nowMs)) return false;
+  #isOrdinary({ keepSeconds, expires }: QuickConfig, nowMs: number): boolean {
+    if (expires && nowMs >= this.#freshUntil * 1000) return false;
+    if (this.#usageHour !== hourOf(nowMs)) return false;
     const { ttl } = this;
     if (keepSeconds < 0) return ttl === undefined;
     return ttl !== undefined && ttl >= Math.ceil(nowMs / 1000) + keepSeconds;

@@ -9,8 +9,7 @@ export class QuickCharge {
   readonly config: BucketConfig;
   readonly link: Link;
   readonly amountsMilli: readonly number[];
-  /** After a grant, what is left; else what there is. */
-  readonly balancesMilli: readonly number[];
+  readonly #leftMilli: readonly number[];
 
   constructor(
     granted: boolean,
@@ -19,7 +18,7 @@ export class QuickCharge {
     config: BucketConfig,
     link: Link,
     amountsMilli: readonly number[],
-    balancesMilli: readonly number[],
+    leftMilli: readonly number[],
   ) {
     this.granted = granted;
     this.entityId = entityId;
@@ -27,7 +26,11 @@ export class QuickCharge {
     this.config = config;
     this.link = link;
     this.amountsMilli = amountsMilli;
-    this.balancesMilli = balancesMilli;
+    this.#leftMilli = leftMilli;
+  }
+
+  get balancesMilli(): readonly [readonly number[]] {
+    return [this.#leftMilli];
   }
 
   get legs(): readonly [Leg] {
@@ -37,6 +40,6 @@ export class QuickCharge {
 
   get outcomes(): readonly [LegOutcome] {
     const parts = [{ shard: 0, amountsMilli: this.amountsMilli }];
-    return [{ parts, link: this.link, balancesMilli: this.balancesMilli }];
+    return [{ parts, link: this.link, balancesMilli: this.#leftMilli }];
   }
 }

@@ -45,6 +45,7 @@ const SQL = {
 } as const;
 
 export class SqliteBucketTable implements BucketTable {
+  readonly isShared = true;
   readonly recordedLink: (entityId: string) => Link;
   readonly #database: SqliteDatabase;
   readonly #namespaceId: string;

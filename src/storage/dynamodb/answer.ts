@@ -4,7 +4,7 @@ import { crc32 } from "node:zlib";
 import { type HttpAnswer, headerOf } from "./exchange.ts";
 
 /** The body is not what the server sent, or is none of DynamoDB's. */
-export class BrokenAnswer extends Error {
+class BrokenAnswer extends Error {
   override readonly name = "BrokenAnswer";
 }
 

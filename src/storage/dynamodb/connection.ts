@@ -4,7 +4,7 @@ import type { DynamoDBClientConfig } from "@aws-sdk/client-dynamodb";
 
 /** Requests for data go over a transport of our own, or like all others through the AWS SDK. */
 export const TRANSPORTS = ["lean", "sdk"] as const;
-export type TransportName = (typeof TRANSPORTS)[number];
+type TransportName = (typeof TRANSPORTS)[number];
 
 /** What is left out is resolved as every AWS tool does. */
 export interface DynamoConnection {

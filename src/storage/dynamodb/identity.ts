@@ -10,7 +10,7 @@ export interface Identity {
   readonly endpoint: Endpoint;
 }
 
-export interface AwsCredentials {
+interface AwsCredentials {
   readonly accessKeyId: string;
   readonly secretAccessKey: string;
   readonly sessionToken?: string;
@@ -18,7 +18,7 @@ export interface AwsCredentials {
   readonly expiration?: Date;
 }
 
-export interface Endpoint {
+interface Endpoint {
   readonly origin: string;
   /** As the header has it. */
   readonly host: string;

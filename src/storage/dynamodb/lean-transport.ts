@@ -106,8 +106,9 @@ export class LeanTransport implements Transport {
     const { headers, atMs } = signer.sign(operation, body, identity);
     const pool = this.#poolOf(identity.endpoint.origin);
     const { path } = identity.endpoint;
+    const sentAtMs = this.#serverDate.now();
     const answer = await exchange(pool, { path, headers, body }, deadline.leftMs);
-    const serverMs = this.#serverDate.see(headerOf(answer.headers, "date"));
+    const serverMs = this.#serverDate.see(headerOf(answer.headers, "date"), sentAtMs);
     const corrected = serverMs !== undefined && signer.correct(atMs, serverMs);
     try {
       return readAnswer(answer);

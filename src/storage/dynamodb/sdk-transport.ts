@@ -113,9 +113,10 @@ export class SdkTransport implements Transport {
     args: Args,
   ): Promise<Result> {
     this.#sent.add(args.input);
+    const sentAtMs = this.#serverDate.now();
     const result = await next(args);
     const response = result.response as HttpResponse;
-    this.#serverDate.see(response.headers?.date);
+    this.#serverDate.see(response.headers?.date, sentAtMs);
     // The SDK takes a body that was read already.
     const body = await bytesOf(response.body);
     response.body = body;

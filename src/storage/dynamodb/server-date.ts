@@ -2,7 +2,7 @@
 
 import type { Clock } from "../../domain/clock.ts";
 
-/** The `Date` header has whole seconds: on average it is half a second behind. */
+/** The `Date` header has whole seconds. */
 const DATE_RESOLUTION_MS = 1000;
 
 export class ServerDate {
@@ -20,13 +20,23 @@ export class ServerDate {
     return this.#dateMs;
   }
 
-  /** How far the server's clock is ahead of ours. */
+  /** How far the server's clock is ahead of ours, as far as the last answer proves. */
   get skewMs(): number | undefined {
     return this.#skewMs;
   }
 
-  /** Takes note of the header of an answer; what it says, if it says anything. */
-  see(header: string | undefined): number | undefined {
+  /** When a request is sent; for `see`. */
+  now(): number {
+    return this.#clock();
+  }
+
+  /**
+   * Takes note of the header of an answer; what it says, if it says anything.
+   *
+   * The server wrote it at some moment between the request and now. Where both clocks may have
+   * shown the same then, nothing is proven: an answer that took seconds says little about clocks.
+   */
+  see(header: string | undefined, sentAtMs: number): number | undefined {
     if (header === undefined) return undefined;
     // Most answers come within the same second as the one before.
     if (header !== this.#text) {
@@ -35,7 +45,10 @@ export class ServerDate {
       this.#text = header;
       this.#dateMs = dateMs;
     }
-    this.#skewMs = (this.#dateMs as number) + DATE_RESOLUTION_MS / 2 - this.#clock();
-    return this.#dateMs;
+    const dateMs = this.#dateMs as number;
+    const least = dateMs - this.#clock();
+    const most = dateMs + DATE_RESOLUTION_MS - sentAtMs;
+    this.#skewMs = least <= 0 && most >= 0 ? 0 : (least + most) / 2;
+    return dateMs;
   }
 }

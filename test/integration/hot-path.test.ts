@@ -1,0 +1,171 @@
+/**
+ * Guards against slow growth, by what does not depend on the machine: promises made, bytes
+ * allocated and calls to the store per acquire. The bounds are what was measured, and a little.
+ */
+
+import { createHook } from "node:async_hooks";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { describe, expect, it } from "vitest";
+import { RateLimiter } from "../../src/index.ts";
+import { repositoryOver } from "../../src/repository/repository.ts";
+import { DynamoItemStore } from "../../src/storage/dynamodb/item-store.ts";
+import type { StoreCall } from "../../src/storage/item-store.ts";
+import { MemoryItemStore } from "../../src/storage/memory/item-store.ts";
+import { counted } from "../contract/limiter/counted.ts";
+import { fakeDynamo } from "../engines/fake-dynamodb.ts";
+
+const LIMITS = ["rpm:1000000/sec", "tpm:1000000/sec"];
+const REQUEST = { entityId: "user", resource: "api", consume: { rpm: 1, tpm: 2 } };
+
+setFlagsFromString("--expose-gc");
+const collect = runInNewContext("gc") as () => void;
+
+type Work = () => Promise<unknown>;
+
+async function repeat(work: Work, count: number): Promise<void> {
+  for (let left = count; left > 0; left -= 1) await work();
+}
+
+/** Promises per call, those of the loop included. */
+async function promisesPer(work: Work): Promise<number> {
+  let promises = 0;
+  const hook = createHook({
+    init: (_, type) => {
+      if (type === "PROMISE") promises += 1;
+    },
+  });
+  await repeat(work, 100);
+  hook.enable();
+  await repeat(work, 1000);
+  hook.disable();
+  return promises / 1000;
+}
+
+/** Bytes per call, once everything is compiled; the least of several passes, since others only add. */
+async function bytesPer(work: Work, count: number): Promise<number> {
+  await repeat(work, count * 10);
+  const passes: number[] = [];
+  for (let pass = 0; pass < 7; pass += 1) {
+    collect();
+    const before = process.memoryUsage().heapUsed;
+    await repeat(work, count);
+    passes.push((process.memoryUsage().heapUsed - before) / count);
+  }
+  return Math.min(...passes.filter((bytes) => bytes > 0));
+}
+
+function taking(limiter: RateLimiter): Work {
+  return async () => {
+    const lease = await limiter.acquire(REQUEST);
+    await lease.commit();
+  };
+}
+
+describe("an acquire in memory", () => {
+  it("makes one promise, and allocates little", async () => {
+    const limiter = await RateLimiter.open("memory:");
+    await limiter.repository.limits.setSystem(LIMITS);
+    const take = taking(limiter);
+    // One of the acquire, the others of those who await it: the lease has its own ready.
+    expect(await promisesPer(take)).toBeLessThan(5.5);
+    expect(await bytesPer(take, 2000)).toBeLessThan(1700);
+    await limiter.close();
+  });
+
+  it("makes one promise when it is refused, and no statuses that nobody asks for", async () => {
+    const limiter = await RateLimiter.open("memory:");
+    await limiter.repository.limits.setSystem(["rpm:1/day", "tpm:2/day"]);
+    const ask = () => limiter.tryAcquire(REQUEST);
+    expect(await promisesPer(ask)).toBeLessThan(2.5);
+    expect(await bytesPer(ask, 2000)).toBeLessThan(900);
+    await limiter.close();
+  });
+
+  it("keeps a bucket in a few hundred bytes", async () => {
+    const limiter = await RateLimiter.open("memory:", { configCacheTtlSeconds: 0 });
+    await limiter.repository.limits.setSystem(["rpm:1000000/sec"]);
+    const names = Array.from({ length: 20_000 }, (_, at) => `key-${at}`);
+    const take = (entityId: string) =>
+      limiter.acquire({ entityId, resource: "api", consume: { rpm: 1 } });
+    await take("first");
+    collect();
+    const before = process.memoryUsage().heapUsed;
+    for (const name of names) await take(name);
+    collect();
+    const bytes = (process.memoryUsage().heapUsed - before) / names.length;
+    // The links that were seen are remembered besides, 50,000 at most.
+    expect(bytes).toBeLessThan(550);
+    await limiter.close();
+  });
+});
+
+it("an acquire in a file makes one promise, and allocates little", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "zae-limiter-"));
+  const limiter = await RateLimiter.open(`sqlite:${join(folder, "limits.db")}`);
+  await limiter.repository.limits.setSystem(LIMITS);
+  const take = taking(limiter);
+  expect(await promisesPer(take)).toBeLessThan(5.5);
+  expect(await bytesPer(take, 500)).toBeLessThan(5600);
+  await limiter.close();
+  rmSync(folder, { recursive: true });
+});
+
+describe("an acquire on DynamoDB", () => {
+  it("is one call, and a refusal that is known is none", async () => {
+    const calls: StoreCall[] = [];
+    let nowMs = 1_900_000_000_000;
+    const store = counted(new MemoryItemStore(), (call) => calls.push(call));
+    const repository = await repositoryOver(store, {
+      clock: () => nowMs,
+      namespace: "default",
+      configCacheTtlSeconds: 600,
+    });
+    await repository.limits.setSystem(["rps:100/sec"]);
+    const limiter = new RateLimiter(repository);
+    const request = { entityId: "user", resource: "api", consume: { rps: 1 } };
+    await limiter.acquire(request);
+    // A new bucket is looked at once more.
+    nowMs += 5000;
+    await limiter.acquire(request);
+    calls.length = 0;
+    // At four fifths of the rate, for a minute.
+    for (let at = 0; at < 4800; at += 1) {
+      nowMs += at % 2 === 0 ? 12 : 13;
+      await limiter.acquire(request);
+    }
+    expect(calls.length / 4800).toBeLessThanOrEqual(1.02);
+    expect(calls.filter(({ operation }) => operation !== "update")).toEqual([]);
+    const scarce = { ...request, limits: ["slow:1/day"], consume: { slow: 1 } };
+    await limiter.acquire(scarce);
+    await limiter.tryAcquire(scarce);
+    calls.length = 0;
+    for (let at = 0; at < 100; at += 1) {
+      expect((await limiter.tryAcquire(scarce)).granted).toBe(false);
+    }
+    expect(calls).toEqual([]);
+    await limiter.close();
+  });
+
+  it("sends a request with a fraction of the allocations of the SDK", async () => {
+    await using server = await fakeDynamo({ body: { Attributes: { PK: { S: "p" } } } });
+    const bytes = async (transport: "lean" | "sdk") => {
+      const store = new DynamoItemStore({ table: "t", endpoint: server.endpoint, transport });
+      const key = { PK: "p", SK: "s" };
+      let at = 0;
+      const update = () => {
+        at += 1;
+        return store.update(key, { add: { a: at, b: -at } }, [{ is: ">=", name: "a", value: at }]);
+      };
+      const found = await bytesPer(update, 30);
+      await store.close();
+      return found;
+    };
+    // The server is in this process, and its share is in both.
+    const [lean, sdk] = [await bytes("lean"), await bytes("sdk")];
+    expect(lean / sdk).toBeLessThan(0.4);
+  });
+});
