@@ -37,6 +37,8 @@ const timerPlaces: Place = {
   within: "words",
   allowed: [
     "src/domain/timer.ts",
+    // Lets all promises settle between two virtual moments.
+    "src/testing/time/virtual-time.ts",
     // Pauses between attempts, polls of a stream, a table that is being made.
     "src/storage/dynamodb/calls.ts",
     "src/storage/dynamodb/changes.ts",
