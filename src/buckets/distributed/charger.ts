@@ -125,6 +125,7 @@ export class Charger {
     if (shard > 0) this.#legViews.correct(bucket);
     const balancesMilli =
       shardCount === 1 ? balancesOf(bucket, leg, nowMs) : this.#legViews.lastBalances(leg);
+    this.#splitter.counted(leg, this.#legViews.countOf(leg) ?? shardCount);
     if (isExhausted(bucket, nowMs)) await this.#relieve(bucket, deadline);
     const parts = [{ shard, amountsMilli: leg.amountsMilli }];
     return { kind: "charged", parts, link: linkIn(bucket), balancesMilli };

@@ -3,9 +3,9 @@
 import { RateLimiterUnavailable } from "../../domain/errors.ts";
 import type { RateLimiter } from "../../limiter/rate-limiter.ts";
 import { seededRandom } from "../chance.ts";
+import { World } from "../simulation/world.ts";
 import { type Usage, usageSince } from "../table/usage.ts";
 import { VirtualTime } from "../time/virtual-time.ts";
-import { World } from "../simulation/world.ts";
 import { IdealFlow } from "./ideal-flow.ts";
 import type { Scenario, ScenarioReport, SecondReport } from "./scenario.ts";
 

@@ -1,7 +1,7 @@
 /** A scenario as data, and what came of it. */
 
-import type { FlowRate } from "./ideal-flow.ts";
 import type { Usage } from "../table/usage.ts";
+import type { FlowRate } from "./ideal-flow.ts";
 
 /** Who asks, how often, and for what. */
 export interface Scenario {

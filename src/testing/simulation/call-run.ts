@@ -1,13 +1,13 @@
 /** One call of a process from its beginning to its end, and what it says it has kept. */
 
-import { type Amounts, slotOf } from "../checkers/books.ts";
-import { Violation } from "../checkers/violation.ts";
 import { LeaseExpiredError, RateLimiterUnavailable, ValidationError } from "../../domain/errors.ts";
 import { RateLimitExceeded } from "../../domain/rate-limit-exceeded.ts";
+import type { Timer } from "../../domain/timer.ts";
 import type { AcquireRequest } from "../../limiter/acquire-request.ts";
 import type { Lease } from "../../limiter/lease.ts";
 import type { RateLimiter } from "../../limiter/rate-limiter.ts";
-import type { Timer } from "../../domain/timer.ts";
+import { type Amounts, slotOf } from "../checkers/books.ts";
+import { Violation } from "../checkers/violation.ts";
 import type { Deed } from "./parameters.ts";
 import { RESOURCE } from "./population.ts";
 import type { World } from "./world.ts";

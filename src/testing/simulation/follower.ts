@@ -1,8 +1,8 @@
 /** Reads the stream of a table, duplicates and all, and must end with the same items. */
 
 import { isDeepStrictEqual } from "node:util";
-import { Violation } from "../checkers/violation.ts";
 import type { Item, Key } from "../../storage/item.ts";
+import { Violation } from "../checkers/violation.ts";
 import type { SimulatedProcess } from "../table/simulated-process.ts";
 import type { World } from "./world.ts";
 

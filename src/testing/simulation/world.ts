@@ -1,10 +1,10 @@
 /** What everybody in a run shares: time, the table, the log, the checkers, and the first violation. */
 
 import { Books } from "../checkers/books.ts";
+import type { ShardImage } from "../checkers/bucket-image.ts";
 import { bucketLandings, Ledger } from "../checkers/ledger.ts";
 import { Returns } from "../checkers/returns.ts";
 import { Shape } from "../checkers/shape.ts";
-import type { ShardImage } from "../checkers/bucket-image.ts";
 import { Totals } from "../checkers/total.ts";
 import { Violation } from "../checkers/violation.ts";
 import type { Landing, TableCall } from "../table/call.ts";
