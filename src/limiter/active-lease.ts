@@ -69,18 +69,16 @@ export class ActiveLease implements Lease {
   }
 
   get consumed(): Readonly<Record<string, number>> {
-    const consumed: Record<string, number> = {};
+    // Shards give parts of tokens: only their sum is divided.
+    const sums = new Map<string, number>();
     for (const holding of this.#holdings) {
       if (holding.entityId !== this.#own.entityId) continue;
       holding.config.limits.forEach(({ name }, at) => {
         const milli = (holding.heldMilli[at] ?? 0) + (holding.pendingMilli[at] ?? 0);
-        if (milli !== 0) {
-          consumed[name] =
-            (Object.hasOwn(consumed, name) ? (consumed[name] ?? 0) : 0) + milli / 1000;
-        }
+        if (milli !== 0) sums.set(name, (sums.get(name) ?? 0) + milli);
       });
     }
-    return consumed;
+    return Object.fromEntries([...sums].map(([name, milli]) => [name, milli / 1000]));
   }
 
   get statuses(): readonly LimitStatus[] {
