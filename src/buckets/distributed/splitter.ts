@@ -43,8 +43,11 @@ export interface SplitterOptions {
 
 /** A bucket doubles at most once in this time. */
 const PAUSE_MS = 1000;
+/** After a split that the store had no room for. */
+const RETRY_MS = 100;
 /** By so much clocks may differ: each is corrected beyond two seconds. */
 const CLOCKS_MS = 4000;
+const MANY_SHARDS = 8;
 const ATTEMPTS_MAX = 5;
 const TOKEN_BYTES = 24;
 const TOKEN_MILLI = 1000;
@@ -95,6 +98,17 @@ export class Splitter {
   async relieve(hot: SeenBucket, deadline: number): Promise<boolean> {
     if (hot.shard === 0 && !this.#mayDouble(hot)) return false;
     if (this.#rests(hot)) return false;
+    try {
+      return await this.#relieve(hot, deadline);
+    } catch (error) {
+      // It is too busy even for that: others would wait in vain, so it is tried again soon.
+      const againMs = this.#context.clock() - PAUSE_MS + RETRY_MS;
+      this.#relievedAtMs.set(`${idOf(hot)}#${hot.shard}`, againMs);
+      throw error;
+    }
+  }
+
+  async #relieve(hot: SeenBucket, deadline: number): Promise<boolean> {
     const first = hot.shard === 0 ? hot : await this.#read(hot, 0, deadline);
     if (first === undefined) return false;
     if (hot.shardCount < first.shardCount) return this.#split(hot, hot.shardCount, deadline);
@@ -218,7 +232,8 @@ export class Splitter {
     this.counted(first, first.shardCount);
     const nowMs = this.#context.clock();
     const knownMs = nowMs - (this.#known.get(idOf(first))?.sinceMs ?? nowMs);
-    if (knownMs < PAUSE_MS && nowMs - first.refilledAtMs < PAUSE_MS + CLOCKS_MS) return false;
+    const pauseMs = pauseAfter(first.shardCount);
+    if (knownMs < pauseMs && nowMs - first.refilledAtMs < pauseMs + CLOCKS_MS) return false;
     const largestMilli = this.#largestMilli.get(idOf(first));
     const count = first.shardCount * 2;
     if (count > SHARDS_MAX) return false;
@@ -253,6 +268,15 @@ export class Splitter {
       nothingWritten: true,
     });
   }
+}
+
+/**
+ * How long a bucket stays as it is. The first split waits for nothing. With many shards, calls that
+ * were throttled before come back for two seconds, and prove nothing about the shards there are.
+ */
+function pauseAfter(count: number): number {
+  if (count === 1) return 0;
+  return count < MANY_SHARDS ? PAUSE_MS : 2 * PAUSE_MS;
 }
 
 function idOf({ entityId, resource }: BucketName): string {
