@@ -10,7 +10,7 @@ import {
 import type { RecordContext } from "../../records/record-context.ts";
 import type { Key } from "../../storage/item.ts";
 import type { Query } from "../../storage/item-store.ts";
-import type { StoredState } from "../bucket-store.ts";
+import type { BucketCallOptions, StoredState } from "../bucket-store.ts";
 import { balanceOf, limitImage } from "./image.ts";
 import { bornShards, missingShard } from "./shard-set.ts";
 
@@ -55,12 +55,15 @@ export class BucketItems {
    * All shards of a bucket, given the first, by their keys: indexes lag. A split that comes in
    * between is read once more.
    */
-  async shardsOf(first: StoredBucket): Promise<readonly StoredBucket[]> {
+  async shardsOf(
+    first: StoredBucket,
+    left: () => BucketCallOptions,
+  ): Promise<readonly StoredBucket[]> {
     if (first.shardCount <= 1) return [first];
-    const read = await this.#shards(first, 1);
+    const read = await this.#shards(first, 1, left());
     const shards = new Map([[0, first], ...read]);
     if (missingShard(shards) === undefined) return [...bornShards(shards).values()];
-    return [...bornShards(await this.#shards(first, 0)).values()];
+    return [...bornShards(await this.#shards(first, 0, left())).values()];
   }
 
   /** The numbers of the shards that are there. */
@@ -91,13 +94,17 @@ export class BucketItems {
     return [...keys.values()];
   }
 
-  async #shards(first: StoredBucket, from: number): Promise<Map<number, StoredBucket>> {
+  async #shards(
+    first: StoredBucket,
+    from: number,
+    options: BucketCallOptions = {},
+  ): Promise<Map<number, StoredBucket>> {
     const { store, namespaceId } = this.#context;
     const { entityId, resource, shardCount } = first;
     const keys = Array.from({ length: shardCount - from }, (_, at) =>
       bucketKey(namespaceId, entityId, resource, at + from),
     );
-    const items = await store.getMany(keys, { consistent: true });
+    const items = await store.getMany(keys, { consistent: true, ...options });
     const shards = items.flatMap((item) => (item === undefined ? [] : (decodeBucket(item) ?? [])));
     return new Map(shards.map((bucket) => [bucket.shard, bucket]));
   }

@@ -6,6 +6,7 @@
  * refused. A shard that is too busy is passed by and split.
  */
 
+import { LRUCache } from "lru-cache";
 import { randomBytes } from "../../domain/chance.ts";
 import { RateLimiterUnavailable } from "../../domain/errors.ts";
 import type { RecordContext } from "../../records/record-context.ts";
@@ -36,6 +37,16 @@ export type LegCharge =
 /** How many shards are tried one by one before all are looked at. */
 const TRIES_MAX = 3;
 const TOKEN_BYTES = 24;
+/** A client looks after a busy shard at most once in this time, however many calls meet it. */
+const COOL_MS = 100;
+const COOLED_MAX = 10_000;
+
+/** Where a call has been. */
+interface Trail {
+  readonly tried: Set<number>;
+  /** How often it has met a busy shard. */
+  hot: number;
+}
 
 export class Charger {
   readonly #context: RecordContext;
@@ -44,6 +55,10 @@ export class Charger {
   readonly #shards: ShardCharger;
   readonly #splitter: Splitter;
   readonly #choice: ShardChoice;
+  readonly #cooledAtMs = new LRUCache<string, number>({
+    maxSize: COOLED_MAX,
+    sizeCalculation: () => 1,
+  });
 
   constructor(
     context: RecordContext,
@@ -62,41 +77,34 @@ export class Charger {
 
   /** Charges the leg or refuses it, by the newest state of the bucket. */
   async charge(leg: Leg, deadline: number): Promise<LegCharge> {
-    const tried = new Set<number>();
+    const trail: Trail = { tried: new Set(), hot: 0 };
     this.#splitter.note(leg);
-    let result = await this.#try(leg, 0, tried, deadline);
+    let result = await this.#try(leg, trail, deadline);
     for (let attempt = 1; result === undefined; attempt += 1) {
       await this.#shards.pause(attempt, deadline);
-      result = await this.#try(leg, attempt, tried, deadline);
+      result = await this.#try(leg, trail, deadline);
     }
     return result;
   }
 
   /** One shard, or all of them; `undefined` when it is to be tried again. */
-  async #try(
-    leg: Leg,
-    attempt: number,
-    tried: Set<number>,
-    deadline: number,
-  ): Promise<LegCharge | undefined> {
+  async #try(leg: Leg, trail: Trail, deadline: number): Promise<LegCharge | undefined> {
     const count = this.#legViews.countOf(leg) ?? 1;
-    const shard = count === 1 ? 0 : this.#pick(leg, count, tried);
+    const shard = count === 1 ? 0 : this.#pick(leg, count, trail.tried);
     if (shard === undefined) {
-      tried.clear();
+      trail.tried.clear();
       return this.#together(leg, count, deadline);
     }
-    const result = await this.#shards.charge(leg, shard, deadline);
+    const result = await this.#charge(leg, shard, deadline);
     switch (result.kind) {
       case "charged":
         return this.#charged(leg, result.bucket, deadline);
       case "refused":
-        return this.#refused(result, tried);
+        return this.#refused(result, trail.tried);
       case "missing":
-        await this.#splitter.bringAbout(leg, shard, deadline);
         return undefined;
       case "hot":
-        tried.add(shard);
-        await this.#cool(leg, shard, attempt, result.cause, deadline);
+        await this.#avoid(leg, shard, count, trail, result.cause, deadline);
         return undefined;
       default:
         return result;
@@ -106,6 +114,19 @@ export class Charger {
   #pick(leg: Leg, count: number, tried: ReadonlySet<number>): number | undefined {
     if (tried.size >= TRIES_MAX) return undefined;
     return this.#choice.pick(leg, count, tried, this.#context.clock());
+  }
+
+  /** A shard that is not there is brought about; what it comes from may be too busy for that. */
+  async #charge(leg: Leg, shard: number, deadline: number): Promise<ShardCharge> {
+    const result = await this.#shards.charge(leg, shard, deadline);
+    if (result.kind !== "missing") return result;
+    try {
+      await this.#splitter.bringAbout(leg, shard, deadline);
+    } catch (cause) {
+      if (!isThrottling(cause)) throw cause;
+      return { kind: "hot", cause };
+    }
+    return result;
   }
 
   /** An unsharded bucket has said its last word; of several shards another may have enough. */
@@ -125,6 +146,7 @@ export class Charger {
     if (shard > 0) this.#legViews.correct(bucket);
     const balancesMilli =
       shardCount === 1 ? balancesOf(bucket, leg, nowMs) : this.#legViews.lastBalances(leg);
+    this.#splitter.counted(leg, this.#legViews.countOf(leg) ?? shardCount);
     if (isExhausted(bucket, nowMs)) await this.#relieve(bucket, deadline);
     const parts = [{ shard, amountsMilli: leg.amountsMilli }];
     return { kind: "charged", parts, link: linkIn(bucket), balancesMilli };
@@ -140,16 +162,33 @@ export class Charger {
   }
 
   /**
-   * The store throttles the shard. Others may have split it already, and reading tells; otherwise
-   * it is time to. When there is nowhere else to go, the next attempt is a little later.
+   * The store throttles the shard. Another one may be free; after two, or when there is none, the
+   * next attempt is later: whoever hammers keeps the shard too busy even to be split.
    */
-  async #cool(
+  async #avoid(
     leg: Leg,
     shard: number,
-    attempt: number,
+    count: number,
+    trail: Trail,
     cause: RateLimiterUnavailable,
     deadline: number,
   ): Promise<void> {
+    trail.tried.add(shard);
+    trail.hot += 1;
+    await this.#cool(leg, shard, deadline);
+    const now = this.#legViews.countOf(leg) ?? 1;
+    if (now > count || (now > 1 && trail.hot === 1)) return;
+    trail.tried.clear();
+    await this.#shards.cool(trail.hot, cause, deadline);
+  }
+
+  /** Others may have split the shard already, and reading tells; otherwise it is time to. */
+  async #cool(leg: Leg, shard: number, deadline: number): Promise<void> {
+    const { PK } = this.#shards.key(leg, shard);
+    const nowMs = this.#context.clock();
+    const agoMs = nowMs - (this.#cooledAtMs.get(PK) ?? Number.NEGATIVE_INFINITY);
+    if (agoMs >= 0 && agoMs < COOL_MS) return;
+    this.#cooledAtMs.set(PK, nowMs);
     const before = this.#legViews.countOf(leg);
     try {
       const { bucket } = await this.#shards.look(leg, shard, deadline);
@@ -160,8 +199,6 @@ export class Charger {
       // It cannot even be read. If there is a second shard, it tells how many there are.
       if (error.keyRange && before === undefined) await this.#shards.look(leg, 1, deadline);
     }
-    if ((this.#legViews.countOf(leg) ?? 1) > 1) return;
-    await this.#shards.cool(attempt, cause, deadline);
   }
 
   /**
@@ -274,4 +311,11 @@ export class Charger {
     await this.#splitter.bringAbout(leg, missing, deadline);
     return undefined;
   }
+}
+
+/** Nothing was written because something was too busy. */
+function isThrottling(error: unknown): error is RateLimiterUnavailable {
+  return (
+    error instanceof RateLimiterUnavailable && error.reason === "throttled" && error.nothingWritten
+  );
 }

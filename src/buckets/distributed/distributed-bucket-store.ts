@@ -129,6 +129,7 @@ export class DistributedBucketStore implements BucketStore {
     options: BucketCallOptions = {},
   ): Promise<readonly (readonly number[])[]> {
     const { namespaceId, store, clock } = this.#context;
+    const deadline = this.#deadline(options);
     const keys = legs.map((leg) => bucketKey(namespaceId, leg.entityId, leg.resource, 0));
     const watches = keys.map(({ PK }) => this.#views.watch(PK));
     const items = await store.getMany(keys, { consistent: true, ...options });
@@ -138,7 +139,7 @@ export class DistributedBucketStore implements BucketStore {
         const first = decoded(item);
         watches[at]?.(first, clock());
         if (first === undefined) return leg.config.limits.map(({ rate }) => rate.capacityMilli);
-        const shards = await this.#items.shardsOf(first);
+        const shards = await this.#items.shardsOf(first, () => this.#left(deadline));
         return leg.config.limits.map(({ name, rate }) =>
           Math.min(rate.capacityMilli, total(shards, name, clock()) ?? rate.capacityMilli),
         );

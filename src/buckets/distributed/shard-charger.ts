@@ -40,8 +40,8 @@ export interface ChargerOptions {
 /** A failed write shows the item, so the first repetitions need no pause. */
 const QUICK_ATTEMPTS = 4;
 const PAUSE_MS_MAX = 32;
-const COOL_MS = 10;
-const COOL_MS_MAX = 200;
+const COOL_MS = 25;
+const COOL_MS_MAX = 1000;
 
 export class ShardCharger {
   readonly #context: RecordContext;
@@ -142,8 +142,10 @@ export class ShardCharger {
   async cool(attempt: number, cause: RateLimiterUnavailable, deadline: number): Promise<void> {
     const leftMs = deadline - this.#options.timer.nowMs();
     const boundMs = Math.min(COOL_MS_MAX, COOL_MS * 2 ** attempt);
-    if (leftMs <= boundMs) throw cause;
-    await this.#options.timer.sleep(Math.max(1, this.#context.random() * boundMs));
+    if (leftMs <= COOL_MS) throw cause;
+    await this.#options.timer.sleep(
+      Math.max(1, this.#context.random() * Math.min(boundMs, leftMs)),
+    );
   }
 
   /** Brings new limits along with a refusal; when they do not get there, the next call tries. */

@@ -43,6 +43,11 @@ export interface SplitterOptions {
 
 /** A bucket doubles at most once in this time. */
 const PAUSE_MS = 1000;
+/** After a split that the store had no room for. */
+const RETRY_MS = 100;
+/** By so much clocks may differ: each is corrected beyond two seconds. */
+const CLOCKS_MS = 4000;
+const MANY_SHARDS = 8;
 const ATTEMPTS_MAX = 5;
 const TOKEN_BYTES = 24;
 const TOKEN_MILLI = 1000;
@@ -56,6 +61,8 @@ export class Splitter {
   readonly #options: SplitterOptions;
   /** The largest amounts that this client was asked for, by bucket and limit. */
   readonly #largestMilli = new LRUCache<string, Map<string, number>>(BOUNDED);
+  /** Since when this client knows how many shards a bucket has. */
+  readonly #known = new LRUCache<string, { count: number; sinceMs: number }>(BOUNDED);
   /** When this client last tried to relieve a shard: while nothing comes of it, that costs a read. */
   readonly #relievedAtMs = new LRUCache<string, number>(BOUNDED);
 
@@ -77,6 +84,13 @@ export class Splitter {
     });
   }
 
+  /** Remembers since when there are so many shards. */
+  counted(name: BucketName, count: number): void {
+    const id = idOf(name);
+    if (this.#known.get(id)?.count === count) return;
+    this.#known.set(id, { count, sinceMs: this.#context.clock() });
+  }
+
   /**
    * Gives a hot shard relief: it splits if it is behind shard 0; otherwise the bucket doubles,
    * unless it just did or the shares would be too small. Returns whether anything was split.
@@ -84,12 +98,24 @@ export class Splitter {
   async relieve(hot: SeenBucket, deadline: number): Promise<boolean> {
     if (hot.shard === 0 && !this.#mayDouble(hot)) return false;
     if (this.#rests(hot)) return false;
+    try {
+      return await this.#relieve(hot, deadline);
+    } catch (error) {
+      // It is too busy even for that: others would wait in vain, so it is tried again soon.
+      const againMs = this.#context.clock() - PAUSE_MS + RETRY_MS;
+      this.#relievedAtMs.set(`${idOf(hot)}#${hot.shard}`, againMs);
+      throw error;
+    }
+  }
+
+  async #relieve(hot: SeenBucket, deadline: number): Promise<boolean> {
     const first = hot.shard === 0 ? hot : await this.#read(hot, 0, deadline);
     if (first === undefined) return false;
     if (hot.shardCount < first.shardCount) return this.#split(hot, hot.shardCount, deadline);
     if (hot.shardCount > first.shardCount || !this.#mayDouble(first)) return false;
     const { shardCount } = first;
-    if (!(await this.#split(first, shardCount, deadline, PAUSE_MS))) return false;
+    if (!(await this.#split(first, shardCount, deadline))) return false;
+    this.counted(first, shardCount * 2);
     const { entityId, resource } = first;
     const notice = { entityId, resource, shardCount: shardCount * 2 };
     this.#options.onSplit?.(notice);
@@ -132,16 +158,8 @@ export class Splitter {
     return false;
   }
 
-  /**
-   * Splits one shard while it is one of `count`; whether it was this call that did. `restMs`: not
-   * when its epoch is younger, which it is right after a split.
-   */
-  async #split(
-    seen: SeenBucket,
-    count: number,
-    deadline: number,
-    restMs = Number.NEGATIVE_INFINITY,
-  ): Promise<boolean> {
+  /** Splits one shard while it is one of `count`; whether it was this call that did. */
+  async #split(seen: SeenBucket, count: number, deadline: number): Promise<boolean> {
     const { namespaceId, store, clock, random } = this.#context;
     const { entityId, resource, shard } = seen;
     const keys = [shard, shard + count].map((number) =>
@@ -151,7 +169,7 @@ export class Splitter {
     let inTheWay: SeenBucket | undefined;
     for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
       const nowMs = clock();
-      if (bucket?.shardCount !== count || nowMs - bucket.refilledAtMs < restMs) return false;
+      if (bucket?.shardCount !== count) return false;
       const { plan, kept, created } = planSplit(bucket, nowMs, attempt > 1);
       const half = { ...created, rebases: rebasesAfter(inTheWay, created.refilledAtMs) };
       const token = Buffer.from(randomBytes(random, TOKEN_BYTES)).toString("base64url");
@@ -206,11 +224,16 @@ export class Splitter {
   }
 
   /**
-   * Not again so soon after a split, which sets the epoch; and never so far that a shard could not
-   * hold one token, or the largest request that was seen.
+   * Not again so soon after a split; and never so far that a shard could not hold one token, or the
+   * largest request that was seen. Clocks differ, so what counts is since when this client knows of
+   * the shards; one that has just come may go by the epoch, when that is old on every clock.
    */
   #mayDouble(first: SeenBucket): boolean {
-    if (this.#context.clock() - first.refilledAtMs < PAUSE_MS) return false;
+    this.counted(first, first.shardCount);
+    const nowMs = this.#context.clock();
+    const knownMs = nowMs - (this.#known.get(idOf(first))?.sinceMs ?? nowMs);
+    const pauseMs = pauseAfter(first.shardCount);
+    if (knownMs < pauseMs && nowMs - first.refilledAtMs < pauseMs + CLOCKS_MS) return false;
     const largestMilli = this.#largestMilli.get(idOf(first));
     const count = first.shardCount * 2;
     if (count > SHARDS_MAX) return false;
@@ -245,6 +268,15 @@ export class Splitter {
       nothingWritten: true,
     });
   }
+}
+
+/**
+ * How long a bucket stays as it is. The first split waits for nothing. With many shards, calls that
+ * were throttled before come back for two seconds, and prove nothing about the shards there are.
+ */
+function pauseAfter(count: number): number {
+  if (count === 1) return 0;
+  return count < MANY_SHARDS ? PAUSE_MS : 2 * PAUSE_MS;
 }
 
 function idOf({ entityId, resource }: BucketName): string {

@@ -120,7 +120,9 @@ function planLimit(
     plan.set(tokens, tokensMilli);
     plan.setRemainder(name, image, remainder);
     plan.requireFull(name, image, capacityMilli);
-    return { limitName: name, full, lookedFull, tokensMilli, remainder };
+    // That there is none is only believed when it was seen: nobody would remove it otherwise.
+    const expected = remainder === 0 ? stored.remainder : remainder;
+    return { limitName: name, full, lookedFull, tokensMilli, remainder: expected };
   }
   plan.add(tokens, boundedChange(stored.tokensMilli, -amount));
   if (context.force !== true) plan.requireEnough(name, image, amount);
