@@ -94,9 +94,9 @@ export function decodeBucket(item: Item): StoredBucket | undefined {
   }
   const limits = new Map<string, StoredLimit>();
   for (const attribute of Object.keys(item)) {
-    const name = BALANCE_PATTERN.exec(attribute)?.[1];
-    const limit = name === undefined ? undefined : limitAt(item, name);
-    if (name !== undefined && limit !== undefined) limits.set(name, limit);
+    const names = attributesOf(attribute);
+    const limit = names === undefined ? undefined : limitAt(item, names);
+    if (names !== undefined && limit !== undefined) limits.set(names.limit, limit);
   }
   const writes = limits.get(RESERVED_LIMIT);
   limits.delete(RESERVED_LIMIT);
@@ -131,17 +131,53 @@ function limitAttributes(bucket: StoredBucket): Record<string, Value> {
   return attributes;
 }
 
+/** The attributes of one limit. */
+interface LimitAttributes {
+  readonly limit: string;
+  readonly tokens: string;
+  readonly capacity: string;
+  readonly refill: string;
+  readonly period: string;
+  readonly consumed: string;
+  readonly remainder: string;
+}
+
+/** By the name of the balance; every answer of the store has the same few. */
+const knownAttributes = new Map<string, LimitAttributes>();
+const KNOWN_MAX = 1000;
+
+/** Nothing for an attribute that is no balance. */
+function attributesOf(balance: string): LimitAttributes | undefined {
+  if (!balance.startsWith("b_")) return undefined;
+  const known = knownAttributes.get(balance);
+  if (known !== undefined) return known;
+  const limit = BALANCE_PATTERN.exec(balance)?.[1];
+  if (limit === undefined) return undefined;
+  const names: LimitAttributes = {
+    limit,
+    tokens: balance,
+    capacity: `b_${limit}_cp`,
+    refill: `b_${limit}_ra`,
+    period: `b_${limit}_rp`,
+    consumed: `b_${limit}_tc`,
+    remainder: `b_${limit}_rr`,
+  };
+  if (knownAttributes.size >= KNOWN_MAX) knownAttributes.clear();
+  knownAttributes.set(balance, names);
+  return names;
+}
+
 /** A limit whose parameters are incomplete is as good as absent: it starts anew with its config. */
-function limitAt(item: Item, name: string): StoredLimit | undefined {
-  const tokensMilli = numberAt(item, `b_${name}_tk`);
-  const capacityMilli = numberAt(item, `b_${name}_cp`) ?? 0;
-  const refillMilli = numberAt(item, `b_${name}_ra`) ?? 0;
-  const periodMs = numberAt(item, `b_${name}_rp`) ?? 0;
+function limitAt(item: Item, names: LimitAttributes): StoredLimit | undefined {
+  const tokensMilli = numberAt(item, names.tokens);
+  const capacityMilli = numberAt(item, names.capacity) ?? 0;
+  const refillMilli = numberAt(item, names.refill) ?? 0;
+  const periodMs = numberAt(item, names.period) ?? 0;
   if (tokensMilli === undefined || capacityMilli <= 0 || refillMilli <= 0 || periodMs <= 0) {
     return undefined;
   }
-  const consumed = valueAt(item, `b_${name}_tc`);
-  const remainder = numberAt(item, `b_${name}_rr`) ?? 0;
+  const consumed = valueAt(item, names.consumed);
+  const remainder = numberAt(item, names.remainder) ?? 0;
   return {
     tokensMilli,
     rate: { capacityMilli, refillMilli, periodMs },
