@@ -109,7 +109,9 @@ async function ddbRlf(pace) {
     const rival = await new Promise((resolve, reject) => {
       const options = { storeClient, tableName: "rival", points: 1_000_000_000, duration: 3600 };
       const made = new RateLimiterDynamo(options, (error) =>
-        error === undefined ? resolve(made) : reject(error),
+        error === undefined
+          ? resolve(made)
+          : reject(new Error("The rival did not start", { cause: error })),
       );
     });
     let at = 0;

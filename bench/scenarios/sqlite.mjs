@@ -51,7 +51,10 @@ async function sql1(pace) {
         points: 1_000_000_000,
         duration: 3600,
       },
-      (error) => (error === undefined ? setImmediate(() => resolve(made)) : reject(error)),
+      (error) =>
+        error === undefined
+          ? setImmediate(() => resolve(made))
+          : reject(new Error("The rival did not start", { cause: error })),
     );
   });
   let at = 0;

@@ -130,8 +130,7 @@ function encodeNumber(value: number | bigint): string {
   return String(value);
 }
 
-/** Digits as a number, or as a bigint beyond 2^53. */
-export function decodeNumber(digits: string): number | bigint {
+function decodeNumber(digits: string): number | bigint {
   const value = Number(digits);
   if (Number.isSafeInteger(value) || !/^-?[0-9]+$/.test(digits)) return value;
   return BigInt(digits);
