@@ -271,11 +271,10 @@ export class Splitter {
 }
 
 /**
- * How long a bucket stays as it is. The first split waits for nothing. With many shards, calls that
- * were throttled before come back for two seconds, and prove nothing about the shards there are.
+ * How long a bucket stays as it is. With many shards, calls that were throttled before come back
+ * for two seconds, and prove nothing about the shards there are.
  */
 function pauseAfter(count: number): number {
-  if (count === 1) return 0;
   return count < MANY_SHARDS ? PAUSE_MS : 2 * PAUSE_MS;
 }
 

@@ -48,11 +48,15 @@ export function moveMeter(
 ): void {
   const level = levelOf(bucket, epochMs);
   if (level === undefined) return;
-  plan.set(TOKENS, Math.min(level.capacityMilli, level.balanceMilli) - costMilli);
+  // An epoch that is pulled back had promised writes of a time that has not come.
+  const isPulledBack = epochMs < bucket.refilledAtMs;
+  const balanceMilli = isPulledBack ? level.capacityMilli : level.balanceMilli;
+  plan.set(TOKENS, Math.min(level.capacityMilli, balanceMilli) - costMilli);
 }
 
-/** Whether the item has taken more writes than it can. */
+/** Whether the item has taken more writes than it can. A clock that is behind cannot tell. */
 export function isExhausted(bucket: SeenBucket, nowMs: number): boolean {
+  if (nowMs < bucket.refilledAtMs) return false;
   const level = levelOf(bucket, nowMs);
   return level !== undefined && level.balanceMilli < WRITE_MILLI;
 }

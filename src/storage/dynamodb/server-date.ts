@@ -5,10 +5,16 @@ import type { Clock } from "../../domain/clock.ts";
 /** The `Date` header has whole seconds. */
 const DATE_RESOLUTION_MS = 1000;
 
+/** A busy server may write a date that is seconds old; so many in a row it hardly does. */
+const ANSWERS = 8;
+
 export class ServerDate {
   readonly #clock: Clock;
   #text: string | undefined;
   #dateMs: number | undefined;
+  /** What the last answers have shown, in turn. */
+  readonly #skewsMs: number[] = [];
+  #answers = 0;
   #skewMs: number | undefined;
 
   constructor(clock: Clock) {
@@ -20,7 +26,7 @@ export class ServerDate {
     return this.#dateMs;
   }
 
-  /** How far the server's clock is ahead of ours, as far as the last answer proves. */
+  /** How far the server's clock is ahead of ours, as far as all of the last answers prove. */
   get skewMs(): number | undefined {
     return this.#skewMs;
   }
@@ -48,7 +54,11 @@ export class ServerDate {
     const dateMs = this.#dateMs as number;
     const least = dateMs - this.#clock();
     const most = dateMs + DATE_RESOLUTION_MS - sentAtMs;
-    this.#skewMs = least <= 0 && most >= 0 ? 0 : (least + most) / 2;
+    this.#skewsMs[this.#answers % ANSWERS] = least <= 0 && most >= 0 ? 0 : (least + most) / 2;
+    this.#answers += 1;
+    this.#skewMs = this.#skewsMs.reduce((one, other) =>
+      Math.abs(other) < Math.abs(one) ? other : one,
+    );
     return dateMs;
   }
 }

@@ -6,18 +6,35 @@ import type { ChangeRecord } from "../../storage/item-store.ts";
 /** A batch that is repeated has at most so many records. */
 const AGAIN_MAX = 3;
 
-export async function* withDuplicates(
+export function withDuplicates(
   records: AsyncIterable<ChangeRecord>,
   share: () => number,
   random: Random,
-): AsyncGenerator<ChangeRecord> {
-  const last: ChangeRecord[] = [];
-  for await (const record of records) {
-    yield record;
-    last.push(record);
-    if (last.length > AGAIN_MAX) last.shift();
-    if (share() > 0 && random() < share()) {
-      yield* last.slice(-1 - Math.floor(random() * last.length));
-    }
-  }
+): AsyncIterable<ChangeRecord> {
+  return {
+    [Symbol.asyncIterator]: () => {
+      const source = records[Symbol.asyncIterator]();
+      const last: ChangeRecord[] = [];
+      let again: ChangeRecord[] = [];
+      const next = async (): Promise<IteratorResult<ChangeRecord, undefined>> => {
+        const repeated = again.shift();
+        if (repeated !== undefined) return { done: false, value: repeated };
+        const result = await source.next();
+        if (result.done === true) return { done: true, value: undefined };
+        last.push(result.value);
+        if (last.length > AGAIN_MAX) last.shift();
+        if (share() > 0 && random() < share()) {
+          again = last.slice(-1 - Math.floor(random() * last.length));
+        }
+        return result;
+      };
+      // Passed on at once: a reader that waits for more hears of nothing else.
+      const end = async (): Promise<IteratorResult<ChangeRecord, undefined>> => {
+        again = [];
+        await source.return?.();
+        return { done: true, value: undefined };
+      };
+      return { next, return: end };
+    },
+  };
 }

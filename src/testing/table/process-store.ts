@@ -156,7 +156,7 @@ export class ProcessStore implements ItemStore {
 
   async close(): Promise<void> {}
 
-  #write(
+  async #write(
     operation: string,
     write: Exclude<Write, { check: Key }>,
     options: CallOptions = {},

@@ -353,6 +353,7 @@ describeItemStores("an acquire", (store) => {
       ttl: expect.any(Number),
       cv: 1,
       cs: "system",
+      ac: 1,
       b_rpm_tk: 99_000,
       b_rpm_cp: 100_000,
       b_rpm_ra: 100_000,

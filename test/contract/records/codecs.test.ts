@@ -118,9 +118,7 @@ describe("a bucket as people look at it", () => {
     [150_500, 150],
     [999, 0],
     [0, 0],
-    // A full take forgets a part of a milli-token: one below zero is empty, not in debt.
-    [-1, 0],
-    [-2, -1],
+    [-1, -1],
     [-500, -1],
     [-1000, -1],
   ])("A036 of %i milli-tokens has %i tokens", async (tokensMilli, tokens) => {

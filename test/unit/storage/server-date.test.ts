@@ -39,6 +39,21 @@ describe("the date of an answer", () => {
     expect(skewOf(DATE_MS - 9000, DATE_MS + 9000)).toBe(0);
   });
 
+  it("proves nothing when another answer has shown otherwise a moment ago", () => {
+    let nowMs = DATE_MS + 9000;
+    const date = new ServerDate(() => nowMs);
+    date.see(DATE, nowMs);
+    expect(date.skewMs).toBe(-8500);
+    nowMs = DATE_MS + 500;
+    date.see(DATE, nowMs);
+    expect(date.skewMs).toBe(0);
+    nowMs = DATE_MS + 9000;
+    for (let answers = 0; answers < 7; answers += 1) date.see(DATE, nowMs);
+    expect(date.skewMs).toBe(0);
+    date.see(DATE, nowMs);
+    expect(date.skewMs).toBe(-8500);
+  });
+
   it("shows how far a clock is off, to the second", () => {
     expect(skewOf(DATE_MS + 60_000, DATE_MS + 60_020)).toBe(-59_510);
     expect(skewOf(DATE_MS - 60_000, DATE_MS - 59_980)).toBe(60_490);

@@ -1,0 +1,34 @@
+/** The simulated table is a store like the others: it passes their contract. */
+
+import { setImmediate as tick } from "node:timers/promises";
+import { SimulatedTable } from "../../src/testing/table/simulated-table.ts";
+import { VirtualTime } from "../../src/testing/time/virtual-time.ts";
+import { itemStoreContract } from "../contract/item-store/contract.ts";
+import type { OpenedStore } from "../contract/item-store/subject.ts";
+
+/** The contract waits for its calls, so time passes by itself as long as it is open. */
+async function openSimulated(): Promise<OpenedStore> {
+  const time = new VirtualTime(Date.now());
+  const table = new SimulatedTable({
+    time,
+    latency: { medianMs: 1, slowShare: 0 },
+    // The contract writes megabytes to one partition key, and is not about how long that takes.
+    throughput: { writeUnitsPerSecond: 1_000_000 },
+  });
+  let open = true;
+  const passing = (async () => {
+    while (open) {
+      await time.pass(1);
+      await tick();
+    }
+  })();
+  return {
+    store: table.process().store,
+    close: async () => {
+      open = false;
+      await passing;
+    },
+  };
+}
+
+itemStoreContract("simulated", openSimulated, { many: 130 });
