@@ -3,6 +3,13 @@ import { defineConfig } from "vitest/config";
 /** Tests of processes that compete in real time. They get the machine to themselves. */
 const WALL_CLOCK = ["test/integration/**/*contention*.test.ts"];
 
+/** What takes minutes: `npm run soak:mutants`. */
+const SOAK = [
+  "test/simulation/contract.test.ts",
+  "test/simulation/mutants.test.ts",
+  "test/simulation/scenarios.test.ts",
+];
+
 const shared = {
   // CommonJS packages are imported as Node imports them, so that tests and the package agree.
   deps: { interopDefault: false },
@@ -24,7 +31,12 @@ export default defineConfig({
         },
       },
       {
-        test: { ...shared, name: "simulation", include: ["test/simulation/**/*.test.ts"] },
+        test: {
+          ...shared,
+          name: "simulation",
+          include: ["test/simulation/**/*.test.ts"],
+          exclude: process.env["ZAEL_SOAK"] === undefined ? SOAK : [],
+        },
       },
       {
         test: { ...onEngines, name: "contract", include: ["test/contract/**/*.test.ts"] },

@@ -4,7 +4,7 @@ import { RateLimiter } from "../dist/index.js";
 import { median, timed } from "../measure.mjs";
 
 async function timeOf(contender, pace) {
-  await timed(contender, 3000, 1);
+  await timed(contender, 20_000, 1);
   const results = [];
   for (let round = 0; round < pace.rounds; round += 1) {
     results.push((await timed(contender, 3000, 1)) / 3);
@@ -71,7 +71,8 @@ function virtualTime() {
     });
   const advance = () => {
     let next;
-    for (const sleeper of soon) if (next === undefined || sleeper.dueMs < next.dueMs) next = sleeper;
+    for (const sleeper of soon)
+      if (next === undefined || sleeper.dueMs < next.dueMs) next = sleeper;
     if (next === undefined) return;
     soon.delete(next);
     nowMs = Math.max(nowMs, next.dueMs);
