@@ -23,7 +23,7 @@ export async function splitShard(
   const item = await items.get(key, { consistent: true });
   const bucket = decoded(item);
   if (bucket === undefined) return false;
-  const { plan, created } = planSplit(bucket, nowMs, false);
+  const { plan, created } = planSplit(bucket, nowMs);
   const result = await items.transact([
     { update: key, change: plan.change, condition: plan.condition },
     { put: encodeBucket(namespaceId, created), condition: [ITEM_ABSENT] },

@@ -146,7 +146,7 @@ export class Charger {
     if (shard > 0) this.#legViews.correct(bucket);
     const balancesMilli =
       shardCount === 1 ? balancesOf(bucket, leg, nowMs) : this.#legViews.lastBalances(leg);
-    this.#splitter.counted(leg, this.#legViews.countOf(leg) ?? shardCount);
+    this.#splitter.counted(leg, this.#legViews.countOf(leg) ?? shardCount, "charged");
     if (isExhausted(bucket, nowMs)) await this.#relieve(bucket, deadline);
     const parts = [{ shard, amountsMilli: leg.amountsMilli }];
     return { kind: "charged", parts, link: linkIn(bucket), balancesMilli };
@@ -175,6 +175,8 @@ export class Charger {
   ): Promise<void> {
     trail.tried.add(shard);
     trail.hot += 1;
+    this.#legViews.overheated(leg, shard);
+    this.#splitter.counted(leg, count, "throttled");
     await this.#cool(leg, shard, deadline);
     const now = this.#legViews.countOf(leg) ?? 1;
     if (now > count || (now > 1 && trail.hot === 1)) return;
@@ -191,14 +193,20 @@ export class Charger {
     this.#cooledAtMs.set(PK, nowMs);
     const before = this.#legViews.countOf(leg);
     try {
-      const { bucket } = await this.#shards.look(leg, shard, deadline);
+      const bucket = await this.#look(leg, shard, deadline);
       const learnt = (this.#legViews.countOf(leg) ?? 1) > (before ?? 1);
       if (bucket !== undefined && !learnt) await this.#splitter.relieve(bucket, deadline);
     } catch (error) {
       if (!(error instanceof RateLimiterUnavailable)) throw error;
       // It cannot even be read. If there is a second shard, it tells how many there are.
-      if (error.keyRange && before === undefined) await this.#shards.look(leg, 1, deadline);
+      if (error.keyRange && before === undefined) await this.#look(leg, 1, deadline);
     }
+  }
+
+  async #look(leg: Leg, shard: number, deadline: number): Promise<SeenBucket | undefined> {
+    const { bucket } = await this.#shards.look(leg, shard, deadline);
+    if (bucket !== undefined) this.#legViews.correct(bucket);
+    return bucket;
   }
 
   /**

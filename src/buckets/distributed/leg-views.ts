@@ -1,5 +1,6 @@
 /** What this client knows of a whole bucket: all its shards together, from their views. */
 
+import { LRUCache } from "lru-cache";
 import { shardRate } from "../../core/shares.ts";
 import { bucketKey } from "../../records/keys.ts";
 import type { RecordContext } from "../../records/record-context.ts";
@@ -7,7 +8,7 @@ import type { Leg } from "../bucket-store.ts";
 import type { SeenBucket } from "./image.ts";
 import { balancesOf, fullBalances, type ShardCharger } from "./shard-charger.ts";
 import { countBefore, originOf } from "./shard-numbers.ts";
-import type { BucketName } from "./splitter.ts";
+import { type BucketName, idOf } from "./splitter.ts";
 import { exceeds } from "./take-plan.ts";
 import type { View, Views } from "./views.ts";
 
@@ -15,11 +16,18 @@ import type { View, Views } from "./views.ts";
 const LOCAL_REFUSAL_MS = 1000;
 /** A leg with less than so many times its amount is asked first, to spare the others. */
 const NEARLY_EMPTY = 2;
+/** For so long a busy shard is passed by. */
+const HOT_MS = 250;
+/** By size, because a bound by count takes its room in advance, for every namespace. */
+const BOUNDED = { maxSize: 10_000, sizeCalculation: () => 1 };
 
 export class LegViews {
   readonly #context: RecordContext;
   readonly #views: Views;
   readonly #shards: ShardCharger;
+  /** What shards other than the first have shown. */
+  readonly #told = new LRUCache<string, { count: number; atMs: number }>(BOUNDED);
+  readonly #hotAtMs = new LRUCache<string, number>(BOUNDED);
 
   constructor(context: RecordContext, views: Views, shards: ShardCharger) {
     this.#context = context;
@@ -32,18 +40,33 @@ export class LegViews {
   }
 
   /**
-   * How many shards there are, by what was seen last of the first one, or of the second while that
-   * is too busy to be read; `undefined` when nobody has looked.
+   * How many shards there are, by what was seen last of the first one, or by what another one has
+   * shown since; `undefined` when nobody has looked.
    */
   countOf(name: BucketName): number | undefined {
     const first = this.of(name, 0);
-    if (first === undefined) return this.of(name, 1)?.bucket?.shardCount;
-    return first.bucket?.shardCount ?? 1;
+    const told = this.#told.get(idOf(name));
+    const newer = told !== undefined && told.atMs > (first?.seenAtMs ?? Number.NEGATIVE_INFINITY);
+    if (first === undefined) return newer ? told.count : undefined;
+    const count = first.bucket?.shardCount ?? 1;
+    return newer ? Math.max(count, told.count) : count;
   }
 
-  /** A shard has shown more shards than the first one: what was seen of that one is old. */
+  /** A shard may show that there are more shards than the first one has shown. */
   correct(bucket: SeenBucket): void {
-    if (bucket.shardCount > (this.countOf(bucket) ?? 0)) this.forget(bucket, 0);
+    const count = bucket.shardCount;
+    if (bucket.shard === 0 || count <= (this.countOf(bucket) ?? 0)) return;
+    this.#told.set(idOf(bucket), { count, atMs: this.#context.clock() });
+  }
+
+  /** The store has just refused to write to a shard. */
+  overheated(name: BucketName, shard: number): void {
+    this.#hotAtMs.set(`${idOf(name)}#${shard}`, this.#context.clock());
+  }
+
+  isHot(name: BucketName, shard: number, nowMs: number): boolean {
+    const agoMs = nowMs - (this.#hotAtMs.get(`${idOf(name)}#${shard}`) ?? Number.NEGATIVE_INFINITY);
+    return agoMs >= 0 && agoMs < HOT_MS;
   }
 
   forget({ entityId, resource }: BucketName, shard: number): void {

@@ -51,7 +51,8 @@ export class ShardChoice {
   /** How much of its share the scarcest limit of the shard would have left; unknown counts as full. */
   #score(leg: Leg, shard: number, nowMs: number): Score {
     const bucket = this.#views.of(leg, shard)?.bucket;
-    if (bucket === undefined) return 1;
+    const hot = this.#views.isHot(leg, shard, nowMs);
+    if (bucket === undefined) return hot ? BUSY : 1;
     const balances = balancesOf(bucket, leg, nowMs);
     let score: Score = 1;
     leg.config.limits.forEach(({ rate }, at) => {
@@ -61,7 +62,7 @@ export class ShardChoice {
       const { capacityMilli } = shardRate(rate, shard, bucket.shardCount);
       score = Math.min(score, balance < amount ? NONE : (balance - amount) / capacityMilli);
     });
-    return score > BUSY && isExhausted(bucket, nowMs) ? BUSY : score;
+    return score > BUSY && (hot || isExhausted(bucket, nowMs)) ? BUSY : score;
   }
 }
 

@@ -9,7 +9,15 @@
 import { shardRate } from "../../core/shares.ts";
 import { RESERVED_LIMIT } from "../../domain/names.ts";
 import type { StoredLimit } from "../../records/bucket-item.ts";
-import { balanceOf, type LimitImage, limitImage, looksFull, type SeenBucket } from "./image.ts";
+import {
+  accruedUp,
+  balanceOf,
+  isEven,
+  type LimitImage,
+  limitImage,
+  looksFull,
+  type SeenBucket,
+} from "./image.ts";
 import { linkTests } from "./link-checks.ts";
 import { newMeter } from "./new-bucket.ts";
 import { moveEpoch } from "./rebase.ts";
@@ -24,8 +32,20 @@ export interface Split {
   readonly created: SeenBucket;
 }
 
-/** `cautious`: others take so fast that half of what was seen would not be there any more. */
-export function planSplit(bucket: SeenBucket, nowMs: number, cautious: boolean): Split {
+/** How to split a shard that others keep writing to; each attempt minds them more. */
+export interface SplitManner {
+  /** A limit that looks full is full. Where others write all the time, it was a moment ago. */
+  readonly trustFull: boolean;
+  /** The remainder must be as seen. Without, a part of a milli-token is given up instead. */
+  readonly exact: boolean;
+  /** Nothing is moved where nothing has to be: half of what was seen may not be there any more. */
+  readonly cautious: boolean;
+}
+
+/** Where nobody else writes. */
+export const UNDISTURBED: SplitManner = { trustFull: true, exact: true, cautious: false };
+
+export function planSplit(bucket: SeenBucket, nowMs: number, manner = UNDISTURBED): Split {
   const { shard, shardCount, refilledAtMs } = bucket;
   const plan = new WritePlan();
   const count = shardCount * 2;
@@ -35,7 +55,7 @@ export function planSplit(bucket: SeenBucket, nowMs: number, cautious: boolean):
   for (const [name, stored] of bucket.limits) {
     const image = limitImage(bucket, stored, epochMs);
     const { capacityMilli } = shardRate(stored.rate, shard, count);
-    const half = planHalf(plan, name, image, capacityMilli, cautious);
+    const half = planHalf(plan, name, image, capacityMilli, manner);
     kept.set(name, { ...stored, tokensMilli: half.keptMilli, remainder: half.remainder });
     const fresh = { remainder: 0, totalConsumedMilli: 0 };
     moved.set(name, { ...stored, tokensMilli: half.movedMilli, ...fresh });
@@ -64,27 +84,36 @@ function planHalf(
   name: string,
   image: LimitImage,
   capacityMilli: number,
-  cautious: boolean,
+  { trustFull, exact, cautious }: SplitManner,
 ) {
   const tokens = `b_${name}_tk`;
   const balanceMilli = balanceOf(image);
-  const full = looksFull(image);
-  const part = image.remainder > 0 && !full ? 1 : 0;
+  const full = looksFull(image) && trustFull;
+  const settled = exact || isEven(image);
+  const accruedMilli = settled ? image.accruedMilli : image.accruedMin;
+  const upMilli = settled ? accruedUp(image) : image.accruedMax;
+  const part = full ? 0 : upMilli - accruedMilli;
   const beyond = balanceMilli + part - capacityMilli;
   const movedMilli =
-    cautious && beyond <= 0 ? 0 : Math.max(0, Math.floor(balanceMilli / 2), beyond);
+    cautious && beyond <= 0 ? 0 : halfOf(balanceMilli, beyond, image, capacityMilli);
   if (full) {
     plan.set(tokens, balanceMilli - movedMilli);
     plan.requireFull(name, image, balanceMilli);
   } else {
-    plan.add(tokens, image.accruedMilli - movedMilli);
+    plan.add(tokens, accruedMilli - movedMilli);
     // Others may take or give back meanwhile, as long as each half holds its part.
-    plan.atMost(tokens, capacityMilli + movedMilli - image.accruedMilli - part);
-    if (movedMilli > 0) plan.atLeast(tokens, movedMilli - image.accruedMilli);
-    plan.requireRemainder(name, image);
+    plan.atMost(tokens, capacityMilli + movedMilli - accruedMilli - part);
+    if (movedMilli > 0) plan.atLeast(tokens, movedMilli - accruedMilli);
+    if (settled) plan.requireRemainder(name, image);
   }
   // The period is twice as long, and so are the parts of a milli-token in it.
-  const remainder = full ? 0 : image.remainder * 2;
+  const remainder = full || !settled ? 0 : image.remainder * 2;
   plan.setRemainder(name, image, remainder);
   return { keptMilli: balanceMilli - movedMilli, movedMilli, remainder };
+}
+
+/** Half of what is there, or more where the rest would not fit; no more than the new shard holds. */
+function halfOf(balanceMilli: number, beyond: number, image: LimitImage, keptMilli: number) {
+  const most = image.share.capacityMilli - keptMilli;
+  return Math.min(Math.max(0, Math.floor(balanceMilli / 2), beyond), most);
 }

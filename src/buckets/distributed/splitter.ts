@@ -20,7 +20,7 @@ import { decoded, REBASES, type SeenBucket } from "./image.ts";
 import type { LinkChecks } from "./link-checks.ts";
 import { newMeter } from "./new-bucket.ts";
 import { countBefore, originOf, SHARDS_MAX } from "./shard-numbers.ts";
-import { planSplit } from "./split.ts";
+import { planSplit, type SplitManner, UNDISTURBED } from "./split.ts";
 import type { Views } from "./views.ts";
 import { asSeen, NO_BUCKET } from "./write-plan.ts";
 
@@ -43,16 +43,41 @@ export interface SplitterOptions {
 
 /** A bucket doubles at most once in this time. */
 const PAUSE_MS = 1000;
+/** Which part of the calls must meet busy shards, so long after the last split at most. */
+const OVERLOADS = [
+  { withinMs: 5000, throttledPerCharged: 4 },
+  { withinMs: 10_000, throttledPerCharged: 0.25 },
+  { withinMs: Number.POSITIVE_INFINITY, throttledPerCharged: 0.02 },
+] as const;
+/** In this time, half of what was counted is forgotten. */
+const HALF_LIFE_MS = 1000;
+/** An epoch that old is older than the last split, on every clock. */
+const SETTLED_MS = 10_000;
 /** After a split that the store had no room for. */
 const RETRY_MS = 100;
 /** By so much clocks may differ: each is corrected beyond two seconds. */
 const CLOCKS_MS = 4000;
-const MANY_SHARDS = 8;
-const ATTEMPTS_MAX = 5;
+/** One after the other, until a split gets through. */
+const MANNERS: readonly SplitManner[] = [
+  UNDISTURBED,
+  { trustFull: false, exact: true, cautious: false },
+  { trustFull: false, exact: false, cautious: false },
+  { trustFull: true, exact: true, cautious: true },
+  { trustFull: false, exact: false, cautious: true },
+];
+const ATTEMPTS_MAX = MANNERS.length;
 const TOKEN_BYTES = 24;
 const TOKEN_MILLI = 1000;
 /** By size, because a bound by count takes its room in advance, for every namespace. */
 const BOUNDED = { maxSize: 10_000, sizeCalculation: () => 1 };
+
+interface Known {
+  readonly count: number;
+  readonly sinceMs: number;
+  halvedAtMs: number;
+  charged: number;
+  throttled: number;
+}
 
 export class Splitter {
   readonly #context: RecordContext;
@@ -61,8 +86,8 @@ export class Splitter {
   readonly #options: SplitterOptions;
   /** The largest amounts that this client was asked for, by bucket and limit. */
   readonly #largestMilli = new LRUCache<string, Map<string, number>>(BOUNDED);
-  /** Since when this client knows how many shards a bucket has. */
-  readonly #known = new LRUCache<string, { count: number; sinceMs: number }>(BOUNDED);
+  /** How many shards a bucket has, since when this client knows, and how that has gone. */
+  readonly #known = new LRUCache<string, Known>(BOUNDED);
   /** When this client last tried to relieve a shard: while nothing comes of it, that costs a read. */
   readonly #relievedAtMs = new LRUCache<string, number>(BOUNDED);
 
@@ -84,11 +109,17 @@ export class Splitter {
     });
   }
 
-  /** Remembers since when there are so many shards. */
-  counted(name: BucketName, count: number): void {
-    const id = idOf(name);
-    if (this.#known.get(id)?.count === count) return;
-    this.#known.set(id, { count, sinceMs: this.#context.clock() });
+  /** Remembers since when there are so many shards, and whether one of them was too busy. */
+  counted(name: BucketName, count: number, outcome?: "charged" | "throttled"): void {
+    const known = this.#knownOf(name, count);
+    if (outcome === undefined) return;
+    const nowMs = this.#context.clock();
+    if (nowMs - known.halvedAtMs >= HALF_LIFE_MS) {
+      known.charged /= 2;
+      known.throttled /= 2;
+      known.halvedAtMs = nowMs;
+    }
+    known[outcome] += 1;
   }
 
   /**
@@ -131,22 +162,31 @@ export class Splitter {
    * the bucket itself is gone, or the shard is there after all, the views say so afterwards.
    */
   async bringAbout(name: BucketName, shard: number, deadline: number): Promise<void> {
-    const before = countBefore(shard);
     const origin = originOf(shard);
+    // Shard 0 is the truth. Others may tell of shards that a bucket had before it was deleted.
+    const first = await this.#read(name, 0, deadline);
+    if (first === undefined || first.shardCount <= shard) return;
+    let from = origin === 0 ? first : await this.#read(name, origin, deadline);
     for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
-      const from = await this.#read(name, origin, deadline);
-      if (from === undefined) {
-        if (origin === 0) return;
-        await this.bringAbout(name, origin, deadline);
-      } else if (from.shardCount <= before) {
-        await this.#split(from, from.shardCount, deadline);
-      } else {
-        if ((await this.#read(name, shard, deadline)) === undefined) {
-          await this.#replace(name, shard, deadline);
-        }
-        return;
+      if (from !== undefined && from.shardCount > countBefore(shard)) {
+        return this.#restoreLost(name, shard, deadline);
       }
+      if (from !== undefined) await this.#split(from, from.shardCount, deadline);
+      else if (origin === 0) return;
+      else await this.bringAbout(name, origin, deadline);
+      from = await this.#read(name, origin, deadline);
     }
+  }
+
+  #knownOf(name: BucketName, count: number): Known {
+    const id = idOf(name);
+    let known = this.#known.get(id);
+    if (known?.count !== count) {
+      const nowMs = this.#context.clock();
+      known = { count, sinceMs: nowMs, halvedAtMs: nowMs, charged: 0, throttled: 0 };
+      this.#known.set(id, known);
+    }
+    return known;
   }
 
   #rests(hot: SeenBucket): boolean {
@@ -170,7 +210,7 @@ export class Splitter {
     for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
       const nowMs = clock();
       if (bucket?.shardCount !== count) return false;
-      const { plan, kept, created } = planSplit(bucket, nowMs, attempt > 1);
+      const { plan, kept, created } = planSplit(bucket, nowMs, MANNERS[attempt]);
       const half = { ...created, rebases: rebasesAfter(inTheWay, created.refilledAtMs) };
       const token = Buffer.from(randomBytes(random, TOKEN_BYTES)).toString("base64url");
       const result = await store.transact(
@@ -191,6 +231,11 @@ export class Splitter {
       else inTheWay = decoded(result.failures.get(1)?.item);
     }
     return false;
+  }
+
+  async #restoreLost(name: BucketName, shard: number, deadline: number): Promise<void> {
+    const found = await this.#read(name, shard, deadline);
+    if (found === undefined) await this.#replace(name, shard, deadline);
   }
 
   /**
@@ -224,16 +269,29 @@ export class Splitter {
   }
 
   /**
-   * Not again so soon after a split; and never so far that a shard could not hold one token, or the
-   * largest request that was seen. Clocks differ, so what counts is since when this client knows of
+   * The first split waits for nothing. Afterwards what was throttled before comes back for a while,
+   * and proves little: soon after a split, nearly all calls must meet busy shards, or the meter of
+   * this one must be exhausted. Clocks differ, so what counts is since when this client knows of
    * the shards; one that has just come may go by the epoch, when that is old on every clock.
    */
-  #mayDouble(first: SeenBucket): boolean {
-    this.counted(first, first.shardCount);
+  #isTimeToDouble(first: SeenBucket): boolean {
+    const { shardCount, refilledAtMs } = first;
+    if (shardCount === 1) return true;
     const nowMs = this.#context.clock();
-    const knownMs = nowMs - (this.#known.get(idOf(first))?.sinceMs ?? nowMs);
-    const pauseMs = pauseAfter(first.shardCount);
-    if (knownMs < pauseMs && nowMs - first.refilledAtMs < pauseMs + CLOCKS_MS) return false;
+    const { sinceMs, charged, throttled } = this.#knownOf(first, shardCount);
+    if (nowMs - refilledAtMs >= SETTLED_MS + CLOCKS_MS && charged === 0) return true;
+    const knownMs = nowMs - sinceMs;
+    if (knownMs < PAUSE_MS) return false;
+    const overload = OVERLOADS.find(({ withinMs }) => knownMs < withinMs) ?? OVERLOADS[2];
+    return throttled < 1 || throttled >= overload.throttledPerCharged * charged;
+  }
+
+  /**
+   * Not again so soon after a split; and never so far that a shard could not hold one token, or the
+   * largest request that was seen.
+   */
+  #mayDouble(first: SeenBucket): boolean {
+    if (!this.#isTimeToDouble(first)) return false;
     const largestMilli = this.#largestMilli.get(idOf(first));
     const count = first.shardCount * 2;
     if (count > SHARDS_MAX) return false;
@@ -270,15 +328,7 @@ export class Splitter {
   }
 }
 
-/**
- * How long a bucket stays as it is. With many shards, calls that were throttled before come back
- * for two seconds, and prove nothing about the shards there are.
- */
-function pauseAfter(count: number): number {
-  return count < MANY_SHARDS ? PAUSE_MS : 2 * PAUSE_MS;
-}
-
-function idOf({ entityId, resource }: BucketName): string {
+export function idOf({ entityId, resource }: BucketName): string {
   return `${entityId}#${resource}`;
 }
 

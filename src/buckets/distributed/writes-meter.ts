@@ -2,8 +2,10 @@
  * `wcu`, the meter of writes: a bucket of one second, carried along in writes that happen anyway.
  *
  * It tells when an item takes more writes than a partition can. It is a heuristic, so nothing is
- * ever refused for it, and most writes count without a condition. Only when a view shows a second
- * or more beyond full, the write forgets that time, on condition that the meter is full indeed.
+ * ever refused for it, and most writes count without a condition. Only when a view shows three
+ * seconds or more beyond full, the write forgets that time but for two seconds, on condition that
+ * the meter is that full indeed. The two seconds are for clocks that differ: to a slower one, a
+ * meter that was full a moment ago must not look exhausted.
  * Each item has a meter of its own: it is not shared out among shards.
  */
 
@@ -17,7 +19,8 @@ export const TRANSACTED_MILLI = 2000;
 
 /** Beyond this it says nothing that it has not said already, and would take long to recover. */
 const DEBT_MILLI_MAX = 1_000_000;
-const SURPLUS_MILLI_MAX = 1_000_000;
+const SURPLUS_MILLI_MAX = 3_000_000;
+const HEADROOM_MILLI = 2_000_000;
 
 const TOKENS = `b_${RESERVED_LIMIT}_tk`;
 
@@ -35,8 +38,9 @@ export function meterWrite(
     plan.add(TOKENS, -costMilli);
     return;
   }
-  plan.set(TOKENS, capacityMilli - accruedMilli - costMilli);
-  plan.atLeast(TOKENS, capacityMilli - accruedMilli);
+  const fullMilli = capacityMilli + HEADROOM_MILLI - accruedMilli;
+  plan.set(TOKENS, fullMilli - costMilli);
+  plan.atLeast(TOKENS, fullMilli);
 }
 
 /** The same in a write that moves the epoch. */
@@ -48,10 +52,10 @@ export function moveMeter(
 ): void {
   const level = levelOf(bucket, epochMs);
   if (level === undefined) return;
+  const fullMilli = level.capacityMilli + HEADROOM_MILLI;
   // An epoch that is pulled back had promised writes of a time that has not come.
-  const isPulledBack = epochMs < bucket.refilledAtMs;
-  const balanceMilli = isPulledBack ? level.capacityMilli : level.balanceMilli;
-  plan.set(TOKENS, Math.min(level.capacityMilli, balanceMilli) - costMilli);
+  const balanceMilli = epochMs < bucket.refilledAtMs ? fullMilli : level.balanceMilli;
+  plan.set(TOKENS, Math.min(fullMilli, balanceMilli) - costMilli);
 }
 
 /** Whether the item has taken more writes than it can. A clock that is behind cannot tell. */
@@ -65,7 +69,9 @@ export function isExhausted(bucket: SeenBucket, nowMs: number): boolean {
 function levelOf(bucket: SeenBucket, nowMs: number) {
   if (bucket.writes === undefined) return undefined;
   const whole = { ...bucket, shard: 0, shardCount: 1 };
-  const { stored, share, accruedMilli } = limitImage(whole, bucket.writes, nowMs);
+  // An epoch that lies ahead says something about clocks, and nothing about writes.
+  const atMs = Math.max(nowMs, bucket.refilledAtMs);
+  const { stored, share, accruedMilli } = limitImage(whole, bucket.writes, atMs);
   const { capacityMilli } = share;
   return { capacityMilli, accruedMilli, balanceMilli: stored.tokensMilli + accruedMilli };
 }

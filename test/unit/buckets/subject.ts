@@ -2,13 +2,15 @@
 
 import type { BucketStore } from "../../../src/buckets/bucket-store.ts";
 import { DistributedBucketStore } from "../../../src/buckets/distributed/distributed-bucket-store.ts";
+import { SHARDS_MAX } from "../../../src/buckets/distributed/shard-numbers.ts";
 import { EmbeddedBucketStore } from "../../../src/buckets/embedded/embedded-bucket-store.ts";
 import { MemoryBucketTable } from "../../../src/buckets/embedded/memory-table.ts";
 import { UNLINKED } from "../../../src/buckets/recorded-link.ts";
+import { shareOf } from "../../../src/core/shares.ts";
 import { bucketKey } from "../../../src/records/keys.ts";
 import type { Item } from "../../../src/storage/item.ts";
 import { MemoryItemStore } from "../../../src/storage/memory/item-store.ts";
-import { type Fraction, fraction, plus } from "./fraction.ts";
+import { type Fraction, fraction, plus, smaller, ZERO } from "./fraction.ts";
 import { busyTimer } from "./table.ts";
 
 export const ENTITY = "entity";
@@ -64,8 +66,15 @@ export function distributedSubject(options: SubjectOptions): Subject {
     clients: options.clocks.map(open),
     observer: open(options.clock),
     held: (nowMs) => {
-      const item = store.readNow(key);
-      return item === undefined ? undefined : heldIn(item, nowMs);
+      if (store.readNow(key) === undefined) return undefined;
+      // A clock that was set back may make a shard look hot: then there are several.
+      const shards = Array.from({ length: SHARDS_MAX }, (_, shard) =>
+        store.readNow(bucketKey(NAMESPACE, ENTITY, RESOURCE, shard)),
+      );
+      return sumOf(
+        shards.flatMap((item) => item ?? []),
+        nowMs,
+      );
     },
     sweep: async () => {
       // The store drops what has expired along with other writes.
@@ -73,6 +82,26 @@ export function distributedSubject(options: SubjectOptions): Subject {
       await store.put({ PK: "other", SK: `${swept}` });
     },
   };
+}
+
+/** All shards together, each up to its share. */
+function sumOf(items: readonly Item[], nowMs: number): Map<string, Held> {
+  if (items.length === 1) return heldIn(items[0] as Item, nowMs);
+  const sums = new Map<string, Held>();
+  for (const item of items) {
+    const shard = Number(item.PK.slice(item.PK.lastIndexOf("#") + 1));
+    for (const [name, held] of heldIn(item, nowMs)) {
+      const { capacityMilli } = held;
+      const share = fraction(shareOf(capacityMilli, shard, Number(item.shard_count)));
+      const known = sums.get(name) ?? { level: ZERO, capacityMilli, consumed: 0n };
+      sums.set(name, {
+        level: plus(known.level, smaller(share, held.level)),
+        capacityMilli,
+        consumed: known.consumed + held.consumed,
+      });
+    }
+  }
+  return sums;
 }
 
 /** One writer. */
