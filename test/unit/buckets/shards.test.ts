@@ -217,7 +217,7 @@ describe("a split", () => {
       counts.push(shardOf(table, 0)?.shard_count);
     }
     // 100 in eight parts would not hold the 20 that were asked for.
-    expect(counts).toEqual([1, 2, 2, 4, 4, 4]);
+    expect(counts).toEqual([2, 2, 2, 4, 4, 4]);
   });
 
   test("of a shard that is behind needs no new one", async () => {
