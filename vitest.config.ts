@@ -22,6 +22,8 @@ const onEngines = { ...shared, globalSetup: ["test/engines/setup.ts"] };
 
 export default defineConfig({
   test: {
+    // Most tests wait for an engine or a child process, so no core has to stay free for us.
+    maxWorkers: "100%",
     projects: [
       {
         test: {
