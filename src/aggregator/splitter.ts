@@ -58,7 +58,7 @@ export function splitterOver(options: SplitterOptions): ShardSplitter {
     split: async ({ namespaceId }, bucket, largestMilli) => {
       const splitter = splitterOf(namespaceId);
       splitter.note(asking(bucket, largestMilli));
-      return (await splitter.relieve(bucket, deadline())) ? 1 : 0;
+      return (await splitter.relieve(bucket, "exhausted", deadline())) ? 1 : 0;
     },
     complete: async (name, bucket) => {
       const missing = await missingShards(store, name, bucket.shardCount);

@@ -7,8 +7,10 @@
  */
 
 import { LRUCache } from "lru-cache";
+import { shardRate } from "../../core/shares.ts";
 import { randomBytes } from "../../domain/chance.ts";
 import { RateLimiterUnavailable } from "../../domain/errors.ts";
+import type { Timer } from "../../domain/timer.ts";
 import type { RecordContext } from "../../records/record-context.ts";
 import type { Leg, Link, ShardPart } from "../bucket-store.ts";
 import { decoded, type SeenBucket } from "./image.ts";
@@ -17,10 +19,12 @@ import { linkIn } from "./link-checks.ts";
 import { balancesOf, type ShardCharge, type ShardCharger } from "./shard-charger.ts";
 import { ShardChoice } from "./shard-choice.ts";
 import { bornShards, missingShard } from "./shard-set.ts";
-import type { Splitter } from "./splitter.ts";
+import { idOf, type Splitter } from "./splitter.ts";
 import { type Offer, spreadOver, sumOf } from "./spread.ts";
-import { exceeds, type TakePlan } from "./take-plan.ts";
+import { exceeds } from "./take-plan.ts";
+import { type Busy, ThrottledLines } from "./throttled-lines.ts";
 import type { Views } from "./views.ts";
+import type { WritePlan } from "./write-plan.ts";
 import { isExhausted, TRANSACTED_MILLI } from "./writes-meter.ts";
 
 /** What came of a leg. */
@@ -34,18 +38,22 @@ export type LegCharge =
   | { readonly kind: "refused"; readonly balancesMilli: readonly number[] }
   | { readonly kind: "outdated" };
 
-/** How many shards are tried one by one before all are looked at. */
-const TRIES_MAX = 3;
+/** How many shards are tried one by one before all are looked at: at least so many, or this part. */
+const TRIES_MIN = 3;
+const TRIED_PART = 1 / 8;
 const TOKEN_BYTES = 24;
 /** A client looks after a busy shard at most once in this time, however many calls meet it. */
 const COOL_MS = 100;
+/** A bucket with less than this part of what it holds is not short of writes. */
+const SCARCE = 1 / 8;
 const COOLED_MAX = 10_000;
 
-/** Where a call has been. */
+/** One attempt at a leg. */
 interface Trail {
+  /** When it began. */
+  readonly sinceMs: number;
+  readonly isFirst: boolean;
   readonly tried: Set<number>;
-  /** How often it has met a busy shard. */
-  hot: number;
 }
 
 export class Charger {
@@ -55,6 +63,7 @@ export class Charger {
   readonly #shards: ShardCharger;
   readonly #splitter: Splitter;
   readonly #choice: ShardChoice;
+  readonly #lines: ThrottledLines;
   readonly #cooledAtMs = new LRUCache<string, number>({
     maxSize: COOLED_MAX,
     sizeCalculation: () => 1,
@@ -66,6 +75,7 @@ export class Charger {
     legViews: LegViews,
     shards: ShardCharger,
     splitter: Splitter,
+    timer: Timer,
   ) {
     this.#context = context;
     this.#views = views;
@@ -73,12 +83,22 @@ export class Charger {
     this.#shards = shards;
     this.#splitter = splitter;
     this.#choice = new ShardChoice(legViews, context.random);
+    this.#lines = new ThrottledLines(timer, context.random);
   }
 
   /** Charges the leg or refuses it, by the newest state of the bucket. */
   async charge(leg: Leg, deadline: number): Promise<LegCharge> {
-    const trail: Trail = { tried: new Set(), hot: 0 };
     this.#splitter.note(leg);
+    const first = await this.#attempt(leg, true, deadline);
+    if (first.kind !== "busy") return first;
+    return this.#lines.through(idOf(leg), first, deadline, () =>
+      this.#attempt(leg, false, deadline),
+    );
+  }
+
+  /** From shard to shard, until it is decided or one is too busy. */
+  async #attempt(leg: Leg, isFirst: boolean, deadline: number): Promise<LegCharge | Busy> {
+    const trail: Trail = { sinceMs: this.#context.clock(), isFirst, tried: new Set() };
     let result = await this.#try(leg, trail, deadline);
     for (let attempt = 1; result === undefined; attempt += 1) {
       await this.#shards.pause(attempt, deadline);
@@ -88,31 +108,37 @@ export class Charger {
   }
 
   /** One shard, or all of them; `undefined` when it is to be tried again. */
-  async #try(leg: Leg, trail: Trail, deadline: number): Promise<LegCharge | undefined> {
+  async #try(leg: Leg, trail: Trail, deadline: number): Promise<LegCharge | Busy | undefined> {
+    const { isFirst, tried } = trail;
     const count = this.#legViews.countOf(leg) ?? 1;
-    const shard = count === 1 ? 0 : this.#pick(leg, count, trail.tried);
+    const shard = count === 1 ? 0 : this.#pick(leg, count, tried);
     if (shard === undefined) {
-      trail.tried.clear();
-      return this.#together(leg, count, deadline);
+      tried.clear();
+      return this.#together(leg, count, trail.sinceMs, deadline);
+    }
+    if (this.#legViews.isHot(leg, shard, this.#context.clock())) {
+      const refused = this.#refusedLately(leg);
+      if (refused !== undefined) return refused;
     }
     const result = await this.#charge(leg, shard, deadline);
     switch (result.kind) {
       case "charged":
+        if (isFirst) this.#splitter.counted(leg, this.#legViews.countOf(leg) ?? 1, "charged");
         return this.#charged(leg, result.bucket, deadline);
       case "refused":
-        return this.#refused(result, trail.tried);
+        return this.#refused(result, tried);
       case "missing":
         return undefined;
       case "hot":
-        await this.#avoid(leg, shard, count, trail, result.cause, deadline);
-        return undefined;
+        if (isFirst) this.#splitter.counted(leg, count, "throttled");
+        return this.#throttled(leg, shard, result.cause, deadline);
       default:
         return result;
     }
   }
 
   #pick(leg: Leg, count: number, tried: ReadonlySet<number>): number | undefined {
-    if (tried.size >= TRIES_MAX) return undefined;
+    if (tried.size >= Math.max(TRIES_MIN, count * TRIED_PART)) return undefined;
     return this.#choice.pick(leg, count, tried, this.#context.clock());
   }
 
@@ -146,7 +172,6 @@ export class Charger {
     if (shard > 0) this.#legViews.correct(bucket);
     const balancesMilli =
       shardCount === 1 ? balancesOf(bucket, leg, nowMs) : this.#legViews.lastBalances(leg);
-    this.#splitter.counted(leg, this.#legViews.countOf(leg) ?? shardCount, "charged");
     if (isExhausted(bucket, nowMs)) await this.#relieve(bucket, deadline);
     const parts = [{ shard, amountsMilli: leg.amountsMilli }];
     return { kind: "charged", parts, link: linkIn(bucket), balancesMilli };
@@ -155,33 +180,31 @@ export class Charger {
   /** Splits, if it can. The call goes on, whatever comes of it. */
   async #relieve(bucket: SeenBucket, deadline: number): Promise<void> {
     try {
-      await this.#splitter.relieve(bucket, deadline);
+      await this.#splitter.relieve(bucket, "exhausted", deadline);
     } catch (error) {
       if (!(error instanceof RateLimiterUnavailable)) throw error;
     }
   }
 
   /**
-   * The store throttles the shard. Another one may be free; after two, or when there is none, the
-   * next attempt is later: whoever hammers keeps the shard too busy even to be split.
+   * A busy bucket that had too little a moment ago: that is the answer, because the tokens that
+   * come in meanwhile are taken by those who get through.
    */
-  async #avoid(
+  #refusedLately(leg: Leg): LegCharge | undefined {
+    const balancesMilli = this.#legViews.refusedLately(leg);
+    return balancesMilli === undefined ? undefined : { kind: "refused", balancesMilli };
+  }
+
+  /** The store throttles the shard. */
+  async #throttled(
     leg: Leg,
     shard: number,
-    count: number,
-    trail: Trail,
     cause: RateLimiterUnavailable,
     deadline: number,
-  ): Promise<void> {
-    trail.tried.add(shard);
-    trail.hot += 1;
+  ): Promise<LegCharge | Busy> {
     this.#legViews.overheated(leg, shard);
-    this.#splitter.counted(leg, count, "throttled");
     await this.#cool(leg, shard, deadline);
-    const now = this.#legViews.countOf(leg) ?? 1;
-    if (now > count || (now > 1 && trail.hot === 1)) return;
-    trail.tried.clear();
-    await this.#shards.cool(trail.hot, cause, deadline);
+    return this.#refusedLately(leg) ?? { kind: "busy", cause };
   }
 
   /** Others may have split the shard already, and reading tells; otherwise it is time to. */
@@ -195,7 +218,9 @@ export class Charger {
     try {
       const bucket = await this.#look(leg, shard, deadline);
       const learnt = (this.#legViews.countOf(leg) ?? 1) > (before ?? 1);
-      if (bucket !== undefined && !learnt) await this.#splitter.relieve(bucket, deadline);
+      if (bucket === undefined || learnt) return;
+      if (isScarce(bucket, leg, nowMs)) return;
+      await this.#splitter.relieve(bucket, "throttled", deadline);
     } catch (error) {
       if (!(error instanceof RateLimiterUnavailable)) throw error;
       // It cannot even be read. If there is a second shard, it tells how many there are.
@@ -213,42 +238,66 @@ export class Charger {
    * All shards at once. One that has enough after all is charged; otherwise they give what they
    * have, or the leg is refused; `undefined` when they changed meanwhile.
    */
-  async #together(leg: Leg, count: number, deadline: number): Promise<LegCharge | undefined> {
+  async #together(
+    leg: Leg,
+    count: number,
+    sinceMs: number,
+    deadline: number,
+  ): Promise<LegCharge | undefined> {
     const buckets = await this.#readAll(leg, count, deadline);
     if (buckets === undefined) return undefined;
     const nowMs = this.#context.clock();
-    const plans = new Map<number, Extract<TakePlan, { kind: "refused" }>>();
-    const offers: Offer[] = [];
+    const then = this.#offers(leg, buckets, sinceMs);
+    const now = this.#offers(leg, buckets, nowMs);
+    if (then === undefined || now === undefined) return { kind: "outdated" };
+    // What comes in while a call goes from shard to shard belongs to those who come after it:
+    // otherwise all callers of a scarce bucket would hunt for every token.
+    const balancesMilli = sumOf(leg, then);
+    if (exceeds(leg.amountsMilli, balancesMilli)) {
+      await this.#bringLimits(leg, now, deadline);
+      const full = leg.config.limits.map(({ rate }) => rate.capacityMilli);
+      return {
+        kind: "refused",
+        balancesMilli: balancesMilli.map((sum, at) => Math.min(sum, full[at] as number)),
+      };
+    }
+    const able = now.filter(({ balancesMilli: has }) => !exceeds(leg.amountsMilli, has));
+    const enough = able[Math.floor(this.#context.random() * able.length)];
+    if (enough === undefined) return this.#spread(leg, buckets, spreadOver(leg, now), deadline);
+    const result = await this.#shards.charge(leg, enough.shard, deadline);
+    if (result.kind === "charged") return this.#charged(leg, result.bucket, deadline);
+    return result.kind === "outdated" ? result : undefined;
+  }
+
+  /** What each shard would give at a moment; `undefined` when the limits of the leg are outdated. */
+  #offers(
+    leg: Leg,
+    buckets: ReadonlyMap<number, SeenBucket>,
+    nowMs: number,
+  ): (Offer & { readonly limitsOnly: WritePlan | undefined })[] | undefined {
+    const offers = [];
     for (const [shard, bucket] of buckets) {
       const plan = this.#shards.plan(bucket, asking(leg), nowMs);
-      if (plan.kind === "outdated") return plan;
+      if (plan.kind === "outdated") return undefined;
       if (plan.kind !== "refused") continue;
-      plans.set(shard, plan);
-      offers.push({ shard, balancesMilli: plan.balancesMilli });
+      const { balancesMilli, limitsOnly } = plan;
+      offers.push({ shard, balancesMilli, limitsOnly });
     }
-    const able = offers.filter(({ balancesMilli }) => !exceeds(leg.amountsMilli, balancesMilli));
-    const enough = able[Math.floor(this.#context.random() * able.length)];
-    if (enough !== undefined) {
-      const result = await this.#shards.charge(leg, enough.shard, deadline);
-      if (result.kind === "charged") return this.#charged(leg, result.bucket, deadline);
-      return result.kind === "outdated" ? result : undefined;
-    }
-    const balancesMilli = sumOf(leg, offers);
-    if (!exceeds(leg.amountsMilli, balancesMilli)) {
-      return this.#spread(leg, buckets, spreadOver(leg, offers), deadline);
-    }
+    return offers;
+  }
+
+  async #bringLimits(
+    leg: Leg,
+    offers: readonly { readonly shard: number; readonly limitsOnly: WritePlan | undefined }[],
+    deadline: number,
+  ): Promise<void> {
     await Promise.all(
-      [...plans].flatMap(([shard, { limitsOnly }]) =>
+      offers.flatMap(({ shard, limitsOnly }) =>
         limitsOnly === undefined
           ? []
           : [this.#shards.bringLimits(this.#shards.key(leg, shard), limitsOnly, deadline)],
       ),
     );
-    const full = leg.config.limits.map(({ rate }) => rate.capacityMilli);
-    return {
-      kind: "refused",
-      balancesMilli: balancesMilli.map((sum, at) => Math.min(sum, full[at] as number)),
-    };
   }
 
   /** All parts in one transaction; `undefined` when a shard had less than it had shown. */
@@ -319,6 +368,16 @@ export class Charger {
     await this.#splitter.bringAbout(leg, missing, deadline);
     return undefined;
   }
+}
+
+/** Whether nearly everything is taken: more shards would let nobody take more. */
+function isScarce(bucket: SeenBucket, leg: Leg, nowMs: number): boolean {
+  const balances = balancesOf(bucket, leg, nowMs);
+  return leg.config.limits.some(({ rate }, at) => {
+    const amount = leg.amountsMilli[at] ?? 0;
+    const { capacityMilli } = shardRate(rate, bucket.shard, bucket.shardCount);
+    return amount > 0 && (balances[at] as number) - amount < capacityMilli * SCARCE;
+  });
 }
 
 /** Nothing was written because something was too busy. */

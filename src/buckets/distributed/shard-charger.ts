@@ -40,14 +40,14 @@ export interface ChargerOptions {
 /** A failed write shows the item, so the first repetitions need no pause. */
 const QUICK_ATTEMPTS = 4;
 const PAUSE_MS_MAX = 32;
-const COOL_MS = 25;
-const COOL_MS_MAX = 1000;
 
 export class ShardCharger {
   readonly #context: RecordContext;
   readonly #views: Views;
   readonly #links: LinkChecks;
   readonly #options: ChargerOptions;
+  /** Under way; void for those who come after a change of this client's own. */
+  readonly #looks = new Map<string, { readonly change: number; readonly look: Promise<View> }>();
 
   constructor(context: RecordContext, views: Views, links: LinkChecks, options: ChargerOptions) {
     this.#context = context;
@@ -100,9 +100,22 @@ export class ShardCharger {
     }
   }
 
-  /** What the shard is, as of now. */
+  /** What the shard is, as of now. Calls that come while one looks see the same. */
   async look(leg: Leg, shard: number, deadline: number): Promise<View> {
     const key = this.key(leg, shard);
+    const change = this.#views.changeOf(key.PK);
+    const others = this.#looks.get(key.PK);
+    if (others?.change === change) return others.look;
+    const look = this.#look(key, deadline);
+    this.#looks.set(key.PK, { change, look });
+    try {
+      return await look;
+    } finally {
+      if (this.#looks.get(key.PK)?.look === look) this.#looks.delete(key.PK);
+    }
+  }
+
+  async #look(key: Key, deadline: number): Promise<View> {
     const known = this.#views.get(key.PK) !== undefined;
     const options = { consistent: true, timeoutMs: this.left(deadline), hotKey: "raise" } as const;
     const see = this.#views.watch(key.PK);
@@ -138,16 +151,6 @@ export class ShardCharger {
     await this.#options.timer.sleep(this.#context.random() * boundMs);
   }
 
-  /** Waits for a busy shard, longer each time, until the time is over. */
-  async cool(attempt: number, cause: RateLimiterUnavailable, deadline: number): Promise<void> {
-    const leftMs = deadline - this.#options.timer.nowMs();
-    const boundMs = Math.min(COOL_MS_MAX, COOL_MS * 2 ** attempt);
-    if (leftMs <= COOL_MS) throw cause;
-    await this.#options.timer.sleep(
-      Math.max(1, this.#context.random() * Math.min(boundMs, leftMs)),
-    );
-  }
-
   /** Brings new limits along with a refusal; when they do not get there, the next call tries. */
   async bringLimits(key: Key, limits: WritePlan, deadline: number): Promise<View | undefined> {
     const nowMs = this.#context.clock();
@@ -176,18 +179,17 @@ export class ShardCharger {
     deadline: number,
   ): Promise<ShardCharge | View> {
     const nowMs = this.#context.clock();
-    if (bucket === undefined) {
-      const full = fullBalances(leg);
-      if (!exceeds(leg.amountsMilli, full)) return this.#create(key, leg, full, nowMs, deadline);
-      if (fresh) return { kind: "refused", balancesMilli: full, bucket };
-      return this.look(leg, 0, deadline);
-    }
+    if (bucket === undefined) return this.#begin(key, leg, fresh, nowMs, deadline);
     const trustFull = (name: string) => fresh || this.#views.trustsFull(key.PK, name);
     const plan = this.plan(bucket, leg, nowMs, { trustFull });
     if (plan.kind === "write") {
-      this.#views.expect(key.PK, bucket, plan.guesses);
       const guesses = fresh ? [] : plan.guesses.filter(({ lookedFull }) => lookedFull);
-      return this.#write(key, leg, plan.plan, guesses, nowMs, deadline);
+      const unexpect = this.#views.expect(key.PK, bucket, plan.guesses);
+      const writing = this.#write(key, leg, bucket, plan.plan, guesses, nowMs, deadline);
+      return writing.catch((error: unknown) => {
+        if (error instanceof RateLimiterUnavailable && error.nothingWritten) unexpect();
+        throw error;
+      });
     }
     if (!fresh) return this.look(leg, bucket.shard, deadline);
     if (plan.kind === "refused") return this.#refuse(key, bucket, plan, deadline);
@@ -197,10 +199,12 @@ export class ShardCharger {
   async #write(
     key: Key,
     leg: Leg,
+    planned: SeenBucket,
     plan: WritePlan,
     guesses: readonly Guess[],
     nowMs: number,
     deadline: number,
+    isSecond = false,
   ): Promise<ShardCharge | View> {
     const options = { timeoutMs: this.left(deadline), hotKey: "raise" } as const;
     const see = this.#views.watch(key.PK);
@@ -211,11 +215,18 @@ export class ShardCharger {
       this.#views.learn(key.PK, guesses);
       return { kind: "charged", bucket: view.bucket };
     }
-    this.#views.learn(key.PK, sightings(view.bucket, guesses, nowMs));
+    // Somebody who planned later may have been served before. As of the plan the bucket was not
+    // full then, and yet full is what it is going to look like the next time.
+    this.#views.learn(key.PK, sightings(view.bucket, guesses, this.#context.clock()));
     // What the item held when it was asked decides. Counting the time the answer took would keep
     // all clients of a scarce bucket asking until one of them gives up.
     const again = this.plan(view.bucket, leg, nowMs);
-    return again.kind === "refused" ? this.#refuse(key, view.bucket, again, deadline) : view;
+    if (again.kind === "refused") return this.#refuse(key, view.bucket, again, deadline);
+    if (again.kind !== "write" || isSecond || !isSameEpoch(planned, view.bucket)) return view;
+    if (again.guesses.some(({ full }) => full)) return view;
+    // Somebody who was asked later was served before. As of then the bucket is below full, and
+    // whoever else comes in between is later still, so the same moment serves for another try.
+    return this.#write(key, leg, view.bucket, again.plan, [], nowMs, deadline, true);
   }
 
   async #refuse(
@@ -227,6 +238,20 @@ export class ShardCharger {
     const view =
       limitsOnly === undefined ? undefined : await this.bringLimits(key, limitsOnly, deadline);
     return view ?? { kind: "refused", balancesMilli, bucket };
+  }
+
+  /** There is no bucket, as far as one knows. */
+  async #begin(
+    key: Key,
+    leg: Leg,
+    fresh: boolean,
+    nowMs: number,
+    deadline: number,
+  ): Promise<ShardCharge | View> {
+    const full = fullBalances(leg);
+    if (!exceeds(leg.amountsMilli, full)) return this.#create(key, leg, full, nowMs, deadline);
+    if (fresh) return { kind: "refused", balancesMilli: full, bucket: undefined };
+    return this.look(leg, 0, deadline);
   }
 
   /** A full bucket with the amounts taken; somebody else's, if they were faster. */
@@ -260,6 +285,15 @@ export class ShardCharger {
     const options = { consistent: true, timeoutMs: this.left(deadline) };
     return linkInRecord(await this.#context.store.get(key, options));
   }
+}
+
+/** Whether both tell balances relative to the same moment. */
+function isSameEpoch(one: SeenBucket, other: SeenBucket): boolean {
+  return (
+    one.refilledAtMs === other.refilledAtMs &&
+    one.rebases === other.rebases &&
+    one.shardCount === other.shardCount
+  );
 }
 
 /** Which of the limits that looked full are. */

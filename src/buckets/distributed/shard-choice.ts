@@ -16,6 +16,7 @@ import { isExhausted } from "./writes-meter.ts";
 type Score = number;
 const NONE: Score = -1;
 const BUSY: Score = 0;
+const UNSURE = 0.001;
 
 export class ShardChoice {
   readonly #views: LegViews;
@@ -50,17 +51,22 @@ export class ShardChoice {
 
   /** How much of its share the scarcest limit of the shard would have left; unknown counts as full. */
   #score(leg: Leg, shard: number, nowMs: number): Score {
-    const bucket = this.#views.of(leg, shard)?.bucket;
+    const view = this.#views.of(leg, shard);
+    const bucket = view?.bucket;
     const hot = this.#views.isHot(leg, shard, nowMs);
     if (bucket === undefined) return hot ? BUSY : 1;
     const balances = balancesOf(bucket, leg, nowMs);
+    const before = balancesOf(bucket, leg, Math.min(nowMs, view?.asOfMs ?? nowMs));
     let score: Score = 1;
     leg.config.limits.forEach(({ rate }, at) => {
       const amount = leg.amountsMilli[at] ?? 0;
       const balance = balances[at] as number;
       if (amount <= 0) return;
       const { capacityMilli } = shardRate(rate, shard, bucket.shardCount);
-      score = Math.min(score, balance < amount ? NONE : (balance - amount) / capacityMilli);
+      // What has come in since others may have taken: it makes a shard eligible, and hardly better.
+      const sure = ((before[at] as number) - amount) / capacityMilli;
+      const unsure = (balance - amount) / capacityMilli;
+      score = Math.min(score, balance < amount ? NONE : Math.max(sure, UNSURE * unsure));
     });
     return score > BUSY && (hot || isExhausted(bucket, nowMs)) ? BUSY : score;
   }

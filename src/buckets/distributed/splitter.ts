@@ -35,6 +35,9 @@ export interface SplitNotice extends BucketName {
   readonly shardCount: number;
 }
 
+/** What tells that a shard is hot: its own meter, or the store that throttles it. */
+export type Sign = "exhausted" | "throttled";
+
 export interface SplitterOptions {
   readonly timer: Timer;
   readonly onSplit?: ((notice: SplitNotice) => void) | undefined;
@@ -45,9 +48,9 @@ export interface SplitterOptions {
 const PAUSE_MS = 1000;
 /** Which part of the calls must meet busy shards, so long after the last split at most. */
 const OVERLOADS = [
-  { withinMs: 5000, throttledPerCharged: 4 },
-  { withinMs: 10_000, throttledPerCharged: 0.25 },
-  { withinMs: Number.POSITIVE_INFINITY, throttledPerCharged: 0.02 },
+  { withinMs: 2000, throttledShare: 0.6 },
+  { withinMs: 4000, throttledShare: 0.4 },
+  { withinMs: Number.POSITIVE_INFINITY, throttledShare: 0.02 },
 ] as const;
 /** In this time, half of what was counted is forgotten. */
 const HALF_LIFE_MS = 1000;
@@ -126,11 +129,11 @@ export class Splitter {
    * Gives a hot shard relief: it splits if it is behind shard 0; otherwise the bucket doubles,
    * unless it just did or the shares would be too small. Returns whether anything was split.
    */
-  async relieve(hot: SeenBucket, deadline: number): Promise<boolean> {
-    if (hot.shard === 0 && !this.#mayDouble(hot)) return false;
+  async relieve(hot: SeenBucket, sign: Sign, deadline: number): Promise<boolean> {
+    if (hot.shard === 0 && !this.#mayDouble(hot, sign)) return false;
     if (this.#rests(hot)) return false;
     try {
-      return await this.#relieve(hot, deadline);
+      return await this.#relieve(hot, sign, deadline);
     } catch (error) {
       // It is too busy even for that: others would wait in vain, so it is tried again soon.
       const againMs = this.#context.clock() - PAUSE_MS + RETRY_MS;
@@ -139,11 +142,11 @@ export class Splitter {
     }
   }
 
-  async #relieve(hot: SeenBucket, deadline: number): Promise<boolean> {
+  async #relieve(hot: SeenBucket, sign: Sign, deadline: number): Promise<boolean> {
     const first = hot.shard === 0 ? hot : await this.#read(hot, 0, deadline);
     if (first === undefined) return false;
     if (hot.shardCount < first.shardCount) return this.#split(hot, hot.shardCount, deadline);
-    if (hot.shardCount > first.shardCount || !this.#mayDouble(first)) return false;
+    if (hot.shardCount > first.shardCount || !this.#mayDouble(first, sign)) return false;
     const { shardCount } = first;
     if (!(await this.#split(first, shardCount, deadline))) return false;
     this.counted(first, shardCount * 2);
@@ -274,7 +277,7 @@ export class Splitter {
    * this one must be exhausted. Clocks differ, so what counts is since when this client knows of
    * the shards; one that has just come may go by the epoch, when that is old on every clock.
    */
-  #isTimeToDouble(first: SeenBucket): boolean {
+  #isTimeToDouble(first: SeenBucket, sign: Sign): boolean {
     const { shardCount, refilledAtMs } = first;
     if (shardCount === 1) return true;
     const nowMs = this.#context.clock();
@@ -282,16 +285,17 @@ export class Splitter {
     if (nowMs - refilledAtMs >= SETTLED_MS + CLOCKS_MS && charged === 0) return true;
     const knownMs = nowMs - sinceMs;
     if (knownMs < PAUSE_MS) return false;
+    if (sign === "exhausted") return true;
     const overload = OVERLOADS.find(({ withinMs }) => knownMs < withinMs) ?? OVERLOADS[2];
-    return throttled < 1 || throttled >= overload.throttledPerCharged * charged;
+    return throttled >= overload.throttledShare * (charged + throttled);
   }
 
   /**
    * Not again so soon after a split; and never so far that a shard could not hold one token, or the
    * largest request that was seen.
    */
-  #mayDouble(first: SeenBucket): boolean {
-    if (!this.#isTimeToDouble(first)) return false;
+  #mayDouble(first: SeenBucket, sign: Sign): boolean {
+    if (!this.#isTimeToDouble(first, sign)) return false;
     const largestMilli = this.#largestMilli.get(idOf(first));
     const count = first.shardCount * 2;
     if (count > SHARDS_MAX) return false;

@@ -5,6 +5,7 @@
 
 import type { Landing, TableCall } from "../table/call.ts";
 import { imageOf, isBucket, type ShardImage } from "./bucket-image.ts";
+import { Moments } from "./moments.ts";
 import { Share, type ShareRate, shareRate } from "./share.ts";
 import { Violation } from "./violation.ts";
 
@@ -76,8 +77,10 @@ export class Ledger {
       const share = shares.get(limit.name);
       const was = before.limits.find(({ name }) => name === limit.name);
       if (share === undefined || was === undefined) {
-        const fresh = Share.full(rate, plannedMs);
-        fresh.take(limit.consumed, plannedMs);
+        // It is full at the epoch, which is ahead of a clock that is slower than another.
+        const startMs = Math.max(plannedMs, after.epochMs);
+        const fresh = Share.full(rate, startMs);
+        fresh.take(limit.consumed, startMs);
         shares.set(limit.name, fresh);
         continue;
       }
@@ -133,8 +136,12 @@ export class Ledger {
 }
 
 /** The landings on buckets, parsed once for all checkers. */
-export function bucketLandings(call: TableCall, landings: readonly Landing[]): BucketLanding[] {
-  return landings.flatMap(({ key, before: old, after: next }) => {
+export function bucketLandings(
+  call: TableCall,
+  landings: readonly Landing[],
+  moments = new Moments(),
+): BucketLanding[] {
+  return landings.flatMap(({ key, before: old, after: next, condition = [] }) => {
     if (!isBucket(key)) return [];
     const before = old === undefined ? undefined : imageOf(old);
     const after = next === undefined ? undefined : imageOf(next);
@@ -142,7 +149,9 @@ export function bucketLandings(call: TableCall, landings: readonly Landing[]): B
       const detail = `an attribute is missing: ${Object.keys(next).join(" ")}`;
       throw new Violation("ghosts", key.PK, detail);
     }
-    const plannedMs = plannedFor(call, before, after);
+    const sentMs =
+      before === undefined ? call.plannedMs : moments.of(call, before, key.PK, condition);
+    const plannedMs = plannedFor(sentMs, before, after);
     return [{ PK: key.PK, before, after, plannedMs }];
   });
 }
@@ -152,7 +161,7 @@ export function bucketLandings(call: TableCall, landings: readonly Landing[]): B
  * from an older answer, and sent later.
  */
 function plannedFor(
-  { plannedMs }: TableCall,
+  plannedMs: number,
   before: ShardImage | undefined,
   after: ShardImage | undefined,
 ): number {
@@ -192,9 +201,13 @@ function isSplit(changed: BucketLanding, created: BucketLanding): boolean {
 }
 
 /** What a new shard begins with, over its period. */
-function movedTo(split: ShardImage | undefined, limitName: string, plannedMs: number): bigint {
+function movedTo(
+  split: ShardImage | undefined,
+  limitName: string,
+  plannedMs: number,
+): bigint | undefined {
   const limit = split?.limits.find(({ name }) => name === limitName);
-  if (split === undefined || limit === undefined) return 0n;
+  if (split === undefined || limit === undefined) return undefined;
   const rate = shareRate(limit, split.shard, split.count);
   return Share.numerator(
     rate,

@@ -79,9 +79,10 @@ export class Share {
 
   /**
    * Other parameters, or another number of shards, from `plannedMs` on. `moved` goes to another
-   * shard: milli-tokens over the new period.
+   * shard: milli-tokens over the new period. Who splits a shard that others keep writing to does not
+   * know its remainder, and gives up less than two milli-tokens.
    */
-  change(rate: ShareRate, plannedMs: number, moved = 0n): void {
+  change(rate: ShareRate, plannedMs: number, moved?: bigint): void {
     this.refill(plannedMs);
     const before = this.rate;
     const late = this.#gained(plannedMs, this.atMs);
@@ -98,16 +99,16 @@ export class Share {
       this.lowest -= ceilDiv(late * rate.period, before.period);
       this.#recounted += ceilDiv(late, before.period);
     }
-    this.highest = smaller(this.#full, this.highest - moved);
-    this.lowest = smaller(this.#full, this.lowest - moved);
+    this.highest = smaller(this.#full, this.highest - (moved ?? 0n));
+    this.lowest = smaller(this.#full, this.lowest - (moved ?? 0n));
+    if (moved !== undefined) this.lowest -= 2n * this.rate.period;
   }
 
   /** Why the stored balance cannot be right, if it cannot. */
   judge(stored: StoredLevel): "above" | "below" | undefined {
     const level = this.#levelOf(stored);
     if (level > this.highest) return "above";
-    // A full take forgets less than a milli-token.
-    return level <= this.lowest - this.rate.period ? "below" : undefined;
+    return level < this.lowest ? "below" : undefined;
   }
 
   /** Whether the stored balance is deeper in debt than it may be. */

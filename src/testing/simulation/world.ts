@@ -3,6 +3,7 @@
 import { Books } from "../checkers/books.ts";
 import type { ShardImage } from "../checkers/bucket-image.ts";
 import { bucketLandings, Ledger } from "../checkers/ledger.ts";
+import { Moments } from "../checkers/moments.ts";
 import { Returns } from "../checkers/returns.ts";
 import { Shape } from "../checkers/shape.ts";
 import { Totals } from "../checkers/total.ts";
@@ -35,6 +36,7 @@ export class World {
   readonly failed: Promise<void>;
   violation: Violation | undefined;
   readonly #logs: boolean;
+  readonly #moments = new Moments();
   readonly #returns = new Returns();
   readonly #debts = new Map<string, bigint>();
   #stop: () => void = () => {};
@@ -54,7 +56,9 @@ export class World {
     this.table.watch({
       arrived: (call, failure) => this.#arrived(call, failure),
       landed: (call, landings) => this.#landed(call, landings),
+      missed: (call, key) => this.#moments.missed(call, key),
       answered: (call) => this.books.answered(call),
+      refused: (call, error) => this.#refused(call, error),
       unanswered: (call) => this.books.unanswered(call),
     });
   }
@@ -80,10 +84,17 @@ export class World {
     }
   }
 
+  /** Nobody should send what the table must refuse, such as one token for two transactions. */
+  #refused(call: TableCall, error: Error): void {
+    this.books.unanswered(call);
+    const subject = `${call.operation} of process ${call.process}`;
+    this.fail(new Violation("crash", subject, error.message));
+  }
+
   #landed(call: TableCall, landings: readonly Landing[]): void {
     if (this.violation !== undefined) return;
     try {
-      const parsed = bucketLandings(call, landings);
+      const parsed = bucketLandings(call, landings, this.#moments);
       if (this.#logs) {
         for (const landing of parsed) this.log.add(lineOf(call, landing.PK, landing.after));
       }

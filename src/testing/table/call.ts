@@ -1,6 +1,7 @@
 /** One call of a process to the table, with all its attempts. */
 
 import type { Item, Key } from "../../storage/item.ts";
+import type { Condition } from "../../storage/item-store.ts";
 import type { Failure } from "./failure.ts";
 
 /** A write that was done. */
@@ -8,6 +9,8 @@ export interface Landing {
   readonly key: Key;
   readonly before: Item | undefined;
   readonly after: Item | undefined;
+  /** What had to be so before. */
+  readonly condition?: Condition | undefined;
 }
 
 export interface TableCall {
@@ -34,8 +37,12 @@ export interface TableObserver {
   arrived?(call: TableCall, failure: Failure | undefined): void;
   /** Items were written, all at one moment. */
   landed?(call: TableCall, landings: readonly Landing[]): void;
+  /** The condition of a write did not hold. */
+  missed?(call: TableCall, key: Key): void;
   /** The process has heard that its call was done. */
   answered?(call: TableCall): void;
+  /** The request could never work, and the process was told so. */
+  refused?(call: TableCall, error: Error): void;
   /** The process was told that its call failed, or nothing at all. */
   unanswered?(call: TableCall): void;
 }

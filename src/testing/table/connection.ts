@@ -158,9 +158,13 @@ export class Connection {
       indexUnits: 0,
       estimated: true,
     });
-    server.observer.answered?.(pending.call);
-    if (outcome.kind === "done") pending.resolve(outcome.value);
-    else pending.reject(outcome.error);
+    if (outcome.kind === "done") {
+      server.observer.answered?.(pending.call);
+      pending.resolve(outcome.value);
+    } else {
+      server.observer.refused?.(pending.call, outcome.error);
+      pending.reject(outcome.error);
+    }
   }
 
   #failed<T>(pending: Pending<T>, failure: Failure): void {

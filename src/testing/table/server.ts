@@ -121,10 +121,15 @@ export class Server {
     if (refusal !== undefined) return this.#fail(call, refusal);
     const before = this.items.readNow(key);
     const doing = this.#perform(write);
-    this.#land(call, [{ key: keyOf(key), before, after: this.items.readNow(key) }], 1);
+    const { condition } = write;
+    const after = this.items.readNow(key);
+    this.#land(call, [{ key: keyOf(key), before, after, condition }], 1);
     try {
       const result = await doing;
-      if (!result.ok) this.#usage.refusedConditions += 1;
+      if (!result.ok) {
+        this.#usage.refusedConditions += 1;
+        this.observer.missed?.(call, key);
+      }
       return this.#done(call, result);
     } catch (error) {
       return { kind: "wrong", error: error as Error };

@@ -1,5 +1,6 @@
 /** One process with its own connection, clock and chance. It may crash at any moment. */
 
+import { DistributedBucketStore } from "../../buckets/distributed/distributed-bucket-store.ts";
 import type { Random } from "../../domain/chance.ts";
 import type { Clock } from "../../domain/clock.ts";
 import type { Timer } from "../../domain/timer.ts";
@@ -82,7 +83,13 @@ export class SimulatedProcess {
     const { speculativeWrites, events, onWarning, onCall, ...rest } = options;
     this.#connection.onCall = onCall;
     const { clock, timer, random } = this;
-    const repository = await repositoryOver(this.store, { ...rest, clock, timer, random });
+    const shared = { ...rest, clock, timer, random };
+    // Brought along, because nothing comes from a disk while virtual time stands still.
+    const repository = await repositoryOver(
+      this.store,
+      shared,
+      (context, buckets) => new DistributedBucketStore(context, buckets),
+    );
     const { onUnavailable } = rest;
     return new RateLimiter(repository, {
       ...(onUnavailable === undefined ? {} : { onUnavailable }),
