@@ -16,8 +16,10 @@ import type { ShardCharger } from "./shard-charger.ts";
 import { exceeds } from "./take-plan.ts";
 
 export interface CascadeOptions {
+  readonly read: ReadLegs;
+  readonly deadline: number;
   /** Told when a leg was given back because another one was refused or failed. */
-  readonly onRestored?: ((leg: { entityId: string; resource: string }) => void) | undefined;
+  readonly onRestored: ((leg: Leg) => void) | undefined;
 }
 
 /** What came of the legs; those that were not reached have no charge. */
@@ -26,7 +28,7 @@ export interface Charges {
   readonly failures: readonly unknown[];
 }
 
-export type ReadLegs = (legs: readonly Leg[]) => Promise<readonly (readonly number[])[]>;
+type ReadLegs = (legs: readonly Leg[]) => Promise<readonly (readonly number[])[]>;
 export type Restore = (adjustment: Adjustment, deadline: number) => Promise<void>;
 
 export class Cascade {
@@ -34,29 +36,22 @@ export class Cascade {
   readonly #shards: ShardCharger;
   readonly #views: LegViews;
   readonly #restore: Restore;
-  readonly #options: CascadeOptions;
 
-  constructor(
-    charger: Charger,
-    shards: ShardCharger,
-    views: LegViews,
-    restore: Restore,
-    options: CascadeOptions,
-  ) {
+  constructor(charger: Charger, shards: ShardCharger, views: LegViews, restore: Restore) {
     this.#charger = charger;
     this.#shards = shards;
     this.#views = views;
     this.#restore = restore;
-    this.#options = options;
   }
 
   /** Charges all legs; otherwise what was charged has been given back. */
-  async charge(legs: readonly Leg[], read: ReadLegs, deadline: number): Promise<Charges> {
-    if (legs.length > 1) await this.#lookAtUnknown(legs, deadline);
-    const first = await this.#inGroups(legs, this.#views.order(legs), deadline);
+  async charge(legs: readonly Leg[], options: CascadeOptions): Promise<Charges> {
+    if (legs.length === 1) return this.#alone(legs[0] as Leg, options.deadline);
+    await this.#lookAtUnknown(legs, options.deadline);
+    const first = await this.#inGroups(legs, this.#order(legs), options);
     if (!isPartlyRefused(first)) return first;
     const refused = legs.filter((_, at) => first.charges[at]?.kind === "refused");
-    const balances = await read(refused);
+    const balances = await options.read(refused);
     const stillRefused = refused.some((leg, at) =>
       exceeds(leg.amountsMilli, balances[at] as readonly number[]),
     );
@@ -64,8 +59,29 @@ export class Cascade {
     return this.#inGroups(
       legs,
       legs.map((_, at) => [at]),
-      deadline,
+      options,
     );
+  }
+
+  /** Most calls have one leg, and nothing to wait for or to give back. */
+  async #alone(leg: Leg, deadline: number): Promise<Charges> {
+    try {
+      return { charges: [await this.#charger.charge(leg, deadline)], failures: [] };
+    } catch (error) {
+      return { charges: [undefined], failures: [error] };
+    }
+  }
+
+  /** Before all others those that had too little when they were last seen. */
+  #order(legs: readonly Leg[]): readonly (readonly number[])[] {
+    const groups = this.#views.order(legs);
+    if (groups.length === 1) return groups;
+    const isShort = (group: readonly number[]) =>
+      group.some((at) => {
+        const leg = legs[at] as Leg;
+        return exceeds(leg.amountsMilli, this.#views.lastBalances(leg));
+      });
+    return [...groups.filter(isShort), ...groups.filter((group) => !isShort(group))];
   }
 
   /** Only who knows how much there is can put the scarce ones first. */
@@ -77,13 +93,13 @@ export class Cascade {
   async #inGroups(
     legs: readonly Leg[],
     groups: readonly (readonly number[])[],
-    deadline: number,
+    options: CascadeOptions,
   ): Promise<Charges> {
     const charges: (LegCharge | undefined)[] = legs.map(() => undefined);
     const failures: unknown[] = [];
     for (const group of groups) {
       const settled = await Promise.allSettled(
-        group.map((at) => this.#charger.charge(legs[at] as Leg, deadline)),
+        group.map((at) => this.#charger.charge(legs[at] as Leg, options.deadline)),
       );
       settled.forEach((result, position) => {
         if (result.status === "fulfilled") charges[group[position] as number] = result.value;
@@ -91,7 +107,7 @@ export class Cascade {
       });
       const stopped = group.some((at) => charges[at]?.kind !== "charged");
       if (!stopped) continue;
-      await this.#giveBack(legs, charges, deadline);
+      await this.#giveBack(legs, charges, options);
       break;
     }
     return { charges, failures };
@@ -100,12 +116,12 @@ export class Cascade {
   async #giveBack(
     legs: readonly Leg[],
     charges: readonly (LegCharge | undefined)[],
-    deadline: number,
+    { deadline, onRestored }: CascadeOptions,
   ): Promise<void> {
     const adjustments = legs.flatMap((leg, at) => {
       const charge = charges[at];
       if (charge?.kind !== "charged" || !leg.amountsMilli.some((amount) => amount > 0)) return [];
-      this.#options.onRestored?.(leg);
+      onRestored?.(leg);
       return givingBack(leg, charge.parts);
     });
     await Promise.all(adjustments.map((adjustment) => this.#restore(adjustment, deadline)));

@@ -7,7 +7,6 @@
  */
 
 import { LRUCache } from "lru-cache";
-import { shardRate } from "../../core/shares.ts";
 import { randomBytes } from "../../domain/chance.ts";
 import { RateLimiterUnavailable } from "../../domain/errors.ts";
 import type { Timer } from "../../domain/timer.ts";
@@ -44,8 +43,6 @@ const TRIED_PART = 1 / 8;
 const TOKEN_BYTES = 24;
 /** A client looks after a busy shard at most once in this time, however many calls meet it. */
 const COOL_MS = 100;
-/** A bucket with less than this part of what it holds is not short of writes. */
-const SCARCE = 1 / 8;
 const COOLED_MAX = 10_000;
 
 /** One attempt at a leg. */
@@ -117,7 +114,7 @@ export class Charger {
       return this.#together(leg, count, trail.sinceMs, deadline);
     }
     if (this.#legViews.isHot(leg, shard, this.#context.clock())) {
-      const refused = this.#refusedLately(leg);
+      const refused = this.#refusedForBusy(leg);
       if (refused !== undefined) return refused;
     }
     const result = await this.#charge(leg, shard, deadline);
@@ -187,12 +184,15 @@ export class Charger {
   }
 
   /**
-   * A busy bucket that had too little a moment ago: that is the answer, because the tokens that
-   * come in meanwhile are taken by those who get through.
+   * A busy bucket of which nearly everything is taken: tokens that come in are taken by those who
+   * get through, and whoever waits for them only keeps it busy.
    */
-  #refusedLately(leg: Leg): LegCharge | undefined {
-    const balancesMilli = this.#legViews.refusedLately(leg);
-    return balancesMilli === undefined ? undefined : { kind: "refused", balancesMilli };
+  #refusedForBusy(leg: Leg): LegCharge | undefined {
+    if (!this.#legViews.isScarce(leg)) return undefined;
+    const balancesMilli = this.#legViews
+      .lastBalances(leg)
+      .map((balance, at) => ((leg.amountsMilli[at] ?? 0) > 0 ? Math.min(0, balance) : balance));
+    return { kind: "refused", balancesMilli };
   }
 
   /** The store throttles the shard. */
@@ -204,7 +204,7 @@ export class Charger {
   ): Promise<LegCharge | Busy> {
     this.#legViews.overheated(leg, shard);
     await this.#cool(leg, shard, deadline);
-    return this.#refusedLately(leg) ?? { kind: "busy", cause };
+    return this.#refusedForBusy(leg) ?? { kind: "busy", cause };
   }
 
   /** Others may have split the shard already, and reading tells; otherwise it is time to. */
@@ -219,7 +219,8 @@ export class Charger {
       const bucket = await this.#look(leg, shard, deadline);
       const learnt = (this.#legViews.countOf(leg) ?? 1) > (before ?? 1);
       if (bucket === undefined || learnt) return;
-      if (isScarce(bucket, leg, nowMs)) return;
+      // More shards would let nobody take more.
+      if (this.#legViews.isScarce(leg)) return;
       await this.#splitter.relieve(bucket, "throttled", deadline);
     } catch (error) {
       if (!(error instanceof RateLimiterUnavailable)) throw error;
@@ -368,16 +369,6 @@ export class Charger {
     await this.#splitter.bringAbout(leg, missing, deadline);
     return undefined;
   }
-}
-
-/** Whether nearly everything is taken: more shards would let nobody take more. */
-function isScarce(bucket: SeenBucket, leg: Leg, nowMs: number): boolean {
-  const balances = balancesOf(bucket, leg, nowMs);
-  return leg.config.limits.some(({ rate }, at) => {
-    const amount = leg.amountsMilli[at] ?? 0;
-    const { capacityMilli } = shardRate(rate, bucket.shard, bucket.shardCount);
-    return amount > 0 && (balances[at] as number) - amount < capacityMilli * SCARCE;
-  });
 }
 
 /** Nothing was written because something was too busy. */

@@ -43,8 +43,6 @@ export interface DistributedBucketStoreOptions {
   readonly timer: Timer;
   /** Told when something that was taken could not be given back, or a bucket has all its shards. */
   readonly onWarning: (warning: BucketWarning) => void;
-  /** Told when a leg was given back because another one was refused or failed. */
-  readonly onRestored?: ((leg: { entityId: string; resource: string }) => void) | undefined;
   /** Told when a bucket has more shards than before. */
   readonly onSplit?: ((notice: SplitNotice) => void) | undefined;
 }
@@ -64,14 +62,21 @@ export class DistributedBucketStore implements BucketStore {
     this.#context = context;
     this.#options = options;
     this.#items = new BucketItems(context);
-    this.#links = new LinkChecks(context, this.#views);
+    this.#links = new LinkChecks(context, this.#views, options);
     this.#shards = new ShardCharger(context, this.#views, this.#links, options);
     this.#legViews = new LegViews(context, this.#views, this.#shards);
     const splitter = new Splitter(context, this.#views, this.#links, options);
-    const charger = new Charger(context, this.#views, this.#legViews, this.#shards, splitter);
+    const charger = new Charger(
+      context,
+      this.#views,
+      this.#legViews,
+      this.#shards,
+      splitter,
+      options.timer,
+    );
     const adjuster = new Adjuster(context, this.#views, options);
     const restore: Restore = (adjustment, deadline) => adjuster.restore(adjustment, deadline);
-    this.#cascade = new Cascade(charger, this.#shards, this.#legViews, restore, options);
+    this.#cascade = new Cascade(charger, this.#shards, this.#legViews, restore);
     this.#adjuster = adjuster;
   }
 
@@ -90,7 +95,8 @@ export class DistributedBucketStore implements BucketStore {
     const link = linkInRecord(record);
     if (bucket === undefined) return link;
     this.#links.met(key, bucket);
-    await this.#links.compare(key, bucket, link, options.timeoutMs ?? this.#options.timeoutMs);
+    const { timeoutMs = this.#options.timeoutMs } = options;
+    await this.#links.compare(key, { entityId, link: linkIn(bucket) }, link, timeoutMs);
     return link;
   }
 
@@ -103,7 +109,8 @@ export class DistributedBucketStore implements BucketStore {
       return { outcome: "refused", balancesMilli, local: true };
     }
     const read = (some: readonly Leg[]) => this.read(some, this.#left(deadline));
-    const { charges, failures } = await this.#cascade.charge(legs, read, deadline);
+    const { onRestored } = options;
+    const { charges, failures } = await this.#cascade.charge(legs, { read, deadline, onRestored });
     if (failures.length > 0) throw failures[0];
     if (charges.every((charge) => charge?.kind === "charged")) {
       return { outcome: "granted", legs: charges };
@@ -196,7 +203,7 @@ export class DistributedBucketStore implements BucketStore {
 
   /** Waits until what is being given back in the background has been. */
   async close(): Promise<void> {
-    await this.#adjuster.idle();
+    await Promise.all([this.#links.close(), this.#adjuster.idle()]);
   }
 
   #deadline(options: BucketCallOptions): number {

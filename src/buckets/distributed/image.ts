@@ -27,7 +27,8 @@ export const REBASES = "rn";
 export function decoded(item: Item | undefined): SeenBucket | undefined {
   const bucket = item === undefined ? undefined : decodeBucket(item);
   if (item === undefined || bucket === undefined) return undefined;
-  return { ...bucket, rebases: numberAt(item, REBASES) ?? 0 };
+  // Nobody else has it yet: a copy would only cost time.
+  return Object.assign(bucket, { rebases: numberAt(item, REBASES) ?? 0 });
 }
 
 /** One limit of an item, at a moment. */
@@ -46,7 +47,11 @@ export interface LimitImage {
   readonly wholeRemainder: number;
 }
 
-export function limitImage(bucket: StoredBucket, stored: StoredLimit, nowMs: number): LimitImage {
+export function limitImage(
+  bucket: Pick<StoredBucket, "shard" | "shardCount" | "refilledAtMs">,
+  stored: StoredLimit,
+  nowMs: number,
+): LimitImage {
   const share = shardRate(stored.rate, bucket.shard, bucket.shardCount);
   // Another writer may have moved the epoch without knowing of the remainder: it must be plausible.
   const carried = stored.remainder >= 0 && stored.remainder < share.periodMs ? stored.remainder : 0;

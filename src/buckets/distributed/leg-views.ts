@@ -18,6 +18,8 @@ const LOCAL_REFUSAL_MS = 1000;
 const NEARLY_EMPTY = 2;
 /** For so long a busy shard is passed by. */
 const HOT_MS = 250;
+/** A bucket with less than this part of what it holds is short of tokens, not of writes. */
+const SCARCE = 1 / 8;
 /** By size, because a bound by count takes its room in advance, for every namespace. */
 const BOUNDED = { maxSize: 10_000, sizeCalculation: () => 1 };
 
@@ -84,6 +86,7 @@ export class LegViews {
    */
   refusedLocally(legs: readonly Leg[]): (readonly number[] | undefined)[] | undefined {
     const nowMs = this.#context.clock();
+    if (!legs.some((leg) => this.#looksShort(leg, nowMs))) return undefined;
     let refused = false;
     const balances = legs.map((leg) => {
       if (this.countOf(leg) === undefined) return undefined;
@@ -93,6 +96,39 @@ export class LegViews {
       return seen.balancesMilli;
     });
     return refused ? balances : undefined;
+  }
+
+  /** Nearly never; and where the first shard has enough or was not seen, nothing is refused here. */
+  #looksShort(leg: Leg, nowMs: number): boolean {
+    const view = this.of(leg, 0);
+    if (view?.bucket === undefined || !isRecent(view, nowMs)) return false;
+    return exceeds(leg.amountsMilli, balancesOf(view.bucket, leg, nowMs));
+  }
+
+  /**
+   * Whether nearly everything is taken of a limit that the leg asks for: by what the shards had when
+   * they were seen, of those that were seen a moment ago.
+   */
+  isScarce(leg: Leg): boolean {
+    const nowMs = this.#context.clock();
+    const count = this.countOf(leg) ?? 1;
+    const has = leg.config.limits.map(() => 0);
+    const holds = leg.config.limits.map(() => 0);
+    for (let shard = 0; shard < count; shard += 1) {
+      const view = this.of(leg, shard);
+      const ageMs = nowMs - (view?.asOfMs ?? Number.NEGATIVE_INFINITY);
+      const bucket = view?.bucket;
+      if (view === undefined || bucket === undefined || ageMs >= LOCAL_REFUSAL_MS) continue;
+      const balances = balancesOf(bucket, leg, Math.min(nowMs, view.asOfMs));
+      leg.config.limits.forEach(({ rate }, at) => {
+        has[at] = (has[at] as number) + (balances[at] as number);
+        holds[at] = (holds[at] as number) + shardRate(rate, shard, bucket.shardCount).capacityMilli;
+      });
+    }
+    return leg.amountsMilli.some((amount, at) => {
+      const few = Math.max(amount, (holds[at] as number) * SCARCE);
+      return amount > 0 && (holds[at] as number) > 0 && (has[at] as number) < few;
+    });
   }
 
   /** The balances of a leg as they were last seen; full where they never were. */

@@ -3,12 +3,13 @@
  *
  * Creating an entity writes its link into the buckets that exist, which it finds by an index. The
  * index lags, so a bucket that comes about at that very moment may be missed. Whoever meets a
- * bucket that young therefore compares it with the record of its entity once more, with the first
- * acquire after the index has caught up, if that is soon; and whoever meets an old one, at once.
+ * bucket that young therefore compares it with the record of its entity once more when the index
+ * has caught up, in the background and many at once: an acquire stays one write and no read,
+ * whenever it comes. Whoever meets an old one compares at once.
  */
 
-import { LRUCache } from "lru-cache";
 import { RateLimiterUnavailable } from "../../domain/errors.ts";
+import type { Timer } from "../../domain/timer.ts";
 import { entityKey } from "../../records/keys.ts";
 import type { RecordContext } from "../../records/record-context.ts";
 import type { Key } from "../../storage/item.ts";
@@ -20,52 +21,111 @@ import type { Views } from "./views.ts";
 
 /** Indexes lag by less than a second; this is generous. */
 const YOUNG_MS = 2000;
-/** A bucket in use is charged again by then; one that is not stays at one write and no read. */
-const PASSED_MS = 30_000;
-const CHECKS_MAX = 10_000;
+/** Long after the index has caught up, so that one request does for many. */
+const PAUSE_MS = 30_000;
+/** A process that was asleep meanwhile, as Lambdas are between calls, compares before it charges. */
+const LATE_MS = 60_000;
+/** So many are remembered; more within a pause, and the first of them go unchecked. */
+const MET_MAX = 10_000;
+
+/** A bucket that was met when it was young. */
+interface Met {
+  readonly key: Key;
+  readonly entityId: string;
+  /** As the bucket had it. */
+  readonly link: Link;
+  /** By the timer. */
+  readonly atMs: number;
+}
+
+export interface LinkCheckOptions {
+  readonly timer: Timer;
+  readonly timeoutMs: number;
+}
 
 export class LinkChecks {
   readonly #context: RecordContext;
   readonly #views: Views;
-  /** When to compare; bounded by size, because a bound by count takes its room in advance. */
-  readonly #dueMs = new LRUCache<string, number>({
-    maxSize: CHECKS_MAX,
-    sizeCalculation: () => 1,
-  });
+  readonly #options: LinkCheckOptions | undefined;
+  /** In the order in which they were met. */
+  readonly #met = new Map<string, Met>();
+  readonly #closing = new AbortController();
+  #watch: Promise<void> | undefined;
 
-  constructor(context: RecordContext, views: Views) {
+  /** Without options nobody stays to compare later. */
+  constructor(context: RecordContext, views: Views, options?: LinkCheckOptions) {
     this.#context = context;
     this.#views = views;
+    this.#options = options;
   }
 
   /** A bucket that this client has not seen before. */
   met(key: Key, bucket: SeenBucket | undefined): void {
-    if (bucket === undefined) return;
-    const dueMs = bucket.refilledAtMs + YOUNG_MS;
-    if (this.#context.clock() < dueMs) this.#dueMs.set(key.PK, dueMs);
+    if (bucket === undefined || this.#options === undefined || this.#isClosed) return;
+    if (this.#context.clock() >= bucket.refilledAtMs + YOUNG_MS) return;
+    const { entityId } = bucket;
+    const { timer } = this.#options;
+    this.#met.set(key.PK, { key, entityId, link: linkIn(bucket), atMs: timer.nowMs() });
+    if (this.#met.size > MET_MAX) this.#met.delete(this.#met.keys().next().value as string);
+    this.#watch ??= this.#watchOver(this.#options).finally(() => {
+      this.#watch = undefined;
+    });
   }
 
+  /** Whether it should have been compared long ago. */
   isDue(key: Key): boolean {
-    const dueMs = this.#dueMs.get(key.PK);
-    if (dueMs === undefined) return false;
-    const lateMs = this.#context.clock() - dueMs;
-    if (lateMs > PASSED_MS) this.#dueMs.delete(key.PK);
-    return lateMs >= 0 && lateMs <= PASSED_MS;
+    const met = this.#met.get(key.PK);
+    if (met === undefined || this.#options === undefined) return false;
+    return this.#options.timer.nowMs() - met.atMs > LATE_MS;
   }
 
   /** Compares the bucket with the record. A store that fails is asked next time. */
-  async check(key: Key, entityId: string, timeoutMs: number): Promise<void> {
-    const dueMs = this.#dueMs.get(key.PK) ?? 0;
-    this.#dueMs.delete(key.PK);
+  async check(key: Key, _entityId: string, timeoutMs: number): Promise<void> {
+    const met = this.#met.get(key.PK);
+    if (met !== undefined) await this.#compareAll([met], timeoutMs);
+  }
+
+  /** What has not been compared is compared by whoever meets the bucket next. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#watch;
+  }
+
+  get #isClosed(): boolean {
+    return this.#closing.signal.aborted;
+  }
+
+  /** Ends when there is nothing left to compare, or the store fails: then somebody else begins. */
+  async #watchOver({ timer, timeoutMs }: LinkCheckOptions): Promise<void> {
+    while (this.#met.size > 0) {
+      const begunMs = timer.nowMs();
+      await timer.sleep(PAUSE_MS, this.#closing.signal, true);
+      const oldMs = Math.max(begunMs, timer.nowMs() - YOUNG_MS);
+      const due = [...this.#met.values()].filter(({ atMs }) => atMs <= oldMs);
+      if (this.#isClosed || !(await this.#compareAll(due, timeoutMs))) return;
+    }
+  }
+
+  /**
+   * Whether the store has answered. Records may be read as they were a moment ago: one that is
+   * written later finds the bucket by the index.
+   */
+  async #compareAll(due: readonly Met[], timeoutMs: number): Promise<boolean> {
+    const { store, namespaceId } = this.#context;
     try {
-      const { store, namespaceId } = this.#context;
-      const options = { consistent: true, timeoutMs };
-      const record = await store.get(entityKey(namespaceId, entityId), options);
-      const bucket = this.#views.get(key.PK)?.bucket;
-      if (bucket !== undefined) await this.compare(key, bucket, linkInRecord(record), timeoutMs);
+      const keys = due.map(({ entityId }) => entityKey(namespaceId, entityId));
+      const records = await store.getMany(keys, { timeoutMs });
+      for (const [at, met] of due.entries()) {
+        await this.compare(met.key, met, linkInRecord(records[at]), timeoutMs);
+        if (this.#met.get(met.key.PK) === met) this.#met.delete(met.key.PK);
+      }
+      return true;
     } catch (error) {
-      if (!(error instanceof RateLimiterUnavailable)) throw error;
-      this.#dueMs.set(key.PK, dueMs);
+      // Whatever else is wrong with the store, the next acquire will tell.
+      if (!(error instanceof RateLimiterUnavailable)) {
+        for (const { key } of due) this.#met.delete(key.PK);
+      }
+      return false;
     }
   }
 
@@ -73,8 +133,13 @@ export class LinkChecks {
    * Writes the recorded link into a bucket that has another one. Both are read again, as of one
    * moment: they were not when the difference was noticed, and the link may have been on its way.
    */
-  async compare(key: Key, seen: SeenBucket, recorded: Link, timeoutMs: number): Promise<void> {
-    if (sameLink(linkIn(seen), recorded)) return;
+  async compare(
+    key: Key,
+    seen: { readonly entityId: string; readonly link: Link },
+    recorded: Link,
+    timeoutMs: number,
+  ): Promise<void> {
+    if (sameLink(seen.link, recorded)) return;
     const { store, namespaceId } = this.#context;
     const keys = [key, entityKey(namespaceId, seen.entityId)];
     const [item, record] = await store.getMany(keys, { snapshot: true, timeoutMs });

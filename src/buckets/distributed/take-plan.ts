@@ -48,7 +48,11 @@ export interface TakeContext {
 
 /** The amounts of a leg by the names of its limits. */
 export function amountsOf(leg: Leg): ReadonlyMap<string, number> {
-  return new Map(leg.config.limits.map(({ name }, at) => [name, leg.amountsMilli[at] ?? 0]));
+  const amounts = new Map<string, number>();
+  leg.config.limits.forEach(({ name }, at) => {
+    amounts.set(name, leg.amountsMilli[at] ?? 0);
+  });
+  return amounts;
 }
 
 /** Counts the acquire, for those who count usage. */

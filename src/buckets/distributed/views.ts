@@ -21,6 +21,8 @@ export interface View {
   readonly bucket: SeenBucket | undefined;
   /** When a response showed it; views that were worked out here count as never seen. */
   readonly seenAtMs: number;
+  /** Of when the balances are, whether they were seen or worked out. */
+  readonly asOfMs: number;
 }
 
 /** How often a limit that looked full was full, of so many sightings. */
@@ -30,17 +32,16 @@ interface Habit {
 }
 
 interface Entry {
-  readonly view: View | undefined;
-  readonly habits: ReadonlyMap<string, Habit>;
+  view: View | undefined;
+  readonly habits: Map<string, Habit>;
   /** Which of this client's own changes was the last that made the view void. */
-  readonly change: number;
+  change: number;
 }
 
 /** Shows what a call that has begun has led to. */
 export type Watch = (bucket: SeenBucket | undefined, nowMs: number) => View;
 
 const NEVER = Number.NEGATIVE_INFINITY;
-const UNKNOWN: Entry = { view: undefined, habits: new Map(), change: 0 };
 /** Without experience a limit that looks full is taken for full. */
 const NO_HABIT: Habit = { fullShare: 1, sightings: 1 };
 
@@ -56,6 +57,11 @@ export class Views {
     return this.#entries.get(id)?.view;
   }
 
+  /** Which of this client's own changes was the last; 0 when there was none. */
+  changeOf(id: string): number {
+    return this.#entries.get(id)?.change ?? 0;
+  }
+
   /** Whether a limit that looks full is more likely to be full than not. */
   trustsFull(id: string, limitName: string): boolean {
     return (this.#entries.get(id)?.habits.get(limitName) ?? NO_HABIT).fullShare >= 0.5;
@@ -68,45 +74,53 @@ export class Views {
   watch(id: string): Watch {
     const begun = this.#changes;
     return (bucket, nowMs) => {
-      const entry = this.#entries.get(id) ?? UNKNOWN;
+      const entry = this.#entryOf(id);
       const late = entry.change > begun;
-      const view = { bucket, seenAtMs: late ? NEVER : nowMs };
-      if (!late || entry.view === undefined) this.#entries.set(id, { ...entry, view });
+      const view = { bucket, seenAtMs: late ? NEVER : nowMs, asOfMs: nowMs };
+      if (!late || entry.view === undefined) entry.view = view;
       return view;
     };
   }
 
   /**
    * The item will look like this after a write whose response did not show it yet, so that calls
-   * which start meanwhile count with it.
+   * which start meanwhile count with it. Call the result when nothing was written after all.
    */
   expect(
     id: string,
     bucket: SeenBucket,
     balances: readonly { limitName: string; tokensMilli: number; remainder: number }[],
-  ): void {
+  ): () => void {
     const limits = new Map(bucket.limits);
-    for (const { limitName, ...balance } of balances) {
+    for (const { limitName, tokensMilli, remainder } of balances) {
       const stored = limits.get(limitName);
-      if (stored !== undefined) limits.set(limitName, { ...stored, ...balance });
+      if (stored !== undefined) limits.set(limitName, { ...stored, tokensMilli, remainder });
     }
-    this.assume(id, { ...bucket, limits });
+    const before = this.#entries.get(id)?.view;
+    const assumed = this.assume(id, { ...bucket, limits });
+    return () => {
+      const entry = this.#entries.get(id);
+      if (entry?.view === assumed) entry.view = before;
+    };
   }
 
   /** What nobody has shown, but should be so. */
-  assume(id: string, bucket: SeenBucket): void {
-    const entry = this.#entries.get(id) ?? UNKNOWN;
-    this.#entries.set(id, { ...entry, view: { bucket, seenAtMs: NEVER } });
+  assume(id: string, bucket: SeenBucket): View {
+    const entry = this.#entryOf(id);
+    const asOfMs = Math.max(entry.view?.asOfMs ?? NEVER, bucket.refilledAtMs);
+    const view = { bucket, seenAtMs: NEVER, asOfMs };
+    entry.view = view;
+    return view;
   }
 
   /** This client has given back or taken without being shown the result. */
   changed(id: string, deltasMilli: ReadonlyMap<string, number>): void {
-    const entry = this.#entries.get(id) ?? UNKNOWN;
+    const entry = this.#entryOf(id);
     const bucket = entry.view?.bucket;
     this.#changes += 1;
-    const change = this.#changes;
+    entry.change = this.#changes;
     if (bucket === undefined) {
-      this.#entries.set(id, { ...entry, view: undefined, change });
+      entry.view = undefined;
       return;
     }
     const limits = new Map(bucket.limits);
@@ -115,34 +129,41 @@ export class Views {
       if (stored === undefined) continue;
       limits.set(name, { ...stored, tokensMilli: stored.tokensMilli - delta });
     }
-    const view = { bucket: { ...bucket, limits }, seenAtMs: NEVER };
-    this.#entries.set(id, { ...entry, view, change });
+    entry.view = { ...(entry.view as View), bucket: { ...bucket, limits }, seenAtMs: NEVER };
   }
 
   /** Remembers whether limits that looked full were. */
   learn(id: string, sightings: readonly { limitName: string; full: boolean }[]): void {
     const entry = this.#entries.get(id);
     if (entry === undefined || sightings.length === 0) return;
-    const habits = new Map(entry.habits);
     for (const { limitName, full } of sightings) {
-      const known = habits.get(limitName) ?? NO_HABIT;
+      const known = entry.habits.get(limitName) ?? NO_HABIT;
       const weight = Math.max(LEARNING_RATE_MIN, 1 / (known.sightings + 1));
-      habits.set(limitName, {
+      entry.habits.set(limitName, {
         fullShare: known.fullShare + weight * ((full ? 1 : 0) - known.fullShare),
         sightings: known.sightings + 1,
       });
     }
-    this.#entries.set(id, { ...entry, habits });
   }
 
   /** What was seen is void; what was learned is not. */
   forget(id: string): void {
     this.#changes += 1;
-    const entry = this.#entries.get(id) ?? UNKNOWN;
-    this.#entries.set(id, { ...entry, view: undefined, change: this.#changes });
+    const entry = this.#entryOf(id);
+    entry.view = undefined;
+    entry.change = this.#changes;
   }
 
   clear(): void {
     for (const id of [...this.#entries.keys()]) this.forget(id);
+  }
+
+  /** What is known of the shard, to be changed in place: a call looks it up a dozen times. */
+  #entryOf(id: string): Entry {
+    const known = this.#entries.get(id);
+    if (known !== undefined) return known;
+    const entry: Entry = { view: undefined, habits: new Map(), change: 0 };
+    this.#entries.set(id, entry);
+    return entry;
   }
 }

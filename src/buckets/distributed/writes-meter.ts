@@ -68,7 +68,7 @@ export function isExhausted(bucket: SeenBucket, nowMs: number): boolean {
 /** Not cut at the capacity. */
 function levelOf(bucket: SeenBucket, nowMs: number) {
   if (bucket.writes === undefined) return undefined;
-  const whole = { ...bucket, shard: 0, shardCount: 1 };
+  const whole = { shard: 0, shardCount: 1, refilledAtMs: bucket.refilledAtMs };
   // An epoch that lies ahead says something about clocks, and nothing about writes.
   const atMs = Math.max(nowMs, bucket.refilledAtMs);
   const { stored, share, accruedMilli } = limitImage(whole, bucket.writes, atMs);
