@@ -188,7 +188,7 @@ export class LegViews {
     let recent = true;
     let enough = false;
     for (let shard = 0; shard < first.bucket.shardCount; shard += 1) {
-      const view = this.of(leg, shard);
+      const view = shard === 0 ? first : this.of(leg, shard);
       if (view === undefined) {
         if (this.#isUnborn(leg, shard)) continue;
         return undefined;

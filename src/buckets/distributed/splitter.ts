@@ -284,7 +284,8 @@ export class Splitter {
     const { sinceMs, charged, throttled } = this.#knownOf(first, shardCount);
     if (nowMs - refilledAtMs >= SETTLED_MS + CLOCKS_MS && charged === 0) return true;
     const knownMs = nowMs - sinceMs;
-    if (knownMs < PAUSE_MS) return false;
+    // It may have been deleted and made anew since: then it is the epoch that tells.
+    if (Math.min(knownMs, nowMs - refilledAtMs) < PAUSE_MS) return false;
     if (sign === "exhausted") return true;
     const overload = OVERLOADS.find(({ withinMs }) => knownMs < withinMs) ?? OVERLOADS[2];
     return throttled >= overload.throttledShare * (charged + throttled);

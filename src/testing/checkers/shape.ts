@@ -38,17 +38,28 @@ export class Shape {
     for (const { key, after } of landings)
       if (after !== undefined && isBucket(key)) refuseGhost(after);
     for (const { before, after, plannedMs } of parsed) {
-      if (after === undefined) continue;
-      refuseOddCount(after);
-      this.shardsMax = Math.max(this.shardsMax, after.count);
-      if (before === undefined || before.count === after.count) continue;
-      if (after.count !== 2 * before.count) {
-        const detail = `from ${before.count} to ${after.count} at once`;
-        throw new Violation("shards", after.id, detail);
-      }
-      this.splits += 1;
-      if (after.shard === 0) this.#noteSplit(after, plannedMs);
+      if (after === undefined) this.#forget(before);
+      else this.#follow(before, after, plannedMs);
     }
+  }
+
+  /** Whatever comes in its place is another bucket, which may split at once. */
+  #forget(before: ShardImage | undefined): void {
+    if (before?.shard !== 0) return;
+    this.#splitAtMs.delete(before.bucket);
+    this.#counts.delete(before.bucket);
+  }
+
+  #follow(before: ShardImage | undefined, after: ShardImage, plannedMs: number): void {
+    refuseOddCount(after);
+    this.shardsMax = Math.max(this.shardsMax, after.count);
+    if (before === undefined || before.count === after.count) return;
+    if (after.count !== 2 * before.count) {
+      const detail = `from ${before.count} to ${after.count} at once`;
+      throw new Violation("shards", after.id, detail);
+    }
+    this.splits += 1;
+    if (after.shard === 0) this.#noteSplit(after, plannedMs);
   }
 
   #noteSplit({ bucket, count }: ShardImage, plannedMs: number): void {
