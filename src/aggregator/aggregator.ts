@@ -4,19 +4,22 @@
  * A batch is a piece of one shard of a stream, in order. It is folded into snapshots, which are
  * written first; then buckets that it shows at work are kept in shape, and audit events that left
  * the table are archived. What failed is named record by record. Delivering a record again does
- * no harm, so whoever runs this delivers everything again from the first failure on.
+ * no harm, so whoever runs this delivers everything again from the first failure on. What can never
+ * succeed is given up at once, loudly: it would hold up everything behind it for a day.
  */
 
 import { WINDOW_TYPES, type WindowType } from "../core/windows.ts";
 import type { Clock } from "../domain/clock.ts";
+import { ValidationError } from "../domain/errors.ts";
 import { systemTimer, type Timer } from "../domain/timer.ts";
+import { usageKey } from "../records/usage-item.ts";
 import type { ItemStore } from "../storage/item-store.ts";
 import { type ArchiveSink, archiveObjects, removedEvents } from "./audit-archive.ts";
 import { bucketActivity } from "./bucket-activity.ts";
 import { BucketUpkeep, type ShardSplitter } from "./bucket-upkeep.ts";
 import { type AggregatorCounters, counterFields } from "./counters.ts";
 import { inLanes } from "./lanes.ts";
-import { errorFields, type Log } from "./log.ts";
+import { errorFields, type Log, type LogFields } from "./log.ts";
 import { SnapshotWriter } from "./snapshot-writer.ts";
 import type { StreamChange } from "./stream-change.ts";
 import { foldUsage, type SnapshotTally } from "./usage-fold.ts";
@@ -78,6 +81,7 @@ export class Aggregator {
       archived,
       lagMs: changes.length === 0 ? 0 : Math.max(0, this.#options.clock() - newestMs),
       failures: batch.failures,
+      skipped: batch.skipped,
     };
     if (changes.length > 0) {
       this.#options.log("debug", "batch processed", counterFields(counters));
@@ -91,9 +95,10 @@ export class Aggregator {
     batch.skip(malformed, "a change of an item that is not a bucket was skipped");
     let written = 0;
     await inLanes(tallies, WRITES_AT_ONCE, async (tally) => {
-      await batch.attempt("a snapshot could not be written", idsOf(tally), async () => {
+      const work = async () => {
         if (await this.#writer.write(tally)) written += 1;
-      });
+      };
+      await batch.attempt("a snapshot could not be written", idsOf(tally), work, about(tally));
     });
     return written;
   }
@@ -138,6 +143,8 @@ class Batch {
   readonly #timeLeftMs: () => number;
   readonly #failed = new Set<string>();
   failures = 0;
+  /** Records that nobody will ever count. */
+  skipped = 0;
 
   constructor(changes: readonly StreamChange[], log: Log, timeLeftMs: () => number) {
     this.changes = changes;
@@ -157,15 +164,31 @@ class Batch {
     return this.changes.slice(0, first);
   }
 
-  /** Work on some records: when it fails, they are named and the rest goes on. */
-  async attempt(message: string, ids: readonly string[], work: () => Promise<void>): Promise<void> {
+  /**
+   * Work on some records: when it fails, they are named and the rest goes on. What the store calls
+   * invalid stays invalid however often it is tried; everything else may be mended meanwhile.
+   */
+  async attempt(
+    message: string,
+    ids: readonly string[],
+    work: () => Promise<void>,
+    fields: LogFields = {},
+  ): Promise<void> {
     try {
       if (this.#timeLeftMs() < TIME_LEFT_MS_MIN) throw new Error("there is no time left");
       await work();
     } catch (error) {
       this.failures += 1;
-      for (const id of ids) this.#failed.add(id);
-      this.#log("error", message, { records: ids.length, ...errorFields(error) });
+      const isFinal = error instanceof ValidationError;
+      if (isFinal) this.skipped += ids.length;
+      else for (const id of ids) this.#failed.add(id);
+      this.#log("error", isFinal ? `${message}, and never can be: it is given up` : message, {
+        records: ids.length,
+        first_sequence: ids[0],
+        last_sequence: ids.at(-1),
+        ...fields,
+        ...errorFields(error),
+      });
     }
   }
 
@@ -173,9 +196,16 @@ class Batch {
   skip(changes: readonly StreamChange[], message: string): void {
     for (const { key, id } of changes) {
       this.failures += 1;
+      this.skipped += 1;
       this.#log("warning", message, { pk: key.PK, sk: key.SK, sequence: id });
     }
   }
+}
+
+/** Where the snapshot is. */
+function about({ subject, type, startMs }: SnapshotTally): LogFields {
+  const { PK: pk, SK: sk } = usageKey(subject, type, startMs);
+  return { pk, sk };
 }
 
 function idsOf(tally: SnapshotTally): string[] {

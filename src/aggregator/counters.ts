@@ -23,6 +23,8 @@ export interface AggregatorCounters {
   /** From the newest change to now, in milliseconds. */
   readonly lagMs: number;
   readonly failures: number;
+  /** Change records that were given up, because nobody could ever process them. */
+  readonly skipped: number;
 }
 
 export const NOTHING_DONE: AggregatorCounters = Object.freeze({
@@ -33,6 +35,7 @@ export const NOTHING_DONE: AggregatorCounters = Object.freeze({
   archived: 0,
   lagMs: 0,
   failures: 0,
+  skipped: 0,
 });
 
 /** Both together; the lag is the later one's. */
@@ -45,6 +48,7 @@ export function added(earlier: AggregatorCounters, later: AggregatorCounters): A
     archived: earlier.archived + later.archived,
     lagMs: later.lagMs,
     failures: earlier.failures + later.failures,
+    skipped: earlier.skipped + later.skipped,
   };
 }
 

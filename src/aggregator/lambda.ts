@@ -58,6 +58,7 @@ export function createHandler(options: HandlerOptions): LambdaHandler {
       ...counters,
       records: counters.records + skipped,
       failures: counters.failures + skipped,
+      skipped: counters.skipped + skipped,
     };
     log(failedIds.length === 0 ? "info" : "error", "invocation finished", {
       ...about,

@@ -9,6 +9,7 @@ import {
   ZaeLimiterError,
 } from "../domain/errors.ts";
 import { RateLimitExceeded } from "../domain/rate-limit-exceeded.ts";
+import { AwsUnavailable } from "../infra/aws-failure.ts";
 import { CommandFailure, UsageError } from "./command.ts";
 import { EXIT } from "./exit-codes.ts";
 import { Interrupted } from "./interruption.ts";
@@ -59,7 +60,7 @@ function advised(error: ZaeLimiterError): string {
     return `${capital(error.reason)}. Set some with: zae-limiter system set-defaults -l rpm:100`;
   }
   if (error instanceof EntityNotFoundError) return `There is no "${error.entityId}" here`;
-  if (error instanceof RateLimiterUnavailable) {
+  if (error instanceof RateLimiterUnavailable && !(error instanceof AwsUnavailable)) {
     return `The store does not answer: ${error.message}. Is it running, and is its address right?`;
   }
   return error.message;

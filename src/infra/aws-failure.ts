@@ -9,6 +9,8 @@ interface RawError {
   readonly code?: string;
   readonly errors?: readonly RawError[];
   readonly $metadata?: { readonly httpStatusCode?: number };
+  /** What came, where it could not be read. */
+  readonly $response?: { readonly statusCode?: number };
 }
 
 const REFUSED_CREDENTIALS: ReadonlySet<string> = new Set([
@@ -55,6 +57,9 @@ export class AwsRefusal extends InfrastructureError {
   }
 }
 
+/** AWS does not answer; the message says what to do about it. */
+export class AwsUnavailable extends RateLimiterUnavailable {}
+
 /** Errors of ours pass as they are. */
 export function explainAwsError(
   error: unknown,
@@ -99,25 +104,34 @@ function explainOutage(
   action: string,
   endpoint: string | undefined,
   cause: unknown,
-): RateLimiterUnavailable | undefined {
+): AwsUnavailable | undefined {
   const place = endpoint ?? "AWS";
   if (isNetwork(raw)) {
     const hint = endpoint === undefined ? "Check the region and the network" : "Is it running?";
-    return new RateLimiterUnavailable(`${place} could not be reached for ${action}. ${hint}`, {
+    return new AwsUnavailable(`${place} could not be reached for ${action}. ${hint}`, {
       reason: "network",
       cause,
     });
   }
   if (/throttl|TooManyRequests|rate exceeded/i.test(`${raw.name} ${raw.message}`)) {
-    return new RateLimiterUnavailable(`AWS throttled ${action}. Try again in a minute`, {
+    return new AwsUnavailable(`AWS throttled ${action}. Try again in a minute`, {
       reason: "throttled",
       cause,
     });
   }
-  const status = raw.$metadata?.httpStatusCode ?? 0;
+  const status = raw.$metadata?.httpStatusCode ?? raw.$response?.statusCode ?? 0;
+  if (/deserialization error/i.test(raw.message ?? "")) {
+    return new AwsUnavailable(
+      `What ${place} answered to ${action} is not an answer of AWS (status ${status}). Is there a ` +
+        "proxy, or a page to sign in, on the way?",
+      { reason: "server", cause },
+    );
+  }
   if (status < 500) return undefined;
-  return new RateLimiterUnavailable(
-    `${place} failed to answer ${action} (status ${status}): ${raw.message ?? ""}`,
+  const detail = (raw.message ?? "").replaceAll(/\s+/g, " ");
+  return new AwsUnavailable(
+    `${place} failed to answer ${action} (status ${status}). Try again; if it stays like this, ` +
+      `see the health page of AWS (${detail})`,
     { reason: "server", cause },
   );
 }

@@ -22,7 +22,7 @@ export interface Aws {
 }
 
 interface Client {
-  send(command: unknown): Promise<unknown>;
+  send(command: unknown, options: { readonly abortSignal?: AbortSignal }): Promise<unknown>;
   destroy(): void;
   readonly config: { readonly region: () => Promise<string> };
 }
@@ -37,6 +37,8 @@ type Configured = new (config: object) => Client;
 const LOOPBACK_HOSTS: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
 /** CloudFormation throttles whoever asks often; the SDK waits longer each time. */
 const ATTEMPTS_MAX = 8;
+/** A local engine throttles nobody: it is there, or it is not. */
+const ATTEMPTS_MAX_LOCALLY = 2;
 /** A person waits; somebody who is not there within this will not come. */
 const CONNECT_TIMEOUT_MS = 5000;
 const REQUEST_TIMEOUT_MS = 60_000;
@@ -47,7 +49,14 @@ const LOCAL_ENGINE = {
   credentials: { accessKeyId: "local", secretAccessKey: "local" },
 } as const;
 
-export function connectAws(connection: AwsConnection): Aws {
+/** What only looks: nobody has to wait for the answer. */
+const LOOKS = /:(Describe|Get|List)/;
+
+/**
+ * `signal` ends what only looks, at once and with its reason. What changes something is always seen
+ * through, so that whoever stops can still put things in order.
+ */
+export function connectAws(connection: AwsConnection, signal?: AbortSignal): Aws {
   const services = new Map<ServiceName, Promise<Service>>();
   const serviceOf = (name: ServiceName): Promise<Service> => {
     const known = services.get(name) ?? loadService(name, connection);
@@ -57,11 +66,16 @@ export function connectAws(connection: AwsConnection): Aws {
   return {
     send: async <Name extends ActionName>(action: Name, input: Input<Name>) => {
       const [service, operation] = action.split(":") as [ServiceName, string];
+      const stop = LOOKS.test(action) ? signal : undefined;
+      stop?.throwIfAborted();
       try {
         const { client, commands } = await serviceOf(service);
         const Command = commands[`${operation}Command`] as new (input: unknown) => unknown;
-        return (await client.send(new Command(input))) as Output<Name>;
+        return (await stoppably(stop, (abortSignal) =>
+          client.send(new Command(input), abortSignal === undefined ? {} : { abortSignal }),
+        )) as Output<Name>;
       } catch (error) {
+        stop?.throwIfAborted();
         throw explainAwsError(error, action, connection.endpoint);
       }
     },
@@ -84,6 +98,22 @@ export function connectAws(connection: AwsConnection): Aws {
   };
 }
 
+/** A signal for one request: the SDK keeps on listening to those it gets, and there are many. */
+async function stoppably<Result>(
+  stop: AbortSignal | undefined,
+  work: (signal: AbortSignal | undefined) => Promise<Result>,
+): Promise<Result> {
+  if (stop === undefined) return work(undefined);
+  const own = new AbortController();
+  const abort = () => own.abort(stop.reason);
+  stop.addEventListener("abort", abort, { once: true });
+  try {
+    return await work(own.signal);
+  } finally {
+    stop.removeEventListener("abort", abort);
+  }
+}
+
 async function loadService(name: ServiceName, connection: AwsConnection): Promise<Service> {
   const [Client, commands, more] = await loadSdk(name);
   const { endpoint, region, credentials, requestHandler, maxAttempts } = connection;
@@ -93,7 +123,7 @@ async function loadService(name: ServiceName, connection: AwsConnection): Promis
       ...(isLoopback(endpoint) ? LOCAL_ENGINE : {}),
       ...Object.fromEntries(given.filter(([, value]) => value !== undefined)),
       ...more,
-      maxAttempts: maxAttempts ?? ATTEMPTS_MAX,
+      maxAttempts: maxAttempts ?? (isLoopback(endpoint) ? ATTEMPTS_MAX_LOCALLY : ATTEMPTS_MAX),
       requestHandler: requestHandler ?? {
         connectionTimeout: CONNECT_TIMEOUT_MS,
         requestTimeout: REQUEST_TIMEOUT_MS,

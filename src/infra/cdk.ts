@@ -7,10 +7,10 @@ import { CfnDeletionPolicy, CfnOutput, CfnResource, Fn, Lazy } from "aws-cdk-lib
 import { Asset } from "aws-cdk-lib/aws-s3-assets";
 import { Construct } from "constructs";
 import { InfrastructureError } from "../domain/errors.ts";
-import { checkStackName } from "../domain/names.ts";
 import type { StackOptions } from "../domain/stack-options.ts";
 import { type PolicyComponent, stackParameters } from "../domain/stack-parameters.ts";
-import { type LambdaName, lambdaBundlePath, lambdaPackage } from "./lambda-package.ts";
+import { type LambdaName, lambdaPackage } from "./lambda-package.ts";
+import { intentFor } from "./plan.ts";
 import type { CfnValue, CfnResource as ResourceData } from "./template/cfn.ts";
 import { policyId } from "./template/policies.ts";
 import { type ResolvedTemplate, resolveTemplate } from "./template/resolve.ts";
@@ -25,6 +25,17 @@ export interface ZaeLimiterProps extends StackOptions {
   readonly exportOutputs?: boolean;
 }
 
+/** Resources that take tags as a list. */
+const TAGGABLE: ReadonlySet<string> = new Set([
+  "AWS::DynamoDB::Table",
+  "AWS::IAM::Role",
+  "AWS::Lambda::Function",
+  "AWS::Logs::LogGroup",
+  "AWS::S3::Bucket",
+  "AWS::SNS::Topic",
+  "AWS::SQS::Queue",
+]);
+
 /** The Lambdas of the template, and the package each one runs. */
 const FUNCTIONS: Readonly<Record<string, LambdaName>> = {
   AggregatorFunction: "aggregator",
@@ -33,7 +44,8 @@ const FUNCTIONS: Readonly<Record<string, LambdaName>> = {
 
 /**
  * A limiter in a stack of one's own: the same resources as `zae-limiter deploy` makes.
- * Register namespaces afterwards: `zae-limiter namespace register default --name <name>`.
+ * Afterwards: `zae-limiter upgrade --force --name <name>` for its version record, and
+ * `zae-limiter namespace register default --name <name>`.
  *
  * @example
  * ```ts
@@ -51,16 +63,15 @@ export class ZaeLimiter extends Construct {
   readonly streamArn: string;
   readonly #resources: ReadonlyMap<string, CfnResource>;
   readonly #data: ResolvedTemplate;
+  readonly #tags: readonly CfnValue[];
 
   constructor(scope: Construct, id: string, props: ZaeLimiterProps) {
     super(scope, id);
-    const { name, exportOutputs = true, tags: _, ...given } = props;
-    this.tableName = checkStackName(name);
-    const provisioner = lambdaBundlePath("provisioner") === undefined ? false : undefined;
-    const options =
-      given.enableProvisioner === undefined && provisioner === false
-        ? { ...given, enableProvisioner: provisioner }
-        : given;
+    const { name, exportOutputs = true, ...given } = props;
+    // Names that are too long and the like are refused as deploying would.
+    const { options } = intentFor(name, given, undefined, false);
+    this.tableName = name;
+    this.#tags = Object.entries(given.tags ?? {}).map(([Key, Value]) => ({ Key, Value }));
     this.#data = resolveTemplate(stackTemplate(), {
       ...stackParameters(options, name),
       "AWS::StackName": name,
@@ -73,7 +84,7 @@ export class ZaeLimiter extends Construct {
     );
     for (const [logicalId, { DependsOn = [] }] of Object.entries(this.#data.Resources)) {
       for (const other of [DependsOn].flat() as string[]) {
-        this.#resource(logicalId).addDependency(this.#resource(other));
+        this.#resource(logicalId).node.addDependency(this.#resource(other));
       }
     }
     this.tableArn = this.#attribute(TABLE, "Arn");
@@ -88,7 +99,7 @@ export class ZaeLimiter extends Construct {
 
   #add(logicalId: string, resource: ResourceData): CfnResource {
     const lambda = FUNCTIONS[logicalId];
-    const properties = Object.entries(resource.Properties).map(([property, value]) => [
+    const properties = Object.entries(this.#tagged(resource)).map(([property, value]) => [
       property,
       // The resources that it mentions may come later.
       Lazy.any({ produce: () => this.#translate(value as CfnValue) }),
@@ -109,6 +120,13 @@ export class ZaeLimiter extends Construct {
       made.cfnOptions.updateReplacePolicy = policies[UpdateReplacePolicy];
     }
     return made;
+  }
+
+  /** In a stack of ours the tags of the stack go to its resources; this stack is somebody else's. */
+  #tagged({ Type, Properties }: ResourceData): ResourceData["Properties"] {
+    if (this.#tags.length === 0 || !TAGGABLE.has(Type)) return Properties;
+    const { Tags = [] } = Properties;
+    return { ...Properties, Tags: [...(Tags as readonly CfnValue[]), ...this.#tags] };
   }
 
   /** The CDK uploads the package; no code has to follow. It wants a file, and copies it at once. */

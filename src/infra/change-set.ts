@@ -14,8 +14,12 @@ export interface ResourceChange {
   readonly type: string;
   /** A new one takes its place, and the old one goes. */
   readonly replaced: boolean;
+  /** It leaves the stack, and stays all the same. */
+  readonly kept: boolean;
   /** The properties that change. */
   readonly properties: readonly string[];
+  /** Those of them for which a new one may be needed; CloudFormation knows better while it works. */
+  readonly replacedIfNeeded: readonly string[];
 }
 
 export interface ChangeSet {
@@ -50,15 +54,43 @@ export async function createChangeSet(
   const requested = await requestChangeSet(aws, wanted);
   if (requested === undefined) return { id: "", stackId: wanted.stackName, changes: undefined };
   const { Id: id = "", StackId: stackId = "" } = requested;
+  const changes = await orDiscard(aws, wanted, { id, stackId }, () =>
+    settled(aws, wanted.stackName, id, timer),
+  );
+  if (changes === undefined) await discardChangeSet(aws, wanted, { id, stackId });
+  return { id, stackId, changes };
+}
+
+/** What a change set would change, once that is known; `undefined`: nothing. */
+async function settled(
+  aws: Aws,
+  stackName: string,
+  id: string,
+  timer: Timer,
+): Promise<readonly ResourceChange[] | undefined> {
   for (;;) {
-    const found = await describe(aws, wanted.stackName, id);
-    if (found.status === "CREATE_COMPLETE") return { id, stackId, changes: found.changes };
+    const found = await describe(aws, stackName, id);
+    if (found.status === "CREATE_COMPLETE") return found.changes;
     if (found.status === "FAILED") {
-      await discardChangeSet(aws, wanted, { id, stackId });
-      if (NO_CHANGES.test(found.reason)) return { id, stackId, changes: undefined };
-      throw new StackOperationError(wanted.stackName, `no change set was made: ${found.reason}`);
+      if (NO_CHANGES.test(found.reason)) return undefined;
+      throw new StackOperationError(stackName, `no change set was made: ${found.reason}`);
     }
     await timer.sleep(POLL_MS);
+  }
+}
+
+/** Work on a change set that does not stay when the work fails. The first error counts. */
+export async function orDiscard<Result>(
+  aws: Aws,
+  wanted: Pick<NewChangeSet, "stackName" | "type">,
+  changeSet: Pick<ChangeSet, "id" | "stackId">,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    await discardChangeSet(aws, wanted, changeSet).catch(() => undefined);
+    throw error;
   }
 }
 
@@ -150,14 +182,23 @@ type Change = NonNullable<Output<"cloudformation:DescribeChangeSet">["Changes"]>
 
 function toChange({ ResourceChange: change }: Change): ResourceChange[] {
   if (change === undefined) return [];
-  const targets = (change.Details ?? []).map(({ Target }) => Target?.Name ?? Target?.Attribute);
+  const details = change.Details ?? [];
+  const named = (from: typeof details) => {
+    const names = from.map(({ Target }) => Target?.Name ?? Target?.Attribute);
+    return [...new Set(names.filter((name) => name !== undefined))];
+  };
+  const conditional = details.filter(
+    ({ Target }) => Target?.RequiresRecreation === "Conditionally",
+  );
   return [
     {
       action: change.Action ?? "",
       resource: change.LogicalResourceId ?? "",
       type: change.ResourceType ?? "",
       replaced: change.Replacement !== undefined && change.Replacement !== "False",
-      properties: [...new Set(targets.filter((name) => name !== undefined))],
+      kept: change.Action === "Remove" && change.PolicyAction === "Retain",
+      properties: named(details),
+      replacedIfNeeded: change.Replacement === "Conditional" ? named(conditional) : [],
     },
   ];
 }

@@ -4,6 +4,7 @@ import { StackOperationError } from "../domain/errors.ts";
 import type { Timer } from "../domain/timer.ts";
 import type { Aws } from "./aws.ts";
 import { AwsRefusal } from "./aws-failure.ts";
+import { describeTable, isLimiterTable } from "./live-table.ts";
 import { isMissing } from "./stack.ts";
 import { failureEvents, firstCause, latestEvent, type Watch, watchStack } from "./stack-events.ts";
 import { tableExists } from "./table-exists.ts";
@@ -48,12 +49,15 @@ export async function startDelete(aws: Aws, stackId: string): Promise<void> {
 }
 
 /** Found out before anything is deleted, so that it is all or nothing. */
-export async function refuseProtected(aws: Aws, table: string): Promise<void> {
-  if (!(await tableExists(aws, table))) return;
-  const { Table } = await aws.send("dynamodb:DescribeTable", { TableName: table });
-  if (Table?.DeletionProtectionEnabled !== true) return;
+export async function refuseToDelete(aws: Aws, name: string): Promise<void> {
+  const table = await describeTable(aws, name);
+  if (table === undefined) return;
+  if (!isLimiterTable(table)) {
+    throw new StackOperationError(name, "the table of that name is not one of ours; it stays");
+  }
+  if (table.DeletionProtectionEnabled !== true) return;
   throw new StackOperationError(
-    table,
+    name,
     "the table is protected against deletion. Deploy with --no-deletion-protection first",
   );
 }

@@ -3,7 +3,7 @@
 import type { Random } from "../domain/chance.ts";
 import type { Clock } from "../domain/clock.ts";
 import { StackOperationError } from "../domain/errors.ts";
-import { checkStackOptions, type StackOptions } from "../domain/stack-options.ts";
+import type { StackOptions } from "../domain/stack-options.ts";
 import type { Timer } from "../domain/timer.ts";
 import type { Aws } from "./aws.ts";
 import {
@@ -12,19 +12,12 @@ import {
   discardChangeSet,
   executeChangeSet,
   type NewChangeSet,
+  orDiscard,
 } from "./change-set.ts";
 import { deleteStack } from "./delete.ts";
-import { templateAround } from "./deployed-table.ts";
-import { findFunction, functionNameOf, isCurrent } from "./lambda-code.ts";
-import { type LambdaName, lambdaPackage } from "./lambda-package.ts";
-import {
-  type DeployPlan,
-  intentFor,
-  refuseLoss,
-  refuseProjection,
-  settingChanges,
-  tagChanges,
-} from "./plan.ts";
+import { type Draft, draftCreation, draftUpdate } from "./draft.ts";
+import type { LambdaName } from "./lambda-package.ts";
+import { type DeployPlan, intentFor, refuseLoss, settingChanges, tagChanges } from "./plan.ts";
 import { findStack, isBusy, isShell, type Stack } from "./stack.ts";
 import {
   failureEvents,
@@ -33,8 +26,7 @@ import {
   type StackEvent,
   watchStack,
 } from "./stack-events.ts";
-import { tableExists } from "./table-exists.ts";
-import { compactTemplate, stackTemplate } from "./template/template.ts";
+import { compactTemplate } from "./template/template.ts";
 import { uploadTemplate } from "./template-upload.ts";
 
 /** What deploying works with. */
@@ -47,7 +39,6 @@ export interface DeployContext {
   readonly onEvent?: ((event: StackEvent) => void) | undefined;
   /** What is done next, for people. */
   readonly onStep?: ((step: string) => void) | undefined;
-  readonly signal?: AbortSignal | undefined;
 }
 
 /** A plan, and the change set that would carry it out. */
@@ -71,45 +62,59 @@ export async function preparePlan(
 ): Promise<PreparedPlan> {
   // Typos are refused before anything is asked or changed.
   intentFor(stackName, given, undefined, reset);
-  const { aws, timer, clock } = context;
+  const { aws } = context;
   const deployed = await usableStack(context, stackName);
-  const intent = intentFor(stackName, given, deployed, reset);
-  refuseProjection(intent, deployed);
-  // Code that is missing is found out before there is a stack that needs it.
-  enabledLambdas(intent.options).forEach(lambdaPackage);
-  const adopt = deployed === undefined && (await tableExists(aws, stackName));
-  const template = deployed === undefined ? stackTemplate() : await templateAround(aws, stackName);
-  const uploaded = await uploadTemplate(aws, compactTemplate(template), context);
-  try {
-    const wanted: NewChangeSet = {
-      stackName,
-      name: `zae-limiter-${clock()}`,
-      type: deployed === undefined ? "CREATE" : "UPDATE",
-      template: uploaded.template,
-      parameters: intent.parameters,
-      kept: intent.kept,
-      tags: intent.tags,
-      adopt,
-    };
-    const changeSet = await createChangeSet(aws, wanted, timer);
-    const code = await codeToUpload(aws, stackName, intent.options, deployed);
-    const plan: DeployPlan = {
-      kind: kindOf(changeSet, deployed, code),
-      stackName,
-      settings: settingChanges(intent, deployed),
-      tags: tagChanges(intent, deployed),
-      resources: changeSet.changes ?? [],
-      adoptsTable: adopt,
-      code,
-      options: intent.options,
-      notes: intent.notes,
-    };
-    const prepared = { plan, wanted, changeSet };
-    await refused(context, prepared);
-    return prepared;
-  } finally {
+  const wish = { stackName, given, reset };
+  const draft = await (deployed === undefined
+    ? draftCreation(aws, wish)
+    : draftUpdate(aws, wish, deployed));
+  return propose(context, stackName, draft, deployed);
+}
+
+/** The change set for a draft, and what CloudFormation says it means. */
+async function propose(
+  context: DeployContext,
+  stackName: string,
+  draft: Draft,
+  deployed: Stack | undefined,
+): Promise<PreparedPlan> {
+  const { aws, timer, clock } = context;
+  const { intent, code, adopts, addsIndex } = draft;
+  const region = await aws.region();
+  const uploaded = await uploadTemplate(aws, compactTemplate(draft.template), context);
+  const wanted: NewChangeSet = {
+    stackName,
+    name: `zae-limiter-${clock()}`,
+    type: deployed === undefined ? "CREATE" : "UPDATE",
+    template: uploaded.template,
+    parameters: intent.parameters,
+    kept: intent.kept,
+    tags: intent.tags,
+    adopt: adopts,
+  };
+  const changeSet = await createChangeSet(aws, wanted, timer).catch(async (error: Error) => {
     await uploaded.remove();
-  }
+    throw error;
+  });
+  const plan: DeployPlan = {
+    kind: kindOf(changeSet, deployed, code),
+    stackName,
+    region,
+    account: accountIn(changeSet.stackId) ?? accountIn(deployed?.id ?? ""),
+    settings: settingChanges(intent, deployed),
+    tags: tagChanges(intent, deployed),
+    resources: changeSet.changes ?? [],
+    adoptsTable: adopts,
+    addsIndex,
+    code,
+    options: intent.options,
+    notes: intent.notes,
+  };
+  await orDiscard(aws, wanted, changeSet, async () => {
+    await uploaded.remove();
+    refuseLoss(stackName, plan.resources, addsIndex !== undefined);
+  });
+  return { plan, wanted, changeSet };
 }
 
 /** Takes back what preparing has made. */
@@ -118,24 +123,20 @@ export async function discardPlan({ aws }: DeployContext, prepared: PreparedPlan
   await discardChangeSet(aws, prepared.wanted, prepared.changeSet);
 }
 
-/** Starts the change; `executePlan` follows it to its end. */
+/** Starts the change; `executePlan` follows it to its end. One that cannot be begun goes. */
 export async function startPlan({ aws }: DeployContext, prepared: PreparedPlan): Promise<void> {
-  await executeChangeSet(aws, prepared.plan.stackName, prepared.changeSet);
+  const { wanted, changeSet } = prepared;
+  await orDiscard(aws, wanted, changeSet, () => executeChangeSet(aws, wanted.stackName, changeSet));
 }
 
 /** Carries a plan out. A stack that could not be created does not stay behind. */
 export async function executePlan(context: DeployContext, prepared: PreparedPlan): Promise<Stack> {
   const { aws } = context;
+  const { wanted, changeSet } = prepared;
   const { stackName, kind } = prepared.plan;
-  const { stackId } = prepared.changeSet;
-  const before = await latestEvent(aws, stackId);
-  try {
-    await startPlan(context, prepared);
-  } catch (error) {
-    // It was not even begun.
-    await discardPlan(context, prepared);
-    throw error;
-  }
+  const { stackId } = changeSet;
+  const before = await orDiscard(aws, wanted, changeSet, () => latestEvent(aws, stackId));
+  await startPlan(context, prepared);
   const { stack, events } = await watchStack(aws, stackId, before, context);
   if (stack !== undefined && GOOD.includes(stack.status)) return stack;
   const failure = new StackOperationError(
@@ -157,13 +158,9 @@ export async function executePlan(context: DeployContext, prepared: PreparedPlan
   throw failure;
 }
 
-async function refused(context: DeployContext, prepared: PreparedPlan): Promise<void> {
-  try {
-    refuseLoss(prepared.plan.stackName, prepared.plan.resources);
-  } catch (error) {
-    await discardPlan(context, prepared);
-    throw error;
-  }
+/** `arn:aws:cloudformation:<region>:<account>:stack/…` */
+function accountIn(arn: string): string | undefined {
+  return arn.split(":")[4];
 }
 
 function kindOf(
@@ -173,30 +170,6 @@ function kindOf(
 ): DeployPlan["kind"] {
   if (deployed === undefined) return "create";
   return changeSet.changes === undefined && code.length === 0 ? "nothing" : "update";
-}
-
-/** The Lambdas that the stack will have and that do not run the code of this version. */
-async function codeToUpload(
-  aws: Aws,
-  stackName: string,
-  options: StackOptions,
-  deployed: Stack | undefined,
-): Promise<LambdaName[]> {
-  const found = enabledLambdas(options).map(async (lambda) => {
-    if (deployed === undefined) return lambda;
-    const running = await findFunction(aws, functionNameOf(stackName, lambda));
-    return running !== undefined && isCurrent(running, lambda) ? undefined : lambda;
-  });
-  return (await Promise.all(found)).filter((lambda) => lambda !== undefined);
-}
-
-/** The Lambdas of a stack with these options. */
-export function enabledLambdas(options: StackOptions): LambdaName[] {
-  const { enableAggregator, enableProvisioner, createIam } = checkStackOptions(options);
-  return [
-    ...(enableAggregator ? (["aggregator"] as const) : []),
-    ...(enableProvisioner && createIam ? (["provisioner"] as const) : []),
-  ];
 }
 
 /** The stack to change; `undefined` when there is none. Whoever works on it is waited for. */
@@ -214,14 +187,7 @@ async function usableStack(context: DeployContext, stackName: string): Promise<S
     await deleteStack(context, stack.id, stackName);
     return undefined;
   }
-  if (STUCK.includes(stack.status)) {
-    const command = stack.status === "DELETE_FAILED" ? "delete-stack" : "continue-update-rollback";
-    throw new StackOperationError(
-      stackName,
-      `it is stuck in ${stack.status}; mend it first with: aws cloudformation ${command} ` +
-        `--stack-name ${stackName}`,
-    );
-  }
+  if (STUCK.includes(stack.status)) throw new StackOperationError(stackName, stuck(stack));
   return stack;
 }
 
@@ -230,10 +196,23 @@ function explain(
   stack: Stack | undefined,
   events: readonly StackEvent[],
 ): string {
-  const done = kind === "create" ? "created" : "updated; it is as it was before";
   const cause = firstCause(events);
-  if (cause === undefined) {
-    return `it could not be ${done}: ${stack?.statusReason ?? stack?.status ?? "it is gone"}`;
+  const reason =
+    cause === undefined
+      ? (stack?.statusReason ?? stack?.status ?? "it is gone")
+      : `${cause.resource} (${cause.type}): ${cause.reason ?? cause.status}`;
+  if (kind === "create") return `it could not be created: ${reason}`;
+  if (stack === undefined || !STUCK.includes(stack.status)) {
+    return `it could not be updated; it is as it was before: ${reason}`;
   }
-  return `it could not be ${done}: ${cause.resource} (${cause.type}): ${cause.reason ?? cause.status}`;
+  return `it could not be updated: ${reason}; and ${stuck(stack)}`;
+}
+
+/** CloudFormation cannot get out of this by itself. */
+function stuck({ name, status }: Stack): string {
+  const command = status === "DELETE_FAILED" ? "delete-stack" : "continue-update-rollback";
+  return (
+    `it is stuck in ${status}; mend it first with: aws cloudformation ${command} ` +
+    `--stack-name ${name}`
+  );
 }

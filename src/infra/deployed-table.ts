@@ -1,32 +1,117 @@
 /**
  * The table of a stack that is there already. Keys and indexes cannot be changed in place: a
  * different shape would mean a new, empty table. So an update keeps the shape that is deployed, and
- * the logical id, which is that of the Python library where it made the stack.
+ * the logical id, which is that of the Python library where it made the stack. Only an index that
+ * is missing can be added, and only one at a time.
  */
 
 import { parseDocument, type Tags, type YAMLSeq } from "yaml";
 import { isPlainObject } from "../domain/check.ts";
+import { StackOperationError } from "../domain/errors.ts";
+import { INDEXES, type IndexDefinition } from "../storage/table.ts";
 import type { Aws } from "./aws.ts";
+import { describeTable, indexesOf } from "./live-table.ts";
 import type { CfnTemplate, CfnValue } from "./template/cfn.ts";
-import { TABLE, type TableShape } from "./template/table.ts";
+import { attributeDefinitions, indexDefinition, TABLE, type TableShape } from "./template/table.ts";
 import { stackTemplate } from "./template/template.ts";
+import { keepUnchangeable } from "./unchangeable.ts";
 
-interface DeployedTable {
+/** A table as the template of its stack has it. */
+export interface DeployedTable {
   readonly id: string;
   readonly properties: Readonly<Record<string, CfnValue>>;
+  /** Kept whatever happens: it was there before its stack. */
+  readonly isKept: boolean;
+  /** All of the template, and whether it was understood to the last word. */
+  readonly template: object;
+  readonly isUnderstood: boolean;
 }
 
 const TABLE_TYPE = "AWS::DynamoDB::Table";
 
-/** The template for a stack that is there: ours, around the table that it has. */
-export async function templateAround(aws: Aws, stackName: string): Promise<CfnTemplate> {
+/** The table in the template of a stack; `undefined` where there is none. */
+export async function deployedTable(
+  aws: Aws,
+  stackName: string,
+): Promise<DeployedTable | undefined> {
   const { TemplateBody = "" } = await aws.send("cloudformation:GetTemplate", {
     StackName: stackName,
     TemplateStage: "Original",
   });
-  const table = findTable(parseTemplate(TemplateBody));
-  if (table === undefined || table.id === TABLE) return stackTemplate();
-  return renamed(stackTemplate(shapeOf(table)), table.id);
+  const { template, isUnderstood } = parseTemplate(TemplateBody);
+  const resources = isPlainObject(template) ? template.Resources : undefined;
+  if (!isPlainObject(resources)) return undefined;
+  for (const [id, resource] of Object.entries(resources)) {
+    if (!isPlainObject(resource) || resource.Type !== TABLE_TYPE) continue;
+    const properties = resource.Properties as DeployedTable["properties"];
+    const isKept = resource.DeletionPolicy === "Retain";
+    return { id, properties, isKept, template: template as object, isUnderstood };
+  }
+  return undefined;
+}
+
+/** The template for a stack that is there: ours, around the table that it has. */
+export function templateAround(table: DeployedTable | undefined): CfnTemplate {
+  if (table === undefined) return stackTemplate();
+  const { id, isKept, template } = table;
+  const ours =
+    id === TABLE
+      ? stackTemplate({ isKept })
+      : renamed(stackTemplate({ shape: shapeOf(table), isKept }), id);
+  return keepUnchangeable(ours, template);
+}
+
+/**
+ * The first index that neither the template nor the table has: tables from before there were
+ * namespaces lack GSI4. What somebody has added by hand is there, and would fail to be added.
+ */
+export async function missingIndex(
+  aws: Aws,
+  stackName: string,
+  table: DeployedTable | undefined,
+): Promise<IndexDefinition | undefined> {
+  if (table === undefined) return undefined;
+  const missing = INDEXES.filter(({ name }) => !declared(table).includes(name));
+  if (missing.length === 0) return undefined;
+  const live = await describeTable(aws, stackName);
+  return missing.find(({ name }) => live !== undefined && !indexesOf(live).has(name));
+}
+
+/** The template of the stack as it is, with one index more and nothing else. */
+export function templateWithIndex(
+  stackName: string,
+  { id, properties, template, isUnderstood }: DeployedTable,
+  index: IndexDefinition,
+): object {
+  const { GlobalSecondaryIndexes: indexes = [], AttributeDefinitions: attributes } = properties;
+  if (!isUnderstood || !Array.isArray(indexes) || !Array.isArray(attributes)) {
+    throw new StackOperationError(
+      stackName,
+      `the table lacks the index ${index.name}, and its template is not one we can change. Add ` +
+        `the index (${index.partition}, ${index.sort}, ${index.projection}) in your template first`,
+    );
+  }
+  const known = (attributes as { AttributeName?: string }[]).map((one) => one.AttributeName);
+  const news = attributeDefinitions(
+    [index.partition, index.sort].filter((n) => !known.includes(n)),
+  );
+  const { Resources, ...rest } = template as { Resources: Record<string, object> };
+  const changed = {
+    ...properties,
+    AttributeDefinitions: [...attributes, ...news],
+    GlobalSecondaryIndexes: [...indexes, indexDefinition(index)],
+  };
+  return {
+    ...rest,
+    Resources: { ...Resources, [id]: { ...Resources[id], Properties: changed } },
+  };
+}
+
+function declared({ properties }: DeployedTable): unknown[] {
+  const { GlobalSecondaryIndexes: indexes } = properties;
+  return Array.isArray(indexes)
+    ? indexes.map((index) => (index as { IndexName?: string }).IndexName)
+    : [];
 }
 
 function shapeOf({ properties }: DeployedTable): TableShape {
@@ -40,16 +125,6 @@ function shapeOf({ properties }: DeployedTable): TableShape {
   };
 }
 
-function findTable(template: unknown): DeployedTable | undefined {
-  const resources = isPlainObject(template) ? template.Resources : undefined;
-  if (!isPlainObject(resources)) return undefined;
-  for (const [id, resource] of Object.entries(resources)) {
-    if (!isPlainObject(resource) || resource.Type !== TABLE_TYPE) continue;
-    return { id, properties: resource.Properties as DeployedTable["properties"] };
-  }
-  return undefined;
-}
-
 /** The same template with another logical id for the table, wherever it is mentioned. */
 function renamed(template: CfnTemplate, id: string): CfnTemplate {
   const text = JSON.stringify(template).replaceAll(new RegExp(`\\b${TABLE}\\b`, "g"), id);
@@ -57,14 +132,14 @@ function renamed(template: CfnTemplate, id: string): CfnTemplate {
 }
 
 /** JSON or YAML; functions may be written as tags. */
-function parseTemplate(text: string): unknown {
+function parseTemplate(text: string): { template: unknown; isUnderstood: boolean } {
   const names = ["Ref", "Condition"];
   const functions = ["Sub", "GetAtt", "If", "Equals", "And", "Or", "Not", "Select", "Split"];
   const more = ["Join", "ImportValue", "FindInMap", "Base64", "GetAZs", "Cidr"];
   const customTags: Tags = [...names, ...functions, ...more].flatMap((name) => {
     const key = names.includes(name) ? name : `Fn::${name}`;
     return [
-      { tag: `!${name}`, resolve: (value: string) => ({ [key]: value }) },
+      { tag: `!${name}`, resolve: (value: string) => ({ [key]: argument(name, value) }) },
       {
         tag: `!${name}`,
         collection: "seq" as const,
@@ -72,5 +147,13 @@ function parseTemplate(text: string): unknown {
       },
     ];
   });
-  return parseDocument(text, { customTags, logLevel: "silent" }).toJS();
+  const document = parseDocument(text, { customTags, logLevel: "silent" });
+  const { errors, warnings } = document;
+  return { template: document.toJS(), isUnderstood: errors.length + warnings.length === 0 };
+}
+
+/** `!GetAtt Table.Arn` is a list of two everywhere else. */
+function argument(name: string, value: string): string | string[] {
+  const at = value.indexOf(".");
+  return name === "GetAtt" && at > 0 ? [value.slice(0, at), value.slice(at + 1)] : value;
 }

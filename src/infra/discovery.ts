@@ -31,10 +31,18 @@ export async function listLimiters(
   connection: AwsConnection = {},
   { type = DEFAULT_TYPE }: { readonly type?: string } = {},
 ): Promise<LimiterInfo[]> {
+  const { limiters } = await limitersThere(connection);
+  return limiters.filter(({ stackType }) => stackType === type);
+}
+
+/** All of them, and where that is. */
+export async function limitersThere(
+  connection: AwsConnection,
+): Promise<{ readonly region: string; readonly limiters: LimiterInfo[] }> {
   const aws = connectAws(connection);
   try {
-    const found = await findLimiters(aws, connection.region ?? (await aws.region()));
-    return found.filter(({ stackType }) => stackType === type);
+    const region = await aws.region();
+    return { region, limiters: await findLimiters(aws, region) };
   } finally {
     aws.close();
   }

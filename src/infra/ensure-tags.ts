@@ -1,7 +1,7 @@
 /** Gives a stack the tags by which it is found, and changes nothing else. */
 
 import { StackOperationError } from "../domain/errors.ts";
-import { createChangeSet, executeChangeSet } from "./change-set.ts";
+import { createChangeSet, executeChangeSet, type NewChangeSet, orDiscard } from "./change-set.ts";
 import type { DeployContext } from "./deploy.ts";
 import type { Stack } from "./stack.ts";
 import { firstCause, latestEvent, watchStack } from "./stack-events.ts";
@@ -11,24 +11,24 @@ import { hasDiscoveryTags, stackTags } from "./stack-tags.ts";
 export async function ensureTags(context: DeployContext, stack: Stack): Promise<boolean> {
   if (hasDiscoveryTags(stack.name, stack.tags)) return false;
   const { aws, timer, clock } = context;
-  const changeSet = await createChangeSet(
-    aws,
-    {
-      stackName: stack.name,
-      name: `zae-limiter-tags-${clock()}`,
-      type: "UPDATE",
-      template: "previous",
-      parameters: {},
-      // What is not named would fall back to the template's default.
-      kept: Object.keys(stack.parameters),
-      tags: stackTags(stack.name, stack.tags),
-      adopt: false,
-    },
-    timer,
-  );
+  const wanted: NewChangeSet = {
+    stackName: stack.name,
+    name: `zae-limiter-tags-${clock()}`,
+    type: "UPDATE",
+    template: "previous",
+    parameters: {},
+    // What is not named would fall back to the template's default.
+    kept: Object.keys(stack.parameters),
+    tags: stackTags(stack.name, stack.tags),
+    adopt: false,
+  };
+  const changeSet = await createChangeSet(aws, wanted, timer);
   if (changeSet.changes === undefined) return false;
-  const before = await latestEvent(aws, stack.id);
-  await executeChangeSet(aws, stack.name, changeSet);
+  const before = await orDiscard(aws, wanted, changeSet, async () => {
+    const latest = await latestEvent(aws, stack.id);
+    await executeChangeSet(aws, stack.name, changeSet);
+    return latest;
+  });
   const { stack: after, events } = await watchStack(aws, stack.id, before, context);
   if (after?.status === "UPDATE_COMPLETE") return true;
   const reason = firstCause(events)?.reason ?? after?.status ?? "the stack is gone";

@@ -64,30 +64,47 @@ export async function findFunction(
   }
 }
 
-/** Uploads what is newer and waits until it is in use. The same code is not uploaded again. */
+/** Uploads the package of a Lambda, unless it is there already; `always` does it all the same. */
 export async function uploadCode(
   aws: Aws,
   stackName: string,
   lambda: LambdaName,
   timer: Timer,
+  always = false,
 ): Promise<UploadedCode> {
   const functionName = functionNameOf(stackName, lambda);
   const zip = lambdaPackage(lambda);
+  const put = await putCode(aws, { stackName, functionName, zip, always }, timer);
+  return { lambda, functionName, sizeBytes: zip.length, ...put };
+}
+
+interface NewCode {
+  readonly stackName: string;
+  readonly functionName: string;
+  readonly zip: Uint8Array;
+  readonly always: boolean;
+}
+
+/** Waits until the code is in use. */
+export async function putCode(
+  aws: Aws,
+  { stackName, functionName, zip, always }: NewCode,
+  timer: Timer,
+): Promise<Pick<UploadedCode, "functionArn" | "sha256" | "changed">> {
   const sha256 = sha256Of(zip);
-  const before = await settled(aws, stackName, functionName, timer);
-  const changed = before.sha256 !== sha256;
+  const { arn, version, ...before } = await settled(aws, stackName, functionName, timer);
+  const changed = always || before.sha256 !== sha256;
   if (changed) {
     await aws.send("lambda:UpdateFunctionCode", { FunctionName: functionName, ZipFile: zip });
     await settled(aws, stackName, functionName, timer);
   }
-  if (changed || before.version !== CLIENT_VERSION) {
+  if (changed || version !== CLIENT_VERSION) {
     await aws.send("lambda:TagResource", {
-      Resource: before.arn,
+      Resource: arn,
       Tags: { [LAMBDA_VERSION_TAG]: CLIENT_VERSION },
     });
   }
-  const functionArn = before.arn;
-  return { lambda, functionName, functionArn, sizeBytes: zip.length, sha256, changed };
+  return { functionArn: arn, sha256, changed };
 }
 
 /** Whether the code of this version is what is deployed. */

@@ -16,8 +16,13 @@ export type LambdaName = keyof typeof LAMBDAS;
 const FILE = "index.mjs";
 /** The same bundle has to make the same package, or it would be uploaded again and again. */
 const MODIFIED = new Date(1980, 0, 1);
-/** Beside the compiled code; when this runs as source, in the build of the same tree. */
-const FOLDERS = ["../lambda/", "../../dist/lambda/"].map((path) => new URL(path, import.meta.url));
+/**
+ * In the package: beside this file's folder, or in it, wherever the bundler has put this code. When
+ * this runs as source: in the build of the same tree.
+ */
+const FOLDERS = ["../lambda/", "./lambda/", "../../dist/lambda/"].map(
+  (path) => new URL(path, import.meta.url),
+);
 
 /** Where the bundle is; `undefined` where it was not built. */
 export function lambdaBundlePath(name: LambdaName): string | undefined {

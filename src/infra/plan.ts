@@ -8,7 +8,7 @@ import { SCHEMA_VERSION } from "../domain/version.ts";
 import type { ResourceChange } from "./change-set.ts";
 import { LAMBDAS, type LambdaName, lambdaBundlePath } from "./lambda-package.ts";
 import { isShell, type Stack } from "./stack.ts";
-import { stackTags } from "./stack-tags.ts";
+import { isManagedTag, stackTags } from "./stack-tags.ts";
 import { PARAMETERS } from "./template/parameters.ts";
 
 /** A setting before and after; `undefined` where there is none. */
@@ -31,12 +31,17 @@ export interface DeployPlan {
   /** `nothing`: the stack is as it should be. */
   readonly kind: "create" | "update" | "nothing";
   readonly stackName: string;
+  readonly region: string;
+  /** Whose it is; `undefined` where AWS has not said it. */
+  readonly account: string | undefined;
   /** For a new stack: what was chosen; otherwise: what changes. */
   readonly settings: readonly SettingChange[];
   readonly tags: readonly SettingChange[];
   readonly resources: readonly ResourceChange[];
   /** A table of that name is there without a stack, and becomes part of the new one. */
   readonly adoptsTable: boolean;
+  /** An index that the table lacks. It is added alone; everything else follows when it is there. */
+  readonly addsIndex: string | undefined;
   /** The Lambdas whose code is uploaded. */
   readonly code: readonly LambdaName[];
   /** All that is in force afterwards. */
@@ -59,6 +64,7 @@ export interface Intent {
 const FUNCTION_NAME_LENGTH_MAX = 64;
 const TABLE_TYPE = "AWS::DynamoDB::Table";
 const DESTRUCTIVE: readonly string[] = ["Remove", "Dynamic"];
+const NEW_ATTRIBUTES = "AttributeDefinitions";
 
 /**
  * What to send. Options that are not given stay as they are deployed; with `reset` they go back to
@@ -112,11 +118,20 @@ export function tagChanges(intent: Intent, deployed: Stack | undefined): Setting
     .filter(({ before, after }) => before !== after);
 }
 
-/** A change that would take the table away is refused, whatever the reason. */
-export function refuseLoss(stackName: string, resources: readonly ResourceChange[]): void {
+/**
+ * A change that would take the table away is refused, whatever the reason. CloudFormation is not
+ * sure about new attributes, which every new index brings; those alone replace nothing.
+ */
+export function refuseLoss(
+  stackName: string,
+  resources: readonly ResourceChange[],
+  addsIndex: boolean,
+): void {
   const lost = resources.find(
-    ({ type, action, replaced }) =>
-      type === TABLE_TYPE && (replaced || DESTRUCTIVE.includes(action)),
+    ({ type, action, replaced, replacedIfNeeded: [property, ...others] }) =>
+      type === TABLE_TYPE &&
+      (DESTRUCTIVE.includes(action) || replaced) &&
+      !(addsIndex && action === "Modify" && property === NEW_ATTRIBUTES && others.length === 0),
   );
   if (lost === undefined) return;
   const what = lost.properties.length === 0 ? "" : ` (${lost.properties.join(", ")})`;
@@ -124,18 +139,6 @@ export function refuseLoss(stackName: string, resources: readonly ResourceChange
     stackName,
     `this would replace the table and lose what is in it${what}; nothing was changed. Deploy ` +
       "under another name instead",
-  );
-}
-
-/** AWS cannot change what an index copies; it would have to be made anew. */
-export function refuseProjection(intent: Intent, deployed: Stack | undefined): void {
-  const before = deployed?.parameters.GSI2Projection;
-  const after = intent.parameters.GSI2Projection;
-  if (before === undefined || after === undefined || before === after) return;
-  throw new ValidationError(
-    "gsi2_projection",
-    after,
-    `the table has ${before}, and AWS cannot change what an index copies; deploy under another name`,
   );
 }
 
@@ -192,8 +195,7 @@ function defaultOf(name: string): string {
 
 /** Those that are not ours. */
 function userTagsOf(stack: Stack | undefined): Record<string, string> {
-  const ours = stackTags("", {});
-  const theirs = Object.entries(stack?.tags ?? {}).filter(([key]) => !Object.hasOwn(ours, key));
+  const theirs = Object.entries(stack?.tags ?? {}).filter(([key]) => !isManagedTag(key));
   return Object.fromEntries(theirs.filter(([key]) => !key.startsWith("aws:")));
 }
 

@@ -11,17 +11,19 @@ import { type AwsConnection, connectAws } from "./aws.ts";
 import {
   type DeployContext,
   discardPlan,
-  enabledLambdas,
   executePlan,
   type PreparedPlan,
   preparePlan,
   startPlan,
 } from "./deploy.ts";
+import { enabledLambdas } from "./draft.ts";
 import { eventSourceReady } from "./event-source.ts";
 import { functionNameOf, type UploadedCode, uploadCode } from "./lambda-code.ts";
+import { indexFilled } from "./live-table.ts";
 import type { DeployPlan } from "./plan.ts";
 import { findStack } from "./stack.ts";
 import type { StackEvent } from "./stack-events.ts";
+import { stoppableTimer } from "./stoppable-timer.ts";
 import { openRecords, type WrittenRecords, writeRecords } from "./table-records.ts";
 
 /** How to deploy, besides what. */
@@ -74,21 +76,24 @@ const EVENT_SOURCE_TIMEOUT_MS = 60_000;
  * ```
  */
 export async function deployStack(request: DeployRequest): Promise<Deployed> {
-  const { stackName, connection, options, reset = false } = request;
-  const aws = connectAws(connection as AwsConnection);
+  const { stackName, connection, options, signal, reset = false } = request;
+  const aws = connectAws(connection as AwsConnection, signal);
   const context: DeployContext = {
     aws,
-    timer: connection.timer ?? systemTimer,
+    timer: stoppableTimer(connection.timer ?? systemTimer, signal),
     clock: connection.clock ?? systemClock,
     random: connection.random ?? systemRandom,
     endpoint: connection.endpoint,
     onEvent: request.onEvent,
     onStep: request.onStep,
-    signal: request.signal,
   };
   try {
-    const prepared = await preparePlan(context, stackName, options, reset);
-    return await carryOut(request, context, prepared);
+    for (;;) {
+      const prepared = await preparePlan(context, stackName, options, reset);
+      const result = await carryOut(request, context, prepared);
+      // An index that was missing came alone; now for what was asked.
+      if (prepared.plan.addsIndex === undefined || result.outcome !== "done") return result;
+    }
   } finally {
     aws.close();
   }
@@ -122,7 +127,11 @@ async function carryOut(
   const stack = executes
     ? await executePlan(context, prepared)
     : await findStack(context.aws, plan.stackName);
-  const finished = await finishing(request, () => finish(request, context, plan));
+  const finished = await finishing(request, () =>
+    plan.addsIndex === undefined
+      ? finish(request, context, plan)
+      : indexed(context, plan.stackName, plan.addsIndex),
+  );
   return { ...result, ...finished, outcome: "done", stackStatus: stack?.status ?? "" };
 }
 
@@ -133,11 +142,24 @@ async function confirmed(
   prepared: PreparedPlan,
 ): Promise<boolean> {
   try {
-    return (await request.confirm?.(prepared.plan)) ?? true;
+    const agreed = (await request.confirm?.(prepared.plan)) ?? true;
+    request.signal?.throwIfAborted();
+    return agreed;
   } catch (error) {
     await discardPlan(context, prepared);
     throw error;
   }
+}
+
+/** Until it is filled, the index cannot be asked, and the table not be changed. */
+async function indexed(
+  { aws, timer, onStep }: DeployContext,
+  table: string,
+  index: string,
+): Promise<Record<never, never>> {
+  onStep?.(`Waiting until the index ${index} is filled`);
+  await indexFilled(aws, table, index, timer);
+  return {};
 }
 
 /** Code and records. Each step may be repeated, so a deployment that broke off can be, too. */
@@ -151,10 +173,10 @@ async function finish(
   const lambdas = enabledLambdas(plan.options);
   const code: UploadedCode[] = [];
   for (const lambda of lambdas) {
-    context.onStep?.(`Uploading the code of the ${lambda}`);
+    context.onStep?.(`Checking the code of the ${lambda}`);
     code.push(await uploadCode(aws, stackName, lambda, timer));
   }
-  context.onStep?.("Writing the first records");
+  context.onStep?.("Writing the version and the namespaces");
   const records = await openRecords(stackName, request.connection);
   try {
     const written = await writeRecords(records, {
@@ -182,12 +204,13 @@ async function listening(
 
 /** The stack stands by now; the error says how to get the rest. */
 async function finishing<Result>(
-  { stackName }: DeployRequest,
+  { stackName, signal }: DeployRequest,
   work: () => Promise<Result>,
 ): Promise<Result> {
   try {
     return await work();
   } catch (error) {
+    signal?.throwIfAborted();
     const reason = error instanceof StackOperationError ? error.reason : (error as Error).message;
     throw new StackOperationError(
       stackName,

@@ -27,7 +27,6 @@ export interface StackEvent {
 export interface Watch {
   readonly timer: Timer;
   readonly onEvent?: ((event: StackEvent) => void) | undefined;
-  readonly signal?: AbortSignal | undefined;
 }
 
 /** CloudFormation is asked soon at first and then less often: it counts every question. */
@@ -46,7 +45,7 @@ export async function watchStack(
   aws: Aws,
   stackId: string,
   after: string | undefined,
-  { timer, onEvent, signal }: Watch,
+  { timer, onEvent }: Watch,
 ): Promise<{ readonly stack: Stack | undefined; readonly events: readonly StackEvent[] }> {
   const events: StackEvent[] = [];
   let last = after;
@@ -58,8 +57,7 @@ export async function watchStack(
     events.push(...fresh);
     last = events.at(-1)?.id ?? last;
     if (stack === undefined || !isBusy(stack.status)) return { stack, events };
-    await timer.sleep(POLLS_MS[Math.min(poll, POLLS_MS.length - 1)] as number, signal);
-    signal?.throwIfAborted();
+    await timer.sleep(POLLS_MS[Math.min(poll, POLLS_MS.length - 1)] as number);
   }
 }
 

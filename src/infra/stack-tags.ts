@@ -39,6 +39,11 @@ export function stackTags(
   };
 }
 
+/** Whether a tag is one of ours. */
+export function isManagedTag(name: string): boolean {
+  return Object.hasOwn(stackTags("", {}), name);
+}
+
 /** Whether a stack can be found by its tags. */
 export function hasDiscoveryTags(
   stackName: string,

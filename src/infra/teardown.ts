@@ -8,11 +8,12 @@ import {
   deleteKeptBucket,
   deleteKeptTable,
   deleteStack,
-  refuseProtected,
+  refuseToDelete,
   startDelete,
 } from "./delete.ts";
 import { findStack } from "./stack.ts";
 import type { StackEvent } from "./stack-events.ts";
+import { stoppableTimer } from "./stoppable-timer.ts";
 import { tableExists } from "./table-exists.ts";
 
 export interface TeardownRequest {
@@ -32,6 +33,8 @@ export interface Teardown {
   readonly outcome: "deleted" | "started" | "missing";
   /** What was kept: the table and the archive, where they still are. */
   readonly kept: { readonly table: string | undefined; readonly bucket: string | undefined };
+  /** Whether there was a table, and it is gone now with everything in it. */
+  readonly tableDeleted: boolean;
 }
 
 /**
@@ -47,32 +50,33 @@ export interface Teardown {
 export async function teardown(request: TeardownRequest): Promise<Teardown> {
   const stackName = checkStackName(request.stackName);
   const { connection, onEvent, signal } = request;
-  const timer = connection.timer ?? systemTimer;
-  const aws = connectAws(connection as AwsConnection);
+  const timer = stoppableTimer(connection.timer ?? systemTimer, signal);
+  const aws = connectAws(connection as AwsConnection, signal);
   try {
-    if (request.withData === true) await refuseProtected(aws, stackName);
+    if (request.withData === true) await refuseToDelete(aws, stackName);
     const stack = await findStack(aws, stackName);
     let bucket = stack?.outputs.AuditArchiveBucketName;
     if (stack !== undefined) {
       if (request.wait === false) {
         await startDelete(aws, stack.id);
-        return { outcome: "started", kept: { table: stackName, bucket } };
+        const kept = { table: stackName, bucket };
+        return { outcome: "started", kept, tableDeleted: false };
       }
-      await deleteStack({ aws, timer, onEvent, signal }, stack.id, stackName);
+      await deleteStack({ aws, timer, onEvent }, stack.id, stackName);
     }
     const outcome = stack === undefined ? "missing" : "deleted";
     if (request.withData !== true) {
       const table = (await tableExists(aws, stackName)) ? stackName : undefined;
-      return { outcome, kept: { table, bucket } };
+      return { outcome, kept: { table, bucket }, tableDeleted: false };
     }
     request.onStep?.("Deleting the table");
-    await deleteKeptTable(aws, stackName, timer);
+    const tableDeleted = await deleteKeptTable(aws, stackName, timer);
     if (bucket !== undefined) {
       request.onStep?.("Deleting the archive");
       await deleteKeptBucket(aws, bucket);
       bucket = undefined;
     }
-    return { outcome, kept: { table: undefined, bucket } };
+    return { outcome, kept: { table: undefined, bucket }, tableDeleted };
   } finally {
     aws.close();
   }

@@ -21,6 +21,7 @@ import { findFunction, functionNameOf, isCurrent, uploadCode } from "./lambda-co
 import { LAMBDAS, type LambdaName, lambdaBundlePath } from "./lambda-package.ts";
 import { findStack, type Stack } from "./stack.ts";
 import { hasDiscoveryTags } from "./stack-tags.ts";
+import { stoppableTimer } from "./stoppable-timer.ts";
 import { type OpenRecords, openRecords } from "./table-records.ts";
 
 export interface UpgradeRequest {
@@ -28,7 +29,7 @@ export interface UpgradeRequest {
   readonly connection: DynamoOptions;
   /** Only the code of the Lambdas, and what the record says about it. */
   readonly lambdaOnly?: boolean;
-  /** Also what is up to date already. */
+  /** Also what is up to date already, and a table that says nothing about itself. */
   readonly force?: boolean;
   /** Says what would be done; migrations are tried out without writing. */
   readonly dryRun?: boolean;
@@ -53,7 +54,8 @@ export interface UpgradePlan {
 }
 
 export interface Upgraded {
-  readonly outcome: "done" | "planned" | "current" | "declined" | "uninitialised";
+  /** `stopped`: by the signal, at a checkpoint of a migration; the next upgrade goes on from there. */
+  readonly outcome: "done" | "planned" | "current" | "declined" | "stopped" | "uninitialised";
   readonly plan: UpgradePlan;
   /** `undefined`: not looked at. */
   readonly tagsAdded: boolean | undefined;
@@ -76,7 +78,7 @@ export interface Upgraded {
 export async function upgradeStack(request: UpgradeRequest): Promise<Upgraded> {
   const stackName = checkStackName(request.stackName);
   const { connection } = request;
-  const aws = connectAws(connection as AwsConnection);
+  const aws = connectAws(connection as AwsConnection, request.signal);
   const records = await openRecords(stackName, connection);
   try {
     const version = await readVersion(records.store);
@@ -122,7 +124,11 @@ async function carryOut(request: UpgradeRequest, site: Site, plan: UpgradePlan):
     migrations: undefined,
     version: plan.version,
   };
-  if (plan.migrations.schemaVersion === undefined) return { ...result, outcome: "uninitialised" };
+  // Who insists gets a table that says nothing looked through, and its first record.
+  const insists = request.force === true && request.lambdaOnly !== true;
+  if (plan.migrations.schemaVersion === undefined && !insists) {
+    return { ...result, outcome: "uninitialised" };
+  }
   const work = plan.code.length + plan.migrations.pending.length;
   if (work === 0 && !plan.tags && !plan.record) return { ...result, outcome: "current" };
   const { store } = site.records;
@@ -130,10 +136,15 @@ async function carryOut(request: UpgradeRequest, site: Site, plan: UpgradePlan):
   if (request.dryRun === true) {
     const migrations =
       plan.migrations.pending.length === 0 ? undefined : await runMigrations(store, run);
-    return { ...result, outcome: "planned", migrations };
+    return { ...result, outcome: isStopped(migrations) ? "stopped" : "planned", migrations };
   }
   if ((await request.confirm?.(plan)) === false) return { ...result, outcome: "declined" };
-  return { ...result, ...(await steps(request, site, plan)), outcome: "done" };
+  const done = await steps(request, site, plan);
+  return { ...result, ...done, outcome: isStopped(done.migrations) ? "stopped" : "done" };
+}
+
+function isStopped(migrations: MigrationReport | undefined): boolean {
+  return migrations?.completed === false;
 }
 
 /** The code first: it works with the old table, and the old code may not with the new one. */
@@ -146,7 +157,7 @@ async function steps(
   const context = contextOf(aws, request);
   for (const lambda of plan.code) {
     onStep?.(`Uploading the code of the ${lambda}`);
-    await uploadCode(aws, stackName, lambda, context.timer);
+    await uploadCode(aws, stackName, lambda, context.timer, request.force);
   }
   let tagsAdded: boolean | undefined;
   let tagsError: Error | undefined;
@@ -155,6 +166,7 @@ async function steps(
     try {
       tagsAdded = await ensureTags(context, stack);
     } catch (error) {
+      request.signal?.throwIfAborted();
       tagsError = error as Error;
     }
   }
@@ -162,7 +174,10 @@ async function steps(
   const pending = plan.migrations.pending.length > 0;
   if (pending) onStep?.(`Migrating the table to schema ${plan.migrations.targetVersion}`);
   const migrations = pending ? await runMigrations(store, runOptions(request)) : undefined;
-  const version = await writeVersion(store, await lambdaRecord(aws, request), clock());
+  // Whoever stopped it wants nothing more to happen; the next upgrade writes the record.
+  const version = isStopped(migrations)
+    ? await readVersion(store)
+    : await writeVersion(store, await lambdaRecord(aws, request), clock());
   return { tagsAdded, tagsError, migrations, version };
 }
 
@@ -199,10 +214,9 @@ function runOptions({ onProgress, signal, updatedBy }: UpgradeRequest) {
 function contextOf(aws: Aws, { connection, signal }: UpgradeRequest): DeployContext {
   return {
     aws,
-    timer: connection.timer ?? systemTimer,
+    timer: stoppableTimer(connection.timer ?? systemTimer, signal),
     clock: connection.clock ?? systemClock,
     random: connection.random ?? systemRandom,
     endpoint: connection.endpoint,
-    signal,
   };
 }

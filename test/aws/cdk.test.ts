@@ -1,13 +1,15 @@
 /** The construct: the resources of the template, in somebody else's stack. */
 
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { App, Stack } from "aws-cdk-lib";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { ZaeLimiter, type ZaeLimiterProps } from "../../src/infra/cdk.ts";
 import type { CfnResource } from "../../src/infra/template/cfn.ts";
 import { stackTemplate } from "../../src/infra/template/template.ts";
+import { describeAws } from "./aws.ts";
 
 /** Without Lambdas, whose code a checkout may not have built. */
 const PLAIN = { enableAggregator: false, enableProvisioner: false } as const;
@@ -77,14 +79,56 @@ describe("ZaeLimiter", () => {
     expect(names).toEqual(["one", "two"]);
   });
 
+  test("tags go to what can be tagged", () => {
+    const made = synthesize({ name: "my-app", ...PLAIN, tags: { team: "search" } });
+    const [table] = ofType(made, "AWS::DynamoDB::Table");
+    expect(table?.Properties.Tags).toEqual([
+      { Key: "Application", Value: "zae-limiter" },
+      { Key: "team", Value: "search" },
+    ]);
+  });
+
   test("names and options are checked, and what is not there is said", () => {
     const stack = new Stack(new App({ outdir: mkdtempSync(join(outdir, "out-")) }), "Backend");
     expect(() => new ZaeLimiter(stack, "A", { name: "my_app" })).toThrow(/underscore/);
     expect(() => new ZaeLimiter(stack, "B", { name: "a", lambdaTimeout: 0 })).toThrow(
       /lambda_timeout/,
     );
+    expect(() => new ZaeLimiter(stack, "D", { name: "a".repeat(54) })).toThrow(/at most 53/);
     const bare = new ZaeLimiter(stack, "C", { name: "bare", ...PLAIN, createIam: false });
     expect(bare.tableName).toBe("bare");
     expect(() => bare.policyArn("acq")).toThrow(/no AcquireOnlyPolicy with these options/);
+  });
+});
+
+await describeAws("ZaeLimiter as it is shipped", ({ build }) => {
+  test("brings the code of its Lambdas along, as assets", async () => {
+    const { href } = pathToFileURL(join(build, "infra", "cdk.js"));
+    const shipped = (await import(href)) as typeof import("../../src/infra/cdk.ts");
+    const outdir = mkdtempSync(join(tmpdir(), "zae-limiter-cdk-"));
+    const said = vi.spyOn(console, "error");
+    const written = vi.spyOn(process.stderr, "write");
+    const app = new App({ outdir });
+    const stack = new Stack(app, "Backend");
+    new shipped.ZaeLimiter(stack, "Limiter", { name: "my-app", pitrRecoveryDays: 7 });
+    const assembly = app.synth();
+    // The CDK checks what it is given, and finds nothing to warn of.
+    expect([said.mock.calls, written.mock.calls]).toEqual([[], []]);
+    vi.restoreAllMocks();
+    const { Resources } = assembly.getStackByName("Backend").template as Synthesized;
+    const functions = Object.values(Resources).filter(
+      ({ Type }) => Type === "AWS::Lambda::Function",
+    );
+    expect(functions.map(({ Properties }) => Properties.FunctionName)).toEqual([
+      "my-app-aggregator",
+      "my-app-limits-provisioner",
+    ]);
+    const keys = functions.map(({ Properties }) => (Properties.Code as { S3Key: string }).S3Key);
+    for (const key of keys) {
+      const zip = readFileSync(join(outdir, `asset.${key}`));
+      expect(zip.subarray(0, 2).toString()).toBe("PK");
+    }
+    expect(new Set(keys).size).toBe(2);
+    rmSync(outdir, { recursive: true, force: true });
   });
 });

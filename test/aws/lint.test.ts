@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import type { StackOptions } from "../../src/domain/stack-options.ts";
 import { stackParameters } from "../../src/domain/stack-parameters.ts";
 import { resolveTemplate } from "../../src/infra/template/resolve.ts";
@@ -45,6 +45,9 @@ const COMBINATIONS: Readonly<Record<string, StackOptions>> = {
     lambdaArchitecture: "x86_64",
   },
 };
+
+/** Programs in Python beside a busy machine take their time. */
+vi.setConfig({ testTimeout: 180_000 });
 
 await describeAws("cfn-lint", ({ python }) => {
   let folder = "";

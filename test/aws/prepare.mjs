@@ -1,7 +1,7 @@
 /**
- * Makes a virtual environment from requirements.txt, starts moto in it, and writes to the file that
- * is its first argument how that went. Runs until stdin ends; then moto ends, too. The environment
- * stays for the next run, unless the requirements change.
+ * Makes a virtual environment from requirements.txt, starts moto in it, builds the command with its
+ * Lambdas, and writes to the file that is its first argument how that went. Runs until stdin ends;
+ * then moto ends, too. The environment stays for the next run, unless the requirements change.
  */
 
 import { execFile, spawn } from "node:child_process";
@@ -9,7 +9,7 @@ import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -44,6 +44,25 @@ async function environment() {
   await run(python, ["-m", "pip", "install", ...options, "-r", requirements]);
   writeFileSync(complete, "");
   return python;
+}
+
+/** The sources as they are, as the package ships them; beside the packages that they need. */
+async function build() {
+  const root = here("../../");
+  const folder = join(dirname(cache), `zae-limiter-aws-${process.pid}`);
+  process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
+  const compiler = join(root, "node_modules", "typescript", "bin", "tsc");
+  const project = join(root, "tsconfig.build.json");
+  // Types are checked elsewhere.
+  const compiled = [compiler, "-p", project, "--noCheck", "--outDir", folder];
+  const bundled = [join(root, "scripts", "bundle-lambda.mjs"), join(folder, "lambda")];
+  const running = [compiled, bundled].map((args) => run(process.execPath, args));
+  // Whoever is stopped in the middle would write into a folder that is gone.
+  process.prependListener("exit", () => {
+    for (const { child } of running) child.kill("SIGKILL");
+  });
+  await Promise.all(running);
+  return folder;
 }
 
 async function freePort() {
@@ -81,11 +100,9 @@ async function startMoto(python) {
 }
 
 try {
-  const startedAt = Date.now();
   const python = await environment();
-  const installedMs = Date.now() - startedAt;
-  const endpoint = await startMoto(python);
-  tell({ python, endpoint, installedMs });
+  const [endpoint, folder] = await Promise.all([startMoto(python), build()]);
+  tell({ python, endpoint, build: folder });
 } catch (error) {
   tell({ skipped: String(error.message).split("\n", 1)[0] });
 }

@@ -1,10 +1,10 @@
 /** `delete`: takes a stack down. */
 
 import { CommandFailure, leaf } from "../command.ts";
-import { interruptible } from "../interruption.ts";
+import { Interrupted, interruptible } from "../interruption.ts";
 import { NAMED_STACK_OPTIONS, type StackPlaceOptions, stackPlace } from "./deploy-place.ts";
 
-export const deleteStack = leaf<StackPlaceOptions & { wait: boolean; withData?: true }>({
+export const deleteStack = leaf<StackPlaceOptions & { wait?: boolean; withData?: true }>({
   name: "delete",
   summary: "deletes a stack; its table and its archive stay",
   details:
@@ -13,7 +13,7 @@ export const deleteStack = leaf<StackPlaceOptions & { wait: boolean; withData?: 
   options: [
     ...NAMED_STACK_OPTIONS,
     { flags: "--with-data", text: "deletes the table and the archive, too, for good" },
-    { flags: "--wait", text: "until the stack is gone (preset)", default: true },
+    { flags: "--wait", text: "until the stack is gone (preset)" },
     { flags: "--no-wait", text: "starts it and ends" },
   ],
   confirms: true,
@@ -22,11 +22,13 @@ export const deleteStack = leaf<StackPlaceOptions & { wait: boolean; withData?: 
     outcome: "text",
     stack_name: "text",
     kept: { table: "text | null", bucket: "text | null" },
+    table_deleted: "boolean",
   },
   run: async ({ options, terminal, confirm, note }) => {
     const { stackName, connection } = stackPlace(options, terminal);
     const withData = options.withData === true;
-    if (withData && !options.wait) {
+    const wait = options.wait !== false;
+    if (withData && !wait) {
       throw new CommandFailure("--with-data has to wait for the stack: leave out --no-wait");
     }
     const what = withData ? `stack ${stackName} with ALL its data` : `stack ${stackName}`;
@@ -34,21 +36,39 @@ export const deleteStack = leaf<StackPlaceOptions & { wait: boolean; withData?: 
       throw new CommandFailure("Aborted: nothing was deleted");
     }
     const { teardown } = await import("../../infra/teardown.ts");
-    const { outcome, kept } = await interruptible(terminal, (signal) =>
+    const { outcome, kept, tableDeleted } = await interruptible(terminal, (signal) =>
       teardown({
         stackName,
         connection,
         withData,
-        wait: options.wait,
+        wait,
         signal,
         onStep: (step) => note(`${step} …`),
         onEvent: ({ status, type, resource }) => note(`  ${status} ${type} ${resource}`),
       }),
-    );
+    ).catch((error: unknown) => {
+      if (error instanceof Interrupted) {
+        note(
+          "What CloudFormation has begun goes on by itself: see it with zae-limiter status " +
+            `--name ${stackName}${withData ? ", and run delete again for the data" : ""}`,
+        );
+      }
+      throw error;
+    });
     const { table = null, bucket = null } = kept;
     return {
-      json: () => ({ outcome, stack_name: stackName, kept: { table, bucket } }),
-      text: () => [headline(outcome, stackName), ...keptLines(table, bucket)].join("\n"),
+      json: () => ({
+        outcome,
+        stack_name: stackName,
+        kept: { table, bucket },
+        table_deleted: tableDeleted,
+      }),
+      text: () =>
+        [
+          headline(outcome, stackName),
+          ...keptLines(table, bucket),
+          ...(tableDeleted ? [`  Deleted: table ${stackName} with everything in it`] : []),
+        ].join("\n"),
     };
   },
 });

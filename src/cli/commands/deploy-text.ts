@@ -1,7 +1,10 @@
 /** A deployment in words: what will be, what changes, what became of it. */
 
 import { checkStackOptions } from "../../domain/stack-options.ts";
+import { SCHEMA_VERSION } from "../../domain/version.ts";
 import type { Deployed, DeployPlan, ResourceChange, SettingChange } from "../../infra/index.ts";
+import { isManagedTag } from "../../infra/stack-tags.ts";
+import { isAfter } from "../../migrations/registry.ts";
 import { fields } from "../fields.ts";
 import type { Palette } from "../palette.ts";
 
@@ -12,13 +15,14 @@ function onOff(value: boolean): string {
 }
 
 /** All that will be in force. */
-export function summaryText(plan: DeployPlan, region: string, palette: Palette): string {
+export function summaryText(plan: DeployPlan, palette: Palette): string {
   const options = checkStackOptions(plan.options);
   const { enableAggregator: aggregator, tags = {} } = options;
   const rows: [string, string][] = [
     ["Stack", plan.stackName],
     ["Table", plan.stackName],
-    ["Region", region],
+    ["Region", plan.region],
+    ...(plan.account === undefined ? [] : ([["Account", plan.account]] as [string, string][])),
     ["Usage windows", options.snapshotWindows],
     ["Usage kept", `${options.usageRetentionDays} days`],
     ["Audit kept", `${options.auditRetentionDays} days`],
@@ -57,14 +61,27 @@ export function planText(plan: DeployPlan): string {
   const adopted = plan.adoptsTable
     ? [`  The table ${plan.stackName} is there already and becomes part of the stack`]
     : [];
-  return [
-    `Stack ${plan.stackName} ${verb}:`,
+  const index =
+    plan.addsIndex === undefined
+      ? []
+      : [`  The table lacks the index ${plan.addsIndex}. It is added first, and alone`];
+  const lines = [
     ...adopted,
-    ...plan.settings.map((change) => `  ${settingText(change)}`),
-    ...plan.tags.map((change) => `  tag ${settingText(change)}`),
+    ...index,
+    ...chosen(plan.settings, plan).map((change) => `  ${settingText(change)}`),
+    ...chosen(plan.tags, plan).map((change) => `  tag ${settingText(change)}`),
     ...plan.resources.map((change) => `  ${resourceText(change)}`),
     ...plan.code.map((lambda) => `  ~ code of the ${lambda}`),
-  ].join("\n");
+  ];
+  // A new version may describe the same resources in other words.
+  const nothing = ["  only what the stack says about itself: outputs and descriptions"];
+  return [`Stack ${plan.stackName} ${verb}:`, ...(lines.length === 0 ? nothing : lines)].join("\n");
+}
+
+/** Of a new stack only what somebody asked for is news; ours is always there. */
+function chosen(changes: readonly SettingChange[], { kind }: DeployPlan): readonly SettingChange[] {
+  if (kind !== "create") return changes;
+  return changes.filter(({ name }) => name !== "SchemaVersion" && !isManagedTag(name));
 }
 
 function settingText({ name, before, after }: SettingChange): string {
@@ -76,10 +93,16 @@ function shown(value: string | undefined): string {
   return value === undefined || value === "" ? "(none)" : value;
 }
 
-function resourceText({ action, resource, type, replaced, properties }: ResourceChange): string {
+function resourceText(change: ResourceChange): string {
+  const { action, resource, type, properties } = change;
   const details = properties.length === 0 ? "" : ` (${properties.join(", ")})`;
-  const fate = replaced ? ", REPLACED" : "";
-  return `${SIGNS[action] ?? action} ${resource} ${type}${details}${fate}`;
+  return `${SIGNS[action] ?? action} ${resource} ${type}${details}${fateOf(change)}`;
+}
+
+function fateOf({ replaced, kept, replacedIfNeeded }: ResourceChange): string {
+  if (kept) return ", leaves the stack and is kept";
+  if (!replaced) return "";
+  return replacedIfNeeded.length === 0 ? ", REPLACED" : ", replaced only if needed";
 }
 
 /** `CREATE_COMPLETE` as people say it. */
@@ -110,7 +133,16 @@ export function resultText(result: Deployed, palette: Palette): string {
       ? [`  ${palette.warning("The aggregator does not read the stream yet")}: see status`]
       : []),
     ...(records === undefined ? [] : [`  Namespaces: ${records.namespaces.join(", ")}`]),
+    ...schemaLines(result, palette),
   ].join("\n");
+}
+
+/** Deploying does not touch what is in a table that was there. */
+function schemaLines({ plan, records }: Deployed, palette: Palette): string[] {
+  const schema = records?.version.schemaVersion ?? SCHEMA_VERSION;
+  if (!isAfter(SCHEMA_VERSION, schema)) return [];
+  const command = `zae-limiter upgrade --name ${plan.stackName}`;
+  return [`  ${palette.warning(`The table has schema ${schema}`)}: run ${command}`];
 }
 
 /** The same for programs. */

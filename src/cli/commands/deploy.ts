@@ -2,14 +2,14 @@
 
 import { CLIENT_VERSION } from "../../domain/version.ts";
 import { leaf } from "../command.ts";
-import { interruptible } from "../interruption.ts";
+import { Interrupted, interruptible } from "../interruption.ts";
 import { STACK_OPTIONS } from "../store-options.ts";
 import { DEPLOY_OPTIONS, type DeployOptions, stackOptionsOf } from "./deploy-options.ts";
 import { type StackPlaceOptions, stackPlace } from "./deploy-place.ts";
 import { planText, RESULT_SHAPE, resultJson, resultText, summaryText } from "./deploy-text.ts";
 
 export const deploy = leaf<
-  StackPlaceOptions & DeployOptions & { wait: boolean; reset?: true; namespace: string[] }
+  StackPlaceOptions & DeployOptions & { wait?: boolean; reset?: true; namespace: string[] }
 >({
   name: "deploy",
   summary: "creates a stack on AWS, or changes it",
@@ -25,7 +25,7 @@ export const deploy = leaf<
       repeat: true,
     },
     { flags: "--reset", text: "options that are not given go back to their presets" },
-    { flags: "--wait", text: "until the stack stands (preset)", default: true },
+    { flags: "--wait", text: "until the stack stands (preset)" },
     { flags: "--no-wait", text: "starts it and ends" },
   ],
   confirms: true,
@@ -39,6 +39,7 @@ export const deploy = leaf<
     const given = stackOptionsOf(options);
     const { stackName, connection } = stackPlace(options, terminal);
     const { deployStack } = await import("../../infra/provision.ts");
+    let isAgreed = false;
     const result = await interruptible(terminal, (signal) =>
       deployStack({
         stackName,
@@ -46,22 +47,31 @@ export const deploy = leaf<
         connection,
         signal,
         reset: options.reset === true,
-        wait: options.wait,
+        wait: options.wait !== false,
         namespaces: options.namespace,
         updatedBy: `cli:${CLIENT_VERSION}`,
-        confirm: (plan) => {
+        confirm: async (plan) => {
           progress("");
           for (const line of plan.notes) note(line);
-          note(summaryText(plan, connection.region ?? "default", terminal.errPalette));
+          note(summaryText(plan, terminal.errPalette));
           note(planText(plan));
           const verb = plan.kind === "create" ? "Create" : "Change";
-          return confirm(`${verb} the stack ${stackName}?`);
+          isAgreed = await confirm(`${verb} the stack ${stackName}?`);
+          return isAgreed;
         },
         onStep: (step) => note(`${step} …`),
         onEvent: ({ status, type, resource, reason }) =>
           note(`  ${status} ${type} ${resource}${reason === undefined ? "" : `: ${reason}`}`),
       }),
-    );
+    ).catch((error: unknown) => {
+      if (error instanceof Interrupted && isAgreed) {
+        note(
+          "What CloudFormation has begun goes on by itself: see it with zae-limiter status " +
+            `--name ${stackName}, and run deploy again to finish`,
+        );
+      }
+      throw error;
+    });
     return {
       json: () => resultJson(result),
       text: () => resultText(result, terminal.palette),

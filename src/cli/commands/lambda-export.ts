@@ -54,7 +54,7 @@ export const lambdaExport = leaf<{
               `  Files         ${names.length} (${names.join(", ")})`,
               `  Uncompressed  ${kilobytes(uncompressed)}`,
               "  Handler       index.handler",
-              "  Dependencies  0 (all are in the bundle; the AWS SDK is part of the runtime)",
+              "  Dependencies  0 (everything is in the bundle)",
             ].join("\n")
           : `✓ ${output}: ${kilobytes(zip.length)}`,
     };

@@ -1,5 +1,6 @@
 /** `list`: the stacks of a region. */
 
+import type { AwsConnection } from "../../infra/index.ts";
 import { leaf } from "../command.ts";
 import { STACK_OPTIONS } from "../store-options.ts";
 import { table } from "../table.ts";
@@ -26,9 +27,9 @@ export const list = leaf<StackPlaceOptions>({
   },
   run: async ({ options, terminal }) => {
     const connection = connectionOf(options, terminal);
-    const { listLimiters } = await import("../../infra/discovery.ts");
-    const stacks = await listLimiters(connection);
-    const region = stacks[0]?.region ?? connection.region ?? "default";
+    const { limitersThere } = await import("../../infra/discovery.ts");
+    const { region, limiters } = await limitersThere(connection as AwsConnection);
+    const stacks = limiters.filter(({ stackType }) => stackType === "limiter");
     const count = (test: "isFailed" | "isInProgress") => stacks.filter((info) => info[test]).length;
     return {
       json: () => ({

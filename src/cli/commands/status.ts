@@ -111,9 +111,13 @@ function aggregatorText({ aggregatorEnabled, eventSourceState }: StackStatus): s
   return eventSourceState === undefined ? "Disabled" : `Disabled (${eventSourceState})`;
 }
 
-function closing({ available, stackStatus }: StackStatus, palette: Palette): string[] {
+function closing(found: StackStatus, palette: Palette): string[] {
+  const { name, available, stackStatus, tableStatus } = found;
   if (isFailed(stackStatus)) return [palette.bad(`✗ The last operation failed: ${stackStatus}`)];
   if (isInProgress(stackStatus)) return [`⏳ An operation is under way: ${stackStatus}`];
+  if (tableStatus === undefined && stackStatus === undefined) {
+    return [palette.bad(`✗ Not deployed here. Deploy it with: zae-limiter deploy --name ${name}`)];
+  }
   if (!available) return [palette.bad("✗ The table does not answer")];
   return [palette.good("✓ Ready")];
 }

@@ -18,7 +18,7 @@ export const upgrade = leaf<StackPlaceOptions & { lambdaOnly?: true; force?: tru
     options: [
       ...STACK_OPTIONS,
       { flags: "--lambda-only", text: "only the code of the Lambdas" },
-      { flags: "--force", text: "also what is up to date" },
+      { flags: "--force", text: "also what is up to date, and a table without a version record" },
       { flags: "--dry-run", text: "shows what would be done, and writes nothing" },
     ],
     confirms: true,
@@ -34,8 +34,8 @@ export const upgrade = leaf<StackPlaceOptions & { lambdaOnly?: true; force?: tru
     run: async ({ options, terminal, confirm, note, progress }) => {
       const { stackName, connection } = stackPlace(options, terminal);
       const { upgradeStack } = await import("../../infra/upgrade.ts");
-      const result = await interruptible(terminal, (signal) =>
-        upgradeStack({
+      const result = await interruptible(terminal, async (signal) => {
+        const upgraded = await upgradeStack({
           stackName,
           connection,
           signal,
@@ -50,11 +50,15 @@ export const upgrade = leaf<StackPlaceOptions & { lambdaOnly?: true; force?: tru
           onStep: (step) => note(`${step} …`),
           onProgress: ({ migration, scanned, changed }) =>
             progress(`  ${migration}: ${scanned} items read, ${changed} changed`),
-        }),
-      );
+        });
+        if (upgraded.outcome !== "stopped") return upgraded;
+        note(stoppedText(upgraded));
+        throw signal.reason;
+      });
       if (result.outcome === "uninitialised") {
         throw new CommandFailure(
-          `The table ${stackName} has no version record. Run: zae-limiter deploy --name ${stackName}`,
+          `The table ${stackName} has no version record. Run: zae-limiter deploy --name ` +
+            `${stackName}, or upgrade --force for a stack that was made with other tools`,
         );
       }
       for (const line of upgradeWarnings(result)) note(line);
@@ -73,7 +77,7 @@ function planLines({ code, tags, migrations, record }: UpgradePlan): string[] {
     ...code.map((lambda) => `~ code of the ${lambda}`),
     ...(tags ? ["~ tags of the stack"] : []),
     ...migrations.pending.map(({ version, description }) => `~ schema ${version}: ${description}`),
-    ...(record ? [`~ version record: Lambda ${CLIENT_VERSION}`] : []),
+    ...(record ? ["~ version record"] : []),
   ];
 }
 
@@ -81,6 +85,14 @@ function planLines({ code, tags, migrations, record }: UpgradePlan): string[] {
 export function upgradeWarnings({ tagsError }: Upgraded): string[] {
   if (tagsError === undefined) return [];
   return [`Warning: the tags of the stack could not be set: ${tagsError.message}`];
+}
+
+/** What is done stays done. */
+function stoppedText({ migrations }: Upgraded): string {
+  if (migrations?.dryRun === true) return "Stopped: nothing was changed";
+  const last = migrations?.migrations.at(-1);
+  const done = `${last?.scanned ?? 0} items read, ${last?.changed ?? 0} changed`;
+  return `Stopped on the way to ${last?.version}: ${done}. Run upgrade again to go on from there`;
 }
 
 export function upgradeText(result: Upgraded, stackName: string): string {

@@ -22,8 +22,10 @@ const POLL_MS = 50;
 /** An engine that has just started is slow once. */
 const TIMEOUT_MS = 20_000;
 const AGGREGATE = "aggregate";
-/** This program, as it is installed. */
-const PROGRAM = fileURLToPath(new URL("../main.js", import.meta.url));
+/** This program, as it is installed: in a bundle, and as a file beside its sources. */
+const PROGRAM = fileURLToPath(
+  new URL(import.meta.url.includes("/chunks/") ? "../cli/main.js" : "../main.js", import.meta.url),
+);
 
 /** What is to run. */
 export interface UpRequest {

@@ -13,7 +13,6 @@ import {
 } from "./cfn.ts";
 import {
   allow,
-  indexArn,
   keyUse,
   LAMBDA_SERVICE,
   PERMISSIONS_BOUNDARY,
@@ -28,6 +27,16 @@ import { APPLICATION_TAG, KEEP_DATA, TABLE } from "./table.ts";
 
 const STREAM_ARN = attribute(TABLE, "StreamArn");
 const FOURTEEN_DAYS_S = 1_209_600;
+/**
+ * Usage is counted exactly once (ADR 011), so a change that could not be counted is delivered again
+ * for as long as that makes sense, however often: a throttled table, a key that was disabled or a
+ * permission that was taken away get mended, and the alarms for delay and errors say so within
+ * minutes. What can never be counted is given up by the function itself and does not come again. A
+ * stream keeps its records for a day. Two hours before that Lambda gives up, because only then does
+ * a message about it get to the dead-letter queue, and the records can still be looked at.
+ */
+const RECORD_AGE_S_MAX = 22 * 3600;
+const WITHOUT_END = -1;
 
 /**
  * Which changes of the table the Lambda is invoked for. They are told apart by the sort key, which
@@ -61,15 +70,8 @@ const AggregatorRole: CfnResource = {
           writeLogs("AggregatorLogGroup"),
           allow({
             sid: "UseTable",
-            actions: [
-              "GetItem",
-              "BatchGetItem",
-              "Query",
-              "PutItem",
-              "UpdateItem",
-              "ConditionCheckItem",
-            ],
-            resource: [TABLE_ARN, indexArn()],
+            actions: ["GetItem", "BatchGetItem", "PutItem", "UpdateItem"],
+            resource: TABLE_ARN,
           }),
           allow({
             sid: "ReadStream",
@@ -124,7 +126,8 @@ const AggregatorFunction = lambdaResource({
   variables: {
     TABLE_NAME: STACK_NAME,
     SNAPSHOT_WINDOWS: ref("SnapshotWindows"),
-    SNAPSHOT_TTL_DAYS: ref("SnapshotRetentionDays"),
+    // A text, as all variables are.
+    SNAPSHOT_TTL_DAYS: sub(`\${SnapshotRetentionDays}`),
     ZAE_LIMITER_SCHEMA_VERSION: ref("SchemaVersion"),
     ENABLE_ARCHIVAL: choose("DeployAuditArchive", "true", "false"),
     ARCHIVE_BUCKET_NAME: choose("DeployAuditArchive", ref("AuditArchiveBucket"), ""),
@@ -141,8 +144,8 @@ const AggregatorEventSourceMapping: CfnResource = {
     StartingPosition: "TRIM_HORIZON",
     BatchSize: 100,
     MaximumBatchingWindowInSeconds: 5,
-    MaximumRetryAttempts: 3,
-    MaximumRecordAgeInSeconds: 3600,
+    MaximumRetryAttempts: WITHOUT_END,
+    MaximumRecordAgeInSeconds: RECORD_AGE_S_MAX,
     BisectBatchOnFunctionError: true,
     FunctionResponseTypes: ["ReportBatchItemFailures"],
     DestinationConfig: { OnFailure: { Destination: attribute("AggregatorDLQ", "Arn") } },

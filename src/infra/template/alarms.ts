@@ -6,6 +6,8 @@ import { APPLICATION_TAG, TABLE } from "./table.ts";
 
 const PERIOD_S = 300;
 const ITERATOR_AGE_MS = 30_000;
+/** What the aggregator says about itself in its log, of which CloudWatch makes metrics. */
+const METRICS_NAMESPACE = "zae-limiter";
 
 /** The operations that our clients send; AWS counts its own failures for each of them apart. */
 const OPERATIONS = [
@@ -184,6 +186,23 @@ export const ALARM_RESOURCES: Readonly<Record<string, CfnResource>> = {
     },
     single(ofFunction("AggregatorFunction", "IteratorAge"), "Maximum"),
   ),
+  AggregatorSkippedAlarm: alarm(
+    {
+      ...AGGREGATOR,
+      suffix: "aggregator-skipped",
+      description: "The aggregator gave up changes that can never be counted: its log says which",
+      threshold: 0,
+      periods: 1,
+    },
+    single(
+      {
+        namespace: METRICS_NAMESPACE,
+        name: "skipped",
+        dimensions: { Table: ref(TABLE) },
+      },
+      "Sum",
+    ),
+  ),
   ProvisionerErrorAlarm: alarm(
     {
       condition: "DeployProvisionerAlarms",
@@ -229,6 +248,7 @@ export const ALARM_OUTPUTS = [
   ["LambdaErrorRateAlarm", "LambdaErrorRateAlarmName"],
   ["LambdaDurationAlarm", "LambdaDurationAlarmName"],
   ["StreamIteratorAgeAlarm", "StreamIteratorAgeAlarmName"],
+  ["AggregatorSkippedAlarm", "AggregatorSkippedAlarmName"],
   ["ProvisionerErrorAlarm", "ProvisionerErrorAlarmName"],
   ["DynamoDBReadThrottleAlarm", "ReadThrottleAlarmName"],
   ["DynamoDBWriteThrottleAlarm", "WriteThrottleAlarmName"],

@@ -6,16 +6,12 @@ import { type CfnResource, type CfnValue, choose, ref, sub } from "./cfn.ts";
 const RUNTIME = "nodejs22.x";
 
 /**
- * Stands in until the code is there, which `deploy` uploads as soon as the stack stands. A batch is
- * held for as long as possible before it fails, so that attempts last until then. The text must
- * never change: CloudFormation would put it back in the place of the code.
+ * Stands in until the code is there, which `deploy` uploads as soon as the stack stands. Batches that
+ * fail here are delivered again. The text must never change: CloudFormation would put it back in the
+ * place of the code.
  */
-const STAND_IN = [
-  "exports.handler = async (event, context) => {",
-  "  await new Promise((done) => setTimeout(done, context.getRemainingTimeInMillis() - 1000));",
-  '  throw new Error("The code is not there yet: run zae-limiter deploy");',
-  "};",
-].join("\n");
+const STAND_IN =
+  'exports.handler=async()=>{throw new Error("The code is not there yet: run zae-limiter deploy")};';
 
 export interface LambdaSettings {
   readonly condition: string;

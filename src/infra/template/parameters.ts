@@ -30,6 +30,9 @@ function whole(description: string, value: number, min: number, max: number): Cf
   };
 }
 
+/** Numbers that may also be absent, for which CloudFormation has only texts. */
+export const OPTIONAL_NUMBERS: ReadonlySet<string> = new Set(["PITRRecoveryPeriodDays"]);
+
 const WINDOW = "(hourly|daily|monthly)";
 const { lambdaTimeout, lambdaDurationThresholdPct } = STACK_DEFAULTS;
 

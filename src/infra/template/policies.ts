@@ -26,7 +26,7 @@ const READ_BY_ACQUIRE = ["SYSTEM#", "RESOURCE#*", "ENTITY#*", "BUCKET#*"];
 const READ = ["GetItem", "BatchGetItem", "Query"];
 const WRITE = ["PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "ConditionCheckItem"];
 const READ_KEYS = ["GetItem", "BatchGetItem"];
-const WRITE_BUCKETS = ["PutItem", "UpdateItem", "ConditionCheckItem"];
+const WRITE_BUCKETS = ["PutItem", "UpdateItem"];
 const WHOLE_TABLE: CfnValue = [TABLE_ARN, indexArn()];
 
 /** Acquires and adjusts, creating buckets as it goes; in every namespace, or in one. */

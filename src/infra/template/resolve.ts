@@ -5,21 +5,29 @@
 
 import { invariant, isPlainObject } from "../../domain/check.ts";
 import type { CfnOutput, CfnResource, CfnTemplate, CfnValue } from "./cfn.ts";
+import { OPTIONAL_NUMBERS } from "./parameters.ts";
 
 export interface ResolvedTemplate {
   readonly Resources: Readonly<Record<string, CfnResource>>;
   readonly Outputs: Readonly<Record<string, CfnOutput>>;
 }
 
-type Values = Readonly<Record<string, string>>;
+type Values = Readonly<Record<string, string | number>>;
 
 /** `values` are parameters and, if need be, pseudo parameters such as `AWS::StackName`. */
-export function resolveTemplate(template: CfnTemplate, values: Values): ResolvedTemplate {
+export function resolveTemplate(
+  template: CfnTemplate,
+  values: Readonly<Record<string, string>>,
+): ResolvedTemplate {
   const defaults = Object.entries(template.Parameters).map(([name, { Default }]) => [
     name,
     Default,
   ]);
-  const known: Values = { ...Object.fromEntries(defaults), ...values };
+  const given = Object.entries(values).map(([name, value]) => {
+    const isNumber = template.Parameters[name]?.Type === "Number" || OPTIONAL_NUMBERS.has(name);
+    return [name, isNumber && value !== "" ? Number(value) : value];
+  });
+  const known: Values = Object.fromEntries([...defaults, ...given]);
   const resolver = new Resolver(template.Conditions, known);
   const stands = ([, { Condition }]: [string, { readonly Condition?: string }]) =>
     Condition === undefined || resolver.holds(Condition);
@@ -91,7 +99,7 @@ class Resolver {
 
   #substituted(text: string): CfnValue {
     const filled = text.replaceAll(/\$\{([^}!]+)\}/g, (whole, name: string) => {
-      return this.#values[name] ?? whole;
+      return String(this.#values[name] ?? whole);
     });
     return filled.includes("${") ? { "Fn::Sub": filled } : filled;
   }

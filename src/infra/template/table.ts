@@ -1,6 +1,6 @@
 /** The table, as `storage/table.ts` describes it. */
 
-import { INDEXES, TTL_ATTRIBUTE } from "../../storage/table.ts";
+import { INDEXES, type IndexDefinition, TTL_ATTRIBUTE } from "../../storage/table.ts";
 import { type CfnResource, type CfnValue, choose, onlyIf, ref, STACK_NAME } from "./cfn.ts";
 
 /** The logical id of the table. */
@@ -26,11 +26,19 @@ export interface TableShape {
   readonly LocalSecondaryIndexes?: CfnValue;
 }
 
-/** `shape` is that of a table made by others, which has to stay as it is. */
-export function tableResource(shape: TableShape = ourShape()): CfnResource {
+/** How a table differs from the one that we make. */
+export interface TableVariant {
+  /** Of a table made by others, which has to stay as it is. */
+  readonly shape?: TableShape;
+  /** It was there before its stack: not even a creation that fails may take it along. */
+  readonly isKept?: boolean;
+}
+
+export function tableResource({ shape = ourShape(), isKept }: TableVariant = {}): CfnResource {
   return {
     Type: "AWS::DynamoDB::Table",
     ...KEEP_DATA,
+    ...(isKept === true ? ({ DeletionPolicy: "Retain" } as const) : {}),
     Properties: {
       TableName: STACK_NAME,
       BillingMode: "PAY_PER_REQUEST",
@@ -55,13 +63,29 @@ export function tableResource(shape: TableShape = ourShape()): CfnResource {
 function ourShape(): TableShape {
   const attributes = ["PK", "SK", ...INDEXES.flatMap(({ partition, sort }) => [partition, sort])];
   return {
-    AttributeDefinitions: attributes.map((name) => ({ AttributeName: name, AttributeType: "S" })),
+    AttributeDefinitions: attributeDefinitions(attributes),
     KeySchema: keySchema("PK", "SK"),
-    GlobalSecondaryIndexes: INDEXES.map(({ name, partition, sort, projection }) => ({
-      IndexName: name,
-      KeySchema: keySchema(partition, sort),
-      Projection: { ProjectionType: name === "GSI2" ? ref("GSI2Projection") : projection },
-    })),
+    GlobalSecondaryIndexes: INDEXES.map((index) =>
+      index.name === "GSI2"
+        ? indexDefinition(index, ref("GSI2Projection"))
+        : indexDefinition(index),
+    ),
+  };
+}
+
+/** All keys are texts. */
+export function attributeDefinitions(names: readonly string[]): readonly CfnValue[] {
+  return names.map((name) => ({ AttributeName: name, AttributeType: "S" }));
+}
+
+export function indexDefinition(
+  { name, partition, sort, projection }: IndexDefinition,
+  copied: CfnValue = projection,
+): CfnValue {
+  return {
+    IndexName: name,
+    KeySchema: keySchema(partition, sort),
+    Projection: { ProjectionType: copied },
   };
 }
 

@@ -9,7 +9,7 @@ import { PARAMETERS } from "./parameters.ts";
 import { POLICY_RESOURCES } from "./policies.ts";
 import { PROVISIONER_RESOURCES } from "./provisioner.ts";
 import { ROLE_RESOURCES } from "./roles.ts";
-import { TABLE, type TableShape, tableResource } from "./table.ts";
+import { TABLE, type TableVariant, tableResource } from "./table.ts";
 import { toYaml } from "./yaml.ts";
 
 /**
@@ -22,14 +22,14 @@ import { toYaml } from "./yaml.ts";
  * console.log(Resources.LimiterTable?.Type); // AWS::DynamoDB::Table
  * ```
  */
-export function stackTemplate(shape?: TableShape): CfnTemplate {
+export function stackTemplate(variant?: TableVariant): CfnTemplate {
   return {
     AWSTemplateFormatVersion: "2010-09-09",
     Description: "zae-limiter: a table for rate limits, and what counts and archives its changes",
     Parameters: PARAMETERS,
     Conditions: CONDITIONS,
     Resources: {
-      [TABLE]: tableResource(shape),
+      [TABLE]: tableResource(variant),
       ...AGGREGATOR_RESOURCES,
       ...PROVISIONER_RESOURCES,
       ...POLICY_RESOURCES,
@@ -56,6 +56,6 @@ export function printTemplate(template: CfnTemplate, format: "yaml" | "json"): s
 }
 
 /** As short as it can be, to be sent. */
-export function compactTemplate(template: CfnTemplate): string {
+export function compactTemplate(template: object): string {
   return JSON.stringify(template);
 }

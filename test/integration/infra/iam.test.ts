@@ -8,6 +8,7 @@ import { createHandler } from "../../../src/aggregator/lambda.ts";
 import type { LambdaEvent } from "../../../src/aggregator/lambda-event.ts";
 import { jsonLog } from "../../../src/aggregator/log.ts";
 import { splitterOver } from "../../../src/aggregator/splitter.ts";
+import { decoded, type SeenBucket } from "../../../src/buckets/distributed/image.ts";
 import { systemClock } from "../../../src/domain/clock.ts";
 import { stackParameters } from "../../../src/domain/stack-parameters.ts";
 import { systemTimer } from "../../../src/domain/timer.ts";
@@ -17,9 +18,12 @@ import { AUDIT_FILTER, BUCKET_FILTER } from "../../../src/infra/template/aggrega
 import { resolveTemplate } from "../../../src/infra/template/resolve.ts";
 import { TABLE } from "../../../src/infra/template/table.ts";
 import { stackTemplate } from "../../../src/infra/template/template.ts";
+import { bucketKey } from "../../../src/records/keys.ts";
 import { openAsItIs } from "../../../src/repository/repository.ts";
 import { deleteTable } from "../../../src/storage/dynamodb/create-table.ts";
 import { DynamoItemStore } from "../../../src/storage/dynamodb/item-store.ts";
+import type { Item } from "../../../src/storage/item.ts";
+import type { ItemStore } from "../../../src/storage/item-store.ts";
 import { matchesFilter } from "../../aws/event-filter.ts";
 import { arnOf, isAllowed, statementsOf, type Tags } from "../../aws/iam/evaluate.ts";
 import { type Gate, openGate } from "../../aws/iam/gate.ts";
@@ -31,6 +35,7 @@ import { streamRecords } from "./stream-records.ts";
 const TIMEOUT_MS = 20_000;
 const TEMPLATE = resolveTemplate(stackTemplate(), stackParameters({}, "my-app"));
 const DENIED = /may not call|not authorized/;
+const NAME = { entityId: "child", resource: "shards" };
 
 /** IAM knows nothing of engines, so one of them is enough. */
 const [first] = inject("engines").filter((engine) => engine.endpoint !== undefined);
@@ -115,10 +120,29 @@ describe.skipIf(first === undefined)("policies", () => {
     await entities.delete(id);
   }
 
+  /** Makes two of each shard. */
+  async function split(store: ItemStore, resource: string): Promise<number> {
+    const name = { namespaceId: seed.namespaceId, entityId: "child", resource, shard: 0 };
+    const item = await store.get(bucketKey(name.namespaceId, "child", resource, 0));
+    const bucket = decoded(item as Item) as SeenBucket;
+    return splitterOver({ store, clock: systemClock }).split(name, bucket, new Map());
+  }
+
+  /** The actions that were asked for since, and those that a policy allows on the table. */
+  function usedSince(from: number): string[] {
+    return [...new Set(gate.accesses.slice(from).map(({ action }) => action))].sort();
+  }
+  function allowedOnTable(policy: string): string[] {
+    const statements = statementsOf(TEMPLATE, policy).filter(({ Resource }) =>
+      [Resource].flat().includes(arnOf(TABLE)),
+    );
+    return [...new Set(statements.flatMap(({ Action }) => Action))].sort();
+  }
+
   const denied = (work: Promise<unknown>) => expect(work).rejects.toThrow(DENIED);
 
   describe("for the whole table", () => {
-    test("acq acquires and adjusts on a fresh table, and nothing else", async () => {
+    test("W23: acq acquires and adjusts on a fresh table, and nothing else", async () => {
       as("AcquireOnlyPolicy");
       const limiter = await enter();
       await acquires(limiter, "acq");
@@ -132,6 +156,32 @@ describe.skipIf(first === undefined)("policies", () => {
       await denied(audit.list("child"));
       await denied(buckets.list("child"));
       await limiter.close();
+    });
+
+    test("acq takes from a bucket in shards, makes the missing one, and has no permission to spare", async () => {
+      as("AcquireOnlyPolicy");
+      const from = gate.accesses.length;
+      const limiter = await enter();
+      await acquires(limiter, "shards");
+      const store = new DynamoItemStore({ table, endpoint, timeoutMs: TIMEOUT_MS });
+      const shard = (at: number) => bucketKey(seed.namespaceId, "child", "shards", at);
+      expect(await split(store, "shards")).toBe(1);
+      await limiter.close();
+      const fresh = await enter();
+      // No single shard holds that much.
+      const most = { ...NAME, consume: { rpm: 60 } };
+      await (await fresh.acquire(most)).commit();
+      // As after a split that was begun and not finished: whoever misses a shard makes it.
+      await store.update(shard(0), { set: { shard_count: 4 } });
+      await fresh.close();
+      const last = await enter();
+      for (let call = 0; call < 12; call += 1) {
+        await (await last.acquire({ ...NAME, consume: { tpm: 1 } })).commit();
+      }
+      await last.close();
+      expect(await store.get(shard(2))).toBeDefined();
+      await store.close();
+      expect(usedSince(from)).toEqual(allowedOnTable("AcquireOnlyPolicy"));
     });
 
     test("read reads everything, and writes nothing", async () => {
@@ -164,7 +214,7 @@ describe.skipIf(first === undefined)("policies", () => {
   describe("for one namespace", () => {
     const tagged = () => ({ zael_namespace_id: seed.namespaceId });
 
-    test("ns-acq acquires in its own, and not in another", async () => {
+    test("W24: ns-acq acquires in its own, and not in another", async () => {
       as("NamespaceAcquirePolicy", tagged());
       const limiter = await enter();
       await acquires(limiter, "ns-acq");
@@ -189,7 +239,7 @@ describe.skipIf(first === undefined)("policies", () => {
       await stranger.close();
     });
 
-    test("ns-full changes its own, and neither another nor the registry", async () => {
+    test("W24: ns-full changes its own, and neither another nor the registry", async () => {
       as("NamespaceFullAccessPolicy", tagged());
       const limiter = await enter();
       await acquires(limiter, "ns-full");
@@ -256,6 +306,7 @@ describe.skipIf(first === undefined)("policies", () => {
       expect(taken.length).toBeLessThan(records.length);
 
       as("AggregatorRole");
+      const from = gate.accesses.length;
       const archived: string[] = [];
       const guarded = new DynamoItemStore({
         table,
@@ -277,7 +328,15 @@ describe.skipIf(first === undefined)("policies", () => {
       });
       const Records = [...taken, ...removed] as LambdaEvent["Records"] & object;
       expect(await handler({ Records })).toEqual({ batchItemFailures: [] });
+      expect(await split(guarded, "counted")).toBe(1);
+      const { namespaceId } = seed;
+      const name = { namespaceId, entityId: "child", resource: "counted", shard: 0 };
+      const half = await guarded.get(bucketKey(name.namespaceId, "child", "counted", 0));
+      const bucket = { ...(decoded(half as Item) as SeenBucket), shardCount: 2 };
+      const complete = splitterOver({ store: guarded, clock: systemClock }).complete(name, bucket);
+      expect(await complete).toBe(0);
       await guarded.close();
+      expect(usedSince(from)).toEqual(allowedOnTable("AggregatorRole"));
       const { snapshots } = await seed.usage.snapshots({ entityId: "child", resource: "counted" });
       expect(snapshots.map(({ counters }) => counters)).toContainEqual({ rpm: 2, tpm: 10 });
       // They go to the archive, and nowhere else.
@@ -287,6 +346,7 @@ describe.skipIf(first === undefined)("policies", () => {
 
     test("the provisioner may apply limits, and take them away", async () => {
       as("ProvisionerRole");
+      const from = gate.accesses.length;
       const place = { region: undefined, endpoint: gate.endpoint, namespace: undefined };
       const handler = createLimitsHandler({
         table,
@@ -310,14 +370,27 @@ describe.skipIf(first === undefined)("policies", () => {
       });
       await cloudFormation.stop();
       expect(gone).toMatchObject({ Status: "SUCCESS" });
+      expect(usedSince(from)).toEqual(allowedOnTable("ProvisionerRole"));
     });
 
-    test("neither may change tables or read what is not theirs", () => {
+    test("neither may scan, nor write where nobody looks", () => {
       for (const role of ["AggregatorRole", "ProvisionerRole"]) {
         const statements = statementsOf(TEMPLATE, role);
-        for (const action of ["DeleteTable", "UpdateTable", "Scan", "BatchWriteItem"]) {
+        for (const action of ["Scan", "BatchWriteItem"]) {
           const access = { action: `dynamodb:${action}`, resource: arnOf(TABLE) };
           expect(isAllowed(statements, {}, { ...access, leadingKeys: undefined })).toBe(false);
+        }
+      }
+    });
+
+    test("nobody may change the table itself, or give away what is in it", () => {
+      const tags = { zael_namespace_id: seed.namespaceId };
+      for (const [id, { Type }] of Object.entries(TEMPLATE.Resources)) {
+        if (Type !== "AWS::IAM::ManagedPolicy" && Type !== "AWS::IAM::Role") continue;
+        const statements = statementsOf(TEMPLATE, id);
+        for (const action of ["DeleteTable", "UpdateTable", "CreateBackup", "PutResourcePolicy"]) {
+          const access = { action: `dynamodb:${action}`, resource: arnOf(TABLE) };
+          expect(isAllowed(statements, tags, { ...access, leadingKeys: undefined })).toBe(false);
         }
       }
     });

@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { createHandler, handlerFrom } from "../../../src/aggregator/lambda.ts";
 import type { LambdaEvent, LambdaRecord } from "../../../src/aggregator/lambda-event.ts";
 import { jsonLog } from "../../../src/aggregator/log.ts";
+import { InfrastructureError } from "../../../src/domain/errors.ts";
 import { decodeUsage, type UsageSnapshot } from "../../../src/records/usage-item.ts";
 import { encodeItem } from "../../../src/storage/attribute-value.ts";
 import type { Item } from "../../../src/storage/item.ts";
@@ -92,11 +93,13 @@ describe("the Lambda handler", () => {
   });
 
   test("only the snapshots of one entity fail: the records of others are not reported", async () => {
-    const store = new MemoryItemStore({ clock: () => AT });
-    const { handler } = handlerOver(store);
-    const broken = "#USAGE#gpt-4#hourly#2024-01-01T14:00:00Z";
-    // A counter that is a text cannot be added to.
-    await store.put({ PK: "ns1/ENTITY#bad", SK: broken, tpm: "text" });
+    class PartlyDown extends MemoryItemStore {
+      override async update(...args: Parameters<MemoryItemStore["update"]>) {
+        if (args[0].PK !== "ns1/ENTITY#bad") return super.update(...args);
+        throw new InfrastructureError("These AWS credentials may not call UpdateItem");
+      }
+    }
+    const { handler, lines } = handlerOver(new PartlyDown({ clock: () => AT }));
     const { batchItemFailures } = await handler({
       Records: [
         record(undefined, bucketItem({ entity: "good", tc: { tpm: 1000 } }), 1),
@@ -105,6 +108,33 @@ describe("the Lambda handler", () => {
       ],
     });
     expect(batchItemFailures.map(({ itemIdentifier }) => Number(itemIdentifier))).toEqual([2]);
+    expect(lines.at(-1)).toMatchObject({ snapshots: 6, failures: 3, skipped: 0 });
+  });
+
+  test("what can never be written is given up at once, and said so: the rest is not held up", async () => {
+    const store = new MemoryItemStore({ clock: () => AT });
+    const { handler, lines } = handlerOver(store);
+    const broken = "#USAGE#gpt-4#hourly#2024-01-01T14:00:00Z";
+    // A counter that is a text cannot be added to, however often it is tried.
+    await store.put({ PK: "ns1/ENTITY#bad", SK: broken, tpm: "text" });
+    const bad = bucketItem({ entity: "bad", tc: { tpm: 1000 } });
+    const good = bucketItem({ entity: "good", tc: { tpm: 1000 } });
+    const { batchItemFailures } = await handler({
+      Records: [record(undefined, bad, 1), record(undefined, good, 2)],
+    });
+    expect(batchItemFailures).toEqual([]);
+    expect(lines.filter(({ level }) => level === "error")).toMatchObject([
+      {
+        message: "a snapshot could not be written, and never can be: it is given up",
+        pk: "ns1/ENTITY#bad",
+        sk: broken,
+        records: 1,
+        error_code: "ZAEL_VALIDATION",
+      },
+    ]);
+    expect(lines.at(-1)).toMatchObject({ snapshots: 5, failures: 1, skipped: 1 });
+    const windows = (await usageOf(store, "ns1/ENTITY#bad")).filter(({ counters }) => counters.tpm);
+    expect(windows.map(({ windowType }) => windowType)).toEqual(["daily", "monthly"]);
   });
 
   test("a record that is none is skipped with a warning, and the rest is counted", async () => {
@@ -116,7 +146,7 @@ describe("the Lambda handler", () => {
     expect(batchItemFailures).toEqual([]);
     expect(await usageOf(store, "ns1/ENTITY#user-1")).toHaveLength(3);
     expect(lines.filter(({ level }) => level === "warning")).toHaveLength(2);
-    expect(lines.at(-1)).toMatchObject({ records: 3, failures: 2 });
+    expect(lines.at(-1)).toMatchObject({ records: 3, failures: 2, skipped: 2 });
   });
 
   test("when the time runs out, what was not begun is reported instead of cut off", async () => {
@@ -141,6 +171,7 @@ describe("the Lambda handler", () => {
       "splits",
       "archived",
       "failures",
+      "skipped",
       "lag_ms",
     ];
     expect(lines.at(-1)).toMatchObject({
@@ -156,6 +187,7 @@ describe("the Lambda handler", () => {
       splits: 0,
       archived: 0,
       failures: 0,
+      skipped: 0,
       lag_ms: 0,
       duration_ms: 0,
       _aws: {

@@ -98,6 +98,25 @@ describe("a runner", () => {
     expect(workers.size).toBe(0);
   });
 
+  test("what can never be written is given up, and does not hold up what follows", async () => {
+    const { time, stream, use, start, store } = world();
+    stream.add("a");
+    const day = "2024-01-01T00:00:00Z";
+    await store.put({
+      PK: `${NAMESPACE}/ENTITY#bad`,
+      SK: `#USAGE#gpt-4#daily#${day}`,
+      tpm: "not a number",
+    });
+    use("a", "bad", 5);
+    use("a", "good", 2);
+    const process = start("w1");
+    await time.pass(2000);
+    process.stop();
+    expect(await time.until(process.ended)).toMatchObject({ records: 2, failures: 1, skipped: 1 });
+    const { leases } = await new LeaseItems(store, "").read();
+    expect(leases.get("a")).toMatchObject({ checkpoint: "2" });
+  });
+
   test("goes on where the last one stopped, at once when it stopped in good order", async () => {
     const { time, stream, use, start, usage } = world();
     stream.add("a");

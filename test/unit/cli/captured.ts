@@ -4,7 +4,7 @@
  */
 
 import { COLOURED, PLAIN } from "../../../src/cli/palette.ts";
-import { runProgram } from "../../../src/cli/program.ts";
+import type { runProgram } from "../../../src/cli/program.ts";
 import type { Interruption, Terminal } from "../../../src/cli/terminal.ts";
 import type { Clock } from "../../../src/domain/clock.ts";
 import { systemTimer, type Timer } from "../../../src/domain/timer.ts";
@@ -21,6 +21,10 @@ export interface Circumstances {
   readonly timer?: Timer;
   /** Called with every piece of output, and with what interrupts the command. */
   readonly onOutput?: (text: string, interrupt: (how: Interruption) => void) => void;
+  /** Called with what interrupts the command, before it begins. */
+  readonly onInterruptible?: (interrupt: (how: Interruption) => void) => void;
+  /** Another build of the program. */
+  readonly program?: typeof runProgram;
 }
 
 export interface Captured {
@@ -70,6 +74,8 @@ export async function cli(
     timer,
     ...(clock === undefined ? {} : { clock }),
   };
-  const code = await runProgram(args, terminal);
+  circumstances.onInterruptible?.(interrupt);
+  const program = circumstances.program ?? (await import("../../../src/cli/program.ts")).runProgram;
+  const code = await program(args, terminal);
   return { code, ...said, questions };
 }

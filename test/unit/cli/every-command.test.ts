@@ -29,10 +29,13 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** What is stored: the file, and what is still in its log. */
-function bytes(): (string | undefined)[] {
+/**
+ * What is stored: the file, and what is still in its log. Some drivers remove an empty log only
+ * when a connection that was closed is collected.
+ */
+function bytes(): string[] {
   return [file, `${file}-wal`].map((path) =>
-    existsSync(path) ? readFileSync(path).toString("base64") : undefined,
+    existsSync(path) ? readFileSync(path).toString("base64") : "",
   );
 }
 

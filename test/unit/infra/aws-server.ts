@@ -18,10 +18,17 @@ export interface StackSketch {
   readonly parameters?: Readonly<Record<string, string>>;
 }
 
+const NOT_HERE: Answer = {
+  status: 400,
+  body: JSON.stringify({ __type: "ResourceNotFoundException", message: "not here" }),
+};
+
 export class AwsServer {
   readonly asked: string[] = [];
-  /** By operation, such as `DescribeStacks`. */
-  answers: Record<string, Answer | undefined> = {};
+  /** By operation, such as `DescribeStacks`; several of them are given one after the other. */
+  answers: Record<string, Answer | readonly Answer[] | undefined> = {};
+  /** Hears of every request before it is answered. */
+  onRequest: ((operation: string) => void) | undefined;
   readonly #server: Server;
 
   private constructor(server: Server) {
@@ -48,16 +55,21 @@ export class AwsServer {
     await once(this.#server, "close");
   }
 
+  /** The last of several answers stays. */
+  #next(operation: string): Answer {
+    const [answer = NOT_HERE, ...more] = [this.answers[operation] ?? []].flat();
+    if (more.length > 0) this.answers[operation] = more;
+    return answer;
+  }
+
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     let text = "";
     for await (const chunk of request) text += String(chunk);
     const target = String(request.headers["x-amz-target"] ?? "").split(".")[1];
     const operation = target ?? new URLSearchParams(text).get("Action") ?? request.url ?? "";
     this.asked.push(operation);
-    const { status = 200, body } = this.answers[operation] ?? {
-      status: 400,
-      body: JSON.stringify({ __type: "ResourceNotFoundException", message: "not here" }),
-    };
+    this.onRequest?.(operation);
+    const { status = 200, body } = this.#next(operation);
     response.writeHead(status, { "content-type": "application/x-amz-json-1.0" }).end(body);
   }
 }
@@ -72,6 +84,22 @@ export function describeStacks(...stacks: readonly StackSketch[]): Answer {
       `<Parameters>${list(parameters, "ParameterKey", "ParameterValue")}</Parameters></member>`,
   );
   return result("DescribeStacks", `<Stacks>${members.join("")}</Stacks>`);
+}
+
+/** A change set of a stack `demo`, in a state. */
+export function changeSet(status: string, reason = ""): Record<string, Answer> {
+  const id = "<StackId>arn:aws:cloudformation:us-east-1:1:stack/demo/1</StackId>";
+  return {
+    CreateChangeSet: result("CreateChangeSet", `<Id>arn:change-set</Id>${id}`),
+    DescribeChangeSet: result(
+      "DescribeChangeSet",
+      `<Status>${status}</Status><StatusReason>${reason}</StatusReason><Changes/>`,
+    ),
+    ExecuteChangeSet: result("ExecuteChangeSet", ""),
+    DeleteChangeSet: result("DeleteChangeSet", ""),
+    DeleteStack: { body: "<DeleteStackResponse/>" },
+    DescribeStackEvents: result("DescribeStackEvents", "<StackEvents/>"),
+  };
 }
 
 export function noStack(name: string): Answer {

@@ -96,6 +96,8 @@ describe("op 11: a name that AWS would not take", () => {
     ["version"],
     ["check"],
     ["upgrade"],
+    ["audit", "list", "--entity-id", "key-1"],
+    ["usage", "list", "--entity-id", "key-1"],
   ];
   test.each(COMMANDS)("%s", async (...command) => {
     for (const name of NAMES) {

@@ -13,7 +13,6 @@ import {
 } from "../../../src/infra/deploy.ts";
 import type { StackEvent } from "../../../src/infra/stack-events.ts";
 import { stackTags } from "../../../src/infra/stack-tags.ts";
-import { printTemplate, stackTemplate } from "../../../src/infra/template/template.ts";
 import { FakeAws, type FakeStack, refusal, TABLE_EVENT } from "./fake-aws.ts";
 import { instantTimer } from "./instant-timer.ts";
 
@@ -169,16 +168,6 @@ describe("a new stack", () => {
     );
   });
 
-  test("takes over a table that an earlier stack has kept", async () => {
-    const aws = new FakeAws();
-    aws.answers["dynamodb:DescribeTable"] = () => ({ Table: {} });
-    const { context } = contextOf(aws);
-    const { plan } = await preparePlan(context, "demo", PLAIN, false);
-    expect(plan.adoptsTable).toBe(true);
-    const [sent] = aws.sent("cloudformation:CreateChangeSet");
-    expect(sent?.ImportExistingResources).toBe(true);
-  });
-
   test("what failed before stands in nobody's way", async () => {
     const aws = new FakeAws();
     aws.add({ name: "demo", status: "ROLLBACK_COMPLETE" });
@@ -211,7 +200,7 @@ describe("a new stack", () => {
 });
 
 describe("a stack that is there", () => {
-  test("one option changed is one change, and everything else is as it was", async () => {
+  test("W17: one option changed is one change, and everything else is as it was", async () => {
     const aws = new FakeAws();
     deployed(aws, { PermissionBoundary: "PowerUser", LambdaCodeBucket: "mine" });
     aws.changes = [
@@ -330,61 +319,11 @@ describe("a stack that is there", () => {
     ]);
   });
 
-  test("what GSI2 copies cannot be changed, and says so before anything is sent", async () => {
-    const aws = new FakeAws();
-    deployed(aws, { GSI2Projection: "KEYS_ONLY" });
-    const { context } = contextOf(aws);
-    const change = preparePlan(context, "demo", { gsi2Projection: "ALL" }, false);
-    await expect(change).rejects.toThrow(/the table has KEYS_ONLY.*another name/);
-    expect(aws.writes).toEqual([]);
-  });
-
   test("a stack that is stuck says how to get it going", async () => {
     const aws = new FakeAws();
     aws.add({ name: "demo", status: "UPDATE_ROLLBACK_FAILED" });
     const { context } = contextOf(aws);
     const { message } = await failure(preparePlan(context, "demo", PLAIN, false));
     expect(message).toContain("aws cloudformation continue-update-rollback --stack-name demo");
-  });
-
-  test("a table of the Python library keeps its logical id and its indexes", async () => {
-    const aws = new FakeAws();
-    deployed(aws);
-    aws.template = [
-      "Resources:",
-      "  TheirTable:",
-      "    Type: AWS::DynamoDB::Table",
-      "    Properties:",
-      "      TableName: !Ref AWS::StackName",
-      "      AttributeDefinitions: [{AttributeName: PK, AttributeType: S}]",
-      "      KeySchema: [{AttributeName: PK, KeyType: HASH}]",
-      "      GlobalSecondaryIndexes: [{IndexName: GSI2, Projection: {ProjectionType: ALL}}]",
-      "      LocalSecondaryIndexes: [{IndexName: LSI1}]",
-      "      DeletionProtectionEnabled: !If [Protect, true, false]",
-    ].join("\n");
-    const { context } = contextOf(aws);
-    await preparePlan(context, "demo", {}, false);
-    const [sent] = aws.sent("cloudformation:CreateChangeSet");
-    const template = JSON.parse(String(sent?.TemplateBody));
-    expect(template.Resources.LimiterTable).toBeUndefined();
-    expect(template.Resources.TheirTable.Properties).toMatchObject({
-      AttributeDefinitions: [{ AttributeName: "PK", AttributeType: "S" }],
-      GlobalSecondaryIndexes: [{ IndexName: "GSI2", Projection: { ProjectionType: "ALL" } }],
-      LocalSecondaryIndexes: [{ IndexName: "LSI1" }],
-      DeletionProtectionEnabled: { "Fn::If": ["ProtectTable", true, false] },
-    });
-    expect(JSON.stringify(template)).not.toContain("LimiterTable");
-  });
-
-  test("our own template, printed as YAML, is recognised as ours", async () => {
-    const aws = new FakeAws();
-    deployed(aws);
-    aws.template = printTemplate(stackTemplate(), "yaml");
-    const { context } = contextOf(aws);
-    await preparePlan(context, "demo", {}, false);
-    const [sent] = aws.sent("cloudformation:CreateChangeSet");
-    expect(JSON.parse(String(sent?.TemplateBody))).toEqual(
-      JSON.parse(JSON.stringify(stackTemplate())),
-    );
   });
 });

@@ -1,5 +1,6 @@
 /** Deleting, tagging, finding and waiting. */
 
+import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { StackOperationError } from "../../../src/domain/errors.ts";
 import { checkCompatibility, parseVersion } from "../../../src/domain/version.ts";
@@ -8,12 +9,13 @@ import {
   deleteKeptBucket,
   deleteKeptTable,
   deleteStack,
-  refuseProtected,
+  refuseToDelete,
 } from "../../../src/infra/delete.ts";
 import type { DeployContext } from "../../../src/infra/deploy.ts";
 import { findLimiters } from "../../../src/infra/discovery.ts";
 import { ensureTags } from "../../../src/infra/ensure-tags.ts";
 import { eventSourceReady } from "../../../src/infra/event-source.ts";
+import { putCode } from "../../../src/infra/lambda-code.ts";
 import { findStack, type Stack } from "../../../src/infra/stack.ts";
 import { hasDiscoveryTags, stackTags } from "../../../src/infra/stack-tags.ts";
 import { uploadTemplate } from "../../../src/infra/template-upload.ts";
@@ -76,12 +78,27 @@ describe("deleting", () => {
       );
     };
     await expect(deleteKeptTable(aws, "demo", instantTimer())).rejects.toThrow(/protected/);
-    await refuseProtected(aws, "demo");
-    const Table = { DeletionProtectionEnabled: true };
-    aws.answers["dynamodb:DescribeTable"] = () => ({ Table });
-    await expect(refuseProtected(aws, "demo")).rejects.toThrow(
+    await refuseToDelete(aws, "demo");
+    const ours = {
+      KeySchema: [
+        { AttributeName: "PK", KeyType: "HASH" as const },
+        { AttributeName: "SK", KeyType: "RANGE" as const },
+      ],
+      GlobalSecondaryIndexes: [{ IndexName: "GSI1" }, { IndexName: "GSI2" }],
+    };
+    aws.answers["dynamodb:DescribeTable"] = () => ({ Table: ours });
+    await refuseToDelete(aws, "demo");
+    aws.answers["dynamodb:DescribeTable"] = () => ({
+      Table: { ...ours, DeletionProtectionEnabled: true },
+    });
+    await expect(refuseToDelete(aws, "demo")).rejects.toThrow(
       /protected.*--no-deletion-protection/,
     );
+    // Somebody else's table may have the name that somebody mistypes.
+    aws.answers["dynamodb:DescribeTable"] = () => ({
+      Table: { KeySchema: [{ AttributeName: "id", KeyType: "HASH" }] },
+    });
+    await expect(refuseToDelete(aws, "demo")).rejects.toThrow(/not one of ours; it stays/);
   });
 
   test("a kept archive is emptied page by page", async () => {
@@ -164,6 +181,17 @@ describe("tags", () => {
     await expect(ensureTags(contextOf(aws), stack)).rejects.toThrow(/too many/);
   });
 
+  test("a change set that cannot be begun does not stay", async () => {
+    const aws = new FakeAws();
+    aws.add({ name: "demo", status: "CREATE_COMPLETE" });
+    const stack = await stackOf(aws, "demo");
+    aws.answers["cloudformation:ExecuteChangeSet"] = () => {
+      throw refusal("LimitExceededException", "too many");
+    };
+    await expect(ensureTags(contextOf(aws), stack)).rejects.toThrow(/too many/);
+    expect(aws.writes.at(-1)).toBe("cloudformation:DeleteChangeSet");
+  });
+
   test("tags that make the update fail are told", async () => {
     const aws = new FakeAws();
     aws.add({ name: "demo", status: "CREATE_COMPLETE" });
@@ -218,6 +246,26 @@ describe("op 58: the mapping of the aggregator", () => {
     const settling = withStates(["Enabled", "OK"]);
     expect(await ready(settling, 45_000)).toBe(true);
     expect(settling.polls()).toBe(10);
+  });
+});
+
+describe("code", () => {
+  test("the same is not uploaded again, unless somebody insists", async () => {
+    const aws = new FakeAws();
+    let sha256 = "";
+    aws.answers["lambda:GetFunction"] = () => ({
+      Configuration: { FunctionArn: "arn:f", CodeSha256: sha256 },
+    });
+    aws.answers["lambda:UpdateFunctionCode"] = ({ ZipFile = new Uint8Array() }) => {
+      sha256 = createHash("sha256").update(ZipFile).digest("base64");
+      return {};
+    };
+    aws.answers["lambda:TagResource"] = () => ({});
+    const code = { stackName: "demo", functionName: "demo-f", zip: new Uint8Array([1, 2, 3]) };
+    const upload = async (always = false) =>
+      (await putCode(aws, { ...code, always }, instantTimer())).changed;
+    expect([await upload(), await upload(), await upload(true)]).toEqual([true, false, true]);
+    expect(aws.sent("lambda:UpdateFunctionCode")).toHaveLength(2);
   });
 });
 

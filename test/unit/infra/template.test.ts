@@ -1,4 +1,6 @@
 import { describe, expect, test } from "vitest";
+import { createHandler } from "../../../src/aggregator/lambda.ts";
+import { jsonLog } from "../../../src/aggregator/log.ts";
 import { STACK_DEFAULTS, type StackOptions } from "../../../src/domain/stack-options.ts";
 import {
   deployedOptions,
@@ -15,6 +17,7 @@ import {
   stackTemplate,
 } from "../../../src/infra/template/template.ts";
 import { auditKey, bucketKey, entityKey, systemConfigKey } from "../../../src/records/keys.ts";
+import { MemoryItemStore } from "../../../src/storage/memory/item-store.ts";
 import { INDEXES } from "../../../src/storage/table.ts";
 import { matchesFilter } from "../../aws/event-filter.ts";
 
@@ -162,6 +165,10 @@ describe("the template", () => {
       StartingPosition: "TRIM_HORIZON",
       FunctionResponseTypes: ["ReportBatchItemFailures"],
       BisectBatchOnFunctionError: true,
+      // Nothing is lost to an outage of hours; what is lost in the end is told to the queue.
+      MaximumRetryAttempts: -1,
+      MaximumRecordAgeInSeconds: 79_200,
+      DestinationConfig: { OnFailure: { Destination: { "Fn::GetAtt": ["AggregatorDLQ", "Arn"] } } },
     });
     expect(AggregatorFunction?.Properties).toMatchObject({
       Runtime: "nodejs22.x",
@@ -175,11 +182,34 @@ describe("the template", () => {
       const resources = resourcesWith(options);
       const alarms = ofType(resources, "AWS::CloudWatch::Alarm");
       expect(alarms).toContain("AggregatorDLQAlarm");
+      expect(alarms).toContain("AggregatorSkippedAlarm");
       const topic = "alarmSnsTopic" in options ? options.alarmSnsTopic : { Ref: "AlarmTopic" };
       for (const id of alarms) expect(resources[id]?.Properties.AlarmActions).toEqual([topic]);
       expect(ofType(resources, "AWS::SNS::Topic")).toHaveLength("alarmSnsTopic" in options ? 0 : 1);
     }
     expect(ofType(resourcesWith({ enableAlarms: false }), "AWS::CloudWatch::Alarm")).toEqual([]);
+  });
+
+  test("the alarm for what was given up is about a metric that the aggregator writes", async () => {
+    const lines: string[] = [];
+    const clock = () => 0;
+    const handler = createHandler({
+      table: "my-app",
+      store: new MemoryItemStore({ clock }),
+      clock,
+      log: jsonLog({ clock, write: (line) => lines.push(line) }),
+    });
+    await handler({ Records: [{ dynamodb: { SequenceNumber: "1" } }] });
+    const last = JSON.parse(lines.at(-1) ?? "{}");
+    const [written] = last._aws.CloudWatchMetrics;
+    const { AggregatorSkippedAlarm } = resourcesWith();
+    expect(AggregatorSkippedAlarm?.Properties).toMatchObject({
+      Namespace: written.Namespace,
+      MetricName: "skipped",
+      Dimensions: [{ Name: written.Dimensions[0][0], Value: { Ref: "LimiterTable" } }],
+    });
+    expect(written.Metrics).toContainEqual({ Name: "skipped", Unit: "Count" });
+    expect([last.skipped, last.Table]).toEqual([1, "my-app"]);
   });
 
   test.each<[string, StackOptions, { policies: number; roles: string[]; lambda: boolean }]>([
@@ -210,6 +240,19 @@ describe("the template", () => {
     expect(roles.sort()).toEqual(expected.roles);
     expect("AggregatorFunction" in Resources).toBe(expected.lambda);
     if (!expected.lambda) expect(Resources).not.toHaveProperty("AggregatorDLQ");
+  });
+
+  test("each role has the policy it is named after, and no other", () => {
+    const resources = resourcesWith({ createIamRoles: true });
+    const attached = ["AppRole", "AdminRole", "ReadOnlyRole"].map((id) => {
+      const { ManagedPolicyArns, Policies } = resources[id]?.Properties ?? {};
+      return [ManagedPolicyArns, Policies];
+    });
+    expect(attached).toEqual([
+      [[{ Ref: "AcquireOnlyPolicy" }], undefined],
+      [[{ Ref: "FullAccessPolicy" }], undefined],
+      [[{ Ref: "ReadOnlyPolicy" }], undefined],
+    ]);
   });
 
   test("op 10: names follow the formats, and roles carry the boundary", () => {

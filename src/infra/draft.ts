@@ -1,0 +1,126 @@
+/** What a deployment would send to CloudFormation, worked out from what is there. Changes nothing. */
+
+import { checkStackOptions, type StackOptions } from "../domain/stack-options.ts";
+import { deployedOptions } from "../domain/stack-parameters.ts";
+import type { Aws } from "./aws.ts";
+import {
+  type DeployedTable,
+  deployedTable,
+  missingIndex,
+  templateAround,
+  templateWithIndex,
+} from "./deployed-table.ts";
+import { findFunction, functionNameOf, isCurrent } from "./lambda-code.ts";
+import { type LambdaName, lambdaPackage } from "./lambda-package.ts";
+import { checkAdoptable, describeTable, refuseProjectionChange } from "./live-table.ts";
+import { type Intent, intentFor } from "./plan.ts";
+import type { Stack } from "./stack.ts";
+import { stackTemplate } from "./template/template.ts";
+
+export interface Draft {
+  readonly intent: Intent;
+  readonly template: object;
+  /** A table of that name is there without a stack, and becomes part of the new one. */
+  readonly adopts: boolean;
+  /** The table gets this index, and nothing else happens. */
+  readonly addsIndex: string | undefined;
+  /** The Lambdas that the stack will have and that do not run the code of this version. */
+  readonly code: readonly LambdaName[];
+}
+
+/** What deploying is asked for. */
+export interface Wish {
+  readonly stackName: string;
+  readonly given: StackOptions;
+  readonly reset: boolean;
+}
+
+/** A stack that is not there yet; maybe its table is. */
+export async function draftCreation(aws: Aws, { stackName, given }: Wish): Promise<Draft> {
+  const live = await describeTable(aws, stackName);
+  const projection =
+    live === undefined ? undefined : checkAdoptable(stackName, live, given.gsi2Projection);
+  const adopted: StackOptions = projection === "ALL" ? { gsi2Projection: projection } : {};
+  const intent = intentFor(stackName, { ...adopted, ...given }, undefined, false);
+  return {
+    intent,
+    template: stackTemplate({ isKept: live !== undefined }),
+    adopts: live !== undefined,
+    addsIndex: undefined,
+    code: presentLambdas(intent.options),
+  };
+}
+
+/** A stack that is there. */
+export async function draftUpdate(
+  aws: Aws,
+  { stackName, given, reset }: Wish,
+  deployed: Stack,
+): Promise<Draft> {
+  const table = await deployedTable(aws, stackName);
+  const index = await missingIndex(aws, stackName, table);
+  if (index !== undefined && table !== undefined) {
+    const template = templateWithIndex(stackName, table, index);
+    const intent = asItIs(deployed);
+    return { intent, template, adopts: false, addsIndex: index.name, code: [] };
+  }
+  const intent = intentFor(stackName, given, deployed, reset);
+  refuseProjectionChange(projectionOf(deployed, table), intent.parameters.GSI2Projection);
+  return {
+    intent,
+    template: templateAround(table),
+    adopts: false,
+    addsIndex: undefined,
+    code: await outdated(aws, stackName, presentLambdas(intent.options)),
+  };
+}
+
+/** The Lambdas of a stack with these options. */
+export function enabledLambdas(options: StackOptions): LambdaName[] {
+  const { enableAggregator, enableProvisioner, createIam } = checkStackOptions(options);
+  return [
+    ...(enableAggregator ? (["aggregator"] as const) : []),
+    ...(enableProvisioner && createIam ? (["provisioner"] as const) : []),
+  ];
+}
+
+/** Code that is missing is found out before there is a stack that needs it. */
+function presentLambdas(options: StackOptions): LambdaName[] {
+  const lambdas = enabledLambdas(options);
+  for (const lambda of lambdas) lambdaPackage(lambda);
+  return lambdas;
+}
+
+async function outdated(
+  aws: Aws,
+  stackName: string,
+  lambdas: readonly LambdaName[],
+): Promise<LambdaName[]> {
+  const found = lambdas.map(async (lambda) => {
+    const running = await findFunction(aws, functionNameOf(stackName, lambda));
+    return running !== undefined && isCurrent(running, lambda) ? undefined : lambda;
+  });
+  return (await Promise.all(found)).filter((lambda) => lambda !== undefined);
+}
+
+/** Everything stays. */
+function asItIs({ parameters, tags }: Stack): Intent {
+  return {
+    options: deployedOptions(parameters),
+    notes: [],
+    parameters: {},
+    kept: Object.keys(parameters),
+    tags,
+  };
+}
+
+/** What GSI2 copies: our stacks have a parameter for it, others say it in their template. */
+function projectionOf({ parameters }: Stack, table: DeployedTable | undefined): string | undefined {
+  if (parameters.GSI2Projection !== undefined) return parameters.GSI2Projection;
+  const indexes = table?.properties.GlobalSecondaryIndexes;
+  if (!Array.isArray(indexes)) return undefined;
+  type Index = { IndexName?: string; Projection?: { ProjectionType?: unknown } };
+  const found = (indexes as Index[]).find(({ IndexName }) => IndexName === "GSI2");
+  const projection = found?.Projection?.ProjectionType;
+  return typeof projection === "string" ? projection : undefined;
+}

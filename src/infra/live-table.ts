@@ -1,0 +1,101 @@
+/** A table as DynamoDB has it, whoever made it. */
+
+import { StackOperationError, ValidationError } from "../domain/errors.ts";
+import type { Timer } from "../domain/timer.ts";
+import { INDEXES } from "../storage/table.ts";
+import type { Aws } from "./aws.ts";
+import type { Output } from "./aws-actions.ts";
+import { AwsRefusal } from "./aws-failure.ts";
+
+export type LiveTable = NonNullable<Output<"dynamodb:DescribeTable">["Table"]>;
+
+const POLL_MS = 5000;
+const OUR_KEYS = "PK,SK";
+const BY_HAND = " with aws dynamodb update-table";
+
+/** `undefined` where there is none. */
+export async function describeTable(aws: Aws, name: string): Promise<LiveTable | undefined> {
+  try {
+    return (await aws.send("dynamodb:DescribeTable", { TableName: name })).Table ?? {};
+  } catch (error) {
+    const isMissing = error instanceof AwsRefusal && error.awsCode === "ResourceNotFoundException";
+    if (isMissing) return undefined;
+    throw error;
+  }
+}
+
+/** Whether a table was made for us: nobody else has these keys and these indexes. */
+export function isLimiterTable(table: LiveTable): boolean {
+  const indexes = indexesOf(table);
+  return keysOf(table) === OUR_KEYS && indexes.has("GSI1") && indexes.has("GSI2");
+}
+
+function keysOf({ KeySchema = [] }: LiveTable): string {
+  return KeySchema.map(({ AttributeName }) => AttributeName).join();
+}
+
+/** What each index copies, by its name. */
+export function indexesOf({ GlobalSecondaryIndexes = [] }: LiveTable): Map<string, string> {
+  return new Map(
+    GlobalSecondaryIndexes.map(({ IndexName = "", Projection }) => [
+      IndexName,
+      Projection?.ProjectionType ?? "",
+    ]),
+  );
+}
+
+/**
+ * A table without a stack becomes part of a new one as it is: CloudFormation takes it over and
+ * changes nothing about it. So it has to be what the stack says. Ends with what GSI2 copies.
+ */
+export function checkAdoptable(
+  name: string,
+  table: LiveTable,
+  wantedProjection: string | undefined,
+): "KEYS_ONLY" | "ALL" {
+  const keys = keysOf(table);
+  const indexes = indexesOf(table);
+  const missing = INDEXES.find((index) => !indexes.has(index.name));
+  const stream = table.StreamSpecification?.StreamViewType;
+  const problem =
+    (keys !== OUR_KEYS &&
+      `is keyed by ${keys || "nothing"} instead of ${OUR_KEYS}; it is not one of ours`) ||
+    (missing !== undefined && `lacks the index ${missing.name}; add it first${BY_HAND}`) ||
+    (stream !== "NEW_AND_OLD_IMAGES" &&
+      `has a stream of ${stream ?? "nothing"} instead of NEW_AND_OLD_IMAGES; change it first${BY_HAND}`);
+  if (problem !== false) {
+    throw new StackOperationError(
+      name,
+      `there is a table of that name without a stack, and it ${problem}. Or deploy under another name`,
+    );
+  }
+  const projection = indexes.get("GSI2") === "ALL" ? "ALL" : "KEYS_ONLY";
+  refuseProjectionChange(projection, wantedProjection);
+  return projection;
+}
+
+/** AWS cannot change what an index copies; it would have to be made anew. */
+export function refuseProjectionChange(has: string | undefined, wanted: string | undefined): void {
+  if (has === undefined || wanted === undefined || has === wanted) return;
+  throw new ValidationError(
+    "gsi2_projection",
+    wanted,
+    `the table has ${has}, and AWS cannot change what an index copies; deploy under another name`,
+  );
+}
+
+/** An index of a large table takes its time; until then it cannot be asked. */
+export async function indexFilled(
+  aws: Aws,
+  table: string,
+  index: string,
+  timer: Timer,
+): Promise<void> {
+  for (;;) {
+    const found = await describeTable(aws, table);
+    const { IndexStatus: status = "ACTIVE" } =
+      found?.GlobalSecondaryIndexes?.find(({ IndexName }) => IndexName === index) ?? {};
+    if (found === undefined || status === "ACTIVE") return;
+    await timer.sleep(POLL_MS);
+  }
+}

@@ -1,0 +1,15 @@
+/** Waiting that ends, with the reason, when somebody wants to stop. */
+
+import type { Timer } from "../domain/timer.ts";
+
+export function stoppableTimer(timer: Timer, signal: AbortSignal | undefined): Timer {
+  if (signal === undefined) return timer;
+  return {
+    nowMs: () => timer.nowMs(),
+    sleep: async (ms) => {
+      signal.throwIfAborted();
+      await timer.sleep(ms, signal);
+      signal.throwIfAborted();
+    },
+  };
+}

@@ -1,0 +1,110 @@
+/** What goes wrong while deploying: told once, with its reason, and nothing of it stays. */
+
+import { describe, expect, test } from "vitest";
+import type { StackOptions } from "../../../src/domain/stack-options.ts";
+import { type DeployContext, executePlan, preparePlan } from "../../../src/infra/deploy.ts";
+import { stoppableTimer } from "../../../src/infra/stoppable-timer.ts";
+import { FakeAws, refusal, TABLE_EVENT } from "./fake-aws.ts";
+import { instantTimer } from "./instant-timer.ts";
+
+/** Without Lambdas, whose code a checkout may not have built. */
+const PLAIN: StackOptions = { enableAggregator: false, enableProvisioner: false };
+const MINUTE = 1_800_000_000_000;
+
+function contextOf(aws: FakeAws, signal?: AbortSignal): DeployContext {
+  const timer = stoppableTimer(instantTimer(), signal);
+  return { aws, timer, clock: () => MINUTE, random: () => 0.5 };
+}
+
+function standing(aws: FakeAws): void {
+  const parameters = { EnableAggregator: "false", EnableProvisioner: "false" };
+  aws.add({ name: "demo", status: "CREATE_COMPLETE", parameters });
+}
+
+const denied = () => {
+  throw refusal("AccessDenied", "not allowed");
+};
+
+describe("nothing stays of a change set", () => {
+  test("that cannot be looked at", async () => {
+    const aws = new FakeAws();
+    aws.answers["cloudformation:DescribeChangeSet"] = denied;
+    await expect(preparePlan(contextOf(aws), "demo", PLAIN, false)).rejects.toThrow("not allowed");
+    expect(aws.writes).toEqual([
+      "cloudformation:CreateChangeSet",
+      "cloudformation:DeleteChangeSet",
+      "cloudformation:DeleteStack",
+    ]);
+  });
+
+  test("whose stack cannot be followed", async () => {
+    const aws = new FakeAws();
+    const prepared = await preparePlan(contextOf(aws), "demo", PLAIN, false);
+    aws.answers["cloudformation:DescribeStackEvents"] = denied;
+    await expect(executePlan(contextOf(aws), prepared)).rejects.toThrow("not allowed");
+    expect(aws.writes).not.toContain("cloudformation:ExecuteChangeSet");
+    expect(aws.stacks.map(({ status }) => status)).toEqual(["DELETE_COMPLETE"]);
+  });
+
+  test("the first error counts, also when it cannot be taken back", async () => {
+    const aws = new FakeAws();
+    aws.answers["cloudformation:DescribeChangeSet"] = denied;
+    aws.answers["cloudformation:DeleteChangeSet"] = () => {
+      throw refusal("AccessDenied", "nor that");
+    };
+    await expect(preparePlan(contextOf(aws), "demo", PLAIN, false)).rejects.toThrow("not allowed");
+  });
+
+  test("somebody stops while CloudFormation thinks", async () => {
+    const aws = new FakeAws();
+    const stop = new AbortController();
+    aws.answers["cloudformation:DescribeChangeSet"] = () => {
+      stop.abort(new Error("Ctrl-C"));
+      return { Status: "CREATE_IN_PROGRESS" };
+    };
+    const context = contextOf(aws, stop.signal);
+    await expect(preparePlan(context, "demo", PLAIN, false)).rejects.toThrow("Ctrl-C");
+    expect(aws.stacks.map(({ status }) => status)).toEqual(["DELETE_COMPLETE"]);
+  });
+});
+
+test("what the Lambdas run is asked before there is a change set", async () => {
+  const aws = new FakeAws();
+  standing(aws);
+  aws.answers["lambda:GetFunction"] = denied;
+  const options = { enableProvisioner: false, enableAggregator: true };
+  const work = preparePlan(contextOf(aws), "demo", options, false);
+  // In a checkout that was never built there is no code to compare with.
+  await expect(work).rejects.toThrow(/not allowed|npm run build/);
+  expect(aws.writes).toEqual([]);
+});
+
+test("an update that could not be rolled back either is not called as it was before", async () => {
+  const aws = new FakeAws();
+  standing(aws);
+  aws.script = {
+    events: [{ ...TABLE_EVENT, status: "UPDATE_FAILED", reason: "no" }],
+    end: "UPDATE_ROLLBACK_FAILED",
+  };
+  const prepared = await preparePlan(contextOf(aws), "demo", { lambdaMemory: 512 }, false);
+  await expect(executePlan(contextOf(aws), prepared)).rejects.toThrow(
+    'Stack "demo": it could not be updated: LimiterTable (AWS::DynamoDB::Table): no; and it is ' +
+      "stuck in UPDATE_ROLLBACK_FAILED; mend it first with: aws cloudformation " +
+      "continue-update-rollback --stack-name demo",
+  );
+});
+
+test("stopped while the stack changes: it is not waited for, and not taken back", async () => {
+  const aws = new FakeAws();
+  standing(aws);
+  const stop = new AbortController();
+  const event = { ...TABLE_EVENT, status: "UPDATE_IN_PROGRESS" };
+  aws.script = { events: [event, event, event], end: "UPDATE_COMPLETE" };
+  const context: DeployContext = {
+    ...contextOf(aws, stop.signal),
+    onEvent: () => stop.abort(new Error("Ctrl-C")),
+  };
+  const prepared = await preparePlan(context, "demo", { lambdaMemory: 512 }, false);
+  await expect(executePlan(context, prepared)).rejects.toThrow("Ctrl-C");
+  expect(aws.writes.at(-1)).toBe("cloudformation:ExecuteChangeSet");
+});
