@@ -133,6 +133,8 @@ export interface BucketCallOptions {
 export interface ConsumeOptions extends BucketCallOptions {
   /** `false`: look at each bucket before it is charged, instead of trusting what was seen last. */
   readonly speculative?: boolean;
+  /** Told when a leg was given back because another one was refused or failed. */
+  readonly onRestored?: ((leg: Leg) => void) | undefined;
 }
 
 /** Something that was taken could not be given back; it stays consumed. */

@@ -4,13 +4,16 @@
 export interface Timer {
   /** Milliseconds since some moment; never runs backwards. */
   nowMs(): number;
-  /** Ends early, without an error, when the signal aborts. */
-  sleep(ms: number, signal?: AbortSignal): Promise<void>;
+  /**
+   * Ends early, without an error, when the signal aborts. What is done in the background keeps no
+   * process alive.
+   */
+  sleep(ms: number, signal?: AbortSignal, background?: boolean): Promise<void>;
 }
 
 export const systemTimer: Timer = {
   nowMs: () => performance.now(),
-  sleep: (ms, signal) =>
+  sleep: (ms, signal, background) =>
     new Promise((resolve) => {
       if (signal?.aborted === true) return resolve();
       const done = () => {
@@ -19,6 +22,7 @@ export const systemTimer: Timer = {
         resolve();
       };
       const timeout = setTimeout(done, ms);
+      if (background === true) timeout.unref();
       signal?.addEventListener("abort", done, { once: true });
     }),
 };

@@ -57,6 +57,16 @@ export interface CheckedRequest {
   readonly signal: AbortSignal | undefined;
 }
 
+/** Asks for something, and for nothing else. */
+export function isPlain(request: AcquireRequest): boolean {
+  if (typeof request !== "object" || request === null) return false;
+  if (Object.getPrototypeOf(request) !== Object.prototype) return false;
+  for (const name in request) {
+    if (name !== "entityId" && name !== "resource" && name !== "consume") return false;
+  }
+  return true;
+}
+
 export function checkAcquireRequest(request: AcquireRequest): CheckedRequest {
   if (typeof request !== "object" || request === null) {
     throw new ValidationError("request", request, `expected an object, got ${show(request)}`);

@@ -13,8 +13,14 @@ import { CONFIG_LEVELS } from "../domain/precedence.ts";
 import { RateLimitExceeded } from "../domain/rate-limit-exceeded.ts";
 import type { OnUnavailable } from "../domain/unavailability.ts";
 import type { RepositoryInternals } from "../repository/internals.ts";
-import type { AcquireRequest, Amounts, CheckedRequest } from "./acquire-request.ts";
+import {
+  type AcquireRequest,
+  type Amounts,
+  type CheckedRequest,
+  isPlain,
+} from "./acquire-request.ts";
 import { ActiveLease, type Granted, type LeaseHost, type LeaseTarget } from "./active-lease.ts";
+import { type Charged, seenBy } from "./charged.ts";
 import { Refusal, type Seen } from "./decision.ts";
 import { DegradedLease } from "./degraded-lease.ts";
 import type { LimiterEvent, LimiterWarning } from "./events.ts";
@@ -32,12 +38,8 @@ export interface AcquirerOptions {
   readonly speculativeWrites: boolean | undefined;
   readonly events: ((event: LimiterEvent) => void) | undefined;
   readonly onWarning: ((warning: LimiterWarning) => void) | undefined;
-}
-
-/** A leg that was charged, and how. */
-interface Charged {
-  leg: Leg;
-  readonly outcome: LegOutcome;
+  /** Told what leases have given back, so that nobody waits for what is there. */
+  readonly gaveBack: LeaseHost["gaveBack"];
 }
 
 const LATE: unique symbol = Symbol("late");
@@ -49,6 +51,7 @@ export class Acquirer implements LeaseHost {
   readonly #options: AcquirerOptions;
   readonly #links: Links;
   readonly #legs: Legs;
+  readonly #onRestored: ((leg: LeaseTarget) => void) | undefined;
   /** Refusals for which the store was asked. */
   readonly #asked = new WeakSet<Refusal>();
 
@@ -57,6 +60,9 @@ export class Acquirer implements LeaseHost {
     this.#options = options;
     this.#links = new Links(internals.buckets, internals.clock);
     this.#legs = new Legs(internals.resolver, this.#links);
+    const { events } = options;
+    this.#onRestored =
+      events && (({ entityId, resource }) => events({ type: "restored", entityId, resource }));
   }
 
   get buckets(): BucketStore {
@@ -69,17 +75,19 @@ export class Acquirer implements LeaseHost {
    */
   attemptNow(request: AcquireRequest): Decided | undefined {
     const { buckets, resolver } = this.#internals;
-    if (buckets.chargeNow === undefined || this.#options.events !== undefined) return undefined;
-    if (!isPlain(request)) return undefined;
+    if (buckets.chargeNow === undefined || !isPlain(request)) return undefined;
     const { entityId, resource, consume } = request;
     const { cache } = resolver;
     const charged = buckets.chargeNow(entityId, resource, consume, cache.generation);
     if (charged === undefined) return undefined;
     cache.countHits(CONFIG_LEVELS.length);
     if (charged.granted) {
+      this.#options.events?.({ type: "acquired", entityId, resource });
       return { granted: true, lease: new ActiveLease(this, charged, charged) };
     }
-    return new Refusal(charged);
+    const refusal = this.#refusal(charged, false);
+    this.announceRefusal(charged, refusal);
+    return refusal;
   }
 
   /** Decides within the time the store is given, whatever the store does. */
@@ -149,6 +157,7 @@ export class Acquirer implements LeaseHost {
         this.announceRefusal(request, taken);
         throw new RateLimitExceeded(taken.statuses);
       }
+      this.#options.events?.({ type: "acquired", entityId, resource });
       return taken;
     } catch (error) {
       if (!(error instanceof RateLimiterUnavailable)) throw error;
@@ -222,7 +231,8 @@ export class Acquirer implements LeaseHost {
   #consume(legs: readonly Leg[], deadline: number): Promise<ConsumeResult> {
     const { timeoutMs } = this.#left(deadline);
     const speculative = this.#options.speculativeWrites !== false;
-    return this.#internals.buckets.consume(legs, { timeoutMs, speculative });
+    const onRestored = this.#onRestored;
+    return this.#internals.buckets.consume(legs, { timeoutMs, speculative, onRestored });
   }
 
   /**
@@ -275,6 +285,9 @@ export class Acquirer implements LeaseHost {
 
   /** Within the time of the call; what takes longer goes on behind it. */
   async #giveBack(charges: readonly Charged[], deadline: number): Promise<void> {
+    for (const { leg } of charges) {
+      if (leg.amountsMilli.some((amount) => amount > 0)) this.#onRestored?.(leg);
+    }
     await Promise.all(
       charges
         .flatMap(({ leg, outcome }) => givingBack(leg, outcome.parts))
@@ -339,8 +352,12 @@ export class Acquirer implements LeaseHost {
     });
   }
 
-  restored({ entityId, resource }: LeaseTarget): void {
-    this.#options.events?.({ type: "restored", entityId, resource });
+  restored(target: LeaseTarget): void {
+    this.#onRestored?.(target);
+  }
+
+  gaveBack(bucket: { entityId: string; resource: string }, tokens: Amounts): void {
+    this.#options.gaveBack(bucket, tokens);
   }
 
   /** With `allow` a failed adjustment is no error of the call, but somebody must hear of it. */
@@ -358,35 +375,4 @@ export class Acquirer implements LeaseHost {
     }
     return true;
   }
-}
-
-/** Asks for something, and for nothing else. */
-function isPlain(request: AcquireRequest): boolean {
-  if (typeof request !== "object" || request === null) return false;
-  if (Object.getPrototypeOf(request) !== Object.prototype) return false;
-  for (const name in request) {
-    if (name !== "entityId" && name !== "resource" && name !== "consume") return false;
-  }
-  return true;
-}
-
-/** What all legs have: those just refused, and those that were charged before and given back. */
-function seenBy(
-  legs: readonly Leg[],
-  due: readonly Leg[],
-  charged: ReadonlyMap<string, Charged>,
-  refused: Extract<ConsumeResult, { outcome: "refused" }>,
-): Seen {
-  const seen = legs.map((leg) => {
-    const before = charged.get(leg.entityId);
-    if (before === undefined) {
-      return { leg, balances: refused.balancesMilli[due.indexOf(leg)] as readonly number[] };
-    }
-    const { amountsMilli } = before.leg;
-    return {
-      leg: before.leg,
-      balances: before.outcome.balancesMilli.map((left, at) => left + (amountsMilli[at] ?? 0)),
-    };
-  });
-  return { legs: seen.map(({ leg }) => leg), balancesMilli: seen.map(({ balances }) => balances) };
 }

@@ -1,6 +1,7 @@
 /** A lease on buckets that were charged. */
 
 import type { BucketConfig, BucketStore, Leg, LegOutcome } from "../buckets/bucket-store.ts";
+import { floorDiv } from "../core/integers.ts";
 import { checkInteger, TOKENS_MAX } from "../domain/check.ts";
 import { LeaseExpiredError, RateLimiterUnavailable, ValidationError } from "../domain/errors.ts";
 import type { Limit } from "../domain/limit.ts";
@@ -33,6 +34,8 @@ export interface LeaseHost {
   adjustmentFailed(target: LeaseTarget, cause: RateLimiterUnavailable): boolean;
   /** Everything the lease held is being given back. */
   restored(target: LeaseTarget): void;
+  /** So many whole tokens of a bucket were given back. */
+  gaveBack(bucket: { entityId: string; resource: string }, tokens: Amounts): void;
 }
 
 /** What the lease holds of one shard of one bucket. */
@@ -103,6 +106,7 @@ export class ActiveLease implements Lease {
     const granted = await this.#host.takeMore(this.#target, checked);
     if (!this.#settled) return this.#hold(granted);
     // Settled meanwhile: what came too late goes back at once.
+    this.#host.restored(this.#target);
     await this.#restore(holdingsOf(granted));
     throw new LeaseExpiredError();
   }
@@ -199,27 +203,18 @@ export class ActiveLease implements Lease {
       // Beyond it milli-tokens would leave the safe integers, one adjustment at a time.
       checkInteger(`${field}.${name}`, held + sign * amount, 0, TOKENS_MAX);
     }
-    for (const holdings of this.#byEntity()) {
+    for (const holdings of byEntity(this.#holdings)) {
       for (const [name, amount] of checked) addPending(holdings, name, sign * amount * 1000);
     }
-  }
-
-  /** What is held of each entity, in the order it was taken. */
-  #byEntity(): Iterable<readonly Holding[]> {
-    const groups = new Map<string, Holding[]>();
-    for (const holding of this.#holdings) {
-      const known = groups.get(holding.entityId);
-      if (known === undefined) groups.set(holding.entityId, [holding]);
-      else known.push(holding);
-    }
-    return groups.values();
   }
 
   async #writePending(): Promise<void> {
     const due = this.#holdings.filter(({ pendingMilli }) =>
       pendingMilli.some((delta) => delta !== 0),
     );
+    const deltas = due.map((holding) => ({ ...holding, heldMilli: [...holding.pendingMilli] }));
     const results = await Promise.allSettled(due.map((holding) => this.#writeOne(holding)));
+    this.#tellGivenBack(deltas, -1);
     for (const result of results) if (result.status === "rejected") throw result.reason;
   }
 
@@ -255,6 +250,20 @@ export class ActiveLease implements Lease {
         }),
       ),
     );
+    this.#tellGivenBack(due, 1);
+  }
+
+  /** Parts of tokens, of shards, are worth telling only as far as they add up. */
+  #tellGivenBack(holdings: readonly Holding[], sign: 1 | -1): void {
+    for (const some of byEntity(holdings)) {
+      const { entityId, resource } = some[0] as Holding;
+      const tokens = new Map<string, number>();
+      for (const [name, milli] of heldOf(some)) {
+        const back = floorDiv(sign * milli, 1000);
+        if (back > 0) tokens.set(name, back);
+      }
+      if (tokens.size > 0) this.#host.gaveBack({ entityId, resource }, tokens);
+    }
   }
 }
 
@@ -269,6 +278,28 @@ function holdingsOf({ legs, outcomes }: Granted): Holding[] {
       pendingMilli: amountsMilli.map(() => 0),
     })),
   );
+}
+
+/** What is held of each entity, in the order it was taken. */
+function byEntity(holdings: readonly Holding[]): Iterable<readonly Holding[]> {
+  const groups = new Map<string, Holding[]>();
+  for (const holding of holdings) {
+    const known = groups.get(holding.entityId);
+    if (known === undefined) groups.set(holding.entityId, [holding]);
+    else known.push(holding);
+  }
+  return groups.values();
+}
+
+/** Milli-tokens by limit name. */
+function heldOf(holdings: readonly Holding[]): ReadonlyMap<string, number> {
+  const sums = new Map<string, number>();
+  for (const { config, heldMilli } of holdings) {
+    config.limits.forEach(({ name }, at) => {
+      sums.set(name, (sums.get(name) ?? 0) + (heldMilli[at] ?? 0));
+    });
+  }
+  return sums;
 }
 
 /**

@@ -1,5 +1,6 @@
 /** The lease of a call that passed while the store was down: it counts nothing. */
 
+import { TOKENS_MAX } from "../domain/check.ts";
 import { LeaseExpiredError } from "../domain/errors.ts";
 import type { LimitStatus } from "../domain/limit-status.ts";
 import { checkAmounts } from "./acquire-request.ts";
@@ -22,12 +23,12 @@ export class DegradedLease implements Lease {
 
   adjust(amounts: Readonly<Record<string, number>>): void {
     this.#refuseSettled();
-    checkAmounts("adjust", amounts, Number.MIN_SAFE_INTEGER);
+    checkAmounts("adjust", amounts, -TOKENS_MAX);
   }
 
   release(amounts: Readonly<Record<string, number>>): void {
     this.#refuseSettled();
-    checkAmounts("release", amounts, Number.MIN_SAFE_INTEGER);
+    checkAmounts("release", amounts, -TOKENS_MAX);
   }
 
   async flush(): Promise<void> {

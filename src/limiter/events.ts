@@ -1,6 +1,14 @@
-/** What a limiter tells about itself. Nothing is computed while nobody listens. */
+/**
+ * What a limiter tells about itself. Nothing is computed while nobody listens.
+ *
+ * A limiter hears of its own calls: what was acquired, rejected, degraded and restored. Splits and
+ * warnings belong to buckets, so all limiters of the namespace on this repository hear of them.
+ * Requests belong to the store, so all limiters on it hear of them, whichever namespace they are
+ * for, and also of those the repository makes for itself.
+ */
 
 import type { BucketWarning } from "../buckets/bucket-store.ts";
+import type { RepositoryInternals, RepositoryListener } from "../repository/internals.ts";
 import type { StoreCall } from "../storage/item-store.ts";
 
 /**
@@ -19,6 +27,7 @@ import type { StoreCall } from "../storage/item-store.ts";
  * ```
  */
 export type LimiterEvent =
+  /** By an acquire, or by `consume` of a lease. */
   | { readonly type: "acquired"; readonly entityId: string; readonly resource: string }
   | {
       readonly type: "rejected";
@@ -34,6 +43,7 @@ export type LimiterEvent =
       readonly resource: string;
       readonly cause: unknown;
     }
+  /** What was taken is given back: by a rollback, or because another leg was refused or failed. */
   | { readonly type: "restored"; readonly entityId: string; readonly resource: string }
   /** A bucket takes more writes than one partition can, and was split. */
   | {
@@ -42,7 +52,10 @@ export type LimiterEvent =
       readonly resource: string;
       readonly shardCount: number;
     }
-  /** One request to the store, with the capacity it used. */
+  /**
+   * One request to the store, with the capacity it used. Buckets in memory and SQLite need none:
+   * there it is records alone that are asked for.
+   */
   | { readonly type: "call"; readonly call: StoreCall };
 
 /** Something went wrong that no error could tell, because the call itself was answered. */
@@ -54,3 +67,23 @@ export type LimiterWarning =
       readonly resource: string;
       readonly cause: unknown;
     };
+
+/** Listens to what happens behind the calls of a limiter; the result ends it. */
+export function listen(
+  { listeners, listen: listenToCalls }: RepositoryInternals,
+  events: ((event: LimiterEvent) => void) | undefined,
+  onWarning: ((warning: LimiterWarning) => void) | undefined,
+): () => void {
+  // Limiters that nobody listens to may be made by the thousand.
+  if (events === undefined && onWarning === undefined) return () => {};
+  const listener: RepositoryListener = {
+    onWarning,
+    onSplit: events && ((notice) => events({ type: "split", ...notice })),
+  };
+  listeners.add(listener);
+  const leave = events && listenToCalls((call) => events({ type: "call", call }));
+  return () => {
+    listeners.delete(listener);
+    leave?.();
+  };
+}

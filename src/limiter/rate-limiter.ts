@@ -5,11 +5,13 @@ import { checkFields, checkOptions as checkObject, show } from "../domain/check.
 import { InfrastructureError, ValidationError } from "../domain/errors.ts";
 import type { LimitInput } from "../domain/limit.ts";
 import type { LimitStatus } from "../domain/limit-status.ts";
+import { unbreakable } from "../domain/listener.ts";
 import { RateLimitExceeded } from "../domain/rate-limit-exceeded.ts";
 import { checkOnUnavailable, type OnUnavailable } from "../domain/unavailability.ts";
 import { INTERNALS } from "../repository/internals.ts";
 import type { DynamoOptions } from "../repository/options.ts";
 import { Repository } from "../repository/repository.ts";
+import { onAbort } from "./aborts.ts";
 import {
   type AcquireRequest,
   checkAcquireRequest,
@@ -18,7 +20,7 @@ import {
 } from "./acquire-request.ts";
 import { Acquirer, type Decided } from "./acquirer.ts";
 import { type Decision, type Seen, statusesOf } from "./decision.ts";
-import type { LimiterEvent, LimiterWarning } from "./events.ts";
+import { type LimiterEvent, type LimiterWarning, listen } from "./events.ts";
 import type { Lease } from "./lease.ts";
 import { WaitingLines } from "./waiting-lines.ts";
 
@@ -83,31 +85,19 @@ export class RateLimiter {
     checkOptions(options);
     this.repository = repository;
     const internals = repository[INTERNALS];
-    const events = unbreakable("events", options.events);
-    const onWarning = unbreakable("onWarning", options.onWarning);
-    const listener = {
-      onWarning,
-      onRestored:
-        events === undefined
-          ? undefined
-          : (leg: { entityId: string; resource: string }) =>
-              events({ type: "restored", entityId: leg.entityId, resource: leg.resource }),
-      onSplit:
-        events === undefined
-          ? undefined
-          : (notice: { entityId: string; resource: string; shardCount: number }) =>
-              events({ type: "split", ...notice }),
-    };
-    internals.listeners.add(listener);
-    this.#leave = () => internals.listeners.delete(listener);
     const { onUnavailable, speculativeWrites } = options;
+    const events = options.events && unbreakable("events", options.events);
+    const onWarning = options.onWarning && unbreakable("onWarning", options.onWarning);
+    this.#leave = listen(internals, events, onWarning);
+    const lines = WaitingLines.of(internals.buckets, internals.clock, internals.timer);
+    this.#lines = lines;
     this.#acquirer = new Acquirer(internals, {
       onUnavailable,
       speculativeWrites,
       events,
       onWarning,
+      gaveBack: (bucket, tokens) => lines.giveBack(bucket, tokens),
     });
-    this.#lines = WaitingLines.of(internals.buckets, internals.clock, internals.timer);
   }
 
   /** Opens a store by its address and makes a limiter on it; see `Repository.open`. */
@@ -117,7 +107,7 @@ export class RateLimiter {
   ): Promise<RateLimiter> {
     checkObject("options", options, "an object of options");
     const { speculativeWrites, events, onWarning, ...open } = options;
-    const { onUnavailable, onCall } = open;
+    const { onUnavailable } = open;
     const limiterOptions: RateLimiterOptions = {
       ...(onUnavailable === undefined ? {} : { onUnavailable }),
       ...(speculativeWrites === undefined ? {} : { speculativeWrites }),
@@ -125,26 +115,20 @@ export class RateLimiter {
       ...(onWarning === undefined ? {} : { onWarning }),
     };
     checkOptions(limiterOptions);
-    const told = unbreakable("events", events);
-    const repository = await Repository.open(url, {
-      ...open,
-      ...(told === undefined
-        ? {}
-        : {
-            onCall: (call) => {
-              onCall?.(call);
-              told({ type: "call", call });
-            },
-          }),
-    });
-    return new RateLimiter(repository, limiterOptions);
+    return new RateLimiter(await Repository.open(url, open), limiterOptions);
   }
 
   /** Takes, or throws `RateLimitExceeded`. Settle the lease by `commit` or `rollback`. */
-  async acquire(request: AcquireRequest): Promise<Lease> {
-    const decision = this.#decideNow(request) ?? (await this.#decide(request));
-    if (decision.granted) return decision.lease;
-    throw new RateLimitExceeded(decision.statuses);
+  acquire(request: AcquireRequest): Promise<Lease> {
+    // Not `async`: what is decided on the spot needs a promise, and nothing that could be resumed.
+    try {
+      const decision = this.#decideNow(request);
+      return decision?.granted === true
+        ? Promise.resolve(decision.lease)
+        : this.#acquired(decision ?? this.#decide(request));
+    } catch (error) {
+      return Promise.reject(error as Error);
+    }
   }
 
   /** Takes, or says why not, without an error. */
@@ -216,7 +200,10 @@ export class RateLimiter {
     return !this.#closed && timeoutMs > 0 && this.#acquirer.ping(timeoutMs);
   }
 
-  /** Lets go of the store. Calls that wait are refused, and so are all that come later. */
+  /**
+   * Lets go of the store, with everybody else who uses this repository; on a scoped one, only of
+   * this limiter. Calls that wait are refused, and so are all that come later.
+   */
   async close(): Promise<void> {
     this.#closed = true;
     this.#lines.wakeAll();
@@ -237,6 +224,12 @@ export class RateLimiter {
     return this.#acquirer.attemptNow(request);
   }
 
+  async #acquired(decided: Decided | Promise<Decided>): Promise<Lease> {
+    const decision = await decided;
+    if (decision.granted) return decision.lease;
+    throw new RateLimitExceeded(decision.statuses);
+  }
+
   async #decide(request: AcquireRequest): Promise<Decided> {
     const checked = checkAcquireRequest(request);
     const { signal } = checked;
@@ -246,7 +239,8 @@ export class RateLimiter {
     const decision =
       checked.maxWaitMs > 0
         ? await this.#lines.wait(checked, attempt, () => this.#closed)
-        : (this.#lines.refusal(checked) ?? (await attempt()));
+        : ((this.#lines.isEmpty ? undefined : await this.#lines.refusal(checked)) ??
+          (await attempt()));
     if (!decision.granted) this.#acquirer.announceRefusal(checked, decision);
     else if (signal?.aborted === true) {
       await decision.lease.rollback();
@@ -277,35 +271,16 @@ async function untilAborted<T>(
 ): Promise<T> {
   if (signal === undefined) return work();
   signal.throwIfAborted();
-  let onAbort = () => {};
+  let end = () => {};
   const aborted = new Promise<never>((_, reject) => {
     // oxlint-disable-next-line prefer-promise-reject-errors -- the reason is the caller's own.
-    onAbort = () => reject(signal.reason);
-    signal.addEventListener("abort", onAbort, { once: true });
+    end = onAbort(signal, () => reject(signal.reason));
   });
   try {
     return await Promise.race([work(), aborted]);
   } finally {
-    signal.removeEventListener("abort", onAbort);
+    end();
   }
-}
-
-/** A listener that fails must not change what it listens to. */
-function unbreakable<T>(
-  name: string,
-  listener: ((heard: T) => void) | undefined,
-): ((heard: T) => void) | undefined {
-  if (listener === undefined) return undefined;
-  return (heard) => {
-    try {
-      listener(heard);
-    } catch (error) {
-      process.emitWarning(`The listener \`${name}\` has thrown`, {
-        code: "ZAEL_LISTENER_FAILED",
-        detail: String(error),
-      });
-    }
-  };
 }
 
 const OPTION_TYPES: Readonly<Record<keyof RateLimiterOptions, string>> = {

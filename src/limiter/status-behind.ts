@@ -10,13 +10,15 @@ export interface PlaceInLine {
   readonly ahead: number;
   /** Since the status was seen. */
   readonly elapsedMs: number;
+  /** Since then, by this process. */
+  readonly givenBack: number;
 }
 
 /** The status of a limit, with a wait that counts everybody ahead. */
 export function statusBehind(status: LimitStatus, place: PlaceInLine): LimitStatus {
   const { limit } = status;
   const { requested } = place;
-  const balanceMilli = balanceNow(status, place.elapsedMs);
+  const balanceMilli = balanceNow(status, place);
   const missingMilli = (place.ahead + requested) * 1000 - balanceMilli;
   const exceeded = requested > 0 && missingMilli > 0;
   const waitMs =
@@ -33,14 +35,14 @@ export function statusBehind(status: LimitStatus, place: PlaceInLine): LimitStat
 }
 
 /** As exact as the status tells; where it rounded, at most what it may have been. */
-function balanceNow(status: LimitStatus, elapsedMs: number): number {
+function balanceNow(status: LimitStatus, { elapsedMs, givenBack }: PlaceInLine): number {
   const { rate } = status.limit;
   const accrued = mulAddDiv(elapsedMs, rate.refillMilli, 0, rate.periodMs);
   const seen =
     Number.isFinite(status.retryAfterSeconds) && status.exceeded
       ? status.requested * 1000 - missedMilli(status)
       : status.available * 1000 + 999;
-  return Math.min(rate.capacityMilli, seen + accrued);
+  return Math.min(rate.capacityMilli, seen + accrued + givenBack * 1000);
 }
 
 /** What was missing, from the time in which it accrues. */

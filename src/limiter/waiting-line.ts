@@ -24,7 +24,13 @@ interface Knowledge {
   readonly refusal: Refusal;
   readonly limits: readonly Limit[] | undefined;
   readonly seenAtMs: number;
+  /** What this process has given back since. */
+  readonly givenBack: Map<string, number>;
 }
+
+/** As long as a refusal may be repeated without asking the store. */
+const KNOWN_MS = 1000;
+const NOBODY: Amounts = new Map();
 
 export class WaitingLine {
   readonly #waiters: Waiter[] = [];
@@ -32,6 +38,10 @@ export class WaitingLine {
   readonly #asked = new Map<string, number>();
   #knowledge: Knowledge | undefined;
   #unjudged = 0;
+  /** What was given back since the first one has begun to ask. */
+  #meanwhile = new Map<string, number>();
+  /** Those who wait for what the first one hears next. */
+  #curious: (() => void)[] = [];
 
   get length(): number {
     return this.#waiters.length;
@@ -54,6 +64,32 @@ export class WaitingLine {
     if (!waiter.judged) this.#unjudged -= 1;
     add(this.#asked, waiter.request.amounts, -1);
     if (at === 0) this.#waiters[0]?.wake();
+    this.#tell();
+  }
+
+  /** Whether what is known is too old to refuse anybody by it. */
+  isStale(nowMs: number): boolean {
+    if (this.#knowledge === undefined) return false;
+    const ageMs = nowMs - this.#knowledge.seenAtMs;
+    return ageMs < 0 || ageMs >= KNOWN_MS;
+  }
+
+  /** Makes the first one ask again; resolves when it has heard, or has left. */
+  heardAgain(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#curious.push(resolve);
+      this.#waiters[0]?.wake();
+    });
+  }
+
+  /** The first one is woken when that should be enough. */
+  giveBack(amounts: Amounts, nowMs: number): void {
+    add(this.#meanwhile, amounts, 1);
+    const [first] = this.#waiters;
+    if (this.#knowledge === undefined || first === undefined) return;
+    add(this.#knowledge.givenBack, amounts, 1);
+    const still = this.#behind(first.request, NOBODY, nowMs);
+    if (still === undefined || still.violations.length === 0) first.wake();
   }
 
   wakeAll(): void {
@@ -75,13 +111,34 @@ export class WaitingLine {
     return this.#behind(waiter.request, ahead, nowMs);
   }
 
+  /** The first in line asks the store. */
+  ask(): void {
+    this.#meanwhile = new Map();
+  }
+
+  /** Whether so much was given back since it has asked that it should ask again at once. */
+  isWorthAsking({ request }: Waiter, nowMs: number): boolean {
+    if (this.#meanwhile.size === 0) return false;
+    return this.#behind(request, NOBODY, nowMs)?.violations.length === 0;
+  }
+
   /**
    * The first in line was refused. Whoever lined up before anything was known is judged now, once:
-   * those who would wait in vain are sent away.
+   * those who would wait in vain are sent away. The answer may not count what was given back while
+   * it was on its way.
    */
   learn(refusal: Refusal, { limits }: CheckedRequest, nowMs: number, timerMs: number): void {
-    this.#knowledge = { refusal, limits, seenAtMs: nowMs };
-    if (this.#unjudged === 0) return;
+    const givenBack = new Map(this.#meanwhile);
+    this.#knowledge = { refusal, limits, seenAtMs: nowMs, givenBack };
+    if (this.#unjudged > 0) this.#judgeAll(nowMs, timerMs);
+    this.#tell();
+  }
+
+  #tell(): void {
+    for (const resolve of this.#curious.splice(0)) resolve();
+  }
+
+  #judgeAll(nowMs: number, timerMs: number): void {
     const ahead = new Map<string, number>();
     for (const waiter of this.#waiters) {
       if (!waiter.judged) this.#judge(waiter, ahead, nowMs, timerMs);
@@ -95,7 +152,7 @@ export class WaitingLine {
     // The first one has its answer from the store.
     if (this.isFirst(waiter)) return;
     const refusal = this.#behind(waiter.request, ahead, nowMs);
-    if (refusal === undefined || timerMs + refusal.retryAfterSeconds * 1000 <= waiter.until) return;
+    if (refusal === undefined || !isTooLate(refusal, timerMs, waiter.until)) return;
     waiter.refusal = refusal;
     waiter.wake();
   }
@@ -111,10 +168,17 @@ export class WaitingLine {
           requested: request.amounts.get(status.limitName) ?? 0,
           ahead: ahead.get(status.limitName) ?? 0,
           elapsedMs,
+          givenBack: known.givenBack.get(status.limitName) ?? 0,
         }),
       ),
     );
   }
+}
+
+/** Whether waiting is in vain. What never fits is too late for those who would wait for ever. */
+export function isTooLate(refusal: Refusal, nowMs: number, until: number): boolean {
+  const { retryAfterSeconds } = refusal;
+  return !Number.isFinite(retryAfterSeconds) || nowMs + retryAfterSeconds * 1000 > until;
 }
 
 function add(sums: Map<string, number>, amounts: Amounts, sign: 1 | -1): void {

@@ -8,12 +8,15 @@ import type { BucketStore } from "../buckets/bucket-store.ts";
 import type { Clock } from "../domain/clock.ts";
 import { InfrastructureError } from "../domain/errors.ts";
 import type { Timer } from "../domain/timer.ts";
-import type { CheckedRequest } from "./acquire-request.ts";
+import { onAbort } from "./aborts.ts";
+import type { Amounts, CheckedRequest } from "./acquire-request.ts";
 import type { Refusal } from "./decision.ts";
-import { type Waiter, WaitingLine } from "./waiting-line.ts";
+import { isTooLate, type Waiter, WaitingLine } from "./waiting-line.ts";
 
 /** Timers take no more than 2^31 milliseconds; whoever sleeps longer looks around in between. */
 const SLEEP_MS_MAX = 86_400_000;
+/** As long as limits are remembered: what other processes change is noticed by then. */
+const ASK_MS_MAX = 60_000;
 
 type Attempt<G> = () => Promise<G | Refusal>;
 
@@ -50,10 +53,14 @@ export class WaitingLines {
    * The refusal of a call that does not wait, when what is there belongs to those who do: it may
    * pass only where there is enough for everybody.
    */
-  refusal(request: CheckedRequest): Refusal | undefined {
-    const line = this.#lines.get(idOf(request));
-    const known = line?.behindAll(request, this.#clock());
+  async refusal(request: CheckedRequest): Promise<Refusal | undefined> {
+    const known = await this.#behindAll(request, ({ violations }) => violations.length > 0);
     return known === undefined || known.violations.length === 0 ? undefined : known;
+  }
+
+  /** This process has given something back to a bucket. */
+  giveBack(bucket: { readonly entityId: string; readonly resource: string }, back: Amounts): void {
+    this.#lines.get(idOf(bucket))?.giveBack(back, this.#clock());
   }
 
   /**
@@ -66,9 +73,11 @@ export class WaitingLines {
     isClosed: () => boolean,
   ): Promise<G | Refusal> {
     const until = this.#timer.nowMs() + request.maxWaitMs;
-    const id = idOf(request);
-    const known = this.#lines.get(id)?.behindAll(request, this.#clock());
-    if (known !== undefined && known.retryAfterSeconds * 1000 > request.maxWaitMs) return known;
+    const isInVain = (refusal: Refusal) => isTooLate(refusal, this.#timer.nowMs(), until);
+    const known = this.#lines.has(idOf(request))
+      ? await this.#behindAll(request, isInVain)
+      : undefined;
+    if (known !== undefined && isInVain(known)) return known;
     if (needsNoWait(request, known)) {
       const decision = await attempt();
       if (decision.granted) return decision;
@@ -82,7 +91,25 @@ export class WaitingLines {
       judged,
       wake: () => {},
     };
-    return this.#standInLine(id, waiter, attempt);
+    return this.#standInLine(idOf(request), waiter, attempt);
+  }
+
+  /**
+   * What the line tells a newcomer. Before it refuses one by what is old, the first in line asks
+   * again, for all that come meanwhile.
+   */
+  async #behindAll(
+    request: CheckedRequest,
+    refuses: (known: Refusal) => boolean,
+  ): Promise<Refusal | undefined> {
+    const behindAll = () => this.#lines.get(idOf(request))?.behindAll(request, this.#clock());
+    const known = behindAll();
+    const line = this.#lines.get(idOf(request));
+    if (known === undefined || !refuses(known) || line?.isStale(this.#clock()) !== true) {
+      return known;
+    }
+    await line.heardAgain();
+    return behindAll();
   }
 
   async #standInLine<G extends { readonly granted: true }>(
@@ -94,12 +121,11 @@ export class WaitingLines {
     const line = this.#lines.get(id) ?? new WaitingLine();
     this.#lines.set(id, line);
     line.join(waiter);
-    const onAbort = () => waiter.wake();
-    signal?.addEventListener("abort", onAbort, { once: true });
+    const end = signal && onAbort(signal, () => waiter.wake());
     try {
       return (await this.#turn(line, waiter)) ?? (await this.#ask(line, waiter, attempt));
     } finally {
-      signal?.removeEventListener("abort", onAbort);
+      end?.();
       line.leave(waiter);
       if (line.length === 0) this.#lines.delete(id);
     }
@@ -129,11 +155,13 @@ export class WaitingLines {
     attempt: Attempt<G>,
   ): Promise<G | Refusal> {
     for (;;) {
+      line.ask();
       const decision = await attempt();
       if (decision.granted) return decision;
       line.learn(decision, waiter.request, this.#clock(), this.#timer.nowMs());
-      const waitMs = decision.retryAfterSeconds * 1000;
-      if (this.#timer.nowMs() + waitMs > waiter.until) return decision;
+      const again = line.isWorthAsking(waiter, this.#clock());
+      if (!again && isTooLate(decision, this.#timer.nowMs(), waiter.until)) return decision;
+      const waitMs = again ? 0 : Math.min(decision.retryAfterSeconds * 1000, ASK_MS_MAX);
       await this.#sleep(waiter, waitMs);
     }
   }
@@ -153,7 +181,7 @@ export class WaitingLines {
   }
 }
 
-function idOf({ entityId, resource }: CheckedRequest): string {
+function idOf({ entityId, resource }: Pick<CheckedRequest, "entityId" | "resource">): string {
   return `${entityId}#${resource}`;
 }
 

@@ -148,7 +148,7 @@ const KNOWN_MAX = 1000;
 
 /** Nothing for an attribute that is no balance. */
 function attributesOf(balance: string): LimitAttributes | undefined {
-  if (!balance.startsWith("b_")) return undefined;
+  if (!balance.startsWith("b_") || !balance.endsWith("_tk")) return undefined;
   const known = knownAttributes.get(balance);
   if (known !== undefined) return known;
   const limit = BALANCE_PATTERN.exec(balance)?.[1];

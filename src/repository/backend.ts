@@ -1,13 +1,9 @@
 /** Opens the store that a location names. Each adapter is loaded only when it is used. */
 
 import type { BucketStore } from "../buckets/bucket-store.ts";
-import {
-  DistributedBucketStore,
-  type DistributedBucketStoreOptions,
-} from "../buckets/distributed/distributed-bucket-store.ts";
+import type { DistributedBucketStoreOptions } from "../buckets/distributed/distributed-bucket-store.ts";
 import { EmbeddedBucketStore } from "../buckets/embedded/embedded-bucket-store.ts";
 import { MemoryBucketTable } from "../buckets/embedded/memory-table.ts";
-import { SqliteBucketTable } from "../buckets/embedded/sqlite-table.ts";
 import { usageCounter } from "../buckets/embedded/usage-tally.ts";
 import { linkInRecord } from "../buckets/recorded-link.ts";
 import { systemRandom } from "../domain/chance.ts";
@@ -73,7 +69,7 @@ export async function openBackend(
     const { MemoryItemStore } = await import("../storage/memory/item-store.ts");
     const store = new MemoryItemStore(shared);
     return {
-      ...backendOver(kind, "memory", store, clock),
+      ...partsOf(kind, "memory", store, clock),
       openBuckets: (context, bucketOptions) => {
         const recordedLink = linksIn((key) => store.readNow(key), context.namespaceId);
         const table = new MemoryBucketTable({
@@ -83,13 +79,14 @@ export async function openBackend(
           recordedLink,
           refuseClosed: () => store.refuseClosed(),
         });
-        return new EmbeddedBucketStore(table, { clock, ...bucketOptions });
+        return new EmbeddedBucketStore(table, { clock, random, ...bucketOptions });
       },
     };
   }
   if (kind === "sqlite") {
     const { openSqlite } = await import("../storage/sqlite/open.ts");
     const { ItemRows } = await import("../storage/sqlite/item-rows.ts");
+    const { SqliteBucketTable } = await import("../buckets/embedded/sqlite-table.ts");
     const { store, database } = await openSqlite({ path: location.path, ...shared });
     const rows = new ItemRows(database);
     const countUsage = usageCounter((update, change) => {
@@ -97,12 +94,12 @@ export async function openBackend(
       rows.replace(key, before, after, clock());
     });
     return {
-      ...backendOver(kind, location.path, store, clock),
+      ...partsOf(kind, location.path, store, clock),
       openBuckets: ({ namespaceId }, bucketOptions) => {
         const recordedLink = linksIn((key) => rows.read(key)?.item, namespaceId);
         const options = { database, namespaceId, clock, countUsage, recordedLink };
         const table = new SqliteBucketTable(options);
-        return new EmbeddedBucketStore(table, { clock, ...bucketOptions });
+        return new EmbeddedBucketStore(table, { clock, random, ...bucketOptions });
       },
     };
   }
@@ -111,7 +108,7 @@ export async function openBackend(
   // A clock that was passed in is an argument, not a machine's clock: it is never corrected.
   const corrected =
     options.clock === undefined ? serverClock(clock, () => store.serverDateSkewMs) : clock;
-  return { ...backendOver(kind, location.table, store, clock), clock: corrected };
+  return backendOver(kind, location.table, store, corrected);
 }
 
 /** The clock that was passed in, made whole; else the one of this machine. */
@@ -119,21 +116,35 @@ export function clockOf(options: OpenOptions): Clock {
   return options.clock === undefined ? systemClock : wholeClock(options.clock);
 }
 
-/** A store that is open already, with buckets that any number of processes share. */
-export function backendOver(
+/** Opens buckets that any number of processes share; loaded with the first store that needs them. */
+async function sharedBuckets(): Promise<Backend["openBuckets"]> {
+  const { DistributedBucketStore } = await import(
+    "../buckets/distributed/distributed-bucket-store.ts"
+  );
+  return (context, options) => new DistributedBucketStore(context, options);
+}
+
+/** A store that is open already. Whoever cannot wait for a file brings the buckets along. */
+export async function backendOver(
   kind: Backend["kind"],
   name: string,
   store: ItemStore,
   clock: Clock,
-): Backend {
+  openBuckets?: Backend["openBuckets"],
+): Promise<Backend> {
   return {
-    kind,
-    name,
-    store,
-    clock,
-    capabilities: capabilitiesOf(kind),
-    openBuckets: (context, options) => new DistributedBucketStore(context, options),
+    ...partsOf(kind, name, store, clock),
+    openBuckets: openBuckets ?? (await sharedBuckets()),
   };
+}
+
+function partsOf(
+  kind: Backend["kind"],
+  name: string,
+  store: ItemStore,
+  clock: Clock,
+): Omit<Backend, "openBuckets"> {
+  return { kind, name, store, clock, capabilities: capabilitiesOf(kind) };
 }
 
 /** Reads whom an entity charges, without leaving the step of the caller. */

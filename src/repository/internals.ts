@@ -6,6 +6,7 @@ import type { Timer } from "../domain/timer.ts";
 import type { OnUnavailable } from "../domain/unavailability.ts";
 import type { ConfigResolver } from "../records/config-resolver.ts";
 import type { RecordContext } from "../records/record-context.ts";
+import type { CallListener } from "../storage/item-store.ts";
 
 export const INTERNALS: unique symbol = Symbol("zae-limiter internals");
 
@@ -22,13 +23,15 @@ export interface RepositoryInternals {
   /** Asks the store for something that costs next to nothing. */
   ping(timeoutMs: number): Promise<unknown>;
   readonly onUnavailable: OnUnavailable | undefined;
-  /** Who is told of warnings and restored legs; nobody: a warning of the process. */
+  /** Who is told of splits and warnings in this namespace. */
   readonly listeners: Set<RepositoryListener>;
+  /** Tells of all requests to the store, for whichever namespace; the result ends it. */
+  listen(listener: CallListener): () => void;
 }
 
 export interface RepositoryListener {
+  /** Where nobody has it, the process is warned. */
   readonly onWarning?: ((warning: BucketWarning) => void) | undefined;
-  readonly onRestored?: ((leg: { entityId: string; resource: string }) => void) | undefined;
   readonly onSplit?:
     | ((notice: { entityId: string; resource: string; shardCount: number }) => void)
     | undefined;

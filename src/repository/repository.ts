@@ -14,6 +14,7 @@ import { NamespaceRecords } from "../records/namespaces.ts";
 import type { RecordContext } from "../records/record-context.ts";
 import { UsageRecords } from "../records/usage.ts";
 import { decodeVersion, newVersionItem, type VersionRecord } from "../records/version-record.ts";
+import { listenTo } from "../storage/call-listeners.ts";
 import { ITEM_ABSENT, type ItemStore } from "../storage/item-store.ts";
 import {
   type Backend,
@@ -39,6 +40,7 @@ import {
   bucketsOf,
   cacheOf,
   closeShared,
+  listenersOf,
   recordContext,
   refuseIncompatible,
   type Shared,
@@ -51,7 +53,11 @@ const DEFAULT_NAMESPACE = "default";
 const DEFAULT_STACK = "zae-limiter";
 
 /** Internal: a repository over any store, which it prepares like an embedded one. */
-export let repositoryOver: (store: ItemStore, options?: OpenOptions) => Promise<Repository>;
+export let repositoryOver: (
+  store: ItemStore,
+  options?: OpenOptions,
+  openBuckets?: Backend["openBuckets"],
+) => Promise<Repository>;
 
 /** Internal: a store as it is. Nothing is written to it by opening, whatever its kind. */
 export let openAsItIs: (location: StoreLocation, options?: DynamoOptions) => Promise<StoreAsItIs>;
@@ -94,8 +100,9 @@ export class Repository {
   readonly #scoped: boolean;
 
   static {
-    repositoryOver = async (store, options = {}) => {
-      const backend = backendOver("memory", "memory", store, clockOf(options));
+    repositoryOver = async (store, options = {}, openBuckets) => {
+      const clock = clockOf(options);
+      const backend = await backendOver("memory", "memory", store, clock, openBuckets);
       const location = { kind: "memory", namespace: undefined } as const;
       return Repository.#prepare(backend, options, [namespaceNameOf(location, options)]);
     };
@@ -147,7 +154,8 @@ export class Repository {
       storeName: shared.backend.name,
       ping: (timeoutMs) => shared.backend.store.get(versionKey(), { timeoutMs }),
       onUnavailable: shared.options.onUnavailable,
-      listeners: shared.listeners,
+      listeners: listenersOf(shared, namespace.namespaceId),
+      listen: (listener) => listenTo(shared.backend.store, listener),
     };
   }
 

@@ -28,7 +28,8 @@ export interface Shared {
   readonly backend: Backend;
   readonly options: OpenOptions;
   readonly namespaces: NamespaceRecords;
-  readonly listeners: Set<RepositoryListener>;
+  /** By namespace: what happens in one is nothing to those in another. */
+  readonly listeners: Map<string, Set<RepositoryListener>>;
   /** One per namespace, whichever repository uses it. */
   readonly buckets: Map<string, BucketStore>;
   /** One cache per namespace, whichever repository uses it. */
@@ -43,7 +44,7 @@ export function sharedOver(backend: Backend, options: OpenOptions): Shared {
     backend,
     options,
     namespaces,
-    listeners: new Set(),
+    listeners: new Map(),
     buckets: new Map(),
     caches: new Map(),
   };
@@ -88,25 +89,30 @@ export function bucketsOf(shared: Shared, namespaceId: string): BucketStore {
   const known = buckets.get(namespaceId);
   if (known !== undefined) return known;
   const context = { ...recordContext(backend, options), namespaceId };
+  const listeners = listenersOf(shared, namespaceId);
   const opened = backend.openBuckets(context, {
     ttlMultiplier: options.bucketTtlMultiplier ?? BUCKET_TTL_MULTIPLIER,
     timeoutMs: options.timeoutMs ?? TIMEOUT_MS,
     timer: options.timer ?? systemTimer,
-    onWarning: (warning) => warn(shared, warning),
-    onRestored: (leg) => {
-      for (const listener of shared.listeners) listener.onRestored?.(leg);
-    },
+    onWarning: (warning) => warn(listeners, warning),
     onSplit: (notice) => {
-      for (const listener of shared.listeners) listener.onSplit?.(notice);
+      for (const listener of listeners) listener.onSplit?.(notice);
     },
   });
   buckets.set(namespaceId, opened);
   return opened;
 }
 
+/** Who listens in a namespace, whichever repository they have. */
+export function listenersOf({ listeners }: Shared, namespaceId: string): Set<RepositoryListener> {
+  const known = listeners.get(namespaceId) ?? new Set();
+  listeners.set(namespaceId, known);
+  return known;
+}
+
 /** Somebody must hear of it: the process, where no limiter listens. */
-function warn(shared: Shared, warning: BucketWarning): void {
-  const heard = [...shared.listeners].filter((listener) => listener.onWarning !== undefined);
+function warn(listeners: ReadonlySet<RepositoryListener>, warning: BucketWarning): void {
+  const heard = [...listeners].filter((listener) => listener.onWarning !== undefined);
   for (const listener of heard) listener.onWarning?.(warning);
   if (heard.length > 0) return;
   if (warning.kind === "shards_exhausted") {

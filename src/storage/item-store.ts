@@ -146,6 +146,8 @@ export interface StoreCall {
   readonly estimated: boolean;
 }
 
+export type CallListener = (call: StoreCall) => void;
+
 export interface ItemStore {
   get(key: Key, options?: ReadOptions): Promise<Item | undefined>;
   /** In the order of the keys; `undefined` where there is no item. Any number of keys. */

@@ -41,6 +41,8 @@ interface Tokens {
   readonly base: string;
   /** How many plans the store has refused, each under a token of its own. */
   plans: number;
+  /** The one that was sent last, while nobody knows what became of it: the token belongs to it. */
+  unsure: WritePlan | undefined;
 }
 
 export class Adjuster {
@@ -89,6 +91,7 @@ export class Adjuster {
       await this.#options.timer.sleep(this.#context.random() * PAUSE_MS * 2 ** repetition);
       try {
         const deadline = this.#options.timer.nowMs() + this.#options.timeoutMs;
+        if (await this.#arrived(adjustment, tokens, deadline)) return;
         await this.#write(adjustment, tokens, deadline);
         return;
       } catch (error) {
@@ -98,17 +101,18 @@ export class Adjuster {
     this.#options.onWarning(restoreWarning(adjustment, cause));
   }
 
+  /** Sends what may have arrived once more, as it was; it is done once, or refused for certain. */
+  async #arrived(adjustment: Adjustment, tokens: Tokens, deadline: number): Promise<boolean> {
+    if (tokens.unsure === undefined) return false;
+    const key = this.#keyOf(adjustment);
+    const result = await this.#transact(key, legOf(adjustment), tokens.unsure, tokens, deadline);
+    return result.ok;
+  }
+
   async #write(adjustment: Adjustment, tokens: Tokens, deadline: number): Promise<void> {
-    const { entityId, resource, shard, config, deltasMilli, acquires = 0 } = adjustment;
-    const key = bucketKey(this.#context.namespaceId, entityId, resource, shard);
-    const leg: Leg = {
-      entityId,
-      resource,
-      config,
-      amountsMilli: deltasMilli,
-      link: UNLINKED,
-      linkIsFresh: false,
-    };
+    const { deltasMilli, acquires = 0 } = adjustment;
+    const key = this.#keyOf(adjustment);
+    const leg = legOf(adjustment);
     if (deltasMilli.every((delta) => delta === 0)) return;
     const givesBack = deltasMilli.some((delta) => delta < 0);
     const known = this.#known(key, leg);
@@ -134,6 +138,10 @@ export class Adjuster {
       reason: "throttled",
       nothingWritten: true,
     });
+  }
+
+  #keyOf({ entityId, resource, shard }: Adjustment): Key {
+    return bucketKey(this.#context.namespaceId, entityId, resource, shard);
   }
 
   /** The bucket as it was last seen, if that knows all the limits: only the store says one is gone. */
@@ -164,7 +172,9 @@ export class Adjuster {
     const write = { update: key, change: plan.change, condition: plan.condition };
     const token = `${tokens.base}-${tokens.plans}`;
     const options = { token, timeoutMs: this.#left(deadline) };
+    tokens.unsure = plan;
     const result = await this.#context.store.transact([write], options);
+    tokens.unsure = undefined;
     if (result.ok) {
       this.#views.changed(key.PK, amountsOf(leg));
       return { ok: true, item: undefined };
@@ -190,6 +200,11 @@ export class Adjuster {
     const random = Buffer.from(randomBytes(this.#context.random, TOKEN_BYTES)).toString(
       "base64url",
     );
-    return { base: `${random}${this.#tokens.toString(36)}`, plans: 0 };
+    return { base: `${random}${this.#tokens.toString(36)}`, plans: 0, unsure: undefined };
   }
+}
+
+function legOf({ entityId, resource, config, deltasMilli }: Adjustment): Leg {
+  const amountsMilli = deltasMilli;
+  return { entityId, resource, config, amountsMilli, link: UNLINKED, linkIsFresh: false };
 }

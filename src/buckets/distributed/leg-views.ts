@@ -86,49 +86,18 @@ export class LegViews {
    */
   refusedLocally(legs: readonly Leg[]): (readonly number[] | undefined)[] | undefined {
     const nowMs = this.#context.clock();
-    if (!legs.some((leg) => this.#looksShort(leg, nowMs))) return undefined;
+    const firsts = legs.map((leg) => this.of(leg, 0));
+    if (!legs.some((leg, at) => looksShort(firsts[at], leg, nowMs))) return undefined;
     let refused = false;
-    const balances = legs.map((leg) => {
-      if (this.countOf(leg) === undefined) return undefined;
-      const seen = this.#offers(leg, nowMs);
+    const balances = legs.map((leg, at) => {
+      const first = firsts[at];
+      if (first === undefined && this.countOf(leg) === undefined) return undefined;
+      const seen = this.#offers(leg, first, nowMs);
       if (seen === undefined) return undefined;
       refused ||= seen.recent && !seen.enough && exceeds(leg.amountsMilli, seen.balancesMilli);
       return seen.balancesMilli;
     });
     return refused ? balances : undefined;
-  }
-
-  /** Nearly never; and where the first shard has enough or was not seen, nothing is refused here. */
-  #looksShort(leg: Leg, nowMs: number): boolean {
-    const view = this.of(leg, 0);
-    if (view?.bucket === undefined || !isRecent(view, nowMs)) return false;
-    return exceeds(leg.amountsMilli, balancesOf(view.bucket, leg, nowMs));
-  }
-
-  /**
-   * Whether nearly everything is taken of a limit that the leg asks for: by what the shards had when
-   * they were seen, of those that were seen a moment ago.
-   */
-  isScarce(leg: Leg): boolean {
-    const nowMs = this.#context.clock();
-    const count = this.countOf(leg) ?? 1;
-    const has = leg.config.limits.map(() => 0);
-    const holds = leg.config.limits.map(() => 0);
-    for (let shard = 0; shard < count; shard += 1) {
-      const view = this.of(leg, shard);
-      const ageMs = nowMs - (view?.asOfMs ?? Number.NEGATIVE_INFINITY);
-      const bucket = view?.bucket;
-      if (view === undefined || bucket === undefined || ageMs >= LOCAL_REFUSAL_MS) continue;
-      const balances = balancesOf(bucket, leg, Math.min(nowMs, view.asOfMs));
-      leg.config.limits.forEach(({ rate }, at) => {
-        has[at] = (has[at] as number) + (balances[at] as number);
-        holds[at] = (holds[at] as number) + shardRate(rate, shard, bucket.shardCount).capacityMilli;
-      });
-    }
-    return leg.amountsMilli.some((amount, at) => {
-      const few = Math.max(amount, (holds[at] as number) * SCARCE);
-      return amount > 0 && (holds[at] as number) > 0 && (has[at] as number) < few;
-    });
   }
 
   /** The balances of a leg as they were last seen; full where they never were. */
@@ -179,8 +148,7 @@ export class LegViews {
   }
 
   /** What a take would find in all shards; `undefined` when a view is missing or limits are new. */
-  #offers(leg: Leg, nowMs: number): Offers | undefined {
-    const first = this.of(leg, 0);
+  #offers(leg: Leg, first: View | undefined, nowMs: number): Offers | undefined {
     if (first?.bucket === undefined) {
       return { balancesMilli: fullBalances(leg), recent: false, enough: false };
     }
@@ -213,6 +181,12 @@ interface Offers {
   readonly recent: boolean;
   /** One shard alone has enough. */
   readonly enough: boolean;
+}
+
+/** Nearly never; and where the first shard has enough or was not seen, nothing is refused here. */
+function looksShort(first: View | undefined, leg: Leg, nowMs: number): boolean {
+  if (first?.bucket === undefined || !isRecent(first, nowMs)) return false;
+  return exceeds(leg.amountsMilli, balancesOf(first.bucket, leg, nowMs));
 }
 
 /** A leg that no bucket can serve: its refusal tells what there is. */

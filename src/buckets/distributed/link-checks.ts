@@ -80,7 +80,7 @@ export class LinkChecks {
   }
 
   /** Compares the bucket with the record. A store that fails is asked next time. */
-  async check(key: Key, _entityId: string, timeoutMs: number): Promise<void> {
+  async check(key: Key, timeoutMs: number): Promise<void> {
     const met = this.#met.get(key.PK);
     if (met !== undefined) await this.#compareAll([met], timeoutMs);
   }

@@ -60,7 +60,7 @@ export class ShardCharger {
   async charge(leg: Leg, shard: number, deadline: number): Promise<ShardCharge> {
     const key = this.key(leg, shard);
     try {
-      if (this.#links.isDue(key)) await this.#links.check(key, leg.entityId, this.left(deadline));
+      if (this.#links.isDue(key)) await this.#links.check(key, this.left(deadline));
       const known = this.#views.get(key.PK);
       const unknown = known === undefined || (known.bucket === undefined && shard > 0);
       let result: ShardCharge | View = unknown

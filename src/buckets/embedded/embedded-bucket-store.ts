@@ -1,19 +1,20 @@
 /** Buckets with one writer at a time: read, refill, check and write in one step. */
 
+import { type Random, systemRandom } from "../../domain/chance.ts";
 import type { Clock } from "../../domain/clock.ts";
-import {
-  type Adjustment,
-  type BucketCallOptions,
-  type BucketConfig,
-  type BucketStore,
-  type ConfigMemory,
-  type ConsumeResult,
-  type Leg,
-  type LegOutcome,
-  type Link,
-  type RestoreWarning,
-  restoreWarning,
-  type StoredState,
+import { systemTimer, type Timer } from "../../domain/timer.ts";
+import type {
+  Adjustment,
+  BucketCallOptions,
+  BucketConfig,
+  BucketStore,
+  ConfigMemory,
+  ConsumeResult,
+  Leg,
+  LegOutcome,
+  Link,
+  RestoreWarning,
+  StoredState,
 } from "../bucket-store.ts";
 import { bucketTtl, ttlKeptSeconds } from "../bucket-ttl.ts";
 import { appliesAnyway, matchConfig } from "../config-match.ts";
@@ -28,6 +29,7 @@ import {
   withConfig,
   withTaken,
 } from "./embedded-bucket.ts";
+import { LaterRestores } from "./later-restores.ts";
 import type { QuickCharge } from "./quick-charge.ts";
 import { hourOf } from "./usage-hour.ts";
 import { asCounted, pendingUsage } from "./usage-tally.ts";
@@ -38,6 +40,8 @@ export interface EmbeddedBucketStoreOptions {
   readonly ttlMultiplier: number;
   /** Told when something that was taken could not be given back. */
   readonly onWarning: (warning: RestoreWarning) => void;
+  readonly timer?: Timer;
+  readonly random?: Random;
 }
 
 export class EmbeddedBucketStore implements BucketStore {
@@ -45,13 +49,14 @@ export class EmbeddedBucketStore implements BucketStore {
   readonly #table: BucketTable;
   readonly #clock: Clock;
   readonly #ttlMultiplier: number;
-  readonly #onWarning: (warning: RestoreWarning) => void;
+  readonly #later: LaterRestores;
 
   constructor(table: BucketTable, options: EmbeddedBucketStoreOptions) {
     this.#table = table;
     this.#clock = options.clock;
     this.#ttlMultiplier = options.ttlMultiplier;
-    this.#onWarning = options.onWarning;
+    const { timer = systemTimer, random = systemRandom, onWarning } = options;
+    this.#later = new LaterRestores({ timer, random, onWarning });
   }
 
   linkOf(entityId: string, resource: string, options: BucketCallOptions = {}): Promise<Link> {
@@ -104,7 +109,7 @@ export class EmbeddedBucketStore implements BucketStore {
     try {
       await this.adjust(adjustment, options);
     } catch (error) {
-      this.#onWarning(restoreWarning(adjustment, error));
+      this.#later.add(adjustment, () => this.adjust(adjustment), error);
     }
   }
 
@@ -195,7 +200,9 @@ export class EmbeddedBucketStore implements BucketStore {
     }
   }
 
-  async close(): Promise<void> {}
+  async close(): Promise<void> {
+    await this.#later.idle();
+  }
 
   /** One step; hands out the entity it ended with, if there were any. */
   #settle(read: () => readonly BucketRow[]): Promise<string | undefined> {

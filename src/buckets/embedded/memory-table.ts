@@ -13,7 +13,7 @@ const PAGE = 1000;
 /** Buckets looked at by each write, to see whether their time is over. */
 const SWEPT_PER_WRITE = 2;
 /** Charges on the spot make no bucket, so they sweep more rarely. */
-const CHARGES_PER_SWEEP = 64;
+const CHARGES_PER_SWEEP = 512;
 const SWEPT_BY_CHARGES = 16;
 
 export class MemoryBucketTable implements BucketTable {

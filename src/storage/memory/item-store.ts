@@ -5,16 +5,17 @@ import sortedBtree from "sorted-btree";
 import type { Clock } from "../../domain/clock.ts";
 import { systemClock } from "../../domain/clock.ts";
 import { InfrastructureError, ValidationError } from "../../domain/errors.ts";
+import { CallListeners, freeCall } from "../call-listeners.ts";
 import { applyChange, holds, storedItem } from "../evaluate.ts";
 import { type Item, type Key, keyOf } from "../item.ts";
 import type {
+  CallListener,
   Change,
   ChangeRecord,
   ChangesOptions,
   Condition,
   Query,
   ReadManyOptions,
-  StoreCall,
   TransactOptions,
   TransactResult,
   Write,
@@ -43,7 +44,7 @@ const TOKEN_LIFETIME_MS = 600_000;
 
 export interface MemoryItemStoreOptions {
   readonly clock?: Clock;
-  readonly onCall?: ((call: StoreCall) => void) | undefined;
+  readonly onCall?: CallListener | undefined;
 }
 
 /** One planned write. */
@@ -56,7 +57,7 @@ interface Step {
 
 export class MemoryItemStore implements ScanStore {
   readonly #clock: Clock;
-  readonly #onCall: ((call: StoreCall) => void) | undefined;
+  readonly #listeners: CallListeners;
   readonly #items: Tree = new BTree();
   readonly #indexes = new Map<IndexDefinition, Tree>(INDEXES.map((index) => [index, new BTree()]));
   readonly #expiring: Tree = new BTree();
@@ -66,7 +67,11 @@ export class MemoryItemStore implements ScanStore {
 
   constructor(options: MemoryItemStoreOptions = {}) {
     this.#clock = options.clock ?? systemClock;
-    this.#onCall = options.onCall;
+    this.#listeners = new CallListeners(options.onCall);
+  }
+
+  listen(listener: CallListener): () => void {
+    return this.#listeners.add(listener);
   }
 
   async get(key: Key): Promise<Item | undefined> {
@@ -243,7 +248,8 @@ export class MemoryItemStore implements ScanStore {
 
   #count(operation: string): void {
     this.refuseClosed();
-    this.#onCall?.({ operation, readUnits: 0, writeUnits: 0, indexUnits: 0, estimated: false });
+    if (this.#listeners.isEmpty) return;
+    this.#listeners.tell(freeCall(operation));
   }
 }
 

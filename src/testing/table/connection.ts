@@ -4,8 +4,8 @@
  */
 
 import type { Random } from "../../domain/chance.ts";
+import { CallListeners, freeCall } from "../../storage/call-listeners.ts";
 import { backoffMs } from "../../storage/dynamodb/backoff.ts";
-import type { StoreCall } from "../../storage/item-store.ts";
 import type { VirtualTime } from "../time/virtual-time.ts";
 import type { Outcome, TableCall } from "./call.ts";
 import { type Failure, failureOf, unavailable } from "./failure.ts";
@@ -24,7 +24,6 @@ export interface ConnectionOptions {
   readonly latency: Latency;
   readonly random: Random;
   readonly usage: MutableUsage;
-  readonly onCall?: ((call: StoreCall) => void) | undefined;
 }
 
 export interface RequestOptions {
@@ -54,7 +53,7 @@ const LAST_ATTEMPT_MS_MIN = 100;
 export class Connection {
   readonly #options: ConnectionOptions;
   #broken = false;
-  onCall: ((call: StoreCall) => void) | undefined;
+  readonly listeners = new CallListeners();
 
   constructor(options: ConnectionOptions) {
     this.#options = options;
@@ -151,13 +150,9 @@ export class Connection {
       this.#failed(pending, outcome.failure);
       return;
     }
-    this.onCall?.({
-      operation: pending.call.operation,
-      readUnits: 0,
-      writeUnits: 0,
-      indexUnits: 0,
-      estimated: true,
-    });
+    if (!this.listeners.isEmpty) {
+      this.listeners.tell({ ...freeCall(pending.call.operation), estimated: true });
+    }
     if (outcome.kind === "done") {
       server.observer.answered?.(pending.call);
       pending.resolve(outcome.value);

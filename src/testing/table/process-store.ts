@@ -2,6 +2,7 @@
 
 import { type Item, type Key, keyOf } from "../../storage/item.ts";
 import type {
+  CallListener,
   CallOptions,
   Change,
   ChangeRecord,
@@ -43,6 +44,10 @@ export class ProcessStore implements ItemStore {
     this.#connection = connection;
     this.#server = server;
     this.#random = random;
+  }
+
+  listen(listener: CallListener): () => void {
+    return this.#connection.listeners.add(listener);
   }
 
   async get(key: Key, options: ReadOptions = {}): Promise<Item | undefined> {

@@ -81,7 +81,7 @@ export class SimulatedProcess {
   /** A limiter over the table, with the buckets that DynamoDB has. */
   async open(options: ProcessOpenOptions = {}): Promise<RateLimiter> {
     const { speculativeWrites, events, onWarning, onCall, ...rest } = options;
-    this.#connection.onCall = onCall;
+    if (onCall !== undefined) this.#connection.listeners.add(onCall);
     const { clock, timer, random } = this;
     const shared = { ...rest, clock, timer, random };
     // Brought along, because nothing comes from a disk while virtual time stands still.

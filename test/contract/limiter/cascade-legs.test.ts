@@ -71,6 +71,39 @@ describeItemStores("the legs of a cascade", (store) => {
     expect(faults.requests.some(isBucketOf("parent", "update"))).toBe(true);
   });
 
+  extra("are left alone where another was last seen to be too small", async () => {
+    const faults = new Faults();
+    const subject = await store.open({ faults });
+    const { limiter, repo, time } = subject;
+    await family(subject, "child", "parent");
+    await repo.limits.setSystem(["rpm:5/hour"]);
+    await repo.limits.setEntity("parent", ["rpm:100/hour"]);
+    await limiter.acquire({ entityId: "parent", resource: RESOURCE, consume: { rpm: 97 } });
+    await refusalOf(limiter.acquire({ ...CHILD, consume: { rpm: 4 } }));
+    // Too long ago to refuse from memory, but no reason to take from the child first.
+    time.advance(1000);
+    faults.requests.splice(0);
+    await refusalOf(limiter.acquire({ ...CHILD, consume: { rpm: 4 } }));
+    expect(faults.requests.some(isBucketOf("child", "put"))).toBe(false);
+    expect(faults.requests.filter(({ operation }) => operation === "transact")).toEqual([]);
+    expect(await milliOf(subject, "child", RESOURCE, "rpm")).toBeUndefined();
+  });
+
+  extra("reach a parent that the index missed, however long nobody asks", async () => {
+    const subject = await store.open({ virtualTimer: true, configCacheTtlSeconds: 1e9 });
+    const { limiter, repo, time } = subject;
+    await repo.limits.setSystem(["rpm:100"]);
+    await limiter.acquire({ ...CHILD, consume: { rpm: 1 } });
+    // The entity is created at that very moment, and its bucket is not found.
+    const record = { PK: `${repo.namespaceId}/ENTITY#child`, SK: "#META", entity_id: "child" };
+    await store.place.items?.put({ ...record, parent_id: "parent", cascade: true });
+    await time.pass(60_000);
+    const bucket = async () => store.item(subject, "child", RESOURCE);
+    await expect.poll(bucket).toMatchObject({ parent_id: "parent", cascade: true });
+    const lease = await limiter.acquire({ ...CHILD, consume: { rpm: 1 } });
+    expect(lines(lease.statuses)).toEqual(["child/api rpm 1/99", "parent/api rpm 1/99"]);
+  });
+
   extra("stay consumed where nobody knows whether they were taken", async () => {
     const faults = new Faults();
     const subject = await subjectWith(faults);

@@ -1,16 +1,16 @@
 /** A store in memory that somebody else closes, with the requests of one borrower counted. */
 
-import type { ItemStore, StoreCall } from "../../../src/storage/item-store.ts";
+import { CallListeners, freeCall } from "../../../src/storage/call-listeners.ts";
+import type { CallListener, ItemStore } from "../../../src/storage/item-store.ts";
 
-export function counted(
-  items: ItemStore,
-  onCall: ((call: StoreCall) => void) | undefined,
-): ItemStore {
+export function counted(items: ItemStore, onCall: CallListener | undefined): ItemStore {
+  const listeners = new CallListeners(onCall);
   return new Proxy<ItemStore>(items, {
-    get: (_, operation: keyof ItemStore) => {
+    get: (_, operation: keyof ItemStore | "listen") => {
       if (operation === "close") return async () => undefined;
+      if (operation === "listen") return (listener: CallListener) => listeners.add(listener);
       return (...parameters: unknown[]) => {
-        onCall?.({ operation, readUnits: 0, writeUnits: 0, indexUnits: 0, estimated: false });
+        listeners.tell(freeCall(operation));
         return Reflect.apply(items[operation], items, parameters) as unknown;
       };
     },

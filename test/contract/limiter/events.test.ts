@@ -1,6 +1,6 @@
 /** What a limiter tells about itself, and what it costs when nobody listens. */
 
-import { once } from "node:events";
+import { setImmediate as tick } from "node:timers/promises";
 import { expect, it, vi } from "vitest";
 import { Refusal } from "../../../src/limiter/decision.ts";
 import type { LimiterEvent } from "../../../src/limiter/events.ts";
@@ -12,6 +12,11 @@ import { failureOf, refusalOf } from "./outcomes.ts";
 const USER = { entityId: "user-1", resource: "gpt-4" };
 const RPM = { ...USER, limits: ["rpm:10"] };
 
+/** Requests are looked at where they matter. */
+function withoutCalls(events: readonly LimiterEvent[]): LimiterEvent[] {
+  return events.filter(({ type }) => type !== "call");
+}
+
 describeLimiterStores("events", (store) => {
   const extra = it.skipIf(store.slow);
 
@@ -22,7 +27,7 @@ describeLimiterStores("events", (store) => {
     await refusalOf(limiter.acquire({ ...RPM, consume: { rpm: 1 } }));
     await limiter.tryAcquire({ ...RPM, consume: { rpm: 11 } });
     await limiter.available(RPM);
-    expect(events).toEqual([
+    expect(withoutCalls(events)).toEqual([
       { type: "acquired", ...USER },
       { type: "rejected", ...USER, local: expect.any(Boolean), retryAfterSeconds: 6.001 },
       {
@@ -41,12 +46,17 @@ describeLimiterStores("events", (store) => {
       },
     });
     const { limiter } = subject;
-    const warned = once(process, "warning");
+    const warnings: Error[] = [];
+    const warn = (warning: Error) => warnings.push(warning);
+    process.on("warning", warn);
     const lease = await limiter.acquire({ ...RPM, consume: { rpm: 10 } });
-    expect((await warned)[0]).toMatchObject({ code: "ZAEL_LISTENER_FAILED" });
     await refusalOf(limiter.acquire({ ...RPM, consume: { rpm: 1 } }));
     await lease.rollback();
     expect(await milliOf(subject, "user-1", "gpt-4", "rpm")).toMatchObject({ consumed: 0 });
+    await tick();
+    process.off("warning", warn);
+    // However often it fails, there is one thing to say about it.
+    expect(warnings).toEqual([expect.objectContaining({ code: "ZAEL_LISTENER_FAILED" })]);
   });
 
   extra("cost nothing where nobody listens", async () => {
@@ -70,7 +80,9 @@ describeItemStores("events", (store) => {
     await refusalOf(limiter.acquire({ ...RPM, consume: { rpm: 1 } }));
     time.advance(1000);
     await refusalOf(limiter.acquire({ ...RPM, consume: { rpm: 1 } }));
-    const local = events.map((event) => (event.type === "rejected" ? event.local : event.type));
+    const local = withoutCalls(events).map((event) =>
+      event.type === "rejected" ? event.local : event.type,
+    );
     expect(local).toEqual(["acquired", true, false]);
   });
 
@@ -86,7 +98,7 @@ describeItemStores("events", (store) => {
     await other.limiter.acquire({ entityId: "team", resource: "gpt-4", consume: { rpm: 99 } });
     events.splice(0);
     await refusalOf(limiter.acquire({ ...USER, consume: { rpm: 1 } }));
-    expect(events).toEqual([
+    expect(withoutCalls(events)).toEqual([
       { type: "restored", ...USER },
       expect.objectContaining({ type: "rejected", local: false }),
     ]);
@@ -105,7 +117,7 @@ describeItemStores("events", (store) => {
     faults.rule = (request) => (isBucketOf("user-1", "update")(request) ? "throttled" : undefined);
     await limiter.acquire({ ...RPM, consume: { rpm: 1 }, onUnavailable: "allow" });
     await failureOf(limiter.acquire({ ...RPM, consume: { rpm: 1 } }));
-    expect(events).toEqual([
+    expect(withoutCalls(events)).toEqual([
       { type: "degraded", ...USER, cause: expect.objectContaining({ reason: "throttled" }) },
     ]);
   });

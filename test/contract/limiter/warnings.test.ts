@@ -56,6 +56,40 @@ describe("while the store is down", { retry: 2 }, () => {
       },
     );
 
+    it.skipIf(store.name === "memory" || store.slow)(
+      "is given back later, when the store is well again, and nobody is warned",
+      async () => {
+        const warnings: LimiterWarning[] = [];
+        const onWarning = (warning: LimiterWarning) => warnings.push(warning);
+        await using broken = await breakable(store, "throttled", { onWarning, random });
+        const { subject } = broken;
+        const { limiter, repo } = subject;
+        await repo.limits.setSystem(["rpm:100"]);
+        const lease = await limiter.acquire(RPM);
+        await broken.fail();
+        await lease.rollback();
+        await broken.mend();
+        const consumed = async () => (await milliOf(subject, "user-1", RESOURCE, "rpm"))?.consumed;
+        await expect.poll(consumed, { timeout: 5000 }).toBe(0);
+        expect(warnings).toEqual([]);
+      },
+    );
+
+    it.runIf(store.name === "sqlite")("is waited for when the limiter is closed", async () => {
+      await using broken = await breakable(store, "throttled", { random });
+      const { subject } = broken;
+      const { limiter, repo } = subject;
+      await repo.limits.setSystem(["rpm:100"]);
+      const other = await store.another(subject);
+      const lease = await limiter.acquire(RPM);
+      await broken.fail();
+      await lease.rollback();
+      const closed = limiter.close();
+      await broken.mend();
+      await closed;
+      expect(await milliOf(other, "user-1", RESOURCE, "rpm")).toMatchObject({ consumed: 0 });
+    });
+
     whereItFails(
       "A080 is an error of the commit; what could not be taken is a warning with allow",
       async () => {

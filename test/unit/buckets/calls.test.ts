@@ -11,6 +11,7 @@ import type { BucketConfig } from "../../../src/buckets/bucket-store.ts";
 import { DistributedBucketStore } from "../../../src/buckets/distributed/distributed-bucket-store.ts";
 import { UNLINKED } from "../../../src/buckets/recorded-link.ts";
 import { Limit } from "../../../src/domain/limit.ts";
+import type { Timer } from "../../../src/domain/timer.ts";
 import { MemoryItemStore } from "../../../src/storage/memory/item-store.ts";
 
 const SEED = Number(process.env.FC_SEED ?? 20_251_115);
@@ -37,7 +38,12 @@ async function count(load: number, capacity = CAPACITY): Promise<Counted> {
       calls += 1;
     },
   });
-  const timer = { nowMs: clock, sleep: async () => undefined };
+  const timer: Timer = {
+    nowMs: clock,
+    // Nobody needs what is done in the background.
+    sleep: async (_ms, _signal, background) =>
+      background === true ? new Promise(() => {}) : undefined,
+  };
   const clients = Array.from(
     { length: CLIENTS },
     () =>

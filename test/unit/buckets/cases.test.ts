@@ -337,28 +337,6 @@ describe("views", () => {
     expect(table.calls.slice(before)).toStrictEqual(["update"]);
   });
 
-  test("a parent that appears while the bucket is made is charged, though the index missed it", async () => {
-    const table = new Table();
-    const config = configOf(["a:10/day"]);
-    const [maker, other] = [table.client(), table.client()];
-    await maker.take(config, { a: 1000 });
-    // The record is written, and the bucket is not found: the index lags.
-    const record = { PK: `ns/ENTITY#${TARGET.entityId}`, SK: "#META" };
-    await table.items.put({ ...record, cascade: true, parent_id: "parent" });
-    expect(await maker.take(config, { a: 1000 })).toMatchObject({
-      legs: [{ link: { cascade: false } }],
-    });
-    table.nowMs += 2000;
-    const link = { cascade: true, parentId: "parent" };
-    expect(await maker.take(config, { a: 1000 })).toMatchObject({ legs: [{ link }] });
-    await table.items.update(KEY, { set: { cascade: false }, remove: ["parent_id"] });
-    expect(await other.store.linkOf(TARGET.entityId, TARGET.resource)).toEqual(link);
-    expect(table.item).toMatchObject({ cascade: true, parent_id: "parent" });
-    const before = table.calls.length;
-    await maker.take(config, { a: 1000 });
-    expect(table.calls.slice(before)).toStrictEqual(["update"]);
-  });
-
   test("a stub that was left behind is replaced", async () => {
     const table = new Table();
     await table.items.put({ ...KEY, b_a_tk: -5000, b_a_tc: 5000 });

@@ -1,5 +1,6 @@
 /** A table with one bucket and clients that share nothing but the table. */
 
+import { setImmediate as tick } from "node:timers/promises";
 import type {
   BucketConfig,
   ConsumeResult,
@@ -57,18 +58,20 @@ export class Table {
       return this.#drawn / 2_147_483_647;
     };
     const clock = () => this.nowMs + aheadMs;
+    const timer = busyTimer();
     return new Client(
       new DistributedBucketStore(
         { store, namespaceId: NAMESPACE, clock, random },
         {
           ttlMultiplier: this.#ttlMultiplier,
           timeoutMs: 2000,
-          timer: busyTimer(),
+          timer,
           onWarning: (warning) => {
             if (warning.kind === "restore_failed") this.warnings.push(warning);
           },
         },
       ),
+      timer,
     );
   }
 
@@ -77,22 +80,55 @@ export class Table {
   }
 }
 
+/** What is done in the background is only done when a test says so. */
+export interface BusyTimer extends Timer {
+  readonly isIdle: boolean;
+  wake(): void;
+}
+
 /** Time passes whenever somebody looks, so that what goes round in circles comes to an end. */
-export function busyTimer(): Timer {
+export function busyTimer(): BusyTimer {
   let elapsedMs = 0;
+  const asleep = new Set<() => void>();
   return {
     nowMs: () => {
       elapsedMs += 0.1;
       return elapsedMs;
     },
-    sleep: async (ms) => {
-      elapsedMs += ms;
+    sleep: async (ms, signal, background) => {
+      if (background !== true) {
+        elapsedMs += ms;
+        return;
+      }
+      await new Promise<void>((resolve) => {
+        const wake = () => {
+          asleep.delete(wake);
+          resolve();
+        };
+        asleep.add(wake);
+        signal?.addEventListener("abort", wake, { once: true });
+      });
+    },
+    get isIdle() {
+      return asleep.size === 0;
+    },
+    wake: () => {
+      for (const wake of asleep) wake();
     },
   };
 }
 
 export class Client {
-  constructor(readonly store: DistributedBucketStore) {}
+  constructor(
+    readonly store: DistributedBucketStore,
+    readonly timer: BusyTimer,
+  ) {}
+
+  /** Lets the client do what it does in the background. */
+  async later(): Promise<void> {
+    this.timer.wake();
+    await tick();
+  }
 
   take(config: BucketConfig, amounts: AmountsMilli): Promise<ConsumeResult> {
     const amountsMilli = config.limits.map(({ name }) => amounts[name] ?? 0);

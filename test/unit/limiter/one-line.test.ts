@@ -72,3 +72,32 @@ test("giving back is announced", async () => {
   expect(seen.slice(-2)).toEqual(["acquired", "restored"]);
   await limiter.close();
 });
+
+test("any number of calls may share a signal, and nobody is warned of a leak", async () => {
+  const { time, repo, limiter } = await drained();
+  const warnings: Error[] = [];
+  const warn = (warning: Error) => warnings.push(warning);
+  process.on("warning", warn);
+  const { signal, abort } = abortable();
+  const waits = Array.from({ length: 50 }, () =>
+    limiter.tryAcquire({ ...small, maxWaitSeconds: 60, signal }),
+  );
+  const runs = Array.from({ length: 50 }, (_, at) =>
+    limiter.run({ ...small, entityId: `run-${at}`, signal }, () => new Promise(() => {})),
+  );
+  await time.settle();
+  abort(new Error("stop"));
+  for (const outcome of await Promise.allSettled([...waits, ...runs])) {
+    expect(outcome).toMatchObject({ status: "rejected", reason: { message: "stop" } });
+  }
+  await time.settle();
+  process.off("warning", warn);
+  expect(warnings).toEqual([]);
+  expect((await repo.buckets.list("run-0"))[0]?.totalConsumed).toBe(0);
+  await limiter.close();
+});
+
+function abortable() {
+  const controller = new AbortController();
+  return { signal: controller.signal, abort: (reason: Error) => controller.abort(reason) };
+}

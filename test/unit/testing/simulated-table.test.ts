@@ -4,6 +4,8 @@ import {
   RateLimiterUnavailable,
   ValidationError,
 } from "../../../src/domain/errors.ts";
+import type { LimiterEvent } from "../../../src/limiter/events.ts";
+import { RateLimiter } from "../../../src/limiter/rate-limiter.ts";
 import type { Key } from "../../../src/storage/item.ts";
 import { ITEM_ABSENT, type ItemStore } from "../../../src/storage/item-store.ts";
 import type { TableCall } from "../../../src/testing/table/call.ts";
@@ -262,5 +264,11 @@ describe("a limiter on a simulated table", () => {
     operations.length = 0;
     await time.until(limiter.repository.entities.get("nobody"));
     expect(operations).toEqual(["GetItem"]);
+    const heard: string[] = [];
+    const events = (event: LimiterEvent) => heard.push(event.type);
+    const other = new RateLimiter(limiter.repository, { events });
+    await time.until(limiter.repository.entities.get("nobody"));
+    await time.until(other.close());
+    expect(heard).toEqual(["call"]);
   });
 });

@@ -49,7 +49,7 @@ export class Ledger {
   readonly onLanded = (landed: Landed): void => {
     const { key, before, after, actor } = landed;
     if (!key.PK.includes("/BUCKET#")) return;
-    if (actor !== undefined && landed.lost) this.unanswered.add(actor);
+    if (actor !== undefined && landed.lost && takes(before, after)) this.unanswered.add(actor);
     const known = after ?? before;
     const entityId = String(known?.entity_id);
     if (after === undefined) this.#gone(key.PK, entityId);
@@ -202,4 +202,10 @@ function rateIn(item: Item, name: string): Rate {
 function totalIn(item: Item, name: string): number {
   const total = item[`b_${name}_tc`];
   return typeof total === "number" ? total : 0;
+}
+
+/** Whether a write takes or gives back anything; one that mends a link does not. */
+function takes(before: Item | undefined, after: Item | undefined): boolean {
+  if (before === undefined || after === undefined) return true;
+  return limitNames(after).some((name) => totalIn(before, name) !== totalIn(after, name));
 }

@@ -1,0 +1,23 @@
+/** Functions of users that are told of what happens. */
+
+/** A listener that fails must not change what it listens to. The process is warned, once. */
+export function unbreakable<T>(name: string, listener: (heard: T) => void): (heard: T) => void {
+  let warned = false;
+  const warn = (error: unknown) => {
+    if (warned) return;
+    warned = true;
+    process.emitWarning(`The listener \`${name}\` has thrown`, {
+      code: "ZAEL_LISTENER_FAILED",
+      detail: String(error),
+    });
+  };
+  return (heard) => {
+    try {
+      // One that is asynchronous against the types must not end the process either.
+      const result: unknown = listener(heard);
+      if (result instanceof Promise) result.catch(warn);
+    } catch (error) {
+      warn(error);
+    }
+  };
+}

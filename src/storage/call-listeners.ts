@@ -1,0 +1,46 @@
+/** Who is told of every request to a store. They come and go while it is open. */
+
+import { unbreakable } from "../domain/listener.ts";
+import type { CallListener, StoreCall } from "./item-store.ts";
+
+export class CallListeners {
+  readonly #listeners = new Set<CallListener>();
+
+  constructor(first?: CallListener) {
+    if (first !== undefined) this.add(first);
+  }
+
+  /** Nobody has to ask for the price of a request, or to work it out. */
+  get isEmpty(): boolean {
+    return this.#listeners.size === 0;
+  }
+
+  /** The result ends it. */
+  add(listener: CallListener): () => void {
+    const told = unbreakable("onCall", listener);
+    this.#listeners.add(told);
+    return () => void this.#listeners.delete(told);
+  }
+
+  tell(call: StoreCall): void {
+    for (const listener of this.#listeners) listener(call);
+  }
+}
+
+/** Not every store tells of its requests. */
+export function listenTo(store: object, listener: CallListener): () => void {
+  return isAudible(store) ? store.listen(listener) : () => {};
+}
+
+interface AudibleStore {
+  listen(listener: CallListener): () => void;
+}
+
+function isAudible(store: object): store is AudibleStore {
+  return "listen" in store && typeof store.listen === "function";
+}
+
+/** A request to a store that bills nothing. */
+export function freeCall(operation: string): StoreCall {
+  return { operation, readUnits: 0, writeUnits: 0, indexUnits: 0, estimated: false };
+}
