@@ -100,6 +100,32 @@ export class LegViews {
     return refused ? balances : undefined;
   }
 
+  /**
+   * Whether nearly everything is taken of a limit that the leg asks for: by what the shards had when
+   * they were seen, of those that were seen a moment ago.
+   */
+  isScarce(leg: Leg): boolean {
+    const nowMs = this.#context.clock();
+    const count = this.countOf(leg) ?? 1;
+    const has = leg.config.limits.map(() => 0);
+    const holds = leg.config.limits.map(() => 0);
+    for (let shard = 0; shard < count; shard += 1) {
+      const view = this.of(leg, shard);
+      const ageMs = nowMs - (view?.asOfMs ?? Number.NEGATIVE_INFINITY);
+      const bucket = view?.bucket;
+      if (view === undefined || bucket === undefined || ageMs >= LOCAL_REFUSAL_MS) continue;
+      const balances = balancesOf(bucket, leg, Math.min(nowMs, view.asOfMs));
+      leg.config.limits.forEach(({ rate }, at) => {
+        has[at] = (has[at] as number) + (balances[at] as number);
+        holds[at] = (holds[at] as number) + shardRate(rate, shard, bucket.shardCount).capacityMilli;
+      });
+    }
+    return leg.amountsMilli.some((amount, at) => {
+      const few = Math.max(amount, (holds[at] as number) * SCARCE);
+      return amount > 0 && (holds[at] as number) > 0 && (has[at] as number) < few;
+    });
+  }
+
   /** The balances of a leg as they were last seen; full where they never were. */
   lastBalances(leg: Leg): readonly number[] {
     const count = this.countOf(leg);
