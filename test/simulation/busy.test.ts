@@ -1,0 +1,27 @@
+/** Buckets that are too busy, in a few virtual seconds; `npm run soak:mutants` has longer ones. */
+
+import { describe, expect, test } from "vitest";
+import { runScenario } from "../../src/testing/scenarios/run.ts";
+import { SCENARIOS } from "../../src/testing/scenarios/scenarios.ts";
+
+describe("a busy bucket", () => {
+  test("that has nothing left refuses, is not split, and is hardly asked", async () => {
+    const report = await runScenario(SCENARIOS.flood, { seconds: 2 });
+    expect(report.violation).toBeUndefined();
+    expect(report.unavailable).toBe(0);
+    expect(report.shards).toBe(1);
+    expect(report.admittedShare).toBeGreaterThan(0.97);
+    expect(report.callsPerAcquire).toBeLessThan(0.5);
+  });
+
+  test("that has enough is split until it is not busy, and nobody is refused", async () => {
+    const scenario = { ...SCENARIOS.hot, processes: 20, callsPerSecond: 2000 };
+    const { timeline, violation, refused, shards } = await runScenario(scenario, { seconds: 5 });
+    expect(violation).toBeUndefined();
+    expect(refused).toBe(0);
+    expect(shards).toBe(4);
+    const { throttled, calls, admitted } = timeline.at(-1) as (typeof timeline)[number];
+    expect(throttled).toBe(0);
+    expect(calls / admitted).toBeLessThan(1.5);
+  });
+});
