@@ -1,15 +1,14 @@
 /**
  * How fast usage is counted, per second of one core: the fold alone, the fold with the writes it plans, and everything on
- * memory from acquires to snapshots. Prints a table. Run it with `node bench/aggregator.mjs` after
- * `npm run build`.
+ * memory from acquires to snapshots. Prints a table. Run it with `npm run bench:usage`.
  */
-import { Aggregator } from "../dist/aggregator/aggregator.js";
-import { planSnapshot } from "../dist/aggregator/snapshot-write.js";
-import { changeOf, orderOf } from "../dist/aggregator/stream-change.js";
-import { foldUsage } from "../dist/aggregator/usage-fold.js";
-import { RateLimiter } from "../dist/index.js";
-import { repositoryOver } from "../dist/repository/repository.js";
-import { MemoryItemStore } from "../dist/storage/memory/item-store.js";
+import { Aggregator } from "./dist/modules/aggregator/aggregator.js";
+import { planSnapshot } from "./dist/modules/aggregator/snapshot-write.js";
+import { changeOf, orderOf } from "./dist/modules/aggregator/stream-change.js";
+import { foldUsage } from "./dist/modules/aggregator/usage-fold.js";
+import { RateLimiter } from "./dist/modules/index.js";
+import { repositoryOver } from "./dist/modules/repository/repository.js";
+import { MemoryItemStore } from "./dist/modules/storage/memory/item-store.js";
 
 const WINDOWS = ["hourly", "daily", "monthly"];
 const RECORDS = 20_000;

@@ -6,9 +6,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { performance } from "node:perf_hooks";
 import { parseArgs } from "node:util";
-import { Repository } from "../dist/index.js";
-import { entityConfigKey, entityConfigPartition, inNamespace } from "../dist/records/keys.js";
-import { openSqlite } from "../dist/storage/sqlite/open.js";
+import { Repository } from "./dist/modules/index.js";
+import {
+  entityConfigKey,
+  entityConfigPartition,
+  inNamespace,
+} from "./dist/modules/records/keys.js";
+import { openSqlite } from "./dist/modules/storage/sqlite/open.js";
 
 const { values } = parseArgs({
   options: {

@@ -106,6 +106,12 @@ ratios are lower than a remote DynamoDB would show; \`ddb-null\` leaves the engi
 
 What the rivals do is not the same: \`rate-limiter-flexible\` counts points in fixed windows, one
 limit at a time, and can neither adjust nor take back all of a call. The bare calls decide nothing.
+Ours counts usage in all of these numbers, which cannot be switched off: what every acquire took is
+part of the same write, and is in the snapshots of the hour later. Listening to \`events\` is off; it
+costs one call of the listener, 0.05 µs of an acquire in memory.
+
+The table of the DynamoDB scenarios has its stream switched off, for both sides: the local engine,
+unlike DynamoDB, becomes slower with every record of a stream.
 
 \`npm run bench -- --help\` lists the scenarios; \`--quick\` looks instead of measuring.
 `;

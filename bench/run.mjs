@@ -6,7 +6,7 @@
  */
 
 import { spawnSync } from "node:child_process";
-import { existsSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
@@ -23,7 +23,7 @@ if (!RIVALS.every((name) => existsSync(`${here}node_modules/${name}/package.json
   console.error("Installing the rivals; better-sqlite3 may have to be compiled …");
   run("npm", ["install", "--no-package-lock"], here);
 }
-const tsc = `${root}node_modules/typescript/bin/tsc`;
-run(process.execPath, [tsc, "-p", "tsconfig.build.json", "--outDir", "bench/dist"], root);
+rmSync(`${here}dist`, { recursive: true, force: true });
+run(process.execPath, ["scripts/bundle.mjs", "bench/dist"], root);
 const options = ["--expose-gc", "--no-warnings", `${here}main.mjs`, ...process.argv.slice(2)];
 run(process.execPath, options, root);

@@ -1,5 +1,6 @@
 // Acquires from one file as fast as it can, and tells how long each acquire took.
 
+import { once } from "node:events";
 import { RateLimiter } from "../dist/index.js";
 
 const [path, durationMs] = process.argv.slice(2);
@@ -11,14 +12,13 @@ const acquire = async (at) => {
 };
 for (let at = 0; at < 100; at += 1) await acquire(at);
 process.send("ready");
-process.once("message", async () => {
-  const waits = [];
-  const until = performance.now() + Number(durationMs);
-  for (let at = 0; performance.now() < until; at += 1) {
-    const startedAt = performance.now();
-    await acquire(at);
-    waits.push(performance.now() - startedAt);
-  }
-  await limiter.close();
-  process.send(waits, () => process.disconnect());
-});
+await once(process, "message");
+const waits = [];
+const until = performance.now() + Number(durationMs);
+for (let at = 0; performance.now() < until; at += 1) {
+  const startedAt = performance.now();
+  await acquire(at);
+  waits.push(performance.now() - startedAt);
+}
+await limiter.close();
+process.send(waits, () => process.disconnect());

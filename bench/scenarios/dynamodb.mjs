@@ -5,6 +5,7 @@ import {
   DynamoDBClient,
   TransactWriteItemsCommand,
   UpdateItemCommand,
+  UpdateTableCommand,
 } from "@aws-sdk/client-dynamodb";
 import { RateLimiterDynamo } from "rate-limiter-flexible";
 import { RateLimiter, Repository } from "../dist/index.js";
@@ -32,6 +33,7 @@ async function withTable(work) {
     endpoint: engine.endpoint,
     timeoutMs: 20_000,
   });
+  await withoutStream(engine.endpoint, table);
   await root.limits.setSystem(AMPLE);
   try {
     return await work({ endpoint: engine.endpoint, table, root });
@@ -39,6 +41,17 @@ async function withTable(work) {
     await root.close();
     await engine.stop();
   }
+}
+
+/**
+ * Nobody reads the feed of changes here. The engine, unlike DynamoDB, looks through all of it with
+ * every write, and would be twice as slow after a few thousand, for everybody who uses the table.
+ */
+async function withoutStream(endpoint, TableName) {
+  const client = new DynamoDBClient(sdkOptions(endpoint));
+  const StreamSpecification = { StreamEnabled: false };
+  await client.send(new UpdateTableCommand({ TableName, StreamSpecification }));
+  client.destroy();
 }
 
 async function limiterAt(table, endpoint, options = {}) {

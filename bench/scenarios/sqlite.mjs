@@ -94,7 +94,8 @@ async function sqlRaw(pace) {
     loop: async (count) => {
       for (let left = count; left > 0; left -= 1) {
         writes += 1;
-        await update.get(state(writes), names[writes % names.length]);
+        // To its end: after `get`, which stops at the row, SQLite never brings its log to the file.
+        await update.all(state(writes), names[writes % names.length]);
       }
     },
   };
@@ -114,10 +115,11 @@ async function sql2p(pace) {
   await first.close();
   const durationMs = pace.roundMs * 12;
   const children = [0, 1].map(() => fork(SATURATE, [path, String(durationMs)]));
+  const ends = children.map((child) => once(child, "exit"));
   await Promise.all(children.map((child) => once(child, "message")));
   for (const child of children) child.send("go");
   const waits = await Promise.all(children.map(async (child) => (await once(child, "message"))[0]));
-  await Promise.all(children.map((child) => once(child, "exit")));
+  await Promise.all(ends);
   remove();
   const longest = waits.map((some) => Math.max(...some));
   const all = waits.flat();

@@ -1,5 +1,6 @@
 /** What the DynamoDB adapter makes of a bad network, a busy server and a wrong setup. */
 
+import { once } from "node:events";
 import { describe, expect, it } from "vitest";
 import {
   InfrastructureError,
@@ -384,6 +385,56 @@ describe("what is reported", () => {
     });
     await unavailable(nowhere.put(KEY));
     expect(calls).toStrictEqual([]);
+  });
+
+  it("the price is asked for while somebody listens", async () => {
+    await using server = await fakeDynamo({
+      body: { ConsumedCapacity: { TableName: "t", CapacityUnits: 2 } },
+    });
+    using store = storeAt(server.endpoint);
+    const heard: [string, StoreCall][] = [];
+    const touch = async () => {
+      await store.update(KEY, { add: { n: 1 } });
+      await store.get(KEY);
+    };
+    await touch();
+    const ends = ["a", "b"].map((name) => store.listen((call) => heard.push([name, call])));
+    await touch();
+    for (const end of ends) {
+      end();
+      await touch();
+    }
+    expect(server.requests.map(({ body }) => body.ReturnConsumedCapacity)).toEqual(
+      [undefined, "INDEXES", "INDEXES", undefined].flatMap((asked) => [asked, asked]),
+    );
+    expect(heard.map(([name, { operation }]) => `${name} ${operation}`)).toEqual([
+      ...["a UpdateItem", "b UpdateItem", "a GetItem", "b GetItem"],
+      ...["b UpdateItem", "b GetItem"],
+    ]);
+    expect(heard.map(([, { readUnits, writeUnits }]) => readUnits + writeUnits)).toEqual(
+      heard.map(() => 2),
+    );
+  });
+
+  it("who comes when a request is under way is told that its price is not known", async () => {
+    await using server = await fakeDynamo({ body: {} });
+    using store = storeAt(server.endpoint);
+    const calls: StoreCall[] = [];
+    const written = store.update(KEY, { add: { n: 1 } });
+    store.listen((call) => calls.push(call));
+    await written;
+    expect(calls).toEqual([expect.objectContaining({ writeUnits: 0, estimated: true })]);
+  });
+
+  it("whatever the listener does", async () => {
+    await using server = await fakeDynamo(DONE);
+    const onCall = () => {
+      throw new Error("of the listener");
+    };
+    using store = storeAt(server.endpoint, { onCall });
+    const warned = once(process, "warning");
+    await store.put(KEY);
+    expect((await warned)[0]).toMatchObject({ code: "ZAEL_LISTENER_FAILED" });
   });
 
   it("the server's time", async () => {

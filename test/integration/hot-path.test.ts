@@ -150,6 +150,15 @@ describe("an acquire on DynamoDB", () => {
     await limiter.close();
   });
 
+  it("makes few promises on its way to the store and back", async () => {
+    const limiter = new RateLimiter(await repositoryOver(new MemoryItemStore()));
+    await limiter.repository.limits.setSystem(LIMITS);
+    const take = taking(limiter);
+    // Those of the store and of the loop included.
+    expect(await promisesPer(take)).toBeLessThan(38);
+    await limiter.close();
+  });
+
   it("sends a request with a fraction of the allocations of the SDK", async () => {
     await using server = await fakeDynamo({ body: { Attributes: { PK: { S: "p" } } } });
     const bytes = async (transport: "lean" | "sdk") => {
@@ -166,6 +175,6 @@ describe("an acquire on DynamoDB", () => {
     };
     // The server is in this process, and its share is in both.
     const [lean, sdk] = [await bytes("lean"), await bytes("sdk")];
-    expect(lean / sdk).toBeLessThan(0.4);
+    expect(lean / sdk).toBeLessThan(0.2);
   });
 });

@@ -2,6 +2,7 @@
 
 import { crc32 } from "node:zlib";
 import { type HttpAnswer, headerOf } from "./exchange.ts";
+import { storedItemIn } from "./stored-item.ts";
 
 /** The body is not what the server sent, or is none of DynamoDB's. */
 class BrokenAnswer extends Error {
@@ -24,13 +25,19 @@ type Fields = Record<string, unknown>;
 export function readAnswer(answer: HttpAnswer): Fields {
   const { status, headers, body } = answer;
   checkSum(headerOf(headers, "x-amz-crc32"), body);
-  if (status < 300) return present(parse(body));
+  if (status < 300) return storedItem(body) ?? present(parse(body));
   throw serviceError(answer);
 }
 
 function checkSum(header: string | undefined, body: Buffer): void {
   if (header === undefined || Number(header) === crc32(body)) return;
   throw new BrokenAnswer(`the body has the checksum ${crc32(body)}, but the server says ${header}`);
+}
+
+/** What nearly every write is answered with. */
+function storedItem(body: Buffer): Fields | undefined {
+  const Attributes = storedItemIn(body.toString());
+  return Attributes === undefined ? undefined : { Attributes };
 }
 
 function parse(body: Buffer): Fields {

@@ -10,7 +10,8 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { Random } from "../../domain/chance.ts";
 import { InfrastructureError, RateLimiterUnavailable } from "../../domain/errors.ts";
-import type { CallOptions, StoreCall } from "../item-store.ts";
+import type { CallListeners } from "../call-listeners.ts";
+import type { CallOptions } from "../item-store.ts";
 import { backoffMs } from "./backoff.ts";
 import { estimated, reported, unreported } from "./capacity.ts";
 import { Deadline } from "./deadline.ts";
@@ -24,8 +25,11 @@ export interface CallsOptions {
   readonly timeoutMs: number;
   readonly maxAttempts: number;
   readonly random: Random;
-  readonly onCall: ((call: StoreCall) => void) | undefined;
+  /** Without any, nobody asks DynamoDB for the price. */
+  readonly listeners: CallListeners;
 }
+
+type Failed = Extract<Verdict, { kind: "failed" }>;
 
 /** Whether a request may be sent again when nobody knows what became of it. */
 type Repetition = "read" | "repeatable" | "once";
@@ -55,9 +59,18 @@ export class Calls {
 
   /** Starts the time of a call. The first call of a process loads the SDK before. */
   async start(operation: OperationName, options: CallOptions = {}): Promise<Deadline> {
+    return this.startNow(operation, options) ?? (await this.#startLater(operation, options));
+  }
+
+  /** The same without waiting; `undefined` where that cannot be. */
+  startNow(operation: OperationName, options: CallOptions): Deadline | undefined {
     if (this.#closed) throw new InfrastructureError("This store is closed");
-    const loading = this.#transport.load(operation);
-    if (loading !== undefined) await loading;
+    if (this.#transport.load(operation) !== undefined) return undefined;
+    return new Deadline(options.timeoutMs ?? this.#options.timeoutMs, options.hotKey);
+  }
+
+  async #startLater(operation: OperationName, options: CallOptions): Promise<Deadline> {
+    await this.#transport.load(operation);
     return new Deadline(options.timeoutMs ?? this.#options.timeoutMs, options.hotKey);
   }
 
@@ -71,7 +84,7 @@ export class Calls {
     throw new InfrastructureError(`DynamoDB refused ${operation}: a read has no condition`);
   }
 
-  async write<Name extends OperationName>(
+  write<Name extends OperationName>(
     operation: Name,
     request: Outgoing<Name>,
     deadline: Deadline,
@@ -105,21 +118,25 @@ export class Calls {
     repetition: Repetition,
   ): Promise<Written<Name>> {
     const request = this.#withCapacity(operation, bare);
+    const { listeners } = this.#options;
     let certain = true;
     for (let attempt = 1; ; attempt += 1) {
-      const result = await this.#attempt(operation, request, deadline, repetition);
-      this.#report(operation, result);
-      if (!("verdict" in result)) return { ok: true, output: result.output };
-      const { verdict, cause } = result;
+      const timeoutMs = deadline.attemptMs(repetition !== "once");
+      let verdict: Verdict;
+      let cause: unknown;
+      try {
+        const output = await this.#transport.send(operation, request, timeoutMs);
+        if (!listeners.isEmpty) listeners.tell(reported(operation, output));
+        return { ok: true, output };
+      } catch (error) {
+        verdict = this.#judged(operation, error);
+        cause = (error as SendError).cause;
+      }
       if (verdict.kind === "condition") return { ok: false, failures: verdict.failures };
       if (verdict.kind === "refused") throw verdict.error;
       certain &&= verdict.nothingWritten || repetition === "read";
-      const harmless = verdict.nothingWritten || repetition !== "once";
-      const pauseMs = backoffMs(attempt - 1, this.#options.random);
-      const leaves = verdict.keyRange && deadline.hotKey === "raise";
-      const again =
-        !leaves && attempt < this.#options.maxAttempts && deadline.allowsAnother(pauseMs);
-      if (!harmless || !again) {
+      const pauseMs = this.#pauseMs(attempt, verdict, repetition, deadline);
+      if (pauseMs === undefined) {
         throw new RateLimiterUnavailable(sentence(verdict.reason, operation, deadline), {
           cause,
           reason: verdict.reason,
@@ -132,20 +149,19 @@ export class Calls {
     }
   }
 
-  async #attempt<Name extends OperationName>(
-    operation: Name,
-    request: Outgoing<Name>,
-    deadline: Deadline,
+  /** How long to wait for another attempt; `undefined` when there will be none. */
+  #pauseMs(
+    attempt: number,
+    { nothingWritten, keyRange }: Failed,
     repetition: Repetition,
-  ): Promise<Attempt<Name>> {
-    const timeoutMs = deadline.attemptMs(repetition !== "once");
-    try {
-      return { output: await this.#transport.send(operation, request, timeoutMs) };
-    } catch (error) {
-      if (!(error instanceof SendError)) throw error;
-      const { cause, progress } = error;
-      return { verdict: judge(cause, operation, this.table, progress), cause };
-    }
+    deadline: Deadline,
+  ): number | undefined {
+    const { random, maxAttempts } = this.#options;
+    const harmless = nothingWritten || repetition !== "once";
+    const leaves = keyRange && deadline.hotKey === "raise";
+    if (!harmless || leaves || attempt >= maxAttempts) return undefined;
+    const pauseMs = backoffMs(attempt - 1, random);
+    return deadline.allowsAnother(pauseMs) ? pauseMs : undefined;
   }
 
   /** What was prepared asks for it already. */
@@ -153,28 +169,23 @@ export class Calls {
     operation: Name,
     request: Outgoing<Name>,
   ): Outgoing<Name> {
-    if (this.#options.onCall === undefined || !CAPACITY_KIND.has(operation)) return request;
+    if (this.#options.listeners.isEmpty || !CAPACITY_KIND.has(operation)) return request;
     return request instanceof Prepared
       ? request
       : { ...request, ReturnConsumedCapacity: "INDEXES" };
   }
 
-  #report<Name extends OperationName>(operation: Name, result: Attempt<Name>): void {
-    const { onCall } = this.#options;
-    if (onCall === undefined) return;
-    if (!("verdict" in result)) {
-      onCall(reported(operation, result.output));
-    } else if (result.verdict.kind === "condition") {
-      onCall(estimated(operation, result.verdict.failures));
-    } else if (result.verdict.sent) {
-      onCall(unreported(operation));
-    }
+  /** What the failure of a request means, and cost. Other errors are thrown again. */
+  #judged(operation: OperationName, error: unknown): Verdict {
+    if (!(error instanceof SendError)) throw error;
+    const verdict = judge(error.cause, operation, this.table, error.progress);
+    const { listeners } = this.#options;
+    if (listeners.isEmpty) return verdict;
+    if (verdict.kind === "condition") listeners.tell(estimated(operation, verdict.failures));
+    else if (verdict.sent) listeners.tell(unreported(operation));
+    return verdict;
   }
 }
-
-type Attempt<Name extends OperationName> =
-  | { readonly output: Output<Name> }
-  | { readonly verdict: Verdict; readonly cause: unknown };
 
 function sentence(
   reason: NonNullable<RateLimiterUnavailable["reason"]>,

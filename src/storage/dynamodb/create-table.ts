@@ -4,6 +4,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { systemRandom } from "../../domain/chance.ts";
 import { systemClock } from "../../domain/clock.ts";
 import { InfrastructureNotFoundError, RateLimiterUnavailable } from "../../domain/errors.ts";
+import { CallListeners } from "../call-listeners.ts";
 import { INDEXES, TTL_ATTRIBUTE } from "../table.ts";
 import { Calls } from "./calls.ts";
 import type { DynamoConnection } from "./connection.ts";
@@ -75,7 +76,7 @@ async function withCalls(
     timeoutMs: TIMEOUT_MS,
     maxAttempts: Number.MAX_SAFE_INTEGER,
     random: systemRandom,
-    onCall: undefined,
+    listeners: new CallListeners(),
   });
   try {
     await work(calls, await calls.start("CreateTable"));

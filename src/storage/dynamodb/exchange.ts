@@ -6,7 +6,8 @@ import { SendError } from "./transport.ts";
 
 export interface HttpRequest {
   readonly path: string;
-  readonly headers: Record<string, string>;
+  /** Names and values in turn. */
+  readonly headers: string[];
   readonly body: Buffer;
 }
 
@@ -17,16 +18,20 @@ export interface HttpAnswer {
   readonly body: Buffer;
 }
 
-/** Rejects with a `SendError`. What still waits for a connection at the end is never sent. */
-export function exchange(
+/**
+ * Resolves with what `read` makes of the answer; rejects with a `SendError`. What still waits for a
+ * connection at the end is never sent.
+ */
+export function exchange<T>(
   dispatcher: Dispatcher,
   { path, headers, body }: HttpRequest,
   timeoutMs: number,
-): Promise<HttpAnswer> {
+  read: (answer: HttpAnswer) => T,
+): Promise<T> {
   return new Promise((resolve, reject) => {
     dispatcher.dispatch(
       { path, method: "POST", headers, body },
-      new Exchange(resolve, reject, timeoutMs),
+      new Exchange(read, resolve, reject, timeoutMs),
     );
   });
 }
@@ -47,8 +52,9 @@ export function headerOf(headers: readonly Buffer[], name: string): string | und
  * The form of a handler that undici 7 itself works with: the newer one is translated to it, and
  * makes an object of all headers, of which an answer needs two.
  */
-class Exchange implements Dispatcher.DispatchHandler {
-  readonly #resolve: (answer: HttpAnswer) => void;
+class Exchange<T> implements Dispatcher.DispatchHandler {
+  readonly #read: (answer: HttpAnswer) => T;
+  readonly #resolve: (outcome: T) => void;
   readonly #reject: (error: SendError) => void;
   readonly #alarm: NodeJS.Timeout;
   #abort: ((error?: Error) => void) | undefined;
@@ -59,10 +65,12 @@ class Exchange implements Dispatcher.DispatchHandler {
   #more: Buffer[] | undefined;
 
   constructor(
-    resolve: (answer: HttpAnswer) => void,
+    read: (answer: HttpAnswer) => T,
+    resolve: (outcome: T) => void,
     reject: (error: SendError) => void,
     timeoutMs: number,
   ) {
+    this.#read = read;
     this.#resolve = resolve;
     this.#reject = reject;
     this.#alarm = alarm(timeoutMs, () => this.#giveUp(timeoutMs));
@@ -90,7 +98,12 @@ class Exchange implements Dispatcher.DispatchHandler {
     if (this.#isOver) return;
     this.#end();
     const body = this.#more === undefined ? this.#first : Buffer.concat(this.#more);
-    this.#resolve({ status: this.#status, headers: this.#headers, body: body ?? EMPTY });
+    try {
+      const answer = { status: this.#status, headers: this.#headers, body: body ?? EMPTY };
+      this.#resolve(this.#read(answer));
+    } catch (error) {
+      this.#reject(new SendError(error, "sent"));
+    }
   }
 
   onError(error: Error): void {

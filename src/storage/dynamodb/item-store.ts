@@ -4,8 +4,10 @@ import { type Random, systemRandom } from "../../domain/chance.ts";
 import { type Clock, systemClock } from "../../domain/clock.ts";
 import { ValidationError } from "../../domain/errors.ts";
 import { decodeItem, encodeItem } from "../attribute-value.ts";
+import { CallListeners } from "../call-listeners.ts";
 import { type Item, type Key, keyOf } from "../item.ts";
 import type {
+  CallListener,
   CallOptions,
   Change,
   ChangeRecord,
@@ -14,7 +16,6 @@ import type {
   Query,
   ReadManyOptions,
   ReadOptions,
-  StoreCall,
   TransactOptions,
   TransactResult,
   Write,
@@ -30,6 +31,7 @@ import { Expressions } from "./expression.ts";
 import { LeanTransport } from "./lean-transport.ts";
 import { queryItems, scanItems } from "./query.ts";
 import { SdkTransport } from "./sdk-transport.ts";
+import { StoredItem } from "./stored-item.ts";
 import { TableStream } from "./table-stream.ts";
 import { compileWrite } from "./transaction.ts";
 import type { Transport } from "./transport.ts";
@@ -47,13 +49,16 @@ export interface DynamoItemStoreOptions extends DynamoConnection {
   /** What the server's time is compared with. Deadlines always run in real time. */
   readonly clock?: Clock | undefined;
   /** Sees every request and what it cost. Without it, nobody asks DynamoDB for the cost. */
-  readonly onCall?: ((call: StoreCall) => void) | undefined;
+  readonly onCall?: CallListener | undefined;
 }
 
 export class DynamoItemStore implements ScanStore {
   readonly #transport: Transport;
   readonly #calls: Calls;
+  readonly #listeners: CallListeners;
   readonly #updates: UpdateShapes;
+  /** The same, asking for the price. */
+  readonly #pricedUpdates: UpdateShapes;
   readonly #closing = new AbortController();
 
   constructor(options: DynamoItemStoreOptions) {
@@ -65,18 +70,21 @@ export class DynamoItemStore implements ScanStore {
     checkPositive("timeoutMs", timeoutMs);
     checkPositive("maxAttempts", maxAttempts);
     this.#transport = transportFor(options, timeoutMs);
+    this.#listeners = new CallListeners(options.onCall);
     this.#calls = new Calls(this.#transport, {
       table,
       timeoutMs,
       maxAttempts,
       random: options.random ?? systemRandom,
-      onCall: options.onCall,
+      listeners: this.#listeners,
     });
-    this.#updates = new UpdateShapes(table, {
-      ...ON_FAILURE,
-      ReturnValues: "ALL_NEW",
-      ...(options.onCall !== undefined && { ReturnConsumedCapacity: "INDEXES" }),
-    });
+    const fields = { ...ON_FAILURE, ReturnValues: "ALL_NEW" } as const;
+    this.#updates = new UpdateShapes(table, fields);
+    this.#pricedUpdates = new UpdateShapes(table, { ...fields, ReturnConsumedCapacity: "INDEXES" });
+  }
+
+  listen(listener: CallListener): () => void {
+    return this.#listeners.add(listener);
   }
 
   /** How far the server's clock is ahead of ours, to the second; unknown before the first answer. */
@@ -122,8 +130,11 @@ export class DynamoItemStore implements ScanStore {
     condition?: Condition,
     options: CallOptions = {},
   ): Promise<WriteResult> {
-    const request = this.#updates.prepare(key, change, condition);
-    const deadline = await this.#calls.start("UpdateItem", options);
+    const updates = this.#listeners.isEmpty ? this.#updates : this.#pricedUpdates;
+    const request = updates.prepare(key, change, condition);
+    const deadline =
+      this.#calls.startNow("UpdateItem", options) ??
+      (await this.#calls.start("UpdateItem", options));
     return resultOf(await this.#calls.write("UpdateItem", request, deadline));
   }
 
@@ -223,8 +234,10 @@ const ON_FAILURE = { ReturnValuesOnConditionCheckFailure: "ALL_OLD" } as const;
 
 function resultOf(result: Written<"PutItem" | "UpdateItem" | "DeleteItem">): WriteResult {
   if (!result.ok) return { ok: false, item: result.failures.get(0)?.item };
-  const { Attributes } = result.output;
-  return { ok: true, item: Attributes === undefined ? undefined : decodeItem(Attributes) };
+  const Attributes: object | undefined = result.output.Attributes;
+  if (Attributes === undefined) return { ok: true, item: undefined };
+  const isRead = Attributes instanceof StoredItem;
+  return { ok: true, item: isRead ? Attributes.item : decodeItem({ ...Attributes }) };
 }
 
 /** What goes through the handler of somebody else goes through the SDK. */

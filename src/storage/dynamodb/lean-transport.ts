@@ -96,7 +96,7 @@ export class LeanTransport implements Transport {
     this.#code = { Pool, signer: new Signer() };
   }
 
-  async #sendAs(
+  #sendAs(
     identity: Identity,
     operation: OperationName,
     body: Buffer,
@@ -107,16 +107,17 @@ export class LeanTransport implements Transport {
     const pool = this.#poolOf(identity.endpoint.origin);
     const { path } = identity.endpoint;
     const sentAtMs = this.#serverDate.now();
-    const answer = await exchange(pool, { path, headers, body }, deadline.leftMs);
-    const serverMs = this.#serverDate.see(headerOf(answer.headers, "date"), sentAtMs);
-    const corrected = serverMs !== undefined && signer.correct(atMs, serverMs);
-    try {
-      return readAnswer(answer);
-    } catch (error) {
-      // As the SDK says it: the next attempt is signed with the server's time.
-      if (corrected && isServiceError(error)) error.$metadata.clockSkewCorrected = true;
-      throw new SendError(error, "sent");
-    }
+    return exchange(pool, { path, headers, body }, deadline.leftMs, (answer) => {
+      const serverMs = this.#serverDate.see(headerOf(answer.headers, "date"), sentAtMs);
+      const corrected = serverMs !== undefined && signer.correct(atMs, serverMs);
+      try {
+        return readAnswer(answer);
+      } catch (error) {
+        // As the SDK says it: the next attempt is signed with the server's time.
+        if (corrected && isServiceError(error)) error.$metadata.clockSkewCorrected = true;
+        throw error;
+      }
+    });
   }
 
   #poolOf(origin: string): Pool {

@@ -2,8 +2,10 @@
 
 import { setImmediate as breathe } from "node:timers/promises";
 import { type Clock, systemClock } from "../../domain/clock.ts";
+import { CallListeners, freeCall } from "../call-listeners.ts";
 import type { Item, Key } from "../item.ts";
 import type {
+  CallListener,
   CallOptions,
   Change,
   ChangeRecord,
@@ -12,7 +14,6 @@ import type {
   Query,
   ReadManyOptions,
   ReadOptions,
-  StoreCall,
   TransactOptions,
   TransactResult,
   Write,
@@ -41,13 +42,13 @@ const BATCH = 500;
 
 export interface SqliteItemStoreOptions {
   readonly clock?: Clock | undefined;
-  readonly onCall?: ((call: StoreCall) => void) | undefined;
+  readonly onCall?: CallListener | undefined;
 }
 
 export class SqliteItemStore implements ScanStore {
   readonly #database: SqliteDatabase;
   readonly #clock: Clock;
-  readonly #onCall: ((call: StoreCall) => void) | undefined;
+  readonly #listeners: CallListeners;
   readonly #rows: ItemRows;
   readonly #housekeeping: Housekeeping;
   readonly #feed: ChangeFeed;
@@ -55,10 +56,14 @@ export class SqliteItemStore implements ScanStore {
   constructor(database: SqliteDatabase, options: SqliteItemStoreOptions = {}) {
     this.#database = database;
     this.#clock = options.clock ?? systemClock;
-    this.#onCall = options.onCall;
+    this.#listeners = new CallListeners(options.onCall);
     this.#rows = new ItemRows(database);
     this.#housekeeping = new Housekeeping(database, this.#rows);
     this.#feed = new ChangeFeed(database);
+  }
+
+  listen(listener: CallListener): () => void {
+    return this.#listeners.add(listener);
   }
 
   async get(key: Key, options?: ReadOptions): Promise<Item | undefined> {
@@ -217,7 +222,7 @@ export class SqliteItemStore implements ScanStore {
   }
 
   #count(operation: string): void {
-    this.#onCall?.({ operation, readUnits: 0, writeUnits: 0, indexUnits: 0, estimated: false });
+    if (!this.#listeners.isEmpty) this.#listeners.tell(freeCall(operation));
   }
 }
 

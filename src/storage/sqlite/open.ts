@@ -2,7 +2,7 @@
 
 import type { Random } from "../../domain/chance.ts";
 import type { Clock } from "../../domain/clock.ts";
-import type { StoreCall } from "../item-store.ts";
+import type { CallListener } from "../item-store.ts";
 import { SqliteDatabase } from "./database.ts";
 import type { DriverName } from "./driver.ts";
 import { SqliteItemStore } from "./item-store.ts";
@@ -19,7 +19,7 @@ export interface SqliteOptions {
    * open one file with two of them: they would not see each other's locks.
    */
   readonly driver?: DriverName | undefined;
-  readonly onCall?: ((call: StoreCall) => void) | undefined;
+  readonly onCall?: CallListener | undefined;
 }
 
 /** The file and the store on it; closing the store closes both. */

@@ -1,0 +1,24 @@
+/** The licenses of packages whose code is in a bundle: who passes them on passes these on. */
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+
+/** One text for all packages that the inputs of a bundle come from. */
+export async function noticesOf(root, metafile) {
+  const folders = new Set(
+    Object.keys(metafile.inputs)
+      .map((path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0])
+      .filter((folder) => folder !== undefined),
+  );
+  const notices = [];
+  for (const folder of [...folders].sort()) notices.push(await noticeOf(join(root, folder)));
+  return `This package contains code of the packages below.\n\n${notices.join("\n")}`;
+}
+
+async function noticeOf(folder) {
+  const { name, version, license } = JSON.parse(
+    await readFile(join(folder, "package.json"), "utf8"),
+  );
+  const file = (await readdir(folder)).find((entry) => /^licen[cs]e/i.test(entry));
+  const text = file === undefined ? "" : `\n${await readFile(join(folder, file), "utf8")}`;
+  return `${"-".repeat(80)}\n${name} ${version}, ${license}\n${text}`;
+}

@@ -1,0 +1,113 @@
+/**
+ * Reads the answer of nearly every write, `{"Attributes":{…}}` with numbers, texts and truths, in one
+ * pass from the text to the item. By way of `JSON.parse` there would be an object per attribute.
+ */
+
+import type { Item, Value } from "../item.ts";
+
+/** An item that was read from an answer already; else its attributes still carry their types. */
+export class StoredItem {
+  readonly item: Item;
+
+  constructor(item: Item) {
+    this.item = item;
+  }
+}
+
+const HEAD = '{"Attributes":{"';
+const AFTER_NAME = '":{"';
+const NUMBER = 'N":"';
+const TEXT = 'S":"';
+const TRUE = 'BOOL":true}';
+const FALSE = 'BOOL":false}';
+
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const MINUS = 0x2d;
+const ZERO = 0x30;
+const NINE = 0x39;
+const BRACE = 0x7d;
+/** So many digits are exact in any case. */
+const DIGITS_MAX = 15;
+
+/** `undefined` where the text is anything else: longer numbers, escapes, lists, or no JSON at all. */
+export function storedItemIn(text: string): StoredItem | undefined {
+  if (!text.startsWith(HEAD) || text.includes("\\")) return undefined;
+  return new Reader(text).read();
+}
+
+class Reader {
+  readonly #text: string;
+  #at = HEAD.length;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  read(): StoredItem | undefined {
+    const text = this.#text;
+    const item: Record<string, Value> = {};
+    for (;;) {
+      const end = text.indexOf('"', this.#at);
+      if (end < 0 || !text.startsWith(AFTER_NAME, end)) return undefined;
+      const name = text.slice(this.#at, end);
+      this.#at = end + AFTER_NAME.length;
+      const value = this.#value();
+      // Assigning to that name would change what the object is.
+      if (value === undefined || name === "__proto__") return undefined;
+      item[name] = value;
+      const next = text.charCodeAt(this.#at);
+      if (next === BRACE) break;
+      if (next !== COMMA || text.charCodeAt(this.#at + 1) !== QUOTE) return undefined;
+      this.#at += 2;
+    }
+    const isWhole = text.length === this.#at + 2 && text.charCodeAt(this.#at + 1) === BRACE;
+    return isWhole ? new StoredItem(item as unknown as Item) : undefined;
+  }
+
+  /** Leaves off behind the value and its brace. */
+  #value(): Value | undefined {
+    const text = this.#text;
+    if (text.startsWith(NUMBER, this.#at)) return this.#number(this.#at + NUMBER.length);
+    if (text.startsWith(TEXT, this.#at)) {
+      const from = this.#at + TEXT.length;
+      const end = text.indexOf('"', from);
+      return this.#ends(end) ? text.slice(from, end) : undefined;
+    }
+    for (const [truth, value] of TRUTHS) {
+      if (!text.startsWith(truth, this.#at)) continue;
+      this.#at += truth.length;
+      return value;
+    }
+    return undefined;
+  }
+
+  #number(from: number): number | undefined {
+    const text = this.#text;
+    const isNegative = text.charCodeAt(from) === MINUS;
+    const first = isNegative ? from + 1 : from;
+    let at = first;
+    let value = 0;
+    let digit = text.charCodeAt(at);
+    for (; digit >= ZERO && digit <= NINE; digit = text.charCodeAt(at)) {
+      value = value * 10 + digit - ZERO;
+      at += 1;
+    }
+    if (at === first || at - first > DIGITS_MAX || digit !== QUOTE || !this.#ends(at)) {
+      return undefined;
+    }
+    return isNegative ? 0 - value : value;
+  }
+
+  /** Whether a quote is there, and the brace behind it. */
+  #ends(quote: number): boolean {
+    if (quote < 0 || this.#text.charCodeAt(quote + 1) !== BRACE) return false;
+    this.#at = quote + 2;
+    return true;
+  }
+}
+
+const TRUTHS = [
+  [TRUE, true],
+  [FALSE, false],
+] as const;
