@@ -278,7 +278,7 @@ export class Charger {
   ): (Offer & { readonly limitsOnly: WritePlan | undefined })[] | undefined {
     const offers = [];
     for (const [shard, bucket] of buckets) {
-      const plan = this.#shards.plan(bucket, asking(leg), nowMs);
+      const plan = this.#shards.plan(bucket, asking(leg), this.#shards.since(nowMs, bucket));
       if (plan.kind === "outdated") return undefined;
       if (plan.kind !== "refused") continue;
       const { balancesMilli, limitsOnly } = plan;

@@ -129,6 +129,11 @@ export class ShardCharger {
     return planTake(bucket, leg, { nowMs, ttlMultiplier, trustFull: () => true, ...context });
   }
 
+  /** Of the time before its epoch, which a split or other limits have moved, a bucket says nothing. */
+  since(askedMs: number, { refilledAtMs }: SeenBucket): number {
+    return Math.min(this.#context.clock(), Math.max(askedMs, refilledAtMs));
+  }
+
   key({ entityId, resource }: Leg, shard: number): Key {
     return bucketKey(this.#context.namespaceId, entityId, resource, shard);
   }
@@ -220,7 +225,7 @@ export class ShardCharger {
     this.#views.learn(key.PK, sightings(view.bucket, guesses, this.#context.clock()));
     // What the item held when it was asked decides. Counting the time the answer took would keep
     // all clients of a scarce bucket asking until one of them gives up.
-    const again = this.plan(view.bucket, leg, nowMs);
+    const again = this.plan(view.bucket, leg, this.since(nowMs, view.bucket));
     if (again.kind === "refused") return this.#refuse(key, view.bucket, again, deadline);
     if (again.kind !== "write" || isSecond || !isSameEpoch(planned, view.bucket)) return view;
     if (again.guesses.some(({ full }) => full)) return view;

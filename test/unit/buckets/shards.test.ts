@@ -95,6 +95,28 @@ describe("a bucket with four shards", () => {
     expect(table.warnings).toEqual([]);
   });
 
+  test("is not refused by a time from before it was split", async () => {
+    const table = new Table();
+    const config = configOf(["a:1000/sec"]);
+    await table.client().take(config, { a: 1 });
+    table.nowMs += 1000;
+    await splitInto(table.items, NAMED, 2, table.nowMs);
+    table.nowMs += 1000;
+    let slow = 1;
+    const client = table.client(0, {
+      getMany: async (...args) => {
+        if (slow-- > 0) {
+          table.nowMs += 1150;
+          await splitShard(table.items, NAMED, 0, table.nowMs);
+          await splitShard(table.items, NAMED, 1, table.nowMs);
+        }
+        return table.items.getMany(...args);
+      },
+    });
+    expect(await client.take(config, { a: 600_000 })).toMatchObject({ outcome: "granted" });
+    expect(shardsOf(table)).toHaveLength(4);
+  });
+
   test("is refused only when all shards together have too little, and then from memory", async () => {
     const table = new Table();
     const config = configOf(["a:10/day"]);
