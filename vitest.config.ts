@@ -1,7 +1,11 @@
+import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 
 /** Tests of processes that compete in real time. They get the machine to themselves. */
-const WALL_CLOCK = ["test/integration/**/*contention*.test.ts"];
+const WALL_CLOCK = [
+  "test/integration/**/*contention*.test.ts",
+  "test/integration/aggregator/end-to-end.test.ts",
+];
 
 /** What takes minutes: `npm run soak:mutants`. */
 const SOAK = [
@@ -22,8 +26,8 @@ const onEngines = { ...shared, globalSetup: ["test/engines/setup.ts"] };
 
 export default defineConfig({
   test: {
-    // Most tests wait for an engine or a child process, so no core has to stay free for us.
-    maxWorkers: "100%",
+    // Most tests wait for an engine or a child process: more workers than cores.
+    maxWorkers: Math.ceil(1.5 * availableParallelism()),
     projects: [
       {
         test: {
@@ -57,7 +61,8 @@ export default defineConfig({
           name: "wall-clock",
           include: WALL_CLOCK,
           fileParallelism: false,
-          sequence: { groupOrder: 1 },
+          // First: engines get slower with every table and every record that they keep.
+          sequence: { groupOrder: -1 },
         },
       },
       {
@@ -67,7 +72,7 @@ export default defineConfig({
           globalSetup: ["test/aws/setup.ts"],
           include: ["test/aws/**/*.test.ts"],
           // Last: until then its environment is made, beside the other tests.
-          sequence: { groupOrder: 2 },
+          sequence: { groupOrder: 1 },
         },
       },
       {
