@@ -1,4 +1,3 @@
-import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 
 /** Tests of processes that compete in real time. They get the machine to themselves. */
@@ -21,13 +20,14 @@ const shared = {
   env: { AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED: "true" },
   testTimeout: 60_000,
   hookTimeout: 60_000,
+  sequence: { groupOrder: 1 },
 };
 const onEngines = { ...shared, globalSetup: ["test/engines/setup.ts"] };
 
 export default defineConfig({
   test: {
-    // Most tests wait for an engine or a child process: more workers than cores.
-    maxWorkers: Math.ceil(1.5 * availableParallelism()),
+    // Most tests wait for an engine or a child process, so no core has to stay free for us.
+    maxWorkers: "100%",
     projects: [
       {
         test: {
@@ -62,7 +62,7 @@ export default defineConfig({
           include: WALL_CLOCK,
           fileParallelism: false,
           // First: engines get slower with every table and every record that they keep.
-          sequence: { groupOrder: -1 },
+          sequence: { groupOrder: 0 },
         },
       },
       {
@@ -72,11 +72,12 @@ export default defineConfig({
           globalSetup: ["test/aws/setup.ts"],
           include: ["test/aws/**/*.test.ts"],
           // Last: until then its environment is made, beside the other tests.
-          sequence: { groupOrder: 1 },
+          sequence: { groupOrder: 2 },
         },
       },
       {
         test: {
+          ...shared,
           name: "types",
           include: [],
           typecheck: { enabled: true, only: true, include: ["test/types/**/*.test-d.ts"] },
