@@ -1,6 +1,9 @@
 /** Runs scenarios and reports them. Started by `run.mjs`. */
 
-import { writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { PACE } from "./measure.mjs";
 import { markdown, rowOf, table } from "./report.mjs";
@@ -39,7 +42,7 @@ const rows = [];
 for (const [at, scenario] of chosen.entries()) {
   const startedAt = performance.now();
   process.stderr.write(`${String(at + 1).padStart(2)}/${chosen.length} ${scenario.id} … `);
-  const row = rowOf(scenario, await scenario.run(pace));
+  const row = chosen.length === 1 ? await rowHere(scenario) : rowElsewhere(scenario);
   rows.push(row);
   const seconds = ((performance.now() - startedAt) / 1000).toFixed(0);
   process.stderr.write(`${row.summary} (${seconds} s)\n`);
@@ -49,3 +52,24 @@ if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(rows
 if (values.markdown !== undefined) writeFileSync(values.markdown, markdown(rows, values));
 // Sockets of the rivals may be kept open by their agents.
 process.exit(0);
+
+async function rowHere(scenario) {
+  return rowOf(scenario, await scenario.run(pace));
+}
+
+/** In a process of its own: what one scenario leaves on the heap would slow down the next. */
+function rowElsewhere({ id }) {
+  const folder = mkdtempSync(join(tmpdir(), "zae-limiter-bench-"));
+  const json = join(folder, "row.json");
+  const args = [...process.execArgv, process.argv[1], "--only", id, "--json", json];
+  const options = values.quick ? ["--quick"] : [];
+  const { status, stderr } = spawnSync(process.execPath, [...args, ...options], {
+    stdio: ["ignore", "ignore", "pipe"],
+  });
+  try {
+    if (status !== 0) throw new Error(`${id} ended with ${status}:\n${stderr}`);
+    return JSON.parse(readFileSync(json, "utf8"))[0];
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}

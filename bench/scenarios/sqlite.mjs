@@ -121,7 +121,7 @@ async function sql2p(pace) {
   const waits = await Promise.all(children.map(async (child) => (await once(child, "message"))[0]));
   await Promise.all(ends);
   remove();
-  const longest = waits.map((some) => Math.max(...some));
+  const longest = waits.map((some) => some.reduce((most, wait) => Math.max(most, wait), 0));
   const all = waits.flat();
   return {
     longestWaitMs: Math.max(...longest),
