@@ -102,7 +102,10 @@ Each contender is warmed up, then both take turns, and each begins every second 
 allocations are taken in passes of their own, since looking costs time as well: with 64 in flight, a
 latency is mostly the wait for the other 63. \`calls\`, \`WCU\` and \`RCU\` are what the store reports.
 The engine of the DynamoDB scenarios runs on the same machine and takes its share of it, so those
-ratios are lower than a remote DynamoDB would show; \`ddb-null\` leaves the engine out.
+ratios are lower than a remote DynamoDB would show; \`ddb-null\` leaves the engine out. An update of
+one of our buckets costs that engine about 540 µs, 330 as any update does and the rest for the size
+of the item and for three index rows, which it writes again and DynamoDB would not. \`ddb-rlf\`,
+\`ddb-raw\` and \`ddb-casc\` come up against that, and not against the client.
 
 What the rivals do is not the same: \`rate-limiter-flexible\` counts points in fixed windows, one
 limit at a time, and can neither adjust nor take back all of a call. The bare calls decide nothing.
