@@ -67,6 +67,7 @@ export class LegViews {
   }
 
   isHot(name: BucketName, shard: number, nowMs: number): boolean {
+    if (this.#hotAtMs.size === 0) return false;
     const agoMs = nowMs - (this.#hotAtMs.get(`${idOf(name)}#${shard}`) ?? Number.NEGATIVE_INFINITY);
     return agoMs >= 0 && agoMs < HOT_MS;
   }
