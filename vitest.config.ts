@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 
 /** Tests of processes that compete in real time. They get the machine to themselves. */
@@ -20,14 +21,14 @@ const shared = {
   env: { AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED: "true" },
   testTimeout: 60_000,
   hookTimeout: 60_000,
-  sequence: { groupOrder: 1 },
+  sequence: { groupOrder: 2 },
 };
 const onEngines = { ...shared, globalSetup: ["test/engines/setup.ts"] };
 
 export default defineConfig({
   test: {
-    // Most tests wait for an engine or a child process, so no core has to stay free for us.
-    maxWorkers: "100%",
+    // Most tests wait for an engine or a child process: more workers than cores.
+    maxWorkers: Math.ceil(1.5 * availableParallelism()),
     projects: [
       {
         test: {
@@ -61,8 +62,9 @@ export default defineConfig({
           name: "wall-clock",
           include: WALL_CLOCK,
           fileParallelism: false,
-          // First: engines get slower with every table and every record that they keep.
-          sequence: { groupOrder: 0 },
+          // First: engines get slower with every table and every record that they keep. Not 0,
+          // where files that run one by one come last.
+          sequence: { groupOrder: 1 },
         },
       },
       {
@@ -72,7 +74,7 @@ export default defineConfig({
           globalSetup: ["test/aws/setup.ts"],
           include: ["test/aws/**/*.test.ts"],
           // Last: until then its environment is made, beside the other tests.
-          sequence: { groupOrder: 2 },
+          sequence: { groupOrder: 3 },
         },
       },
       {

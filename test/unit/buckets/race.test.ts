@@ -143,17 +143,17 @@ describe("cascades that meet", () => {
 });
 
 describe("races on a shared store", () => {
-  races("acquires, adjustments and rollbacks, at one moment", racesOf(acquires, 0), 700);
-  races("the same with faults", racesOf(acquires, 4), 700);
+  races("acquires, adjustments and rollbacks, at one moment", racesOf(acquires, 0), 350);
+  races("the same with faults", racesOf(acquires, 4), 350);
   races(
     "while time passes",
     racesOf(fc.oneof({ weight: 4, arbitrary: acquires }, { weight: 1, arbitrary: ticks }), 2),
-    700,
+    350,
   );
   races(
     "while buckets split",
     racesOf(fc.oneof({ weight: 4, arbitrary: acquires }, { weight: 1, arbitrary: splits }), 2),
-    600,
+    300,
   );
   races(
     "while buckets split, limits change and entities go",
@@ -167,7 +167,7 @@ describe("races on a shared store", () => {
       ),
       1,
     ),
-    600,
+    300,
   );
   races(
     "while limits change, entities go and parents appear",
@@ -181,6 +181,6 @@ describe("races on a shared store", () => {
       ),
       2,
     ),
-    1200,
+    600,
   );
 });
