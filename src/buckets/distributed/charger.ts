@@ -188,10 +188,11 @@ export class Charger {
    * get through, and whoever waits for them only keeps it busy.
    */
   #refusedForBusy(leg: Leg): LegCharge | undefined {
-    if (!this.#legViews.isScarce(leg)) return undefined;
+    const scarce = this.#legViews.scarceLimits(leg);
+    if (!scarce.includes(true)) return undefined;
     const balancesMilli = this.#legViews
       .lastBalances(leg)
-      .map((balance, at) => ((leg.amountsMilli[at] ?? 0) > 0 ? Math.min(0, balance) : balance));
+      .map((balance, at) => (scarce[at] === true ? Math.min(0, balance) : balance));
     return { kind: "refused", balancesMilli };
   }
 
@@ -220,12 +221,20 @@ export class Charger {
       const learnt = (this.#legViews.countOf(leg) ?? 1) > (before ?? 1);
       if (bucket === undefined || learnt) return;
       // More shards would let nobody take more.
-      if (this.#legViews.isScarce(leg)) return;
+      if (this.#legViews.scarceLimits(leg).includes(true)) return;
       await this.#splitter.relieve(bucket, "throttled", deadline);
     } catch (error) {
       if (!(error instanceof RateLimiterUnavailable)) throw error;
       // It cannot even be read. If there is a second shard, it tells how many there are.
-      if (error.keyRange && before === undefined) await this.#look(leg, 1, deadline);
+      if (error.keyRange && before === undefined) await this.#lookQuietly(leg, 1, deadline);
+    }
+  }
+
+  async #lookQuietly(leg: Leg, shard: number, deadline: number): Promise<void> {
+    try {
+      await this.#look(leg, shard, deadline);
+    } catch (error) {
+      if (!(error instanceof RateLimiterUnavailable)) throw error;
     }
   }
 
@@ -244,7 +253,7 @@ export class Charger {
     count: number,
     sinceMs: number,
     deadline: number,
-  ): Promise<LegCharge | undefined> {
+  ): Promise<LegCharge | Busy | undefined> {
     const buckets = await this.#readAll(leg, count, deadline);
     if (buckets === undefined) return undefined;
     const nowMs = this.#context.clock();
@@ -254,9 +263,11 @@ export class Charger {
     // What comes in while a call goes from shard to shard belongs to those who come after it:
     // otherwise all callers of a scarce bucket would hunt for every token.
     const balancesMilli = sumOf(leg, then);
-    if (exceeds(leg.amountsMilli, balancesMilli)) {
+    const full = leg.config.limits.map(({ rate }) => rate.capacityMilli);
+    // Where all shards are full by now, nobody hunts: the call has only taken long.
+    const isFull = !exceeds(full, sumOf(leg, now)) && !exceeds(leg.amountsMilli, full);
+    if (exceeds(leg.amountsMilli, balancesMilli) && !isFull) {
       await this.#bringLimits(leg, now, deadline);
-      const full = leg.config.limits.map(({ rate }) => rate.capacityMilli);
       return {
         kind: "refused",
         balancesMilli: balancesMilli.map((sum, at) => Math.min(sum, full[at] as number)),
@@ -267,6 +278,7 @@ export class Charger {
     if (enough === undefined) return this.#spread(leg, buckets, spreadOver(leg, now), deadline);
     const result = await this.#shards.charge(leg, enough.shard, deadline);
     if (result.kind === "charged") return this.#charged(leg, result.bucket, deadline);
+    if (result.kind === "hot") return this.#throttled(leg, enough.shard, result.cause, deadline);
     return result.kind === "outdated" ? result : undefined;
   }
 

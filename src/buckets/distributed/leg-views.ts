@@ -102,28 +102,31 @@ export class LegViews {
   }
 
   /**
-   * Whether nearly everything is taken of a limit that the leg asks for: by what the shards had when
-   * they were seen, of those that were seen a moment ago.
+   * Of which limits that the leg asks for nearly everything is taken: by what the shards had when
+   * they were seen. Most of them must have been seen a moment ago, or nobody knows.
    */
-  isScarce(leg: Leg): boolean {
+  scarceLimits(leg: Leg): readonly boolean[] {
     const nowMs = this.#context.clock();
     const count = this.countOf(leg) ?? 1;
     const has = leg.config.limits.map(() => 0);
     const holds = leg.config.limits.map(() => 0);
+    let seen = 0;
     for (let shard = 0; shard < count; shard += 1) {
       const view = this.of(leg, shard);
       const ageMs = nowMs - (view?.asOfMs ?? Number.NEGATIVE_INFINITY);
       const bucket = view?.bucket;
       if (view === undefined || bucket === undefined || ageMs >= LOCAL_REFUSAL_MS) continue;
+      seen += 1;
       const balances = balancesOf(bucket, leg, Math.min(nowMs, view.asOfMs));
       leg.config.limits.forEach(({ rate }, at) => {
         has[at] = (has[at] as number) + (balances[at] as number);
         holds[at] = (holds[at] as number) + shardRate(rate, shard, bucket.shardCount).capacityMilli;
       });
     }
-    return leg.amountsMilli.some((amount, at) => {
+    return leg.config.limits.map((_, at) => {
+      const amount = leg.amountsMilli[at] ?? 0;
       const few = Math.max(amount, (holds[at] as number) * SCARCE);
-      return amount > 0 && (holds[at] as number) > 0 && (has[at] as number) < few;
+      return amount > 0 && 2 * seen >= count && (has[at] as number) < few;
     });
   }
 

@@ -13,7 +13,7 @@ import { balanceOf, decoded, limitImage, looksFull, type SeenBucket } from "./im
 import type { LinkChecks } from "./link-checks.ts";
 import { newBucket } from "./new-bucket.ts";
 import { planTake } from "./take.ts";
-import { exceeds, type Guess, type TakeContext, type TakePlan } from "./take-plan.ts";
+import { amountsOf, exceeds, type Guess, type TakeContext, type TakePlan } from "./take-plan.ts";
 import type { View, Views } from "./views.ts";
 import { NO_BUCKET, type WritePlan } from "./write-plan.ts";
 
@@ -40,6 +40,15 @@ export interface ChargerOptions {
 /** A failed write shows the item, so the first repetitions need no pause. */
 const QUICK_ATTEMPTS = 4;
 const PAUSE_MS_MAX = 32;
+/** By how much deadlines may differ where calls share a look. */
+const JOIN_MS = 200;
+
+/** A look that is under way. */
+interface Look {
+  readonly change: number;
+  readonly deadline: number;
+  readonly look: Promise<View>;
+}
 
 export class ShardCharger {
   readonly #context: RecordContext;
@@ -47,7 +56,7 @@ export class ShardCharger {
   readonly #links: LinkChecks;
   readonly #options: ChargerOptions;
   /** Under way; void for those who come after a change of this client's own. */
-  readonly #looks = new Map<string, { readonly change: number; readonly look: Promise<View> }>();
+  readonly #looks = new Map<string, Look>();
 
   constructor(context: RecordContext, views: Views, links: LinkChecks, options: ChargerOptions) {
     this.#context = context;
@@ -105,9 +114,11 @@ export class ShardCharger {
     const key = this.key(leg, shard);
     const change = this.#views.changeOf(key.PK);
     const others = this.#looks.get(key.PK);
-    if (others?.change === change) return others.look;
+    // Who has more or less time than the others looks for itself.
+    const joins = others?.change === change && Math.abs(others.deadline - deadline) <= JOIN_MS;
+    if (joins) return others.look;
     const look = this.#look(key, deadline);
-    this.#looks.set(key.PK, { change, look });
+    this.#looks.set(key.PK, { change, deadline, look });
     try {
       return await look;
     } finally {
@@ -189,7 +200,7 @@ export class ShardCharger {
     const plan = this.plan(bucket, leg, nowMs, { trustFull });
     if (plan.kind === "write") {
       const guesses = fresh ? [] : plan.guesses.filter(({ lookedFull }) => lookedFull);
-      const unexpect = this.#views.expect(key.PK, bucket, plan.guesses);
+      const unexpect = this.#views.expect(key.PK, bucket, plan.guesses, amountsOf(leg));
       const writing = this.#write(key, leg, bucket, plan.plan, guesses, nowMs, deadline);
       return writing.catch((error: unknown) => {
         if (error instanceof RateLimiterUnavailable && error.nothingWritten) unexpect();
@@ -226,12 +237,22 @@ export class ShardCharger {
     // What the item held when it was asked decides. Counting the time the answer took would keep
     // all clients of a scarce bucket asking until one of them gives up.
     const again = this.plan(view.bucket, leg, this.since(nowMs, view.bucket));
-    if (again.kind === "refused") return this.#refuse(key, view.bucket, again, deadline);
+    if (again.kind === "refused") {
+      // Unless it is full by now: a late call is not one of many that hunt for every token.
+      if (this.#isFull(view.bucket, leg)) return view;
+      return this.#refuse(key, view.bucket, again, deadline);
+    }
     if (again.kind !== "write" || isSecond || !isSameEpoch(planned, view.bucket)) return view;
-    if (again.guesses.some(({ full }) => full)) return view;
+    if (again.guesses.length === 0 || again.guesses.some(({ full }) => full)) return view;
     // Somebody who was asked later was served before. As of then the bucket is below full, and
     // whoever else comes in between is later still, so the same moment serves for another try.
     return this.#write(key, leg, view.bucket, again.plan, [], nowMs, deadline, true);
+  }
+
+  /** Whether the bucket has all it can hold of what the leg asks for. */
+  #isFull(bucket: SeenBucket, leg: Leg): boolean {
+    const plan = this.plan(bucket, leg, this.#context.clock());
+    return plan.kind === "write" && plan.guesses.every(({ full }) => full);
   }
 
   async #refuse(

@@ -38,11 +38,6 @@ export class ThrottledLines {
     this.#random = random;
   }
 
-  /** Whether anybody waits for the bucket. */
-  has(id: string): boolean {
-    return this.#lines.has(id);
-  }
-
   /** Tries again, in turn, until it is not busy any more; throws the cause when the time is over. */
   async through<T extends { readonly kind: string }>(
     id: string,

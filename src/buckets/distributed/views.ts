@@ -90,6 +90,7 @@ export class Views {
     id: string,
     bucket: SeenBucket,
     balances: readonly { limitName: string; tokensMilli: number; remainder: number }[],
+    amounts: ReadonlyMap<string, number>,
   ): () => void {
     const limits = new Map(bucket.limits);
     for (const { limitName, tokensMilli, remainder } of balances) {
@@ -101,6 +102,7 @@ export class Views {
     return () => {
       const entry = this.#entries.get(id);
       if (entry?.view === assumed) entry.view = before;
+      else if (entry?.view !== undefined) entry.view = without(entry.view, bucket, amounts);
     };
   }
 
@@ -166,4 +168,23 @@ export class Views {
     this.#entries.set(id, entry);
     return entry;
   }
+}
+
+/**
+ * The view without a take that has not been, where others that were not shown either count with
+ * it. What the store has shown since, it has shown without.
+ */
+function without(view: View, planned: SeenBucket, amounts: ReadonlyMap<string, number>): View {
+  const { bucket, seenAtMs } = view;
+  if (bucket === undefined || seenAtMs !== NEVER) return view;
+  if (bucket.refilledAtMs !== planned.refilledAtMs || bucket.rebases !== planned.rebases) {
+    return view;
+  }
+  const limits = new Map(bucket.limits);
+  for (const [name, amount] of amounts) {
+    const stored = limits.get(name);
+    if (stored === undefined) continue;
+    limits.set(name, { ...stored, tokensMilli: stored.tokensMilli + amount });
+  }
+  return { ...view, bucket: { ...bucket, limits } };
 }

@@ -37,7 +37,8 @@ export class Moments {
   ): number {
     if (isProven(before, condition, plannedMs)) return plannedMs;
     const failed = this.#failed.get(`${process} ${PK}`) ?? [];
-    const proven = failed.filter((atMs) => isProven(before, condition, atMs));
+    const recent = failed.filter((atMs) => plannedMs - atMs < KEPT_MS);
+    const proven = recent.filter((atMs) => isProven(before, condition, atMs));
     return proven.length === 0 ? plannedMs : Math.max(...proven);
   }
 }

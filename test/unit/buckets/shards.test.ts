@@ -275,6 +275,26 @@ describe("a split", () => {
   });
 });
 
+test("a write that took long is not refused by a moment that is long over", async () => {
+  const table = new Table();
+  const config = configOf(["a:10/sec"]);
+  const other = table.client();
+  await other.take(config, { a: 1000 });
+  table.nowMs += 5000;
+  let slow = 1;
+  const client = table.client(0, {
+    update: async (key, change, condition) => {
+      if (slow-- > 0) {
+        table.nowMs += 1400;
+        await other.take(config, { a: 1000 });
+        table.nowMs += 100;
+      }
+      return table.items.update(key, change, condition);
+    },
+  });
+  expect(await client.take(config, { a: 1000 })).toMatchObject({ outcome: "granted" });
+});
+
 describe("a shard that the store throttles", () => {
   function throttling(table: Table, hot: ReadonlySet<string>): Client {
     const refuse = (PK: string) => {
@@ -317,6 +337,31 @@ describe("a shard that the store throttles", () => {
     table.nowMs += 5000;
     expect(await client.take(config, { a: 1000 })).toMatchObject({ outcome: "granted" });
     expect(shardsOf(table).map((item) => item.shard_count)).toEqual([2, 2]);
+  });
+
+  test("and whose second one is throttled as well waits all the same", async () => {
+    const table = new Table();
+    const config = configOf(["a:1000/sec"]);
+    await table.client().take(config, { a: 1000 });
+    await splitInto(table.items, NAMED, 2, table.nowMs);
+    let refusals = 6;
+    const refuse = () => {
+      refusals -= 1;
+      if (refusals < 0) return;
+      throw new RateLimiterUnavailable("hot", {
+        reason: "throttled",
+        nothingWritten: true,
+        keyRange: true,
+      });
+    };
+    const client = table.client(0, {
+      get: async (key) => {
+        refuse();
+        return table.items.get(key);
+      },
+    });
+    expect(await client.take(config, { a: 1000 })).toMatchObject({ outcome: "granted" });
+    expect(refusals).toBeLessThan(0);
   });
 
   test("and cannot be split any more ends in the error of the store, in time", async () => {
