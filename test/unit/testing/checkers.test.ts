@@ -120,7 +120,7 @@ describe("the ledger", () => {
       land(callAt(0), landing(undefined, first));
       land(callAt(11), landing(first, second));
       moments.missed(callAt(10), key);
-      land(callAt(20), repeated);
+      land(callAt(15), repeated);
     });
 
     test.each([
@@ -135,7 +135,7 @@ describe("the ledger", () => {
       land(callAt(0), landing(undefined, first));
       land(callAt(11), landing(first, second));
       prepare(moments);
-      expect(() => land(callAt(20), { ...repeated, condition })).toThrow(/over-admission/);
+      expect(() => land(callAt(15), { ...repeated, condition })).toThrow(/over-admission/);
     });
   });
 
