@@ -6,15 +6,19 @@
 - Data is retained by `RetainExceptOnCreate`, a table that was kept is taken over, and one that is
   there gets the indexes it lacks.
 - A creation that fails is told as events and rolled back, instead of failing the request.
+- Calls of DynamoDB come one after the other: a transaction of moto copies the table, fails when
+  another thread writes meanwhile, and takes that write back when it is cancelled.
 
 A mapping that has processed nothing says so, and Lambdas are not run: that would take Docker.
 """
 
 import sys
+import threading
 
 from moto.awslambda.models import EventSourceMapping, LambdaBackend
 from moto.cloudformation import models, parsing
 from moto.dynamodb.models import Table, dynamodb_backends
+from moto.dynamodb.responses import DynamoHandler
 from moto.server import main
 
 clean_json_of_moto = parsing.clean_json
@@ -23,6 +27,7 @@ create_change_set_of_moto = models.CloudFormationBackend.create_change_set
 execute_change_set_of_moto = models.CloudFormationBackend.execute_change_set
 delete_stack_of_moto = models.Stack.delete
 delete_resource_of_moto = parsing.ResourceMap._delete_resource
+call_dynamodb_of_moto = DynamoHandler.call_action
 get_configuration_of_moto = EventSourceMapping.get_configuration
 create_table_of_moto = Table.create_from_cloudformation_json.__func__
 
@@ -189,6 +194,14 @@ def update_table(
     return original_resource
 
 
+one_at_a_time = threading.Lock()
+
+
+def call_dynamodb(self):
+    with one_at_a_time:
+        return call_dynamodb_of_moto(self)
+
+
 def get_configuration(self):
     return {**get_configuration_of_moto(self), "LastProcessingResult": "No records processed"}
 
@@ -202,6 +215,7 @@ models.CloudFormationBackend.create_change_set = create_change_set
 models.CloudFormationBackend.execute_change_set = execute_change_set
 Table.create_from_cloudformation_json = classmethod(create_table)
 Table.update_from_cloudformation_json = classmethod(update_table)
+DynamoHandler.call_action = call_dynamodb
 EventSourceMapping.get_configuration = get_configuration
 LambdaBackend.send_dynamodb_items = lambda self, function_arn, items, source: None
 
