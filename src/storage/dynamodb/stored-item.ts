@@ -46,15 +46,16 @@ class Reader {
 
   read(): StoredItem | undefined {
     const text = this.#text;
-    const item: Record<string, Value> = {};
+    // The attributes come in any order, and not in the same one twice: of other objects the engine
+    // would make a shape for every order. To this one `__proto__` is a name as any.
+    const item: Record<string, Value> = Object.create(null);
     for (;;) {
       const end = text.indexOf('"', this.#at);
       if (end < 0 || !text.startsWith(AFTER_NAME, end)) return undefined;
       const name = text.slice(this.#at, end);
       this.#at = end + AFTER_NAME.length;
       const value = this.#value();
-      // Assigning to that name would change what the object is.
-      if (value === undefined || name === "__proto__") return undefined;
+      if (value === undefined) return undefined;
       item[name] = value;
       const next = text.charCodeAt(this.#at);
       if (next === BRACE) break;
