@@ -13,7 +13,8 @@ import { bucketKey } from "../../records/keys.ts";
 import type { RecordContext } from "../../records/record-context.ts";
 import type { Key } from "../../storage/item.ts";
 import type { WriteResult } from "../../storage/item-store.ts";
-import { type Adjustment, type Leg, type RestoreWarning, restoreWarning } from "../bucket-store.ts";
+import type { Adjustment, Leg, RestoreWarning } from "../bucket-store.ts";
+import { LaterRestores } from "../later-restores.ts";
 import { UNLINKED } from "../recorded-link.ts";
 import { decoded, type SeenBucket } from "./image.ts";
 import { planAdjust } from "./take.ts";
@@ -30,9 +31,6 @@ export interface AdjusterOptions {
 }
 
 const ATTEMPTS_MAX = 50;
-/** How often giving back is tried anew after its time was over. */
-const REPETITIONS = 3;
-const PAUSE_MS = 100;
 /** 20 characters; two numbers are appended, and DynamoDB takes at most 36. */
 const TOKEN_BYTES = 15;
 
@@ -49,7 +47,7 @@ export class Adjuster {
   readonly #context: RecordContext;
   readonly #views: Views;
   readonly #options: AdjusterOptions;
-  readonly #pending = new Set<Promise<void>>();
+  readonly #later: LaterRestores;
   /** Tokens differ even where chance does not, as in simulations. */
   #tokens = 0;
 
@@ -57,6 +55,10 @@ export class Adjuster {
     this.#context = context;
     this.#views = views;
     this.#options = options;
+    const { timer, onWarning } = options;
+    // The token tells the store what was written already.
+    const mayRepeat = () => true;
+    this.#later = new LaterRestores({ timer, random: context.random, mayRepeat, onWarning });
   }
 
   /** Writes the deltas; throws when the store cannot. */
@@ -73,32 +75,19 @@ export class Adjuster {
     try {
       await this.#write(adjustment, tokens, deadline);
     } catch (error) {
-      const repeated = this.#repeat(adjustment, tokens, error);
-      this.#pending.add(repeated);
-      void repeated.finally(() => this.#pending.delete(repeated));
+      this.#later.add(adjustment, () => this.#again(adjustment, tokens), error);
     }
   }
 
   /** Resolves when nothing is on its way any more. */
-  async idle(): Promise<void> {
-    while (this.#pending.size > 0) await Promise.all(this.#pending);
+  idle(): Promise<void> {
+    return this.#later.idle();
   }
 
-  async #repeat(adjustment: Adjustment, tokens: Tokens, first: unknown): Promise<void> {
-    let cause = first;
-    for (let repetition = 1; repetition <= REPETITIONS; repetition += 1) {
-      if (!(cause instanceof RateLimiterUnavailable)) break;
-      await this.#options.timer.sleep(this.#context.random() * PAUSE_MS * 2 ** repetition);
-      try {
-        const deadline = this.#options.timer.nowMs() + this.#options.timeoutMs;
-        if (await this.#arrived(adjustment, tokens, deadline)) return;
-        await this.#write(adjustment, tokens, deadline);
-        return;
-      } catch (error) {
-        cause = error;
-      }
-    }
-    this.#options.onWarning(restoreWarning(adjustment, cause));
+  async #again(adjustment: Adjustment, tokens: Tokens): Promise<void> {
+    const deadline = this.#options.timer.nowMs() + this.#options.timeoutMs;
+    if (await this.#arrived(adjustment, tokens, deadline)) return;
+    await this.#write(adjustment, tokens, deadline);
   }
 
   /** Sends what may have arrived once more, as it was; it is done once, or refused for certain. */

@@ -10,7 +10,8 @@
 
 import type { Leg } from "../bucket-store.ts";
 import { type Adjustment, givingBack } from "../bucket-store.ts";
-import type { Charger, LegCharge } from "./charger.ts";
+import type { Charger } from "./charger.ts";
+import type { LegCharge } from "./leg-charge.ts";
 import type { LegViews } from "./leg-views.ts";
 import type { ShardCharger } from "./shard-charger.ts";
 import { exceeds } from "./take-plan.ts";
@@ -48,7 +49,7 @@ export class Cascade {
   async charge(legs: readonly Leg[], options: CascadeOptions): Promise<Charges> {
     if (legs.length === 1) return this.#alone(legs[0] as Leg, options.deadline);
     await this.#lookAtUnknown(legs, options.deadline);
-    const first = await this.#inGroups(legs, this.#order(legs), options);
+    const first = await this.#inGroups(legs, this.#views.order(legs), options);
     if (!isPartlyRefused(first)) return first;
     const refused = legs.filter((_, at) => first.charges[at]?.kind === "refused");
     const balances = await options.read(refused);
@@ -70,18 +71,6 @@ export class Cascade {
     } catch (error) {
       return { charges: [undefined], failures: [error] };
     }
-  }
-
-  /** Before all others those that had too little when they were last seen. */
-  #order(legs: readonly Leg[]): readonly (readonly number[])[] {
-    const groups = this.#views.order(legs);
-    if (groups.length === 1) return groups;
-    const isShort = (group: readonly number[]) =>
-      group.some((at) => {
-        const leg = legs[at] as Leg;
-        return exceeds(leg.amountsMilli, this.#views.lastBalances(leg));
-      });
-    return [...groups.filter(isShort), ...groups.filter((group) => !isShort(group))];
   }
 
   /** Only who knows how much there is can put the scarce ones first. */

@@ -7,40 +7,25 @@
  */
 
 import { LRUCache } from "lru-cache";
-import { randomBytes } from "../../domain/chance.ts";
 import { RateLimiterUnavailable } from "../../domain/errors.ts";
 import type { Timer } from "../../domain/timer.ts";
 import type { RecordContext } from "../../records/record-context.ts";
-import type { Leg, Link, ShardPart } from "../bucket-store.ts";
-import { decoded, type SeenBucket } from "./image.ts";
-import { asking, type LegViews } from "./leg-views.ts";
+import type { Leg } from "../bucket-store.ts";
+import { AllShards } from "./all-shards.ts";
+import type { SeenBucket } from "./image.ts";
+import type { LegCharge } from "./leg-charge.ts";
+import type { LegViews } from "./leg-views.ts";
 import { linkIn } from "./link-checks.ts";
 import { balancesOf, type ShardCharge, type ShardCharger } from "./shard-charger.ts";
 import { ShardChoice } from "./shard-choice.ts";
-import { bornShards, missingShard } from "./shard-set.ts";
 import { idOf, type Splitter } from "./splitter.ts";
-import { type Offer, spreadOver, sumOf } from "./spread.ts";
-import { exceeds } from "./take-plan.ts";
 import { type Busy, ThrottledLines } from "./throttled-lines.ts";
 import type { Views } from "./views.ts";
-import type { WritePlan } from "./write-plan.ts";
-import { isExhausted, TRANSACTED_MILLI } from "./writes-meter.ts";
-
-/** What came of a leg. */
-export type LegCharge =
-  | {
-      readonly kind: "charged";
-      readonly parts: readonly ShardPart[];
-      readonly link: Link;
-      readonly balancesMilli: readonly number[];
-    }
-  | { readonly kind: "refused"; readonly balancesMilli: readonly number[] }
-  | { readonly kind: "outdated" };
+import { isExhausted } from "./writes-meter.ts";
 
 /** How many shards are tried one by one before all are looked at: at least so many, or this part. */
 const TRIES_MIN = 3;
 const TRIED_PART = 1 / 8;
-const TOKEN_BYTES = 24;
 /** A client looks after a busy shard at most once in this time, however many calls meet it. */
 const COOL_MS = 100;
 const COOLED_MAX = 10_000;
@@ -55,10 +40,10 @@ interface Trail {
 
 export class Charger {
   readonly #context: RecordContext;
-  readonly #views: Views;
   readonly #legViews: LegViews;
   readonly #shards: ShardCharger;
   readonly #splitter: Splitter;
+  readonly #all: AllShards;
   readonly #choice: ShardChoice;
   readonly #lines: ThrottledLines;
   readonly #cooledAtMs = new LRUCache<string, number>({
@@ -75,10 +60,10 @@ export class Charger {
     timer: Timer,
   ) {
     this.#context = context;
-    this.#views = views;
     this.#legViews = legViews;
     this.#shards = shards;
     this.#splitter = splitter;
+    this.#all = new AllShards(context, views, legViews, shards, splitter);
     this.#choice = new ShardChoice(legViews, context.random);
     this.#lines = new ThrottledLines(timer, context.random);
   }
@@ -244,142 +229,20 @@ export class Charger {
     return bucket;
   }
 
-  /**
-   * All shards at once. One that has enough after all is charged; otherwise they give what they
-   * have, or the leg is refused; `undefined` when they changed meanwhile.
-   */
+  /** A shard that has enough after all is charged like any other. */
   async #together(
     leg: Leg,
     count: number,
     sinceMs: number,
     deadline: number,
   ): Promise<LegCharge | Busy | undefined> {
-    const buckets = await this.#readAll(leg, count, deadline);
-    if (buckets === undefined) return undefined;
-    const nowMs = this.#context.clock();
-    const then = this.#offers(leg, buckets, sinceMs);
-    const now = this.#offers(leg, buckets, nowMs);
-    if (then === undefined || now === undefined) return { kind: "outdated" };
-    // What comes in while a call goes from shard to shard belongs to those who come after it:
-    // otherwise all callers of a scarce bucket would hunt for every token.
-    const balancesMilli = sumOf(leg, then);
-    const full = leg.config.limits.map(({ rate }) => rate.capacityMilli);
-    // Where all shards are full by now, nobody hunts: the call has only taken long.
-    const isFull = !exceeds(full, sumOf(leg, now)) && !exceeds(leg.amountsMilli, full);
-    if (exceeds(leg.amountsMilli, balancesMilli) && !isFull) {
-      await this.#bringLimits(leg, now, deadline);
-      return {
-        kind: "refused",
-        balancesMilli: balancesMilli.map((sum, at) => Math.min(sum, full[at] as number)),
-      };
-    }
-    const able = now.filter(({ balancesMilli: has }) => !exceeds(leg.amountsMilli, has));
-    const enough = able[Math.floor(this.#context.random() * able.length)];
-    if (enough === undefined) return this.#spread(leg, buckets, spreadOver(leg, now), deadline);
-    const result = await this.#shards.charge(leg, enough.shard, deadline);
+    const decided = await this.#all.charge(leg, count, sinceMs, deadline);
+    if (decided?.kind !== "enough") return decided;
+    const { shard } = decided;
+    const result = await this.#shards.charge(leg, shard, deadline);
     if (result.kind === "charged") return this.#charged(leg, result.bucket, deadline);
-    if (result.kind === "hot") return this.#throttled(leg, enough.shard, result.cause, deadline);
+    if (result.kind === "hot") return this.#throttled(leg, shard, result.cause, deadline);
     return result.kind === "outdated" ? result : undefined;
-  }
-
-  /** What each shard would give at a moment; `undefined` when the limits of the leg are outdated. */
-  #offers(
-    leg: Leg,
-    buckets: ReadonlyMap<number, SeenBucket>,
-    nowMs: number,
-  ): (Offer & { readonly limitsOnly: WritePlan | undefined })[] | undefined {
-    const offers = [];
-    for (const [shard, bucket] of buckets) {
-      const plan = this.#shards.plan(bucket, asking(leg), this.#shards.since(nowMs, bucket));
-      if (plan.kind === "outdated") return undefined;
-      if (plan.kind !== "refused") continue;
-      const { balancesMilli, limitsOnly } = plan;
-      offers.push({ shard, balancesMilli, limitsOnly });
-    }
-    return offers;
-  }
-
-  async #bringLimits(
-    leg: Leg,
-    offers: readonly { readonly shard: number; readonly limitsOnly: WritePlan | undefined }[],
-    deadline: number,
-  ): Promise<void> {
-    await Promise.all(
-      offers.flatMap(({ shard, limitsOnly }) =>
-        limitsOnly === undefined
-          ? []
-          : [this.#shards.bringLimits(this.#shards.key(leg, shard), limitsOnly, deadline)],
-      ),
-    );
-  }
-
-  /** All parts in one transaction; `undefined` when a shard had less than it had shown. */
-  async #spread(
-    leg: Leg,
-    buckets: ReadonlyMap<number, SeenBucket>,
-    parts: readonly ShardPart[],
-    deadline: number,
-  ): Promise<LegCharge | undefined> {
-    const { store, clock, random } = this.#context;
-    const nowMs = clock();
-    const keys = parts.map(({ shard }) => this.#shards.key(leg, shard));
-    const writes = parts.flatMap(({ shard, amountsMilli }, at) => {
-      const bucket = buckets.get(shard) as SeenBucket;
-      const part = { ...leg, amountsMilli };
-      // All parts together are one acquire.
-      const once = { acquires: at === 0 ? 1 : 0, costMilli: TRANSACTED_MILLI };
-      const plan = this.#shards.plan(bucket, part, nowMs, once);
-      if (plan.kind !== "write") return [];
-      const { change, condition } = plan.plan;
-      return [{ update: keys[at] as (typeof keys)[number], change, condition }];
-    });
-    if (writes.length !== parts.length) return undefined;
-    const token = Buffer.from(randomBytes(random, TOKEN_BYTES)).toString("base64url");
-    const options = { token, timeoutMs: this.#shards.left(deadline) };
-    const result = await store.transact(writes, options);
-    if (!result.ok) {
-      for (const [at, { item }] of result.failures) {
-        this.#views.watch((keys[at] as (typeof keys)[number]).PK)(decoded(item), nowMs);
-      }
-      return undefined;
-    }
-    const names = leg.config.limits.map(({ name }) => name);
-    parts.forEach(({ amountsMilli }, at) => {
-      const taken = new Map(names.map((name, place) => [name, amountsMilli[place] as number]));
-      this.#views.changed((keys[at] as (typeof keys)[number]).PK, taken);
-    });
-    const link = linkIn(buckets.get(parts[0]?.shard ?? 0) as SeenBucket);
-    return { kind: "charged", parts, link, balancesMilli: this.#legViews.lastBalances(leg) };
-  }
-
-  /** Every shard that is there; `undefined` when shards came or went while they were read. */
-  async #readAll(
-    leg: Leg,
-    count: number,
-    deadline: number,
-  ): Promise<ReadonlyMap<number, SeenBucket> | undefined> {
-    const keys = Array.from({ length: count }, (_, shard) => this.#shards.key(leg, shard));
-    const watches = keys.map(({ PK }) => this.#views.watch(PK));
-    const timeoutMs = this.#shards.left(deadline);
-    const items = await this.#context.store.getMany(keys, { consistent: true, timeoutMs });
-    const nowMs = this.#context.clock();
-    const buckets = new Map<number, SeenBucket>();
-    items.forEach((item, shard) => {
-      const bucket = decoded(item);
-      watches[shard]?.(bucket, nowMs);
-      if (bucket !== undefined) buckets.set(shard, bucket);
-    });
-    for (const bucket of buckets.values()) {
-      if (bucket.shardCount > count) {
-        this.#legViews.correct(bucket);
-        return undefined;
-      }
-    }
-    if (buckets.get(0) === undefined) return undefined;
-    const missing = missingShard(buckets);
-    if (missing === undefined) return bornShards(buckets);
-    await this.#splitter.bringAbout(leg, missing, deadline);
-    return undefined;
   }
 }
 

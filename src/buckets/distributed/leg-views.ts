@@ -14,8 +14,6 @@ import type { View, Views } from "./views.ts";
 
 /** For so long a refusal is repeated without asking. */
 const LOCAL_REFUSAL_MS = 1000;
-/** A leg with less than so many times its amount is asked first, to spare the others. */
-const NEARLY_EMPTY = 2;
 /** For so long a busy shard is passed by. */
 const HOT_MS = 250;
 /** A bucket with less than this part of what it holds is short of tokens, not of writes. */
@@ -146,19 +144,21 @@ export class LegViews {
     return sums.map((sum, at) => Math.min(sum, full[at] as number));
   }
 
-  /** Which legs go together: those that are likely to refuse go first, the others in parallel. */
+  /**
+   * Which legs go together. Before all others those that had too little when they were last seen,
+   * then those that have hardly more, each by itself; the rest in parallel.
+   */
   order(legs: readonly Leg[]): readonly (readonly number[])[] {
-    if (legs.length === 1) return [[0]];
-    const first: number[] = [];
+    const short: number[][] = [];
+    const tight: number[][] = [];
     const rest: number[] = [];
     legs.forEach((leg, at) => {
-      const tight = this.lastBalances(leg).some((balance, position) => {
-        const amount = leg.amountsMilli[position] ?? 0;
-        return amount > 0 && balance < NEARLY_EMPTY * amount;
-      });
-      (tight ? first : rest).push(at);
+      const balances = this.lastBalances(leg);
+      if (exceeds(leg.amountsMilli, balances)) short.push([at]);
+      else if (exceeds(leg.amountsMilli.map(twice), balances)) tight.push([at]);
+      else rest.push(at);
     });
-    return [...first.map((at) => [at]), ...(rest.length > 0 ? [rest] : [])];
+    return [...short, ...tight, ...(rest.length > 0 ? [rest] : [])];
   }
 
   /** A shard's part; one whose share still lies in another shard has none. */
@@ -217,6 +217,11 @@ interface Offers {
 function looksShort(first: View | undefined, leg: Leg, nowMs: number): boolean {
   if (first?.bucket === undefined || !isRecent(first, nowMs)) return false;
   return exceeds(leg.amountsMilli, balancesOf(first.bucket, leg, nowMs));
+}
+
+/** A leg with less than this is asked before the others, to spare them. */
+function twice(amountMilli: number): number {
+  return 2 * amountMilli;
 }
 
 /** A leg that no bucket can serve: its refusal tells what there is. */

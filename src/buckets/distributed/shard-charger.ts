@@ -43,6 +43,19 @@ const PAUSE_MS_MAX = 32;
 /** By how much deadlines may differ where calls share a look. */
 const JOIN_MS = 200;
 
+/** A take that is written. */
+interface Take {
+  readonly key: Key;
+  readonly leg: Leg;
+  /** As it was when the take was planned, and when that was. */
+  readonly bucket: SeenBucket;
+  readonly nowMs: number;
+  readonly plan: WritePlan;
+  /** Of those the outcome teaches something. */
+  readonly guesses: readonly Guess[];
+  readonly deadline: number;
+}
+
 /** A look that is under way. */
 interface Look {
   readonly change: number;
@@ -200,53 +213,50 @@ export class ShardCharger {
     const plan = this.plan(bucket, leg, nowMs, { trustFull });
     if (plan.kind === "write") {
       const guesses = fresh ? [] : plan.guesses.filter(({ lookedFull }) => lookedFull);
-      const unexpect = this.#views.expect(key.PK, bucket, plan.guesses, amountsOf(leg));
-      const writing = this.#write(key, leg, bucket, plan.plan, guesses, nowMs, deadline);
-      return writing.catch((error: unknown) => {
-        if (error instanceof RateLimiterUnavailable && error.nothingWritten) unexpect();
+      const unexpect = this.#views.expect(key.PK, bucket, plan.guesses);
+      const seen = { key, leg, bucket, deadline, nowMs };
+      try {
+        return await this.#write({ ...seen, plan: plan.plan, guesses });
+      } catch (error) {
+        const isVoid = error instanceof RateLimiterUnavailable && error.nothingWritten;
+        if (isVoid) unexpect(amountsOf(leg));
         throw error;
-      });
+      }
     }
     if (!fresh) return this.look(leg, bucket.shard, deadline);
     if (plan.kind === "refused") return this.#refuse(key, bucket, plan, deadline);
     return plan.kind === "nothing" ? { kind: "charged", bucket } : plan;
   }
 
-  async #write(
-    key: Key,
-    leg: Leg,
-    planned: SeenBucket,
-    plan: WritePlan,
-    guesses: readonly Guess[],
-    nowMs: number,
-    deadline: number,
-    isSecond = false,
-  ): Promise<ShardCharge | View> {
+  async #write(take: Take, isSecond = false): Promise<ShardCharge | View> {
+    const { key, leg, guesses, nowMs, deadline } = take;
+    const { change, condition } = take.plan;
     const options = { timeoutMs: this.left(deadline), hotKey: "raise" } as const;
     const see = this.#views.watch(key.PK);
-    const result = await this.#context.store.update(key, plan.change, plan.condition, options);
+    const result = await this.#context.store.update(key, change, condition, options);
     const view = see(decoded(result.item), nowMs);
-    if (view.bucket === undefined) return view;
+    const { bucket } = view;
+    if (bucket === undefined) return view;
     if (result.ok) {
       this.#views.learn(key.PK, guesses);
-      return { kind: "charged", bucket: view.bucket };
+      return { kind: "charged", bucket };
     }
     // Somebody who planned later may have been served before. As of the plan the bucket was not
     // full then, and yet full is what it is going to look like the next time.
-    this.#views.learn(key.PK, sightings(view.bucket, guesses, this.#context.clock()));
+    this.#views.learn(key.PK, sightings(bucket, guesses, this.#context.clock()));
     // What the item held when it was asked decides. Counting the time the answer took would keep
     // all clients of a scarce bucket asking until one of them gives up.
-    const again = this.plan(view.bucket, leg, this.since(nowMs, view.bucket));
+    const again = this.plan(bucket, leg, this.since(nowMs, bucket));
     if (again.kind === "refused") {
       // Unless it is full by now: a late call is not one of many that hunt for every token.
-      if (this.#isFull(view.bucket, leg)) return view;
-      return this.#refuse(key, view.bucket, again, deadline);
+      if (this.#isFull(bucket, leg)) return view;
+      return this.#refuse(key, bucket, again, deadline);
     }
-    if (again.kind !== "write" || isSecond || !isSameEpoch(planned, view.bucket)) return view;
+    if (again.kind !== "write" || isSecond || !isSameEpoch(take.bucket, bucket)) return view;
     if (again.guesses.length === 0 || again.guesses.some(({ full }) => full)) return view;
     // Somebody who was asked later was served before. As of then the bucket is below full, and
     // whoever else comes in between is later still, so the same moment serves for another try.
-    return this.#write(key, leg, view.bucket, again.plan, [], nowMs, deadline, true);
+    return this.#write({ ...take, bucket, plan: again.plan, guesses: [] }, true);
   }
 
   /** Whether the bucket has all it can hold of what the leg asks for. */

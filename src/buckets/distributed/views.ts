@@ -84,14 +84,14 @@ export class Views {
 
   /**
    * The item will look like this after a write whose response did not show it yet, so that calls
-   * which start meanwhile count with it. Call the result when nothing was written after all.
+   * which start meanwhile count with it. Call the result with the amounts when nothing was written
+   * after all.
    */
   expect(
     id: string,
     bucket: SeenBucket,
     balances: readonly { limitName: string; tokensMilli: number; remainder: number }[],
-    amounts: ReadonlyMap<string, number>,
-  ): () => void {
+  ): (amountsMilli: ReadonlyMap<string, number>) => void {
     const limits = new Map(bucket.limits);
     for (const { limitName, tokensMilli, remainder } of balances) {
       const stored = limits.get(limitName);
@@ -99,10 +99,10 @@ export class Views {
     }
     const before = this.#entries.get(id)?.view;
     const assumed = this.assume(id, { ...bucket, limits });
-    return () => {
+    return (amountsMilli) => {
       const entry = this.#entries.get(id);
       if (entry?.view === assumed) entry.view = before;
-      else if (entry?.view !== undefined) entry.view = without(entry.view, bucket, amounts);
+      else if (entry?.view !== undefined) entry.view = without(entry.view, bucket, amountsMilli);
     };
   }
 

@@ -2,6 +2,7 @@
 
 import { type Random, systemRandom } from "../../domain/chance.ts";
 import type { Clock } from "../../domain/clock.ts";
+import type { RateLimiterUnavailable } from "../../domain/errors.ts";
 import { systemTimer, type Timer } from "../../domain/timer.ts";
 import type {
   Adjustment,
@@ -18,6 +19,7 @@ import type {
 } from "../bucket-store.ts";
 import { bucketTtl, ttlKeptSeconds } from "../bucket-ttl.ts";
 import { appliesAnyway, matchConfig } from "../config-match.ts";
+import { LaterRestores } from "../later-restores.ts";
 import type { BucketRow, BucketTable } from "./bucket-table.ts";
 import {
   balanceMilli,
@@ -29,7 +31,6 @@ import {
   withConfig,
   withTaken,
 } from "./embedded-bucket.ts";
-import { LaterRestores } from "./later-restores.ts";
 import type { QuickCharge } from "./quick-charge.ts";
 import { hourOf } from "./usage-hour.ts";
 import { asCounted, pendingUsage } from "./usage-tally.ts";
@@ -56,7 +57,9 @@ export class EmbeddedBucketStore implements BucketStore {
     this.#clock = options.clock;
     this.#ttlMultiplier = options.ttlMultiplier;
     const { timer = systemTimer, random = systemRandom, onWarning } = options;
-    this.#later = new LaterRestores({ timer, random, onWarning });
+    // There is no token here that would tell whether it was written.
+    const mayRepeat = ({ nothingWritten }: RateLimiterUnavailable) => nothingWritten;
+    this.#later = new LaterRestores({ timer, random, mayRepeat, onWarning });
   }
 
   linkOf(entityId: string, resource: string, options: BucketCallOptions = {}): Promise<Link> {

@@ -23,7 +23,8 @@ function send(views: Views): () => void {
   const { bucket } = views.get(ID) as View & { bucket: SeenBucket };
   const { tokensMilli, remainder } = bucket.limits.get("a") ?? { tokensMilli: 0, remainder: 0 };
   const after = [{ limitName: "a", tokensMilli: tokensMilli - 1000, remainder }];
-  return views.expect(ID, bucket, after, new Map([["a", 1000]]));
+  const unexpect = views.expect(ID, bucket, after);
+  return () => unexpect(new Map([["a", 1000]]));
 }
 
 const left = (views: Views) => views.get(ID)?.bucket?.limits.get("a")?.tokensMilli;

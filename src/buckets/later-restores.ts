@@ -1,12 +1,9 @@
-/**
- * Gives back later what could not be given back in time, and warns when that fails too. Only where
- * it is certain that nothing was written: then no token is needed to do it once.
- */
+/** Gives back later what could not be given back in time, and warns when that fails too. */
 
-import type { Random } from "../../domain/chance.ts";
-import { RateLimiterUnavailable } from "../../domain/errors.ts";
-import type { Timer } from "../../domain/timer.ts";
-import { type Adjustment, type RestoreWarning, restoreWarning } from "../bucket-store.ts";
+import type { Random } from "../domain/chance.ts";
+import { RateLimiterUnavailable } from "../domain/errors.ts";
+import type { Timer } from "../domain/timer.ts";
+import { type Adjustment, type RestoreWarning, restoreWarning } from "./bucket-store.ts";
 
 const REPETITIONS = 3;
 const PAUSE_MS = 100;
@@ -14,6 +11,8 @@ const PAUSE_MS = 100;
 export interface LaterRestoresOptions {
   readonly timer: Timer;
   readonly random: Random;
+  /** Whether writing again after such a failure gives back once. */
+  readonly mayRepeat: (failure: RateLimiterUnavailable) => boolean;
   readonly onWarning: (warning: RestoreWarning) => void;
 }
 
@@ -37,10 +36,10 @@ export class LaterRestores {
   }
 
   async #repeat(adjustment: Adjustment, write: () => Promise<void>, first: unknown): Promise<void> {
-    const { timer, random, onWarning } = this.#options;
+    const { timer, random, mayRepeat, onWarning } = this.#options;
     let cause = first;
     for (let repetition = 1; repetition <= REPETITIONS; repetition += 1) {
-      if (!(cause instanceof RateLimiterUnavailable) || !cause.nothingWritten) break;
+      if (!(cause instanceof RateLimiterUnavailable) || !mayRepeat(cause)) break;
       await timer.sleep(random() * PAUSE_MS * 2 ** repetition);
       try {
         return await write();
