@@ -9,31 +9,37 @@ export const PACE = {
 };
 
 /**
- * A contender has `loop(count)`, which does its work so many times, one after the other.
+ * A contender has `loop(count)`, which does its work so many times, one after the other. `engineUs`
+ * tells what the process of an engine has spent so far.
  *
- * @returns per contender: `perSecond` and `cpuUs` as medians over rounds, `p50Us`, `p99Us`, `bytes`
+ * @returns per contender: `perSecond`, `cpuUs` and `engineUs` as medians over rounds, `p50Us`,
+ *   `p99Us`, `bytes`
  */
-export async function duel(contenders, pace, { inFlight = 1 } = {}) {
+export async function duel(contenders, pace, { inFlight = 1, engineUs } = {}) {
   const states = [];
   for (const contender of contenders) {
-    states.push({ contender, rounds: [], cpu: [], count: await warmUp(contender, pace, inFlight) });
+    const count = await warmUp(contender, pace, inFlight);
+    states.push({ contender, rounds: [], cpu: [], engine: [], count });
   }
   for (let round = 0; round < pace.rounds; round += 1) {
     const order = round % 2 === 0 ? states : [...states].reverse();
     for (const state of order) {
       global.gc();
       const before = process.cpuUsage();
+      const engineBefore = engineUs?.();
       const ms = await timed(state.contender, state.count, inFlight);
       const { user, system } = process.cpuUsage(before);
+      if (engineUs !== undefined) state.engine.push((engineUs() - engineBefore) / state.count);
       state.rounds.push((state.count / ms) * 1000);
       state.cpu.push((user + system) / state.count);
     }
   }
   const results = [];
-  for (const { contender, rounds, cpu } of states) {
+  for (const { contender, rounds, cpu, engine } of states) {
     results.push({
       perSecond: median(rounds),
       cpuUs: median(cpu),
+      ...(engineUs === undefined ? {} : { engineUs: median(engine) }),
       ...(await latencies(contender, pace, inFlight)),
       bytes: await allocated(contender, inFlight),
     });

@@ -2,7 +2,7 @@
 
 import { fork, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -32,7 +32,22 @@ export async function startDynoxide() {
     child.stdin.end();
     await once(child, "exit");
   };
-  return { endpoint, stop };
+  return { endpoint, stop, cpuUs: cpuOf(childOf(child.pid)) };
+}
+
+/** The one that a keeper keeps. */
+function childOf(pid) {
+  const list = `/proc/${pid}/task/${pid}/children`;
+  return existsSync(list) ? Number(readFileSync(list, "utf8").trim()) : undefined;
+}
+
+/** The time that a process has spent, in hundredths of a second; only Linux tells. */
+function cpuOf(pid) {
+  if (pid === undefined) return undefined;
+  return () => {
+    const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1].split(" ");
+    return (Number(fields[11]) + Number(fields[12])) * 10_000;
+  };
 }
 
 /** A server in a process of its own, from a file that sends its port. */

@@ -36,7 +36,8 @@ async function withTable(work) {
   await withoutStream(engine.endpoint, table);
   await root.limits.setSystem(AMPLE);
   try {
-    return await work({ endpoint: engine.endpoint, table, root });
+    const { endpoint, cpuUs: engineUs } = engine;
+    return await work({ endpoint, table, root, duelOptions: { inFlight: IN_FLIGHT, engineUs } });
   } finally {
     await root.close();
     await engine.stop();
@@ -115,7 +116,7 @@ function updateOf(TableName, id) {
 }
 
 async function ddbRlf(pace) {
-  return withTable(async ({ endpoint, table }) => {
+  return withTable(async ({ endpoint, table, duelOptions }) => {
     const names = keys(KEYS);
     const limiter = await limiterAt(table, endpoint);
     const storeClient = new DynamoDB(sdkOptions(endpoint));
@@ -136,7 +137,7 @@ async function ddbRlf(pace) {
         }
       },
     };
-    const results = await duel([taking(limiter, names), theirs], pace, { inFlight: IN_FLIGHT });
+    const results = await duel([taking(limiter, names), theirs], pace, duelOptions);
     await limiter.close();
     storeClient.destroy();
     return [{ ...results[0], ...(await costs(table, endpoint, names, 512)) }, results[1]];
@@ -144,12 +145,12 @@ async function ddbRlf(pace) {
 }
 
 async function ddbRaw(pace) {
-  return withTable(async ({ endpoint, table }) => {
+  return withTable(async ({ endpoint, table, duelOptions }) => {
     const names = keys(KEYS);
     const limiter = await limiterAt(table, endpoint);
     const client = new DynamoDBClient(sdkOptions(endpoint));
     const contenders = [taking(limiter, names), bareUpdate(client, table, names)];
-    const results = await duel(contenders, pace, { inFlight: IN_FLIGHT });
+    const results = await duel(contenders, pace, duelOptions);
     await limiter.close();
     client.destroy();
     return results;
@@ -175,7 +176,7 @@ async function ddbNull(pace) {
 }
 
 async function ddbCasc(pace) {
-  return withTable(async ({ endpoint, table, root }) => {
+  return withTable(async ({ endpoint, table, root, duelOptions }) => {
     const names = keys(64);
     for (let parent = 0; parent < 16; parent += 1) {
       await root.entities.create({ id: `parent-${parent}` });
@@ -202,7 +203,7 @@ async function ddbCasc(pace) {
         }
       },
     };
-    const results = await duel([taking(limiter, names), bare], pace, { inFlight: IN_FLIGHT });
+    const results = await duel([taking(limiter, names), bare], pace, duelOptions);
     await limiter.close();
     client.destroy();
     return [{ ...results[0], ...(await costs(table, endpoint, names, 256)) }, results[1]];
