@@ -114,6 +114,23 @@ describe("what is sent", () => {
     expect(server.connections).toBe(5);
   });
 
+  it("what finds no free connection in time costs none of those that serve the others", async () => {
+    const waiting: (() => void)[] = [];
+    await using server = await fakeDynamo((response) => waiting.push(() => response.end("{}")));
+    using store = storeAt(server.endpoint);
+    const served = Array.from({ length: 128 }, () => store.put(KEY));
+    while (waiting.length < 128) await new Promise((resolve) => setImmediate(resolve));
+    const late = Array.from({ length: 40 }, () => failureOf(store.put(KEY, [], { timeoutMs: 20 })));
+    for (const error of await Promise.all(late)) expect(error).toMatchObject({ reason: "timeout" });
+    for (const answer of waiting.splice(0)) answer();
+    await Promise.all(served);
+    const next = store.put(KEY);
+    while (waiting.length < 1) await new Promise((resolve) => setImmediate(resolve));
+    waiting.pop()?.();
+    await next;
+    expect([server.requests.length, server.connections, server.open]).toEqual([129, 128, 128]);
+  });
+
   it("what finds no free connection in time is never sent, and says so", async () => {
     await using server = await fakeDynamo(hang);
     using store = storeAt(server.endpoint, { timeoutMs: 1000 });

@@ -77,8 +77,9 @@ class Exchange<T> implements Dispatcher.DispatchHandler {
   }
 
   onConnect(abort: (error?: Error) => void): void {
-    if (this.#isOver) abort();
-    else this.#abort = abort;
+    // To abort would also end the connection, which has sent nothing yet and serves others.
+    if (this.#isOver) throw new AttemptTimeout("its time was over before it was sent");
+    this.#abort = abort;
   }
 
   onHeaders(status: number, headers: Buffer[]): boolean {
