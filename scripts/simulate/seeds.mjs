@@ -30,7 +30,7 @@ export async function runSeeds(simulator, options, isStopped) {
     for (const name of Object.keys(sums)) sums[name] += part[name];
     next += part.runs;
     if (part.failure === undefined) break;
-    failures.push(await explain(simulator, part.failure, say, isStopped));
+    failures.push(await explain(simulator, part.failure, options, say, isStopped));
     if (!keepGoing) break;
   }
   const seconds = (performance.now() - startedAt) / 1000;
@@ -48,7 +48,7 @@ export async function runSeeds(simulator, options, isStopped) {
 }
 
 /** The seed, what it broke, and the simplest run that shows it. */
-async function explain(simulator, failure, say, isStopped) {
+async function explain(simulator, failure, { minutes }, say, isStopped) {
   const { seed } = failure.parameters;
   say(`\nSeed ${seed} broke a rule: ${failure.violation.message}`);
   say(`  parameters: ${JSON.stringify(failure.parameters)}`);
@@ -57,7 +57,8 @@ async function explain(simulator, failure, say, isStopped) {
   say(`  shortest: ${JSON.stringify(shortest.parameters)}`);
   say(`  ${shortest.violation.message}`);
   for (const line of log) say(`    ${line}`);
-  say(`  again: npm run simulate -- --seed ${seed} --runs 1\n`);
+  const time = minutes === undefined ? "" : ` --minutes ${minutes}`;
+  say(`  again: npm run simulate -- --seed ${seed} --runs 1${time}\n`);
   return {
     seed,
     violation: failure.violation.message,

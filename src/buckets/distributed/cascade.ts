@@ -8,6 +8,7 @@
  * the same order, from the child up, so that one of them gets through.
  */
 
+import { RateLimiterUnavailable } from "../../domain/errors.ts";
 import type { Leg } from "../bucket-store.ts";
 import { type Adjustment, givingBack } from "../bucket-store.ts";
 import type { Charger } from "./charger.ts";
@@ -76,7 +77,16 @@ export class Cascade {
   /** Only who knows how much there is can put the scarce ones first. */
   async #lookAtUnknown(legs: readonly Leg[], deadline: number): Promise<void> {
     const unknown = legs.filter((leg) => this.#views.countOf(leg) === undefined);
-    await Promise.all(unknown.map((leg) => this.#shards.look(leg, 0, deadline)));
+    await Promise.all(unknown.map((leg) => this.#lookAt(leg, deadline)));
+  }
+
+  /** One that is too busy to be looked at is for the charge to deal with. */
+  async #lookAt(leg: Leg, deadline: number): Promise<void> {
+    try {
+      await this.#shards.look(leg, 0, deadline);
+    } catch (error) {
+      if (!(error instanceof RateLimiterUnavailable) || !error.keyRange) throw error;
+    }
   }
 
   async #inGroups(

@@ -90,6 +90,11 @@ export class MemoryItemStore implements ScanStore {
     this.#write({ update: key, change });
   }
 
+  /** And for all items. */
+  itemsNow(): Iterable<Item> {
+    return this.#items.values();
+  }
+
   async getMany(
     keys: readonly Key[],
     options: ReadManyOptions = {},

@@ -35,9 +35,11 @@ export class Lagging {
     return this.#replica ?? this.#items;
   }
 
-  /** Starts before the first item is written: what is there already would be missing. */
+  /** From now on indexes may lag; what is there already they know. */
   begin(): void {
-    this.#replica ??= new MemoryItemStore({ clock: () => 0 });
+    if (this.#replica !== undefined) return;
+    this.#replica = new MemoryItemStore({ clock: () => 0 });
+    for (const item of this.#items.itemsNow()) void this.#replica.put(item);
   }
 
   changed({ key, before, after }: Landing, indexed: boolean, lagMs: number): void {

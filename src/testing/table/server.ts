@@ -36,7 +36,7 @@ export class Server {
   readonly items: MemoryItemStore;
   /** Sees everything; for checkers. */
   observer: TableObserver = {};
-  faults: Faults;
+  #faults: Faults = {};
   readonly #time: VirtualTime;
   readonly #random: Random;
   readonly #usage: MutableUsage;
@@ -54,13 +54,22 @@ export class Server {
     this.#time = time;
     this.#random = random;
     this.#usage = usage;
-    this.faults = faults;
     this.items = new MemoryItemStore({ clock: time.clock });
     this.#lagging = new Lagging(time, this.items, random);
-    if ((faults.lagMs ?? 0) > 0) this.#lagging.begin();
+    this.faults = faults;
     this.#writes = new KeyRanges(throughput.writeUnitsPerSecond, throughput);
     this.#reads = new KeyRanges(throughput.readUnitsPerSecond, throughput);
     this.#indexes = new KeyRanges(throughput.indexWriteUnitsPerSecond, throughput);
+  }
+
+  get faults(): Faults {
+    return this.#faults;
+  }
+
+  /** What goes wrong from now on. */
+  set faults(faults: Faults) {
+    this.#faults = faults;
+    if ((faults.lagMs ?? 0) > 0) this.#lagging.begin();
   }
 
   /** What a key takes from now on. */

@@ -6,6 +6,7 @@ import {
 } from "../../../src/domain/errors.ts";
 import type { LimiterEvent } from "../../../src/limiter/events.ts";
 import { RateLimiter } from "../../../src/limiter/rate-limiter.ts";
+import { bucketKey } from "../../../src/records/keys.ts";
 import type { Key } from "../../../src/storage/item.ts";
 import { ITEM_ABSENT, type ItemStore } from "../../../src/storage/item-store.ts";
 import type { TableCall } from "../../../src/testing/table/call.ts";
@@ -165,6 +166,22 @@ describe("a simulated table", () => {
     expect(await time.until(store.get(KEY))).toEqual(indexed);
   });
 
+  test("what begins to lag later knows what was there before", async () => {
+    const { time, table, store } = tableWith({ latency: { medianMs: 1 } });
+    const indexed = (PK: string) => ({ PK, SK: "s", GSI4PK: "ns", GSI4SK: PK });
+    const found = async () => {
+      const keys: string[] = [];
+      for await (const { PK } of store.query({ index: "GSI4", partition: "ns" })) keys.push(PK);
+      return keys;
+    };
+    await time.until(store.put(indexed("a")));
+    table.faults = { lagMs: 60_000 };
+    await time.until(store.put(indexed("b")));
+    expect(await time.until(found())).toEqual(["a"]);
+    await time.pass(60_000);
+    expect(await time.until(found())).toEqual(["a", "b"]);
+  });
+
   test("records of the stream come again", async () => {
     const { time, store } = tableWith({ faults: { duplicateRecords: 1 } });
     const sequences: string[] = [];
@@ -270,5 +287,23 @@ describe("a limiter on a simulated table", () => {
     await time.until(limiter.repository.entities.get("nobody"));
     await time.until(other.close());
     expect(heard).toEqual(["call"]);
+  });
+
+  test("a bucket that is too busy to be read makes a cascade wait, not fail", async () => {
+    const { time, first, other } = tableWith({ throughput: { readUnitsPerSecond: 20 } });
+    const limiter = await time.until(first.open({ speculativeWrites: false }));
+    const { repository } = limiter;
+    await time.until(repository.limits.setSystem(["rpm:100"]));
+    await time.until(repository.entities.create({ id: "team" }));
+    await time.until(repository.entities.create({ id: "key", parentId: "team", cascade: true }));
+    const request = { entityId: "key", resource: "api", consume: { rpm: 1 } };
+    await time.until(limiter.acquire(request));
+    await time.pass(2000);
+    const busy = bucketKey(repository.namespaceId, "team", "api", 0);
+    const reads = Array.from({ length: 60 }, () =>
+      other.get(busy, { consistent: true, hotKey: "raise" }).catch(() => undefined),
+    );
+    await time.until(Promise.all(reads));
+    expect((await time.until(limiter.tryAcquire(request))).granted).toBe(true);
   });
 });
