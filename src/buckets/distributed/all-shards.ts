@@ -133,11 +133,10 @@ export class AllShards {
     if (writes.length !== parts.length) return undefined;
     const token = Buffer.from(randomBytes(random, TOKEN_BYTES)).toString("base64url");
     const options = { token, timeoutMs: this.#shards.left(deadline) };
+    const watches = keys.map(({ PK }) => this.#views.watch(PK));
     const result = await store.transact(writes, options);
     if (!result.ok) {
-      for (const [at, { item }] of result.failures) {
-        this.#views.watch((keys[at] as (typeof keys)[number]).PK)(decoded(item), nowMs);
-      }
+      for (const [at, { item }] of result.failures) watches[at]?.(decoded(item), nowMs);
       return undefined;
     }
     parts.forEach(({ amountsMilli }, at) => {

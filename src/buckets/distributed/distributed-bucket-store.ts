@@ -106,8 +106,9 @@ export class DistributedBucketStore implements BucketStore {
     if (options.speculative === false) for (const leg of legs) this.#legViews.forgetAll(leg);
     const known = this.#legViews.refusedLocally(legs);
     if (known !== undefined) {
+      const local = !known.includes(undefined);
       const balancesMilli = await this.#fill(legs, known, deadline);
-      return { outcome: "refused", balancesMilli, local: true };
+      return { outcome: "refused", balancesMilli, local };
     }
     const read = (some: readonly Leg[]) => this.read(some, this.#left(deadline));
     const { onRestored } = options;

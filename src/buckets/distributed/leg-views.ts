@@ -80,8 +80,8 @@ export class LegViews {
   }
 
   /**
-   * Balances of the legs that views know, when one of them was seen, a moment ago, to have too
-   * little in all its shards together; `undefined` when somebody has to ask.
+   * Balances of the legs that were seen a moment ago, when one of them has too little in all its
+   * shards together; `undefined` when somebody has to ask.
    */
   refusedLocally(legs: readonly Leg[]): (readonly number[] | undefined)[] | undefined {
     const nowMs = this.#context.clock();
@@ -93,7 +93,9 @@ export class LegViews {
       if (first === undefined && this.countOf(leg) === undefined) return undefined;
       const seen = this.#offers(leg, first, nowMs);
       if (seen === undefined) return undefined;
-      refused ||= seen.recent && !seen.enough && exceeds(leg.amountsMilli, seen.balancesMilli);
+      // What others may have changed since is no answer to how much there is.
+      if (!seen.recent) return undefined;
+      refused ||= !seen.enough && exceeds(leg.amountsMilli, seen.balancesMilli);
       return seen.balancesMilli;
     });
     return refused ? balances : undefined;

@@ -216,6 +216,7 @@ export class Splitter {
       const { plan, kept, created } = planSplit(bucket, nowMs, MANNERS[attempt]);
       const half = { ...created, rebases: rebasesAfter(inTheWay, created.refilledAtMs) };
       const token = Buffer.from(randomBytes(random, TOKEN_BYTES)).toString("base64url");
+      const see = this.#views.watch(keys[0].PK);
       const result = await store.transact(
         [
           { update: keys[0], change: plan.change, condition: plan.condition },
@@ -230,7 +231,7 @@ export class Splitter {
         return true;
       }
       const failed = result.failures.get(0);
-      if (failed !== undefined) bucket = this.#show(keys[0], decoded(failed.item));
+      if (failed !== undefined) bucket = see(decoded(failed.item), clock()).bucket;
       else inTheWay = decoded(result.failures.get(1)?.item);
     }
     return false;
@@ -266,9 +267,9 @@ export class Splitter {
     };
     const options = { timeoutMs: this.#left(deadline) };
     const item = encodeBucket(namespaceId, bucket);
+    const see = this.#views.watch(bucketKey(namespaceId, name.entityId, name.resource, shard).PK);
     const result = await store.put(item, [NO_BUCKET], options);
-    const key = bucketKey(namespaceId, name.entityId, name.resource, shard);
-    this.#show(key, result.ok ? bucket : decoded(result.item));
+    see(result.ok ? bucket : decoded(result.item), clock());
   }
 
   /**
@@ -315,12 +316,8 @@ export class Splitter {
     const { namespaceId, store } = this.#context;
     const key = bucketKey(namespaceId, entityId, resource, shard);
     const options = { consistent: true, timeoutMs: this.#left(deadline) };
-    return this.#show(key, decoded(await store.get(key, options)));
-  }
-
-  #show(key: Key, bucket: SeenBucket | undefined): SeenBucket | undefined {
-    this.#views.watch(key.PK)(bucket, this.#context.clock());
-    return bucket;
+    const see = this.#views.watch(key.PK);
+    return see(decoded(await store.get(key, options)), this.#context.clock()).bucket;
   }
 
   #left(deadline: number): number {

@@ -33,6 +33,8 @@ interface Habit {
 
 interface Entry {
   view: View | undefined;
+  /** How often the view was begun anew, by what the store has shown or because it was void. */
+  begun: number;
   readonly habits: Map<string, Habit>;
   /** Which of this client's own changes was the last that made the view void. */
   change: number;
@@ -77,7 +79,10 @@ export class Views {
       const entry = this.#entryOf(id);
       const late = entry.change > begun;
       const view = { bucket, seenAtMs: late ? NEVER : nowMs, asOfMs: nowMs };
-      if (!late || entry.view === undefined) entry.view = view;
+      if (!late || entry.view === undefined) {
+        entry.view = view;
+        entry.begun += 1;
+      }
       return view;
     };
   }
@@ -97,22 +102,24 @@ export class Views {
       const stored = limits.get(limitName);
       if (stored !== undefined) limits.set(limitName, { ...stored, tokensMilli, remainder });
     }
-    const before = this.#entries.get(id)?.view;
-    const assumed = this.assume(id, { ...bucket, limits });
+    const entry = this.#entryOf(id);
+    const { view: before, begun } = entry;
+    const assumed = assumedView(entry, { ...bucket, limits });
+    entry.view = assumed;
     return (amountsMilli) => {
-      const entry = this.#entries.get(id);
-      if (entry?.view === assumed) entry.view = before;
-      else if (entry?.view !== undefined) entry.view = without(entry.view, bucket, amountsMilli);
+      // What the store has shown since, it has shown without.
+      if (this.#entries.get(id) !== entry || entry.begun !== begun) return;
+      const taken = balances.map(({ limitName }) => limitName);
+      if (entry.view === assumed) entry.view = before;
+      else if (entry.view !== undefined) entry.view = without(entry.view, taken, amountsMilli);
     };
   }
 
   /** What nobody has shown, but should be so. */
-  assume(id: string, bucket: SeenBucket): View {
+  assume(id: string, bucket: SeenBucket): void {
     const entry = this.#entryOf(id);
-    const asOfMs = Math.max(entry.view?.asOfMs ?? NEVER, bucket.refilledAtMs);
-    const view = { bucket, seenAtMs: NEVER, asOfMs };
-    entry.view = view;
-    return view;
+    entry.view = assumedView(entry, bucket);
+    entry.begun += 1;
   }
 
   /** This client has given back or taken without being shown the result. */
@@ -153,6 +160,7 @@ export class Views {
     this.#changes += 1;
     const entry = this.#entryOf(id);
     entry.view = undefined;
+    entry.begun += 1;
     entry.change = this.#changes;
   }
 
@@ -164,27 +172,34 @@ export class Views {
   #entryOf(id: string): Entry {
     const known = this.#entries.get(id);
     if (known !== undefined) return known;
-    const entry: Entry = { view: undefined, habits: new Map(), change: 0 };
+    const entry: Entry = { view: undefined, begun: 0, habits: new Map(), change: 0 };
     this.#entries.set(id, entry);
     return entry;
   }
 }
 
-/**
- * The view without a take that has not been, where others that were not shown either count with
- * it. What the store has shown since, it has shown without.
- */
-function without(view: View, planned: SeenBucket, amounts: ReadonlyMap<string, number>): View {
-  const { bucket, seenAtMs } = view;
-  if (bucket === undefined || seenAtMs !== NEVER) return view;
-  if (bucket.refilledAtMs !== planned.refilledAtMs || bucket.rebases !== planned.rebases) {
-    return view;
-  }
+function assumedView({ view }: Entry, bucket: SeenBucket): View {
+  return {
+    bucket,
+    seenAtMs: NEVER,
+    asOfMs: Math.max(view?.asOfMs ?? NEVER, bucket.refilledAtMs),
+  };
+}
+
+/** The view without a take that has not been, where others that were not shown either count with it. */
+function without(
+  view: View,
+  limitNames: readonly string[],
+  amountsMilli: ReadonlyMap<string, number>,
+): View {
+  const { bucket } = view;
+  if (bucket === undefined) return view;
   const limits = new Map(bucket.limits);
-  for (const [name, amount] of amounts) {
+  for (const name of limitNames) {
     const stored = limits.get(name);
     if (stored === undefined) continue;
-    limits.set(name, { ...stored, tokensMilli: stored.tokensMilli + amount });
+    const tokensMilli = stored.tokensMilli + (amountsMilli.get(name) ?? 0);
+    limits.set(name, { ...stored, tokensMilli });
   }
   return { ...view, bucket: { ...bucket, limits } };
 }

@@ -71,6 +71,32 @@ describeItemStores("the legs of a cascade", (store) => {
     expect(faults.requests.some(isBucketOf("parent", "update"))).toBe(true);
   });
 
+  extra("are not shown as they were long ago when another is refused", async () => {
+    const events: boolean[] = [];
+    const subject = await store.open({
+      events: (event) => event.type === "rejected" && events.push(event.local),
+    });
+    const { limiter, repo, time } = subject;
+    await family(subject, "child", "parent");
+    await repo.entities.create({ id: "sibling", parentId: "parent", cascade: true });
+    await repo.limits.setSystem(["rpm:10/10sec"]);
+    await repo.limits.setEntity("parent", ["rpm:100/hour"]);
+    const other = await store.another(subject);
+    const parent = { entityId: "parent", resource: RESOURCE, consume: { rpm: 99 } };
+    const held = await other.limiter.acquire(parent);
+    // The parent is seen to be empty, and ten seconds later it is not.
+    await limiter.acquire({ ...CHILD, consume: { rpm: 1 } });
+    time.advance(10_000);
+    await held.rollback();
+    const sibling = { entityId: "sibling", resource: RESOURCE };
+    await other.limiter.acquire({ ...sibling, consume: { rpm: 10 } });
+    const refusal = await refusalOf(limiter.acquire({ ...sibling, consume: { rpm: 1 } }));
+    expect(lines(refusal.statuses)).toEqual(["sibling/api rpm 1/0!", "parent/api rpm 1/89"]);
+    expect(events).toEqual([false]);
+    await refusalOf(limiter.acquire({ ...sibling, consume: { rpm: 1 } }));
+    expect(events).toEqual([false, true]);
+  });
+
   extra("are left alone where another was last seen to be too small", async () => {
     const faults = new Faults();
     const subject = await store.open({ faults });

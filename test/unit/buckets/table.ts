@@ -19,7 +19,7 @@ import { MemoryItemStore } from "../../../src/storage/memory/item-store.ts";
 /** Milli-tokens by limit name. */
 export type AmountsMilli = Readonly<Record<string, number>>;
 
-const NAMESPACE = "ns";
+export const NAMESPACE = "ns";
 export const TARGET = { entityId: "e", resource: "r", shard: 0 } as const;
 export const KEY = bucketKey(NAMESPACE, TARGET.entityId, TARGET.resource, 0);
 

@@ -57,4 +57,21 @@ describe("takes that have not been", () => {
     expect(left(views)).toBe(9000);
     expect(views.get(ID)?.seenAtMs).toBe(table.nowMs + 1);
   });
+
+  test("change nothing that was worked out from what the store has shown since", async () => {
+    const { views, table, shown } = await seen();
+    const undo = send(views);
+    views.watch(ID)(shown, table.nowMs + 1);
+    send(views);
+    undo();
+    expect(left(views)).toBe(8000);
+  });
+
+  test("change nothing where they were not expected to take anything", async () => {
+    const { views, shown } = await seen();
+    const unexpect = views.expect(ID, shown, []);
+    send(views);
+    unexpect(new Map([["a", 3000]]));
+    expect(left(views)).toBe(8000);
+  });
 });
