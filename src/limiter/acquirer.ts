@@ -19,11 +19,12 @@ import {
   type CheckedRequest,
   isPlain,
 } from "./acquire-request.ts";
-import { ActiveLease, type Granted, type LeaseHost, type LeaseTarget } from "./active-lease.ts";
+import { ActiveLease, type LeaseHost, type LeaseTarget } from "./active-lease.ts";
 import { type Charged, seenBy } from "./charged.ts";
 import { Refusal, type Seen } from "./decision.ts";
 import { DegradedLease } from "./degraded-lease.ts";
 import type { LimiterEvent, LimiterWarning } from "./events.ts";
+import type { Granted } from "./holding.ts";
 import type { Lease } from "./lease.ts";
 import { Legs, type Target } from "./legs.ts";
 import { Links, sameLink } from "./links.ts";
@@ -149,7 +150,7 @@ export class Acquirer implements LeaseHost {
     buckets.remember(entityId, resource, memory);
   }
 
-  async takeMore(request: LeaseTarget, amounts: Amounts): Promise<Granted> {
+  async takeMore(request: LeaseTarget, amounts: Amounts): Promise<Granted | undefined> {
     try {
       const { entityId, resource, limits } = request;
       const taken = await this.#take({ entityId, resource, limits, amounts });
@@ -164,7 +165,7 @@ export class Acquirer implements LeaseHost {
       if (this.#mode(request) === "block") throw this.#unavailable(request, error);
       const { entityId, resource } = request;
       this.#options.events?.({ type: "degraded", entityId, resource, cause: error });
-      return { legs: [], outcomes: [] };
+      return undefined;
     }
   }
 
@@ -334,7 +335,7 @@ export class Acquirer implements LeaseHost {
       request.onUnavailable ??
       this.#options.onUnavailable ??
       this.#internals.onUnavailable ??
-      this.#internals.resolver.lastOnUnavailable ??
+      this.#internals.resolver.cache.lastOnUnavailable ??
       "block"
     );
   }

@@ -1,6 +1,6 @@
 /** A lease on buckets that were charged. */
 
-import type { BucketConfig, BucketStore, Leg, LegOutcome } from "../buckets/bucket-store.ts";
+import type { BucketStore } from "../buckets/bucket-store.ts";
 import { floorDiv } from "../core/integers.ts";
 import { checkInteger, TOKENS_MAX } from "../domain/check.ts";
 import { LeaseExpiredError, RateLimiterUnavailable, ValidationError } from "../domain/errors.ts";
@@ -9,13 +9,21 @@ import type { LimitStatus } from "../domain/limit-status.ts";
 import type { OnUnavailable } from "../domain/unavailability.ts";
 import { type Amounts, checkAmountNames, checkAmounts } from "./acquire-request.ts";
 import { statusesAfter } from "./decision.ts";
+import {
+  add,
+  addPending,
+  byEntity,
+  copyOf,
+  countedMilli,
+  type Granted,
+  type Holding,
+  holdingsOf,
+  placeOf,
+  sameBucket,
+  sumsOf,
+  usedMilli,
+} from "./holding.ts";
 import type { Lease } from "./lease.ts";
-
-/** Charges that were granted, leg by leg. */
-export interface Granted {
-  readonly legs: readonly Leg[];
-  readonly outcomes: readonly LegOutcome[];
-}
 
 /** Whom a lease charges. */
 export interface LeaseTarget {
@@ -28,26 +36,14 @@ export interface LeaseTarget {
 /** What leases have in common. */
 export interface LeaseHost {
   readonly buckets: BucketStore;
-  /** Charges more of the same entity and resource, or throws. */
-  takeMore(target: LeaseTarget, amounts: Amounts): Promise<Granted>;
+  /** Charges more of the same entity and resource, or throws; `undefined`: passed uncounted. */
+  takeMore(target: LeaseTarget, amounts: Amounts): Promise<Granted | undefined>;
   /** What to do when an adjustment cannot be written: `true` lets it pass with a warning. */
   adjustmentFailed(target: LeaseTarget, cause: RateLimiterUnavailable): boolean;
   /** Everything the lease held is being given back. */
   restored(target: LeaseTarget): void;
   /** So many whole tokens of a bucket were given back. */
   gaveBack(bucket: { entityId: string; resource: string }, tokens: Amounts): void;
-}
-
-/** What the lease holds of one shard of one bucket. */
-interface Holding {
-  readonly entityId: string;
-  readonly resource: string;
-  readonly shard: number;
-  readonly config: BucketConfig;
-  /** Written to the store, aligned with `config.limits`. */
-  readonly heldMilli: number[];
-  /** Adjusted and not yet written. */
-  readonly pendingMilli: number[];
 }
 
 const DONE = Promise.resolve();
@@ -72,18 +68,10 @@ export class ActiveLease implements Lease {
   }
 
   get consumed(): Readonly<Record<string, number>> {
-    const consumed: Record<string, number> = {};
-    const sums = new Map<string, number>();
-    for (const holding of this.#holdings) {
-      if (holding.entityId !== this.#own.entityId) continue;
-      holding.config.limits.forEach(({ name }, at) => {
-        const milli = (holding.heldMilli[at] ?? 0) + (holding.pendingMilli[at] ?? 0);
-        sums.set(name, (sums.get(name) ?? 0) + milli);
-      });
-    }
+    const sums = sumsOf(this.#ownHoldings, countedMilli);
     // Shards hold parts of tokens: only their sum is whole.
-    for (const [name, milli] of sums) if (milli !== 0) consumed[name] = milli / 1000;
-    return consumed;
+    const tokens = [...sums].filter(([, milli]) => milli !== 0);
+    return Object.fromEntries(tokens.map(([name, milli]) => [name, milli / 1000]));
   }
 
   get statuses(): readonly LimitStatus[] {
@@ -104,10 +92,16 @@ export class ActiveLease implements Lease {
     const checked = checkAmounts("consume", amounts, 0);
     checkAmountNames("consume", checked, this.#own.config.limits);
     const granted = await this.#host.takeMore(this.#target, checked);
-    if (!this.#settled) return this.#hold(granted);
+    if (!this.#settled) {
+      if (granted === undefined) this.#believe(checked);
+      else this.#hold(granted);
+      return;
+    }
     // Settled meanwhile: what came too late goes back at once.
-    this.#host.restored(this.#target);
-    await this.#restore(holdingsOf(granted));
+    if (granted !== undefined) {
+      this.#host.restored(this.#target);
+      await this.#restore(holdingsOf(granted));
+    }
     throw new LeaseExpiredError();
   }
 
@@ -137,9 +131,10 @@ export class ActiveLease implements Lease {
     this.#host.restored(this.#target);
     await this.#inTurn(async () => {
       const holdings = this.#holdings.map(copyOf);
-      for (const { heldMilli, pendingMilli } of this.#holdings) {
+      for (const { heldMilli, pendingMilli, unsureMilli } of this.#holdings) {
         heldMilli.fill(0);
         pendingMilli.fill(0);
+        unsureMilli.fill(0);
       }
       await this.#restore(holdings);
     });
@@ -157,6 +152,10 @@ export class ActiveLease implements Lease {
 
   get #own(): Holding {
     return this.#holdings[0] as Holding;
+  }
+
+  get #ownHoldings(): Holding[] {
+    return this.#holdings.filter(({ entityId }) => entityId === this.#own.entityId);
   }
 
   #refuseSettled(): void {
@@ -178,9 +177,17 @@ export class ActiveLease implements Lease {
         this.#holdings.push(taken);
         continue;
       }
-      taken.heldMilli.forEach((amount, at) => {
-        same.heldMilli[at] = (same.heldMilli[at] ?? 0) + amount;
-      });
+      for (const [at, amount] of taken.heldMilli.entries()) add(same.heldMilli, at, amount);
+    }
+  }
+
+  /** What nobody has counted is used up all the same. */
+  #believe(amounts: Amounts): void {
+    for (const holdings of byEntity(this.#holdings)) {
+      for (const [name, amount] of amounts) {
+        const place = placeOf(holdings, name);
+        if (place !== undefined) add(place.holding.unsureMilli, place.at, amount * 1000);
+      }
     }
   }
 
@@ -189,10 +196,10 @@ export class ActiveLease implements Lease {
     this.#refuseSettled();
     const checked = checkAmounts(field, amounts, -TOKENS_MAX);
     checkAmountNames(field, checked, this.#own.config.limits);
-    const { consumed } = this;
+    const used = sumsOf(this.#ownHoldings, usedMilli);
     this.#adjusted = true;
     for (const [name, amount] of checked) {
-      const held = Object.hasOwn(consumed, name) ? (consumed[name] ?? 0) : 0;
+      const held = (used.get(name) ?? 0) / 1000;
       if (held + sign * amount < 0) {
         throw new ValidationError(
           `${field}.${name}`,
@@ -220,10 +227,10 @@ export class ActiveLease implements Lease {
 
   async #writeOne(holding: Holding): Promise<void> {
     const deltasMilli = [...holding.pendingMilli];
-    const settle = () => {
+    const settle = (taken: number[]) => {
       deltasMilli.forEach((delta, at) => {
-        holding.heldMilli[at] = (holding.heldMilli[at] ?? 0) + delta;
-        holding.pendingMilli[at] = (holding.pendingMilli[at] ?? 0) - delta;
+        add(delta > 0 ? taken : holding.heldMilli, at, delta);
+        add(holding.pendingMilli, at, -delta);
       });
     };
     const adjustment = { ...holding, deltasMilli };
@@ -231,11 +238,11 @@ export class ActiveLease implements Lease {
       // Giving back may be repeated, so it goes the way that never fails.
       if (deltasMilli.every((delta) => delta <= 0)) await this.#host.buckets.restore(adjustment);
       else await this.#host.buckets.adjust(adjustment);
-      settle();
+      settle(holding.heldMilli);
     } catch (error) {
       if (!(error instanceof RateLimiterUnavailable)) throw error;
-      // A write whose outcome is unknown must not be repeated: it counts as done.
-      if (!error.nothingWritten) settle();
+      // A write whose outcome is unknown is neither repeated nor taken back.
+      if (!error.nothingWritten) settle(holding.unsureMilli);
       if (!this.#host.adjustmentFailed(this.#target, error)) throw error;
     }
   }
@@ -258,86 +265,11 @@ export class ActiveLease implements Lease {
     for (const some of byEntity(holdings)) {
       const { entityId, resource } = some[0] as Holding;
       const tokens = new Map<string, number>();
-      for (const [name, milli] of heldOf(some)) {
+      for (const [name, milli] of sumsOf(some, ({ heldMilli }, at) => heldMilli[at] ?? 0)) {
         const back = floorDiv(sign * milli, 1000);
         if (back > 0) tokens.set(name, back);
       }
       if (tokens.size > 0) this.#host.gaveBack({ entityId, resource }, tokens);
     }
   }
-}
-
-function holdingsOf({ legs, outcomes }: Granted): Holding[] {
-  return legs.flatMap((leg, at) =>
-    (outcomes[at]?.parts ?? []).map(({ shard, amountsMilli }) => ({
-      entityId: leg.entityId,
-      resource: leg.resource,
-      shard,
-      config: leg.config,
-      heldMilli: [...amountsMilli],
-      pendingMilli: amountsMilli.map(() => 0),
-    })),
-  );
-}
-
-/** What is held of each entity, in the order it was taken. */
-function byEntity(holdings: readonly Holding[]): Iterable<readonly Holding[]> {
-  const groups = new Map<string, Holding[]>();
-  for (const holding of holdings) {
-    const known = groups.get(holding.entityId);
-    if (known === undefined) groups.set(holding.entityId, [holding]);
-    else known.push(holding);
-  }
-  return groups.values();
-}
-
-/** Milli-tokens by limit name. */
-function heldOf(holdings: readonly Holding[]): ReadonlyMap<string, number> {
-  const sums = new Map<string, number>();
-  for (const { config, heldMilli } of holdings) {
-    config.limits.forEach(({ name }, at) => {
-      sums.set(name, (sums.get(name) ?? 0) + (heldMilli[at] ?? 0));
-    });
-  }
-  return sums;
-}
-
-/**
- * More is taken where the first was. What is given back goes where it was taken: a shard holds only
- * its share, and would lose what is beyond.
- */
-function addPending(holdings: readonly Holding[], name: string, deltaMilli: number): void {
-  let left = deltaMilli;
-  let first: { pendingMilli: number[]; at: number } | undefined;
-  for (const { config, heldMilli, pendingMilli } of holdings) {
-    const at = config.limits.findIndex((limit) => limit.name === name);
-    if (at < 0) continue;
-    first ??= { pendingMilli, at };
-    const held = (heldMilli[at] ?? 0) + (pendingMilli[at] ?? 0);
-    const delta = left < 0 ? Math.max(left, -Math.max(0, held)) : left;
-    pendingMilli[at] = (pendingMilli[at] ?? 0) + delta;
-    left -= delta;
-  }
-  if (first !== undefined && left !== 0) {
-    first.pendingMilli[first.at] = (first.pendingMilli[first.at] ?? 0) + left;
-  }
-}
-
-function copyOf(holding: Holding): Holding {
-  return {
-    ...holding,
-    heldMilli: [...holding.heldMilli],
-    pendingMilli: [...holding.pendingMilli],
-  };
-}
-
-/** Amounts are aligned with limits, so the limits must be the same by name. */
-function sameBucket(left: Holding, right: Holding): boolean {
-  const names = right.config.limits;
-  return (
-    left.entityId === right.entityId &&
-    left.shard === right.shard &&
-    left.config.limits.length === names.length &&
-    left.config.limits.every(({ name }, at) => name === names[at]?.name)
-  );
 }

@@ -22,7 +22,7 @@ import type { LimitStatus } from "../domain/limit-status.ts";
  * ```
  */
 export interface Lease {
-  /** Net, of this entity; parents are not added in. */
+  /** Net, of this entity, as far as it is counted; parents are not added in. */
   readonly consumed: Readonly<Record<string, number>>;
   /** Right after the acquire: own entity, then parents. */
   readonly statuses: readonly LimitStatus[];

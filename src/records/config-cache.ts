@@ -47,6 +47,8 @@ export interface CacheStats {
 
 export class ConfigCache {
   readonly ttlSeconds: number;
+  /** The setting that was last seen, also when it is too old to be relied on for anything else. */
+  lastOnUnavailable: OnUnavailable | undefined;
   readonly #clock: Clock;
   /** Bounded by size, because a bound by count takes its room in advance, for every namespace. */
   readonly #slots = new LRUCache<string, ConfigSlot>({

@@ -61,7 +61,6 @@ export class ConfigResolver {
     maxSize: COMBINED_MAX,
     sizeCalculation: () => 1,
   });
-  #lastOnUnavailable: OnUnavailable | undefined;
   readonly #context: RecordContext;
 
   constructor(context: RecordContext, cache: ConfigCache) {
@@ -116,11 +115,6 @@ export class ConfigResolver {
     return loaded.get(slotNames.system) as ConfigSlot;
   }
 
-  /** The setting that was last read, also when it is too old to be relied on for anything else. */
-  get lastOnUnavailable(): OnUnavailable | undefined {
-    return this.#lastOnUnavailable;
-  }
-
   /** How long audit events are kept. */
   async auditRetentionDays(): Promise<number> {
     return (await this.system()).auditRetentionDays ?? AUDIT_RETENTION_DAYS;
@@ -148,11 +142,13 @@ export class ConfigResolver {
       systemAt >= 0 && names.length > 1 ? { snapshot: true } : { consistent: true },
     );
     const asOf = systemAt >= 0 ? configVersion(items[systemAt]) : knownVersion;
-    // A read from before a change of our own shows an old version, not one that went back.
-    if (systemAt >= 0 && epoch === this.cache.epoch) this.cache.observe(asOf);
     const expiresAtMs = this.cache.expiry();
     const slots = items.map((item) => slotOf(item, asOf, expiresAtMs));
-    if (systemAt >= 0) this.#lastOnUnavailable = slots[systemAt]?.onUnavailable;
+    // A read from before a change of our own shows an old version, not one that went back.
+    if (systemAt >= 0 && epoch === this.cache.epoch) {
+      this.cache.observe(asOf);
+      this.cache.lastOnUnavailable = slots[systemAt]?.onUnavailable;
+    }
     return slots;
   }
 

@@ -123,6 +123,7 @@ export class LimitRecords {
       };
     });
     this.#resolver.changed(version, [slotNames.system]);
+    if (options.onUnavailable !== undefined) this.#resolver.cache.lastOnUnavailable = mode;
   }
 
   /** What is stored for the namespace; no limits when nothing is. */
@@ -158,6 +159,7 @@ export class LimitRecords {
       };
     });
     this.#resolver.changed(version, [slotNames.system]);
+    if (version !== undefined) this.#resolver.cache.lastOnUnavailable = undefined;
   }
 
   /** Replaces the limits of a resource. */

@@ -21,6 +21,21 @@ describeLimiterStores("cascade", (store) => {
     }
   });
 
+  extra("gives back to a parent that has joined later no more than was taken there", async () => {
+    const subject = await store.open();
+    const { limiter, repo } = subject;
+    await repo.limits.setEntity("child", ["rpm:1000/day"]);
+    const lease = await limiter.acquire({ ...CHILD, consume: { rpm: 500 } });
+    await family(subject, "child", "parent");
+    await repo.limits.setEntity("parent", ["rpm:1000/day"]);
+    await limiter.acquire({ entityId: "parent", resource: RESOURCE, consume: { rpm: 900 } });
+    await lease.consume({ rpm: 1 });
+    expect(await used(subject, "child", "parent")).toEqual([501, 901]);
+    lease.release({ rpm: 501 });
+    await lease.commit();
+    expect(await used(subject, "child", "parent")).toEqual([0, 900]);
+  });
+
   it("A101 leaves the parent alone without the flag", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;

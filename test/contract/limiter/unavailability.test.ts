@@ -162,6 +162,44 @@ describe("while the store is down", { retry: 2 }, () => {
       await Promise.all([allowed.rollback(), blocked.rollback()]);
       expect(await milliOf(subject, "user-1", RESOURCE, "rpm")).toMatchObject({ consumed: 0 });
     });
+
+    it("gives nothing back of what passed uncounted, and takes it for used", async () => {
+      const faults = new Faults();
+      const subject = await store.open({ ...IMPATIENT, faults });
+      const { limiter, repo } = subject;
+      await repo.limits.setSystem(["rpm:100"]);
+      const lease = await limiter.acquire({ ...RPM, onUnavailable: "allow" });
+      faults.rule = () => "throttled";
+      await lease.consume({ rpm: 50 });
+      faults.rule = () => undefined;
+      lease.release({ rpm: 20 });
+      lease.adjust({ rpm: -34 });
+      expect(lease.consumed).toEqual({ rpm: 6 });
+      expect(() => lease.release({ rpm: 7 })).toThrow('the lease holds 6 of "rpm"');
+      await lease.commit();
+      expect(await milliOf(subject, "user-1", RESOURCE, "rpm")).toMatchObject({ consumed: 6000 });
+    });
+
+    it.each(["hang", "lost"] as const)(
+      "never gives back what may not have been taken: an adjustment met %s",
+      async (fault) => {
+        const faults = new Faults();
+        const subject = await store.open({ ...IMPATIENT, faults });
+        const { limiter, repo } = subject;
+        await repo.limits.setSystem(["rpm:1000/day"]);
+        await limiter.acquire({ ...USER, consume: { rpm: 600 } });
+        const work = limiter.run(RPM, async (lease) => {
+          lease.adjust({ rpm: 300 });
+          faults.next(fault, isBucketOf("user-1", "update"));
+          await lease.flush();
+        });
+        await unavailable(() => work);
+        const written = fault === "lost" ? 300_000 : 0;
+        expect(await milliOf(subject, "user-1", RESOURCE, "rpm")).toMatchObject({
+          consumed: 600_000 + written,
+        });
+      },
+    );
   });
 
   describeLimiterStores("what to do while the store is down", (store) => {
@@ -221,6 +259,26 @@ describe("while the store is down", { retry: 2 }, () => {
         await broken.mend();
       },
     );
+
+    whereItFails("is known to all who share a namespace, and to who has stored it", async () => {
+      await using broken = await breakable(store, "throttled");
+      const { repo } = broken.subject;
+      await repo.limits.setSystem(["rpm:100"]);
+      const scoped = async () => new RateLimiter(await repo.namespace(repo.namespaceName));
+      const [one, two] = [await scoped(), await scoped()];
+      await one.acquire(RPM);
+      await two.acquire(RPM);
+      await repo.limits.setSystem(["rpm:100"], { onUnavailable: "allow" });
+      await broken.fail();
+      const leases = [await one.acquire(RPM), await two.acquire(RPM)];
+      await broken.mend();
+      expect(leases.map(({ degraded }) => degraded)).toEqual([true, true]);
+      await repo.limits.deleteSystem();
+      await repo.limits.setResource(RESOURCE, ["rpm:100"]);
+      await broken.fail();
+      await unavailable(() => two.acquire(RPM));
+      await broken.mend();
+    });
 
     whereItFails("A186 is block where nobody has ever seen the setting", async () => {
       await using broken = await breakable(store, "throttled");

@@ -1,0 +1,134 @@
+/** What a lease holds of the buckets it has charged, and where what is given back goes. */
+
+import type { BucketConfig, Leg, LegOutcome } from "../buckets/bucket-store.ts";
+
+/** Charges that were granted, leg by leg. */
+export interface Granted {
+  readonly legs: readonly Leg[];
+  readonly outcomes: readonly LegOutcome[];
+}
+
+/** What the lease holds of one shard of one bucket. */
+export interface Holding {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly shard: number;
+  readonly config: BucketConfig;
+  /** Written to the store, aligned with `config.limits`. */
+  readonly heldMilli: number[];
+  /** Adjusted and not yet written. */
+  readonly pendingMilli: number[];
+  /** Consumed as far as the caller knows, and perhaps never written: so it is never given back. */
+  readonly unsureMilli: number[];
+}
+
+export function holdingsOf({ legs, outcomes }: Granted): Holding[] {
+  return legs.flatMap((leg, at) =>
+    (outcomes[at]?.parts ?? []).map(({ shard, amountsMilli }) => ({
+      entityId: leg.entityId,
+      resource: leg.resource,
+      shard,
+      config: leg.config,
+      heldMilli: [...amountsMilli],
+      pendingMilli: amountsMilli.map(() => 0),
+      unsureMilli: amountsMilli.map(() => 0),
+    })),
+  );
+}
+
+/** What is held of each entity, in the order it was taken. */
+export function byEntity(holdings: readonly Holding[]): Iterable<readonly Holding[]> {
+  const groups = new Map<string, Holding[]>();
+  for (const holding of holdings) {
+    const known = groups.get(holding.entityId);
+    if (known === undefined) groups.set(holding.entityId, [holding]);
+    else known.push(holding);
+  }
+  return groups.values();
+}
+
+/**
+ * More is taken where the first was. What is given back goes where it was taken: a shard holds only
+ * its share, and would lose what is beyond. A parent that has joined later holds less than the
+ * entity itself, and gets no more than that. What is unsure is used up first, since it cannot be
+ * given back.
+ */
+export function addPending(holdings: readonly Holding[], name: string, deltaMilli: number): void {
+  if (deltaMilli >= 0) {
+    const place = placeOf(holdings, name);
+    if (place !== undefined) add(place.holding.pendingMilli, place.at, deltaMilli);
+    return;
+  }
+  let leftMilli = -deltaMilli;
+  const places = holdings.flatMap((holding) => placeOf([holding], name) ?? []);
+  for (const { holding, at } of places) {
+    const used = Math.min(leftMilli, holding.unsureMilli[at] ?? 0);
+    add(holding.unsureMilli, at, -used);
+    leftMilli -= used;
+  }
+  for (const { holding, at } of places) {
+    const back = Math.min(leftMilli, Math.max(0, countedMilli(holding, at)));
+    add(holding.pendingMilli, at, -back);
+    leftMilli -= back;
+  }
+}
+
+/** The first of the holdings that has a limit, and where. */
+export function placeOf(
+  holdings: readonly Holding[],
+  name: string,
+): { readonly holding: Holding; readonly at: number } | undefined {
+  for (const holding of holdings) {
+    const at = holding.config.limits.findIndex((limit) => limit.name === name);
+    if (at >= 0) return { holding, at };
+  }
+  return undefined;
+}
+
+/** What is counted of a limit, or will be. */
+export function countedMilli({ heldMilli, pendingMilli }: Holding, at: number): number {
+  return (heldMilli[at] ?? 0) + (pendingMilli[at] ?? 0);
+}
+
+/** What the caller has used of it. */
+export function usedMilli(holding: Holding, at: number): number {
+  return countedMilli(holding, at) + (holding.unsureMilli[at] ?? 0);
+}
+
+/** Sums by limit name. */
+export function sumsOf(
+  holdings: readonly Holding[],
+  milliOf: (holding: Holding, at: number) => number,
+): ReadonlyMap<string, number> {
+  const sums = new Map<string, number>();
+  for (const holding of holdings) {
+    holding.config.limits.forEach(({ name }, at) => {
+      sums.set(name, (sums.get(name) ?? 0) + milliOf(holding, at));
+    });
+  }
+  return sums;
+}
+
+export function add(amountsMilli: number[], at: number, deltaMilli: number): void {
+  amountsMilli[at] = (amountsMilli[at] ?? 0) + deltaMilli;
+}
+
+export function copyOf(holding: Holding): Holding {
+  return {
+    ...holding,
+    heldMilli: [...holding.heldMilli],
+    pendingMilli: [...holding.pendingMilli],
+    unsureMilli: [...holding.unsureMilli],
+  };
+}
+
+/** Amounts are aligned with limits, so the limits must be the same by name. */
+export function sameBucket(left: Holding, right: Holding): boolean {
+  const names = right.config.limits;
+  return (
+    left.entityId === right.entityId &&
+    left.shard === right.shard &&
+    left.config.limits.length === names.length &&
+    left.config.limits.every(({ name }, at) => name === names[at]?.name)
+  );
+}
