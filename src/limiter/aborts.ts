@@ -34,3 +34,22 @@ export function onAbort(signal: AbortSignal, listener: () => void): () => void {
   aborts.add(listener);
   return () => aborts.remove(listener);
 }
+
+/** The work, or the reason of the abort, whichever comes first. */
+export async function untilAborted<T>(
+  signal: AbortSignal | undefined,
+  work: () => Promise<T>,
+): Promise<T> {
+  if (signal === undefined) return work();
+  signal.throwIfAborted();
+  let end = () => {};
+  const aborted = new Promise<never>((_, reject) => {
+    // oxlint-disable-next-line prefer-promise-reject-errors -- the reason is the caller's own.
+    end = onAbort(signal, () => reject(signal.reason));
+  });
+  try {
+    return await Promise.race([work(), aborted]);
+  } finally {
+    end();
+  }
+}

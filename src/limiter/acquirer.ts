@@ -28,6 +28,7 @@ import type { Granted } from "./holding.ts";
 import type { Lease } from "./lease.ts";
 import { Legs, type Target } from "./legs.ts";
 import { Links, sameLink } from "./links.ts";
+import type { LineRequest } from "./waiting-line.ts";
 
 /** A lease that says whether it was settled already. */
 type OpenLease = Lease & { readonly isSettled: boolean };
@@ -41,6 +42,8 @@ export interface AcquirerOptions {
   readonly onWarning: ((warning: LimiterWarning) => void) | undefined;
   /** Told what leases have given back, so that nobody waits for what is there. */
   readonly gaveBack: LeaseHost["gaveBack"];
+  /** A refusal where what is there belongs to others, who wait for it. */
+  readonly refusedByOthers: (target: LineRequest) => Promise<Refusal | undefined>;
 }
 
 const LATE: unique symbol = Symbol("late");
@@ -91,21 +94,20 @@ export class Acquirer implements LeaseHost {
     return refusal;
   }
 
-  /** Decides within the time the store is given, whatever the store does. */
+  /** Decides, or throws `RateLimiterUnavailable` within the time the store is given. */
   async attempt(request: CheckedRequest): Promise<Decided> {
     const { entityId, resource } = request;
-    try {
-      const taken = await this.#take(request);
-      if (taken instanceof Refusal) return taken;
-      this.#options.events?.({ type: "acquired", entityId, resource });
-      this.#remember(taken);
-      return { granted: true, lease: new ActiveLease(this, request, taken) };
-    } catch (error) {
-      if (!(error instanceof RateLimiterUnavailable)) throw error;
-      if (this.#mode(request) === "block") throw this.#unavailable(request, error);
-      this.#options.events?.({ type: "degraded", entityId, resource, cause: error });
-      return { granted: true, lease: new DegradedLease() };
-    }
+    const taken = await this.#take(request);
+    if (taken instanceof Refusal) return taken;
+    this.#options.events?.({ type: "acquired", entityId, resource });
+    this.#remember(taken);
+    return { granted: true, lease: new ActiveLease(this, request, taken) };
+  }
+
+  /** What a call comes to that the store could not answer: a grant that nobody counts, or an error. */
+  unavailable(request: LeaseTarget, cause: RateLimiterUnavailable): Decided {
+    this.#pass(request, cause);
+    return { granted: true, lease: new DegradedLease() };
   }
 
   /** Tells that a call was refused for good; one that waits may be refused many times before. */
@@ -153,7 +155,8 @@ export class Acquirer implements LeaseHost {
   async takeMore(request: LeaseTarget, amounts: Amounts): Promise<Granted | undefined> {
     try {
       const { entityId, resource, limits } = request;
-      const taken = await this.#take({ entityId, resource, limits, amounts });
+      const target = { entityId, resource, limits, amounts };
+      const taken = (await this.#options.refusedByOthers(target)) ?? (await this.#take(target));
       if (taken instanceof Refusal) {
         this.announceRefusal(request, taken);
         throw new RateLimitExceeded(taken.statuses);
@@ -162,11 +165,16 @@ export class Acquirer implements LeaseHost {
       return taken;
     } catch (error) {
       if (!(error instanceof RateLimiterUnavailable)) throw error;
-      if (this.#mode(request) === "block") throw this.#unavailable(request, error);
-      const { entityId, resource } = request;
-      this.#options.events?.({ type: "degraded", entityId, resource, cause: error });
+      this.#pass(request, error);
       return undefined;
     }
+  }
+
+  /** Lets a call pass uncounted, unless it is to be blocked while the store cannot answer. */
+  #pass(request: LeaseTarget, cause: RateLimiterUnavailable): void {
+    if (this.#mode(request) === "block") throw this.#blocked(request, cause);
+    const { entityId, resource } = request;
+    this.#options.events?.({ type: "degraded", entityId, resource, cause });
   }
 
   /** Charges all legs, or none. */
@@ -340,7 +348,7 @@ export class Acquirer implements LeaseHost {
     );
   }
 
-  #unavailable(request: LeaseTarget, error: RateLimiterUnavailable): RateLimiterUnavailable {
+  #blocked(request: LeaseTarget, error: RateLimiterUnavailable): RateLimiterUnavailable {
     // The context comes last in a message, and more of it is known here.
     const message = error.message.replace(` [stack=${error.stackName}]`, "");
     return new RateLimiterUnavailable(message, {

@@ -2,7 +2,7 @@
 
 import { floorDiv } from "../core/integers.ts";
 import { checkFields, checkOptions as checkObject, show } from "../domain/check.ts";
-import { InfrastructureError, ValidationError } from "../domain/errors.ts";
+import { InfrastructureError, RateLimiterUnavailable, ValidationError } from "../domain/errors.ts";
 import type { LimitInput } from "../domain/limit.ts";
 import type { LimitStatus } from "../domain/limit-status.ts";
 import { unbreakable } from "../domain/listener.ts";
@@ -11,9 +11,10 @@ import { checkOnUnavailable, type OnUnavailable } from "../domain/unavailability
 import { INTERNALS } from "../repository/internals.ts";
 import type { DynamoOptions } from "../repository/options.ts";
 import { Repository } from "../repository/repository.ts";
-import { onAbort } from "./aborts.ts";
+import { untilAborted } from "./aborts.ts";
 import {
   type AcquireRequest,
+  type CheckedRequest,
   checkAcquireRequest,
   checkAmounts,
   checkTarget,
@@ -97,6 +98,7 @@ export class RateLimiter {
       events,
       onWarning,
       gaveBack: (bucket, tokens) => lines.giveBack(bucket, tokens),
+      refusedByOthers: async (target) => (lines.isEmpty ? undefined : lines.refusal(target)),
     });
   }
 
@@ -235,18 +237,30 @@ export class RateLimiter {
     const { signal } = checked;
     signal?.throwIfAborted();
     this.#refuseClosed();
-    const attempt = () => this.#acquirer.attempt(checked);
-    const decision =
-      checked.maxWaitMs > 0
-        ? await this.#lines.wait(checked, attempt, () => this.#closed)
-        : ((this.#lines.isEmpty ? undefined : await this.#lines.refusal(checked)) ??
-          (await attempt()));
+    const decision = await this.#attempt(checked);
     if (!decision.granted) this.#acquirer.announceRefusal(checked, decision);
     else if (signal?.aborted === true) {
       await decision.lease.rollback();
       throw signal.reason;
     }
     return decision;
+  }
+
+  /** Decided in time, also where the store cannot answer. */
+  async #attempt(checked: CheckedRequest): Promise<Decided> {
+    const attempt = () => this.#acquirer.attempt(checked);
+    try {
+      if (checked.maxWaitMs > 0) {
+        return await this.#lines.wait(checked, attempt, () => this.#closed);
+      }
+      const refused = this.#lines.isEmpty
+        ? undefined
+        : await this.#lines.refusal(checked, checked.signal);
+      return refused ?? (await attempt());
+    } catch (error) {
+      if (!(error instanceof RateLimiterUnavailable)) throw error;
+      return this.#acquirer.unavailable(checked, error);
+    }
   }
 
   async #look(
@@ -261,25 +275,6 @@ export class RateLimiter {
   /** Stores differ in what they do after their end; the limiter does not. */
   #refuseClosed(): void {
     if (this.#closed) throw new InfrastructureError("This limiter is closed");
-  }
-}
-
-/** The work, or the reason of the abort, whichever comes first. */
-async function untilAborted<T>(
-  signal: AbortSignal | undefined,
-  work: () => Promise<T>,
-): Promise<T> {
-  if (signal === undefined) return work();
-  signal.throwIfAborted();
-  let end = () => {};
-  const aborted = new Promise<never>((_, reject) => {
-    // oxlint-disable-next-line prefer-promise-reject-errors -- the reason is the caller's own.
-    end = onAbort(signal, () => reject(signal.reason));
-  });
-  try {
-    return await Promise.race([work(), aborted]);
-  } finally {
-    end();
   }
 }
 

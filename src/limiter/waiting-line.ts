@@ -1,9 +1,19 @@
-/** One line of calls that wait for the same entity and resource, first come, first served. */
+/**
+ * One line of calls that wait for the same entity and resource, first come, first served.
+ *
+ * The first one asks the store, for itself and for what everybody wants to know. Whoever should fit
+ * by what it has heard is called, and asks at the same time; the others make no calls.
+ */
 
+import type { RateLimiterUnavailable } from "../domain/errors.ts";
 import type { Limit } from "../domain/limit.ts";
+import type { LimitStatus } from "../domain/limit-status.ts";
 import type { Amounts, CheckedRequest } from "./acquire-request.ts";
 import { Refusal } from "./decision.ts";
 import { statusBehind } from "./status-behind.ts";
+
+/** What a line needs to know of a call. */
+export type LineRequest = Pick<CheckedRequest, "entityId" | "resource" | "limits" | "amounts">;
 
 export interface Waiter {
   readonly request: CheckedRequest;
@@ -11,20 +21,26 @@ export interface Waiter {
   readonly isClosed: () => boolean;
   /** By the timer. */
   readonly until: number;
+  /** Its place among all that have come. */
+  ticket: number;
   /** Set when its turn would come too late. */
   refusal: Refusal | undefined;
+  /** Set when the store could not answer the one who asked. */
+  failure: RateLimiterUnavailable | undefined;
   /** Whether it was checked that its turn may come in time. */
   judged: boolean;
+  /** It was refused as the first one, and sleeps until there should be enough. */
+  rests: boolean;
   /** Ends the sleep of this waiter, if it sleeps. */
   wake: () => void;
 }
 
-/** The last refusal that the first in line was given. */
+/** What the store has last said. */
 interface Knowledge {
-  readonly refusal: Refusal;
+  readonly statuses: readonly LimitStatus[];
   readonly limits: readonly Limit[] | undefined;
   readonly seenAtMs: number;
-  /** What this process has given back since. */
+  /** What this process has given back since, by bucket and limit. */
   readonly givenBack: Map<string, number>;
 }
 
@@ -33,38 +49,66 @@ const KNOWN_MS = 1000;
 const NOBODY: Amounts = new Map();
 
 export class WaitingLine {
-  readonly #waiters: Waiter[] = [];
-  /** What all of them ask for. */
+  /** The names of the buckets that it has to do with: of the entity itself, and of its parents. */
+  readonly heardOf = new Set<string>();
+  /** Those who wait for their turn, by their tickets. */
+  readonly #queue: Waiter[] = [];
+  /** Those who ask the store. */
+  readonly #asking = new Set<Waiter>();
+  readonly #queued = new Map<string, number>();
   readonly #asked = new Map<string, number>();
+  #tickets = 0;
   #knowledge: Knowledge | undefined;
   #unjudged = 0;
-  /** What was given back since the first one has begun to ask. */
+  /** What was given back since somebody has begun to ask. */
   #meanwhile = new Map<string, number>();
-  /** Those who wait for what the first one hears next. */
-  #curious: (() => void)[] = [];
+  /** Those who wait for what is heard next. */
+  #curious: ((failure: RateLimiterUnavailable | undefined) => void)[] = [];
 
-  get length(): number {
-    return this.#waiters.length;
+  get isEmpty(): boolean {
+    return this.#queue.length + this.#asking.size === 0;
   }
 
   isFirst(waiter: Waiter): boolean {
-    return this.#waiters[0] === waiter;
+    return this.#queue[0] === waiter;
+  }
+
+  /** Whether it is to ask the store. */
+  isCalled(waiter: Waiter): boolean {
+    return this.#asking.has(waiter);
   }
 
   join(waiter: Waiter): void {
-    this.#waiters.push(waiter);
+    this.#tickets += 1;
+    waiter.ticket = this.#tickets;
     if (!waiter.judged) this.#unjudged += 1;
-    add(this.#asked, waiter.request.amounts, 1);
+    this.#enqueue(waiter);
+    if (this.#asking.size === 0 && this.isFirst(waiter)) this.call(waiter);
   }
 
-  /** The next one is woken when the first one leaves. */
+  /** It is its turn. */
+  call(waiter: Waiter): void {
+    if (this.#asking.has(waiter)) return;
+    if (this.#asking.size === 0) this.#meanwhile = new Map();
+    this.#dequeue(waiter);
+    this.#asking.add(waiter);
+    add(this.#asked, waiter.request.amounts, 1);
+    waiter.wake();
+  }
+
+  /** It has asked in vain, and waits in its old place. */
+  sendBack(waiter: Waiter): void {
+    this.#stopAsking(waiter);
+    this.#enqueue(waiter);
+    if (!this.isFirst(waiter)) this.#next();
+  }
+
   leave(waiter: Waiter): void {
-    const at = this.#waiters.indexOf(waiter);
-    this.#waiters.splice(at, 1);
+    if (this.#asking.has(waiter)) this.#stopAsking(waiter);
+    else this.#dequeue(waiter);
     if (!waiter.judged) this.#unjudged -= 1;
-    add(this.#asked, waiter.request.amounts, -1);
-    if (at === 0) this.#waiters[0]?.wake();
-    this.#tell();
+    this.#next();
+    this.#tell(undefined);
   }
 
   /** Whether what is known is too old to refuse anybody by it. */
@@ -74,46 +118,42 @@ export class WaitingLine {
     return ageMs < 0 || ageMs >= KNOWN_MS;
   }
 
-  /** Makes the first one ask again; resolves when it has heard, or has left. */
-  heardAgain(): Promise<void> {
+  /** Makes the first one ask again; resolves when something was heard, with a failure if that was it. */
+  heardAgain(): Promise<RateLimiterUnavailable | undefined> {
     return new Promise((resolve) => {
       this.#curious.push(resolve);
-      this.#waiters[0]?.wake();
+      const [first] = this.#queue;
+      if (this.#asking.size === 0 && first !== undefined) this.call(first);
     });
   }
 
-  /** The first one is woken when that should be enough. */
-  giveBack(amounts: Amounts, nowMs: number): void {
-    add(this.#meanwhile, amounts, 1);
-    const [first] = this.#waiters;
-    if (this.#knowledge === undefined || first === undefined) return;
-    add(this.#knowledge.givenBack, amounts, 1);
-    const still = this.#behind(first.request, NOBODY, nowMs);
-    if (still === undefined || still.violations.length === 0) first.wake();
+  /** Something was given back to a bucket it has heard of. Those for whom that is enough are called. */
+  giveBack(bucketName: string, amounts: Amounts, nowMs: number): void {
+    addAt(this.#meanwhile, bucketName, amounts);
+    if (this.#knowledge === undefined) return;
+    addAt(this.#knowledge.givenBack, bucketName, amounts);
+    this.#callFitting(nowMs);
   }
 
   wakeAll(): void {
-    for (const { wake } of this.#waiters) wake();
+    for (const { wake } of [...this.#queue, ...this.#asking]) wake();
   }
 
   /** What is known tells a newcomer this; `undefined` when nothing is known. */
-  behindAll(request: CheckedRequest, nowMs: number): Refusal | undefined {
-    return this.#behind(request, this.#asked, nowMs);
+  behindAll(request: LineRequest, nowMs: number): Refusal | undefined {
+    const ahead = new Map(this.#asked);
+    add(ahead, this.#queued, 1);
+    return this.#behind(request, ahead, nowMs);
   }
 
   /** The same for one who stands in line. */
   behindOthers(waiter: Waiter, nowMs: number): Refusal | undefined {
-    const ahead = new Map<string, number>();
-    for (const other of this.#waiters) {
+    const ahead = new Map(this.#asked);
+    for (const other of this.#queue) {
       if (other === waiter) break;
       add(ahead, other.request.amounts, 1);
     }
     return this.#behind(waiter.request, ahead, nowMs);
-  }
-
-  /** The first in line asks the store. */
-  ask(): void {
-    this.#meanwhile = new Map();
   }
 
   /** Whether so much was given back since it has asked that it should ask again at once. */
@@ -123,24 +163,76 @@ export class WaitingLine {
   }
 
   /**
-   * The first in line was refused. Whoever lined up before anything was known is judged now, once:
-   * those who would wait in vain are sent away. The answer may not count what was given back while
-   * it was on its way.
+   * Somebody was refused. Whoever lined up before anything was known is judged now, once: those who
+   * would wait in vain are sent away, and those who do not ask for what is missing are called. The
+   * answer may not count what was given back while it was on its way.
    */
   learn(refusal: Refusal, { limits }: CheckedRequest, nowMs: number, timerMs: number): void {
-    const givenBack = new Map(this.#meanwhile);
-    this.#knowledge = { refusal, limits, seenAtMs: nowMs, givenBack };
+    this.#know(refusal.statuses, limits, nowMs);
     if (this.#unjudged > 0) this.#judgeAll(nowMs, timerMs);
-    this.#tell();
+    this.#tell(undefined);
   }
 
-  #tell(): void {
-    for (const resolve of this.#curious.splice(0)) resolve();
+  /** Somebody was granted, and this is left. */
+  learnLeft(statuses: readonly LimitStatus[], { limits }: CheckedRequest, nowMs: number): void {
+    if (this.#queue.length === 0 || statuses.length === 0) return;
+    this.#know(statuses, limits, nowMs);
+    this.#callFitting(nowMs);
+    this.#tell(undefined);
+  }
+
+  /** The store could not answer. Nobody waits for it to fail once more, one after the other. */
+  fail(failure: RateLimiterUnavailable): void {
+    for (const waiter of this.#queue) {
+      waiter.failure = failure;
+      waiter.wake();
+    }
+    this.#tell(failure);
+  }
+
+  /** When nobody asks any more, it is the turn of the first one, unless it knows better. */
+  #next(): void {
+    const [first] = this.#queue;
+    if (this.#asking.size === 0 && first?.rests === false) this.call(first);
+  }
+
+  #enqueue(waiter: Waiter): void {
+    let at = this.#queue.length;
+    while (at > 0 && (this.#queue[at - 1] as Waiter).ticket > waiter.ticket) at -= 1;
+    this.#queue.splice(at, 0, waiter);
+    add(this.#queued, waiter.request.amounts, 1);
+  }
+
+  #dequeue(waiter: Waiter): void {
+    this.#queue.splice(this.#queue.indexOf(waiter), 1);
+    add(this.#queued, waiter.request.amounts, -1);
+  }
+
+  #stopAsking(waiter: Waiter): void {
+    this.#asking.delete(waiter);
+    add(this.#asked, waiter.request.amounts, -1);
+  }
+
+  #know(statuses: readonly LimitStatus[], limits: Knowledge["limits"], nowMs: number): void {
+    this.#knowledge = { statuses, limits, seenAtMs: nowMs, givenBack: new Map(this.#meanwhile) };
+    for (const status of statuses) this.heardOf.add(bucketNameOf(status));
+  }
+
+  #tell(failure: RateLimiterUnavailable | undefined): void {
+    for (const resolve of this.#curious.splice(0)) resolve(failure);
+  }
+
+  /** In their order, as far as what is known suffices for all of them. */
+  #callFitting(nowMs: number): void {
+    for (let [first] = this.#queue; first !== undefined; [first] = this.#queue) {
+      if (this.#behind(first.request, this.#asked, nowMs)?.violations.length !== 0) return;
+      this.call(first);
+    }
   }
 
   #judgeAll(nowMs: number, timerMs: number): void {
-    const ahead = new Map<string, number>();
-    for (const waiter of this.#waiters) {
+    const ahead = new Map(this.#asked);
+    for (const waiter of [...this.#queue]) {
       if (!waiter.judged) this.#judge(waiter, ahead, nowMs, timerMs);
       if (waiter.refusal === undefined) add(ahead, waiter.request.amounts, 1);
     }
@@ -152,23 +244,25 @@ export class WaitingLine {
     // The first one has its answer from the store.
     if (this.isFirst(waiter)) return;
     const refusal = this.#behind(waiter.request, ahead, nowMs);
-    if (refusal === undefined || !isTooLate(refusal, timerMs, waiter.until)) return;
+    if (refusal === undefined) return;
+    if (refusal.violations.length === 0) return this.call(waiter);
+    if (!isTooLate(refusal, timerMs, waiter.until)) return;
     waiter.refusal = refusal;
     waiter.wake();
   }
 
   /** Limits that came with a call tell nothing about calls with others. */
-  #behind(request: CheckedRequest, ahead: Amounts, nowMs: number): Refusal | undefined {
+  #behind(request: LineRequest, ahead: Amounts, nowMs: number): Refusal | undefined {
     const known = this.#knowledge;
     if (known === undefined || !sameLimits(known.limits, request.limits)) return undefined;
     const elapsedMs = Math.max(0, nowMs - known.seenAtMs);
     return new Refusal(
-      known.refusal.statuses.map((status) =>
+      known.statuses.map((status) =>
         statusBehind(status, {
           requested: request.amounts.get(status.limitName) ?? 0,
           ahead: ahead.get(status.limitName) ?? 0,
           elapsedMs,
-          givenBack: known.givenBack.get(status.limitName) ?? 0,
+          givenBack: known.givenBack.get(`${bucketNameOf(status)} ${status.limitName}`) ?? 0,
         }),
       ),
     );
@@ -181,8 +275,19 @@ export function isTooLate(refusal: Refusal, nowMs: number, until: number): boole
   return !Number.isFinite(retryAfterSeconds) || nowMs + retryAfterSeconds * 1000 > until;
 }
 
+export function bucketNameOf(bucket: { entityId: string; resource: string }): string {
+  return `${bucket.entityId}#${bucket.resource}`;
+}
+
 function add(sums: Map<string, number>, amounts: Amounts, sign: 1 | -1): void {
   for (const [name, amount] of amounts) sums.set(name, (sums.get(name) ?? 0) + sign * amount);
+}
+
+function addAt(sums: Map<string, number>, bucketName: string, amounts: Amounts): void {
+  for (const [name, amount] of amounts) {
+    const at = `${bucketName} ${name}`;
+    sums.set(at, (sums.get(at) ?? 0) + amount);
+  }
 }
 
 function sameLimits(

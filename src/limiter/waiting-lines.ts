@@ -1,23 +1,32 @@
 /**
  * Fair waiting. Calls for one entity and resource stand in one line per process: the first one
- * asks the store when the bucket should have enough, the others make no calls until it is their
- * turn. A large request is therefore not starved by small ones behind it.
+ * asks the store when the bucket should have enough, the others make no calls until there should be
+ * enough for them as well. A large request is therefore not starved by small ones behind it.
  */
 
 import type { BucketStore } from "../buckets/bucket-store.ts";
 import type { Clock } from "../domain/clock.ts";
-import { InfrastructureError } from "../domain/errors.ts";
+import { InfrastructureError, RateLimiterUnavailable } from "../domain/errors.ts";
 import type { Timer } from "../domain/timer.ts";
-import { onAbort } from "./aborts.ts";
+import { onAbort, untilAborted } from "./aborts.ts";
 import type { Amounts, CheckedRequest } from "./acquire-request.ts";
 import type { Refusal } from "./decision.ts";
-import { isTooLate, type Waiter, WaitingLine } from "./waiting-line.ts";
+import type { Lease } from "./lease.ts";
+import {
+  bucketNameOf,
+  isTooLate,
+  type LineRequest,
+  type Waiter,
+  WaitingLine,
+} from "./waiting-line.ts";
 
 /** Timers take no more than 2^31 milliseconds; whoever sleeps longer looks around in between. */
 const SLEEP_MS_MAX = 86_400_000;
 /** As long as limits are remembered: what other processes change is noticed by then. */
 const ASK_MS_MAX = 60_000;
 
+type Grant = { readonly granted: true; readonly lease: Pick<Lease, "statuses"> };
+/** Throws `RateLimiterUnavailable` where the store cannot answer, and so does whoever waits for it. */
 type Attempt<G> = () => Promise<G | Refusal>;
 
 /** One set of lines per bucket store, whichever limiter a call comes through. */
@@ -27,6 +36,8 @@ export class WaitingLines {
   readonly #clock: Clock;
   readonly #timer: Timer;
   readonly #lines = new Map<string, WaitingLine>();
+  /** Which lines wait for something of a bucket. */
+  readonly #heardOf = new Map<string, Set<WaitingLine>>();
 
   constructor(clock: Clock, timer: Timer) {
     this.#clock = clock;
@@ -53,116 +64,173 @@ export class WaitingLines {
    * The refusal of a call that does not wait, when what is there belongs to those who do: it may
    * pass only where there is enough for everybody.
    */
-  async refusal(request: CheckedRequest): Promise<Refusal | undefined> {
-    const known = await this.#behindAll(request, ({ violations }) => violations.length > 0);
-    return known === undefined || known.violations.length === 0 ? undefined : known;
+  async refusal(request: LineRequest, signal?: AbortSignal): Promise<Refusal | undefined> {
+    const isShort = ({ violations }: Refusal) => violations.length > 0;
+    const known = await this.#behindAll(request, isShort, signal);
+    return known === undefined || !isShort(known) ? undefined : known;
   }
 
-  /** This process has given something back to a bucket. */
+  /** This process has given something back to a bucket: of an entity, or of the parent of others. */
   giveBack(bucket: { readonly entityId: string; readonly resource: string }, back: Amounts): void {
-    this.#lines.get(idOf(bucket))?.giveBack(back, this.#clock());
+    const name = bucketNameOf(bucket);
+    const nowMs = this.#clock();
+    const own = this.#lines.get(name);
+    own?.giveBack(name, back, nowMs);
+    for (const line of this.#heardOf.get(name) ?? []) {
+      if (line !== own) line.giveBack(name, back, nowMs);
+    }
   }
 
   /**
    * Asks until it is granted, or until it is clear that waiting longer than `maxWaitMs` would be
    * needed: then the refusal is handed out at once. Throws the reason of an aborted signal.
    */
-  async wait<G extends { readonly granted: true }>(
+  async wait<G extends Grant>(
     request: CheckedRequest,
     attempt: Attempt<G>,
     isClosed: () => boolean,
   ): Promise<G | Refusal> {
     const until = this.#timer.nowMs() + request.maxWaitMs;
     const isInVain = (refusal: Refusal) => isTooLate(refusal, this.#timer.nowMs(), until);
-    const known = this.#lines.has(idOf(request))
-      ? await this.#behindAll(request, isInVain)
-      : undefined;
+    const known = await this.#behindAll(request, isInVain, request.signal);
     if (known !== undefined && isInVain(known)) return known;
     if (needsNoWait(request, known)) {
       const decision = await attempt();
       if (decision.granted) return decision;
     }
-    const judged = known !== undefined;
     const waiter: Waiter = {
       request,
       isClosed,
       until,
+      ticket: 0,
       refusal: undefined,
-      judged,
+      failure: undefined,
+      judged: known !== undefined,
+      rests: false,
       wake: () => {},
     };
-    return this.#standInLine(idOf(request), waiter, attempt);
+    return this.#standInLine(bucketNameOf(request), waiter, attempt);
   }
 
   /**
    * What the line tells a newcomer. Before it refuses one by what is old, the first in line asks
-   * again, for all that come meanwhile.
+   * again, for all that come meanwhile; if the store does not answer, nobody asks it once more.
    */
   async #behindAll(
-    request: CheckedRequest,
+    request: LineRequest,
     refuses: (known: Refusal) => boolean,
+    signal: AbortSignal | undefined,
   ): Promise<Refusal | undefined> {
-    const behindAll = () => this.#lines.get(idOf(request))?.behindAll(request, this.#clock());
-    const known = behindAll();
-    const line = this.#lines.get(idOf(request));
-    if (known === undefined || !refuses(known) || line?.isStale(this.#clock()) !== true) {
-      return known;
-    }
-    await line.heardAgain();
-    return behindAll();
+    const line = this.#lines.get(bucketNameOf(request));
+    const known = line?.behindAll(request, this.#clock());
+    if (line === undefined || known === undefined) return undefined;
+    if (!refuses(known) || !line.isStale(this.#clock())) return known;
+    const failure = await untilAborted(signal, () => line.heardAgain());
+    if (failure !== undefined) throw failure;
+    return this.#lines.get(bucketNameOf(request))?.behindAll(request, this.#clock());
   }
 
-  async #standInLine<G extends { readonly granted: true }>(
-    id: string,
+  async #standInLine<G extends Grant>(
+    name: string,
     waiter: Waiter,
     attempt: Attempt<G>,
   ): Promise<G | Refusal> {
     const { signal } = waiter.request;
-    const line = this.#lines.get(id) ?? new WaitingLine();
-    this.#lines.set(id, line);
+    const line = this.#lines.get(name) ?? new WaitingLine();
+    this.#lines.set(name, line);
     line.join(waiter);
     const end = signal && onAbort(signal, () => waiter.wake());
     try {
-      return (await this.#turn(line, waiter)) ?? (await this.#ask(line, waiter, attempt));
+      for (;;) {
+        const ended = await this.#turn(line, waiter);
+        if (ended !== undefined) return ended;
+        const decision = await this.#ask(line, waiter, attempt);
+        if (decision !== undefined) return decision;
+      }
     } finally {
       end?.();
       line.leave(waiter);
-      if (line.length === 0) this.#lines.delete(id);
+      if (line.isEmpty) this.#remove(name, line);
     }
   }
 
   /**
-   * Sleeps until this waiter is the first, or hands out why it will not be in time. When its time
-   * is over and the line knows of no reason, the store itself has to be asked.
+   * Sleeps until this waiter is called, or hands out why it will not be in time. When its time is
+   * over and the line knows of no reason, the store itself has to be asked.
    */
   async #turn(line: WaitingLine, waiter: Waiter): Promise<Refusal | undefined> {
-    while (!line.isFirst(waiter)) {
+    for (;;) {
+      if (waiter.failure !== undefined) throw waiter.failure;
       if (waiter.refusal !== undefined) return waiter.refusal;
+      if (line.isCalled(waiter)) return undefined;
       const leftMs = waiter.until - this.#timer.nowMs();
-      if (leftMs <= 0) {
-        const refusal = line.behindOthers(waiter, this.#clock());
-        return refusal === undefined || refusal.violations.length === 0 ? undefined : refusal;
+      if (leftMs > 0) {
+        await this.#sleep(waiter, leftMs);
+        continue;
       }
-      await this.#sleep(waiter, leftMs);
+      const refusal = line.behindOthers(waiter, this.#clock());
+      if (refusal !== undefined && refusal.violations.length > 0) return refusal;
+      line.call(waiter);
+    }
+  }
+
+  /** Asks the store; `undefined` when it is to be asked again in its turn. */
+  async #ask<G extends Grant>(
+    line: WaitingLine,
+    waiter: Waiter,
+    attempt: Attempt<G>,
+  ): Promise<G | Refusal | undefined> {
+    const { request } = waiter;
+    const decision = await this.#answer(line, attempt);
+    if (decision.granted) {
+      line.learnLeft(decision.lease.statuses, request, this.#clock());
+      return decision;
+    }
+    line.sendBack(waiter);
+    line.learn(decision, request, this.#clock(), this.#timer.nowMs());
+    this.#watch(line);
+    const again = line.isWorthAsking(waiter, this.#clock());
+    if (!again && isTooLate(decision, this.#timer.nowMs(), waiter.until)) return decision;
+    if (line.isFirst(waiter)) {
+      const waitMs = again ? 0 : Math.min(decision.retryAfterSeconds * 1000, ASK_MS_MAX);
+      await this.#rest(line, waiter, waitMs);
     }
     return undefined;
   }
 
-  /** Asks the store until it grants, or until the next time would be too late. */
-  async #ask<G extends { readonly granted: true }>(
-    line: WaitingLine,
-    waiter: Waiter,
-    attempt: Attempt<G>,
-  ): Promise<G | Refusal> {
-    for (;;) {
-      line.ask();
-      const decision = await attempt();
-      if (decision.granted) return decision;
-      line.learn(decision, waiter.request, this.#clock(), this.#timer.nowMs());
-      const again = line.isWorthAsking(waiter, this.#clock());
-      if (!again && isTooLate(decision, this.#timer.nowMs(), waiter.until)) return decision;
-      const waitMs = again ? 0 : Math.min(decision.retryAfterSeconds * 1000, ASK_MS_MAX);
-      await this.#sleep(waiter, waitMs);
+  async #answer<G extends Grant>(line: WaitingLine, attempt: Attempt<G>): Promise<G | Refusal> {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (error instanceof RateLimiterUnavailable) line.fail(error);
+      throw error;
+    }
+  }
+
+  /** The first one sleeps until there should be enough. */
+  async #rest(line: WaitingLine, waiter: Waiter, ms: number): Promise<void> {
+    waiter.rests = true;
+    try {
+      await this.#sleep(waiter, ms);
+    } finally {
+      waiter.rests = false;
+    }
+    if (line.isFirst(waiter)) line.call(waiter);
+  }
+
+  /** What is given back to a parent is for all who wait for it. */
+  #watch(line: WaitingLine): void {
+    for (const bucket of line.heardOf) {
+      this.#heardOf.set(bucket, (this.#heardOf.get(bucket) ?? new Set()).add(line));
+    }
+  }
+
+  #remove(name: string, line: WaitingLine): void {
+    this.#lines.delete(name);
+    for (const bucket of line.heardOf) {
+      const lines = this.#heardOf.get(bucket);
+      lines?.delete(line);
+      if (lines?.size === 0) this.#heardOf.delete(bucket);
     }
   }
 
@@ -179,10 +247,6 @@ export class WaitingLines {
     request.signal?.throwIfAborted();
     if (isClosed()) throw new InfrastructureError("The limiter was closed while a call waited");
   }
-}
-
-function idOf({ entityId, resource }: Pick<CheckedRequest, "entityId" | "resource">): string {
-  return `${entityId}#${resource}`;
 }
 
 /**

@@ -1,0 +1,150 @@
+/** A line holds nobody up who need not wait, and ends for all when the store cannot answer. */
+
+import { describe, expect, test } from "vitest";
+import {
+  RateLimiter,
+  type RateLimiterOptions,
+  RateLimiterUnavailable,
+  Repository,
+} from "../../../src/index.ts";
+import { SimulatedTable } from "../../../src/testing/table/simulated-table.ts";
+import { VirtualTime as SimulatedTime } from "../../../src/testing/time/virtual-time.ts";
+import { VirtualTime } from "../../support/virtual-time.ts";
+
+const BUCKET = { entityId: "key-1", resource: "gpt-4" };
+const START_MS = 1_800_000_000_000;
+
+async function onTable(limits: readonly string[], options: RateLimiterOptions = {}) {
+  const time = new SimulatedTime(START_MS);
+  const table = new SimulatedTable({ time, latency: { medianMs: 5, spread: 0, slowShare: 0 } });
+  const limiter = await time.until(table.process().open({ timeoutMs: 500, ...options }));
+  await time.until(limiter.repository.limits.setSystem(limits));
+  await time.until(limiter.acquire({ ...BUCKET, consume: {} }));
+  const took = async <T>(work: Promise<T>) => {
+    const startMs = time.nowMs;
+    return { result: await time.until(work), ms: time.nowMs - startMs };
+  };
+  return { time, table, limiter, took };
+}
+
+async function inMemory() {
+  const time = new VirtualTime(START_MS);
+  const repo = await Repository.open("memory:", { clock: time.clock, timer: time.timer });
+  return { time, repo, limiter: new RateLimiter(repo) };
+}
+
+describe("where there is enough", () => {
+  test("hundreds go at the same time", async () => {
+    const { table, limiter, took } = await onTable(["rpm:100000"]);
+    const request = { ...BUCKET, consume: { rpm: 1 }, maxWaitSeconds: 5 };
+    const before = table.usage.calls;
+    const all = Array.from({ length: 500 }, () => limiter.tryAcquire(request));
+    const { result, ms } = await took(Promise.all(all));
+    expect(result.every(({ granted }) => granted)).toBe(true);
+    expect(ms).toBeLessThan(50);
+    // Takes that overtake each other are repeated once.
+    expect(table.usage.calls - before).toBeLessThanOrEqual(1000);
+  });
+
+  test("so many go as there is enough for, and the others make no call", async () => {
+    const { table, limiter, took } = await onTable(["rpm:100/day"]);
+    const request = { ...BUCKET, consume: { rpm: 1 }, maxWaitSeconds: 5 };
+    const before = table.usage.calls;
+    const all = Array.from({ length: 2000 }, () => limiter.tryAcquire(request));
+    const { result } = await took(Promise.all(all));
+    expect(result.filter(({ granted }) => granted)).toHaveLength(100);
+    expect(table.usage.calls - before).toBeLessThan(250);
+  });
+
+  test("who asks for another limit passes, also when both come at once", async () => {
+    const { time, limiter } = await inMemory();
+    const patient = { ...BUCKET, limits: ["rpm:1", "tpm:100"], maxWaitSeconds: 90 };
+    await limiter.acquire({ ...patient, consume: { rpm: 1 } });
+    const waiting = limiter.tryAcquire({ ...patient, consume: { rpm: 1 } });
+    const other = limiter.tryAcquire({ ...patient, consume: { tpm: 1 } });
+    expect((await other).granted).toBe(true);
+    await time.pass(60_001);
+    expect((await waiting).granted).toBe(true);
+    await limiter.close();
+  });
+});
+
+describe("when the store cannot answer", () => {
+  test("all who wait for it are decided at once, each as it wants", async () => {
+    const { table, limiter, took } = await onTable(["rpm:10"]);
+    table.faults = { lostRequests: 1 };
+    const request = { ...BUCKET, consume: { rpm: 1 }, maxWaitSeconds: 30 };
+    const all = Array.from({ length: 50 }, (_, at) =>
+      limiter
+        .acquire({ ...request, onUnavailable: at % 2 === 0 ? "allow" : "block" })
+        .then(({ degraded }) => degraded)
+        .catch((error: unknown) => error instanceof RateLimiterUnavailable && "unavailable"),
+    );
+    const { result, ms } = await took(Promise.all(all));
+    expect(new Set(result.filter((_, at) => at % 2 === 0))).toEqual(new Set([true]));
+    expect(new Set(result.filter((_, at) => at % 2 === 1))).toEqual(new Set(["unavailable"]));
+    expect(ms).toBeLessThan(600);
+  });
+
+  test("so are those who do not wait, and nobody is refused by what is old", async () => {
+    const { time, table, limiter, took } = await onTable(["rpm:10/day"]);
+    await time.until(limiter.acquire({ ...BUCKET, consume: { rpm: 10 } }));
+    const patient = { ...BUCKET, consume: { rpm: 1 }, maxWaitSeconds: 90_000 };
+    const waiting = limiter.acquire(patient).catch((error: unknown) => error);
+    await time.pass(5000);
+    table.faults = { lostRequests: 1 };
+    const request = { ...BUCKET, consume: { rpm: 1 }, onUnavailable: "allow" } as const;
+    const { result, ms } = await took(limiter.acquire(request));
+    expect(result.degraded).toBe(true);
+    expect(ms).toBeLessThan(600);
+    expect(await waiting).toBeInstanceOf(RateLimiterUnavailable);
+  });
+
+  test("a signal ends a call that waits for what others hear", async () => {
+    const { time, table, limiter, took } = await onTable(["rpm:10/day"]);
+    await time.until(limiter.acquire({ ...BUCKET, consume: { rpm: 10 } }));
+    const patient = { ...BUCKET, consume: { rpm: 1 }, maxWaitSeconds: 90_000 };
+    const waiting = limiter.acquire(patient).catch((error: unknown) => error);
+    await time.pass(5000);
+    table.faults = { lostRequests: 1 };
+    const stop = new AbortController();
+    const call = limiter
+      .tryAcquire({ ...BUCKET, consume: { rpm: 1 }, signal: stop.signal })
+      .catch((error: unknown) => error);
+    time.after(100, () => stop.abort(new Error("enough")));
+    const { result, ms } = await took(call);
+    expect([result, ms]).toEqual([new Error("enough"), 100]);
+    await time.until(waiting);
+  });
+});
+
+test("what is given back to a parent is for all who wait for it", async () => {
+  const { time, repo, limiter } = await inMemory();
+  await repo.limits.setSystem(["rpd:10/day"]);
+  await repo.entities.create({ id: "team" });
+  for (const id of ["one", "two"]) {
+    await repo.entities.create({ id, parentId: "team", cascade: true });
+  }
+  const lease = await limiter.acquire({ ...BUCKET, entityId: "one", consume: { rpd: 10 } });
+  const request = { ...BUCKET, entityId: "two", consume: { rpd: 5 }, maxWaitSeconds: 90_000 };
+  const waiting = limiter.tryAcquire(request);
+  await time.settle();
+  await lease.rollback();
+  expect((await waiting).granted).toBe(true);
+  expect(time.nowMs).toBe(START_MS);
+  await limiter.close();
+});
+
+test("a lease that takes more does not overtake those who wait", async () => {
+  const { time, limiter } = await inMemory();
+  const bucket = { ...BUCKET, limits: ["rps:20/sec"] };
+  const lease = await limiter.acquire({ ...bucket, consume: { rps: 20 } });
+  const waiting = limiter.tryAcquire({ ...bucket, consume: { rps: 20 }, maxWaitSeconds: 3 });
+  await time.settle();
+  for (let turn = 0; turn < 25; turn += 1) {
+    void lease.consume({ rps: 1 }).catch(() => undefined);
+    await time.pass(50);
+  }
+  expect((await waiting).granted).toBe(true);
+  await limiter.close();
+});
