@@ -172,6 +172,10 @@ export function restoreWarning(adjustment: Adjustment, cause: unknown): RestoreW
 export interface BucketStore {
   /** The store is in this process, with its records: nothing it does can hang. */
   readonly embedded?: boolean;
+  /** Aborts when the store is closed. */
+  readonly closed: AbortSignal;
+  /** Rises when this process changes whom an entity charges. */
+  readonly relinks: number;
   /** Whom an entity charges next, from its bucket or its record. */
   linkOf(entityId: string, resource: string, options?: BucketCallOptions): Promise<Link>;
   /**

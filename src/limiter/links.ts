@@ -7,11 +7,18 @@ import type { Clock } from "../domain/clock.ts";
 const LINKS_MAX = 50_000;
 const LIFETIME_MS = 60_000;
 
+interface SeenLink {
+  readonly link: Link;
+  seenAtMs: number;
+  /** Of the store: what this process has changed since, it has not seen. */
+  relinks: number;
+}
+
 export class Links {
   readonly #buckets: BucketStore;
   readonly #clock: Clock;
   /** Bounded by size, because a bound by count takes its room in advance, for every limiter. */
-  readonly #links = new LRUCache<string, { link: Link; seenAtMs: number }>({
+  readonly #links = new LRUCache<string, SeenLink>({
     maxSize: LINKS_MAX,
     sizeCalculation: () => 1,
   });
@@ -37,15 +44,20 @@ export class Links {
   /** As it was seen lately. */
   known(entityId: string): Link | undefined {
     const found = this.#links.get(entityId);
-    if (found === undefined || this.#clock() - found.seenAtMs > LIFETIME_MS) return undefined;
-    return found.link;
+    if (found === undefined || found.relinks !== this.#buckets.relinks) return undefined;
+    return this.#clock() - found.seenAtMs > LIFETIME_MS ? undefined : found.link;
   }
 
   see(entityId: string, link: Link): void {
     const seenAtMs = this.#clock();
+    const { relinks } = this.#buckets;
     const known = this.#links.get(entityId);
-    if (known !== undefined && sameLink(known.link, link)) known.seenAtMs = seenAtMs;
-    else this.#links.set(entityId, { link, seenAtMs });
+    if (known === undefined || !sameLink(known.link, link)) {
+      this.#links.set(entityId, { link, seenAtMs, relinks });
+      return;
+    }
+    known.seenAtMs = seenAtMs;
+    known.relinks = relinks;
   }
 }
 

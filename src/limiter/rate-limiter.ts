@@ -226,6 +226,10 @@ export class RateLimiter {
     return this.#acquirer.attemptNow(request);
   }
 
+  get #isClosed(): boolean {
+    return this.#closed || this.repository[INTERNALS].buckets.closed.aborted;
+  }
+
   async #acquired(decided: Decided | Promise<Decided>): Promise<Lease> {
     const decision = await decided;
     if (decision.granted) return decision.lease;
@@ -251,7 +255,7 @@ export class RateLimiter {
     const attempt = () => this.#acquirer.attempt(checked);
     try {
       if (checked.maxWaitMs > 0) {
-        return await this.#lines.wait(checked, attempt, () => this.#closed);
+        return await this.#lines.wait(checked, attempt, () => this.#isClosed);
       }
       const refused = this.#lines.isEmpty
         ? undefined

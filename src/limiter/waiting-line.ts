@@ -29,8 +29,8 @@ export interface Waiter {
   failure: RateLimiterUnavailable | undefined;
   /** Whether it was checked that its turn may come in time. */
   judged: boolean;
-  /** It was refused as the first one, and sleeps until there should be enough. */
-  rests: boolean;
+  /** It was refused as the first one: then there should be enough. */
+  restsUntilMs: number | undefined;
   /** Ends the sleep of this waiter, if it sleeps. */
   wake: () => void;
 }
@@ -90,6 +90,7 @@ export class WaitingLine {
   call(waiter: Waiter): void {
     if (this.#asking.has(waiter)) return;
     if (this.#asking.size === 0) this.#meanwhile = new Map();
+    waiter.restsUntilMs = undefined;
     this.#dequeue(waiter);
     this.#asking.add(waiter);
     add(this.#asked, waiter.request.amounts, 1);
@@ -193,7 +194,8 @@ export class WaitingLine {
   /** When nobody asks any more, it is the turn of the first one, unless it knows better. */
   #next(): void {
     const [first] = this.#queue;
-    if (this.#asking.size === 0 && first?.rests === false) this.call(first);
+    if (this.#asking.size > 0 || first === undefined || first.restsUntilMs !== undefined) return;
+    this.call(first);
   }
 
   #enqueue(waiter: Waiter): void {

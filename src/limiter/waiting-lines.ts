@@ -46,8 +46,11 @@ export class WaitingLines {
 
   /** The lines for the buckets of a store: two limiters on it are two doors to one room. */
   static of(buckets: BucketStore, clock: Clock, timer: Timer): WaitingLines {
-    const lines = linesOfStores.get(buckets) ?? new WaitingLines(clock, timer);
+    const known = linesOfStores.get(buckets);
+    if (known !== undefined) return known;
+    const lines = new WaitingLines(clock, timer);
     linesOfStores.set(buckets, lines);
+    buckets.closed.addEventListener("abort", () => lines.wakeAll(), { once: true });
     return lines;
   }
 
@@ -55,7 +58,7 @@ export class WaitingLines {
     return this.#lines.size === 0;
   }
 
-  /** Makes those look up whose limiter was closed. */
+  /** Makes those look up whose limiter or store was closed. */
   wakeAll(): void {
     for (const line of this.#lines.values()) line.wakeAll();
   }
@@ -106,7 +109,7 @@ export class WaitingLines {
       refusal: undefined,
       failure: undefined,
       judged: known !== undefined,
-      rests: false,
+      restsUntilMs: undefined,
       wake: () => {},
     };
     return this.#standInLine(bucketNameOf(request), waiter, attempt);
@@ -163,14 +166,19 @@ export class WaitingLines {
       if (waiter.failure !== undefined) throw waiter.failure;
       if (waiter.refusal !== undefined) return waiter.refusal;
       if (line.isCalled(waiter)) return undefined;
-      const leftMs = waiter.until - this.#timer.nowMs();
-      if (leftMs > 0) {
-        await this.#sleep(waiter, leftMs);
-        continue;
+      const nowMs = this.#timer.nowMs();
+      const { until, restsUntilMs = until } = waiter;
+      if (nowMs < restsUntilMs) {
+        await this.#sleep(waiter, restsUntilMs - nowMs);
+      } else if (waiter.restsUntilMs !== undefined) {
+        // There should be enough by now.
+        waiter.restsUntilMs = undefined;
+        if (line.isFirst(waiter)) line.call(waiter);
+      } else {
+        const refusal = line.behindOthers(waiter, this.#clock());
+        if (refusal !== undefined && refusal.violations.length > 0) return refusal;
+        line.call(waiter);
       }
-      const refusal = line.behindOthers(waiter, this.#clock());
-      if (refusal !== undefined && refusal.violations.length > 0) return refusal;
-      line.call(waiter);
     }
   }
 
@@ -193,7 +201,7 @@ export class WaitingLines {
     if (!again && isTooLate(decision, this.#timer.nowMs(), waiter.until)) return decision;
     if (line.isFirst(waiter)) {
       const waitMs = again ? 0 : Math.min(decision.retryAfterSeconds * 1000, ASK_MS_MAX);
-      await this.#rest(line, waiter, waitMs);
+      waiter.restsUntilMs = this.#timer.nowMs() + waitMs;
     }
     return undefined;
   }
@@ -205,17 +213,6 @@ export class WaitingLines {
       if (error instanceof RateLimiterUnavailable) line.fail(error);
       throw error;
     }
-  }
-
-  /** The first one sleeps until there should be enough. */
-  async #rest(line: WaitingLine, waiter: Waiter, ms: number): Promise<void> {
-    waiter.rests = true;
-    try {
-      await this.#sleep(waiter, ms);
-    } finally {
-      waiter.rests = false;
-    }
-    if (line.isFirst(waiter)) line.call(waiter);
   }
 
   /** What is given back to a parent is for all who wait for it. */

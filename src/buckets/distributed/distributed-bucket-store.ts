@@ -58,6 +58,8 @@ export class DistributedBucketStore implements BucketStore {
   readonly #legViews: LegViews;
   readonly #cascade: Cascade;
   readonly #adjuster: Adjuster;
+  readonly #closing = new AbortController();
+  #relinks = 0;
 
   constructor(context: RecordContext, options: DistributedBucketStoreOptions) {
     this.#context = context;
@@ -79,6 +81,14 @@ export class DistributedBucketStore implements BucketStore {
     const restore: Restore = (adjustment, deadline) => adjuster.restore(adjustment, deadline);
     this.#cascade = new Cascade(charger, this.#shards, this.#legViews, restore);
     this.#adjuster = adjuster;
+  }
+
+  get closed(): AbortSignal {
+    return this.#closing.signal;
+  }
+
+  get relinks(): number {
+    return this.#relinks;
   }
 
   /** From the view of the bucket when there is one; otherwise bucket and record are read together. */
@@ -189,6 +199,7 @@ export class DistributedBucketStore implements BucketStore {
       await this.#context.store.update(key, linkChange(link), [ITEM_EXISTS]);
       this.#views.forget(key.PK);
     }
+    this.#relinks += 1;
   }
 
   /** Buckets are items here, and the purge of a namespace finds all items. */
@@ -200,11 +211,13 @@ export class DistributedBucketStore implements BucketStore {
     const keys = await this.#items.allKeysOf(entityId);
     await this.#context.store.writeMany({ deletes: keys });
     for (const { PK } of keys) this.#views.forget(PK);
+    this.#relinks += 1;
     return keys.length;
   }
 
   /** Waits until what is being given back in the background has been. */
   async close(): Promise<void> {
+    this.#closing.abort();
     await Promise.all([this.#links.close(), this.#adjuster.idle()]);
   }
 

@@ -181,8 +181,10 @@ export class LegViews {
 
   /** What a take would find in all shards; `undefined` when a view is missing or limits are new. */
   #offers(leg: Leg, first: View | undefined, nowMs: number): Offers | undefined {
+    // Where there is no bucket, the first call decides whether a full one is enough.
     if (first?.bucket === undefined) {
-      return { balancesMilli: fullBalances(leg), recent: false, enough: false };
+      const recent = first !== undefined && isRecent(first, nowMs);
+      return { balancesMilli: fullBalances(leg), recent, enough: true };
     }
     const sums = leg.config.limits.map(() => 0);
     let recent = true;

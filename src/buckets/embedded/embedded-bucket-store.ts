@@ -51,6 +51,8 @@ export class EmbeddedBucketStore implements BucketStore {
   readonly #clock: Clock;
   readonly #ttlMultiplier: number;
   readonly #later: LaterRestores;
+  readonly #closing = new AbortController();
+  #relinks = 0;
 
   constructor(table: BucketTable, options: EmbeddedBucketStoreOptions) {
     this.#table = table;
@@ -60,6 +62,14 @@ export class EmbeddedBucketStore implements BucketStore {
     // There is no token here that would tell whether it was written.
     const mayRepeat = ({ nothingWritten }: RateLimiterUnavailable) => nothingWritten;
     this.#later = new LaterRestores({ timer, random, mayRepeat, onWarning });
+  }
+
+  get closed(): AbortSignal {
+    return this.#closing.signal;
+  }
+
+  get relinks(): number {
+    return this.#relinks;
   }
 
   linkOf(entityId: string, resource: string, options: BucketCallOptions = {}): Promise<Link> {
@@ -171,6 +181,7 @@ export class EmbeddedBucketStore implements BucketStore {
       for (const row of this.#table.ofEntity(entityId)) {
         this.#table.set(entityId, row.resource, { ...row.bucket, link });
       }
+      this.#relinks += 1;
     }, undefined);
   }
 
@@ -182,6 +193,7 @@ export class EmbeddedBucketStore implements BucketStore {
     return this.#table.step(() => {
       const rows = this.#table.ofEntity(entityId);
       for (const row of rows) this.#table.delete(entityId, row.resource);
+      this.#relinks += 1;
       return rows.length;
     }, undefined);
   }
@@ -204,6 +216,7 @@ export class EmbeddedBucketStore implements BucketStore {
   }
 
   async close(): Promise<void> {
+    this.#closing.abort();
     await this.#later.idle();
   }
 

@@ -41,6 +41,18 @@ describeLimiterStores("a look at the limits", (store) => {
     ]);
   });
 
+  extra("counts a parent that this process has just made", async () => {
+    const { limiter, repo } = await store.open();
+    await repo.limits.setSystem(["rpm:10/hour"]);
+    await limiter.acquire({ entityId: "team", resource: RESOURCE, consume: { rpm: 9 } });
+    await limiter.acquire({ ...USER, consume: { rpm: 1 } });
+    await repo.entities.create({ id: "team" });
+    await repo.entities.create({ id: "user-1", parentId: "team", cascade: true });
+    expect(await limiter.available(USER)).toEqual({ rpm: 1 });
+    await repo.entities.delete("user-1");
+    expect(await limiter.available(USER)).toEqual({ rpm: 10 });
+  });
+
   it("A129 tells the time until enough is there, ancestors counted", async () => {
     const { limiter, repo, time } = await store.open();
     const until = (needed: Record<string, number>) =>

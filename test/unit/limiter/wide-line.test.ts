@@ -135,6 +135,17 @@ test("what is given back to a parent is for all who wait for it", async () => {
   await limiter.close();
 });
 
+test("closing the repository ends what waits, too", async () => {
+  const { time, repo, limiter } = await inMemory();
+  const request = { ...BUCKET, limits: ["rpd:1/day"], consume: { rpd: 1 } };
+  await limiter.acquire(request);
+  const waiting = limiter.acquire({ ...request, maxWaitSeconds: 90_000 });
+  await time.settle();
+  await repo.close();
+  await expect(waiting).rejects.toThrow("closed while a call waited");
+  expect(time.nowMs).toBe(START_MS);
+});
+
 test("a lease that takes more does not overtake those who wait", async () => {
   const { time, limiter } = await inMemory();
   const bucket = { ...BUCKET, limits: ["rps:20/sec"] };
