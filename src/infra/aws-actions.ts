@@ -37,6 +37,10 @@ interface Actions {
     CloudFormation.ExecuteChangeSetCommandInput,
     CloudFormation.ExecuteChangeSetCommandOutput
   >;
+  "cloudformation:ListChangeSets": Action<
+    CloudFormation.ListChangeSetsCommandInput,
+    CloudFormation.ListChangeSetsCommandOutput
+  >;
   "cloudformation:DeleteChangeSet": Action<
     CloudFormation.DeleteChangeSetCommandInput,
     CloudFormation.DeleteChangeSetCommandOutput

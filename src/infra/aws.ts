@@ -18,6 +18,8 @@ export interface Aws {
   send<Name extends ActionName>(action: Name, input: Input<Name>): Promise<Output<Name>>;
   /** As the SDK has resolved it. */
   region(): Promise<string>;
+  /** The same, whether or not somebody wants to stop: for putting things in order. */
+  readonly unstoppable: Aws;
   close(): void;
 }
 
@@ -54,7 +56,7 @@ const LOOKS = /:(Describe|Get|List)/;
 
 /**
  * `signal` ends what only looks, at once and with its reason. What changes something is always seen
- * through, so that whoever stops can still put things in order.
+ * through, and so is everything that `unstoppable` is asked for.
  */
 export function connectAws(connection: AwsConnection, signal?: AbortSignal): Aws {
   const services = new Map<ServiceName, Promise<Service>>();
@@ -63,10 +65,10 @@ export function connectAws(connection: AwsConnection, signal?: AbortSignal): Aws
     services.set(name, known);
     return known;
   };
-  return {
+  const over = (end: AbortSignal | undefined): Aws => ({
     send: async <Name extends ActionName>(action: Name, input: Input<Name>) => {
       const [service, operation] = action.split(":") as [ServiceName, string];
-      const stop = LOOKS.test(action) ? signal : undefined;
+      const stop = LOOKS.test(action) ? end : undefined;
       stop?.throwIfAborted();
       try {
         const { client, commands } = await serviceOf(service);
@@ -95,7 +97,11 @@ export function connectAws(connection: AwsConnection, signal?: AbortSignal): Aws
         );
       }
     },
-  };
+    get unstoppable() {
+      return over(undefined);
+    },
+  });
+  return over(signal);
 }
 
 /** A signal for one request: the SDK keeps on listening to those it gets, and there are many. */

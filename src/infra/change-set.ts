@@ -5,6 +5,8 @@ import type { Timer } from "../domain/timer.ts";
 import type { Aws } from "./aws.ts";
 import type { Input, Output } from "./aws-actions.ts";
 import { AwsRefusal } from "./aws-failure.ts";
+import { isOvertaken, Overtaken, orOvertaken } from "./overtaken.ts";
+import { findStack, isShell } from "./stack.ts";
 
 /** What would happen to one resource. */
 export interface ResourceChange {
@@ -69,8 +71,9 @@ async function settled(
   timer: Timer,
 ): Promise<readonly ResourceChange[] | undefined> {
   for (;;) {
-    const found = await describe(aws, stackName, id);
+    const found = await orOvertaken(stackName, () => describe(aws, stackName, id));
     if (found.status === "CREATE_COMPLETE") return found.changes;
+    if (found.status.startsWith("DELETE_")) throw new Overtaken(stackName);
     if (found.status === "FAILED") {
       if (NO_CHANGES.test(found.reason)) return undefined;
       throw new StackOperationError(stackName, `no change set was made: ${found.reason}`);
@@ -79,7 +82,10 @@ async function settled(
   }
 }
 
-/** Work on a change set that does not stay when the work fails. The first error counts. */
+/**
+ * Work on a change set that does not stay when the work fails. The first error counts. Of one that
+ * others have voided nothing is left, and the stack is theirs.
+ */
 export async function orDiscard<Result>(
   aws: Aws,
   wanted: Pick<NewChangeSet, "stackName" | "type">,
@@ -89,7 +95,9 @@ export async function orDiscard<Result>(
   try {
     return await work();
   } catch (error) {
-    await discardChangeSet(aws, wanted, changeSet).catch(() => undefined);
+    if (!(error instanceof Overtaken)) {
+      await discardChangeSet(aws, wanted, changeSet).catch(() => undefined);
+    }
     throw error;
   }
 }
@@ -99,17 +107,61 @@ export async function executeChangeSet(
   stackName: string,
   { id }: { readonly id: string },
 ): Promise<void> {
-  await aws.send("cloudformation:ExecuteChangeSet", { ChangeSetName: id, StackName: stackName });
+  await orOvertaken(stackName, () =>
+    aws.send("cloudformation:ExecuteChangeSet", { ChangeSetName: id, StackName: stackName }),
+  );
 }
 
-/** Nothing of a change set stays, nor of the shell that one for a new stack makes. */
+/**
+ * Nothing of a change set stays, nor of the shell that one for a new stack makes. But the shell may
+ * be that of others, too: their change sets are in the same one, and carrying one out makes it a
+ * stack. Whoever wants to stop waits for this.
+ */
 export async function discardChangeSet(
   aws: Aws,
   { stackName, type }: Pick<NewChangeSet, "stackName" | "type">,
   { id, stackId }: { readonly id: string; readonly stackId: string },
 ): Promise<void> {
-  await aws.send("cloudformation:DeleteChangeSet", { ChangeSetName: id, StackName: stackName });
-  if (type === "CREATE") await aws.send("cloudformation:DeleteStack", { StackName: stackId });
+  const { unstoppable } = aws;
+  let isLast = false;
+  try {
+    isLast = type === "CREATE" && (await isAloneInShell(unstoppable, stackId, id));
+  } finally {
+    await deleteChangeSet(unstoppable, stackName, id);
+  }
+  if (isLast) await unstoppable.send("cloudformation:DeleteStack", { StackName: stackId });
+}
+
+/** Without its change set, the shell would be empty. One that has lost ours is somebody else's. */
+async function isAloneInShell(aws: Aws, stackId: string, id: string): Promise<boolean> {
+  const stack = await findStack(aws, stackId);
+  if (stack === undefined || !isShell(stack)) return false;
+  const ids = await changeSetsOf(aws, stackId);
+  return ids.includes(id) && ids.every((one) => one === id);
+}
+
+async function changeSetsOf(aws: Aws, stackId: string): Promise<string[]> {
+  const ids: string[] = [];
+  let next: string | undefined;
+  do {
+    const page = await aws.send("cloudformation:ListChangeSets", {
+      StackName: stackId,
+      ...(next === undefined ? {} : { NextToken: next }),
+    });
+    // Emulators tell those of all stacks.
+    const own = (page.Summaries ?? []).filter(({ StackId = stackId }) => StackId === stackId);
+    ids.push(...own.map(({ ChangeSetId = "" }) => ChangeSetId));
+    next = page.NextToken;
+  } while (next !== undefined);
+  return ids;
+}
+
+async function deleteChangeSet(aws: Aws, stackName: string, id: string): Promise<void> {
+  try {
+    await aws.send("cloudformation:DeleteChangeSet", { ChangeSetName: id, StackName: stackName });
+  } catch (error) {
+    if (!isOvertaken(error)) throw error;
+  }
 }
 
 /** `undefined`: CloudFormation sees at once that there is nothing to change. */
@@ -139,7 +191,7 @@ async function requestChangeSet(
     if (error instanceof AwsRefusal && NO_CHANGES.test(error.detail)) return undefined;
     // Somebody else was quicker.
     if (type === "CREATE" && isTaken(error)) throw new StackAlreadyExistsError(stackName);
-    throw error;
+    throw isOvertaken(error) ? new Overtaken(stackName, error) : error;
   }
 }
 

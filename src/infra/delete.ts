@@ -6,7 +6,14 @@ import type { Aws } from "./aws.ts";
 import { AwsRefusal } from "./aws-failure.ts";
 import { describeTable, isLimiterTable } from "./live-table.ts";
 import { isMissing } from "./stack.ts";
-import { failureEvents, firstCause, latestEvent, type Watch, watchStack } from "./stack-events.ts";
+import {
+  failureEvents,
+  firstCause,
+  latestEvent,
+  type StackEvent,
+  type Watch,
+  watchStack,
+} from "./stack-events.ts";
 import { tableExists } from "./table-exists.ts";
 
 export interface DeleteContext extends Watch {
@@ -25,17 +32,28 @@ export async function deleteStack(
   const { aws } = context;
   const before = await latestEvent(aws, stackId);
   await startDelete(aws, stackId);
-  const { stack, events } = await watchStack(aws, stackId, before, context);
+  const { stack, events } = await watchStack(aws, stackId, before, context, "deleted");
   if (stack === undefined || stack.status === "DELETE_COMPLETE") return;
   const cause = firstCause(events);
   const what =
     cause === undefined
       ? (stack.statusReason ?? stack.status)
       : `${cause.resource} (${cause.type}): ${cause.reason ?? cause.status}`;
+  const advice = adviceFor(cause, stackName);
   throw new StackOperationError(
     stackName,
-    `it could not be deleted: ${what}`,
+    `it could not be deleted: ${advice === "" ? what : what.replace(/\.$/, "")}${advice}`,
     failureEvents(events),
+  );
+}
+
+/** A table that refuses to go, which CloudFormation cannot change any more. */
+function adviceFor(cause: StackEvent | undefined, stackName: string): string {
+  const { physicalId, reason = "" } = cause ?? {};
+  if (!/protected against deletion|deletion protection/i.test(reason)) return "";
+  return (
+    ". Switch that off with: aws dynamodb update-table --table-name " +
+    `${physicalId || stackName} --no-deletion-protection-enabled, and run this again`
   );
 }
 

@@ -14,15 +14,18 @@ import {
   type NewChangeSet,
   orDiscard,
 } from "./change-set.ts";
+import { changeSetName } from "./change-set-name.ts";
 import { deleteStack } from "./delete.ts";
 import { type Draft, draftCreation, draftUpdate } from "./draft.ts";
 import type { LambdaName } from "./lambda-package.ts";
+import { refuseForeign } from "./ownership.ts";
 import { type DeployPlan, intentFor, refuseLoss, settingChanges, tagChanges } from "./plan.ts";
 import { findStack, isBusy, isShell, type Stack } from "./stack.ts";
 import {
   failureEvents,
   firstCause,
   latestEvent,
+  neverStood,
   type StackEvent,
   watchStack,
 } from "./stack-events.ts";
@@ -46,6 +49,8 @@ export interface PreparedPlan {
   readonly plan: DeployPlan;
   readonly wanted: NewChangeSet;
   readonly changeSet: ChangeSet;
+  /** The Lambdas whose code is the Python library's until now. */
+  readonly foreignCode: readonly LambdaName[];
 }
 
 /** Failed before anything was there to keep: it can only be deleted. */
@@ -78,13 +83,13 @@ async function propose(
   draft: Draft,
   deployed: Stack | undefined,
 ): Promise<PreparedPlan> {
-  const { aws, timer, clock } = context;
+  const { aws, timer } = context;
   const { intent, code, adopts, addsIndex } = draft;
   const region = await aws.region();
   const uploaded = await uploadTemplate(aws, compactTemplate(draft.template), context);
   const wanted: NewChangeSet = {
     stackName,
-    name: `zae-limiter-${clock()}`,
+    name: changeSetName(context),
     type: deployed === undefined ? "CREATE" : "UPDATE",
     template: uploaded.template,
     parameters: intent.parameters,
@@ -114,7 +119,7 @@ async function propose(
     await uploaded.remove();
     refuseLoss(stackName, plan.resources, addsIndex !== undefined);
   });
-  return { plan, wanted, changeSet };
+  return { plan, wanted, changeSet, foreignCode: draft.foreignCode };
 }
 
 /** Takes back what preparing has made. */
@@ -129,7 +134,7 @@ export async function startPlan({ aws }: DeployContext, prepared: PreparedPlan):
   await orDiscard(aws, wanted, changeSet, () => executeChangeSet(aws, wanted.stackName, changeSet));
 }
 
-/** Carries a plan out. A stack that could not be created does not stay behind. */
+/** Carries a plan out. A stack that failed to be created does not stay behind. */
 export async function executePlan(context: DeployContext, prepared: PreparedPlan): Promise<Stack> {
   const { aws } = context;
   const { wanted, changeSet } = prepared;
@@ -137,14 +142,15 @@ export async function executePlan(context: DeployContext, prepared: PreparedPlan
   const { stackId } = changeSet;
   const before = await orDiscard(aws, wanted, changeSet, () => latestEvent(aws, stackId));
   await startPlan(context, prepared);
-  const { stack, events } = await watchStack(aws, stackId, before, context);
+  const { stack, events } = await watchStack(aws, stackId, before, context, "changed");
   if (stack !== undefined && GOOD.includes(stack.status)) return stack;
   const failure = new StackOperationError(
     stackName,
     explain(kind, stack, events),
     failureEvents(events),
   );
-  if (kind === "create") {
+  // Whatever else it is, it has not failed, or others are at it.
+  if (kind === "create" && stack !== undefined && STILLBORN.includes(stack.status)) {
     context.onStep?.(`Removing what was made of ${stackName}`);
     await deleteStack(context, stackId, stackName).catch((cause: Error) => {
       throw new StackOperationError(
@@ -176,13 +182,14 @@ function kindOf(
 async function usableStack(context: DeployContext, stackName: string): Promise<Stack | undefined> {
   const { aws } = context;
   let stack = await findStack(aws, stackName);
+  if (stack !== undefined) await refuseForeign(aws, stack);
   if (stack !== undefined && isBusy(stack.status)) {
     context.onStep?.(`Waiting for the operation that is under way (${stack.status})`);
     const after = await latestEvent(aws, stack.id);
-    stack = (await watchStack(aws, stack.id, after, context)).stack;
+    stack = (await watchStack(aws, stack.id, after, context, "rested")).stack;
   }
   if (stack === undefined || isShell(stack) || stack.status === "DELETE_COMPLETE") return undefined;
-  if (STILLBORN.includes(stack.status)) {
+  if (await isStillborn(aws, stack)) {
     context.onStep?.(`Removing what an earlier attempt has left (${stack.status})`);
     await deleteStack(context, stack.id, stackName);
     return undefined;
@@ -191,21 +198,39 @@ async function usableStack(context: DeployContext, stackName: string): Promise<S
   return stack;
 }
 
+/** One whose remains could not be removed at first can be, once their owner has helped. */
+async function isStillborn(aws: Aws, stack: Stack): Promise<boolean> {
+  if (STILLBORN.includes(stack.status)) return true;
+  return stack.status === "DELETE_FAILED" && (await neverStood(aws, stack));
+}
+
 function explain(
   kind: DeployPlan["kind"],
   stack: Stack | undefined,
   events: readonly StackEvent[],
 ): string {
+  if (stack !== undefined && isShell(stack)) {
+    return "CloudFormation was told to create it, and has not begun after a minute; look again later";
+  }
   const cause = firstCause(events);
   const reason =
     cause === undefined
       ? (stack?.statusReason ?? stack?.status ?? "it is gone")
-      : `${cause.resource} (${cause.type}): ${cause.reason ?? cause.status}`;
+      : `${cause.resource} (${cause.type}): ${cause.reason ?? cause.status}${adviceFor(cause)}`;
   if (kind === "create") return `it could not be created: ${reason}`;
   if (stack === undefined || !STUCK.includes(stack.status)) {
     return `it could not be updated; it is as it was before: ${reason}`;
   }
   return `it could not be updated: ${reason}; and ${stuck(stack)}`;
+}
+
+/** The same stack in another region is the usual reason. */
+function adviceFor({ type, reason = "" }: StackEvent): string {
+  if (!type.startsWith("AWS::IAM::") || !/already exists/i.test(reason)) return "";
+  return (
+    ". Names of roles and policies hold for all regions of an account: choose others with " +
+    "--role-name-format and --policy-name-format, or another name for the stack"
+  );
 }
 
 /** CloudFormation cannot get out of this by itself. */

@@ -5,11 +5,10 @@
  * is missing can be added, and only one at a time.
  */
 
-import { parseDocument, type Tags, type YAMLSeq } from "yaml";
-import { isPlainObject } from "../domain/check.ts";
 import { StackOperationError } from "../domain/errors.ts";
 import { INDEXES, type IndexDefinition } from "../storage/table.ts";
 import type { Aws } from "./aws.ts";
+import { deployedTemplate } from "./deployed-template.ts";
 import { describeTable, indexesOf } from "./live-table.ts";
 import type { CfnTemplate, CfnValue } from "./template/cfn.ts";
 import { attributeDefinitions, indexDefinition, TABLE, type TableShape } from "./template/table.ts";
@@ -34,20 +33,12 @@ export async function deployedTable(
   aws: Aws,
   stackName: string,
 ): Promise<DeployedTable | undefined> {
-  const { TemplateBody = "" } = await aws.send("cloudformation:GetTemplate", {
-    StackName: stackName,
-    TemplateStage: "Original",
-  });
-  const { template, isUnderstood } = parseTemplate(TemplateBody);
-  const resources = isPlainObject(template) ? template.Resources : undefined;
-  if (!isPlainObject(resources)) return undefined;
-  for (const [id, resource] of Object.entries(resources)) {
-    if (!isPlainObject(resource) || resource.Type !== TABLE_TYPE) continue;
-    const properties = resource.Properties as DeployedTable["properties"];
-    const isKept = resource.DeletionPolicy === "Retain";
-    return { id, properties, isKept, template: template as object, isUnderstood };
-  }
-  return undefined;
+  const { template, resources, isUnderstood } = await deployedTemplate(aws, stackName);
+  const found = Object.entries(resources).find(([, { Type }]) => Type === TABLE_TYPE);
+  if (found === undefined || template === undefined) return undefined;
+  const [id, resource] = found;
+  const properties = resource.Properties as DeployedTable["properties"];
+  return { id, properties, isKept: resource.DeletionPolicy === "Retain", template, isUnderstood };
 }
 
 /** The template for a stack that is there: ours, around the table that it has. */
@@ -129,31 +120,4 @@ function shapeOf({ properties }: DeployedTable): TableShape {
 function renamed(template: CfnTemplate, id: string): CfnTemplate {
   const text = JSON.stringify(template).replaceAll(new RegExp(`\\b${TABLE}\\b`, "g"), id);
   return JSON.parse(text) as CfnTemplate;
-}
-
-/** JSON or YAML; functions may be written as tags. */
-function parseTemplate(text: string): { template: unknown; isUnderstood: boolean } {
-  const names = ["Ref", "Condition"];
-  const functions = ["Sub", "GetAtt", "If", "Equals", "And", "Or", "Not", "Select", "Split"];
-  const more = ["Join", "ImportValue", "FindInMap", "Base64", "GetAZs", "Cidr"];
-  const customTags: Tags = [...names, ...functions, ...more].flatMap((name) => {
-    const key = names.includes(name) ? name : `Fn::${name}`;
-    return [
-      { tag: `!${name}`, resolve: (value: string) => ({ [key]: argument(name, value) }) },
-      {
-        tag: `!${name}`,
-        collection: "seq" as const,
-        resolve: (value: unknown) => ({ [key]: (value as YAMLSeq).toJSON() }) as never,
-      },
-    ];
-  });
-  const document = parseDocument(text, { customTags, logLevel: "silent" });
-  const { errors, warnings } = document;
-  return { template: document.toJS(), isUnderstood: errors.length + warnings.length === 0 };
-}
-
-/** `!GetAtt Table.Arn` is a list of two everywhere else. */
-function argument(name: string, value: string): string | string[] {
-  const at = value.indexOf(".");
-  return name === "GetAtt" && at > 0 ? [value.slice(0, at), value.slice(at + 1)] : value;
 }

@@ -5,7 +5,7 @@ import { LimiterInfo } from "../domain/limiter-info.ts";
 import { type Aws, type AwsConnection, connectAws } from "./aws.ts";
 import { everyStack, findStack, isShell, type Stack } from "./stack.ts";
 import {
-  isLegacyName,
+  isMarked,
   LAMBDA_VERSION_TAG,
   MANAGED_TAG,
   NAME_TAG,
@@ -53,7 +53,7 @@ export async function findLimiters(aws: Aws, region: string): Promise<LimiterInf
   const known = new Set(tagged.map(({ name }) => name));
   const others: Stack[] = [];
   for await (const stack of everyStack(aws)) {
-    if (!known.has(stack.name) && isOurs(stack)) others.push(stack);
+    if (!known.has(stack.name) && isMarked(stack.name, stack.tags)) others.push(stack);
   }
   return [...tagged, ...others]
     .filter((stack) => stack.status !== "DELETE_COMPLETE" && !isShell(stack))
@@ -88,10 +88,6 @@ async function taggedNames(aws: Aws): Promise<string[]> {
     next = page.PaginationToken === "" ? undefined : page.PaginationToken;
   } while (next !== undefined);
   return [...new Set(names)];
-}
-
-function isOurs({ name, tags }: Stack): boolean {
-  return tags[MANAGED_TAG.key] === MANAGED_TAG.value || isLegacyName(name);
 }
 
 function toInfo(stack: Stack, region: string): LimiterInfo {

@@ -10,11 +10,20 @@ import {
   templateAround,
   templateWithIndex,
 } from "./deployed-table.ts";
-import { findFunction, functionNameOf, isCurrent } from "./lambda-code.ts";
+import {
+  type DeployedFunction,
+  findFunction,
+  functionNameOf,
+  isCurrent,
+  isNewer,
+  isNode,
+  newerNote,
+} from "./lambda-code.ts";
 import { type LambdaName, lambdaPackage } from "./lambda-package.ts";
 import { checkAdoptable, describeTable, refuseProjectionChange } from "./live-table.ts";
 import { type Intent, intentFor } from "./plan.ts";
 import type { Stack } from "./stack.ts";
+import { LAMBDA_VERSION_TAG, settableTags } from "./stack-tags.ts";
 import { stackTemplate } from "./template/template.ts";
 
 export interface Draft {
@@ -26,6 +35,8 @@ export interface Draft {
   readonly addsIndex: string | undefined;
   /** The Lambdas that the stack will have and that do not run the code of this version. */
   readonly code: readonly LambdaName[];
+  /** Those of them that are the Python library's: their versions are not ours to compare with. */
+  readonly foreignCode: readonly LambdaName[];
 }
 
 /** What deploying is asked for. */
@@ -48,6 +59,7 @@ export async function draftCreation(aws: Aws, { stackName, given }: Wish): Promi
     adopts: live !== undefined,
     addsIndex: undefined,
     code: presentLambdas(intent.options),
+    foreignCode: [],
   };
 }
 
@@ -62,16 +74,24 @@ export async function draftUpdate(
   if (index !== undefined && table !== undefined) {
     const template = templateWithIndex(stackName, table, index);
     const intent = asItIs(deployed);
-    return { intent, template, adopts: false, addsIndex: index.name, code: [] };
+    const nothing = { adopts: false, code: [], foreignCode: [] };
+    return { intent, template, addsIndex: index.name, ...nothing };
   }
-  const intent = intentFor(stackName, given, deployed, reset);
-  refuseProjectionChange(projectionOf(deployed, table), intent.parameters.GSI2Projection);
+  const projection = projectionOf(deployed, table);
+  const intent = intentFor(stackName, reset ? kept(given, projection) : given, deployed, reset);
+  refuseProjectionChange(projection, intent.parameters.GSI2Projection);
+  const code = await codeIn(aws, stackName, presentLambdas(intent.options));
   return {
-    intent,
+    intent: {
+      ...intent,
+      notes: [...intent.notes, ...code.notes],
+      tags: { ...intent.tags, ...code.tags },
+    },
     template: templateAround(table),
     adopts: false,
     addsIndex: undefined,
-    code: await outdated(aws, stackName, presentLambdas(intent.options)),
+    code: code.outdated,
+    foreignCode: code.foreign,
   };
 }
 
@@ -91,16 +111,39 @@ function presentLambdas(options: StackOptions): LambdaName[] {
   return lambdas;
 }
 
-async function outdated(
-  aws: Aws,
-  stackName: string,
-  lambdas: readonly LambdaName[],
-): Promise<LambdaName[]> {
-  const found = lambdas.map(async (lambda) => {
-    const running = await findFunction(aws, functionNameOf(stackName, lambda));
-    return running !== undefined && isCurrent(running, lambda) ? undefined : lambda;
+/** What the Lambdas run, and what follows from it. */
+async function codeIn(aws: Aws, stackName: string, lambdas: readonly LambdaName[]) {
+  const found = await Promise.all(
+    lambdas.map((lambda) => findFunction(aws, functionNameOf(stackName, lambda))),
+  );
+  const runs = (test: (running: DeployedFunction, lambda: LambdaName) => boolean) =>
+    lambdas.filter((lambda, at) => {
+      const running = found[at];
+      return running !== undefined && test(running, lambda);
+    });
+  const foreign = runs((running) => !isNode(running));
+  const fine = runs((running, lambda) => isCurrent(running, lambda) || isNewer(running));
+  const newer = found.flatMap((running, at) => {
+    const lambda = lambdas[at] as LambdaName;
+    return running !== undefined && isNode(running) && isNewer(running)
+      ? [{ lambda, running }]
+      : [];
   });
-  return (await Promise.all(found)).filter((lambda) => lambda !== undefined);
+  // The stack hands its tags on to the Lambdas: they must not say less than what runs there.
+  const [first] = newer;
+  return {
+    foreign,
+    outdated: lambdas.filter((lambda) => foreign.includes(lambda) || !fine.includes(lambda)),
+    notes: newer.map(({ lambda, running }) => newerNote(lambda, running)),
+    tags: first === undefined ? {} : { [LAMBDA_VERSION_TAG]: first.running.version },
+  };
+}
+
+/** What cannot be changed is no option that could go back to its default. */
+function kept(given: StackOptions, projection: string | undefined): StackOptions {
+  if (given.gsi2Projection !== undefined) return given;
+  if (projection !== "ALL" && projection !== "KEYS_ONLY") return given;
+  return { ...given, gsi2Projection: projection };
 }
 
 /** Everything stays. */
@@ -110,7 +153,7 @@ function asItIs({ parameters, tags }: Stack): Intent {
     notes: [],
     parameters: {},
     kept: Object.keys(parameters),
-    tags,
+    tags: settableTags(tags),
   };
 }
 

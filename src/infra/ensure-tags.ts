@@ -2,24 +2,29 @@
 
 import { StackOperationError } from "../domain/errors.ts";
 import { createChangeSet, executeChangeSet, type NewChangeSet, orDiscard } from "./change-set.ts";
+import { changeSetName } from "./change-set-name.ts";
 import type { DeployContext } from "./deploy.ts";
 import type { Stack } from "./stack.ts";
 import { firstCause, latestEvent, watchStack } from "./stack-events.ts";
-import { hasDiscoveryTags, stackTags } from "./stack-tags.ts";
+import { hasDiscoveryTags, settableTags, stackTags } from "./stack-tags.ts";
 
-/** True when tags were missing and are there now. */
-export async function ensureTags(context: DeployContext, stack: Stack): Promise<boolean> {
+/** True when tags were missing and are there now. `lambdaVersion` is what the Lambdas run. */
+export async function ensureTags(
+  context: DeployContext,
+  stack: Stack,
+  lambdaVersion?: string,
+): Promise<boolean> {
   if (hasDiscoveryTags(stack.name, stack.tags)) return false;
-  const { aws, timer, clock } = context;
+  const { aws, timer } = context;
   const wanted: NewChangeSet = {
     stackName: stack.name,
-    name: `zae-limiter-tags-${clock()}`,
+    name: changeSetName(context),
     type: "UPDATE",
     template: "previous",
     parameters: {},
     // What is not named would fall back to the template's default.
     kept: Object.keys(stack.parameters),
-    tags: stackTags(stack.name, stack.tags),
+    tags: stackTags(stack.name, settableTags(stack.tags), lambdaVersion),
     adopt: false,
   };
   const changeSet = await createChangeSet(aws, wanted, timer);
@@ -29,7 +34,7 @@ export async function ensureTags(context: DeployContext, stack: Stack): Promise<
     await executeChangeSet(aws, stack.name, changeSet);
     return latest;
   });
-  const { stack: after, events } = await watchStack(aws, stack.id, before, context);
+  const { stack: after, events } = await watchStack(aws, stack.id, before, context, "changed");
   if (after?.status === "UPDATE_COMPLETE") return true;
   const reason = firstCause(events)?.reason ?? after?.status ?? "the stack is gone";
   throw new StackOperationError(stack.name, `the tags could not be set: ${reason}`);

@@ -3,13 +3,13 @@
 import { createHash } from "node:crypto";
 import { StackOperationError } from "../domain/errors.ts";
 import type { Timer } from "../domain/timer.ts";
-import { CLIENT_VERSION } from "../domain/version.ts";
+import { CLIENT_VERSION, compareVersions, parseVersion } from "../domain/version.ts";
 import type { Aws } from "./aws.ts";
 import { AwsRefusal } from "./aws-failure.ts";
 import { LAMBDAS, type LambdaName, lambdaPackage } from "./lambda-package.ts";
 import { LAMBDA_VERSION_TAG } from "./stack-tags.ts";
 
-/** What was uploaded. */
+/** What was uploaded, or was there. */
 export interface UploadedCode {
   readonly lambda: LambdaName;
   readonly functionName: string;
@@ -17,23 +17,31 @@ export interface UploadedCode {
   readonly sizeBytes: number;
   /** As Lambda computes it. */
   readonly sha256: string;
-  /** False when the same code was there already. */
+  /** False when the same code was there already, or newer one. */
   readonly changed: boolean;
+  /** Of the code that is there now. */
+  readonly version: string;
 }
 
 /** A Lambda as it is deployed. */
 export interface DeployedFunction {
   readonly arn: string;
   readonly sha256: string;
+  readonly sizeBytes: number;
+  /** As Lambda calls it, such as `nodejs22.x`; `undefined` for an image. */
+  readonly runtime: string | undefined;
+  readonly handler: string | undefined;
   readonly state: string;
   readonly lastUpdate: string;
   readonly lastUpdateReason: string | undefined;
-  /** Of the package that put its code there; `undefined` for the stand-in. */
+  /** Of the package that put its code there; `undefined` where nobody has said it. */
   readonly version: string | undefined;
 }
 
 const POLL_MS = 1000;
 const TIMEOUT_MS = 180_000;
+/** How often others may be at the same code before we give up. */
+const CONFLICTS_MAX = 20;
 
 export function functionNameOf(stackName: string, lambda: LambdaName): string {
   return `${stackName}-${LAMBDAS[lambda]}`;
@@ -51,6 +59,9 @@ export async function findFunction(
     return {
       arn: Configuration?.FunctionArn ?? "",
       sha256: Configuration?.CodeSha256 ?? "",
+      sizeBytes: Configuration?.CodeSize ?? 0,
+      runtime: Configuration?.Runtime,
+      handler: Configuration?.Handler,
       state: Configuration?.State ?? "Active",
       lastUpdate: Configuration?.LastUpdateStatus ?? "Successful",
       lastUpdateReason: Configuration?.LastUpdateStatusReason,
@@ -64,47 +75,101 @@ export async function findFunction(
   }
 }
 
-/** Uploads the package of a Lambda, unless it is there already; `always` does it all the same. */
+/** Uploads the package of a Lambda, unless it is there already, or newer code is. */
 export async function uploadCode(
   aws: Aws,
   stackName: string,
   lambda: LambdaName,
   timer: Timer,
-  always = false,
+  over: Overwriting = "older",
 ): Promise<UploadedCode> {
   const functionName = functionNameOf(stackName, lambda);
   const zip = lambdaPackage(lambda);
-  const put = await putCode(aws, { stackName, functionName, zip, always }, timer);
-  return { lambda, functionName, sizeBytes: zip.length, ...put };
+  const put = await putCode(aws, { stackName, functionName, zip, over }, timer);
+  return { lambda, functionName, ...put };
 }
+
+/**
+ * Which code gives way to ours: what is not newer, whatever a version says that is not ours, or also
+ * what is the same.
+ */
+export type Overwriting = "older" | "other" | "all";
 
 interface NewCode {
   readonly stackName: string;
   readonly functionName: string;
   readonly zip: Uint8Array;
-  readonly always: boolean;
+  readonly over: Overwriting;
 }
 
 /** Waits until the code is in use. */
 export async function putCode(
   aws: Aws,
-  { stackName, functionName, zip, always }: NewCode,
+  code: NewCode,
   timer: Timer,
-): Promise<Pick<UploadedCode, "functionArn" | "sha256" | "changed">> {
+  conflicts = 0,
+): Promise<Omit<UploadedCode, "lambda" | "functionName">> {
+  const { stackName, functionName, zip, over } = code;
+  const before = await settled(aws, stackName, functionName, timer);
+  const { arn: functionArn, sizeBytes } = before;
+  if (over === "older" && isNewer(before)) {
+    const { sha256, version } = before;
+    return { functionArn, sizeBytes, sha256, changed: false, version };
+  }
   const sha256 = sha256Of(zip);
-  const { arn, version, ...before } = await settled(aws, stackName, functionName, timer);
-  const changed = always || before.sha256 !== sha256;
+  const changed = over === "all" || before.sha256 !== sha256;
   if (changed) {
-    await aws.send("lambda:UpdateFunctionCode", { FunctionName: functionName, ZipFile: zip });
+    if (!(await update(aws, functionName, zip, conflicts < CONFLICTS_MAX))) {
+      await timer.sleep(POLL_MS);
+      return putCode(aws, code, timer, conflicts + 1);
+    }
     await settled(aws, stackName, functionName, timer);
   }
-  if (changed || version !== CLIENT_VERSION) {
-    await aws.send("lambda:TagResource", {
-      Resource: arn,
-      Tags: { [LAMBDA_VERSION_TAG]: CLIENT_VERSION },
-    });
+  if (changed || before.version !== CLIENT_VERSION) {
+    const Tags = { [LAMBDA_VERSION_TAG]: CLIENT_VERSION };
+    await aws.send("lambda:TagResource", { Resource: functionArn, Tags });
   }
-  return { functionArn: arn, sha256, changed };
+  return { functionArn, sizeBytes: zip.length, sha256, changed, version: CLIENT_VERSION };
+}
+
+/** False when somebody else is at it, who may bring the same; unless we have had patience. */
+async function update(
+  aws: Aws,
+  functionName: string,
+  zip: Uint8Array,
+  isPatient: boolean,
+): Promise<boolean> {
+  try {
+    await aws.send("lambda:UpdateFunctionCode", { FunctionName: functionName, ZipFile: zip });
+    return true;
+  } catch (error) {
+    const isConflict = error instanceof AwsRefusal && error.awsCode === "ResourceConflictException";
+    if (isConflict && isPatient) return false;
+    throw error;
+  }
+}
+
+/** Whether it runs what our packages are made for. The Python library's does not. */
+export function isNode({ runtime = "" }: DeployedFunction): boolean {
+  return runtime.startsWith("nodejs");
+}
+
+/** Whether the code is from a later version than this one. It is never taken back unasked. */
+export function isNewer(deployed: DeployedFunction): deployed is NewerFunction {
+  const theirs = parseVersion(deployed.version ?? "");
+  const ours = parseVersion(CLIENT_VERSION);
+  if (theirs === undefined || ours === undefined) return false;
+  return compareVersions(theirs, ours) > 0;
+}
+
+type NewerFunction = DeployedFunction & { readonly version: string };
+
+/** For people. */
+export function newerNote(lambda: LambdaName, { version }: NewerFunction): string {
+  return (
+    `The code of the ${lambda} is that of version ${version} and stays: this client is only ` +
+    CLIENT_VERSION
+  );
 }
 
 /** Whether the code of this version is what is deployed. */

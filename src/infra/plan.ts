@@ -8,7 +8,7 @@ import { SCHEMA_VERSION } from "../domain/version.ts";
 import type { ResourceChange } from "./change-set.ts";
 import { LAMBDAS, type LambdaName, lambdaBundlePath } from "./lambda-package.ts";
 import { isShell, type Stack } from "./stack.ts";
-import { isManagedTag, stackTags } from "./stack-tags.ts";
+import { isAwsTag, isManagedTag, settableTags, stackTags } from "./stack-tags.ts";
 import { PARAMETERS } from "./template/parameters.ts";
 
 /** A setting before and after; `undefined` where there is none. */
@@ -114,6 +114,7 @@ export function settingChanges(intent: Intent, deployed: Stack | undefined): Set
 export function tagChanges(intent: Intent, deployed: Stack | undefined): SettingChange[] {
   const names = new Set([...Object.keys(deployed?.tags ?? {}), ...Object.keys(intent.tags)]);
   return [...names]
+    .filter((name) => !isAwsTag(name))
     .map((name) => ({ name, before: deployed?.tags[name], after: intent.tags[name] }))
     .filter(({ before, after }) => before !== after);
 }
@@ -195,8 +196,8 @@ function defaultOf(name: string): string {
 
 /** Those that are not ours. */
 function userTagsOf(stack: Stack | undefined): Record<string, string> {
-  const theirs = Object.entries(stack?.tags ?? {}).filter(([key]) => !isManagedTag(key));
-  return Object.fromEntries(theirs.filter(([key]) => !key.startsWith("aws:")));
+  const theirs = Object.entries(settableTags(stack?.tags ?? {}));
+  return Object.fromEntries(theirs.filter(([key]) => !isManagedTag(key)));
 }
 
 function defined(options: StackOptions): StackOptions {

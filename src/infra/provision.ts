@@ -2,7 +2,8 @@
 
 import { systemRandom } from "../domain/chance.ts";
 import { systemClock } from "../domain/clock.ts";
-import { StackOperationError } from "../domain/errors.ts";
+import { StackAlreadyExistsError, StackOperationError } from "../domain/errors.ts";
+import { checkNamespace } from "../domain/names.ts";
 import type { StackOptions } from "../domain/stack-options.ts";
 import { systemTimer } from "../domain/timer.ts";
 import { CLIENT_VERSION } from "../domain/version.ts";
@@ -20,11 +21,13 @@ import { enabledLambdas } from "./draft.ts";
 import { eventSourceReady } from "./event-source.ts";
 import { functionNameOf, type UploadedCode, uploadCode } from "./lambda-code.ts";
 import { indexFilled } from "./live-table.ts";
-import type { DeployPlan } from "./plan.ts";
+import { Overtaken } from "./overtaken.ts";
+import { type DeployPlan, intentFor } from "./plan.ts";
 import { findStack } from "./stack.ts";
 import type { StackEvent } from "./stack-events.ts";
 import { stoppableTimer } from "./stoppable-timer.ts";
 import { openRecords, type WrittenRecords, writeRecords } from "./table-records.ts";
+import { refuseNewer, refuseNewerTable } from "./table-version.ts";
 
 /** How to deploy, besides what. */
 export interface DeployRequest {
@@ -59,6 +62,10 @@ export interface Deployed {
   readonly records: WrittenRecords | undefined;
 }
 
+/** How often somebody else may be quicker; many may deploy the same when they start. */
+const OVERTAKEN_MAX = 10;
+/** CloudFormation takes a moment to tell what somebody has begun. */
+const OVERTAKEN_PAUSE_MS = 2000;
 /** Once the code is there; what happened before waits in the stream. */
 const EVENT_SOURCE_TIMEOUT_MS = 60_000;
 
@@ -77,6 +84,9 @@ const EVENT_SOURCE_TIMEOUT_MS = 60_000;
  */
 export async function deployStack(request: DeployRequest): Promise<Deployed> {
   const { stackName, connection, options, signal, reset = false } = request;
+  // Typos are refused before anything is asked or changed.
+  intentFor(stackName, options, undefined, reset);
+  for (const name of request.namespaces ?? []) checkNamespace(name);
   const aws = connectAws(connection as AwsConnection, signal);
   const context: DeployContext = {
     aws,
@@ -88,14 +98,43 @@ export async function deployStack(request: DeployRequest): Promise<Deployed> {
     onStep: request.onStep,
   };
   try {
-    for (;;) {
-      const prepared = await preparePlan(context, stackName, options, reset);
-      const result = await carryOut(request, context, prepared);
-      // An index that was missing came alone; now for what was asked.
-      if (prepared.plan.addsIndex === undefined || result.outcome !== "done") return result;
-    }
+    return await deployOver(context, request);
   } finally {
     aws.close();
+  }
+}
+
+/** The same with everything it works with. */
+export async function deployOver(
+  context: DeployContext,
+  request: DeployRequest,
+): Promise<Deployed> {
+  const { stackName, connection, options, reset = false } = request;
+  for (;;) {
+    const { prepared, result } = await whileOvertaken(context, async () => {
+      await refuseNewerTable(context.aws, stackName, connection);
+      const prepared = await preparePlan(context, stackName, options, reset);
+      return { prepared, result: await carryOut(request, context, prepared) };
+    });
+    // An index that was missing came alone; now for what was asked.
+    if (prepared.plan.addsIndex === undefined || result.outcome !== "done") return result;
+  }
+}
+
+/** Where somebody else is quicker, it is tried anew on what they have made. */
+export async function whileOvertaken<Result>(
+  { timer, random, onStep }: Pick<DeployContext, "timer" | "random" | "onStep">,
+  attempt: () => Promise<Result>,
+): Promise<Result> {
+  for (let times = 1; ; times += 1) {
+    try {
+      return await attempt();
+    } catch (error) {
+      const isOver = error instanceof Overtaken || error instanceof StackAlreadyExistsError;
+      if (!isOver || times > OVERTAKEN_MAX) throw error;
+      onStep?.("Somebody else was quicker: going on from what they have begun");
+      await timer.sleep(Math.ceil(OVERTAKEN_PAUSE_MS * (1 + random())));
+    }
   }
 }
 
@@ -129,7 +168,7 @@ async function carryOut(
     : await findStack(context.aws, plan.stackName);
   const finished = await finishing(request, () =>
     plan.addsIndex === undefined
-      ? finish(request, context, plan)
+      ? finish(request, context, prepared)
       : indexed(context, plan.stackName, plan.addsIndex),
   );
   return { ...result, ...finished, outcome: "done", stackStatus: stack?.status ?? "" };
@@ -166,21 +205,24 @@ async function indexed(
 async function finish(
   request: DeployRequest,
   context: DeployContext,
-  plan: DeployPlan,
+  { plan, foreignCode }: PreparedPlan,
 ): Promise<Pick<Deployed, "code" | "eventSourceReady" | "records">> {
   const { aws, timer } = context;
   const { stackName } = plan;
-  const lambdas = enabledLambdas(plan.options);
   const code: UploadedCode[] = [];
-  for (const lambda of lambdas) {
-    context.onStep?.(`Checking the code of the ${lambda}`);
-    code.push(await uploadCode(aws, stackName, lambda, timer));
-  }
-  context.onStep?.("Writing the version and the namespaces");
   const records = await openRecords(stackName, request.connection);
   try {
+    // Whoever was waited for may have been a newer client.
+    await refuseNewer(records.store);
+    for (const lambda of enabledLambdas(plan.options)) {
+      context.onStep?.(`Checking the code of the ${lambda}`);
+      const over = foreignCode.includes(lambda) ? "other" : "older";
+      code.push(await uploadCode(aws, stackName, lambda, timer, over));
+    }
+    context.onStep?.("Writing the version and the namespaces");
+    const aggregator = code.find(({ lambda }) => lambda === "aggregator");
     const written = await writeRecords(records, {
-      aggregator: lambdas.includes("aggregator"),
+      aggregatorVersion: aggregator?.version ?? null,
       namespaces: request.namespaces ?? [],
       auditRetentionDays: plan.options.auditRetentionDays,
       updatedBy: request.updatedBy ?? `client:${CLIENT_VERSION}`,

@@ -3,7 +3,8 @@
 import type { StackFailureEvent } from "../domain/errors.ts";
 import type { Timer } from "../domain/timer.ts";
 import type { Aws } from "./aws.ts";
-import { findStack, isBusy, type Stack } from "./stack.ts";
+import type { Output } from "./aws-actions.ts";
+import { findStack, isBusy, isMissing, type Stack } from "./stack.ts";
 
 /**
  * One step of a stack operation.
@@ -19,6 +20,8 @@ export interface StackEvent {
   readonly at: Date | undefined;
   /** The logical id in the template. */
   readonly resource: string;
+  /** Its name or ARN on AWS, as soon as there is one. */
+  readonly physicalId: string | undefined;
   readonly type: string;
   readonly status: string;
   readonly reason: string | undefined;
@@ -29,8 +32,27 @@ export interface Watch {
   readonly onEvent?: ((event: StackEvent) => void) | undefined;
 }
 
+/**
+ * When a stack has been followed to the end.
+ *
+ * - `rested`: when it is not busy. Enough for an operation that was seen under way.
+ * - `changed`: when its own events tell the end of an operation. One that was just begun may not be
+ *   seen yet: for some seconds CloudFormation may still tell how the stack was before.
+ * - `deleted`: the same, or when it is gone.
+ */
+export type WatchEnd = "rested" | "changed" | "deleted";
+
+interface Watched {
+  readonly stack: Stack | undefined;
+  readonly events: readonly StackEvent[];
+}
+
 /** CloudFormation is asked soon at first and then less often: it counts every question. */
 const POLLS_MS = [500, 1000, 2000, 3000, 5000];
+/** How long a stack that seems to rest may keep its events to itself; emulators may have none. */
+const SILENCE_MS_MAX = 60_000;
+const STOOD: readonly string[] = ["CREATE_COMPLETE", "UPDATE_COMPLETE", "IMPORT_COMPLETE"];
+const STACK_TYPE = "AWS::CloudFormation::Stack";
 /** Consequences of a failure elsewhere. */
 const CONSEQUENCE = /cancelled|canceled|rollback requested|following resource\(s\) failed/i;
 
@@ -40,15 +62,17 @@ export async function latestEvent(aws: Aws, stackId: string): Promise<string | u
   return event?.id;
 }
 
-/** Follows a stack from after an event until it rests. */
+/** Follows a stack from after an event to its end. */
 export async function watchStack(
   aws: Aws,
   stackId: string,
   after: string | undefined,
   { timer, onEvent }: Watch,
-): Promise<{ readonly stack: Stack | undefined; readonly events: readonly StackEvent[] }> {
+  end: WatchEnd,
+): Promise<Watched> {
   const events: StackEvent[] = [];
   let last = after;
+  let silentSinceMs: number | undefined;
   for (let poll = 0; ; poll += 1) {
     // The state first: whatever led to it is then among the events.
     const stack = await findStack(aws, stackId);
@@ -56,9 +80,34 @@ export async function watchStack(
     for (const event of fresh) onEvent?.(event);
     events.push(...fresh);
     last = events.at(-1)?.id ?? last;
-    if (stack === undefined || !isBusy(stack.status)) return { stack, events };
+    if (isEnd(end, { stack, events })) return { stack, events };
+    if (stack !== undefined && isBusy(stack.status)) silentSinceMs = undefined;
+    else silentSinceMs ??= timer.nowMs();
+    if (timer.nowMs() - (silentSinceMs ?? timer.nowMs()) >= SILENCE_MS_MAX)
+      return { stack, events };
     await timer.sleep(POLLS_MS[Math.min(poll, POLLS_MS.length - 1)] as number);
   }
+}
+
+function isEnd(end: WatchEnd, { stack, events }: Watched): boolean {
+  if (end === "rested") return stack === undefined || !isBusy(stack.status);
+  if (end === "deleted" && (stack === undefined || stack.status === "DELETE_COMPLETE")) return true;
+  if (stack === undefined || isBusy(stack.status)) return false;
+  return events.findLast((event) => isAbout(event, stack))?.status === stack.status;
+}
+
+/** An event of the stack itself. One of its resources may be a stack, too. */
+function isAbout({ type, resource, physicalId }: StackEvent, { id, name }: Stack): boolean {
+  return type === STACK_TYPE && (physicalId === undefined ? resource === name : physicalId === id);
+}
+
+/** Whether a stack has failed to come into being, as far as its events go back. */
+export async function neverStood(aws: Aws, stack: Stack): Promise<boolean> {
+  const events = await newEvents(aws, stack.id, undefined);
+  const statuses = events.filter((event) => isAbout(event, stack)).map(({ status }) => status);
+  // Events are forgotten after a while; without the first one nobody can tell.
+  const isComplete = ["REVIEW_IN_PROGRESS", "CREATE_IN_PROGRESS"].includes(statuses[0] ?? "");
+  return isComplete && !statuses.some((status) => STOOD.includes(status));
 }
 
 /** The failure that all others follow from. */
@@ -89,16 +138,14 @@ async function newEvents(
   const found: StackEvent[] = [];
   let next: string | undefined;
   do {
-    const page = await aws.send("cloudformation:DescribeStackEvents", {
-      StackName: stackId,
-      ...(next === undefined ? {} : { NextToken: next }),
-    });
+    const page = await eventPage(aws, stackId, next);
     for (const event of page.StackEvents ?? []) {
       if (event.EventId === after || found.length >= most) return found.reverse();
       found.push({
         id: event.EventId ?? "",
         at: event.Timestamp,
         resource: event.LogicalResourceId ?? "",
+        physicalId: event.PhysicalResourceId,
         type: event.ResourceType ?? "",
         status: event.ResourceStatus ?? "",
         reason: event.ResourceStatusReason,
@@ -107,4 +154,21 @@ async function newEvents(
     next = page.NextToken;
   } while (next !== undefined);
   return found.reverse();
+}
+
+/** A stack that is not there, or not yet, has no events. */
+async function eventPage(
+  aws: Aws,
+  stackId: string,
+  next: string | undefined,
+): Promise<Partial<Output<"cloudformation:DescribeStackEvents">>> {
+  try {
+    return await aws.send("cloudformation:DescribeStackEvents", {
+      StackName: stackId,
+      ...(next === undefined ? {} : { NextToken: next }),
+    });
+  } catch (error) {
+    if (isMissing(error)) return {};
+    throw error;
+  }
 }

@@ -3,14 +3,13 @@
 import { checkStackName } from "../domain/names.ts";
 import { systemTimer } from "../domain/timer.ts";
 import { CLIENT_VERSION } from "../domain/version.ts";
-import type { VersionRecord } from "../records/version-record.ts";
 import type { DynamoOptions } from "../repository/options.ts";
 import { type Aws, type AwsConnection, connectAws } from "./aws.ts";
 import { AwsRefusal } from "./aws-failure.ts";
 import { eventSourceOf } from "./event-source.ts";
 import { findFunction, functionNameOf } from "./lambda-code.ts";
 import { findStack, type Stack } from "./stack.ts";
-import { readTableVersion } from "./table-records.ts";
+import { findVersion } from "./table-version.ts";
 
 /**
  * How a stack is.
@@ -37,6 +36,8 @@ export interface StackStatus {
   readonly eventSourceState: string | undefined;
   readonly clientVersion: string;
   readonly schemaVersion: string | undefined;
+  /** Whether `upgrade` would bring the table to a newer schema. */
+  readonly needsMigration: boolean;
   readonly lambdaVersion: string | undefined;
   /** As DynamoDB counts it every six hours. */
   readonly tableItemCount: number | undefined;
@@ -77,7 +78,8 @@ export async function stackStatus(
       findTable(aws, name, () => timer.nowMs()),
     ]);
     const lambda = await aggregatorOf(aws, name, stack);
-    const version = table === undefined ? undefined : await versionOf(name, connection);
+    // A table that this client may not use has a version all the same.
+    const version = table === undefined ? undefined : await findVersion(name, connection);
     return {
       name,
       region,
@@ -88,7 +90,8 @@ export async function stackStatus(
       aggregatorEnabled: lambda.state === "Enabled",
       eventSourceState: lambda.state,
       clientVersion: CLIENT_VERSION,
-      schemaVersion: version?.schemaVersion,
+      schemaVersion: version?.record.schemaVersion,
+      needsMigration: version?.compatibility.needsMigration ?? false,
       lambdaVersion: lambda.version,
       tableItemCount: table?.items,
       tableSizeBytes: table?.bytes,
@@ -135,12 +138,4 @@ async function aggregatorOf(
     eventSourceOf(aws, functionName),
   ]);
   return { version: deployed?.version, state: source?.state };
-}
-
-/** A table that this client may not use has a version all the same. */
-async function versionOf(
-  name: string,
-  connection: DynamoOptions,
-): Promise<VersionRecord | undefined> {
-  return readTableVersion(name, connection);
 }

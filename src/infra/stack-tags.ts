@@ -19,14 +19,32 @@ export function userNameOf(stackName: string): string {
   return stackName.startsWith(LEGACY_PREFIX) ? stackName.slice(LEGACY_PREFIX.length) : stackName;
 }
 
-export function isLegacyName(stackName: string): boolean {
+function isLegacyName(stackName: string): boolean {
   return stackName.startsWith(LEGACY_PREFIX);
 }
 
-/** All tags of a stack: those of the user, and ours over them. */
+/** Whether a stack says itself that it is ours. */
+export function isMarked(stackName: string, tags: Readonly<Record<string, string>>): boolean {
+  return tags[MANAGED_BY] === OURS || isLegacyName(stackName);
+}
+
+/** Without those that AWS itself has set: it refuses to get them back. */
+export function settableTags(tags: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(tags).filter(([name]) => !isAwsTag(name)));
+}
+
+export function isAwsTag(name: string): boolean {
+  return name.toLowerCase().startsWith("aws:");
+}
+
+/**
+ * All tags of a stack: those of the user, and ours over them. CloudFormation hands them on to the
+ * Lambdas, so the version of their code has to be what they run.
+ */
 export function stackTags(
   stackName: string,
   userTags: Readonly<Record<string, string>>,
+  lambdaVersion: string = CLIENT_VERSION,
 ): Readonly<Record<string, string>> {
   return {
     ...userTags,
@@ -35,7 +53,7 @@ export function stackTags(
     [TYPE_TAG]: "limiter",
     [VERSION_TAG]: CLIENT_VERSION,
     [SCHEMA_VERSION_TAG]: SCHEMA_VERSION,
-    [LAMBDA_VERSION_TAG]: CLIENT_VERSION,
+    [LAMBDA_VERSION_TAG]: lambdaVersion,
   };
 }
 

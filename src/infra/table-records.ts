@@ -2,11 +2,10 @@
 
 import { systemRandom } from "../domain/chance.ts";
 import type { Clock } from "../domain/clock.ts";
-import { CLIENT_VERSION } from "../domain/version.ts";
 import { inNamespace, systemConfigKey } from "../records/keys.ts";
 import { NamespaceRecords } from "../records/namespaces.ts";
 import type { RecordContext } from "../records/record-context.ts";
-import { readVersion, type VersionRecord, writeVersion } from "../records/version-record.ts";
+import { type VersionRecord, writeVersion } from "../records/version-record.ts";
 import { openBackend } from "../repository/backend.ts";
 import type { DynamoOptions } from "../repository/options.ts";
 import type { ItemStore } from "../storage/item-store.ts";
@@ -43,7 +42,8 @@ export interface WrittenRecords {
 export async function writeRecords(
   { store, namespaces, clock }: OpenRecords,
   wanted: {
-    readonly aggregator: boolean;
+    /** The version of the aggregator's code; `null` where there is none. */
+    readonly aggregatorVersion: string | null;
     readonly namespaces: readonly string[];
     readonly auditRetentionDays: number | undefined;
     readonly updatedBy: string;
@@ -52,7 +52,7 @@ export async function writeRecords(
   const version = await writeVersion(
     store,
     {
-      aggregatorVersion: wanted.aggregator ? CLIENT_VERSION : null,
+      aggregatorVersion: wanted.aggregatorVersion,
       lambdaVersion: null,
       updatedBy: wanted.updatedBy,
     },
@@ -66,19 +66,6 @@ export async function writeRecords(
     }
   }
   return { version, namespaces: registered.map(({ name }) => name) };
-}
-
-/** The version record, whether or not this client may use the table. */
-export async function readTableVersion(
-  table: string,
-  options: DynamoOptions,
-): Promise<VersionRecord | undefined> {
-  const records = await openRecords(table, options);
-  try {
-    return await readVersion(records.store);
-  } finally {
-    await records.close();
-  }
 }
 
 async function keepAudits(store: ItemStore, namespaceId: string, days: number): Promise<void> {

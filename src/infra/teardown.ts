@@ -11,6 +11,7 @@ import {
   refuseToDelete,
   startDelete,
 } from "./delete.ts";
+import { refuseForeign } from "./ownership.ts";
 import { findStack } from "./stack.ts";
 import type { StackEvent } from "./stack-events.ts";
 import { stoppableTimer } from "./stoppable-timer.ts";
@@ -53,8 +54,9 @@ export async function teardown(request: TeardownRequest): Promise<Teardown> {
   const timer = stoppableTimer(connection.timer ?? systemTimer, signal);
   const aws = connectAws(connection as AwsConnection, signal);
   try {
-    if (request.withData === true) await refuseToDelete(aws, stackName);
     const stack = await findStack(aws, stackName);
+    if (stack !== undefined) await refuseForeign(aws, stack);
+    if (request.withData === true) await refuseToDelete(aws, stackName);
     let bucket = stack?.outputs.AuditArchiveBucketName;
     if (stack !== undefined) {
       if (request.wait === false) {

@@ -2,6 +2,7 @@
 
 import { systemRandom } from "../domain/chance.ts";
 import { systemClock } from "../domain/clock.ts";
+import { StackOperationError } from "../domain/errors.ts";
 import { checkStackName } from "../domain/names.ts";
 import { systemTimer } from "../domain/timer.ts";
 import { CLIENT_VERSION } from "../domain/version.ts";
@@ -9,6 +10,7 @@ import {
   type MigrationPlan,
   type MigrationProgress,
   type MigrationReport,
+  type PendingMigration,
   planMigrations,
   runMigrations,
 } from "../migrations/migrations.ts";
@@ -17,19 +19,30 @@ import type { DynamoOptions } from "../repository/options.ts";
 import { type Aws, type AwsConnection, connectAws } from "./aws.ts";
 import type { DeployContext } from "./deploy.ts";
 import { ensureTags } from "./ensure-tags.ts";
-import { findFunction, functionNameOf, isCurrent, uploadCode } from "./lambda-code.ts";
+import {
+  type DeployedFunction,
+  findFunction,
+  functionNameOf,
+  isCurrent,
+  isNewer,
+  isNode,
+  newerNote,
+  uploadCode,
+} from "./lambda-code.ts";
 import { LAMBDAS, type LambdaName, lambdaBundlePath } from "./lambda-package.ts";
+import { isOurs } from "./ownership.ts";
 import { findStack, type Stack } from "./stack.ts";
 import { hasDiscoveryTags } from "./stack-tags.ts";
 import { stoppableTimer } from "./stoppable-timer.ts";
 import { type OpenRecords, openRecords } from "./table-records.ts";
+import { refuseNewer } from "./table-version.ts";
 
 export interface UpgradeRequest {
   readonly stackName: string;
   readonly connection: DynamoOptions;
   /** Only the code of the Lambdas, and what the record says about it. */
   readonly lambdaOnly?: boolean;
-  /** Also what is up to date already, and a table that says nothing about itself. */
+  /** Also what is up to date or newer, and a table that says nothing about itself. */
   readonly force?: boolean;
   /** Says what would be done; migrations are tried out without writing. */
   readonly dryRun?: boolean;
@@ -49,8 +62,12 @@ export interface UpgradePlan {
   /** Whether the stack lacks the tags it is found by. */
   readonly tags: boolean;
   readonly migrations: MigrationPlan;
-  /** Whether the record does not name this version's Lambda. */
+  /** Migrations that are left for another time, because only the code is wanted. */
+  readonly migrationsLeft: readonly PendingMigration[];
+  /** Whether the record does not name the Lambda's version. */
   readonly record: boolean;
+  /** What stays as it is although it is not of this version. */
+  readonly notes: readonly string[];
 }
 
 export interface Upgraded {
@@ -81,10 +98,13 @@ export async function upgradeStack(request: UpgradeRequest): Promise<Upgraded> {
   const aws = connectAws(connection as AwsConnection, request.signal);
   const records = await openRecords(stackName, connection);
   try {
+    await refuseNewer(records.store);
     const version = await readVersion(records.store);
     const stack = await findStack(aws, stackName);
-    const plan = await planUpgrade(aws, records, stack, version, request);
-    return await carryOut(request, { aws, records, stack }, plan);
+    const lambdas = await lambdasOf(aws, stackName);
+    refuseForeignCode(stackName, lambdas);
+    const site = { aws, records, stack, lambdas };
+    return await carryOut(request, site, await planUpgrade(site, version, request));
   } finally {
     aws.close();
     await records.close();
@@ -95,25 +115,61 @@ interface Site {
   readonly aws: Aws;
   readonly records: OpenRecords;
   readonly stack: Stack | undefined;
+  /** As they were found. */
+  readonly lambdas: DeployedLambdas;
 }
 
+type DeployedLambdas = ReadonlyMap<LambdaName, DeployedFunction>;
+
 async function planUpgrade(
-  aws: Aws,
-  { store }: OpenRecords,
-  stack: Stack | undefined,
+  { aws, records, stack, lambdas }: Site,
   version: VersionRecord | undefined,
   { stackName, force = false, lambdaOnly = false }: UpgradeRequest,
 ): Promise<UpgradePlan> {
-  const migrations = await planMigrations(store);
-  const code = await outdatedLambdas(aws, stackName, force);
-  const aggregator = await findFunction(aws, functionNameOf(stackName, "aggregator"));
+  const migrations = await planMigrations(records.store);
+  const aggregator = lambdas.get("aggregator");
+  const isTagged = stack === undefined || (!force && hasDiscoveryTags(stackName, stack.tags));
   return {
     version,
-    code,
-    tags: !lambdaOnly && stack !== undefined && (force || !hasDiscoveryTags(stackName, stack.tags)),
+    code: outdatedLambdas(lambdas, force),
+    // A stack that holds our table among other things must not pass for one of ours.
+    tags: !lambdaOnly && !isTagged && (await isOurs(aws, stack)),
     migrations: lambdaOnly ? { ...migrations, pending: [] } : migrations,
-    record: force || (aggregator !== undefined && version?.aggregatorVersion !== CLIENT_VERSION),
+    migrationsLeft: lambdaOnly ? migrations.pending : [],
+    record:
+      force || (aggregator !== undefined && version?.aggregatorVersion !== versionOf(aggregator)),
+    notes: force
+      ? []
+      : [...lambdas].flatMap(([name, found]) => (isNewer(found) ? [newerNote(name, found)] : [])),
   };
+}
+
+/** The Lambdas that are deployed. */
+async function lambdasOf(aws: Aws, stackName: string): Promise<DeployedLambdas> {
+  const names = Object.keys(LAMBDAS) as LambdaName[];
+  const found = names.map(
+    async (name) => [name, await findFunction(aws, functionNameOf(stackName, name))] as const,
+  );
+  const entries = await Promise.all(found);
+  return new Map(entries.flatMap(([name, one]) => (one === undefined ? [] : [[name, one]])));
+}
+
+/** Our code in their Lambda would fail every batch, and nobody could put theirs back. */
+function refuseForeignCode(stackName: string, lambdas: DeployedLambdas): void {
+  for (const [name, found] of lambdas) {
+    if (isNode(found)) continue;
+    throw new StackOperationError(
+      stackName,
+      `its ${name} is that of the Python library (${found.runtime ?? "an image"}, ` +
+        `${found.handler ?? "no handler"}); nothing was changed. Upgrade it with the tools of that ` +
+        `library, or run zae-limiter deploy --name ${stackName} first, which replaces it`,
+    );
+  }
+}
+
+/** What serves the table once the code is uploaded. */
+function versionOf(found: DeployedFunction): string {
+  return isNewer(found) ? found.version : CLIENT_VERSION;
 }
 
 async function carryOut(request: UpgradeRequest, site: Site, plan: UpgradePlan): Promise<Upgraded> {
@@ -150,21 +206,21 @@ function isStopped(migrations: MigrationReport | undefined): boolean {
 /** The code first: it works with the old table, and the old code may not with the new one. */
 async function steps(
   request: UpgradeRequest,
-  { aws, records, stack }: Site,
+  { aws, records, stack, lambdas }: Site,
   plan: UpgradePlan,
 ): Promise<Pick<Upgraded, "tagsAdded" | "tagsError" | "migrations" | "version">> {
   const { stackName, onStep } = request;
   const context = contextOf(aws, request);
   for (const lambda of plan.code) {
     onStep?.(`Uploading the code of the ${lambda}`);
-    await uploadCode(aws, stackName, lambda, context.timer, request.force);
+    await uploadCode(aws, stackName, lambda, context.timer, request.force ? "all" : "older");
   }
   let tagsAdded: boolean | undefined;
   let tagsError: Error | undefined;
   if (plan.tags && stack !== undefined) {
     onStep?.("Looking after the tags of the stack");
     try {
-      tagsAdded = await ensureTags(context, stack);
+      tagsAdded = await ensureTags(context, stack, stackVersion(request, lambdas));
     } catch (error) {
       request.signal?.throwIfAborted();
       tagsError = error as Error;
@@ -185,22 +241,25 @@ async function steps(
 async function lambdaRecord(aws: Aws, { stackName, updatedBy }: UpgradeRequest) {
   const aggregator = await findFunction(aws, functionNameOf(stackName, "aggregator"));
   return {
-    ...(aggregator === undefined ? {} : { aggregatorVersion: CLIENT_VERSION, lambdaVersion: null }),
+    ...(aggregator === undefined
+      ? {}
+      : { aggregatorVersion: versionOf(aggregator), lambdaVersion: null }),
     updatedBy: updatedBy ?? `client:${CLIENT_VERSION}`,
   };
 }
 
-/** The Lambdas that are deployed and not of this version. */
-async function outdatedLambdas(aws: Aws, stackName: string, force: boolean): Promise<LambdaName[]> {
-  const names = (Object.keys(LAMBDAS) as LambdaName[]).filter(
-    (lambda) => lambdaBundlePath(lambda) !== undefined,
-  );
-  const found = names.map(async (lambda) => {
-    const deployed = await findFunction(aws, functionNameOf(stackName, lambda));
-    if (deployed === undefined) return undefined;
-    return force || !isCurrent(deployed, lambda) ? lambda : undefined;
+/** What the tags of the stack should say, which it hands on to its Lambdas. */
+function stackVersion({ force }: UpgradeRequest, lambdas: DeployedLambdas): string {
+  const newer = force === true ? undefined : [...lambdas.values()].find(isNewer);
+  return newer === undefined ? CLIENT_VERSION : versionOf(newer);
+}
+
+/** The Lambdas that are not of this version. Newer ones are, unless somebody insists. */
+function outdatedLambdas(lambdas: DeployedLambdas, force: boolean): LambdaName[] {
+  return [...lambdas].flatMap(([name, found]) => {
+    if (lambdaBundlePath(name) === undefined) return [];
+    return force || !(isNewer(found) || isCurrent(found, name)) ? [name] : [];
   });
-  return (await Promise.all(found)).filter((lambda) => lambda !== undefined);
 }
 
 function runOptions({ onProgress, signal, updatedBy }: UpgradeRequest) {

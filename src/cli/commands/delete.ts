@@ -68,6 +68,7 @@ export const deleteStack = leaf<StackPlaceOptions & { wait?: boolean; withData?:
           headline(outcome, stackName),
           ...keptLines(table, bucket),
           ...(tableDeleted ? [`  Deleted: table ${stackName} with everything in it`] : []),
+          ...(withData && outcome === "missing" ? [archiveLine(stackName)] : []),
         ].join("\n"),
     };
   },
@@ -77,6 +78,14 @@ function headline(outcome: "deleted" | "started" | "missing", stackName: string)
   if (outcome === "missing") return `There is no stack ${stackName}`;
   if (outcome === "deleted") return `✓ Stack ${stackName} is deleted`;
   return `Deletion of stack ${stackName} initiated; follow it with: zae-limiter status --name ${stackName}`;
+}
+
+/** Only the stack knew what its bucket was called; CloudFormation has made up the end of it. */
+function archiveLine(stackName: string): string {
+  return (
+    "  Not looked for: an archive that an earlier stack may have left, a bucket whose name begins " +
+    `with ${stackName.toLowerCase()}-auditarchivebucket-`
+  );
 }
 
 function keptLines(table: string | null, bucket: string | null): string[] {

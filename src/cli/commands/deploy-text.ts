@@ -1,7 +1,7 @@
 /** A deployment in words: what will be, what changes, what became of it. */
 
 import { checkStackOptions } from "../../domain/stack-options.ts";
-import { SCHEMA_VERSION } from "../../domain/version.ts";
+import { CLIENT_VERSION, SCHEMA_VERSION } from "../../domain/version.ts";
 import type { Deployed, DeployPlan, ResourceChange, SettingChange } from "../../infra/index.ts";
 import { isManagedTag } from "../../infra/stack-tags.ts";
 import { isAfter } from "../../migrations/registry.ts";
@@ -124,9 +124,9 @@ export function resultText(result: Deployed, palette: Palette): string {
     `${palette.good("✓")} Stack ${plan.stackName} ${head}`,
     `  ${palette.faint(result.stackId)}`,
     ...code.map(
-      ({ functionName, sizeBytes, sha256, changed }) =>
+      ({ functionName, sizeBytes, sha256, changed, version }) =>
         `  ${functionName}: ${(sizeBytes / 1024).toFixed(1)} KB, ${sha256.slice(0, 16)}` +
-        `${changed ? "" : " (as it was)"}`,
+        `${changed ? "" : fateOfCode(version)}`,
     ),
     ...(result.eventSourceReady === true ? ["  The aggregator reads the stream"] : []),
     ...(result.eventSourceReady === false
@@ -135,6 +135,11 @@ export function resultText(result: Deployed, palette: Palette): string {
     ...(records === undefined ? [] : [`  Namespaces: ${records.namespaces.join(", ")}`]),
     ...schemaLines(result, palette),
   ].join("\n");
+}
+
+function fateOfCode(version: string): string {
+  if (version === CLIENT_VERSION) return " (as it was)";
+  return ` (as it was: version ${version}, which is newer than this client)`;
 }
 
 /** Deploying does not touch what is in a table that was there. */

@@ -87,7 +87,7 @@ function toText(found: StackStatus, palette: Palette): string {
       "Versions",
       [
         ["Client", found.clientVersion],
-        ["Schema", found.schemaVersion ?? NONE],
+        ["Schema", schemaText(found)],
         ["Lambda", found.lambdaVersion ?? NONE],
       ],
     ],
@@ -104,6 +104,13 @@ function toText(found: StackStatus, palette: Palette): string {
     ([title, rows]) => `${palette.title(title)}\n${fields(rows, palette.faint)}`,
   );
   return [`${palette.title(found.name)}`, ...blocks, ...closing(found, palette)].join("\n\n");
+}
+
+function schemaText({ name, schemaVersion, needsMigration }: StackStatus): string {
+  if (schemaVersion === undefined) return NONE;
+  return needsMigration
+    ? `${schemaVersion}; run: zae-limiter upgrade --name ${name}`
+    : schemaVersion;
 }
 
 function aggregatorText({ aggregatorEnabled, eventSourceState }: StackStatus): string {

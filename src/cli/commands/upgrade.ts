@@ -18,7 +18,10 @@ export const upgrade = leaf<StackPlaceOptions & { lambdaOnly?: true; force?: tru
     options: [
       ...STACK_OPTIONS,
       { flags: "--lambda-only", text: "only the code of the Lambdas" },
-      { flags: "--force", text: "also what is up to date, and a table without a version record" },
+      {
+        flags: "--force",
+        text: "also what is up to date or newer, and a table without a version record",
+      },
       { flags: "--dry-run", text: "shows what would be done, and writes nothing" },
     ],
     confirms: true,
@@ -61,7 +64,7 @@ export const upgrade = leaf<StackPlaceOptions & { lambdaOnly?: true; force?: tru
             `${stackName}, or upgrade --force for a stack that was made with other tools`,
         );
       }
-      for (const line of upgradeWarnings(result)) note(line);
+      for (const line of [...result.plan.notes, ...upgradeWarnings(result)]) note(line);
       return {
         json: () => toJson(result, stackName),
         text: () => upgradeText(result, stackName),
@@ -102,7 +105,9 @@ export function upgradeText(result: Upgraded, stackName: string): string {
   );
   switch (outcome) {
     case "current":
-      return `✓ Stack ${stackName} is up to date with ${CLIENT_VERSION}`;
+      return plan.migrationsLeft.length === 0
+        ? `✓ Stack ${stackName} is up to date with ${CLIENT_VERSION}`
+        : [`✓ The code is up to date with ${CLIENT_VERSION}`, ...leftLines(plan)].join("\n");
     case "declined":
       return "Cancelled: nothing was changed";
     case "planned":
@@ -113,8 +118,18 @@ export function upgradeText(result: Upgraded, stackName: string): string {
         ...plan.code.map((lambda) => `  Code of the ${lambda}: uploaded`),
         ...(tagsAdded === undefined ? [] : [`  Tags: ${tagsAdded ? "added" : "already present"}`]),
         ...changed,
+        ...leftLines(plan),
       ].join("\n");
   }
+}
+
+/** With `--lambda-only` the table stays as it is. */
+function leftLines({ migrations, migrationsLeft }: UpgradePlan): string[] {
+  if (migrationsLeft.length === 0) return [];
+  const schema = migrations.schemaVersion ?? "no version";
+  return [
+    `  The table has schema ${schema} and is not migrated: run upgrade without --lambda-only`,
+  ];
 }
 
 function toJson({ outcome, plan, tagsAdded, migrations, version }: Upgraded, stackName: string) {
@@ -123,7 +138,7 @@ function toJson({ outcome, plan, tagsAdded, migrations, version }: Upgraded, sta
     stack_name: stackName,
     code: [...plan.code],
     tags_added: tagsAdded ?? null,
-    schema_version: version?.schemaVersion ?? null,
+    schema_version: version?.schemaVersion ?? plan.migrations.schemaVersion ?? null,
     migrations: (migrations?.migrations ?? []).map((done) => ({
       version: done.version,
       description: done.description,

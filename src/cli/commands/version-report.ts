@@ -1,11 +1,6 @@
 /** The versions of a stack, and whether they fit: for `version`, `check` and `upgrade`. */
 
-import {
-  CLIENT_VERSION,
-  type Compatibility,
-  checkCompatibility,
-  SCHEMA_VERSION,
-} from "../../domain/version.ts";
+import { CLIENT_VERSION, type Compatibility, SCHEMA_VERSION } from "../../domain/version.ts";
 import type { VersionRecord } from "../../records/version-record.ts";
 import type { StackPlace } from "./deploy-place.ts";
 
@@ -17,16 +12,9 @@ export interface VersionReport {
 
 /** Reads and changes nothing, whether or not this client may use the table. */
 export async function versionReport({ stackName, connection }: StackPlace): Promise<VersionReport> {
-  const { readTableVersion } = await import("../../infra/table-records.ts");
-  const record = await readTableVersion(stackName, connection);
-  if (record === undefined) return { record, compatibility: undefined };
-  const compatibility = checkCompatibility({
-    client: CLIENT_VERSION,
-    schema: record.schemaVersion,
-    clientMin: record.clientMinVersion,
-    lambda: record.aggregatorVersion,
-  });
-  return { record, compatibility };
+  const { findVersion } = await import("../../infra/table-version.ts");
+  const found = await findVersion(stackName, connection);
+  return { record: found?.record, compatibility: found?.compatibility };
 }
 
 export function verdictOf({ compatibility }: VersionReport): string {

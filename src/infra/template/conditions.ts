@@ -11,12 +11,17 @@ function isSet(parameter: string): CfnValue {
   return not(equals(ref(parameter), ""));
 }
 
-/** The condition that a name was given for a role or a policy. */
+/** The condition that a name, or a format of names, was given for roles or policies. */
 export function hasName(parameter: string): string {
   return `Has${parameter}`;
 }
 
-const NAMES = [...Object.values(ROLE_NAME_PARAMETERS), ...Object.values(POLICY_NAME_PARAMETERS)];
+const NAMES = [
+  "RoleNameFormat",
+  "PolicyNameFormat",
+  ...Object.values(ROLE_NAME_PARAMETERS),
+  ...Object.values(POLICY_NAME_PARAMETERS),
+];
 
 export const CONDITIONS: Readonly<Record<string, CfnValue>> = {
   DeployIAM: isTrue("EnableIAM"),

@@ -3,6 +3,7 @@
 import { POLICY_NAME_PARAMETERS, type PolicyComponent } from "../../domain/stack-parameters.ts";
 import { ALARM_OUTPUTS, ALARM_RESOURCES } from "./alarms.ts";
 import { attribute, type CfnOutput, type CfnValue, choose, named, ref } from "./cfn.ts";
+import { hasName } from "./conditions.ts";
 import { BOUNDARY_ARN } from "./iam.ts";
 import { policyId } from "./policies.ts";
 import { TABLE } from "./table.ts";
@@ -47,6 +48,11 @@ const roleOutputs = ["AppRole", "AdminRole", "ReadOnlyRole"].flatMap((id) => [
   [`${id}Name`, output("Name of the role", ref(id), `${id}Name`, "DeployIAMRoles")],
 ]);
 
+/** CloudFormation refuses to export an empty text, and with it the whole stack. */
+function settingOutput(description: string, parameter: string): CfnOutput {
+  return output(description, ref(parameter), parameter, hasName(parameter));
+}
+
 export const OUTPUTS: Readonly<Record<string, CfnOutput>> = {
   TableName: output("Name of the table", ref(TABLE), "TableName"),
   TableArn: output("ARN of the table", attribute(TABLE, "Arn"), "TableArn"),
@@ -57,12 +63,13 @@ export const OUTPUTS: Readonly<Record<string, CfnOutput>> = {
     "AuditRetentionDays",
   ),
   PermissionBoundaryArn: output(
-    "Boundary of the roles, if there is one",
-    choose("HasPermissionBoundary", BOUNDARY_ARN, ""),
+    "Boundary of the roles",
+    BOUNDARY_ARN,
     "PermissionBoundaryArn",
+    "HasPermissionBoundary",
   ),
-  RoleNameFormat: output("How roles are named", ref("RoleNameFormat"), "RoleNameFormat"),
-  PolicyNameFormat: output("How policies are named", ref("PolicyNameFormat"), "PolicyNameFormat"),
+  RoleNameFormat: settingOutput("How roles are named", "RoleNameFormat"),
+  PolicyNameFormat: settingOutput("How policies are named", "PolicyNameFormat"),
   AggregatorFunctionArn: output(
     "ARN of the aggregator",
     attribute("AggregatorFunction", "Arn"),

@@ -97,6 +97,10 @@ export function changeSet(status: string, reason = ""): Record<string, Answer> {
     ),
     ExecuteChangeSet: result("ExecuteChangeSet", ""),
     DeleteChangeSet: result("DeleteChangeSet", ""),
+    ListChangeSets: result(
+      "ListChangeSets",
+      `<Summaries><member><ChangeSetId>arn:change-set</ChangeSetId>${id}</member></Summaries>`,
+    ),
     DeleteStack: { body: "<DeleteStackResponse/>" },
     DescribeStackEvents: result("DescribeStackEvents", "<StackEvents/>"),
   };

@@ -7,20 +7,11 @@ import type { Upgraded } from "../../../src/infra/index.ts";
 import { stackTags } from "../../../src/infra/stack-tags.ts";
 import { cli } from "../cli/captured.ts";
 import { AwsServer, describeStacks, failure, noStack } from "./aws-server.ts";
+import { versionAnswers } from "./version-answers.ts";
 
 const PLAIN = ["--no-aggregator", "--no-provisioner"];
 const ACTIVE = {
   body: JSON.stringify({ Table: { TableStatus: "ACTIVE", ItemCount: 1234, TableSizeBytes: 2048 } }),
-};
-const VERSION = {
-  body: JSON.stringify({
-    Item: {
-      PK: { S: "_/SYSTEM#" },
-      SK: { S: "#VERSION" },
-      schema_version: { S: "0.11.0" },
-      client_min_version: { S: "0.0.0" },
-    },
-  }),
 };
 
 let aws: AwsServer;
@@ -58,6 +49,7 @@ describe("deploy", () => {
     ["op 7", ["--aggregator-role-arn", "invalid-arn"], /aggregator_role_arn.*arn:aws:iam/],
     ["op 8", ["--tag", "invalid-tag"], /key=value/],
     ["two ways at once", ["--enable-alarms", "--no-alarms"], /exclude each other/],
+    ["a namespace that is none", ["-N", "fine", "-N", "_"], /Invalid namespace: "_" is reserved/],
     ["an address that is none", ["--alarm-email", "ops"], /ops@example\.com/],
     ["a topic that is none", ["--alarm-sns-topic", "alarms"], /arn:aws:sns/],
   ])("%s: refused before AWS is asked", async (_, args, expected) => {
@@ -120,7 +112,8 @@ describe("delete", () => {
   });
 
   test("op 12: --no-wait only begins it", async () => {
-    aws.answers.DescribeStacks = describeStacks({ name: "demo", status: "CREATE_COMPLETE" });
+    const tags = stackTags("demo", {});
+    aws.answers.DescribeStacks = describeStacks({ name: "demo", status: "CREATE_COMPLETE", tags });
     aws.answers.DeleteStack = { body: "<DeleteStackResponse/>" };
     const { code, out } = await run("delete", "-n", "demo", "--yes", "--no-wait");
     expect([code, out]).toEqual([0, expect.stringMatching(/initiated/)]);
@@ -133,6 +126,16 @@ describe("delete", () => {
     const { code, out } = await run("delete", "-n", "demo", "--yes");
     expect([code, out]).toEqual([0, "There is no stack demo\n"]);
   });
+
+  test("without the stack nobody knows its archive, and that is said", async () => {
+    aws.answers.DescribeStacks = noStack("Demo");
+    const { code, out } = await run("delete", "-n", "Demo", "--yes", "--with-data");
+    expect([code, out]).toEqual([
+      0,
+      "There is no stack Demo\n  Not looked for: an archive that an earlier stack may have left, a " +
+        "bucket whose name begins with demo-auditarchivebucket-\n",
+    ]);
+  });
 });
 
 describe("status", () => {
@@ -143,7 +146,7 @@ describe("status", () => {
       parameters: { EnableAggregator: "false" },
     });
     aws.answers.DescribeTable = ACTIVE;
-    aws.answers.GetItem = VERSION;
+    aws.answers = { ...aws.answers, ...versionAnswers("demo", { schema_version: "0.11.0" }) };
     const { code, out } = await run("status", "-n", "demo");
     expect(code).toBe(0);
     expect(out).toMatch(/Available +yes/);
@@ -153,7 +156,7 @@ describe("status", () => {
     expect(out).toMatch(/Size +~2\.0 KB/);
     expect(out).toContain("✓ Ready");
     // Looking changes nothing.
-    expect(aws.asked.filter((name) => !/^(Describe|Get|List)/.test(name))).toEqual([]);
+    expect(aws.asked.filter((name) => !/^(Describe|Get|List|BatchGet)/.test(name))).toEqual([]);
   });
 
   test.each<[string, number, RegExp]>([
@@ -207,7 +210,15 @@ describe("op 17: the tags of an upgrade", () => {
   const migrations = { schemaVersion: "0.11.0", targetVersion: "0.11.0", pending: [] };
   const done: Upgraded = {
     outcome: "done",
-    plan: { version: undefined, code: ["aggregator"], tags: true, migrations, record: true },
+    plan: {
+      version: undefined,
+      code: ["aggregator"],
+      tags: true,
+      migrations,
+      migrationsLeft: [],
+      record: true,
+      notes: [],
+    },
     tagsAdded: true,
     tagsError: undefined,
     migrations: undefined,

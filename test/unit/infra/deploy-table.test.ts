@@ -112,7 +112,7 @@ describe("a table of the Python library", () => {
       "    Properties:",
       "      TableName: !Ref AWS::StackName",
       "      AttributeDefinitions: [{AttributeName: PK, AttributeType: S}]",
-      "      KeySchema: [{AttributeName: PK, KeyType: HASH}]",
+      "      KeySchema: [{AttributeName: PK, KeyType: HASH}, {AttributeName: SK, KeyType: RANGE}]",
       "      GlobalSecondaryIndexes:",
       ...indexes.map((n) => `        - {IndexName: ${n}, Projection: {ProjectionType: ALL}}`),
       "      LocalSecondaryIndexes: [{IndexName: LSI1}]",
@@ -247,6 +247,16 @@ describe("a table of the Python library", () => {
     }
   });
 
+  test("tags of AWS itself are not sent back", async () => {
+    const aws = theirs("GSI1", "GSI2", "GSI3");
+    const [stack] = aws.stacks;
+    if (stack !== undefined) stack.tags["aws:servicecatalog:product"] = "x";
+    const { plan } = await preparePlan(contextOf(aws), "demo", {}, false);
+    const [sent] = aws.sent("cloudformation:CreateChangeSet");
+    expect(sent?.Tags).toEqual([{ Key: "team", Value: "search" }]);
+    expect(plan.tags).toEqual([]);
+  });
+
   test("one index at a time, because CloudFormation takes no more", async () => {
     const aws = theirs("GSI1", "GSI2");
     const { plan } = await preparePlan(contextOf(aws), "demo", {}, false);
@@ -283,6 +293,18 @@ describe("our own template", () => {
     aws.template = printTemplate(stackTemplate(), "yaml");
     await preparePlan(contextOf(aws), "demo", {}, false);
     expect(sentTemplate(aws)).toEqual(JSON.parse(JSON.stringify(stackTemplate())));
+  });
+
+  test("--reset leaves what GSI2 copies as it is, unless it is given", async () => {
+    const aws = new FakeAws();
+    const parameters = { ...PARAMETERS, GSI2Projection: "ALL", LambdaMemorySize: "512" };
+    aws.add({ name: "demo", status: "CREATE_COMPLETE", parameters });
+    const { plan } = await preparePlan(contextOf(aws), "demo", PLAIN, true);
+    expect(sentParameters(aws)).toMatchObject({ GSI2Projection: "ALL", LambdaMemorySize: "256" });
+    expect(plan.settings.map(({ name }) => name)).toEqual(["LambdaMemorySize"]);
+    const options = { ...PLAIN, gsi2Projection: "KEYS_ONLY" } as const;
+    const change = preparePlan(contextOf(aws), "demo", options, true);
+    await expect(change).rejects.toThrow(/the table has ALL/);
   });
 
   test("what GSI2 copies cannot be changed", async () => {

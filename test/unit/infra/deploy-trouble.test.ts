@@ -21,6 +21,10 @@ function standing(aws: FakeAws): void {
   aws.add({ name: "demo", status: "CREATE_COMPLETE", parameters });
 }
 
+const PROTECTED =
+  "Resource cannot be deleted as it is currently protected against deletion. Disable deletion " +
+  "protection first.";
+
 const denied = () => {
   throw refusal("AccessDenied", "not allowed");
 };
@@ -107,4 +111,66 @@ test("stopped while the stack changes: it is not waited for, and not taken back"
   const prepared = await preparePlan(context, "demo", { lambdaMemory: 512 }, false);
   await expect(executePlan(context, prepared)).rejects.toThrow("Ctrl-C");
   expect(aws.writes.at(-1)).toBe("cloudformation:ExecuteChangeSet");
+});
+
+describe("a name of IAM that is taken", () => {
+  const role = { resource: "AggregatorRole", type: "AWS::IAM::Role", status: "CREATE_FAILED" };
+  const created = async (event: typeof role & { reason: string }) => {
+    const aws = new FakeAws();
+    aws.script = { events: [event], end: "ROLLBACK_COMPLETE" };
+    const prepared = await preparePlan(contextOf(aws), "demo", PLAIN, false);
+    return executePlan(contextOf(aws), prepared);
+  };
+
+  test("holds in every region: the error says what to do", async () => {
+    await expect(created({ ...role, reason: "demo-aggr already exists" })).rejects.toThrow(
+      /demo-aggr already exists\. Names of .* all regions .*--role-name-format and --policy-name-format, or another name/,
+    );
+  });
+
+  test("other failures have other reasons", async () => {
+    await expect(created({ ...role, reason: "quota exceeded" })).rejects.toThrow(/exceeded$/);
+    const table = { ...role, ...TABLE_EVENT, reason: "demo already exists" };
+    await expect(created(table)).rejects.toThrow(/already exists$/);
+  });
+});
+
+describe("a protected table of a stack that could not be created", () => {
+  const advice =
+    /protection first\. Switch that off with: aws dynamodb update-table --table-name demo --no-deletion-protection-enabled, and run this again$/;
+
+  test("says how it can be removed, and is removed afterwards", async () => {
+    const aws = new FakeAws();
+    const failed = { ...TABLE_EVENT, status: "DELETE_FAILED", reason: PROTECTED };
+    aws.script = {
+      events: [{ ...TABLE_EVENT, status: "CREATE_FAILED", reason: "no" }, failed],
+      end: "ROLLBACK_FAILED",
+    };
+    aws.deletion = { events: [failed], end: "DELETE_FAILED" };
+    const prepared = await preparePlan(contextOf(aws), "demo", PLAIN, false);
+    await expect(executePlan(contextOf(aws), prepared)).rejects.toThrow(advice);
+    // As long as nothing is done about it, the next one says the same.
+    await expect(preparePlan(contextOf(aws), "demo", PLAIN, false)).rejects.toThrow(advice);
+    aws.deletion = { events: [], end: "DELETE_COMPLETE" };
+    const { plan } = await preparePlan(contextOf(aws), "demo", PLAIN, false);
+    expect(plan.kind).toBe("create");
+  });
+
+  test("a stack that has stood is not deleted by deploying", async () => {
+    const aws = new FakeAws();
+    standing(aws);
+    const [stack] = aws.stacks;
+    if (stack !== undefined) stack.status = "DELETE_FAILED";
+    const work = preparePlan(contextOf(aws), "demo", PLAIN, false);
+    await expect(work).rejects.toThrow(/stuck in DELETE_FAILED/);
+    expect(aws.writes).toEqual([]);
+  });
+
+  test("nor is one whose first events are forgotten", async () => {
+    const aws = new FakeAws();
+    aws.add({ name: "demo", status: "DELETE_FAILED" });
+    const work = preparePlan(contextOf(aws), "demo", PLAIN, false);
+    await expect(work).rejects.toThrow(/stuck in DELETE_FAILED/);
+    expect(aws.writes).toEqual([]);
+  });
 });

@@ -83,7 +83,12 @@ describe("a new stack", () => {
     const { context, events } = contextOf(aws);
     const stack = await executePlan(context, await preparePlan(context, "demo", PLAIN, false));
     expect(stack.status).toBe("CREATE_COMPLETE");
-    expect(events.map(({ status }) => status)).toEqual(["CREATE_IN_PROGRESS", "CREATE_COMPLETE"]);
+    expect(events.map(({ resource, status }) => `${resource} ${status}`)).toEqual([
+      "demo CREATE_IN_PROGRESS",
+      "LimiterTable CREATE_IN_PROGRESS",
+      "LimiterTable CREATE_COMPLETE",
+      "demo CREATE_COMPLETE",
+    ]);
   });
 
   test("that cannot be created is told with its first cause, and does not stay", async () => {

@@ -1,18 +1,22 @@
 /**
- * AWS as far as deploying asks for it, in this process: stacks that take their time, and fail where
- * a test says so. moto, which `test/aws` uses, knows neither. It stands behind the same interface as
+ * AWS as far as deploying asks for it, in this process: stacks that take their time, fail where a
+ * test says so, are changed by several at once, and are told of late. Change sets for a new stack
+ * share one shell, and carrying one out voids the others. moto, which `test/aws` uses, knows nothing
+ * of that. It stands behind the same interface as
  * the real one, so what is tested is everything above the SDK.
  */
 
 import type { Aws } from "../../../src/infra/aws.ts";
 import type { ActionName, Input, Output } from "../../../src/infra/aws-actions.ts";
 import { AwsRefusal } from "../../../src/infra/aws-failure.ts";
+import { compactTemplate, stackTemplate } from "../../../src/infra/template/template.ts";
 
 export interface FakeEvent {
   readonly resource: string;
   readonly type: string;
   readonly status: string;
   readonly reason?: string;
+  readonly physicalId?: string;
 }
 
 export interface FakeStack {
@@ -37,11 +41,29 @@ export interface Script {
   readonly end: string;
 }
 
+/** How long, and as what, a stack is told of after something has begun. */
+export interface Staleness {
+  looks: number;
+  readonly as: "before" | "missing";
+}
+
+interface FakeChangeSet {
+  readonly id: string;
+  readonly name: string;
+  readonly stack: FakeStack;
+  readonly wanted: {
+    readonly ChangeSetType: string;
+    readonly Parameters: readonly { ParameterKey: string; ParameterValue?: string }[];
+    readonly Tags: readonly { Key: string; Value: string }[];
+  };
+}
+
 interface Request {
   readonly action: ActionName;
   readonly input: Record<string, unknown>;
 }
 
+const STACK_TYPE = "AWS::CloudFormation::Stack";
 export const TABLE_EVENT = { resource: "LimiterTable", type: "AWS::DynamoDB::Table" } as const;
 const SUCCESS: Record<string, string> = { CREATE: "CREATE_COMPLETE", UPDATE: "UPDATE_COMPLETE" };
 
@@ -56,13 +78,20 @@ export class FakeAws implements Aws {
   changes: readonly Record<string, unknown>[] | undefined = [];
   script: Script | undefined;
   deletion: Script = { events: [], end: "DELETE_COMPLETE" };
-  template = "{}";
+  template = compactTemplate(stackTemplate());
+  stale: Staleness | undefined;
+  /** Stacks tell nothing about themselves, as on some emulators. */
+  isSilent = false;
   /** Answers of a test, before those below. */
   answers: Answers = {};
   #events = new Map<string, { id: string; event: FakeEvent }[]>();
   #pending: { stack: FakeStack; script: Script; step: number } | undefined;
-  #wanted: Record<string, unknown> | undefined;
+  #changeSets: FakeChangeSet[] = [];
+  /** As it was before what was begun last. */
+  #before: FakeStack | undefined;
   #count = 0;
+
+  readonly unstoppable = this;
 
   async send<Name extends ActionName>(action: Name, input: Input<Name>): Promise<Output<Name>> {
     this.requests.push({ action, input: input as Record<string, unknown> });
@@ -93,12 +122,13 @@ export class FakeAws implements Aws {
     const id = `arn:aws:cloudformation:us-east-1:123456789012:stack/${stack.name}/${this.#count}`;
     const added = { parameters: {}, tags: {}, ...stack, id };
     this.stacks.push(added);
-    this.#tell(added, {
-      resource: stack.name,
-      type: "AWS::CloudFormation::Stack",
-      status: stack.status,
-    });
+    this.#tellStatus(added);
     return added;
+  }
+
+  /** Change sets of others, too. */
+  get changeSets(): string[] {
+    return this.#changeSets.map(({ id }) => id);
   }
 
   /** Something is under way in a stack. */
@@ -120,7 +150,18 @@ export class FakeAws implements Aws {
         return { TemplateBody: this.template };
       case "cloudformation:CreateChangeSet":
         return this.#createChangeSet(input);
+      case "cloudformation:ListChangeSets":
+        return {
+          Summaries: this.#changeSets
+            .filter(({ stack }) => stack === this.#find(input.StackName ?? ""))
+            .map(({ id, name, stack }) => ({
+              ChangeSetId: id,
+              ChangeSetName: name,
+              StackId: stack.id,
+            })),
+        };
       case "cloudformation:DescribeChangeSet":
+        this.#changeSet(input);
         return this.changes === undefined
           ? { Status: "FAILED", StatusReason: "The submitted information didn't contain changes." }
           : {
@@ -128,10 +169,11 @@ export class FakeAws implements Aws {
               Changes: this.changes.map((change) => ({ ResourceChange: change })),
             };
       case "cloudformation:ExecuteChangeSet":
-        return this.#execute();
+        return this.#execute(this.#changeSet(input));
       case "cloudformation:DeleteStack":
         return this.#delete(input.StackName ?? "");
       case "cloudformation:DeleteChangeSet":
+        this.#changeSets = this.#changeSets.filter(({ id }) => id !== input.ChangeSetName);
         return {};
       case "dynamodb:DescribeTable":
         throw refusal("ResourceNotFoundException", "no such table");
@@ -148,6 +190,11 @@ export class FakeAws implements Aws {
 
   #describe(name: string | undefined): unknown {
     if (name === undefined) return { Stacks: this.stacks.map(toStack) };
+    if (this.#before !== undefined && this.stale !== undefined && this.stale.looks > 0) {
+      this.stale.looks -= 1;
+      if (this.stale.as === "before") return { Stacks: [toStack(this.#before)] };
+      throw refusal("ValidationError", `Stack with id ${name} does not exist`);
+    }
     this.#advance();
     const stack = this.#find(name);
     if (stack === undefined)
@@ -166,42 +213,69 @@ export class FakeAws implements Aws {
       return;
     }
     stack.status = script.end;
+    this.#tellStatus(stack);
     this.#pending = undefined;
   }
 
   #createChangeSet(input: Readonly<Record<string, string>>): unknown {
     const name = String(input.StackName);
-    const type = String(input.ChangeSetType);
-    const stack = this.#find(name) ?? this.add({ name, status: "REVIEW_IN_PROGRESS" });
-    this.#wanted = { ...(input as object), type };
-    return { Id: "change-set", StackId: stack.id };
+    const standing = this.#find(name);
+    const isShell = standing?.status === "REVIEW_IN_PROGRESS";
+    if (input.ChangeSetType === "UPDATE" && standing === undefined) {
+      throw refusal("ValidationError", `Stack [${name}] does not exist`);
+    }
+    if (input.ChangeSetType === "CREATE" && standing !== undefined && !isShell) {
+      const again = `already exists and cannot be created again with the changeSet`;
+      throw refusal("ValidationError", `Stack [${name}] ${again} [${input.ChangeSetName}]`);
+    }
+    if (standing !== undefined && !isShell && standing.status.endsWith("_IN_PROGRESS")) {
+      const state = `is in ${standing.status} state and can not be updated.`;
+      throw refusal("ValidationError", `Stack:${standing.id} ${state}`);
+    }
+    const stack = standing ?? this.add({ name, status: "REVIEW_IN_PROGRESS" });
+    const ofStack = this.#changeSets.filter((one) => one.stack === stack);
+    if (ofStack.some((one) => one.name === input.ChangeSetName)) {
+      throw refusal("AlreadyExistsException", `ChangeSet ${input.ChangeSetName} already exists`);
+    }
+    this.#count += 1;
+    const id = `arn:change-set-${this.#count}`;
+    const wanted = input as unknown as FakeChangeSet["wanted"];
+    this.#changeSets.push({ id, name: String(input.ChangeSetName), stack, wanted });
+    return { Id: id, StackId: stack.id };
   }
 
-  #execute(): unknown {
-    const wanted = this.#wanted as {
-      StackName: string;
-      type: string;
-      Parameters: { ParameterKey: string; ParameterValue?: string }[];
-      Tags: { Key: string; Value: string }[];
-    };
-    const stack = this.#find(wanted.StackName) as FakeStack;
-    stack.status = `${wanted.type}_IN_PROGRESS`;
+  #changeSet({ ChangeSetName }: Readonly<Record<string, string>>): FakeChangeSet {
+    const found = this.#changeSets.find(({ id }) => id === ChangeSetName);
+    if (found !== undefined) return found;
+    throw refusal("ChangeSetNotFoundException", `ChangeSet [${ChangeSetName}] does not exist`);
+  }
+
+  #execute({ stack, wanted }: FakeChangeSet): unknown {
+    this.#before = { ...stack };
+    this.#changeSets = this.#changeSets.filter((one) => one.stack !== stack);
+    const type = wanted.ChangeSetType;
+    stack.status = `${type}_IN_PROGRESS`;
     for (const { ParameterKey, ParameterValue } of wanted.Parameters) {
       if (ParameterValue !== undefined) stack.parameters[ParameterKey] = ParameterValue;
     }
     stack.tags = Object.fromEntries(wanted.Tags.map(({ Key, Value }) => [Key, Value]));
-    this.busy(stack, this.script ?? { events: [], end: SUCCESS[wanted.type] ?? "" });
+    this.#tellStatus(stack);
+    this.busy(stack, this.script ?? { events: [], end: SUCCESS[type] ?? "" });
     return {};
   }
 
   #delete(name: string): unknown {
     const stack = this.#find(name);
     if (stack === undefined) return {};
+    this.#before = { ...stack };
+    this.#changeSets = this.#changeSets.filter((one) => one.stack !== stack);
     if (stack.status === "REVIEW_IN_PROGRESS") {
       stack.status = "DELETE_COMPLETE";
+      this.#tellStatus(stack);
       return {};
     }
     stack.status = "DELETE_IN_PROGRESS";
+    this.#tellStatus(stack);
     this.busy(stack, this.deletion);
     return {};
   }
@@ -209,6 +283,13 @@ export class FakeAws implements Aws {
   #eventsOf(name: string): { id: string; event: FakeEvent }[] {
     const stack = this.#find(name);
     return stack === undefined ? [] : (this.#events.get(stack.id) ?? []);
+  }
+
+  /** What happens to the stack itself is an event, too. */
+  #tellStatus(stack: FakeStack): void {
+    const { name, status, id } = stack;
+    if (this.isSilent) return;
+    this.#tell(stack, { resource: name, type: STACK_TYPE, status, physicalId: id });
   }
 
   #tell(stack: FakeStack, event: FakeEvent): void {
@@ -239,6 +320,7 @@ function toEvent({ id, event }: { id: string; event: FakeEvent }): unknown {
   return {
     EventId: id,
     LogicalResourceId: event.resource,
+    PhysicalResourceId: event.physicalId,
     ResourceType: event.type,
     ResourceStatus: event.status,
     ResourceStatusReason: event.reason,

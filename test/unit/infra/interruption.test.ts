@@ -5,6 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { planText } from "../../../src/cli/commands/deploy-text.ts";
 import { connectAws } from "../../../src/infra/aws.ts";
 import type { DeployPlan } from "../../../src/infra/plan.ts";
+import { stackTags } from "../../../src/infra/stack-tags.ts";
 import { cli } from "../cli/captured.ts";
 import { AwsServer, changeSet, describeStacks, failure, noStack } from "./aws-server.ts";
 
@@ -37,7 +38,11 @@ function pressedAt(operation: string, ...args: string[]) {
 
 describe("Ctrl-C while deploying", () => {
   test("before anything has begun: nothing is begun, and nothing stays", async () => {
-    aws.answers = { DescribeStacks: noStack("demo"), ...changeSet("CREATE_IN_PROGRESS") };
+    const shell = describeStacks({ name: "demo", status: "REVIEW_IN_PROGRESS" });
+    aws.answers = {
+      DescribeStacks: [noStack("demo"), shell],
+      ...changeSet("CREATE_IN_PROGRESS"),
+    };
     const { code, out, err } = await pressedAt(
       "DescribeChangeSet",
       "deploy",
@@ -52,7 +57,8 @@ describe("Ctrl-C while deploying", () => {
 
   test("while the stack changes: it is told that it goes on, and how to finish", async () => {
     const parameters = { EnableAggregator: "false", EnableProvisioner: "false" };
-    const stack = (status: string) => describeStacks({ name: "demo", status, parameters });
+    const tags = stackTags("demo", {});
+    const stack = (status: string) => describeStacks({ name: "demo", status, parameters, tags });
     aws.answers = {
       ...changeSet("CREATE_COMPLETE"),
       DescribeStacks: [stack("CREATE_COMPLETE"), stack("UPDATE_IN_PROGRESS")],
@@ -70,7 +76,7 @@ describe("Ctrl-C while deploying", () => {
   test("while AWS is not there: nobody waits until it has been tried often enough", async () => {
     aws.answers.DescribeStacks = failure(503, "ServiceUnavailable", "later");
     const { code } = await pressedAt("DescribeStacks", "deploy", "-n", "demo", ...PLAIN);
-    expect([code, aws.asked]).toEqual([130, ["DescribeStacks"]]);
+    expect([code, aws.asked]).toEqual([130, ["DescribeTable", "DescribeStacks"]]);
   });
 });
 
@@ -84,7 +90,8 @@ test("whoever asks often leaves nobody listening", async () => {
 });
 
 test("Ctrl-C while deleting", async () => {
-  aws.answers.DescribeStacks = describeStacks({ name: "demo", status: "DELETE_IN_PROGRESS" });
+  const tags = stackTags("demo", {});
+  aws.answers.DescribeStacks = describeStacks({ name: "demo", status: "DELETE_IN_PROGRESS", tags });
   aws.answers = { ...changeSet(""), ...aws.answers };
   const args = ["delete", "-n", "demo", "--yes", "--with-data"];
   const { code, err } = await pressedAt("DeleteStack", ...args);

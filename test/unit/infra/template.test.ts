@@ -100,6 +100,28 @@ describe("the template", () => {
     );
   });
 
+  test.each<StackOptions>([
+    {},
+    { createIamRoles: true },
+    { createIam: false },
+    { createIam: false, aggregatorRoleArn: "arn:aws:iam::123456789012:role/x" },
+    { enableAggregator: false, enableAlarms: false },
+    { enableAuditArchival: false, alarmSnsTopic: "arn:aws:sns:us-east-1:123456789012:mine" },
+    { roleNameFormat: "r-{}" },
+    { policyNameFormat: "p-{}" },
+    { permissionBoundary: "PowerUser" },
+  ])("exports nothing that is empty, which CloudFormation would refuse: %o", (options) => {
+    const parameters = { ...stackParameters(options, "my-app"), "AWS::StackName": "my-app" };
+    const outputs = Object.entries(resolveTemplate(stackTemplate(), parameters).Outputs);
+    expect(outputs.length).toBeGreaterThan(3);
+    const isEmpty = (value: unknown) => value === undefined || String(value).trim() === "";
+    expect(outputs.filter(([, { Value }]) => isEmpty(Value))).toEqual([]);
+    const names = outputs.map(([name]) => name);
+    expect(names.includes("RoleNameFormat")).toBe(options.roleNameFormat !== undefined);
+    expect(names.includes("PolicyNameFormat")).toBe(options.policyNameFormat !== undefined);
+    expect(names.includes("PermissionBoundaryArn")).toBe(options.permissionBoundary !== undefined);
+  });
+
   test("mentions only what it has", () => {
     const { Parameters, Conditions, Resources, Outputs } = stackTemplate();
     const known = new Set([...Object.keys(Parameters), ...Object.keys(Resources)]);

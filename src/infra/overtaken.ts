@@ -1,0 +1,40 @@
+/**
+ * Somebody else was quicker: what was prepared is void, because they have carried out a change of
+ * their own. Nothing is lost by it; whoever deploys looks again and goes on from what stands.
+ */
+
+import { StackOperationError } from "../domain/errors.ts";
+import { AwsRefusal } from "./aws-failure.ts";
+
+export class Overtaken extends StackOperationError {
+  constructor(stackName: string, cause?: unknown) {
+    super(
+      stackName,
+      "somebody else is changing it at the same time. Run the same command again",
+      [],
+      { cause },
+    );
+  }
+}
+
+const VOID = /^(ChangeSetNotFound|InvalidChangeSetStatus)(Exception)?$/;
+const GONE = /^(Stack|ChangeSet)\b.*does not exist/;
+const BUSY = /\bis in \w+_IN_PROGRESS (state|status)\b/;
+
+/** A change set that is not there any more, or a stack that is gone or being changed. */
+export function isOvertaken(error: unknown): boolean {
+  if (!(error instanceof AwsRefusal)) return false;
+  return VOID.test(error.awsCode) || GONE.test(error.detail) || BUSY.test(error.detail);
+}
+
+/** Work on a change set, which others may void at any time. */
+export async function orOvertaken<Result>(
+  stackName: string,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    throw isOvertaken(error) ? new Overtaken(stackName, error) : error;
+  }
+}

@@ -1,0 +1,60 @@
+/**
+ * Whose a stack is. A name says nothing: somebody else's stack may have the one that was chosen or
+ * mistyped, and is neither changed nor deleted. Ours are marked; those of the Python library may not
+ * be, but have our table and nothing that does not go with it.
+ */
+
+import { isPlainObject } from "../domain/check.ts";
+import { StackOperationError } from "../domain/errors.ts";
+import type { Aws } from "./aws.ts";
+import { type DeployedResource, deployedTemplate } from "./deployed-template.ts";
+import { isLimiterTable, type LiveTable } from "./live-table.ts";
+import { isShell, type Stack } from "./stack.ts";
+import { isMarked, MANAGED_TAG } from "./stack-tags.ts";
+import { stackTemplate } from "./template/template.ts";
+
+const TABLE_TYPE = "AWS::DynamoDB::Table";
+/** What templates of the Python library, or later ones of ours, may have besides. */
+const RELATED_TYPES: readonly string[] = [
+  "AWS::IAM::Policy",
+  "AWS::Lambda::Permission",
+  "AWS::S3::BucketPolicy",
+];
+
+/** Throws when a stack is somebody else's. To be asked before anything is changed. */
+export async function refuseForeign(aws: Aws, stack: Stack): Promise<void> {
+  const sign = await foreignSign(aws, stack);
+  if (sign === undefined) return;
+  throw new StackOperationError(
+    stack.name,
+    `there is a stack of that name, and it is not one of ours: ${sign}. Nothing was changed; ` +
+      "choose another name",
+  );
+}
+
+export async function isOurs(aws: Aws, stack: Stack): Promise<boolean> {
+  return (await foreignSign(aws, stack)) === undefined;
+}
+
+/** What tells that a stack is somebody else's; `undefined` for ours. */
+async function foreignSign(aws: Aws, stack: Stack): Promise<string | undefined> {
+  if (isMarked(stack.name, stack.tags) || isShell(stack)) return undefined;
+  const resources = Object.values((await deployedTemplate(aws, stack.id)).resources);
+  const mark = `${MANAGED_TAG.key}=${MANAGED_TAG.value}`;
+  if (!resources.some(isOurTable)) return `it has neither the tag ${mark} nor our table`;
+  const ours = new Set<unknown>(RELATED_TYPES);
+  for (const { Type } of Object.values(stackTemplate().Resources)) ours.add(Type);
+  // An application may hold our table among other things.
+  const other = resources.find(({ Type }) => !ours.has(Type));
+  return other && `it has no tag ${mark}, and more in it than ours have (${String(other.Type)})`;
+}
+
+function isOurTable({ Type, Properties }: DeployedResource): boolean {
+  if (Type !== TABLE_TYPE || !isPlainObject(Properties)) return false;
+  const { KeySchema, GlobalSecondaryIndexes } = Properties;
+  return (
+    Array.isArray(KeySchema) &&
+    Array.isArray(GlobalSecondaryIndexes) &&
+    isLimiterTable({ KeySchema, GlobalSecondaryIndexes } as LiveTable)
+  );
+}

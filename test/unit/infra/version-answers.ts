@@ -1,0 +1,20 @@
+/** What DynamoDB answers about a table whose version record says this. */
+
+import type { Answer } from "./aws-server.ts";
+
+/** `PK` tells where the record is: in the registry, or outside of every namespace. */
+export function versionAnswers(
+  table: string,
+  said: Readonly<Record<string, string>>,
+  PK = "_/SYSTEM#",
+): Record<string, Answer | readonly Answer[]> {
+  const texts = { PK, SK: "#VERSION", client_min_version: "0.0.0", ...said };
+  const Item = Object.fromEntries(Object.entries(texts).map(([name, S]) => [name, { S }]));
+  const nothing = { body: "{}" };
+  const isRegistered = PK !== "SYSTEM#";
+  return {
+    // No migration is under way; what is asked for next is the record in the registry.
+    GetItem: [nothing, isRegistered ? { body: JSON.stringify({ Item }) } : nothing],
+    BatchGetItem: { body: JSON.stringify({ Responses: { [table]: [Item] }, UnprocessedKeys: {} }) },
+  };
+}
