@@ -247,10 +247,12 @@ export class WaitingLine {
     if (this.isFirst(waiter)) return;
     const refusal = this.#behind(waiter.request, ahead, nowMs);
     if (refusal === undefined) return;
-    if (refusal.violations.length === 0) return this.call(waiter);
-    if (!isTooLate(refusal, timerMs, waiter.until)) return;
-    waiter.refusal = refusal;
-    waiter.wake();
+    if (refusal.violations.length === 0) {
+      this.call(waiter);
+    } else if (isTooLate(refusal, timerMs, waiter.until)) {
+      waiter.refusal = refusal;
+      waiter.wake();
+    }
   }
 
   /** Limits that came with a call tell nothing about calls with others. */

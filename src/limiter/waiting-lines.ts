@@ -157,29 +157,31 @@ export class WaitingLines {
     }
   }
 
-  /**
-   * Sleeps until this waiter is called, or hands out why it will not be in time. When its time is
-   * over and the line knows of no reason, the store itself has to be asked.
-   */
+  /** Sleeps until this waiter is called, or hands out why it will not be in time. */
   async #turn(line: WaitingLine, waiter: Waiter): Promise<Refusal | undefined> {
     for (;;) {
       if (waiter.failure !== undefined) throw waiter.failure;
       if (waiter.refusal !== undefined) return waiter.refusal;
       if (line.isCalled(waiter)) return undefined;
-      const nowMs = this.#timer.nowMs();
-      const { until, restsUntilMs = until } = waiter;
-      if (nowMs < restsUntilMs) {
-        await this.#sleep(waiter, restsUntilMs - nowMs);
-      } else if (waiter.restsUntilMs !== undefined) {
-        // There should be enough by now.
-        waiter.restsUntilMs = undefined;
-        if (line.isFirst(waiter)) line.call(waiter);
-      } else {
-        const refusal = line.behindOthers(waiter, this.#clock());
-        if (refusal !== undefined && refusal.violations.length > 0) return refusal;
-        line.call(waiter);
-      }
+      const sleepMs = (waiter.restsUntilMs ?? waiter.until) - this.#timer.nowMs();
+      if (sleepMs > 0) await this.#sleep(waiter, sleepMs);
+      else this.#wakeUp(line, waiter);
     }
+  }
+
+  /**
+   * It has rested, and there should be enough; or its time is over. Then, when the line knows of no
+   * reason, the store itself has to be asked.
+   */
+  #wakeUp(line: WaitingLine, waiter: Waiter): void {
+    if (waiter.restsUntilMs !== undefined) {
+      waiter.restsUntilMs = undefined;
+      if (line.isFirst(waiter)) line.call(waiter);
+      return;
+    }
+    const refusal = line.behindOthers(waiter, this.#clock());
+    if (refusal === undefined || refusal.violations.length === 0) line.call(waiter);
+    else waiter.refusal = refusal;
   }
 
   /** Asks the store; `undefined` when it is to be asked again in its turn. */

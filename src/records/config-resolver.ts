@@ -126,6 +126,16 @@ export class ConfigResolver {
     if (version !== undefined) this.cache.changed(version, [slotNames.system, ...names]);
   }
 
+  /** The same for what is stored for the namespace; `undefined` leaves the setting as it was. */
+  changedSystem(
+    version: number | undefined,
+    onUnavailable: OnUnavailable | null | undefined,
+  ): void {
+    this.changed(version, [slotNames.system]);
+    if (version === undefined || onUnavailable === undefined) return;
+    this.cache.lastOnUnavailable = onUnavailable ?? undefined;
+  }
+
   /**
    * Reads config items into slots. With the system config among them all are read as of one
    * moment and its version dates them all. Without it the version known before the read is a safe

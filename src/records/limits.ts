@@ -122,8 +122,7 @@ export class LimitRecords {
         ],
       };
     });
-    this.#resolver.changed(version, [slotNames.system]);
-    if (options.onUnavailable !== undefined) this.#resolver.cache.lastOnUnavailable = mode;
+    this.#resolver.changedSystem(version, options.onUnavailable);
   }
 
   /** What is stored for the namespace; no limits when nothing is. */
@@ -158,8 +157,7 @@ export class LimitRecords {
         ],
       };
     });
-    this.#resolver.changed(version, [slotNames.system]);
-    if (version !== undefined) this.#resolver.cache.lastOnUnavailable = undefined;
+    this.#resolver.changedSystem(version, null);
   }
 
   /** Replaces the limits of a resource. */

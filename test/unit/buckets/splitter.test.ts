@@ -5,7 +5,7 @@ import { LinkChecks } from "../../../src/buckets/distributed/link-checks.ts";
 import { Splitter } from "../../../src/buckets/distributed/splitter.ts";
 import { Views } from "../../../src/buckets/distributed/views.ts";
 import type { ItemStore } from "../../../src/storage/item-store.ts";
-import { configOf, KEY, NAMESPACE, Table, TARGET } from "./table.ts";
+import { configOf, KEY, NAMESPACE, TARGET, Table } from "./table.ts";
 
 test("what was given back while a shard was read is not refused by what the read shows", async () => {
   const table = new Table();
