@@ -1,4 +1,4 @@
-/** The code in README.md compiles, runs, and prints what its comments say. */
+/** The code in README.md and in the guide compiles, runs, and prints what its comments say. */
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ import { Workshop } from "./examples/workshop.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const ENTRY = "src/index.ts";
-const PATH = "README.md";
+const PAGES = ["README.md", "docs/acquiring.md"];
 const FENCE_PATTERN = /^```ts\n([\s\S]*?)\n```$/gm;
 const IMPORT_PATTERN = /import (?:type )?\{([^}]*)\} from 'zae-limiter'/g;
 
@@ -19,11 +19,14 @@ const workshop = new Workshop(ROOT, new Map([["zae-limiter", ENTRY]]));
 afterAll(() => workshop.close());
 
 const exported = new Set(publicSymbols(readSources(ROOT), ENTRY).map(({ name }) => name));
-const blocks = blocksOf(readFileSync(join(ROOT, PATH), "utf8"));
+const numbers = new Map<Example, number>();
 
-function blocksOf(text: string): Example[] {
+function blocksOf(path: string): Example[] {
+  const text = readFileSync(join(ROOT, path), "utf8");
   return [...text.matchAll(FENCE_PATTERN)].map(({ index, 1: code = "" }) => {
-    return { owner: PATH, path: PATH, line: lineAt(text, index) + 1, code, runs: true };
+    const block = { owner: path, path, line: lineAt(text, index) + 1, code, runs: true };
+    numbers.set(block, numbers.size);
+    return block;
   });
 }
 
@@ -35,7 +38,8 @@ function awaited({ code }: Example): string[] {
     .filter((name) => name !== "" && !exported.has(name));
 }
 
-describe("the code in the README", () => {
+describe.each(PAGES)("the code in %s", (path) => {
+  const blocks = blocksOf(path);
   const complete = blocks.filter((block) => awaited(block).length === 0);
 
   test("is found", () => {
@@ -47,7 +51,7 @@ describe("the code in the README", () => {
     expect(workshop.typeErrors(complete)).toEqual([]);
   });
 
-  for (const [number, block] of blocks.entries()) {
+  for (const block of blocks) {
     const missing = awaited(block);
     const where = `line ${block.line}`;
     if (missing.length > 0) {
@@ -55,7 +59,7 @@ describe("the code in the README", () => {
       continue;
     }
     test(`${where} runs and prints what it says`, async () => {
-      const printed = await workshop.run(block, number);
+      const printed = await workshop.run(block, numbers.get(block) as number);
       for (const { line, text, expected } of printed) {
         expect({ line, printed: text.join("\n") }).toEqual({ line, printed: expected });
       }

@@ -7,7 +7,7 @@
  */
 
 import { LRUCache } from "lru-cache";
-import { RateLimiterUnavailable } from "../../domain/errors.ts";
+import { InfrastructureError, RateLimiterUnavailable } from "../../domain/errors.ts";
 import type { Timer } from "../../domain/timer.ts";
 import type { RecordContext } from "../../records/record-context.ts";
 import type { Leg } from "../bucket-store.ts";
@@ -159,12 +159,12 @@ export class Charger {
     return { kind: "charged", parts, link: linkIn(bucket), balancesMilli };
   }
 
-  /** Splits, if it can. The call goes on, whatever comes of it. */
+  /** Splits, if it can and may. The call was charged, and goes on whatever comes of it. */
   async #relieve(bucket: SeenBucket, deadline: number): Promise<void> {
     try {
       await this.#splitter.relieve(bucket, "exhausted", deadline);
     } catch (error) {
-      if (!(error instanceof RateLimiterUnavailable)) throw error;
+      if (!(error instanceof InfrastructureError)) throw error;
     }
   }
 

@@ -85,6 +85,18 @@ describeItemStores("a sharded bucket", (store) => {
     for (const shard of used) expect(Number(shard?.b_rpm_tc)).toBeGreaterThan(2000);
   });
 
+  extra("stays as it is where nobody may split it, and the call succeeds", async () => {
+    const faults = new Faults();
+    const subject = await opened(store, ["rpm:100"], { faults });
+    subject.time.advance(1000);
+    await exhaust(store, subject, 0);
+    faults.rule = ({ operation }) => (operation === "transact" ? "denied" : undefined);
+    const lease = await subject.limiter.acquire(ONE);
+    expect(lease.consumed).toEqual({ rpm: 1 });
+    const [item] = await shardsOf(store, subject, 1);
+    expect(item).toMatchObject({ shard_count: 1, b_rpm_tc: 2000 });
+  });
+
   it("A174 learns the real number when others were faster", async () => {
     const subject = await opened(store, ["rpm:1000"]);
     const others = [await store.another(subject), await store.another(subject)];
