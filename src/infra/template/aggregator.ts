@@ -19,6 +19,7 @@ import {
   policyDocument,
   roleNameOf,
   TABLE_ARN,
+  tableKeyUse,
   trust,
   writeLogs,
 } from "./iam.ts";
@@ -104,7 +105,7 @@ const AggregatorRole: CfnResource = {
               resource: "*",
             }),
           ),
-          keyUse("dynamodb", "Decrypt"),
+          tableKeyUse("write"),
           keyUse("s3", "GenerateDataKey"),
         ]),
       },

@@ -51,7 +51,15 @@ export function leadingKeys(...patterns: readonly string[]): CfnValue {
   };
 }
 
+/** What DynamoDB does with the key of a table, in the name of who reads or writes it. */
+const KEY_READING = ["Decrypt", "DescribeKey"] as const;
+const KEY_WRITING = [...KEY_READING, "Encrypt", "ReEncrypt*", "GenerateDataKey*"] as const;
+
 /** Who uses a table that is encrypted with a key of one's own needs the key too, through AWS. */
+export function tableKeyUse(purpose: "read" | "write"): CfnValue {
+  return keyUse("dynamodb", ...(purpose === "read" ? KEY_READING : KEY_WRITING));
+}
+
 export function keyUse(service: "dynamodb" | "s3", ...actions: readonly string[]): CfnValue {
   return onlyIf(
     "HasKMSKey",

@@ -9,11 +9,11 @@ import { type CfnResource, type CfnValue, sub } from "./cfn.ts";
 import {
   allow,
   indexArn,
-  keyUse,
   leadingKeys,
   policyDocument,
   policyNameOf,
   TABLE_ARN,
+  tableKeyUse,
 } from "./iam.ts";
 
 /** The tag of a principal whose value is the id of its namespace. */
@@ -116,7 +116,10 @@ export const POLICY_RESOURCES: Readonly<Record<string, CfnResource>> = Object.fr
       Properties: {
         ManagedPolicyName: policyNameOf(component),
         Description: sub(`${DESCRIPTIONS[component]}: table \${AWS::StackName}`),
-        PolicyDocument: policyDocument([...STATEMENTS[component], keyUse("dynamodb", "Decrypt")]),
+        PolicyDocument: policyDocument([
+          ...STATEMENTS[component],
+          tableKeyUse(component.endsWith("read") ? "read" : "write"),
+        ]),
       },
     },
   ]),

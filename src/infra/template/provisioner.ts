@@ -4,12 +4,12 @@ import { attribute, type CfnResource, named, STACK_NAME } from "./cfn.ts";
 import {
   allow,
   indexArn,
-  keyUse,
   LAMBDA_SERVICE,
   PERMISSIONS_BOUNDARY,
   policyDocument,
   roleNameOf,
   TABLE_ARN,
+  tableKeyUse,
   trust,
   writeLogs,
 } from "./iam.ts";
@@ -44,7 +44,7 @@ const ProvisionerRole: CfnResource = {
             ],
             resource: [TABLE_ARN, indexArn()],
           }),
-          keyUse("dynamodb", "Decrypt"),
+          tableKeyUse("write"),
         ]),
       },
     ],
