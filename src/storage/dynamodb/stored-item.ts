@@ -4,6 +4,7 @@
  */
 
 import type { Item, Value } from "../item.ts";
+import { ItemBlanks } from "./item-blanks.ts";
 
 /** An item that was read from an answer already; else its attributes still carry their types. */
 export class StoredItem {
@@ -30,6 +31,9 @@ const BRACE = 0x7d;
 /** So many digits are exact in any case. */
 const DIGITS_MAX = 15;
 
+/** Buckets, which nearly all answers are about, have the same few attributes in every table. */
+const blanks = new ItemBlanks();
+
 /** `undefined` where the text is anything else: longer numbers, escapes, lists, or no JSON at all. */
 export function storedItemIn(text: string): StoredItem | undefined {
   if (!text.startsWith(HEAD) || text.includes("\\")) return undefined;
@@ -46,24 +50,25 @@ class Reader {
 
   read(): StoredItem | undefined {
     const text = this.#text;
-    // The attributes come in any order, and not in the same one twice: of other objects the engine
-    // would make a shape for every order. To this one `__proto__` is a name as any.
-    const item: Record<string, Value> = Object.create(null);
+    const names: string[] = [];
+    const values: Value[] = [];
     for (;;) {
       const end = text.indexOf('"', this.#at);
       if (end < 0 || !text.startsWith(AFTER_NAME, end)) return undefined;
       const name = text.slice(this.#at, end);
       this.#at = end + AFTER_NAME.length;
       const value = this.#value();
-      if (value === undefined) return undefined;
-      item[name] = value;
+      // Assigning to that name would change what the object is.
+      if (value === undefined || name === "__proto__") return undefined;
+      names.push(name);
+      values.push(value);
       const next = text.charCodeAt(this.#at);
       if (next === BRACE) break;
       if (next !== COMMA || text.charCodeAt(this.#at + 1) !== QUOTE) return undefined;
       this.#at += 2;
     }
     const isWhole = text.length === this.#at + 2 && text.charCodeAt(this.#at + 1) === BRACE;
-    return isWhole ? new StoredItem(item as unknown as Item) : undefined;
+    return isWhole ? new StoredItem(blanks.fill(names, values) as unknown as Item) : undefined;
   }
 
   /** Leaves off behind the value and its brace. */

@@ -1,8 +1,9 @@
 /** Answers that are read in one pass say what `JSON.parse` finds in them. */
 
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { decodeItem } from "../../../src/storage/attribute-value.ts";
+import { ItemBlanks } from "../../../src/storage/dynamodb/item-blanks.ts";
 import { storedItemIn } from "../../../src/storage/dynamodb/stored-item.ts";
 import { property } from "../property.ts";
 
@@ -39,14 +40,6 @@ test("what buckets are made of is read", () => {
   expect(read?.item).toEqual(decodeItem(Attributes));
 });
 
-test("a name that means something elsewhere is a name", () => {
-  const read = storedItemIn('{"Attributes":{"__proto__":{"S":"1"},"constructor":{"N":"2"}}}');
-  expect(Object.entries(read?.item ?? {})).toEqual([
-    ["__proto__", "1"],
-    ["constructor", 2],
-  ]);
-});
-
 test.each([
   ['{"Attributes":{}}', "no attribute"],
   ['{"Attributes":{"a":{"N":"1"}},"ConsumedCapacity":{}}', "more than an item"],
@@ -56,6 +49,7 @@ test.each([
   ['{"Attributes":{"a":{"N":"-"}}}', "no digit"],
   ['{"Attributes":{"a":{"S":"\\""}}}', "an escape"],
   ['{"Attributes":{"a":{"S":"1","N":"1"}}}', "two types"],
+  ['{"Attributes":{"__proto__":{"S":"1"}}}', "a name that means something"],
 ])("%s is left to others: %s", (text) => {
   expect(storedItemIn(text)).toBeUndefined();
 });
@@ -69,4 +63,45 @@ test("nothing that was cut or is no JSON is read", () => {
     const read = storedItemIn(damaged);
     if (read !== undefined) expect(read.item).toEqual(decodeItem(JSON.parse(damaged).Attributes));
   }
+});
+
+describe("blanks", () => {
+  const filled = (blanks: ItemBlanks, item: Record<string, number>) =>
+    expect(blanks.fill(Object.keys(item), Object.values(item))).toStrictEqual(item);
+  const named = (count: number) =>
+    Object.fromEntries(Array.from({ length: count }, (_, at) => [`attribute-${at}`, at]));
+
+  test("make an item of its attributes in any order, whatever others have", () => {
+    const blanks = new ItemBlanks();
+    filled(blanks, { a: 1, b: 2 });
+    filled(blanks, { b: 3, a: 4 });
+    filled(blanks, { c: 5 });
+    filled(blanks, { a: 6, c: 7 });
+    filled(blanks, { a: 8 });
+  });
+
+  test("take no two sets for the same, up to the last name they know", () => {
+    const blanks = new ItemBlanks();
+    const whole = named(60);
+    filled(blanks, whole);
+    for (const name of Object.keys(whole)) {
+      const { [name]: _, ...rest } = whole;
+      filled(blanks, rest);
+    }
+  });
+
+  test("make items of other names as well, and learn them in time", () => {
+    const blanks = new ItemBlanks();
+    filled(blanks, named(60));
+    for (let item = 0; item < 1100; item += 1) filled(blanks, { x: item, "attribute-0": 1 });
+    filled(blanks, named(61));
+  });
+
+  test("stay few, however many sets there are", () => {
+    const blanks = new ItemBlanks();
+    for (let set = 1; set < 1024; set += 1) {
+      const bits = Array.from({ length: 10 }, (_, bit) => bit).filter((bit) => set & (1 << bit));
+      filled(blanks, Object.fromEntries(bits.map((bit) => [`n${bit}`, set])));
+    }
+  });
 });
