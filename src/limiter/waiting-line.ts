@@ -31,6 +31,8 @@ export interface Waiter {
   judged: boolean;
   /** It was refused as the first one: then there should be enough. */
   restsUntilMs: number | undefined;
+  /** What had been given back when it began to ask. */
+  givenBefore: Amounts;
   /** Ends the sleep of this waiter, if it sleeps. */
   wake: () => void;
 }
@@ -60,8 +62,8 @@ export class WaitingLine {
   #tickets = 0;
   #knowledge: Knowledge | undefined;
   #unjudged = 0;
-  /** What was given back since somebody has begun to ask. */
-  #meanwhile = new Map<string, number>();
+  /** What was given back, ever. */
+  readonly #given = new Map<string, number>();
   /** Those who wait for what is heard next. */
   #curious: ((failure: RateLimiterUnavailable | undefined) => void)[] = [];
 
@@ -89,8 +91,8 @@ export class WaitingLine {
   /** It is its turn. */
   call(waiter: Waiter): void {
     if (this.#asking.has(waiter)) return;
-    if (this.#asking.size === 0) this.#meanwhile = new Map();
     waiter.restsUntilMs = undefined;
+    waiter.givenBefore = new Map(this.#given);
     this.#dequeue(waiter);
     this.#asking.add(waiter);
     add(this.#asked, waiter.request.amounts, 1);
@@ -130,7 +132,7 @@ export class WaitingLine {
 
   /** Something was given back to a bucket it has heard of. Those for whom that is enough are called. */
   giveBack(bucketName: string, amounts: Amounts, nowMs: number): void {
-    addAt(this.#meanwhile, bucketName, amounts);
+    addAt(this.#given, bucketName, amounts);
     if (this.#knowledge === undefined) return;
     addAt(this.#knowledge.givenBack, bucketName, amounts);
     this.#callFitting(nowMs);
@@ -158,9 +160,9 @@ export class WaitingLine {
   }
 
   /** Whether so much was given back since it has asked that it should ask again at once. */
-  isWorthAsking({ request }: Waiter, nowMs: number): boolean {
-    if (this.#meanwhile.size === 0) return false;
-    return this.#behind(request, NOBODY, nowMs)?.violations.length === 0;
+  isWorthAsking(waiter: Waiter, nowMs: number): boolean {
+    if (this.#givenSince(waiter).size === 0) return false;
+    return this.#behind(waiter.request, NOBODY, nowMs)?.violations.length === 0;
   }
 
   /**
@@ -168,16 +170,16 @@ export class WaitingLine {
    * would wait in vain are sent away, and those who do not ask for what is missing are called. The
    * answer may not count what was given back while it was on its way.
    */
-  learn(refusal: Refusal, { limits }: CheckedRequest, nowMs: number, timerMs: number): void {
-    this.#know(refusal.statuses, limits, nowMs);
+  learn(refusal: Refusal, waiter: Waiter, nowMs: number, timerMs: number): void {
+    this.#know(refusal.statuses, waiter, nowMs);
     if (this.#unjudged > 0) this.#judgeAll(nowMs, timerMs);
     this.#tell(undefined);
   }
 
   /** Somebody was granted, and this is left. */
-  learnLeft(statuses: readonly LimitStatus[], { limits }: CheckedRequest, nowMs: number): void {
+  learnLeft(statuses: readonly LimitStatus[], waiter: Waiter, nowMs: number): void {
     if (this.#queue.length === 0 || statuses.length === 0) return;
-    this.#know(statuses, limits, nowMs);
+    this.#know(statuses, waiter, nowMs);
     this.#callFitting(nowMs);
     this.#tell(undefined);
   }
@@ -215,9 +217,21 @@ export class WaitingLine {
     add(this.#asked, waiter.request.amounts, -1);
   }
 
-  #know(statuses: readonly LimitStatus[], limits: Knowledge["limits"], nowMs: number): void {
-    this.#knowledge = { statuses, limits, seenAtMs: nowMs, givenBack: new Map(this.#meanwhile) };
+  #know(statuses: readonly LimitStatus[], waiter: Waiter, nowMs: number): void {
+    const { limits } = waiter.request;
+    const givenBack = this.#givenSince(waiter);
+    this.#knowledge = { statuses, limits, seenAtMs: nowMs, givenBack };
     for (const status of statuses) this.heardOf.add(bucketNameOf(status));
+  }
+
+  /** Since it has begun to ask. */
+  #givenSince({ givenBefore }: Waiter): Map<string, number> {
+    const since = new Map<string, number>();
+    for (const [at, amount] of this.#given) {
+      const more = amount - (givenBefore.get(at) ?? 0);
+      if (more > 0) since.set(at, more);
+    }
+    return since;
   }
 
   #tell(failure: RateLimiterUnavailable | undefined): void {

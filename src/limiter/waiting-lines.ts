@@ -110,6 +110,7 @@ export class WaitingLines {
       failure: undefined,
       judged: known !== undefined,
       restsUntilMs: undefined,
+      givenBefore: new Map(),
       wake: () => {},
     };
     return this.#standInLine(bucketNameOf(request), waiter, attempt);
@@ -190,14 +191,13 @@ export class WaitingLines {
     waiter: Waiter,
     attempt: Attempt<G>,
   ): Promise<G | Refusal | undefined> {
-    const { request } = waiter;
     const decision = await this.#answer(line, attempt);
     if (decision.granted) {
-      line.learnLeft(decision.lease.statuses, request, this.#clock());
+      line.learnLeft(decision.lease.statuses, waiter, this.#clock());
       return decision;
     }
     line.sendBack(waiter);
-    line.learn(decision, request, this.#clock(), this.#timer.nowMs());
+    line.learn(decision, waiter, this.#clock(), this.#timer.nowMs());
     this.#watch(line);
     const again = line.isWorthAsking(waiter, this.#clock());
     if (!again && isTooLate(decision, this.#timer.nowMs(), waiter.until)) return decision;

@@ -248,7 +248,7 @@ export class Splitter {
    */
   async #replace(name: BucketName, shard: number, deadline: number): Promise<void> {
     const first = await this.#read(name, 0, deadline);
-    if (first === undefined) return;
+    if (first === undefined || first.shardCount <= shard) return;
     const { namespaceId, store, clock } = this.#context;
     const limits = new Map(
       [...first.limits].map(([limit, stored]) => [
@@ -265,11 +265,26 @@ export class Splitter {
       limits,
       writes: newMeter(0),
     };
-    const options = { timeoutMs: this.#left(deadline) };
-    const item = encodeBucket(namespaceId, bucket);
-    const see = this.#views.watch(bucketKey(namespaceId, name.entityId, name.resource, shard).PK);
-    const result = await store.put(item, [NO_BUCKET], options);
-    see(result.ok ? bucket : decoded(result.item), clock());
+    const [origin, key] = [0, shard].map((number) =>
+      bucketKey(namespaceId, name.entityId, name.resource, number),
+    ) as [Key, Key];
+    const see = this.#views.watch(key.PK);
+    // The bucket may have been deleted since, and made anew with fewer shards. Whoever may acquire
+    // may not check an item without writing it, so what it has is written again.
+    const { shardCount } = first;
+    const result = await store.transact(
+      [
+        {
+          update: origin,
+          change: { set: { shard_count: shardCount } },
+          condition: [{ is: "=", name: "shard_count", value: shardCount }],
+        },
+        { put: encodeBucket(namespaceId, bucket), condition: [NO_BUCKET] },
+      ],
+      { timeoutMs: this.#left(deadline) },
+    );
+    if (result.ok) see(bucket, clock());
+    else if (result.failures.has(1)) see(decoded(result.failures.get(1)?.item), clock());
   }
 
   /**
