@@ -9,6 +9,7 @@ import { systemTimer } from "../domain/timer.ts";
 import { CLIENT_VERSION } from "../domain/version.ts";
 import type { DynamoOptions } from "../repository/options.ts";
 import { type AwsConnection, connectAws } from "./aws.ts";
+import { refuseNewer, refuseNewerTable } from "./compatibility.ts";
 import {
   type DeployContext,
   discardPlan,
@@ -27,7 +28,6 @@ import { findStack } from "./stack.ts";
 import type { StackEvent } from "./stack-events.ts";
 import { stoppableTimer } from "./stoppable-timer.ts";
 import { openRecords, type WrittenRecords, writeRecords } from "./table-records.ts";
-import { refuseNewer, refuseNewerTable } from "./table-version.ts";
 
 /** How to deploy, besides what. */
 export interface DeployRequest {

@@ -6,10 +6,10 @@ import { CLIENT_VERSION } from "../domain/version.ts";
 import type { DynamoOptions } from "../repository/options.ts";
 import { type Aws, type AwsConnection, connectAws } from "./aws.ts";
 import { AwsRefusal } from "./aws-failure.ts";
+import { findVersion } from "./compatibility.ts";
 import { eventSourceOf } from "./event-source.ts";
 import { findFunction, functionNameOf } from "./lambda-code.ts";
 import { findStack, type Stack } from "./stack.ts";
-import { findVersion } from "./table-version.ts";
 
 /**
  * How a stack is.

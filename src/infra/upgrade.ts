@@ -17,6 +17,7 @@ import {
 import { readVersion, type VersionRecord, writeVersion } from "../records/version-record.ts";
 import type { DynamoOptions } from "../repository/options.ts";
 import { type Aws, type AwsConnection, connectAws } from "./aws.ts";
+import { refuseNewer } from "./compatibility.ts";
 import type { DeployContext } from "./deploy.ts";
 import { ensureTags } from "./ensure-tags.ts";
 import {
@@ -35,7 +36,6 @@ import { findStack, type Stack } from "./stack.ts";
 import { hasDiscoveryTags } from "./stack-tags.ts";
 import { stoppableTimer } from "./stoppable-timer.ts";
 import { type OpenRecords, openRecords } from "./table-records.ts";
-import { refuseNewer } from "./table-version.ts";
 
 export interface UpgradeRequest {
   readonly stackName: string;

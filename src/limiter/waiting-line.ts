@@ -17,7 +17,7 @@ export type LineRequest = Pick<CheckedRequest, "entityId" | "resource" | "limits
 
 export interface Waiter {
   readonly request: CheckedRequest;
-  /** Whether the limiter that it came through was closed. */
+  /** Whether the limiter that it came through, or its store, was closed. */
   readonly isClosed: () => boolean;
   /** By the timer. */
   readonly until: number;

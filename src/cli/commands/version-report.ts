@@ -12,7 +12,7 @@ export interface VersionReport {
 
 /** Reads and changes nothing, whether or not this client may use the table. */
 export async function versionReport({ stackName, connection }: StackPlace): Promise<VersionReport> {
-  const { findVersion } = await import("../../infra/table-version.ts");
+  const { findVersion } = await import("../../infra/compatibility.ts");
   const found = await findVersion(stackName, connection);
   return { record: found?.record, compatibility: found?.compatibility };
 }

@@ -69,6 +69,18 @@ describe("where there is enough", () => {
   });
 });
 
+/** One waits for an empty bucket, what it knows is old, and the store is gone. */
+async function longWaitThenOutage() {
+  const world = await onTable(["rpm:10/day"]);
+  const { time, table, limiter } = world;
+  await time.until(limiter.acquire({ ...BUCKET, consume: { rpm: 10 } }));
+  const patient = { ...BUCKET, consume: { rpm: 1 }, maxWaitSeconds: 90_000 };
+  const waiting = limiter.acquire(patient).catch((error: unknown) => error);
+  await time.pass(5000);
+  table.faults = { lostRequests: 1 };
+  return { ...world, waiting };
+}
+
 describe("when the store cannot answer", () => {
   test("all who wait for it are decided at once, each as it wants", async () => {
     const { table, limiter, took } = await onTable(["rpm:10"]);
@@ -87,12 +99,7 @@ describe("when the store cannot answer", () => {
   });
 
   test("so are those who do not wait, and nobody is refused by what is old", async () => {
-    const { time, table, limiter, took } = await onTable(["rpm:10/day"]);
-    await time.until(limiter.acquire({ ...BUCKET, consume: { rpm: 10 } }));
-    const patient = { ...BUCKET, consume: { rpm: 1 }, maxWaitSeconds: 90_000 };
-    const waiting = limiter.acquire(patient).catch((error: unknown) => error);
-    await time.pass(5000);
-    table.faults = { lostRequests: 1 };
+    const { limiter, took, waiting } = await longWaitThenOutage();
     const request = { ...BUCKET, consume: { rpm: 1 }, onUnavailable: "allow" } as const;
     const { result, ms } = await took(limiter.acquire(request));
     expect(result.degraded).toBe(true);
@@ -101,12 +108,7 @@ describe("when the store cannot answer", () => {
   });
 
   test("a signal ends a call that waits for what others hear", async () => {
-    const { time, table, limiter, took } = await onTable(["rpm:10/day"]);
-    await time.until(limiter.acquire({ ...BUCKET, consume: { rpm: 10 } }));
-    const patient = { ...BUCKET, consume: { rpm: 1 }, maxWaitSeconds: 90_000 };
-    const waiting = limiter.acquire(patient).catch((error: unknown) => error);
-    await time.pass(5000);
-    table.faults = { lostRequests: 1 };
+    const { time, limiter, took, waiting } = await longWaitThenOutage();
     const stop = new AbortController();
     const call = limiter
       .tryAcquire({ ...BUCKET, consume: { rpm: 1 }, signal: stop.signal })
