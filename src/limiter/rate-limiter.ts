@@ -54,17 +54,17 @@ export interface StatusRequest {
  * ```ts
  * import { RateLimiter } from 'zae-limiter';
  * const limiter = await RateLimiter.open('memory:');
- * await limiter.repository.limits.setSystem(['rpm:100', 'tpm:10000']);
+ * await limiter.repository.limits.setSystem(['rpm:100', 'tpd:10000/day']);
  * const answer = await limiter.run(
- *   { entityId: 'key-1', resource: 'gpt-4', consume: { rpm: 1, tpm: 500 } },
+ *   { entityId: 'key-1', resource: 'gpt-4', consume: { rpm: 1, tpd: 500 } },
  *   async (lease) => {
  *     const used = 320; // what the call really cost
- *     lease.adjust({ tpm: used - 500 });
+ *     lease.adjust({ tpd: used - 500 });
  *     return 'hello';
  *   },
  * );
  * const left = await limiter.available({ entityId: 'key-1', resource: 'gpt-4' });
- * console.log(answer, left['rpm'], left['tpm']); // hello 99 9680
+ * console.log(answer, left['rpm'], left['tpd']); // hello 99 9680
  * await limiter.close();
  * ```
  */
