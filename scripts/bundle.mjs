@@ -7,14 +7,14 @@
  */
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
-import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
-import { noticesOf } from "./notices.mjs";
+import { entryPoints, externalPackages, root } from "./entry-points.mjs";
+import { bundledPackages, noticesOf } from "./notices.mjs";
 
-const root = fileURLToPath(new URL("..", import.meta.url));
 const outdir = resolve(root, process.argv[2] ?? "dist");
-const manifest = JSON.parse(await readFile(join(root, "package.json"), "utf8"));
 
+/** Packages whose code is taken in. Any other package must be a dependency or a peer. */
+const TAKEN_IN = ["lru-cache", "sorted-btree", "ulid"];
 /** Everything that loads the library at all loads this. */
 const LIBRARY = "src/index.ts";
 /** These answer `--version` and `--help`, and wait for nothing. */
@@ -35,12 +35,7 @@ const OPTIONS = {
   platform: "node",
   format: "esm",
   target: "node20",
-  // What users install stays outside; small packages of ours to develop with are taken in.
-  external: [
-    ...Object.keys(manifest.dependencies),
-    ...Object.keys(manifest.optionalDependencies),
-    ...Object.keys(manifest.peerDependencies),
-  ],
+  external: externalPackages(),
   // Else the import that `wholeLibrary` adds would be dropped, since nothing is taken from it.
   ignoreAnnotations: true,
   legalComments: "none",
@@ -48,15 +43,6 @@ const OPTIONS = {
   metafile: true,
   write: false,
 };
-
-/** The sources behind `exports` and `bin`: `./dist/infra/cdk.js` is `src/infra/cdk.ts`. */
-function entryPoints() {
-  const exported = Object.values(manifest.exports).map((entry) => entry.default ?? entry);
-  const names = [...exported, ...Object.values(manifest.bin)]
-    .map((path) => /^(?:\.\/)?dist\/(.+)\.js$/.exec(path)?.[1])
-    .filter((name) => name !== undefined);
-  return Object.fromEntries(names.map((name) => [name, `src/${name}.ts`]));
-}
 
 /**
  * Keeps the library in one piece. The bundler puts sources together that are wanted by the same
@@ -88,6 +74,13 @@ const starts = new Set(
     .filter((path) => path !== undefined && path !== LIBRARY && !WITHOUT_LIBRARY.has(path)),
 );
 const { outputFiles, metafile } = await build({ ...OPTIONS, plugins: [wholeLibrary(starts)] });
+const stray = bundledPackages(metafile).filter((name) => !TAKEN_IN.includes(name));
+if (stray.length > 0) {
+  throw new Error(
+    `The bundle would contain ${stray.join(", ")}. Make it an optional peer in package.json, ` +
+      "or list it in TAKEN_IN of scripts/bundle.mjs.",
+  );
+}
 for (const { path, text } of outputFiles) {
   await mkdir(dirname(path), { recursive: true });
   await writeFile(path, withProperNames(text));

@@ -2,16 +2,23 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 
-/** One text for all packages that the inputs of a bundle come from. */
+/** Returns the names of the packages that the inputs of a bundle come from. */
+export function bundledPackages(metafile) {
+  return [...packageFolders(metafile)].map((folder) => folder.replace(/^.*node_modules\//, ""));
+}
+
+/** Returns one text for all packages that the inputs of a bundle come from. */
 export async function noticesOf(root, metafile) {
-  const folders = new Set(
-    Object.keys(metafile.inputs)
-      .map((path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0])
-      .filter((folder) => folder !== undefined),
-  );
   const notices = [];
-  for (const folder of [...folders].sort()) notices.push(await noticeOf(join(root, folder)));
+  for (const folder of packageFolders(metafile)) notices.push(await noticeOf(join(root, folder)));
   return `This package contains code of the packages below.\n\n${notices.join("\n")}`;
+}
+
+function packageFolders(metafile) {
+  const folders = Object.keys(metafile.inputs)
+    .map((path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0])
+    .filter((folder) => folder !== undefined);
+  return [...new Set(folders)].sort();
 }
 
 async function noticeOf(folder) {

@@ -43,7 +43,7 @@ const LATE_EXCEPTIONS: Readonly<Record<string, string>> = {
 };
 
 const BELOW_EDGES = Object.keys(ARROWS);
-const EDGES = ["http", "aggregator", "infra", "dashboard", "testing"];
+const EDGES = ["http", "llm", "otel", "aggregator", "infra", "dashboard", "loadtest", "testing"];
 
 /** Layers that are plain TypeScript: no package, not even one of Node's own. */
 const WITHOUT_PACKAGES = ["core", "domain"];

