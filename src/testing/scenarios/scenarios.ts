@@ -4,12 +4,12 @@ import { seededRandom } from "../chance.ts";
 import type { Scenario } from "./scenario.ts";
 import { zipf } from "./zipf.ts";
 
-/** One tenant that uses all of a large limit, from many processes. */
-function tenant(): Scenario {
-  const [perSecond, processes] = [20_000, 200];
+/** One tenant that uses all of a large limit. */
+function tenant(name: string, processes: number): Scenario {
+  const perSecond = 20_000;
   return {
-    name: "tenant",
-    title: "one tenant at 20,000 acquires per second from 200 processes",
+    name,
+    title: `one tenant at 20,000 acquires per second from ${processes} processes`,
     parameters: { processes, callsPerSecond: perSecond, limit: `rps:${perSecond}/sec` },
     seconds: 20,
     processes,
@@ -22,11 +22,11 @@ function tenant(): Scenario {
 }
 
 /** A bucket that needs a few shards and then no more. */
-function hot(): Scenario {
-  const [perSecond, limit, processes] = [4000, 100_000, 40];
+function hot(name: string, processes: number): Scenario {
+  const [perSecond, limit] = [4000, 100_000];
   return {
-    name: "hot",
-    title: "one bucket at 4,000 successful writes per second",
+    name,
+    title: `one bucket at 4,000 acquires per second from ${processes} processes`,
     parameters: { processes, callsPerSecond: perSecond, limit: `rps:${limit}/sec` },
     seconds: 20,
     processes,
@@ -102,10 +102,10 @@ function family(): Scenario {
 }
 
 /** Nearly everything is refused. */
-function flood(local: boolean): Scenario {
-  const [processes, callsPerSecond, limit] = [100, 10_000, 100];
+function flood(name: string, processes: number, local: boolean): Scenario {
+  const [callsPerSecond, limit] = [10_000, 100];
   return {
-    name: local ? "flood" : "flood-asking",
+    name,
     title: `10,000 acquires per second for a limit of 100, ${
       local ? "refused from memory for a moment" : "each of them asks (speculativeWrites: false)"
     }`,
@@ -121,6 +121,18 @@ function flood(local: boolean): Scenario {
   };
 }
 
+/** A number behind a name: the same load from so many processes, each with more calls in flight. */
+type ScenarioName =
+  | "tenant"
+  | "tenant-20"
+  | "hot"
+  | "hot-4"
+  | "zipf"
+  | "family"
+  | "flood"
+  | "flood-4"
+  | "flood-asking";
+
 /**
  * The scenarios of the scale report, by name.
  *
@@ -133,12 +145,15 @@ function flood(local: boolean): Scenario {
  * ```
  */
 export const SCENARIOS: {
-  readonly [name in "tenant" | "hot" | "zipf" | "family" | "flood" | "flood-asking"]: Scenario;
+  readonly [name in ScenarioName]: Scenario;
 } = Object.freeze({
-  tenant: tenant(),
-  hot: hot(),
+  tenant: tenant("tenant", 200),
+  "tenant-20": tenant("tenant-20", 20),
+  hot: hot("hot", 40),
+  "hot-4": hot("hot-4", 4),
   zipf: many(),
   family: family(),
-  flood: flood(true),
-  "flood-asking": flood(false),
+  flood: flood("flood", 100, true),
+  "flood-4": flood("flood-4", 4, true),
+  "flood-asking": flood("flood-asking", 100, false),
 });
