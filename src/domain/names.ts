@@ -17,13 +17,18 @@ export const RESERVED_NAMESPACE = "_";
 
 const ID_LENGTH_MAX = 256;
 const NAME_LENGTH_MAX = 64;
+/** Model ids are long: ARNs of Bedrock have more than 100 characters. */
+const RESOURCE_LENGTH_MAX = 256;
+/** DynamoDB: the stack's name is the name of its table. */
+const STACK_LENGTH_MIN = 3;
 const STACK_LENGTH_MAX = 55;
 /** Even of four-byte characters, it fits the 1024 bytes of a sort key with the prefix of its record. */
 const NAMESPACE_LENGTH_MAX = 250;
 
 const ID_PATTERN = /^[A-Za-z0-9][A-Za-z0-9_.\-:@]*$/;
 const LIMIT_PATTERN = /^[A-Za-z][A-Za-z0-9_.-]*$/;
-const RESOURCE_PATTERN = /^[A-Za-z][A-Za-z0-9_.\-/]*$/;
+/** What models are called: `llama3.1:8b`, `@cf/meta/llama`, `01-ai/yi-34b`, an ARN. */
+const RESOURCE_PATTERN = /^[A-Za-z0-9@][A-Za-z0-9_.\-/:@]*$/;
 const STACK_PATTERN = /^[A-Za-z][A-Za-z0-9-]*$/;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for.
 const CONTROL_PATTERN = /[\u0000-\u001f\u007f]/;
@@ -64,12 +69,13 @@ export function checkLimitName(value: unknown): string {
 
 /** Checks the name of a resource. */
 export function checkResource(value: unknown): string {
-  const text = checkText(InvalidNameError, "resource", value, NAME_LENGTH_MAX);
+  const text = checkText(InvalidNameError, "resource", value, RESOURCE_LENGTH_MAX);
   if (!RESOURCE_PATTERN.test(text)) {
     throw new InvalidNameError(
       "resource",
       text,
-      `must start with a letter and contain only letters, digits, "_", ".", "-" and "/", got ${show(text)}`,
+      `must start with a letter, digit or "@" and contain only letters, digits, "_", ".", "-", "/", ` +
+        `":" and "@", got ${show(text)}`,
     );
   }
   return text;
@@ -91,6 +97,11 @@ export function checkStackName(value: unknown): string {
   if (!STACK_PATTERN.test(value)) {
     throw refuse(
       `must start with a letter and contain only letters, digits and hyphens, got ${show(value)}`,
+    );
+  }
+  if (value.length < STACK_LENGTH_MIN) {
+    throw refuse(
+      `Too short: ${show(value)}; a table on DynamoDB needs at least ${STACK_LENGTH_MIN} characters`,
     );
   }
   if (value.length > STACK_LENGTH_MAX) {

@@ -1,10 +1,26 @@
 /** B36: names that are also attribute names, or members of every JavaScript object, are only names. */
 
 import { expect, it } from "vitest";
+import { RateLimiter } from "../../../src/limiter/rate-limiter.ts";
 import { entityConfigRegistryKey } from "../../../src/records/keys.ts";
 import { describeStores } from "../stores.ts";
 
+/** What providers call their models; the last one is as long as a resource may be. */
+const MODELS = [
+  "123",
+  "01-ai/yi-34b",
+  "@cf/meta/llama-3.1-8b-instruct",
+  "anthropic.claude-3-5-sonnet-20241022-v2:0",
+  "arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.anthropic.claude-3-7-sonnet-v1:0",
+  "claude-3-5-sonnet@20240620",
+  "deepseek/deepseek-r1:free",
+  "ft:gpt-4o-mini-2024-07-18:my-org::AbC123",
+  "llama3.1:8b",
+  `m${":".repeat(255)}`,
+];
+
 const RESOURCES = [
+  ...MODELS,
   "GSI1PK",
   "GSI3SK",
   "GSI4PK",
@@ -78,6 +94,24 @@ describeStores("odd names", (store) => {
     for (const resource of RESOURCES) await limits.deleteResource(resource);
     expect(await limits.listResources()).toEqual([]);
     expect(await limits.resolve("user-1", "toString")).toBeUndefined();
+  });
+
+  it("of models are resources that calls consume from and that are found again", async () => {
+    const repo = await store.open();
+    const limiter = new RateLimiter(repo);
+    const longest = "k".repeat(256);
+    await repo.limits.setSystem(["rpm:10"]);
+    for (const [at, resource] of MODELS.entries()) {
+      const lease = await limiter.acquire({ entityId: longest, resource, consume: { rpm: at } });
+      await lease.commit();
+      const [status] = await limiter.status({ entityId: longest, resource });
+      expect(status?.available, resource).toBe(10 - at);
+      const buckets = await repo.buckets.list(longest, { resource });
+      expect(
+        buckets.map((bucket) => bucket.resource),
+        resource,
+      ).toEqual([resource]);
+    }
   });
 
   it("of limits work at every level", async () => {

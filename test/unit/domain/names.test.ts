@@ -59,6 +59,16 @@ describe("resources", () => {
     "anthropic/claude-3/opus",
     "a/b/c/d",
     "openai/",
+    "anthropic.claude-3-5-sonnet-20241022-v2:0",
+    "llama3.1:8b",
+    "deepseek/deepseek-r1:free",
+    "ft:gpt-4o-mini-2024-07-18:my-org::AbC123",
+    "@cf/meta/llama-3.1-8b-instruct",
+    "claude-3-5-sonnet@20240620",
+    "01-ai/yi-34b",
+    "123",
+    "arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.anthropic.claude-3-7-sonnet-v1:0",
+    "a".repeat(256),
   ])("A028 accepts %o", (name) => {
     expect(checkResource(name)).toBe(name);
     expect(checkConfigResource(name)).toBe(name);
@@ -68,8 +78,9 @@ describe("resources", () => {
     ["/gpt-4", "letter"],
     ["openai#gpt-4", "#"],
     ["", "empty"],
-    ["a".repeat(100), "length"],
-    ["123api", "letter"],
+    ["a".repeat(257), "length"],
+    [":8b", "letter"],
+    ["gpt 4", "letter"],
     ["_default_", "letter"],
   ])("A029 refuses %o and says why", (name, reason) => {
     const error = refusal(() => checkResource(name));
@@ -140,12 +151,18 @@ test("A032 a newline at the end is not overlooked", () => {
 
 describe("stack names", () => {
   const longest = "a".repeat(55);
-  test.each(["limiter", "MyApp", "My-App-123", "my--app", "myapp-", "a", longest, "ZAEL-limiter"])(
-    "A034 accepts %o, unchanged",
-    (name) => {
-      expect(checkStackName(name)).toBe(name);
-    },
-  );
+  test.each([
+    "limiter",
+    "MyApp",
+    "My-App-123",
+    "my--app",
+    "myapp-",
+    "abc",
+    longest,
+    "ZAEL-limiter",
+  ])("A034 accepts %o, unchanged", (name) => {
+    expect(checkStackName(name)).toBe(name);
+  });
 
   test.each([
     ["", ["empty"]],
@@ -154,6 +171,8 @@ describe("stack names", () => {
     ["my app", ["space", "hyphen"]],
     ["123app", ["start with a letter"]],
     ["-app", ["start with a letter"]],
+    ["a", ["Too short", "3 characters"]],
+    ["ab", ["Too short", "3 characters"]],
     ["a".repeat(56), ["Too long", "55 character"]],
     ["café", ["letters, digits and hyphens"]],
     ["my/app", ["letters, digits and hyphens"]],
@@ -239,8 +258,10 @@ describe("every text is accepted or refused as its rule says", () => {
   const isId = (text: string) => allowed(text, LETTERS + DIGITS, `${LETTERS}${DIGITS}_.-:@`, 256);
   const isLimitName = (text: string) =>
     text !== "wcu" && allowed(text, LETTERS, `${LETTERS}${DIGITS}_.-`, 64);
-  const isResource = (text: string) => allowed(text, LETTERS, `${LETTERS}${DIGITS}_.-/`, 64);
-  const isStackName = (text: string) => allowed(text, LETTERS, `${LETTERS}${DIGITS}-`, 55);
+  const isResource = (text: string) =>
+    allowed(text, `${LETTERS}${DIGITS}@`, `${LETTERS}${DIGITS}_.-/:@`, 256);
+  const isStackName = (text: string) =>
+    text.length >= 3 && allowed(text, LETTERS, `${LETTERS}${DIGITS}-`, 55);
   const isNamespace = (text: string) => {
     const characters = [...text];
     return (

@@ -26,7 +26,10 @@ const VALID: readonly [string, unknown][] = [
   ["the longest period", { namespace: "n", system: limit({ refill_period: 1_000_000_000 }) }],
   ["a burst", { namespace: "n", resources: { "a/b": limit({ burst: 12 }) } }],
   ["all resources of an entity", entity("a@b:c", "_default_")],
-  ["the longest id", entity("x".repeat(256), "x".repeat(64))],
+  ["the longest id", entity("x".repeat(256), "x".repeat(256))],
+  ["a resource that begins with a digit", { namespace: "n", resources: { "4o": limit() } }],
+  ["a model with a tag", { namespace: "n", resources: { "llama3.1:8b": limit() } }],
+  ["a model with a provider", { namespace: "n", resources: { "@cf/meta/llama": limit() } }],
 ];
 
 const INVALID: readonly [string, unknown][] = [
@@ -47,8 +50,8 @@ const INVALID: readonly [string, unknown][] = [
   ["a resource with no limits", { namespace: "n", resources: { a: { limits: {} } } }],
   ["a resource with a mode", { namespace: "n", resources: { a: { ...limit(), x: 1 } } }],
   ["_default_ as a resource", { namespace: "n", resources: { _default_: limit() } }],
-  ["a resource that begins with a digit", { namespace: "n", resources: { "4o": limit() } }],
-  ["a resource that is too long", { namespace: "n", resources: { ["x".repeat(65)]: limit() } }],
+  ["a resource that begins with a colon", { namespace: "n", resources: { ":8b": limit() } }],
+  ["a resource that is too long", { namespace: "n", resources: { ["x".repeat(257)]: limit() } }],
   ["an entity without resources", { namespace: "n", entities: { a: {} } }],
   ["an entity with no resources", { namespace: "n", entities: { a: { resources: {} } } }],
   ["an id with a slash", entity("a/b", "r")],
