@@ -3,6 +3,7 @@
 import { floorDiv } from "../core/integers.ts";
 import { show } from "./check.ts";
 import { ValidationError } from "./errors.ts";
+import { FUNCTION_SUFFIXES, suffixParameters } from "./function-names.ts";
 import { checkStackName } from "./names.ts";
 import { checkStackOptions, STACK_DEFAULTS, type StackOptions } from "./stack-options.ts";
 import { SCHEMA_VERSION } from "./version.ts";
@@ -92,7 +93,7 @@ export function policyName(
 
 /**
  * The parameters of the template. What is not set is left out, so that the template's own default
- * holds; the names of roles and policies need the name of the stack as well.
+ * holds; the names of roles, policies and functions need the name of the stack as well.
  */
 export function stackParameters(
   options: StackOptions,
@@ -113,12 +114,13 @@ export function givenParameters(
   stackName: string,
 ): Readonly<Record<string, string>> {
   const parameters = stackParameters(options, stackName);
-  const given = new Set(
-    Object.entries(options).flatMap(([name, value]) => {
+  const given = new Set([
+    ...Object.values(FUNCTION_SUFFIXES).map(({ parameter }) => parameter as string),
+    ...Object.entries(options).flatMap(([name, value]) => {
       if (value === undefined) return [];
       return [PARAMETER_OF[name as PlainOption], ...derived(name)];
     }),
-  );
+  ]);
   const kept = Object.entries(parameters).filter(([name]) => given.has(name));
   return { SchemaVersion: SCHEMA_VERSION, ...Object.fromEntries(kept) };
 }
@@ -170,6 +172,7 @@ function nameParameters(
     ...Object.fromEntries(
       policies.map(([part, name]) => [name, policyName(options, stackName, part)]),
     ),
+    ...suffixParameters(stackName),
   };
 }
 

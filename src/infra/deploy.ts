@@ -3,6 +3,7 @@
 import type { Random } from "../domain/chance.ts";
 import type { Clock } from "../domain/clock.ts";
 import { StackOperationError } from "../domain/errors.ts";
+import type { LambdaName } from "../domain/function-names.ts";
 import type { StackOptions } from "../domain/stack-options.ts";
 import type { Timer } from "../domain/timer.ts";
 import type { Aws } from "./aws.ts";
@@ -17,7 +18,6 @@ import {
 import { changeSetName } from "./change-set-name.ts";
 import { deleteStack } from "./delete.ts";
 import { type Draft, draftCreation, draftUpdate } from "./draft.ts";
-import type { LambdaName } from "./lambda-package.ts";
 import { refuseForeign } from "./ownership.ts";
 import { type DeployPlan, intentFor, refuseLoss, settingChanges, tagChanges } from "./plan.ts";
 import { findStack, isBusy, isShell, type Stack } from "./stack.ts";

@@ -1,5 +1,6 @@
 /** What a deployment would send to CloudFormation, worked out from what is there. Changes nothing. */
 
+import { functionNameOf, type LambdaName } from "../domain/function-names.ts";
 import { checkStackOptions, type StackOptions } from "../domain/stack-options.ts";
 import { deployedOptions } from "../domain/stack-parameters.ts";
 import type { Aws } from "./aws.ts";
@@ -13,13 +14,12 @@ import {
 import {
   type DeployedFunction,
   findFunction,
-  functionNameOf,
   isCurrent,
   isNewer,
   isNode,
   newerNote,
 } from "./lambda-code.ts";
-import { type LambdaName, lambdaPackage } from "./lambda-package.ts";
+import { lambdaPackage } from "./lambda-package.ts";
 import { checkAdoptable, describeTable, refuseProjectionChange } from "./live-table.ts";
 import { type Intent, intentFor } from "./plan.ts";
 import type { Stack } from "./stack.ts";

@@ -1,5 +1,6 @@
 /** The entry point `zae-limiter/infra`: stacks on AWS, their template, and where they are. */
 
+export type { LambdaName } from "../domain/function-names.ts";
 export { LimiterInfo } from "../domain/limiter-info.ts";
 export type { StackOptions } from "../domain/stack-options.ts";
 export { MigrationError, MigrationRunningError } from "../migrations/migration-error.ts";
@@ -18,7 +19,7 @@ export type { AwsConnection } from "./aws.ts";
 export type { ResourceChange } from "./change-set.ts";
 export { listLimiters } from "./discovery.ts";
 export type { UploadedCode } from "./lambda-code.ts";
-export { type LambdaName, lambdaPackage } from "./lambda-package.ts";
+export { lambdaPackage } from "./lambda-package.ts";
 export type { DeployPlan, SettingChange } from "./plan.ts";
 export { type Deployed, type DeployRequest, deployStack } from "./provision.ts";
 export type { StackEvent } from "./stack-events.ts";

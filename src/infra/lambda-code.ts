@@ -2,11 +2,12 @@
 
 import { createHash } from "node:crypto";
 import { StackOperationError } from "../domain/errors.ts";
+import { functionNameOf, type LambdaName } from "../domain/function-names.ts";
 import type { Timer } from "../domain/timer.ts";
 import { CLIENT_VERSION, compareVersions, parseVersion } from "../domain/version.ts";
 import type { Aws } from "./aws.ts";
 import { AwsRefusal } from "./aws-failure.ts";
-import { LAMBDAS, type LambdaName, lambdaPackage } from "./lambda-package.ts";
+import { lambdaPackage } from "./lambda-package.ts";
 import { LAMBDA_VERSION_TAG } from "./stack-tags.ts";
 
 /** What was uploaded, or was there. */
@@ -42,10 +43,6 @@ const POLL_MS = 1000;
 const TIMEOUT_MS = 180_000;
 /** How often others may be at the same code before we give up. */
 const CONFLICTS_MAX = 20;
-
-export function functionNameOf(stackName: string, lambda: LambdaName): string {
-  return `${stackName}-${LAMBDAS[lambda]}`;
-}
 
 /** A Lambda of a stack; `undefined` where there is none. */
 export async function findFunction(

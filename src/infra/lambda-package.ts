@@ -4,13 +4,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { zipSync } from "fflate";
 import { InfrastructureError } from "../domain/errors.ts";
-
-/** Our Lambdas, and the end of the name of each one's function. */
-export const LAMBDAS = {
-  aggregator: "aggregator",
-  provisioner: "limits-provisioner",
-} as const;
-export type LambdaName = keyof typeof LAMBDAS;
+import type { LambdaName } from "../domain/function-names.ts";
 
 /** The file in a package, which `index.handler` finds. */
 const FILE = "index.mjs";

@@ -1,12 +1,13 @@
 /** What a deployment would change: settings, tags and resources. */
 
-import { StackOperationError, ValidationError } from "../domain/errors.ts";
+import { StackOperationError } from "../domain/errors.ts";
+import type { LambdaName } from "../domain/function-names.ts";
 import { checkStackName } from "../domain/names.ts";
 import { checkStackOptions, type StackOptions } from "../domain/stack-options.ts";
 import { deployedOptions, givenParameters, stackParameters } from "../domain/stack-parameters.ts";
 import { SCHEMA_VERSION } from "../domain/version.ts";
 import type { ResourceChange } from "./change-set.ts";
-import { LAMBDAS, type LambdaName, lambdaBundlePath } from "./lambda-package.ts";
+import { lambdaBundlePath } from "./lambda-package.ts";
 import { isShell, type Stack } from "./stack.ts";
 import { isAwsTag, isManagedTag, settableTags, stackTags } from "./stack-tags.ts";
 import { PARAMETERS } from "./template/parameters.ts";
@@ -60,8 +61,6 @@ export interface Intent {
   readonly tags: Readonly<Record<string, string>>;
 }
 
-/** The names of functions may have this many characters. */
-const FUNCTION_NAME_LENGTH_MAX = 64;
 const TABLE_TYPE = "AWS::DynamoDB::Table";
 const DESTRUCTIVE: readonly string[] = ["Remove", "Dynamic"];
 const NEW_ATTRIBUTES = "AttributeDefinitions";
@@ -79,7 +78,7 @@ export function intentFor(
   checkStackName(stackName);
   const before = deployed === undefined || isShell(deployed) ? undefined : deployed;
   const kept = before === undefined || reset ? {} : deployedOptions(before.parameters);
-  const { options, notes } = feasible(stackName, { ...kept, ...defined(given) });
+  const { options, notes } = feasible({ ...kept, ...defined(given) });
   const userTags = { ...(reset ? {} : userTagsOf(before)), ...options.tags };
   const { tags: _, ...settings } = options;
   const parameters =
@@ -144,10 +143,10 @@ export function refuseLoss(
 }
 
 /** Options that this stack can have at all, and what had to be left out for that. */
-function feasible(
-  stackName: string,
-  options: StackOptions,
-): { readonly options: StackOptions; readonly notes: readonly string[] } {
+function feasible(options: StackOptions): {
+  readonly options: StackOptions;
+  readonly notes: readonly string[];
+} {
   const checked = checkStackOptions(options);
   const notes: string[] = [];
   let { enableAggregator, enableProvisioner } = checked;
@@ -157,9 +156,7 @@ function feasible(
       "The aggregator is left out: without IAM it needs a role of yours (--aggregator-role-arn)",
     );
   }
-  if (enableAggregator) checkLength(stackName, "aggregator");
-  if (options.enableProvisioner === true) checkLength(stackName, "provisioner");
-  if (options.enableProvisioner === undefined) enableProvisioner = mayProvision(stackName);
+  if (options.enableProvisioner === undefined) enableProvisioner = mayProvision();
   return {
     options: {
       ...options,
@@ -170,24 +167,9 @@ function feasible(
   };
 }
 
-function lengthMax(lambda: LambdaName): number {
-  return FUNCTION_NAME_LENGTH_MAX - LAMBDAS[lambda].length - 1;
-}
-
-function checkLength(stackName: string, lambda: LambdaName): void {
-  if (stackName.length <= lengthMax(lambda)) return;
-  throw new ValidationError(
-    "name",
-    stackName,
-    `with the ${lambda} a name may have at most ${lengthMax(lambda)} characters, got ` +
-      `${stackName.length}; choose a shorter one, or deploy without the ${lambda}`,
-  );
-}
-
-function mayProvision(stackName: string): boolean {
-  return (
-    stackName.length <= lengthMax("provisioner") && lambdaBundlePath("provisioner") !== undefined
-  );
+/** An installation may come without the code of the provisioner. */
+function mayProvision(): boolean {
+  return lambdaBundlePath("provisioner") !== undefined;
 }
 
 function defaultOf(name: string): string {

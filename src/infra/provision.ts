@@ -3,6 +3,7 @@
 import { systemRandom } from "../domain/chance.ts";
 import { systemClock } from "../domain/clock.ts";
 import { StackAlreadyExistsError, StackOperationError } from "../domain/errors.ts";
+import { functionNameOf } from "../domain/function-names.ts";
 import { checkNamespace } from "../domain/names.ts";
 import type { StackOptions } from "../domain/stack-options.ts";
 import { systemTimer } from "../domain/timer.ts";
@@ -20,7 +21,7 @@ import {
 } from "./deploy.ts";
 import { enabledLambdas } from "./draft.ts";
 import { eventSourceReady } from "./event-source.ts";
-import { functionNameOf, type UploadedCode, uploadCode } from "./lambda-code.ts";
+import { type UploadedCode, uploadCode } from "./lambda-code.ts";
 import { indexFilled } from "./live-table.ts";
 import { Overtaken } from "./overtaken.ts";
 import { type DeployPlan, intentFor } from "./plan.ts";

@@ -1,5 +1,6 @@
 /** How a stack is: reached, deployed, served. Looking changes nothing. */
 
+import { functionNameOf } from "../domain/function-names.ts";
 import { checkStackName } from "../domain/names.ts";
 import { systemTimer } from "../domain/timer.ts";
 import { CLIENT_VERSION } from "../domain/version.ts";
@@ -8,7 +9,7 @@ import { type Aws, type AwsConnection, connectAws } from "./aws.ts";
 import { AwsRefusal } from "./aws-failure.ts";
 import { findVersion } from "./compatibility.ts";
 import { eventSourceOf } from "./event-source.ts";
-import { findFunction, functionNameOf } from "./lambda-code.ts";
+import { findFunction } from "./lambda-code.ts";
 import { findStack, type Stack } from "./stack.ts";
 
 /**

@@ -3,6 +3,7 @@
 import { systemRandom } from "../domain/chance.ts";
 import { systemClock } from "../domain/clock.ts";
 import { StackOperationError } from "../domain/errors.ts";
+import { functionNameOf, LAMBDA_NAMES, type LambdaName } from "../domain/function-names.ts";
 import { checkStackName } from "../domain/names.ts";
 import { systemTimer } from "../domain/timer.ts";
 import { CLIENT_VERSION } from "../domain/version.ts";
@@ -23,14 +24,13 @@ import { ensureTags } from "./ensure-tags.ts";
 import {
   type DeployedFunction,
   findFunction,
-  functionNameOf,
   isCurrent,
   isNewer,
   isNode,
   newerNote,
   uploadCode,
 } from "./lambda-code.ts";
-import { LAMBDAS, type LambdaName, lambdaBundlePath } from "./lambda-package.ts";
+import { lambdaBundlePath } from "./lambda-package.ts";
 import { isOurs } from "./ownership.ts";
 import { findStack, type Stack } from "./stack.ts";
 import { hasDiscoveryTags } from "./stack-tags.ts";
@@ -146,7 +146,7 @@ async function planUpgrade(
 
 /** The Lambdas that are deployed. */
 async function lambdasOf(aws: Aws, stackName: string): Promise<DeployedLambdas> {
-  const names = Object.keys(LAMBDAS) as LambdaName[];
+  const names = LAMBDA_NAMES;
   const found = names.map(
     async (name) => [name, await findFunction(aws, functionNameOf(stackName, name))] as const,
   );

@@ -91,10 +91,10 @@ describe("ZaeLimiter", () => {
   test("names and options are checked, and what is not there is said", () => {
     const stack = new Stack(new App({ outdir: mkdtempSync(join(outdir, "out-")) }), "Backend");
     expect(() => new ZaeLimiter(stack, "A", { name: "my_app" })).toThrow(/underscore/);
-    expect(() => new ZaeLimiter(stack, "B", { name: "a", lambdaTimeout: 0 })).toThrow(
+    expect(() => new ZaeLimiter(stack, "B", { name: "abc", lambdaTimeout: 0 })).toThrow(
       /lambda_timeout/,
     );
-    expect(() => new ZaeLimiter(stack, "D", { name: "a".repeat(54) })).toThrow(/at most 53/);
+    expect(() => new ZaeLimiter(stack, "D", { name: "a".repeat(56) })).toThrow(/55 character/);
     const bare = new ZaeLimiter(stack, "C", { name: "bare", ...PLAIN, createIam: false });
     expect(bare.tableName).toBe("bare");
     expect(() => bare.policyArn("acq")).toThrow(/no AcquireOnlyPolicy with these options/);

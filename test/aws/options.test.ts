@@ -58,7 +58,9 @@ await describeAws("options on moto", (aws) => {
     expect(status.stack_status).toBe("CREATE_COMPLETE");
   });
 
-  test("op 6: without IAM, a role of one's own lets the aggregator run", async () => {
+  test("op 6: without IAM, a role of the user's own lets the aggregator run, under the longest name", async () => {
+    const name = `own-role-${"x".repeat(46)}`;
+    expect(name).toHaveLength(55);
     const role = "arn:aws:iam::123456789012:role/X";
     await command.query("iam", {
       Action: "CreateRole",
@@ -73,20 +75,20 @@ await describeAws("options on moto", (aws) => {
       }),
     });
     const options = ["--no-iam", "--aggregator-role-arn", role, "--lambda-timeout", "120"];
-    const deployed = await command.tries("deploy", "-n", "own-role", "--yes", ...options);
+    const deployed = await command.tries("deploy", "-n", name, "--yes", ...options);
     expect(deployed.err).toMatch(/Aggregator +enabled/);
     expect(deployed.err).toMatch(/IAM +disabled/);
     expect(deployed.err).not.toMatch(/left out/);
     // op 2: the alarm follows the timeout.
     expect(deployed.err).toMatch(/LambdaTimeout: 120\n +LambdaDurationThreshold: 96000/);
-    expect(deployed.out).toMatch(/own-role-aggregator: [\d.]+ KB[\s\S]*reads the stream/);
-    const { Configuration } = await command.lambda<Lambda>("own-role-aggregator");
+    expect(deployed.out).toMatch(/own-role-x+-aggr: [\d.]+ KB[\s\S]*reads the stream/);
+    const { Configuration } = await command.lambda<Lambda>(`${name}-aggr`);
     expect(Configuration).toMatchObject({ Role: role, Timeout: 120 });
     expect(await policies("own-role-")).toEqual([]);
     // Nobody could give the other Lambda a role.
-    const missing = await command.lambda<Partial<Lambda>>("own-role-limits-provisioner");
+    const missing = await command.lambda<Partial<Lambda>>(`${name}-prov`);
     expect(missing.Configuration).toBeUndefined();
-    const status = await command.json<Record<string, unknown>>("status", "-n", "own-role");
+    const status = await command.json<Record<string, unknown>>("status", "-n", name);
     expect(status).toMatchObject({ aggregator_enabled: true, lambda_version: "0.1.0" });
   });
 

@@ -23,7 +23,7 @@ import {
   trust,
   writeLogs,
 } from "./iam.ts";
-import { lambdaResource, logGroupResource } from "./lambda.ts";
+import { functionName, lambdaResource, logGroupResource } from "./lambda.ts";
 import { APPLICATION_TAG, KEEP_DATA, TABLE } from "./table.ts";
 
 const STREAM_ARN = attribute(TABLE, "StreamArn");
@@ -116,7 +116,7 @@ const AggregatorRole: CfnResource = {
 
 const AggregatorFunction = lambdaResource({
   condition: "DeployAggregator",
-  name: named("aggregator"),
+  name: functionName("aggregator"),
   role: choose("HasAggregatorRole", ref("AggregatorRoleArn"), attribute("AggregatorRole", "Arn")),
   logGroup: "AggregatorLogGroup",
   memory: ref("LambdaMemorySize"),

@@ -1,5 +1,6 @@
 /** What both Lambdas have in common. */
 
+import { FUNCTION_SUFFIXES, type LambdaName } from "../../domain/function-names.ts";
 import { type CfnResource, type CfnValue, choose, ref, sub } from "./cfn.ts";
 
 /** The newest that AWS keeps up to date for years to come. */
@@ -51,15 +52,24 @@ export function lambdaResource(settings: LambdaSettings): CfnResource {
   };
 }
 
-export function logGroupResource(condition: string, functionSuffix: string): CfnResource {
+/** The name that `functionNameOf` computes from the name of the stack. */
+export function functionName(lambda: LambdaName): CfnValue {
+  return sub(nameText(lambda));
+}
+
+export function logGroupResource(condition: string, lambda: LambdaName): CfnResource {
   return {
     Type: "AWS::Logs::LogGroup",
     Condition: condition,
     DeletionPolicy: "Delete",
     UpdateReplacePolicy: "Delete",
     Properties: {
-      LogGroupName: sub(`/aws/lambda/\${AWS::StackName}-${functionSuffix}`),
+      LogGroupName: sub(`/aws/lambda/${nameText(lambda)}`),
       RetentionInDays: ref("LogRetentionDays"),
     },
   };
+}
+
+function nameText(lambda: LambdaName): string {
+  return `\${AWS::StackName}-\${${FUNCTION_SUFFIXES[lambda].parameter}}`;
 }

@@ -3,6 +3,7 @@
  * which nobody sends means the same as an option which nobody sets.
  */
 
+import { FUNCTION_SUFFIXES, type LambdaName } from "../../domain/function-names.ts";
 import { LOG_RETENTION_DAYS } from "../../domain/stack-option-checks.ts";
 import { STACK_DEFAULTS } from "../../domain/stack-options.ts";
 import { POLICY_NAME_PARAMETERS, ROLE_NAME_PARAMETERS } from "../../domain/stack-parameters.ts";
@@ -86,6 +87,8 @@ const SETTINGS: Readonly<Record<string, CfnParameter>> = {
   ),
   AggregatorCodeKey: text("Key of the aggregator's package in that bucket"),
   ProvisionerCodeKey: text("Key of the provisioner's package in that bucket"),
+  AggregatorSuffix: suffix("aggregator"),
+  ProvisionerSuffix: suffix("provisioner"),
   EnableTracing: flag("Whether X-Ray traces the aggregator", STACK_DEFAULTS.enableTracing),
   LogRetentionDays: {
     Type: "Number",
@@ -131,6 +134,15 @@ export const PARAMETERS: Readonly<Record<string, CfnParameter>> = {
   ...nameParameters(ROLE_NAME_PARAMETERS),
   ...nameParameters(POLICY_NAME_PARAMETERS),
 };
+
+/** Function names have at most 64 characters: a stack with a long name needs the short one. */
+function suffix(lambda: LambdaName): CfnParameter {
+  const { usual, short } = FUNCTION_SUFFIXES[lambda];
+  return text(`End of the name of the ${lambda}`, {
+    Default: usual,
+    AllowedValues: [usual, short],
+  });
+}
 
 function nameParameters(names: Readonly<Record<string, string>>): Record<string, CfnParameter> {
   return Object.fromEntries(

@@ -1,6 +1,6 @@
 /** The Lambda behind `Custom::ZaeLimiterLimits`. */
 
-import { attribute, type CfnResource, named, STACK_NAME } from "./cfn.ts";
+import { attribute, type CfnResource, STACK_NAME } from "./cfn.ts";
 import {
   allow,
   indexArn,
@@ -13,7 +13,7 @@ import {
   trust,
   writeLogs,
 } from "./iam.ts";
-import { lambdaResource, logGroupResource } from "./lambda.ts";
+import { functionName, lambdaResource, logGroupResource } from "./lambda.ts";
 import { APPLICATION_TAG } from "./table.ts";
 
 /** Many entities in one manifest take their time. */
@@ -53,11 +53,11 @@ const ProvisionerRole: CfnResource = {
 };
 
 export const PROVISIONER_RESOURCES: Readonly<Record<string, CfnResource>> = {
-  ProvisionerLogGroup: logGroupResource("DeployProvisioner", "limits-provisioner"),
+  ProvisionerLogGroup: logGroupResource("DeployProvisioner", "provisioner"),
   ProvisionerRole,
   ProvisionerFunction: lambdaResource({
     condition: "DeployProvisioner",
-    name: named("limits-provisioner"),
+    name: functionName("provisioner"),
     role: attribute("ProvisionerRole", "Arn"),
     logGroup: "ProvisionerLogGroup",
     memory: 256,

@@ -193,14 +193,26 @@ describe("a new stack", () => {
       ["my_app", {}],
       ["demo", { lambdaTimeout: 0 }],
       ["demo", { lambdaMemmory: 1 } as StackOptions],
-      ["a".repeat(54), {}],
-      ["a".repeat(46), { ...PLAIN, enableProvisioner: true }],
+      ["ab", {}],
+      ["a".repeat(56), {}],
     ];
     for (const [name, options] of wrong) {
       await expect(preparePlan(context, name, options, false)).rejects.toThrow(ValidationError);
     }
     expect(aws.requests).toEqual([]);
-    await preparePlan(context, "a".repeat(55), PLAIN, false);
+  });
+
+  test("a stack with a long name is deployed with short suffixes for the names of its functions", async () => {
+    const aws = new FakeAws();
+    const { context } = contextOf(aws);
+    const suffixes = async (name: string) => {
+      const { plan } = await preparePlan(context, name, PLAIN, false);
+      const after = new Map(plan.settings.map((setting) => [setting.name, setting.after]));
+      return [after.get("AggregatorSuffix"), after.get("ProvisionerSuffix")];
+    };
+    expect(await suffixes("a".repeat(45))).toEqual([undefined, undefined]);
+    expect(await suffixes("a".repeat(53))).toEqual([undefined, "prov"]);
+    expect(await suffixes("a".repeat(55))).toEqual(["aggr", "prov"]);
   });
 });
 

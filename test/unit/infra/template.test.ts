@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { createHandler } from "../../../src/aggregator/lambda.ts";
 import { jsonLog } from "../../../src/aggregator/log.ts";
+import { functionNameOf } from "../../../src/domain/function-names.ts";
 import { STACK_DEFAULTS, type StackOptions } from "../../../src/domain/stack-options.ts";
 import {
   deployedOptions,
@@ -26,6 +27,23 @@ const INLINE_BYTES_MAX = 51_200;
 function resourcesWith(options: StackOptions = {}): Readonly<Record<string, CfnResource>> {
   return resolveTemplate(stackTemplate(), stackParameters(options, "my-app")).Resources;
 }
+
+test("every function and its log group have a name that AWS allows, whatever the stack's name", () => {
+  for (const length of [3, 45, 46, 53, 54, 55]) {
+    const stackName = "a".repeat(length);
+    const parameters = { ...stackParameters({}, stackName), "AWS::StackName": stackName };
+    const { Resources } = resolveTemplate(stackTemplate(), parameters);
+    for (const [lambda, id] of [
+      ["aggregator", "Aggregator"],
+      ["provisioner", "Provisioner"],
+    ] as const) {
+      const name = functionNameOf(stackName, lambda);
+      expect(name.length).toBeLessThanOrEqual(64);
+      expect(Resources[`${id}Function`]?.Properties.FunctionName).toEqual(name);
+      expect(Resources[`${id}LogGroup`]?.Properties.LogGroupName).toEqual(`/aws/lambda/${name}`);
+    }
+  }
+});
 
 function ofType(resources: Readonly<Record<string, CfnResource>>, type: string): string[] {
   return Object.keys(resources).filter((id) => resources[id]?.Type === type);
