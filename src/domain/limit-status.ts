@@ -19,7 +19,10 @@ export interface LimitStatus {
   readonly resource: string;
   readonly limitName: string;
   readonly limit: Limit;
-  /** Whole tokens before the call; negative in debt. */
+  /**
+   * Whole tokens in the bucket, rounded down; negative in debt. In a refusal and in a peek: what
+   * the bucket held then. In the statuses of a lease: what the acquire has left in it.
+   */
   readonly available: number;
   /** Whole tokens asked for; 0 when the limit was not named. */
   readonly requested: number;

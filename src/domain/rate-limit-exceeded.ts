@@ -20,6 +20,12 @@ export interface LimitStatusJson {
   readonly retry_after_seconds: number | null;
 }
 
+/** What the JSON of a refusal shows. */
+export interface RefusalJsonOptions {
+  /** `false`: nothing of ancestors, which are often internal. Default true. */
+  readonly parents?: boolean;
+}
+
 /** The body of a 429 answer. */
 export interface RateLimitExceededJson {
   readonly error: "rate_limit_exceeded";
@@ -30,7 +36,7 @@ export interface RateLimitExceededJson {
 }
 
 /**
- * At least one limit did not have enough. Nothing was taken.
+ * At least one limit did not have enough. Nothing was consumed.
  *
  * @example
  * ```ts
@@ -59,7 +65,7 @@ export class RateLimitExceeded extends RateLimitError {
     if (primary === undefined) {
       throw new ValidationError("statuses", statuses.length, "expected at least one violation");
     }
-    super(refusalMessage(violations, primary));
+    super(refusalMessage(statuses));
     this.statuses = statuses;
     this.violations = violations;
     this.primaryViolation = primary;
@@ -75,14 +81,24 @@ export class RateLimitExceeded extends RateLimitError {
     return this.primaryViolation.retryAfterSeconds;
   }
 
-  /** For the `Retry-After` header: whole seconds, rounded up, at least 1. */
+  /** For the `Retry-After` header: whole seconds, rounded up, at least 1, finite. */
   get retryAfterHeader(): string {
-    return String(Math.min(HEADER_SECONDS_MAX, Math.max(1, Math.ceil(this.retryAfterSeconds))));
+    return retryAfterHeader(this.retryAfterSeconds);
   }
 
-  toJSON(): RateLimitExceededJson {
-    return refusalJson(this.message, this.retryAfterSeconds, this.statuses);
+  /** Whether the request is larger than a bucket can hold: waiting never helps. */
+  get neverFits(): boolean {
+    return !Number.isFinite(this.retryAfterSeconds);
   }
+
+  toJSON(options: RefusalJsonOptions = {}): RateLimitExceededJson {
+    return refusalJson(this.statuses, options);
+  }
+}
+
+/** Whole seconds for the `Retry-After` header; the most it can say when waiting never helps. */
+export function retryAfterHeader(retryAfterSeconds: number): string {
+  return String(Math.min(HEADER_SECONDS_MAX, Math.max(1, Math.ceil(retryAfterSeconds))));
 }
 
 /** The violation with the longest wait; the first of equals. */
@@ -94,29 +110,58 @@ export function longestWait(violations: readonly LimitStatus[]): LimitStatus | u
   return longest;
 }
 
-/** The sentence of a refusal. */
-export function refusalMessage(violations: readonly LimitStatus[], primary: LimitStatus): string {
-  const names = violations.map((violation) => violation.limitName).join(", ");
+/** The sentence of a refusal: each exceeded limit once, under the entity that has it. */
+export function refusalMessage(statuses: readonly LimitStatus[]): string {
+  const violations = statuses.filter((status) => status.exceeded);
+  const primary = longestWait(violations);
+  if (primary === undefined) return "";
+  const limitsOf = new Map<string, string[]>();
+  for (const { entityId, resource, limitName } of violations) {
+    const bucket = `${entityId}/${resource}`;
+    const names = limitsOf.get(bucket);
+    if (names === undefined) limitsOf.set(bucket, [limitName]);
+    else names.push(limitName);
+  }
+  const exceeded = [...limitsOf].map(([bucket, names]) => `${bucket}: [${names.join(", ")}]`);
   const advice = Number.isFinite(primary.retryAfterSeconds)
-    ? `retry after ${primary.retryAfterSeconds.toFixed(1)}s`
+    ? retryAdvice(primary)
     : `the request is larger than the capacity of ${primary.limit.capacity} and can never fit`;
-  return `Rate limit exceeded for ${primary.entityId}/${primary.resource}: [${names}], ${advice}`;
+  return `Rate limit exceeded for ${exceeded.join(", ")}, ${advice}`;
 }
 
 /** The JSON of a refusal, shared by the error and by the result of `tryAcquire`. */
 export function refusalJson(
-  message: string,
-  retryAfterSeconds: number,
   statuses: readonly LimitStatus[],
+  { parents = true }: RefusalJsonOptions,
 ): RateLimitExceededJson {
+  const primary = longestWait(statuses.filter((status) => status.exceeded));
+  const retryAfterSeconds = primary?.retryAfterSeconds ?? 0;
   const never = !Number.isFinite(retryAfterSeconds);
+  const own = statuses.filter(({ entityId }) => entityId === statuses[0]?.entityId);
   return {
     error: "rate_limit_exceeded",
-    message,
+    message: parents ? refusalMessage(statuses) : ownMessage(own, primary),
     retry_after_seconds: never ? null : retryAfterSeconds,
     retry_after_ms: never ? null : Math.round(retryAfterSeconds * 1000),
-    limits: statuses.map(statusJson),
+    limits: (parents ? statuses : own).map(statusJson),
   };
+}
+
+/** The sentence without ancestors: neither their names nor their capacities. */
+function ownMessage(own: readonly LimitStatus[], primary: LimitStatus | undefined): string {
+  if (primary === undefined) return "";
+  if (own.includes(primary)) return refusalMessage(own);
+  const [{ entityId, resource } = primary] = own;
+  const names = own.filter(({ exceeded }) => exceeded).map(({ limitName }) => limitName);
+  const limits = names.length === 0 ? "" : `: [${names.join(", ")}]`;
+  const advice = Number.isFinite(primary.retryAfterSeconds)
+    ? retryAdvice(primary)
+    : "the request can never fit";
+  return `Rate limit exceeded for ${entityId}/${resource}${limits}, ${advice}`;
+}
+
+function retryAdvice({ retryAfterSeconds }: LimitStatus): string {
+  return `retry after ${retryAfterSeconds.toFixed(1)}s`;
 }
 
 function statusJson(status: LimitStatus): LimitStatusJson {

@@ -1,12 +1,15 @@
 /** What comes of an acquire. */
 
 import type { Leg } from "../buckets/bucket-store.ts";
+import { INSPECT, type InspectStyle, inspected } from "../domain/inspect.ts";
 import { type LimitStatus, statusOf } from "../domain/limit-status.ts";
 import {
   longestWait,
   type RateLimitExceededJson,
+  type RefusalJsonOptions,
   refusalJson,
   refusalMessage,
+  retryAfterHeader,
 } from "../domain/rate-limit-exceeded.ts";
 import type { Lease } from "./lease.ts";
 
@@ -20,7 +23,7 @@ export interface Seen {
 export type Decision = { readonly granted: true; readonly lease: Lease } | Refusal;
 
 /**
- * An acquire that did not fit. Nothing was taken.
+ * An acquire that did not fit. Nothing was consumed.
  *
  * @example
  * ```ts
@@ -29,7 +32,9 @@ export type Decision = { readonly granted: true; readonly lease: Lease } | Refus
  * const request = { entityId: 'key-1', resource: 'gpt-4', limits: ['rpm:1'], consume: { rpm: 1 } };
  * await limiter.acquire(request);
  * const decision = await limiter.tryAcquire(request);
- * if (!decision.granted) console.log(decision.violations[0]?.limitName); // rpm
+ * if (!decision.granted) {
+ *   console.log(decision.violations[0]?.limitName, decision.neverFits); // rpm false
+ * }
  * await limiter.close();
  * ```
  */
@@ -61,11 +66,28 @@ export class Refusal {
     return longestWait(this.violations)?.retryAfterSeconds ?? 0;
   }
 
-  toJSON(): RateLimitExceededJson {
-    const { violations } = this;
-    const primary = longestWait(violations);
-    const message = primary === undefined ? "" : refusalMessage(violations, primary);
-    return refusalJson(message, this.retryAfterSeconds, this.statuses);
+  /** For the `Retry-After` header: whole seconds, rounded up, at least 1, finite. */
+  get retryAfterHeader(): string {
+    return retryAfterHeader(this.retryAfterSeconds);
+  }
+
+  /** Whether the request is larger than a bucket can hold: waiting never helps. */
+  get neverFits(): boolean {
+    return !Number.isFinite(this.retryAfterSeconds);
+  }
+
+  toJSON(options: RefusalJsonOptions = {}): RateLimitExceededJson {
+    return refusalJson(this.statuses, options);
+  }
+
+  [INSPECT](...style: InspectStyle): string {
+    const { granted, retryAfterSeconds } = this;
+    const violations = this.violations.map(
+      ({ entityId, limitName, available, requested, limit }) =>
+        `${entityId} ${limitName}: ${requested} requested, ${available} of ${limit.capacity} left`,
+    );
+    const message = refusalMessage(this.statuses);
+    return inspected("Refusal", { granted, message, retryAfterSeconds, violations }, style);
   }
 }
 

@@ -1,8 +1,10 @@
+import { inspect } from "node:util";
 import { describe, expect, test } from "vitest";
 import { ValidationError } from "../../../src/domain/errors.ts";
 import { Limit } from "../../../src/domain/limit.ts";
 import type { LimitStatus } from "../../../src/domain/limit-status.ts";
 import { RateLimitExceeded } from "../../../src/domain/rate-limit-exceeded.ts";
+import { Refusal } from "../../../src/limiter/decision.ts";
 
 function status(fields: Partial<LimitStatus> = {}): LimitStatus {
   return {
@@ -58,15 +60,85 @@ describe("message", () => {
     for (const part of ["test-entity/gpt-4", "[tpm]", "12.5s"]) expect(message).toContain(part);
   });
 
-  test("lists all violations in their order, under the entity of the primary one", () => {
+  test("names each exceeded limit once, under the entity that has it", () => {
     const { message } = new RateLimitExceeded([
       status({ limitName: "rpm" }),
+      status(),
       passed,
       status({ entityId: "parent", retryAfterSeconds: 60 }),
     ]);
-    expect(message).toContain("parent/gpt-4: [rpm, tpm]");
-    expect(message).toContain("60.0s");
+    expect(message).toBe(
+      "Rate limit exceeded for test-entity/gpt-4: [rpm, tpm], parent/gpt-4: [tpm], retry after 60.0s",
+    );
   });
+});
+
+describe("JSON without parents", () => {
+  const never = Number.POSITIVE_INFINITY;
+  const parent = (retryAfterSeconds: number) =>
+    status({ entityId: "secret", limit: Limit.perMinute("tpm", 4242), retryAfterSeconds });
+  const passing = status({ entityId: "secret", limitName: "rpm", exceeded: false });
+
+  test.each([
+    [
+      "only the entity refused",
+      [status(), passing],
+      "Rate limit exceeded for test-entity/gpt-4: [tpm], retry after 6.0s",
+    ],
+    [
+      "only the parent refused",
+      [passed, parent(60)],
+      "Rate limit exceeded for test-entity/gpt-4, retry after 60.0s",
+    ],
+    [
+      "both refused and the parent takes longer",
+      [status(), parent(60)],
+      "Rate limit exceeded for test-entity/gpt-4: [tpm], retry after 60.0s",
+    ],
+    [
+      "the request never fits the parent",
+      [status(), parent(never)],
+      "Rate limit exceeded for test-entity/gpt-4: [tpm], the request can never fit",
+    ],
+    [
+      "the request never fits the entity",
+      [status({ retryAfterSeconds: never }), parent(60)],
+      "Rate limit exceeded for test-entity/gpt-4: [tpm], the request is larger than the capacity of 100 and can never fit",
+    ],
+  ])("shows nothing of an ancestor when %s", (_, statuses, message) => {
+    for (const refusal of [new RateLimitExceeded(statuses), new Refusal(statuses)]) {
+      const json = refusal.toJSON({ parents: false });
+      expect(json.message).toBe(message);
+      expect(json.limits.map((limit) => limit.entity_id)).toEqual(["test-entity"]);
+      expect(JSON.stringify(json)).not.toMatch(/secret|4242/);
+      // The wait is that of the whole call, or a retry would be refused again.
+      expect(json.retry_after_seconds).toBe(refusal.toJSON().retry_after_seconds);
+      // `JSON.stringify` passes a key where the options would be.
+      expect(JSON.parse(JSON.stringify({ refusal }))).toEqual({ refusal: refusal.toJSON() });
+      expect(refusal.toJSON().limits).toHaveLength(2);
+    }
+  });
+});
+
+describe("a refusal and its error", () => {
+  test.each([
+    [0.001, "1", false],
+    [6.001, "7", false],
+    [Number.POSITIVE_INFINITY, "2147483647", true],
+  ])("say the same about a wait of %d seconds", (retryAfterSeconds, header, neverFits) => {
+    const statuses = [passed, status({ retryAfterSeconds })];
+    for (const refusal of [new RateLimitExceeded(statuses), new Refusal(statuses)]) {
+      expect(refusal).toMatchObject({ retryAfterHeader: header, neverFits, retryAfterSeconds });
+    }
+  });
+});
+
+test("console.log of a refusal shows what was exceeded and when to come back", () => {
+  const text = inspect(new Refusal([passed, status({ requested: 10, available: 3 })]));
+  expect(text).toContain("Refusal {");
+  expect(text).toContain("granted: false");
+  expect(text).toContain("retryAfterSeconds: 6.001");
+  expect(text).toContain("test-entity tpm: 10 requested, 3 of 100 left");
 });
 
 describe("JSON", () => {
