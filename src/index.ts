@@ -35,14 +35,18 @@ export {
   type LimitStatusJson,
   RateLimitExceeded,
   type RateLimitExceededJson,
+  type RefusalJsonOptions,
 } from "./domain/rate-limit-exceeded.ts";
 export type { StackOptions } from "./domain/stack-options.ts";
 export type { Timer } from "./domain/timer.ts";
 export type { OnUnavailable } from "./domain/unavailability.ts";
 export type { AcquireRequest } from "./limiter/acquire-request.ts";
+export type { Amounts } from "./limiter/amounts.ts";
 export { type Decision, Refusal } from "./limiter/decision.ts";
-export type { LimiterEvent, LimiterWarning } from "./limiter/events.ts";
-export type { Lease } from "./limiter/lease.ts";
+export type { LeaseWarning, LimiterEvent, LimiterWarning } from "./limiter/events.ts";
+export type { Lease, SettledAmounts } from "./limiter/lease.ts";
+export type { MissingLimits } from "./limiter/missing-limits.ts";
+export type { LeaseEnd, OnError } from "./limiter/on-error.ts";
 export {
   RateLimiter,
   type RateLimiterOptions,

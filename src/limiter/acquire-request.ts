@@ -1,10 +1,13 @@
 /** What an acquire asks for, checked before anything else happens. */
 
-import { checkFields, checkInteger, checkOptions, show, TOKENS_MAX } from "../domain/check.ts";
+import { checkFields, show } from "../domain/check.ts";
 import { ValidationError } from "../domain/errors.ts";
 import { checkLimits, type Limit, type LimitInput } from "../domain/limit.ts";
 import { checkEntityId, checkResource } from "../domain/names.ts";
 import { checkOnUnavailable, type OnUnavailable } from "../domain/unavailability.ts";
+import { type Amounts, type AmountsByName, checkAmounts } from "./amounts.ts";
+import { checkMissingLimits, type MissingLimits } from "./missing-limits.ts";
+import { checkOnError, type OnError } from "./on-error.ts";
 
 /**
  * What an acquire asks for.
@@ -21,17 +24,24 @@ import { checkOnUnavailable, type OnUnavailable } from "../domain/unavailability
  * ```
  */
 export interface AcquireRequest {
+  /** The entity that consumes, such as an API key or a user. It need not be created before. */
   readonly entityId: string;
+  /** What is consumed, such as a model or an endpoint. */
   readonly resource: string;
   /** Whole tokens >= 0 per limit name; only names of limits that the entity has. */
-  readonly consume: Readonly<Record<string, number>>;
+  readonly consume: Amounts;
   /** Instead of the stored limits, for this call. */
   readonly limits?: readonly LimitInput[] | undefined;
+  /** What this call does while the store cannot answer; overrides the limiter and the store. */
   readonly onUnavailable?: OnUnavailable | undefined;
-  /** 0 (default): refuse at once; above: wait in line, up to that long. */
+  /** 0 (default): refuse at once; above: wait in the queue, up to that long. */
   readonly maxWaitSeconds?: number | undefined;
-  /** Ends a wait; what was already granted is given back. */
+  /** Ends the wait for tokens, and nothing after the grant: granted work ends by itself. */
   readonly signal?: AbortSignal | undefined;
+  /** For `run`: how the lease ends when the work throws. Default `rollback`. */
+  readonly onError?: OnError | undefined;
+  /** What a name in `consume` does that the entity has no limit for. Default `error`. */
+  readonly missingLimits?: MissingLimits | undefined;
 }
 
 const TARGET_FIELDS = ["entityId", "resource", "limits"] as const;
@@ -41,20 +51,20 @@ const REQUEST_FIELDS = [
   "onUnavailable",
   "maxWaitSeconds",
   "signal",
+  "onError",
+  "missingLimits",
 ] as const satisfies readonly (keyof AcquireRequest)[];
-
-/** Amounts in whole tokens by limit name. */
-export type Amounts = ReadonlyMap<string, number>;
 
 /** A request whose parts have been checked. */
 export interface CheckedRequest {
   readonly entityId: string;
   readonly resource: string;
-  readonly amounts: Amounts;
+  readonly amounts: AmountsByName;
   readonly limits: readonly Limit[] | undefined;
   readonly onUnavailable: OnUnavailable | undefined;
   readonly maxWaitMs: number;
   readonly signal: AbortSignal | undefined;
+  readonly missingLimits: MissingLimits | undefined;
 }
 
 /** Asks for something, and for nothing else. */
@@ -80,6 +90,7 @@ export function checkAcquireRequest(request: AcquireRequest): CheckedRequest {
     );
   }
   const { entityId, resource, limits } = checkTarget(request, REQUEST_FIELDS);
+  checkOnError(request.onError);
   return {
     entityId,
     resource,
@@ -88,6 +99,7 @@ export function checkAcquireRequest(request: AcquireRequest): CheckedRequest {
     onUnavailable: onUnavailable === undefined ? undefined : checkOnUnavailable(onUnavailable),
     maxWaitMs: maxWaitSeconds * 1000,
     signal: checkSignal(request.signal),
+    missingLimits: checkMissingLimits(request.missingLimits),
   };
 }
 
@@ -111,35 +123,4 @@ export function checkTarget(
     resource: checkResource(target.resource),
     limits: target.limits === undefined ? undefined : checkLimits(target.limits),
   };
-}
-
-/** Whole tokens by name, each at least `min`. Names are checked against the limits later. */
-export function checkAmounts(
-  field: string,
-  amounts: Readonly<Record<string, number>>,
-  min: number,
-): Amounts {
-  checkOptions(field, amounts, "an object like { rpm: 1, tpm: 500 }");
-  const checked = new Map<string, number>();
-  for (const name of Object.keys(amounts)) {
-    const amount = amounts[name] as number;
-    // Most amounts are in order, and need no name for a message.
-    const inOrder = Number.isInteger(amount) && amount >= min && amount <= TOKENS_MAX;
-    if (!inOrder) checkInteger(`${field}.${name}`, amount, min, TOKENS_MAX);
-    checked.set(name, amount);
-  }
-  return checked;
-}
-
-/** Refuses names that none of the limits has. */
-export function checkAmountNames(field: string, amounts: Amounts, limits: readonly Limit[]): void {
-  for (const name of amounts.keys()) {
-    if (limits.some((limit) => limit.name === name)) continue;
-    const names = limits.map((limit) => limit.name).join(", ");
-    throw new ValidationError(
-      field,
-      name,
-      `there is no limit ${show(name)} here; the limits are ${names || "none"}`,
-    );
-  }
 }

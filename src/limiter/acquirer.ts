@@ -13,25 +13,23 @@ import { CONFIG_LEVELS } from "../domain/precedence.ts";
 import { RateLimitExceeded } from "../domain/rate-limit-exceeded.ts";
 import type { OnUnavailable } from "../domain/unavailability.ts";
 import type { RepositoryInternals } from "../repository/internals.ts";
-import {
-  type AcquireRequest,
-  type Amounts,
-  type CheckedRequest,
-  isPlain,
-} from "./acquire-request.ts";
+import { type AcquireRequest, type CheckedRequest, isPlain } from "./acquire-request.ts";
 import { ActiveLease, type LeaseHost, type LeaseTarget } from "./active-lease.ts";
+import type { AmountsByName } from "./amounts.ts";
 import { type Charged, seenBy } from "./charged.ts";
 import { Refusal, type Seen } from "./decision.ts";
 import { DegradedLease } from "./degraded-lease.ts";
-import type { LimiterEvent, LimiterWarning } from "./events.ts";
+import type { LeaseWarning, LimiterEvent, LimiterWarning } from "./events.ts";
 import type { Granted } from "./holding.ts";
 import type { Lease } from "./lease.ts";
 import { Legs, type Target } from "./legs.ts";
 import { Links, sameLink } from "./links.ts";
+import type { MissingLimits } from "./missing-limits.ts";
 import type { LineRequest } from "./waiting-line.ts";
+import { Warnings } from "./warnings.ts";
 
-/** A lease that says whether it was settled already. */
-type OpenLease = Lease & { readonly isSettled: boolean };
+/** A lease that says whether it has ended. */
+type OpenLease = Lease & { readonly isEnded: boolean };
 
 export type Decided = { readonly granted: true; readonly lease: OpenLease } | Refusal;
 
@@ -40,6 +38,7 @@ export interface AcquirerOptions {
   readonly speculativeWrites: boolean | undefined;
   readonly events: ((event: LimiterEvent) => void) | undefined;
   readonly onWarning: ((warning: LimiterWarning) => void) | undefined;
+  readonly missingLimits: MissingLimits | undefined;
   /** Told what leases have given back, so that nobody waits for what is there. */
   readonly gaveBack: LeaseHost["gaveBack"];
   /** A refusal where what is there belongs to others, who wait for it. */
@@ -55,6 +54,7 @@ export class Acquirer implements LeaseHost {
   readonly #options: AcquirerOptions;
   readonly #links: Links;
   readonly #legs: Legs;
+  readonly #warnings: Warnings;
   readonly #onRestored: ((leg: LeaseTarget) => void) | undefined;
   /** Refusals for which the store was asked. */
   readonly #asked = new WeakSet<Refusal>();
@@ -63,7 +63,8 @@ export class Acquirer implements LeaseHost {
     this.#internals = internals;
     this.#options = options;
     this.#links = new Links(internals.buckets, internals.clock);
-    this.#legs = new Legs(internals.resolver, this.#links);
+    this.#legs = new Legs(internals.resolver, this.#links, options.missingLimits);
+    this.#warnings = new Warnings(options.onWarning);
     const { events } = options;
     this.#onRestored =
       events && (({ entityId, resource }) => events({ type: "restored", entityId, resource }));
@@ -152,10 +153,10 @@ export class Acquirer implements LeaseHost {
     buckets.remember(entityId, resource, memory);
   }
 
-  async takeMore(request: LeaseTarget, amounts: Amounts): Promise<Granted | undefined> {
+  async takeMore(request: LeaseTarget, amounts: AmountsByName): Promise<Granted | undefined> {
     try {
-      const { entityId, resource, limits } = request;
-      const target = { entityId, resource, limits, amounts };
+      const { entityId, resource, limits, missingLimits } = request;
+      const target = { entityId, resource, limits, missingLimits, amounts };
       const taken = (await this.#options.refusedByOthers(target)) ?? (await this.#take(target));
       if (taken instanceof Refusal) {
         this.announceRefusal(request, taken);
@@ -365,7 +366,7 @@ export class Acquirer implements LeaseHost {
     this.#onRestored?.(target);
   }
 
-  gaveBack(bucket: { entityId: string; resource: string }, tokens: Amounts): void {
+  gaveBack(bucket: { entityId: string; resource: string }, tokens: AmountsByName): void {
     this.#options.gaveBack(bucket, tokens);
   }
 
@@ -373,15 +374,15 @@ export class Acquirer implements LeaseHost {
   adjustmentFailed(request: LeaseTarget, cause: unknown): boolean {
     if (this.#mode(request) === "block") return false;
     const { entityId, resource } = request;
-    const { onWarning } = this.#options;
-    if (onWarning !== undefined) {
-      onWarning({ kind: "adjustment_failed", entityId, resource, cause });
-    } else {
-      process.emitWarning(`An adjustment of ${entityId} for ${resource} could not be written`, {
-        code: "ZAEL_ADJUSTMENT_FAILED",
-        detail: String(cause),
-      });
-    }
+    this.warn({ kind: "adjustment_failed", entityId, resource, cause });
     return true;
+  }
+
+  warn(warning: LeaseWarning): void {
+    this.#warnings.tell(warning);
+  }
+
+  checkNames(...names: Parameters<Legs["checkNames"]>): void {
+    this.#legs.checkNames(...names);
   }
 }

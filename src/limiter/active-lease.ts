@@ -4,11 +4,13 @@ import type { BucketStore } from "../buckets/bucket-store.ts";
 import { floorDiv } from "../core/integers.ts";
 import { checkInteger, TOKENS_MAX } from "../domain/check.ts";
 import { LeaseExpiredError, RateLimiterUnavailable, ValidationError } from "../domain/errors.ts";
+import { INSPECT, type InspectStyle, inspected } from "../domain/inspect.ts";
 import type { Limit } from "../domain/limit.ts";
 import type { LimitStatus } from "../domain/limit-status.ts";
 import type { OnUnavailable } from "../domain/unavailability.ts";
-import { type Amounts, checkAmountNames, checkAmounts } from "./acquire-request.ts";
+import { type Amounts, type AmountsByName, checkAmounts, readCorrections } from "./amounts.ts";
 import { statusesAfter } from "./decision.ts";
+import type { LeaseWarning } from "./events.ts";
 import {
   add,
   addPending,
@@ -23,28 +25,41 @@ import {
   sumsOf,
   usedMilli,
 } from "./holding.ts";
-import type { Lease } from "./lease.ts";
+import type { Lease, SettledAmounts } from "./lease.ts";
+import type { MissingLimits } from "./missing-limits.ts";
 
-/** Whom a lease charges. */
+/** What a lease consumes from. */
 export interface LeaseTarget {
   readonly entityId: string;
   readonly resource: string;
   readonly limits?: readonly Limit[] | undefined;
   readonly onUnavailable?: OnUnavailable | undefined;
+  readonly missingLimits?: MissingLimits | undefined;
 }
 
 /** What leases have in common. */
 export interface LeaseHost {
   readonly buckets: BucketStore;
   /** Charges more of the same entity and resource, or throws; `undefined`: passed uncounted. */
-  takeMore(target: LeaseTarget, amounts: Amounts): Promise<Granted | undefined>;
+  takeMore(target: LeaseTarget, amounts: AmountsByName): Promise<Granted | undefined>;
   /** What to do when an adjustment cannot be written: `true` lets it pass with a warning. */
   adjustmentFailed(target: LeaseTarget, cause: RateLimiterUnavailable): boolean;
   /** Everything the lease held is being given back. */
   restored(target: LeaseTarget): void;
   /** So many whole tokens of a bucket were given back. */
-  gaveBack(bucket: { entityId: string; resource: string }, tokens: Amounts): void;
+  gaveBack(bucket: { entityId: string; resource: string }, tokens: AmountsByName): void;
+  /** Refuses names that none of the limits has, unless the target ignores those. */
+  checkNames(
+    target: LeaseTarget,
+    field: string,
+    amounts: AmountsByName,
+    limits: readonly Limit[],
+  ): void;
+  /** Tells of amounts that could not be applied as they were given. */
+  warn(warning: LeaseWarning): void;
 }
+
+type Correction = "adjust" | "release" | "settle";
 
 const DONE = Promise.resolve();
 
@@ -56,7 +71,7 @@ export class ActiveLease implements Lease {
   /** Made when somebody needs them: most leases are committed as they are. */
   #made: Holding[] | undefined;
   #statuses: readonly LimitStatus[] | undefined;
-  #settled = false;
+  #ended: "committed" | "rolled back" | undefined;
   #adjusted = false;
   /** The write under way. Each one starts from what the one before it has written. */
   #lastWrite: Promise<void> | undefined;
@@ -67,7 +82,7 @@ export class ActiveLease implements Lease {
     this.#granted = granted;
   }
 
-  get consumed(): Readonly<Record<string, number>> {
+  get consumed(): Amounts {
     const sums = sumsOf(this.#ownHoldings, countedMilli);
     // Shards hold parts of tokens: only their sum is whole.
     const tokens = [...sums].filter(([, milli]) => milli !== 0);
@@ -83,21 +98,21 @@ export class ActiveLease implements Lease {
     return this.#statuses;
   }
 
-  get isSettled(): boolean {
-    return this.#settled;
+  get isEnded(): boolean {
+    return this.#ended !== undefined;
   }
 
-  async consume(amounts: Readonly<Record<string, number>>): Promise<void> {
-    this.#refuseSettled();
+  async consume(amounts: Amounts): Promise<void> {
+    this.#refuseEnded();
     const checked = checkAmounts("consume", amounts, 0);
-    checkAmountNames("consume", checked, this.#own.config.limits);
+    this.#checkNames("consume", checked);
     const granted = await this.#host.takeMore(this.#target, checked);
-    if (!this.#settled) {
+    if (!this.isEnded) {
       if (granted === undefined) this.#believe(checked);
       else this.#hold(granted);
       return;
     }
-    // Settled meanwhile: what came too late goes back at once.
+    // The lease has ended meanwhile: what came too late is refunded at once.
     if (granted !== undefined) {
       this.#host.restored(this.#target);
       await this.#restore(holdingsOf(granted));
@@ -105,29 +120,41 @@ export class ActiveLease implements Lease {
     throw new LeaseExpiredError();
   }
 
-  adjust(amounts: Readonly<Record<string, number>>): void {
+  adjust(amounts: Amounts): void {
     this.#adjust("adjust", amounts, 1);
   }
 
-  release(amounts: Readonly<Record<string, number>>): void {
+  release(amounts: Amounts): void {
     this.#adjust("release", amounts, -1);
   }
 
+  settle(amounts: SettledAmounts): void {
+    const totals = this.#read("settle", amounts, 1);
+    const deltas = new Map<string, number>();
+    for (const [name, total] of totals) {
+      const used = this.#used(name);
+      if (used === undefined) continue;
+      if (total < 0) this.#warn("amount_negative", "settle", name, total);
+      deltas.set(name, Math.max(0, total) - used);
+    }
+    this.#apply(deltas);
+  }
+
   async flush(): Promise<void> {
-    this.#refuseSettled();
+    this.#refuseEnded();
     await this.#inTurn(() => this.#writePending());
   }
 
   commit(): Promise<void> {
-    if (this.#settled) return Promise.reject(new LeaseExpiredError());
-    this.#settled = true;
+    if (this.isEnded) return Promise.reject(new LeaseExpiredError());
+    this.#ended = "committed";
     if (!this.#adjusted && this.#lastWrite === undefined) return DONE;
     return this.#inTurn(() => this.#writePending());
   }
 
   async rollback(): Promise<void> {
-    this.#refuseSettled();
-    this.#settled = true;
+    this.#refuseEnded();
+    this.#ended = "rolled back";
     this.#host.restored(this.#target);
     await this.#inTurn(async () => {
       const holdings = this.#holdings.map(copyOf);
@@ -141,7 +168,14 @@ export class ActiveLease implements Lease {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    if (!this.#settled) await this.commit();
+    if (!this.isEnded) await this.commit();
+  }
+
+  [INSPECT](...style: InspectStyle): string {
+    const { entityId, resource } = this.#target;
+    const { consumed, degraded } = this;
+    const state = this.#ended ?? "open";
+    return inspected("Lease", { entityId, resource, state, consumed, degraded }, style);
   }
 
   /** The first is the one of the entity itself that was charged first. */
@@ -158,8 +192,22 @@ export class ActiveLease implements Lease {
     return this.#holdings.filter(({ entityId }) => entityId === this.#own.entityId);
   }
 
-  #refuseSettled(): void {
-    if (this.#settled) throw new LeaseExpiredError();
+  #refuseEnded(): void {
+    if (this.isEnded) throw new LeaseExpiredError();
+  }
+
+  #checkNames(field: string, amounts: AmountsByName): void {
+    this.#host.checkNames(this.#target, field, amounts, this.#own.config.limits);
+  }
+
+  #warn(
+    kind: "amount_missing" | "amount_negative",
+    operation: Correction,
+    limitName: string,
+    amount: unknown,
+  ): void {
+    const { entityId, resource } = this.#target;
+    this.#host.warn({ kind, entityId, resource, limitName, operation, amount });
   }
 
   /** One after the other, whether those before went well or not. */
@@ -182,7 +230,7 @@ export class ActiveLease implements Lease {
   }
 
   /** What nobody has counted is used up all the same. */
-  #believe(amounts: Amounts): void {
+  #believe(amounts: AmountsByName): void {
     for (const holdings of byEntity(this.#holdings)) {
       for (const [name, amount] of amounts) {
         const place = placeOf(holdings, name);
@@ -191,27 +239,51 @@ export class ActiveLease implements Lease {
     }
   }
 
-  /** Applies to the entity and to every parent that has the limit. All amounts are checked first. */
-  #adjust(field: string, amounts: Readonly<Record<string, number>>, sign: 1 | -1): void {
-    this.#refuseSettled();
-    const checked = checkAmounts(field, amounts, -TOKENS_MAX);
-    checkAmountNames(field, checked, this.#own.config.limits);
-    const used = sumsOf(this.#ownHoldings, usedMilli);
-    this.#adjusted = true;
-    for (const [name, amount] of checked) {
-      const held = (used.get(name) ?? 0) / 1000;
-      if (held + sign * amount < 0) {
-        throw new ValidationError(
-          `${field}.${name}`,
-          amount,
-          `the lease holds ${held} of "${name}", so it cannot give back ${-sign * amount}`,
-        );
+  /** All amounts are checked before any of them is applied. */
+  #adjust(operation: "adjust" | "release", amounts: Amounts, sign: 1 | -1): void {
+    const deltas = new Map<string, number>();
+    for (const [name, amount] of this.#read(operation, amounts, sign)) {
+      const field = `${operation}.${name}`;
+      const used = this.#used(name);
+      if (used === undefined) continue;
+      const delta = sign * amount;
+      if (used + delta < 0) {
+        const reason = `the lease holds ${used} of "${name}", so it cannot give back ${-delta}`;
+        throw new ValidationError(field, amount, reason);
       }
       // Beyond it milli-tokens would leave the safe integers, one adjustment at a time.
-      checkInteger(`${field}.${name}`, held + sign * amount, 0, TOKENS_MAX);
+      checkInteger(field, used + delta, 0, TOKENS_MAX);
+      deltas.set(name, delta);
     }
+    this.#apply(deltas);
+  }
+
+  #read(operation: Correction, amounts: SettledAmounts, sign: 1 | -1): AmountsByName {
+    this.#refuseEnded();
+    const read = readCorrections(operation, amounts, sign, (name, amount) => {
+      this.#warn("amount_missing", operation, name, amount);
+    });
+    this.#checkNames(operation, read);
+    return read;
+  }
+
+  /**
+   * What the caller has used of a limit, in tokens: of the entity itself, or of the first ancestor
+   * that has the limit where the entity has none. `undefined` where a missing limit is ignored.
+   */
+  #used(name: string): number | undefined {
     for (const holdings of byEntity(this.#holdings)) {
-      for (const [name, amount] of checked) addPending(holdings, name, sign * amount * 1000);
+      if (placeOf(holdings, name) === undefined) continue;
+      return (sumsOf(holdings, usedMilli).get(name) ?? 0) / 1000;
+    }
+    return undefined;
+  }
+
+  /** Applies to the entity and to every ancestor that has the limit. */
+  #apply(deltas: AmountsByName): void {
+    this.#adjusted = true;
+    for (const holdings of byEntity(this.#holdings)) {
+      for (const [name, delta] of deltas) addPending(holdings, name, delta * 1000);
     }
   }
 

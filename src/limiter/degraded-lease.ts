@@ -1,55 +1,69 @@
 /** The lease of a call that passed while the store was down: it counts nothing. */
 
-import { TOKENS_MAX } from "../domain/check.ts";
 import { LeaseExpiredError } from "../domain/errors.ts";
+import { INSPECT, type InspectStyle, inspected } from "../domain/inspect.ts";
 import type { LimitStatus } from "../domain/limit-status.ts";
-import { checkAmounts } from "./acquire-request.ts";
-import type { Lease } from "./lease.ts";
+import { type Amounts, checkAmounts, readCorrections } from "./amounts.ts";
+import type { Lease, SettledAmounts } from "./lease.ts";
 
 export class DegradedLease implements Lease {
   readonly degraded = true;
   readonly consumed: Readonly<Record<string, number>> = Object.freeze({});
   readonly statuses: readonly LimitStatus[] = Object.freeze([]);
-  #settled = false;
+  #ended = false;
 
-  get isSettled(): boolean {
-    return this.#settled;
+  get isEnded(): boolean {
+    return this.#ended;
   }
 
-  async consume(amounts: Readonly<Record<string, number>>): Promise<void> {
-    this.#refuseSettled();
+  async consume(amounts: Amounts): Promise<void> {
+    this.#refuseEnded();
     checkAmounts("consume", amounts, 0);
   }
 
-  adjust(amounts: Readonly<Record<string, number>>): void {
-    this.#refuseSettled();
-    checkAmounts("adjust", amounts, -TOKENS_MAX);
+  adjust(amounts: Amounts): void {
+    this.#check("adjust", amounts);
   }
 
-  release(amounts: Readonly<Record<string, number>>): void {
-    this.#refuseSettled();
-    checkAmounts("release", amounts, -TOKENS_MAX);
+  release(amounts: Amounts): void {
+    this.#check("release", amounts);
+  }
+
+  settle(amounts: SettledAmounts): void {
+    this.#check("settle", amounts);
   }
 
   async flush(): Promise<void> {
-    this.#refuseSettled();
+    this.#refuseEnded();
   }
 
   async commit(): Promise<void> {
-    this.#refuseSettled();
-    this.#settled = true;
+    this.#refuseEnded();
+    this.#ended = true;
   }
 
   async rollback(): Promise<void> {
-    this.#refuseSettled();
-    this.#settled = true;
+    this.#refuseEnded();
+    this.#ended = true;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#settled = true;
+    this.#ended = true;
   }
 
-  #refuseSettled(): void {
-    if (this.#settled) throw new LeaseExpiredError();
+  [INSPECT](...style: InspectStyle): string {
+    const { degraded, consumed } = this;
+    const state = this.#ended ? "ended" : "open";
+    return inspected("Lease", { state, degraded, consumed }, style);
+  }
+
+  /** Nothing is counted, so nothing is reported either. */
+  #check(operation: string, amounts: SettledAmounts): void {
+    this.#refuseEnded();
+    readCorrections(operation, amounts, 1, () => {});
+  }
+
+  #refuseEnded(): void {
+    if (this.#ended) throw new LeaseExpiredError();
   }
 }

@@ -59,13 +59,25 @@ export type LimiterEvent =
   | { readonly type: "call"; readonly call: StoreCall };
 
 /** Something went wrong that no error could tell, because the call itself was answered. */
-export type LimiterWarning =
-  | BucketWarning
+export type LimiterWarning = BucketWarning | LeaseWarning;
+
+/** What went wrong with the amounts of a lease. */
+export type LeaseWarning =
   | {
       readonly kind: "adjustment_failed";
       readonly entityId: string;
       readonly resource: string;
       readonly cause: unknown;
+    }
+  | {
+      /** `amount_missing`: none was given, so nothing changes. `amount_negative`: counted as 0. */
+      readonly kind: "amount_missing" | "amount_negative";
+      readonly entityId: string;
+      readonly resource: string;
+      readonly limitName: string;
+      readonly operation: "adjust" | "release" | "settle";
+      /** What was given. */
+      readonly amount: unknown;
     };
 
 /** Listens to what happens behind the calls of a limiter; the result ends it. */

@@ -1,12 +1,18 @@
-/** What an acquire hands out: the right to use what was taken, and to settle what it really cost. */
+/** What a grant returns: the right to use what was consumed, and to correct it afterwards. */
 
 import type { LimitStatus } from "../domain/limit-status.ts";
+import type { Amounts } from "./amounts.ts";
+
+/** Final amounts; an absent one keeps what was consumed. */
+export type SettledAmounts = Readonly<Record<string, number | null | undefined>>;
 
 /**
- * What was taken, until it is settled.
+ * What a grant returns until it is committed or rolled back.
  *
- * Commit or roll back each lease once; `run` and `await using` do it for you. Amounts are whole
- * numbers, and the net consumption of a lease never goes below zero.
+ * Commit or roll back each lease once; `run` and `await using` do it for you. The net consumption
+ * of a lease never goes below zero. In `adjust`, `release` and `settle` fractions round to the
+ * larger consumption, and an amount that is `undefined` or `NaN` changes nothing and is reported
+ * as a warning: what a call cost may be unknown, and that must never refund it.
  *
  * @example
  * ```ts
@@ -15,7 +21,7 @@ import type { LimitStatus } from "../domain/limit-status.ts";
  * const lease = await limiter.acquire({
  *   entityId: 'key-1', resource: 'gpt-4', limits: ['tpm:1000'], consume: { tpm: 500 },
  * });
- * lease.adjust({ tpm: -180 }); // the answer was shorter than estimated
+ * lease.settle({ tpm: 320 }); // the answer was shorter than estimated
  * await lease.commit();
  * console.log(lease.consumed['tpm']); // 320
  * await limiter.close();
@@ -23,23 +29,28 @@ import type { LimitStatus } from "../domain/limit-status.ts";
  */
 export interface Lease {
   /** Net, of this entity, as far as it is counted; parents are not added in. */
-  readonly consumed: Readonly<Record<string, number>>;
+  readonly consumed: Amounts;
   /** Right after the acquire: own entity, then parents. */
   readonly statuses: readonly LimitStatus[];
   /** The store was down and `allow` let the call pass: nothing is counted. */
   readonly degraded: boolean;
-  /** Takes more, with the same check against the store; throws `RateLimitExceeded`. */
-  consume(amounts: Readonly<Record<string, number>>): Promise<void>;
+  /** Consumes more, with the same check against the store; throws `RateLimitExceeded`. */
+  consume(amounts: Amounts): Promise<void>;
   /** + used more, - used less. Never refused, may go into debt; written at commit. */
-  adjust(amounts: Readonly<Record<string, number>>): void;
+  adjust(amounts: Amounts): void;
   /** `adjust` with the sign turned. */
-  release(amounts: Readonly<Record<string, number>>): void;
+  release(amounts: Amounts): void;
+  /**
+   * Sets what the call cost in the end: `settle({ tpm: 730 })` is `adjust({ tpm: 730 - consumed })`.
+   * Limits that are not named keep their amounts. The lease stays open, and may be settled again.
+   */
+  settle(amounts: SettledAmounts): void;
   /** Writes what was adjusted so far, for long streams. */
   flush(): Promise<void>;
   /** Writes what was adjusted and ends the lease. */
   commit(): Promise<void>;
-  /** Gives everything back and ends the lease. */
+  /** Refunds everything and ends the lease. */
   rollback(): Promise<void>;
-  /** Commits, unless the lease is settled. */
+  /** Commits, unless the lease has ended. */
   [Symbol.asyncDispose](): Promise<void>;
 }

@@ -5,26 +5,42 @@ import { ValidationError } from "../domain/errors.ts";
 import type { Limit } from "../domain/limit.ts";
 import type { ConfigResolver } from "../records/config-resolver.ts";
 import { ANCESTORS_MAX } from "../records/entities.ts";
-import { type Amounts, checkAmountNames } from "./acquire-request.ts";
+import { type AmountsByName, checkAmountNames } from "./amounts.ts";
 import type { Links } from "./links.ts";
+import type { MissingLimits } from "./missing-limits.ts";
 
 export interface Target {
   readonly entityId: string;
   readonly resource: string;
-  readonly amounts: Amounts;
+  readonly amounts: AmountsByName;
   /** What the caller calls the amounts, for messages; `consume` when not given. */
   readonly field?: string;
   /** Given with the call, instead of the stored ones. */
   readonly limits: readonly Limit[] | undefined;
+  /** For this call; the setting of the limiter when absent. */
+  readonly missingLimits?: MissingLimits | undefined;
 }
 
 export class Legs {
   readonly #resolver: ConfigResolver;
   readonly #links: Links;
+  readonly #missingLimits: MissingLimits | undefined;
 
-  constructor(resolver: ConfigResolver, links: Links) {
+  constructor(resolver: ConfigResolver, links: Links, missingLimits: MissingLimits | undefined) {
     this.#resolver = resolver;
     this.#links = links;
+    this.#missingLimits = missingLimits;
+  }
+
+  /** Refuses names that the entity has no limit for, unless they are to be ignored. */
+  checkNames(
+    target: Pick<Target, "missingLimits">,
+    field: string,
+    amounts: AmountsByName,
+    limits: readonly Limit[],
+  ): void {
+    const mode = target.missingLimits ?? this.#missingLimits;
+    if (mode !== "ignore") checkAmountNames(field, amounts, limits);
   }
 
   /**
@@ -37,7 +53,7 @@ export class Legs {
     if (link === undefined || (link.cascade && link.parentId !== undefined)) return undefined;
     const config = limits === undefined ? this.#known(entityId, resource) : override(limits);
     if (config === undefined) return undefined;
-    checkAmountNames(target.field ?? "consume", amounts, config.limits);
+    this.checkNames(target, target.field ?? "consume", amounts, config.limits);
     return [legOf(entityId, resource, config, { link, linkIsFresh: false }, amounts)];
   }
 
@@ -59,7 +75,7 @@ export class Legs {
         `no limits are configured for entity "${entityId}" and resource "${resource}" at any level`,
       );
     }
-    checkAmountNames(target.field ?? "consume", amounts, own.limits);
+    this.checkNames(target, target.field ?? "consume", amounts, own.limits);
     const legs: [Leg, ...Leg[]] = [legOf(entityId, resource, own, linked, amounts)];
     await this.#addAncestors(legs, target, linked.link, options, forced);
     return legs;
@@ -131,7 +147,7 @@ function legOf(
   resource: string,
   config: BucketConfig,
   linked: { link: Link; linkIsFresh: boolean },
-  amounts: Amounts,
+  amounts: AmountsByName,
 ): Leg {
   const amountsMilli = config.limits.map(({ name }) => (amounts.get(name) ?? 0) * 1000);
   const { link, linkIsFresh } = linked;

@@ -11,18 +11,19 @@ import { checkOnUnavailable, type OnUnavailable } from "../domain/unavailability
 import { INTERNALS } from "../repository/internals.ts";
 import type { DynamoOptions } from "../repository/options.ts";
 import { Repository } from "../repository/repository.ts";
-import { untilAborted } from "./aborts.ts";
 import {
   type AcquireRequest,
   type CheckedRequest,
   checkAcquireRequest,
-  checkAmounts,
   checkTarget,
 } from "./acquire-request.ts";
 import { Acquirer, type Decided } from "./acquirer.ts";
+import { checkAmounts } from "./amounts.ts";
 import { type Decision, type Seen, statusesOf } from "./decision.ts";
 import { type LimiterEvent, type LimiterWarning, listen } from "./events.ts";
 import type { Lease } from "./lease.ts";
+import { checkMissingLimits, type MissingLimits } from "./missing-limits.ts";
+import { endAfter } from "./on-error.ts";
 import { WaitingLines } from "./waiting-lines.ts";
 
 const PING_TIMEOUT_MS = 1000;
@@ -33,6 +34,8 @@ export interface RateLimiterOptions {
   readonly onUnavailable?: OnUnavailable;
   /** `false`: look at each bucket before it is charged. Costs a read per acquire. Default true. */
   readonly speculativeWrites?: boolean;
+  /** What a name in `consume` does that the entity has no limit for. Default `error`. */
+  readonly missingLimits?: MissingLimits;
   /** Told of everything that happens. */
   readonly events?: (event: LimiterEvent) => void;
   /** Told of what went wrong behind a call that was answered; else the process is warned. */
@@ -86,7 +89,7 @@ export class RateLimiter {
     checkOptions(options);
     this.repository = repository;
     const internals = repository[INTERNALS];
-    const { onUnavailable, speculativeWrites } = options;
+    const { onUnavailable, speculativeWrites, missingLimits } = options;
     const events = options.events && unbreakable("events", options.events);
     const onWarning = options.onWarning && unbreakable("onWarning", options.onWarning);
     this.#leave = listen(internals, events, onWarning);
@@ -95,6 +98,7 @@ export class RateLimiter {
     this.#acquirer = new Acquirer(internals, {
       onUnavailable,
       speculativeWrites,
+      missingLimits,
       events,
       onWarning,
       gaveBack: (bucket, tokens) => lines.giveBack(bucket, tokens),
@@ -108,11 +112,12 @@ export class RateLimiter {
     options: DynamoOptions & RateLimiterOptions = {},
   ): Promise<RateLimiter> {
     checkObject("options", options, "an object of options");
-    const { speculativeWrites, events, onWarning, ...open } = options;
+    const { speculativeWrites, missingLimits, events, onWarning, ...open } = options;
     const { onUnavailable } = open;
     const limiterOptions: RateLimiterOptions = {
       ...(onUnavailable === undefined ? {} : { onUnavailable }),
       ...(speculativeWrites === undefined ? {} : { speculativeWrites }),
+      ...(missingLimits === undefined ? {} : { missingLimits }),
       ...(events === undefined ? {} : { events }),
       ...(onWarning === undefined ? {} : { onWarning }),
     };
@@ -120,7 +125,7 @@ export class RateLimiter {
     return new RateLimiter(await Repository.open(url, open), limiterOptions);
   }
 
-  /** Takes, or throws `RateLimitExceeded`. Settle the lease by `commit` or `rollback`. */
+  /** Consumes, or throws `RateLimitExceeded`. End the lease by `commit` or `rollback`. */
   acquire(request: AcquireRequest): Promise<Lease> {
     // Not `async`: what is decided on the spot needs a promise, and nothing that could be resumed.
     try {
@@ -133,14 +138,16 @@ export class RateLimiter {
     }
   }
 
-  /** Takes, or says why not, without an error. */
+  /** Consumes, or returns why it was refused, without an error. */
   async tryAcquire(request: AcquireRequest): Promise<Decision> {
     return this.#decideNow(request) ?? this.#decide(request);
   }
 
   /**
-   * Takes, runs the work, and settles: adjustments are written when it succeeds; when it throws,
-   * or the signal aborts, everything is given back and the error is rethrown.
+   * Consumes, runs the work, and ends the lease: adjustments are written when the work succeeds.
+   * When it throws, `onError` decides, and the error is rethrown; by default everything is
+   * refunded. A signal ends the wait for tokens only: work that was granted runs to its end, and
+   * the value it returns is returned.
    */
   async run<T>(request: AcquireRequest, work: (lease: Lease) => T | Promise<T>): Promise<T> {
     if (typeof work !== "function") {
@@ -151,12 +158,12 @@ export class RateLimiter {
     const { lease } = decision;
     let result: T;
     try {
-      result = await untilAborted(request.signal, async () => work(lease));
+      result = await work(lease);
     } catch (error) {
-      if (!lease.isSettled) await lease.rollback();
+      if (!lease.isEnded) await this.#end(lease, request, error);
       throw error;
     }
-    if (!lease.isSettled) await lease.commit();
+    if (!lease.isEnded) await lease.commit();
     return result;
   }
 
@@ -230,6 +237,17 @@ export class RateLimiter {
     return this.#closed || this.repository[INTERNALS].buckets.closed.aborted;
   }
 
+  /** Ends the lease of work that threw. A failed write must not hide the error of the work. */
+  async #end(lease: Lease, request: AcquireRequest, error: unknown): Promise<void> {
+    const { entityId, resource, onError } = request;
+    if (endAfter(onError, error) === "rollback") return lease.rollback();
+    try {
+      await lease.commit();
+    } catch (cause) {
+      this.#acquirer.warn({ kind: "adjustment_failed", entityId, resource, cause });
+    }
+  }
+
   async #acquired(decided: Decided | Promise<Decided>): Promise<Lease> {
     const decision = await decided;
     if (decision.granted) return decision.lease;
@@ -285,6 +303,7 @@ export class RateLimiter {
 const OPTION_TYPES: Readonly<Record<keyof RateLimiterOptions, string>> = {
   onUnavailable: "string",
   speculativeWrites: "boolean",
+  missingLimits: "string",
   events: "function",
   onWarning: "function",
 };
@@ -304,4 +323,5 @@ function checkOptions(options: RateLimiterOptions): void {
     }
   }
   if (options.onUnavailable !== undefined) checkOnUnavailable(options.onUnavailable);
+  checkMissingLimits(options.missingLimits);
 }

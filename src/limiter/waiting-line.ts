@@ -8,7 +8,8 @@
 import type { RateLimiterUnavailable } from "../domain/errors.ts";
 import type { Limit } from "../domain/limit.ts";
 import type { LimitStatus } from "../domain/limit-status.ts";
-import type { Amounts, CheckedRequest } from "./acquire-request.ts";
+import type { CheckedRequest } from "./acquire-request.ts";
+import type { AmountsByName } from "./amounts.ts";
 import { Refusal } from "./decision.ts";
 import { statusBehind } from "./status-behind.ts";
 
@@ -32,7 +33,7 @@ export interface Waiter {
   /** It was refused as the first one: then there should be enough. */
   restsUntilMs: number | undefined;
   /** What had been given back when it began to ask. */
-  givenBefore: Amounts;
+  givenBefore: AmountsByName;
   /** Ends the sleep of this waiter, if it sleeps. */
   wake: () => void;
 }
@@ -48,7 +49,7 @@ interface Knowledge {
 
 /** As long as a refusal may be repeated without asking the store. */
 const KNOWN_MS = 1000;
-const NOBODY: Amounts = new Map();
+const NOBODY: AmountsByName = new Map();
 
 export class WaitingLine {
   /** The names of the buckets that it has to do with: of the entity itself, and of its parents. */
@@ -131,7 +132,7 @@ export class WaitingLine {
   }
 
   /** Something was given back to a bucket it has heard of. Those for whom that is enough are called. */
-  giveBack(bucketName: string, amounts: Amounts, nowMs: number): void {
+  giveBack(bucketName: string, amounts: AmountsByName, nowMs: number): void {
     addAt(this.#given, bucketName, amounts);
     if (this.#knowledge === undefined) return;
     addAt(this.#knowledge.givenBack, bucketName, amounts);
@@ -254,7 +255,7 @@ export class WaitingLine {
     }
   }
 
-  #judge(waiter: Waiter, ahead: Amounts, nowMs: number, timerMs: number): void {
+  #judge(waiter: Waiter, ahead: AmountsByName, nowMs: number, timerMs: number): void {
     waiter.judged = true;
     this.#unjudged -= 1;
     // The first one has its answer from the store.
@@ -270,7 +271,7 @@ export class WaitingLine {
   }
 
   /** Limits that came with a call tell nothing about calls with others. */
-  #behind(request: LineRequest, ahead: Amounts, nowMs: number): Refusal | undefined {
+  #behind(request: LineRequest, ahead: AmountsByName, nowMs: number): Refusal | undefined {
     const known = this.#knowledge;
     if (known === undefined || !sameLimits(known.limits, request.limits)) return undefined;
     const elapsedMs = Math.max(0, nowMs - known.seenAtMs);
@@ -297,11 +298,11 @@ export function bucketNameOf(bucket: { entityId: string; resource: string }): st
   return `${bucket.entityId}#${bucket.resource}`;
 }
 
-function add(sums: Map<string, number>, amounts: Amounts, sign: 1 | -1): void {
+function add(sums: Map<string, number>, amounts: AmountsByName, sign: 1 | -1): void {
   for (const [name, amount] of amounts) sums.set(name, (sums.get(name) ?? 0) + sign * amount);
 }
 
-function addAt(sums: Map<string, number>, bucketName: string, amounts: Amounts): void {
+function addAt(sums: Map<string, number>, bucketName: string, amounts: AmountsByName): void {
   for (const [name, amount] of amounts) {
     const at = `${bucketName} ${name}`;
     sums.set(at, (sums.get(at) ?? 0) + amount);

@@ -9,7 +9,8 @@ import type { Clock } from "../domain/clock.ts";
 import { InfrastructureError, RateLimiterUnavailable } from "../domain/errors.ts";
 import type { Timer } from "../domain/timer.ts";
 import { onAbort, untilAborted } from "./aborts.ts";
-import type { Amounts, CheckedRequest } from "./acquire-request.ts";
+import type { CheckedRequest } from "./acquire-request.ts";
+import type { AmountsByName } from "./amounts.ts";
 import type { Refusal } from "./decision.ts";
 import type { Lease } from "./lease.ts";
 import {
@@ -74,7 +75,10 @@ export class WaitingLines {
   }
 
   /** This process has given something back to a bucket: of an entity, or of the parent of others. */
-  giveBack(bucket: { readonly entityId: string; readonly resource: string }, back: Amounts): void {
+  giveBack(
+    bucket: { readonly entityId: string; readonly resource: string },
+    back: AmountsByName,
+  ): void {
     const name = bucketNameOf(bucket);
     const nowMs = this.#clock();
     const own = this.#lines.get(name);

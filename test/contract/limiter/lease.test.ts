@@ -3,6 +3,7 @@
 import { expect, it } from "vitest";
 import { LeaseExpiredError } from "../../../src/domain/errors.ts";
 import { Limit } from "../../../src/domain/limit.ts";
+import type { LimiterWarning } from "../../../src/limiter/events.ts";
 import type { StoreCall } from "../../../src/storage/item-store.ts";
 import {
   describeItemStores,
@@ -80,6 +81,7 @@ describeLimiterStores("a lease", (store) => {
     await lease[end]();
     expect(() => lease.adjust({ tpm: 1 })).toThrow(LeaseExpiredError);
     expect(() => lease.release({ tpm: 1 })).toThrow(LeaseExpiredError);
+    expect(() => lease.settle({ tpm: 1 })).toThrow(LeaseExpiredError);
     for (const late of [
       lease.consume({ tpm: 1 }),
       lease.flush(),
@@ -244,8 +246,6 @@ describeLimiterStores("a lease", (store) => {
     ["the reserved name", { wcu: 1 }],
     ["__proto__", JSON.parse('{"__proto__": 1}')],
     ["constructor", { constructor: 1 }],
-    ["a fraction", { tpm: 0.5 }],
-    ["not a number", { tpm: Number.NaN }],
     ["more than anybody may hold", { tpm: 1e12 + 1 }],
     ["text", { tpm: "1" }],
     ["a list", [1]],
@@ -256,11 +256,95 @@ describeLimiterStores("a lease", (store) => {
     const invalid = expect.objectContaining({ code: "ZAEL_VALIDATION" });
     expect(() => lease.adjust(wrong)).toThrow(invalid);
     expect(() => lease.release(wrong)).toThrow(invalid);
+    expect(() => lease.settle(wrong)).toThrow(invalid);
     await invalidityOf(lease.consume(wrong));
-    await invalidityOf(lease.consume({ tpm: -1 }));
+    for (const tpm of [-1, 0.5, Number.NaN, undefined as unknown as number]) {
+      await invalidityOf(lease.consume({ tpm }));
+    }
     await lease.commit();
     expect(await tokens(subject, "tpm")).toEqual({ balance: 500_000, consumed: 500_000 });
   });
+
+  it("is settled to what the call cost in the end, more or less than estimated", async () => {
+    const subject = await store.open();
+    for (const [cost, balance] of [
+      [730, 270],
+      [120, 150],
+      [400, -250],
+    ] as const) {
+      const estimate = Math.min(500, balance + cost);
+      const lease = await subject.limiter.acquire({
+        ...TPM,
+        consume: { tpm: Math.min(100, estimate) },
+      });
+      lease.adjust({ tpm: 7 });
+      lease.settle({ tpm: cost });
+      lease.settle({ tpm: cost });
+      expect(lease.consumed).toEqual({ tpm: cost });
+      await lease.commit();
+      expect(await tokens(subject, "tpm")).toMatchObject({ balance: balance * 1000 });
+    }
+  });
+
+  extra(
+    "is settled to zero at the least, with a warning, and keeps what is not named",
+    async () => {
+      const warnings: LimiterWarning[] = [];
+      const subject = await store.open({ onWarning: (warning) => warnings.push(warning) });
+      const request = { ...USER, limits: ["rpm:100", "tpm:1000"], consume: { rpm: 1, tpm: 500 } };
+      const lease = await subject.limiter.acquire(request);
+      lease.settle({ tpm: -30 });
+      expect(lease.consumed).toEqual({ rpm: 1 });
+      await lease.commit();
+      expect(await tokens(subject, "tpm")).toEqual({ balance: 1_000_000, consumed: 0 });
+      expect(warnings).toEqual([
+        {
+          kind: "amount_negative",
+          ...USER,
+          limitName: "tpm",
+          operation: "settle",
+          amount: -30,
+        },
+      ]);
+    },
+  );
+
+  extra("rounds fractions to the larger consumption, except what is consumed at once", async () => {
+    const subject = await store.open();
+    const lease = await subject.limiter.acquire({ ...TPM, consume: { tpm: 100 } });
+    lease.adjust({ tpm: 0.1 });
+    expect(lease.consumed).toEqual({ tpm: 101 });
+    lease.adjust({ tpm: -0.9 });
+    lease.release({ tpm: 1.9 });
+    expect(lease.consumed).toEqual({ tpm: 100 });
+    lease.release({ tpm: -0.5 });
+    expect(lease.consumed).toEqual({ tpm: 101 });
+    lease.settle({ tpm: 49.01 });
+    await lease.commit();
+    expect(await tokens(subject, "tpm")).toEqual({ balance: 950_000, consumed: 50_000 });
+  });
+
+  extra.each(["adjust", "release", "settle"] as const)(
+    "changes nothing and warns when %s has no amount",
+    async (operation) => {
+      const warnings: LimiterWarning[] = [];
+      const subject = await store.open({ onWarning: (warning) => warnings.push(warning) });
+      const lease = await subject.limiter.acquire({ ...TPM, consume: { tpm: 100 } });
+      const missing = [undefined, null, Number.NaN, Number.POSITIVE_INFINITY];
+      for (const amount of missing) lease[operation]({ tpm: amount as number });
+      await lease.commit();
+      expect(await tokens(subject, "tpm")).toEqual({ balance: 900_000, consumed: 100_000 });
+      expect(warnings).toEqual(
+        missing.map((amount) => ({
+          kind: "amount_missing",
+          ...USER,
+          limitName: "tpm",
+          operation,
+          amount,
+        })),
+      );
+    },
+  );
 
   extra("cannot be adjusted beyond what can be counted", async () => {
     const { limiter } = await store.open();

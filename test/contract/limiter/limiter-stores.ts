@@ -104,7 +104,7 @@ export class LimiterStore {
   /** A limiter in a new namespace, or in the one that is named. It is closed after the test. */
   async open(options: SubjectOptions = {}): Promise<Subject> {
     const { time = new VirtualTime(), virtualTimer, faults, ...rest } = options;
-    const { speculativeWrites, events, onWarning, ...open } = rest;
+    const { speculativeWrites, missingLimits, events, onWarning, ...open } = rest;
     const repo = await this.place.open(
       {
         timeoutMs: TIMEOUT_MS,
@@ -119,6 +119,7 @@ export class LimiterStore {
     const seen = virtualTimer === true ? timed(repo, time) : repo;
     const limiter = new RateLimiter(seen, {
       ...(speculativeWrites === undefined ? {} : { speculativeWrites }),
+      ...(missingLimits === undefined ? {} : { missingLimits }),
       ...(events === undefined ? {} : { events }),
       ...(onWarning === undefined ? {} : { onWarning }),
     });

@@ -1,8 +1,10 @@
 /** Work under a lease: whatever happens to it, the books are right afterwards. */
 
+import { once } from "node:events";
 import { expect, it } from "vitest";
-import { InfrastructureError, LeaseExpiredError } from "../../../src/domain/errors.ts";
-import type { Lease } from "../../../src/limiter/lease.ts";
+import { InfrastructureError } from "../../../src/domain/errors.ts";
+import type { LimiterWarning } from "../../../src/limiter/events.ts";
+import type { OnError } from "../../../src/limiter/on-error.ts";
 import { describeLimiterStores, milliOf, type Subject } from "./limiter-stores.ts";
 import { failureOf, refusalOf } from "./outcomes.ts";
 
@@ -21,6 +23,8 @@ async function books(subject: Subject): Promise<string> {
 }
 
 const UNTOUCHED = "rpm 100 left 0 used, tpm 1000 left 0 used";
+
+const WARNING = { kind: "amount_missing", ...USER, limitName: "tpm" } as const;
 
 class UserError extends Error {}
 
@@ -84,19 +88,88 @@ describeLimiterStores("run", (store) => {
     expect(started).toBe(false);
   });
 
-  extra("gives everything back when the signal aborts the work", async () => {
+  it("returns the value of work whose signal aborts after the grant, and keeps its costs", async () => {
     const subject = await store.open();
     const abort = new AbortController();
-    const reason = new UserError("enough");
-    let kept: Lease | undefined;
-    const run = subject.limiter.run({ ...REQUEST, signal: abort.signal }, (lease) => {
-      kept = lease;
-      abort.abort(reason);
-      return new Promise<never>(() => {});
+    const request = { ...REQUEST, signal: abort.signal };
+    const streamed = await subject.limiter.run(request, async (lease) => {
+      lease.adjust({ tpm: 200 });
+      await lease.flush();
+      abort.abort(new UserError("the client hung up"));
+      lease.settle({ tpm: 800 });
+      return "what was streamed so far";
     });
-    expect(await failureOf(run)).toBe(reason);
+    expect(streamed).toBe("what was streamed so far");
+    expect(await books(subject)).toBe("rpm 99 left 1 used, tpm 200 left 800 used");
+  });
+
+  extra("commits what was used when the work throws and onError says so", async () => {
+    const subject = await store.open();
+    const error = new UserError("the client hung up");
+    const asked: unknown[] = [];
+    const decide: OnError = (thrown) => {
+      asked.push(thrown);
+      return "commit";
+    };
+    for (const [times, onError] of (["commit", decide] as const).entries()) {
+      const run = subject.limiter.run({ ...REQUEST, onError }, async (lease) => {
+        lease.adjust({ tpm: -200 });
+        throw error;
+      });
+      expect(await failureOf(run)).toBe(error);
+      const tpm = 300 * (times + 1);
+      expect(await books(subject)).toBe(
+        `rpm ${99 - times} left ${times + 1} used, tpm ${1000 - tpm} left ${tpm} used`,
+      );
+    }
+    expect(asked).toEqual([error]);
+  });
+
+  extra("refunds everything when onError says so, for this error", async () => {
+    const subject = await store.open();
+    const error = new UserError("mine");
+    const onError = (thrown: unknown) => (thrown === error ? "rollback" : "commit");
+    const run = subject.limiter.run({ ...REQUEST, onError }, () => Promise.reject(error));
+    expect(await failureOf(run)).toBe(error);
     expect(await books(subject)).toBe(UNTOUCHED);
-    expect(() => kept?.adjust({ tpm: 1 })).toThrow(LeaseExpiredError);
+  });
+
+  extra("refunds and rethrows the error of the work when onError itself fails", async () => {
+    const subject = await store.open();
+    const error = new UserError("mine");
+    const broken = () => {
+      throw new UserError("of onError");
+    };
+    for (const onError of [broken, () => "perhaps" as "commit"]) {
+      const warned = once(process, "warning");
+      const run = subject.limiter.run({ ...REQUEST, onError }, () => Promise.reject(error));
+      expect(await failureOf(run)).toBe(error);
+      expect(await warned).toMatchObject([{ code: "ZAEL_ON_ERROR_FAILED" }]);
+      expect(await books(subject)).toBe(UNTOUCHED);
+    }
+  });
+
+  extra("refuses an onError that is none, before anything is consumed", async () => {
+    const { limiter, repo } = await store.open();
+    for (const onError of ["refund", null, 1]) {
+      const request = { ...REQUEST, onError: onError as OnError };
+      const run = limiter.run(request, () => expect.fail("it started"));
+      expect(await failureOf(run)).toMatchObject({ field: "onError" });
+    }
+    expect(await repo.buckets.list("user-1")).toEqual([]);
+  });
+
+  extra("keeps the estimate when the cost of the work is unknown", async () => {
+    const warnings: LimiterWarning[] = [];
+    const subject = await store.open({ onWarning: (warning) => warnings.push(warning) });
+    const usage: { total?: number } = {};
+    await subject.limiter.run(REQUEST, (lease) => lease.settle({ tpm: usage.total }));
+    await subject.limiter.run(REQUEST, (lease) => lease.adjust({ tpm: Number(usage.total) - 500 }));
+    expect(await books(subject)).toBe("rpm 98 left 2 used, tpm 0 left 1000 used");
+    expect(warnings).toEqual([
+      { ...WARNING, operation: "settle", amount: undefined },
+      { ...WARNING, operation: "adjust", amount: Number.NaN },
+    ]);
   });
 
   extra("does not start with a signal that was aborted before", async () => {

@@ -1,0 +1,44 @@
+/** Warnings of leases, told to the listener of the limiter or else to the process. */
+
+import type { LeaseWarning, LimiterWarning } from "./events.ts";
+
+export class Warnings {
+  readonly #onWarning: ((warning: LimiterWarning) => void) | undefined;
+  /** Kinds that a caller may cause with every call: the process is warned of each kind once. */
+  readonly #told = new Set<LeaseWarning["kind"]>();
+
+  constructor(onWarning: ((warning: LimiterWarning) => void) | undefined) {
+    this.#onWarning = onWarning;
+  }
+
+  tell(warning: LeaseWarning): void {
+    if (this.#onWarning !== undefined) {
+      this.#onWarning(warning);
+      return;
+    }
+    if (this.#told.has(warning.kind)) return;
+    if (warning.kind !== "adjustment_failed") this.#told.add(warning.kind);
+    process.emitWarning(messageOf(warning), {
+      code: `ZAEL_${warning.kind.toUpperCase()}`,
+      detail: detailOf(warning),
+    });
+  }
+}
+
+function messageOf(warning: LeaseWarning): string {
+  const { kind, entityId, resource } = warning;
+  if (kind === "adjustment_failed") {
+    return `An adjustment of ${entityId} for ${resource} could not be written`;
+  }
+  const { operation, limitName } = warning;
+  const call = `${operation}({ ${limitName} }) of ${entityId} for ${resource}`;
+  return kind === "amount_missing"
+    ? `${call} has no amount: what was consumed stays consumed`
+    : `${call} has an amount below zero: the lease consumes 0`;
+}
+
+function detailOf(warning: LeaseWarning): string {
+  if (warning.kind === "adjustment_failed") return String(warning.cause);
+  const more = "Later ones are not printed; the option onWarning hears of all of them";
+  return `The amount is ${String(warning.amount)}. ${more}`;
+}
