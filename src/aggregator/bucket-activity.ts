@@ -1,8 +1,9 @@
 /** Which buckets a batch shows at work: pure. */
 
+import { type BucketName, parseBucketKey } from "../records/bucket-key.ts";
 import { textAt } from "../records/fields.ts";
+import { STATE_SK } from "../records/keys.ts";
 import type { Item } from "../storage/item.ts";
-import { type BucketName, parseBucketKey, STATE_SK } from "./bucket-key.ts";
 import { consumptionOf } from "./consumption.ts";
 import { type Milli, plus } from "./milli.ts";
 import type { StreamChange } from "./stream-change.ts";

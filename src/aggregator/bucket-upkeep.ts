@@ -8,10 +8,10 @@ import { planRebase } from "../buckets/distributed/rebase.ts";
 import { UNLINKED } from "../buckets/recorded-link.ts";
 import type { Clock } from "../domain/clock.ts";
 import { WRITES_RATE } from "../records/bucket-item.ts";
+import type { BucketName } from "../records/bucket-key.ts";
 import { bucketKey } from "../records/keys.ts";
 import type { ItemStore } from "../storage/item-store.ts";
 import type { BucketActivity } from "./bucket-activity.ts";
-import type { BucketName } from "./bucket-key.ts";
 import { WriteRates } from "./write-rates.ts";
 
 /** How shards are made. Nothing is minted and nothing lost, whoever else does the same. */

@@ -10,8 +10,8 @@
 import { RESERVED_LIMIT } from "../domain/names.ts";
 import { ACQUIRES } from "../records/bucket-item.ts";
 import { valueAt } from "../records/fields.ts";
+import { STATE_SK } from "../records/keys.ts";
 import type { Item } from "../storage/item.ts";
-import { STATE_SK } from "./bucket-key.ts";
 import { type Milli, minus } from "./milli.ts";
 import type { StreamChange } from "./stream-change.ts";
 

@@ -1,8 +1,7 @@
 /** The records that Lambda hands over, as changes. */
 
-import { AUDIT_PREFIX } from "../records/keys.ts";
+import { AUDIT_PREFIX, STATE_SK } from "../records/keys.ts";
 import { decodeItem } from "../storage/attribute-value.ts";
-import { STATE_SK } from "./bucket-key.ts";
 import { generationOf, orderOf, type StreamChange } from "./stream-change.ts";
 
 type Attributes = Readonly<Record<string, unknown>>;

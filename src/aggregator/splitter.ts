@@ -11,9 +11,9 @@ import { type Random, systemRandom } from "../domain/chance.ts";
 import type { Clock } from "../domain/clock.ts";
 import { Limit } from "../domain/limit.ts";
 import { systemTimer, type Timer } from "../domain/timer.ts";
+import type { BucketName } from "../records/bucket-key.ts";
 import { bucketKey } from "../records/keys.ts";
 import type { ItemStore } from "../storage/item-store.ts";
-import type { BucketName } from "./bucket-key.ts";
 import type { ShardSplitter } from "./bucket-upkeep.ts";
 import type { Log } from "./log.ts";
 

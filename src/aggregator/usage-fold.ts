@@ -6,8 +6,8 @@
  */
 
 import { type WindowType, windowStartMs } from "../core/windows.ts";
+import { parseBucketKey } from "../records/bucket-key.ts";
 import type { UsageSubject } from "../records/usage-item.ts";
-import { parseBucketKey } from "./bucket-key.ts";
 import { type Consumption, consumptionOf } from "./consumption.ts";
 import type { StreamChange } from "./stream-change.ts";
 

@@ -8,6 +8,7 @@
  */
 
 import type { BucketWarning } from "../buckets/bucket-store.ts";
+import type { RecordWarning } from "../records/record-warning.ts";
 import type { RepositoryInternals, RepositoryListener } from "../repository/internals.ts";
 import type { StoreCall } from "../storage/item-store.ts";
 
@@ -59,7 +60,7 @@ export type LimiterEvent =
   | { readonly type: "call"; readonly call: StoreCall };
 
 /** Something went wrong that no error could tell, because the call itself was answered. */
-export type LimiterWarning = BucketWarning | LeaseWarning;
+export type LimiterWarning = BucketWarning | LeaseWarning | RecordWarning;
 
 /** What went wrong with the amounts of a lease. */
 export type LeaseWarning =

@@ -3,6 +3,7 @@
 import { ValidationError } from "../domain/errors.ts";
 import { textAt } from "./fields.ts";
 import { childrenPartition, entityKey } from "./keys.ts";
+import { queryRecords } from "./query-records.ts";
 import type { RecordContext } from "./record-context.ts";
 
 /** The longest way from an entity to the top of its tree. */
@@ -37,15 +38,15 @@ export async function checkAncestry(
 
 /** Children may have been created before their parent: they move down along with it. */
 async function checkDescendants(
-  { store, namespaceId }: RecordContext,
+  context: RecordContext,
   { id, parentId, ancestors }: { id: string; parentId: string; ancestors: number },
 ): Promise<void> {
   let generation = [id];
   for (let above = ancestors + 1; generation.length > 0; above += 1) {
     const children: string[] = [];
     for (const parent of generation) {
-      const partition = childrenPartition(namespaceId, parent);
-      for await (const item of store.query({ index: "GSI1", partition })) {
+      const partition = childrenPartition(context.namespaceId, parent);
+      for await (const item of queryRecords(context, { index: "GSI1", partition })) {
         children.push(textAt(item, "entity_id") ?? "");
       }
     }

@@ -3,9 +3,11 @@
 import { checkInteger } from "../domain/check.ts";
 import { ValidationError } from "../domain/errors.ts";
 import type { Item } from "../storage/item.ts";
-import type { ItemStore, Query } from "../storage/item-store.ts";
+import type { Query } from "../storage/item-store.ts";
 import { indexNamed } from "../storage/table.ts";
 import { textAt } from "./fields.ts";
+import { queryRecords } from "./query-records.ts";
+import type { RecordContext } from "./record-context.ts";
 
 const LIMIT_MAX = 10_000;
 
@@ -17,14 +19,16 @@ export interface Page {
 
 /** One page. It reads one item more than it shows, to know whether there is a next page. */
 export async function listPage(
-  store: ItemStore,
+  context: RecordContext,
   query: Query,
   options: { limit: number; cursor: string | undefined },
 ): Promise<Page> {
   const limit = checkInteger("limit", options.limit, 1, LIMIT_MAX);
   const after = options.cursor === undefined ? {} : { after: decodeCursor(options.cursor, query) };
   const items: Item[] = [];
-  for await (const item of store.query({ ...query, ...after, limit: limit + 1 })) items.push(item);
+  for await (const item of queryRecords(context, { ...query, ...after, limit: limit + 1 })) {
+    items.push(item);
+  }
   if (items.length <= limit) return { items, cursor: undefined };
   const shown = items.slice(0, limit);
   return { items: shown, cursor: encodeCursor(shown[limit - 1] as Item, query) };

@@ -24,6 +24,7 @@ import {
   META_SK,
 } from "./keys.ts";
 import { checkActive } from "./namespace-state.ts";
+import { queryRecords } from "./query-records.ts";
 import type { RecordContext } from "./record-context.ts";
 
 export { ANCESTORS_MAX } from "./ancestry.ts";
@@ -147,10 +148,12 @@ export class EntityRecords {
   /** The entities whose parent this is, by id. */
   async children(id: string): Promise<Entity[]> {
     checkEntityId(id);
-    const { store, namespaceId } = this.#context;
+    const { namespaceId } = this.#context;
     const children: Entity[] = [];
     const query = { index: "GSI1", partition: childrenPartition(namespaceId, id) } as const;
-    for await (const item of store.query(query)) children.push(decodeEntity(item));
+    for await (const item of queryRecords(this.#context, query)) {
+      children.push(decodeEntity(item));
+    }
     return children;
   }
 

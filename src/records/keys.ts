@@ -7,12 +7,14 @@ import { RESERVED_NAMESPACE } from "../domain/names.ts";
 import type { Key } from "../storage/item.ts";
 
 export const META_SK = "#META";
-const STATE_SK = "#STATE";
+/** The sort key of a bucket. */
+export const STATE_SK = "#STATE";
 const CONFIG_SK = "#CONFIG";
 export const ENTITY_CONFIG_PREFIX = "#CONFIG#";
 export const AUDIT_PREFIX = "#AUDIT#";
 export const NAMESPACE_PREFIX = "#NAMESPACE#";
 export const NAMESPACE_ID_PREFIX = "#NSID#";
+const ENTITY_PREFIX = "ENTITY#";
 export const BUCKET_PREFIX = "BUCKET#";
 export const USAGE_PREFIX = "#USAGE#";
 /** In GSI2. */
@@ -20,7 +22,22 @@ export const USAGE_INDEX_PREFIX = "USAGE#";
 
 /** The partition of an entity: its record, its limits, its usage. */
 export function entityPartition(namespaceId: string, entityId: string): string {
-  return `${namespaceId}/ENTITY#${entityId}`;
+  return `${namespaceId}/${ENTITY_PREFIX}${entityId}`;
+}
+
+/** Returns the namespace and the entity of an entity's partition; `undefined` for any other key. */
+export function parseEntityPartition(
+  partition: string,
+): { readonly namespaceId: string; readonly entityId: string } | undefined {
+  const slash = partition.indexOf("/");
+  if (slash <= 0 || !partition.startsWith(ENTITY_PREFIX, slash + 1)) return undefined;
+  const entityId = partition.slice(slash + 1 + ENTITY_PREFIX.length);
+  return entityId === "" ? undefined : { namespaceId: partition.slice(0, slash), entityId };
+}
+
+/** Returns the namespace that a partition belongs to; no namespace id contains a slash. */
+export function namespaceOf(partition: string): string {
+  return partition.slice(0, Math.max(0, partition.indexOf("/")));
 }
 
 /** The partition of what belongs to a whole namespace. */

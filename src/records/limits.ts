@@ -336,7 +336,7 @@ export class LimitRecords {
     checkFields("options", options, ["limit", "cursor"]);
     checkConfigResource(resource);
     const page: Page = await listPage(
-      this.#context.store,
+      this.#context,
       { index: "GSI3", partition: entityConfigPartition(this.#context.namespaceId, resource) },
       { limit: options.limit ?? ENTITIES_PER_PAGE, cursor: options.cursor },
     );

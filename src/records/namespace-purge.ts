@@ -10,6 +10,7 @@ import {
   resourceRegistryKey,
   systemPartition,
 } from "./keys.ts";
+import { queryRecords } from "./query-records.ts";
 import type { RecordContext } from "./record-context.ts";
 
 const DELETES_PER_BATCH = 500;
@@ -35,7 +36,7 @@ export async function purgeNamespace(
       batch = [];
       onProgress?.({ deleted });
     };
-    for await (const { PK, SK } of store.query(query)) {
+    for await (const { PK, SK } of queryRecords(context, query)) {
       if (keep({ PK, SK })) continue;
       batch.push({ PK, SK });
       if (batch.length === DELETES_PER_BATCH) await flush();

@@ -8,6 +8,7 @@ import type { Item } from "../storage/item.ts";
 import type { Query } from "../storage/item-store.ts";
 import { decodeCursor, encodeCursor } from "./cursor.ts";
 import { entityPartition, resourcePartition, USAGE_INDEX_PREFIX, USAGE_PREFIX } from "./keys.ts";
+import { queryRecords } from "./query-records.ts";
 import type { RecordContext } from "./record-context.ts";
 import { decodeUsage, type UsageSnapshot, usageCounters, wholeTokens } from "./usage-item.ts";
 import { rangesAfter, usageRanges } from "./usage-ranges.ts";
@@ -197,7 +198,7 @@ export class UsageRecords {
   /** The snapshots of a range; the index has only keys, so those are fetched a batch at a time. */
   async *#readRange(query: Query): AsyncGenerator<Found> {
     let batch: Item[] = [];
-    for await (const item of this.#context.store.query(query)) {
+    for await (const item of queryRecords(this.#context, query)) {
       batch.push(item);
       if (batch.length < FETCHED_AT_ONCE) continue;
       yield* await this.#decode(query, batch);

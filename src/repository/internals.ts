@@ -6,6 +6,7 @@ import type { Timer } from "../domain/timer.ts";
 import type { OnUnavailable } from "../domain/unavailability.ts";
 import type { ConfigResolver } from "../records/config-resolver.ts";
 import type { RecordContext } from "../records/record-context.ts";
+import type { RecordWarning } from "../records/record-warning.ts";
 import type { CallListener } from "../storage/item-store.ts";
 
 export const INTERNALS: unique symbol = Symbol("zae-limiter internals");
@@ -31,7 +32,7 @@ export interface RepositoryInternals {
 
 export interface RepositoryListener {
   /** Where nobody has it, the process is warned. */
-  readonly onWarning?: ((warning: BucketWarning) => void) | undefined;
+  readonly onWarning?: ((warning: BucketWarning | RecordWarning) => void) | undefined;
   readonly onSplit?:
     | ((notice: { entityId: string; resource: string; shardCount: number }) => void)
     | undefined;

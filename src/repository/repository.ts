@@ -11,7 +11,6 @@ import { EntityRecords } from "../records/entities.ts";
 import { versionKey } from "../records/keys.ts";
 import { LimitRecords } from "../records/limits.ts";
 import { NamespaceRecords } from "../records/namespaces.ts";
-import type { RecordContext } from "../records/record-context.ts";
 import { UsageRecords } from "../records/usage.ts";
 import { decodeVersion, newVersionItem, type VersionRecord } from "../records/version-record.ts";
 import { listenTo } from "../storage/call-listeners.ts";
@@ -42,6 +41,7 @@ import {
   closeShared,
   listenersOf,
   recordContext,
+  recordsOf,
   refuseIncompatible,
   type Shared,
   sharedOver,
@@ -131,10 +131,7 @@ export class Repository {
     this.namespaceName = namespace.name;
     this.namespaceId = namespace.namespaceId;
     this.namespaces = shared.namespaces;
-    const context: RecordContext = {
-      ...recordContext(shared.backend, shared.options),
-      namespaceId: namespace.namespaceId,
-    };
+    const context = recordsOf(shared, namespace.namespaceId);
     const resolver = new ConfigResolver(context, cacheOf(shared, context));
     const buckets = bucketsOf(shared, namespace.namespaceId);
     this.audit = new AuditLog(context);

@@ -3,12 +3,14 @@
 import type { BucketStore, BucketWarning } from "../buckets/bucket-store.ts";
 import { systemRandom } from "../domain/chance.ts";
 import { IncompatibleSchemaError, NamespaceNotFoundError } from "../domain/errors.ts";
+import { shorten } from "../domain/shorten.ts";
 import { systemTimer } from "../domain/timer.ts";
 import { CLIENT_VERSION, checkCompatibility } from "../domain/version.ts";
 import { ConfigCache } from "../records/config-cache.ts";
 import { versionKey } from "../records/keys.ts";
 import { type Namespace, NamespaceRecords } from "../records/namespaces.ts";
 import type { RecordContext } from "../records/record-context.ts";
+import type { RecordWarning } from "../records/record-warning.ts";
 import {
   decodeVersion,
   unprefixedVersionKey,
@@ -37,7 +39,9 @@ export interface Shared {
 }
 
 export function sharedOver(backend: Backend, options: OpenOptions): Shared {
-  const namespaces = new NamespaceRecords(recordContext(backend, options), (namespaceId) =>
+  const onWarning = (warning: RecordWarning) => warn(new Set(), warning);
+  const context = recordContext(backend, options, onWarning);
+  const namespaces = new NamespaceRecords(context, (namespaceId) =>
     bucketsOf(shared, namespaceId).deleteAll(),
   );
   const shared: Shared = {
@@ -65,12 +69,21 @@ export async function activeNamespace({ namespaces }: Shared, name: string): Pro
 export function recordContext(
   backend: Backend,
   options: OpenOptions,
+  onWarning?: (warning: RecordWarning) => void,
 ): Omit<RecordContext, "namespaceId"> {
   return {
     store: backend.store,
     clock: backend.clock,
     random: options.random ?? systemRandom,
+    onWarning,
   };
+}
+
+/** The records of one namespace, whose warnings reach the limiters that listen there. */
+export function recordsOf(shared: Shared, namespaceId: string): RecordContext {
+  const listeners = listenersOf(shared, namespaceId);
+  const onWarning = (warning: RecordWarning) => warn(listeners, warning);
+  return { ...recordContext(shared.backend, shared.options, onWarning), namespaceId };
 }
 
 export function cacheOf(shared: Shared, context: RecordContext): ConfigCache {
@@ -88,7 +101,7 @@ export function bucketsOf(shared: Shared, namespaceId: string): BucketStore {
   const { backend, options, buckets } = shared;
   const known = buckets.get(namespaceId);
   if (known !== undefined) return known;
-  const context = { ...recordContext(backend, options), namespaceId };
+  const context = recordsOf(shared, namespaceId);
   const listeners = listenersOf(shared, namespaceId);
   const opened = backend.openBuckets(context, {
     ttlMultiplier: options.bucketTtlMultiplier ?? BUCKET_TTL_MULTIPLIER,
@@ -111,7 +124,10 @@ export function listenersOf({ listeners }: Shared, namespaceId: string): Set<Rep
 }
 
 /** Somebody must hear of it: the process, where no limiter listens. */
-function warn(listeners: ReadonlySet<RepositoryListener>, warning: BucketWarning): void {
+function warn(
+  listeners: ReadonlySet<RepositoryListener>,
+  warning: BucketWarning | RecordWarning,
+): void {
   const heard = [...listeners].filter((listener) => listener.onWarning !== undefined);
   for (const listener of heard) listener.onWarning?.(warning);
   if (heard.length > 0) return;
@@ -122,10 +138,23 @@ function warn(listeners: ReadonlySet<RepositoryListener>, warning: BucketWarning
     );
     return;
   }
+  if (warning.kind === "foreign_items") {
+    const { dropped, index, partition, example } = warning;
+    process.emitWarning(
+      `Left out ${dropped} items of ${index} at ${quoted(partition)}: they do not belong there`,
+      { code: "ZAEL_FOREIGN_ITEMS", detail: `The first one is stored at ${quoted(example.PK)}` },
+    );
+    return;
+  }
   process.emitWarning(
     `What ${warning.entityId} had taken of ${warning.resource} could not be given back`,
     { code: "ZAEL_RESTORE_FAILED", detail: String(warning.cause) },
   );
+}
+
+/** Text that another writer chose, fit for a log. */
+function quoted(text: string): string {
+  return JSON.stringify(shorten(text));
 }
 
 /**

@@ -2,10 +2,9 @@
 
 import { ValidationError } from "../../domain/errors.ts";
 import type { Timer } from "../../domain/timer.ts";
-import { AUDIT_PREFIX } from "../../records/keys.ts";
+import { AUDIT_PREFIX, STATE_SK } from "../../records/keys.ts";
 import type { ChangeRecord } from "../../storage/item-store.ts";
 import type { Aggregator } from "../aggregator.ts";
-import { STATE_SK } from "../bucket-key.ts";
 import type { AggregatorCounters } from "../counters.ts";
 import { errorFields, type Log } from "../log.ts";
 import { changeOf, type StreamChange } from "../stream-change.ts";

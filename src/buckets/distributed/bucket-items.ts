@@ -7,6 +7,7 @@ import {
   entityPartition,
   resourcePartition,
 } from "../../records/keys.ts";
+import { queryRecords } from "../../records/query-records.ts";
 import type { RecordContext } from "../../records/record-context.ts";
 import type { Key } from "../../storage/item.ts";
 import type { Query } from "../../storage/item-store.ts";
@@ -25,14 +26,14 @@ export class BucketItems {
 
   /** The keys of an entity's buckets, of all its resources or of one. */
   async *keysOf(entityId: string, resource?: string): AsyncGenerator<Key> {
-    const { store, namespaceId } = this.#context;
+    const { namespaceId } = this.#context;
     const prefix = resource === undefined ? BUCKET_PREFIX : `${BUCKET_PREFIX}${resource}#`;
     const query: Query = {
       index: "GSI3",
       partition: entityPartition(namespaceId, entityId),
       sort: { beginsWith: prefix },
     };
-    for await (const { PK, SK } of store.query(query)) yield { PK, SK };
+    for await (const { PK, SK } of queryRecords(this.#context, query)) yield { PK, SK };
   }
 
   /** An entity's buckets. */
@@ -42,13 +43,13 @@ export class BucketItems {
 
   /** A resource's buckets. The index has only keys: balances would double the price of a take. */
   async *ofResource(resource: string): AsyncGenerator<StoredBucket> {
-    const { store, namespaceId } = this.#context;
+    const { namespaceId } = this.#context;
     const query: Query = {
       index: "GSI2",
       partition: resourcePartition(namespaceId, resource),
       sort: { beginsWith: BUCKET_PREFIX },
     };
-    yield* this.#fetch(store.query(query));
+    yield* this.#fetch(queryRecords(this.#context, query));
   }
 
   /**

@@ -1,6 +1,6 @@
 /** Reads the key of a bucket item: `{namespace}/BUCKET#{entity}#{resource}#{shard}`. */
 
-import { BUCKET_PREFIX } from "../records/keys.ts";
+import { BUCKET_PREFIX } from "./keys.ts";
 
 export interface BucketName {
   readonly namespaceId: string;
@@ -8,8 +8,6 @@ export interface BucketName {
   readonly resource: string;
   readonly shard: number;
 }
-
-export const STATE_SK = "#STATE";
 
 /** `undefined` when it is not the key of a bucket; neither id nor resource contains a `#`. */
 export function parseBucketKey(partition: string): BucketName | undefined {
