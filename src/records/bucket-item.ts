@@ -4,8 +4,8 @@
  * Per limit `b_{name}_tk|cp|ra|rp|tc`: balance, capacity, refill amount, refill period and what was
  * consumed in total, in milli-tokens and milliseconds. `rf` is the time the balances refer to.
  * Ours, and ignored by the Python library: `b_{name}_rr`, the remainder of the last refill,
- * `cv`/`cs`, version and source of the config the parameters came from, and `ac`, how many acquires
- * took something.
+ * `cv`/`cs`, version and source of the config the parameters came from, `ac`, how many acquires
+ * consumed something, and `wm`, the meter of writes to the item.
  */
 
 import type { Rate } from "../core/bucket.ts";
@@ -45,8 +45,10 @@ export interface StoredBucket {
   readonly configSource: string | undefined;
   /** Without `wcu`. */
   readonly limits: ReadonlyMap<string, StoredLimit>;
-  /** The meter of writes to this item; absent in items that others made. */
+  /** The Python library's meter of writes to this item (`b_wcu_*`); ours is `meterMs`. */
   readonly writes: StoredLimit | undefined;
+  /** Epoch milliseconds; absent until this library has written to the item twice. */
+  readonly meterMs: number | undefined;
 }
 
 /** What one item takes per second: the most that DynamoDB lets one partition take. */
@@ -80,6 +82,7 @@ export function encodeBucket(namespaceId: string, bucket: StoredBucket): Item {
     ...(bucket.ttl === undefined ? {} : { ttl: bucket.ttl }),
     ...(bucket.configVersion === 0 ? {} : { cv: bucket.configVersion }),
     ...(bucket.configSource === undefined ? {} : { cs: bucket.configSource }),
+    ...(bucket.meterMs === undefined ? {} : { wm: bucket.meterMs }),
     ...limitAttributes(bucket),
   };
 }
@@ -113,6 +116,7 @@ export function decodeBucket(item: Item): StoredBucket | undefined {
     configSource: textAt(item, "cs"),
     limits,
     writes,
+    meterMs: numberAt(item, "wm"),
   };
 }
 

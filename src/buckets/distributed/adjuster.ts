@@ -21,7 +21,7 @@ import { planAdjust } from "./take.ts";
 import { amountsOf } from "./take-plan.ts";
 import type { Views } from "./views.ts";
 import type { WritePlan } from "./write-plan.ts";
-import { TRANSACTED_MILLI, WRITE_MILLI } from "./writes-meter.ts";
+import { TRANSACTED_MS, WRITE_MS } from "./writes-meter.ts";
 
 export interface AdjusterOptions {
   readonly ttlMultiplier: number;
@@ -114,7 +114,7 @@ export class Adjuster {
         ttlMultiplier: this.#options.ttlMultiplier,
         trustFull: bucket === known ? trusts : () => true,
         acquires,
-        costMilli: givesBack ? TRANSACTED_MILLI : WRITE_MILLI,
+        costMs: givesBack ? TRANSACTED_MS : WRITE_MS,
       });
       if (plan.kind !== "write") return;
       const result = givesBack

@@ -17,7 +17,7 @@ import { type Offer, spreadOver, sumOf } from "./spread.ts";
 import { amountsOf, exceeds } from "./take-plan.ts";
 import type { Views } from "./views.ts";
 import type { WritePlan } from "./write-plan.ts";
-import { TRANSACTED_MILLI } from "./writes-meter.ts";
+import { TRANSACTED_MS } from "./writes-meter.ts";
 
 /** Nothing is charged yet: the shard will do. */
 export interface Enough {
@@ -124,7 +124,7 @@ export class AllShards {
       const bucket = buckets.get(shard) as SeenBucket;
       const part = { ...leg, amountsMilli };
       // All parts together are one acquire.
-      const once = { acquires: at === 0 ? 1 : 0, costMilli: TRANSACTED_MILLI };
+      const once = { acquires: at === 0 ? 1 : 0, costMs: TRANSACTED_MS };
       const plan = this.#shards.plan(bucket, part, nowMs, once);
       if (plan.kind !== "write") return [];
       const { change, condition } = plan.plan;

@@ -21,7 +21,7 @@ import { ShardChoice } from "./shard-choice.ts";
 import { idOf, type Splitter } from "./splitter.ts";
 import { type Busy, ThrottledLines } from "./throttled-lines.ts";
 import type { Views } from "./views.ts";
-import { isExhausted } from "./writes-meter.ts";
+import { isSaturated } from "./writes-meter.ts";
 
 /** How many shards are tried one by one before all are looked at: at least so many, or this part. */
 const TRIES_MIN = 3;
@@ -154,7 +154,7 @@ export class Charger {
     if (shard > 0) this.#legViews.correct(bucket);
     const balancesMilli =
       shardCount === 1 ? balancesOf(bucket, leg, nowMs) : this.#legViews.lastBalances(leg);
-    if (isExhausted(bucket, nowMs)) await this.#relieve(bucket, deadline);
+    if (isSaturated(bucket, nowMs)) await this.#relieve(bucket, deadline);
     const parts = [{ shard, amountsMilli: leg.amountsMilli }];
     return { kind: "charged", parts, link: linkIn(bucket), balancesMilli };
   }

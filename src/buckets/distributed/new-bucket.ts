@@ -5,15 +5,13 @@ import type { Leg } from "../bucket-store.ts";
 import { bucketTtl } from "../bucket-ttl.ts";
 import type { SeenBucket } from "./image.ts";
 
-/** The meter of an item that has taken writes of `costMilli`. */
-export function newMeter(costMilli: number) {
-  return {
-    tokensMilli: WRITES_RATE.capacityMilli - costMilli,
-    rate: WRITES_RATE,
-    totalConsumedMilli: 0,
-    remainder: 0,
-  };
-}
+/** The Python library's meter of writes, full: this library has one of its own. */
+export const FULL_PYTHON_METER = {
+  tokensMilli: WRITES_RATE.capacityMilli,
+  rate: WRITES_RATE,
+  totalConsumedMilli: 0,
+  remainder: 0,
+} as const;
 
 /** The first shard of a bucket, from which the amounts of the leg have been taken. */
 export function newBucket(
@@ -51,6 +49,7 @@ export function newBucket(
         },
       ]),
     ),
-    writes: newMeter(0),
+    writes: FULL_PYTHON_METER,
+    meterMs: undefined,
   };
 }

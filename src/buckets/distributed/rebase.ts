@@ -103,7 +103,7 @@ class Rebase {
 
   moveEpoch(): void {
     moveEpoch(this.plan, this.#bucket, this.#epochMs);
-    moveMeter(this.plan, this.#bucket, this.#epochMs, this.#context.costMilli);
+    moveMeter(this.plan, this.#bucket, this.#epochMs, this.#context.costMs);
   }
 
   /** The limits stay as they are. */

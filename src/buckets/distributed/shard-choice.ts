@@ -10,7 +10,7 @@ import type { Random } from "../../domain/chance.ts";
 import type { Leg } from "../bucket-store.ts";
 import type { LegViews } from "./leg-views.ts";
 import { balancesOf } from "./shard-charger.ts";
-import { isExhausted } from "./writes-meter.ts";
+import { isSaturated } from "./writes-meter.ts";
 
 /** How well a shard would do. */
 type Score = number;
@@ -68,7 +68,7 @@ export class ShardChoice {
       const unsure = (balance - amount) / capacityMilli;
       score = Math.min(score, balance < amount ? NONE : Math.max(sure, UNSURE * unsure));
     });
-    return score > BUSY && (hot || isExhausted(bucket, nowMs)) ? BUSY : score;
+    return score > BUSY && (hot || isSaturated(bucket, nowMs)) ? BUSY : score;
   }
 }
 

@@ -7,7 +7,6 @@
  */
 
 import { shardRate } from "../../core/shares.ts";
-import { RESERVED_LIMIT } from "../../domain/names.ts";
 import type { StoredLimit } from "../../records/bucket-item.ts";
 import {
   accruedUp,
@@ -19,10 +18,10 @@ import {
   type SeenBucket,
 } from "./image.ts";
 import { linkTests } from "./link-checks.ts";
-import { newMeter } from "./new-bucket.ts";
+import { FULL_PYTHON_METER } from "./new-bucket.ts";
 import { moveEpoch } from "./rebase.ts";
 import { WritePlan } from "./write-plan.ts";
-import { TRANSACTED_MILLI } from "./writes-meter.ts";
+import { restartMeter } from "./writes-meter.ts";
 
 export interface Split {
   /** The write to the shard that is there. */
@@ -60,9 +59,8 @@ export function planSplit(bucket: SeenBucket, nowMs: number, manner = UNDISTURBE
     const fresh = { remainder: 0, totalConsumedMilli: 0 };
     moved.set(name, { ...stored, tokensMilli: half.movedMilli, ...fresh });
   }
-  // Half of the writes will go elsewhere: the meter measures anew.
-  const writes = bucket.writes === undefined ? undefined : newMeter(TRANSACTED_MILLI);
-  if (writes !== undefined) plan.set(`b_${RESERVED_LIMIT}_tk`, writes.tokensMilli);
+  const meterMs = restartMeter(plan, bucket, epochMs);
+  const writes = bucket.writes && FULL_PYTHON_METER;
   plan.set("shard_count", count);
   // One that went away by itself, in parts, could not be told from one that was never split.
   if (bucket.ttl !== undefined) plan.remove("ttl");
@@ -70,10 +68,10 @@ export function planSplit(bucket: SeenBucket, nowMs: number, manner = UNDISTURBE
   plan.require(...linkTests(bucket));
   const rebases = moveEpoch(plan, bucket, epochMs);
   const both = { ...bucket, shardCount: count, refilledAtMs: epochMs, ttl: undefined };
-  const other = { shard: shard + shardCount, rebases: 0, writes: newMeter(TRANSACTED_MILLI) };
+  const other = { shard: shard + shardCount, rebases: 0, writes: FULL_PYTHON_METER, meterMs };
   return {
     plan,
-    kept: { ...both, rebases, limits: kept, writes },
+    kept: { ...both, rebases, limits: kept, writes, meterMs },
     created: { ...both, ...other, limits: moved },
   };
 }

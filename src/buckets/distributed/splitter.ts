@@ -18,7 +18,7 @@ import type { Condition } from "../../storage/item-store.ts";
 import type { Leg, ShardsWarning } from "../bucket-store.ts";
 import { decoded, REBASES, type SeenBucket } from "./image.ts";
 import type { LinkChecks } from "./link-checks.ts";
-import { newMeter } from "./new-bucket.ts";
+import { FULL_PYTHON_METER } from "./new-bucket.ts";
 import { countBefore, originOf, SHARDS_MAX } from "./shard-numbers.ts";
 import { planSplit, type SplitManner, UNDISTURBED } from "./split.ts";
 import type { Views } from "./views.ts";
@@ -263,7 +263,8 @@ export class Splitter {
       refilledAtMs: clock(),
       ttl: undefined,
       limits,
-      writes: newMeter(0),
+      writes: FULL_PYTHON_METER,
+      meterMs: undefined,
     };
     const [origin, key] = [0, shard].map((number) =>
       bucketKey(namespaceId, name.entityId, name.resource, number),

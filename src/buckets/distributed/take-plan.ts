@@ -42,8 +42,8 @@ export interface TakeContext {
   readonly force?: boolean;
   /** How many acquires it counts as; when absent, one if it takes anything, unless forced. */
   readonly acquires?: number;
-  /** What the write costs; that of a plain one when absent. */
-  readonly costMilli?: number;
+  /** What the write adds to the meter; that of a plain one when absent. */
+  readonly costMs?: number;
 }
 
 /** The amounts of a leg by the names of its limits. */

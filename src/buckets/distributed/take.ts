@@ -60,7 +60,7 @@ export function planTake(bucket: SeenBucket, leg: Leg, context: TakeContext): Ta
   const ttl = planTtl(plan, bucket, leg.config, leftOf(images, amounts), context);
   requireCovered(plan, bucket, images, amounts, ttl, context);
   plan.requireSeen(bucket, nowMs);
-  meterWrite(plan, bucket, nowMs, context.costMilli);
+  meterWrite(plan, bucket, nowMs, context.costMs);
   return { kind: "write", plan, guesses };
 }
 
@@ -88,7 +88,7 @@ export function planAdjust(bucket: SeenBucket, leg: Leg, context: TakeContext): 
     const ttl = planTtl(plan, bucket, leg.config, leftOf(images, amounts), context);
     requireCovered(plan, bucket, images, amounts, ttl, forced);
     plan.requireSeen(bucket, nowMs);
-    meterWrite(plan, bucket, nowMs, context.costMilli);
+    meterWrite(plan, bucket, nowMs, context.costMs);
   }
   return { kind: "write", plan, guesses };
 }

@@ -1,77 +1,109 @@
 /**
- * `wcu`, the meter of writes: a bucket of one second, carried along in writes that happen anyway.
+ * `wm`, the meter of writes to one item, carried along in writes that happen anyway.
  *
- * It tells when an item takes more writes than a partition can. It is a heuristic, so nothing is
- * ever refused for it, and most writes count without a condition. Only when a view shows three
- * seconds or more beyond full, the write forgets that time but for two seconds, on condition that
- * the meter is that full indeed. The two seconds are for clocks that differ: to a slower one, a
- * meter that was full a moment ago must not look exhausted.
- * Each item has a meter of its own: it is not shared out among shards.
+ * It is the time at which an item that takes 1000 writes a second, which is what a DynamoDB
+ * partition takes, is done with the writes that were counted: every write adds a millisecond. An
+ * item is saturated when that time is a second ahead. The meter is a heuristic: nothing is refused
+ * for it, and most writes count without a condition. A meter that is three seconds behind or more
+ * is brought to two seconds behind, on condition that it is that far behind. The two seconds are
+ * for clocks that differ: to a slower clock, an idle meter must not look saturated.
+ *
+ * The Python library keeps a meter of its own in `b_wcu_*`. Its clients compare the stored number
+ * without computing the refill, so it has to read as healthy at all times: this library consumes
+ * nothing from it, and fills it up where it is full by Python's own rule.
  */
 
 import { RESERVED_LIMIT } from "../../domain/names.ts";
-import { limitImage, type SeenBucket } from "./image.ts";
+import { WRITES_RATE } from "../../records/bucket-item.ts";
+import type { SeenBucket } from "./image.ts";
 import type { WritePlan } from "./write-plan.ts";
 
-/** What one write, and one write of a transaction, costs. */
-export const WRITE_MILLI = 1000;
-export const TRANSACTED_MILLI = 2000;
+/** What one write, and one write of a transaction, counts. */
+export const WRITE_MS = 1;
+export const TRANSACTED_MS = 2;
 
+/** The attribute of the meter: epoch milliseconds. */
+const METER = "wm";
+
+/** So far ahead of the clock the item is saturated. */
+const SATURATED_MS = 1000;
 /** Beyond this it says nothing that it has not said already, and would take long to recover. */
-const DEBT_MILLI_MAX = 1_000_000;
-const SURPLUS_MILLI_MAX = 3_000_000;
-const HEADROOM_MILLI = 2_000_000;
+const AHEAD_MS_MAX = 2000;
+/** Further ahead than writes can bring it: a client whose clock is wrong has written it. */
+const VOID_MS = 5000;
+const BEHIND_MS_MAX = 3000;
+const HEADROOM_MS = 2000;
 
-const TOKENS = `b_${RESERVED_LIMIT}_tk`;
+const PYTHON_METER = `b_${RESERVED_LIMIT}_tk`;
+/** Every write that finds less than this part of Python's meter fills it. */
+const PYTHON_LOW_PART = 0.5;
 
-/** Counts the write that is planned. An item that has no meter is left without one. */
+/** Counts the write that is planned. */
 export function meterWrite(
   plan: WritePlan,
   bucket: SeenBucket,
   nowMs: number,
-  costMilli = WRITE_MILLI,
+  costMs = WRITE_MS,
 ): void {
-  const level = levelOf(bucket, nowMs);
-  if (level === undefined || level.balanceMilli <= -DEBT_MILLI_MAX) return;
-  const { capacityMilli, accruedMilli, balanceMilli } = level;
-  if (balanceMilli - capacityMilli < SURPLUS_MILLI_MAX) {
-    plan.add(TOKENS, -costMilli);
+  fillPythonMeter(plan, bucket, nowMs);
+  const aheadMs = aheadOf(bucket, nowMs);
+  if (aheadMs !== undefined && aheadMs >= AHEAD_MS_MAX) return;
+  if (aheadMs !== undefined && aheadMs > -BEHIND_MS_MAX) {
+    plan.add(METER, costMs);
     return;
   }
-  const fullMilli = capacityMilli + HEADROOM_MILLI - accruedMilli;
-  plan.set(TOKENS, fullMilli - costMilli);
-  plan.atLeast(TOKENS, fullMilli);
+  const behindMs = nowMs - HEADROOM_MS;
+  plan.set(METER, behindMs + costMs);
+  const { meterMs } = bucket;
+  if (meterMs === undefined || meterMs <= behindMs) {
+    plan.require({ is: "<=", name: METER, value: behindMs, orAbsent: true });
+  } else {
+    plan.require({ is: "=", name: METER, value: meterMs });
+  }
 }
 
-/** The same in a write that moves the epoch. */
+/** Counts a write that moves the base time, which Python's meter refers to. */
 export function moveMeter(
   plan: WritePlan,
   bucket: SeenBucket,
   epochMs: number,
-  costMilli = WRITE_MILLI,
+  costMs = WRITE_MS,
 ): void {
-  const level = levelOf(bucket, epochMs);
-  if (level === undefined) return;
-  const fullMilli = level.capacityMilli + HEADROOM_MILLI;
-  // An epoch that is pulled back had promised writes of a time that has not come.
-  const balanceMilli = epochMs < bucket.refilledAtMs ? fullMilli : level.balanceMilli;
-  plan.set(TOKENS, Math.min(fullMilli, balanceMilli) - costMilli);
+  // A base time that is pulled back had counted writes by a clock that is ahead.
+  if (epochMs < bucket.refilledAtMs) plan.set(METER, epochMs - HEADROOM_MS + costMs);
+  else meterWrite(plan, bucket, epochMs, costMs);
+  if (bucket.writes !== undefined && bucket.writes.tokensMilli < WRITES_RATE.capacityMilli) {
+    plan.set(PYTHON_METER, WRITES_RATE.capacityMilli);
+  }
+}
+
+/** Starts the meter of an item that has just been split: half of its writes will go elsewhere. */
+export function restartMeter(plan: WritePlan, bucket: SeenBucket, nowMs: number): number {
+  const meterMs = nowMs - HEADROOM_MS + TRANSACTED_MS;
+  plan.set(METER, meterMs);
+  if (bucket.writes !== undefined) plan.set(PYTHON_METER, WRITES_RATE.capacityMilli);
+  return meterMs;
 }
 
 /** Whether the item has taken more writes than it can. A clock that is behind cannot tell. */
-export function isExhausted(bucket: SeenBucket, nowMs: number): boolean {
+export function isSaturated(bucket: SeenBucket, nowMs: number): boolean {
   if (nowMs < bucket.refilledAtMs) return false;
-  const level = levelOf(bucket, nowMs);
-  return level !== undefined && level.balanceMilli < WRITE_MILLI;
+  return (aheadOf(bucket, nowMs) ?? 0) > SATURATED_MS - WRITE_MS;
 }
 
-/** Not cut at the capacity. */
-function levelOf(bucket: SeenBucket, nowMs: number) {
-  if (bucket.writes === undefined) return undefined;
-  const whole = { shard: 0, shardCount: 1, refilledAtMs: bucket.refilledAtMs };
-  // An epoch that lies ahead says something about clocks, and nothing about writes.
-  const atMs = Math.max(nowMs, bucket.refilledAtMs);
-  const { stored, share, accruedMilli } = limitImage(whole, bucket.writes, atMs);
-  const { capacityMilli } = share;
-  return { capacityMilli, accruedMilli, balanceMilli: stored.tokensMilli + accruedMilli };
+/** How far the meter is ahead of the clock; `undefined` when there is none that can be believed. */
+function aheadOf(bucket: SeenBucket, nowMs: number): number | undefined {
+  if (bucket.meterMs === undefined) return undefined;
+  // A base time that lies ahead says something about clocks, and nothing about writes.
+  const aheadMs = bucket.meterMs - Math.max(nowMs, bucket.refilledAtMs);
+  return aheadMs > VOID_MS ? undefined : aheadMs;
+}
+
+/** By Python's rule its meter is full a second after the base time. */
+function fillPythonMeter(plan: WritePlan, bucket: SeenBucket, nowMs: number): void {
+  const { capacityMilli, periodMs } = WRITES_RATE;
+  const stored = bucket.writes?.tokensMilli ?? capacityMilli;
+  if (stored >= capacityMilli * PYTHON_LOW_PART) return;
+  const missingMs = ((capacityMilli - Math.max(0, stored)) * periodMs) / WRITES_RATE.refillMilli;
+  if (nowMs - bucket.refilledAtMs >= missingMs) plan.set(PYTHON_METER, capacityMilli);
 }

@@ -91,7 +91,7 @@ describeItemStores("the item of a bucket", (store) => {
     const { limiter, repo } = subject;
     await limiter.acquire({ ...RPM, consume: { rpm: 1 } });
     const key = bucketKey(repo.namespaceId, "user-1", RESOURCE, 0);
-    await store.place.items?.update(key, { set: { b_wcu_tk: -5_000_000 } });
+    await store.place.items?.update(key, { set: { wm: subject.time.nowMs + 3000 } });
     const other = await store.another(subject);
     const lease = await other.limiter.acquire({ ...RPM, consume: { rpm: 1 } });
     expect(lines(lease.statuses)).toEqual(["user-1/gpt-4 rpm 1/98"]);

@@ -246,7 +246,5 @@ function addressOf({ name, place }: LimiterStore, repo: Repository): string {
 /** As if a thousand writes too many had come within a second. */
 async function exhaust({ place }: LimiterStore, { repo, time }: Subject): Promise<void> {
   const key = bucketKey(repo.namespaceId, USER.entityId, USER.resource, 0);
-  const item = await place.items?.get(key, { consistent: true });
-  const elapsedMs = time.nowMs - Number(item?.rf);
-  await place.items?.update(key, { set: { b_wcu_tk: -elapsedMs * 1000 } });
+  await place.items?.update(key, { set: { wm: time.nowMs + 1000 } });
 }

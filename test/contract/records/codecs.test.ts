@@ -37,6 +37,7 @@ function bucket(fields: Partial<StoredBucket> = {}): StoredBucket {
     configSource: undefined,
     limits: new Map(),
     writes: undefined,
+    meterMs: undefined,
     ...fields,
   };
 }

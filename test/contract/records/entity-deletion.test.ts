@@ -59,6 +59,7 @@ function bucketItem(namespaceId: string, entityId: string, shard: number): Item 
     configSource: "system",
     limits: new Map(),
     writes: undefined,
+    meterMs: undefined,
   });
 }
 
