@@ -1,5 +1,6 @@
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
+import { LongestFirst } from "./test/support/longest-first.ts";
 
 /** Tests of processes that compete in real time. They get the machine to themselves. */
 const WALL_CLOCK = [
@@ -24,17 +25,25 @@ const shared = {
   sequence: { groupOrder: 2 },
 };
 const onEngines = { ...shared, globalSetup: ["test/engines/setup.ts"] };
+/** These also start child processes from the sources. */
+const withProcesses = {
+  ...shared,
+  globalSetup: [...onEngines.globalSetup, "test/support/built-sources.ts"],
+};
 
 export default defineConfig({
   test: {
     // Most tests wait for an engine or a child process: more workers than cores.
     maxWorkers: Math.ceil(1.5 * availableParallelism()),
+    sequence: { sequencer: LongestFirst },
     projects: [
       {
         test: {
           ...shared,
           name: "unit",
           include: ["test/*.test.ts", "test/unit/**/*.test.ts"],
+          // Half of their time would go into loading the same modules for each file.
+          isolate: false,
         },
       },
       {
@@ -50,7 +59,7 @@ export default defineConfig({
       },
       {
         test: {
-          ...onEngines,
+          ...withProcesses,
           name: "integration",
           include: ["test/integration/**/*.test.ts"],
           exclude: WALL_CLOCK,
@@ -58,7 +67,7 @@ export default defineConfig({
       },
       {
         test: {
-          ...onEngines,
+          ...withProcesses,
           name: "wall-clock",
           include: WALL_CLOCK,
           fileParallelism: false,

@@ -1,4 +1,4 @@
-/** Every adapter passes the one contract. */
+/** Every adapter passes the one contract; local DynamoDB has files of its own, by their duration. */
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -6,9 +6,7 @@ import { join } from "node:path";
 import { type Clock, systemClock } from "../../src/domain/clock.ts";
 import { MemoryItemStore } from "../../src/storage/memory/item-store.ts";
 import { openSqlite } from "../../src/storage/sqlite/open.ts";
-import { describeEngines } from "../engines/engines.ts";
 import { itemStoreContract } from "./item-store/contract.ts";
-import { openTable, quirksOf } from "./item-store/dynamo-table.ts";
 import type { OpenedStore } from "./item-store/subject.ts";
 
 /** The time of this machine, and more where a test lets it pass. */
@@ -41,7 +39,3 @@ async function openFile(): Promise<OpenedStore> {
 
 itemStoreContract("memory", openMemory, { many: 500 });
 itemStoreContract("sqlite", openFile, { many: 500 });
-describeEngines("DynamoDB", (engine) => {
-  const options = { ...quirksOf(engine), many: 130 };
-  itemStoreContract("our table", () => openTable(engine, {}), options);
-});

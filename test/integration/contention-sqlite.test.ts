@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Repository } from "../../src/index.ts";
 import { allowed } from "./contention/hammer.ts";
-import { type Build, buildSources } from "./sqlite/build.ts";
+import { builtSources } from "./sqlite/build.ts";
 import { Child, SCRIPTS } from "./sqlite/child.ts";
 import { race } from "./sqlite/race.ts";
 
@@ -21,16 +21,14 @@ interface Taken {
   readonly endedAt: number;
 }
 
-let build: Build;
+const build = builtSources();
 let directory: string;
 
 beforeAll(() => {
-  build = buildSources();
   directory = mkdtempSync(join(tmpdir(), "zae-limiter-"));
 });
 
 afterAll(() => {
-  build.remove();
   rmSync(directory, { recursive: true });
 });
 

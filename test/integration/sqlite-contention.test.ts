@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openSqlite } from "../../src/storage/sqlite/open.ts";
-import { type Build, buildSources } from "./sqlite/build.ts";
+import { builtSources } from "./sqlite/build.ts";
 import { Child, SCRIPTS } from "./sqlite/child.ts";
 import { race } from "./sqlite/race.ts";
 
@@ -16,16 +16,14 @@ const DURATION_MS = 2000;
 /** On a quiet machine it is below 100 ms. */
 const WAIT_MS_MAX = 1000;
 
-let build: Build;
+const build = builtSources();
 let directory: string;
 
 beforeAll(() => {
-  build = buildSources();
   directory = mkdtempSync(join(tmpdir(), "zae-limiter-"));
 });
 
 afterAll(() => {
-  build.remove();
   rmSync(directory, { recursive: true });
 });
 

@@ -8,23 +8,21 @@ import type { Item } from "../../src/storage/item.ts";
 import type { ChangeRecord } from "../../src/storage/item-store.ts";
 import type { SqliteItemStore } from "../../src/storage/sqlite/item-store.ts";
 import { openSqlite } from "../../src/storage/sqlite/open.ts";
-import { type Build, buildSources } from "./sqlite/build.ts";
+import { builtSources } from "./sqlite/build.ts";
 import { Child, SCRIPTS } from "./sqlite/child.ts";
 
 /** Enough rows in the last round to pass checkpoints of the write-ahead log. */
 const ROUNDS = [5, 30, 101, 700];
 const BATCH = 50;
 
-let build: Build;
+const build = builtSources();
 let directory: string;
 
 beforeAll(() => {
-  build = buildSources();
   directory = mkdtempSync(join(tmpdir(), "zae-limiter-"));
 });
 
 afterAll(() => {
-  build.remove();
   rmSync(directory, { recursive: true });
 });
 

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { InfrastructureError, ValidationError } from "../../src/domain/errors.ts";
 import type { DriverName } from "../../src/storage/sqlite/driver.ts";
 import { openSqlite } from "../../src/storage/sqlite/open.ts";
-import { type Build, buildSources } from "./sqlite/build.ts";
+import { builtSources, compileSources } from "./sqlite/build.ts";
 import { Child, SCRIPTS } from "./sqlite/child.ts";
 
 const require = createRequire(import.meta.url);
@@ -66,16 +66,14 @@ function resolved(name: string): string | undefined {
 /** There is one that no folder can hide. */
 const isCertain = isBuiltin("node:sqlite") || process.env.NODE_PATH !== undefined;
 
-let build: Build;
+const build = builtSources();
 let directory: string;
 
 beforeAll(() => {
-  build = buildSources();
   directory = mkdtempSync(join(tmpdir(), "zae-limiter-"));
 });
 
 afterAll(() => {
-  build.remove();
   rmSync(directory, { recursive: true });
 });
 
@@ -106,7 +104,7 @@ test.skipIf(absent === undefined)("a driver that is not there is named", async (
 
 test.skipIf(isCertain)("without any driver, all choices are named", async () => {
   // From there no package is found.
-  const lonely = buildSources(directory);
+  const lonely = compileSources(directory);
   const child = new Child(SCRIPTS.open, [lonely.open, "name", join(directory, "a.db")]);
   await child.answer();
   child.go();

@@ -180,7 +180,6 @@ describeEngines("an aggregator that is killed five times", ({ name, endpoint }) 
         }
       } finally {
         await aggregator.stop();
-        binary.remove();
         await repo.close();
         await deleteTable({ table, endpoint });
       }

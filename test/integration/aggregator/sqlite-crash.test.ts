@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { WINDOW_TYPES } from "../../../src/core/windows.ts";
 import { Repository } from "../../../src/repository/repository.ts";
-import { buildSources } from "../sqlite/build.ts";
+import { builtSources } from "../sqlite/build.ts";
 
 const ENTITIES = 5;
 const KILLS = 4;
@@ -40,7 +40,7 @@ async function takes(child: ChildProcess, count: number): Promise<void> {
 test("usage in a file is exact, whenever a process is killed", async () => {
   const folder = mkdtempSync(join(tmpdir(), "zae-limiter-usage-"));
   const url = `sqlite:${join(folder, "limits.db")}`;
-  const build = buildSources();
+  const build = builtSources();
   try {
     const script = join(folder, "taker.mjs");
     writeFileSync(script, TAKER);
@@ -68,7 +68,6 @@ test("usage in a file is exact, whenever a process is killed", async () => {
     }
     await repo.close();
   } finally {
-    build.remove();
     rmSync(folder, { recursive: true });
   }
 });

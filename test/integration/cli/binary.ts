@@ -16,7 +16,7 @@ import type { Item } from "../../../src/storage/item.ts";
 import type { ItemStore } from "../../../src/storage/item-store.ts";
 import { openSqlite } from "../../../src/storage/sqlite/open.ts";
 import { newName } from "../../contract/stores.ts";
-import { buildSources } from "../sqlite/build.ts";
+import { builtSources } from "../sqlite/build.ts";
 
 /** The engines share the machine with everybody else, so deadlines prove nothing here. */
 const TIMEOUT_MS = 20_000;
@@ -39,12 +39,9 @@ export interface RunOptions {
 /** The binary, built from the sources as they are. */
 export class Binary {
   readonly #path: string;
-  readonly remove: () => void;
 
-  constructor() {
-    const { binary, remove } = buildSources();
-    this.#path = binary;
-    this.remove = remove;
+  constructor(path: string = builtSources().binary) {
+    this.#path = path;
   }
 
   start(args: readonly string[], options: RunOptions = {}): ChildProcess {
@@ -144,7 +141,6 @@ export class CliStore {
 
   async leave(): Promise<void> {
     await this.#opened?.close();
-    this.#binary?.remove();
   }
 
   /** The store comes by the environment, so that commands need no options for it. */

@@ -13,17 +13,7 @@ import type { AddressInfo } from "node:net";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import {
-  afterAll,
-  afterEach,
-  beforeAll,
-  beforeEach,
-  describe,
-  expect,
-  inject,
-  test,
-  vi,
-} from "vitest";
+import { afterEach, beforeEach, describe, expect, inject, test, vi } from "vitest";
 import { local } from "../../../src/cli/commands/local.ts";
 import { RateLimiter } from "../../../src/limiter/rate-limiter.ts";
 import { expectShape } from "../../unit/cli/shape.ts";
@@ -38,12 +28,8 @@ interface State {
   readonly aggregator_pid: number | null;
 }
 
-let binary: Binary;
+const binary = new Binary();
 let folder: string;
-beforeAll(() => {
-  binary = new Binary();
-});
-afterAll(() => binary.remove());
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "zae-limiter-local-"));
 });

@@ -4,21 +4,18 @@ import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { CLIENT_VERSION } from "../../../src/domain/version.ts";
 import { Repository } from "../../../src/repository/repository.ts";
+import { compileSources } from "../sqlite/build.ts";
 import { Binary, collect } from "./binary.ts";
 
 const NODE = process.execPath;
-let binary: Binary;
+const binary = new Binary();
 let folder: string;
 let repository: Repository;
 let env: Record<string, string>;
 
-beforeAll(() => {
-  binary = new Binary();
-});
-afterAll(() => binary.remove());
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), "zae-limiter-cli-"));
   const url = `sqlite:${join(folder, "limits.db")}`;
@@ -122,6 +119,11 @@ describe("run", () => {
 });
 
 describe("start-up", () => {
+  /** Module by module: in a bundle the names of the sources are gone. */
+  const compiled = compileSources();
+  const binary = new Binary(compiled.binary);
+  afterAll(() => compiled.remove());
+
   test("--version loads nothing but the version", async () => {
     const { code, out } = await binary.run(["--version"], { env: { NODE_OPTIONS: LOADED } });
     expect(code).toBe(0);

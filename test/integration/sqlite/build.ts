@@ -1,9 +1,13 @@
-/** The sources as plain JavaScript, for child processes: `dist` may be older than the sources. */
+/**
+ * The sources as plain JavaScript, for child processes: `dist` may be older than the sources.
+ * `test/support/built-sources.ts` bundles them once per run.
+ */
 
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { inject } from "vitest";
 
 const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
 
@@ -14,21 +18,33 @@ export interface Build {
   readonly index: string;
   /** The file of the command. */
   readonly binary: string;
-  remove(): void;
 }
 
-/** Inside node_modules by default, so that the packages are found from there. */
-export function buildSources(parent: string = join(ROOT, "node_modules", ".cache")): Build {
+/** Returns the build that all test files of this run share. */
+export function builtSources(): Build {
+  return buildIn(inject("builtSources"));
+}
+
+/**
+ * Compiles each source to a file of its own, for tests that look at the modules a process loads.
+ * By default inside node_modules, so that the packages are found from there.
+ */
+export function compileSources(
+  parent: string = join(ROOT, "node_modules", ".cache"),
+): Build & { remove(): void } {
   mkdirSync(parent, { recursive: true });
   const directory = mkdtempSync(join(parent, "zae-limiter-"));
   const compiler = join(ROOT, "node_modules", "typescript", "bin", "tsc");
   const project = join(ROOT, "tsconfig.build.json");
   // Types are checked elsewhere.
   execFileSync(process.execPath, [compiler, "-p", project, "--noCheck", "--outDir", directory]);
+  return { ...buildIn(directory), remove: () => rmSync(directory, { recursive: true }) };
+}
+
+function buildIn(directory: string): Build {
   return {
     open: pathToFileURL(join(directory, "storage", "sqlite", "open.js")).href,
     index: pathToFileURL(join(directory, "index.js")).href,
     binary: join(directory, "cli", "main.js"),
-    remove: () => rmSync(directory, { recursive: true }),
   };
 }

@@ -1,0 +1,63 @@
+/**
+ * Bundles the sources once per run, for tests that start child processes. Several projects use this
+ * file, each with its own copy of the module, so the folder is shared through `globalThis`.
+ */
+
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
+import type { TestProject } from "vitest/node";
+
+declare module "vitest" {
+  interface ProvidedContext {
+    /** The folder with the bundled sources: `index.js`, `cli/main.js`, `storage/sqlite/open.js`. */
+    builtSources: string;
+  }
+}
+
+interface Shared {
+  users: number;
+  readonly folder: Promise<string>;
+}
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+const SHARED = Symbol.for("zae-limiter.test.built-sources");
+const place = globalThis as { [SHARED]?: Shared };
+
+/** Called by vitest once per project; what it returns is called after the project's tests. */
+export async function setup(project: TestProject): Promise<() => Promise<void>> {
+  place[SHARED] ??= { users: 0, folder: bundle() };
+  const shared = place[SHARED];
+  shared.users += 1;
+  const folder = await shared.folder;
+  project.provide("builtSources", folder);
+  return async () => {
+    shared.users -= 1;
+    if (shared.users > 0) return;
+    delete place[SHARED];
+    rmSync(folder, { recursive: true, force: true });
+  };
+}
+
+/** Inside node_modules, so that the packages are found from there; with chunks as in `dist`. */
+async function bundle(): Promise<string> {
+  const parent = join(ROOT, "node_modules", ".cache");
+  mkdirSync(parent, { recursive: true });
+  const folder = mkdtempSync(join(parent, "zae-limiter-bundle-"));
+  await build({
+    absWorkingDir: ROOT,
+    entryPoints: ["src/index.ts", "src/cli/main.ts", "src/storage/sqlite/open.ts"],
+    outbase: "src",
+    outdir: folder,
+    bundle: true,
+    splitting: true,
+    chunkNames: "chunks/[name]-[hash]",
+    platform: "node",
+    format: "esm",
+    target: "node20",
+    packages: "external",
+    logLevel: "warning",
+  });
+  return folder;
+}

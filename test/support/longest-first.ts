@@ -1,0 +1,41 @@
+/**
+ * The order in which vitest starts test files. Without a record of earlier runs, which a fresh
+ * clone does not have, vitest starts the largest files first. The ones below are small files that
+ * run for long; started last, they would keep one core busy while the other has nothing to do.
+ */
+
+import { BaseSequencer, type TestSpecification } from "vitest/node";
+
+/** Files that run for ten seconds or more, the longest first. */
+const LONGEST = [
+  "test/contract/item-store-dynamodb-local.test.ts",
+  "test/contract/item-store-variants.test.ts",
+  "test/integration/cli/limits.test.ts",
+  "test/unit/buckets/race.test.ts",
+  "test/unit/buckets/model.test.ts",
+  "test/simulation/seeds.test.ts",
+  "test/contract/item-store.test.ts",
+  "test/integration/many-entities.test.ts",
+  "test/examples.test.ts",
+  "test/integration/cli/data.test.ts",
+  "test/integration/package.test.ts",
+  "test/simulation/command.test.ts",
+  "test/simulation/busy.test.ts",
+  "test/integration/cli/local.test.ts",
+  "test/contract/limiter/shards.test.ts",
+  "test/unit/core/bucket-properties.test.ts",
+  "test/contract/limiter/cascade.test.ts",
+  "test/unit/limiter/same-answers.test.ts",
+];
+
+export class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    return sorted.toSorted((one, other) => rank(one) - rank(other));
+  }
+}
+
+function rank({ moduleId }: TestSpecification): number {
+  const index = LONGEST.findIndex((path) => moduleId.endsWith(path));
+  return index < 0 ? LONGEST.length : index;
+}
