@@ -16,6 +16,9 @@ const SOAK = [
 ];
 
 const shared = {
+  // Loading the same modules for each file would take half of the time. Projects whose files change
+  // the process they run in say so.
+  isolate: false,
   // CommonJS packages are imported as Node imports them, so that tests and the package agree.
   deps: { interopDefault: false },
   // Users hear of it once; a test run would hear of it in every worker.
@@ -42,8 +45,6 @@ export default defineConfig({
           ...shared,
           name: "unit",
           include: ["test/*.test.ts", "test/unit/**/*.test.ts"],
-          // Half of their time would go into loading the same modules for each file.
-          isolate: false,
         },
       },
       {
@@ -55,12 +56,17 @@ export default defineConfig({
         },
       },
       {
-        test: { ...onEngines, name: "contract", include: ["test/contract/**/*.test.ts"] },
+        test: {
+          ...onEngines,
+          name: "contract",
+          include: ["test/contract/**/*.test.ts"],
+        },
       },
       {
         test: {
           ...withProcesses,
           name: "integration",
+          isolate: true,
           include: ["test/integration/**/*.test.ts"],
           exclude: WALL_CLOCK,
         },
@@ -69,6 +75,7 @@ export default defineConfig({
         test: {
           ...withProcesses,
           name: "wall-clock",
+          isolate: true,
           include: WALL_CLOCK,
           fileParallelism: false,
           // First: engines get slower with every table and every record that they keep. Not 0,
@@ -80,6 +87,7 @@ export default defineConfig({
         test: {
           ...shared,
           name: "aws",
+          isolate: true,
           globalSetup: ["test/aws/setup.ts"],
           include: ["test/aws/**/*.test.ts"],
           // Last: until then its environment is made, beside the other tests.
