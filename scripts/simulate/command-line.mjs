@@ -6,6 +6,7 @@ export const USAGE = `Usage: npm run simulate -- [options]
 
   --seed N          the first seed (default 1)
   --runs M          how many seeds (default 20)
+  --world NAME      what the runs look for; "all" for one world after the other (default any)
   --minutes T       virtual minutes of each run (default: the seed decides, 0.25 to 2)
   --scenario NAME   a scenario of the scale report instead; "all" for each of them
   --seconds S       virtual seconds of the scenario (default: its own)
@@ -19,6 +20,7 @@ const OPTIONS = {
   seed: { type: "string" },
   runs: { type: "string" },
   minutes: { type: "string" },
+  world: { type: "string" },
   scenario: { type: "string" },
   seconds: { type: "string" },
   json: { type: "boolean", default: false },
@@ -31,8 +33,9 @@ export const CommandLine = {
   parse(args) {
     try {
       const { values } = parseArgs({ args, options: OPTIONS, allowPositionals: false });
-      if (values.scenario !== undefined && (values.runs ?? values.minutes) !== undefined) {
-        throw new Error("--runs and --minutes are for seeds, and a scenario has none");
+      const forSeeds = values.runs ?? values.minutes ?? values.world;
+      if (values.scenario !== undefined && forSeeds !== undefined) {
+        throw new Error("--runs, --minutes and --world are for seeds, and a scenario has none");
       }
       if (values.scenario === undefined && values.seconds !== undefined) {
         throw new Error("--seconds is for a scenario");
@@ -45,6 +48,7 @@ export const CommandLine = {
         seed: whole("--seed", values.seed ?? "1", 0),
         runs: whole("--runs", values.runs ?? "20", 1),
         minutes: positive("--minutes", values.minutes),
+        world: values.world ?? "any",
         seconds: positive("--seconds", values.seconds),
       };
     } catch (error) {

@@ -3,9 +3,15 @@
 const PROGRESS_MS = 1000;
 
 export async function runSeeds(simulator, options, isStopped) {
-  const { seed, runs, minutes, json, keepGoing } = options;
+  const { seed, runs, minutes, world, json, keepGoing } = options;
   const say = (text) => console.error(text);
-  say(`Seeds ${seed} to ${seed + runs - 1}, ${minutes ?? "drawn"} virtual minutes each`);
+  const worlds = [...simulator.WORLD_NAMES, "all"];
+  if (!worlds.includes(world)) {
+    say(`--world: expected ${worlds.join(", ")}, got "${world}"`);
+    return 2;
+  }
+  const length = `${minutes ?? "drawn"} virtual minutes each`;
+  say(`Seeds ${seed} to ${seed + runs - 1}, ${length}, world ${world}`);
   const startedAt = performance.now();
   const sums = { runs: 0, calls: 0, events: 0, crashes: 0, splits: 0 };
   const failures = [];
@@ -24,6 +30,7 @@ export async function runSeeds(simulator, options, isStopped) {
       seed: next,
       runs: left,
       minutes,
+      world,
       onRun,
       isStopped,
     });
@@ -49,8 +56,8 @@ export async function runSeeds(simulator, options, isStopped) {
 
 /** The seed, what it broke, and the simplest run that shows it. */
 async function explain(simulator, failure, { minutes }, say, isStopped) {
-  const { seed } = failure.parameters;
-  say(`\nSeed ${seed} broke a rule: ${failure.violation.message}`);
+  const { seed, world } = failure.parameters;
+  say(`\nSeed ${seed} of world ${world} broke a rule: ${failure.violation.message}`);
   say(`  parameters: ${JSON.stringify(failure.parameters)}`);
   say("  looking for a shorter run that shows it ...");
   const { report: shortest, lines: log } = await simulator.shrink(failure, isStopped);
@@ -58,9 +65,10 @@ async function explain(simulator, failure, { minutes }, say, isStopped) {
   say(`  ${shortest.violation.message}`);
   for (const line of log) say(`    ${line}`);
   const time = minutes === undefined ? "" : ` --minutes ${minutes}`;
-  say(`  again: npm run simulate -- --seed ${seed} --runs 1${time}\n`);
+  say(`  again: npm run simulate -- --seed ${seed} --runs 1 --world ${world}${time}\n`);
   return {
     seed,
+    world,
     violation: failure.violation.message,
     parameters: failure.parameters,
     hash: failure.hash,

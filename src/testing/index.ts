@@ -7,6 +7,7 @@ export { SCENARIOS } from "./scenarios/scenarios.ts";
 export { type SeedsOptions, type SeedsReport, simulateSeeds } from "./simulation/seeds.ts";
 export { type Shrunk, shrink } from "./simulation/shrink.ts";
 export type { RunReport } from "./simulation/simulation.ts";
+export { WORLD_NAMES, type WorldName } from "./simulation/worlds.ts";
 export type { Faults } from "./table/faults.ts";
 export type { Throughput } from "./table/key-ranges.ts";
 export type { Latency } from "./table/latency.ts";

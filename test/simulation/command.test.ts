@@ -57,8 +57,10 @@ describe("npm run simulate", () => {
     [["--minutes", "0"], /--minutes: expected a number above 0/],
     [["--sed", "1"], /--sed/],
     [["stray"], /stray/],
-    [["--scenario", "nothing"], /--scenario: expected all, tenant, hot/],
+    [["--scenario", "nothing"], /--scenario: expected all, tenant, tenant-20, hot/],
     [["--scenario", "hot", "--runs", "3"], /a scenario has none/],
+    [["--scenario", "hot", "--world", "lost"], /a scenario has none/],
+    [["--world", "nowhere"], /--world: expected any, expiring.*, all, got "nowhere"/],
     [["--seconds", "3"], /--seconds is for a scenario/],
   ];
   for (const [args, message] of wrong) {

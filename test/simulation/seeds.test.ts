@@ -5,10 +5,12 @@ import { drawParameters, type Parameters } from "../../src/testing/simulation/pa
 import { simulateSeeds } from "../../src/testing/simulation/seeds.ts";
 import { shrink } from "../../src/testing/simulation/shrink.ts";
 import { type RunReport, simulate } from "../../src/testing/simulation/simulation.ts";
+import { WORLD_NAMES } from "../../src/testing/simulation/worlds.ts";
 import { bundledWith } from "./bundle.ts";
 
 const SEEDS = 12;
 const MINUTES = 0.2;
+const SEEDS_PER_WORLD = 5;
 
 /** What a seed draws, with less of it, so that it is over in a moment. */
 function small(seed: number, more: Partial<Parameters> = {}): Parameters {
@@ -37,6 +39,20 @@ describe("fixed seeds", () => {
     expect(sum(({ outcomes }) => outcomes.committed ?? 0)).toBeGreaterThan(300);
     expect(sum(({ outcomes }) => outcomes.refused ?? 0)).toBeGreaterThan(100);
   });
+
+  test.each(WORLD_NAMES.filter((world) => world !== "any"))(
+    "the first seeds of the world %s break no rule",
+    async (world) => {
+      const { failure, calls } = await simulateSeeds({
+        seed: 1,
+        runs: SEEDS_PER_WORLD,
+        minutes: 0.1,
+        world,
+      });
+      expect(failure?.violation?.message).toBeUndefined();
+      expect(calls).toBeGreaterThan(100);
+    },
+  );
 
   test.each([
     [40_063, "a call in line that asked again and again, in no time"],

@@ -3,6 +3,7 @@
  * nothing below it (nothing lost). Balances may only move between shards in one transaction.
  */
 
+import type { Condition } from "../../storage/item-store.ts";
 import type { Landing, TableCall } from "../table/call.ts";
 import { imageOf, isBucket, type ShardImage } from "./bucket-image.ts";
 import { Moments } from "./moments.ts";
@@ -16,6 +17,8 @@ export interface BucketLanding {
   readonly after: ShardImage | undefined;
   /** What the clock said when the write was planned. */
   readonly plannedMs: number;
+  /** The limits whose remainder the write knew for certain, because its condition names it. */
+  readonly exactLimits: ReadonlySet<string>;
 }
 
 /** How deep in debt adjustments may have brought a limit, in milli-tokens. */
@@ -86,7 +89,7 @@ export class Ledger {
       }
       if (!sameRate(share.rate, rate)) {
         const moved = movedTo(split, limit.name, plannedMs);
-        share.change(rate, plannedMs, moved);
+        share.change(rate, plannedMs, moved, landing.exactLimits.has(limit.name));
       }
       share.take(limit.consumed - was.consumed, plannedMs);
     }
@@ -149,11 +152,21 @@ export function bucketLandings(
       const detail = `an attribute is missing: ${Object.keys(next).join(" ")}`;
       throw new Violation("ghosts", key.PK, detail);
     }
-    const sentMs =
-      before === undefined ? call.plannedMs : moments.of(call, before, key.PK, condition);
+    // A transaction counts at the moment it was sent: it is never planned for an earlier one.
+    const bounds = call.operation === "TransactWriteItems" ? [] : condition;
+    const sentMs = before === undefined ? call.plannedMs : moments.of(call, before, key.PK, bounds);
     const plannedMs = plannedFor(sentMs, before, after);
-    return [{ PK: key.PK, before, after, plannedMs }];
+    return [{ PK: key.PK, before, after, plannedMs, exactLimits: exactLimitsOf(condition) }];
   });
+}
+
+function exactLimitsOf(condition: Condition): ReadonlySet<string> {
+  const exact = new Set<string>();
+  for (const { is, name } of condition) {
+    const limitName = is === "=" ? /^b_(.+)_rr$/.exec(name)?.[1] : undefined;
+    if (limitName !== undefined) exact.add(limitName);
+  }
+  return exact;
 }
 
 /**

@@ -79,10 +79,11 @@ export class Share {
 
   /**
    * Other parameters, or another number of shards, from `plannedMs` on. `moved` goes to another
-   * shard: milli-tokens over the new period. Who splits a shard that others keep writing to does not
-   * know its remainder, and gives up less than two milli-tokens.
+   * shard: milli-tokens over the new period. A split of a shard that other clients keep writing to
+   * does not know its remainder, and gives up less than two milli-tokens; one that does know it, an
+   * `exact` one, gives up nothing.
    */
-  change(rate: ShareRate, plannedMs: number, moved?: bigint): void {
+  change(rate: ShareRate, plannedMs: number, moved?: bigint, exact = false): void {
     this.refill(plannedMs);
     const before = this.rate;
     const late = this.#gained(plannedMs, this.atMs);
@@ -101,7 +102,7 @@ export class Share {
     }
     this.highest = smaller(this.#full, this.highest - (moved ?? 0n));
     this.lowest = smaller(this.#full, this.lowest - (moved ?? 0n));
-    if (moved !== undefined) this.lowest -= 2n * this.rate.period;
+    if (moved !== undefined && !exact) this.lowest -= 2n * this.rate.period;
   }
 
   /** Why the stored balance cannot be right, if it cannot. */

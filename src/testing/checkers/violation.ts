@@ -8,6 +8,7 @@ export type CheckerName =
   | "leases"
   | "shards"
   | "patience"
+  | "availability"
   | "feed"
   | "crash";
 

@@ -237,6 +237,10 @@ export class CallRun {
   #failed(error: unknown): void {
     if (error instanceof Error) this.outcome = `${error.name}`;
     if (error instanceof Violation || !isExpected(error)) this.#world.fail(error);
+    if (error instanceof RateLimiterUnavailable && this.#world.isHealthy) {
+      const detail = `nothing has failed, and yet it ends with: ${error.message}`;
+      this.#world.fail(new Violation("availability", `call ${this.call.number}`, detail));
+    }
   }
 }
 

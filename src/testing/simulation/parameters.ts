@@ -7,6 +7,7 @@
 import type { Random } from "../../domain/chance.ts";
 import { between, pick, seededRandom } from "../chance.ts";
 import type { Faults } from "../table/faults.ts";
+import type { WorldName } from "./worlds.ts";
 
 /** What a call does with its lease, or instead of one. */
 const DEEDS = [
@@ -28,6 +29,8 @@ export type Family = "none" | "star" | "chain";
 
 export interface Parameters {
   readonly seed: number;
+  /** The world that has drawn the rest; see `worlds.ts`. */
+  readonly world: WorldName;
   readonly minutes: number;
   readonly processes: number;
   readonly entities: number;
@@ -37,9 +40,13 @@ export interface Parameters {
   readonly laterLimits: readonly (readonly string[])[];
   readonly callsPerSecond: number;
   readonly amountMax: number;
+  /** The most tokens that an adjustment consumes on top of an acquire. */
+  readonly adjustMax: number;
   readonly deeds: readonly Deed[];
   /** Calls come in bursts, with so much silence between them. */
   readonly silenceMs: number;
+  /** Silence is not part of `minutes`: calls go on after it, burst after burst. */
+  readonly silenceIsExtra: boolean;
   readonly faults: Faults;
   readonly crashesPerMinute: number;
   /** Clocks are wrong by up to so much. */
@@ -49,6 +56,8 @@ export interface Parameters {
   readonly latencyMs: number;
   /** One of so many calls deletes its entity. */
   readonly deletions: boolean;
+  /** Nothing fails and nothing is throttled, so no call may end as unavailable. */
+  readonly isHealthy: boolean;
 }
 
 /** At most two thirds of the minute's calls, so that a thousand seeds take minutes and not hours. */
@@ -56,6 +65,15 @@ const CALLS_MAX = 1500;
 /** Each of these makes many attempts. */
 const HEATED_CALLS_MAX = 600;
 
+/** What only some of the worlds have. */
+const NOTHING_SPECIAL = {
+  world: "any",
+  adjustMax: 0,
+  silenceIsExtra: false,
+  isHealthy: false,
+} as const satisfies Partial<Parameters>;
+
+/** The parameters of the world "any", on which all others are built. */
 export function drawParameters(seed: number, minutes: number | undefined): Parameters {
   const random = seededRandom(seed, "parameters");
   const some = (share: number) => random() < share;
@@ -63,6 +81,7 @@ export function drawParameters(seed: number, minutes: number | undefined): Param
   const names = pick(random, [["a"], ["a", "b"], ["a", "b", "c"]]);
   const configured = some(0.4);
   const parameters: Parameters = {
+    ...NOTHING_SPECIAL,
     seed,
     minutes: duration,
     processes: pick(random, [1, 2, 3, 5, 8]),
@@ -83,11 +102,12 @@ export function drawParameters(seed: number, minutes: number | undefined): Param
     latencyMs: pick(random, [1, 4, 4, 20]),
     deletions: some(0.1),
   };
-  return some(0.35) ? heated(parameters, random) : parameters;
+  const drawn = { ...parameters, adjustMax: parameters.amountMax };
+  return some(0.35) ? heated(drawn, random) : drawn;
 }
 
 /** One or two large buckets on keys that take little: there will be shards. */
-function heated(parameters: Parameters, random: Random): Parameters {
+export function heated(parameters: Parameters, random: Random): Parameters {
   const { limits, laterLimits, deeds } = parameters;
   const large = (limit: string) => {
     const name = limit.slice(0, limit.indexOf(":"));
@@ -109,7 +129,7 @@ function heated(parameters: Parameters, random: Random): Parameters {
 }
 
 /** Mostly small and odd, so that remainders matter; sometimes so large that products do not fit. */
-function drawLimit(random: Random, name: string): string {
+export function drawLimit(random: Random, name: string): string {
   const period = pick(random, ["sec", "sec", "7sec", "13sec", "min", "hour", "day"]);
   const amount = pick(random, [1, 2, 3, 7, 10, 31, 100, 997, 10_000, 999_999_999]);
   const burst = random() < 0.3 ? `:${amount * pick(random, [1, 2, 5])}` : "";

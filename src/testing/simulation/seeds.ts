@@ -1,7 +1,7 @@
 /** Many runs, one seed after the other. */
 
-import { drawParameters } from "./parameters.ts";
 import { type RunReport, simulate } from "./simulation.ts";
+import { drawWorld, WORLD_NAMES, type WorldName } from "./worlds.ts";
 
 export interface SeedsOptions {
   /** The first seed. */
@@ -9,6 +9,8 @@ export interface SeedsOptions {
   readonly runs: number;
   /** Virtual minutes of each run; drawn by the seed when absent. */
   readonly minutes?: number | undefined;
+  /** What the runs look for; "all": one world after the other. Default "any". */
+  readonly world?: WorldName | "all" | undefined;
   /** Told of each run that is over. */
   readonly onRun?: (report: RunReport) => void;
   readonly isStopped?: () => boolean;
@@ -36,10 +38,10 @@ export interface SeedsReport {
  * ```
  */
 export async function simulateSeeds(options: SeedsOptions): Promise<SeedsReport> {
-  const { seed, runs, minutes, onRun, isStopped = () => false } = options;
+  const { seed, runs, minutes, world = "any", onRun, isStopped = () => false } = options;
   const sums = { runs: 0, calls: 0, events: 0, crashes: 0, splits: 0 };
   for (let at = 0; at < runs && !isStopped(); at += 1) {
-    const report = await simulate(drawParameters(seed + at, minutes));
+    const report = await simulate(drawWorld(worldOf(world, seed + at), seed + at, minutes));
     sums.runs += 1;
     sums.calls += report.calls;
     sums.events += report.events;
@@ -49,4 +51,9 @@ export async function simulateSeeds(options: SeedsOptions): Promise<SeedsReport>
     if (report.violation !== undefined) return { ...sums, failure: report };
   }
   return { ...sums, failure: undefined };
+}
+
+/** The seed decides where all worlds are asked for, so that it alone tells what is run. */
+function worldOf(world: WorldName | "all", seed: number): WorldName {
+  return world === "all" ? (WORLD_NAMES[seed % WORLD_NAMES.length] as WorldName) : world;
 }

@@ -57,13 +57,14 @@ class Simulation {
   #configured = 0;
 
   constructor(parameters: Parameters, keepsLog: boolean) {
-    const { seed, skewMs, latencyMs, faults } = parameters;
+    const { seed, skewMs, latencyMs, faults, isHealthy } = parameters;
     this.#parameters = parameters;
     const time = new VirtualTime();
     this.#world = new World({
       time,
       keepsLog,
       skewMs: 2 * skewMs,
+      isHealthy,
       table: {
         seed,
         faults,
@@ -105,8 +106,8 @@ class Simulation {
   /** Calls, crashes and changes of limits, until the time is over. */
   async #live(): Promise<void> {
     const { time } = this.#world;
-    const { minutes, crashesPerMinute, laterLimits, silenceMs } = this.#parameters;
-    const endMs = time.nowMs + minutes * 60_000;
+    const { minutes, crashesPerMinute, laterLimits, silenceMs, silenceIsExtra } = this.#parameters;
+    let endMs = time.nowMs + minutes * 60_000;
     const crashes = seededRandom(this.#parameters.seed, "crashes");
     this.#repeat(
       endMs,
@@ -125,9 +126,9 @@ class Simulation {
       await time.timer.sleep(drawPause(this.#random, this.#parameters.callsPerSecond) ?? 0);
       if (time.nowMs > busyUntilMs) {
         await time.timer.sleep(silenceMs);
+        if (silenceIsExtra) endMs += silenceMs;
         busyUntilMs = time.nowMs + 1000 + this.#random() * 9000;
-        // Silence is not part of the time there is for calls, unless it is short.
-        if (silenceMs > 60_000 && this.#random() < 0.3) return;
+        if (!silenceIsExtra && silenceMs > 60_000 && this.#random() < 0.3) return;
       }
       this.#staff.start(this.#draw());
     }
@@ -144,7 +145,7 @@ class Simulation {
   }
 
   #draw(): PlannedCall {
-    const { entities, family, amountMax, deeds, limits } = this.#parameters;
+    const { entities, family, amountMax, adjustMax, deeds, limits } = this.#parameters;
     const random = this.#random;
     this.#calls += 1;
     const entityId = entityAt(between(random, 0, entities - 1));
@@ -154,7 +155,7 @@ class Simulation {
     const deltas: Record<string, number> = {};
     for (const name of names) {
       if (name === "a" || random() < 0.7) consume[name] = between(random, 1, amountMax);
-      deltas[name] = between(random, -amountMax, amountMax);
+      deltas[name] = between(random, -amountMax, adjustMax);
     }
     const override = deed === "override" ? limits.map((limit) => `${limit}`) : undefined;
     return {

@@ -22,6 +22,8 @@ export interface WorldOptions {
   readonly logs?: boolean;
   /** By how much the clocks of two processes may differ. */
   readonly skewMs: number;
+  /** Nothing fails and nothing is throttled: every call must be decided. */
+  readonly isHealthy?: boolean;
 }
 
 export class World {
@@ -35,13 +37,15 @@ export class World {
   /** Resolves when something is wrong. */
   readonly failed: Promise<void>;
   violation: Violation | undefined;
+  readonly isHealthy: boolean;
   readonly #logs: boolean;
   readonly #moments = new Moments();
   readonly #returns = new Returns();
   readonly #debts = new Map<string, bigint>();
   #stop: () => void = () => {};
 
-  constructor({ time, table, keepsLog, logs = true, skewMs }: WorldOptions) {
+  constructor({ time, table, keepsLog, logs = true, skewMs, isHealthy = false }: WorldOptions) {
+    this.isHealthy = isHealthy;
     this.#logs = logs;
     this.time = time;
     this.table = new SimulatedTable({ ...table, time });

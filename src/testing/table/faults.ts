@@ -18,6 +18,8 @@ export interface Faults {
   readonly transactionMs?: number;
   /** The share of records of the stream that come again. */
   readonly duplicateRecords?: number;
+  /** How long an item stays in the table after its time to live is over. */
+  readonly expiryLagMs?: number;
 }
 
 export const FAULT_NAMES = [
@@ -29,4 +31,5 @@ export const FAULT_NAMES = [
   "lagMs",
   "transactionMs",
   "duplicateRecords",
+  "expiryLagMs",
 ] as const satisfies readonly (keyof Faults)[];

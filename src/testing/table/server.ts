@@ -54,7 +54,9 @@ export class Server {
     this.#time = time;
     this.#random = random;
     this.#usage = usage;
-    this.items = new MemoryItemStore({ clock: time.clock });
+    // By this clock items expire: where it is late, they are removed late.
+    const clock = () => time.clock() - (this.#faults.expiryLagMs ?? 0);
+    this.items = new MemoryItemStore({ clock });
     this.#lagging = new Lagging(time, this.items, random);
     this.faults = faults;
     this.#writes = new KeyRanges(throughput.writeUnitsPerSecond, throughput);
@@ -154,7 +156,7 @@ export class Server {
     const keys = writes.map(keyOfWrite);
     const before = keys.map((key) => this.items.readNow(key));
     const doing = this.items.writeMany({ puts, deletes });
-    this.#land(call, this.#landings(keys, before), 1);
+    this.#land(call, this.#landings(writes, before), 1);
     try {
       return this.#done(call, await doing);
     } catch (error) {
@@ -198,7 +200,7 @@ export class Server {
     const { token } = call;
     const before = keys.map((key) => this.items.readNow(key));
     const doing = this.items.transact(writes, token === undefined ? {} : { token });
-    this.#land(call, this.#landings(keys, before), 2);
+    this.#land(call, this.#landings(writes, before), 2);
     this.#usage.transactions += 1;
     try {
       const result = await doing;
@@ -234,12 +236,12 @@ export class Server {
     return this.items.update(write.update, write.change, write.condition);
   }
 
-  #landings(keys: readonly Key[], before: readonly (Item | undefined)[]): Landing[] {
-    return keys.map((key, at) => ({
-      key: keyOf(key),
-      before: before[at],
-      after: this.items.readNow(key),
-    }));
+  #landings(writes: readonly Write[], before: readonly (Item | undefined)[]): Landing[] {
+    return writes.map((write, at) => {
+      const key = keyOf(keyOfWrite(write));
+      const { condition } = write;
+      return { key, before: before[at], after: this.items.readNow(key), condition };
+    });
   }
 
   /** Why a write cannot be done right now. */

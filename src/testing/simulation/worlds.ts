@@ -1,0 +1,120 @@
+/**
+ * Worlds: what a run draws when it looks for one kind of trouble. "any" has a little of everything;
+ * each of the others provokes what "any" meets too rarely, and keeps the rest of what its seed draws.
+ */
+
+import type { Random } from "../../domain/chance.ts";
+import { pick, seededRandom } from "../chance.ts";
+import { type Deed, drawLimit, drawParameters, heated, type Parameters } from "./parameters.ts";
+
+/**
+ * The names of the worlds, for `simulateSeeds`: what a run looks for.
+ *
+ * @example
+ * ```ts
+ * import { simulateSeeds, WORLD_NAMES } from 'zae-limiter/testing';
+ * const { failure } = await simulateSeeds({ seed: 1, runs: 1, minutes: 0.02, world: 'expiring' });
+ * console.log(WORLD_NAMES.includes('expiring'), failure?.violation?.message); // true undefined
+ * ```
+ */
+export const WORLD_NAMES = ["any", "expiring", "clocks", "splits", "lost"] as const;
+export type WorldName = (typeof WORLD_NAMES)[number];
+
+/** What a world changes in the parameters that its seed has drawn. */
+type Draw = (drawn: Parameters, random: Random) => Partial<Parameters>;
+
+const WORLDS: Readonly<Record<WorldName, Draw>> = {
+  any: () => ({}),
+  expiring,
+  clocks,
+  splits,
+  lost,
+};
+
+/** The parameters that a seed draws in a world. */
+export function drawWorld(world: WorldName, seed: number, minutes: number | undefined): Parameters {
+  const drawn = drawParameters(seed, minutes);
+  const random = seededRandom(seed, `world ${world}`);
+  return { ...drawn, ...WORLDS[world](drawn, random), world };
+}
+
+/** Small buckets with large debts, and silences around their time to live, which is an hour. */
+function expiring({ limits, minutes, deeds }: Parameters, random: Random): Partial<Parameters> {
+  return {
+    limits: limits.map((limit) => {
+      const period = pick(random, ["sec", "7sec", "min"]);
+      return `${nameOf(limit)}:${pick(random, [1, 3, 10, 31])}/${period}`;
+    }),
+    laterLimits: [],
+    entities: pick(random, [1, 2]),
+    callsPerSecond: Math.min(10, 200 / (minutes * 60)),
+    deeds: [...new Set<Deed>([...deeds, "commit", "adjust"])],
+    amountMax: 1,
+    adjustMax: pick(random, [100, 1000, 10_000]),
+    silenceMs: pick(random, [1_700_000, 2_500_000, 3_700_000, 7_300_000]),
+    silenceIsExtra: true,
+    crashesPerMinute: 0,
+    writeUnitsPerSecond: 1000,
+    isHealthy: true,
+    faults: { expiryLagMs: pick(random, [0, 10_000, 600_000, 7_200_000]) },
+  };
+}
+
+/** Clocks that differ by more than the library corrects, over buckets that fill slowly. */
+function clocks({ limits, minutes }: Parameters, random: Random): Partial<Parameters> {
+  return {
+    processes: pick(random, [2, 3, 5]),
+    entities: pick(random, [1, 2]),
+    limits: limits.map((limit) => {
+      const period = pick(random, ["min", "hour", "day"]);
+      return `${nameOf(limit)}:${pick(random, [31, 100, 997])}/${period}`;
+    }),
+    laterLimits: [],
+    callsPerSecond: Math.min(10, 200 / (minutes * 60)),
+    skewMs: pick(random, [2500, 5000, 10_000]),
+    writeUnitsPerSecond: 1000,
+    silenceMs: 0,
+  };
+}
+
+/** Buckets that are split while calls are under way; in half of the runs everything is refunded. */
+function splits(drawn: Parameters, random: Random): Partial<Parameters> {
+  const { limits, faults } = drawn;
+  const refunds: readonly Deed[] = ["rollback", "throw", "abort"];
+  return {
+    ...heated(drawn, random),
+    processes: pick(random, [2, 3, 5, 8]),
+    entities: 1,
+    family: "none",
+    limits: limits.map((limit) => {
+      const period = pick(random, ["7sec", "13sec", "hour", "day"]);
+      return `${nameOf(limit)}:${pick(random, [97, 997, 10_007])}/${period}`;
+    }),
+    laterLimits: [],
+    deeds: random() < 0.5 ? refunds : ["commit", "rollback", "adjust"],
+    latencyMs: pick(random, [4, 20]),
+    silenceMs: 0,
+    faults: faults.transactionMs === undefined ? {} : { transactionMs: faults.transactionMs },
+  };
+}
+
+/** Requests and answers are lost on the way, most of all where several buckets are consumed. */
+function lost({ limits }: Parameters, random: Random): Partial<Parameters> {
+  return {
+    processes: pick(random, [2, 3, 5]),
+    entities: pick(random, [2, 3, 5]),
+    family: pick(random, ["star", "chain"]),
+    limits: limits.map((limit) => drawLimit(random, nameOf(limit))),
+    deeds: ["commit", "rollback", "throw", "abort", "more", "wait"],
+    crashesPerMinute: 0,
+    silenceMs: 0,
+    faults: {
+      lostRequests: pick(random, [0.02, 0.1]),
+      lostResponses: pick(random, [0.02, 0.1]),
+    },
+  };
+}
+
+function nameOf(limit: string): string {
+  return limit.slice(0, limit.indexOf(":"));
+}

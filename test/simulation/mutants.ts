@@ -1,0 +1,214 @@
+/**
+ * Mutants: libraries that are broken on purpose, each in a way that ordinary tests might miss.
+ *
+ * A mutant is a few texts of the sources and what stands there instead. When the sources change,
+ * `mutant-texts.test.ts` tells which texts are gone: read `breaks`, which says what the mutant does
+ * in words that hold for any code, find the place that does this now, and change `changes`. When no
+ * place does it any more, the mutant goes, with a sentence in `HARMLESS`.
+ */
+
+import type { CheckerName } from "../../src/testing/checkers/violation.ts";
+import type { WorldName } from "../../src/testing/simulation/worlds.ts";
+import type { Change } from "./bundle.ts";
+
+export interface Mutant {
+  readonly name: string;
+  /** What the mutant does, whatever the code looks like. */
+  readonly breaks: string;
+  readonly changes: readonly Change[];
+  /** Where it is looked for. */
+  readonly world: WorldName;
+  /** The rules it breaks; another one may be noticed first. */
+  readonly caughtBy: readonly CheckerName[];
+}
+
+const BUCKETS = "src/buckets/distributed";
+
+/** Every path of consume, refill and refund. */
+const ARITHMETIC: readonly Mutant[] = [
+  {
+    name: "refill-too-much",
+    breaks: "The refill since the base time credits two per cent too much.",
+    changes: [
+      {
+        file: `${BUCKETS}/image.ts`,
+        from: "mulAddDivRem(nowMs - bucket.refilledAtMs, refillMilli, 0, periodMs)",
+        to: "mulAddDivRem(Math.floor((nowMs - bucket.refilledAtMs) * 1.02), refillMilli, 0, periodMs)",
+      },
+    ],
+    world: "any",
+    caughtBy: ["over-admission", "conservation"],
+  },
+  {
+    name: "rebase-loses-remainder",
+    breaks:
+      "A rebase stores a remainder of 0 instead of the one that belongs to the new base time.",
+    changes: [
+      {
+        file: `${BUCKETS}/rebase.ts`,
+        from: "plan.setRemainder(name, image, remainder);",
+        to: "plan.setRemainder(name, image, 0 * remainder);",
+      },
+    ],
+    world: "any",
+    caughtBy: ["conservation"],
+  },
+  {
+    name: "refund-to-shard-0",
+    breaks: "A refund goes to shard 0, whichever shard the tokens were consumed from.",
+    changes: [
+      {
+        file: `${BUCKETS}/adjuster.ts`,
+        from: "bucketKey(this.#context.namespaceId, entityId, resource, shard)",
+        to: "bucketKey(this.#context.namespaceId, entityId, resource, 0 * shard)",
+      },
+    ],
+    world: "any",
+    caughtBy: ["leases"],
+  },
+];
+
+/** What holds while other clients, clocks and the network are at work. */
+const RACES: readonly Mutant[] = [
+  {
+    name: "unknown-write-refunded",
+    breaks:
+      "A write whose outcome is unknown (a timeout, an error 500) is refunded, although it may " +
+      "never have arrived.",
+    changes: [
+      {
+        file: `${BUCKETS}/cascade.ts`,
+        from: "else failures.push(result.reason);",
+        to: `else {
+          failures.push(result.reason);
+          const at = group[position] as number;
+          const { amountsMilli, link } = legs[at] as Leg;
+          const parts = [{ shard: 0, amountsMilli }];
+          charges[at] = { kind: "charged", parts, link, balancesMilli: [] };
+        }`,
+      },
+      {
+        file: `${BUCKETS}/cascade.ts`,
+        from: 'const stopped = group.some((at) => charges[at]?.kind !== "charged");',
+        to: 'const stopped = failures.length > 0 || group.some((at) => charges[at]?.kind !== "charged");',
+      },
+    ],
+    world: "lost",
+    caughtBy: ["leases", "books", "over-admission"],
+  },
+  {
+    name: "future-keeps-tokens",
+    breaks:
+      "A rebase of a base time that lies further ahead than clocks may differ keeps the tokens " +
+      "that were promised for the time until then.",
+    changes: [
+      {
+        file: `${BUCKETS}/rebase.ts`,
+        from: "const image = limitImage(this.#bucket, stored, this.#epochMs);",
+        to: `const image = limitImage(
+      this.#bucket, stored, Math.max(this.#bucket.refilledAtMs, this.#epochMs));`,
+      },
+    ],
+    world: "clocks",
+    caughtBy: ["over-admission"],
+  },
+];
+
+/** Buckets that expire. */
+const EXPIRY: readonly Mutant[] = [
+  {
+    name: "ttl-not-renewed",
+    breaks: "The time to live of a bucket is set once and never renewed.",
+    changes: [
+      {
+        file: `${BUCKETS}/take-plan.ts`,
+        from: 'else if (ttl !== undefined && ttl !== bucket.ttl) plan.set("ttl", ttl);',
+        to: 'else if (ttl !== undefined && bucket.ttl === undefined) plan.set("ttl", ttl);',
+      },
+    ],
+    world: "expiring",
+    caughtBy: ["over-admission"],
+  },
+  {
+    name: "ttl-forgets-debt",
+    breaks:
+      "The time to live covers filling an empty bucket, and not paying back its debt. The " +
+      "condition that the time covers the debt still holds, so adjustments fail for ever.",
+    changes: [
+      {
+        file: "src/buckets/bucket-ttl.ts",
+        from: "const missing = rate.capacityMilli - Math.min(0, balanceMilli);",
+        to: "const missing = rate.capacityMilli + 0 * balanceMilli;",
+      },
+    ],
+    world: "expiring",
+    caughtBy: ["availability"],
+  },
+  {
+    name: "ttl-forgets-debt-unguarded",
+    breaks:
+      "The time to live does not cover the debt, and the write does not require that it does: " +
+      "the debt is forgotten when the bucket expires.",
+    changes: [
+      {
+        file: "src/buckets/bucket-ttl.ts",
+        from: "const missing = rate.capacityMilli - Math.min(0, balanceMilli);",
+        to: "const missing = rate.capacityMilli + 0 * balanceMilli;",
+      },
+      {
+        file: "src/buckets/bucket-ttl.ts",
+        from: "return covered ? Number.NEGATIVE_INFINITY : capacityMilli - gained;",
+        to: "return covered || gained > 0 ? Number.NEGATIVE_INFINITY : capacityMilli;",
+      },
+    ],
+    world: "expiring",
+    caughtBy: ["over-admission"],
+  },
+];
+
+/** Splits under load. */
+const SPLITS: readonly Mutant[] = [
+  {
+    name: "split-loses-remainder",
+    breaks: "A split that knows the remainder of a limit stores 0 instead of carrying it over.",
+    changes: [
+      {
+        file: `${BUCKETS}/split.ts`,
+        from: "const remainder = full || !settled ? 0 : image.remainder * 2;",
+        to: "const remainder = full || !settled ? 0 : image.remainder * 0;",
+      },
+    ],
+    world: "splits",
+    caughtBy: ["conservation"],
+  },
+  {
+    name: "split-fills-shard",
+    breaks:
+      "A split sets a shard that looked full to full, without the condition that it still is: " +
+      "what other clients consumed meanwhile comes back.",
+    changes: [
+      {
+        file: `${BUCKETS}/split.ts`,
+        from: "plan.requireFull(name, image, balanceMilli);",
+        to: "",
+      },
+    ],
+    world: "splits",
+    caughtBy: ["over-admission"],
+  },
+];
+
+export const MUTANTS: readonly Mutant[] = [...ARITHMETIC, ...RACES, ...EXPIRY, ...SPLITS];
+
+/** Changes that no world can catch, because they do no harm: why. */
+export const HARMLESS: Readonly<Record<string, string>> = {
+  "the ttl test of a consuming write is dropped":
+    "The time to live of an item with the same base time only grows or goes away, so the item " +
+    "lives at least as long as the cached state says; a write that finds it expired there renews " +
+    "it, and once the item is removed the test of the base time fails.",
+  "a prediction is undone when the outcome of its write is unknown":
+    "Predictions are hints: the conditions of the next write decide, and at worst it is repeated.",
+  "a split of a full shard leaves the whole balance with the old half":
+    "A stored balance above the capacity of a shard reads as full, which the half of a full shard " +
+    "is, and every relative write requires a balance at most at capacity first.",
+};
