@@ -4,6 +4,7 @@ export type { WindowType } from "./core/windows.ts";
 export type { Random } from "./domain/chance.ts";
 export type { Clock } from "./domain/clock.ts";
 export { Entity } from "./domain/entity.ts";
+export type { ErrorCode } from "./domain/error-code.ts";
 export {
   EntityError,
   EntityExistsError,
@@ -30,6 +31,7 @@ export {
 export type { JsonValue } from "./domain/json.ts";
 export { Limit, type LimitInput, type LimitJson, type LimitSpec } from "./domain/limit.ts";
 export type { LimitStatus } from "./domain/limit-status.ts";
+export { isLimiterError, type LimiterError } from "./domain/limiter-error.ts";
 export type { ConfigSource } from "./domain/precedence.ts";
 export {
   type LimitStatusJson,
@@ -41,7 +43,7 @@ export type { StackOptions } from "./domain/stack-options.ts";
 export type { Timer } from "./domain/timer.ts";
 export type { OnUnavailable } from "./domain/unavailability.ts";
 export type { AcquireRequest } from "./limiter/acquire-request.ts";
-export type { Amounts } from "./limiter/amounts.ts";
+export type { AmountRecord, Amounts } from "./limiter/amounts.ts";
 export { type Decision, Refusal } from "./limiter/decision.ts";
 export type { LeaseWarning, LimiterEvent, LimiterWarning } from "./limiter/events.ts";
 export type { Lease, SettledAmounts } from "./limiter/lease.ts";

@@ -4,6 +4,14 @@
  * people and may change. (`RateLimitExceeded` has a file of its own.)
  */
 
+import type {
+  EntityCode,
+  ErrorCode,
+  InfrastructureCode,
+  RateLimitCode,
+  ValidationCode,
+  VersionCode,
+} from "./error-code.ts";
 import { shorten } from "./shorten.ts";
 
 /**
@@ -21,7 +29,7 @@ import { shorten } from "./shorten.ts";
  */
 export class ZaeLimiterError extends Error {
   /** Stable across releases, unlike the message. */
-  readonly code: string = "ZAEL_ERROR";
+  readonly code: ErrorCode = "ZAEL_ERROR";
 
   override get name(): string {
     return this.constructor.name;
@@ -30,7 +38,7 @@ export class ZaeLimiterError extends Error {
 
 /** A call was refused because of its limits, or a lease is over. */
 export class RateLimitError extends ZaeLimiterError {
-  override readonly code: string = "ZAEL_RATE_LIMIT";
+  override readonly code: RateLimitCode = "ZAEL_RATE_LIMIT";
 }
 
 /** The lease was already committed or rolled back. */
@@ -44,7 +52,7 @@ export class LeaseExpiredError extends RateLimitError {
 
 /** The store, the table or the stack is missing, failed, or refused the request. */
 export class InfrastructureError extends ZaeLimiterError {
-  override readonly code: string = "ZAEL_INFRASTRUCTURE";
+  override readonly code: InfrastructureCode = "ZAEL_INFRASTRUCTURE";
 }
 
 /** Why a store could not answer. */
@@ -172,7 +180,7 @@ export class NamespaceStateError extends InfrastructureError {
 
 /** Something is wrong with an entity. */
 export class EntityError extends ZaeLimiterError {
-  override readonly code: string = "ZAEL_ENTITY";
+  override readonly code: EntityCode = "ZAEL_ENTITY";
 }
 
 /** The entity was never created, or was deleted. */
@@ -195,7 +203,7 @@ export class EntityExistsError extends EntityError {
 
 /** Client, schema and Lambda do not fit together. */
 export class VersionError extends ZaeLimiterError {
-  override readonly code: string = "ZAEL_VERSION";
+  override readonly code: VersionCode = "ZAEL_VERSION";
 }
 
 /** The deployed Lambda is older than this client. */
@@ -262,7 +270,7 @@ export class IncompatibleSchemaError extends VersionError {
  * ```
  */
 export class ValidationError extends ZaeLimiterError {
-  override readonly code: string = "ZAEL_VALIDATION";
+  override readonly code: ValidationCode = "ZAEL_VALIDATION";
   /** What came, as text, cut after 50 characters. */
   readonly value: string;
 

@@ -23,13 +23,13 @@ import { checkOnError, type OnError } from "./on-error.ts";
  * };
  * ```
  */
-export interface AcquireRequest {
+export interface AcquireRequest<Names extends string = string> {
   /** The entity that consumes, such as an API key or a user. It need not be created before. */
   readonly entityId: string;
   /** What is consumed, such as a model or an endpoint. */
   readonly resource: string;
   /** Whole tokens >= 0 per limit name; only names of limits that the entity has. */
-  readonly consume: Amounts;
+  readonly consume: Amounts<Names>;
   /** Instead of the stored limits, for this call. */
   readonly limits?: readonly LimitInput[] | undefined;
   /** What this call does while the store cannot answer; overrides the limiter and the store. */

@@ -5,15 +5,21 @@ import { ValidationError } from "../domain/errors.ts";
 import type { Limit } from "../domain/limit.ts";
 
 /**
- * Whole tokens by limit name.
+ * Whole tokens by limit name: of any names, or of those that are given.
  *
  * @example
  * ```ts
  * import type { Amounts } from 'zae-limiter';
- * const consume: Amounts = { rpm: 1, tpm: 500 };
+ * const any: Amounts = { rpm: 1, tpm: 500 };
+ * const checked: Amounts<'rpm' | 'tpm'> = { rpm: 1 }; // { rmp: 1 } would not compile
  * ```
  */
-export type Amounts = Readonly<Record<string, number>>;
+export type Amounts<Names extends string = string> = Readonly<AmountRecord<Names>>;
+
+/** The same as a new object, which belongs to the caller. */
+export type AmountRecord<Names extends string = string> = string extends Names
+  ? Record<string, number>
+  : Partial<Record<Names, number>>;
 
 /** Checked amounts in whole tokens. */
 export type AmountsByName = ReadonlyMap<string, number>;

@@ -20,7 +20,9 @@ export interface Seen {
 }
 
 /** The answer of `tryAcquire`. */
-export type Decision = { readonly granted: true; readonly lease: Lease } | Refusal;
+export type Decision<Names extends string = string> =
+  | { readonly granted: true; readonly lease: Lease<Names> }
+  | Refusal;
 
 /**
  * An acquire that did not fit. Nothing was consumed.

@@ -1,10 +1,14 @@
+/// <reference lib="esnext.disposable" preserve="true" />
+
 /** What a grant returns: the right to use what was consumed, and to correct it afterwards. */
 
 import type { LimitStatus } from "../domain/limit-status.ts";
 import type { Amounts } from "./amounts.ts";
 
 /** Final amounts; an absent one keeps what was consumed. */
-export type SettledAmounts = Readonly<Record<string, number | null | undefined>>;
+export type SettledAmounts<Names extends string = string> = Readonly<
+  Partial<Record<Names, number | null | undefined>>
+>;
 
 /**
  * What a grant returns until it is committed or rolled back.
@@ -27,24 +31,24 @@ export type SettledAmounts = Readonly<Record<string, number | null | undefined>>
  * await limiter.close();
  * ```
  */
-export interface Lease {
+export interface Lease<Names extends string = string> {
   /** Net, of this entity, as far as it is counted; parents are not added in. */
-  readonly consumed: Amounts;
+  readonly consumed: Amounts<Names>;
   /** Right after the acquire: own entity, then parents. */
   readonly statuses: readonly LimitStatus[];
   /** The store was down and `allow` let the call pass: nothing is counted. */
   readonly degraded: boolean;
   /** Consumes more, with the same check against the store; throws `RateLimitExceeded`. */
-  consume(amounts: Amounts): Promise<void>;
+  consume(amounts: Amounts<Names>): Promise<void>;
   /** + used more, - used less. Never refused, may go into debt; written at commit. */
-  adjust(amounts: Amounts): void;
+  adjust(amounts: Amounts<Names>): void;
   /** `adjust` with the sign turned. */
-  release(amounts: Amounts): void;
+  release(amounts: Amounts<Names>): void;
   /**
    * Sets what the call cost in the end: `settle({ tpm: 730 })` is `adjust({ tpm: 730 - consumed })`.
    * Limits that are not named keep their amounts. The lease stays open, and may be settled again.
    */
-  settle(amounts: SettledAmounts): void;
+  settle(amounts: SettledAmounts<Names>): void;
   /** Writes what was adjusted so far, for long streams. */
   flush(): Promise<void>;
   /** Writes what was adjusted and ends the lease. */

@@ -1,3 +1,5 @@
+/// <reference lib="esnext.disposable" preserve="true" />
+
 /** The limiter: acquires, leases, waiting, and what to do when the store is down. */
 
 import { floorDiv } from "../core/integers.ts";
@@ -18,8 +20,8 @@ import {
   checkTarget,
 } from "./acquire-request.ts";
 import { Acquirer, type Decided } from "./acquirer.ts";
-import { checkAmounts } from "./amounts.ts";
-import { type Decision, type Seen, statusesOf } from "./decision.ts";
+import { type AmountRecord, type Amounts, checkAmounts } from "./amounts.ts";
+import { type Decision, type Refusal, type Seen, statusesOf } from "./decision.ts";
 import { type LimiterEvent, type LimiterWarning, listen } from "./events.ts";
 import type { Lease } from "./lease.ts";
 import { checkMissingLimits, type MissingLimits } from "./missing-limits.ts";
@@ -41,6 +43,11 @@ export interface RateLimiterOptions {
   /** Told of what went wrong behind a call that was answered; else the process is warned. */
   readonly onWarning?: (warning: LimiterWarning) => void;
 }
+
+/** A decision whose lease knows the names of the limits. Names are checked by the compiler alone. */
+type NamedDecision<Names extends string> =
+  | { readonly granted: true; readonly lease: Lease<Names> & { readonly isEnded: boolean } }
+  | Refusal;
 
 /** A bucket to look at. */
 export interface StatusRequest {
@@ -70,8 +77,22 @@ export interface StatusRequest {
  * console.log(answer, left['rpm'], left['tpd']); // hello 99 9680
  * await limiter.close();
  * ```
+ *
+ * Names of limits may be any text. Where they are given, the compiler checks them.
+ *
+ * @example
+ * ```ts
+ * import { RateLimiter } from 'zae-limiter';
+ * const limiter = await RateLimiter.open<'rpm' | 'tpm'>('memory:');
+ * await limiter.repository.limits.setSystem(['rpm:100', 'tpm:10000']);
+ * const lease = await limiter.acquire({
+ *   entityId: 'key-1', resource: 'gpt-4', consume: { rpm: 1, tpm: 500 }, // not rmp
+ * });
+ * await lease.commit();
+ * await limiter.close();
+ * ```
  */
-export class RateLimiter {
+export class RateLimiter<Names extends string = string> {
   readonly repository: Repository;
   readonly #acquirer: Acquirer;
   readonly #lines: WaitingLines;
@@ -107,10 +128,10 @@ export class RateLimiter {
   }
 
   /** Opens a store by its address and makes a limiter on it; see `Repository.open`. */
-  static async open(
+  static async open<Names extends string = string>(
     url?: string,
     options: DynamoOptions & RateLimiterOptions = {},
-  ): Promise<RateLimiter> {
+  ): Promise<RateLimiter<Names>> {
     checkObject("options", options, "an object of options");
     const { speculativeWrites, missingLimits, events, onWarning, ...open } = options;
     const { onUnavailable } = open;
@@ -126,7 +147,7 @@ export class RateLimiter {
   }
 
   /** Consumes, or throws `RateLimitExceeded`. End the lease by `commit` or `rollback`. */
-  acquire(request: AcquireRequest): Promise<Lease> {
+  acquire(request: AcquireRequest<Names>): Promise<Lease<Names>> {
     // Not `async`: what is decided on the spot needs a promise, and nothing that could be resumed.
     try {
       const decision = this.#decideNow(request);
@@ -139,7 +160,7 @@ export class RateLimiter {
   }
 
   /** Consumes, or returns why it was refused, without an error. */
-  async tryAcquire(request: AcquireRequest): Promise<Decision> {
+  async tryAcquire(request: AcquireRequest<Names>): Promise<Decision<Names>> {
     return this.#decideNow(request) ?? this.#decide(request);
   }
 
@@ -149,7 +170,10 @@ export class RateLimiter {
    * refunded. A signal ends the wait for tokens only: work that was granted runs to its end, and
    * the value it returns is returned.
    */
-  async run<T>(request: AcquireRequest, work: (lease: Lease) => T | Promise<T>): Promise<T> {
+  async run<T>(
+    request: AcquireRequest<Names>,
+    work: (lease: Lease<Names>) => T | Promise<T>,
+  ): Promise<T> {
     if (typeof work !== "function") {
       throw new ValidationError("work", work, `expected a function, got ${show(work)}`);
     }
@@ -174,7 +198,7 @@ export class RateLimiter {
   }
 
   /** The most an acquire could take now, per limit: the smallest of own entity and ancestors. */
-  async available(request: StatusRequest): Promise<Record<string, number>> {
+  async available(request: StatusRequest): Promise<AmountRecord<Names>> {
     const { legs, balancesMilli } = await this.#look(request);
     const smallest = new Map<string, number>();
     legs.forEach((leg, legAt) => {
@@ -186,16 +210,16 @@ export class RateLimiter {
         }
       });
     });
-    return Object.fromEntries(smallest);
+    return Object.fromEntries(smallest) as AmountRecord<Names>;
   }
 
   /** Seconds until `needed` would be granted; `Infinity` when it never fits. */
   async timeUntilAvailable(
-    request: StatusRequest & { readonly needed: Readonly<Record<string, number>> },
+    request: StatusRequest & { readonly needed: Amounts<Names> },
   ): Promise<number> {
     checkFields("request", request, ["entityId", "resource", "limits", "needed"]);
     const { needed, ...target } = request;
-    const amounts = checkAmounts("needed", needed, 0);
+    const amounts = checkAmounts("needed", needed as Amounts, 0);
     const { legs, balancesMilli } = await this.#look(target, amounts);
     return Math.max(
       0,
@@ -228,9 +252,10 @@ export class RateLimiter {
   }
 
   /** Where nobody waits in line and nothing has to be waited for. */
-  #decideNow(request: AcquireRequest): Decided | undefined {
+  #decideNow(request: AcquireRequest<Names>): NamedDecision<Names> | undefined {
     if (this.#closed || !this.#lines.isEmpty) return undefined;
-    return this.#acquirer.attemptNow(request);
+    const decision = this.#acquirer.attemptNow(request as AcquireRequest);
+    return decision as NamedDecision<Names> | undefined;
   }
 
   get #isClosed(): boolean {
@@ -238,7 +263,7 @@ export class RateLimiter {
   }
 
   /** Ends the lease of work that threw. A failed write must not hide the error of the work. */
-  async #end(lease: Lease, request: AcquireRequest, error: unknown): Promise<void> {
+  async #end(lease: Lease<Names>, request: AcquireRequest<Names>, error: unknown): Promise<void> {
     const { entityId, resource, onError } = request;
     if (endAfter(onError, error) === "rollback") return lease.rollback();
     try {
@@ -248,14 +273,16 @@ export class RateLimiter {
     }
   }
 
-  async #acquired(decided: Decided | Promise<Decided>): Promise<Lease> {
+  async #acquired(
+    decided: NamedDecision<Names> | Promise<NamedDecision<Names>>,
+  ): Promise<Lease<Names>> {
     const decision = await decided;
     if (decision.granted) return decision.lease;
     throw new RateLimitExceeded(decision.statuses);
   }
 
-  async #decide(request: AcquireRequest): Promise<Decided> {
-    const checked = checkAcquireRequest(request);
+  async #decide(request: AcquireRequest<Names>): Promise<NamedDecision<Names>> {
+    const checked = checkAcquireRequest(request as AcquireRequest);
     const { signal } = checked;
     signal?.throwIfAborted();
     this.#refuseClosed();
@@ -265,7 +292,7 @@ export class RateLimiter {
       await decision.lease.rollback();
       throw signal.reason;
     }
-    return decision;
+    return decision as NamedDecision<Names>;
   }
 
   /** Decided in time, also where the store cannot answer. */

@@ -1,3 +1,5 @@
+/// <reference lib="esnext.disposable" preserve="true" />
+
 /** What is stored: entities, limits, namespaces, audit. The same on every store. */
 
 import type { BucketStore } from "../buckets/bucket-store.ts";

@@ -14,12 +14,14 @@ import {
 const INSTALL_TIMEOUT_MS = 120_000;
 /** Read by people who do not update often; the README names it. */
 const OLD_COMPILER = "typescript@5.4.5";
+/** The last compiler that is written in TypeScript itself. */
+const LATER_COMPILER = "typescript-5.9@npm:typescript@5.9.3";
 const SILENT_SUCCESS = { code: 0, err: "" };
 const IMPORT = 'import { Repository } from "zae-limiter";';
 
 let installed: Installed;
 beforeAll(async () => {
-  installed = await installPackage(OLD_COMPILER, "@types/node@20");
+  installed = await installPackage(OLD_COMPILER, LATER_COMPILER, "@types/node@20");
 }, INSTALL_TIMEOUT_MS);
 afterAll(() => installed?.remove());
 
@@ -150,6 +152,21 @@ describe("types", () => {
     const old = join(installed.project, "node_modules", ".bin", "tsc");
     const ran = await installed.run(old, "-p", await settings("old", { module: "nodenext" }));
     expect(ran).toEqual({ ...SILENT_SUCCESS, out: "" });
+  });
+
+  test.each([
+    ["7", () => COMPILER],
+    ["5.9", () => join(installed.project, "node_modules", "typescript-5.9", "bin", "tsc")],
+    ["5.4", () => join(installed.project, "node_modules", "typescript", "bin", "tsc")],
+  ])("check with the defaults of TypeScript %s and no other types", async (name, compiler) => {
+    await settings("bare", {});
+    const file = `tsconfig.bare-${name}.json`;
+    const compilerOptions = { strict: true, noEmit: true, module: "nodenext", types: [] };
+    await writeFile(
+      join(installed.project, file),
+      JSON.stringify({ compilerOptions, files: ["consumer.mts"] }),
+    );
+    expect(await installed.run(compiler(), "-p", file)).toEqual({ ...SILENT_SUCCESS, out: "" });
   });
 
   test("refuse what is wrong, which proves that they are more than any", async () => {

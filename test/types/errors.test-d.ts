@@ -2,12 +2,14 @@ import { describe, expectTypeOf, test } from "vitest";
 import type {
   EntityExistsError,
   EntityNotFoundError,
+  ErrorCode,
   IncompatibleSchemaError,
   InfrastructureError,
   InfrastructureNotFoundError,
   InvalidIdentifierError,
   InvalidNameError,
   LeaseExpiredError,
+  LimiterError,
   LimitStatus,
   NamespaceNotFoundError,
   NamespaceStateError,
@@ -23,6 +25,7 @@ import type {
   VersionMismatchError,
   ZaeLimiterError,
 } from "../../src/index.ts";
+import { isLimiterError } from "../../src/index.ts";
 
 describe("errors", () => {
   test("form the tree of the contract", () => {
@@ -53,6 +56,50 @@ describe("errors", () => {
       return error.retryAfterSeconds;
     };
     expectTypeOf(wait).returns.toBeNumber();
+  });
+
+  test("have a code that a switch completes, and that a typo does not match", () => {
+    const status = (error: ZaeLimiterError): number => {
+      switch (error.code) {
+        case "ZAEL_RATE_LIMIT_EXCEEDED":
+          return 429;
+        // @ts-expect-error There is no such code.
+        case "ZAEL_UNAVAILBLE":
+          return 503;
+        default:
+          return 500;
+      }
+    };
+    expectTypeOf(status).returns.toBeNumber();
+    expectTypeOf<ZaeLimiterError["code"]>().toEqualTypeOf<ErrorCode>();
+    expectTypeOf<LimiterError["code"]>().toExtend<ErrorCode>();
+    // Classes that are never thrown themselves are all that is missing.
+    expectTypeOf<Exclude<ErrorCode, LimiterError["code"]>>().toEqualTypeOf<
+      "ZAEL_ERROR" | "ZAEL_RATE_LIMIT" | "ZAEL_ENTITY" | "ZAEL_VERSION"
+    >();
+  });
+
+  test("are narrowed by their code to the fields they have", () => {
+    const describeError = (error: unknown) => {
+      if (!isLimiterError(error)) return;
+      switch (error.code) {
+        case "ZAEL_RATE_LIMIT_EXCEEDED":
+          expectTypeOf(error).toEqualTypeOf<RateLimitExceeded>();
+          break;
+        case "ZAEL_UNAVAILABLE":
+          expectTypeOf(error).toEqualTypeOf<RateLimiterUnavailable>();
+          break;
+        case "ZAEL_VALIDATION":
+          expectTypeOf(error.field).toBeString();
+          break;
+        case "ZAEL_ENTITY_EXISTS":
+          expectTypeOf(error.entityId).toBeString();
+          break;
+        case "ZAEL_INFRASTRUCTURE":
+          expectTypeOf(error).toExtend<InfrastructureError>();
+      }
+    };
+    expectTypeOf(describeError).returns.toBeVoid();
   });
 
   test("a refusal explains itself", () => {

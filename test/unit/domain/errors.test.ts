@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import * as errors from "../../../src/domain/errors.ts";
 import { Limit } from "../../../src/domain/limit.ts";
+import { isLimiterError } from "../../../src/domain/limiter-error.ts";
 import { RateLimitExceeded } from "../../../src/domain/rate-limit-exceeded.ts";
 
 const {
@@ -202,4 +203,15 @@ test("A049 versions: an unknown Lambda is unknown, the guide is named only when 
   const guided = new IncompatibleSchemaError({ ...versions, migrationGuideUrl: "guide.md" });
   expect(guided.message).toContain("See: guide.md");
   expect(guided.migrationGuideUrl).toBe("guide.md");
+});
+
+test("an error of another copy of the package is one of ours, and other errors are not", () => {
+  expect(isLimiterError(new ValidationError("field", 1, "reason"))).toBe(true);
+  expect(isLimiterError(Object.assign(new Error("copied"), { code: "ZAEL_UNAVAILABLE" }))).toBe(
+    true,
+  );
+  const others = [new Error("no code"), Object.assign(new Error("system"), { code: "ENOENT" })];
+  for (const other of [...others, { code: "ZAEL_UNAVAILABLE" }, "ZAEL_ERROR", null, undefined]) {
+    expect(isLimiterError(other)).toBe(false);
+  }
 });
