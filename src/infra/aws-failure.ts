@@ -78,7 +78,7 @@ export function explainAwsError(
   }
   if (name === "CredentialsProviderError" || /could not load credentials/i.test(message)) {
     return infrastructure(
-      "There are no AWS credentials. Sign in with `aws sso login` or `aws configure`, or set " +
+      "No AWS credentials found. Sign in with `aws sso login` or `aws configure`, or set " +
         `AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (${detail})`,
     );
   }

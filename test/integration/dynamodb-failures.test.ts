@@ -84,6 +84,18 @@ describe("no answer in time", () => {
     expect(error).toMatchObject({ reason: "network", nothingWritten: true, stackName: "t" });
   });
 
+  it.each([...READS, ...WRITES])(
+    "%s on a connection that is refused fails long before its time is over",
+    async (_, call) => {
+      for (const transport of ["lean", "sdk"] as const) {
+        using store = storeAt(await closedEndpoint(), { ...PATIENT, transport });
+        const { error, tookMs } = await failure(call(store));
+        expect(error).toMatchObject({ reason: "network", nothingWritten: true });
+        expect(tookMs).toBeLessThan(1000 + SLACK_MS);
+      }
+    },
+  );
+
   it.each(WRITES)("%s on a server that hangs is sent once", async (_, call) => {
     await using server = await fakeDynamo(hang);
     using store = storeAt(server.endpoint, IMPATIENT);
@@ -339,7 +351,11 @@ describe("refusals", () => {
     using store = storeAt("http://127.0.0.1:1", { credentials: () => Promise.reject(error) });
     const failed = await failure(store.get(KEY));
     expect(failed.error).toBeInstanceOf(InfrastructureError);
-    expect(failed.error).toMatchObject({ cause: error, code: "ZAEL_INFRASTRUCTURE" });
+    expect(failed.error).toMatchObject({
+      cause: error,
+      code: "ZAEL_INFRASTRUCTURE",
+      message: expect.stringMatching(/^No AWS credentials found: sign in .*\(no profile\)$/),
+    });
   });
 
   it("an option that makes no sense", () => {

@@ -29,6 +29,12 @@ export interface CallsOptions {
   readonly listeners: CallListeners;
 }
 
+/**
+ * A refused connection is repeated for this long: a server that restarts is back by then, and one
+ * that is not there is reported while its user still watches.
+ */
+const REFUSED_MS_MAX = 300;
+
 type Failed = Extract<Verdict, { kind: "failed" }>;
 
 /** Whether a request may be sent again when nobody knows what became of it. */
@@ -152,7 +158,7 @@ export class Calls {
   /** How long to wait for another attempt; `undefined` when there will be none. */
   #pauseMs(
     attempt: number,
-    { nothingWritten, keyRange }: Failed,
+    { nothingWritten, keyRange, connectionRefused }: Failed,
     repetition: Repetition,
     deadline: Deadline,
   ): number | undefined {
@@ -161,6 +167,7 @@ export class Calls {
     const leaves = keyRange && deadline.hotKey === "raise";
     if (!harmless || leaves || attempt >= maxAttempts) return undefined;
     const pauseMs = backoffMs(attempt - 1, random);
+    if (connectionRefused && deadline.passedMs + pauseMs > REFUSED_MS_MAX) return undefined;
     return deadline.allowsAnother(pauseMs) ? pauseMs : undefined;
   }
 

@@ -28,6 +28,11 @@ export class Deadline {
     return Math.max(0, this.#endsAt - performance.now());
   }
 
+  /** Milliseconds since the call started. */
+  get passedMs(): number {
+    return this.timeoutMs - this.leftMs;
+  }
+
   /** Starts again: for work that goes on in steps and has made one. */
   restart(): void {
     this.#endsAt = performance.now() + this.timeoutMs;

@@ -30,6 +30,8 @@ export type Verdict =
       readonly nothingWritten: boolean;
       /** Only the key range of the item was throttled. */
       readonly keyRange: boolean;
+      /** The host answered that nothing listens there. */
+      readonly connectionRefused: boolean;
     };
 
 /** The fields that errors of the SDK, of AWS and of sockets carry. */
@@ -82,8 +84,7 @@ const PASSING_CANCELLATIONS: ReadonlySet<string> = new Set([
   "ProvisionedThroughputExceeded",
   "RequestLimitExceeded",
 ]);
-const CREDENTIALS: ReadonlySet<string> = new Set([
-  "CredentialsProviderError",
+const REFUSED_CREDENTIALS: ReadonlySet<string> = new Set([
   "UnrecognizedClientException",
   "InvalidSignatureException",
   "ExpiredTokenException",
@@ -133,7 +134,9 @@ export function judge(
   if (wasSkewed(raw)) return failed("server", true, true);
   if (status !== undefined && status >= 500) return failed("server", true, false);
   if (status !== undefined && status >= 400) return refused(refusal(raw, operation, error));
-  if (progress === "connecting" || neverConnected(raw)) return failed("network", false, true);
+  if (progress === "connecting" || neverConnected(raw)) {
+    return { ...failed("network", false, true), connectionRefused: isConnectionRefused(raw) };
+  }
   return sent ? failed("network", true, false) : refused(refusal(raw, operation, error), false);
 }
 
@@ -161,7 +164,14 @@ function refusal(raw: RawError, operation: string, cause: unknown): Refusal {
       cause,
     });
   }
-  if (CREDENTIALS.has(name)) {
+  if (name === "CredentialsProviderError") {
+    return new InfrastructureError(
+      "No AWS credentials found: sign in with `aws sso login` or `aws configure`, or set " +
+        `AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (${detail})`,
+      { cause },
+    );
+  }
+  if (REFUSED_CREDENTIALS.has(name)) {
     return new InfrastructureError(`AWS did not accept the credentials: ${detail}`, { cause });
   }
   if (/region is missing/i.test(detail)) {
@@ -197,6 +207,13 @@ function neverConnected(raw: RawError): boolean {
   return raw.name === "TimeoutError" && /did not establish a connection/.test(raw.message ?? "");
 }
 
+function isConnectionRefused(raw: RawError): boolean {
+  if (raw.errors !== undefined && raw.errors.length > 0) {
+    return raw.errors.every(isConnectionRefused);
+  }
+  return raw.code === "ECONNREFUSED";
+}
+
 function stored(holder: { readonly Item?: Record<string, unknown> }): Item | undefined {
   return holder.Item === undefined ? undefined : decodeItem(holder.Item);
 }
@@ -206,8 +223,8 @@ function failed(
   sent: boolean,
   nothingWritten: boolean,
   keyRange = false,
-): Verdict {
-  return { kind: "failed", reason, sent, nothingWritten, keyRange };
+): Extract<Verdict, { kind: "failed" }> {
+  return { kind: "failed", reason, sent, nothingWritten, keyRange, connectionRefused: false };
 }
 
 function refused(error: Refusal, sent = true): Verdict {
