@@ -60,6 +60,28 @@ export class AwsRefusal extends InfrastructureError {
 /** AWS does not answer; the message says what to do about it. */
 export class AwsUnavailable extends RateLimiterUnavailable {}
 
+/** The endpoint is a DynamoDB server and nothing else: it has no stacks and no Lambda functions. */
+export class MissingServiceError extends InfrastructureError {
+  constructor(endpoint: string, action: string, cause: unknown) {
+    super(
+      `${endpoint} has DynamoDB only and cannot answer ${action}: there are no stacks to deploy, ` +
+        "list, upgrade or delete. Tables on it are made with `zae-limiter local up` or " +
+        "Repository.createTable",
+      { cause },
+    );
+  }
+}
+
+/** What DynamoDB and servers that speak its protocol answer to requests for another service. */
+const NOT_OF_THIS_SERVICE: ReadonlySet<string> = new Set([
+  "Unknown",
+  "UnknownError",
+  "UnknownOperationException",
+  "MissingAuthenticationToken",
+  "MissingAuthenticationTokenException",
+  "SerializationException",
+]);
+
 /** Errors of ours pass as they are. */
 export function explainAwsError(
   error: unknown,
@@ -70,6 +92,9 @@ export function explainAwsError(
   const raw = (error ?? {}) as RawError;
   const { name = "", message = String(error) } = raw;
   const detail = message.replaceAll(/\s+/g, " ");
+  if (endpoint !== undefined && isOfAnotherService(raw, action)) {
+    return new MissingServiceError(endpoint, action, error);
+  }
   const infrastructure = (sentence: string) => new InfrastructureError(sentence, { cause: error });
   if (/region is missing/i.test(message)) {
     return infrastructure(
@@ -97,6 +122,14 @@ export function explainAwsError(
     );
   }
   return explainOutage(raw, action, endpoint, error) ?? new AwsRefusal(action, raw, error);
+}
+
+function isOfAnotherService(raw: RawError, action: string): boolean {
+  const status = raw.$metadata?.httpStatusCode ?? raw.$response?.statusCode ?? 0;
+  if (action.startsWith("dynamodb:") || status < 400 || status >= 500) return false;
+  return (
+    NOT_OF_THIS_SERVICE.has(raw.name ?? "") || /deserialization error/i.test(raw.message ?? "")
+  );
 }
 
 function explainOutage(
@@ -138,5 +171,7 @@ function explainOutage(
 
 function isNetwork(raw: RawError): boolean {
   if (raw.errors !== undefined && raw.errors.length > 0) return raw.errors.some(isNetwork);
-  return NETWORK.has(raw.code ?? "") || raw.name === "TimeoutError";
+  return (
+    NETWORK.has(raw.code ?? "") || raw.name === "TimeoutError" || raw.name === "RefusedConnection"
+  );
 }

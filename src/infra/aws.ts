@@ -1,7 +1,11 @@
 /** Requests to AWS. The SDK of a service is loaded when its first request is sent. */
 
+import { isLoopback } from "../domain/loopback.ts";
+import { systemTimer } from "../domain/timer.ts";
+import { environment } from "../repository/environment.ts";
 import type { ActionName, Input, Output, ServiceName } from "./aws-actions.ts";
 import { explainAwsError } from "./aws-failure.ts";
+import { type Repeating, repeatRefusedOnce } from "./refused-connection.ts";
 
 /** Where AWS is and who asks. What is left out is resolved as every AWS tool does. */
 export interface AwsConnection {
@@ -23,7 +27,7 @@ export interface Aws {
   close(): void;
 }
 
-interface Client {
+interface Client extends Repeating {
   send(command: unknown, options: { readonly abortSignal?: AbortSignal }): Promise<unknown>;
   destroy(): void;
   readonly config: { readonly region: () => Promise<string> };
@@ -36,7 +40,6 @@ interface Service {
 
 type Configured = new (config: object) => Client;
 
-const LOOPBACK_HOSTS: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
 /** CloudFormation throttles whoever asks often; the SDK waits longer each time. */
 const ATTEMPTS_MAX = 8;
 /** A local engine throttles nobody: it is there, or it is not. */
@@ -60,6 +63,7 @@ const LOOKS = /:(Describe|Get|List)/;
  */
 export function connectAws(connection: AwsConnection, signal?: AbortSignal): Aws {
   const services = new Map<ServiceName, Promise<Service>>();
+  const endpoint = connection.endpoint ?? environment.awsEndpoint();
   const serviceOf = (name: ServiceName): Promise<Service> => {
     const known = services.get(name) ?? loadService(name, connection);
     services.set(name, known);
@@ -78,14 +82,14 @@ export function connectAws(connection: AwsConnection, signal?: AbortSignal): Aws
         )) as Output<Name>;
       } catch (error) {
         stop?.throwIfAborted();
-        throw explainAwsError(error, action, connection.endpoint);
+        throw explainAwsError(error, action, endpoint);
       }
     },
     region: async () => {
       try {
         return await (await serviceOf("cloudformation")).client.config.region();
       } catch (error) {
-        throw explainAwsError(error, "cloudformation:DescribeStacks", connection.endpoint);
+        throw explainAwsError(error, "cloudformation:DescribeStacks", endpoint);
       }
     },
     close: () => {
@@ -124,19 +128,18 @@ async function loadService(name: ServiceName, connection: AwsConnection): Promis
   const [Client, commands, more] = await loadSdk(name);
   const { endpoint, region, credentials, requestHandler, maxAttempts } = connection;
   const given = Object.entries({ endpoint, region, credentials });
-  return {
-    client: new Client({
-      ...(isLoopback(endpoint) ? LOCAL_ENGINE : {}),
-      ...Object.fromEntries(given.filter(([, value]) => value !== undefined)),
-      ...more,
-      maxAttempts: maxAttempts ?? (isLoopback(endpoint) ? ATTEMPTS_MAX_LOCALLY : ATTEMPTS_MAX),
-      requestHandler: requestHandler ?? {
-        connectionTimeout: CONNECT_TIMEOUT_MS,
-        requestTimeout: REQUEST_TIMEOUT_MS,
-      },
-    }),
-    commands: commands as Service["commands"],
-  };
+  const client = new Client({
+    ...(isLoopback(endpoint) ? LOCAL_ENGINE : {}),
+    ...Object.fromEntries(given.filter(([, value]) => value !== undefined)),
+    ...more,
+    maxAttempts: maxAttempts ?? (isLoopback(endpoint) ? ATTEMPTS_MAX_LOCALLY : ATTEMPTS_MAX),
+    requestHandler: requestHandler ?? {
+      connectionTimeout: CONNECT_TIMEOUT_MS,
+      requestTimeout: REQUEST_TIMEOUT_MS,
+    },
+  });
+  repeatRefusedOnce(client, systemTimer);
+  return { client, commands: commands as Service["commands"] };
 }
 
 async function loadSdk(name: ServiceName): Promise<[Configured, unknown, object?]> {
@@ -163,12 +166,4 @@ async function loadSdk(name: ServiceName): Promise<[Configured, unknown, object?
       return [sdk.ResourceGroupsTaggingAPIClient as unknown as Configured, sdk];
     }
   }
-}
-
-function isLoopback(endpoint: string | undefined): boolean {
-  return (
-    endpoint !== undefined &&
-    URL.canParse(endpoint) &&
-    LOOPBACK_HOSTS.has(new URL(endpoint).hostname)
-  );
 }

@@ -13,4 +13,6 @@ export const environment = {
   namespace: () => variable("ZAEL_NAMESPACE"),
   /** Which table to connect to when none is named. */
   stack: () => variable("ZAEL_STACK"),
+  /** Where the AWS SDK sends all requests that have no endpoint of their own. */
+  awsEndpoint: () => variable("AWS_ENDPOINT_URL"),
 } as const;

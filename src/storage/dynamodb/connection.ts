@@ -1,6 +1,7 @@
 /** Where DynamoDB is, who asks, and how requests travel. */
 
 import type { DynamoDBClientConfig } from "@aws-sdk/client-dynamodb";
+import { isLoopback } from "../../domain/loopback.ts";
 
 /** Requests for data go over a transport of our own, or like all others through the AWS SDK. */
 export const TRANSPORTS = ["lean", "sdk"] as const;
@@ -19,7 +20,6 @@ export interface DynamoConnection {
 
 /** Connecting takes one round trip; a machine that needs longer than this is not there. */
 const CONNECT_TIMEOUT_MS = 1000;
-const LOOPBACK_HOSTS: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
 /** How long a connection may take, of the time that a call has. */
 export function connectTimeoutMs(timeoutMs: number): number {
@@ -53,14 +53,6 @@ const LOCAL_ENGINE = {
   region: "us-east-1",
   credentials: { accessKeyId: "local", secretAccessKey: "local" },
 } as const;
-
-function isLoopback(endpoint: string | undefined): boolean {
-  return (
-    endpoint !== undefined &&
-    URL.canParse(endpoint) &&
-    LOOPBACK_HOSTS.has(new URL(endpoint).hostname)
-  );
-}
 
 function present<Name extends string, Value>(
   name: Name,

@@ -1,7 +1,11 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { InfrastructureError, RateLimiterUnavailable } from "../../../src/domain/errors.ts";
 import { connectAws } from "../../../src/infra/aws.ts";
-import { AwsRefusal, explainAwsError } from "../../../src/infra/aws-failure.ts";
+import {
+  AwsRefusal,
+  explainAwsError,
+  MissingServiceError,
+} from "../../../src/infra/aws-failure.ts";
 
 function named(name: string, message = "detail", more: object = {}): Error {
   return Object.assign(new Error(message), { name, ...more });
@@ -17,7 +21,7 @@ describe("what AWS says, in one line with what to do", () => {
     [
       "no credentials",
       named("CredentialsProviderError", "Could not load credentials\n from any providers"),
-      /no AWS credentials\. Sign in with .*AWS_ACCESS_KEY_ID.*\(Could not load credentials from any/,
+      /No AWS credentials found\. Sign in with .*AWS_ACCESS_KEY_ID.*\(Could not load credentials from any/,
     ],
     ["old credentials", named("ExpiredTokenException"), /have expired\. Sign in again/],
     ["wrong credentials", named("InvalidClientTokenId"), /does not know these credentials\. Check/],
@@ -55,6 +59,38 @@ describe("what AWS says, in one line with what to do", () => {
     expect(explained).toMatchObject({ awsCode: "ValidationError", detail: "no such stack" });
     expect(explainAwsError(explained, "x:Y", undefined)).toBe(explained);
     expect(explainAwsError(undefined, "x:Y", undefined).message).toContain("undefined");
+  });
+
+  test("an answer of a server that has only DynamoDB is told apart", () => {
+    const unknown = named("Unknown", "Unknown", { $metadata: { httpStatusCode: 404 } });
+    const explain = (action: string, endpoint: string | undefined, error: object = unknown) =>
+      explainAwsError(error, action, endpoint);
+    const local = "http://127.0.0.1:8000";
+    const missing = explain("cloudformation:DescribeStacks", local);
+    expect(missing).toBeInstanceOf(MissingServiceError);
+    expect(missing.message).toMatch(/^http:\/\/127\.0\.0\.1:8000 has DynamoDB only/);
+    expect(explain("dynamodb:DescribeTable", local)).toBeInstanceOf(AwsRefusal);
+    expect(explain("cloudformation:DescribeStacks", undefined)).toBeInstanceOf(AwsRefusal);
+    const refused = named("ValidationError", "no such stack", {
+      $metadata: { httpStatusCode: 400 },
+    });
+    expect(explain("cloudformation:DescribeStacks", local, refused)).toBeInstanceOf(AwsRefusal);
+  });
+
+  test("a refused connection is told long before the SDK would give up", async () => {
+    const handle = vi.fn(() => Promise.reject(named("Error", "x", { code: "ECONNREFUSED" })));
+    const aws = connectAws({
+      endpoint: "http://engine.example:8000",
+      region: "us-east-1",
+      credentials: { accessKeyId: "a", secretAccessKey: "b" },
+      requestHandler: { handle },
+    });
+    await expect(aws.send("cloudformation:DescribeStacks", {})).rejects.toThrow(
+      /could not be reached for cloudformation:DescribeStacks\. Is it running\?$/,
+    );
+    // The SDK alone would try eight times.
+    expect(handle).toHaveBeenCalledTimes(2);
+    aws.close();
   });
 
   test("a local endpoint needs no region and no credentials, and says when nobody is there", async () => {
