@@ -63,7 +63,7 @@ export class OpenStores {
 }
 
 /** No file, or one in which nothing was ever stored. */
-function isMissing(location: StoreLocation): boolean {
+export function isMissing(location: StoreLocation): boolean {
   if (location.kind !== "sqlite") return false;
   const file = statSync(location.path, { throwIfNoEntry: false });
   return file === undefined || file.size === 0;

@@ -132,13 +132,13 @@ export const REGISTRY: readonly Entry[] = [
   },
   {
     name: "check",
-    summary: "says whether this client and a table fit",
+    summary: "says whether this client and a store fit",
     heading: STACK,
     load: async () => (await import("./commands/check.ts")).check,
   },
   {
     name: "version",
-    summary: "shows the versions of client, table and Lambda",
+    summary: "shows the versions of client, store and Lambda",
     heading: STACK,
     load: async () => (await import("./commands/version.ts")).version,
   },

@@ -72,16 +72,6 @@ export class MissingServiceError extends InfrastructureError {
   }
 }
 
-/** What DynamoDB and servers that speak its protocol answer to requests for another service. */
-const NOT_OF_THIS_SERVICE: ReadonlySet<string> = new Set([
-  "Unknown",
-  "UnknownError",
-  "UnknownOperationException",
-  "MissingAuthenticationToken",
-  "MissingAuthenticationTokenException",
-  "SerializationException",
-]);
-
 /** Errors of ours pass as they are. */
 export function explainAwsError(
   error: unknown,
@@ -124,12 +114,15 @@ export function explainAwsError(
   return explainOutage(raw, action, endpoint, error) ?? new AwsRefusal(action, raw, error);
 }
 
+/**
+ * A server that has only DynamoDB answers requests for other services with an error that these
+ * services do not have: the SDK finds no message in it, or cannot read it at all.
+ */
 function isOfAnotherService(raw: RawError, action: string): boolean {
   const status = raw.$metadata?.httpStatusCode ?? raw.$response?.statusCode ?? 0;
-  if (action.startsWith("dynamodb:") || status < 400 || status >= 500) return false;
-  return (
-    NOT_OF_THIS_SERVICE.has(raw.name ?? "") || /deserialization error/i.test(raw.message ?? "")
-  );
+  if (action.startsWith("dynamodb:") || status < 400) return false;
+  const { message = "" } = raw;
+  return message === "Unknown" || /deserialization error/i.test(message);
 }
 
 function explainOutage(

@@ -1,6 +1,6 @@
 /** Which version a table has, and whether this client may change anything about it. */
 
-import { IncompatibleSchemaError } from "../domain/errors.ts";
+import { IncompatibleSchemaError, RateLimiterUnavailable } from "../domain/errors.ts";
 import {
   CLIENT_VERSION,
   type Compatibility,
@@ -12,7 +12,9 @@ import { isAfter } from "../migrations/registry.ts";
 import { readTableVersion, type TableVersion } from "../migrations/table-version.ts";
 import { versionKey } from "../records/keys.ts";
 import { decodeVersion, type VersionRecord } from "../records/version-record.ts";
+import { openBackend } from "../repository/backend.ts";
 import type { DynamoOptions } from "../repository/options.ts";
+import type { StoreLocation } from "../repository/store-url.ts";
 import type { ItemStore } from "../storage/item-store.ts";
 import type { Aws } from "./aws.ts";
 import { describeTable, isLimiterTable } from "./live-table.ts";
@@ -29,16 +31,16 @@ export interface VersionFinding {
 /** A table that is being made has nothing in it, and answers nobody. */
 const ANSWERING: readonly string[] = ["ACTIVE", "UPDATING"];
 
-/** `undefined` where the table says nothing. Changes nothing, whoever may use the table. */
+/** Returns `undefined` where the store has no version record. Changes nothing. */
 export async function findVersion(
-  table: string,
+  location: StoreLocation,
   options: DynamoOptions,
 ): Promise<VersionFinding | undefined> {
-  const records = await openRecords(table, options);
+  const { store } = await openBackend(location, options);
   try {
-    return await versionIn(records.store);
+    return await versionIn(store);
   } finally {
-    await records.close();
+    await store.close();
   }
 }
 
@@ -99,6 +101,7 @@ async function visibleVersion(
   try {
     return await readTableVersion(store, (await readState(store))?.reached);
   } catch (error) {
+    if (error instanceof RateLimiterUnavailable) throw error;
     const record = await store.get(versionKey(), { consistent: true });
     if (record === undefined) throw error;
     const effective = decodeVersion(record).schemaVersion;

@@ -4,11 +4,14 @@ import { StackOperationError } from "../domain/errors.ts";
 import { createChangeSet, executeChangeSet, type NewChangeSet, orDiscard } from "./change-set.ts";
 import { changeSetName } from "./change-set-name.ts";
 import type { DeployContext } from "./deploy.ts";
-import type { Stack } from "./stack.ts";
+import { findStack, type Stack } from "./stack.ts";
 import { firstCause, latestEvent, watchStack } from "./stack-events.ts";
 import { hasDiscoveryTags, settableTags, stackTags } from "./stack-tags.ts";
 
-/** True when tags were missing and are there now. `lambdaVersion` is what the Lambdas run. */
+/**
+ * Returns whether tags were missing and are there now; `false` means that they were there before.
+ * Throws where they are missing and stay so. `lambdaVersion` is what the Lambdas run.
+ */
 export async function ensureTags(
   context: DeployContext,
   stack: Stack,
@@ -28,7 +31,15 @@ export async function ensureTags(
     adopt: false,
   };
   const changeSet = await createChangeSet(aws, wanted, timer);
-  if (changeSet.changes === undefined) return false;
+  if (changeSet.changes === undefined) {
+    const now = await findStack(aws, stack.id);
+    // Another deployment may have set them in the meantime.
+    if (now !== undefined && hasDiscoveryTags(stack.name, now.tags)) return false;
+    throw new StackOperationError(
+      stack.name,
+      "the tags are missing, and CloudFormation reports nothing to change",
+    );
+  }
   const before = await orDiscard(aws, wanted, changeSet, async () => {
     const latest = await latestEvent(aws, stack.id);
     await executeChangeSet(aws, stack.name, changeSet);

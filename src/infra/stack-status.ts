@@ -5,8 +5,9 @@ import { checkStackName } from "../domain/names.ts";
 import { systemTimer } from "../domain/timer.ts";
 import { CLIENT_VERSION } from "../domain/version.ts";
 import type { DynamoOptions } from "../repository/options.ts";
+import { tableAt } from "../repository/store-url.ts";
 import { type Aws, type AwsConnection, connectAws } from "./aws.ts";
-import { AwsRefusal } from "./aws-failure.ts";
+import { AwsRefusal, MissingServiceError } from "./aws-failure.ts";
 import { findVersion } from "./compatibility.ts";
 import { eventSourceOf } from "./event-source.ts";
 import { findFunction } from "./lambda-code.ts";
@@ -28,6 +29,8 @@ export interface StackStatus {
   readonly available: boolean;
   /** How long the table took to answer. */
   readonly latencyMs: number | undefined;
+  /** False where the endpoint has only DynamoDB. */
+  readonly hasStacks: boolean;
   /** As CloudFormation says it; `undefined` where there is no stack. */
   readonly stackStatus: string | undefined;
   readonly tableStatus: string | undefined;
@@ -74,18 +77,19 @@ export async function stackStatus(
   const aws = connectAws(connection as AwsConnection);
   try {
     const region = await aws.region();
-    const [stack, table] = await Promise.all([
-      findStack(aws, name),
+    const [{ stack, hasStacks }, table] = await Promise.all([
+      stackAt(aws, name),
       findTable(aws, name, () => timer.nowMs()),
     ]);
     const lambda = await aggregatorOf(aws, name, stack);
     // A table that this client may not use has a version all the same.
-    const version = table === undefined ? undefined : await findVersion(name, connection);
+    const version = table === undefined ? undefined : await findVersion(tableAt(name), connection);
     return {
       name,
       region,
       available: table?.status === "ACTIVE" || table?.status === "UPDATING",
       latencyMs: table?.latencyMs,
+      hasStacks,
       stackStatus: stack?.status,
       tableStatus: table?.status,
       aggregatorEnabled: lambda.state === "Enabled",
@@ -102,6 +106,19 @@ export async function stackStatus(
     };
   } finally {
     aws.close();
+  }
+}
+
+/** A table behind an endpoint without CloudFormation is a table all the same. */
+async function stackAt(
+  aws: Aws,
+  name: string,
+): Promise<{ readonly stack: Stack | undefined; readonly hasStacks: boolean }> {
+  try {
+    return { stack: await findStack(aws, name), hasStacks: true };
+  } catch (error) {
+    if (!(error instanceof MissingServiceError)) throw error;
+    return { stack: undefined, hasStacks: false };
   }
 }
 

@@ -8,6 +8,7 @@ import type { RecordContext } from "../records/record-context.ts";
 import { type VersionRecord, writeVersion } from "../records/version-record.ts";
 import { openBackend } from "../repository/backend.ts";
 import type { DynamoOptions } from "../repository/options.ts";
+import { tableAt } from "../repository/store-url.ts";
 import type { ItemStore } from "../storage/item-store.ts";
 
 /** A person waits for it, and a table that was just made may take its time. */
@@ -23,9 +24,7 @@ export interface OpenRecords {
 
 /** The records of a table, whatever its version. */
 export async function openRecords(table: string, options: DynamoOptions): Promise<OpenRecords> {
-  const place = { region: undefined, endpoint: undefined, namespace: undefined };
-  const location = { kind: "dynamodb", table, ...place } as const;
-  const { store, clock } = await openBackend(location, { timeoutMs: TIMEOUT_MS, ...options });
+  const { store, clock } = await openBackend(tableAt(table), { timeoutMs: TIMEOUT_MS, ...options });
   const { random = systemRandom } = options;
   const context: Omit<RecordContext, "namespaceId"> = { store, clock, random };
   const namespaces = new NamespaceRecords(context, async () => undefined);

@@ -49,7 +49,7 @@ import {
   sharedOver,
   TIMEOUT_MS,
 } from "./shared-store.ts";
-import { DEFAULT_URL, parseStoreUrl, type StoreLocation } from "./store-url.ts";
+import { DEFAULT_URL, parseStoreUrl, type StoreLocation, tableAt } from "./store-url.ts";
 
 const DEFAULT_NAMESPACE = "default";
 const DEFAULT_STACK = "zae-limiter";
@@ -289,14 +289,7 @@ async function followLimits(
 async function nothingToDelete(): Promise<void> {}
 
 function tableLocation(table: string | undefined): Extract<StoreLocation, { kind: "dynamodb" }> {
-  const name = checkStackName(table ?? environment.stack() ?? DEFAULT_STACK);
-  return {
-    kind: "dynamodb",
-    table: name,
-    region: undefined,
-    endpoint: undefined,
-    namespace: undefined,
-  };
+  return tableAt(checkStackName(table ?? environment.stack() ?? DEFAULT_STACK));
 }
 
 function namespaceNameOf(location: StoreLocation, options: OpenOptions): string {

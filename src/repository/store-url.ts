@@ -49,6 +49,12 @@ export function parseStoreUrl(url: string): StoreLocation {
   }
 }
 
+/** Returns a table whose region and endpoint are options, or found as the AWS SDK does. */
+export function tableAt(table: string): Extract<StoreLocation, { kind: "dynamodb" }> {
+  const place = { region: undefined, endpoint: undefined, namespace: undefined };
+  return { kind: "dynamodb", table, ...place };
+}
+
 /** Checks that an endpoint is a web address. */
 export function checkEndpoint(endpoint: string): string {
   const valid = typeof endpoint === "string" && /^https?:\/\/[^/\s]+/.test(endpoint);

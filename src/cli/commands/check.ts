@@ -1,9 +1,8 @@
-/** `check`: whether this client and a table fit, for scripts. */
+/** `check`: whether this client and a store fit, for scripts. */
 
 import { leaf } from "../command.ts";
 import { EXIT } from "../exit-codes.ts";
-import { STACK_OPTIONS } from "../store-options.ts";
-import { type StackPlaceOptions, stackPlace } from "./deploy-place.ts";
+import { type StoreOptions, storePlace } from "../store-options.ts";
 import {
   REPORT_SHAPE,
   reportJson,
@@ -14,19 +13,19 @@ import {
 
 const FINE: readonly string[] = ["compatible", "update_available"];
 
-export const check = leaf<StackPlaceOptions>({
+export const check = leaf<StoreOptions>({
   name: "check",
-  summary: "says whether this client and a table fit",
-  details: "Ends with 1 when they do not, or when the table says nothing about itself.",
-  options: STACK_OPTIONS,
-  examples: ["check --name my-app"],
+  summary: "says whether this client and a store fit",
+  details: "Ends with 1 when they do not, or when the store has no version record.",
+  store: "read",
+  namespaced: false,
+  examples: ["check --name my-app", "check --url sqlite:limits.db"],
   json: REPORT_SHAPE,
   run: async ({ options, terminal }) => {
-    const place = stackPlace(options, terminal);
-    const report = await versionReport(place);
+    const report = await versionReport(storePlace(options, terminal));
     return {
       json: () => reportJson(report),
-      text: () => verdictText(report, place.stackName),
+      text: () => verdictText(report),
       code: FINE.includes(verdictOf(report)) ? EXIT.ok : EXIT.failed,
     };
   },

@@ -29,13 +29,15 @@ export const list = leaf<StackPlaceOptions>({
     const connection = connectionOf(options, terminal);
     const { limitersThere } = await import("../../infra/discovery.ts");
     const { region, limiters } = await limitersThere(connection as AwsConnection);
-    const stacks = limiters.filter(({ stackType }) => stackType === "limiter");
+    const stacks = limiters
+      .filter(({ stackType }) => stackType === "limiter")
+      .sort((left, right) => (left.stackName < right.stackName ? -1 : 1));
     const count = (test: "isFailed" | "isInProgress") => stacks.filter((info) => info[test]).length;
     return {
       json: () => ({
         region,
         stacks: stacks.map((info) => ({
-          name: info.userName,
+          name: info.stackName,
           stack_name: info.stackName,
           status: info.stackStatus,
           version: info.version ?? null,
@@ -49,7 +51,7 @@ export const list = leaf<StackPlaceOptions>({
           return `No stacks in ${region}. Deploy one with: zae-limiter deploy --name my-app`;
         }
         const rows = stacks.map((info) => [
-          info.userName,
+          info.stackName,
           info.stackStatus,
           info.version ?? "-",
           dayOf(info.creationTime),

@@ -44,6 +44,8 @@ export const env = leaf<FolderOptions & { format: Shell; port?: number }>({
     AWS_ENDPOINT_URL: "text",
     AWS_ACCESS_KEY_ID: "text",
     AWS_SECRET_ACCESS_KEY: "text",
+    AWS_SESSION_TOKEN: "text",
+    AWS_REGION: "text",
     AWS_DEFAULT_REGION: "text",
     "ZAEL_URL?": "text",
   },

@@ -1,27 +1,33 @@
-/** `status`: how a stack is. */
+/** `status`: how a stack, a table or a file is. */
 
 import type { StackStatus } from "../../infra/index.ts";
+import type { DynamoOptions } from "../../repository/options.ts";
 import { leaf } from "../command.ts";
 import { EXIT } from "../exit-codes.ts";
 import { fields } from "../fields.ts";
 import type { Palette } from "../palette.ts";
-import { NAMED_STACK_OPTIONS, type StackPlaceOptions, stackPlace } from "./deploy-place.ts";
+import { type StoreOptions, type StorePlace, storePlace } from "../store-options.ts";
+import { fileJson, fileStatus, fileText } from "./file-status.ts";
 
 const NONE = "N/A";
 const MISSING = "Not found";
+const NO_STACKS = "None: this endpoint has DynamoDB only";
 
-export const status = leaf<StackPlaceOptions>({
+export const status = leaf<StoreOptions>({
   name: "status",
   summary: "shows how a stack is",
   details:
-    "Looking changes nothing. Ends with 1 when the table does not answer or the stack failed.",
-  options: NAMED_STACK_OPTIONS,
-  examples: ["status --name my-app --region eu-west-1"],
+    "Also a table on a local DynamoDB, or a file. Looking changes nothing. Ends with 1 when the " +
+    "table does not answer, the stack failed, or nothing is stored yet.",
+  store: "read",
+  namespaced: false,
+  examples: ["status --name my-app --region eu-west-1", "status --url sqlite:limits.db"],
   json: {
     name: "text",
-    region: "text",
+    region: "text | null",
     available: "boolean",
     latency_ms: "number | null",
+    has_stacks: "boolean",
     stack_status: "text | null",
     table_status: "text | null",
     aggregator_enabled: "boolean",
@@ -36,9 +42,17 @@ export const status = leaf<StackPlaceOptions>({
     readonly_role_arn: "text | null",
   },
   run: async ({ options, terminal }) => {
-    const { stackName, connection } = stackPlace(options, terminal);
+    const place = storePlace(options, terminal);
+    if (place.location.kind !== "dynamodb") {
+      const file = await fileStatus(place);
+      return {
+        json: () => fileJson(file),
+        text: () => fileText(file, sizeText(file.sizeBytes), terminal.palette),
+        code: file.available ? EXIT.ok : EXIT.failed,
+      };
+    }
     const { stackStatus } = await import("../../infra/stack-status.ts");
-    const found = await stackStatus(stackName, connection);
+    const found = await stackStatus(place.location.table, connectionTo(place));
     return {
       json: () => toJson(found),
       text: () => toText(found, terminal.palette),
@@ -46,6 +60,17 @@ export const status = leaf<StackPlaceOptions>({
     };
   },
 });
+
+/** What the address says is an option here. */
+function connectionTo({ location, options }: StorePlace): DynamoOptions {
+  if (location.kind !== "dynamodb") return options;
+  const { region, endpoint } = location;
+  return {
+    ...options,
+    ...(region === undefined ? {} : { region }),
+    ...(endpoint === undefined ? {} : { endpoint }),
+  };
+}
 
 function isFine({ available, stackStatus }: StackStatus): boolean {
   return isInProgress(stackStatus) || (available && !isFailed(stackStatus));
@@ -78,7 +103,7 @@ function toText(found: StackStatus, palette: Palette): string {
     [
       "Infrastructure",
       [
-        ["Stack", found.stackStatus ?? MISSING],
+        ["Stack", found.stackStatus ?? (found.hasStacks ? MISSING : NO_STACKS)],
         ["Table", found.tableStatus ?? MISSING],
         ["Aggregator", aggregatorText(found)],
       ],
@@ -113,15 +138,19 @@ function schemaText({ name, schemaVersion, needsMigration }: StackStatus): strin
     : schemaVersion;
 }
 
-function aggregatorText({ aggregatorEnabled, eventSourceState }: StackStatus): string {
+function aggregatorText({ aggregatorEnabled, eventSourceState, hasStacks }: StackStatus): string {
+  if (!hasStacks) return "Not known; see: zae-limiter local status";
   if (aggregatorEnabled) return "Enabled";
   return eventSourceState === undefined ? "Disabled" : `Disabled (${eventSourceState})`;
 }
 
 function closing(found: StackStatus, palette: Palette): string[] {
-  const { name, available, stackStatus, tableStatus } = found;
+  const { name, available, stackStatus, tableStatus, hasStacks } = found;
   if (isFailed(stackStatus)) return [palette.bad(`✗ The last operation failed: ${stackStatus}`)];
   if (isInProgress(stackStatus)) return [`⏳ An operation is under way: ${stackStatus}`];
+  if (tableStatus === undefined && !hasStacks) {
+    return [palette.bad(`✗ There is no table ${name} here. Make it with: zae-limiter local up`)];
+  }
   if (tableStatus === undefined && stackStatus === undefined) {
     return [palette.bad(`✗ Not deployed here. Deploy it with: zae-limiter deploy --name ${name}`)];
   }
@@ -150,6 +179,7 @@ function toJson(found: StackStatus) {
     region: found.region,
     available: found.available,
     latency_ms: found.latencyMs === undefined ? null : Math.round(found.latencyMs),
+    has_stacks: found.hasStacks,
     stack_status: found.stackStatus ?? null,
     table_status: found.tableStatus ?? null,
     aggregator_enabled: found.aggregatorEnabled,

@@ -99,7 +99,7 @@ function stoppedText({ migrations }: Upgraded): string {
 }
 
 export function upgradeText(result: Upgraded, stackName: string): string {
-  const { outcome, plan, tagsAdded, migrations } = result;
+  const { outcome, plan, migrations } = result;
   const changed = (migrations?.migrations ?? []).map(
     (done) => `  ${done.version}: ${done.scanned} items read, ${done.changed} changed`,
   );
@@ -116,11 +116,17 @@ export function upgradeText(result: Upgraded, stackName: string): string {
       return [
         `✓ Stack ${stackName} is upgraded to ${CLIENT_VERSION}`,
         ...plan.code.map((lambda) => `  Code of the ${lambda}: uploaded`),
-        ...(tagsAdded === undefined ? [] : [`  Tags: ${tagsAdded ? "added" : "already present"}`]),
+        ...tagsLine(result),
         ...changed,
         ...leftLines(plan),
       ].join("\n");
   }
+}
+
+function tagsLine({ tagsAdded, tagsError }: Upgraded): string[] {
+  if (tagsError !== undefined) return ["  Tags: missing"];
+  if (tagsAdded === undefined) return [];
+  return [`  Tags: ${tagsAdded ? "added" : "already present"}`];
 }
 
 /** With `--lambda-only` the table stays as it is. */

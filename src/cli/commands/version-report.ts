@@ -1,20 +1,24 @@
-/** The versions of a stack, and whether they fit: for `version`, `check` and `upgrade`. */
+/** The versions of a store, and whether they fit: for `version` and `check`. */
 
 import { CLIENT_VERSION, type Compatibility, SCHEMA_VERSION } from "../../domain/version.ts";
 import type { VersionRecord } from "../../records/version-record.ts";
-import type { StackPlace } from "./deploy-place.ts";
+import type { StoreLocation } from "../../repository/store-url.ts";
+import { isMissing } from "../open-store.ts";
+import { placeName, type StorePlace } from "../store-options.ts";
 
 export interface VersionReport {
-  /** `undefined`: the table says nothing about itself. */
+  readonly location: StoreLocation;
+  /** `undefined`: the store has no version record. */
   readonly record: VersionRecord | undefined;
   readonly compatibility: Compatibility | undefined;
 }
 
-/** Reads and changes nothing, whether or not this client may use the table. */
-export async function versionReport({ stackName, connection }: StackPlace): Promise<VersionReport> {
+/** Reads and changes nothing, whether or not this client may use the store. */
+export async function versionReport({ location, options }: StorePlace): Promise<VersionReport> {
+  if (isMissing(location)) return { location, record: undefined, compatibility: undefined };
   const { findVersion } = await import("../../infra/compatibility.ts");
-  const found = await findVersion(stackName, connection);
-  return { record: found?.record, compatibility: found?.compatibility };
+  const found = await findVersion(location, options);
+  return { location, record: found?.record, compatibility: found?.compatibility };
 }
 
 export function verdictOf({ compatibility }: VersionReport): string {
@@ -53,16 +57,23 @@ export function lambdaOf(record: VersionRecord | undefined): string | undefined 
 }
 
 /** The closing line. */
-export function verdictText(report: VersionReport, stackName: string): string {
-  const message = report.compatibility?.message ?? "";
+export function verdictText(report: VersionReport): string {
+  const { location, compatibility } = report;
+  const message = compatibility?.message ?? "";
   switch (verdictOf(report)) {
     case "uninitialised":
-      return `Not initialised: the table has no version record. Run: zae-limiter deploy --name ${stackName}`;
+      return location.kind === "dynamodb"
+        ? `Not initialised: the table has no version record. Run: zae-limiter deploy --name ${location.table}`
+        : `Not initialised: nothing is stored in ${placeName(location)} yet`;
     case "incompatible":
       return `✗ Incompatible: ${message}`;
     case "update_available":
-      return `✓ Compatible; an update is available: ${message || "run upgrade"}. Run: zae-limiter upgrade --name ${stackName}`;
+      return `✓ Compatible; an update is available: ${message || "run upgrade"}${upgradeAdvice(location)}`;
     default:
       return "✓ Compatible";
   }
+}
+
+function upgradeAdvice(location: StoreLocation): string {
+  return location.kind === "dynamodb" ? `. Run: zae-limiter upgrade --name ${location.table}` : "";
 }

@@ -1,45 +1,47 @@
-/** `version`: the versions of the client, the table and the Lambda. */
+/** `version`: the versions of the client, the store and the Lambda. */
 
 import { CLIENT_VERSION, SCHEMA_VERSION } from "../../domain/version.ts";
 import { leaf } from "../command.ts";
 import { EXIT } from "../exit-codes.ts";
 import { fields } from "../fields.ts";
-import { STACK_OPTIONS } from "../store-options.ts";
-import { type StackPlaceOptions, stackPlace } from "./deploy-place.ts";
+import { placeName, type StoreOptions, storePlace } from "../store-options.ts";
 import {
   lambdaOf,
   REPORT_SHAPE,
   reportJson,
+  type VersionReport,
   verdictOf,
   verdictText,
   versionReport,
 } from "./version-report.ts";
 
-export const version = leaf<StackPlaceOptions>({
+export const version = leaf<StoreOptions>({
   name: "version",
-  summary: "shows the versions of client, table and Lambda",
-  options: STACK_OPTIONS,
-  examples: ["version --name my-app"],
+  summary: "shows the versions of client, store and Lambda",
+  store: "read",
+  namespaced: false,
+  examples: ["version --name my-app", "version --url sqlite:limits.db"],
   json: REPORT_SHAPE,
   run: async ({ options, terminal }) => {
-    const place = stackPlace(options, terminal);
-    const report = await versionReport(place);
-    const rows: [string, string][] = [
-      ["Client", CLIENT_VERSION],
-      ["Schema of the client", SCHEMA_VERSION],
-      ...(report.record === undefined
-        ? []
-        : ([
-            ["Schema of the table", report.record.schemaVersion],
-            ["Lambda", lambdaOf(report.record) ?? "unknown"],
-            ["Oldest client", report.record.clientMinVersion],
-          ] as [string, string][])),
-    ];
+    const report = await versionReport(storePlace(options, terminal));
     return {
       json: () => reportJson(report),
-      text: () =>
-        `${fields(rows, terminal.palette.faint)}\n\n${verdictText(report, place.stackName)}`,
+      text: () => `${fields(rowsOf(report), terminal.palette.faint)}\n\n${verdictText(report)}`,
       code: verdictOf(report) === "incompatible" ? EXIT.failed : EXIT.ok,
     };
   },
 });
+
+function rowsOf({ location, record }: VersionReport): [string, string][] {
+  const rows: [string, string][] = [
+    ["Store", placeName(location)],
+    ["Client", CLIENT_VERSION],
+    ["Schema of the client", SCHEMA_VERSION],
+  ];
+  if (record === undefined) return rows;
+  rows.push(["Schema of the store", record.schemaVersion]);
+  // Embedded stores count usage themselves.
+  if (location.kind === "dynamodb") rows.push(["Lambda", lambdaOf(record) ?? "unknown"]);
+  rows.push(["Oldest client", record.clientMinVersion]);
+  return rows;
+}

@@ -16,6 +16,10 @@ export function variablesOf(
     AWS_ENDPOINT_URL: endpointOf({ port }),
     AWS_ACCESS_KEY_ID: "test",
     AWS_SECRET_ACCESS_KEY: "test",
+    // Empty is the same as absent: a real token does not go to whatever listens there.
+    AWS_SESSION_TOKEN: "",
+    // The AWS SDK for JavaScript reads the first, and the one for Python the second.
+    AWS_REGION: "us-east-1",
     AWS_DEFAULT_REGION: "us-east-1",
     ...(state === undefined ? {} : { ZAEL_URL: urlOf(state) }),
   };
@@ -35,12 +39,12 @@ function shellLine(shell: Shell, name: string, value: string): string {
   return `export ${name}=${bashWord(value)}`;
 }
 
-const PLAIN_PATTERN = /^[\w./:@-]+$/;
+const PLAIN_PATTERN = /^[\w./:@-]*$/;
 
 function bashWord(value: string): string {
   return PLAIN_PATTERN.test(value) ? value : `'${value.replaceAll("'", "'\\''")}'`;
 }
 
 function fishWord(value: string): string {
-  return PLAIN_PATTERN.test(value) ? value : `'${value.replace(/[\\']/g, "\\$&")}'`;
+  return value !== "" && PLAIN_PATTERN.test(value) ? value : `'${value.replace(/[\\']/g, "\\$&")}'`;
 }

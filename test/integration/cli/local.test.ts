@@ -16,6 +16,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, inject, test, vi } from "vitest";
 import { local } from "../../../src/cli/commands/local.ts";
 import { RateLimiter } from "../../../src/limiter/rate-limiter.ts";
+import { Repository } from "../../../src/repository/repository.ts";
 import { expectShape } from "../../unit/cli/shape.ts";
 import { Binary, collect, type Ran } from "./binary.ts";
 
@@ -88,6 +89,21 @@ describe.skipIf(dynoxide?.endpoint === undefined)("local, with dynoxide", () => 
     expect(env).toMatchObject({ AWS_ENDPOINT_URL: state.endpoint, ZAEL_URL: state.url });
     const used = await binary.run(["resource", "set-defaults", "gpt-4", "-l", "rpm:5"], { env });
     expect([used.code, used.err]).toEqual([0, ""]);
+    for (const command of ["version", "check", "status"]) {
+      const looked = await binary.run([command], { env });
+      expect([command, looked.code, looked.err]).toEqual([command, 0, ""]);
+    }
+    for (const command of [["list"], ["deploy", "--yes"], ["delete", "-n", "demo", "--yes"]]) {
+      const refused = await binary.run(command, { env });
+      expect(refused.code).toBe(1);
+      expect(refused.err).toContain(`${state.endpoint} has DynamoDB only and cannot answer`);
+    }
+    // As in a shell that has evaluated the variables.
+    for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value);
+    const connected = await Repository.connect("zae-limiter", { namespace: "tenant-a" });
+    expect(await connected.limits.listResources()).toEqual(["gpt-4"]);
+    await connected.close();
+    vi.unstubAllEnvs();
 
     await using limiter = await RateLimiter.open(state.url, { timeoutMs: 20_000 });
     const request = { entityId: "key-1", resource: "gpt-4", consume: { rpm: 2 } };
@@ -109,6 +125,11 @@ describe.skipIf(dynoxide?.endpoint === undefined)("local, with dynoxide", () => 
 
     expect(await json("down")).toEqual({ code: 0, value: { stopped: true } });
     expect([isAlive(state.pid), isAlive(state.aggregator_pid ?? 0)]).toEqual([false, false]);
+    const startedAt = performance.now();
+    const late = await binary.run(["peek", "key-1", "gpt-4"], { env });
+    expect([late.code, late.err]).toEqual([4, expect.stringContaining("could not be reached")]);
+    // The timeout is 10 s; starting a process on a busy machine takes most of this.
+    expect(performance.now() - startedAt).toBeLessThan(5000);
     expect(await run("down")).toEqual({ code: 0, out: "Not running\n", err: "" });
     expect((await run("status")).code).toBe(1);
     expect((await run("logs")).code).toBe(1);
@@ -213,12 +234,13 @@ describe.skipIf(dynamoDbLocal?.endpoint === undefined)("local, with DynamoDB Loc
 });
 
 describe("local env", () => {
-  test("op 36: has four lines for PowerShell, and needs nothing that runs", async () => {
+  test("op 36: has a line for each variable for PowerShell, and needs nothing that runs", async () => {
     const { code, out } = await run("env", "-f", "powershell");
     expect([code, out]).toEqual([
       0,
       '$env:AWS_ENDPOINT_URL = "http://127.0.0.1:8000"\n$env:AWS_ACCESS_KEY_ID = "test"\n' +
-        '$env:AWS_SECRET_ACCESS_KEY = "test"\n$env:AWS_DEFAULT_REGION = "us-east-1"\n',
+        '$env:AWS_SECRET_ACCESS_KEY = "test"\n$env:AWS_SESSION_TOKEN = ""\n' +
+        '$env:AWS_REGION = "us-east-1"\n$env:AWS_DEFAULT_REGION = "us-east-1"\n',
     ]);
     expect((await run("env", "-f", "tcsh")).code).toBe(2);
   });

@@ -37,6 +37,18 @@ describe("local env", () => {
     expect(await lines("-f", shell)).toContain(expected);
   });
 
+  test("has the region for the AWS SDK of either language, and no token of a real session", async () => {
+    const found = await lines();
+    for (const line of [
+      "AWS_REGION=us-east-1",
+      "AWS_DEFAULT_REGION=us-east-1",
+      "AWS_SESSION_TOKEN=",
+    ]) {
+      expect(found).toContain(`export ${line}`);
+    }
+    expect(await lines("-f", "fish")).toContain("set -gx AWS_SESSION_TOKEN ''");
+  });
+
   test("is for the port that is given, and says on stderr when nothing runs", async () => {
     const { out, err } = await cli(["local", "env", "--folder", folder, "--port", "4566"]);
     expect([out.split("\n")[0], err]).toEqual([

@@ -62,13 +62,19 @@ describe("what AWS says, in one line with what to do", () => {
   });
 
   test("an answer of a server that has only DynamoDB is told apart", () => {
-    const unknown = named("Unknown", "Unknown", { $metadata: { httpStatusCode: 404 } });
+    const unknown = named("NotFound", "Unknown", { $metadata: { httpStatusCode: 404 } });
     const explain = (action: string, endpoint: string | undefined, error: object = unknown) =>
       explainAwsError(error, action, endpoint);
     const local = "http://127.0.0.1:8000";
     const missing = explain("cloudformation:DescribeStacks", local);
     expect(missing).toBeInstanceOf(MissingServiceError);
     expect(missing.message).toMatch(/^http:\/\/127\.0\.0\.1:8000 has DynamoDB only/);
+    const unreadable = named("Error", "XML parse error\n  Deserialization error: see $response", {
+      $metadata: { httpStatusCode: 500 },
+    });
+    expect(explain("cloudformation:DescribeStacks", local, unreadable)).toBeInstanceOf(
+      MissingServiceError,
+    );
     expect(explain("dynamodb:DescribeTable", local)).toBeInstanceOf(AwsRefusal);
     expect(explain("cloudformation:DescribeStacks", undefined)).toBeInstanceOf(AwsRefusal);
     const refused = named("ValidationError", "no such stack", {

@@ -167,15 +167,19 @@ describe("tags", () => {
     expect(Object.keys(tags).filter((name) => name.startsWith("aws:"))).toEqual([]);
   });
 
-  test("op 56: no updates is false, any other error is raised", async () => {
+  test("op 56: tags that CloudFormation does not set are reported as missing", async () => {
     const aws = new FakeAws();
-    aws.add({ name: "demo", status: "CREATE_COMPLETE" });
+    const sketch = aws.add({ name: "demo", status: "CREATE_COMPLETE" });
     const stack = await stackOf(aws, "demo");
     aws.changes = undefined;
-    expect(await ensureTags(contextOf(aws), stack)).toBe(false);
+    const missing = /the tags are missing, and CloudFormation reports nothing to change/;
+    await expect(ensureTags(contextOf(aws), stack)).rejects.toThrow(missing);
     aws.answers["cloudformation:CreateChangeSet"] = () => {
       throw refusal("ValidationError", "No updates are to be performed.");
     };
+    await expect(ensureTags(contextOf(aws), stack)).rejects.toThrow(missing);
+    // Another deployment has set them since the stack was read.
+    Object.assign(sketch.tags, stackTags("demo", {}));
     expect(await ensureTags(contextOf(aws), stack)).toBe(false);
     aws.answers["cloudformation:CreateChangeSet"] = () => {
       throw refusal("LimitExceededException", "too many");
