@@ -6,6 +6,9 @@ export default {
       entry: [
         ...Object.values(entryPoints()),
         "src/**/lambda-entry.ts",
+        // Loaded as a whole, and used by the names that requests have.
+        "src/infra/sdk/*.ts",
+        "src/storage/dynamodb/sdk-{data,streams}.ts",
         "scripts/*.mjs",
         "test/aws/prepare.mjs",
         "test/**/*.test.ts",

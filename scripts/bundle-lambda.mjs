@@ -1,29 +1,43 @@
 /**
- * The Lambda functions, each as one file that needs nothing beside it: `dist/lambda/<name>.mjs`.
- * The folder to write to may be given; it is made when it is not there.
+ * The Lambda functions: `dist/lambda/<name>.zip`, each with one module that needs nothing else. This
+ * is the file that is uploaded, so it is packed the same way each time. Another folder may be given.
  */
-import { fileURLToPath } from "node:url";
+import { mkdir, writeFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
 import { build } from "esbuild";
+import { zipSync } from "fflate";
+import { root } from "./entry-points.mjs";
 
-const root = fileURLToPath(new URL("..", import.meta.url));
+const outdir = resolve(root, process.argv[2] ?? "dist/lambda");
+/** The file in a package, which `index.handler` finds. */
+const FILE = "index.mjs";
+/** The same bundle has to make the same package, or it would be uploaded again and again. */
+const MODIFIED = new Date(1980, 0, 1);
 
-await build({
+const { outputFiles } = await build({
   absWorkingDir: root,
   entryPoints: {
     aggregator: "src/aggregator/lambda-entry.ts",
     provisioner: "src/infra/limits-resource/lambda-entry.ts",
   },
-  outdir: process.argv[2] ?? "dist/lambda",
-  outExtension: { ".js": ".mjs" },
+  outdir,
   bundle: true,
   minify: true,
   legalComments: "none",
   platform: "node",
   format: "esm",
   target: "node20",
-  // Packages that are CommonJS ask for Node's own modules, which a module of today does not offer.
+  // The ES modules of a package, of which the bundler takes only what is used.
+  mainFields: ["module", "main"],
+  // CommonJS packages call `require` for Node's own modules, which an ES module does not have.
   banner: {
     js: 'import { createRequire } from "node:module"; const require = createRequire(import.meta.url);',
   },
   logLevel: "warning",
+  write: false,
 });
+await mkdir(outdir, { recursive: true });
+for (const { path, contents } of outputFiles) {
+  const zip = zipSync({ [FILE]: contents }, { mtime: MODIFIED, level: 9 });
+  await writeFile(join(outdir, path.replace(/^.*\/(\w+)\.js$/, "$1.zip")), zip);
+}

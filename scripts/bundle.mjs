@@ -5,16 +5,39 @@
  * there are sources, importing the package and the first acquire took 90 ms, and take 25 like this.
  * The folder to write to may be given.
  */
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { build } from "esbuild";
 import { entryPoints, externalPackages, root } from "./entry-points.mjs";
-import { bundledPackages, noticesOf } from "./notices.mjs";
+import { importedPackages, noticesOf } from "./notices.mjs";
 
 const outdir = resolve(root, process.argv[2] ?? "dist");
 
-/** Packages whose code is taken in. Any other package must be a dependency or a peer. */
-const TAKEN_IN = ["lru-cache", "sorted-btree", "ulid"];
+/**
+ * Packages that our sources import and the bundle contains. Any other package that they import must
+ * be a peer in package.json.
+ */
+const TAKEN_IN = [
+  "@aws-sdk/client-cloudformation",
+  "@aws-sdk/client-dynamodb",
+  "@aws-sdk/client-dynamodb-streams",
+  "@aws-sdk/client-lambda",
+  "@aws-sdk/client-resource-groups-tagging-api",
+  "@aws-sdk/client-s3",
+  "@clack/prompts",
+  "asciichart",
+  "aws4",
+  "cli-table3",
+  "commander",
+  "fflate",
+  "lru-cache",
+  "picocolors",
+  "sorted-btree",
+  "ulid",
+  "undici",
+  "yaml",
+];
+
 /** Everything that loads the library at all loads this. */
 const LIBRARY = "src/index.ts";
 /** These answer `--version` and `--help`, and wait for nothing. */
@@ -24,6 +47,9 @@ const WITHOUT_LIBRARY = new Set([
   "src/cli/program.ts",
   "src/domain/version.ts",
 ]);
+
+/** Parts of the AWS SDK: they contain nothing of the library. */
+const ONLY_PACKAGES = /\/sdk[-/][a-z0-9]+\.ts$/;
 
 const OPTIONS = {
   absWorkingDir: root,
@@ -36,8 +62,8 @@ const OPTIONS = {
   format: "esm",
   target: "node20",
   external: externalPackages(),
-  // Else the import that `wholeLibrary` adds would be dropped, since nothing is taken from it.
-  ignoreAnnotations: true,
+  // The ES modules of a package, of which the bundler takes only what is used.
+  mainFields: ["module", "main"],
   legalComments: "none",
   logLevel: "warning",
   metafile: true,
@@ -47,42 +73,78 @@ const OPTIONS = {
 /**
  * Keeps the library in one piece. The bundler puts sources together that are wanted by the same
  * starting points, and there are a hundred of these; so each of them is made to want the library.
+ * The library has a namespace of its own, because an import of a file that package.json declares
+ * free of side effects is dropped when nothing is taken from it.
  */
 function wholeLibrary(starts) {
-  const library = JSON.stringify(join(root, LIBRARY));
+  const library = join(root, LIBRARY);
+  const start = `import ${JSON.stringify(library)};\n`;
   return {
     name: "whole-library",
-    setup: ({ onLoad }) =>
+    setup: ({ onLoad, onResolve }) => {
+      onResolve({ filter: /index\.ts$/ }, ({ path, resolveDir }) =>
+        resolve(resolveDir, path) === library ? { path: library, namespace: "library" } : undefined,
+      );
+      onLoad({ filter: /./, namespace: "library" }, async () => ({
+        loader: "ts",
+        contents: await readFile(library, "utf8"),
+        resolveDir: dirname(library),
+      }));
       onLoad({ filter: /\/src\/.+\.ts$/ }, async ({ path }) => {
         const text = await readFile(path, "utf8");
         const starting = starts.has(path.slice(root.length));
-        return { loader: "ts", contents: starting ? `import ${library};\n${text}` : text };
-      }),
+        return { loader: "ts", contents: starting ? start + text : text };
+      });
+    },
   };
 }
 
-/** The bundler calls a class that mentions itself `_Limit`, and so would whoever prints one. */
-function withProperNames(text) {
-  const names = [...text.matchAll(/^var (\w+) = class _\1\b/gm)].map(([, name]) => name);
+/** Restores the names of our classes: the bundler calls a class that mentions itself `_Limit`. */
+function withProperNames(text, ours) {
+  const names = [...text.matchAll(/^var (\w+) = class _\1\b/gm)]
+    .map(([, name]) => name)
+    .filter((name) => ours.has(name));
   return names.reduce((done, name) => done.replace(new RegExp(`\\b_${name}\\b`, "g"), name), text);
+}
+
+/**
+ * Gives the chunk in which the bundler looks for `require` one: CommonJS packages call it for Node's
+ * own modules, and an ES module has none.
+ */
+function withRequire(text) {
+  if (!text.includes("var __require =")) return text;
+  return `import { createRequire } from "node:module";
+const require = createRequire(import.meta.url);
+${text}`;
+}
+
+/** Returns the names of all classes in our own sources. */
+async function classNames({ inputs }) {
+  const paths = Object.keys(inputs).filter((path) => path.startsWith("src/"));
+  const texts = await Promise.all(paths.map((path) => readFile(join(root, path), "utf8")));
+  return new Set(texts.flatMap((text) => [...text.matchAll(/\bclass (\w+)/g)].map(([, n]) => n)));
 }
 
 const { metafile: first } = await build(OPTIONS);
 const starts = new Set(
   Object.values(first.outputs)
     .map(({ entryPoint }) => entryPoint)
-    .filter((path) => path !== undefined && path !== LIBRARY && !WITHOUT_LIBRARY.has(path)),
+    .filter((path) => path?.startsWith("src/") && path !== LIBRARY && !WITHOUT_LIBRARY.has(path))
+    .filter((path) => !ONLY_PACKAGES.test(path)),
 );
 const { outputFiles, metafile } = await build({ ...OPTIONS, plugins: [wholeLibrary(starts)] });
-const stray = bundledPackages(metafile).filter((name) => !TAKEN_IN.includes(name));
+const stray = importedPackages(metafile).filter((name) => !TAKEN_IN.includes(name));
 if (stray.length > 0) {
   throw new Error(
     `The bundle would contain ${stray.join(", ")}. Make it an optional peer in package.json, ` +
       "or list it in TAKEN_IN of scripts/bundle.mjs.",
   );
 }
+const ours = await classNames(first);
+// Their names change with their contents: those of an earlier build would stay.
+await rm(join(outdir, "chunks"), { recursive: true, force: true });
 for (const { path, text } of outputFiles) {
   await mkdir(dirname(path), { recursive: true });
-  await writeFile(path, withProperNames(text));
+  await writeFile(path, withRequire(withProperNames(text, ours)));
 }
 await writeFile(join(outdir, "notices.txt"), await noticesOf(root, metafile));

@@ -2,20 +2,24 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 
-/** Returns the names of the packages that the inputs of a bundle come from. */
-export function bundledPackages(metafile) {
-  return [...packageFolders(metafile)].map((folder) => folder.replace(/^.*node_modules\//, ""));
+/** Returns the names of the packages in the bundle that our own sources import. */
+export function importedPackages({ inputs }) {
+  const paths = Object.entries(inputs)
+    .filter(([path]) => path.startsWith("src/"))
+    .flatMap(([, { imports }]) => imports.map(({ path }) => path));
+  return packageFolders(paths).map((folder) => folder.replace(/^.*node_modules\//, ""));
 }
 
 /** Returns one text for all packages that the inputs of a bundle come from. */
 export async function noticesOf(root, metafile) {
   const notices = [];
-  for (const folder of packageFolders(metafile)) notices.push(await noticeOf(join(root, folder)));
+  const folders = packageFolders(Object.keys(metafile.inputs));
+  for (const folder of folders) notices.push(await noticeOf(join(root, folder)));
   return `This package contains code of the packages below.\n\n${notices.join("\n")}`;
 }
 
-function packageFolders(metafile) {
-  const folders = Object.keys(metafile.inputs)
+function packageFolders(paths) {
+  const folders = paths
     .map((path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0])
     .filter((folder) => folder !== undefined);
   return [...new Set(folders)].sort();

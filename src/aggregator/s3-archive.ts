@@ -19,7 +19,7 @@ export class S3Archive implements ArchiveSink {
 
   /** The SDK repeats what failed; writing an object twice does no harm. */
   async put(key: string, body: Uint8Array): Promise<void> {
-    const { PutObjectCommand } = await import("@aws-sdk/client-s3");
+    const { PutObjectCommand } = await import("./sdk-s3.ts");
     this.#client ??= this.#connect();
     const client = await this.#client;
     await client.send(
@@ -34,7 +34,7 @@ export class S3Archive implements ArchiveSink {
   }
 
   async #connect(): Promise<S3Client> {
-    const { S3Client: Client } = await import("@aws-sdk/client-s3");
+    const { S3Client: Client } = await import("./sdk-s3.ts");
     const { region, endpoint } = this.#options;
     return new Client({
       ...(region === undefined ? {} : { region }),

@@ -142,28 +142,41 @@ async function loadService(name: ServiceName, connection: AwsConnection): Promis
   return { client, commands: commands as Service["commands"] };
 }
 
-async function loadSdk(name: ServiceName): Promise<[Configured, unknown, object?]> {
+async function loadSdk(name: ServiceName): Promise<[Configured, object, object?]> {
   switch (name) {
     case "cloudformation": {
-      const sdk = await import("@aws-sdk/client-cloudformation");
-      return [sdk.CloudFormationClient as unknown as Configured, sdk];
+      const { CloudFormationClient, ...commands } = await import("./sdk/cloudformation.ts");
+      return [CloudFormationClient as unknown as Configured, all<"cloudformation">(commands)];
     }
     case "dynamodb": {
-      const sdk = await import("@aws-sdk/client-dynamodb");
-      return [sdk.DynamoDBClient as unknown as Configured, sdk];
+      const { DynamoDBClient, ...commands } = await import("./sdk/dynamodb.ts");
+      return [DynamoDBClient as unknown as Configured, all<"dynamodb">(commands)];
     }
     case "lambda": {
-      const sdk = await import("@aws-sdk/client-lambda");
-      return [sdk.LambdaClient as unknown as Configured, sdk];
+      const { LambdaClient, ...commands } = await import("./sdk/lambda.ts");
+      return [LambdaClient as unknown as Configured, all<"lambda">(commands)];
     }
     case "s3": {
-      const sdk = await import("@aws-sdk/client-s3");
+      const { S3Client, ...commands } = await import("./sdk/s3.ts");
       // A bucket in the name of the host would not be found on a local engine.
-      return [sdk.S3Client as unknown as Configured, sdk, { forcePathStyle: true }];
+      return [S3Client as unknown as Configured, all<"s3">(commands), { forcePathStyle: true }];
     }
     case "tag": {
-      const sdk = await import("@aws-sdk/client-resource-groups-tagging-api");
-      return [sdk.ResourceGroupsTaggingAPIClient as unknown as Configured, sdk];
+      const { ResourceGroupsTaggingAPIClient, ...commands } = await import("./sdk/tagging.ts");
+      return [ResourceGroupsTaggingAPIClient as unknown as Configured, all<"tag">(commands)];
     }
   }
+}
+
+type OperationOf<Service extends string> = ActionName extends infer Name
+  ? Name extends `${Service}:${infer Operation}`
+    ? Operation
+    : never
+  : never;
+
+/** Does not compile when a module of `./sdk` lacks the command of an action. */
+function all<Service extends ServiceName>(
+  commands: Readonly<Record<`${OperationOf<Service>}Command`, unknown>>,
+): object {
+  return commands;
 }

@@ -7,7 +7,7 @@ import { checkStackOptions, type StackOptions } from "../domain/stack-options.ts
 import { deployedOptions, givenParameters, stackParameters } from "../domain/stack-parameters.ts";
 import { SCHEMA_VERSION } from "../domain/version.ts";
 import type { ResourceChange } from "./change-set.ts";
-import { lambdaBundlePath } from "./lambda-package.ts";
+import { lambdaPackagePath } from "./lambda-package.ts";
 import { isShell, type Stack } from "./stack.ts";
 import { isAwsTag, isManagedTag, settableTags, stackTags } from "./stack-tags.ts";
 import { PARAMETERS } from "./template/parameters.ts";
@@ -169,7 +169,7 @@ function feasible(options: StackOptions): {
 
 /** An installation may come without the code of the provisioner. */
 function mayProvision(): boolean {
-  return lambdaBundlePath("provisioner") !== undefined;
+  return lambdaPackagePath("provisioner") !== undefined;
 }
 
 function defaultOf(name: string): string {

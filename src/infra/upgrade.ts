@@ -30,7 +30,7 @@ import {
   newerNote,
   uploadCode,
 } from "./lambda-code.ts";
-import { lambdaBundlePath } from "./lambda-package.ts";
+import { lambdaPackagePath } from "./lambda-package.ts";
 import { isOurs } from "./ownership.ts";
 import { findStack, type Stack } from "./stack.ts";
 import { hasDiscoveryTags } from "./stack-tags.ts";
@@ -257,7 +257,7 @@ function stackVersion({ force }: UpgradeRequest, lambdas: DeployedLambdas): stri
 /** The Lambdas that are not of this version. Newer ones are, unless somebody insists. */
 function outdatedLambdas(lambdas: DeployedLambdas, force: boolean): LambdaName[] {
   return [...lambdas].flatMap(([name, found]) => {
-    if (lambdaBundlePath(name) === undefined) return [];
+    if (lambdaPackagePath(name) === undefined) return [];
     return force || !(isNewer(found) || isCurrent(found, name)) ? [name] : [];
   });
 }

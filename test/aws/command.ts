@@ -33,9 +33,9 @@ export class Command {
 
   /** Test files share one moto; a region of its own keeps the stacks of each apart. */
   constructor({ endpoint, build }: RunningAws, region: string) {
-    this.index = pathToFileURL(join(build, "index.js")).href;
+    this.index = pathToFileURL(join(build, "package", "index.js")).href;
     this.#build = build;
-    this.#binary = join(build, "cli", "main.js");
+    this.#binary = join(build, "package", "cli", "main.js");
     this.#place = ["--endpoint-url", endpoint, "--region", region];
     this.#endpoint = endpoint;
     this.#region = region;

@@ -7,7 +7,15 @@
 import { execFile, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { createServer } from "node:net";
 import { dirname, join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -46,7 +54,7 @@ async function environment() {
   return python;
 }
 
-/** The sources as they are, as the package ships them; beside the packages that they need. */
+/** The sources as modules, next to the packages that they need; in `package` as users get them. */
 async function build() {
   const root = here("../../");
   const folder = join(dirname(cache), `zae-limiter-aws-${process.pid}`);
@@ -56,12 +64,14 @@ async function build() {
   // Types are checked elsewhere.
   const compiled = [compiler, "-p", project, "--noCheck", "--outDir", folder];
   const bundled = [join(root, "scripts", "bundle-lambda.mjs"), join(folder, "lambda")];
-  const running = [compiled, bundled].map((args) => run(process.execPath, args));
+  const packed = [join(root, "scripts", "bundle.mjs"), join(folder, "package")];
+  const running = [compiled, bundled, packed].map((args) => run(process.execPath, args));
   // Whoever is stopped in the middle would write into a folder that is gone.
   process.prependListener("exit", () => {
     for (const { child } of running) child.kill("SIGKILL");
   });
   await Promise.all(running);
+  symlinkSync(join(folder, "lambda"), join(folder, "package", "lambda"));
   return folder;
 }
 

@@ -1,15 +1,14 @@
-/** The packed package works for a stranger: ESM, CommonJS, types, binary, no AWS code unasked. */
+/** The packed package works in an empty project: ESM, CommonJS, types, binary, every store. */
 
-import { readFile, writeFile } from "node:fs/promises";
+import { readdir, readFile, stat, writeFile } from "node:fs/promises";
+import { isBuiltin } from "node:module";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import {
-  COMPILER,
-  type Installed,
-  installPackage,
-  manifest,
-  type Ran,
-} from "./package/installed.ts";
+import { newName } from "../contract/stores.ts";
+import { describeEngines } from "../engines/engines.ts";
+import { COMPILER, type Installed, installPackage, manifest } from "./package/installed.ts";
+import { loadedModules } from "./package/loaded-modules.ts";
+import { storing, taking } from "./package/programs.ts";
 
 const INSTALL_TIMEOUT_MS = 120_000;
 /** Read by people who do not update often; the README names it. */
@@ -28,7 +27,7 @@ afterAll(() => installed?.remove());
 describe("the tarball", () => {
   test("holds the build and the documents, and nothing else", () => {
     const expected =
-      /^(dist\/.+\.(js|d\.ts)|dist\/lambda\/\w+\.mjs|dist\/notices\.txt|schema\/limits\.schema\.json|README\.md|LICENSE|CHANGELOG\.md|package\.json)$/;
+      /^(dist\/.+\.(js|d\.ts)|dist\/lambda\/\w+\.zip|dist\/notices\.txt|schema\/limits\.schema\.json|README\.md|LICENSE|CHANGELOG\.md|package\.json)$/;
     expect(installed.files.filter((path) => !expected.test(path))).toEqual([]);
     expect(installed.files).toEqual(
       expect.arrayContaining(["dist/index.js", "dist/index.d.ts", "dist/cli/main.js"]),
@@ -37,7 +36,7 @@ describe("the tarball", () => {
       expect.arrayContaining(["README.md", "LICENSE", "CHANGELOG.md"]),
     );
     expect(installed.files).toEqual(
-      expect.arrayContaining(["dist/lambda/aggregator.mjs", "dist/lambda/provisioner.mjs"]),
+      expect.arrayContaining(["dist/lambda/aggregator.zip", "dist/lambda/provisioner.zip"]),
     );
   });
 
@@ -48,8 +47,30 @@ describe("the tarball", () => {
     expect(code.filter((_, at) => texts[at]?.includes("sourceMappingURL"))).toEqual([]);
   });
 
-  test("installs without a word about deprecated packages", () => {
-    expect(`${installed.installation.out}${installed.installation.err}`).not.toMatch(/deprecated/i);
+  test("installs without a word about deprecated packages or install scripts", () => {
+    const said = `${installed.installation.out}${installed.installation.err}`;
+    expect(said).not.toMatch(/deprecated|install-?scripts/i);
+  });
+
+  test("installs no other package, and takes less than 10 MB on disk", async () => {
+    const lock = await readFile(join(installed.project, "package-lock.json"), "utf8");
+    const { packages } = JSON.parse(lock) as {
+      packages: Record<string, { dependencies?: object }>;
+    };
+    expect(packages["node_modules/zae-limiter"]?.dependencies).toBeUndefined();
+    expect(Object.keys(packages).filter((path) => /libsql|aws|smithy/.test(path))).toEqual([]);
+    const folder = join(installed.project, "node_modules", "zae-limiter");
+    const sizes = await Promise.all(installed.files.map((path) => stat(join(folder, path))));
+    const bytes = sizes.reduce((sum, { blocks }) => sum + 512 * blocks, 0);
+    expect(bytes).toBeLessThan(10_000_000);
+  });
+
+  test("names the license of every package that it contains", async () => {
+    const folder = join(installed.project, "node_modules", "zae-limiter", "dist");
+    const notices = await readFile(join(folder, "notices.txt"), "utf8");
+    for (const name of ["@aws-sdk/client-dynamodb", "@smithy/core", "undici", "yaml", "ulid"]) {
+      expect(notices).toMatch(new RegExp(`^${name} [0-9.]+, \\S+$`, "m"));
+    }
   });
 });
 
@@ -80,7 +101,22 @@ describe(`on Node ${process.versions.node}`, () => {
     expect(ran).toEqual({ ...SILENT_SUCCESS, out: "true InfrastructureError 0\n" });
   });
 
+  test.skipIf(isBuiltin("node:sqlite"))(
+    "says which line to paste when a file is opened and there is no SQLite driver",
+    async () => {
+      const ran = await installed.script("no-driver.mjs", taking(1));
+      expect(ran.code).not.toBe(0);
+      expect(ran.err).toMatch(/No SQLite driver: Node [0-9.]+ has no .*: npm install libsql\n/);
+      const demo = await installed.run(
+        join(installed.project, "node_modules", ".bin", "zae-limiter"),
+        "demo",
+      );
+      expect(demo).toMatchObject(SILENT_SUCCESS);
+    },
+  );
+
   test("has a default store, a SQLite file in which processes share a limit", async () => {
+    if (!isBuiltin("node:sqlite")) await installed.install("libsql");
     const first = await installed.script("default-store.mjs", taking(40));
     expect(first).toEqual({ ...SILENT_SUCCESS, out: "60\n" });
     const second = await installed.script("default-store-again.mjs", taking(10));
@@ -91,31 +127,120 @@ describe(`on Node ${process.versions.node}`, () => {
 });
 
 describe("AWS code", () => {
+  const AWS_CHUNK = /\/dist\/chunks\/sdk-data-/;
+
   test("is not loaded by importing, nor by the embedded stores", async () => {
     for (const url of ["memory:", "sqlite:no-aws.db"]) {
-      const ran = await loadedModules(`
+      const ran = await loadedModules(
+        installed,
+        `
         const limiter = await RateLimiter.open("${url}");
         await limiter.repository.limits.setSystem(["rpm:100"]);
         const lease = await limiter.acquire(
           { entityId: "key-1", resource: "gpt-4", consume: { rpm: 1 } },
         );
         await lease.commit();
-        await limiter.close();`);
+        await limiter.close();`,
+      );
       expect(ran).toMatchObject(SILENT_SUCCESS);
-      const modules = ran.out.split("\n");
-      expect(modules.filter((name) => name.includes("/zae-limiter/dist/"))).not.toEqual([]);
-      expect(modules.filter((name) => /@aws|@smithy/.test(name))).toEqual([]);
+      const modules = ran.out.split("\n").filter((name) => name.includes("/zae-limiter/dist/"));
+      expect(modules).not.toEqual([]);
+      const texts = await Promise.all(modules.map((url) => readFile(new URL(url), "utf8")));
+      expect(
+        modules.filter((_, at) => /node_modules\/@(aws|smithy)/.test(texts[at] ?? "")),
+      ).toEqual([]);
     }
   });
 
   test("is loaded by opening a table, which proves that the test above would see it", async () => {
-    const ran = await loadedModules(`
+    const ran = await loadedModules(
+      installed,
+      `
       const url = "dynamodb://nowhere?endpoint=http://127.0.0.1:1";
-      await Repository.open(url, { timeoutMs: 200 }).catch(({ code }) => console.log(code));`);
+      await Repository.open(url, { timeoutMs: 200 }).catch(({ code }) => console.log(code));`,
+    );
     const lines = ran.out.split("\n");
     expect(lines).toContain("ZAEL_UNAVAILABLE");
-    expect(lines.filter((name) => /node_modules\/@aws-sdk/.test(name)).length).toBeGreaterThan(0);
-    expect(lines.filter((name) => /node_modules\/@smithy/.test(name)).length).toBeGreaterThan(0);
+    expect(lines.filter((name) => AWS_CHUNK.test(name))).toHaveLength(1);
+    expect(lines.filter((name) => /node_modules\/(?!zae-limiter)/.test(name))).toEqual([]);
+  });
+
+  test("loads whole: every chunk of the package is a module that needs no other package", async () => {
+    const chunks = join(installed.project, "node_modules", "zae-limiter", "dist", "chunks");
+    const peers = /from "(aws-cdk-lib|constructs|libsql|better-sqlite3)/;
+    const ran = await installed.script(
+      "chunks.mjs",
+      `process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED = "true";
+       import { readFileSync, readdirSync } from "node:fs";
+       const folder = ${JSON.stringify(`${chunks}/`)};
+       const files = readdirSync(folder).filter((name) => !${peers}.test(readFileSync(folder + name)));
+       for (const name of files) await import(folder + name);
+       console.log(files.length);`,
+    );
+    expect(ran).toMatchObject(SILENT_SUCCESS);
+    expect(Number(ran.out)).toBeGreaterThan((await readdir(chunks)).length - 5);
+  });
+});
+
+describeEngines("a table", ({ endpoint }) => {
+  const table = newName();
+  const url = `dynamodb://${table}?endpoint=${endpoint}`;
+
+  test("is made and limited by an ES module, and read by CommonJS", async () => {
+    const made = await installed.script(
+      "table.mjs",
+      `import { RateLimiter, Repository } from "zae-limiter";
+       const options = { endpoint: ${JSON.stringify(endpoint)} };
+       await (await Repository.createTable("${table}", options)).close();
+       ${taking(40, url)}`,
+    );
+    expect(made).toMatchObject({ code: 0, out: "60\n" });
+    const read = await installed.script(
+      "table.cjs",
+      `const { RateLimiter } = require("zae-limiter"); (async () => { ${taking(10, url)} })();`,
+    );
+    expect(read).toMatchObject({ code: 0, out: "50\n" });
+  });
+
+  test("is opened with the credentials of a profile, of a command, and through the SDK", async () => {
+    // To an address that is not of this machine, requests are signed with real credentials.
+    const { port } = new URL(endpoint);
+    const elsewhere = url.replace(endpoint, `http://0.0.0.0:${port}`);
+    const keys = { Version: 1, AccessKeyId: "command", SecretAccessKey: "secret" };
+    await writeFile(
+      join(installed.project, "aws.ini"),
+      `[profile file]\naws_access_key_id = file\naws_secret_access_key = secret\n
+       [profile command]\ncredential_process = echo '${JSON.stringify(keys)}'\n`,
+    );
+    const { out, code } = await installed.script(
+      "profiles.mjs",
+      `import { Repository } from "zae-limiter";
+       process.env.AWS_CONFIG_FILE = "aws.ini";
+       process.env.AWS_REGION = "us-east-1";
+       process.env.AWS_EC2_METADATA_DISABLED = "true";
+       for (const profile of ["file", "command", "nobody"]) {
+         process.env.AWS_PROFILE = profile;
+         for (const transport of ["lean", "sdk"]) {
+           const answer = await Repository.open(${JSON.stringify(elsewhere)}, { transport }).then(
+             (repo) => repo.close().then(() => "opened"),
+             ({ code }) => code,
+           );
+           console.log(profile, transport, answer);
+         }
+       }`,
+    );
+    expect({ out, code }).toEqual({
+      code: 0,
+      out: [
+        "file lean opened",
+        "file sdk opened",
+        "command lean opened",
+        "command sdk opened",
+        "nobody lean ZAEL_INFRASTRUCTURE",
+        "nobody sdk ZAEL_INFRASTRUCTURE",
+        "",
+      ].join("\n"),
+    });
   });
 });
 
@@ -145,6 +270,25 @@ describe("types", () => {
     ["bundler", { module: "esnext", moduleResolution: "bundler" }],
   ])("check with %s", async (name, options) => {
     const ran = await installed.run(COMPILER, "-p", await settings(name, options));
+    expect(ran).toEqual({ ...SILENT_SUCCESS, out: "" });
+  });
+
+  test("of every entry point are complete, without the packages that the bundle contains", async () => {
+    const entries = ["zae-limiter/infra", "zae-limiter/aggregator", "zae-limiter/testing"];
+    await writeFile(
+      join(installed.project, "entries.mts"),
+      entries.map((name, at) => `export * as entry${at} from "${name}";\n`).join(""),
+    );
+    const flags = ["--noEmit", "--strict", "--skipLibCheck", "false", "--module", "nodenext"];
+    const libraries = ["--target", "es2022", "--lib", "es2023,esnext.disposable"];
+    const ran = await installed.run(
+      COMPILER,
+      ...flags,
+      ...libraries,
+      "--types",
+      "node",
+      "entries.mts",
+    );
     expect(ran).toEqual({ ...SILENT_SUCCESS, out: "" });
   });
 
@@ -222,59 +366,6 @@ describe("the binary", () => {
     expect(err).toMatch(/^zae-limiter: there is no command "destroy"[^\n]*\n$/);
   });
 });
-
-/** Stores limits and resolves them; prints one line. */
-function storing(url: string): string {
-  return `
-    const repo = await Repository.open(${JSON.stringify(url)});
-    await repo.limits.setSystem(["rpm:100"]);
-    const { limits, source } = await repo.limits.resolve("key-1", "gpt-4");
-    console.log(String(limits), source);
-    await repo.close();`;
-}
-
-/** Takes from the default store and prints what is left; a limit per day refills too slowly to see. */
-function taking(tokens: number): string {
-  return `
-    import { RateLimiter } from "zae-limiter";
-    const limiter = await RateLimiter.open();
-    const call = { entityId: "key-1", resource: "gpt-4", limits: ["rpd:100/day"] };
-    await limiter.run({ ...call, consume: { rpd: ${tokens} } }, () => undefined);
-    console.log((await limiter.available(call)).rpd);
-    await limiter.close();`;
-}
-
-/**
- * Runs code and prints every module it loaded. ES modules are seen by a loader hook, which lives in
- * a thread of its own and therefore writes to a file; CommonJS modules are in the cache of `require`.
- */
-async function loadedModules(code: string): Promise<Ran> {
-  await writeFile(
-    join(installed.project, "hooks.mjs"),
-    `import { appendFileSync } from "node:fs";
-     export async function load(url, context, next) {
-       appendFileSync("loaded.txt", url + "\\n");
-       return next(url, context);
-     }`,
-  );
-  await writeFile(
-    join(installed.project, "register.mjs"),
-    `import { register } from "node:module";
-     register("./hooks.mjs", import.meta.url);`,
-  );
-  return installed.script(
-    "loaded.mjs",
-    `import { readFileSync, writeFileSync } from "node:fs";
-     import { createRequire } from "node:module";
-     writeFileSync("loaded.txt", "");
-     const { RateLimiter, Repository } = await import("zae-limiter");
-     ${code}
-     console.log(readFileSync("loaded.txt", "utf8"));
-     console.log(Object.keys(createRequire(import.meta.url).cache).join("\\n"));`,
-    "--import",
-    "./register.mjs",
-  );
-}
 
 /** Uses the types as a consumer would. */
 const CONSUMER = `

@@ -28,7 +28,7 @@ export const lambdaExport = leaf<{
     files: ["text"],
   },
   run: async ({ options }) => {
-    const { lambdaBundlePath, lambdaPackage } = await import("../../infra/lambda-package.ts");
+    const { lambdaPackagePath, lambdaPackage } = await import("../../infra/lambda-package.ts");
     const { lambda } = options;
     const zip = lambdaPackage(lambda);
     const { unzipSync } = await import("fflate");
@@ -50,7 +50,7 @@ export const lambdaExport = leaf<{
         output === null
           ? [
               `Package of the ${lambda}`,
-              `  Path          ${lambdaBundlePath(lambda)}`,
+              `  Path          ${lambdaPackagePath(lambda)}`,
               `  Files         ${names.length} (${names.join(", ")})`,
               `  Uncompressed  ${kilobytes(uncompressed)}`,
               "  Handler       index.handler",

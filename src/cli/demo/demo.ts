@@ -48,10 +48,21 @@ async function perform(
 ): Promise<Shown> {
   const time = new StageTime((terminal.clock ?? systemClock)());
   const pace = (isPaced ? realPace : noPace)(terminal.timer, signal);
-  const repository = await Repository.open(url, { clock: time.clock, namespace: "demo" });
+  const repository = await openStage(url, time);
   try {
     return await show({ terminal, repository, time, random, pace });
   } finally {
     await repository.close();
+  }
+}
+
+/** Opens the file, or memory where there is no SQLite driver: the demonstration needs no file. */
+async function openStage(url: string, { clock }: StageTime): Promise<Repository> {
+  const options = { clock, namespace: "demo" };
+  try {
+    return await Repository.open(url, options);
+  } catch (error) {
+    if (!(error instanceof InfrastructureError)) throw error;
+    return Repository.open("memory:", options);
   }
 }

@@ -103,7 +103,7 @@ function sameCredentials(left: Identity, right: Identity): boolean {
  * the SDK makes a request of its own, which goes no further than this.
  */
 async function placeOf(client: DynamoDBClient): Promise<Omit<Identity, "credentials">> {
-  const { GetItemCommand } = await import("@aws-sdk/client-dynamodb");
+  const { GetItemCommand } = await import("./sdk-data.ts");
   const command = new GetItemCommand({ TableName: "none", Key: { PK: { S: "none" } } });
   let found: { request: SdkRequest; context: SdkContext } | undefined;
   command.middlewareStack.add(

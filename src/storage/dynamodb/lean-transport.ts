@@ -89,7 +89,7 @@ export class LeanTransport implements Transport {
 
   async #load(): Promise<void> {
     const [{ Pool }, { Signer }] = await Promise.all([
-      import("undici"),
+      import("./http-pool.ts"),
       import("./signer.ts"),
       this.#sdk.load("GetItem"),
     ]);

@@ -53,12 +53,11 @@ export type OperationName = keyof Operations;
 export type Input<Name extends OperationName> = Operations[Name]["input"];
 export type Output<Name extends OperationName> = Operations[Name]["output"];
 
+const STREAM_OPERATION_NAMES = ["DescribeStream", "GetShardIterator", "GetRecords"] as const;
+export type StreamOperationName = (typeof STREAM_OPERATION_NAMES)[number];
+
 /** Operations of the second service, the feed of changes. */
-export const STREAM_OPERATIONS: ReadonlySet<OperationName> = new Set([
-  "DescribeStream",
-  "GetShardIterator",
-  "GetRecords",
-]);
+export const STREAM_OPERATIONS: ReadonlySet<OperationName> = new Set(STREAM_OPERATION_NAMES);
 
 /** Operations that use up capacity, and which kind of it. */
 export const CAPACITY_KIND: ReadonlyMap<OperationName, "read" | "write"> = new Map([

@@ -4,7 +4,12 @@ import type { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import type { Clock } from "../../domain/clock.ts";
 import { clientConfig, type DynamoConnection } from "./connection.ts";
 import { within } from "./deadline.ts";
-import { type OperationName, type Output, STREAM_OPERATIONS } from "./operations.ts";
+import {
+  type OperationName,
+  type Output,
+  STREAM_OPERATIONS,
+  type StreamOperationName,
+} from "./operations.ts";
 import { needsRepair, repairItems } from "./raw-items.ts";
 import { ServerDate } from "./server-date.ts";
 import { inputOf, type Outgoing, SendError, type Transport } from "./transport.ts";
@@ -19,10 +24,17 @@ interface HttpResponse {
   body: unknown;
 }
 
+type Commands = Readonly<Record<string, new (input: never) => unknown>>;
+
 interface Service {
   readonly client: SdkClient;
-  readonly commands: Readonly<Record<string, new (input: unknown) => unknown>>;
+  readonly commands: Commands;
 }
+
+/** A module with a command for each of these operations: one that lacks a command does not compile. */
+type WithCommands<Name extends string> = Readonly<
+  Record<`${Name}Command`, new (input: never) => unknown>
+>;
 
 export class SdkTransport implements Transport {
   readonly #connection: DynamoConnection;
@@ -94,17 +106,19 @@ export class SdkTransport implements Transport {
   }
 
   async #loadData(): Promise<Service> {
-    const sdk = await import("@aws-sdk/client-dynamodb");
-    const client = new sdk.DynamoDBClient(clientConfig(this.#connection, this.#timeoutMs));
+    const { DynamoDBClient: Client, ...commands } = await import("./sdk-data.ts");
+    commands satisfies WithCommands<Exclude<OperationName, StreamOperationName>>;
+    const client = new Client(clientConfig(this.#connection, this.#timeoutMs));
     client.middlewareStack.add((next) => (args) => this.#watch(next, args), INNERMOST);
-    return { client: client as unknown as SdkClient, commands: sdk as never };
+    return { client: client as unknown as SdkClient, commands };
   }
 
   async #loadStreams(): Promise<Service> {
-    const sdk = await import("@aws-sdk/client-dynamodb-streams");
-    const client = new sdk.DynamoDBStreamsClient(clientConfig(this.#connection, this.#timeoutMs));
+    const { DynamoDBStreamsClient: Client, ...commands } = await import("./sdk-streams.ts");
+    commands satisfies WithCommands<StreamOperationName>;
+    const client = new Client(clientConfig(this.#connection, this.#timeoutMs));
     client.middlewareStack.add((next) => (args) => this.#watch(next, args), INNERMOST);
-    return { client: client as unknown as SdkClient, commands: sdk as never };
+    return { client: client as unknown as SdkClient, commands };
   }
 
   /** Sits next to the network: sees when a request goes out and what time the answer shows. */

@@ -30,7 +30,7 @@ export interface Connection {
 /** Opens a file, and creates it when it is not there. */
 export type Connect = (path: string) => Connection;
 
-/** The fastest first; libsql comes last because it is always installed along. */
+/** The fastest first; libsql is for Node versions without node:sqlite. */
 const DRIVER_NAMES = ["better-sqlite3", "node:sqlite", "libsql"] as const;
 export type DriverName = (typeof DRIVER_NAMES)[number];
 
@@ -59,8 +59,8 @@ export async function loadDriver(name?: DriverName): Promise<Connect> {
     });
   }
   throw new InfrastructureError(
-    "No SQLite driver loads. Any of these will do: the package better-sqlite3, Node 22.13 or " +
-      "later (node:sqlite), or the package libsql, which npm leaves out with --omit=optional",
+    `No SQLite driver: Node ${process.versions.node} has no node:sqlite (22.13 and later do). ` +
+      "Install one with: npm install libsql",
     { cause: new AggregateError(failures) },
   );
 }

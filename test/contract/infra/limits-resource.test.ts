@@ -11,6 +11,7 @@ import { createLimitsHandler } from "../../../src/infra/limits-resource/lambda.t
 import { openAsItIs, Repository } from "../../../src/repository/repository.ts";
 import { deleteTable } from "../../../src/storage/dynamodb/create-table.ts";
 import { describeEngines } from "../../engines/engines.ts";
+import { unpackLambda } from "../../support/lambda.ts";
 import { CloudFormation } from "../../unit/infra/limits-resource-requests.ts";
 import { newName } from "../stores.ts";
 
@@ -73,6 +74,7 @@ describeEngines("Custom::ZaeLimiterLimits", ({ endpoint }) => {
     const folder = mkdtempSync(join(tmpdir(), "zae-limiter-"));
     try {
       await run(process.execPath, ["scripts/bundle-lambda.mjs", folder]);
+      unpackLambda(folder, "provisioner");
       writeFileSync(join(folder, "driver.mjs"), DRIVER);
       const event = cloudFormation.event({
         type: "Create",

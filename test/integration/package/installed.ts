@@ -1,4 +1,4 @@
-/** The package as a stranger gets it: packed from a clean copy, installed in an empty project. */
+/** The package as users get it: packed from a clean copy, installed in an empty project. */
 
 import { execFile } from "node:child_process";
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
@@ -30,12 +30,14 @@ export interface Installed {
   run(command: string, ...args: string[]): Promise<Ran>;
   /** Writes a file into the project and runs it with Node. */
   script(name: string, text: string, ...flags: string[]): Promise<Ran>;
+  /** Installs another package into the project. */
+  install(name: string): Promise<void>;
   /** What commands have left in their temporary folder. */
   leftovers(): Promise<string[]>;
   remove(): Promise<void>;
 }
 
-/** The compiler of this repository; the project of a stranger brings another one. */
+/** The compiler of this repository; the project of a user has another one. */
 export const COMPILER = join(ROOT, "node_modules", ".bin", "tsc");
 
 export async function installPackage(...others: string[]): Promise<Installed> {
@@ -66,15 +68,13 @@ async function installInto(folder: string, others: readonly string[]): Promise<I
     { filename: string; files: { path: string }[] },
   ];
   await writeFile(join(project, "package.json"), JSON.stringify({ private: true }));
-  const installation = await run(project, temporary, "npm", [
-    "install",
-    "--no-audit",
-    "--no-fund",
-    "--prefer-offline",
-    join(folder, filename),
-    ...others,
-  ]);
-  if (installation.code !== 0) throw new Error(`npm install failed: ${installation.err}`);
+  const install = async (...names: string[]): Promise<Ran> => {
+    const flags = ["--no-audit", "--no-fund", "--prefer-offline"];
+    const ran = await run(project, temporary, "npm", ["install", ...flags, ...names]);
+    if (ran.code !== 0) throw new Error(`npm install failed: ${ran.err}`);
+    return ran;
+  };
+  const installation = await install(join(folder, filename), ...others);
   return {
     project,
     installation,
@@ -83,6 +83,9 @@ async function installInto(folder: string, others: readonly string[]): Promise<I
     script: async (name, text, ...flags) => {
       await writeFile(join(project, name), text);
       return run(project, temporary, process.execPath, [...flags, name]);
+    },
+    install: async (name) => {
+      await install(name);
     },
     leftovers: () => readdir(temporary),
     remove: () => rm(folder, { recursive: true, force: true }),

@@ -1,4 +1,4 @@
-/** The package libsql: prebuilt for every platform, and installed along unless that was refused. */
+/** The package libsql, where the user installed it: prebuilt for every platform. */
 
 import type { Connect, Connection } from "../driver.ts";
 
