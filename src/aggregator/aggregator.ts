@@ -6,18 +6,24 @@
  * the table are archived. What failed is named record by record. Delivering a record again does
  * no harm, so whoever runs this delivers everything again from the first failure on. What can never
  * succeed is given up at once, loudly: it would hold up everything behind it for a day.
+ *
+ * Records from before the deletion of their entity, or of a namespace that is purged, are not
+ * counted. The marks of deletions are read before the snapshots are written and once more after:
+ * a mark that appears in between means that the deletion may not have seen what was just written.
  */
 
 import { WINDOW_TYPES, type WindowType } from "../core/windows.ts";
 import type { Clock } from "../domain/clock.ts";
 import { ValidationError } from "../domain/errors.ts";
 import { systemTimer, type Timer } from "../domain/timer.ts";
+import { numberAt } from "../records/fields.ts";
 import { usageKey } from "../records/usage-item.ts";
 import type { ItemStore } from "../storage/item-store.ts";
 import { type ArchiveSink, archiveObjects, removedEvents } from "./audit-archive.ts";
-import { bucketActivity } from "./bucket-activity.ts";
+import { type BucketActivity, bucketActivity } from "./bucket-activity.ts";
 import { BucketUpkeep, type ShardSplitter } from "./bucket-upkeep.ts";
 import { type AggregatorCounters, counterFields } from "./counters.ts";
+import { Deletions } from "./deletions.ts";
 import { inLanes } from "./lanes.ts";
 import { errorFields, type Log, type LogFields } from "./log.ts";
 import { SnapshotWriter } from "./snapshot-writer.ts";
@@ -69,8 +75,16 @@ export class Aggregator {
     timeLeftMs: () => number = () => Number.POSITIVE_INFINITY,
   ): Promise<BatchReport> {
     const batch = new Batch(changes, this.#options.log, timeLeftMs);
-    const snapshots = await this.#count(batch);
-    const { refills, splits } = await this.#keepUp(batch);
+    const { tallies, malformed } = foldUsage(changes, this.#options.windows ?? WINDOW_TYPES);
+    batch.skip(malformed, "a change of an item that is not a bucket was skipped");
+    const activities = bucketActivity(changes);
+    const deletions = await this.#deletions(batch, tallies, activities);
+    const snapshots = await this.#count(batch, tallies, deletions);
+    const live = activities.filter(
+      ({ name, item }) => (numberAt(item, "rf") ?? 0) > deletions.untilMs(name),
+    );
+    const { refills, splits } = await this.#keepUp(batch, live);
+    await this.#removeLate(batch, activities, deletions);
     const archived = await this.#archive(batch);
     const newestMs = changes.reduce((newest, { atMs }) => Math.max(newest, atMs), 0);
     const counters: AggregatorCounters = {
@@ -89,24 +103,65 @@ export class Aggregator {
     return { counters, failedIds: batch.failedIds };
   }
 
-  async #count(batch: Batch): Promise<number> {
-    const windows = this.#options.windows ?? WINDOW_TYPES;
-    const { tallies, malformed } = foldUsage(batch.changes, windows);
-    batch.skip(malformed, "a change of an item that is not a bucket was skipped");
-    let written = 0;
+  /** A hint before the first write: marks that could not be read are read after the last one. */
+  async #deletions(
+    batch: Batch,
+    tallies: readonly SnapshotTally[],
+    activities: readonly BucketActivity[],
+  ): Promise<Deletions> {
+    let read = Deletions.NONE;
+    await batch.attempt("the marks of deletions could not be read", [], async () => {
+      const owners = [
+        ...tallies.map(({ subject }) => subject),
+        ...activities.map(({ name }) => name),
+      ];
+      read = await Deletions.read(this.#options.store, owners, { consistent: false });
+    });
+    return read;
+  }
+
+  async #count(
+    batch: Batch,
+    tallies: readonly SnapshotTally[],
+    deletions: Deletions,
+  ): Promise<number> {
+    const written: SnapshotTally[] = [];
     await inLanes(tallies, WRITES_AT_ONCE, async (tally) => {
       const work = async () => {
-        if (await this.#writer.write(tally)) written += 1;
+        const isCounted = await this.#writer.write(tally, deletions.untilMs(tally.subject));
+        if (isCounted) written.push(tally);
       };
       await batch.attempt("a snapshot could not be written", idsOf(tally), work, about(tally));
     });
-    return written;
+    await this.#recount(batch, written, deletions);
+    return written.length;
   }
 
-  async #keepUp(batch: Batch): Promise<{ refills: number; splits: number }> {
+  /** Corrects what was written while its entity or namespace was deleted. */
+  async #recount(
+    batch: Batch,
+    written: readonly SnapshotTally[],
+    before: Deletions,
+  ): Promise<void> {
+    if (written.length === 0) return;
+    const message = "a snapshot of a deleted entity could not be corrected";
+    await batch.attempt(message, written.flatMap(idsOf), async () => {
+      const owners = written.map(({ subject }) => subject);
+      const now = await Deletions.read(this.#options.store, owners, { consistent: true });
+      for (const tally of written) {
+        const untilMs = now.untilMs(tally.subject);
+        if (untilMs > before.untilMs(tally.subject)) await this.#writer.recount(tally, untilMs);
+      }
+    });
+  }
+
+  async #keepUp(
+    batch: Batch,
+    activities: readonly BucketActivity[],
+  ): Promise<{ refills: number; splits: number }> {
     let refills = 0;
     let splits = 0;
-    await inLanes(bucketActivity(batch.changes), WRITES_AT_ONCE, async (activity) => {
+    await inLanes(activities, WRITES_AT_ONCE, async (activity) => {
       const id = [activity.lastId];
       await batch.attempt("a bucket could not be split", id, async () => {
         splits += await this.#upkeep.split(activity);
@@ -117,6 +172,24 @@ export class Aggregator {
       });
     });
     return { refills, splits };
+  }
+
+  /** Removes buckets of purged namespaces: a client that did not know created them after it. */
+  async #removeLate(
+    batch: Batch,
+    activities: readonly BucketActivity[],
+    deletions: Deletions,
+  ): Promise<void> {
+    const late = activities.filter(({ name }) => deletions.isPurged(name));
+    await inLanes(late, WRITES_AT_ONCE, async ({ item: { PK, SK }, lastId }) => {
+      await batch.attempt(
+        "a bucket of a purged namespace could not be removed",
+        [lastId],
+        async () => {
+          await this.#options.store.delete({ PK, SK });
+        },
+      );
+    });
   }
 
   /** Only what will not be delivered again, and then all of it or nothing. */

@@ -9,7 +9,7 @@
 
 import { RESERVED_LIMIT } from "../domain/names.ts";
 import { ACQUIRES } from "../records/bucket-item.ts";
-import { valueAt } from "../records/fields.ts";
+import { numberAt, valueAt } from "../records/fields.ts";
 import { STATE_SK } from "../records/keys.ts";
 import type { Item } from "../storage/item.ts";
 import { type Milli, minus } from "./milli.ts";
@@ -19,6 +19,8 @@ export interface Consumption {
   readonly id: string;
   readonly order: string;
   readonly atMs: number;
+  /** The base time of the bucket; 0 where an item has none. */
+  readonly baseMs: number;
   /** By the name of the limit; below zero for a refund. */
   readonly amountsMilli: readonly (readonly [limitName: string, milli: Milli])[];
   /** How many acquires it was: none for an adjustment. */
@@ -45,7 +47,7 @@ export function consumptionOf(change: StreamChange): Consumption | undefined {
   const events = eventsOf(before, after, amountsMilli.length > 0);
   if (amountsMilli.length === 0 && events === 0) return undefined;
   const { id, order, atMs } = change;
-  return { id, order, atMs, amountsMilli, events };
+  return { id, order, atMs, baseMs: numberAt(after, "rf") ?? 0, amountsMilli, events };
 }
 
 /**

@@ -125,6 +125,13 @@ export interface StoredState {
   readonly refilledAtMs: number;
 }
 
+/** What a deletion of buckets has removed. */
+export interface DeletedBuckets {
+  readonly count: number;
+  /** The latest base time among them; 0 where no stream tells of buckets. */
+  readonly lastBaseMs: number;
+}
+
 export interface BucketCallOptions {
   /** How long the call may take, retries included. */
   readonly timeoutMs?: number;
@@ -208,8 +215,8 @@ export interface BucketStore {
   relink(entityId: string, link: Link): Promise<void>;
   /** Removes all buckets of the namespace that are not items of their own. */
   deleteAll(): Promise<void>;
-  /** Removes all buckets of an entity; returns how many there were. */
-  deleteEntity(entityId: string): Promise<number>;
+  /** Removes all buckets of an entity. */
+  deleteEntity(entityId: string): Promise<DeletedBuckets>;
   /** Brings usage that was counted with the buckets to its snapshots, where nobody else does. */
   settleUsage?(scope: { readonly entityId?: string; readonly resource?: string }): Promise<void>;
   /** Waits for what is being given back in the background. */

@@ -3,7 +3,7 @@
 import { systemRandom } from "../domain/chance.ts";
 import type { Clock } from "../domain/clock.ts";
 import { inNamespace, systemConfigKey } from "../records/keys.ts";
-import { NamespaceRecords } from "../records/namespaces.ts";
+import { NamespaceRecords, NO_FOLLOWER } from "../records/namespaces.ts";
 import type { RecordContext } from "../records/record-context.ts";
 import { type VersionRecord, writeVersion } from "../records/version-record.ts";
 import { openBackend } from "../repository/backend.ts";
@@ -27,7 +27,7 @@ export async function openRecords(table: string, options: DynamoOptions): Promis
   const { store, clock } = await openBackend(tableAt(table), { timeoutMs: TIMEOUT_MS, ...options });
   const { random = systemRandom } = options;
   const context: Omit<RecordContext, "namespaceId"> = { store, clock, random };
-  const namespaces = new NamespaceRecords(context, async () => undefined);
+  const namespaces = new NamespaceRecords(context, NO_FOLLOWER);
   return { store, namespaces, clock, close: () => store.close() };
 }
 

@@ -51,6 +51,7 @@ export class Legs {
     const { entityId, resource, amounts, limits } = target;
     const link = this.#links.known(entityId);
     if (link === undefined || (link.cascade && link.parentId !== undefined)) return undefined;
+    if (limits !== undefined && this.#resolver.isActive !== true) return undefined;
     const config = limits === undefined ? this.#known(entityId, resource) : override(limits);
     if (config === undefined) return undefined;
     this.checkNames(target, target.field ?? "consume", amounts, config.limits);
@@ -67,6 +68,8 @@ export class Legs {
     const [own, linked] = await Promise.all([
       limits === undefined ? this.#stored(entityId, resource, forced) : override(limits),
       this.#links.of(entityId, resource, options),
+      // Limits of the call are not read, so the state of the namespace has to be.
+      limits === undefined ? undefined : this.#resolver.checkActive(),
     ]);
     if (own === undefined) {
       throw new ValidationError(

@@ -2,7 +2,7 @@
 
 import type { Random } from "../domain/chance.ts";
 import type { Clock } from "../domain/clock.ts";
-import { NamespaceRecords } from "../records/namespaces.ts";
+import { NamespaceRecords, NO_FOLLOWER } from "../records/namespaces.ts";
 import type { Write } from "../storage/item-store.ts";
 import type { ScanStore } from "../storage/scan-store.ts";
 import { KnownNamespaces } from "./known-namespaces.ts";
@@ -130,7 +130,7 @@ async function runStep(
 async function tableFor(context: RunContext, migration: Migration): Promise<MigrationTable> {
   const { store, clock } = context;
   if (migration.needsNamespace === true) {
-    await new NamespaceRecords(context, async () => undefined).register("default");
+    await new NamespaceRecords(context, NO_FOLLOWER).register("default");
   }
   return { store, clock, namespaces: await KnownNamespaces.read(store) };
 }

@@ -11,6 +11,7 @@ import { LRUCache } from "lru-cache";
 import type { Clock } from "../domain/clock.ts";
 import type { Limit } from "../domain/limit.ts";
 import type { OnUnavailable } from "../domain/unavailability.ts";
+import type { InactiveNamespace } from "./namespace-state.ts";
 
 /** Entities times resources; beyond it the least recently used are forgotten. */
 const SLOTS_MAX = 50_000;
@@ -20,6 +21,8 @@ export interface ConfigSlot {
   readonly limits: readonly Limit[];
   readonly onUnavailable: OnUnavailable | undefined;
   readonly auditRetentionDays: number | undefined;
+  /** In the system slot: why the namespace may not be used; `undefined` while it is active. */
+  readonly inactive: InactiveNamespace | undefined;
   /** The config version that this is at least as new as. */
   readonly asOf: number;
   readonly expiresAtMs: number;

@@ -10,8 +10,9 @@ import { AUDIT_RETENTION_DAYS } from "./audit.ts";
 import type { ConfigCache, ConfigSlot } from "./config-cache.ts";
 import { configVersion } from "./config-change.ts";
 import { numberAt } from "./fields.ts";
-import { entityConfigKey, resourceConfigKey, systemConfigKey } from "./keys.ts";
+import { entityConfigKey, namespaceIdKey, resourceConfigKey, systemConfigKey } from "./keys.ts";
 import { decodeLimits, onUnavailableIn } from "./limit-attributes.ts";
+import { type InactiveNamespace, inactiveError, inactiveIn } from "./namespace-state.ts";
 import type { RecordContext } from "./record-context.ts";
 
 /**
@@ -68,15 +69,37 @@ export class ConfigResolver {
     this.cache = cache;
   }
 
+  /** Refuses when the namespace was deleted. */
   async resolve(entityId: string, resource: string): Promise<ResolvedLimits | undefined> {
+    const slots = await this.#resolve(entityId, resource);
+    this.#refuseInactive(slots.at(-1) as ConfigSlot);
+    return combine(slots);
+  }
+
+  /** Whether the namespace was active when its state was last read; `undefined` when unknown. */
+  get isActive(): boolean | undefined {
+    const slot = this.cache.peek(slotNames.system);
+    return slot === undefined ? undefined : slot.inactive === undefined;
+  }
+
+  /** Refuses when the namespace was deleted; reads at most once within the time of the cache. */
+  async checkActive(): Promise<void> {
+    this.#refuseInactive(await this.system());
+  }
+
+  #refuseInactive({ inactive }: ConfigSlot): void {
+    if (inactive !== undefined) throw inactiveError(this.#context.namespaceId, inactive);
+  }
+
+  async #resolve(entityId: string, resource: string): Promise<readonly ConfigSlot[]> {
     const names = namesFor(entityId, resource);
     const slots = names.map((name) => this.cache.find(name));
     const missing = names.filter((_, level) => slots[level] === undefined);
-    if (missing.length === 0) return combine(slots as ConfigSlot[]);
+    if (missing.length === 0) return slots as ConfigSlot[];
     const loaded = await this.cache.load(missing, (wanted) =>
       this.#fetch(wanted, (name) => this.#keyOf(name, entityId, resource)),
     );
-    return combine(names.map((name, level) => slots[level] ?? loaded.get(name)) as ConfigSlot[]);
+    return names.map((name, level) => slots[level] ?? loaded.get(name)) as ConfigSlot[];
   }
 
   /** The same without a call; `undefined` when something is not remembered. */
@@ -95,7 +118,8 @@ export class ConfigResolver {
     let expiresAtMs = Number.POSITIVE_INFINITY;
     for (const level of namesFor(entityId, resource)) {
       const slot = this.cache.peek(level);
-      if (slot === undefined) return undefined;
+      // A deleted namespace is refused where limits are resolved.
+      if (slot === undefined || slot.inactive !== undefined) return undefined;
       slots.push(slot);
       expiresAtMs = Math.min(expiresAtMs, slot.expiresAtMs);
     }
@@ -137,7 +161,8 @@ export class ConfigResolver {
   }
 
   /**
-   * Reads config items into slots. With the system config among them all are read as of one
+   * Reads config items into slots. The state of the namespace is read along with the system
+   * config, so that a limiter learns of a deletion when it would learn of new limits. With the system config among them all are read as of one
    * moment and its version dates them all. Without it the version known before the read is a safe
    * lower bound, provided the read sees everything written before: hence consistent.
    */
@@ -147,13 +172,17 @@ export class ConfigResolver {
   ): Promise<readonly ConfigSlot[]> {
     const systemAt = names.indexOf(slotNames.system);
     const { version: knownVersion, epoch } = this.cache;
+    const keys = names.map(keyOf);
+    if (systemAt >= 0) keys.push(namespaceIdKey(this.#context.namespaceId));
     const items = await this.#context.store.getMany(
-      names.map(keyOf),
-      systemAt >= 0 && names.length > 1 ? { snapshot: true } : { consistent: true },
+      keys,
+      systemAt >= 0 ? { snapshot: true } : { consistent: true },
     );
     const asOf = systemAt >= 0 ? configVersion(items[systemAt]) : knownVersion;
     const expiresAtMs = this.cache.expiry();
-    const slots = items.map((item) => slotOf(item, asOf, expiresAtMs));
+    const slots = names.map((_, at) =>
+      slotOf(items[at], asOf, expiresAtMs, at === systemAt ? inactiveIn(items.at(-1)) : undefined),
+    );
     // A read from before a change of our own shows an old version, not one that went back.
     if (systemAt >= 0 && epoch === this.cache.epoch) {
       this.cache.observe(asOf);
@@ -194,12 +223,18 @@ function combine(slots: readonly ConfigSlot[]): ResolvedLimits | undefined {
   return { limits, source, onUnavailable: slots.at(-1)?.onUnavailable, version };
 }
 
-function slotOf(item: Item | undefined, asOf: number, expiresAtMs: number): ConfigSlot {
+function slotOf(
+  item: Item | undefined,
+  asOf: number,
+  expiresAtMs: number,
+  inactive: InactiveNamespace | undefined,
+): ConfigSlot {
   return {
     // Frozen, because everybody who asks gets the same list.
     limits: Object.freeze(item === undefined ? [] : decodeLimits(item)),
     onUnavailable: onUnavailableIn(item),
     auditRetentionDays: item === undefined ? undefined : numberAt(item, "audit_retention_days"),
+    inactive,
     asOf,
     expiresAtMs,
   };

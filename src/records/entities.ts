@@ -13,6 +13,7 @@ import { type AuditLog, checkAuditor } from "./audit.ts";
 import { changeConfig, unchanged } from "./config-change.ts";
 import { deregistration, isCounted } from "./config-registry.ts";
 import { type ConfigResolver, slotNames } from "./config-resolver.ts";
+import { entityMark, unlessMarkedLater } from "./deletion-mark.ts";
 import { flagAt, textAt, valueAt } from "./fields.ts";
 import {
   childrenPartition,
@@ -57,7 +58,8 @@ const NEW_ENTITY_FIELDS = [
 /** The buckets of entities, which have to follow what happens to their entity. */
 export interface EntityBuckets {
   relink(id: string, link: { cascade: boolean; parentId: string | undefined }): Promise<void>;
-  deleteEntity(id: string): Promise<number>;
+  /** `lastBaseMs`: the latest base time among them. */
+  deleteEntity(id: string): Promise<{ count: number; lastBaseMs: number }>;
 }
 
 /**
@@ -168,8 +170,8 @@ export class EntityRecords {
     const principal = checkAuditor(options.principal);
     await checkActive(this.#context);
     const deletedConfigs = await this.#deleteConfigs(id);
+    const deletedBuckets = await this.#deleteBuckets(id);
     const deletedUsage = await this.#deleteUsage(id);
-    const deletedBuckets = await this.#buckets.deleteEntity(id);
     const { store, namespaceId } = this.#context;
     const key = entityKey(namespaceId, id);
     const exists = (await store.get(key, { consistent: true })) !== undefined;
@@ -226,6 +228,20 @@ export class EntityRecords {
       );
     }
     return deleted;
+  }
+
+  /**
+   * Leaves a mark before usage is deleted: what the stream still tells of these buckets is not
+   * counted. A bucket that is created later has a later base time, and is.
+   */
+  async #deleteBuckets(id: string): Promise<number> {
+    const { store, namespaceId, clock } = this.#context;
+    const startedAtMs = clock();
+    const { count, lastBaseMs } = await this.#buckets.deleteEntity(id);
+    const untilMs = Math.max(startedAtMs, lastBaseMs);
+    const mark = entityMark(namespaceId, id, untilMs, clock());
+    await store.put(mark, unlessMarkedLater(untilMs));
+    return count;
   }
 
   /** Usage, page by page. */

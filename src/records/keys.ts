@@ -107,6 +107,11 @@ export function auditKey(namespaceId: string, subject: string, eventId: string):
   return { PK: auditPartition(namespaceId, subject), SK: AUDIT_PREFIX + eventId };
 }
 
+/** What marks a deletion: of an entity, or of the whole namespace. */
+export function deletionKey(namespaceId: string, entityId = ""): Key {
+  return { PK: `${namespaceId}/DELETED#${entityId}`, SK: "#DELETED" };
+}
+
 export function versionKey(): Key {
   return { PK: systemPartition(RESERVED_NAMESPACE), SK: "#VERSION" };
 }

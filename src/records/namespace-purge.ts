@@ -1,5 +1,6 @@
 /** Removes everything that is stored under a namespace's id. */
 
+import { NamespaceStateError } from "../domain/errors.ts";
 import type { Item, Key } from "../storage/item.ts";
 import type { Query } from "../storage/item-store.ts";
 import { valueAt } from "./fields.ts";
@@ -15,26 +16,50 @@ import type { RecordContext } from "./record-context.ts";
 
 const DELETES_PER_BATCH = 500;
 
+/** Items that keep appearing mean a client that does not know of the deletion yet. */
+const ROUNDS_MAX = 10;
+
 /**
- * GSI4 leads to everything that has its keys. Some writers left them out: the declarative limits
- * of the Python library, their configs and their own record. Those are found through the
- * registries, which therefore go last.
+ * Deletes until a round finds nothing: GSI4 lags, and a write that was on its way when the purge
+ * began may arrive after the first round.
  */
 export async function purgeNamespace(
   context: RecordContext,
   onProgress?: (progress: { deleted: number }) => void,
 ): Promise<void> {
-  const { namespaceId, store } = context;
   let deleted = 0;
+  const tell = (count: number) => {
+    deleted += count;
+    onProgress?.({ deleted });
+  };
+  for (let round = 1; round <= ROUNDS_MAX; round += 1) {
+    const before = deleted;
+    await purgeRound(context, tell);
+    if (deleted === before) return;
+  }
+  throw new NamespaceStateError(
+    `The namespace ${context.namespaceId} is still written to while it is purged. ` +
+      "Stop its limiters and purge it again",
+    { namespaceName: "", state: "purging" },
+  );
+}
+
+/**
+ * GSI4 leads to everything that has its keys. Some writers left them out: the declarative limits
+ * of the Python library, their configs and their own record. Those are found through the
+ * registries, which therefore go last.
+ */
+async function purgeRound(context: RecordContext, tell: (deleted: number) => void): Promise<void> {
+  const { namespaceId, store } = context;
   const system = systemPartition(namespaceId);
   const purge = async (query: Query, keep: (key: Key) => boolean = () => false) => {
     let batch: Key[] = [];
     const flush = async () => {
       if (batch.length === 0) return;
       await store.writeMany({ deletes: batch });
-      deleted += batch.length;
+      const count = batch.length;
       batch = [];
-      onProgress?.({ deleted });
+      tell(count);
     };
     for await (const { PK, SK } of queryRecords(context, query)) {
       if (keep({ PK, SK })) continue;

@@ -25,13 +25,31 @@ export function whileActive(namespaceId: string): Write {
   };
 }
 
+/** Why a namespace may not be used. */
+export interface InactiveNamespace {
+  readonly name: string;
+  readonly state: string;
+}
+
+/** Returns what the record of a namespace says against using it; `undefined` while it is active. */
+export function inactiveIn(record: Item | undefined): InactiveNamespace | undefined {
+  if (record === undefined) return { name: "", state: "unregistered" };
+  const state = textAt(record, "status") ?? "";
+  return state === ACTIVE ? undefined : { name: textAt(record, "namespace_name") ?? "", state };
+}
+
+/** The error for a namespace that may not be used. */
+export function inactiveError(namespaceId: string, inactive: InactiveNamespace) {
+  const { name, state } = inactive;
+  const shown = name === "" ? namespaceId : name;
+  return new NamespaceStateError(`The namespace "${shown}" is ${state}`, {
+    namespaceName: name,
+    state,
+  });
+}
+
 /** Refuses unless the record of the namespace says that it is active. */
 export function refuseInactive(namespaceId: string, record: Item | undefined): void {
-  const state = record === undefined ? "unregistered" : textAt(record, "status");
-  if (state === ACTIVE) return;
-  const name = record === undefined ? undefined : textAt(record, "namespace_name");
-  throw new NamespaceStateError(`The namespace "${name ?? namespaceId}" is ${state}`, {
-    namespaceName: name ?? "",
-    state: state ?? "",
-  });
+  const inactive = inactiveIn(record);
+  if (inactive !== undefined) throw inactiveError(namespaceId, inactive);
 }

@@ -18,8 +18,10 @@ import {
 import { checkNamespace, RESERVED_NAMESPACE } from "../domain/names.ts";
 import type { Item } from "../storage/item.ts";
 import { ITEM_ABSENT, ITEM_EXISTS, type Write } from "../storage/item-store.ts";
+import { namespaceMark } from "./deletion-mark.ts";
 import { textAt } from "./fields.ts";
 import {
+  deletionKey,
   inNamespace,
   NAMESPACE_ID_PREFIX,
   NAMESPACE_PREFIX,
@@ -59,13 +61,27 @@ export interface Namespace {
   readonly createdAt: string;
 }
 
-/** A deleted namespace whose data is still there. */
+/** A deleted namespace that still has data. */
 export interface OrphanNamespace {
   readonly namespaceId: string;
   /** The name it had. */
   readonly namespace: string;
   readonly deletedAt: string | undefined;
 }
+
+/** What has to follow the state of a namespace, in this process. */
+export interface NamespaceFollower {
+  /** Removes the buckets of a namespace that are not items of their own. */
+  deleteBuckets(namespaceId: string): Promise<void>;
+  /** Says that the state of a namespace has changed. */
+  stateChanged(namespaceId: string): void;
+}
+
+/** Where no buckets are open and nothing is cached. */
+export const NO_FOLLOWER: NamespaceFollower = {
+  deleteBuckets: async () => undefined,
+  stateChanged: () => undefined,
+};
 
 /**
  * Registers namespaces and leads them through their life.
@@ -83,15 +99,11 @@ export interface OrphanNamespace {
  */
 export class NamespaceRecords {
   readonly #context: Omit<RecordContext, "namespaceId">;
-  readonly #deleteBuckets: (namespaceId: string) => Promise<void>;
+  readonly #follower: NamespaceFollower;
 
-  /** `deleteBuckets` removes the buckets of a namespace that are not items of their own. */
-  constructor(
-    context: Omit<RecordContext, "namespaceId">,
-    deleteBuckets: (namespaceId: string) => Promise<void>,
-  ) {
+  constructor(context: Omit<RecordContext, "namespaceId">, follower: NamespaceFollower) {
     this.#context = context;
-    this.#deleteBuckets = deleteBuckets;
+    this.#follower = follower;
   }
 
   /** Registers names that are not yet there; returns the id of each. All names are checked first. */
@@ -122,7 +134,11 @@ export class NamespaceRecords {
     return namespace.status === "active" ? namespace : undefined;
   }
 
-  /** Takes the name away. The data stays until it is purged; nothing happens when it is not there. */
+  /**
+   * Removes the name. The data stays until it is purged. Live limiters refuse with
+   * `NamespaceStateError` once their config cache expires. Does nothing when the name is not
+   * registered.
+   */
   async delete(name: string): Promise<void> {
     const namespace = await this.get(name);
     if (namespace === undefined) return;
@@ -138,6 +154,7 @@ export class NamespaceRecords {
         condition: [ITEM_EXISTS],
       },
     ]);
+    this.#follower.stateChanged(namespaceId);
     // When the name was deleted meanwhile, that is what was asked for.
     if (result.ok || result.failures.has(0)) return;
     throw new NamespaceStateError(`The namespace "${name}" has lost its record by id`, {
@@ -161,41 +178,58 @@ export class NamespaceRecords {
         condition: [{ is: "=", name: "status", value: "deleted" }],
       },
     ]);
+    this.#follower.stateChanged(namespaceId);
     if (result.ok) return name;
     if (result.failures.has(0)) throw cannotRecover(name, "re-registered");
     const now = await this.#byId(namespaceId);
     throw cannotRecover(name, now?.status ?? "purging");
   }
 
-  /** Deleted namespaces whose data is still there. */
-  async orphans(): Promise<OrphanNamespace[]> {
+  /** Deleted namespaces that still have data and can be recovered. */
+  orphans(): Promise<OrphanNamespace[]> {
+    return this.#inState("deleted");
+  }
+
+  /** Namespaces whose purge is under way or was interrupted: repeat it with their id. */
+  purging(): Promise<OrphanNamespace[]> {
+    return this.#inState("purging");
+  }
+
+  async #inState(wanted: NamespaceStatus): Promise<OrphanNamespace[]> {
     const orphans: OrphanNamespace[] = [];
     const sort = { beginsWith: NAMESPACE_ID_PREFIX };
     const query = { partition: REGISTRY, sort, consistent: true };
     for await (const item of this.#context.store.query(query)) {
       const { namespaceId, name, status } = decodeNamespace(item);
-      if (status !== "deleted") continue;
+      if (status !== wanted) continue;
       orphans.push({ namespaceId, namespace: name, deletedAt: textAt(item, "deleted_at") });
     }
     return orphans;
   }
 
   /**
-   * Removes everything in a deleted namespace, and then its record. It can be repeated after it
-   * was cut off. Nothing happens when there is no such id.
+   * Removes everything in a deleted namespace, looks again until nothing is left, and then removes
+   * its record. It can be repeated after an interruption, and for a week after its end: a client
+   * that did not know of the deletion may have written since. Does nothing for an unknown id.
    */
   async purge(
     namespaceId: string,
     options: { onProgress?: (progress: { deleted: number }) => void } = {},
   ): Promise<void> {
     checkFields("options", options, ["onProgress"]);
-    if ((await this.#byId(checkNamespaceId(namespaceId))) === undefined) return;
+    if ((await this.#byId(checkNamespaceId(namespaceId))) === undefined) {
+      await this.#purgeLate(namespaceId, options.onProgress);
+      return;
+    }
     const key = namespaceIdKey(namespaceId);
     const change = { set: { status: "purging" } };
     for (const status of ["deleted", "purging"]) {
       const condition = [{ is: "=", name: "status", value: status }] as const;
       if (!(await this.#context.store.update(key, change, condition)).ok) continue;
-      await this.#deleteBuckets(namespaceId);
+      this.#follower.stateChanged(namespaceId);
+      // From here on the aggregator counts nothing for this namespace.
+      await this.#context.store.put(namespaceMark(namespaceId, this.#context.clock()));
+      await this.#follower.deleteBuckets(namespaceId);
       await purgeNamespace({ ...this.#context, namespaceId }, options.onProgress);
       await this.#context.store.delete(key);
       return;
@@ -207,6 +241,15 @@ export class NamespaceRecords {
       `The namespace "${record.name}" is ${record.status}; delete it before you purge it`,
       { namespaceName: record.name, state: record.status },
     );
+  }
+
+  /** Removes what was written after a purge. Its mark tells that there was one. */
+  async #purgeLate(
+    namespaceId: string,
+    onProgress?: (progress: { deleted: number }) => void,
+  ): Promise<void> {
+    const mark = await this.#context.store.get(deletionKey(namespaceId), { consistent: true });
+    if (mark !== undefined) await purgeNamespace({ ...this.#context, namespaceId }, onProgress);
   }
 
   async #register(name: string): Promise<string> {

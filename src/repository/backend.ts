@@ -8,7 +8,8 @@ import { usageCounter } from "../buckets/embedded/usage-tally.ts";
 import { linkInRecord } from "../buckets/recorded-link.ts";
 import { systemRandom } from "../domain/chance.ts";
 import { type Clock, systemClock, wholeClock } from "../domain/clock.ts";
-import { entityKey } from "../records/keys.ts";
+import { entityKey, namespaceIdKey } from "../records/keys.ts";
+import { refuseInactive } from "../records/namespace-state.ts";
 import type { RecordContext } from "../records/record-context.ts";
 import type { Item, Key } from "../storage/item.ts";
 import type { ItemStore } from "../storage/item-store.ts";
@@ -147,9 +148,15 @@ function partsOf(
   return { kind, name, store, clock, capabilities: capabilitiesOf(kind) };
 }
 
-/** Reads whom an entity charges, without leaving the step of the caller. */
+/**
+ * Reads the parent of an entity within the step of the caller. A bucket is created only after
+ * this, so a namespace that was deleted is refused here: nothing would ever remove its bucket.
+ */
 function linksIn(read: (key: Key) => Item | undefined, namespaceId: string) {
-  return (entityId: string) => linkInRecord(read(entityKey(namespaceId, entityId)));
+  return (entityId: string) => {
+    refuseInactive(namespaceId, read(namespaceIdKey(namespaceId)));
+    return linkInRecord(read(entityKey(namespaceId, entityId)));
+  };
 }
 
 /** Where the table is: options beat the URL. */

@@ -12,7 +12,7 @@ import { ConfigResolver } from "../records/config-resolver.ts";
 import { EntityRecords } from "../records/entities.ts";
 import { versionKey } from "../records/keys.ts";
 import { LimitRecords } from "../records/limits.ts";
-import { NamespaceRecords } from "../records/namespaces.ts";
+import { NamespaceRecords, NO_FOLLOWER } from "../records/namespaces.ts";
 import { UsageRecords } from "../records/usage.ts";
 import { decodeVersion, newVersionItem, type VersionRecord } from "../records/version-record.ts";
 import { listenTo } from "../storage/call-listeners.ts";
@@ -226,7 +226,7 @@ export class Repository {
       if ((await refuseIncompatible(backend)) === undefined) {
         await backend.store.put(newVersionItem(context.clock()), [ITEM_ABSENT]);
       }
-      await new NamespaceRecords(context, nothingToDelete).register(DEFAULT_NAMESPACE, ...names);
+      await new NamespaceRecords(context, NO_FOLLOWER).register(DEFAULT_NAMESPACE, ...names);
       return await Repository.#enter(backend, options, names[0] as string);
     } catch (error) {
       await backend.store.close();
@@ -285,8 +285,6 @@ async function followLimits(
     if (resolved !== undefined) await buckets.reconfigure(entityId, name, resolved);
   }
 }
-
-async function nothingToDelete(): Promise<void> {}
 
 function tableLocation(table: string | undefined): Extract<StoreLocation, { kind: "dynamodb" }> {
   return tableAt(checkStackName(table ?? environment.stack() ?? DEFAULT_STACK));

@@ -41,9 +41,10 @@ export interface Shared {
 export function sharedOver(backend: Backend, options: OpenOptions): Shared {
   const onWarning = (warning: RecordWarning) => warn(new Set(), warning);
   const context = recordContext(backend, options, onWarning);
-  const namespaces = new NamespaceRecords(context, (namespaceId) =>
-    bucketsOf(shared, namespaceId).deleteAll(),
-  );
+  const namespaces = new NamespaceRecords(context, {
+    deleteBuckets: (namespaceId) => bucketsOf(shared, namespaceId).deleteAll(),
+    stateChanged: (namespaceId) => shared.caches.get(namespaceId)?.clear(),
+  });
   const shared: Shared = {
     backend,
     options,

@@ -1,6 +1,7 @@
 /** Finds bucket items: of an entity, of a resource, all shards of one bucket. */
 
 import { decodeBucket, type StoredBucket } from "../../records/bucket-item.ts";
+import { numberAt } from "../../records/fields.ts";
 import {
   BUCKET_PREFIX,
   bucketKey,
@@ -11,11 +12,14 @@ import { queryRecords } from "../../records/query-records.ts";
 import type { RecordContext } from "../../records/record-context.ts";
 import type { Key } from "../../storage/item.ts";
 import type { Query } from "../../storage/item-store.ts";
-import type { BucketCallOptions, StoredState } from "../bucket-store.ts";
+import type { BucketCallOptions, DeletedBuckets, StoredState } from "../bucket-store.ts";
 import { balanceOf, limitImage } from "./image.ts";
 import { bornShards, missingShard } from "./shard-set.ts";
 
 const PAGE = 100;
+const DELETES_AT_ONCE = 16;
+/** Live limiters create buckets again and again; the deletion does not wait for them to stop. */
+const DELETE_ROUNDS_MAX = 3;
 
 export class BucketItems {
   readonly #context: RecordContext;
@@ -93,6 +97,31 @@ export class BucketItems {
       }
     }
     return [...keys.values()];
+  }
+
+  /**
+   * Deletes an entity's buckets one by one, since only a single delete returns what it removed.
+   * The index lags, so it is asked again until it leads to nothing that exists.
+   */
+  async deleteAllOf(entityId: string, deleting: (key: Key) => void): Promise<DeletedBuckets> {
+    let count = 0;
+    let lastBaseMs = 0;
+    for (let round = 1; round <= DELETE_ROUNDS_MAX; round += 1) {
+      const before = count;
+      const keys = await this.allKeysOf(entityId);
+      for (let start = 0; start < keys.length; start += DELETES_AT_ONCE) {
+        const some = keys.slice(start, start + DELETES_AT_ONCE);
+        const results = await Promise.all(some.map((key) => this.#context.store.delete(key)));
+        some.forEach(deleting);
+        for (const { item } of results) {
+          if (item === undefined) continue;
+          count += 1;
+          lastBaseMs = Math.max(lastBaseMs, numberAt(item, "rf") ?? 0);
+        }
+      }
+      if (count === before) break;
+    }
+    return { count, lastBaseMs };
   }
 
   async #shards(

@@ -20,6 +20,7 @@ import type {
   BucketWarning,
   ConsumeOptions,
   ConsumeResult,
+  DeletedBuckets,
   Leg,
   Link,
   StoredState,
@@ -207,12 +208,10 @@ export class DistributedBucketStore implements BucketStore {
     this.#views.clear();
   }
 
-  async deleteEntity(entityId: string): Promise<number> {
-    const keys = await this.#items.allKeysOf(entityId);
-    await this.#context.store.writeMany({ deletes: keys });
-    for (const { PK } of keys) this.#views.forget(PK);
+  async deleteEntity(entityId: string): Promise<DeletedBuckets> {
+    const deleted = await this.#items.deleteAllOf(entityId, ({ PK }) => this.#views.forget(PK));
     this.#relinks += 1;
-    return keys.length;
+    return deleted;
   }
 
   /** Waits until what is being given back in the background has been. */

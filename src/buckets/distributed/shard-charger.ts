@@ -4,7 +4,8 @@ import { shardRate } from "../../core/shares.ts";
 import { RateLimiterUnavailable } from "../../domain/errors.ts";
 import type { Timer } from "../../domain/timer.ts";
 import { ACQUIRES, encodeBucket } from "../../records/bucket-item.ts";
-import { bucketKey, entityKey } from "../../records/keys.ts";
+import { bucketKey, entityKey, namespaceIdKey } from "../../records/keys.ts";
+import { refuseInactive } from "../../records/namespace-state.ts";
 import type { RecordContext } from "../../records/record-context.ts";
 import type { Key } from "../../storage/item.ts";
 import type { Leg, Link } from "../bucket-store.ts";
@@ -316,10 +317,20 @@ export class ShardCharger {
     return { kind: "charged", bucket };
   }
 
+  /**
+   * A bucket that this process has seen is gone: it expired, or it was deleted. If its namespace
+   * was, no bucket is created. The two keys are in two requests because a policy for one namespace
+   * allows the registry only in a request of its own.
+   */
   async #recordedLink(leg: Leg, deadline: number): Promise<Link> {
-    const key = entityKey(this.#context.namespaceId, leg.entityId);
-    const options = { consistent: true, timeoutMs: this.left(deadline) };
-    return linkInRecord(await this.#context.store.get(key, options));
+    const { namespaceId, store } = this.#context;
+    const timeoutMs = this.left(deadline);
+    const [record, namespace] = await Promise.all([
+      store.get(entityKey(namespaceId, leg.entityId), { consistent: true, timeoutMs }),
+      store.get(namespaceIdKey(namespaceId), { timeoutMs }),
+    ]);
+    refuseInactive(namespaceId, namespace);
+    return linkInRecord(record);
   }
 }
 

@@ -11,6 +11,7 @@ import type {
   BucketStore,
   ConfigMemory,
   ConsumeResult,
+  DeletedBuckets,
   Leg,
   LegOutcome,
   Link,
@@ -189,12 +190,12 @@ export class EmbeddedBucketStore implements BucketStore {
     return this.#table.step(() => this.#table.clear(), undefined);
   }
 
-  deleteEntity(entityId: string): Promise<number> {
+  deleteEntity(entityId: string): Promise<DeletedBuckets> {
     return this.#table.step(() => {
       const rows = this.#table.ofEntity(entityId);
       for (const row of rows) this.#table.delete(entityId, row.resource);
       this.#relinks += 1;
-      return rows.length;
+      return { count: rows.length, lastBaseMs: 0 };
     }, undefined);
   }
 

@@ -151,27 +151,35 @@ const recover = leaf({
 
 const orphans = leaf({
   name: "orphans",
-  summary: "lists the deleted namespaces whose data is still there",
+  summary: "lists the deleted namespaces that still have data",
   store: "read",
   namespaced: false,
-  json: { orphans: [{ namespace_id: "text", name: "text", deleted_at: "text | null" }] },
+  json: {
+    orphans: [{ namespace_id: "text", name: "text", deleted_at: "text | null", status: "text" }],
+  },
   run: async ({ openStore, terminal }) => {
-    const found = await (await openStore()).namespaces.orphans();
+    const { namespaces } = await openStore();
+    const found = [
+      ...(await namespaces.orphans()).map((orphan) => ({ ...orphan, status: "deleted" })),
+      ...(await namespaces.purging()).map((orphan) => ({ ...orphan, status: "purging" })),
+    ];
     return {
       json: () => ({
-        orphans: found.map(({ namespaceId, namespace: name, deletedAt }) => ({
+        orphans: found.map(({ namespaceId, namespace: name, deletedAt, status }) => ({
           namespace_id: namespaceId,
           name,
           deleted_at: deletedAt ?? null,
+          status,
         })),
       }),
       text: () => {
         if (found.length === 0) return "No deleted namespace has data left";
-        const columns = [{ title: "ID" }, { title: "NAME" }, { title: "DELETED" }];
+        const columns = ["ID", "NAME", "DELETED", "STATUS"].map((title) => ({ title }));
         const rows = found.map((orphan) => [
           orphan.namespaceId,
           orphan.namespace,
           orphan.deletedAt ?? "-",
+          orphan.status,
         ]);
         return table(columns, rows, terminal.palette.faint);
       },

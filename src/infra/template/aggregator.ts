@@ -71,7 +71,7 @@ const AggregatorRole: CfnResource = {
           writeLogs("AggregatorLogGroup"),
           allow({
             sid: "UseTable",
-            actions: ["GetItem", "BatchGetItem", "PutItem", "UpdateItem"],
+            actions: ["GetItem", "BatchGetItem", "PutItem", "UpdateItem", "DeleteItem"],
             resource: TABLE_ARN,
           }),
           allow({

@@ -125,6 +125,8 @@ describeStores("the purge of a namespace", (store) => {
     await expect(cutOff).rejects.toThrow("cut off");
     const record = await store.items.get(namespaceIdKey(id), { consistent: true });
     expect(record?.status).toBe("purging");
+    const left = await repo.namespaces.purging();
+    expect(left.map(({ namespaceId }) => namespaceId)).toContain(id);
     await repo.namespaces.purge(id);
     expect(await store.itemsOf(id, "GSI4")).toEqual([]);
     expect(await store.items.get(namespaceIdKey(id), { consistent: true })).toBeUndefined();
@@ -152,6 +154,56 @@ describeStores("the purge of a namespace", (store) => {
       expect(found).toBeUndefined();
       expect(items).toBe(0);
     }
+  });
+});
+
+describe("a purge that something is written into", () => {
+  const bucketOf = (id: string): Item => ({
+    ...bucketKey(id, "key-1", "gpt-4", 0),
+    ...inNamespace(id, "BUCKET#key-1#gpt-4#0"),
+  });
+
+  async function purging(items: MemoryItemStore, lateWrites: number) {
+    const repo = await repositoryOver(items);
+    const id = (await repo.namespaces.register("tenant-a"))["tenant-a"] as string;
+    await (await repo.namespace("tenant-a")).limits.setSystem(["rpm:1"]);
+    await repo.namespaces.delete("tenant-a");
+    let late = 0;
+    const purge = repo.namespaces.purge(id, {
+      onProgress: () => {
+        late += 1;
+        if (late <= lateWrites) void items.put(bucketOf(id));
+      },
+    });
+    return { repo, id, purge };
+  }
+
+  it("looks again until nothing is left", async () => {
+    const items = new MemoryItemStore();
+    const { id, purge } = await purging(items, 3);
+    await purge;
+    expect(await items.get(bucketOf(id))).toBeUndefined();
+    expect(await items.get(namespaceIdKey(id))).toBeUndefined();
+  });
+
+  it("ends with an error when it never ends, and can be repeated", async () => {
+    const items = new MemoryItemStore();
+    const { id, purge, repo } = await purging(items, 100);
+    await expect(purge).rejects.toBeInstanceOf(NamespaceStateError);
+    await expect(purge).rejects.toThrow(/still written to/);
+    await repo.namespaces.purge(id);
+    expect(await items.get(bucketOf(id))).toBeUndefined();
+  });
+
+  it("can be repeated after its end, for what a client wrote since", async () => {
+    const items = new MemoryItemStore();
+    const { id, purge, repo } = await purging(items, 0);
+    await purge;
+    await items.put(bucketOf(id));
+    const told: number[] = [];
+    await repo.namespaces.purge(id, { onProgress: ({ deleted }) => told.push(deleted) });
+    expect(told).toEqual([1]);
+    expect(await items.get(bucketOf(id))).toBeUndefined();
   });
 });
 

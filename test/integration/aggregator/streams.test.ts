@@ -207,4 +207,32 @@ describeEngines("the aggregator", ({ endpoint }) => {
       expect(lines.at(-1)).toMatchObject({ level: "info", message: "aggregator stopped" });
     }
   });
+
+  test("counts nothing from before a deletion or a purge, and what comes after", async () => {
+    const repo = await newNamespace();
+    const purged = await newNamespace();
+    const acquire = (from: Repository, entityId: string, tpm: number) =>
+      new RateLimiter(from).acquire({ entityId, resource: "gpt-4", consume: { tpm } });
+    const tokens = async (entityId: string) =>
+      (await repo.usage.summary({ entityId, window: "hourly" })).total.tpm;
+    await acquire(repo, "key-1", 5);
+    await acquire(repo, "key-2", 7);
+    await acquire(purged, "key-1", 9);
+    await repo.entities.delete("key-1");
+    await root.namespaces.delete(purged.namespaceName);
+    await root.namespaces.purge(purged.namespaceId);
+    await pause(5);
+    await acquire(repo, "key-1", 3);
+    const aggregator = aggregatorWith();
+    for (const changes of [await changesOf(repo), await changesOf(purged)]) {
+      expect(changes.length).toBeGreaterThan(0);
+      expect((await aggregator.process(changes)).failedIds).toEqual([]);
+    }
+    expect(await tokens("key-1")).toBe(3);
+    expect(await tokens("key-2")).toBe(7);
+    const left: string[] = [];
+    const query = { index: "GSI4", partition: purged.namespaceId } as const;
+    for await (const { PK } of store.query(query)) left.push(PK);
+    expect(left).toEqual([]);
+  });
 });

@@ -290,6 +290,9 @@ describe.skipIf(first === undefined)("policies", () => {
       const request = { entityId: "child", resource: "counted", consume: { rpm: 1, tpm: 5 } };
       await (await limiter.acquire(request)).commit();
       await (await limiter.acquire(request)).commit();
+      // What was counted for an entity before its deletion was known is removed again.
+      await (await limiter.acquire({ ...request, entityId: "gone" })).commit();
+      await seed.entities.delete("gone");
       const store = new DynamoItemStore({ table, endpoint, timeoutMs: TIMEOUT_MS });
       const [event] = await seed.audit.list("child");
       const PK = `${seed.namespaceId}/AUDIT#child`;

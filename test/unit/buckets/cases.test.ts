@@ -3,6 +3,7 @@
 import { describe, expect, test } from "vitest";
 import { DEBT_MILLI_MAX } from "../../../src/core/bucket.ts";
 import { RateLimiterUnavailable } from "../../../src/domain/errors.ts";
+import { namespaceIdKey } from "../../../src/records/keys.ts";
 import type { ItemStore } from "../../../src/storage/item-store.ts";
 import { configOf, KEY, TARGET, Table } from "./table.ts";
 
@@ -321,10 +322,11 @@ describe("views", () => {
     });
     const get: ItemStore["get"] = async (key) => {
       const item = await table.items.get(key);
-      await released;
+      if (key.PK === KEY.PK) await released;
       return item;
     };
     const client = table.client(0, { get });
+    await table.items.put({ ...namespaceIdKey("ns"), status: "active" });
     await client.store.linkOf(TARGET.entityId, TARGET.resource);
     await client.take(config, { a: 1000 });
     table.nowMs += 1000;

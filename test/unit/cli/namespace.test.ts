@@ -123,11 +123,11 @@ describe("delete, orphans, recover", () => {
     const { out } = await run("delete", "a", "--yes");
     expect(out).toBe(`Deleted a. Get it back with: zae-limiter namespace recover ${id}\n`);
     expect(cells((await run("orphans")).out)).toEqual([
-      ["ID", "NAME", "DELETED"],
-      [id, "a", NOON],
+      ["ID", "NAME", "DELETED", "STATUS"],
+      [id, "a", NOON, "deleted"],
     ]);
     expect(await json("orphans")).toEqual({
-      orphans: [{ namespace_id: id, name: "a", deleted_at: NOON }],
+      orphans: [{ namespace_id: id, name: "a", deleted_at: NOON, status: "deleted" }],
     });
     expect((await run("recover", id)).out).toBe(`Recovered a: ${id}\n`);
     expect((await run("orphans")).out).toBe("No deleted namespace has data left\n");
