@@ -65,8 +65,9 @@ export type {
   NamespaceStatus,
   OrphanNamespace,
 } from "./records/namespaces.ts";
-export type { UsageQuery, UsageRecords, UsageSummary } from "./records/usage.ts";
+export type { UsageQuery, UsageRecords } from "./records/usage.ts";
 export type { UsageSnapshot } from "./records/usage-item.ts";
+export type { UsageSummary } from "./records/usage-sum.ts";
 export type { VersionRecord } from "./records/version-record.ts";
 export type { BackendCapabilities } from "./repository/backend.ts";
 export type {

@@ -87,7 +87,7 @@ type UnsetOption =
 
 /** What is deployed when nothing else is said. */
 export const STACK_DEFAULTS: Required<Omit<StackOptions, UnsetOption>> = Object.freeze({
-  snapshotWindows: "hourly,daily",
+  snapshotWindows: "hourly,daily,monthly",
   usageRetentionDays: 90,
   auditRetentionDays: 90,
   enableAggregator: true,

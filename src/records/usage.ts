@@ -6,12 +6,14 @@ import { ValidationError } from "../domain/errors.ts";
 import { checkEntityId, checkResource } from "../domain/names.ts";
 import type { Item } from "../storage/item.ts";
 import type { Query } from "../storage/item-store.ts";
+import { CascadedUsage } from "./cascaded-usage.ts";
 import { decodeCursor, encodeCursor } from "./cursor.ts";
 import { entityPartition, resourcePartition, USAGE_INDEX_PREFIX, USAGE_PREFIX } from "./keys.ts";
 import { queryRecords } from "./query-records.ts";
 import type { RecordContext } from "./record-context.ts";
-import { decodeUsage, type UsageSnapshot, usageCounters, wholeTokens } from "./usage-item.ts";
+import { decodeUsage, type UsageSnapshot } from "./usage-item.ts";
 import { rangesAfter, usageRanges } from "./usage-ranges.ts";
+import { UsageSum, type UsageSummary } from "./usage-sum.ts";
 
 const SNAPSHOTS_PER_PAGE = 100;
 const LIMIT_MAX = 10_000;
@@ -35,33 +37,6 @@ const QUERY_FIELDS = [
   "start",
   "end",
 ] as const satisfies readonly (keyof UsageQuery)[];
-
-/**
- * Usage over several windows. Without a window type, the finest that there is counts alone: hours
- * and days together would count everything twice.
- *
- * @example
- * ```ts
- * import { Repository, type UsageSummary } from 'zae-limiter';
- * const repo = await Repository.open('memory:');
- * const summary: UsageSummary = await repo.usage.summary({ entityId: 'key-1', window: 'daily' });
- * console.log(summary.snapshotCount); // 0
- * await repo.close();
- * ```
- */
-export interface UsageSummary {
-  readonly snapshotCount: number;
-  /** Whole tokens per limit. */
-  readonly total: Readonly<Record<string, number>>;
-  /**
-   * Per snapshot: the total divided by `snapshotCount`, also where a limit is missing from some.
-   * Windows without any use have no snapshot and do not count; several entities of one window
-   * count once each.
-   */
-  readonly average: Readonly<Record<string, number>>;
-  readonly minWindowStart?: string;
-  readonly maxWindowStart?: string;
-}
 
 /** Brings what was counted but not written yet to the snapshots, of an entity or of a resource. */
 export type SettleUsage = (scope: {
@@ -133,25 +108,61 @@ export class UsageRecords {
       : { snapshots, cursor: encodeCursor(next.place, scope) };
   }
 
-  /** The sum over all snapshots that match, however many there are. */
+  /**
+   * The sum over all snapshots that match, however many there are. Of a whole resource, an acquire
+   * that cascades counts once.
+   */
   async summary(options: UsageQuery): Promise<UsageSummary> {
     checkFields("options", options, QUERY_FIELDS);
     const { ranges, matches } = this.#check(options);
     await this.#settle(options);
     const sums = new Map<string, UsageSum>();
-    for await (const { snapshot, item } of this.#read(ranges)) {
-      if (!matches(snapshot)) continue;
-      const { windowType } = snapshot;
-      let sum = sums.get(windowType);
-      if (sum === undefined) {
-        sum = new UsageSum();
-        sums.set(windowType, sum);
+    const sumOf = (type: string) => {
+      const sum = sums.get(type) ?? new UsageSum();
+      sums.set(type, sum);
+      return sum;
+    };
+    const found = filtered(this.#read(ranges), matches);
+    if (options.entityId !== undefined) {
+      for await (const { snapshot, item } of found) {
+        sumOf(snapshot.windowType).add(snapshot.windowStart, item);
       }
-      sum.add(snapshot.windowStart, item);
+    } else {
+      const cascaded = new CascadedUsage(this.#context);
+      for await (const group of windowGroups(found)) {
+        const names = await cascaded.counters(group.map(({ snapshot }) => snapshot));
+        group.forEach(({ snapshot, item }, at) => {
+          sumOf(snapshot.windowType).add(snapshot.windowStart, item, names[at]);
+        });
+      }
     }
     const finest = WINDOW_TYPES.find((type) => sums.has(type));
     const sum = finest === undefined ? [...sums.values()][0] : sums.get(finest);
     return (sum ?? new UsageSum()).summary();
+  }
+
+  /**
+   * The same snapshots without what an ancestor's snapshot of the same window includes, for sums
+   * over several entities. A snapshot that is wholly included is left out.
+   */
+  async withoutCascaded(snapshots: readonly UsageSnapshot[]): Promise<UsageSnapshot[]> {
+    const cascaded = new CascadedUsage(this.#context);
+    const groups = new Map<string, UsageSnapshot[]>();
+    for (const snapshot of snapshots) {
+      const { resource, windowType, windowStart } = snapshot;
+      const window = `${resource} ${windowType} ${windowStart}`;
+      groups.set(window, [...(groups.get(window) ?? []), snapshot]);
+    }
+    const kept = new Map<UsageSnapshot, readonly string[]>();
+    for (const group of groups.values()) {
+      const names = await cascaded.counters(group);
+      group.forEach((snapshot, at) => void kept.set(snapshot, names[at] as readonly string[]));
+    }
+    return snapshots.flatMap((snapshot) => {
+      const counters = (kept.get(snapshot) ?? []).map((name) => [name, snapshot.counters[name]]);
+      const isIncluded = counters.length === 0 && Object.keys(snapshot.counters).length > 0;
+      return isIncluded ? [] : [{ ...snapshot, counters: Object.fromEntries(counters) }];
+    });
   }
 
   #check(options: UsageQuery): CheckedQuery {
@@ -220,38 +231,36 @@ export class UsageRecords {
   }
 }
 
-/** Adds up snapshots in milli-tokens, so that parts of tokens are rounded once, at the end. */
-class UsageSum {
-  readonly #milli = new Map<string, number>();
-  #count = 0;
-  #first: string | undefined;
-  #last: string | undefined;
-
-  add(windowStart: string, item: Item): void {
-    this.#count += 1;
-    if (this.#first === undefined || windowStart < this.#first) this.#first = windowStart;
-    if (this.#last === undefined || windowStart > this.#last) this.#last = windowStart;
-    for (const [name, tokens] of usageCounters(item)) {
-      this.#milli.set(name, (this.#milli.get(name) ?? 0) + Math.round(tokens * 1000));
-    }
-  }
-
-  summary(): UsageSummary {
-    const totals = [...this.#milli].map(([name, milli]) => [name, milli / 1000] as const);
-    return {
-      snapshotCount: this.#count,
-      total: Object.fromEntries(totals.map(([name, tokens]) => [name, wholeTokens(tokens)])),
-      average: Object.fromEntries(totals.map(([name, tokens]) => [name, tokens / this.#count])),
-      ...(this.#first === undefined ? {} : { minWindowStart: this.#first }),
-      ...(this.#last === undefined ? {} : { maxWindowStart: this.#last }),
-    };
-  }
-}
-
 /** The format of stored window starts, so that times compare as text. */
 function checkTime(field: string, value: Date | string | undefined): string | undefined {
   if (value === undefined) return undefined;
   const ms = value instanceof Date ? value.getTime() : Date.parse(value);
   if (!Number.isNaN(ms)) return isoSeconds(ms);
   throw new ValidationError(field, value, `expected a date or its ISO text, got ${show(value)}`);
+}
+
+async function* filtered(
+  all: AsyncIterable<Found>,
+  matches: CheckedQuery["matches"],
+): AsyncGenerator<Found> {
+  for await (const found of all) if (matches(found.snapshot)) yield found;
+}
+
+/**
+ * The snapshots of one window at a time. The keys are in the order of their windows for each type;
+ * those of the Python library mix the types.
+ */
+async function* windowGroups(all: AsyncIterable<Found>): AsyncGenerator<Found[]> {
+  const open = new Map<string, Found[]>();
+  for await (const found of all) {
+    const { windowType, windowStart } = found.snapshot;
+    const group = open.get(windowType);
+    if (group?.[0]?.snapshot.windowStart === windowStart) {
+      group.push(found);
+      continue;
+    }
+    if (group !== undefined) yield group;
+    open.set(windowType, [found]);
+  }
+  yield* open.values();
 }

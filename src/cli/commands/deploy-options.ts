@@ -54,7 +54,7 @@ function pair(name: string, text: string, preset: "on" | "off"): OptionSpec[] {
 export const DEPLOY_OPTIONS: readonly OptionSpec[] = [
   {
     flags: "--snapshot-windows <windows>",
-    text: "windows of usage: some of hourly,daily,monthly (preset hourly,daily)",
+    text: "windows of usage: some of hourly,daily,monthly (default: all)",
   },
   {
     flags: "--usage-retention-days <days>",

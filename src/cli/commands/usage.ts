@@ -1,7 +1,7 @@
 /** `usage`: what was consumed, window by window. */
 
 import { WINDOW_TYPES, type WindowType } from "../../core/windows.ts";
-import type { UsageQuery } from "../../records/usage.ts";
+import type { UsageQuery, UsageRecords } from "../../records/usage.ts";
 import type { UsageSnapshot } from "../../records/usage-item.ts";
 import { CommandFailure, type Group, leaf, type OptionSpec, UsageError } from "../command.ts";
 import { fields } from "../fields.ts";
@@ -22,7 +22,11 @@ interface QueryOptions {
 const QUERY_OPTIONS: readonly OptionSpec[] = [
   { flags: "-e, --entity-id <id>", text: "of this entity" },
   { flags: "-r, --resource <name>", text: "of this resource" },
-  { flags: "-w, --window <type>", text: "by hour, day or month", choices: WINDOW_TYPES },
+  {
+    flags: "-w, --window <type>",
+    text: "by hour, day or month; without it the finest that was counted",
+    choices: WINDOW_TYPES,
+  },
   { flags: "--start <time>", text: "the first window, e.g. 2026-01-31 or 2026-01-31T14:00:00Z" },
   { flags: "--end <time>", text: "the last window" },
 ];
@@ -66,18 +70,17 @@ const list = leaf<ListOptions>({
   run: async ({ options, json, open, note, terminal }) => {
     const query = checkedQuery(options);
     if (json && options.plot === true) throw new UsageError("--plot draws, --json does not");
-    const { limit } = options;
-    const { snapshots, cursor } = await (await open()).usage.snapshots({
-      ...query,
-      limit,
-      ...(options.cursor === undefined ? {} : { cursor: options.cursor }),
-    });
+    const { usage: records } = await open();
+    const { snapshots, cursor } = await page(records, query, options);
     return {
       json: () => ({ snapshots: snapshots.map(snapshotJson), cursor: cursor ?? null }),
       text: async () => {
         if (snapshots.length === 0) return "No usage was counted";
         if (cursor !== undefined) note(`There is more; go on with --cursor ${cursor}`);
-        const drawing = options.plot === true ? await draw(snapshots, terminal.columns) : undefined;
+        const drawing =
+          options.plot === true
+            ? await draw(await toAddUp(records, query, snapshots), terminal.columns)
+            : undefined;
         if (drawing !== undefined) return drawing;
         if (options.plot === true) note("The package asciichart is not installed: a table instead");
         return snapshotTable(snapshots, terminal.palette.faint);
@@ -89,7 +92,9 @@ const list = leaf<ListOptions>({
 const summary = leaf<QueryOptions>({
   name: "summary",
   summary: "sums usage up",
-  details: "Name a window: hours and days together would count twice.",
+  details:
+    "One window type counts: hours and days together would count twice. Of a resource, an acquire " +
+    "that cascades counts once, not again for each ancestor.",
   options: QUERY_OPTIONS,
   store: "read",
   examples: ["usage summary -e key-1 -w daily --start 2026-01-01"],
@@ -155,6 +160,41 @@ function checkedQuery(options: QueryOptions): UsageQuery {
     ...(start === undefined ? {} : { start }),
     ...(end === undefined ? {} : { end }),
   };
+}
+
+/** One page. Without a window type, of the finest that was counted. */
+async function page(
+  records: UsageRecords,
+  query: UsageQuery,
+  { limit, cursor }: ListOptions,
+): Promise<{ snapshots: UsageSnapshot[]; cursor?: string }> {
+  const window = query.window ?? (await finestWindow(records, query));
+  return records.snapshots({
+    ...query,
+    ...(window === undefined ? {} : { window }),
+    limit,
+    ...(cursor === undefined ? {} : { cursor }),
+  });
+}
+
+async function finestWindow(
+  records: UsageRecords,
+  query: UsageQuery,
+): Promise<WindowType | undefined> {
+  for (const window of WINDOW_TYPES) {
+    const { snapshots } = await records.snapshots({ ...query, window, limit: 1 });
+    if (snapshots.length > 0) return window;
+  }
+  return undefined;
+}
+
+/** A chart adds up the entities of a resource, so each acquire must be in it once. */
+async function toAddUp(
+  records: UsageRecords,
+  { entityId }: UsageQuery,
+  snapshots: readonly UsageSnapshot[],
+): Promise<readonly UsageSnapshot[]> {
+  return entityId === undefined ? records.withoutCascaded(snapshots) : snapshots;
 }
 
 /** `undefined` where the package that draws is missing. */

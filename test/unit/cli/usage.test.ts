@@ -57,14 +57,18 @@ describe("usage list", () => {
 
   test("page by page", async () => {
     const query = ["usage", "list", "-e", "key-1"];
-    const page = await json<{ cursor: string; snapshots: object[] }>(...query, "-l", "2");
+    const page = await json<{ cursor: string; snapshots: object[] }>(...query, "-l", "1");
     expectShape(shapeOf(usage, "list"), page);
-    expect(page.snapshots).toHaveLength(2);
-    const text = await run(...query, "-l", "2");
+    expect(page.snapshots).toHaveLength(1);
+    const text = await run(...query, "-l", "1");
     expect(text.err).toBe(`There is more; go on with --cursor ${page.cursor}\n`);
     const rest = await json<{ snapshots: object[] }>(...query, "--cursor", page.cursor);
     expect(rest).toMatchObject({ cursor: null });
-    expect([...page.snapshots, ...rest.snapshots]).toHaveLength(3);
+    // The windows of one type, on every page.
+    expect([...page.snapshots, ...rest.snapshots]).toMatchObject([
+      { window: "hourly" },
+      { window: "hourly" },
+    ]);
   });
 
   test("says what is missing or wrong", async () => {
@@ -126,14 +130,11 @@ describe("usage list --plot", () => {
     }
   });
 
-  test("hours and days are charts of their own", async () => {
+  test("one window type is drawn: the finest, or the one that is named", async () => {
     const { out } = await run("usage", "list", "-e", "key-1", "--plot");
-    expect(out.match(/^\w+, \w+$/gm)).toEqual([
-      "rpm, hourly",
-      "tpm, hourly",
-      "rpm, daily",
-      "tpm, daily",
-    ]);
+    expect(out.match(/^\w+, \w+$/gm)).toEqual(["rpm, hourly", "tpm, hourly"]);
+    const days = await run("usage", "list", "-e", "key-1", "--plot", "-w", "daily");
+    expect(days.out.match(/^\w+, \w+$/gm)).toEqual(["rpm, daily", "tpm, daily"]);
   });
 });
 

@@ -150,7 +150,7 @@ describe("names", () => {
 describe("stackParameters", () => {
   test("A040 everything is text, and 80 % of 60 seconds are 48000 milliseconds", () => {
     expect(stackParameters({})).toEqual({
-      SnapshotWindows: "hourly,daily",
+      SnapshotWindows: "hourly,daily,monthly",
       SnapshotRetentionDays: "90",
       AuditRetentionDays: "90",
       GSI2Projection: "KEYS_ONLY",
