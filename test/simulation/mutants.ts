@@ -112,6 +112,56 @@ const RACES: readonly Mutant[] = [
     world: "clocks",
     caughtBy: ["over-admission"],
   },
+  {
+    name: "enough-off-by-one",
+    breaks: "The condition of a consuming write lets it through when one milli-token is missing.",
+    changes: [
+      {
+        file: `${BUCKETS}/write-plan.ts`,
+        // biome-ignore lint/suspicious/noTemplateCurlyInString: it is a text of the sources
+        from: "this.atLeast(`b_${limitName}_tk`, amount - (loose ? accruedMin : accruedMilli));",
+        // biome-ignore lint/suspicious/noTemplateCurlyInString: it is a text of the sources
+        to: "this.atLeast(`b_${limitName}_tk`, amount - 1 - (loose ? accruedMin : accruedMilli));",
+      },
+    ],
+    world: "edges",
+    caughtBy: ["over-admission"],
+  },
+  {
+    name: "shard-count-unchecked",
+    breaks:
+      "A consuming write does not require the number of shards it was planned for. Our own splits " +
+      "move the base time too; the Python library doubles without that.",
+    changes: [
+      {
+        file: `${BUCKETS}/write-plan.ts`,
+        from: '{ is: "=", name: "shard_count", value: shardCount, orAbsent: shardCount === 1 },',
+        to: "",
+      },
+    ],
+    world: "foreign",
+    caughtBy: ["over-admission", "conservation"],
+  },
+  {
+    name: "link-change-unnoticed",
+    breaks:
+      "The link that a consuming write has shown is not compared with the one the legs were made " +
+      "from: a new parent is not consumed from.",
+    changes: [
+      {
+        file: "src/limiter/acquirer.ts",
+        from: "if (!this.#linksChanged(charged)) return",
+        to: "this.#linksChanged(charged); return",
+      },
+      {
+        file: "src/limiter/acquirer.ts",
+        from: "if (sameLink(leg.link, outcome.link)) return",
+        to: "if (sameLink(leg.link, outcome.link) || leg !== undefined) return",
+      },
+    ],
+    world: "links",
+    caughtBy: ["links"],
+  },
 ];
 
 /** Buckets that expire. */
@@ -206,6 +256,9 @@ export const HARMLESS: Readonly<Record<string, string>> = {
     "The time to live of an item with the same base time only grows or goes away, so the item " +
     "lives at least as long as the cached state says; a write that finds it expired there renews " +
     "it, and once the item is removed the test of the base time fails.",
+  "the test of the config version of a consuming write is dropped":
+    "Only a rebase writes the config version, and it moves or numbers the base time, which the " +
+    "same condition tests; the Python library changes limits without a config version.",
   "a prediction is undone when the outcome of its write is unknown":
     "Predictions are hints: the conditions of the next write decide, and at worst it is repeated.",
   "a split of a full shard leaves the whole balance with the old half":

@@ -78,6 +78,11 @@ export class Ledger {
     for (const limit of after.limits) {
       const rate = shareRate(limit, after.shard, after.count);
       const share = shares.get(limit.name);
+      if (share !== undefined && isAnnouncement(before, after)) {
+        const atMs = Math.max(plannedMs, share.atMs);
+        shares.set(limit.name, Share.stored(rate, { ...limit, epochMs: after.epochMs }, atMs));
+        continue;
+      }
       const was = before.limits.find(({ name }) => name === limit.name);
       if (share === undefined || was === undefined) {
         // It is full at the epoch, which is ahead of a clock that is slower than another.
@@ -180,6 +185,8 @@ function plannedFor(
 ): number {
   if (after === undefined) return plannedMs;
   if (before === undefined) return after.epochMs;
+  // Only another library announces shards without moving the base time, which then says nothing.
+  if (isAnnouncement(before, after)) return plannedMs;
   const settles = before.epochMs !== after.epochMs || !sameParameters(before, after);
   return settles ? Math.min(plannedMs, after.epochMs) : plannedMs;
 }
@@ -197,6 +204,14 @@ function sameParameters(before: ShardImage, after: ShardImage): boolean {
       );
     })
   );
+}
+
+/**
+ * Whether another library has announced shards, without moving the base time or making them. All
+ * clients then count the time since the base time by the new share: tokens are lost, none minted.
+ */
+function isAnnouncement(before: ShardImage, after: ShardImage): boolean {
+  return before.epochMs === after.epochMs && before.count !== after.count;
 }
 
 /** Whether `created` is the other half of a shard that `changed` has cut in two. */

@@ -37,6 +37,8 @@ export class Share {
   lowest: bigint;
   /** Milli-tokens that were taken of a time which counts by another rate now. */
   #recounted = 0n;
+  /** Its parameters have changed, and what is stored was rounded then. */
+  #rounded = false;
 
   /** `level`: over the period of the rate. */
   constructor(rate: ShareRate, atMs: number, level: bigint) {
@@ -48,6 +50,15 @@ export class Share {
 
   static full(rate: ShareRate, atMs: number): Share {
     return new Share(rate, atMs, rate.capacity * rate.period);
+  }
+
+  /** A share that holds what is stored. */
+  static stored(rate: ShareRate, stored: StoredLevel, atMs: number): Share {
+    const level = Share.numerator(rate, stored, atMs);
+    const share = new Share(rate, atMs, smaller(rate.capacity * rate.period, level));
+    share.#rounded = true;
+    if (level < 0n) share.#recounted = ceilDiv(-level, rate.period);
+    return share;
   }
 
   get #full(): bigint {
@@ -86,6 +97,7 @@ export class Share {
   change(rate: ShareRate, plannedMs: number, moved?: bigint, exact = false): void {
     this.refill(plannedMs);
     const before = this.rate;
+    this.#rounded = true;
     const late = this.#gained(plannedMs, this.atMs);
     if (rate.period !== before.period) {
       this.highest = ceilDiv(this.highest * rate.period, before.period);
@@ -114,7 +126,9 @@ export class Share {
 
   /** Whether the stored balance is deeper in debt than it may be. */
   owes(stored: StoredLevel, debt: bigint): boolean {
-    return this.#levelOf(stored) <= -(debt + this.#recounted + 1n) * this.rate.period;
+    const level = this.#levelOf(stored);
+    if (!this.#rounded) return level < -debt * this.rate.period;
+    return level <= -(debt + this.#recounted + 1n) * this.rate.period;
   }
 
   /** Whether more was taken than there ever was, debts allowed. */

@@ -6,6 +6,7 @@ export type CheckerName =
   | "books"
   | "ghosts"
   | "leases"
+  | "links"
   | "shards"
   | "patience"
   | "availability"

@@ -100,7 +100,7 @@ export class CallRun {
     this.outcome = "looked";
   }
 
-  /** `run` gives everything back when its body throws or its signal aborts. */
+  /** `run` refunds everything when its body throws, be it because its signal has aborted. */
   async #runBody(deed: "throw" | "abort"): Promise<void> {
     const { limiter, timer } = this.#caller;
     const { thinkMs } = this.call;
@@ -109,6 +109,7 @@ export class CallRun {
       await timer.sleep(thinkMs);
       if (deed === "throw") throw THROWN;
       controller.abort(ABORTED);
+      controller.signal.throwIfAborted();
     };
     const request = {
       ...this.#request,
@@ -121,6 +122,7 @@ export class CallRun {
   async #acquire(deed: Deed): Promise<void> {
     const { limiter, timer, id } = this.#caller;
     const waitMs = deed === "wait" ? WAIT_SECONDS * 1000 : 0;
+    const startMs = this.#world.time.nowMs;
     const decision = await this.#timed("tryAcquire", limiter.tryAcquire(this.#request), waitMs);
     if (!decision.granted) {
       this.outcome = "refused";
@@ -131,6 +133,11 @@ export class CallRun {
     }
     const { lease } = decision;
     this.#expect(lease, this.call.consume);
+    if (!this.#world.links.isEmpty && !lease.degraded) {
+      const consumed = new Set(lease.statuses.map(({ entityId }) => entityId));
+      const subject = `call ${this.call.number} of process ${id}`;
+      this.#world.links.judge(subject, this.call.entityId, consumed, startMs);
+    }
     const held = heldBy(lease);
     await timer.sleep(this.call.thinkMs);
     const { books } = this.#world;

@@ -56,6 +56,12 @@ export interface Parameters {
   readonly latencyMs: number;
   /** One of so many calls deletes its entity. */
   readonly deletions: boolean;
+  /** All processes ask at the last millisecond before a token is whole. */
+  readonly edges: boolean;
+  /** A client of the Python library doubles the number of shards now and then. */
+  readonly foreignDoublings: boolean;
+  /** Entities are used first, and created below a parent later. */
+  readonly latecomers: boolean;
   /** Nothing fails and nothing is throttled, so no call may end as unavailable. */
   readonly isHealthy: boolean;
 }
@@ -70,6 +76,9 @@ const NOTHING_SPECIAL = {
   world: "any",
   adjustMax: 0,
   silenceIsExtra: false,
+  edges: false,
+  foreignDoublings: false,
+  latecomers: false,
   isHealthy: false,
 } as const satisfies Partial<Parameters>;
 

@@ -9,6 +9,7 @@ import { Violation } from "../checkers/violation.ts";
 import type { Usage } from "../table/usage.ts";
 import { VirtualTime } from "../time/virtual-time.ts";
 import type { PlannedCall } from "./call-run.ts";
+import { Disturbances } from "./disturbances.ts";
 import { Follower } from "./follower.ts";
 import type { Parameters } from "./parameters.ts";
 import { ancestorsOf, entitiesOf, entityAt, RESOURCE } from "./population.ts";
@@ -53,6 +54,7 @@ class Simulation {
   readonly #staff: Staff;
   readonly #random: Random;
   readonly #follower: Follower;
+  readonly #disturbances: Disturbances;
   #calls = 0;
   #configured = 0;
 
@@ -74,6 +76,9 @@ class Simulation {
     this.#random = seededRandom(seed, "calls");
     this.#staff = new Staff(this.#world, seededRandom(seed, "staff"), skewMs);
     this.#follower = new Follower(this.#world);
+    this.#disturbances = new Disturbances(this.#world, this.#staff, parameters, (fields) =>
+      this.#draw(fields),
+    );
   }
 
   async run(): Promise<RunReport> {
@@ -98,9 +103,21 @@ class Simulation {
     await this.#staff.hire();
     const { repository } = this.#staff.first.limiter;
     this.#follower.start(this.#staff.first.process);
-    for (const entity of entitiesOf(this.#parameters)) await repository.entities.create(entity);
+    if (!this.#parameters.latecomers) {
+      for (const entity of entitiesOf(this.#parameters)) await repository.entities.create(entity);
+    }
     await repository.limits.setResource(RESOURCE, [...limits]);
     for (let hired = 1; hired < processes; hired += 1) await this.#staff.hire();
+    if (this.#parameters.latecomers) await this.#useAll();
+  }
+
+  /** Every entity has a bucket before its link changes: one that is made meanwhile learns it later. */
+  async #useAll(): Promise<void> {
+    const { time } = this.#world;
+    for (let position = 0; position < this.#parameters.entities; position += 1) {
+      this.#staff.start(this.#draw({ entityId: entityAt(position), deed: "commit" }));
+    }
+    while (this.#staff.underWay.length > 0) await time.timer.sleep(1);
   }
 
   /** Calls, crashes and changes of limits, until the time is over. */
@@ -121,6 +138,7 @@ class Simulation {
       () => (laterLimits.length === 0 ? undefined : pauseMs * (0.5 + configures())),
       () => this.#configure(),
     );
+    this.#disturbances.start(endMs);
     let busyUntilMs = time.nowMs + (silenceMs === 0 ? Number.POSITIVE_INFINITY : 5000);
     while (time.nowMs < endMs) {
       await time.timer.sleep(drawPause(this.#random, this.#parameters.callsPerSecond) ?? 0);
@@ -144,7 +162,7 @@ class Simulation {
     });
   }
 
-  #draw(): PlannedCall {
+  #draw(fields: Partial<PlannedCall> = {}): PlannedCall {
     const { entities, family, amountMax, adjustMax, deeds, limits } = this.#parameters;
     const random = this.#random;
     this.#calls += 1;
@@ -167,6 +185,7 @@ class Simulation {
       deltas,
       limits: override,
       thinkMs: random() * random() * THINK_MS,
+      ...fields,
     };
   }
 

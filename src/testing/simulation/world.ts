@@ -3,6 +3,7 @@
 import { Books } from "../checkers/books.ts";
 import type { ShardImage } from "../checkers/bucket-image.ts";
 import { bucketLandings, Ledger } from "../checkers/ledger.ts";
+import { LinkHistory } from "../checkers/links.ts";
 import { Moments } from "../checkers/moments.ts";
 import { Returns } from "../checkers/returns.ts";
 import { Shape } from "../checkers/shape.ts";
@@ -34,6 +35,7 @@ export class World {
   readonly ledger: Ledger;
   readonly totals: Totals;
   readonly shape: Shape;
+  readonly links = new LinkHistory();
   /** Resolves when something is wrong. */
   readonly failed: Promise<void>;
   violation: Violation | undefined;
@@ -41,6 +43,8 @@ export class World {
   readonly #logs: boolean;
   readonly #moments = new Moments();
   readonly #returns = new Returns();
+  /** By bucket: its first shard, as it was last written. */
+  readonly #newest = new Map<string, { readonly PK: string; readonly image: ShardImage }>();
   readonly #debts = new Map<string, bigint>();
   #stop: () => void = () => {};
 
@@ -73,6 +77,11 @@ export class World {
     this.#debts.set(id, (this.#debts.get(id) ?? 0n) + BigInt(milli));
   }
 
+  /** The first shard of a bucket as it is stored; `undefined` when there is none. */
+  newest(bucket: string): { readonly PK: string; readonly image: ShardImage } | undefined {
+    return this.#newest.get(bucket);
+  }
+
   /** Only the first counts: what follows may follow from it. */
   fail(error: unknown): void {
     if (this.violation !== undefined) return;
@@ -103,6 +112,10 @@ export class World {
         for (const landing of parsed) this.log.add(lineOf(call, landing.PK, landing.after));
       }
       if (parsed.length === 0) return;
+      for (const { PK, before, after } of parsed) {
+        if (after?.shard === 0) this.#newest.set(after.bucket, { PK, image: after });
+        else if (after === undefined && before?.shard === 0) this.#newest.delete(before.bucket);
+      }
       this.shape.landed(landings, parsed);
       this.books.landed(call, parsed);
       this.#returns.landed(call, parsed);

@@ -17,7 +17,16 @@ import { type Deed, drawLimit, drawParameters, heated, type Parameters } from ".
  * console.log(WORLD_NAMES.includes('expiring'), failure?.violation?.message); // true undefined
  * ```
  */
-export const WORLD_NAMES = ["any", "expiring", "clocks", "splits", "lost"] as const;
+export const WORLD_NAMES = [
+  "any",
+  "expiring",
+  "clocks",
+  "splits",
+  "lost",
+  "edges",
+  "foreign",
+  "links",
+] as const;
 export type WorldName = (typeof WORLD_NAMES)[number];
 
 /** What a world changes in the parameters that its seed has drawn. */
@@ -29,6 +38,9 @@ const WORLDS: Readonly<Record<WorldName, Draw>> = {
   clocks,
   splits,
   lost,
+  edges,
+  foreign,
+  links,
 };
 
 /** The parameters that a seed draws in a world. */
@@ -114,6 +126,72 @@ function lost({ limits }: Parameters, random: Random): Partial<Parameters> {
     },
   };
 }
+
+/** Many processes that ask for the same token, one milli-token before it is there. */
+function edges(_: Parameters, random: Random): Partial<Parameters> {
+  return {
+    ...HEALTHY,
+    processes: pick(random, [3, 5, 8]),
+    entities: 1,
+    limits: [pick(random, ["a:2/4sec", "a:4/8sec", "a:3/10sec", "a:5/7sec"])],
+    callsPerSecond: pick(random, [0.2, 1]),
+    amountMax: 1,
+    deeds: ["commit"],
+    edges: true,
+  };
+}
+
+/** Clients of the Python library double buckets that ours have in their caches. */
+function foreign({ limits, minutes }: Parameters, random: Random): Partial<Parameters> {
+  return {
+    ...HEALTHY,
+    isHealthy: false,
+    processes: pick(random, [2, 3, 5]),
+    entities: pick(random, [1, 2, 3]),
+    limits: limits.map((limit) => {
+      const period = pick(random, ["sec", "7sec", "min"]);
+      return `${nameOf(limit)}:${pick(random, [64, 100, 997])}/${period}`;
+    }),
+    callsPerSecond: Math.min(30, 400 / (minutes * 60)),
+    amountMax: pick(random, [1, 3]),
+    foreignDoublings: true,
+  };
+}
+
+/** Entities get a parent while calls for them are under way. */
+function links({ limits, minutes, faults }: Parameters, random: Random): Partial<Parameters> {
+  const { lostResponses, transactionMs } = faults;
+  return {
+    ...HEALTHY,
+    isHealthy: false,
+    processes: pick(random, [1, 2, 3, 5]),
+    entities: pick(random, [3, 5, 8]),
+    limits: limits.map((limit) => {
+      const period = pick(random, ["sec", "7sec", "min"]);
+      return `${nameOf(limit)}:${pick(random, [31, 100, 997])}/${period}`;
+    }),
+    callsPerSecond: Math.min(30, 400 / (minutes * 60)),
+    deeds: ["commit", "rollback", "adjust", "wait"],
+    latecomers: true,
+    faults: {
+      ...(lostResponses === undefined ? {} : { lostResponses }),
+      ...(transactionMs === undefined ? {} : { transactionMs }),
+    },
+  };
+}
+
+/** Nothing goes wrong by itself. */
+const HEALTHY = {
+  family: "none",
+  laterLimits: [],
+  silenceMs: 0,
+  crashesPerMinute: 0,
+  skewMs: 0,
+  writeUnitsPerSecond: 1000,
+  deletions: false,
+  isHealthy: true,
+  faults: {},
+} as const satisfies Partial<Parameters>;
 
 function nameOf(limit: string): string {
   return limit.slice(0, limit.indexOf(":"));
