@@ -6,6 +6,7 @@ export type { Clock } from "./domain/clock.ts";
 export { Entity } from "./domain/entity.ts";
 export type { ErrorCode } from "./domain/error-code.ts";
 export {
+  DamagedRecordError,
   EntityError,
   EntityExistsError,
   EntityNotFoundError,

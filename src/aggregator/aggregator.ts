@@ -14,7 +14,7 @@
 
 import { WINDOW_TYPES, type WindowType } from "../core/windows.ts";
 import type { Clock } from "../domain/clock.ts";
-import { ValidationError } from "../domain/errors.ts";
+import { DamagedRecordError, ValidationError } from "../domain/errors.ts";
 import { systemTimer, type Timer } from "../domain/timer.ts";
 import { numberAt } from "../records/fields.ts";
 import { usageKey } from "../records/usage-item.ts";
@@ -32,6 +32,8 @@ import { foldUsage, type SnapshotTally } from "./usage-fold.ts";
 
 export const RETENTION_DAYS = 90;
 const WRITES_AT_ONCE = 16;
+/** What a record says cannot be, however often it is delivered: the rest may be well meanwhile. */
+const FINAL_ERRORS = [ValidationError, DamagedRecordError, RangeError] as const;
 /** Whoever stops the work needs a moment to say what is left. */
 const TIME_LEFT_MS_MIN = 2000;
 
@@ -163,9 +165,10 @@ export class Aggregator {
     let splits = 0;
     await inLanes(activities, WRITES_AT_ONCE, async (activity) => {
       const id = [activity.lastId];
-      await batch.attempt("a bucket could not be split", id, async () => {
+      const worked = await batch.attempt("a bucket could not be split", id, async () => {
         splits += await this.#upkeep.split(activity);
       });
+      if (worked === "given up") return;
       // The next batch shows the bucket as it is by then, so there is nothing to deliver again.
       await batch.attempt("a bucket could not be refilled", [], async () => {
         if (await this.#upkeep.refill(activity)) refills += 1;
@@ -246,13 +249,14 @@ class Batch {
     ids: readonly string[],
     work: () => Promise<void>,
     fields: LogFields = {},
-  ): Promise<void> {
+  ): Promise<"done" | "failed" | "given up"> {
     try {
       if (this.#timeLeftMs() < TIME_LEFT_MS_MIN) throw new Error("there is no time left");
       await work();
+      return "done";
     } catch (error) {
       this.failures += 1;
-      const isFinal = error instanceof ValidationError;
+      const isFinal = FINAL_ERRORS.some((kind) => error instanceof kind);
       if (isFinal) this.skipped += ids.length;
       else for (const id of ids) this.#failed.add(id);
       this.#log("error", isFinal ? `${message}, and never can be: it is given up` : message, {
@@ -262,6 +266,7 @@ class Batch {
         ...fields,
         ...errorFields(error),
       });
+      return isFinal ? "given up" : "failed";
     }
   }
 

@@ -73,5 +73,5 @@ function collect(
 function shardCount(item: Item | undefined): number {
   const count = item?.shard_count;
   if (item === undefined) return Number.POSITIVE_INFINITY;
-  return typeof count === "number" ? count : 1;
+  return Number.isSafeInteger(count) ? (count as number) : 1;
 }

@@ -7,7 +7,7 @@
  * away takes nothing back.
  */
 
-import { RESERVED_LIMIT } from "../domain/names.ts";
+import { isLimitName } from "../domain/names.ts";
 import { ACQUIRES } from "../records/bucket-item.ts";
 import { numberAt, valueAt } from "../records/fields.ts";
 import { STATE_SK } from "../records/keys.ts";
@@ -40,7 +40,7 @@ export function consumptionOf(change: StreamChange): Consumption | undefined {
   for (const attribute of Object.keys(after)) {
     if (!attribute.startsWith(PREFIX) || !attribute.endsWith(SUFFIX)) continue;
     const name = attribute.slice(PREFIX.length, -SUFFIX.length);
-    if (name === "" || name === RESERVED_LIMIT) continue;
+    if (!isLimitName(name)) continue;
     const delta = minus(totalAt(after, attribute), totalAt(before, attribute));
     if (delta !== 0 && delta !== 0n) amountsMilli.push([name, delta]);
   }

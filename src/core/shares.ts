@@ -9,6 +9,9 @@
 import type { Rate } from "./bucket.ts";
 import { floorDiv } from "./integers.ts";
 
+/** More shards would spread even a large limit too thin to be useful. */
+export const SHARDS_MAX = 64;
+
 /** The part of `amount` that belongs to shard `shard` of `count`. The parts add up to `amount`. */
 export function shareOf(amount: number, shard: number, count: number): number {
   const part = floorDiv(amount, count);

@@ -178,6 +178,37 @@ export class NamespaceStateError extends InfrastructureError {
   }
 }
 
+/**
+ * A stored record cannot be what it says: it was damaged, or written by something else than this
+ * library or the Python one. Repeating does not help; the record has to be corrected or deleted.
+ *
+ * @example
+ * ```ts
+ * import { DamagedRecordError } from 'zae-limiter';
+ * const key = 'namespace/BUCKET#key-1#gpt-4#0';
+ * const error = new DamagedRecordError(key, 'shard_count', 'must be at most 64, got 1000');
+ * console.log(error.code, error.attribute); // ZAEL_DAMAGED_RECORD shard_count
+ * ```
+ */
+export class DamagedRecordError extends InfrastructureError {
+  override readonly code = "ZAEL_DAMAGED_RECORD";
+
+  constructor(
+    /** Where the record is stored. */
+    readonly key: string,
+    /** The attribute that cannot be, or what else is wrong. */
+    readonly attribute: string,
+    reason: string,
+    options?: ErrorOptions,
+  ) {
+    super(
+      `The record at ${shorten(key)} is damaged: ${attribute} ${reason}. ` +
+        "Correct it, or delete its entity",
+      options,
+    );
+  }
+}
+
 /** Something is wrong with an entity. */
 export class EntityError extends ZaeLimiterError {
   override readonly code: EntityCode = "ZAEL_ENTITY";

@@ -6,7 +6,7 @@ import { ValidationError } from "./errors.ts";
 import { parseLimit, printLimit } from "./limit-language.ts";
 import { checkLimitName } from "./names.ts";
 
-const PERIOD_SECONDS_MAX = 1_000_000_000;
+export const PERIOD_SECONDS_MAX = 1_000_000_000;
 
 /** The numbers of a limit, in whole tokens and seconds. */
 export interface LimitSpec {

@@ -67,6 +67,11 @@ export function checkLimitName(value: unknown): string {
   return text;
 }
 
+/** Returns whether a limit can have that name. For names in stored records: it never throws. */
+export function isLimitName(text: string): boolean {
+  return text.length <= NAME_LENGTH_MAX && text !== RESERVED_LIMIT && LIMIT_PATTERN.test(text);
+}
+
 /** Checks the name of a resource. */
 export function checkResource(value: unknown): string {
   const text = checkText(InvalidNameError, "resource", value, RESOURCE_LENGTH_MAX);

@@ -6,7 +6,6 @@
  * that were deleted, and limits that are in no index and so in no list.
  */
 
-import { decodeBucket } from "../records/bucket-item.ts";
 import { CONFIG_VERSION } from "../records/config-change.ts";
 import { isCounted, registration } from "../records/config-registry.ts";
 import { numberAt, textAt } from "../records/fields.ts";
@@ -51,11 +50,16 @@ const lostRetention: Rule = {
   },
 };
 
+/** What every bucket has, and the remains of one have not. */
+const STATE = ["entity_id", "resource", "rf"];
+
 /** Giving back to a bucket that was gone has made items with a balance and nothing else. */
 const bucketStubs: Rule = {
   name: "remains of buckets",
   concerns: (item, table) =>
-    isInside(item, table) && item.SK === STATE_SK && decodeBucket(item) === undefined,
+    isInside(item, table) &&
+    item.SK === STATE_SK &&
+    !STATE.every((name) => Object.hasOwn(item, name)),
   writes: (item) => [{ delete: keyOf(item), condition: asRead(item) }],
 };
 

@@ -6,20 +6,18 @@
  * total has been counted where it was.
  */
 
-import {
-  decodeBucket,
-  encodeBucket,
-  type StoredBucket,
-  WRITES_RATE,
-} from "../records/bucket-item.ts";
+import { encodeBucket, type StoredBucket, WRITES_RATE } from "../records/bucket-item.ts";
 import { flagAt, numberAt, textAt } from "../records/fields.ts";
 import { bucketKey, META_SK } from "../records/keys.ts";
+import { listedBucket } from "../records/listed-bucket.ts";
 import { type Item, keyOf, type Value } from "../storage/item.ts";
 import { ITEM_ABSENT } from "../storage/item-store.ts";
 import type { MigrationTable, Rule } from "./migration.ts";
 import { asRead, oldBucket } from "./old-keys.ts";
 
 const TTL_SECONDS_MIN = 3600;
+/** Old keys have none of their own; the bucket says what it is by its parts. */
+const ANY_NAMESPACE = "any";
 const BURST_PATTERN = /^b_(.+)_bx$/;
 
 export const bucketPartitions: Rule = {
@@ -42,7 +40,9 @@ export const bucketPartitions: Rule = {
 async function bucketIn(item: Item, table: MigrationTable): Promise<StoredBucket | undefined> {
   const nowSeconds = Math.floor(table.clock() / 1000);
   const { entityId = "", resource = "" } = oldBucket(item) ?? {};
-  const bucket = decodeBucket({ ...withBursts(item), entity_id: entityId, resource });
+  const { PK } = bucketKey(ANY_NAMESPACE, entityId, resource, 0);
+  const said = { ...withBursts(item), PK, entity_id: entityId, resource, shard_count: 1 };
+  const bucket = listedBucket(said);
   if (bucket === undefined || bucket.limits.size === 0) return undefined;
   if (bucket.ttl !== undefined && bucket.ttl <= nowSeconds) return undefined;
   const limits = [...bucket.limits].map(

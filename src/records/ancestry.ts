@@ -2,7 +2,7 @@
 
 import { ValidationError } from "../domain/errors.ts";
 import { textAt } from "./fields.ts";
-import { childrenPartition, entityKey } from "./keys.ts";
+import { childrenPartition, entityKey, parseEntityPartition } from "./keys.ts";
 import { queryRecords } from "./query-records.ts";
 import type { RecordContext } from "./record-context.ts";
 
@@ -47,7 +47,7 @@ async function checkDescendants(
     for (const parent of generation) {
       const partition = childrenPartition(context.namespaceId, parent);
       for await (const item of queryRecords(context, { index: "GSI1", partition })) {
-        children.push(textAt(item, "entity_id") ?? "");
+        children.push(parseEntityPartition(item.PK)?.entityId ?? "");
       }
     }
     if (children.length > 0 && above > ANCESTORS_MAX) throw tooDeep(parentId);

@@ -11,8 +11,8 @@ import type { JsonValue } from "../domain/json.ts";
 import { checkEntityId, checkPrincipal, checkResource } from "../domain/names.ts";
 import type { Item, Value } from "../storage/item.ts";
 import type { Write } from "../storage/item-store.ts";
-import { textAt, valueAt } from "./fields.ts";
-import { AUDIT_PREFIX, auditKey, auditPartition, inNamespace } from "./keys.ts";
+import { integerAt, jsonAt, textAt } from "./fields.ts";
+import { AUDIT_PREFIX, auditKey, auditPartition, inNamespace, namespaceOf } from "./keys.ts";
 import type { RecordContext } from "./record-context.ts";
 
 /** The subject of events about the limits of a whole namespace. */
@@ -22,6 +22,14 @@ const RESOURCE_SUBJECT_PREFIX = "$RESOURCE:";
 export const AUDIT_RETENTION_DAYS = 90;
 const PAGE_MAX = 10_000;
 const ULID_PATTERN = /^[0-9A-HJKMNP-TV-Z]{26}$/;
+
+const RETENTION_DAYS_MAX = 36_500;
+
+/** How long the system config says that events are kept; `undefined` when it does not say. */
+export function retentionDaysIn(system: Item | undefined): number | undefined {
+  if (system === undefined) return undefined;
+  return integerAt(system, "audit_retention_days", 1, RETENTION_DAYS_MAX);
+}
 
 /** Everything that is audited. */
 const AUDIT_ACTIONS = ["entity_created", "entity_deleted", "limits_set", "limits_deleted"] as const;
@@ -168,12 +176,14 @@ export class AuditLog {
   }
 }
 
-/** The event in an item; `undefined` when the item is none. */
-function decodeEvent(item: Item): AuditEvent | undefined {
+/** The event in an item; `undefined` when the item is none, or is not the one its key names. */
+export function decodeEvent(item: Item): AuditEvent | undefined {
   const action = textAt(item, "action");
   const eventId = textAt(item, "event_id");
   const entityId = textAt(item, "entity_id");
   if (action === undefined || eventId === undefined || entityId === undefined) return undefined;
+  const { PK, SK } = auditKey(namespaceOf(item.PK), entityId, eventId);
+  if (PK !== item.PK || SK !== item.SK) return undefined;
   const principal = textAt(item, "principal");
   const resource = textAt(item, "resource");
   return {
@@ -183,8 +193,7 @@ function decodeEvent(item: Item): AuditEvent | undefined {
     entityId,
     ...(principal === undefined ? {} : { principal }),
     ...(resource === undefined ? {} : { resource }),
-    // A copy, because the item may be the store's own.
-    details: structuredClone(valueAt(item, "details") ?? {}) as Record<string, JsonValue>,
+    details: jsonAt(item, "details"),
   };
 }
 

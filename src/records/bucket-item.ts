@@ -9,9 +9,14 @@
  */
 
 import type { Rate } from "../core/bucket.ts";
-import { RESERVED_LIMIT } from "../domain/names.ts";
+import { SHARDS_MAX } from "../core/shares.ts";
+import { show, TOKENS_MAX } from "../domain/check.ts";
+import { DamagedRecordError } from "../domain/errors.ts";
+import { PERIOD_SECONDS_MAX } from "../domain/limit.ts";
+import { isLimitName, RESERVED_LIMIT } from "../domain/names.ts";
 import type { Item, Value } from "../storage/item.ts";
-import { flagAt, numberAt, textAt, valueAt } from "./fields.ts";
+import { parseShard } from "./bucket-key.ts";
+import { flagAt, integerAt, textAt, valueAt } from "./fields.ts";
 import {
   BUCKET_PREFIX,
   bucketKey,
@@ -61,6 +66,11 @@ export const WRITES_RATE: Rate = {
 /** How many acquires took something; ours, for those who count usage. Other writers leave it. */
 export const ACQUIRES = "ac";
 
+const MILLI_MAX = Number.MAX_SAFE_INTEGER;
+const TOKENS_MILLI_MAX = 1000 * TOKENS_MAX;
+const PERIOD_MS_MAX = 1000 * PERIOD_SECONDS_MAX;
+/** The last moment that a `Date` can hold. */
+const TIME_MS_MAX = 8_640_000_000_000_000;
 const BALANCE_PATTERN = /^b_(.+)_tk$/;
 
 export function encodeBucket(namespaceId: string, bucket: StoredBucket): Item {
@@ -87,14 +97,19 @@ export function encodeBucket(namespaceId: string, bucket: StoredBucket): Item {
   };
 }
 
-/** The bucket in an item; `undefined` when the item is none, such as a stub without its keys. */
+/**
+ * The bucket in an item; `undefined` when the item is none, such as a stub without its keys.
+ *
+ * Any client that may acquire may write any attribute, so every number has a range, and a bucket
+ * is what its key says. An item that cannot be is a `DamagedRecordError`. A limit whose parameters
+ * cannot be is as good as absent: it starts over with its config.
+ */
 export function decodeBucket(item: Item): StoredBucket | undefined {
-  const entityId = textAt(item, "entity_id");
-  const resource = textAt(item, "resource");
-  const refilledAtMs = numberAt(item, "rf");
-  if (entityId === undefined || resource === undefined || refilledAtMs === undefined) {
-    return undefined;
-  }
+  if (valueAt(item, "rf") === undefined) return undefined;
+  const refilledAtMs = boundedAt(item, "rf", 0, TIME_MS_MAX) as number;
+  const entityId = textAt(item, "entity_id") ?? "";
+  const resource = textAt(item, "resource") ?? "";
+  const shard = shardIn(item, entityId, resource);
   const limits = new Map<string, StoredLimit>();
   for (const attribute of Object.keys(item)) {
     const names = attributesOf(attribute);
@@ -106,18 +121,53 @@ export function decodeBucket(item: Item): StoredBucket | undefined {
   return {
     entityId,
     resource,
-    shard: Number(item.PK.slice(item.PK.lastIndexOf("#") + 1)),
-    shardCount: numberAt(item, "shard_count") ?? 1,
+    shard,
+    shardCount: shardCountIn(item),
     refilledAtMs,
     cascade: flagAt(item, "cascade"),
     parentId: textAt(item, "parent_id"),
-    ttl: numberAt(item, "ttl"),
-    configVersion: numberAt(item, "cv") ?? 0,
+    ttl: boundedAt(item, "ttl", 0, TIME_MS_MAX),
+    configVersion: boundedAt(item, "cv", 1, Number.MAX_SAFE_INTEGER) ?? 0,
     configSource: textAt(item, "cs"),
     limits,
     writes,
     meterMs: numberAt(item, "wm"),
   };
+}
+
+/** A whole number in its range, or absent; anything else cannot be. */
+export function boundedAt(item: Item, name: string, min: number, max: number): number | undefined {
+  const value = valueAt(item, name);
+  if (value === undefined) return undefined;
+  const number = integerAt(item, name, min, max);
+  if (number !== undefined) return number;
+  const expected = `must be a whole number from ${min} to ${max}`;
+  throw new DamagedRecordError(item.PK, name, `${expected}, got ${show(value)}`);
+}
+
+/** Counts double, so they are powers of two. */
+function shardCountIn(item: Item): number {
+  const count = boundedAt(item, "shard_count", 1, SHARDS_MAX) ?? 1;
+  if ((count & (count - 1)) === 0) return count;
+  throw new DamagedRecordError(item.PK, "shard_count", `must be a power of two, got ${count}`);
+}
+
+/** The number in the key, which must be that of this entity and resource. */
+function shardIn({ PK }: Item, entityId: string, resource: string): number {
+  const entityAt = PK.indexOf("/") + 1 + BUCKET_PREFIX.length;
+  const resourceAt = entityAt + entityId.length + 1;
+  const shardAt = resourceAt + resource.length + 1;
+  const matches =
+    entityId !== "" &&
+    resource !== "" &&
+    PK.startsWith(BUCKET_PREFIX, entityAt - BUCKET_PREFIX.length) &&
+    PK.startsWith(entityId, entityAt) &&
+    PK.startsWith(resource, resourceAt) &&
+    PK[resourceAt - 1] === "#" &&
+    PK[shardAt - 1] === "#";
+  const shard = matches ? parseShard(PK, shardAt) : undefined;
+  if (shard !== undefined) return shard;
+  throw new DamagedRecordError(PK, "the key", "does not name the entity, resource and shard");
 }
 
 function limitAttributes(bucket: StoredBucket): Record<string, Value> {
@@ -156,7 +206,7 @@ function attributesOf(balance: string): LimitAttributes | undefined {
   const known = knownAttributes.get(balance);
   if (known !== undefined) return known;
   const limit = BALANCE_PATTERN.exec(balance)?.[1];
-  if (limit === undefined) return undefined;
+  if (limit === undefined || !(limit === RESERVED_LIMIT || isLimitName(limit))) return undefined;
   const names: LimitAttributes = {
     limit,
     tokens: balance,
@@ -173,20 +223,27 @@ function attributesOf(balance: string): LimitAttributes | undefined {
 
 /** A limit whose parameters are incomplete is as good as absent: it starts anew with its config. */
 function limitAt(item: Item, names: LimitAttributes): StoredLimit | undefined {
-  const tokensMilli = numberAt(item, names.tokens);
-  const capacityMilli = numberAt(item, names.capacity) ?? 0;
-  const refillMilli = numberAt(item, names.refill) ?? 0;
-  const periodMs = numberAt(item, names.period) ?? 0;
-  if (tokensMilli === undefined || capacityMilli <= 0 || refillMilli <= 0 || periodMs <= 0) {
+  const tokensMilli = integerAt(item, names.tokens, -MILLI_MAX, MILLI_MAX);
+  const capacityMilli = integerAt(item, names.capacity, 1, TOKENS_MILLI_MAX);
+  const refillMilli = integerAt(item, names.refill, 1, TOKENS_MILLI_MAX);
+  const periodMs = integerAt(item, names.period, 1, PERIOD_MS_MAX);
+  if (
+    tokensMilli === undefined ||
+    capacityMilli === undefined ||
+    refillMilli === undefined ||
+    periodMs === undefined
+  ) {
     return undefined;
   }
   const consumed = valueAt(item, names.consumed);
-  const remainder = numberAt(item, names.remainder) ?? 0;
+  const remainder = integerAt(item, names.remainder, 0, MILLI_MAX) ?? 0;
   return {
     tokensMilli,
     rate: { capacityMilli, refillMilli, periodMs },
     totalConsumedMilli:
-      typeof consumed === "number" || typeof consumed === "bigint" ? consumed : undefined,
+      typeof consumed === "bigint" || Number.isSafeInteger(consumed)
+        ? (consumed as number | bigint)
+        : undefined,
     remainder,
   };
 }

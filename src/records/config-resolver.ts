@@ -6,10 +6,9 @@ import { DEFAULT_RESOURCE } from "../domain/names.ts";
 import { CONFIG_LEVELS, type ConfigSource, chooseLimits } from "../domain/precedence.ts";
 import type { OnUnavailable } from "../domain/unavailability.ts";
 import type { Item, Key } from "../storage/item.ts";
-import { AUDIT_RETENTION_DAYS } from "./audit.ts";
+import { AUDIT_RETENTION_DAYS, retentionDaysIn } from "./audit.ts";
 import type { ConfigCache, ConfigSlot } from "./config-cache.ts";
 import { configVersion } from "./config-change.ts";
-import { numberAt } from "./fields.ts";
 import { entityConfigKey, namespaceIdKey, resourceConfigKey, systemConfigKey } from "./keys.ts";
 import { decodeLimits, onUnavailableIn } from "./limit-attributes.ts";
 import { type InactiveNamespace, inactiveError, inactiveIn } from "./namespace-state.ts";
@@ -233,7 +232,7 @@ function slotOf(
     // Frozen, because everybody who asks gets the same list.
     limits: Object.freeze(item === undefined ? [] : decodeLimits(item)),
     onUnavailable: onUnavailableIn(item),
-    auditRetentionDays: item === undefined ? undefined : numberAt(item, "audit_retention_days"),
+    auditRetentionDays: retentionDaysIn(item),
     inactive,
     asOf,
     expiresAtMs,

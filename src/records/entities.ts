@@ -14,7 +14,7 @@ import { changeConfig, unchanged } from "./config-change.ts";
 import { deregistration, isCounted } from "./config-registry.ts";
 import { type ConfigResolver, slotNames } from "./config-resolver.ts";
 import { entityMark, unlessMarkedLater } from "./deletion-mark.ts";
-import { flagAt, textAt, valueAt } from "./fields.ts";
+import { flagAt, jsonAt, textAt } from "./fields.ts";
 import {
   childrenPartition,
   ENTITY_CONFIG_PREFIX,
@@ -23,6 +23,7 @@ import {
   entityPartition,
   inNamespace,
   META_SK,
+  parseEntityPartition,
 } from "./keys.ts";
 import { checkActive } from "./namespace-state.ts";
 import { queryRecords } from "./query-records.ts";
@@ -305,13 +306,14 @@ export function encodeEntity(namespaceId: string, entity: Entity): Item {
   };
 }
 
-function decodeEntity(item: Item): Entity {
+/** The entity that the key names: attributes are what any writer put there. */
+export function decodeEntity(item: Item): Entity {
   return new Entity({
-    id: textAt(item, "entity_id") ?? "",
+    id: parseEntityPartition(item.PK)?.entityId ?? "",
     name: textAt(item, "name"),
     parentId: textAt(item, "parent_id"),
     cascade: flagAt(item, "cascade"),
-    metadata: (valueAt(item, "metadata") ?? {}) as Readonly<Record<string, JsonValue>>,
+    metadata: jsonAt(item, "metadata"),
     createdAt: textAt(item, "created_at"),
   });
 }

@@ -1,6 +1,7 @@
-/** Reading attributes of items that somebody else may have written: by type, never by trust. */
+/** Reads attributes of items that other writers may have written: by type and range, never by trust. */
 
-import type { Item, Value } from "../storage/item.ts";
+import type { JsonValue } from "../domain/json.ts";
+import { type Item, OpaqueValue, type Value } from "../storage/item.ts";
 
 export function textAt(item: Item, name: string): string | undefined {
   const value = valueAt(item, name);
@@ -14,8 +15,35 @@ export function numberAt(item: Item, name: string): number | undefined {
   return typeof value === "number" ? value : undefined;
 }
 
+/** A whole number from `min` to `max`; `undefined` when the attribute is anything else. */
+export function integerAt(item: Item, name: string, min: number, max: number): number | undefined {
+  const value = valueAt(item, name);
+  const fits = Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max;
+  return fits ? (value as number) : undefined;
+}
+
 export function flagAt(item: Item, name: string): boolean {
   return valueAt(item, name) === true;
+}
+
+/**
+ * A copy of a map as JSON; empty when the attribute is no map. JSON has no sets and no integers
+ * beyond 2^53: they become arrays and text.
+ */
+export function jsonAt(item: Item, name: string): Readonly<Record<string, JsonValue>> {
+  const value = valueAt(item, name);
+  const json = value === undefined ? undefined : jsonOf(value);
+  const isMap = typeof json === "object" && json !== null && !Array.isArray(json);
+  return isMap ? (json as Readonly<Record<string, JsonValue>>) : {};
+}
+
+function jsonOf(value: Value): JsonValue {
+  if (typeof value === "bigint") return String(value);
+  if (typeof value !== "object" || value === null) return value;
+  if (value instanceof Set) return [...value];
+  if (value instanceof OpaqueValue) return null;
+  if (Array.isArray(value)) return (value as readonly Value[]).map(jsonOf);
+  return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, jsonOf(part)]));
 }
 
 /** Only what the item itself has: `constructor` is a legal name. */

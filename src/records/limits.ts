@@ -16,6 +16,7 @@ import {
   type AuditLog,
   checkAuditor,
   resourceSubject,
+  retentionDaysIn,
   SYSTEM_SUBJECT,
 } from "./audit.ts";
 import type { CacheStats } from "./config-cache.ts";
@@ -378,8 +379,7 @@ export class LimitRecords {
   }
 
   #entry(system: Item | undefined, entry: AuditEntry) {
-    const days = system === undefined ? undefined : numberAt(system, "audit_retention_days");
-    return this.#audit.entry(entry, days ?? AUDIT_RETENTION_DAYS);
+    return this.#audit.entry(entry, retentionDaysIn(system) ?? AUDIT_RETENTION_DAYS);
   }
 
   async #readLimits(key: Key): Promise<readonly Limit[]> {

@@ -1,5 +1,6 @@
 /** Warnings about stored records that were left out of an answer. */
 
+import type { DamagedRecordError } from "../domain/errors.ts";
 import type { Key } from "../storage/item.ts";
 import type { IndexName } from "../storage/table.ts";
 
@@ -14,4 +15,11 @@ interface ForeignItemsWarning {
   readonly example: Key;
 }
 
-export type RecordWarning = ForeignItemsWarning;
+/** A record was left out, because it cannot be what it says. */
+interface DamagedRecordWarning {
+  readonly kind: "damaged_record";
+  readonly key: Key;
+  readonly cause: DamagedRecordError;
+}
+
+export type RecordWarning = ForeignItemsWarning | DamagedRecordWarning;

@@ -20,6 +20,7 @@ import { numberAt, textAt, valueAt } from "./fields.ts";
 import {
   entityPartition,
   inNamespace,
+  parseEntityPartition,
   resourcePartition,
   USAGE_INDEX_PREFIX,
   USAGE_PREFIX,
@@ -135,7 +136,7 @@ export function usageCounters(item: Item): Map<string, number> {
   return counters;
 }
 
-/** The snapshot in an item; `undefined` when the item is incomplete. */
+/** The snapshot in an item; `undefined` when it is incomplete, or not the one its key names. */
 export function decodeUsage(item: Item): UsageSnapshot | undefined {
   const entityId = textAt(item, "entity_id");
   const resource = textAt(item, "resource");
@@ -143,6 +144,11 @@ export function decodeUsage(item: Item): UsageSnapshot | undefined {
   if (entityId === undefined || resource === undefined || windowStart === undefined) {
     return undefined;
   }
+  const isItsOwn =
+    parseEntityPartition(item.PK)?.entityId === entityId &&
+    item.SK.startsWith(`${USAGE_PREFIX}${resource}#`) &&
+    item.SK.endsWith(`#${windowStart}`);
+  if (!isItsOwn) return undefined;
   const windowType = textAt(item, "window") ?? "";
   const counters = [...usageCounters(item)].map(([name, count]) => [name, wholeTokens(count)]);
   return {
@@ -170,9 +176,8 @@ function inTokens(milli: number | bigint): number | bigint {
 /** The start itself when the type or the time is not one of ours. */
 function lastSecond(windowType: string, windowStart: string): string {
   const type = WINDOW_TYPES.find((candidate): candidate is WindowType => candidate === windowType);
-  const startMs = Date.parse(windowStart);
-  if (type === undefined || Number.isNaN(startMs)) return windowStart;
-  return isoSeconds(windowEndMs(type, startMs) - 1000);
+  const endMs = type === undefined ? Number.NaN : windowEndMs(type, Date.parse(windowStart));
+  return Number.isNaN(endMs) ? windowStart : isoSeconds(endMs - 1000);
 }
 
 function isNumber(value: unknown): boolean {

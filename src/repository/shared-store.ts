@@ -147,6 +147,10 @@ function warn(
     );
     return;
   }
+  if (warning.kind === "damaged_record") {
+    process.emitWarning(warning.cause.message, { code: warning.cause.code });
+    return;
+  }
   process.emitWarning(
     `What ${warning.entityId} had taken of ${warning.resource} could not be given back`,
     { code: "ZAEL_RESTORE_FAILED", detail: String(warning.cause) },

@@ -4,7 +4,7 @@
  */
 
 import { ValidationError } from "../domain/errors.ts";
-import type { Item, Value } from "./item.ts";
+import { type Item, OpaqueValue, type Value } from "./item.ts";
 
 /** One typed value. */
 export type AttributeValue =
@@ -48,6 +48,7 @@ export function encodeValue(value: Value): AttributeValue {
       break;
   }
   if (value === null) return { NULL: true };
+  if (value instanceof OpaqueValue) return value.wire as AttributeValue;
   if (value instanceof Set) {
     if (value.size > 0) return { SS: [...value].sort() };
     throw new ValidationError("set", "", "a set has members; remove the attribute instead");
@@ -89,7 +90,7 @@ export function decodeValue(attribute: unknown): Value {
     case "M":
       return decodeMap(value as Record<string, unknown>);
     default:
-      throw new ValidationError("attribute", attribute, `the type "${type}" is not supported`);
+      return new OpaqueValue(attribute as object);
   }
 }
 

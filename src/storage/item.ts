@@ -18,7 +18,17 @@ export type Value =
   | null
   | ReadonlySet<string>
   | readonly Value[]
+  | OpaqueValue
   | { readonly [name: string]: Value };
+
+/** An attribute of a type that this library never writes. It is kept as it came and not looked at. */
+export class OpaqueValue {
+  readonly wire: object;
+
+  constructor(wire: object) {
+    this.wire = wire;
+  }
+}
 
 /** An item: its key and any other attributes. Immutable; stores share the objects they hand out. */
 export interface Item extends Key {

@@ -42,6 +42,7 @@ const SAMPLES: readonly api.ZaeLimiterError[] = [
   new api.InfrastructureNotFoundError("stack"),
   new api.NamespaceNotFoundError("namespace"),
   new api.NamespaceStateError(""),
+  new api.DamagedRecordError("", "", ""),
   new api.EntityError(),
   new api.EntityNotFoundError("key-1"),
   new api.EntityExistsError("key-1"),

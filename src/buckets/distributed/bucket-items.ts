@@ -8,12 +8,14 @@ import {
   entityPartition,
   resourcePartition,
 } from "../../records/keys.ts";
+import { listedBucket } from "../../records/listed-bucket.ts";
 import { queryRecords } from "../../records/query-records.ts";
 import type { RecordContext } from "../../records/record-context.ts";
 import type { Key } from "../../storage/item.ts";
 import type { Query } from "../../storage/item-store.ts";
 import type { BucketCallOptions, DeletedBuckets, StoredState } from "../bucket-store.ts";
 import { balanceOf, limitImage } from "./image.ts";
+import { SHARDS_MAX } from "./shard-numbers.ts";
 import { bornShards, missingShard } from "./shard-set.ts";
 
 const PAGE = 100;
@@ -76,9 +78,15 @@ export class BucketItems {
     const { store, namespaceId } = this.#context;
     const key = bucketKey(namespaceId, entityId, resource, 0);
     const item = await store.get(key, { consistent: true });
-    const first = item === undefined ? undefined : decodeBucket(item);
-    if (first === undefined) return [];
-    return first.shardCount === 1 ? [0] : [...(await this.#shards(first, 0)).keys()];
+    if (item === undefined) return [];
+    // A damaged one does not say how many there are: then there may be as many as there can be.
+    const count = listedBucket(item)?.shardCount ?? SHARDS_MAX;
+    if (count === 1) return [0];
+    const keys = Array.from({ length: count }, (_, shard) =>
+      bucketKey(namespaceId, entityId, resource, shard),
+    );
+    const items = await store.getMany(keys, { consistent: true });
+    return items.flatMap((found, shard) => (found === undefined ? [] : [shard]));
   }
 
   /** The keys of an entity's buckets, with the shards that the index does not know yet. */
@@ -151,8 +159,9 @@ export class BucketItems {
   }
 
   async #decode(keys: readonly Key[]): Promise<StoredBucket[]> {
-    const items = await this.#context.store.getMany(keys, { consistent: true });
-    return items.flatMap((item) => (item === undefined ? [] : (decodeBucket(item) ?? [])));
+    const { store, onWarning } = this.#context;
+    const items = await store.getMany(keys, { consistent: true });
+    return items.flatMap((item) => listedBucket(item, onWarning) ?? []);
   }
 }
 

@@ -9,8 +9,12 @@
 import { DEBT_MILLI_MAX, type Rate } from "../../core/bucket.ts";
 import { mulAddDivRem } from "../../core/integers.ts";
 import { shardRate } from "../../core/shares.ts";
-import { decodeBucket, type StoredBucket, type StoredLimit } from "../../records/bucket-item.ts";
-import { numberAt } from "../../records/fields.ts";
+import {
+  boundedAt,
+  decodeBucket,
+  type StoredBucket,
+  type StoredLimit,
+} from "../../records/bucket-item.ts";
 import type { Item } from "../../storage/item.ts";
 import type { BuiltFrom } from "../config-match.ts";
 
@@ -28,7 +32,9 @@ export function decoded(item: Item | undefined): SeenBucket | undefined {
   const bucket = item === undefined ? undefined : decodeBucket(item);
   if (item === undefined || bucket === undefined) return undefined;
   // Nobody else has it yet: a copy would only cost time.
-  return Object.assign(bucket, { rebases: numberAt(item, REBASES) ?? 0 });
+  return Object.assign(bucket, {
+    rebases: boundedAt(item, REBASES, 1, Number.MAX_SAFE_INTEGER) ?? 0,
+  });
 }
 
 /** One limit of an item, at a moment. */

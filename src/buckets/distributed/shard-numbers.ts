@@ -5,8 +5,7 @@
  * `2n`; the other way round, every shard but the first came from the one without its highest bit.
  */
 
-/** More would spread even a large limit too thin to be useful. */
-export const SHARDS_MAX = 64;
+export { SHARDS_MAX } from "../../core/shares.ts";
 
 /** How many shards there were when `shard` did not exist yet. */
 export function countBefore(shard: number): number {

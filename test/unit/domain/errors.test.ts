@@ -5,6 +5,7 @@ import { isLimiterError } from "../../../src/domain/limiter-error.ts";
 import { RateLimitExceeded } from "../../../src/domain/rate-limit-exceeded.ts";
 
 const {
+  DamagedRecordError,
   EntityExistsError,
   EntityNotFoundError,
   IncompatibleSchemaError,
@@ -49,6 +50,7 @@ const TREE = [
   [new InfrastructureNotFoundError("s"), "InfrastructureNotFoundError > InfrastructureError"],
   [new NamespaceNotFoundError("n"), "NamespaceNotFoundError > InfrastructureError"],
   [new NamespaceStateError("deleted"), "NamespaceStateError > InfrastructureError"],
+  [new DamagedRecordError("key", "rf", "is text"), "DamagedRecordError > InfrastructureError"],
   [new EntityNotFoundError("e"), "EntityNotFoundError > EntityError"],
   [new EntityExistsError("e"), "EntityExistsError > EntityError"],
   [new VersionMismatchError(versions), "VersionMismatchError > VersionError"],

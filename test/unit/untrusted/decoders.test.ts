@@ -1,0 +1,85 @@
+/** Nothing read from a table is trusted: every decoder, on 100,000 items that cannot be. */
+
+import { expect, test } from "vitest";
+import { archiveObjects, removedEvents } from "../../../src/aggregator/audit-archive.ts";
+import { bucketActivity } from "../../../src/aggregator/bucket-activity.ts";
+import { foldUsage } from "../../../src/aggregator/usage-fold.ts";
+import { decoded, limitImages } from "../../../src/buckets/distributed/image.ts";
+import { SHARDS_MAX } from "../../../src/core/shares.ts";
+import { WINDOW_TYPES } from "../../../src/core/windows.ts";
+import { ZaeLimiterError } from "../../../src/domain/errors.ts";
+import { decodeEvent, retentionDaysIn } from "../../../src/records/audit.ts";
+import { registeredResources } from "../../../src/records/config-registry.ts";
+import { decodeEntity } from "../../../src/records/entities.ts";
+import { decodeLimits, onUnavailableIn } from "../../../src/records/limit-attributes.ts";
+import { decodeUsage, usageCounters } from "../../../src/records/usage-item.ts";
+import { decodeVersion } from "../../../src/records/version-record.ts";
+import { decodeItem, encodeItem } from "../../../src/storage/attribute-value.ts";
+import type { Item } from "../../../src/storage/item.ts";
+import { hostileItem, SOUND_ITEMS, seededRandom } from "../../support/hostile-items.ts";
+import { change } from "../aggregator/changes.ts";
+
+const SEED = Number(process.env.FC_SEED ?? 20_261_116);
+const ITEMS = 100_000;
+/** Every number of a decoded bucket that something is computed or allocated from. */
+const NOW_MS = 1_800_000_000_500;
+
+const DECODERS: Readonly<Record<string, (item: Item) => unknown>> = {
+  bucket: (item) => {
+    const bucket = decoded(item);
+    if (bucket === undefined) return undefined;
+    const { shard, shardCount } = bucket;
+    if (shardCount > SHARDS_MAX || shard >= SHARDS_MAX) throw new Error("too many shards");
+    for (const { accruedMilli } of limitImages(bucket, NOW_MS).values()) {
+      if (!Number.isSafeInteger(accruedMilli)) throw new Error(`accrued ${accruedMilli}`);
+    }
+    return bucket;
+  },
+  usage: (item) => [decodeUsage(item), usageCounters(item)],
+  entity: (item) => JSON.stringify(decodeEntity(item)),
+  event: (item) => JSON.stringify(decodeEvent(item)),
+  limits: (item) => [decodeLimits(item), onUnavailableIn(item), retentionDaysIn(item)],
+  registry: registeredResources,
+  version: decodeVersion,
+  change: (item) => {
+    const changes = [change(undefined, item), change(item, item), change(item, undefined)];
+    const { events } = removedEvents(changes);
+    return [foldUsage(changes, WINDOW_TYPES), bucketActivity(changes), archiveObjects(events)];
+  },
+  wire: (item) => decodeItem(encodeItem(item)),
+};
+
+/** Runs all decoders on an item; returns how many of them refused it. */
+function refusals(item: Item): number {
+  let refused = 0;
+  for (const [name, decode] of Object.entries(DECODERS)) {
+    try {
+      decode(item);
+    } catch (error) {
+      if (!(error instanceof ZaeLimiterError)) {
+        const shown = JSON.stringify(encodeItem(item)).slice(0, 2000);
+        throw new Error(`the decoder of ${name} failed on ${shown}`, { cause: error });
+      }
+      refused += 1;
+    }
+  }
+  return refused;
+}
+
+test("a sound item of every kind is refused by no decoder", () => {
+  for (const item of SOUND_ITEMS) expect([item.SK, refusals(item)]).toEqual([item.SK, 0]);
+});
+
+test(`${ITEMS} hostile items lead to an answer or an error of ours (FC_SEED=${SEED})`, () => {
+  const random = seededRandom(SEED);
+  let refused = 0;
+  const used: number[] = [];
+  for (let count = 1; count <= ITEMS; count += 1) {
+    refused += refusals(hostileItem(random));
+    if (count % (ITEMS / 10) === 0) used.push(process.memoryUsage().heapUsed);
+  }
+  expect(refused).toBeGreaterThan(ITEMS / 10);
+  // Caches of names and shapes are bounded: the lowest reading of the second half is no higher
+  // than the highest of the first half.
+  expect(Math.min(...used.slice(5))).toBeLessThanOrEqual(Math.max(...used.slice(0, 5)) + 2 ** 24);
+});
