@@ -11,7 +11,8 @@ export type InfrastructureCode =
   | "ZAEL_STACK_EXISTS"
   | "ZAEL_INFRASTRUCTURE_NOT_FOUND"
   | "ZAEL_NAMESPACE_NOT_FOUND"
-  | "ZAEL_NAMESPACE_STATE";
+  | "ZAEL_NAMESPACE_STATE"
+  | "ZAEL_DAMAGED_RECORD";
 
 /** An entity. */
 export type EntityCode = "ZAEL_ENTITY" | "ZAEL_ENTITY_NOT_FOUND" | "ZAEL_ENTITY_EXISTS";

@@ -131,7 +131,7 @@ export function decodeBucket(item: Item): StoredBucket | undefined {
     configSource: textAt(item, "cs"),
     limits,
     writes,
-    meterMs: numberAt(item, "wm"),
+    meterMs: boundedAt(item, "wm", 0, TIME_MS_MAX),
   };
 }
 

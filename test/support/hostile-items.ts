@@ -37,6 +37,7 @@ export const SOUND_ITEMS: readonly Item[] = [
     cv: 3,
     cs: "system",
     ac: 7,
+    wm: AT,
     rn: 1,
     b_rpm_tk: 90_000,
     b_rpm_cp: 100_000,
