@@ -1,5 +1,6 @@
 import { describe, expectTypeOf, test } from "vitest";
 import type {
+  DamagedRecordError,
   EntityExistsError,
   EntityNotFoundError,
   ErrorCode,
@@ -37,6 +38,7 @@ describe("errors", () => {
       | StackAlreadyExistsError
       | InfrastructureNotFoundError
       | NamespaceNotFoundError
+      | DamagedRecordError
       | NamespaceStateError
     >().toExtend<InfrastructureError>();
     expectTypeOf<VersionMismatchError | IncompatibleSchemaError>().toExtend<VersionError>();
