@@ -1,6 +1,7 @@
 /** All errors of this library as one union, which `code` tells apart. */
 
 import type {
+  DamagedRecordError,
   EntityExistsError,
   EntityNotFoundError,
   IncompatibleSchemaError,
@@ -36,6 +37,7 @@ export type LimiterError =
   | InfrastructureNotFoundError
   | NamespaceNotFoundError
   | NamespaceStateError
+  | DamagedRecordError
   | Coded<InfrastructureError, "ZAEL_INFRASTRUCTURE">
   | EntityNotFoundError
   | EntityExistsError
