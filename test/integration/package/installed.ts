@@ -20,6 +20,8 @@ export interface Ran {
 }
 
 export interface Installed {
+  /** Runs a script of package.json in a clean copy of this repository. */
+  npmRun(script: string): Promise<Ran>;
   /** The project that the package is installed in. */
   readonly project: string;
   /** The files in the tarball. */
@@ -79,6 +81,7 @@ async function installInto(folder: string, others: readonly string[]): Promise<I
     project,
     installation,
     files: files.map(({ path }) => path),
+    npmRun: (script) => run(copy, temporary, "npm", ["run", "--silent", script]),
     run: (command, ...args) => run(project, temporary, command, args),
     script: async (name, text, ...flags) => {
       await writeFile(join(project, name), text);
