@@ -28,4 +28,6 @@ export default {
     },
   },
   ignoreBinaries: ["java"],
+  // The plugin for Fastify is a default export, and has the name of the other adapters as well.
+  rules: { duplicates: "off" },
 };

@@ -1,0 +1,107 @@
+/** The answers that a gate gives instead of the handler: problem details as in RFC 9457. */
+
+import type { Refusal } from "../limiter/decision.ts";
+import type { Header } from "./headers.ts";
+import type { RefusedAnswer } from "./options.ts";
+
+/** A whole response. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: readonly Header[];
+  readonly body: string | Uint8Array;
+}
+
+const PROBLEM_TYPES = "https://iana.org/assignments/http-problem-types";
+const PROBLEM_JSON = "application/problem+json";
+const JSON_TYPE = "application/json";
+const TEXT_TYPE = "text/plain; charset=utf-8";
+/** What a client is told to wait while the store cannot answer. */
+const UNAVAILABLE_RETRY_SECONDS = 1;
+
+/** 429; 413 for a request that no wait can make fit. */
+export function refusedAnswer(
+  refusal: Refusal,
+  exposeParents: boolean,
+  headers: readonly Header[],
+): Answer {
+  const { limits, message, ...json } = refusal.toJSON({ parents: exposeParents });
+  const own = refusal.statuses[0]?.entityId;
+  const violated = refusal.violations
+    .filter(({ entityId }) => exposeParents || entityId === own)
+    .map(({ entityId, limitName }) => (entityId === own ? limitName : `${entityId}/${limitName}`));
+  const status = refusal.neverFits ? 413 : 429;
+  return problem(
+    status,
+    {
+      type: refusal.neverFits ? "about:blank" : `${PROBLEM_TYPES}#quota-exceeded`,
+      title: refusal.neverFits
+        ? "Request is larger than the limit and can never fit"
+        : "Request cannot be satisfied as assigned quota has been exceeded",
+      status,
+      detail: message,
+      "violated-policies": violated,
+      ...json,
+      limits,
+    },
+    refusal.neverFits
+      ? headers
+      : [...headers, { name: "Retry-After", value: refusal.retryAfterHeader }],
+  );
+}
+
+/** 401: the request has no key. */
+export function anonymousAnswer(): Answer {
+  const body = { type: "about:blank", title: "Unauthorized", status: 401 };
+  const detail = "The request names no key that a limit could count for.";
+  return problem(401, { ...body, detail }, [{ name: "WWW-Authenticate", value: "Bearer" }]);
+}
+
+/** 403: an operator has switched the resource off; a retry does not help. */
+export function disabledAnswer(detail: string): Answer {
+  return problem(403, { type: "about:blank", title: "Forbidden", status: 403, detail }, []);
+}
+
+/** 503: the store cannot answer, and `onUnavailable` is `block`. */
+export function unavailableAnswer(): Answer {
+  return problem(
+    503,
+    {
+      type: `${PROBLEM_TYPES}#temporary-reduced-capacity`,
+      title: "Request cannot be satisfied due to temporary server capacity constraints",
+      status: 503,
+      detail: "The rate limiter cannot reach its store.",
+      "violated-policies": [],
+    },
+    [{ name: "Retry-After", value: String(UNAVAILABLE_RETRY_SECONDS) }],
+  );
+}
+
+/** The default answer with the parts that the option `refused` replaces. */
+export function replacedAnswer(answer: Answer, replacement: RefusedAnswer): Answer {
+  const { status = answer.status, headers = {}, body } = replacement;
+  const given = Object.entries(headers).map(([name, value]) => ({ name, value }));
+  const named = new Set(given.map(({ name }) => name.toLowerCase()));
+  const kept = answer.headers.filter(({ name }) => !named.has(name.toLowerCase()));
+  if (body === undefined) return { status, headers: [...kept, ...given], body: answer.body };
+  const isBytes = body instanceof Uint8Array;
+  const isText = typeof body === "string";
+  const type = isBytes ? undefined : isText ? TEXT_TYPE : JSON_TYPE;
+  const typed = named.has("content-type")
+    ? []
+    : type === undefined
+      ? []
+      : [{ name: "Content-Type", value: type }];
+  return {
+    status,
+    headers: [...kept.filter(({ name }) => name !== "Content-Type"), ...typed, ...given],
+    body: isBytes || isText ? body : JSON.stringify(body),
+  };
+}
+
+function problem(status: number, body: object, headers: readonly Header[]): Answer {
+  return {
+    status,
+    headers: [...headers, { name: "Content-Type", value: PROBLEM_JSON }],
+    body: JSON.stringify(body),
+  };
+}

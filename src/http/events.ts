@@ -1,0 +1,22 @@
+/** What an HTTP middleware reports about itself. */
+
+/**
+ * One decision about a request. `observed` is a request that `mode: "observe"` let through although
+ * a limit refused it; `degraded` is one that was let through uncounted, because the store could not
+ * answer. `commit_failed` tells of a lease whose end could not be written.
+ *
+ * @example
+ * ```ts
+ * import type { HttpEvent } from 'zae-limiter/express';
+ * const print = (event: HttpEvent) => console.log(event.type, event.entityId);
+ * ```
+ */
+export interface HttpEvent {
+  readonly type: "granted" | "refused" | "observed" | "degraded" | "unavailable" | "commit_failed";
+  readonly entityId: string;
+  readonly resource: string;
+  /** Of a refusal, also of an observed one: `Infinity` when the request never fits. */
+  readonly retryAfterSeconds?: number;
+  /** Why the store could not answer, or why the end of a lease could not be written. */
+  readonly cause?: unknown;
+}

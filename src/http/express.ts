@@ -1,0 +1,133 @@
+/**
+ * Rate limiting for Express 4 and 5, Connect, and handlers of `node:http`.
+ *
+ * @module
+ */
+
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Lease } from "../limiter/lease.ts";
+import type { Answer } from "./answer.ts";
+import { Gate } from "./gate.ts";
+import type { Header } from "./headers.ts";
+import { checkHttpOptions, type HttpOptions as Options } from "./options.ts";
+import { leaseOfRequest, type Passage } from "./passage.ts";
+
+export { keyOfEntityId } from "./entity-ids.ts";
+export type { HttpEvent } from "./events.ts";
+export type { HeaderStyle } from "./headers.ts";
+export type { Outcome, RefusedAnswer } from "./options.ts";
+
+/** A request of Express or Connect, or of `node:http` itself. */
+export type ExpressRequest = IncomingMessage & {
+  /** The client's address by the rules of Express's `trust proxy`. */
+  readonly ip?: string | undefined;
+};
+
+/** Options of `rateLimit`; see the table in docs/http.md. */
+export type HttpOptions<R extends ExpressRequest = ExpressRequest> = Options<R>;
+
+/** `app.use` takes it; on `node:http`, call it with a function that goes on. */
+export type RateLimitMiddleware<R extends ExpressRequest> = (
+  request: R,
+  response: ServerResponse,
+  next: (error?: unknown) => void,
+) => void;
+
+/** Express answers errors of handlers itself, with at least this status. */
+const ERROR_STATUS = 500;
+
+/**
+ * Makes a middleware that limits requests.
+ *
+ * @example
+ * ```ts
+ * import { createServer } from 'node:http';
+ * import { rateLimit } from 'zae-limiter/express';
+ * const limit = rateLimit({ limits: ['rpm:60'] });
+ * const server = createServer((request, response) => {
+ *   limit(request, response, () => response.end('hello'));
+ * });
+ * console.log(server.listening); // false
+ * ```
+ */
+export function rateLimit<R extends ExpressRequest = ExpressRequest>(
+  options: HttpOptions<R>,
+): RateLimitMiddleware<R> {
+  const gate = new Gate(checkHttpOptions(options));
+  return function rateLimitRequest(request, response, next) {
+    pass(gate, request, response, next).catch(next);
+  };
+}
+
+/**
+ * Returns the lease of a request, in a handler behind `rateLimit`. With several middlewares it is
+ * the one of the last; without a lease (skipped, or only observed) it is `undefined`.
+ *
+ * @example
+ * ```ts
+ * import type { IncomingMessage, ServerResponse } from 'node:http';
+ * import { leaseOf } from 'zae-limiter/express';
+ * function handler(request: IncomingMessage, response: ServerResponse) {
+ *   leaseOf(request)?.settle({ tpm: 730 });
+ *   response.end('done');
+ * }
+ * ```
+ */
+export function leaseOf(request: IncomingMessage): Lease | undefined {
+  return leaseOfRequest(request);
+}
+
+async function pass<R extends ExpressRequest>(
+  gate: Gate<R>,
+  request: R,
+  response: ServerResponse,
+  next: (error?: unknown) => void,
+): Promise<void> {
+  const entry = await gate.enter({
+    request,
+    identity: request,
+    address: () => request.ip ?? request.socket.remoteAddress,
+    signal: () => closing(response),
+  });
+  if (entry.kind === "gone") return;
+  if (entry.kind === "answered") return send(response, entry.answer);
+  const { headers, passage } = entry;
+  if (response.destroyed) return passage?.turnBack();
+  setHeaders(response, headers);
+  if (passage !== undefined) response.once("close", () => end(response, passage));
+  next();
+}
+
+/** Aborts when the connection is closed before the response. */
+function closing(response: ServerResponse): AbortSignal {
+  const controller = new AbortController();
+  if (response.destroyed) controller.abort();
+  else response.once("close", () => controller.abort());
+  return controller.signal;
+}
+
+/**
+ * `close` comes once for each response: after it was sent, and when the client has hung up. Express
+ * tells a middleware nothing of a handler that threw; it answers such a request with 500 or more.
+ */
+function end(response: ServerResponse, passage: Passage): void {
+  const aborted = !response.writableFinished;
+  const status = response.statusCode;
+  void passage.end({ status, aborted }, !aborted && status >= ERROR_STATUS);
+}
+
+function send(response: ServerResponse, { status, headers, body }: Answer): void {
+  if (response.headersSent || response.destroyed) return;
+  response.statusCode = status;
+  setHeaders(response, headers);
+  response.setHeader("Content-Length", Buffer.byteLength(body));
+  response.end(body);
+}
+
+function setHeaders(response: ServerResponse, headers: readonly Header[]): void {
+  if (response.headersSent) return;
+  for (const { name, value, isList } of headers) {
+    const before = isList ? response.getHeader(name) : undefined;
+    response.setHeader(name, before === undefined ? value : `${String(before)}, ${value}`);
+  }
+}

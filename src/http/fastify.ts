@@ -1,0 +1,159 @@
+/**
+ * Rate limiting for Fastify 5, over HTTP/1.1 and HTTP/2.
+ *
+ * @module
+ */
+
+import type { Lease } from "../limiter/lease.ts";
+import { Gate } from "./gate.ts";
+import type { Header } from "./headers.ts";
+import { checkChoice, checkHttpOptions, type HttpOptions as Options } from "./options.ts";
+import { leaseOfRequest, type Passage } from "./passage.ts";
+
+export { keyOfEntityId } from "./entity-ids.ts";
+export type { HttpEvent } from "./events.ts";
+export type { HeaderStyle } from "./headers.ts";
+export type { Outcome, RefusedAnswer } from "./options.ts";
+
+/** What this plugin needs of Fastify's request. */
+export interface FastifyRequestLike {
+  /** The client's address by the rules of Fastify's `trustProxy`. */
+  readonly ip: string;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+}
+
+/** What this plugin needs of Fastify's reply. */
+export interface FastifyReplyLike {
+  readonly raw: {
+    readonly writableFinished: boolean;
+    readonly destroyed: boolean;
+    readonly statusCode: number;
+    once(event: "close", listener: () => void): unknown;
+  };
+  code(status: number): unknown;
+  header(name: string, value: string): unknown;
+  getHeader(name: string): unknown;
+  send(body: unknown): unknown;
+  hijack(): unknown;
+}
+
+/** What this plugin needs of a Fastify instance. */
+export interface FastifyLike<R extends FastifyRequestLike = FastifyRequestLike> {
+  addHook(
+    name: RequestHook,
+    hook: (request: R, reply: FastifyReplyLike) => Promise<unknown>,
+  ): unknown;
+  addHook(
+    name: "onError",
+    hook: (request: R, reply: FastifyReplyLike, error: Error) => Promise<unknown>,
+  ): unknown;
+}
+
+/** When a request is limited: before its body is read, or after, with the body at hand. */
+export type RequestHook = "onRequest" | "preParsing" | "preValidation" | "preHandler";
+
+/** Options of the plugin; see the table in docs/http.md. */
+export interface HttpOptions<R extends FastifyRequestLike = FastifyRequestLike> extends Options<R> {
+  /** Default `onRequest`; take `preHandler` where `entityId` or `consume` look at the body. */
+  readonly hook?: RequestHook;
+}
+
+const HOOKS: readonly RequestHook[] = ["onRequest", "preParsing", "preValidation", "preHandler"];
+
+/** Requests whose handler threw before it answered. */
+const failed = new WeakSet<object>();
+
+/**
+ * Limits the requests of the instance it is registered on, and of all that are registered later.
+ *
+ * @example
+ * ```ts no-run: needs a Fastify server
+ * import Fastify from 'fastify';
+ * import rateLimit, { leaseOf } from 'zae-limiter/fastify';
+ * const app = Fastify();
+ * await app.register(rateLimit, { limits: ['rpm:60'] });
+ * app.get('/', async (request) => ({ consumed: leaseOf(request)?.consumed }));
+ * ```
+ */
+export async function rateLimit<R extends FastifyRequestLike>(
+  instance: FastifyLike<R>,
+  options: HttpOptions<R>,
+): Promise<void> {
+  const { hook = "onRequest" } = options;
+  const gate = new Gate(checkHttpOptions(options, ["hook"]));
+  checkChoice("hook", hook, HOOKS);
+  instance.addHook("onError", async (request) => {
+    failed.add(request);
+  });
+  instance.addHook(hook, async (request, reply) => {
+    const entry = await gate.enter({
+      request,
+      identity: request,
+      address: () => request.ip,
+      signal: () => closing(reply),
+    });
+    if (entry.kind === "gone") return reply.hijack();
+    if (entry.kind === "answered") {
+      const { status, headers, body } = entry.answer;
+      reply.code(status);
+      setHeaders(reply, headers);
+      return reply.send(body);
+    }
+    const { headers, passage } = entry;
+    if (reply.raw.destroyed) {
+      await passage?.turnBack();
+      return reply.hijack();
+    }
+    setHeaders(reply, headers);
+    if (passage !== undefined) reply.raw.once("close", () => end(request, reply, passage));
+    return undefined;
+  });
+}
+
+// biome-ignore lint/style/noDefaultExport: Fastify's users register a plugin by its default export.
+export default rateLimit;
+
+/** Fastify keeps a plugin's hooks to itself unless the plugin says that they are for its parent. */
+Object.assign(rateLimit, {
+  [Symbol.for("skip-override")]: true,
+  [Symbol.for("fastify.display-name")]: "zae-limiter",
+  [Symbol.for("plugin-meta")]: { fastify: "5.x", name: "zae-limiter" },
+});
+
+/**
+ * Returns the lease of a request, in a handler behind `rateLimit`. With several registrations it is
+ * the one of the last; without a lease (skipped, or only observed) it is `undefined`.
+ *
+ * @example
+ * ```ts
+ * import { type FastifyRequestLike, leaseOf } from 'zae-limiter/fastify';
+ * async function handler(request: FastifyRequestLike) {
+ *   leaseOf(request)?.settle({ tpm: 730 });
+ *   return 'done';
+ * }
+ * ```
+ */
+export function leaseOf(request: FastifyRequestLike): Lease | undefined {
+  return leaseOfRequest(request);
+}
+
+/** Aborts when the connection is closed before the response. */
+function closing({ raw }: FastifyReplyLike): AbortSignal {
+  const controller = new AbortController();
+  if (raw.destroyed) controller.abort();
+  else raw.once("close", () => controller.abort());
+  return controller.signal;
+}
+
+/** `close` comes once for each response: after it was sent, and when the client has hung up. */
+function end(request: object, { raw }: FastifyReplyLike, passage: Passage): void {
+  const aborted = !raw.writableFinished;
+  void passage.end({ status: raw.statusCode, aborted }, failed.has(request));
+}
+
+function setHeaders(reply: FastifyReplyLike, headers: readonly Header[]): void {
+  for (const { name, value, isList } of headers) {
+    const before = isList ? reply.getHeader(name) : undefined;
+    reply.header(name, before === undefined ? value : `${String(before)}, ${value}`);
+  }
+}

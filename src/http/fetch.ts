@@ -1,0 +1,109 @@
+/**
+ * Rate limiting for web-standard handlers, `(request) => Response`: route handlers of Next.js, Bun,
+ * Deno, function URLs of Lambda.
+ *
+ * @module
+ */
+
+import type { Lease } from "../limiter/lease.ts";
+import { type Entry, Gate } from "./gate.ts";
+import { checkHttpOptions, type HttpOptions as Options } from "./options.ts";
+import { leaseOfRequest } from "./passage.ts";
+import { watchEnd } from "./watched-body.ts";
+import { webAddress } from "./web-address.ts";
+import { setWebHeaders, webResponse } from "./web-headers.ts";
+
+export { keyOfEntityId } from "./entity-ids.ts";
+export type { HttpEvent } from "./events.ts";
+export type { HeaderStyle } from "./headers.ts";
+export type { Outcome, RefusedAnswer } from "./options.ts";
+
+/** Options of `rateLimit`; see the table in docs/http.md. */
+export type HttpOptions = Options<Request>;
+
+/** A web-standard handler. Runtimes pass more than the request, such as the connection. */
+export type FetchHandler<More extends readonly unknown[] = readonly unknown[]> = (
+  request: Request,
+  ...more: More
+) => Response | Promise<Response>;
+
+/** A status that no client reads any more; nginx writes it for a client that has gone. */
+const CLIENT_GONE_STATUS = 499;
+
+/**
+ * Wraps a handler so that its requests are limited.
+ *
+ * The client's address is taken from the second argument, in the form of Deno
+ * (`{ remoteAddr: { hostname } }`) or Bun (`{ requestIP(request) }`). Elsewhere pass `entityId`.
+ *
+ * @example
+ * ```ts
+ * import { rateLimit } from 'zae-limiter/fetch';
+ * const handler = rateLimit(() => new Response('hello'), {
+ *   limits: ['rpm:1'],
+ *   entityId: (request) => request.headers.get('x-api-key') ?? undefined,
+ * });
+ * const call = () => new Request('http://localhost/', { headers: { 'x-api-key': 'key-1' } });
+ * console.log((await handler(call())).status); // 200
+ * console.log((await handler(call())).status); // 429
+ * ```
+ */
+export function rateLimit<More extends readonly unknown[]>(
+  handler: FetchHandler<More>,
+  options: HttpOptions,
+): (request: Request, ...more: More) => Promise<Response> {
+  const gate = new Gate(checkHttpOptions(options));
+  return async function rateLimitRequest(request, ...more) {
+    const entry = await gate.enter({
+      request,
+      identity: request,
+      address: () => webAddress(request, more[0]),
+      signal: () => request.signal,
+    });
+    if (entry.kind === "gone") return new Response(null, { status: CLIENT_GONE_STATUS });
+    if (entry.kind === "answered") return webResponse(entry.answer);
+    return limited(entry, () => handler(request, ...more));
+  };
+}
+
+/**
+ * Returns the lease of a request, inside a handler wrapped by `rateLimit`; without a lease (skipped,
+ * or only observed) it is `undefined`.
+ *
+ * @example
+ * ```ts
+ * import { leaseOf, rateLimit } from 'zae-limiter/fetch';
+ * export const POST = rateLimit(
+ *   async (request) => {
+ *     leaseOf(request)?.settle({ tpm: 730 });
+ *     return Response.json({ ok: true });
+ *   },
+ *   { limits: ['rpm:60', 'tpm:10000'], entityId: () => 'key-1' },
+ * );
+ * ```
+ */
+export function leaseOf(request: Request): Lease | undefined {
+  return leaseOfRequest(request);
+}
+
+async function limited(
+  { headers, passage }: Extract<Entry, { kind: "passed" }>,
+  handle: () => Response | Promise<Response>,
+): Promise<Response> {
+  let response: Response;
+  try {
+    response = await handle();
+  } catch (error) {
+    await passage?.end({ status: 500, aborted: false }, true);
+    throw error;
+  }
+  const { status } = response;
+  const watched =
+    passage === undefined
+      ? new Response(response.body, response)
+      : watchEnd(response, (aborted) => void passage.end({ status, aborted }, false));
+  // A response of `fetch` or of `Response.redirect` has headers that cannot be changed.
+  const mutable = watched === response ? new Response(null, response) : watched;
+  setWebHeaders(mutable.headers, headers);
+  return mutable;
+}

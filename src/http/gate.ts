@@ -1,0 +1,239 @@
+/**
+ * The decision about one request, the same for every framework: which entity consumes what, and
+ * what the response says about it. Adapters tell it of a request, carry out what it says, and end
+ * the passage when the response has ended.
+ */
+
+import { show } from "../domain/check.ts";
+import { RateLimiterUnavailable, ValidationError, ZaeLimiterError } from "../domain/errors.ts";
+import type { LimitStatus } from "../domain/limit-status.ts";
+import type { Amounts } from "../limiter/amounts.ts";
+import type { Refusal } from "../limiter/decision.ts";
+import type { Lease } from "../limiter/lease.ts";
+import { RateLimiter } from "../limiter/rate-limiter.ts";
+import { INTERNALS } from "../repository/internals.ts";
+import {
+  type Answer,
+  anonymousAnswer,
+  disabledAnswer,
+  refusedAnswer,
+  replacedAnswer,
+  unavailableAnswer,
+} from "./answer.ts";
+import { addressId } from "./client-address.ts";
+import { entityIdOf } from "./entity-ids.ts";
+import type { HttpEvent } from "./events.ts";
+import { type Header, headersOf } from "./headers.ts";
+import type { CheckedOptions } from "./options.ts";
+import { addPassage, Passage, turnBackAll } from "./passage.ts";
+
+/** A request, as an adapter presents it. */
+export interface Arrival<R> {
+  /** What the user's functions are called with. */
+  readonly request: R;
+  /** The object that handlers pass to `leaseOf`. */
+  readonly identity: object;
+  /** The client's address as the framework reports it. */
+  readonly address: () => string | undefined;
+  /** Aborts when the client goes away. Asked for only where a request waits for tokens. */
+  readonly signal: () => AbortSignal | undefined;
+}
+
+/** What to do with the request. */
+export type Entry =
+  /** Call the handler, set the headers, and end the passage (if any) with the response. */
+  | { readonly kind: "passed"; readonly headers: readonly Header[]; readonly passage?: Passage }
+  /** Send this instead of calling the handler. */
+  | { readonly kind: "answered"; readonly answer: Answer }
+  /** The client went away while it waited: there is no one to answer. */
+  | { readonly kind: "gone" };
+
+const PASSED: Entry = { kind: "passed", headers: [] };
+const DEGRADED: Header = { name: "x-ratelimit-degraded", value: "1" };
+const OBSERVED: Header = { name: "x-ratelimit-observed", value: "refused" };
+
+export class Gate<R> {
+  readonly #options: CheckedOptions<R>;
+  readonly #opening: Promise<RateLimiter>;
+  #limiter: RateLimiter | undefined;
+
+  constructor(options: CheckedOptions<R>) {
+    this.#options = options;
+    this.#opening = Promise.resolve(options.limiter ?? RateLimiter.open("memory:")).then(
+      (opened) => {
+        if (!(opened instanceof RateLimiter)) {
+          throw new ValidationError(
+            "limiter",
+            opened,
+            `expected a RateLimiter, got ${show(opened)}`,
+          );
+        }
+        this.#limiter = opened;
+        return opened;
+      },
+    );
+    // Each request reports it; until the first one comes it must not end the process.
+    this.#opening.catch(() => undefined);
+  }
+
+  /** Decides about a request. What it throws belongs to the framework's error handling. */
+  async enter(arrival: Arrival<R>): Promise<Entry> {
+    const { request } = arrival;
+    const { skip } = this.#options;
+    if (skip !== undefined && (await skip(request))) return PASSED;
+    const entityId = await this.#entityOf(arrival);
+    if (entityId === undefined) return this.#refuse(arrival, anonymousAnswer());
+    const { resource } = this.#options;
+    const resourceName = typeof resource === "function" ? await resource(request) : resource;
+    const limiter = this.#limiter ?? (await this.#opening);
+    const consume = await this.#amountsOf(request, limiter, entityId, resourceName);
+    return this.#acquire(arrival, limiter, { entityId, resource: resourceName, consume });
+  }
+
+  async #acquire(arrival: Arrival<R>, limiter: RateLimiter, target: Target): Promise<Entry> {
+    const { limits, maxWaitSeconds, missingLimits, observes, onUnavailable } = this.#options;
+    const waits = maxWaitSeconds > 0 && !observes;
+    const signal = waits ? arrival.signal() : undefined;
+    try {
+      const decision = await limiter.tryAcquire({
+        ...target,
+        ...(limits === undefined ? {} : { limits }),
+        ...(waits ? { maxWaitSeconds } : {}),
+        ...(signal === undefined ? {} : { signal }),
+        ...(missingLimits === undefined ? {} : { missingLimits }),
+        ...(onUnavailable === undefined ? {} : { onUnavailable }),
+      });
+      return decision.granted
+        ? this.#grant(arrival, limiter, target, decision.lease)
+        : await this.#refused(arrival, limiter, target, decision);
+    } catch (error) {
+      if (signal?.aborted === true && error === signal.reason) {
+        await turnBackAll(arrival.identity);
+        return { kind: "gone" };
+      }
+      return this.#failed(arrival, target, error);
+    }
+  }
+
+  #grant(arrival: Arrival<R>, limiter: RateLimiter, target: Target, lease: Lease): Entry {
+    const { refundWhen, refundsErrors } = this.#options;
+    const passage = new Passage(lease, {
+      refundWhen,
+      refundsErrors,
+      endFailed: (cause) => this.#tell({ type: "commit_failed", ...named(target), cause }),
+    });
+    addPassage(arrival.identity, passage);
+    this.#tell({ type: lease.degraded ? "degraded" : "granted", ...named(target) });
+    const headers = lease.degraded ? [DEGRADED] : this.#headers(limiter, lease.statuses);
+    return { kind: "passed", headers, passage };
+  }
+
+  async #refused(
+    arrival: Arrival<R>,
+    limiter: RateLimiter,
+    target: Target,
+    refusal: Refusal,
+  ): Promise<Entry> {
+    const { exposeParents, observes, refused } = this.#options;
+    const { retryAfterSeconds } = refusal;
+    const headers = this.#headers(limiter, refusal.statuses);
+    const type = observes ? "observed" : "refused";
+    this.#tell({ type, ...named(target), retryAfterSeconds });
+    if (observes) return { kind: "passed", headers: [...headers, OBSERVED] };
+    const answer = refusedAnswer(refusal, exposeParents, headers);
+    return this.#refuse(
+      arrival,
+      refused === undefined
+        ? answer
+        : replacedAnswer(answer, (await refused(refusal, arrival.request)) ?? {}),
+    );
+  }
+
+  /** Answers for an error that has a status of its own; the framework gets all others. */
+  async #failed(arrival: Arrival<R>, target: Target, error: unknown): Promise<Entry> {
+    if (error instanceof RateLimiterUnavailable) {
+      this.#tell({ type: "unavailable", ...named(target), cause: error });
+      return this.#refuse(arrival, unavailableAnswer());
+    }
+    if (error instanceof ZaeLimiterError && String(error.code) === "ZAEL_RESOURCE_DISABLED") {
+      return this.#refuse(arrival, disabledAnswer("This resource is switched off."));
+    }
+    await turnBackAll(arrival.identity);
+    throw error;
+  }
+
+  /** Refunds what earlier middlewares consumed: the handler will not run. */
+  async #refuse(arrival: Arrival<R>, answer: Answer): Promise<Entry> {
+    await turnBackAll(arrival.identity);
+    return { kind: "answered", answer };
+  }
+
+  async #entityOf(arrival: Arrival<R>): Promise<string | undefined> {
+    const { anonymous, entityId, ipv6Subnet } = this.#options;
+    if (entityId === undefined) {
+      const address = arrival.address();
+      if (address !== undefined) return addressId(address, ipv6Subnet);
+      if (anonymous !== undefined) return anonymous;
+      throw new ValidationError(
+        "entityId",
+        undefined,
+        "the client's address is not known here; pass `entityId` to name the entity of a request",
+      );
+    }
+    const key = await entityId(arrival.request);
+    if (key === undefined) return anonymous;
+    if (typeof key !== "string" || key === "") {
+      throw new ValidationError(
+        "entityId",
+        key,
+        `expected \`entityId\` to return a text that is not empty, or undefined, got ${show(key)}`,
+      );
+    }
+    return entityIdOf(key);
+  }
+
+  async #amountsOf(
+    request: R,
+    limiter: RateLimiter,
+    entityId: string,
+    resource: string,
+  ): Promise<Amounts> {
+    const { consume } = this.#options;
+    if (typeof consume === "function") return consume(request);
+    if (consume !== undefined) return consume;
+    const resolved = await limiter.repository.limits.resolve(entityId, resource);
+    return Object.fromEntries((resolved?.limits ?? []).map(({ name }) => [name, 1]));
+  }
+
+  #headers(limiter: RateLimiter, statuses: readonly LimitStatus[]): Header[] {
+    const { exposeParents, headers } = this.#options;
+    if (headers.length === 0) return [];
+    const own = statuses[0]?.entityId;
+    const shown = exposeParents ? statuses : statuses.filter(({ entityId }) => entityId === own);
+    const { clock } = limiter.repository[INTERNALS];
+    return headersOf(headers, { statuses: shown, nowMs: clock() });
+  }
+
+  #tell(event: HttpEvent): void {
+    const { events } = this.#options;
+    if (events !== undefined) events(event);
+    else if (event.type === "commit_failed") {
+      const sentence = `The lease of ${event.entityId} for ${event.resource} could not be ended`;
+      process.emitWarning(sentence, {
+        code: "ZAEL_HTTP_COMMIT_FAILED",
+        detail: String(event.cause),
+      });
+    }
+  }
+}
+
+/** What a request consumes, and from which bucket. */
+interface Target {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly consume: Amounts;
+}
+
+function named({ entityId, resource }: Target): Pick<HttpEvent, "entityId" | "resource"> {
+  return { entityId, resource };
+}

@@ -1,0 +1,139 @@
+/**
+ * Rate limiting for Hono 4, on Node.js, Bun and Deno.
+ *
+ * @module
+ */
+
+import { ValidationError } from "../domain/errors.ts";
+import type { Lease } from "../limiter/lease.ts";
+import { Gate } from "./gate.ts";
+import { checkHttpOptions, type HttpOptions as Options } from "./options.ts";
+import { leaseOfRequest, type Passage } from "./passage.ts";
+import { watchEnd } from "./watched-body.ts";
+import { webAddress } from "./web-address.ts";
+import { setWebHeaders, webResponse } from "./web-headers.ts";
+
+export { keyOfEntityId } from "./entity-ids.ts";
+export type { HttpEvent } from "./events.ts";
+export type { HeaderStyle } from "./headers.ts";
+export type { Outcome, RefusedAnswer } from "./options.ts";
+
+/** What this middleware needs of Hono's `Context`. */
+export interface HonoContext {
+  readonly req: { readonly raw: Request };
+  readonly env: unknown;
+  res: Response;
+  /** What a handler threw: Hono answers it before the middleware sees it. */
+  readonly error: Error | undefined;
+}
+
+/** Options of `rateLimit`; see the table in docs/http.md. */
+export interface HttpOptions<C extends HonoContext = HonoContext> extends Options<C> {
+  /** Returns the connection: `getConnInfo` of the runtime's adapter. */
+  readonly getConnInfo?: (context: C) => { readonly remote: { readonly address?: string } };
+}
+
+/** The socket of a request, as the adapter for Node.js passes it in `c.env`. */
+interface NodeBindings {
+  readonly incoming?: { readonly socket?: { readonly remoteAddress?: string } };
+  readonly outgoing?: {
+    readonly writableFinished: boolean;
+    once(event: "close", listener: () => void): unknown;
+  };
+  /** Bun's server, in newer versions of its adapter. */
+  readonly server?: unknown;
+}
+
+/**
+ * Makes a middleware that limits requests. The client's address comes from the adapter of Node.js,
+ * Bun or Deno; on another runtime pass its `getConnInfo`, or `entityId`.
+ *
+ * @example
+ * ```ts
+ * import { rateLimit } from 'zae-limiter/hono';
+ * const limit = rateLimit({ limits: ['rpm:60'] });
+ * // app.use(limit)
+ * console.log(limit.length); // 2
+ * ```
+ */
+export function rateLimit<C extends HonoContext = HonoContext>(
+  options: HttpOptions<C>,
+): (context: C, next: () => Promise<void>) => Promise<Response | undefined> {
+  const checked = checkHttpOptions(options, ["getConnInfo"]);
+  const { getConnInfo } = options;
+  if (getConnInfo === undefined && options.entityId === undefined && !isKnownRuntime()) {
+    throw new ValidationError(
+      "entityId",
+      undefined,
+      "this runtime does not tell the client's address; pass `getConnInfo` of its Hono adapter, or `entityId`",
+    );
+  }
+  const gate = new Gate<C>(checked);
+  return async function rateLimitRequest(context, next) {
+    const { raw } = context.req;
+    const entry = await gate.enter({
+      request: context,
+      identity: raw,
+      address: () => getConnInfo?.(context).remote.address ?? addressOf(context),
+      signal: () => raw.signal,
+    });
+    if (entry.kind === "gone") return new Response(null, { status: 499 });
+    if (entry.kind === "answered") return webResponse(entry.answer);
+    await next();
+    // After the handler: a header set before is lost when the handler returns a `Response`.
+    const { headers, passage } = entry;
+    if (passage !== undefined) endWithResponse(context, passage);
+    setWebHeaders(context.res.headers, headers);
+    return undefined;
+  };
+}
+
+/**
+ * Returns the lease of a request, in a handler behind `rateLimit`. With several middlewares it is
+ * the one of the last; without a lease (skipped, or only observed) it is `undefined`.
+ *
+ * @example
+ * ```ts
+ * import { type HonoContext, leaseOf } from 'zae-limiter/hono';
+ * function handler(c: HonoContext) {
+ *   leaseOf(c)?.settle({ tpm: 730 });
+ *   return new Response('done');
+ * }
+ * ```
+ */
+export function leaseOf(context: HonoContext | Request): Lease | undefined {
+  return leaseOfRequest(context instanceof Request ? context : context.req.raw);
+}
+
+/** On Node.js by the response of the server, which knows of hang-ups; elsewhere by the body. */
+function endWithResponse(context: HonoContext, passage: Passage): void {
+  const { status } = context.res;
+  const threw = context.error !== undefined;
+  const { outgoing } = (context.env ?? {}) as NodeBindings;
+  if (outgoing !== undefined) {
+    outgoing.once("close", () => {
+      void passage.end({ status, aborted: !outgoing.writableFinished }, threw);
+    });
+    return;
+  }
+  const watched = watchEnd(
+    context.res,
+    (aborted) => void passage.end({ status, aborted }, threw && !aborted),
+  );
+  if (watched === context.res) return;
+  // Hono merges the headers of the response that is replaced into the new one, and would double
+  // the lists among them; its setter takes `undefined` to let go of the old response first.
+  (context as { res: Response | undefined }).res = undefined;
+  context.res = watched;
+}
+
+function addressOf({ env, req }: HonoContext): string | undefined {
+  const bindings = (env ?? {}) as NodeBindings;
+  return (
+    bindings.incoming?.socket?.remoteAddress ?? webAddress(req.raw, bindings.server ?? bindings)
+  );
+}
+
+function isKnownRuntime(): boolean {
+  return "Bun" in globalThis || "Deno" in globalThis || typeof process?.versions?.node === "string";
+}

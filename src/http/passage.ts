@@ -1,0 +1,84 @@
+/**
+ * A request on its way through a middleware: the lease it holds, until its response has ended.
+ * Several middlewares may limit one request; a refusal by a later one refunds the earlier ones.
+ */
+
+import { LeaseExpiredError } from "../domain/errors.ts";
+import type { Lease } from "../limiter/lease.ts";
+import type { Outcome } from "./options.ts";
+
+/** How a passage decides about its lease. */
+export interface PassageRules {
+  readonly refundWhen: (outcome: Outcome) => boolean;
+  readonly refundsErrors: boolean;
+  /** Told when the end of the lease could not be written: the response is gone by then. */
+  readonly endFailed: (error: unknown) => void;
+}
+
+export class Passage {
+  readonly lease: Lease;
+  readonly #rules: PassageRules;
+  #ended = false;
+
+  constructor(lease: Lease, rules: PassageRules) {
+    this.lease = lease;
+    this.#rules = rules;
+  }
+
+  /**
+   * Ends the lease after the response. `threw` says that the handler threw before it answered.
+   * Does nothing when the passage has ended, or when the handler has ended the lease itself.
+   */
+  async end(outcome: Outcome, threw: boolean): Promise<void> {
+    if (this.#ended) return;
+    this.#ended = true;
+    try {
+      const refund = (threw && this.#rules.refundsErrors) || this.#rules.refundWhen(outcome);
+      await (refund ? this.#rollback() : this.lease[Symbol.asyncDispose]());
+    } catch (error) {
+      this.#rules.endFailed(error);
+    }
+  }
+
+  /** Refunds everything: the request went no further than the middlewares. */
+  async turnBack(): Promise<void> {
+    if (this.#ended) return;
+    this.#ended = true;
+    try {
+      await this.#rollback();
+    } catch (error) {
+      this.#rules.endFailed(error);
+    }
+  }
+
+  /** A handler may have ended the lease itself; then there is nothing left to do. */
+  async #rollback(): Promise<void> {
+    try {
+      await this.lease.rollback();
+    } catch (error) {
+      if (!(error instanceof LeaseExpiredError)) throw error;
+    }
+  }
+}
+
+/** The passages of a request, in the order of its middlewares. */
+const passages = new WeakMap<object, Passage[]>();
+
+/** Remembers a passage under the request object that handlers see. */
+export function addPassage(request: object, passage: Passage): void {
+  const all = passages.get(request);
+  if (all === undefined) passages.set(request, [passage]);
+  else all.push(passage);
+}
+
+/** Returns the lease of the innermost middleware that limits the request. */
+export function leaseOfRequest(request: object): Lease | undefined {
+  return passages.get(request)?.at(-1)?.lease;
+}
+
+/** Refunds what earlier middlewares consumed for a request that a later one refused. */
+export async function turnBackAll(request: object): Promise<void> {
+  const all = passages.get(request) ?? [];
+  passages.delete(request);
+  await Promise.all(all.map((passage) => passage.turnBack()));
+}

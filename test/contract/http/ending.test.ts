@@ -1,0 +1,204 @@
+/** How requests end: clients that hang up, streams, waiting, and options that are wrong. */
+
+import { once } from "node:events";
+import { connect } from "node:net";
+import { describe, expect, test } from "vitest";
+import { ADAPTERS, type TestOptions } from "./served.ts";
+import { gate, SLOW, Stage, statusOf } from "./suite.ts";
+
+const LIMITS = [`rpm:1000${SLOW}`, `tpm:100000${SLOW}`];
+const TARGET = { entityId: "127.0.0.1", resource: "http", limits: LIMITS };
+
+/** Sends a request over a socket of its own, which the test may close at any time. */
+async function rawRequest(url: string, path = "/"): Promise<ReturnType<typeof connect>> {
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  await once(socket, "connect");
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: ${hostname}\r\n\r\n`);
+  return socket;
+}
+
+describe.each(ADAPTERS)("ends of rateLimit on $name", (adapter) => {
+  const stage = new Stage(adapter);
+
+  test("a client that hangs up in the middle of a stream pays for what was settled", async () => {
+    const limiter = await stage.limiter();
+    const client = gate();
+    const { url } = await stage.serve({ limiter, limits: LIMITS }, ({ lease }) => ({
+      body: (async function* () {
+        yield "data: 1\n\n";
+        lease?.settle({ tpm: 700 });
+        client.open();
+        for (let chunk = 0; chunk < 1e6; chunk += 1) {
+          yield "data: more\n\n";
+          await new Promise((resolve) => setImmediate(resolve));
+        }
+      })(),
+    }));
+    const socket = await rawRequest(url);
+    await once(socket, "data");
+    await client.opened;
+    socket.destroy();
+    await expect.poll(() => limiter.available(TARGET)).toEqual({ rpm: 999, tpm: 99_300 });
+  });
+
+  test("refundWhen may refund a client that hangs up", async () => {
+    const limiter = await stage.limiter();
+    const seen: unknown[] = [];
+    const { url } = await stage.serve(
+      {
+        limiter,
+        limits: LIMITS,
+        refundWhen: (outcome) => {
+          seen.push(outcome);
+          return outcome.aborted;
+        },
+      },
+      () => ({
+        body: (async function* () {
+          for (let chunk = 0; chunk < 1e6; chunk += 1) {
+            yield "data: more\n\n";
+            await new Promise((resolve) => setImmediate(resolve));
+          }
+        })(),
+      }),
+    );
+    const socket = await rawRequest(url);
+    await once(socket, "data");
+    socket.destroy();
+    await expect.poll(() => seen).toEqual([{ status: 200, aborted: true }]);
+    await expect.poll(() => limiter.available(TARGET)).toEqual({ rpm: 1000, tpm: 100_000 });
+  });
+
+  test("a client that hangs up before the first byte pays what the handler said", async () => {
+    const limiter = await stage.limiter();
+    const [arrived, leave] = [gate(), gate()];
+    const { url } = await stage.serve({ limiter, limits: LIMITS }, async ({ lease }) => {
+      arrived.open();
+      await leave.opened;
+      lease?.settle({ tpm: 42 });
+      return { body: "late" };
+    });
+    const socket = await rawRequest(url);
+    await arrived.opened;
+    leave.open();
+    await new Promise((resolve) => setImmediate(resolve));
+    socket.destroy();
+    await expect.poll(() => limiter.available(TARGET)).toEqual({ rpm: 999, tpm: 99_958 });
+  });
+
+  test("a stream that is read to its end is committed", async () => {
+    const limiter = await stage.limiter();
+    const { url } = await stage.serve({ limiter, limits: LIMITS }, ({ lease }) => ({
+      body: (async function* () {
+        for (const part of ["a", "b", "c"]) yield part;
+        lease?.settle({ tpm: 9 });
+      })(),
+    }));
+    const response = await fetch(url);
+    expect(await response.text()).toBe("abc");
+    await expect.poll(() => limiter.available(TARGET)).toEqual({ rpm: 999, tpm: 99_991 });
+  });
+
+  test("a request waits for tokens, and is served when they come", async () => {
+    const { url } = await stage.serve({ limits: ["rps:20/sec:1"], maxWaitSeconds: 5 });
+    const statuses = await Promise.all([statusOf(url), statusOf(url), statusOf(url)]);
+    expect(statuses).toEqual([200, 200, 200]);
+  });
+
+  test("a client that goes away while it waits leaves the queue and consumes nothing", async () => {
+    const limiter = await stage.limiter();
+    const limits = ["rpm:1/min"];
+    let handled = 0;
+    let arrived = gate();
+    const options = {
+      limiter,
+      limits,
+      maxWaitSeconds: 3600,
+      consume: () => {
+        arrived.open();
+        return { rpm: 1 };
+      },
+    };
+    const { url } = await stage.serve(options, () => {
+      handled += 1;
+      return { body: "ok" };
+    });
+    await statusOf(url);
+    arrived = gate();
+    const socket = await rawRequest(url);
+    await arrived.opened;
+    await new Promise((resolve) => setImmediate(resolve));
+    socket.destroy();
+    const ended = limiter.tryAcquire({
+      entityId: "127.0.0.1",
+      resource: "http",
+      limits,
+      consume: { rpm: 1 },
+      maxWaitSeconds: 0.2,
+    });
+    expect((await ended).granted).toBe(false);
+    expect(handled).toBe(1);
+  });
+
+  test("pipelined requests each have a lease of their own", async () => {
+    const limiter = await stage.limiter();
+    const { url } = await stage.serve({ limiter, limits: LIMITS }, ({ lease, path }) => {
+      lease?.settle({ tpm: Number(path.slice(1)) });
+      return { body: "ok" };
+    });
+    const { hostname, port } = new URL(url);
+    const socket = connect(Number(port), hostname);
+    await once(socket, "connect");
+    const get = (path: string, more = "") =>
+      `GET ${path} HTTP/1.1\r\nHost: ${hostname}\r\n${more}\r\n`;
+    socket.write(get("/10") + get("/20") + get("/30", "Connection: close\r\n"));
+    socket.resume();
+    await once(socket, "close");
+    await expect.poll(() => limiter.available(TARGET)).toEqual({ rpm: 997, tpm: 99_940 });
+  });
+
+  test("a body with Expect: 100-continue is limited before it is sent", async () => {
+    const { url } = await stage.serve({ limits: [`rpm:1${SLOW}`] });
+    const { request } = await import("node:http");
+    const post = () =>
+      new Promise<number>((resolve, reject) => {
+        const sent = request(url, {
+          method: "POST",
+          headers: { Expect: "100-continue", "Content-Type": "text/plain" },
+        });
+        sent.on("response", (response) => {
+          response.resume();
+          resolve(response.statusCode ?? 0);
+        });
+        sent.on("continue", () => sent.end("body"));
+        sent.on("error", reject);
+        sent.flushHeaders();
+      });
+    expect([await post(), await post()]).toEqual([200, 429]);
+  });
+
+  describe("options", () => {
+    test.each<[string, unknown, RegExp]>([
+      ["no limits and no limiter", {}, /limits/],
+      ["an unknown option", { limits: ["rpm:1"], windowMs: 5 }, /windowMs.*is not an option/],
+      ["a limit that is none", { limits: ["rpm"] }, /limit/i],
+      ["a name in consume that is no limit", { limits: ["rpm:1"], consume: { x: 1 } }, /"x"/],
+      ["a style that does not exist", { limits: ["rpm:1"], headers: "draft-99" }, /draft-7/],
+      ["two drafts at once", { limits: ["rpm:1"], headers: ["draft", "draft-6"] }, /one draft/],
+      ["a mode that does not exist", { limits: ["rpm:1"], mode: "dry" }, /observe/],
+      ["an onError that does not exist", { limits: ["rpm:1"], onError: "x" }, /rollback/],
+      ["a negative wait", { limits: ["rpm:1"], maxWaitSeconds: -1 }, />= 0/],
+      ["a subnet that does not exist", { limits: ["rpm:1"], ipv6Subnet: 129 }, /128/],
+      ["an entityId that is no function", { limits: ["rpm:1"], entityId: "me" }, /function/],
+      ["a limiter that is none", { limiter: {} }, /RateLimiter/],
+      ["no object", "rpm:1", /object/],
+    ])("%s is refused when the middleware is made", async (_, options, message) => {
+      const made = async () => adapter.make(options as TestOptions);
+      await expect(made()).rejects.toMatchObject({
+        code: expect.stringMatching(/^ZAEL_/),
+        message: expect.stringMatching(message),
+      });
+    });
+  });
+});

@@ -1,0 +1,55 @@
+/** What the files of this suite share. */
+
+import { afterEach } from "vitest";
+import { RateLimiter, type RateLimiterOptions } from "../../../src/limiter/rate-limiter.ts";
+import type { Adapter, Handler, Seen, Served, TestOptions } from "./served.ts";
+
+/** Refills so slowly that no test notices. */
+export const SLOW = "/day";
+const OK: Handler = () => ({ body: "ok" });
+export const byKey = (request: Seen) => request.header("x-key");
+
+/** Servers and limiters of one `describe`, closed after each test. */
+export class Stage {
+  readonly #opened: { close(): Promise<void> }[] = [];
+  readonly #adapter: Adapter;
+
+  constructor(adapter: Adapter) {
+    this.#adapter = adapter;
+    afterEach(async () => {
+      for (const each of this.#opened.splice(0).reverse()) await each.close();
+    });
+  }
+
+  async serve(
+    options: TestOptions | readonly TestOptions[],
+    handler: Handler = OK,
+  ): Promise<Served> {
+    return this.keep(await this.#adapter.serve(options, handler));
+  }
+
+  async limiter(options: RateLimiterOptions & { clock?: () => number } = {}): Promise<RateLimiter> {
+    return this.keep(await RateLimiter.open("memory:", options));
+  }
+
+  keep<T extends { close(): Promise<void> }>(each: T): T {
+    this.#opened.push(each);
+    return each;
+  }
+}
+
+/** Makes a request and reads its answer to the end. */
+export async function statusOf(url: string, headers: Record<string, string> = {}): Promise<number> {
+  const response = await fetch(url, { headers });
+  await response.arrayBuffer();
+  return response.status;
+}
+
+/** A promise that a test resolves. */
+export function gate(): { readonly opened: Promise<void>; open(): void } {
+  let open: () => void = () => undefined;
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { opened, open: () => open() };
+}
