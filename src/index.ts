@@ -85,4 +85,4 @@ export type {
   ProvisionOptions,
 } from "./repository/options.ts";
 export { Repository } from "./repository/repository.ts";
-export type { StoreCall } from "./storage/item-store.ts";
+export type { ItemStore, StoreCall } from "./storage/item-store.ts";

@@ -3,12 +3,14 @@
 import { WINDOW_TYPES, type WindowType } from "../core/windows.ts";
 import { randomBytes, systemRandom } from "../domain/chance.ts";
 import { checkFields, checkInteger, show } from "../domain/check.ts";
+import type { Clock } from "../domain/clock.ts";
 import { ValidationError } from "../domain/errors.ts";
 import { systemTimer } from "../domain/timer.ts";
-import { openBackend } from "../repository/backend.ts";
+import { clockOf, openBackend } from "../repository/backend.ts";
 import type { DynamoOptions } from "../repository/options.ts";
 import { parseStoreUrl, type StoreLocation } from "../repository/store-url.ts";
 import { DynamoItemStore } from "../storage/dynamodb/item-store.ts";
+import type { ItemStore } from "../storage/item-store.ts";
 import { Aggregator } from "./aggregator.ts";
 import type { ArchiveSink } from "./audit-archive.ts";
 import type { AggregatorCounters } from "./counters.ts";
@@ -81,14 +83,17 @@ const RANGES: Readonly<Record<keyof typeof DEFAULTS, readonly [min: number, max:
   batchSize: [1, 100_000],
   reportSeconds: [1, 86_400],
 };
+type Settings = Record<keyof typeof DEFAULTS, number>;
+
 const TIMEOUT_MS = 5000;
 const WORKER_BYTES = 9;
 const S3_SCHEME = "s3://";
 
 /**
- * Follows a store until the signal stops it: counts usage on DynamoDB, keeps its buckets in shape,
- * and archives audit events on every store. Several processes on one table share the work. On
- * memory and SQLite usage is counted by the limiter itself.
+ * Follows a store until the signal stops it: counts usage on DynamoDB and on stores of your own,
+ * keeps their buckets in shape, and archives audit events on every store. Several processes on one
+ * table share the work. On memory and SQLite usage is counted by the limiter itself. Takes the
+ * address of a store, or one that is open and stays so.
  *
  * @example
  * ```ts
@@ -101,10 +106,12 @@ const S3_SCHEME = "s3://";
  * ```
  */
 export async function runAggregator(
-  url: string,
+  where: string | ItemStore,
   options: AggregatorRunOptions = {},
 ): Promise<AggregatorCounters> {
-  return runAggregatorAt(parseStoreUrl(url), options);
+  if (typeof where === "string") return runAggregatorAt(parseStoreUrl(where), options);
+  const settings = checked(options);
+  return follow(where, clockOf(options.connection ?? {}), undefined, options, settings);
 }
 
 /** The same on a store that was located already. */
@@ -114,7 +121,22 @@ export async function runAggregatorAt(
 ): Promise<AggregatorCounters> {
   const settings = checked(options);
   const connection = { timeoutMs: TIMEOUT_MS, ...options.connection };
+  const region = location.kind === "dynamodb" ? (connection.region ?? location.region) : undefined;
   const { store, clock } = await openBackend(location, connection);
+  try {
+    return await follow(store, clock, region, options, settings);
+  } finally {
+    await store.close();
+  }
+}
+
+async function follow(
+  store: ItemStore,
+  clock: Clock,
+  region: string | undefined,
+  options: AggregatorRunOptions,
+  settings: Settings,
+): Promise<AggregatorCounters> {
   const log = jsonLog({
     clock,
     write: options.write ?? ((line) => void process.stdout.write(line)),
@@ -123,39 +145,34 @@ export async function runAggregatorAt(
   const timer = options.connection?.timer ?? systemTimer;
   const random = options.connection?.random ?? systemRandom;
   const { retentionDays, batchMs, batchSize } = settings;
-  const region = location.kind === "dynamodb" ? (connection.region ?? location.region) : undefined;
   const isTable = store instanceof DynamoItemStore;
-  try {
-    const aggregator = new Aggregator({
-      store,
-      clock,
-      timer,
-      log,
-      retentionDays,
-      windows: options.windows,
-      archive: archiveAt(options.archive, region),
-      splitter: splitterOver({ store, clock, log, timer, random }),
-    });
-    const runner = new StreamRunner({
-      aggregator,
-      source: isTable ? streamSource(store.stream()) : feedSource(store),
-      store,
-      clock,
-      timer,
-      log,
-      worker: Buffer.from(randomBytes(random, WORKER_BYTES)).toString("base64url"),
-      leaseMs: settings.leaseSeconds * 1000,
-      batchMs,
-      batchSize,
-      reportMs: settings.reportSeconds * 1000,
-    });
-    return await runner.run(options.signal ?? new AbortController().signal);
-  } finally {
-    await store.close();
-  }
+  const aggregator = new Aggregator({
+    store,
+    clock,
+    timer,
+    log,
+    retentionDays,
+    windows: options.windows,
+    archive: archiveAt(options.archive, region),
+    splitter: splitterOver({ store, clock, log, timer, random }),
+  });
+  const runner = new StreamRunner({
+    aggregator,
+    source: isTable ? streamSource(store.stream()) : feedSource(store),
+    store,
+    clock,
+    timer,
+    log,
+    worker: Buffer.from(randomBytes(random, WORKER_BYTES)).toString("base64url"),
+    leaseMs: settings.leaseSeconds * 1000,
+    batchMs,
+    batchSize,
+    reportMs: settings.reportSeconds * 1000,
+  });
+  return await runner.run(options.signal ?? new AbortController().signal);
 }
 
-function checked(options: AggregatorRunOptions): Record<keyof typeof DEFAULTS, number> {
+function checked(options: AggregatorRunOptions): Settings {
   checkFields("options", options, RUN_FIELDS);
   const { windows, logLevel } = options;
   const unknown = windows?.find((type) => !WINDOW_TYPES.includes(type));
@@ -167,7 +184,7 @@ function checked(options: AggregatorRunOptions): Record<keyof typeof DEFAULTS, n
     const reason = `expected ${LOG_LEVELS.join(", ")}, got ${show(logLevel)}`;
     throw new ValidationError("logLevel", logLevel, reason);
   }
-  const settings: Record<keyof typeof DEFAULTS, number> = { ...DEFAULTS };
+  const settings: Settings = { ...DEFAULTS };
   for (const [name, [min, max]] of Object.entries(RANGES) as [
     keyof typeof DEFAULTS,
     [number, number],

@@ -3,7 +3,8 @@
 /** What is stored: entities, limits, namespaces, audit. The same on every store. */
 
 import type { BucketStore } from "../buckets/bucket-store.ts";
-import { NamespaceNotFoundError } from "../domain/errors.ts";
+import { show } from "../domain/check.ts";
+import { NamespaceNotFoundError, ValidationError } from "../domain/errors.ts";
 import { checkNamespace, checkStackName, DEFAULT_RESOURCE } from "../domain/names.ts";
 import { checkStackOptions } from "../domain/stack-options.ts";
 import { systemTimer } from "../domain/timer.ts";
@@ -201,6 +202,29 @@ export class Repository {
     return Repository.#prepare(backend, connection, [name, ...namespaces]);
   }
 
+  /**
+   * Opens any store that keeps the contract of an item store (`zae-limiter/testing` has it). What
+   * is missing is created in it, as in an embedded one. The store belongs to the repository from
+   * then on, and is closed with it.
+   *
+   * @example
+   * ```ts
+   * import { Repository } from 'zae-limiter';
+   * import { MemoryItemStore } from 'zae-limiter/testing';
+   * const repo = await Repository.over(new MemoryItemStore(), { namespace: 'tenant-a' });
+   * console.log(repo.namespaceName); // tenant-a
+   * await repo.close();
+   * ```
+   */
+  static async over(store: ItemStore, options: OpenOptions = {}): Promise<Repository> {
+    checkItemStore(store);
+    checkOpenOptions(options, false);
+    if (options.onCall !== undefined) listenTo(store, options.onCall);
+    const backend = await backendOver("memory", "custom", store, clockOf(options));
+    const location = { kind: "memory", namespace: undefined } as const;
+    return Repository.#prepare(backend, options, [namespaceNameOf(location, options)]);
+  }
+
   static async #open(location: StoreLocation, options: DynamoOptions): Promise<Repository> {
     checkOpenOptions(options, location.kind === "dynamodb");
     const name = namespaceNameOf(location, options);
@@ -284,6 +308,28 @@ async function followLimits(
     const resolved = await resolver.resolve(entityId, name);
     if (resolved !== undefined) await buckets.reconfigure(entityId, name, resolved);
   }
+}
+
+const OPERATIONS = [
+  "get",
+  "getMany",
+  "put",
+  "update",
+  "delete",
+  "transact",
+  "writeMany",
+  "query",
+  "changes",
+  "close",
+] as const satisfies readonly (keyof ItemStore)[];
+
+function checkItemStore(store: ItemStore): void {
+  const given: unknown = store;
+  const isObject = typeof given === "object" && given !== null;
+  const missing = OPERATIONS.filter((name) => !isObject || typeof store[name] !== "function");
+  if (missing.length === 0) return;
+  const reason = `expected an item store, got ${show(store)} without ${missing.join(", ")}`;
+  throw new ValidationError("store", store, reason);
 }
 
 function tableLocation(table: string | undefined): Extract<StoreLocation, { kind: "dynamodb" }> {

@@ -1,9 +1,38 @@
-/** For tests of code that uses the limiter: a clock that stands still, and a table that fails. */
+/**
+ * For tests of code that uses the limiter: a clock that stands still, and a table that fails. And
+ * for stores of one's own: the port, its contract, and what a store in one process is made of.
+ */
 
+export type { Item, Key, Value } from "../storage/item.ts";
+export type {
+  CallOptions,
+  Change,
+  ChangeRecord,
+  ChangesOptions,
+  Comparable,
+  Condition,
+  ItemStore,
+  Query,
+  ReadManyOptions,
+  ReadOptions,
+  Test,
+  TransactOptions,
+  TransactResult,
+  Write,
+  WriteResult,
+} from "../storage/item-store.ts";
+export { ChangeLog } from "../storage/memory/change-log.ts";
+export { MemoryItemStore, type MemoryItemStoreOptions } from "../storage/memory/item-store.ts";
+export { type PlannedWrite, type PlannedWrites, planWrites } from "../storage/plan-writes.ts";
+export type { IndexName } from "../storage/table.ts";
 export { seededRandom } from "./chance.ts";
+export { itemStoreContract } from "./item-store-contract/contract.ts";
+export type { ContractOptions, OpenedStore } from "./item-store-contract/subject.ts";
+export type { Matchers, TestRunner } from "./item-store-contract/test-runner.ts";
 export { runScenario, type ScenarioOptions } from "./scenarios/run.ts";
 export type { Scenario, ScenarioReport, SecondReport } from "./scenarios/scenario.ts";
 export { SCENARIOS } from "./scenarios/scenarios.ts";
+export { checkKeys, selectItems } from "./select-items.ts";
 export { type SeedsOptions, type SeedsReport, simulateSeeds } from "./simulation/seeds.ts";
 export { type Shrunk, shrink } from "./simulation/shrink.ts";
 export type { RunReport } from "./simulation/simulation.ts";

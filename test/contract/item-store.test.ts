@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { type Clock, systemClock } from "../../src/domain/clock.ts";
 import { MemoryItemStore } from "../../src/storage/memory/item-store.ts";
 import { openSqlite } from "../../src/storage/sqlite/open.ts";
+import type { OpenedStore } from "../../src/testing/item-store-contract/subject.ts";
 import { itemStoreContract } from "./item-store/contract.ts";
-import type { OpenedStore } from "./item-store/subject.ts";
 
 /** The time of this machine, and more where a test lets it pass. */
 function movableClock(): { clock: Clock; advance: (milliseconds: number) => void } {

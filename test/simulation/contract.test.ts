@@ -1,10 +1,10 @@
 /** The simulated table is a store like the others: it passes their contract. */
 
 import { setImmediate as tick } from "node:timers/promises";
+import type { OpenedStore } from "../../src/testing/item-store-contract/subject.ts";
 import { SimulatedTable } from "../../src/testing/table/simulated-table.ts";
 import { VirtualTime } from "../../src/testing/time/virtual-time.ts";
 import { itemStoreContract } from "../contract/item-store/contract.ts";
-import type { OpenedStore } from "../contract/item-store/subject.ts";
 
 /** The contract waits for its calls, so time passes by itself as long as it is open. */
 async function openSimulated(): Promise<OpenedStore> {
@@ -31,4 +31,7 @@ async function openSimulated(): Promise<OpenedStore> {
   };
 }
 
-itemStoreContract("simulated", openSimulated, { many: 130 });
+itemStoreContract("simulated", openSimulated, {
+  many: 130,
+  noTimePasses: "the simulated table removes nothing by itself",
+});

@@ -8,6 +8,21 @@ import type { ChangeRecord, ChangesOptions } from "../item-store.ts";
 const KEPT = 10_000;
 const SHARD = "memory";
 
+/**
+ * The changes of a store in one process, and its feed. It keeps the newest 10,000.
+ *
+ * @example
+ * ```ts
+ * import { ChangeLog } from 'zae-limiter/testing';
+ * const log = new ChangeLog();
+ * const key = { PK: 'ns/ENTITY#key-1', SK: '#META' };
+ * log.append(key, undefined, { ...key, name: 'first' }, 1_800_000_000_000, false);
+ * for await (const { after } of log.read({ from: 'oldest' })) {
+ *   console.log(after?.['name']); // first
+ *   break;
+ * }
+ * ```
+ */
 export class ChangeLog {
   /** Position of `#records[0]`; positions count from 1 and never repeat. */
   #first = 1;

@@ -6,7 +6,6 @@ import type { Clock } from "../../domain/clock.ts";
 import { systemClock } from "../../domain/clock.ts";
 import { InfrastructureError, ValidationError } from "../../domain/errors.ts";
 import { CallListeners, freeCall } from "../call-listeners.ts";
-import { applyChange, holds, storedItem } from "../evaluate.ts";
 import { type Item, type Key, keyOf } from "../item.ts";
 import type {
   CallListener,
@@ -21,10 +20,10 @@ import type {
   Write,
   WriteResult,
 } from "../item-store.ts";
+import { type PlannedWrite, planWrite, planWrites } from "../plan-writes.ts";
 import type { ScanOptions, ScanStore } from "../scan-store.ts";
 import { INDEXES, type IndexDefinition, indexNamed, project } from "../table.ts";
 import {
-  checkDistinct,
   checkKey,
   checkQuery,
   checkSnapshot,
@@ -47,14 +46,23 @@ export interface MemoryItemStoreOptions {
   readonly onCall?: CallListener | undefined;
 }
 
-/** One planned write. */
-interface Step {
-  readonly ok: boolean;
-  readonly key: Key;
-  readonly before: Item | undefined;
-  readonly after: Item | undefined;
-}
-
+/**
+ * An item store in this process, as `memory:` has it: to try out code that takes a store, to wrap,
+ * or to compare another store with.
+ *
+ * @example
+ * ```ts
+ * import { RateLimiter, Repository } from 'zae-limiter';
+ * import { MemoryItemStore } from 'zae-limiter/testing';
+ * const store = new MemoryItemStore();
+ * const limiter = new RateLimiter(await Repository.over(store));
+ * await limiter.repository.entities.create({ id: 'key-1' });
+ * for await (const item of store.scan()) {
+ *   if (item.SK === '#META') console.log(item['entity_id']); // key-1
+ * }
+ * await limiter.close();
+ * ```
+ */
 export class MemoryItemStore implements ScanStore {
   readonly #clock: Clock;
   readonly #listeners: CallListeners;
@@ -124,14 +132,9 @@ export class MemoryItemStore implements ScanStore {
     this.#count("transact");
     checkTransaction(writes);
     if (options.token !== undefined && this.#isRepeated(options.token)) return { ok: true };
-    const failures = new Map<number, { item: Item | undefined }>();
-    const planned = writes.map((write, position) => {
-      const step = this.#plan(write);
-      if (!step.ok) failures.set(position, { item: step.before });
-      return step;
-    });
-    if (failures.size > 0) return { ok: false, failures };
-    this.#commit(planned);
+    const planned = planWrites(writes, (key) => this.readNow(key));
+    if (!planned.result.ok) return planned.result;
+    this.#commit(planned.writes);
     if (options.token !== undefined) this.#tokens.set(options.token, this.#clock());
     return { ok: true };
   }
@@ -145,9 +148,7 @@ export class MemoryItemStore implements ScanStore {
       ...(writes.puts ?? []).map((put) => ({ put })),
       ...(writes.deletes ?? []).map((key) => ({ delete: key })),
     ];
-    checkDistinct(all.map(keyOfWrite));
-    all.forEach(checkWrite);
-    this.#commit(all.map((write) => this.#plan(write)));
+    this.#commit(planWrites(all, (key) => this.readNow(key)).writes);
   }
 
   async *query(query: Query): AsyncGenerator<Item> {
@@ -190,22 +191,14 @@ export class MemoryItemStore implements ScanStore {
 
   #write(write: Write): WriteResult {
     checkWrite(write);
-    const step = this.#plan(write);
+    const step = planWrite(write, this.readNow(keyOfWrite(write)));
     const { ok, before, after } = step;
     if (!ok) return { ok, item: before };
     this.#commit([step]);
     return { ok, item: "update" in write ? after : "delete" in write ? before : undefined };
   }
 
-  /** What a write would do, without doing it. */
-  #plan(write: Write): Step {
-    const key = keyOfWrite(write);
-    const before = this.#items.get(tableKey(key));
-    const ok = holds(write.condition, before);
-    return { ok, key, before, after: ok ? outcome(write, before) : before };
-  }
-
-  #commit(steps: readonly Step[]): void {
+  #commit(steps: readonly PlannedWrite[]): void {
     const now = this.#clock();
     for (const { key, before, after } of steps) {
       // DynamoDB records no write that leaves the item as it was.
@@ -256,12 +249,6 @@ export class MemoryItemStore implements ScanStore {
     if (this.#listeners.isEmpty) return;
     this.#listeners.tell(freeCall(operation));
   }
-}
-
-function outcome(write: Write, before: Item | undefined): Item | undefined {
-  if ("put" in write) return storedItem(write.put);
-  if ("update" in write) return applyChange(write.update, before, write.change);
-  return "delete" in write ? undefined : before;
 }
 
 function withCondition(condition: Condition | undefined): { condition?: Condition } {

@@ -2,12 +2,18 @@
 
 import { createTable, deleteTable } from "../../../src/storage/dynamodb/create-table.ts";
 import { DynamoItemStore } from "../../../src/storage/dynamodb/item-store.ts";
+import type {
+  ContractOptions,
+  OpenedStore,
+} from "../../../src/testing/item-store-contract/subject.ts";
 import type { RunningEngine } from "../../engines/engine.ts";
-import type { ContractOptions, OpenedStore } from "./subject.ts";
 
 /** What an engine does otherwise than DynamoDB. */
-export function quirksOf({ name }: RunningEngine): Pick<ContractOptions, "unchangedAppear"> {
+export function quirksOf({
+  name,
+}: RunningEngine): Pick<ContractOptions, "unchangedAppear" | "noTimePasses"> {
   return {
+    noTimePasses: "local DynamoDB removes items by the time of the machine",
     unchangedAppear:
       name === "dynoxide" ? "dynoxide 1.2 records writes that change nothing" : undefined,
   };

@@ -1,8 +1,7 @@
 /** Paging: large partitions come page by page, and a query can be continued where it ended. */
 
-import { beforeAll, describe, expect, test } from "vitest";
-import type { Item } from "../../../src/storage/item.ts";
-import type { Query } from "../../../src/storage/item-store.ts";
+import type { Item } from "../../storage/item.ts";
+import type { Query } from "../../storage/item-store.ts";
 import { collect, padded, range, type Subject } from "./subject.ts";
 
 /** 60 items of 20 KB are more than the megabyte that DynamoDB reads at once. */
@@ -10,6 +9,7 @@ const LARGE = 60;
 const LARGE_BYTES = 20_000;
 
 export function pagingContract(subject: Subject): void {
+  const { beforeAll, describe, expect, test, testEach } = subject.cases;
   describe("large items", () => {
     let partition: string;
     const sort = (at: number) => `item#${padded(at)}`;
@@ -32,7 +32,7 @@ export function pagingContract(subject: Subject): void {
     const places = async (query: Partial<Query>): Promise<string[]> =>
       (await collect(subject.store.query({ partition, ...query }))).map((item) => item.SK);
 
-    test.each([undefined, "GSI1", "GSI2"] as const)("all pages of %s", async (index) => {
+    testEach([undefined, "GSI1", "GSI2"] as const)("all pages of %s", async (index) => {
       const expected = range(LARGE).map(sort);
       const where = index === undefined ? { consistent: true } : { index };
       expect(await places(where)).toStrictEqual(expected);
@@ -72,7 +72,7 @@ export function pagingContract(subject: Subject): void {
     beforeAll(async () => {
       partition = subject.partition();
       // Items in threes share the sort key of the indexes, so that pages end between equals.
-      const puts = range(subject.options.many).map((at) => ({
+      const puts = range(subject.many).map((at) => ({
         PK: at % 2 === 0 ? partition : `${partition}#other`,
         SK: padded(at),
         GSI1PK: partition,
@@ -96,12 +96,12 @@ export function pagingContract(subject: Subject): void {
       return pages.flat();
     };
 
-    test.each([{ descending: false }, { descending: true }])(
+    testEach([{ descending: false }, { descending: true }])(
       "after an item, nothing is missed or repeated: %j",
       async (direction) => {
         const query = { partition, consistent: true, ...direction };
         const expected = await collect(subject.store.query(query));
-        expect(expected).toHaveLength(Math.ceil(subject.options.many / 2));
+        expect(expected).toHaveLength(Math.ceil(subject.many / 2));
         const keys = ({ PK, SK }: Item) => ({ PK, SK });
         expect(await inSteps(query, 7, (item) => item)).toStrictEqual(expected);
         expect(await inSteps(query, 11, keys)).toStrictEqual(expected);
@@ -114,7 +114,7 @@ export function pagingContract(subject: Subject): void {
       },
     );
 
-    test.each([
+    testEach([
       { index: "GSI1", descending: false },
       { index: "GSI1", descending: true },
       { index: "GSI3", descending: false },
@@ -122,7 +122,7 @@ export function pagingContract(subject: Subject): void {
     ] as const)("in an index too: %j", async (where) => {
       const query = { partition, ...where };
       const expected = await collect(subject.store.query(query));
-      expect(new Set(expected.map((item) => item.SK)).size).toBe(subject.options.many);
+      expect(new Set(expected.map((item) => item.SK)).size).toBe(subject.many);
       const sorts = expected.map((item) => item[`${where.index}SK`] as string);
       const ordered = sorts.toSorted();
       expect(sorts).toStrictEqual(where.descending ? ordered.toReversed() : ordered);

@@ -1,10 +1,10 @@
 /** Reading by key: one item, many, and many as of one moment. */
 
-import { expect, test } from "vitest";
-import { TRANSACT_MAX } from "../../../src/storage/item-store.ts";
+import { TRANSACT_MAX } from "../../storage/item-store.ts";
 import { padded, range, type Subject } from "./subject.ts";
 
 export function readsContract(subject: Subject): void {
+  const { expect, test } = subject.cases;
   test("an item that is not there is undefined", async () => {
     expect(await subject.store.get(subject.key())).toBeUndefined();
   });

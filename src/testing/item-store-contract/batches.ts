@@ -1,9 +1,9 @@
 /** Batches: any number of puts and deletes in one call. */
 
-import { expect, test } from "vitest";
 import { collect, padded, range, type Subject } from "./subject.ts";
 
 export function batchesContract(subject: Subject): void {
+  const { expect, test } = subject.cases;
   const manyItems = (count: number) => {
     const PK = subject.partition();
     return range(count).map((at) => ({ PK, SK: padded(at), at }));
@@ -16,7 +16,7 @@ export function batchesContract(subject: Subject): void {
   });
 
   test("more puts than a request of DynamoDB takes", async () => {
-    const items = manyItems(subject.options.many);
+    const items = manyItems(subject.many);
     await subject.store.writeMany({ puts: items });
     expect(await all((items[0] as { PK: string }).PK)).toStrictEqual(items);
   });

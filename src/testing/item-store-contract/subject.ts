@@ -1,21 +1,25 @@
 /** What a contract test works with: a store, and keys that no other test uses. */
 
+import { setTimeout as sleep } from "node:timers/promises";
 import { inspect } from "node:util";
-import type { Item, Key, Value } from "../../../src/storage/item.ts";
-import type { ItemStore } from "../../../src/storage/item-store.ts";
+import { ValidationError } from "../../domain/errors.ts";
+import type { Item, Key, Value } from "../../storage/item.ts";
+import type { ItemStore } from "../../storage/item-store.ts";
+import { type Cases, casesOf, type TestRunner } from "./test-runner.ts";
 
 /** A store that was opened for the suite. */
 export interface OpenedStore {
   readonly store: ItemStore;
-  /** Lets time pass for the store, where it can be told the time. */
+  /** Lets time pass for the store; without it, `noTimePasses` says why. */
   readonly advance?: (milliseconds: number) => void;
+  /** Closes the store and removes what it held. */
   close(): Promise<void>;
 }
 
 /** What the suite must know about a store before it is open. */
 export interface ContractOptions {
-  /** How many items a large partition holds: more than a batch (25), few for a slow store. */
-  readonly many: number;
+  /** How many items a large partition holds: more than a batch (25). Default 130. */
+  readonly many?: number;
   /**
    * What GSI2 copies. A table in the shape of the Python library copies `ALL`, and the tests then
    * ask only for the keys.
@@ -23,14 +27,23 @@ export interface ContractOptions {
   readonly gsi2Projection?: "ALL" | "KEYS_ONLY";
   /** Why writes that change nothing show up in the feed, where they do: the test is skipped then. */
   readonly unchangedAppear?: string | undefined;
+  /** Why the store cannot be told the time: the tests of expiry are skipped then. */
+  readonly noTimePasses?: string | undefined;
 }
+
+/** A feed that brings nothing ends then, and the test fails on what is missing. */
+const GUARD_MS = 20_000;
+const PAUSE_MS = 20;
+const MANY = 130;
 
 /** The suite creates it before the store is open, so the store is looked up when a test runs. */
 export class Subject {
+  readonly cases: Cases;
   readonly options: ContractOptions;
   #opened: OpenedStore | undefined;
 
-  constructor(options: ContractOptions) {
+  constructor(runner: TestRunner, options: ContractOptions) {
+    this.cases = casesOf(runner);
     this.options = options;
   }
 
@@ -42,8 +55,40 @@ export class Subject {
     return this.#open.store;
   }
 
-  get advance(): OpenedStore["advance"] {
-    return this.#open.advance;
+  /** Lets time pass for the store. */
+  advance(milliseconds: number): void {
+    const { advance } = this.#open;
+    if (advance === undefined) throw new Error("Pass `advance`, or say `noTimePasses`");
+    advance(milliseconds);
+  }
+
+  /** Ends a feed that would wait too long. */
+  guard(milliseconds = GUARD_MS): AbortSignal {
+    return AbortSignal.timeout(milliseconds);
+  }
+
+  /** Lets the store go on with what it does by itself. */
+  async pause(): Promise<void> {
+    await sleep(PAUSE_MS);
+  }
+
+  /** A token that no other transaction uses. */
+  token(): string {
+    return crypto.randomUUID();
+  }
+
+  /** How many items a large partition holds. */
+  get many(): number {
+    return this.options.many ?? MANY;
+  }
+
+  /** Expects a `ValidationError`; any other error is shown. */
+  async expectRefused(call: Promise<unknown>): Promise<void> {
+    const outcome = await call.then(
+      () => "done",
+      (error: unknown) => (error instanceof ValidationError ? "refused" : String(error)),
+    );
+    this.cases.expect(outcome).toBe("refused");
   }
 
   close(): Promise<void> {
@@ -52,7 +97,7 @@ export class Subject {
 
   /** A partition of its own, so that all tests can share one table. */
   partition(): string {
-    return `${crypto.randomUUID()}/ENTITY#user-1`;
+    return `${this.token()}/ENTITY#user-1`;
   }
 
   key(): Key {

@@ -3,10 +3,8 @@
  * anything is written: what an embedded store lets through would break on DynamoDB.
  */
 
-import { expect, test } from "vitest";
-import { ValidationError } from "../../../src/domain/errors.ts";
-import type { Value } from "../../../src/storage/item.ts";
-import { type Change, ITEM_ABSENT } from "../../../src/storage/item-store.ts";
+import type { Value } from "../../storage/item.ts";
+import { type Change, ITEM_ABSENT } from "../../storage/item-store.ts";
 import { attribute, collect, itemWith, padded, range, type Subject } from "./subject.ts";
 
 const UNSTORABLE: readonly (readonly [what: string, value: Value])[] = [
@@ -37,15 +35,10 @@ const MISFITS: readonly (readonly [what: string, stored: Value, change: Change])
 ];
 
 export function refusalsContract(subject: Subject): void {
-  const expectRefused = async (call: Promise<unknown>): Promise<void> => {
-    const outcome = await call.then(
-      () => "done",
-      (error: unknown) => (error instanceof ValidationError ? "refused" : String(error)),
-    );
-    expect(outcome).toBe("refused");
-  };
+  const { expect, test, testEach } = subject.cases;
+  const expectRefused = (call: Promise<unknown>) => subject.expectRefused(call);
 
-  test.each(UNSTORABLE)("%s cannot be stored", async (_, value) => {
+  testEach(UNSTORABLE)("%s cannot be stored", async (_, value) => {
     const key = subject.key();
     await expectRefused(subject.store.put(itemWith(key, attribute("a", value))));
     await expectRefused(subject.store.update(key, { set: attribute("a", value) }));
@@ -63,17 +56,14 @@ export function refusalsContract(subject: Subject): void {
     expect(await subject.read(item)).toStrictEqual(item);
   });
 
-  test.each(CONTRADICTIONS)(
-    "one attribute cannot be changed in two ways: %s",
-    async (_, change) => {
-      const key = subject.key();
-      await expectRefused(subject.store.update(key, change));
-      await expectRefused(subject.store.transact([{ update: key, change }]));
-      expect(await subject.read(key)).toBeUndefined();
-    },
-  );
+  testEach(CONTRADICTIONS)("one attribute cannot be changed in two ways: %s", async (_, change) => {
+    const key = subject.key();
+    await expectRefused(subject.store.update(key, change));
+    await expectRefused(subject.store.transact([{ update: key, change }]));
+    expect(await subject.read(key)).toBeUndefined();
+  });
 
-  test.each(MISFITS)("%s", async (_, stored, change) => {
+  testEach(MISFITS)("%s", async (_, stored, change) => {
     const item = await subject.stored(attribute("a", stored));
     const other = subject.key();
     await expectRefused(subject.store.update(item, change));
@@ -84,7 +74,7 @@ export function refusalsContract(subject: Subject): void {
     expect(await subject.read(other)).toBeUndefined();
   });
 
-  test.each([
+  testEach([
     { set: { PK: "other" } },
     { set: { SK: "other" } },
     { setIfAbsent: { SK: "other" } },
@@ -98,7 +88,7 @@ export function refusalsContract(subject: Subject): void {
     expect(await subject.read(item)).toStrictEqual(item);
   });
 
-  test.each([
+  testEach([
     ["empty", ""],
     // SQLite would cut it there.
     ["text with a NUL", "a\u0000b"],
@@ -120,7 +110,7 @@ export function refusalsContract(subject: Subject): void {
     }
   });
 
-  test.each([
+  testEach([
     ["empty", ""],
     ["text with a NUL", "a\u0000b"],
     ["a number", 5],
@@ -174,9 +164,9 @@ export function refusalsContract(subject: Subject): void {
     await expectRefused(collect(subject.store.query(query)));
   });
 
-  test.each(["nonsense", ""])("a feed after the position %j", async (after) => {
+  testEach(["nonsense", ""])("a feed after the position %j", async (after) => {
     // A store that took it for a position would wait for changes.
-    const signal = AbortSignal.timeout(5000);
+    const signal = subject.guard(5000);
     await expectRefused(collect(subject.store.changes({ from: { after }, signal })));
   });
 }

@@ -1,7 +1,6 @@
 /** Values: what comes back is what was stored, by put and by update. */
 
-import { expect, test } from "vitest";
-import type { Value } from "../../../src/storage/item.ts";
+import type { Value } from "../../storage/item.ts";
 import { attribute, itemWith, type Subject } from "./subject.ts";
 
 const SAME: readonly (readonly [what: string, value: Value])[] = [
@@ -50,6 +49,7 @@ const NORMALIZED: readonly (readonly [what: string, value: Value, read: Value])[
 ];
 
 export function valuesContract(subject: Subject): void {
+  const { expect, test, testEach } = subject.cases;
   const expectRead = async (value: Value, read: Value): Promise<void> => {
     const item = await subject.stored(attribute("value", value));
     const expected = itemWith(item, attribute("value", read));
@@ -62,11 +62,11 @@ export function valuesContract(subject: Subject): void {
     expect(absent.item).toStrictEqual({ ...expected, other: read });
   };
 
-  test.each(SAME)("%s", async (_, value) => {
+  testEach(SAME)("%s", async (_, value) => {
     await expectRead(value, value);
   });
 
-  test.each(NORMALIZED)("%s is read in its one form", async (_, value, read) => {
+  testEach(NORMALIZED)("%s is read in its one form", async (_, value, read) => {
     await expectRead(value, read);
   });
 

@@ -1,13 +1,13 @@
 /** Changes: what each kind of change does to an item, and several kinds in one. */
 
-import { expect, test } from "vitest";
-import type { Value } from "../../../src/storage/item.ts";
-import type { Change } from "../../../src/storage/item-store.ts";
+import type { Value } from "../../storage/item.ts";
+import type { Change } from "../../storage/item-store.ts";
 import type { Subject } from "./subject.ts";
 
 type Attributes = Readonly<Record<string, Value>>;
 
 export function changesContract(subject: Subject): void {
+  const { expect, test } = subject.cases;
   /** Applies the change to an item with these attributes, and to no item if they are undefined. */
   const expectChange = async (
     before: Attributes | undefined,

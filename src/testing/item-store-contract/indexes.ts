@@ -1,13 +1,13 @@
 /** Indexes: which items are in them, under which keys, and what they copy. */
 
-import { describe, expect, test } from "vitest";
-import type { Item, Value } from "../../../src/storage/item.ts";
-import type { Query } from "../../../src/storage/item-store.ts";
-import { INDEX_NAMES } from "../../../src/storage/table.ts";
+import type { Item, Value } from "../../storage/item.ts";
+import type { Query } from "../../storage/item-store.ts";
+import { INDEX_NAMES } from "../../storage/table.ts";
 import { collect, type Subject } from "./subject.ts";
 
 export function indexesContract(subject: Subject): void {
-  describe.each(INDEX_NAMES)("%s", (index) => {
+  const { expect, test, describeEach } = subject.cases;
+  describeEach(INDEX_NAMES)("%s", (index) => {
     const place = (partition: string, sort: string): Record<string, Value> => ({
       [`${index}PK`]: partition,
       [`${index}SK`]: sort,

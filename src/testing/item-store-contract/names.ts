@@ -1,6 +1,5 @@
 /** Attribute names: every legal one works everywhere, and none means anything to a store. */
 
-import { describe, expect, test } from "vitest";
 import { attribute, itemWith, type Subject } from "./subject.ts";
 
 const NAMES = [
@@ -35,7 +34,8 @@ const NAMES = [
 ] as const;
 
 export function namesContract(subject: Subject): void {
-  describe.each(NAMES)("%s", (name) => {
+  const { expect, test, describeEach } = subject.cases;
+  describeEach(NAMES)("%s", (name) => {
     test("is stored, changed and removed", async () => {
       const { store } = subject;
       const key = subject.key();

@@ -1,12 +1,12 @@
 /** Writers at the same time: nothing is lost, and of those who exclude each other one wins. */
 
-import { expect, test } from "vitest";
-import { ITEM_ABSENT } from "../../../src/storage/item-store.ts";
+import { ITEM_ABSENT } from "../../storage/item-store.ts";
 import { range, type Subject } from "./subject.ts";
 
 const WRITERS = 20;
 
 export function concurrencyContract(subject: Subject): void {
+  const { expect, test } = subject.cases;
   test("updates that add all count", async () => {
     const key = subject.key();
     const results = await Promise.all(
@@ -78,7 +78,7 @@ export function concurrencyContract(subject: Subject): void {
 
   test("the same transaction sent twice at once is applied once", async () => {
     const key = subject.key();
-    const token = crypto.randomUUID();
+    const token = subject.token();
     const send = () =>
       subject.store.transact([{ update: key, change: { add: { n: 1 } } }], { token });
     expect(await Promise.all([send(), send(), send()])).toStrictEqual(

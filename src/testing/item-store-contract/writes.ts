@@ -1,12 +1,12 @@
 /** Writing one item: what put, update and delete do, and what they hand out. */
 
-import { expect, test } from "vitest";
-import { ITEM_ABSENT, ITEM_EXISTS, type Test } from "../../../src/storage/item-store.ts";
+import { ITEM_ABSENT, ITEM_EXISTS, type Test } from "../../storage/item-store.ts";
 import { padded, range, type Subject } from "./subject.ts";
 
 const NEVER: Test = { is: "=", name: "version", value: -1 };
 
 export function writesContract(subject: Subject): void {
+  const { expect, test } = subject.cases;
   test("a put stores the item and hands out nothing", async () => {
     const item = { ...subject.key(), size: 1 };
     expect(await subject.store.put(item)).toStrictEqual({ ok: true, item: undefined });

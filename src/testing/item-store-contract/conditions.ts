@@ -1,13 +1,12 @@
 /** Conditions: each test on its own, what absence and other types do, and several together. */
 
-import { expect, test } from "vitest";
-import type { Value } from "../../../src/storage/item.ts";
+import type { Value } from "../../storage/item.ts";
 import {
   type Comparable,
   type Condition,
   ITEM_ABSENT,
   ITEM_EXISTS,
-} from "../../../src/storage/item-store.ts";
+} from "../../storage/item-store.ts";
 import { attribute, type Subject, show } from "./subject.ts";
 
 const OPERATORS = ["=", "<", "<=", ">", ">="] as const;
@@ -68,6 +67,7 @@ const OTHER_TYPES: readonly (readonly [stored: Value, given: Comparable])[] = [
 ];
 
 export function conditionsContract(subject: Subject): void {
+  const { expect, test, testEach } = subject.cases;
   /** Whether an update of an item with this attribute goes through. */
   const passes = async (stored: Value | undefined, condition: Condition): Promise<boolean> => {
     const item = await subject.stored(stored === undefined ? {} : attribute("seen", stored));
@@ -95,20 +95,22 @@ export function conditionsContract(subject: Subject): void {
   test("another type is not absent", async () => {
     for (const [stored, value] of OTHER_TYPES) {
       const test = { is: "=", name: "seen", value, orAbsent: true } as const;
-      expect(await passes(stored, [test]), `${show(stored)} = ${show(value)}`).toBe(false);
+      const what = `${show(stored)} = ${show(value)}`;
+      expect([what, await passes(stored, [test])]).toStrictEqual([what, false]);
     }
   });
 
-  test.each(OPERATORS)("another type fails: %s", async (is) => {
+  testEach(OPERATORS)("another type fails: %s", async (is) => {
     for (const [stored, value] of OTHER_TYPES) {
       // Only numbers and text have an order.
       if (typeof value === "boolean" && is !== "=") continue;
       const what = `${show(stored)} ${is} ${show(value)}`;
-      expect(await passes(stored, [{ is, name: "seen", value }]), what).toBe(false);
+      const passed = await passes(stored, [{ is, name: "seen", value }]);
+      expect([what, passed]).toStrictEqual([what, false]);
     }
   });
 
-  test.each(OPERATORS)(
+  testEach(OPERATORS)(
     "an absent attribute fails, or passes where that is wanted: %s",
     async (is) => {
       for (const value of [0, ""] as const) {
@@ -119,7 +121,7 @@ export function conditionsContract(subject: Subject): void {
     },
   );
 
-  test.each(OPERATORS)("an item that is not there has no attributes: %s", async (is) => {
+  testEach(OPERATORS)("an item that is not there has no attributes: %s", async (is) => {
     const { store } = subject;
     const compared = { is, name: "seen", value: 0 } as const;
     const change = { set: { seen: 1 } };
@@ -134,7 +136,7 @@ export function conditionsContract(subject: Subject): void {
     expect(await passes(5, [test(5)])).toBe(false);
   });
 
-  test.each([
+  testEach([
     ["a number", 0],
     ["text", "a"],
     ["no text", ""],

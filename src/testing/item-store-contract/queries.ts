@@ -1,7 +1,6 @@
 /** Queries of the table: one partition, in the order of the sort key, from here to there. */
 
-import { expect, test } from "vitest";
-import type { Query } from "../../../src/storage/item-store.ts";
+import type { Query } from "../../storage/item-store.ts";
 import { collect, type Subject } from "./subject.ts";
 
 /** In the order of their UTF-8 bytes. */
@@ -34,6 +33,7 @@ const SORT_KEYS = [
 ];
 
 export function queriesContract(subject: Subject): void {
+  const { expect, test, testEach } = subject.cases;
   const seed = async (sortKeys: readonly string[]): Promise<string> => {
     const PK = subject.partition();
     // Stored from the middle outwards, so that no order comes from the order of writing.
@@ -81,7 +81,7 @@ export function queriesContract(subject: Subject): void {
     }
   });
 
-  test.each(["#", "#CONFIG", "#CONFIG#gpt-4", "a", "0", "\u{1f600}", "none", "!"])(
+  testEach(["#", "#CONFIG", "#CONFIG#gpt-4", "a", "0", "\u{1f600}", "none", "!"])(
     "beginning with %j",
     async (beginsWith) => {
       const partition = await seed(SORT_KEYS);
@@ -101,7 +101,7 @@ export function queriesContract(subject: Subject): void {
     expect(await sortKeys({ partition, sort: { from: "" } })).toStrictEqual(["a", "b"]);
   });
 
-  test.each([
+  testEach([
     ["#META", undefined],
     [undefined, "#META"],
     ["#CONFIG", "#USAGE#a#2024-01-01T00:00:00Z"],

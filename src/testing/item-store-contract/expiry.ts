@@ -1,15 +1,15 @@
 /** Time to live: a store may remove what is over, and then says so in its feed. */
 
-import { expect, test } from "vitest";
-import { TTL_ATTRIBUTE } from "../../../src/storage/table.ts";
+import { TTL_ATTRIBUTE } from "../../storage/table.ts";
 import { collect, type Subject } from "./subject.ts";
 
 /** Seconds; DynamoDB Local looks at the real time, so nothing may be over by accident. */
 const FAR_FUTURE_S = 4_000_000_000;
 const DAY_MS = 86_400_000;
-const GUARD_MS = 20_000;
 
 export function expiryContract(subject: Subject): void {
+  const { expect, test, testUnless } = subject.cases;
+  const timed = testUnless(subject.options.noTimePasses);
   /** The store's own time, in seconds, read from its feed: no test reads a clock. */
   const storeSeconds = async (): Promise<number> => {
     const { PK } = await subject.stored();
@@ -18,8 +18,7 @@ export function expiryContract(subject: Subject): void {
     }
     throw new Error("The feed ended before the item that was just written");
   };
-  const allChanges = () =>
-    subject.store.changes({ from: "oldest", signal: AbortSignal.timeout(GUARD_MS) });
+  const allChanges = () => subject.store.changes({ from: "oldest", signal: subject.guard() });
 
   test("what is not over stays", async () => {
     const item = await subject.stored({ [TTL_ATTRIBUTE]: FAR_FUTURE_S });
@@ -27,15 +26,14 @@ export function expiryContract(subject: Subject): void {
     expect(await subject.read(item)).toStrictEqual(item);
   });
 
-  test("what is over is removed from table, index and feed", async (context) => {
-    const { advance, store } = subject;
-    if (advance === undefined) return context.skip("this store cannot be told the time");
+  timed("what is over is removed from table, index and feed", async () => {
+    const { store } = subject;
     const now = await storeSeconds();
     const partition = subject.partition();
     const keys = { GSI1PK: partition, GSI1SK: "a" };
     const item = await subject.stored({ ...keys, [TTL_ATTRIBUTE]: now + 3600 });
     const kept = await subject.stored({ [TTL_ATTRIBUTE]: now + 10 * 86_400 });
-    advance(DAY_MS);
+    subject.advance(DAY_MS);
     // The removal is the business of the writes that come along.
     await subject.stored();
     await subject.stored();
@@ -54,11 +52,10 @@ export function expiryContract(subject: Subject): void {
     expect(await subject.read(kept)).toStrictEqual(kept);
   });
 
-  test("a transaction over an item whose time is over keeps the feed in order", async (context) => {
-    const { advance, store } = subject;
-    if (advance === undefined) return context.skip("this store cannot be told the time");
+  timed("a transaction over an item whose time is over keeps the feed in order", async () => {
+    const { store } = subject;
     const item = await subject.stored({ [TTL_ATTRIBUTE]: (await storeSeconds()) + 60, n: 1 });
-    advance(DAY_MS);
+    subject.advance(DAY_MS);
     await store.transact([
       { put: { ...subject.key() } },
       { put: { ...subject.key() } },
