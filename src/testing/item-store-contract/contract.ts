@@ -25,15 +25,17 @@ import { writesContract } from "./writes.ts";
  * Declares the tests that every item store must pass, with the functions of the test runner.
  *
  * @example
- * ```ts no-run: a test runner runs it
- * import * as vitest from 'vitest';
- * import { itemStoreContract, MemoryItemStore } from 'zae-limiter/testing';
+ * ```ts
+ * import { itemStoreContract, MemoryItemStore, type TestRunner } from 'zae-limiter/testing';
  *
- * itemStoreContract(vitest, 'my store', async () => {
- *   let now = Date.now();
- *   const store = new MemoryItemStore({ clock: () => now });
- *   return { store, advance: (ms) => { now += ms; }, close: () => store.close() };
- * });
+ * // Call it with `import * as vitest from 'vitest'`, or with the globals of Jest.
+ * export function testMyStore(runner: TestRunner): void {
+ *   itemStoreContract(runner, 'my store', async () => {
+ *     let now = Date.now();
+ *     const store = new MemoryItemStore({ clock: () => now });
+ *     return { store, advance: (ms) => { now += ms; }, close: () => store.close() };
+ *   });
+ * }
  * ```
  */
 export function itemStoreContract(
