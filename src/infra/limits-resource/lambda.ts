@@ -6,6 +6,7 @@ import { openAsItIs, type StoreAsItIs } from "../../repository/repository.ts";
 import { forgetLimits, keepLimits, type LimitsTable } from "./keep-limits.ts";
 import { unmadeId } from "./physical-id.ts";
 import { type Outcome, replyText } from "./reply.ts";
+import { checkReplyAddress, type ReplyPlace } from "./reply-address.ts";
 import { checkRequest, type LimitsRequest } from "./request.ts";
 import { sendReply } from "./send-reply.ts";
 
@@ -28,6 +29,8 @@ export interface LimitsHandlerOptions {
   /** Opens the table; it is closed after each request. */
   readonly open: () => Promise<StoreAsItIs>;
   readonly timer: Timer;
+  /** Where this function runs, which decides where an answer may go. */
+  readonly place: ReplyPlace;
   /** Takes a line of JSON. */
   readonly log: (line: string) => void;
 }
@@ -39,6 +42,7 @@ export interface LimitsHandlerOptions {
 export function createLimitsHandler(options: LimitsHandlerOptions): LimitsHandler {
   return async (event, context = {}) => {
     const request = checkRequest(event);
+    checkReplyAddress(request.ResponseURL, options.place);
     const remainingMs = context.getRemainingTimeInMillis?.() ?? REMAINING_MS;
     const outcome = await inTime(request, remainingMs, options);
     options.log(
@@ -121,7 +125,13 @@ export function limitsHandlerFrom(
   const place = { region: undefined, endpoint: undefined, namespace: undefined };
   const location = { kind: "dynamodb", table, ...place } as const;
   const open = () => openAsItIs(location, { timeoutMs: TIMEOUT_MS });
-  return createLimitsHandler({ table, open, timer: systemTimer, log });
+  const {
+    AWS_REGION,
+    AWS_ENDPOINT_URL,
+    AWS_ENDPOINT_URL_DYNAMODB = AWS_ENDPOINT_URL,
+  } = environment;
+  const own = { region: AWS_REGION, endpoint: AWS_ENDPOINT_URL_DYNAMODB };
+  return createLimitsHandler({ table, open, timer: systemTimer, place: own, log });
 }
 
 let prepared: LimitsHandler | undefined;

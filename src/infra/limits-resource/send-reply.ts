@@ -35,7 +35,9 @@ async function put(url: string, text: string, timer: Timer): Promise<Failure | u
   try {
     // As bytes: of text, `fetch` would state a type, and the address is signed for none.
     const body = new TextEncoder().encode(text);
-    const response = await fetch(url, { method: "PUT", body, signal: over.signal });
+    // A redirect would lead to an address that was not checked.
+    const options = { method: "PUT", body, signal: over.signal, redirect: "error" } as const;
+    const response = await fetch(url, options);
     await response.arrayBuffer();
     if (response.ok) return undefined;
     const mayPass = response.status >= 500 || response.status === 429;

@@ -12,7 +12,7 @@ import { openAsItIs, Repository } from "../../../src/repository/repository.ts";
 import { deleteTable } from "../../../src/storage/dynamodb/create-table.ts";
 import { describeEngines } from "../../engines/engines.ts";
 import { unpackLambda } from "../../support/lambda.ts";
-import { CloudFormation } from "../../unit/infra/limits-resource-requests.ts";
+import { CloudFormation, LOCAL_PLACE } from "../../unit/infra/limits-resource-requests.ts";
 import { newName } from "../stores.ts";
 
 const TIMEOUT_MS = 20_000;
@@ -40,6 +40,7 @@ describeEngines("Custom::ZaeLimiterLimits", ({ endpoint }) => {
   it("op 49: create, update and delete, with what everybody else then sees", async () => {
     const place = { region: undefined, endpoint, namespace: undefined };
     const handler = createLimitsHandler({
+      place: LOCAL_PLACE,
       table,
       open: () => openAsItIs({ kind: "dynamodb", table, ...place }, { timeoutMs: TIMEOUT_MS }),
       timer: systemTimer,

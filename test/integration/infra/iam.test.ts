@@ -29,7 +29,7 @@ import { arnOf, isAllowed, statementsOf, type Tags } from "../../aws/iam/evaluat
 import { type Gate, openGate } from "../../aws/iam/gate.ts";
 import { newName } from "../../contract/stores.ts";
 import "../../engines/engine.ts";
-import { CloudFormation } from "../../unit/infra/limits-resource-requests.ts";
+import { CloudFormation, LOCAL_PLACE } from "../../unit/infra/limits-resource-requests.ts";
 import { streamRecords } from "./stream-records.ts";
 
 const TIMEOUT_MS = 20_000;
@@ -352,6 +352,7 @@ describe.skipIf(first === undefined)("policies", () => {
       const from = gate.accesses.length;
       const place = { region: undefined, endpoint: gate.endpoint, namespace: undefined };
       const handler = createLimitsHandler({
+        place: LOCAL_PLACE,
         table,
         open: () => openAsItIs({ kind: "dynamodb", table, ...place }, { timeoutMs: TIMEOUT_MS }),
         timer: systemTimer,

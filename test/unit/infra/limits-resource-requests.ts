@@ -10,6 +10,9 @@ import type {
 export const STACK_ID =
   "arn:aws:cloudformation:us-east-1:123456789012:stack/tenant/11111111-2222-3333-4444-555555555555";
 
+/** A function next to a table on this machine, where these tests play CloudFormation. */
+export const LOCAL_PLACE = { region: "us-east-1", endpoint: "http://127.0.0.1:8000" } as const;
+
 /** What was put at the address of the answer. */
 export interface Reply {
   readonly Status: "SUCCESS" | "FAILED";

@@ -9,7 +9,7 @@ import {
   limitsHandlerFrom,
 } from "../../../src/infra/limits-resource/lambda.ts";
 import { Repository, type StoreAsItIs } from "../../../src/repository/repository.ts";
-import { CloudFormation, STACK_ID } from "./limits-resource-requests.ts";
+import { CloudFormation, LOCAL_PLACE, STACK_ID } from "./limits-resource-requests.ts";
 
 const TABLE = "my-app";
 const GPT4 = { "gpt-4": { Limits: { rpm: { Capacity: "500" } } } };
@@ -49,7 +49,14 @@ function handlerOver(changes: Partial<StoreAsItIs> = {}, options: object = {}): 
     ...changes,
   };
   const log = (line: string) => void lines.push(line);
-  return createLimitsHandler({ table: TABLE, open: async () => store, timer, log, ...options });
+  return createLimitsHandler({
+    table: TABLE,
+    open: async () => store,
+    timer,
+    place: LOCAL_PLACE,
+    log,
+    ...options,
+  });
 }
 
 const properties = (more: object = {}) => ({

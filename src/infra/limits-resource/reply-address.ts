@@ -1,0 +1,38 @@
+/**
+ * Where an answer may go. CloudFormation passes an address that is signed for a bucket of its own in
+ * the region of the stack, which is the region of this function. A caller that may invoke the
+ * function must not make it write to any other host.
+ */
+
+import { ValidationError } from "../../domain/errors.ts";
+import { isLoopback } from "../../domain/loopback.ts";
+
+/** Where this function runs. */
+export interface ReplyPlace {
+  /** Of this function, as AWS sets it. */
+  readonly region: string | undefined;
+  /** The endpoint of the table, where it is not that of AWS. */
+  readonly endpoint?: string | undefined;
+}
+
+/** Throws unless the address is one of CloudFormation. The message shows the host alone. */
+export function checkReplyAddress(address: string, place: ReplyPlace): void {
+  const url = URL.canParse(address) ? new URL(address) : undefined;
+  if (url !== undefined && isOfCloudFormation(url, place.region ?? "")) return;
+  // With a table on this machine, what plays CloudFormation is on this machine, too.
+  if (url !== undefined && isLoopback(place.endpoint) && isLoopback(url.origin)) return;
+  const host = url?.host ?? "";
+  throw new ValidationError(
+    "ResponseURL",
+    host,
+    `expected an https address of CloudFormation in ${place.region ?? "the region"}, got the host "${host}"`,
+  );
+}
+
+/** `cloudformation-custom-resource-response-useast1.s3.us-east-1.amazonaws.com` and the like. */
+function isOfCloudFormation({ protocol, hostname, port }: URL, region: string): boolean {
+  if (protocol !== "https:" || port !== "" || !/^[a-z0-9-]+$/.test(region)) return false;
+  const bucket = `cloudformation-custom-resource-response-${region.replaceAll("-", "")}`;
+  const service = `s3(?:[.-](?:dualstack\\.)?${region})?\\.amazonaws\\.(?:com|com\\.cn|eu)`;
+  return new RegExp(`^${bucket}\\.${service}$`).test(hostname);
+}
