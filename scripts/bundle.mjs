@@ -25,7 +25,6 @@ const TAKEN_IN = [
   "@aws-sdk/client-resource-groups-tagging-api",
   "@aws-sdk/client-s3",
   "@clack/prompts",
-  "asciichart",
   "aws4",
   "cli-table3",
   "commander",

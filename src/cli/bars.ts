@@ -1,16 +1,20 @@
 /** What is left of limits, as bars. */
 
-import type { Limit } from "../domain/limit.ts";
 import type { LimitStatus } from "../domain/limit-status.ts";
 import type { Shape } from "./command.ts";
 import { rateText } from "./limit-text.ts";
 import { duration, withThousands } from "./numbers.ts";
 import type { Palette } from "./palette.ts";
 
-const BAR_MAX = 30;
-const BAR_MIN = 8;
-/** What stands beside a bar besides names and numbers. */
-const BESIDE = 34;
+const BAR_MAX = 80;
+/** A bar with fewer cells than this gives way to the text beside it. */
+const BAR_GOOD = 10;
+const BAR_MIN = 3;
+/** Between the parts of a line. */
+const GAP = "  ";
+/** The longest time that is shown, with what stands before it. */
+const FULL_IN_LENGTH = "full in 59 min 59 s".length;
+const DEBT = "debt";
 const LOW = 0.2;
 
 export const STATUS_SHAPE: Shape = {
@@ -23,7 +27,8 @@ export const STATUS_SHAPE: Shape = {
   full_in_seconds: "number",
 };
 
-export function statusJson({ entityId, limitName, limit, available }: LimitStatus) {
+export function statusJson(status: LimitStatus) {
+  const { entityId, limitName, limit, available, fullAfterSeconds } = status;
   return {
     entity_id: entityId,
     limit_name: limitName,
@@ -31,8 +36,16 @@ export function statusJson({ entityId, limitName, limit, available }: LimitStatu
     refill_amount: limit.refillAmount,
     refill_period_seconds: limit.refillPeriodSeconds,
     available,
-    full_in_seconds: secondsToFull(limit, available),
+    full_in_seconds: fullAfterSeconds,
   };
+}
+
+/** How the lines of a picture are laid out. It depends on limits only, so that nothing moves. */
+interface Layout {
+  readonly names: number;
+  readonly bar: number;
+  readonly amounts: number;
+  readonly shows: "rate and time" | "time" | "nothing";
 }
 
 /** A block for each entity: its own limits first, then those of the parents it charges. */
@@ -46,19 +59,12 @@ export function bars(
   },
 ): string {
   const entities = [...new Set(statuses.map(({ entityId }) => entityId))];
-  const names = Math.max(...statuses.map(({ limitName }) => limitName.length));
-  const amounts = Math.max(...statuses.map((status) => amountText(status).length));
-  const room = look.columns - names - amounts - BESIDE;
-  const width = Math.max(BAR_MIN, Math.min(BAR_MAX, room));
+  const layout = layoutOf(statuses, look.columns);
   return entities
     .map((entityId, at) => {
       const lines = statuses
         .filter((status) => status.entityId === entityId)
-        .map((status) => {
-          const name = status.limitName.padEnd(names);
-          const amount = amountText(status).padStart(amounts);
-          return `  ${name}  ${bar(status, width, look.palette)}  ${amount}  ${refillText(status)}`;
-        });
+        .map((status) => line(status, layout, look.palette));
       const title = look.palette.title(entityId);
       const heading = look.heading?.(entityId) ?? (at === 0 ? title : `${title}, charged along`);
       return [heading, ...lines].join("\n");
@@ -66,25 +72,58 @@ export function bars(
     .join("\n");
 }
 
-function bar({ available, limit }: LimitStatus, width: number, palette: Palette): string {
-  const share = Math.max(0, Math.min(1, available / limit.capacity));
-  // Something left is never shown as nothing, and not quite full never as full.
-  const filled = Math.min(Math.ceil(share * width), share < 1 ? width - 1 : width);
-  const cells = "█".repeat(share === 0 ? 0 : Math.max(1, filled));
-  const paint = share === 0 ? palette.bad : share <= LOW ? palette.warning : palette.good;
-  return paint(cells) + palette.faint("░".repeat(width - cells.length));
+/** Leaves out the rate, then the time, then the bar, where they have no room. Numbers stay. */
+function layoutOf(statuses: readonly LimitStatus[], columns: number): Layout {
+  const longest = (text: (status: LimitStatus) => string) =>
+    Math.max(0, ...statuses.map((status) => text(status).length));
+  const names = longest(({ limitName }) => limitName);
+  // A balance has at most as many digits as the capacity, unless a debt is larger.
+  const amounts = Math.max(
+    longest(amountText),
+    longest(({ limit }) => amountText({ limit, available: -limit.capacity })),
+  );
+  const rates = longest(({ limit }) => `+${rateText(limit)}, `);
+  const room = columns - names - amounts - 3 * GAP.length;
+  const layout = { names, amounts };
+  const withTime = room - GAP.length - FULL_IN_LENGTH;
+  if (withTime - rates >= BAR_GOOD) {
+    return { ...layout, bar: Math.min(BAR_MAX, withTime - rates), shows: "rate and time" };
+  }
+  if (withTime >= BAR_GOOD) return { ...layout, bar: withTime, shows: "time" };
+  return { ...layout, bar: room >= BAR_MIN ? room : 0, shows: "nothing" };
 }
 
-function amountText({ available, limit }: LimitStatus): string {
+function line(status: LimitStatus, layout: Layout, palette: Palette): string {
+  const bar = layout.bar === 0 ? [] : [barOf(status, layout.bar, palette)];
+  const parts = [
+    "",
+    status.limitName.padEnd(layout.names),
+    ...bar,
+    amountText(status).padStart(layout.amounts),
+    tailOf(status, layout, palette),
+  ];
+  return parts.join(GAP).trimEnd();
+}
+
+function barOf({ available, limit }: LimitStatus, width: number, palette: Palette): string {
+  const share = Math.max(0, Math.min(1, available / limit.capacity));
+  if (share === 0) return palette.bad("░".repeat(width));
+  // Something left is never shown as nothing, and not quite full never as full.
+  const filled = Math.max(1, Math.min(Math.ceil(share * width), share < 1 ? width - 1 : width));
+  const paint = share <= LOW ? palette.warning : palette.good;
+  return paint("█".repeat(filled)) + palette.faint("░".repeat(width - filled));
+}
+
+function amountText({ available, limit }: Pick<LimitStatus, "available" | "limit">): string {
   return `${withThousands(available)} of ${withThousands(limit.capacity)}`;
 }
 
-function refillText({ available, limit }: LimitStatus): string {
-  const seconds = secondsToFull(limit, available);
-  return `+${rateText(limit)}${seconds === 0 ? "" : `, full in ${duration(seconds)}`}`;
-}
-
-function secondsToFull(limit: Limit, available: number): number {
-  const missing = Math.max(0, limit.capacity - available);
-  return Math.ceil((missing * limit.refillPeriodSeconds * 1000) / limit.refillAmount) / 1000;
+/** The rate of the refill, whether there is a debt, and how long the refill takes. */
+function tailOf(status: LimitStatus, { shows }: Layout, palette: Palette): string {
+  const { available, limit, fullAfterSeconds } = status;
+  const rate = shows === "rate and time" ? [`+${rateText(limit)}`] : [];
+  const debt = available < 0 ? [palette.bad(DEBT)] : [];
+  const time = fullAfterSeconds === 0 ? [] : [`full in ${duration(fullAfterSeconds)}`];
+  if (shows === "nothing") return debt.join("");
+  return [...rate, ...debt, ...time].join(", ");
 }

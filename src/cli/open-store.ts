@@ -4,6 +4,7 @@ import { statSync } from "node:fs";
 import { openAsItIs, Repository, type StoreAsItIs } from "../repository/repository.ts";
 import type { StoreLocation } from "../repository/store-url.ts";
 import type { Access } from "./command.ts";
+import { isWritable, readableCopy } from "./readable-copy.ts";
 import { placeName, type StorePlace } from "./store-options.ts";
 
 /** What a command has opened. */
@@ -32,11 +33,21 @@ export class OpenStores {
       return { namespaces, enter: (name) => prepared.namespace(name), close: async () => {} };
     }
     if (missing) return this.#nothing();
-    return this.#keep(await openAsItIs(location, options));
+    const readable = access === "read" ? this.#readable(location) : location;
+    return this.#keep(await openAsItIs(readable, options));
   }
 
   async close(): Promise<void> {
-    for (const opened of this.#opened.splice(0)) await opened.close();
+    // The newest first: a copy goes when the store on it is closed.
+    for (const opened of this.#opened.splice(0).reverse()) await opened.close();
+  }
+
+  /** The file itself, or a copy of one that may only be read. */
+  #readable(location: StoreLocation): StoreLocation {
+    if (location.kind !== "sqlite" || isWritable(location.path)) return location;
+    const { path, remove } = readableCopy(location.path);
+    this.#opened.push({ close: async () => remove() });
+    return { ...location, path };
   }
 
   async #prepared(): Promise<Repository> {
@@ -59,6 +70,20 @@ export class OpenStores {
   #keep<T extends { close(): Promise<void> }>(opened: T): T {
     this.#opened.push(opened);
     return opened;
+  }
+}
+
+/** Calls `work` with the store, or with a copy of a file that may only be read. */
+export async function reading<Result>(
+  location: StoreLocation,
+  work: (readable: StoreLocation) => Promise<Result>,
+): Promise<Result> {
+  if (location.kind !== "sqlite" || isWritable(location.path)) return work(location);
+  const { path, remove } = readableCopy(location.path);
+  try {
+    return await work({ ...location, path });
+  } finally {
+    remove();
   }
 }
 

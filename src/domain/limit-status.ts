@@ -29,6 +29,8 @@ export interface LimitStatus {
   readonly exceeded: boolean;
   /** 0 when not exceeded; `Infinity` when the bucket can never hold that much. */
   readonly retryAfterSeconds: number;
+  /** Seconds until the bucket is full if nothing is consumed; 0 when it is. */
+  readonly fullAfterSeconds: number;
   /** How much is missing: `max(0, requested - available)`. */
   readonly deficit: number;
 }
@@ -74,6 +76,14 @@ export function statusOf(
     requested,
     exceeded: waitingMs > 0,
     retryAfterSeconds: waitingMs > 0 ? (waitingMs + behindMs) / 1000 : 0,
+    fullAfterSeconds: secondsUntilFull(availableMilli, rate, behindMs),
     deficit: Math.max(0, requested - available),
   };
+}
+
+/** Returns the seconds until a bucket with this balance is full, to the millisecond. */
+export function secondsUntilFull(availableMilli: number, rate: Rate, behindMs = 0): number {
+  // A caller that waits gets one millisecond more, so that it never comes too early.
+  const waitingMs = waitMs(rate.capacityMilli, availableMilli, rate) - 1;
+  return waitingMs < 0 ? 0 : (Math.max(1, waitingMs) + behindMs) / 1000;
 }

@@ -2,7 +2,7 @@
 
 import { retryAfterMs } from "../core/bucket.ts";
 import { floorDiv, mulAddDiv } from "../core/integers.ts";
-import type { LimitStatus } from "../domain/limit-status.ts";
+import { type LimitStatus, secondsUntilFull } from "../domain/limit-status.ts";
 
 export interface PlaceInLine {
   readonly requested: number;
@@ -30,6 +30,7 @@ export function statusBehind(status: LimitStatus, place: PlaceInLine): LimitStat
     requested,
     exceeded,
     retryAfterSeconds: exceeded ? waitMs / 1000 : 0,
+    fullAfterSeconds: secondsUntilFull(balanceMilli, limit.rate),
     deficit: Math.max(0, requested - available),
   };
 }

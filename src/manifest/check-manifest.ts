@@ -18,6 +18,7 @@ import { checkOnUnavailable, type OnUnavailable } from "../domain/unavailability
 import { emptyManifest, type LevelConfig, type Manifest } from "./manifest.ts";
 import type { Problem, ProblemPath } from "./problem.ts";
 
+const ORDINARY = { name: "x", capacity: 1, refillAmount: 1, refillPeriodSeconds: 1 } as const;
 const PERIOD_SECONDS = 60;
 
 const MANIFEST_FIELDS = ["namespace", "system", "resources", "entities"];
@@ -115,13 +116,14 @@ class Checker {
   }
 
   #limits(value: unknown, path: ProblemPath): readonly Limit[] {
-    const limits = this.#named(value, path, checkLimitName, (declaration, at) =>
-      this.#limit(declaration, at),
+    const limits = this.#named(value, path, checkLimitName, (declaration, at, isNamed) =>
+      this.#limit(declaration, at, isNamed),
     );
     return [...limits.values()].filter((limit) => limit !== undefined).sort(byName);
   }
 
-  #limit(value: unknown, path: ProblemPath): Limit | undefined {
+  /** A name that is wrong was reported already: any other stands in for it. */
+  #limit(value: unknown, path: ProblemPath, isNamed: boolean): Limit | undefined {
     const fields = this.#fields(value, path, LIMIT_FIELDS);
     if (!isPlainObject(value)) return undefined;
     if (fields.capacity === undefined) {
@@ -135,7 +137,7 @@ class Checker {
     const most = burst ?? capacity ?? 0;
     return this.#attempt(path, () =>
       Limit.custom({
-        name: path.at(-1) ?? "",
+        name: isNamed ? (path.at(-1) ?? "") : ORDINARY.name,
         capacity: most,
         refillAmount: refillAmount ?? most,
         refillPeriodSeconds: refillPeriod ?? PERIOD_SECONDS,
@@ -148,9 +150,8 @@ class Checker {
     if (value === undefined) return undefined;
     const part = LIMIT_PARTS[path.at(-1) ?? ""] ?? "capacity";
     // The bounds are the limit's own: could there be one that is ordinary but for this number?
-    const ordinary = { name: "x", capacity: 1, refillAmount: 1, refillPeriodSeconds: 1 };
     const accepted = this.#attempt(path, () =>
-      Limit.custom({ ...ordinary, [part]: value as number }),
+      Limit.custom({ ...ORDINARY, [part]: value as number }),
     );
     return accepted === undefined ? null : (value as number);
   }
@@ -160,14 +161,14 @@ class Checker {
     value: unknown,
     path: ProblemPath,
     checkName: (name: string) => string,
-    read: (value: unknown, path: ProblemPath) => Part,
+    read: (value: unknown, path: ProblemPath, isNamed: boolean) => Part,
   ): ReadonlyMap<string, Part> {
     const parts = new Map<string, Part>();
     if (value === undefined) return parts;
     for (const [name, part] of Object.entries(this.#mapping(value, path))) {
       const at = [...path, name];
-      this.#attempt(at, () => checkName(name), true);
-      parts.set(name, read(part, at));
+      const isNamed = this.#attempt(at, () => checkName(name), true) !== undefined;
+      parts.set(name, read(part, at, isNamed));
     }
     return parts;
   }

@@ -50,6 +50,7 @@ describe("LimitStatus", () => {
       readonly requested: number;
       readonly exceeded: boolean;
       readonly retryAfterSeconds: number;
+      readonly fullAfterSeconds: number;
       readonly deficit: number;
     }>();
   });

@@ -31,6 +31,7 @@ const SAMPLES: readonly api.ZaeLimiterError[] = [
       requested: 1,
       exceeded: true,
       retryAfterSeconds: 60,
+      fullAfterSeconds: 60,
       deficit: 1,
     },
   ]),

@@ -3,7 +3,7 @@
 import { statSync } from "node:fs";
 import { CLIENT_VERSION } from "../../domain/version.ts";
 import { fields } from "../fields.ts";
-import { isMissing } from "../open-store.ts";
+import { isMissing, reading } from "../open-store.ts";
 import type { Palette } from "../palette.ts";
 import { placeName, type StorePlace } from "../store-options.ts";
 
@@ -22,7 +22,7 @@ export async function fileStatus({ location, options }: StorePlace): Promise<Fil
     return { name, available: false, schemaVersion: undefined, sizeBytes: undefined };
   }
   const { findVersion } = await import("../../infra/compatibility.ts");
-  const found = await findVersion(location, options);
+  const found = await reading(location, (readable) => findVersion(readable, options));
   return {
     name,
     available: found !== undefined,

@@ -6,6 +6,7 @@ import type { UsageSnapshot } from "../../records/usage-item.ts";
 import { CommandFailure, type Group, leaf, type OptionSpec, UsageError } from "../command.ts";
 import { fields } from "../fields.ts";
 import { wholeNumber, withThousands } from "../numbers.ts";
+import { plotUsage } from "../plot.ts";
 import { table } from "../table.ts";
 
 const LIMIT_DEFAULT = 100;
@@ -77,12 +78,9 @@ const list = leaf<ListOptions>({
       text: async () => {
         if (snapshots.length === 0) return "No usage was counted";
         if (cursor !== undefined) note(`There is more; go on with --cursor ${cursor}`);
-        const drawing =
-          options.plot === true
-            ? await draw(await toAddUp(records, query, snapshots), terminal.columns)
-            : undefined;
-        if (drawing !== undefined) return drawing;
-        if (options.plot === true) note("The package asciichart is not installed: a table instead");
+        if (options.plot === true) {
+          return plotUsage(await toAddUp(records, query, snapshots), terminal.columns);
+        }
         return snapshotTable(snapshots, terminal.palette.faint);
       },
     };
@@ -195,15 +193,6 @@ async function toAddUp(
   snapshots: readonly UsageSnapshot[],
 ): Promise<readonly UsageSnapshot[]> {
   return entityId === undefined ? records.withoutCascaded(snapshots) : snapshots;
-}
-
-/** `undefined` where the package that draws is missing. */
-async function draw(
-  snapshots: readonly UsageSnapshot[],
-  columns: number,
-): Promise<string | undefined> {
-  const { plotUsage } = await import("../plot.ts");
-  return plotUsage(snapshots, columns);
 }
 
 function snapshotJson(snapshot: UsageSnapshot) {

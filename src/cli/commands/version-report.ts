@@ -3,7 +3,7 @@
 import { CLIENT_VERSION, type Compatibility, SCHEMA_VERSION } from "../../domain/version.ts";
 import type { VersionRecord } from "../../records/version-record.ts";
 import type { StoreLocation } from "../../repository/store-url.ts";
-import { isMissing } from "../open-store.ts";
+import { isMissing, reading } from "../open-store.ts";
 import { placeName, type StorePlace } from "../store-options.ts";
 
 export interface VersionReport {
@@ -17,7 +17,7 @@ export interface VersionReport {
 export async function versionReport({ location, options }: StorePlace): Promise<VersionReport> {
   if (isMissing(location)) return { location, record: undefined, compatibility: undefined };
   const { findVersion } = await import("../../infra/compatibility.ts");
-  const found = await findVersion(location, options);
+  const found = await reading(location, (readable) => findVersion(readable, options));
   return { location, record: found?.record, compatibility: found?.compatibility };
 }
 

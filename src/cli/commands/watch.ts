@@ -10,7 +10,7 @@ import { type Call, leaf } from "../command.ts";
 import { CALL_LIMITS_OPTION, callLimits, TARGET_ARGUMENTS } from "../consume.ts";
 import { Drawing } from "../drawing.ts";
 import { EXIT } from "../exit-codes.ts";
-import { interruptible } from "../interruption.ts";
+import { type Interrupted, interruptible } from "../interruption.ts";
 import { decimalNumber, wholeNumber } from "../numbers.ts";
 
 const COUNT_MAX = 1_000_000_000;
@@ -24,7 +24,7 @@ interface WatchOptions {
 export const watch = leaf<WatchOptions>({
   name: "watch",
   summary: "shows what is left, live",
-  details: "Ctrl-C ends it. With --json, one object per line.",
+  details: "Ctrl-C ends it, with 130. With --json, one object per line.",
   arguments: TARGET_ARGUMENTS,
   options: [
     {
@@ -66,8 +66,11 @@ async function follow(call: Call<WatchOptions>, signal: AbortSignal) {
   } finally {
     screen.leave();
   }
-  // However it is ended, that is how a watch ends.
-  return { code: EXIT.ok };
+  if (!signal.aborted) return { code: EXIT.ok };
+  // The terminal has echoed ^C where the cursor was: the next prompt starts on its own line.
+  const isCtrlC = (signal.reason as Interrupted).interruption === "SIGINT";
+  if (isCtrlC && terminal.isTerminal && !call.json) terminal.out("\n");
+  throw signal.reason;
 }
 
 /** A store that is away for a moment does not end the watch, unless it never was there. */

@@ -12,8 +12,8 @@ import type { Tally } from "./tally.ts";
 
 /** The last of what happened, below the bars. */
 const NEWS_MAX = 6;
-/** Left free beside the bars, for times to wait that are longer than most. */
-const MARGIN = 7;
+/** The picture is indented by this many columns. */
+const MARGIN = 2;
 const NAME_COLUMNS = 7;
 const OUTCOME_COLUMNS = 8;
 

@@ -113,10 +113,6 @@ describeCliStores("the command line", (store) => {
     const drawn = await store.run(...query, "--plot");
     expect(drawn).toMatchObject(SILENT);
     expect(drawn.out).toMatch(/^rpm, hourly\n/);
-    const plain = await store.run(...query);
-    const missing = await store.run(...query, "--plot", { env: withoutPackage("asciichart") });
-    expect(missing).toMatchObject({ code: 0, out: plain.out });
-    expect(missing.err).toContain("asciichart is not installed");
   });
 
   test("op 30: limits of an entity without a resource are for all resources", async () => {
@@ -224,14 +220,4 @@ async function names(store: CliStore): Promise<string[]> {
   return namespaces
     .map(({ name }) => name)
     .filter((name) => name.startsWith(`${store.namespace}-`));
-}
-
-/** An environment in which a package cannot be found. */
-function withoutPackage(name: string): Record<string, string> {
-  const hook =
-    "export async function resolve(specifier, context, next) {" +
-    `if (specifier === '${name}') throw new Error('not found'); return next(specifier, context); }`;
-  const address = `data:text/javascript,${encodeURIComponent(hook)}`;
-  const start = `import { register } from 'node:module'; register(${JSON.stringify(address)});`;
-  return { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(start)}` };
 }

@@ -138,7 +138,7 @@ describe("start-up", () => {
     });
     const modules = out.split("\n");
     expect(modules).toContain("cli/commands/resource.js");
-    const others = /@aws|smithy|asciichart|cli-table3|clack|undici|yaml|commands\/(?!resource)/;
+    const others = /@aws|smithy|cli-table3|clack|undici|yaml|commands\/(?!resource)/;
     expect(modules.filter((name) => others.test(name))).toEqual([]);
   });
 });

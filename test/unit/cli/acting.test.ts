@@ -156,10 +156,10 @@ describe("peek", () => {
     expect(out).toBe(
       [
         "key-1",
-        `  rpm  ${"░".repeat(29)}         0 of 10  +10/min, full in 1 min`,
-        `  tpm  █${"░".repeat(28)}      1 of 1,000  +1,000/min, full in 1 min`,
+        `  rpm  ${"░".repeat(23)}          0 of 10  +10/min, full in 1 min`,
+        `  tpm  █${"░".repeat(22)}       1 of 1,000  +1,000/min, full in 1 min`,
         "acme, charged along",
-        `  tpm  ${"█".repeat(24)}${"░".repeat(5)}  4,001 of 5,000  +5,000/min, full in 12 s`,
+        `  tpm  ${"█".repeat(19)}${"░".repeat(4)}   4,001 of 5,000  +5,000/min, full in 12 s`,
         "",
       ].join("\n"),
     );
@@ -233,7 +233,11 @@ describe("watch", () => {
     ]);
   });
 
-  test.each(["SIGINT", "SIGTERM", "SIGPIPE"] as const)("%s ends it in good order", async (how) => {
+  test.each([
+    ["SIGINT", 130, "\u001b[?25h\n"],
+    ["SIGTERM", 143, "\u001b[?25h"],
+    ["SIGPIPE", 0, "\u001b[?25h"],
+  ] as const)("%s ends it in good order, with %i", async (how, expected, end) => {
     const { under } = await project();
     const { code, out } = await under(
       { isTerminal: true, onOutput: (_, interrupt) => interrupt(how) },
@@ -241,9 +245,9 @@ describe("watch", () => {
       "key-1",
       "gpt-4",
     );
-    expect(code).toBe(0);
+    expect(code).toBe(expected);
     expect(out.match(/gpt-4 at/g)).toHaveLength(1);
-    expect(out.endsWith("\u001b[?25h")).toBe(true);
+    expect(out.endsWith(end)).toBe(true);
   });
 
   test("what cannot be seen is an error", async () => {

@@ -36,6 +36,7 @@ const refused = new RateLimitExceeded([
     requested: 1,
     exceeded: true,
     retryAfterSeconds: 1,
+    fullAfterSeconds: 60,
     deficit: 1,
   },
 ]);

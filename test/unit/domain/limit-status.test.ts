@@ -40,8 +40,20 @@ describe("available", () => {
       requested: 1,
       exceeded: true,
       retryAfterSeconds: 0.001,
+      fullAfterSeconds: 59.4,
       deficit: 1,
     });
+  });
+
+  test("the time until the bucket is full counts down with every milli-token", () => {
+    const hourly = Limit.perHour("rph", 1);
+    expect(status(hourly, 0, level(0)).fullAfterSeconds).toBe(3600);
+    expect(status(hourly, 0, level(0), 20_000)).toMatchObject({
+      available: 0,
+      fullAfterSeconds: 3582,
+    });
+    expect(status(hourly, 0, level(0), 3_600_000)).toMatchObject({ fullAfterSeconds: 0 });
+    expect(status(TPM, 0, level(-100_000_000)).fullAfterSeconds).toBe(120);
   });
 
   test("A013 half a token of debt shows as one: toward minus infinity", () => {

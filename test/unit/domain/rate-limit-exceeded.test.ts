@@ -16,6 +16,7 @@ function status(fields: Partial<LimitStatus> = {}): LimitStatus {
     requested: 10,
     exceeded: true,
     retryAfterSeconds: 6.001,
+    fullAfterSeconds: 60,
     deficit: 10,
     ...fields,
   };

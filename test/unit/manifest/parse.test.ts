@@ -174,6 +174,17 @@ describe("a manifest that is refused", () => {
     ]);
   });
 
+  test("a name that is wrong is one problem, and what stands under it is checked all the same", () => {
+    const text = "namespace: n\nsystem:\n  limits:\n    1rpm: { capacity: 5 }\n";
+    expect(problemsOf(text)).toEqual([
+      expect.stringMatching(/^4:5 system\.limits\.1rpm: must start/),
+    ]);
+    expect(problemsOf(text.replace("5", "0"))).toEqual([
+      expect.stringMatching(/^4:5 .*must start/),
+      expect.stringMatching(/^4:\d+ .*capacity must be/),
+    ]);
+  });
+
   test("says nothing where something belongs", () => {
     expect(problemsOf("namespace: n\nresources:\n")).toEqual([
       "2:11 resources: expected a mapping, got null; write {} for none",

@@ -1,0 +1,90 @@
+/** A chart of amounts over time: columns of blocks, with numbers at both axes. */
+
+import { withThousands } from "./numbers.ts";
+
+const HEIGHT = 8;
+const WIDTH_MIN = 10;
+/** A column is at most this wide, gap included: one window is not a wall. */
+const COLUMN_MAX = 8;
+/** Eighths of a cell, from below. */
+const EIGHTHS = [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"] as const;
+const FULL = "█";
+
+export interface Axis {
+  /** Below the first and the last amount. */
+  readonly first: string;
+  readonly last: string;
+}
+
+/** Draws as many columns as there is room for; more amounts than that are averaged. */
+export function chart(amounts: readonly number[], axis: Axis, columns: number): string {
+  const top = Math.max(...amounts, 1);
+  const bottom = Math.min(...amounts, 0);
+  const label = Math.max(withThousands(top).length, withThousands(bottom).length);
+  const width = Math.max(WIDTH_MIN, columns - label - 2);
+  const shown = fitted(amounts, width);
+  const cells = Math.min(COLUMN_MAX, Math.floor(width / shown.length));
+  const above = bottom < 0 ? rowsAbove(top, bottom) : HEIGHT;
+  const row = (name: string, mark: string, cell: (amount: number) => string) =>
+    `${name.padStart(label)} ${mark}${shown.map((amount) => column(cell(amount), cells)).join("")}`;
+  const middle = middleOf(top);
+  const rows = Array.from({ length: above }, (_, at) => {
+    const name = at === 0 ? withThousands(top) : at === above / 2 ? middle : "";
+    const below = above - 1 - at;
+    return row(name, name === "" ? "│" : "┤", (amount) => cellAbove(amount / top, above, below));
+  });
+  const floor = `${"0".padStart(label)} ┼${"─".repeat(cells * shown.length)}`;
+  const depths = Array.from({ length: HEIGHT - above }, (_, at) => {
+    const name = at === HEIGHT - above - 1 ? withThousands(bottom) : "";
+    const deep = (amount: number) => (amount / bottom) * (HEIGHT - above) >= at + 0.5;
+    return row(name, name === "" ? "│" : "┤", (amount) => (deep(amount) ? FULL : " "));
+  });
+  const times = timeLine(axis, cells * shown.length, width);
+  const lines = [...rows, floor, ...depths, `${" ".repeat(label + 2)}${times}`];
+  return lines.map((line) => line.trimEnd()).join("\n");
+}
+
+/** As many amounts as there are columns: all of them, or averages of several. */
+export function fitted(series: readonly number[], width: number): readonly number[] {
+  if (series.length <= width) return series;
+  return Array.from({ length: width }, (_, at) => {
+    const start = Math.floor((at * series.length) / width);
+    const part = series.slice(start, Math.floor(((at + 1) * series.length) / width));
+    return part.reduce((sum, value) => sum + value, 0) / part.length;
+  });
+}
+
+/** At least one row on either side of zero. */
+function rowsAbove(top: number, bottom: number): number {
+  const share = Math.round((HEIGHT * top) / (top - bottom));
+  return Math.min(HEIGHT - 1, Math.max(1, share));
+}
+
+/** The number in the middle of the axis, where it is a whole one or rounding does not show. */
+function middleOf(top: number): string {
+  return top >= 20 || top % 2 === 0 ? withThousands(Math.round(top / 2)) : "";
+}
+
+function cellAbove(share: number, rows: number, below: number): string {
+  if (share <= 0) return " ";
+  const eighths = Math.round((share * rows - below) * 8);
+  // Something is never shown as nothing.
+  const least = below === 0 ? 1 : 0;
+  return EIGHTHS[Math.min(8, Math.max(least, eighths))] ?? " ";
+}
+
+/** One cell stays free between two columns, where there are enough of them. */
+function column(cell: string, cells: number): string {
+  return cells === 1 ? cell : `${cell.repeat(cells - 1)} `;
+}
+
+/** The times under the ends of the axis; the last one only where both have room. */
+function timeLine({ first, last }: Axis, drawn: number, room: number): string {
+  const length = Math.max(drawn, first.length);
+  const gap = length - first.length - last.length;
+  if (first === last || gap < 1) {
+    const both = `${first} … ${last}`;
+    return first !== last && both.length <= room ? both : first;
+  }
+  return `${first}${" ".repeat(gap)}${last}`;
+}

@@ -1,0 +1,59 @@
+/**
+ * A SQLite file that this user may read but not write. SQLite has to write beside such a file, so
+ * commands that only read work on a copy of it.
+ */
+
+import { accessSync, constants, copyFileSync, mkdtempSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { CommandFailure } from "./command.ts";
+
+/** What was written last is in the log until SQLite folds it into the file. */
+const LOG = "-wal";
+const ATTEMPTS_MAX = 5;
+
+export interface ReadableCopy {
+  readonly path: string;
+  remove(): void;
+}
+
+export function isWritable(path: string): boolean {
+  try {
+    accessSync(path, constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Copies the file and its log as they are at one time. */
+export function readableCopy(path: string): ReadableCopy {
+  const folder = mkdtempSync(join(tmpdir(), "zae-limiter-"));
+  const copy = { path: join(folder, "limits.db"), remove: () => rmSync(folder, REMOVAL) };
+  try {
+    for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
+      const before = stampOf(path);
+      rmSync(copy.path + LOG, { force: true });
+      copyFileSync(path, copy.path);
+      if (statSync(path + LOG, OPTIONAL) !== undefined) copyFileSync(path + LOG, copy.path + LOG);
+      if (stampOf(path) === before) return copy;
+    }
+    throw new CommandFailure(
+      `${path} may only be read here, and it changes all the time: try again later`,
+    );
+  } catch (error) {
+    copy.remove();
+    throw error;
+  }
+}
+
+const REMOVAL = { recursive: true, force: true } as const;
+const OPTIONAL = { throwIfNoEntry: false, bigint: true } as const;
+
+/** Differs when another process has written to either file. */
+function stampOf(path: string): string {
+  return [path, path + LOG]
+    .map((file) => statSync(file, OPTIONAL))
+    .map((stat) => (stat === undefined ? "none" : `${stat.size} ${stat.mtimeNs}`))
+    .join(", ");
+}

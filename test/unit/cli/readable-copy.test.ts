@@ -1,0 +1,48 @@
+/** A file that may only be read: commands that read it work on a copy. */
+
+import { chmodSync, existsSync, readdirSync } from "node:fs";
+import { dirname } from "node:path";
+import { expect, test } from "vitest";
+import { isWritable, readableCopy } from "../../../src/cli/readable-copy.ts";
+import { Repository } from "../../../src/repository/repository.ts";
+import { cli } from "./captured.ts";
+import { temporaryStore } from "./temporary.ts";
+
+const store = temporaryStore();
+
+test("a copy has what is still in the log of a file that another process has open", async () => {
+  const writer = await Repository.open(store.url);
+  await writer.limits.setSystem(["rpm:7"]);
+  expect(existsSync(`${store.path}-wal`)).toBe(true);
+  const copy = readableCopy(store.path);
+  const reader = await Repository.open(`sqlite:${copy.path}`);
+  expect((await reader.limits.getSystem()).limits.map(String)).toEqual(["rpm:7/min"]);
+  await reader.close();
+  await writer.close();
+  copy.remove();
+  expect(existsSync(dirname(copy.path))).toBe(false);
+});
+
+test("a file that is not there cannot be copied, and nothing is left of the attempt", () => {
+  expect(() => readableCopy(`${store.folder}/none.db`)).toThrow(/ENOENT/);
+});
+
+test("a file that may be written is told apart", () => {
+  expect(isWritable(store.folder)).toBe(true);
+  expect(isWritable(`${store.folder}/none.db`)).toBe(false);
+});
+
+// The superuser may write everything.
+test.skipIf(process.getuid?.() === 0)("peek works where nothing may be written", async () => {
+  const { run, under } = store.namespace();
+  await run("system", "set-defaults", "-l", "rpm:9");
+  const before = readdirSync(store.folder);
+  chmodSync(store.path, 0o444);
+  chmodSync(store.folder, 0o555);
+  const seen = await under({}, "peek", "key-1", "gpt-4");
+  chmodSync(store.folder, 0o755);
+  chmodSync(store.path, 0o644);
+  expect(seen).toMatchObject({ code: 0, err: "" });
+  expect(readdirSync(store.folder)).toEqual(before);
+  expect((await cli(["version", "--url", store.url])).code).toBe(0);
+});
