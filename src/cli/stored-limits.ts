@@ -11,9 +11,18 @@ export interface Owner {
   readonly name: string;
 }
 
-export function limitsSet({ json, name }: Owner, limits: readonly Limit[]): Result {
+/** `lost` has a line for each entity that has less than before, which `note` tells people. */
+export function limitsSet(
+  { json, name }: Owner,
+  limits: readonly Limit[],
+  lost: readonly string[],
+): Result {
   return {
-    json: () => ({ ...json, limits: limits.map((limit) => limit.toJSON()) }),
+    json: () => ({
+      ...json,
+      limits: limits.map((limit) => limit.toJSON()),
+      warnings: [...lost],
+    }),
     text: () => `Set ${counted(limits.length, "limit")} of ${name}:\n${limitLines(limits)}`,
   };
 }

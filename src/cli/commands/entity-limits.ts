@@ -3,6 +3,7 @@
 import { DEFAULT_RESOURCE } from "../../domain/names.ts";
 import { leaf, type OptionSpec } from "../command.ts";
 import { LIMIT_SHAPE, LIMITS_OPTION, parseLimits } from "../limit-text.ts";
+import { lostLimits, storedLevels, warningText } from "../lost-limits.ts";
 import { wholeNumber } from "../numbers.ts";
 import { PRINCIPAL_OPTION, type PrincipalOptions, principalOf } from "../principal.ts";
 import { deleteLimits as deleting, limitsSet, limitsShown, type Owner } from "../stored-limits.ts";
@@ -37,12 +38,15 @@ export const setLimits = leaf<ResourceOptions & PrincipalOptions & { limit: stri
     "entity set-limits key-1 -l rpm:500 -l tpm:20000",
     "entity set-limits key-1 -r gpt-4 -l rpm:50",
   ],
-  json: { ...OWNER_SHAPE, limits: [LIMIT_SHAPE] },
-  run: async ({ args: [id = ""], options, open }) => {
+  json: { ...OWNER_SHAPE, limits: [LIMIT_SHAPE], warnings: ["text"] },
+  run: async ({ args: [id = ""], options, open, json, note }) => {
     const { resource } = options;
     const limits = parseLimits(options.limit);
-    await (await open()).limits.setEntity(id, limits, { resource, ...principalOf(options) });
-    return limitsSet(ownerOf(id, resource), limits);
+    const records = (await open()).limits;
+    await records.setEntity(id, limits, { resource, ...principalOf(options) });
+    const lost = await lostLimits(id, new Map([[resource, limits]]), storedLevels(records));
+    if (!json) for (const line of lost) note(warningText(line));
+    return limitsSet(ownerOf(id, resource), limits, lost);
   },
 });
 

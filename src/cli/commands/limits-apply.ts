@@ -8,10 +8,12 @@ import { type Call, leaf } from "../command.ts";
 import { EXIT } from "../exit-codes.ts";
 import { interruptible } from "../interruption.ts";
 import { counted } from "../limit-text.ts";
+import { warningText } from "../lost-limits.ts";
 import { decimalNumber } from "../numbers.ts";
 import type { Palette } from "../palette.ts";
 import { PRINCIPAL_OPTION, type PrincipalOptions, principalOf } from "../principal.ts";
 import { FILE_OPTION, type FileOptions, manifestOf } from "./limits-file.ts";
+import { lostInManifest } from "./limits-lost.ts";
 import { CHANGE_SHAPE, changeLines, targetText } from "./limits-text.ts";
 
 type ApplyOptions = FileOptions & PrincipalOptions & { readonly wait: number };
@@ -43,6 +45,7 @@ export const apply = leaf<ApplyOptions>({
     deleted: "number",
     unchanged: "number",
     errors: ["text"],
+    warnings: ["text"],
   },
   run: async (call) => {
     const manifest = await manifestOf(call);
@@ -66,9 +69,12 @@ export const apply = leaf<ApplyOptions>({
       return applied;
     });
     const errors = errorsOf(result);
-    if (!call.json) for (const error of errors) call.note(error);
+    const warnings = await lostInManifest(manifest, result.plan, repo);
+    if (!call.json) {
+      for (const line of [...errors, ...warnings.map(warningText)]) call.note(line);
+    }
     return {
-      json: () => resultJson(result, errors),
+      json: () => ({ ...resultJson(result, errors), warnings }),
       text: () => resultText(result, call.terminal.palette),
       code: codeOf(result),
     };
@@ -114,7 +120,10 @@ function resultText({ plan, applied, failed, skipped }: ApplyResult, palette: Pa
   return [...applied.map((change) => changeLines(change, palette)), total].join("\n");
 }
 
-function resultJson(result: ApplyResult, errors: readonly string[]): JsonValue {
+function resultJson(
+  result: ApplyResult,
+  errors: readonly string[],
+): Readonly<Record<string, JsonValue>> {
   const { plan, applied } = result;
   return {
     namespace: plan.namespace,

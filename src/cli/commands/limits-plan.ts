@@ -3,17 +3,22 @@
 import type { JsonValue } from "../../domain/json.ts";
 import type { Manifest } from "../../manifest/manifest.ts";
 import { changeJson, type LimitPlan } from "../../manifest/plan.ts";
+import type { Repository } from "../../repository/repository.ts";
 import { type Call, leaf, type Shape } from "../command.ts";
 import { EXIT } from "../exit-codes.ts";
 import { counted } from "../limit-text.ts";
+import { warningText } from "../lost-limits.ts";
 import type { Palette } from "../palette.ts";
 import { FILE_OPTION, type FileOptions, manifestOf } from "./limits-file.ts";
+import { lostInManifest } from "./limits-lost.ts";
 import { CHANGE_SHAPE, changeLines, targetText } from "./limits-text.ts";
 
 /** A plan, and whether its namespace is there yet. */
 interface Comparison {
   readonly plan: LimitPlan;
   readonly registered: boolean;
+  /** What entities would lose, one line each. */
+  readonly warnings: readonly string[];
 }
 
 const PLAN_SHAPE: Shape = {
@@ -26,6 +31,7 @@ const PLAN_SHAPE: Shape = {
   unchanged: "number",
   adopted: ["text"],
   forgotten: ["text"],
+  warnings: ["text"],
 };
 
 export const plan = leaf<FileOptions>({
@@ -38,6 +44,7 @@ export const plan = leaf<FileOptions>({
   json: PLAN_SHAPE,
   run: async (call) => {
     const compared = await compare(call);
+    if (!call.json) for (const line of compared.warnings) call.note(warningText(line));
     return {
       json: () => comparisonJson(compared),
       text: () => planText(compared, call.terminal.palette),
@@ -67,10 +74,14 @@ async function compare(call: Call<FileOptions>): Promise<Comparison> {
   const manifest = await manifestOf(call);
   const store = await call.openStore();
   const registered = (await store.namespaces.get(manifest.namespace)) !== undefined;
-  if (!registered) return { registered, plan: await planOfNew(manifest) };
+  const repo = registered ? await store.enter(manifest.namespace) : undefined;
+  const plan = await (repo === undefined ? planOfNew(manifest) : planOfStored(repo, manifest));
+  return { registered, plan, warnings: await lostInManifest(manifest, plan, repo) };
+}
+
+async function planOfStored(repo: Repository, manifest: Manifest): Promise<LimitPlan> {
   const { planManifest } = await import("../../manifest/apply.ts");
-  const repo = await store.enter(manifest.namespace);
-  return { registered, plan: await planManifest(repo, manifest) };
+  return planManifest(repo, manifest);
 }
 
 /** In a namespace that is not there, nothing is stored. */
@@ -111,7 +122,7 @@ function totals(plan: LimitPlan): string {
   return ACTIONS.map((action) => `${countOf(plan, action)} to ${action}`).join(", ");
 }
 
-function comparisonJson({ plan, registered }: Comparison): JsonValue {
+function comparisonJson({ plan, registered, warnings }: Comparison): JsonValue {
   return {
     namespace: plan.namespace,
     registered,
@@ -122,6 +133,7 @@ function comparisonJson({ plan, registered }: Comparison): JsonValue {
     unchanged: plan.unchanged,
     adopted: plan.adopted.map(targetText),
     forgotten: plan.forgotten.map(targetText),
+    warnings: [...warnings],
   };
 }
 

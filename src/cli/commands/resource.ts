@@ -2,6 +2,7 @@
 
 import { type Group, leaf } from "../command.ts";
 import { LIMIT_SHAPE, LIMITS_OPTION, parseLimits } from "../limit-text.ts";
+import { lostByResource, warningText } from "../lost-limits.ts";
 import { PRINCIPAL_OPTION, type PrincipalOptions, principalOf } from "../principal.ts";
 import { deleteLimits, limitsSet, limitsShown, type Owner } from "../stored-limits.ts";
 
@@ -18,11 +19,14 @@ const setDefaults = leaf<PrincipalOptions & { limit: string[] }>({
   options: [LIMITS_OPTION, PRINCIPAL_OPTION],
   store: "write",
   examples: ["resource set-defaults gpt-4 -l rpm:1000 -l tpm:50000/min:80000"],
-  json: { resource: "text", limits: [LIMIT_SHAPE] },
-  run: async ({ args: [resource = ""], options, open }) => {
+  json: { resource: "text", limits: [LIMIT_SHAPE], warnings: ["text"] },
+  run: async ({ args: [resource = ""], options, open, json, note }) => {
     const limits = parseLimits(options.limit);
-    await (await open()).limits.setResource(resource, limits, principalOf(options));
-    return limitsSet(ownerOf(resource), limits);
+    const records = (await open()).limits;
+    await records.setResource(resource, limits, principalOf(options));
+    const lost = await lostByResource(records, resource);
+    if (!json) for (const line of lost) note(warningText(line));
+    return limitsSet(ownerOf(resource), limits, lost);
   },
 });
 

@@ -4,6 +4,7 @@ import type { JsonValue } from "../../domain/json.ts";
 import type { OnUnavailable } from "../../domain/unavailability.ts";
 import { type Group, leaf, type Result } from "../command.ts";
 import { LIMIT_SHAPE, LIMITS_OPTION, limitText, parseLimits } from "../limit-text.ts";
+import { lostBySystem, warningText } from "../lost-limits.ts";
 import { PRINCIPAL_OPTION, type PrincipalOptions, principalOf } from "../principal.ts";
 import { deleteLimits, limitsSet, limitsShown, type Owner } from "../stored-limits.ts";
 import { table } from "../table.ts";
@@ -38,8 +39,8 @@ const setDefaults = leaf<PrincipalOptions & { limit: string[]; onUnavailable?: O
   ],
   store: "write",
   examples: ["system set-defaults -l rpm:100 -l tpm:10000 --on-unavailable block"],
-  json: CONFIG_SHAPE,
-  run: async ({ options, open }) => {
+  json: { ...CONFIG_SHAPE, warnings: ["text"] },
+  run: async ({ options, open, json, note }) => {
     const limits = parseLimits(options.limit);
     const { onUnavailable } = options;
     const records = (await open()).limits;
@@ -48,7 +49,9 @@ const setDefaults = leaf<PrincipalOptions & { limit: string[]; onUnavailable?: O
       ...(onUnavailable === undefined ? {} : { onUnavailable }),
     });
     const stored = onUnavailable ?? (await records.getSystem()).onUnavailable;
-    return withMode(limitsSet(OWNER, limits), stored);
+    const lost = await lostBySystem(records);
+    if (!json) for (const line of lost) note(warningText(line));
+    return withMode(limitsSet(OWNER, limits, lost), stored);
   },
 });
 

@@ -1,0 +1,50 @@
+/** What the entities of a file lose: for `limits plan` and `limits apply`. */
+
+import { type Manifest, targetKey } from "../../manifest/manifest.ts";
+import type { LimitPlan } from "../../manifest/plan.ts";
+import type { Repository } from "../../repository/repository.ts";
+import { type GeneralLevels, lostLimits, storedLevels } from "../lost-limits.ts";
+
+/** Returns what declared entities lose once the plan is carried out. */
+export async function lostInManifest(
+  manifest: Manifest,
+  plan: LimitPlan,
+  repo: Repository | undefined,
+): Promise<string[]> {
+  const levels = levelsAfter(manifest, plan, repo);
+  const lines: string[] = [];
+  for (const [entityId, configs] of manifest.entities) {
+    const own = new Map([...configs].map(([resource, { limits }]) => [resource, limits]));
+    lines.push(...(await lostLimits(entityId, own, levels)));
+  }
+  return lines;
+}
+
+/** What is declared, and what is stored beside it and stays. */
+function levelsAfter(
+  manifest: Manifest,
+  { changes }: LimitPlan,
+  repo: Repository | undefined,
+): GeneralLevels {
+  const stored = repo === undefined ? undefined : storedLevels(repo.limits);
+  const removed = new Set(
+    changes.filter(({ action }) => action === "delete").map(({ target }) => targetKey(target)),
+  );
+  const stays = (resource: string) => !removed.has(targetKey({ level: "resource", resource }));
+  return {
+    resource: async (name) => {
+      const declared = manifest.resources.get(name)?.limits;
+      return declared ?? (stays(name) ? ((await stored?.resource(name)) ?? []) : []);
+    },
+    system: async () => {
+      if (manifest.system !== undefined) return manifest.system.limits;
+      return removed.has(targetKey({ level: "system" })) ? [] : ((await stored?.system()) ?? []);
+    },
+    resources: async () => {
+      const names = [...manifest.resources.keys(), ...((await stored?.resources()) ?? [])];
+      return [...new Set(names)]
+        .filter((name) => manifest.resources.has(name) || stays(name))
+        .sort();
+    },
+  };
+}
