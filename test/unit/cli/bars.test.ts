@@ -53,7 +53,7 @@ describe("bars", () => {
 
   test("an empty bucket is red, and a debt is called one", () => {
     const look = { palette: COLOURED, columns: 80 };
-    expect(bars([status(RPM, 0)], look)).toMatch(/\u001b\[31m░+\u001b\[39m/);
+    expect(bars([status(RPM, 0)], look)).toContain("\u001b[31m░░░");
     expect(bars([status(RPM, 1000)], look)).not.toContain("\u001b[31m");
     expect(linesAt(80, status(RPM, -600_000))[0]).toMatch(
       /-600 of 100 {2}\+100\/min, debt, full in 7 min$/,
