@@ -9,11 +9,12 @@ import { PACE } from "./measure.mjs";
 import { markdown, rowOf, table } from "./report.mjs";
 import { dynamodb } from "./scenarios/dynamodb.mjs";
 import { growth } from "./scenarios/growth.mjs";
+import { http } from "./scenarios/http.mjs";
 import { memory } from "./scenarios/memory.mjs";
 import { sqlite } from "./scenarios/sqlite.mjs";
 import { starting } from "./scenarios/start.mjs";
 
-const SCENARIOS = [...memory, ...sqlite, ...dynamodb, ...growth, ...starting];
+const SCENARIOS = [...memory, ...sqlite, ...dynamodb, ...http, ...growth, ...starting];
 const USAGE = `npm run bench -- [--only id,id] [--quick] [--json FILE] [--markdown FILE]
   scenarios: ${SCENARIOS.map(({ id }) => id).join(", ")}`;
 

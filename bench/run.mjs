@@ -18,7 +18,12 @@ function run(command, args, cwd) {
   if (status !== 0) process.exit(status ?? 1);
 }
 
-const RIVALS = ["rate-limiter-flexible", "better-sqlite3"];
+const RIVALS = [
+  "@fastify/rate-limit",
+  "better-sqlite3",
+  "express-rate-limit",
+  "rate-limiter-flexible",
+];
 if (!RIVALS.every((name) => existsSync(`${here}node_modules/${name}/package.json`))) {
   console.error("Installing the rivals; better-sqlite3 may have to be compiled …");
   run("npm", ["install", "--no-package-lock"], here);

@@ -58,7 +58,7 @@ export async function startServer(file, args) {
     child.kill();
     await once(child, "exit");
   };
-  return { endpoint: `http://127.0.0.1:${port}`, stop };
+  return { endpoint: `http://127.0.0.1:${port}`, stop, cpuUs: cpuOf(child.pid) };
 }
 
 export function keys(count) {
