@@ -64,6 +64,11 @@ export interface DynamoOptions extends OpenOptions {
    * its processor time. `sdk`: all requests go through the SDK.
    */
   readonly transport?: "lean" | "sdk";
+  /**
+   * `refuse`: opening throws `VersionMismatchError` when the deployed aggregator is older than this
+   * client. Default `accept`: limits work with any, and clients may be updated before the stack.
+   */
+  readonly outdatedLambda?: "accept" | "refuse";
 }
 
 /** Options for a new table on DynamoDB. */
@@ -97,6 +102,7 @@ const DYNAMO_OPTIONS = {
   requestHandler: "object",
   maxAttempts: "number",
   transport: "string",
+  outdatedLambda: "string",
 } as const satisfies Record<Exclude<keyof DynamoOptions, keyof OpenOptions>, string>;
 
 /** Refuses unknown names (most are typos), wrong types and numbers out of range. */
@@ -121,6 +127,11 @@ export function checkOpenOptions(options: DynamoOptions, dynamodb: boolean): voi
   if (options.maxAttempts !== undefined) checkInteger("maxAttempts", options.maxAttempts, 1, 100);
   if (options.onUnavailable !== undefined) checkOnUnavailable(options.onUnavailable);
   if (options.endpoint !== undefined) checkEndpoint(options.endpoint);
+  const { outdatedLambda = "accept" } = options;
+  if (outdatedLambda !== "accept" && outdatedLambda !== "refuse") {
+    const reason = `expected "accept" or "refuse", got ${show(outdatedLambda)}`;
+    throw new ValidationError("outdatedLambda", outdatedLambda, reason);
+  }
 }
 
 /** The same for a new table; hands out the namespaces, which are none when not given. */

@@ -46,6 +46,7 @@ import {
   recordContext,
   recordsOf,
   refuseIncompatible,
+  refuseOutdatedLambda,
   type Shared,
   sharedOver,
   TIMEOUT_MS,
@@ -258,12 +259,13 @@ export class Repository {
     }
   }
 
-  static async #enter(backend: Backend, options: OpenOptions, name: string): Promise<Repository> {
+  static async #enter(backend: Backend, options: DynamoOptions, name: string): Promise<Repository> {
     const shared = sharedOver(backend, options);
-    const [namespace] = await Promise.all([
+    const [namespace, version] = await Promise.all([
       shared.namespaces.get(name),
       refuseIncompatible(backend),
     ]);
+    if (options.outdatedLambda === "refuse") refuseOutdatedLambda(backend, version);
     if (namespace === undefined) throw new NamespaceNotFoundError(name);
     return new Repository(shared, namespace, false);
   }

@@ -2,7 +2,11 @@
 
 import type { BucketStore, BucketWarning } from "../buckets/bucket-store.ts";
 import { systemRandom } from "../domain/chance.ts";
-import { IncompatibleSchemaError, NamespaceNotFoundError } from "../domain/errors.ts";
+import {
+  IncompatibleSchemaError,
+  NamespaceNotFoundError,
+  VersionMismatchError,
+} from "../domain/errors.ts";
 import { shorten } from "../domain/shorten.ts";
 import { systemTimer } from "../domain/timer.ts";
 import { CLIENT_VERSION, checkCompatibility } from "../domain/version.ts";
@@ -184,6 +188,26 @@ export async function refuseIncompatible({ store }: Backend): Promise<VersionRec
     clientVersion: CLIENT_VERSION,
     schemaVersion: version.schemaVersion,
     message,
+  });
+}
+
+/** Throws when the aggregator of the table is older than this client; a table may have none. */
+export function refuseOutdatedLambda({ name }: Backend, version: VersionRecord | undefined): void {
+  if (version?.aggregatorVersion === undefined) return;
+  const { schemaVersion, clientMinVersion, aggregatorVersion } = version;
+  const { needsLambdaUpdate } = checkCompatibility({
+    client: CLIENT_VERSION,
+    schema: schemaVersion,
+    clientMin: clientMinVersion,
+    lambda: aggregatorVersion,
+  });
+  if (!needsLambdaUpdate) return;
+  throw new VersionMismatchError({
+    clientVersion: CLIENT_VERSION,
+    schemaVersion,
+    lambdaVersion: aggregatorVersion,
+    message: `Update the Lambda with: zae-limiter upgrade --name ${name} --lambda-only`,
+    canAutoUpdate: true,
   });
 }
 

@@ -1,9 +1,10 @@
 /** The version record: whose table it is, and who may use it. */
 
 import { afterEach, expect, it } from "vitest";
-import { IncompatibleSchemaError } from "../../../src/domain/errors.ts";
+import { IncompatibleSchemaError, VersionMismatchError } from "../../../src/domain/errors.ts";
 import { CLIENT_VERSION, SCHEMA_VERSION } from "../../../src/domain/version.ts";
 import { namespaceKey, versionKey } from "../../../src/records/keys.ts";
+import type { DynamoOptions } from "../../../src/repository/options.ts";
 import type { Item } from "../../../src/storage/item.ts";
 import { describeStores, newName } from "../stores.ts";
 
@@ -56,6 +57,24 @@ describeStores("the version of a table", (store) => {
     const item = await store.items.get(versionKey(), { consistent: true });
     expect(item).toEqual({ ...versionKey(), ...REFERENCE });
   });
+
+  it.skipIf(store.embedded)(
+    "is refused with an older aggregator where the client asks for that",
+    async () => {
+      const refuse: DynamoOptions = { outdatedLambda: "refuse" };
+      await store.open(refuse);
+      await pretend({ aggregator_version: CLIENT_VERSION });
+      await store.open(refuse);
+      await pretend({ aggregator_version: "0.0.9" });
+      await store.open();
+      const error = await store.open(refuse).catch((thrown: unknown) => thrown);
+      expect(error).toBeInstanceOf(VersionMismatchError);
+      expect(error).toMatchObject({ lambdaVersion: "0.0.9", canAutoUpdate: true });
+      expect(String(error)).toContain("zae-limiter upgrade --name");
+      const odd = { outdatedLambda: "perhaps" } as unknown as DynamoOptions;
+      await expect(store.open(odd)).rejects.toThrow(/expected "accept" or "refuse"/);
+    },
+  );
 
   it("A205 fits with an older Lambda, which is the deployer's business", async () => {
     await pretend({ lambda_version: "0.0.1" });
