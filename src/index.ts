@@ -7,6 +7,7 @@ export { Entity } from "./domain/entity.ts";
 export type { ErrorCode } from "./domain/error-code.ts";
 export {
   DamagedRecordError,
+  type DisabledLevel,
   EntityError,
   EntityExistsError,
   EntityNotFoundError,
@@ -20,6 +21,7 @@ export {
   NamespaceStateError,
   RateLimitError,
   RateLimiterUnavailable,
+  ResourceDisabled,
   StackAlreadyExistsError,
   type StackFailureEvent,
   StackOperationError,
@@ -43,6 +45,11 @@ export {
 export type { StackOptions } from "./domain/stack-options.ts";
 export type { Timer } from "./domain/timer.ts";
 export type { OnUnavailable } from "./domain/unavailability.ts";
+export {
+  type UnsupportedKind,
+  type UnsupportedLimit,
+  UnsupportedLimitError,
+} from "./domain/unsupported-limit.ts";
 export type { AcquireRequest } from "./limiter/acquire-request.ts";
 export type { AmountRecord, Amounts } from "./limiter/amounts.ts";
 export { type Decision, Refusal } from "./limiter/decision.ts";

@@ -8,6 +8,7 @@
 
 import type { Limit } from "../domain/limit.ts";
 import type { ConfigSource } from "../domain/precedence.ts";
+import type { UnsupportedLimit } from "../domain/unsupported-limit.ts";
 
 /** Whom an entity charges besides itself. */
 export interface Link {
@@ -26,6 +27,10 @@ export interface BucketConfig {
   readonly version: number;
   /** Apply even to a bucket with a higher version: these limits were just read. */
   readonly forced?: boolean;
+  /** Limits of the same level that only the Python library can enforce. */
+  readonly unsupported?: readonly UnsupportedLimit[];
+  /** Whether a stored level says that acquires cascade; absent: the record of the entity decides. */
+  readonly cascade?: boolean;
 }
 
 export interface Leg {
@@ -137,6 +142,11 @@ export interface BucketCallOptions {
   readonly timeoutMs?: number;
 }
 
+export interface LinkOptions extends BucketCallOptions {
+  /** Whether a stored level says that acquires cascade; asked where the bucket does not say. */
+  readonly policy?: () => Promise<boolean | undefined>;
+}
+
 export interface ConsumeOptions extends BucketCallOptions {
   /** `false`: look at each bucket before it is charged, instead of trusting what was seen last. */
   readonly speculative?: boolean;
@@ -184,7 +194,7 @@ export interface BucketStore {
   /** Rises when this process changes whom an entity charges. */
   readonly relinks: number;
   /** Whom an entity charges next, from its bucket or its record. */
-  linkOf(entityId: string, resource: string, options?: BucketCallOptions): Promise<Link>;
+  linkOf(entityId: string, resource: string, options?: LinkOptions): Promise<Link>;
   /**
    * Charges one entity by itself, on the spot, by limits that were remembered in this generation
    * of the memory of limits. `undefined`, with nothing done: take the long way.

@@ -41,7 +41,7 @@ export function bucketTtl(
   nowMs: number,
 ): number | undefined {
   const { multiplier, source, isNew } = rule;
-  if (multiplier <= 0 || source === "entity") return undefined;
+  if (multiplier <= 0 || isOwn(source)) return undefined;
   if (source === "override" && current === undefined && !isNew) return undefined;
   const { neededSeconds, wantedSeconds } = spanOf(limits, multiplier);
   const nowSeconds = Math.ceil(nowMs / 1000);
@@ -59,12 +59,17 @@ export function ttlKeptSeconds(
   multiplier: number,
   source: LimitSource,
 ): number | undefined {
-  if (multiplier <= 0 || source === "entity") return undefined;
+  if (multiplier <= 0 || isOwn(source)) return undefined;
   const { neededSeconds, wantedSeconds } = spanOf(
     rates.map((rate) => ({ rate, balanceMilli: 0 })),
     multiplier,
   );
   return keptSeconds(neededSeconds, wantedSeconds);
+}
+
+/** Limits of the entity itself, for one resource or for all: its buckets stay. */
+function isOwn(source: LimitSource): boolean {
+  return source === "entity" || source === "entity_default";
 }
 
 function keptSeconds(neededSeconds: number, wantedSeconds: number): number {

@@ -1,13 +1,19 @@
 /**
  * Whether a live bucket has the limits that a call expects.
  *
- * A bucket takes limits only from a newer config than the one it was built from. Limits given with
- * a call work like a config change of that bucket, except that they remove nothing: the next call
- * without them puts the stored ones back, and a limit that comes back finds its balance. A bucket
- * that was made by limits of a call has no stored ones yet, so the first of them replace nothing.
+ * A bucket takes limits from a newer config than the one it was built from, or from one that was
+ * read after the bucket was seen (`forced`). The Python library changes limits without counting the
+ * version, and sets the counter back: where the limits differ and the version does not say which
+ * are newer, they are read again. Where they are the same, versions do not matter.
+ *
+ * Limits given with a call work like a config change of that bucket, except that they remove
+ * nothing: the next call without them puts the stored ones back, and a limit that comes back finds
+ * its balance. A bucket that was made by limits of a call has no stored ones yet, so the first of
+ * them replace nothing.
  */
 
 import type { Rate } from "../core/bucket.ts";
+import { type UnsupportedKind, UnsupportedLimitError } from "../domain/unsupported-limit.ts";
 import type { BucketConfig, LimitSource } from "./bucket-store.ts";
 
 /** What a bucket was built from. */
@@ -16,23 +22,49 @@ export interface BuiltFrom {
   readonly source: LimitSource | string | undefined;
   rateOf(limitName: string): Rate | undefined;
   limitNames(): Iterable<string>;
+  /** What a limit of the bucket carries that only the Python library can enforce. */
+  unsupported?(limitName: string): UnsupportedKind | undefined;
 }
 
 export type ConfigMatch = "same" | "apply" | "outdated";
 
 export function matchConfig(bucket: BuiltFrom, config: BucketConfig): ConfigMatch {
-  const override = config.source === "override";
-  const newer = config.forced === true || config.version > bucket.version;
-  if (!override && !newer && config.version < bucket.version) return "outdated";
-  let differs = false;
+  if (config.source === "override") return matchOverride(bucket, config);
+  const difference = differenceOf(bucket, config);
+  if (config.forced === true) return difference === "none" ? "same" : "apply";
+  // Only limits that were just read may replace what Python enforces.
+  if (difference === "unsupported") return "outdated";
+  if (config.version > bucket.version) return difference === "none" ? "same" : "apply";
+  if (config.version < bucket.version) return difference === "none" ? "same" : "outdated";
+  if (difference === "missing") return "apply";
+  if (difference !== "rates") return "same";
+  return bucket.source === "override" ? "apply" : "outdated";
+}
+
+/** In what way a bucket is not what a config says. */
+type Difference = "none" | "unsupported" | "missing" | "rates" | "others";
+
+function differenceOf(bucket: BuiltFrom, config: BucketConfig): Difference {
+  let difference: Difference = "none";
   for (const { name, rate } of config.limits) {
+    if (bucket.unsupported?.(name) !== undefined) return "unsupported";
     const stored = bucket.rateOf(name);
-    if (stored === undefined) return "apply";
-    differs ||= !sameRate(stored, rate);
+    if (stored === undefined) difference = "missing";
+    else if (difference === "none" && !sameRate(stored, rate)) difference = "rates";
   }
-  if (override) return differs ? "apply" : "same";
-  if (newer) return differs || hasStale(bucket, config) ? "apply" : "same";
-  return differs && bucket.source === "override" ? "apply" : "same";
+  if (difference !== "none") return difference;
+  return hasOthers(bucket, config) ? "others" : "none";
+}
+
+function matchOverride(bucket: BuiltFrom, { limits }: BucketConfig): ConfigMatch {
+  let match: ConfigMatch = "same";
+  for (const { name, rate } of limits) {
+    const kind = bucket.unsupported?.(name);
+    if (kind !== undefined) throw new UnsupportedLimitError({ name, kind }, "this bucket");
+    const stored = bucket.rateOf(name);
+    if (stored === undefined || !sameRate(stored, rate)) match = "apply";
+  }
+  return match;
 }
 
 /** The limits a bucket loses when the config is applied. */
@@ -64,8 +96,13 @@ function isAtLeast(rate: Rate, other: Rate): boolean {
   );
 }
 
-function hasStale(bucket: BuiltFrom, config: BucketConfig): boolean {
-  return staleNames(bucket, config).length > 0;
+/** Whether the bucket has limits that the config does not, apart from those of earlier calls. */
+function hasOthers(bucket: BuiltFrom, config: BucketConfig): boolean {
+  if (bucket.version === 0 && bucket.source === "override") return false;
+  for (const name of bucket.limitNames()) {
+    if (!config.limits.some((limit) => limit.name === name)) return true;
+  }
+  return false;
 }
 
 export function sameRate(left: Rate, right: Rate): boolean {

@@ -1,11 +1,24 @@
 /** Whom an entity charges, by its own record. */
 
-import { flagAt, textAt } from "../records/fields.ts";
-import type { Item } from "../storage/item.ts";
+import { flagAt, numberAt, textAt } from "../records/fields.ts";
+import type { Item, Value } from "../storage/item.ts";
 import type { Link } from "./bucket-store.ts";
 
 /** An entity that charges nobody else. */
 export const UNLINKED: Link = Object.freeze({ cascade: false, parentId: undefined });
+
+/** A link where a stored level says whether acquires cascade; without a parent they never do. */
+export function byPolicy({ parentId }: Link, cascade: boolean): Link {
+  return { cascade: cascade && parentId !== undefined, parentId };
+}
+
+/** What the Python library stamps a bucket with, so that its link is known to be the policy. */
+export function ownerStamps(record: Item | undefined): Record<string, Value> {
+  const generation = record === undefined ? undefined : numberAt(record, "pgen");
+  const incarnation =
+    record === undefined ? undefined : (textAt(record, "pinc") ?? textAt(record, "created_at"));
+  return { pgen: generation ?? 0, pinc: incarnation ?? "-" };
+}
 
 /** An entity that was never created charges nobody else. */
 export function linkInRecord(record: Item | undefined): Link {

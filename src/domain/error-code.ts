@@ -3,6 +3,9 @@
 /** A call was refused because of its limits, or a lease has ended. */
 export type RateLimitCode = "ZAEL_RATE_LIMIT" | "ZAEL_RATE_LIMIT_EXCEEDED" | "ZAEL_LEASE_EXPIRED";
 
+/** A call was refused because of what is stored: a resource is switched off, or a limit not ours. */
+export type StoredRefusalCode = "ZAEL_RESOURCE_DISABLED" | "ZAEL_UNSUPPORTED_LIMIT";
+
 /** The store, the table, the namespace or the stack. */
 export type InfrastructureCode =
   | "ZAEL_INFRASTRUCTURE"
@@ -44,6 +47,7 @@ export type ValidationCode =
 export type ErrorCode =
   | "ZAEL_ERROR"
   | RateLimitCode
+  | StoredRefusalCode
   | InfrastructureCode
   | EntityCode
   | VersionCode

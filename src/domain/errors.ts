@@ -50,6 +50,39 @@ export class LeaseExpiredError extends RateLimitError {
   }
 }
 
+/** The level at which a resource was switched off. */
+export type DisabledLevel = "entity" | "entity_default" | "resource";
+
+/**
+ * The resource is switched off for the entity. Waiting does not help, and `onUnavailable` does not
+ * apply.
+ *
+ * @example
+ * ```ts
+ * import { ResourceDisabled } from 'zae-limiter';
+ * const error = new ResourceDisabled('key-1', 'gpt-4', 'resource');
+ * console.log(error.code, error.level); // ZAEL_RESOURCE_DISABLED resource
+ * ```
+ */
+export class ResourceDisabled extends ZaeLimiterError {
+  override readonly code = "ZAEL_RESOURCE_DISABLED";
+
+  constructor(
+    /** Of the caller, or of the ancestor that is switched off. */
+    readonly entityId: string,
+    readonly resource: string,
+    readonly level: DisabledLevel,
+  ) {
+    super(`The resource "${resource}" is switched off for "${entityId}" (${LEVEL_TEXTS[level]})`);
+  }
+}
+
+const LEVEL_TEXTS: Readonly<Record<DisabledLevel, string>> = {
+  entity: "for this entity and resource",
+  entity_default: "for all resources of the entity",
+  resource: "for the whole resource",
+};
+
 /** The store, the table or the stack is missing, failed, or refused the request. */
 export class InfrastructureError extends ZaeLimiterError {
   override readonly code: InfrastructureCode = "ZAEL_INFRASTRUCTURE";

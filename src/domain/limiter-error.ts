@@ -13,6 +13,7 @@ import type {
   NamespaceNotFoundError,
   NamespaceStateError,
   RateLimiterUnavailable,
+  ResourceDisabled,
   StackAlreadyExistsError,
   StackOperationError,
   ValidationError,
@@ -20,6 +21,7 @@ import type {
   VersionMismatchError,
 } from "./errors.ts";
 import type { RateLimitExceeded } from "./rate-limit-exceeded.ts";
+import type { UnsupportedLimitError } from "./unsupported-limit.ts";
 
 /** An error of a class that others extend, with the code of that class itself. */
 type Coded<E, Code extends string> = E & { readonly code: Code };
@@ -31,6 +33,8 @@ type Coded<E, Code extends string> = E & { readonly code: Code };
 export type LimiterError =
   | RateLimitExceeded
   | LeaseExpiredError
+  | ResourceDisabled
+  | UnsupportedLimitError
   | RateLimiterUnavailable
   | StackOperationError
   | StackAlreadyExistsError

@@ -1,6 +1,7 @@
 /** Which of the stored limits apply: the most specific level that has any, as a whole. */
 
 import type { Limit } from "./limit.ts";
+import type { UnsupportedLimit } from "./unsupported-limit.ts";
 
 /** Where limits can be stored, from specific to general. */
 export const CONFIG_LEVELS = ["entity", "entity_default", "resource", "system"] as const;
@@ -24,16 +25,24 @@ export type ConfigSource = (typeof CONFIG_LEVELS)[number];
 /** Limits with the level they came from. */
 export interface ChosenLimits {
   readonly limits: readonly Limit[];
+  /** Limits of the level that this version cannot enforce. */
+  readonly unsupported: readonly UnsupportedLimit[];
   readonly source: ConfigSource;
 }
 
-/** The first level with a non-empty list wins wholesale; an empty list is as good as none. */
+/** The limits of one level. */
+export interface LevelLimits {
+  readonly limits: readonly Limit[];
+  readonly unsupported?: readonly UnsupportedLimit[];
+}
+
+/** The first level that has any limit wins wholesale; an empty one is as good as none. */
 export function chooseLimits(
-  limitsAt: (level: ConfigSource) => readonly Limit[] | undefined,
+  limitsAt: (level: ConfigSource) => LevelLimits | undefined,
 ): ChosenLimits | undefined {
   for (const source of CONFIG_LEVELS) {
-    const limits = limitsAt(source);
-    if (limits !== undefined && limits.length > 0) return { limits, source };
+    const { limits = [], unsupported = [] } = limitsAt(source) ?? {};
+    if (limits.length + unsupported.length > 0) return { limits, unsupported, source };
   }
   return undefined;
 }

@@ -3,6 +3,13 @@
 /** The version of this package. */
 export const CLIENT_VERSION = "0.1.0";
 
+/**
+ * The release of the Python library that this package keeps up with on a shared table: what it
+ * enforces, and what it refuses by name because it cannot enforce it yet. `client_min_version` of a
+ * table counts in releases of that library.
+ */
+export const REFERENCE_VERSION = "0.17.0";
+
 /** The version of the table's layout that this package writes. */
 export const SCHEMA_VERSION = "0.11.0";
 
@@ -65,8 +72,11 @@ export function checkCompatibility(versions: {
   if (clientMin === undefined) {
     return incompatible(`"${versions.clientMin}" is not a minimum client version`);
   }
-  if (compareVersions(client, clientMin) < 0) {
-    return incompatible(`The table asks for client ${versions.clientMin} or newer`);
+  if (isBelow(parseVersion(REFERENCE_VERSION) as Version, versions.clientMin)) {
+    return incompatible(
+      `The table asks for clients that keep up with release ${versions.clientMin} of the Python ` +
+        `library; this version keeps up with ${REFERENCE_VERSION}`,
+    );
   }
   if (client.release[0] !== schema.release[0]) {
     return {

@@ -194,7 +194,7 @@ export class Acquirer implements LeaseHost {
     }
     const [leg] = legs;
     const outcome = result.legs[0] as LegOutcome;
-    this.#links.see(leg.entityId, outcome.link);
+    this.#links.see(leg.entityId, leg.resource, outcome.link);
     if (sameLink(leg.link, outcome.link)) return { legs, outcomes: result.legs };
     const charged = { leg: { ...leg, link: outcome.link }, outcome };
     return this.#takeInRounds(target, deadline, new Map([[leg.entityId, charged]]), 0);
@@ -210,7 +210,7 @@ export class Acquirer implements LeaseHost {
     let outdated = outdatedBefore;
     for (let round = 0; round < ROUNDS_MAX; round += 1) {
       const legs = await this.#settleOnFailure(charged, deadline, () =>
-        this.#legsOf(target, deadline, outdated > 1),
+        this.#legsOf(target, deadline, outdated > 0),
       );
       const due = legs.filter((leg) => !charged.has(leg.entityId));
       const result = await this.#settleOnFailure(charged, deadline, () =>
@@ -264,7 +264,7 @@ export class Acquirer implements LeaseHost {
   #linksChanged(charged: ReadonlyMap<string, Charged>): boolean {
     let changed = false;
     for (const { leg, outcome } of charged.values()) {
-      this.#links.see(leg.entityId, outcome.link);
+      this.#links.see(leg.entityId, leg.resource, outcome.link);
       changed ||= !sameLink(leg.link, outcome.link);
     }
     if (changed) {

@@ -1,9 +1,10 @@
 /** Makes the legs of a call: the entity, then the ancestors it cascades to, with their limits. */
 
 import type { BucketCallOptions, BucketConfig, Leg, Link } from "../buckets/bucket-store.ts";
-import { ValidationError } from "../domain/errors.ts";
+import { ResourceDisabled, ValidationError } from "../domain/errors.ts";
 import type { Limit } from "../domain/limit.ts";
-import type { ConfigResolver } from "../records/config-resolver.ts";
+import { refuseUnsupported } from "../domain/unsupported-limit.ts";
+import type { ConfigResolver, Resolution } from "../records/config-resolver.ts";
 import { ANCESTORS_MAX } from "../records/entities.ts";
 import { type AmountsByName, checkAmountNames } from "./amounts.ts";
 import type { Links } from "./links.ts";
@@ -49,11 +50,14 @@ export class Legs {
    */
   remembered(target: Target): readonly [Leg] | undefined {
     const { entityId, resource, amounts, limits } = target;
-    const link = this.#links.known(entityId);
+    const link = this.#links.known(entityId, resource);
     if (link === undefined || (link.cascade && link.parentId !== undefined)) return undefined;
-    if (limits !== undefined && this.#resolver.isActive !== true) return undefined;
-    const config = limits === undefined ? this.#known(entityId, resource) : override(limits);
+    const known = this.#known(entityId, resource);
+    if (known === undefined) return undefined;
+    refuseDisabled(entityId, resource, known);
+    const config = configOf(known, limits, false);
     if (config === undefined) return undefined;
+    refuseNames(target, config, amounts);
     this.checkNames(target, target.field ?? "consume", amounts, config.limits);
     return [legOf(entityId, resource, config, { link, linkIsFresh: false }, amounts)];
   }
@@ -65,12 +69,9 @@ export class Legs {
     forced: boolean,
   ): Promise<readonly [Leg, ...Leg[]]> {
     const { entityId, resource, amounts, limits } = target;
-    const [own, linked] = await Promise.all([
-      limits === undefined ? this.#stored(entityId, resource, forced) : override(limits),
-      this.#links.of(entityId, resource, options),
-      // Limits of the call are not read, so the state of the namespace has to be.
-      limits === undefined ? undefined : this.#resolver.checkActive(),
-    ]);
+    const [stored, linked] = await this.#look(entityId, resource, options);
+    refuseDisabled(entityId, resource, stored);
+    const own = configOf(stored, limits, forced);
     if (own === undefined) {
       throw new ValidationError(
         "limits",
@@ -78,6 +79,7 @@ export class Legs {
         `no limits are configured for entity "${entityId}" and resource "${resource}" at any level`,
       );
     }
+    refuseNames(target, own, amounts);
     this.checkNames(target, target.field ?? "consume", amounts, own.limits);
     const legs: [Leg, ...Leg[]] = [legOf(entityId, resource, own, linked, amounts)];
     await this.#addAncestors(legs, target, linked.link, options, forced);
@@ -106,43 +108,74 @@ export class Legs {
         );
       }
       chain.push(parentId);
-      const [stored, next] = await Promise.all([
-        this.#stored(parentId, resource, forced),
-        this.#links.of(parentId, resource, options),
-      ]);
-      const config = stored ?? (limits === undefined ? undefined : override(limits));
-      if (config !== undefined) legs.push(legOf(parentId, resource, config, next, amounts));
+      const [stored, next] = await this.#look(parentId, resource, options);
+      refuseDisabled(parentId, resource, stored);
+      const config = configOf(stored, undefined, forced) ?? configOf(stored, limits, forced);
+      if (config !== undefined) {
+        refuseNames({ entityId: parentId, resource }, config, amounts);
+        legs.push(legOf(parentId, resource, config, next, amounts));
+      }
       link = next.link;
     }
   }
 
-  #known(entityId: string, resource: string): BucketConfig | undefined {
-    const limits = this.#resolver.remembered(entityId, resource)?.limits;
-    // See `#stored`.
-    return limits === undefined || limits.version < this.#resolver.cache.version
-      ? undefined
-      : limits;
+  /** What is stored for an entity, and which parent it cascades to. */
+  #look(entityId: string, resource: string, options: BucketCallOptions) {
+    const stored = this.#stored(entityId, resource);
+    const policy = async () => (await stored).cascade;
+    return Promise.all([stored, this.#links.of(entityId, resource, { ...options, policy })]);
   }
 
-  async #stored(
-    entityId: string,
-    resource: string,
-    forced: boolean,
-  ): Promise<BucketConfig | undefined> {
-    let resolved = await this.#resolver.resolve(entityId, resource);
+  #known(entityId: string, resource: string): Resolution | undefined {
+    const known = this.#resolver.remembered(entityId, resource);
+    // See `#stored`.
+    return this.#isOld(known) ? undefined : known;
+  }
+
+  async #stored(entityId: string, resource: string): Promise<Resolution> {
+    const resolved = await this.#resolver.resolution(entityId, resource);
     // A live bucket takes limits only from a newer version. When a level was remembered from before
     // the last change, nobody would notice that another one has changed: they are read together.
-    if (resolved !== undefined && resolved.version < this.#resolver.cache.version) {
-      this.#resolver.cache.clear();
-      resolved = await this.#resolver.resolve(entityId, resource);
-    }
-    if (resolved === undefined) return undefined;
-    return forced ? { ...resolved, forced } : resolved;
+    if (!this.#isOld(resolved)) return resolved;
+    this.#resolver.cache.clear();
+    return this.#resolver.resolution(entityId, resource);
+  }
+
+  #isOld(resolution: Resolution | undefined): boolean {
+    const { version } = this.#resolver.cache;
+    return resolution?.limits !== undefined && resolution.limits.version < version;
   }
 }
 
-function override(limits: readonly Limit[]): BucketConfig {
-  return { limits, source: "override", version: 0 };
+/** The limits of a call, if it has any, or else those that are stored. */
+function configOf(
+  { limits: stored, cascade }: Resolution,
+  given: readonly Limit[] | undefined,
+  forced: boolean,
+): BucketConfig | undefined {
+  const config =
+    given === undefined ? stored : { limits: given, source: "override" as const, version: 0 };
+  if (config === undefined || (!forced && cascade === undefined)) return config;
+  return {
+    ...config,
+    ...(forced ? { forced } : {}),
+    ...(cascade === undefined ? {} : { cascade }),
+  };
+}
+
+/** A limit that only the Python library can enforce is refused by its name, and only by it. */
+function refuseNames(
+  { entityId, resource }: { readonly entityId: string; readonly resource: string },
+  { unsupported }: BucketConfig,
+  amounts: AmountsByName,
+): void {
+  if (unsupported === undefined || unsupported.length === 0) return;
+  refuseUnsupported(amounts.keys(), unsupported, `"${entityId}" for "${resource}"`);
+}
+
+/** What is switched off is refused before anything is checked or consumed. */
+function refuseDisabled(entityId: string, resource: string, { disabledAt }: Resolution): void {
+  if (disabledAt !== undefined) throw new ResourceDisabled(entityId, resource, disabledAt);
 }
 
 function legOf(

@@ -1,7 +1,7 @@
 /** Whom entities charge besides themselves, as last seen. A hint: buckets tell when it is wrong. */
 
 import { LRUCache } from "lru-cache";
-import type { BucketCallOptions, BucketStore, Link } from "../buckets/bucket-store.ts";
+import type { BucketStore, Link, LinkOptions } from "../buckets/bucket-store.ts";
 import type { Clock } from "../domain/clock.ts";
 
 const LINKS_MAX = 50_000;
@@ -32,33 +32,39 @@ export class Links {
   async of(
     entityId: string,
     resource: string,
-    options: BucketCallOptions,
+    options: LinkOptions,
   ): Promise<{ link: Link; linkIsFresh: boolean }> {
-    const known = this.known(entityId);
+    const known = this.known(entityId, resource);
     if (known !== undefined) return { link: known, linkIsFresh: false };
     const link = await this.#buckets.linkOf(entityId, resource, options);
-    this.see(entityId, link);
+    this.see(entityId, resource, link);
     return { link, linkIsFresh: true };
   }
 
   /** As it was seen lately. */
-  known(entityId: string): Link | undefined {
-    const found = this.#links.get(entityId);
+  known(entityId: string, resource: string): Link | undefined {
+    const found = this.#links.get(keyOf(entityId, resource));
     if (found === undefined || found.relinks !== this.#buckets.relinks) return undefined;
     return this.#clock() - found.seenAtMs > LIFETIME_MS ? undefined : found.link;
   }
 
-  see(entityId: string, link: Link): void {
+  see(entityId: string, resource: string, link: Link): void {
+    const key = keyOf(entityId, resource);
     const seenAtMs = this.#clock();
     const { relinks } = this.#buckets;
-    const known = this.#links.get(entityId);
+    const known = this.#links.get(key);
     if (known === undefined || !sameLink(known.link, link)) {
-      this.#links.set(entityId, { link, seenAtMs, relinks });
+      this.#links.set(key, { link, seenAtMs, relinks });
       return;
     }
     known.seenAtMs = seenAtMs;
     known.relinks = relinks;
   }
+}
+
+/** The Python library may let an entity cascade for one resource and not for another. */
+function keyOf(entityId: string, resource: string): string {
+  return `${entityId}#${resource}`;
 }
 
 export function sameLink(left: Link, right: Link): boolean {

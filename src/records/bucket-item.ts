@@ -14,6 +14,7 @@ import { show, TOKENS_MAX } from "../domain/check.ts";
 import { DamagedRecordError } from "../domain/errors.ts";
 import { PERIOD_SECONDS_MAX } from "../domain/limit.ts";
 import { isLimitName, RESERVED_LIMIT } from "../domain/names.ts";
+import type { UnsupportedKind } from "../domain/unsupported-limit.ts";
 import type { Item, Value } from "../storage/item.ts";
 import { parseShard } from "./bucket-key.ts";
 import { flagAt, integerAt, textAt, valueAt } from "./fields.ts";
@@ -24,6 +25,12 @@ import {
   inNamespace,
   resourcePartition,
 } from "./keys.ts";
+import {
+  type PythonPart,
+  pythonPart,
+  type SchedulingAttributes,
+  unsupportedInBucket,
+} from "./python-attributes.ts";
 
 /** One limit of a bucket. */
 export interface StoredLimit {
@@ -54,6 +61,8 @@ export interface StoredBucket {
   readonly writes: StoredLimit | undefined;
   /** Epoch milliseconds; absent until this library has written to the item twice. */
   readonly meterMs: number | undefined;
+  /** Absent where the Python library has added nothing of its own. */
+  readonly python?: PythonPart | undefined;
 }
 
 /** What one item takes per second: the most that DynamoDB lets one partition take. */
@@ -93,6 +102,7 @@ export function encodeBucket(namespaceId: string, bucket: StoredBucket): Item {
     ...(bucket.configVersion === 0 ? {} : { cv: bucket.configVersion }),
     ...(bucket.configSource === undefined ? {} : { cs: bucket.configSource }),
     ...(bucket.meterMs === undefined ? {} : { wm: bucket.meterMs }),
+    ...bucket.python?.stamps,
     ...limitAttributes(bucket),
   };
 }
@@ -111,10 +121,18 @@ export function decodeBucket(item: Item): StoredBucket | undefined {
   const resource = textAt(item, "resource") ?? "";
   const shard = shardIn(item, entityId, resource);
   const limits = new Map<string, StoredLimit>();
+  let unsupported: Map<string, UnsupportedKind> | undefined;
   for (const attribute of Object.keys(item)) {
     const names = attributesOf(attribute);
-    const limit = names === undefined ? undefined : limitAt(item, names);
-    if (names !== undefined && limit !== undefined) limits.set(names.limit, limit);
+    if (names === undefined || !isComplete(item, names)) continue;
+    const kind = unsupportedInBucket(item, names);
+    if (kind !== undefined) {
+      unsupported ??= new Map();
+      unsupported.set(names.limit, kind);
+      continue;
+    }
+    const limit = limitAt(item, names);
+    if (limit !== undefined) limits.set(names.limit, limit);
   }
   const writes = limits.get(RESERVED_LIMIT);
   limits.delete(RESERVED_LIMIT);
@@ -132,6 +150,7 @@ export function decodeBucket(item: Item): StoredBucket | undefined {
     limits,
     writes,
     meterMs: boundedAt(item, "wm", 0, TIME_MS_MAX),
+    python: pythonPart(item, limits.keys(), unsupported),
   };
 }
 
@@ -186,11 +205,10 @@ function limitAttributes(bucket: StoredBucket): Record<string, Value> {
 }
 
 /** The attributes of one limit. */
-interface LimitAttributes {
+interface LimitAttributes extends SchedulingAttributes {
   readonly limit: string;
   readonly tokens: string;
   readonly capacity: string;
-  readonly refill: string;
   readonly period: string;
   readonly consumed: string;
   readonly remainder: string;
@@ -215,10 +233,21 @@ function attributesOf(balance: string): LimitAttributes | undefined {
     period: `b_${limit}_rp`,
     consumed: `b_${limit}_tc`,
     remainder: `b_${limit}_rr`,
+    sessionSeconds: `b_${limit}_rsa`,
+    resets: `b_${limit}_rsched`,
+    windows: `b_${limit}_sched`,
   };
   if (knownAttributes.size >= KNOWN_MAX) knownAttributes.clear();
   knownAttributes.set(balance, names);
   return names;
+}
+
+/** Whether an item has parameters for a balance; the Python library counts others as absent too. */
+function isComplete(item: Item, names: LimitAttributes): boolean {
+  return (
+    integerAt(item, names.capacity, 1, TOKENS_MILLI_MAX) !== undefined &&
+    integerAt(item, names.period, 1, PERIOD_MS_MAX) !== undefined
+  );
 }
 
 /** A limit whose parameters are incomplete is as good as absent: it starts anew with its config. */

@@ -11,7 +11,9 @@ import { LRUCache } from "lru-cache";
 import type { Clock } from "../domain/clock.ts";
 import type { Limit } from "../domain/limit.ts";
 import type { OnUnavailable } from "../domain/unavailability.ts";
+import type { UnsupportedLimit } from "../domain/unsupported-limit.ts";
 import type { InactiveNamespace } from "./namespace-state.ts";
+import type { DisabledFlag } from "./python-attributes.ts";
 
 /** Entities times resources; beyond it the least recently used are forgotten. */
 const SLOTS_MAX = 50_000;
@@ -19,6 +21,12 @@ const SLOTS_MAX = 50_000;
 /** One remembered config item; no limits and no item are the same. */
 export interface ConfigSlot {
   readonly limits: readonly Limit[];
+  /** Limits of the same level that only the Python library can enforce. */
+  readonly unsupported: readonly UnsupportedLimit[];
+  /** Whether the level switches the resource off; `undefined`: the next level answers. */
+  readonly disabled: DisabledFlag | undefined;
+  /** Whether the level says that acquires cascade; `undefined`: the next level answers. */
+  readonly cascade: boolean | undefined;
   readonly onUnavailable: OnUnavailable | undefined;
   readonly auditRetentionDays: number | undefined;
   /** In the system slot: why the namespace may not be used; `undefined` while it is active. */

@@ -1,17 +1,20 @@
 /** Finds the limits that apply, through the cache: one read for everything that is not in it. */
 
 import { LRUCache } from "lru-cache";
+import type { DisabledLevel } from "../domain/errors.ts";
 import type { Limit } from "../domain/limit.ts";
 import { DEFAULT_RESOURCE } from "../domain/names.ts";
 import { CONFIG_LEVELS, type ConfigSource, chooseLimits } from "../domain/precedence.ts";
 import type { OnUnavailable } from "../domain/unavailability.ts";
+import type { UnsupportedLimit } from "../domain/unsupported-limit.ts";
 import type { Item, Key } from "../storage/item.ts";
 import { AUDIT_RETENTION_DAYS, retentionDaysIn } from "./audit.ts";
 import type { ConfigCache, ConfigSlot } from "./config-cache.ts";
 import { configVersion } from "./config-change.ts";
 import { entityConfigKey, namespaceIdKey, resourceConfigKey, systemConfigKey } from "./keys.ts";
-import { decodeLimits, onUnavailableIn } from "./limit-attributes.ts";
+import { decodeLimits, onUnavailableIn, unsupportedLimits } from "./limit-attributes.ts";
 import { type InactiveNamespace, inactiveError, inactiveIn } from "./namespace-state.ts";
+import { cascadeIn, disabledIn } from "./python-attributes.ts";
 import type { RecordContext } from "./record-context.ts";
 
 /**
@@ -29,16 +32,26 @@ import type { RecordContext } from "./record-context.ts";
  */
 export interface ResolvedLimits {
   readonly limits: readonly Limit[];
+  /** Limits of the same level that only the Python library can enforce: calls may not name them. */
+  readonly unsupported: readonly UnsupportedLimit[];
   readonly source: ConfigSource;
   readonly onUnavailable: OnUnavailable | undefined;
   /** The config version that these limits are at least as new as. */
   readonly version: number;
 }
 
-/** What the cache has of the limits of an entity. */
-export interface Remembered {
+/** What the levels say about an entity and a resource. */
+export interface Resolution {
   /** `undefined` when there are none at any level. */
   readonly limits: ResolvedLimits | undefined;
+  /** The level that switches the resource off; `undefined` when it is on. */
+  readonly disabledAt: DisabledLevel | undefined;
+  /** Whether acquires cascade; `undefined` when the record of the entity decides. */
+  readonly cascade: boolean | undefined;
+}
+
+/** What the cache has of the limits of an entity. */
+export interface Remembered extends Resolution {
   /** When a part of it stops being fresh. */
   readonly expiresAtMs: number;
   /** Of the cache: in another one it may be found otherwise. */
@@ -47,6 +60,9 @@ export interface Remembered {
 
 /** Four slots make one answer; so many answers are kept. */
 const COMBINED_MAX = 20_000;
+
+/** The levels that have flags, in the order of `CONFIG_LEVELS`. */
+const FLAG_LEVELS = ["entity", "entity_default", "resource"] as const;
 
 /** How slots are named in the cache. */
 export const slotNames = {
@@ -70,24 +86,15 @@ export class ConfigResolver {
 
   /** Refuses when the namespace was deleted. */
   async resolve(entityId: string, resource: string): Promise<ResolvedLimits | undefined> {
+    return (await this.resolution(entityId, resource)).limits;
+  }
+
+  /** The limits, and whether the resource is switched off or cascades. */
+  async resolution(entityId: string, resource: string): Promise<Resolution> {
     const slots = await this.#resolve(entityId, resource);
-    this.#refuseInactive(slots.at(-1) as ConfigSlot);
-    return combine(slots);
-  }
-
-  /** Whether the namespace was active when its state was last read; `undefined` when unknown. */
-  get isActive(): boolean | undefined {
-    const slot = this.cache.peek(slotNames.system);
-    return slot === undefined ? undefined : slot.inactive === undefined;
-  }
-
-  /** Refuses when the namespace was deleted; reads at most once within the time of the cache. */
-  async checkActive(): Promise<void> {
-    this.#refuseInactive(await this.system());
-  }
-
-  #refuseInactive({ inactive }: ConfigSlot): void {
+    const { inactive } = slots.at(-1) as ConfigSlot;
     if (inactive !== undefined) throw inactiveError(this.#context.namespaceId, inactive);
+    return combine(slots);
   }
 
   async #resolve(entityId: string, resource: string): Promise<readonly ConfigSlot[]> {
@@ -123,7 +130,7 @@ export class ConfigResolver {
       expiresAtMs = Math.min(expiresAtMs, slot.expiresAtMs);
     }
     const { generation } = this.cache;
-    const remembered = { limits: combine(slots), expiresAtMs, generation };
+    const remembered = { ...combine(slots), expiresAtMs, generation };
     this.#combined.set(name, remembered);
     return remembered;
   }
@@ -210,16 +217,29 @@ function namesFor(entityId: string, resource: string): readonly string[] {
   ];
 }
 
-function combine(slots: readonly ConfigSlot[]): ResolvedLimits | undefined {
-  const chosen = chooseLimits((level) => slots[CONFIG_LEVELS.indexOf(level)]?.limits);
+function combine(slots: readonly ConfigSlot[]): Resolution {
+  return {
+    limits: combineLimits(slots),
+    disabledAt: disabledAt(slots),
+    cascade: FLAG_LEVELS.map((_, at) => slots[at]?.cascade).find((flag) => flag !== undefined),
+  };
+}
+
+/** The first level that has a value decides, whichever level supplies the limits. */
+function disabledAt(slots: readonly ConfigSlot[]): DisabledLevel | undefined {
+  const at = FLAG_LEVELS.findIndex((_, level) => slots[level]?.disabled !== undefined);
+  return slots[at]?.disabled === true ? FLAG_LEVELS[at] : undefined;
+}
+
+function combineLimits(slots: readonly ConfigSlot[]): ResolvedLimits | undefined {
+  const chosen = chooseLimits((level) => slots[CONFIG_LEVELS.indexOf(level)]);
   if (chosen === undefined) return undefined;
   // Levels below the chosen one do not matter; those above it were seen to be empty.
   let version = Number.POSITIVE_INFINITY;
   for (let level = CONFIG_LEVELS.indexOf(chosen.source); level >= 0; level -= 1) {
     version = Math.min(version, (slots[level] as ConfigSlot).asOf);
   }
-  const { limits, source } = chosen;
-  return { limits, source, onUnavailable: slots.at(-1)?.onUnavailable, version };
+  return { ...chosen, onUnavailable: slots.at(-1)?.onUnavailable, version };
 }
 
 function slotOf(
@@ -231,6 +251,9 @@ function slotOf(
   return {
     // Frozen, because everybody who asks gets the same list.
     limits: Object.freeze(item === undefined ? [] : decodeLimits(item)),
+    unsupported: item === undefined ? [] : unsupportedLimits(item),
+    disabled: item === undefined ? undefined : disabledIn(item),
+    cascade: item === undefined ? undefined : cascadeIn(item),
     onUnavailable: onUnavailableIn(item),
     auditRetentionDays: retentionDaysIn(item),
     inactive,

@@ -3,11 +3,16 @@
 import { InfrastructureError } from "../domain/errors.ts";
 import { Limit } from "../domain/limit.ts";
 import type { OnUnavailable } from "../domain/unavailability.ts";
+import type { UnsupportedLimit } from "../domain/unsupported-limit.ts";
 import type { Item } from "../storage/item.ts";
 import { numberAt, textAt } from "./fields.ts";
+import { sessionQuotas, unsupportedInConfig } from "./python-attributes.ts";
 
 const PREFIX = "l_";
+/** Session quotas of the Python library. */
+const SESSION_PREFIX = "w_";
 const CAPACITY_SUFFIX = "_cp";
+const LIMIT_SUFFIXES = ["cp", "ra", "rp", "soft"] as const;
 
 export function encodeLimits(limits: readonly Limit[]): Record<string, number> {
   const attributes: Record<string, number> = {};
@@ -24,7 +29,8 @@ export function encodeLimits(limits: readonly Limit[]): Record<string, number> {
  * cannot be a limit is no fault of whoever asks: it was stored by somebody else.
  */
 export function decodeLimits(item: Item): readonly Limit[] {
-  return limitNames(item).map((name) => {
+  const names = limitNames(item).filter((name) => unsupportedInConfig(item, name) === undefined);
+  return names.map((name) => {
     try {
       return Limit.custom({
         name,
@@ -42,6 +48,16 @@ export function decodeLimits(item: Item): readonly Limit[] {
   });
 }
 
+/** The limits of a config item that only the Python library can enforce, by name. */
+export function unsupportedLimits(item: Item): readonly UnsupportedLimit[] {
+  const limits = limitNames(item).flatMap((name): UnsupportedLimit[] => {
+    const kind = unsupportedInConfig(item, name);
+    return kind === undefined ? [] : [{ name, kind }];
+  });
+  const sessions = sessionQuotas(item).map((name) => ({ name, kind: "session quota" as const }));
+  return [...limits, ...sessions].sort((one, other) => (one.name < other.name ? -1 : 1));
+}
+
 /** The names of the limits of a config item, sorted. */
 export function limitNames(item: Item): string[] {
   return Object.keys(item)
@@ -56,7 +72,21 @@ export function onUnavailableIn(item: Item | undefined): OnUnavailable | undefin
   return mode === "allow" || mode === "block" ? mode : undefined;
 }
 
-/** The names of all attributes that belong to limits. */
+/** The names of all attributes that belong to limits, those of the Python library included. */
 export function limitAttributeNames(item: Item): string[] {
-  return Object.keys(item).filter((name) => name.startsWith(PREFIX));
+  return Object.keys(item).filter(
+    (name) => name.startsWith(PREFIX) || name.startsWith(SESSION_PREFIX) || name === "sched_tz",
+  );
+}
+
+/**
+ * The attributes that a level loses when these limits replace those that it has. Limits that this
+ * version cannot express stay, and so does everything else that it does not know.
+ */
+export function outdatedAttributes(item: Item, limits: readonly Limit[]): string[] {
+  const kept = new Set(limits.map(({ name }) => name));
+  return limitNames(item)
+    .filter((name) => !kept.has(name) && unsupportedInConfig(item, name) === undefined)
+    .flatMap((name) => LIMIT_SUFFIXES.map((suffix) => `${PREFIX}${name}_${suffix}`))
+    .filter((attribute) => Object.hasOwn(item, attribute));
 }

@@ -20,11 +20,18 @@ import {
   SYSTEM_SUBJECT,
 } from "./audit.ts";
 import type { CacheStats } from "./config-cache.ts";
-import { CONFIG_VERSION, changeConfig, unchanged } from "./config-change.ts";
+import { changeConfig } from "./config-change.ts";
+import {
+  deleteLimits,
+  hasFlags,
+  isFlagsOnly,
+  replacedAttributes,
+  replaceLimits,
+} from "./config-item.ts";
 import { deregistration, isCounted, registeredResources, registration } from "./config-registry.ts";
 import { type ConfigResolver, type ResolvedLimits, slotNames } from "./config-resolver.ts";
 import { listPage, type Page } from "./cursor.ts";
-import { numberAt, textAt, valueAt } from "./fields.ts";
+import { textAt, valueAt } from "./fields.ts";
 import {
   entityConfigKey,
   entityConfigPartition,
@@ -108,7 +115,10 @@ export class LimitRecords {
       return {
         system: {
           set: { ...attributes, ...(mode === undefined ? {} : { on_unavailable: mode }) },
-          remove: staleAttributes(system, attributes, options.onUnavailable === null),
+          remove: [
+            ...replacedAttributes(system, checked),
+            ...(options.onUnavailable === null ? ["on_unavailable"] : []),
+          ],
         },
         writes: [
           this.#entry(system, {
@@ -176,10 +186,7 @@ export class LimitRecords {
     const registryKey = resourceRegistryKey(namespaceId);
     const version = await changeConfig(this.#context, [key], ({ items: [item], system }) => ({
       writes: [
-        {
-          put: { ...key, ...this.#config(key, item, checked), resource },
-          condition: unchanged(item),
-        },
+        replaceLimits(namespaceId, key, item, checked, { resource }),
         {
           update: registryKey,
           change: {
@@ -214,16 +221,16 @@ export class LimitRecords {
     const registryKey = resourceRegistryKey(namespaceId);
     const version = await changeConfig(this.#context, [key, registryKey], ({ items, system }) => {
       const [item, registry] = items;
-      if (item === undefined) return undefined;
+      if (item === undefined || isFlagsOnly(item)) return undefined;
       const unregister = {
         update: registryKey,
         change: { deleteFromSet: { resources: [resource] } },
       };
       return {
         writes: [
-          { delete: key, condition: unchanged(item) },
+          deleteLimits(item),
           // Limits that others wrote may be in no registry; an update would make an empty one.
-          ...(registry === undefined ? [] : [unregister]),
+          ...(registry === undefined || hasFlags(item) ? [] : [unregister]),
           this.#entry(system, {
             action: "limits_deleted",
             subject: resourceSubject(resource),
@@ -259,17 +266,12 @@ export class LimitRecords {
     const registryKey = entityConfigRegistryKey(namespaceId);
     const version = await changeConfig(this.#context, [key], ({ items: [item], system }) => ({
       writes: [
-        {
-          put: {
-            ...key,
-            ...this.#config(key, item, checked),
-            entity_id: entityId,
-            resource,
-            GSI3PK: entityConfigPartition(namespaceId, resource),
-            GSI3SK: entityId,
-          },
-          condition: unchanged(item),
-        },
+        replaceLimits(namespaceId, key, item, checked, {
+          entity_id: entityId,
+          resource,
+          GSI3PK: entityConfigPartition(namespaceId, resource),
+          GSI3SK: entityId,
+        }),
         ...(isCounted(item) ? [] : [registration(registryKey, namespaceId, resource)]),
         this.#entry(system, {
           action: "limits_set",
@@ -309,12 +311,12 @@ export class LimitRecords {
     const keys = [key, registryKey];
     const version = await changeConfig(this.#context, keys, ({ items, system }) => {
       const [item, registry] = items;
-      if (item === undefined) return undefined;
-      const counted = isCounted(item) ? [resource] : [];
+      if (item === undefined || isFlagsOnly(item)) return undefined;
+      const counted = isCounted(item) && !hasFlags(item) ? [resource] : [];
       const unregister = deregistration(registryKey, registry, counted);
       return {
         writes: [
-          { delete: key, condition: unchanged(item) },
+          deleteLimits(item),
           ...(unregister === undefined ? [] : [unregister]),
           this.#entry(system, {
             action: "limits_deleted",
@@ -368,16 +370,6 @@ export class LimitRecords {
     return this.#resolver.cache.stats();
   }
 
-  /** The attributes every config item has. */
-  #config(key: Key, before: Item | undefined, limits: readonly Limit[]) {
-    const version = before === undefined ? 0 : (numberAt(before, CONFIG_VERSION) ?? 0);
-    return {
-      ...inNamespace(this.#context.namespaceId, key.PK),
-      [CONFIG_VERSION]: version + 1,
-      ...encodeLimits(limits),
-    };
-  }
-
   #entry(system: Item | undefined, entry: AuditEntry) {
     return this.#audit.entry(entry, retentionDaysIn(system) ?? AUDIT_RETENTION_DAYS);
   }
@@ -390,11 +382,4 @@ export class LimitRecords {
   #read(key: Key): Promise<Item | undefined> {
     return this.#context.store.get(key, { consistent: true });
   }
-}
-
-/** What a replaced config has and the new one does not. */
-function staleAttributes(before: Item | undefined, after: object, withMode: boolean): string[] {
-  const names = before === undefined ? [] : limitAttributeNames(before);
-  const stale = names.filter((name) => !Object.hasOwn(after, name));
-  return withMode ? [...stale, "on_unavailable"] : stale;
 }

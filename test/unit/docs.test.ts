@@ -36,6 +36,8 @@ const SAMPLES: readonly api.ZaeLimiterError[] = [
     },
   ]),
   new api.LeaseExpiredError(),
+  new api.ResourceDisabled("key-1", "gpt-4", "resource"),
+  new api.UnsupportedLimitError({ name: "rpd", kind: "calendar quota" }, "key-1"),
   new api.InfrastructureError(),
   new api.RateLimiterUnavailable(""),
   new api.StackOperationError("stack", "reason"),

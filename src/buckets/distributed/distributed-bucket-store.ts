@@ -23,9 +23,10 @@ import type {
   DeletedBuckets,
   Leg,
   Link,
+  LinkOptions,
   StoredState,
 } from "../bucket-store.ts";
-import { linkInRecord, UNLINKED } from "../recorded-link.ts";
+import { byPolicy, linkInRecord, UNLINKED } from "../recorded-link.ts";
 import { Adjuster } from "./adjuster.ts";
 import { BucketItems, statesOf } from "./bucket-items.ts";
 import { Cascade, type Restore } from "./cascade.ts";
@@ -33,7 +34,7 @@ import { Charger } from "./charger.ts";
 import { balanceOf, decoded, limitImage } from "./image.ts";
 import type { LegCharge } from "./leg-charge.ts";
 import { LegViews } from "./leg-views.ts";
-import { LinkChecks, linkChange, linkIn } from "./link-checks.ts";
+import { hasPolicy, LinkChecks, linkChange, linkIn } from "./link-checks.ts";
 import { ShardCharger } from "./shard-charger.ts";
 import { type SplitNotice, Splitter } from "./splitter.ts";
 import { Views } from "./views.ts";
@@ -93,7 +94,11 @@ export class DistributedBucketStore implements BucketStore {
   }
 
   /** From the view of the bucket when there is one; otherwise bucket and record are read together. */
-  async linkOf(entityId: string, resource: string, options: BucketCallOptions = {}): Promise<Link> {
+  async linkOf(
+    entityId: string,
+    resource: string,
+    { policy: policyOf, ...options }: LinkOptions = {},
+  ): Promise<Link> {
     const { namespaceId, store, clock } = this.#context;
     const key = bucketKey(namespaceId, entityId, resource, 0);
     const seen = this.#views.get(key.PK)?.bucket;
@@ -105,6 +110,9 @@ export class DistributedBucketStore implements BucketStore {
     });
     const { bucket } = see(decoded(item), clock());
     const link = linkInRecord(record);
+    if (bucket !== undefined && hasPolicy(bucket)) return linkIn(bucket);
+    const policy = await policyOf?.();
+    if (policy !== undefined) return bucket === undefined ? byPolicy(link, policy) : linkIn(bucket);
     if (bucket === undefined) return link;
     this.#links.met(key, bucket);
     const { timeoutMs = this.#options.timeoutMs } = options;

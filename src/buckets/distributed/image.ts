@@ -37,6 +37,14 @@ export function decoded(item: Item | undefined): SeenBucket | undefined {
   });
 }
 
+/**
+ * Whether the base time of the bucket must not be moved by this library: balances that only the
+ * Python library can bring to another time refer to it.
+ */
+export function isPinned({ python }: StoredBucket): boolean {
+  return python !== undefined && python.unsupported.size > 0;
+}
+
 /** One limit of an item, at a moment. */
 export interface LimitImage {
   readonly stored: StoredLimit;
@@ -119,5 +127,6 @@ export function builtFrom(bucket: StoredBucket): BuiltFrom {
     source: bucket.configSource,
     rateOf: (name) => bucket.limits.get(name)?.rate,
     limitNames: () => bucket.limits.keys(),
+    unsupported: (name) => bucket.python?.unsupported.get(name),
   };
 }

@@ -145,8 +145,9 @@ export class LinkChecks {
     const [item, record] = await store.getMany(keys, { snapshot: true, timeoutMs });
     const bucket = decoded(item);
     const link = linkInRecord(record);
-    if (bucket === undefined || sameLink(linkIn(bucket), link)) return;
-    await store.update(key, linkChange(link), [ITEM_EXISTS, ...linkTests(bucket)], { timeoutMs });
+    if (bucket === undefined || hasPolicy(bucket) || sameLink(linkIn(bucket), link)) return;
+    const condition = [ITEM_EXISTS, NO_POLICY, ...linkTests(bucket)];
+    await store.update(key, linkChange(link), condition, { timeoutMs });
     this.#views.forget(key.PK);
   }
 }
@@ -157,6 +158,16 @@ export function linkChange({ cascade, parentId }: Link) {
     ? { set: { cascade }, remove: ["parent_id"] }
     : { set: { cascade, parent_id: parentId } };
 }
+
+/**
+ * Whether the Python library has stamped the bucket with its resolved cascade policy, which may
+ * differ from the record of the entity.
+ */
+export function hasPolicy({ python }: SeenBucket): boolean {
+  return python?.stamps.pgen !== undefined;
+}
+
+const NO_POLICY: Test = { is: "absent", name: "pgen" };
 
 /** The bucket still has the link that was seen. */
 export function linkTests({ cascade, parentId }: Link): Test[] {

@@ -12,6 +12,7 @@ import type { Rate } from "../../core/bucket.ts";
 import { mulAddDiv } from "../../core/integers.ts";
 import { shardRate } from "../../core/shares.ts";
 import type { StoredLimit } from "../../records/bucket-item.ts";
+import { PYTHON_LIMIT_SUFFIXES, unscheduled } from "../../records/python-attributes.ts";
 import type { BucketConfig, Leg } from "../bucket-store.ts";
 import type { LeftOver } from "../bucket-ttl.ts";
 import { appliesAnyway, sameRate, staleNames } from "../config-match.ts";
@@ -19,6 +20,7 @@ import {
   balanceOf,
   boundedChange,
   builtFrom,
+  isPinned,
   type LimitImage,
   limitImage,
   looksFull,
@@ -31,6 +33,7 @@ import {
   exceeds,
   planTtl,
   requireCovered,
+  requireEnabled,
   type TakeContext,
   type TakePlan,
 } from "./take-plan.ts";
@@ -44,6 +47,7 @@ const PRODUCT_MAX = Number.MAX_SAFE_INTEGER / 4;
 const SUFFIXES = ["tk", "cp", "ra", "rp", "tc", "rr"] as const;
 
 export function mustRebase(bucket: SeenBucket, nowMs: number): boolean {
+  if (isPinned(bucket)) return false;
   const ageMs = nowMs - bucket.refilledAtMs;
   if (ageMs > EPOCH_AGE_MS_MAX || ageMs < -EPOCH_AHEAD_MS_MAX) return true;
   for (const { rate } of bucket.limits.values()) {
@@ -74,10 +78,11 @@ export function planRebase(
   const { plan } = rebase;
   countAcquire(plan, leg, context);
   rebase.moveEpoch();
-  if (applies) setOrigin(plan, leg.config);
+  if (applies) setOrigin(plan, bucket, leg.config);
   const ttl = planTtl(plan, bucket, leg.config, rebase.leftOver(amounts), context);
   requireCovered(plan, bucket, rebase.images, amounts, ttl, context);
   plan.requireSeen(bucket, context.nowMs);
+  if (context.force !== true) requireEnabled(plan, bucket);
   return { kind: "write", plan, guesses: [] };
 }
 
@@ -90,6 +95,8 @@ class Rebase {
   readonly #context: TakeContext;
   /** Up to here the old parameters count. */
   readonly #epochMs: number;
+  /** The base time stays, and balances are set relative to it. */
+  readonly #pinned: boolean;
   readonly #balances = new Map<string, LeftOver>();
 
   constructor(bucket: SeenBucket, context: TakeContext) {
@@ -98,7 +105,9 @@ class Rebase {
     const farAhead = refilledAtMs - nowMs > EPOCH_AHEAD_MS_MAX;
     this.#bucket = bucket;
     this.#context = context;
+    this.#pinned = isPinned(bucket);
     this.#epochMs = farAhead ? nowMs : Math.max(nowMs, refilledAtMs);
+    if (this.#pinned) this.#epochMs = refilledAtMs;
   }
 
   moveEpoch(): void {
@@ -121,7 +130,9 @@ class Rebase {
     for (const name of stale) this.plan.remove(...SUFFIXES.map((suffix) => `b_${name}_${suffix}`));
     for (const [name, stored] of limits) {
       if (stale.has(name)) continue;
-      this.#settle(name, stored, wanted.get(name) ?? stored.rate, amounts.get(name) ?? 0);
+      const rate = wanted.get(name) ?? stored.rate;
+      if (this.#pinned) this.#settlePinned(name, stored, rate, amounts.get(name) ?? 0);
+      else this.#settle(name, stored, rate, amounts.get(name) ?? 0);
     }
     for (const [name, rate] of wanted) {
       if (!limits.has(name)) this.#start(name, rate, amounts.get(name) ?? 0);
@@ -158,12 +169,48 @@ class Rebase {
     this.images.set(name, { ...now, share });
   }
 
+  /** Brings one limit to a new rate as of now, while the base time stays where it is. */
+  #settlePinned(name: string, stored: StoredLimit, rate: Rate, amount: number): void {
+    const { plan } = this;
+    const { nowMs } = this.#context;
+    const now = limitImage(this.#bucket, stored, nowMs);
+    const share = this.#shareOf(rate);
+    const balanceMilli = Math.min(balanceOf(now), share.capacityMilli);
+    this.#balances.set(name, { rate: share, balanceMilli });
+    this.images.set(name, { ...now, share });
+    if (amount === 0 && sameRate(rate, stored.rate)) return;
+    plan.require({ is: "=", name: `b_${name}_tk`, value: stored.tokensMilli });
+    plan.set(`b_${name}_tk`, balanceMilli - this.#accruedMilli(rate) - amount);
+    plan.add(`b_${name}_tc`, amount);
+    plan.remove(`b_${name}_rr`);
+    setParameters(plan, name, rate);
+  }
+
+  /** What a rate accrues from the base time until now; nothing where the base time is now. */
+  #accruedMilli(rate: Rate): number {
+    if (!this.#pinned) return 0;
+    const { nowMs } = this.#context;
+    const fresh = { tokensMilli: 0, rate, totalConsumedMilli: 0, remainder: 0 };
+    return limitImage(this.#bucket, fresh, nowMs).accruedMilli;
+  }
+
   /** A limit that the bucket did not have starts full. */
   #start(name: string, rate: Rate, amount: number): void {
     const { plan } = this;
+    const { python } = this.#bucket;
     const share = this.#shareOf(rate);
-    plan.set(`b_${name}_tk`, share.capacityMilli - amount);
-    plan.set(`b_${name}_tc`, amount);
+    const tokensMilli = share.capacityMilli - this.#accruedMilli(rate) - amount;
+    plan.set(`b_${name}_tk`, tokensMilli);
+    if (python?.unsupported.has(name) === true) {
+      // What it consumed so far was counted for usage, and stays.
+      plan.add(`b_${name}_tc`, amount);
+    } else {
+      plan.set(`b_${name}_tc`, amount);
+    }
+    const kept = unscheduled(python, name);
+    for (const [attribute, value] of Object.entries(kept)) plan.set(attribute, value);
+    const others = PYTHON_LIMIT_SUFFIXES.map((suffix) => `b_${name}_${suffix}`);
+    if (python !== undefined) plan.remove(...others.filter((one) => !Object.hasOwn(kept, one)));
     setParameters(plan, name, rate);
     this.#balances.set(name, { rate: share, balanceMilli: share.capacityMilli });
   }
@@ -194,9 +241,13 @@ export function moveEpoch(plan: WritePlan, bucket: SeenBucket, epochMs: number):
   return again ? rebases + 1 : 0;
 }
 
-/** Limits that came with a call leave the version alone: the stored config still counts from there. */
-function setOrigin(plan: WritePlan, { source, version }: BucketConfig): void {
-  if (source !== "override" && version > 0) plan.set("cv", version);
+/**
+ * Limits that came with a call leave the version alone: the stored config still counts from there.
+ * It never goes back, although the counter may: a client that remembers older limits under a
+ * higher version would bring them back.
+ */
+function setOrigin(plan: WritePlan, bucket: SeenBucket, { source, version }: BucketConfig): void {
+  if (source !== "override" && version > bucket.configVersion) plan.set("cv", version);
   plan.set("cs", source);
 }
 

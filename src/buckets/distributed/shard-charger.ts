@@ -6,10 +6,11 @@ import type { Timer } from "../../domain/timer.ts";
 import { ACQUIRES, encodeBucket } from "../../records/bucket-item.ts";
 import { bucketKey, entityKey, namespaceIdKey } from "../../records/keys.ts";
 import { refuseInactive } from "../../records/namespace-state.ts";
+import { stamped } from "../../records/python-attributes.ts";
 import type { RecordContext } from "../../records/record-context.ts";
-import type { Key } from "../../storage/item.ts";
-import type { Leg, Link } from "../bucket-store.ts";
-import { linkInRecord } from "../recorded-link.ts";
+import type { Item, Key } from "../../storage/item.ts";
+import type { Leg } from "../bucket-store.ts";
+import { byPolicy, linkInRecord, ownerStamps } from "../recorded-link.ts";
 import { balanceOf, decoded, limitImage, looksFull, type SeenBucket } from "./image.ts";
 import type { LinkChecks } from "./link-checks.ts";
 import { newBucket } from "./new-bucket.ts";
@@ -300,8 +301,15 @@ export class ShardCharger {
     deadline: number,
   ): Promise<ShardCharge | View> {
     const left = full.map((capacity, at) => capacity - (leg.amountsMilli[at] ?? 0));
-    const link = leg.linkIsFresh ? leg.link : await this.#recordedLink(leg, deadline);
-    const bucket = newBucket({ ...leg, link }, left, nowMs, this.#options.ttlMultiplier);
+    const { cascade } = leg.config;
+    const fresh = leg.linkIsFresh && cascade === undefined;
+    const record = fresh ? undefined : await this.#record(leg, deadline);
+    const recorded = fresh ? leg.link : linkInRecord(record);
+    const link = cascade === undefined ? recorded : byPolicy(recorded, cascade);
+    const bucket = {
+      ...newBucket({ ...leg, link }, left, nowMs, this.#options.ttlMultiplier),
+      ...(cascade === undefined ? {} : { python: stamped(ownerStamps(record)) }),
+    };
     const takes = leg.amountsMilli.some((amount) => amount > 0);
     const item = {
       ...encodeBucket(this.#context.namespaceId, bucket),
@@ -322,7 +330,7 @@ export class ShardCharger {
    * was, no bucket is created. The two keys are in two requests because a policy for one namespace
    * allows the registry only in a request of its own.
    */
-  async #recordedLink(leg: Leg, deadline: number): Promise<Link> {
+  async #record(leg: Leg, deadline: number): Promise<Item | undefined> {
     const { namespaceId, store } = this.#context;
     const timeoutMs = this.left(deadline);
     const [record, namespace] = await Promise.all([
@@ -330,7 +338,7 @@ export class ShardCharger {
       store.get(namespaceIdKey(namespaceId), { timeoutMs }),
     ]);
     refuseInactive(namespaceId, namespace);
-    return linkInRecord(record);
+    return record;
   }
 }
 

@@ -16,7 +16,7 @@ import type { RecordContext } from "../../records/record-context.ts";
 import type { Item, Key } from "../../storage/item.ts";
 import type { Condition } from "../../storage/item-store.ts";
 import type { Leg, ShardsWarning } from "../bucket-store.ts";
-import { decoded, REBASES, type SeenBucket } from "./image.ts";
+import { decoded, isPinned, REBASES, type SeenBucket } from "./image.ts";
 import type { LinkChecks } from "./link-checks.ts";
 import { FULL_PYTHON_METER } from "./new-bucket.ts";
 import { countBefore, originOf, SHARDS_MAX } from "./shard-numbers.ts";
@@ -313,7 +313,7 @@ export class Splitter {
    * largest request that was seen.
    */
   #mayDouble(first: SeenBucket, sign: Sign): boolean {
-    if (!this.#isTimeToDouble(first, sign)) return false;
+    if (isPinned(first) || !this.#isTimeToDouble(first, sign)) return false;
     const largestMilli = this.#largestMilli.get(idOf(first));
     const count = first.shardCount * 2;
     if (count > SHARDS_MAX) return false;

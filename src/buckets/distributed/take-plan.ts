@@ -3,7 +3,7 @@
 import { ACQUIRES } from "../../records/bucket-item.ts";
 import type { BucketConfig, Leg } from "../bucket-store.ts";
 import { bucketTtl, coveredMilli, type LeftOver } from "../bucket-ttl.ts";
-import type { LimitImage, SeenBucket } from "./image.ts";
+import { isPinned, type LimitImage, type SeenBucket } from "./image.ts";
 import type { WritePlan } from "./write-plan.ts";
 
 export type TakePlan =
@@ -69,6 +69,8 @@ export function planTtl(
   left: Iterable<LeftOver>,
   context: Pick<TakeContext, "nowMs" | "ttlMultiplier">,
 ): number | undefined {
+  // Only the Python library knows how long a quota or a schedule needs the bucket.
+  if (isPinned(bucket)) return planPinnedTtl(plan, bucket, context.nowMs);
   // One that went away by itself, in parts, could not be told from one that was never split.
   if (bucket.shardCount > 1) {
     if (bucket.ttl !== undefined) plan.remove("ttl");
@@ -79,6 +81,12 @@ export function planTtl(
   if (ttl === undefined && bucket.ttl !== undefined) plan.remove("ttl");
   else if (ttl !== undefined && ttl !== bucket.ttl) plan.set("ttl", ttl);
   return ttl;
+}
+
+/** It is left as it is; one that is over is removed, because the bucket is in use. */
+function planPinnedTtl(plan: WritePlan, { ttl }: SeenBucket, nowMs: number): undefined {
+  if (ttl !== undefined && ttl * 1000 <= nowMs) plan.remove("ttl");
+  return undefined;
 }
 
 /**
@@ -103,6 +111,16 @@ export function requireCovered(
     const lowest = coveredMilli(ttl, image.share, context.nowMs) + Math.max(0, amount);
     plan.requireEnough(name, image, lowest);
   }
+}
+
+/** Whether the Python library has stamped the bucket as switched off. */
+export function isStampedDisabled(bucket: SeenBucket): boolean {
+  return bucket.python?.stamps.disabled === true;
+}
+
+/** A bucket that is stamped as switched off meanwhile is not consumed from. */
+export function requireEnabled(plan: WritePlan, bucket: SeenBucket): void {
+  if (!isStampedDisabled(bucket)) plan.require({ is: "absent", name: "disabled" });
 }
 
 /** Whether an amount above zero is more than there is. */

@@ -28,8 +28,10 @@ import {
   countAcquire,
   exceeds,
   type Guess,
+  isStampedDisabled,
   planTtl,
   requireCovered,
+  requireEnabled,
   type TakeContext,
   type TakePlan,
 } from "./take-plan.ts";
@@ -37,6 +39,8 @@ import { WritePlan } from "./write-plan.ts";
 import { meterWrite } from "./writes-meter.ts";
 
 export function planTake(bucket: SeenBucket, leg: Leg, context: TakeContext): TakePlan {
+  // Config decides whether a resource is switched off: a stamp asks for it to be read again.
+  if (isStampedDisabled(bucket) && leg.config.forced !== true) return { kind: "outdated" };
   const match = matchConfig(builtFrom(bucket), leg.config);
   if (match === "outdated") return { kind: "outdated" };
   const { nowMs } = context;
@@ -60,6 +64,7 @@ export function planTake(bucket: SeenBucket, leg: Leg, context: TakeContext): Ta
   const ttl = planTtl(plan, bucket, leg.config, leftOf(images, amounts), context);
   requireCovered(plan, bucket, images, amounts, ttl, context);
   plan.requireSeen(bucket, nowMs);
+  requireEnabled(plan, bucket);
   meterWrite(plan, bucket, nowMs, context.costMs);
   return { kind: "write", plan, guesses };
 }

@@ -292,6 +292,9 @@ describe("the room that the cache takes", () => {
     onUnavailable: undefined,
     auditRetentionDays: undefined,
     inactive: undefined,
+    unsupported: [],
+    disabled: undefined,
+    cascade: undefined,
     asOf: 0,
     expiresAtMs: Number.POSITIVE_INFINITY,
   };

@@ -18,6 +18,7 @@ const {
   NamespaceStateError,
   RateLimiterUnavailable,
   RateLimitError,
+  ResourceDisabled,
   StackAlreadyExistsError,
   StackOperationError,
   ValidationError,
@@ -45,6 +46,7 @@ const refused = new RateLimitExceeded([
 const TREE = [
   [refused, "RateLimitExceeded > RateLimitError"],
   [new LeaseExpiredError(), "LeaseExpiredError > RateLimitError"],
+  [new ResourceDisabled("key-1", "gpt-4", "entity"), "ResourceDisabled"],
   [new RateLimiterUnavailable("down"), "RateLimiterUnavailable > InfrastructureError"],
   [new StackOperationError("s", "why"), "StackOperationError > InfrastructureError"],
   [new StackAlreadyExistsError("s"), "StackAlreadyExistsError > InfrastructureError"],

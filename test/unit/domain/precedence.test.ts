@@ -6,7 +6,7 @@ import { refusal } from "./refusal.ts";
 
 type Stored = Partial<Record<ConfigSource, readonly Limit[]>>;
 
-const choose = (stored: Stored) => chooseLimits((level) => stored[level]);
+const choose = (stored: Stored) => chooseLimits((level) => ({ limits: stored[level] ?? [] }));
 const limits = (text: string) => [Limit.parse(text)];
 
 describe("chooseLimits", () => {
@@ -31,11 +31,23 @@ describe("chooseLimits", () => {
     expect(choose({})).toBeUndefined();
   });
 
+  test("a level that has only limits which cannot be enforced wins too", () => {
+    const unsupported = [{ name: "rpd", kind: "calendar quota" }] as const;
+    const chosen = chooseLimits((level) =>
+      level === "resource" ? { limits: [], unsupported } : { limits: limits("rpm:1") },
+    );
+    expect(chosen?.source).toBe("entity");
+    const own = chooseLimits((level) =>
+      level === "entity" ? { limits: [], unsupported } : { limits: limits("rpm:1") },
+    );
+    expect(own).toEqual({ limits: [], unsupported, source: "entity" });
+  });
+
   test("does not look further than it must", () => {
     const asked: ConfigSource[] = [];
     chooseLimits((level) => {
       asked.push(level);
-      return level === "entity_default" ? limits("rpm:1") : undefined;
+      return level === "entity_default" ? { limits: limits("rpm:1") } : undefined;
     });
     expect(asked).toEqual(["entity", "entity_default"]);
   });

@@ -5,6 +5,7 @@ import {
   checkCompatibility,
   compareVersions,
   parseVersion,
+  REFERENCE_VERSION,
 } from "../../../src/domain/version.ts";
 
 const FITTING = { client: "0.1.0", schema: "0.11.0", clientMin: "0.0.0" };
@@ -49,8 +50,10 @@ describe("compatibility: the first rule that matches decides", () => {
     [{}, true, false, false],
     [{ client: "x" }, false, false, false],
     [{ schema: "x" }, false, false, false],
-    [{ clientMin: "0.2.0" }, false, false, false],
-    [{ clientMin: "0.2.0", schema: "1.0.0" }, false, false, false],
+    // The minimum counts in releases of the Python library, not of this package.
+    [{ clientMin: REFERENCE_VERSION }, true, false, false],
+    [{ clientMin: "0.17.1" }, false, false, false],
+    [{ clientMin: "0.18.0", schema: "1.0.0" }, false, false, false],
     [{ schema: "1.0.0" }, false, true, false],
     [{ lambda: "0.0.9" }, true, false, true],
     [{ lambda: "nonsense" }, true, false, true],

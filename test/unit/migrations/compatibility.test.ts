@@ -22,9 +22,9 @@ describe("versions", () => {
   });
 
   test("op 60: a client below the minimum does not fit", () => {
-    const result = check({ clientMin: "0.2.0" });
+    const result = check({ clientMin: "0.18.0" });
     expect(result).toMatchObject({ compatible: false, needsMigration: false });
-    expect(result.message).toContain("0.2.0");
+    expect(result.message).toContain("0.18.0");
   });
 
   test.each([

@@ -1,0 +1,149 @@
+/**
+ * Attributes of the Python library on config items and buckets that this library reads, keeps and
+ * never changes.
+ *
+ * A limit that resets or follows a schedule is recognised by them. Config items have
+ * `l_{name}_rsched`, `l_{name}_sched` and, for session quotas, everything under `w_{name}_`. A
+ * bucket has defaults for all its limits in `rsched` and `sched`, and per limit `b_{name}_rsched`
+ * and `b_{name}_sched`, where `-` means none although the item has a default.
+ */
+
+import type { UnsupportedKind } from "../domain/unsupported-limit.ts";
+import type { Item, Value } from "../storage/item.ts";
+import { numberAt, textAt, valueAt } from "./fields.ts";
+
+/** In place of a schedule: none, although the item has a default. */
+const NO_SCHEDULE = "-";
+const RESETS = "rsched";
+const WINDOWS = "sched";
+const NONE: ReadonlyMap<string, UnsupportedKind> = new Map();
+
+/** The attributes of one limit of a bucket that tell. */
+export interface SchedulingAttributes {
+  readonly refill: string;
+  readonly sessionSeconds: string;
+  readonly resets: string;
+  readonly windows: string;
+}
+
+/** What a limit of a bucket carries that this version cannot enforce. */
+export function unsupportedInBucket(
+  item: Item,
+  names: SchedulingAttributes,
+): UnsupportedKind | undefined {
+  if (valueAt(item, names.sessionSeconds) !== undefined) return "session quota";
+  const refills = numberAt(item, names.refill) !== 0;
+  if (!refills || isScheduled(item, names.resets, RESETS)) return "calendar quota";
+  return isScheduled(item, names.windows, WINDOWS) ? "schedule" : undefined;
+}
+
+/** What a limit under `l_` of a config item carries that this version cannot enforce. */
+export function unsupportedInConfig(item: Item, limitName: string): UnsupportedKind | undefined {
+  const attribute = (suffix: string) => `l_${limitName}_${suffix}`;
+  const resets = valueAt(item, attribute("rsched")) !== undefined;
+  if (resets || numberAt(item, attribute("ra")) === 0) return "calendar quota";
+  return valueAt(item, attribute("sched")) === undefined ? undefined : "schedule";
+}
+
+/** What a bucket has from the Python library, besides what both libraries have in common. */
+export interface PythonPart {
+  /** The limits that this version cannot enforce; they are in no other list of the bucket. */
+  readonly unsupported: ReadonlyMap<string, UnsupportedKind>;
+  /** Go along to the shards that the bucket is split into. */
+  readonly stamps: Readonly<Record<string, Value>>;
+  /** The item has default resets, or default windows, for its limits. */
+  readonly resets: boolean;
+  readonly windows: boolean;
+}
+
+/** `undefined` for a bucket that has nothing of the kind, which is what most are. */
+export function pythonPart(
+  item: Item,
+  limitNames: Iterable<string>,
+  unsupported: ReadonlyMap<string, UnsupportedKind> | undefined,
+): PythonPart | undefined {
+  const stamps = stampsIn(item, limitNames);
+  const resets = valueAt(item, RESETS) !== undefined;
+  const windows = valueAt(item, WINDOWS) !== undefined;
+  if (unsupported === undefined && stamps === undefined && !resets && !windows) return undefined;
+  return { unsupported: unsupported ?? NONE, stamps: stamps ?? {}, resets, windows };
+}
+
+/** The part of a new bucket that has only stamps. */
+export function stamped(stamps: Readonly<Record<string, Value>>): PythonPart {
+  return { unsupported: NONE, stamps, resets: false, windows: false };
+}
+
+/** What keeps the schedules of the item away from a limit that this library adds to it. */
+export function unscheduled(
+  part: PythonPart | undefined,
+  limitName: string,
+): Record<string, Value> {
+  return {
+    ...(part?.resets === true ? { [`b_${limitName}_rsched`]: NO_SCHEDULE } : {}),
+    ...(part?.windows === true ? { [`b_${limitName}_sched`]: NO_SCHEDULE } : {}),
+  };
+}
+
+/** Everything that a limit of a bucket may have from the Python library, besides its numbers. */
+export const PYTHON_LIMIT_SUFFIXES = [
+  "sched",
+  "rsched",
+  "soft",
+  "gc",
+  "ws",
+  "wa",
+  "rsa",
+  "wtc",
+  "tu",
+  "rn",
+] as const;
+
+/** Of a bucket as a whole: they go along when it is split. */
+const STAMPS = ["disabled", "bypass", "pgen", "pinc"] as const;
+
+/** The stamps of a bucket, for the shards that are made of it; `undefined` when it has none. */
+function stampsIn(
+  item: Item,
+  limitNames: Iterable<string>,
+): Readonly<Record<string, Value>> | undefined {
+  let stamps: Record<string, Value> | undefined;
+  const take = (name: string) => {
+    const value = valueAt(item, name);
+    if (value === undefined) return;
+    stamps ??= {};
+    stamps[name] = value;
+  };
+  for (const name of STAMPS) take(name);
+  for (const limitName of limitNames) take(`b_${limitName}_soft`);
+  return stamps;
+}
+
+function isScheduled(item: Item, own: string, common: string): boolean {
+  const schedule = valueAt(item, own) ?? valueAt(item, common);
+  return schedule !== undefined && schedule !== NO_SCHEDULE;
+}
+
+/** The names of the session quotas of a config item, which are stored under a prefix of their own. */
+export function sessionQuotas(item: Item): string[] {
+  return Object.keys(item)
+    .filter((name) => name.startsWith("w_") && name.endsWith("_cp"))
+    .map((name) => name.slice("w_".length, -"_cp".length))
+    .sort();
+}
+
+/** How a level answers whether a resource is switched off; absent: the next level answers. */
+export type DisabledFlag = boolean | "bypass";
+
+export function disabledIn(item: Item): DisabledFlag | undefined {
+  const value = valueAt(item, "disabled");
+  if (typeof value === "boolean") return value;
+  if (value === undefined) return undefined;
+  return textAt(item, "disabled") === "bypass" ? "bypass" : false;
+}
+
+/** Whether a level says that acquires cascade; absent: the next level answers. */
+export function cascadeIn(item: Item): boolean | undefined {
+  const value = valueAt(item, "cascade");
+  return typeof value === "boolean" ? value : undefined;
+}

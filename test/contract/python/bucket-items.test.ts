@@ -1,0 +1,214 @@
+/** Buckets that the Python library 0.17 wrote: what is in them survives, and is not ignored. */
+
+import { expect, it } from "vitest";
+import { ResourceDisabled } from "../../../src/domain/errors.ts";
+import { UnsupportedLimitError } from "../../../src/domain/unsupported-limit.ts";
+import type { Item } from "../../../src/storage/item.ts";
+import { splitShard } from "../../support/force-split.ts";
+import { VirtualTime } from "../../support/virtual-time.ts";
+import { describeItemStores, type LimiterStore, type Subject } from "../limiter/limiter-stores.ts";
+import { failureOf } from "../limiter/outcomes.ts";
+import { pythonItems } from "./golden-items.ts";
+
+const DAY_MS = 86_400_000;
+
+/** After the items were written, and not in the past, where what expires would be gone. */
+const START_MS = Math.max(Date.now(), 1_794_827_900_000);
+
+/** A limiter on a table that has these items. */
+async function opened(store: LimiterStore, ...files: string[]) {
+  const time = new VirtualTime(START_MS);
+  const subject = await store.open({ time });
+  const { namespaceId } = subject.repo;
+  const puts = files.flatMap((file) => pythonItems(file, namespaceId));
+  await itemsOf(store).writeMany({ puts });
+  return subject;
+}
+
+function itemsOf({ place }: LimiterStore) {
+  if (place.items === undefined) throw new Error("Buckets are no items here");
+  return place.items;
+}
+
+async function read(store: LimiterStore, subject: Subject, file: string, at = 0): Promise<Item> {
+  const { PK, SK } = pythonItems(file, subject.repo.namespaceId)[at] as Item;
+  const item = await itemsOf(store).get({ PK, SK }, { consistent: true });
+  if (item === undefined) throw new Error(`${PK} is gone`);
+  return item;
+}
+
+/** Everything but what a consume may change. */
+function unchangeable(item: Item, ...limits: string[]): Record<string, unknown> {
+  const changes = limits.flatMap((name) => ["tk", "tc", "rr"].map((one) => `b_${name}_${one}`));
+  const aside = new Set([...changes, "ac", "wm", "cv", "cs", "b_wcu_tk"]);
+  return Object.fromEntries(Object.entries(item).filter(([name]) => !aside.has(name)));
+}
+
+describeItemStores("a bucket that the Python library wrote", (store) => {
+  it("H3 H9 H10 keeps quotas, schedules, base time and ttl, days after it was written", async () => {
+    const files = ["40-config-resource-schedules", "41-bucket-schedules"] as const;
+    const subject = await opened(store, ...files);
+    const before = await read(store, subject, files[1]);
+    const call = { entityId: "u1", resource: "sched" };
+    for (const waitMs of [0, 1000, 2 * DAY_MS, 40 * DAY_MS]) {
+      subject.time.advance(waitMs);
+      // The clock of the test is ahead of the one by which the item expires.
+      await itemsOf(store).update(before, {
+        set: { ttl: Math.floor(subject.time.nowMs / 1000) + 9 },
+      });
+      const now = await read(store, subject, files[1]);
+      const other = await store.another(subject);
+      const lease = await other.limiter.acquire({ ...call, consume: { tpm: 10 } });
+      lease.adjust({ tpm: 5 });
+      await lease.commit();
+      const after = await read(store, subject, files[1]);
+      expect(unchangeable(after, "tpm")).toEqual(unchangeable(now, "tpm"));
+      expect(after.rf).toBe(before.rf);
+      const [status] = await other.limiter.status(call);
+      const expected = waitMs < 60_000 ? 49_900 : 49_985;
+      expect(status?.available).toBeGreaterThanOrEqual(expected);
+    }
+    const after = await read(store, subject, files[1]);
+    expect(after.b_tpm_tc).toBe(Number(before.b_tpm_tc) + 4 * 15_000);
+    const quota = subject.limiter.acquire({ ...call, consume: { rpd: 1 }, limits: ["rpd:5"] });
+    expect(await failureOf(quota)).toBeInstanceOf(UnsupportedLimitError);
+    expect(await read(store, subject, files[1])).toEqual(after);
+  });
+
+  it("H10 takes a changed limit without moving the base time that a quota refers to", async () => {
+    const subject = await opened(store, "40-config-resource-schedules", "41-bucket-schedules");
+    const { limiter, repo, time } = subject;
+    const before = await read(store, subject, "41-bucket-schedules");
+    const call = { entityId: "u1", resource: "sched" };
+    await repo.limits.setResource("sched", ["tpm:600"]);
+    time.advance(10_000);
+    await limiter.acquire({ ...call, consume: { tpm: 100 } });
+    const after = await read(store, subject, "41-bucket-schedules");
+    expect(after).toMatchObject({ rf: before.rf, b_tpm_cp: 600_000, b_tpm_ra: 600_000 });
+    const ours = (name: string) => name.startsWith("b_tpm_") || name === "rn";
+    const others = (item: Item) =>
+      Object.fromEntries(Object.entries(unchangeable(item)).filter(([name]) => !ours(name)));
+    expect(others(after)).toEqual(others(before));
+    const [status] = await limiter.status(call);
+    expect(status).toMatchObject({ limitName: "tpm", available: 500 });
+    time.advance(6000);
+    const [later] = await (await store.another(subject)).limiter.status(call);
+    expect(later).toMatchObject({ available: 560 });
+  });
+
+  it("H3 adds a limit that no schedule of the item applies to", async () => {
+    const subject = await opened(store, "40-config-resource-schedules", "41-bucket-schedules");
+    const { limiter, repo } = subject;
+    await repo.limits.setResource("sched", ["tpm:50000", "own:5"]);
+    await limiter.acquire({ entityId: "u1", resource: "sched", consume: { own: 1 } });
+    expect(await read(store, subject, "41-bucket-schedules")).toMatchObject({
+      b_own_cp: 5000,
+      b_own_tc: 1000,
+      b_own_sched: "-",
+      b_own_rsched: "-",
+    });
+    const [own] = await limiter.status({ entityId: "u1", resource: "sched" });
+    expect(own).toMatchObject({ limitName: "own", available: 4 });
+  });
+
+  it("H6 keeps a session window, and consumes from its neighbour", async () => {
+    const files = ["42-config-resource-session-quota", "43-bucket-session-quota"] as const;
+    const subject = await opened(store, ...files);
+    const before = await read(store, subject, files[1]);
+    const call = { entityId: "u1", resource: "session" };
+    await subject.limiter.acquire({ ...call, consume: { rpm: 1 } });
+    const after = await read(store, subject, files[1]);
+    expect(unchangeable(after, "rpm")).toEqual(unchangeable(before, "rpm"));
+    const error = await failureOf(subject.limiter.acquire({ ...call, consume: { session: 1 } }));
+    expect(error).toBeInstanceOf(UnsupportedLimitError);
+  });
+
+  it("H1 refuses a bucket that is stamped as switched off while the config was cached", async () => {
+    const subject = await opened(store);
+    const { limiter, repo } = subject;
+    await repo.limits.setResource("dis", ["rpm:100"]);
+    const call = { entityId: "u1", resource: "dis", consume: { rpm: 1 } };
+    await limiter.acquire(call);
+    const { namespaceId } = repo;
+    const config = { PK: `${namespaceId}/RESOURCE#dis`, SK: "#CONFIG" };
+    const bucket = { PK: `${namespaceId}/BUCKET#u1#dis#0`, SK: "#STATE" };
+    await itemsOf(store).update(config, { set: { disabled: true } });
+    await itemsOf(store).update(bucket, { set: { disabled: true } });
+    for (const request of [call, { ...call, limits: ["rpm:100"] }]) {
+      const error = await failureOf(limiter.acquire(request));
+      expect(error).toBeInstanceOf(ResourceDisabled);
+      expect(error).toMatchObject({ level: "resource" });
+    }
+    expect(await itemsOf(store).get(bucket)).toMatchObject({ b_rpm_tc: 1000, disabled: true });
+    // Switched on again: the config decides, also where a stamp was left behind.
+    await itemsOf(store).update(config, { set: { disabled: false } });
+    const other = await store.another(subject);
+    await other.limiter.acquire(call);
+    await other.limiter.acquire({ ...call, limits: ["rpm:100"] });
+    expect(await itemsOf(store).get(bucket)).toMatchObject({ b_rpm_tc: 3000, disabled: true });
+  });
+
+  it("H2 leaves the cascade policy of a bucket alone, and follows it", async () => {
+    const files = [
+      "52-config-resource-cascade",
+      "53-entity-meta-pgen-pinc",
+      "54-buckets-owner-stamps",
+    ];
+    const subject = await opened(store, ...files);
+    const [child, parent] = pythonItems(files[2] as string, subject.repo.namespaceId);
+    const call = { entityId: "user-1", resource: "casc", consume: { rpm: 1 } };
+    for (const waitMs of [0, 61_000, 61_000]) {
+      subject.time.advance(waitMs);
+      const other = await store.another(subject);
+      const lease = await other.limiter.acquire(call);
+      expect(lease.statuses.map(({ entityId }) => entityId)).toEqual(["user-1", "org-a"]);
+    }
+    const childNow = await read(store, subject, files[2] as string, 0);
+    const parentNow = await read(store, subject, files[2] as string, 1);
+    const stamps = ["cascade", "parent_id", "pgen", "pinc"];
+    for (const name of stamps) {
+      expect(childNow[name], name).toEqual(child?.[name]);
+      expect(parentNow[name], name).toEqual(parent?.[name]);
+    }
+    expect([childNow.b_rpm_tc, parentNow.b_rpm_tc]).toEqual([4000, 4000]);
+  });
+
+  it("H2 creates a bucket by the cascade policy, with the stamps of its owner", async () => {
+    const subject = await opened(store, "52-config-resource-cascade", "53-entity-meta-pgen-pinc");
+    const { repo, limiter } = subject;
+    const [owner] = pythonItems("53-entity-meta-pgen-pinc", repo.namespaceId);
+    const call = { entityId: "user-1", resource: "casc", consume: { rpm: 1 } };
+    const lease = await limiter.acquire(call);
+    expect(lease.statuses.map(({ entityId }) => entityId)).toEqual(["user-1", "org-a"]);
+    const key = { PK: `${repo.namespaceId}/BUCKET#user-1#casc#0`, SK: "#STATE" };
+    expect(await itemsOf(store).get(key, { consistent: true })).toMatchObject({
+      cascade: true,
+      parent_id: "org-a",
+      pgen: owner?.pgen,
+      pinc: owner?.pinc,
+    });
+  });
+
+  it("enforces a soft limit and keeps its stamp", async () => {
+    const subject = await opened(store, "50-config-resource-soft", "51-bucket-soft");
+    const before = await read(store, subject, "51-bucket-soft");
+    const call = { entityId: String(before.entity_id), resource: String(before.resource) };
+    await subject.limiter.acquire({ ...call, consume: { rpm: 1 } });
+    const after = await read(store, subject, "51-bucket-soft");
+    expect(unchangeable(after, "rpm")).toEqual(unchangeable(before, "rpm"));
+  });
+
+  it("H1 H2 takes flags and stamps along to the shards that it is split into", async () => {
+    const subject = await opened(store, "54-buckets-owner-stamps");
+    const { namespaceId } = subject.repo;
+    const [child] = pythonItems("54-buckets-owner-stamps", namespaceId);
+    const stamps = { disabled: true, bypass: 5, b_rpm_soft: 7 };
+    await itemsOf(store).update(child as Item, { set: stamps });
+    const target = { namespaceId, entityId: "user-1", resource: "casc" };
+    await splitShard(itemsOf(store), target, 0, subject.time.nowMs);
+    const key = { PK: `${namespaceId}/BUCKET#user-1#casc#1`, SK: "#STATE" };
+    const { cascade, parent_id, pgen, pinc } = child as Item;
+    const made = await itemsOf(store).get(key, { consistent: true });
+    expect(made).toMatchObject({ ...stamps, cascade, parent_id, pgen, pinc, shard_count: 2 });
+  });
+});
