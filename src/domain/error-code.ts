@@ -4,7 +4,7 @@
 export type RateLimitCode = "ZAEL_RATE_LIMIT" | "ZAEL_RATE_LIMIT_EXCEEDED" | "ZAEL_LEASE_EXPIRED";
 
 /** A call was refused because of what is stored: a resource is switched off, or a limit not ours. */
-export type StoredRefusalCode = "ZAEL_RESOURCE_DISABLED" | "ZAEL_UNSUPPORTED_LIMIT";
+type StoredRefusalCode = "ZAEL_RESOURCE_DISABLED" | "ZAEL_UNSUPPORTED_LIMIT";
 
 /** The store, the table, the namespace or the stack. */
 export type InfrastructureCode =
