@@ -13,6 +13,7 @@ const COLUMNS = [
   ["throttled", ({ throttledShare }) => percent(throttledShare)],
   ["after 10 s", ({ settled }) => percent(settled.throttledShare)],
   ["unavailable", ({ unavailable }) => number(unavailable)],
+  ["refused wrongly", ({ wrongRefusals }) => number(wrongRefusals)],
   ["p50 ms", ({ latencyMs }) => latencyMs.p50.toFixed(1)],
   ["p99 ms", ({ latencyMs }) => latencyMs.p99.toFixed(1)],
   ["$/million", ({ dollarsPerMillion }) => dollarsPerMillion.toFixed(3)],

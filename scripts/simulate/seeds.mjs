@@ -3,7 +3,7 @@
 const PROGRESS_MS = 1000;
 
 export async function runSeeds(simulator, options, isStopped) {
-  const { seed, runs, minutes, world, json, keepGoing } = options;
+  const { seed, runs, minutes, world, judgesRefusals, json, keepGoing } = options;
   const say = (text) => console.error(text);
   const worlds = [...simulator.WORLD_NAMES, "all"];
   if (!worlds.includes(world)) {
@@ -13,7 +13,10 @@ export async function runSeeds(simulator, options, isStopped) {
   const length = `${minutes ?? "drawn"} virtual minutes each`;
   say(`Seeds ${seed} to ${seed + runs - 1}, ${length}, world ${world}`);
   const startedAt = performance.now();
-  const sums = { runs: 0, calls: 0, events: 0, crashes: 0, splits: 0 };
+  const sums = {
+    ...{ runs: 0, calls: 0, events: 0, crashes: 0, splits: 0 },
+    ...{ judgedRefusals: 0, wrongRefusals: 0 },
+  };
   const failures = [];
   let shownAt = startedAt;
   const onRun = (report) => {
@@ -31,6 +34,7 @@ export async function runSeeds(simulator, options, isStopped) {
       runs: left,
       minutes,
       world,
+      judgesRefusals,
       onRun,
       isStopped,
     });
@@ -44,11 +48,12 @@ export async function runSeeds(simulator, options, isStopped) {
   const clean = failures.length === 0;
   if (json) console.log(JSON.stringify({ clean, seconds, ...sums, failures }, null, 2));
   else {
-    const { calls, events, crashes, splits } = sums;
+    const { calls, events, crashes, splits, judgedRefusals, wrongRefusals } = sums;
     const verdict = clean ? "all clean" : `${failures.length} broke a rule`;
     console.log(
       `${sums.runs} seeds, ${verdict}: ${calls} calls, ${events} events, ${crashes} crashes, ` +
-        `${splits} splits, ${seconds.toFixed(1)} s`,
+        `${splits} splits, ${wrongRefusals} of ${judgedRefusals} refusals wrong, ` +
+        `${seconds.toFixed(1)} s`,
     );
   }
   return clean ? 0 : 1;

@@ -248,7 +248,64 @@ const SPLITS: readonly Mutant[] = [
   },
 ];
 
-export const MUTANTS: readonly Mutant[] = [...ARITHMETIC, ...RACES, ...EXPIRY, ...SPLITS];
+/** Refusals and waits that nothing explains. */
+const REFUSALS: readonly Mutant[] = [
+  {
+    name: "refuses-too-early",
+    breaks: "A consume is refused while the bucket has up to half a token more than it asks for.",
+    changes: [
+      {
+        file: `${BUCKETS}/take.ts`,
+        from: "    balanceOf(images.get(name) as LimitImage),\n",
+        to: "    balanceOf(images.get(name) as LimitImage) - 500,\n",
+      },
+    ],
+    world: "scarce",
+    caughtBy: ["refusals", "leases"],
+  },
+  {
+    name: "refuses-by-old-knowledge",
+    breaks: "A cached state refuses without a request for five seconds instead of one.",
+    changes: [
+      {
+        file: `${BUCKETS}/leg-views.ts`,
+        from: "const LOCAL_REFUSAL_MS = 1000;",
+        to: "const LOCAL_REFUSAL_MS = 5000;",
+      },
+    ],
+    world: "scarce",
+    caughtBy: ["refusals"],
+  },
+  {
+    name: "refund-wakes-no-waiter",
+    breaks: "A refund is not told to the calls of the same process that wait for its bucket.",
+    changes: [
+      {
+        file: "src/limiter/rate-limiter.ts",
+        from: "lines.giveBack(bucket, tokens)",
+        to: "void [bucket, tokens]",
+      },
+    ],
+    world: "waits",
+    caughtBy: ["refusals"],
+  },
+];
+
+/** Groups of consumes that share a write. A group that consumes past a limit belongs here. */
+const COMBINED: readonly Mutant[] = [];
+
+/** Reserved blocks. A block that is returned twice belongs here. */
+const BLOCKS: readonly Mutant[] = [];
+
+export const MUTANTS: readonly Mutant[] = [
+  ...ARITHMETIC,
+  ...RACES,
+  ...EXPIRY,
+  ...SPLITS,
+  ...REFUSALS,
+  ...COMBINED,
+  ...BLOCKS,
+];
 
 /** Changes that no world can catch, because they do no harm: why. */
 export const HARMLESS: Readonly<Record<string, string>> = {

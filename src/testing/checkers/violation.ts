@@ -9,6 +9,7 @@ export type CheckerName =
   | "links"
   | "shards"
   | "patience"
+  | "refusals"
   | "availability"
   | "feed"
   | "crash";

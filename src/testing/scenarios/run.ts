@@ -1,6 +1,7 @@
 /** Carries out a scenario and measures it. The checkers watch every write. */
 
 import { RateLimiterUnavailable } from "../../domain/errors.ts";
+import type { LimitStatus } from "../../domain/limit-status.ts";
 import type { RateLimiter } from "../../limiter/rate-limiter.ts";
 import { seededRandom } from "../chance.ts";
 import { World } from "../simulation/world.ts";
@@ -146,12 +147,24 @@ class ScenarioRun {
         // What is admitted later was not to be had in the time that is measured.
         if (time.nowMs <= this.#endMs) counts.admitted += 1;
         await decision.lease.commit();
-      } else counts.refused += 1;
+      } else {
+        counts.refused += 1;
+        this.#judge(decision.violations, startMs);
+      }
     } catch (error) {
       if (!(error instanceof RateLimiterUnavailable)) throw error;
       counts.unavailable += 1;
     }
     this.#latencies.push(time.nowMs - startMs);
+  }
+
+  #judge(violations: readonly LimitStatus[], startMs: number): void {
+    const { refusals, time } = this.#world;
+    const named = violations.map(({ entityId, resource, limitName, requested }) => {
+      return { bucket: `${entityId} ${resource}`, limitName, amountMilli: requested * 1000 };
+    });
+    // No call of a scenario waits, so the process makes no difference.
+    refusals.whyWrong(0, named, startMs, time.nowMs);
   }
 
   /** Looks at the counters once per second. */
@@ -193,6 +206,7 @@ class ScenarioRun {
       offered,
       admitted,
       refused,
+      wrongRefusals: this.#world.refusals.wrong,
       unavailable,
       theoreticalMax: this.#ideal.admitted,
       admittedShare: share(admitted, this.#ideal.admitted),

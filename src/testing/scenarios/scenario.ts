@@ -47,6 +47,8 @@ export interface ScenarioReport {
   readonly offered: number;
   readonly admitted: number;
   readonly refused: number;
+  /** Of `refused`, those that the state of the store does not explain. */
+  readonly wrongRefusals: number;
   readonly unavailable: number;
   /** What one bucket in one mind would have admitted. */
   readonly theoreticalMax: number;

@@ -1,12 +1,14 @@
 /** One call of a process from its beginning to its end, and what it says it has kept. */
 
 import { LeaseExpiredError, RateLimiterUnavailable, ValidationError } from "../../domain/errors.ts";
+import type { LimitStatus } from "../../domain/limit-status.ts";
 import { RateLimitExceeded } from "../../domain/rate-limit-exceeded.ts";
 import type { Timer } from "../../domain/timer.ts";
 import type { AcquireRequest } from "../../limiter/acquire-request.ts";
 import type { Lease } from "../../limiter/lease.ts";
 import type { RateLimiter } from "../../limiter/rate-limiter.ts";
 import { type Amounts, slotOf } from "../checkers/books.ts";
+import type { Wanted } from "../checkers/refusals.ts";
 import { Violation } from "../checkers/violation.ts";
 import type { Deed } from "./parameters.ts";
 import { RESOURCE } from "./population.ts";
@@ -123,12 +125,19 @@ export class CallRun {
     const { limiter, timer, id } = this.#caller;
     const waitMs = deed === "wait" ? WAIT_SECONDS * 1000 : 0;
     const startMs = this.#world.time.nowMs;
-    const decision = await this.#timed("tryAcquire", limiter.tryAcquire(this.#request), waitMs);
+    const stopWaiting = waitMs > 0 ? this.#world.refusals.wait(id, this.#wanted) : () => {};
+    const decision = await this.#timed(
+      "tryAcquire",
+      limiter.tryAcquire(this.#request),
+      waitMs,
+    ).finally(stopWaiting);
+    if (waitMs > 0) this.#judgeWait(startMs);
     if (!decision.granted) {
       this.outcome = "refused";
       if (decision.violations.length === 0) {
         throw new Violation("leases", `call ${this.call.number}`, "refused without a reason");
       }
+      this.#judgeRefusal(decision.violations, startMs);
       return;
     }
     const { lease } = decision;
@@ -156,6 +165,38 @@ export class CallRun {
         this.outcome = "committed";
         books.claim(id, held);
     }
+  }
+
+  /** What the call asks of its own bucket. */
+  get #wanted(): Wanted[] {
+    const { entityId, consume } = this.call;
+    return Object.entries(consume).map(([limitName, amount]) => {
+      return { bucket: `${entityId} ${RESOURCE}`, limitName, amountMilli: amount * 1000 };
+    });
+  }
+
+  #judgeRefusal(violations: readonly LimitStatus[], startMs: number): void {
+    const { refusals, time, judgesRefusals } = this.#world;
+    // The parameters of a bucket follow those of a call, for other calls too.
+    if (this.call.limits !== undefined) return;
+    const named = violations.map(({ entityId, resource, limitName, requested }) => {
+      return { bucket: `${entityId} ${resource}`, limitName, amountMilli: requested * 1000 };
+    });
+    const reason = refusals.whyWrong(this.#caller.id, named, startMs, time.nowMs);
+    if (reason === undefined) return;
+    this.outcome = "refused wrongly";
+    this.#world.log.add(`call ${this.call.number} is refused wrongly: ${reason}`);
+    if (judgesRefusals) throw new Violation("refusals", `call ${this.call.number}`, reason);
+  }
+
+  #judgeWait(startMs: number): void {
+    const { refusals, time, judgesRefusals } = this.#world;
+    // A call that cascades may wait for an ancestor, and another process wakes up nothing here.
+    const isAlone = this.call.ancestors.length === 0 && this.#world.links.isEmpty;
+    if (!judgesRefusals || !isAlone) return;
+    if (!refusals.isLate(this.#caller.id, this.#wanted, startMs, time.nowMs)) return;
+    const detail = "waited on although there was enough for it";
+    throw new Violation("refusals", `call ${this.call.number}`, detail);
   }
 
   async #adjust(lease: Lease, held: Amounts, deed: "adjust" | "flush"): Promise<void> {

@@ -43,6 +43,8 @@ export interface Parameters {
   /** The most tokens that an adjustment consumes on top of an acquire. */
   readonly adjustMax: number;
   readonly deeds: readonly Deed[];
+  /** The longest time for which a call keeps its lease. */
+  readonly thinkMs: number;
   /** Calls come in bursts, with so much silence between them. */
   readonly silenceMs: number;
   /** Silence is not part of `minutes`: calls go on after it, burst after burst. */
@@ -62,6 +64,8 @@ export interface Parameters {
   readonly foreignDoublings: boolean;
   /** Entities are used first, and created below a parent later. */
   readonly latecomers: boolean;
+  /** Wrong refusals are violations; in other runs they are only counted. */
+  readonly judgesRefusals: boolean;
   /** Nothing fails and nothing is throttled, so no call may end as unavailable. */
   readonly isHealthy: boolean;
 }
@@ -75,10 +79,12 @@ const HEATED_CALLS_MAX = 600;
 const NOTHING_SPECIAL = {
   world: "any",
   adjustMax: 0,
+  thinkMs: 200,
   silenceIsExtra: false,
   edges: false,
   foreignDoublings: false,
   latecomers: false,
+  judgesRefusals: false,
   isHealthy: false,
 } as const satisfies Partial<Parameters>;
 

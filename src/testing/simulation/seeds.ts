@@ -11,6 +11,8 @@ export interface SeedsOptions {
   readonly minutes?: number | undefined;
   /** What the runs look for; "all": one world after the other. Default "any". */
   readonly world?: WorldName | "all" | undefined;
+  /** Whether a wrong refusal breaks a rule; the world decides when absent. */
+  readonly judgesRefusals?: boolean | undefined;
   /** Told of each run that is over. */
   readonly onRun?: (report: RunReport) => void;
   readonly isStopped?: () => boolean;
@@ -22,6 +24,9 @@ export interface SeedsReport {
   readonly events: number;
   readonly crashes: number;
   readonly splits: number;
+  /** Refusals that were compared with the ideal bucket, and those of them that were wrong. */
+  readonly judgedRefusals: number;
+  readonly wrongRefusals: number;
   /** The first run that broke a rule; nothing is run after it. */
   readonly failure: RunReport | undefined;
 }
@@ -39,14 +44,21 @@ export interface SeedsReport {
  */
 export async function simulateSeeds(options: SeedsOptions): Promise<SeedsReport> {
   const { seed, runs, minutes, world = "any", onRun, isStopped = () => false } = options;
-  const sums = { runs: 0, calls: 0, events: 0, crashes: 0, splits: 0 };
+  const sums = {
+    ...{ runs: 0, calls: 0, events: 0, crashes: 0, splits: 0 },
+    ...{ judgedRefusals: 0, wrongRefusals: 0 },
+  };
   for (let at = 0; at < runs && !isStopped(); at += 1) {
-    const report = await simulate(drawWorld(worldOf(world, seed + at), seed + at, minutes));
+    const drawn = drawWorld(worldOf(world, seed + at), seed + at, minutes);
+    const { judgesRefusals = drawn.judgesRefusals } = options;
+    const report = await simulate({ ...drawn, judgesRefusals });
     sums.runs += 1;
     sums.calls += report.calls;
     sums.events += report.events;
     sums.crashes += report.crashes;
     sums.splits += report.splits;
+    sums.judgedRefusals += report.refusals.judged;
+    sums.wrongRefusals += report.refusals.wrong;
     onRun?.(report);
     if (report.violation !== undefined) return { ...sums, failure: report };
   }

@@ -28,13 +28,14 @@ export interface RunReport {
   readonly splits: number;
   readonly shardsMax: number;
   readonly unheardMilli: number;
+  /** How many refusals were compared with the ideal bucket, and how many of them were wrong. */
+  readonly refusals: { readonly judged: number; readonly wrong: number };
   readonly usage: Usage;
   readonly log: readonly string[];
 }
 
 /** After the last call: long enough for every deadline, and for what goes on in the background. */
 const QUIET_MS = 60_000;
-const THINK_MS = 200;
 
 export interface RunOptions {
   /** Keep the lines, not only their hash. */
@@ -59,7 +60,7 @@ class Simulation {
   #configured = 0;
 
   constructor(parameters: Parameters, keepsLog: boolean) {
-    const { seed, skewMs, latencyMs, faults, isHealthy } = parameters;
+    const { seed, skewMs, latencyMs, faults, isHealthy, judgesRefusals } = parameters;
     this.#parameters = parameters;
     const time = new VirtualTime();
     this.#world = new World({
@@ -67,6 +68,7 @@ class Simulation {
       keepsLog,
       skewMs: 2 * skewMs,
       isHealthy,
+      judgesRefusals,
       table: {
         seed,
         faults,
@@ -184,7 +186,7 @@ class Simulation {
       consume,
       deltas,
       limits: override,
-      thinkMs: random() * random() * THINK_MS,
+      thinkMs: random() * random() * this.#parameters.thinkMs,
       ...fields,
     };
   }
@@ -240,7 +242,7 @@ class Simulation {
   }
 
   #report(): RunReport {
-    const { violation, log, time, shape, books, table } = this.#world;
+    const { violation, log, time, shape, books, table, refusals } = this.#world;
     return {
       parameters: this.#parameters,
       violation,
@@ -252,6 +254,7 @@ class Simulation {
       splits: shape.splits,
       shardsMax: shape.shardsMax,
       unheardMilli: books.unheardMilli,
+      refusals: { judged: refusals.judged, wrong: refusals.wrong },
       usage: table.usage,
       log: log.lines,
     };

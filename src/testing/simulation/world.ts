@@ -5,6 +5,7 @@ import type { ShardImage } from "../checkers/bucket-image.ts";
 import { bucketLandings, Ledger } from "../checkers/ledger.ts";
 import { LinkHistory } from "../checkers/links.ts";
 import { Moments } from "../checkers/moments.ts";
+import { Refusals } from "../checkers/refusals.ts";
 import { Returns } from "../checkers/returns.ts";
 import { Shape } from "../checkers/shape.ts";
 import { Totals } from "../checkers/total.ts";
@@ -25,6 +26,8 @@ export interface WorldOptions {
   readonly skewMs: number;
   /** Nothing fails and nothing is throttled: every call must be decided. */
   readonly isHealthy?: boolean;
+  /** A wrong refusal is a violation; otherwise it is only counted. */
+  readonly judgesRefusals?: boolean;
 }
 
 export class World {
@@ -36,10 +39,12 @@ export class World {
   readonly totals: Totals;
   readonly shape: Shape;
   readonly links = new LinkHistory();
+  readonly refusals: Refusals;
   /** Resolves when something is wrong. */
   readonly failed: Promise<void>;
   violation: Violation | undefined;
   readonly isHealthy: boolean;
+  readonly judgesRefusals: boolean;
   readonly #logs: boolean;
   readonly #moments = new Moments();
   readonly #returns = new Returns();
@@ -48,8 +53,11 @@ export class World {
   readonly #debts = new Map<string, bigint>();
   #stop: () => void = () => {};
 
-  constructor({ time, table, keepsLog, logs = true, skewMs, isHealthy = false }: WorldOptions) {
-    this.isHealthy = isHealthy;
+  constructor(options: WorldOptions) {
+    const { time, table, keepsLog, logs = true, skewMs } = options;
+    this.isHealthy = options.isHealthy === true;
+    this.judgesRefusals = options.judgesRefusals === true;
+    this.refusals = new Refusals(skewMs);
     this.#logs = logs;
     this.time = time;
     this.table = new SimulatedTable({ ...table, time });
@@ -119,6 +127,7 @@ export class World {
       this.shape.landed(landings, parsed);
       this.books.landed(call, parsed);
       this.#returns.landed(call, parsed);
+      this.refusals.landed(parsed, this.time.nowMs);
       this.totals.landed(parsed);
       this.ledger.landed(parsed);
     } catch (error) {

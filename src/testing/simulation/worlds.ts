@@ -26,6 +26,8 @@ export const WORLD_NAMES = [
   "edges",
   "foreign",
   "links",
+  "scarce",
+  "waits",
 ] as const;
 export type WorldName = (typeof WORLD_NAMES)[number];
 
@@ -41,6 +43,8 @@ const WORLDS: Readonly<Record<WorldName, Draw>> = {
   edges,
   foreign,
   links,
+  scarce,
+  waits,
 };
 
 /** The parameters that a seed draws in a world. */
@@ -177,6 +181,39 @@ function links({ limits, minutes, faults }: Parameters, random: Random): Partial
       ...(lostResponses === undefined ? {} : { lostResponses }),
       ...(transactionMs === undefined ? {} : { transactionMs }),
     },
+  };
+}
+
+/** Buckets that are nearly empty and hardly fill: whoever is refused is refused for a reason. */
+function scarce({ limits, minutes }: Parameters, random: Random): Partial<Parameters> {
+  return {
+    ...HEALTHY,
+    processes: pick(random, [2, 3, 5]),
+    entities: pick(random, [1, 2]),
+    thinkMs: pick(random, [200, 3000]),
+    limits: limits.map((limit) => {
+      const period = pick(random, ["hour", "day"]);
+      return `${nameOf(limit)}:${pick(random, [7, 10, 31])}/${period}`;
+    }),
+    callsPerSecond: Math.min(10, 200 / (minutes * 60)),
+    amountMax: 3,
+    deeds: ["commit", "rollback", "rollback", "throw", "look"],
+    judgesRefusals: true,
+  };
+}
+
+/** One process in which calls wait for what other calls of it refund. */
+function waits({ minutes }: Parameters, random: Random): Partial<Parameters> {
+  return {
+    ...HEALTHY,
+    processes: 1,
+    entities: 1,
+    limits: [pick(random, ["a:1/2sec", "a:2/5sec", "a:3/8sec"])],
+    callsPerSecond: Math.min(pick(random, [1, 2, 4]), 200 / (minutes * 60)),
+    amountMax: 1,
+    deeds: ["rollback", "rollback", "wait"],
+    thinkMs: 1500,
+    judgesRefusals: true,
   };
 }
 

@@ -1,0 +1,151 @@
+/**
+ * Which refusals are right. A library that refuses half of everything admits nothing too much, so
+ * each refusal is compared with an ideal bucket: one for all shards, fed by what `tc` says.
+ *
+ * A call may be refused when one of the limits that its refusal names had too little at some moment
+ * between one second before the call and its answer:
+ * - one second, because a cached state may refuse for so long without a request;
+ * - tokens that other calls hold and will refund count as consumed, because they are in the store;
+ * - so do blocks that other processes have reserved: they are consumed in the store as well;
+ * - tokens that belong to waiters of the same process, which are served first;
+ * - what accrues in one round trip, and in the time by which clocks differ.
+ * Every other refusal is wrong. Limits whose parameters have changed are not judged: processes
+ * learn of that at different times.
+ */
+
+import type { LimitOfShard, ShardImage } from "./bucket-image.ts";
+import type { BucketLanding } from "./ledger.ts";
+import { LevelHistory } from "./level-history.ts";
+
+/** For so long a cached state may refuse without a request. */
+export const KNOWLEDGE_MS = 1000;
+/** A generous round trip, with the rounding of clocks. */
+const ROUND_TRIP_MS = 100;
+/** Splits give up parts of a milli-token, and refusals are rounded. */
+const ROUNDING_MILLI = 10;
+/** A waiter is woken by a refund of its own process long before this time is over. */
+const WAKE_UP_MS = 1000;
+
+/** One limit that a refusal names, or that a waiter waits for. */
+export interface Wanted {
+  readonly bucket: string;
+  readonly limitName: string;
+  readonly amountMilli: number;
+}
+
+interface Followed {
+  readonly limit: LimitOfShard;
+  readonly history: LevelHistory;
+}
+
+export class Refusals {
+  /** By bucket and limit; `undefined` once its parameters have changed. */
+  readonly #followed = new Map<string, Followed | undefined>();
+  /** By process, bucket and limit: what its waiters want. */
+  readonly #waiting = new Map<string, number>();
+  readonly #skewMs: number;
+  judged = 0;
+  wrong = 0;
+
+  /** `skewMs`: by how much clocks differ. */
+  constructor(skewMs: number) {
+    this.#skewMs = skewMs;
+  }
+
+  landed(landings: readonly BucketLanding[], nowMs: number): void {
+    for (const { before, after } of landings) {
+      if (after === undefined) this.#forget(before);
+      else for (const limit of after.limits) this.#landed(before, after, limit, nowMs);
+    }
+  }
+
+  /** A call of the process waits for these. Call the result when it does not any more. */
+  wait(process: number, wanted: readonly Wanted[]): () => void {
+    this.#count(process, wanted, 1);
+    return () => this.#count(process, wanted, -1);
+  }
+
+  /** Why the refusal of a call that began at `sinceMs` is wrong; `undefined` when it is right. */
+  whyWrong(
+    process: number,
+    named: readonly Wanted[],
+    sinceMs: number,
+    nowMs: number,
+  ): string | undefined {
+    const least = named.map((wanted) => this.#leastBeyond(process, wanted, sinceMs, nowMs));
+    if (least.includes(undefined)) return undefined;
+    this.judged += 1;
+    if (least.some((milli) => (milli as number) < 0)) return undefined;
+    this.wrong += 1;
+    return named
+      .map(({ bucket, limitName, amountMilli }, at) => {
+        const has = amountMilli + (least[at] as number);
+        return `"${limitName}" of ${bucket} had at least ${has} milli of ${amountMilli}`;
+      })
+      .join(", ");
+  }
+
+  /** Whether a waiter slept although what it waits for was there for long, and only it waits. */
+  isLate(process: number, wanted: readonly Wanted[], sinceMs: number, nowMs: number): boolean {
+    const fromMs = nowMs - WAKE_UP_MS;
+    if (fromMs <= sinceMs) return false;
+    return wanted.every((one) => {
+      const least = this.#leastBeyond(process, one, fromMs + KNOWLEDGE_MS, nowMs - ROUND_TRIP_MS);
+      return least !== undefined && least >= 0;
+    });
+  }
+
+  /** By how much the least level of the window was above what a call needed; below 0: too little. */
+  #leastBeyond(
+    process: number,
+    { bucket, limitName, amountMilli }: Wanted,
+    sinceMs: number,
+    nowMs: number,
+  ): number | undefined {
+    const id = `${bucket} ${limitName}`;
+    const followed = this.#followed.get(id);
+    if (followed === undefined) return undefined;
+    const { limit, history } = followed;
+    const slackMs = ROUND_TRIP_MS + this.#skewMs;
+    const slackMilli = ROUNDING_MILLI + (slackMs * limit.refill) / limit.period;
+    const ahead = this.#waiting.get(`${process} ${id}`) ?? 0;
+    const needed = Math.min(limit.capacity, amountMilli + ahead + slackMilli);
+    if (amountMilli > limit.capacity) return -1;
+    return Math.floor(history.least(sinceMs - KNOWLEDGE_MS, nowMs) - needed);
+  }
+
+  #landed(
+    before: ShardImage | undefined,
+    after: ShardImage,
+    limit: LimitOfShard,
+    nowMs: number,
+  ): void {
+    const id = `${after.bucket} ${limit.name}`;
+    const was = before?.limits.find(({ name }) => name === limit.name);
+    if (before === undefined && after.shard === 0) this.#followed.delete(id);
+    if (!this.#followed.has(id)) {
+      this.#followed.set(id, { limit, history: new LevelHistory(limit, nowMs) });
+    }
+    const followed = this.#followed.get(id);
+    if (followed === undefined) return;
+    const { capacity, refill, period } = followed.limit;
+    if (capacity !== limit.capacity || refill !== limit.refill || period !== limit.period) {
+      this.#followed.set(id, undefined);
+      return;
+    }
+    followed.history.take(Number(limit.consumed - (was?.consumed ?? 0n)), nowMs);
+  }
+
+  #forget(before: ShardImage | undefined): void {
+    for (const { name } of before?.limits ?? []) {
+      this.#followed.set(`${before?.bucket} ${name}`, undefined);
+    }
+  }
+
+  #count(process: number, wanted: readonly Wanted[], sign: 1 | -1): void {
+    for (const { bucket, limitName, amountMilli } of wanted) {
+      const id = `${process} ${bucket} ${limitName}`;
+      this.#waiting.set(id, (this.#waiting.get(id) ?? 0) + sign * amountMilli);
+    }
+  }
+}
