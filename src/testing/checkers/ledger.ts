@@ -78,7 +78,7 @@ export class Ledger {
     for (const limit of after.limits) {
       const rate = shareRate(limit, after.shard, after.count);
       const share = shares.get(limit.name);
-      if (share !== undefined && isAnnouncement(before, after)) {
+      if (share !== undefined && all.length === 1 && isAnnouncement(before, after)) {
         const atMs = Math.max(plannedMs, share.atMs);
         shares.set(limit.name, Share.stored(rate, { ...limit, epochMs: after.epochMs }, atMs));
         continue;
@@ -160,7 +160,7 @@ export function bucketLandings(
     // A transaction counts at the moment it was sent: it is never planned for an earlier one.
     const bounds = call.operation === "TransactWriteItems" ? [] : condition;
     const sentMs = before === undefined ? call.plannedMs : moments.of(call, before, key.PK, bounds);
-    const plannedMs = plannedFor(sentMs, before, after);
+    const plannedMs = plannedFor(sentMs, before, after, landings.length === 1);
     return [{ PK: key.PK, before, after, plannedMs, exactLimits: exactLimitsOf(condition) }];
   });
 }
@@ -182,11 +182,12 @@ function plannedFor(
   plannedMs: number,
   before: ShardImage | undefined,
   after: ShardImage | undefined,
+  isAlone: boolean,
 ): number {
   if (after === undefined) return plannedMs;
   if (before === undefined) return after.epochMs;
   // Only another library announces shards without moving the base time, which then says nothing.
-  if (isAnnouncement(before, after)) return plannedMs;
+  if (isAlone && isAnnouncement(before, after)) return plannedMs;
   const settles = before.epochMs !== after.epochMs || !sameParameters(before, after);
   return settles ? Math.min(plannedMs, after.epochMs) : plannedMs;
 }
@@ -207,8 +208,8 @@ function sameParameters(before: ShardImage, after: ShardImage): boolean {
 }
 
 /**
- * Whether another library has announced shards, without moving the base time or making them. All
- * clients then count the time since the base time by the new share: tokens are lost, none minted.
+ * Whether another library has announced shards, without moving the base time or making them: a
+ * split of ours writes both halves at once. All clients then count the time since the base time by the new share: tokens are lost, none minted.
  */
 function isAnnouncement(before: ShardImage, after: ShardImage): boolean {
   return before.epochMs === after.epochMs && before.count !== after.count;

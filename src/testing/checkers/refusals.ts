@@ -18,7 +18,7 @@ import type { BucketLanding } from "./ledger.ts";
 import { LevelHistory } from "./level-history.ts";
 
 /** For so long a cached state may refuse without a request. */
-export const KNOWLEDGE_MS = 1000;
+const KNOWLEDGE_MS = 1000;
 /** A generous round trip, with the rounding of clocks. */
 const ROUND_TRIP_MS = 100;
 /** Splits give up parts of a milli-token, and refusals are rounded. */
