@@ -2,6 +2,8 @@
 
 import { systemRandom } from "../domain/chance.ts";
 import type { Clock } from "../domain/clock.ts";
+import { RESERVED_NAMESPACE } from "../domain/names.ts";
+import { AUDIT_RETENTION } from "../records/audit.ts";
 import { inNamespace, systemConfigKey } from "../records/keys.ts";
 import { NamespaceRecords, NO_FOLLOWER } from "../records/namespaces.ts";
 import type { RecordContext } from "../records/record-context.ts";
@@ -57,12 +59,13 @@ export async function writeRecords(
     },
     clock(),
   );
+  const { auditRetentionDays: days } = wanted;
+  // Before any registration: a new namespace starts with the setting of the table.
+  if (days !== undefined) await keepAudits(store, RESERVED_NAMESPACE, days);
   await namespaces.register(DEFAULT_NAMESPACE, ...wanted.namespaces);
   const registered = await namespaces.list();
-  if (wanted.auditRetentionDays !== undefined) {
-    for (const { namespaceId } of registered) {
-      await keepAudits(store, namespaceId, wanted.auditRetentionDays);
-    }
+  if (days !== undefined) {
+    for (const { namespaceId } of registered) await keepAudits(store, namespaceId, days);
   }
   return { version, namespaces: registered.map(({ name }) => name) };
 }
@@ -70,7 +73,7 @@ export async function writeRecords(
 async function keepAudits(store: ItemStore, namespaceId: string, days: number): Promise<void> {
   const key = systemConfigKey(namespaceId);
   await store.update(key, {
-    set: { audit_retention_days: days },
+    set: { [AUDIT_RETENTION]: days },
     setIfAbsent: inNamespace(namespaceId, key.PK),
   });
 }

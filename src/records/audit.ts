@@ -20,6 +20,8 @@ export const SYSTEM_SUBJECT = "$SYSTEM";
 const RESOURCE_SUBJECT_PREFIX = "$RESOURCE:";
 
 export const AUDIT_RETENTION_DAYS = 90;
+/** Where the system config says how many days events are kept. */
+export const AUDIT_RETENTION = "audit_retention_days";
 const PAGE_MAX = 10_000;
 const ULID_PATTERN = /^[0-9A-HJKMNP-TV-Z]{26}$/;
 

@@ -18,6 +18,7 @@ import {
 import { checkNamespace, RESERVED_NAMESPACE } from "../domain/names.ts";
 import type { Item } from "../storage/item.ts";
 import { ITEM_ABSENT, ITEM_EXISTS, type Write } from "../storage/item-store.ts";
+import { AUDIT_RETENTION, retentionDaysIn } from "./audit.ts";
 import { namespaceMark } from "./deletion-mark.ts";
 import { textAt } from "./fields.ts";
 import {
@@ -27,6 +28,7 @@ import {
   NAMESPACE_PREFIX,
   namespaceIdKey,
   namespaceKey,
+  systemConfigKey,
   systemPartition,
 } from "./keys.ts";
 import { purgeNamespace } from "./namespace-purge.ts";
@@ -258,7 +260,8 @@ export class NamespaceRecords {
       const known = await this.get(name);
       if (known !== undefined) return known.namespaceId;
       const fields = { name, namespaceId: this.#newId(), createdAt: isoSeconds(clock()) };
-      const result = await store.transact([forward(fields), reverse(fields)]);
+      const writes = [forward(fields), reverse(fields), ...(await this.#settings(fields))];
+      const result = await store.transact(writes);
       if (result.ok) return fields.namespaceId;
       // Otherwise somebody else was faster, or the id is taken: both are answered by another round.
       const stored = result.failures.get(0)?.item;
@@ -271,6 +274,15 @@ export class NamespaceRecords {
       }
     }
     throw notRandom();
+  }
+
+  /** What a deployment has set for all namespaces, as the first config of a new one. */
+  async #settings({ namespaceId }: NamespaceFields): Promise<Write[]> {
+    const table = await this.#context.store.get(systemConfigKey(RESERVED_NAMESPACE));
+    const days = retentionDaysIn(table);
+    if (days === undefined) return [];
+    const key = systemConfigKey(namespaceId);
+    return [{ put: { ...key, ...inNamespace(namespaceId, key.PK), [AUDIT_RETENTION]: days } }];
   }
 
   /** 11 characters of base64url; a leading hyphen would look like an option on a command line. */
