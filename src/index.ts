@@ -66,6 +66,7 @@ export type { AuditAction, AuditEvent, AuditLog } from "./records/audit.ts";
 export type { CacheStats } from "./records/config-cache.ts";
 export type { ResolvedLimits } from "./records/config-resolver.ts";
 export type { EntityRecords, NewEntity } from "./records/entities.ts";
+export type { EntityListOptions, EntityPage } from "./records/entity-list.ts";
 export type { ChangeOptions, LimitRecords, SystemConfig } from "./records/limits.ts";
 export type {
   Namespace,

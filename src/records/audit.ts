@@ -9,10 +9,11 @@ import { checkFields, checkInteger } from "../domain/check.ts";
 import { ValidationError } from "../domain/errors.ts";
 import type { JsonValue } from "../domain/json.ts";
 import { checkEntityId, checkPrincipal, checkResource } from "../domain/names.ts";
-import type { Item, Value } from "../storage/item.ts";
+import type { Item, Key, Value } from "../storage/item.ts";
 import type { Write } from "../storage/item-store.ts";
 import { integerAt, jsonAt, textAt } from "./fields.ts";
 import { AUDIT_PREFIX, auditKey, auditPartition, inNamespace, namespaceOf } from "./keys.ts";
+import { queryRecords } from "./query-records.ts";
 import type { RecordContext } from "./record-context.ts";
 
 /** The subject of events about the limits of a whole namespace. */
@@ -30,11 +31,17 @@ const RETENTION_DAYS_MAX = 36_500;
 /** How long the system config says that events are kept; `undefined` when it does not say. */
 export function retentionDaysIn(system: Item | undefined): number | undefined {
   if (system === undefined) return undefined;
-  return integerAt(system, "audit_retention_days", 1, RETENTION_DAYS_MAX);
+  return integerAt(system, AUDIT_RETENTION, 1, RETENTION_DAYS_MAX);
 }
 
 /** Everything that is audited. */
-const AUDIT_ACTIONS = ["entity_created", "entity_deleted", "limits_set", "limits_deleted"] as const;
+const AUDIT_ACTIONS = [
+  "entity_created",
+  "entity_updated",
+  "entity_deleted",
+  "limits_set",
+  "limits_deleted",
+] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 
 /**
@@ -155,6 +162,31 @@ export class AuditLog {
     return events;
   }
 
+  /**
+   * The newest events of the whole namespace, newest first. Events are stored by their subject, so
+   * this reads the keys of all events that are kept.
+   */
+  async listAll(options: { limit?: number; after?: string } = {}): Promise<AuditEvent[]> {
+    checkFields("options", options, ["limit", "after"]);
+    const limit = checkInteger("limit", options.limit ?? 100, 1, PAGE_MAX);
+    const before = options.after === undefined ? undefined : checkEventId(options.after);
+    const { namespaceId } = this.#context;
+    const query = {
+      index: "GSI4",
+      partition: namespaceId,
+      sort: { beginsWith: auditPartition(namespaceId, "") },
+    } as const;
+    let newest: Key[] = [];
+    for await (const { PK, SK } of queryRecords(this.#context, query)) {
+      if (!SK.startsWith(AUDIT_PREFIX)) continue;
+      if (before !== undefined && SK.slice(AUDIT_PREFIX.length) >= before) continue;
+      newest.push({ PK, SK });
+      if (newest.length >= 2 * limit) newest = newestOf(newest, limit);
+    }
+    const items = await this.#context.store.getMany(newestOf(newest, limit));
+    return items.flatMap((item) => (item === undefined ? [] : (decodeEvent(item) ?? [])));
+  }
+
   /** The write that records a change; it belongs into the transaction of that change. */
   entry(entry: AuditEntry, retentionDays: number): Write {
     const { clock, namespaceId } = this.#context;
@@ -176,6 +208,11 @@ export class AuditLog {
       },
     };
   }
+}
+
+/** The sort key of an event is its id, which sorts by time. */
+function newestOf(keys: readonly Key[], count: number): Key[] {
+  return keys.toSorted((one, other) => (one.SK > other.SK ? -1 : 1)).slice(0, count);
 }
 
 /** The event in an item; `undefined` when the item is none, or is not the one its key names. */

@@ -3,7 +3,7 @@
 import { isoSeconds } from "../core/windows.ts";
 import { checkFields, checkFlag, show } from "../domain/check.ts";
 import { Entity } from "../domain/entity.ts";
-import { EntityExistsError, ValidationError } from "../domain/errors.ts";
+import { EntityExistsError, EntityNotFoundError, ValidationError } from "../domain/errors.ts";
 import { checkJsonObject, type JsonValue } from "../domain/json.ts";
 import { checkEntityId, checkParentId } from "../domain/names.ts";
 import type { Item, Key, Value } from "../storage/item.ts";
@@ -14,16 +14,16 @@ import { changeConfig, unchanged } from "./config-change.ts";
 import { deregistration, isCounted } from "./config-registry.ts";
 import { type ConfigResolver, slotNames } from "./config-resolver.ts";
 import { entityMark, unlessMarkedLater } from "./deletion-mark.ts";
-import { flagAt, jsonAt, textAt } from "./fields.ts";
+import { decodeEntity, encodeEntity } from "./entity-item.ts";
+import { type EntityListOptions, type EntityPage, listEntities } from "./entity-list.ts";
+import { textAt } from "./fields.ts";
 import {
   childrenPartition,
   ENTITY_CONFIG_PREFIX,
   entityConfigRegistryKey,
   entityKey,
   entityPartition,
-  inNamespace,
   META_SK,
-  parseEntityPartition,
 } from "./keys.ts";
 import { checkActive } from "./namespace-state.ts";
 import { queryRecords } from "./query-records.ts";
@@ -139,6 +139,62 @@ export class EntityRecords {
     ]);
     if (!result.ok && result.failures.has(0)) throw new EntityExistsError(id);
     return result.ok;
+  }
+
+  /**
+   * Creates an entity unless it exists, and returns it as it is stored. Refuses with
+   * `EntityExistsError` when it exists with another parent, or cascades otherwise, than asked for.
+   */
+  async ensure(fields: NewEntity): Promise<Entity> {
+    checkFields("entity", fields, NEW_ENTITY_FIELDS);
+    const wanted = this.#check(fields);
+    checkAuditor(fields.principal);
+    for (;;) {
+      const stored = await this.get(wanted.id);
+      if (stored !== undefined) return sameLink(fields, stored);
+      try {
+        return await this.create(fields);
+      } catch (error) {
+        // Another client was faster; it may also have deleted the entity since.
+        if (!(error instanceof EntityExistsError)) throw error;
+      }
+    }
+  }
+
+  /** Changes the name or the metadata, each as a whole; returns the entity as it is stored. */
+  async update(
+    id: string,
+    changes: { name?: string; metadata?: Readonly<Record<string, JsonValue>>; principal?: string },
+  ): Promise<Entity> {
+    checkEntityId(id);
+    checkFields("changes", changes, ["name", "metadata", "principal"]);
+    const principal = checkAuditor(changes.principal);
+    const set = {
+      ...(changes.name === undefined ? {} : { name: checkName(changes.name) }),
+      ...(changes.metadata === undefined
+        ? {}
+        : { metadata: checkJsonObject("metadata", changes.metadata) }),
+    };
+    const { store, namespaceId } = this.#context;
+    const key = entityKey(namespaceId, id);
+    if (Object.keys(set).length > 0) {
+      await checkActive(this.#context);
+      const days = await this.#resolver.auditRetentionDays();
+      const event = { action: "entity_updated", subject: id, principal, details: set } as const;
+      const result = await store.transact([
+        { update: key, change: { set: set as Record<string, Value> }, condition: [ITEM_EXISTS] },
+        this.#audit.entry(event, days),
+      ]);
+      if (!result.ok) throw new EntityNotFoundError(id);
+    }
+    const stored = await this.get(id);
+    if (stored === undefined) throw new EntityNotFoundError(id);
+    return stored;
+  }
+
+  /** All entities that were created, by id, a page at a time. A new one may be missing at first. */
+  list(options: EntityListOptions = {}): Promise<EntityPage> {
+    return listEntities(this.#context, options);
   }
 
   async get(id: string): Promise<Entity | undefined> {
@@ -269,9 +325,7 @@ export class EntityRecords {
   #check(fields: NewEntity): Entity {
     const { id, name, parentId, cascade, metadata } = fields;
     checkEntityId(id);
-    if (name !== undefined && typeof name !== "string") {
-      throw new ValidationError("name", name, `expected text, got ${show(name)}`);
-    }
+    if (name !== undefined) checkName(name);
     checkFlag("cascade", cascade);
     return new Entity({
       id,
@@ -284,41 +338,21 @@ export class EntityRecords {
   }
 }
 
-export function encodeEntity(namespaceId: string, entity: Entity): Item {
-  const key = entityKey(namespaceId, entity.id);
-  const parent =
-    entity.parentId === undefined
-      ? {}
-      : {
-          GSI1PK: childrenPartition(namespaceId, entity.parentId),
-          GSI1SK: `CHILD#${entity.id}`,
-        };
-  return {
-    ...key,
-    ...inNamespace(namespaceId, key.PK),
-    ...parent,
-    entity_id: entity.id,
-    name: entity.name ?? entity.id,
-    parent_id: entity.parentId ?? null,
-    cascade: entity.cascade,
-    metadata: entity.metadata as Value,
-    created_at: entity.createdAt ?? null,
-  };
-}
-
-/** The entity that the key names: attributes are what any writer put there. */
-export function decodeEntity(item: Item): Entity {
-  return new Entity({
-    id: parseEntityPartition(item.PK)?.entityId ?? "",
-    name: textAt(item, "name"),
-    parentId: textAt(item, "parent_id"),
-    cascade: flagAt(item, "cascade"),
-    metadata: jsonAt(item, "metadata"),
-    createdAt: textAt(item, "created_at"),
-  });
-}
-
 /** From the item itself, or from its key where another writer left the attribute out. */
 function resourceOfConfig(item: Item): string {
   return textAt(item, "resource") ?? item.SK.slice(ENTITY_CONFIG_PREFIX.length);
+}
+
+function checkName(name: unknown): string {
+  if (typeof name === "string") return name;
+  throw new ValidationError("name", name, `expected text, got ${show(name)}`);
+}
+
+/** The stored entity, unless the caller asks for another parent or cascade. */
+function sameLink({ parentId, cascade }: NewEntity, stored: Entity): Entity {
+  const differs =
+    (parentId !== undefined && parentId !== stored.parentId) ||
+    (cascade !== undefined && cascade !== stored.cascade);
+  if (differs) throw new EntityExistsError(stored.id);
+  return stored;
 }

@@ -7,7 +7,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { Entity } from "../../src/domain/entity.ts";
-import { encodeEntity } from "../../src/records/entities.ts";
+import { encodeEntity } from "../../src/records/entity-item.ts";
 import {
   entityConfigKey,
   entityConfigPartition,

@@ -1,6 +1,7 @@
 /** `audit`: who changed what. */
 
 import { type Group, leaf } from "../command.ts";
+import { detailsText } from "../details-text.ts";
 import { wholeNumber } from "../numbers.ts";
 import { table } from "../table.ts";
 
@@ -8,19 +9,18 @@ const LIMIT_DEFAULT = 100;
 const LIMIT_MAX = 10_000;
 
 interface ListOptions {
-  readonly entityId: string;
+  readonly entityId?: string;
   readonly limit: number;
   readonly startEventId?: string;
 }
 
 const list = leaf<ListOptions>({
   name: "list",
-  summary: "lists the changes of an entity, the newest first",
+  summary: "lists changes, of one entity or of the whole namespace, the newest first",
   options: [
     {
       flags: "-e, --entity-id <id>",
-      text: "an entity; $SYSTEM for the namespace, $RESOURCE:gpt-4 for a resource",
-      required: true,
+      text: "an entity; $SYSTEM for system limits, $RESOURCE:gpt-4 for a resource; else all",
     },
     {
       flags: "-l, --limit <count>",
@@ -31,13 +31,14 @@ const list = leaf<ListOptions>({
     { flags: "--start-event-id <id>", text: "go on after this event" },
   ],
   store: "read",
-  examples: ["audit list -e key-1", "audit list -e '$RESOURCE:gpt-4' -l 20"],
+  examples: ["audit list", "audit list -e key-1", "audit list -e '$RESOURCE:gpt-4' -l 20"],
   json: {
-    entity_id: "text",
+    entity_id: "text | null",
     events: [
       {
         event_id: "text",
         timestamp: "text",
+        entity_id: "text",
         action: "text",
         principal: "text | null",
         resource: "text | null",
@@ -48,17 +49,17 @@ const list = leaf<ListOptions>({
   },
   run: async ({ options, open, note, terminal }) => {
     const { entityId, limit, startEventId } = options;
-    const events = await (await open()).audit.list(entityId, {
-      limit,
-      ...(startEventId === undefined ? {} : { after: startEventId }),
-    });
+    const { audit: log } = await open();
+    const page = { limit, ...(startEventId === undefined ? {} : { after: startEventId }) };
+    const events = await (entityId === undefined ? log.listAll(page) : log.list(entityId, page));
     const next = events.length === limit ? events.at(-1)?.eventId : undefined;
     return {
       json: () => ({
-        entity_id: entityId,
+        entity_id: entityId ?? null,
         events: events.map((event) => ({
           event_id: event.eventId,
           timestamp: event.timestamp,
+          entity_id: event.entityId,
           action: event.action,
           principal: event.principal ?? null,
           resource: event.resource ?? null,
@@ -67,20 +68,19 @@ const list = leaf<ListOptions>({
         next_start_event_id: next ?? null,
       }),
       text: () => {
-        if (events.length === 0) return `Nothing was changed for ${entityId}`;
+        if (events.length === 0) return `Nothing was changed${entityId ? ` for ${entityId}` : ""}`;
         if (next !== undefined) note(`There may be more; go on with --start-event-id ${next}`);
-        const columns = [
-          { title: "TIME" },
-          { title: "ACTION" },
-          { title: "PRINCIPAL" },
-          { title: "RESOURCE" },
-        ];
+        const subject = entityId === undefined ? ["ENTITY"] : [];
+        const titles = ["TIME", ...subject, "ACTION", "PRINCIPAL", "RESOURCE", "DETAILS"];
         const rows = events.map((event) => [
           event.timestamp,
+          ...(entityId === undefined ? [event.entityId] : []),
           event.action,
           event.principal ?? "-",
           event.resource ?? "-",
+          detailsText(event.details),
         ]);
+        const columns = titles.map((title) => ({ title }));
         return table(columns, rows, terminal.palette.faint);
       },
     };

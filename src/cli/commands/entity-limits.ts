@@ -4,7 +4,6 @@ import { DEFAULT_RESOURCE } from "../../domain/names.ts";
 import { leaf, type OptionSpec } from "../command.ts";
 import { LIMIT_SHAPE, LIMITS_OPTION, parseLimits } from "../limit-text.ts";
 import { lostLimits, storedLevels, warningText } from "../lost-limits.ts";
-import { wholeNumber } from "../numbers.ts";
 import { PRINCIPAL_OPTION, type PrincipalOptions, principalOf } from "../principal.ts";
 import { deleteLimits as deleting, limitsSet, limitsShown, type Owner } from "../stored-limits.ts";
 
@@ -14,8 +13,6 @@ const RESOURCE_OPTION: OptionSpec = {
   text: "for one resource; else for all without limits of their own",
   default: DEFAULT_RESOURCE,
 };
-const LIMIT_MAX = 1_000_000;
-const PAGE = 1000;
 
 interface ResourceOptions {
   readonly resource: string;
@@ -81,51 +78,6 @@ export const deleteLimits = leaf<ResourceOptions & PrincipalOptions>({
         return before.length > 0;
       },
     }),
-});
-
-interface ListOptions {
-  readonly withCustomLimits: string;
-  readonly limit?: number;
-  readonly cursor?: string;
-}
-
-export const listEntities = leaf<ListOptions>({
-  name: "list",
-  summary: "lists the entities that have limits of their own for a resource",
-  options: [
-    {
-      flags: "--with-custom-limits <resource>",
-      text: `the resource; ${DEFAULT_RESOURCE} for limits for all resources`,
-      required: true,
-    },
-    { flags: "-l, --limit <count>", text: "at most so many", parse: wholeNumber(1, LIMIT_MAX) },
-    { flags: "--cursor <cursor>", text: "go on where an earlier list ended" },
-  ],
-  store: "read",
-  json: { resource: "text", entity_ids: ["text"], cursor: "text | null" },
-  run: async ({ options, open, note }) => {
-    const { withCustomLimits: resource, limit = Number.POSITIVE_INFINITY } = options;
-    const { limits } = await open();
-    const ids: string[] = [];
-    let { cursor } = options;
-    do {
-      const page = await limits.listEntities(resource, {
-        limit: Math.min(PAGE, limit - ids.length),
-        ...(cursor === undefined ? {} : { cursor }),
-      });
-      ids.push(...page.entityIds);
-      cursor = page.cursor;
-    } while (cursor !== undefined && ids.length < limit);
-    return {
-      json: () => ({ resource, entity_ids: ids, cursor: cursor ?? null }),
-      text: () => {
-        if (cursor !== undefined) note(`There are more; go on with --cursor ${cursor}`);
-        return ids.length === 0
-          ? `No entity has limits of its own for ${resource}`
-          : ids.join("\n");
-      },
-    };
-  },
 });
 
 export const listResources = leaf({

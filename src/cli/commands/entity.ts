@@ -2,28 +2,15 @@
 
 import type { Entity } from "../../domain/entity.ts";
 import type { JsonValue } from "../../domain/json.ts";
-import { CommandFailure, type Group, leaf, type Shape, UsageError } from "../command.ts";
+import { CommandFailure, type Group, leaf, UsageError } from "../command.ts";
 import { fields } from "../fields.ts";
 import { PRINCIPAL_OPTION, type PrincipalOptions, principalOf } from "../principal.ts";
 import { table } from "../table.ts";
-import {
-  deleteLimits,
-  getLimits,
-  listEntities,
-  listResources,
-  setLimits,
-} from "./entity-limits.ts";
+import { deleteLimits, getLimits, listResources, setLimits } from "./entity-limits.ts";
+import { listEntities } from "./entity-list.ts";
+import { ENTITY_SHAPE, entityJson } from "./entity-text.ts";
 
 const ID = { name: "<id>", text: "the entity: a tenant, a project, a key, a user" } as const;
-
-const ENTITY_SHAPE: Shape = {
-  id: "text",
-  name: "text",
-  parent_id: "text | null",
-  cascade: "boolean",
-  metadata: "object",
-  created_at: "text | null",
-};
 
 interface CreateOptions extends PrincipalOptions {
   readonly displayName?: string;
@@ -148,17 +135,6 @@ export const entity: Group = {
     listResources,
   ],
 };
-
-function entityJson(entity: Entity) {
-  return {
-    id: entity.id,
-    name: entity.name ?? entity.id,
-    parent_id: entity.parentId ?? null,
-    cascade: entity.cascade,
-    metadata: entity.metadata,
-    created_at: entity.createdAt ?? null,
-  };
-}
 
 function describe(entity: Entity, paint: (label: string) => string): string {
   const { id, name, metadata } = entity;

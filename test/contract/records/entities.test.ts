@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { Entity } from "../../../src/domain/entity.ts";
 import { EntityExistsError, ValidationError } from "../../../src/domain/errors.ts";
 import type { JsonValue } from "../../../src/domain/json.ts";
-import { encodeEntity } from "../../../src/records/entities.ts";
+import { encodeEntity } from "../../../src/records/entity-item.ts";
 import { type Repository, repositoryOver } from "../../../src/repository/repository.ts";
 import { MemoryItemStore } from "../../../src/storage/memory/item-store.ts";
 import { describeStores } from "../stores.ts";

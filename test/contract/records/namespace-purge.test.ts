@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { Entity } from "../../../src/domain/entity.ts";
 import { NamespaceStateError } from "../../../src/domain/errors.ts";
-import { encodeEntity } from "../../../src/records/entities.ts";
+import { encodeEntity } from "../../../src/records/entity-item.ts";
 import {
   bucketKey,
   entityPartition,

@@ -33,10 +33,10 @@ test("the newest comes first, page by page; what is not known is a dash", async 
       .split("\n")
       .map((line) => line.split(/ {2,}/)),
   ).toEqual([
-    ["TIME", "ACTION", "PRINCIPAL", "RESOURCE"],
-    [NOON, "limits_deleted", "-", "_default_"],
-    [NOON, "limits_set", principal, "_default_"],
-    [NOON, "entity_created", "-", "-"],
+    ["TIME", "ACTION", "PRINCIPAL", "RESOURCE", "DETAILS"],
+    [NOON, "limits_deleted", "-", "_default_", "-"],
+    [NOON, "limits_set", principal, "_default_", "rpm:1/min"],
+    [NOON, "entity_created", "-", "-", "name=key-1"],
   ]);
   const page = await json<Listed>("audit", "list", "--entity-id", "key-1", "--limit", "2");
   expectShape(shapeOf(audit, "list"), page);
@@ -49,7 +49,7 @@ test("the newest comes first, page by page; what is not known is a dash", async 
   expect(rest.next_start_event_id).toBeNull();
 });
 
-test("nothing to tell is one line; a wrong event, a wrong entity and none are refused", async () => {
+test("nothing to tell is one line; a wrong event and a wrong entity are refused", async () => {
   const { run } = store.namespace();
   await run("entity", "create", "key-1");
   const nothing = await run("audit", "list", "-e", "$SYSTEM");
@@ -58,5 +58,35 @@ test("nothing to tell is one line; a wrong event, a wrong entity and none are re
   expect(wrong).toMatchObject({ code: 1, out: "" });
   expect(wrong.err).toContain("the id of an audit event");
   expect(await run("audit", "list", "-e", "#")).toMatchObject({ code: 1, out: "" });
-  expect(await run("audit", "list")).toMatchObject({ code: 2, out: "" });
+});
+
+test("without an entity, the changes of the whole namespace are listed", async () => {
+  const { run, json } = store.namespace({ clock });
+  await run("entity", "create", "key-1", "--parent", "acme", "--cascade", "--metadata", '{"a":1}');
+  await run("resource", "set-defaults", "gpt-4", "-l", "rpm:5", "-l", "tpm:100/hour:200");
+  await run("system", "set-defaults", "-l", "rpm:9", "--on-unavailable", "allow");
+  const { out } = await run("audit", "list");
+  const rows = out
+    .trimEnd()
+    .split("\n")
+    .map((line) => line.split(/ {2,}/));
+  expect(rows).toEqual([
+    ["TIME", "ENTITY", "ACTION", "PRINCIPAL", "RESOURCE", "DETAILS"],
+    [NOON, "$SYSTEM", "limits_set", "-", "-", "rpm:9/min on_unavailable=allow"],
+    [NOON, "$RESOURCE:gpt-4", "limits_set", "-", "gpt-4", "rpm:5/min tpm:100/hour:200"],
+    [
+      NOON,
+      "key-1",
+      "entity_created",
+      "-",
+      "-",
+      'name=key-1 parent_id=acme cascade=true metadata={"a":1}',
+    ],
+  ]);
+  const page = await json<Listed>("audit", "list", "-l", "1");
+  expectShape(shapeOf(audit, "list"), page);
+  expect(page).toMatchObject({ entity_id: null, events: [{ entity_id: "$SYSTEM" }] });
+  const next = page.next_start_event_id as string;
+  const rest = await json<Listed>("audit", "list", "--start-event-id", next);
+  expect(rest.events).toMatchObject([{ entity_id: "$RESOURCE:gpt-4" }, { entity_id: "key-1" }]);
 });

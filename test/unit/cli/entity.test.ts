@@ -148,14 +148,45 @@ describe("entity list and list-resources", () => {
       err: `There are more; go on with --cursor ${page.cursor}\n`,
     });
     const rest = await json(...query, "gpt-4", "--limit", "2", "--cursor", page.cursor);
-    expect(rest).toEqual({ resource: "gpt-4", entity_ids: ["c"], cursor: null });
+    expect(rest).toEqual({ resource: "gpt-4", entity_ids: ["c"], entities: [], cursor: null });
     expect((await run(...query, "gpt-3")).out).toBe("No entity has limits of its own for gpt-3\n");
-    expect(await run("entity", "list")).toMatchObject({ code: 2, out: "" });
+    expect(await run(...query, "gpt-4", "--prefix", "a")).toMatchObject({ code: 2, out: "" });
     expect(await run(...query, "gpt-4", "--cursor", "nonsense")).toMatchObject({ code: 1 });
     const resources = await json("entity", "list-resources");
     expectShape(shapeOf(entity, "list-resources"), resources);
     expect(resources).toEqual({ resources: ["_default_", "gpt-4"] });
     expect((await run("entity", "list-resources")).out).toBe("_default_\ngpt-4\n");
+  });
+
+  test("list all that were created, by id, and by what ids begin with", async () => {
+    const { run, json } = store.namespace({ clock });
+    await run("entity", "set-limits", "never-created", "-l", "rpm:1");
+    expect((await run("entity", "list")).out).toMatch(/^There are no entities\. Create one/);
+    await run("entity", "create", "acme", "--display-name", "Acme");
+    await run("entity", "create", "key-2", "--parent", "acme", "--cascade");
+    await run("entity", "create", "key-1");
+    const { out, err } = await run("entity", "list");
+    expect(
+      out
+        .trimEnd()
+        .split("\n")
+        .map((line) => line.split(/ {2,}/)),
+    ).toEqual([
+      ["ENTITY", "NAME", "PARENT", "CASCADE", "CREATED"],
+      ["acme", "Acme", "-", "no", "2030-01-01T12:00:00Z"],
+      ["key-1", "key-1", "-", "no", "2030-01-01T12:00:00Z"],
+      ["key-2", "key-2", "acme", "yes", "2030-01-01T12:00:00Z"],
+    ]);
+    expect(err).toBe("");
+    const page = await json<{ cursor: string }>("entity", "list", "--prefix", "key-", "-l", "1");
+    expectShape(shapeOf(entity, "list"), page);
+    expect(page).toMatchObject({
+      resource: null,
+      entity_ids: ["key-1"],
+      entities: [{ id: "key-1" }],
+    });
+    const rest = ["entity", "list", "--prefix", "key-", "--cursor", page.cursor];
+    expect(await json(...rest)).toMatchObject({ entity_ids: ["key-2"], cursor: null });
   });
 
   test("say so when there are none", async () => {

@@ -10,7 +10,7 @@ import { WINDOW_TYPES } from "../../../src/core/windows.ts";
 import { ZaeLimiterError } from "../../../src/domain/errors.ts";
 import { decodeEvent, retentionDaysIn } from "../../../src/records/audit.ts";
 import { registeredResources } from "../../../src/records/config-registry.ts";
-import { decodeEntity } from "../../../src/records/entities.ts";
+import { decodeEntity } from "../../../src/records/entity-item.ts";
 import { decodeLimits, onUnavailableIn } from "../../../src/records/limit-attributes.ts";
 import { decodeUsage, usageCounters } from "../../../src/records/usage-item.ts";
 import { decodeVersion } from "../../../src/records/version-record.ts";
