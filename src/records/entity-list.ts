@@ -74,7 +74,9 @@ export async function listEntities(
   const query = { index: "GSI4", partition: context.namespaceId } as const;
   const last = options.cursor === undefined ? undefined : decodeCursor(options.cursor, query);
   const after = last === undefined ? "" : (textAt(last, "GSI4SK") ?? "") + LOWEST;
-  const range = { ...query, sort: { from: after > first ? after : first, to: first + HIGHEST } };
+  // The later of the two, as texts.
+  const [, from = first] = [first, after].toSorted();
+  const range = { ...query, sort: { from, to: first + HIGHEST } };
   const entities: Entity[] = [];
   for await (const page of idPages(context, range)) {
     const keys = page.map((id) => entityKey(context.namespaceId, id));
