@@ -7,7 +7,8 @@ import { EXIT } from "../exit-codes.ts";
 import { interruptible } from "../interruption.ts";
 import { answers } from "../local/answers.ts";
 import { isRunning, thisProcess } from "../local/background-process.ts";
-import { endpointOf, LocalFolder, type LocalState, urlOf } from "../local/local-folder.ts";
+import { LocalFolder } from "../local/local-folder.ts";
+import { endpointOf, type LocalState, urlOf } from "../local/local-state.ts";
 import { shellLines, variablesOf } from "../local/shell-lines.ts";
 import type { Terminal } from "../terminal.ts";
 import {

@@ -7,17 +7,29 @@ import type { Timer } from "../../domain/timer.ts";
 
 const POLL_MS = 50;
 const STOP_MS = 10_000;
+/** Only the user may read and write it. */
+const PRIVATE = 0o600;
+/** Process 1 and negative numbers, which mean groups of processes, are never ours. */
+const PID_MIN = 2;
 
 /** A process that was started, told apart from a later one that got the same number. */
 export interface BackgroundProcess {
   readonly pid: number;
   /** When it began, as the system tells it; absent where it does not. */
   readonly stamp?: string;
+  /** Words of its command line: a process without them is not the one that was started. */
+  readonly words?: readonly string[];
 }
 
 /** The process that this code runs in. */
 export function thisProcess(): BackgroundProcess {
   return identified(process.pid);
+}
+
+/** A process by its number and the time it began. */
+export function identified(pid: number): BackgroundProcess {
+  const stamp = stampOf(pid);
+  return stamp === undefined ? { pid } : { pid, stamp };
 }
 
 /** Starts a command of its own; what it says goes to the file. */
@@ -27,7 +39,7 @@ export async function startInBackground(
   log: string,
   cwd: string,
 ): Promise<BackgroundProcess> {
-  const file = openSync(log, "a");
+  const file = openSync(log, "a", PRIVATE);
   try {
     const child = spawn(command, args, {
       cwd,
@@ -43,16 +55,22 @@ export async function startInBackground(
   }
 }
 
-/** Whether it is still the same process that runs under this number. */
-export function isRunning({ pid, stamp }: BackgroundProcess): boolean {
+/**
+ * Returns whether the same process still runs under this number. It is believed only with the time
+ * it began, where the system tells it, and with the words of its command line.
+ */
+export function isRunning({ pid, stamp, words = [] }: BackgroundProcess): boolean {
+  if (!Number.isSafeInteger(pid) || pid < PID_MIN) return false;
   try {
     process.kill(pid, 0);
   } catch (error) {
-    // Somebody else's process, then; the stamp decides whether it is ours after all.
+    // A process of another user, then; the stamp decides whether it is ours after all.
     if ((error as NodeJS.ErrnoException).code !== "EPERM") return false;
   }
   const now = stampOf(pid);
-  return now !== "ended" && (stamp === undefined || now === stamp);
+  if (now === "ended" || now !== stamp) return false;
+  const line = commandLineOf(pid);
+  return line === undefined || words.every((word) => line.includes(word));
 }
 
 /** Ends a process, first kindly; one that is not there any more is left alone. */
@@ -75,11 +93,6 @@ async function end(
   send(background.pid, signal);
   const startedMs = timer.nowMs();
   while (isRunning(background) && timer.nowMs() - startedMs < STOP_MS) await timer.sleep(POLL_MS);
-}
-
-function identified(pid: number): BackgroundProcess {
-  const stamp = stampOf(pid);
-  return stamp === undefined ? { pid } : { pid, stamp };
 }
 
 function send(pid: number, signal: NodeJS.Signals): void {
@@ -116,5 +129,21 @@ function linuxStampOf(pid: number): string | undefined {
     return fields[0] === "Z" ? "ended" : `${boot} ${fields[19]}`;
   } catch {
     return undefined;
+  }
+}
+
+/** The words of a command line; `undefined` where the system does not tell them. */
+function commandLineOf(pid: number): readonly string[] | undefined {
+  if (process.platform === "win32") return undefined;
+  try {
+    if (process.platform === "linux") {
+      return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
+    }
+    return execFileSync("ps", ["-ww", "-o", "command=", "-p", `${pid}`], {
+      encoding: "utf8",
+      stdio: ["ignore", "pipe", "ignore"],
+    }).split(/\s+/);
+  } catch {
+    return [];
   }
 }

@@ -4,18 +4,13 @@ import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } 
 import { join, resolve } from "node:path";
 import { CommandFailure } from "../command.ts";
 import { type BackgroundProcess, isRunning } from "./background-process.ts";
+import { type LocalState, readState } from "./local-state.ts";
 
 export const LOCAL_FOLDER = join(".zae-limiter", "local");
 
-/** What `up` has started. */
-export interface LocalState {
-  readonly engine: string;
-  readonly process: BackgroundProcess;
-  readonly port: number;
-  readonly table: string;
-  readonly namespace: string;
-  readonly aggregator?: BackgroundProcess;
-}
+/** Only the user may see what is in it. */
+const PRIVATE_FILE = 0o600;
+const PRIVATE_FOLDER = 0o700;
 
 export class LocalFolder {
   readonly path: string;
@@ -34,19 +29,21 @@ export class LocalFolder {
 
   read(): LocalState | undefined {
     try {
-      return JSON.parse(readFileSync(this.#state, "utf8")) as LocalState;
+      return readState(JSON.parse(readFileSync(this.#state, "utf8")));
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-      throw new CommandFailure(`Cannot read ${this.#state}; remove it if it is of no use`, 1, {
-        cause: error,
-      });
+      throw new CommandFailure(
+        `Cannot read ${this.#state}: ${(error as Error).message}. Remove it if it is of no use`,
+        1,
+        { cause: error },
+      );
     }
   }
 
   /** In one step, so that nobody reads half of it. */
   write(state: LocalState): void {
     const draft = `${this.#state}.new`;
-    writeFileSync(draft, `${JSON.stringify(state, null, 2)}\n`);
+    writeFileSync(draft, `${JSON.stringify(state, null, 2)}\n`, { mode: PRIVATE_FILE });
     renameSync(draft, this.#state);
   }
 
@@ -61,7 +58,7 @@ export class LocalFolder {
 
   /** Only one command at a time starts or stops something here. */
   async exclusively<T>(self: BackgroundProcess, work: () => Promise<T>): Promise<T> {
-    mkdirSync(this.path, { recursive: true });
+    mkdirSync(this.path, { recursive: true, mode: PRIVATE_FOLDER });
     this.#lock(self);
     try {
       return await work();
@@ -85,7 +82,7 @@ export class LocalFolder {
   /** Linked into place with its contents, so that nobody sees it empty. */
   #tryLock(self: BackgroundProcess): boolean {
     const draft = `${this.#lockFile}.${self.pid}`;
-    writeFileSync(draft, JSON.stringify(self));
+    writeFileSync(draft, JSON.stringify(self), { mode: PRIVATE_FILE });
     try {
       linkSync(draft, this.#lockFile);
       return true;
@@ -112,15 +109,4 @@ export class LocalFolder {
   get #lockFile(): string {
     return join(this.path, "lock.json");
   }
-}
-
-export function endpointOf({ port }: Pick<LocalState, "port">): string {
-  return `http://127.0.0.1:${port}`;
-}
-
-/** The address that `ZAEL_URL` takes. */
-export function urlOf(state: Pick<LocalState, "port" | "table" | "namespace">): string {
-  const { table, namespace } = state;
-  const tenant = namespace === "default" ? "" : `&namespace=${encodeURIComponent(namespace)}`;
-  return `dynamodb://${table}?endpoint=${endpointOf(state)}${tenant}`;
 }

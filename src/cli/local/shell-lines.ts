@@ -1,7 +1,6 @@
 /** Variables in the words of a shell. */
 
-import type { LocalState } from "./local-folder.ts";
-import { endpointOf, urlOf } from "./local-folder.ts";
+import { endpointOf, type LocalState, urlOf } from "./local-state.ts";
 
 /** A shell by the name that users give it; `eval` is what the reference calls the first. */
 export const SHELLS = ["bash", "zsh", "eval", "fish", "powershell", "direnv"] as const;

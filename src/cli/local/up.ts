@@ -14,7 +14,8 @@ import {
   stop,
 } from "./background-process.ts";
 import type { Engine } from "./engine.ts";
-import { endpointOf, type LocalFolder, type LocalState, urlOf } from "./local-folder.ts";
+import type { LocalFolder } from "./local-folder.ts";
+import { endpointOf, type LocalState, urlOf } from "./local-state.ts";
 import { lastLines } from "./log-tail.ts";
 
 const START_MS = 30_000;

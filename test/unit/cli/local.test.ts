@@ -1,13 +1,24 @@
 /** `local` without processes: help, lines for shells, where engines are looked for, logs. */
 
-import { appendFileSync, chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { type ChildProcess, spawn } from "node:child_process";
+import {
+  appendFileSync,
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { CommandFailure } from "../../../src/cli/command.ts";
 import { local } from "../../../src/cli/commands/local.ts";
+import { identified } from "../../../src/cli/local/background-process.ts";
 import { findEngine } from "../../../src/cli/local/engine.ts";
-import { urlOf } from "../../../src/cli/local/local-folder.ts";
+import { LocalFolder } from "../../../src/cli/local/local-folder.ts";
+import { urlOf } from "../../../src/cli/local/local-state.ts";
 import { LogFollower, lastLines } from "../../../src/cli/local/log-tail.ts";
 import { SHELLS, shellLines } from "../../../src/cli/local/shell-lines.ts";
 import { cli } from "./captured.ts";
@@ -147,3 +158,65 @@ test("status and logs where nothing runs end with 1, down with 0", async () => {
   expect(JSON.parse((await run("logs")).err)).toMatchObject({ error: "FAILED" });
   expect(JSON.parse((await run("down")).out)).toEqual({ stopped: false });
 });
+
+describe("a folder from elsewhere", () => {
+  const fine = { engine: "dynoxide", port: 8000, table: "app", namespace: "default" };
+
+  function write(state: unknown): void {
+    const path = join(folder, "state.json");
+    writeFileSync(path, JSON.stringify(state));
+  }
+
+  /** A process that `local up` has not started. */
+  function sleeper(): ChildProcess {
+    const child = spawn(process.execPath, ["-e", "setTimeout(() => {}, 60000)"], {
+      stdio: "ignore",
+    });
+    onTestFinished(() => void child.kill("SIGKILL"));
+    return child;
+  }
+
+  test("local down ends no process that the file merely names", async () => {
+    const child = sleeper();
+    const { pid = 0 } = child;
+    const { stamp } = identified(pid);
+    for (const started of [{ pid }, { pid, stamp: "guessed" }, { pid, stamp }]) {
+      write({ ...fine, process: started, aggregator: started });
+      const { code, out } = await cli(["local", "down", "--folder", folder]);
+      expect([code, out]).toEqual([0, "Not running\n"]);
+      expect(child.exitCode ?? child.signalCode).toBeNull();
+    }
+  });
+
+  test.each<[string, object]>([
+    ["a process of the whole system", { process: { pid: 1, stamp: "x" } }],
+    ["all processes", { process: { pid: -1, stamp: "x" } }],
+    ["a number that is text", { process: { pid: "17", stamp: "x" } }],
+    ["a port that is an address", { port: "8000@evil.example" }],
+    ["a port that there is not", { port: 70_000 }],
+    ["a table that is none", { table: "a b" }],
+    ["an engine that there is not", { engine: "rm" }],
+    ["an aggregator that is none", { aggregator: 7 }],
+  ])("%s in the file is refused", async (_, wrong) => {
+    write({ ...fine, process: { pid: 17, stamp: "x" }, ...wrong });
+    for (const command of ["down", "env", "status", "up", "logs"]) {
+      const { code, out, err } = await cli(["local", command, "--folder", folder]);
+      expect([command, code, out]).toEqual([command, 1, ""]);
+      expect(err).toMatch(/Cannot read .*state\.json: Invalid .*expected|must not contain/);
+    }
+  });
+
+  test("files are for the user alone", async () => {
+    const made = new LocalFolder(join(folder, "deep", "local"));
+    await made.exclusively({ pid: process.pid }, async () => {
+      made.write({ ...fine, process: { pid: process.pid } });
+      expect(modeOf(join(made.path, "lock.json"))).toBe("600");
+    });
+    expect(modeOf(join(made.path, "state.json"))).toBe("600");
+    expect(modeOf(made.path)).toBe("700");
+  });
+});
+
+function modeOf(path: string): string {
+  return (statSync(path).mode & 0o777).toString(8);
+}
