@@ -30,7 +30,9 @@ export class Drawing {
       .slice(0, Math.max(1, rows - 1))
       .map((line) => clipped(line, columns));
     const back = this.#lines === 0 ? HIDE_CURSOR : `${ESCAPE}[${this.#lines}A${ESCAPE}[J`;
-    out(`${back}${lines.join("\n")}\n`);
+    // Apart from the text, in which moves have no effect.
+    out(back);
+    out(`${lines.join("\n")}\n`);
     this.#lines = lines.length;
   }
 

@@ -13,6 +13,7 @@ import { AwsUnavailable } from "../infra/aws-failure.ts";
 import { CommandFailure, UsageError } from "./command.ts";
 import { EXIT } from "./exit-codes.ts";
 import { Interrupted } from "./interruption.ts";
+import { visible } from "./visible.ts";
 
 /** How the limiter begins when there is nothing to limit by. */
 const NO_LIMITS = "no limits are configured";
@@ -38,7 +39,7 @@ export function failureOf(error: unknown): Failure {
 }
 
 function failure(exitCode: number, code: string, message: string): Failure {
-  return { exitCode, code, line: message.replace(/\s*\n\s*/g, " ").trim() };
+  return { exitCode, code, line: visible(message.replace(/\s*\n\s*/g, " ").trim()) };
 }
 
 function exitCodeOf(error: ZaeLimiterError): number {

@@ -10,12 +10,14 @@ import { EXIT } from "./exit-codes.ts";
 import { PLAIN } from "./palette.ts";
 import { type Entry, REGISTRY } from "./registry.ts";
 import type { Terminal } from "./terminal.ts";
+import { guarded } from "./visible.ts";
 
 const PROGRAM = "zae-limiter";
 const HELP_COLUMNS_MAX = 100;
 
 /** Reads the command line, does what it says, and ends with the exit code. */
-export async function runProgram(args: readonly string[], terminal: Terminal): Promise<number> {
+export async function runProgram(args: readonly string[], raw: Terminal): Promise<number> {
+  const terminal = guarded(raw);
   const words = movedBehind(args);
   const names = REGISTRY.map(({ name }) => name);
   // `help entity` is what others write for `entity --help`.

@@ -1,5 +1,7 @@
 /** Tables for people: columns as wide as they need, no lines, so that `grep` and `awk` work, too. */
 
+import { visible } from "./visible.ts";
+
 export interface Column {
   readonly title: string;
   /** Numbers stand to the right. */
@@ -20,7 +22,7 @@ export async function table(
     style: { head: [], border: [], "padding-left": 0, "padding-right": 0 },
     chars: NO_LINES,
   });
-  made.push(...rows.map((row) => [...row]));
+  made.push(...rows.map((row) => row.map(visible)));
   return made
     .toString()
     .split("\n")

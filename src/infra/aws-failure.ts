@@ -1,6 +1,7 @@
 /** What an error of AWS means for somebody who deploys: one sentence, and what to do. */
 
 import { InfrastructureError, RateLimiterUnavailable } from "../domain/errors.ts";
+import { serverText, withServerText } from "../domain/server-text.ts";
 
 /** The fields that errors of the SDK, of AWS and of sockets carry. */
 interface RawError {
@@ -79,9 +80,9 @@ export function explainAwsError(
   endpoint: string | undefined,
 ): Error {
   if (error instanceof InfrastructureError) return error;
-  const raw = (error ?? {}) as RawError;
+  const raw = (withServerText(error) ?? {}) as RawError;
   const { name = "", message = String(error) } = raw;
-  const detail = message.replaceAll(/\s+/g, " ");
+  const detail = serverText(message);
   if (endpoint !== undefined && isOfAnotherService(raw, action)) {
     return new MissingServiceError(endpoint, action, error);
   }
@@ -154,7 +155,7 @@ function explainOutage(
     );
   }
   if (status < 500) return undefined;
-  const detail = (raw.message ?? "").replaceAll(/\s+/g, " ");
+  const detail = serverText(raw.message ?? "");
   return new AwsUnavailable(
     `${place} failed to answer ${action} (status ${status}). Try again; if it stays like this, ` +
       `see the health page of AWS (${detail})`,

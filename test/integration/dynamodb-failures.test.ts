@@ -1,6 +1,7 @@
 /** What the DynamoDB adapter makes of a bad network, a busy server and a wrong setup. */
 
 import { once } from "node:events";
+import { inspect } from "node:util";
 import { describe, expect, it } from "vitest";
 import {
   InfrastructureError,
@@ -345,6 +346,26 @@ describe("refusals", () => {
       expect(server.requests).toHaveLength(1);
     });
   });
+
+  it.each(["lean", "sdk"] as const)(
+    "a server that repeats the request gets no credentials into errors (%s)",
+    async (transport) => {
+      const sessionToken = `IQoJb3JpZ2luX2VjEJr${"aB3+/".repeat(80)}`;
+      const message = `You sent x-amz-security-token: ${sessionToken}, ${"and more ".repeat(1000)}`;
+      await using server = await fakeDynamo({
+        error: "AccessDeniedException",
+        details: { message },
+      });
+      using store = storeAt(server.endpoint, {
+        transport,
+        credentials: { accessKeyId: "a", secretAccessKey: "b", sessionToken },
+      });
+      const { error } = await failure(store.get(KEY));
+      expect((error as Error).message).toMatch(/may not call GetItem: You sent .*\[hidden\]/);
+      expect((error as Error).message.length).toBeLessThan(500);
+      expect(inspect(error)).not.toContain(sessionToken);
+    },
+  );
 
   it("credentials that cannot be found", async () => {
     const error = Object.assign(new Error("no profile"), { name: "CredentialsProviderError" });

@@ -6,6 +6,7 @@ import {
   type UnavailableReason,
   ValidationError,
 } from "../../domain/errors.ts";
+import { serverText, withServerText } from "../../domain/server-text.ts";
 import { decodeItem } from "../attribute-value.ts";
 import type { Item } from "../item.ts";
 import { AttemptTimeout } from "./deadline.ts";
@@ -122,6 +123,8 @@ export function judge(
   if (raw.name === "ConditionalCheckFailedException") {
     return { kind: "condition", failures: new Map([[0, { item: stored(raw) }]]) };
   }
+  // Whatever is thrown has this error as its cause, and logs print causes.
+  withServerText(error);
   if (raw.name === "TransactionCanceledException") return cancelled(raw, operation, error);
   if (raw.name === "ResourceNotFoundException") {
     return refused(new InfrastructureNotFoundError(table, { cause: error }));
@@ -157,7 +160,7 @@ function cancelled(raw: RawError, operation: string, cause: unknown): Verdict {
 }
 
 function refusal(raw: RawError, operation: string, cause: unknown): Refusal {
-  const detail = raw.message ?? String(cause);
+  const detail = serverText(raw.message ?? String(cause));
   const { name = "" } = raw;
   if (name.startsWith("AccessDenied")) {
     return new InfrastructureError(`These AWS credentials may not call ${operation}: ${detail}`, {
