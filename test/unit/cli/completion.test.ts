@@ -72,7 +72,7 @@ test("in fish, conditions keep commands apart", async () => {
   expect(fish).toContain("-n '__fish_use_subcommand' -f -a entity -d");
   expect(fish).toContain(
     "-n '__fish_seen_subcommand_from usage; and __fish_seen_subcommand_from list' " +
-      "-s w -l window -r -f -a 'hourly daily monthly' -d 'by hour, day or month'",
+      "-s w -l window -r -f -a 'hourly daily monthly' -d 'by hour, day or month; without it the finest that was counted'",
   );
 });
 
