@@ -9,6 +9,7 @@ import type { Lease } from "../limiter/lease.ts";
 import type { Answer } from "./answer.ts";
 import { Gate } from "./gate.ts";
 import type { Header } from "./headers.ts";
+import { onceEnded } from "./once-ended.ts";
 import { checkHttpOptions, type HttpOptions as Options } from "./options.ts";
 import { leaseOfRequest, type Passage } from "./passage.ts";
 
@@ -111,9 +112,14 @@ function closing(response: ServerResponse): AbortSignal {
  * tells a middleware nothing of a handler that threw; it answers such a request with 500 or more.
  */
 function end(response: ServerResponse, passage: Passage): void {
-  const aborted = !response.writableFinished;
   const status = response.statusCode;
-  void passage.end({ status, aborted }, !aborted && status >= ERROR_STATUS);
+  if (response.writableEnded) {
+    const aborted = !response.writableFinished;
+    void passage.end({ status, aborted }, !aborted && status >= ERROR_STATUS);
+    return;
+  }
+  void passage.hangUp(status);
+  onceEnded(response, () => void passage.end({ status, aborted: true }, false));
 }
 
 function send(response: ServerResponse, { status, headers, body }: Answer): void {

@@ -7,6 +7,7 @@
 import type { Lease } from "../limiter/lease.ts";
 import { Gate } from "./gate.ts";
 import type { Header } from "./headers.ts";
+import { onceEnded } from "./once-ended.ts";
 import { checkChoice, checkHttpOptions, type HttpOptions as Options } from "./options.ts";
 import { leaseOfRequest, type Passage } from "./passage.ts";
 
@@ -25,7 +26,9 @@ export interface FastifyRequestLike {
 /** What this plugin needs of Fastify's reply. */
 export interface FastifyReplyLike {
   readonly raw: {
+    readonly writableEnded: boolean;
     readonly writableFinished: boolean;
+    end(...args: never[]): unknown;
     readonly destroyed: boolean;
     readonly statusCode: number;
     once(event: "close", listener: () => void): unknown;
@@ -40,7 +43,7 @@ export interface FastifyReplyLike {
 /** What this plugin needs of a Fastify instance. */
 export interface FastifyLike<R extends FastifyRequestLike = FastifyRequestLike> {
   addHook(
-    name: RequestHook,
+    name: RequestHook | "onSend",
     hook: (request: R, reply: FastifyReplyLike) => Promise<unknown>,
   ): unknown;
   addHook(
@@ -62,6 +65,8 @@ const HOOKS: readonly RequestHook[] = ["onRequest", "preParsing", "preValidation
 
 /** Requests whose handler threw before it answered. */
 const failed = new WeakSet<object>();
+/** Requests whose client has gone, and what to do when their handler answers all the same. */
+const hungUp = new WeakMap<object, () => void>();
 
 /**
  * Limits the requests of the instance it is registered on, and of all that are registered later.
@@ -85,6 +90,7 @@ export async function rateLimit<R extends FastifyRequestLike>(
   instance.addHook("onError", async (request) => {
     failed.add(request);
   });
+  instance.addHook("onSend", async (request) => hungUp.get(request)?.());
   instance.addHook(hook, async (request, reply) => {
     const entry = await gate.enter({
       request,
@@ -147,8 +153,15 @@ function closing({ raw }: FastifyReplyLike): AbortSignal {
 
 /** `close` comes once for each response: after it was sent, and when the client has hung up. */
 function end(request: object, { raw }: FastifyReplyLike, passage: Passage): void {
-  const aborted = !raw.writableFinished;
-  void passage.end({ status: raw.statusCode, aborted }, failed.has(request));
+  const { statusCode: status, writableEnded, writableFinished } = raw;
+  if (writableEnded) {
+    void passage.end({ status, aborted: !writableFinished }, failed.has(request));
+    return;
+  }
+  void passage.hangUp(status);
+  const done = () => void passage.end({ status, aborted: true }, false);
+  hungUp.set(request, done);
+  onceEnded(raw, done);
 }
 
 function setHeaders(reply: FastifyReplyLike, headers: readonly Header[]): void {

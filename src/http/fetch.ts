@@ -62,7 +62,7 @@ export function rateLimit<More extends readonly unknown[]>(
     });
     if (entry.kind === "gone") return new Response(null, { status: CLIENT_GONE_STATUS });
     if (entry.kind === "answered") return webResponse(entry.answer);
-    return limited(entry, () => handler(request, ...more));
+    return limited(request, entry, () => handler(request, ...more));
   };
 }
 
@@ -87,6 +87,7 @@ export function leaseOf(request: Request): Lease | undefined {
 }
 
 async function limited(
+  request: Request,
   { headers, passage }: Extract<Entry, { kind: "passed" }>,
   handle: () => Response | Promise<Response>,
 ): Promise<Response> {
@@ -101,9 +102,13 @@ async function limited(
   const watched =
     passage === undefined
       ? new Response(response.body, response)
-      : watchEnd(response, (aborted) => void passage.end({ status, aborted }, false));
+      : watchEnd(
+          response,
+          request.signal,
+          (aborted) => void passage.end({ status, aborted }, false),
+        );
   // A response of `fetch` or of `Response.redirect` has headers that cannot be changed.
-  const mutable = watched === response ? new Response(null, response) : watched;
+  const mutable = watched === response ? new Response(response.body, response) : watched;
   setWebHeaders(mutable.headers, headers);
   return mutable;
 }

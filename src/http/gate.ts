@@ -118,6 +118,7 @@ export class Gate<R> {
   #grant(arrival: Arrival<R>, limiter: RateLimiter, target: Target, lease: Lease): Entry {
     const { refundWhen, refundsErrors } = this.#options;
     const passage = new Passage(lease, {
+      timer: limiter.repository[INTERNALS].timer,
       refundWhen,
       refundsErrors,
       endFailed: (cause) => this.#tell({ type: "commit_failed", ...named(target), cause }),

@@ -37,6 +37,7 @@ export interface HttpOptions<C extends HonoContext = HonoContext> extends Option
 interface NodeBindings {
   readonly incoming?: { readonly socket?: { readonly remoteAddress?: string } };
   readonly outgoing?: {
+    readonly closed: boolean;
     readonly writableFinished: boolean;
     once(event: "close", listener: () => void): unknown;
   };
@@ -111,13 +112,14 @@ function endWithResponse(context: HonoContext, passage: Passage): void {
   const threw = context.error !== undefined;
   const { outgoing } = (context.env ?? {}) as NodeBindings;
   if (outgoing !== undefined) {
-    outgoing.once("close", () => {
-      void passage.end({ status, aborted: !outgoing.writableFinished }, threw);
-    });
+    const end = () => void passage.end({ status, aborted: !outgoing.writableFinished }, threw);
+    if (outgoing.closed) end();
+    else outgoing.once("close", end);
     return;
   }
   const watched = watchEnd(
     context.res,
+    context.req.raw.signal,
     (aborted) => void passage.end({ status, aborted }, threw && !aborted),
   );
   if (watched === context.res) return;

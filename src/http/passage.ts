@@ -4,21 +4,26 @@
  */
 
 import { LeaseExpiredError } from "../domain/errors.ts";
+import type { Timer } from "../domain/timer.ts";
 import type { Lease } from "../limiter/lease.ts";
 import type { Outcome } from "./options.ts";
 
 /** How a passage decides about its lease. */
 export interface PassageRules {
+  readonly timer: Timer;
   readonly refundWhen: (outcome: Outcome) => boolean;
   readonly refundsErrors: boolean;
   /** Told when the end of the lease could not be written: the response is gone by then. */
   readonly endFailed: (error: unknown) => void;
 }
 
+/** How long a handler may go on settling after its client has hung up. */
+const LATE_SETTLE_MS = 60_000;
+
 export class Passage {
   readonly lease: Lease;
   readonly #rules: PassageRules;
-  #ended = false;
+  readonly #endedBy = new AbortController();
 
   constructor(lease: Lease, rules: PassageRules) {
     this.lease = lease;
@@ -30,8 +35,7 @@ export class Passage {
    * Does nothing when the passage has ended, or when the handler has ended the lease itself.
    */
   async end(outcome: Outcome, threw: boolean): Promise<void> {
-    if (this.#ended) return;
-    this.#ended = true;
+    if (!this.#begin()) return;
     try {
       const refund = (threw && this.#rules.refundsErrors) || this.#rules.refundWhen(outcome);
       await (refund ? this.#rollback() : this.lease[Symbol.asyncDispose]());
@@ -40,15 +44,37 @@ export class Passage {
     }
   }
 
+  /**
+   * Called when the client has gone while the handler is still at work. The handler may not notice,
+   * and what it settles afterwards counts; the adapter calls `end` when the handler is done. A
+   * handler that never says so loses the lease after a minute.
+   */
+  async hangUp(status: number): Promise<void> {
+    if (this.#endedBy.signal.aborted) return;
+    try {
+      await this.lease.flush();
+    } catch (error) {
+      if (!(error instanceof LeaseExpiredError)) this.#rules.endFailed(error);
+    }
+    await this.#rules.timer.sleep(LATE_SETTLE_MS, this.#endedBy.signal, true);
+    await this.end({ status, aborted: true }, false);
+  }
+
   /** Refunds everything: the request went no further than the middlewares. */
   async turnBack(): Promise<void> {
-    if (this.#ended) return;
-    this.#ended = true;
+    if (!this.#begin()) return;
     try {
       await this.#rollback();
     } catch (error) {
       this.#rules.endFailed(error);
     }
+  }
+
+  /** Whether this call is the first to end the passage. */
+  #begin(): boolean {
+    if (this.#endedBy.signal.aborted) return false;
+    this.#endedBy.abort();
+    return true;
   }
 
   /** A handler may have ended the lease itself; then there is nothing left to do. */

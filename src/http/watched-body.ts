@@ -1,17 +1,27 @@
 /** A response whose end is noticed, for frameworks that hand over a web-standard `Response`. */
 
-/** Calls `onEnd` once: after the last byte was read, or with `aborted` when the reader stopped. */
-export function watchEnd(response: Response, onEnd: (aborted: boolean) => void): Response {
-  if (response.body === null) {
-    onEnd(false);
+/**
+ * Calls `onEnd` once: after the last byte was read, or with `aborted` when the reader stopped or
+ * `signal` says that the client has gone. A server may never read the body for a client that has.
+ */
+export function watchEnd(
+  response: Response,
+  signal: AbortSignal,
+  onEnd: (aborted: boolean) => void,
+): Response {
+  if (response.body === null || signal.aborted) {
+    onEnd(signal.aborted);
     return response;
   }
+  const gone = () => end(true);
   let ended = false;
   const end = (aborted: boolean) => {
     if (ended) return;
     ended = true;
+    signal.removeEventListener("abort", gone);
     onEnd(aborted);
   };
+  signal.addEventListener("abort", gone);
   const reader = response.body.getReader();
   // Pulls one chunk for each that the client takes, so the handler feels the client's speed.
   const body = new ReadableStream<Uint8Array>(
