@@ -272,11 +272,14 @@ export class ActiveLease implements Lease {
    * that has the limit where the entity has none. `undefined` where a missing limit is ignored.
    */
   #used(name: string): number | undefined {
-    for (const holdings of byEntity(this.#holdings)) {
-      if (placeOf(holdings, name) === undefined) continue;
-      return (sumsOf(holdings, usedMilli).get(name) ?? 0) / 1000;
+    const holder = placeOf(this.#holdings, name)?.holding.entityId;
+    if (holder === undefined) return undefined;
+    let used = 0;
+    for (const holding of this.#holdings) {
+      const at = holding.config.limits.findIndex((limit) => limit.name === name);
+      if (at >= 0 && holding.entityId === holder) used += usedMilli(holding, at);
     }
-    return undefined;
+    return used / 1000;
   }
 
   /** Applies to the entity and to every ancestor that has the limit. */
