@@ -10,7 +10,7 @@ import { bundledWith } from "./bundle.ts";
 
 const SEEDS = 12;
 const MINUTES = 0.2;
-const SEEDS_PER_WORLD = 5;
+const SEEDS_PER_WORLD = 3;
 
 /** What a seed draws, with less of it, so that it is over in a moment. */
 function small(seed: number, more: Partial<Parameters> = {}): Parameters {
@@ -50,7 +50,7 @@ describe("fixed seeds", () => {
         world,
       });
       expect(failure?.violation?.message).toBeUndefined();
-      expect(calls).toBeGreaterThan(50);
+      expect(calls).toBeGreaterThan(25);
     },
   );
 
