@@ -164,7 +164,7 @@ await describeAws("a stack on moto", (aws) => {
       [
         "no credentials",
         ["deploy", "-n", "demo", "--yes", "--region", "us-east-1"],
-        /no AWS credentials\. Sign in/,
+        /No AWS credentials found\. Sign in/,
       ],
     ])("%s", async (_, args, expected) => {
       const ran = await command.run(...args);
