@@ -14,7 +14,7 @@ import { Stage } from "../contract/http/suite.ts";
 
 const SOAK = process.env.ZAEL_SOAK !== undefined;
 const CLIENTS = SOAK ? 1000 : 200;
-const REQUESTS = SOAK ? 100_000 : 1000;
+const REQUESTS = SOAK ? 100_000 : 800;
 const CAPACITY = 1_000_000_000;
 /** Refills one token a day: what is missing was consumed. */
 const LIMITS = [`rpm:1/day:${CAPACITY}`, `tpm:1/day:${CAPACITY}`];
@@ -102,8 +102,8 @@ describe.each(ADAPTERS)("hang-ups on $name", (adapter) => {
     const [heap, before] = [heapBytes(), handles()];
     await many(REQUESTS);
     expect(handles()).toBeLessThanOrEqual(before + 5);
-    const grownPerRequest = (heapBytes() - heap) / REQUESTS;
-    expect(grownPerRequest).toBeLessThan(SOAK ? 20 : 1000);
+    // A megabyte is what the machine and the client may add; anything kept per request is more.
+    expect(heapBytes() - heap).toBeLessThan(1_000_000 + (SOAK ? 10 : 2000) * REQUESTS);
     process.off("warning", onWarning);
     expect(warnings).toEqual([]);
   });
