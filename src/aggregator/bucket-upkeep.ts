@@ -5,7 +5,6 @@
 
 import { decoded, limitImage, type SeenBucket } from "../buckets/distributed/image.ts";
 import { planRebase } from "../buckets/distributed/rebase.ts";
-import { UNLINKED } from "../buckets/recorded-link.ts";
 import type { Clock } from "../domain/clock.ts";
 import { WRITES_RATE } from "../records/bucket-item.ts";
 import type { BucketName } from "../records/bucket-key.ts";
@@ -56,20 +55,10 @@ export class BucketUpkeep {
     const nowMs = this.#options.clock();
     const bucket = decoded(item);
     if (bucket === undefined || !isStale(bucket, consumedMilli, nowMs)) return false;
-    const rebase = planRebase(
-      bucket,
-      {
-        entityId: bucket.entityId,
-        resource: bucket.resource,
-        // No limits of a call: the bucket keeps its own, and nothing is taken.
-        config: { limits: [], source: "override", version: bucket.configVersion },
-        amountsMilli: [],
-        link: UNLINKED,
-        linkIsFresh: false,
-      },
-      { nowMs, ttlMultiplier: TTL_MULTIPLIER, trustFull: () => true },
-      false,
-    );
+    // No limits of a call: the bucket keeps its own, and nothing is consumed.
+    const config = { limits: [], source: "override", version: bucket.configVersion } as const;
+    const context = { nowMs, ttlMultiplier: TTL_MULTIPLIER, trustFull: () => true };
+    const rebase = planRebase(bucket, config, [], context, false);
     if (rebase.kind !== "write") return false;
     const { namespaceId, entityId, resource, shard } = name;
     const key = bucketKey(namespaceId, entityId, resource, shard);

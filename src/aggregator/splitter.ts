@@ -1,15 +1,12 @@
 /** Makes shards with what the buckets themselves use. */
 
 import { LRUCache } from "lru-cache";
-import type { SeenBucket } from "../buckets/distributed/image.ts";
+import { CachedStates } from "../buckets/distributed/cached-states.ts";
 import { LinkChecks } from "../buckets/distributed/link-checks.ts";
 import { Splitter } from "../buckets/distributed/splitter.ts";
-import { Views } from "../buckets/distributed/views.ts";
-import { UNLINKED } from "../buckets/recorded-link.ts";
-import { floorDiv } from "../core/integers.ts";
 import { type Random, systemRandom } from "../domain/chance.ts";
 import type { Clock } from "../domain/clock.ts";
-import { Limit } from "../domain/limit.ts";
+import { Deadline } from "../domain/deadline.ts";
 import { systemTimer, type Timer } from "../domain/timer.ts";
 import type { BucketName } from "../records/bucket-key.ts";
 import { bucketKey } from "../records/keys.ts";
@@ -36,9 +33,8 @@ export function splitterOver(options: SplitterOptions): ShardSplitter {
     const known = splitters.get(namespaceId);
     if (known !== undefined) return known;
     const context = { store, namespaceId, clock, random };
-    const views = new Views();
-    const made = new Splitter(context, views, new LinkChecks(context, views), {
-      timer,
+    const states = new CachedStates();
+    const made = new Splitter(context, states, new LinkChecks(context, states), {
       onSplit: ({ entityId, resource, shardCount }) =>
         log("info", "a bucket was split", {
           ...about(namespaceId, entityId, resource),
@@ -53,12 +49,12 @@ export function splitterOver(options: SplitterOptions): ShardSplitter {
     splitters.set(namespaceId, made);
     return made;
   };
-  const deadline = () => timer.nowMs() + TIMEOUT_MS;
+  const deadline = () => new Deadline(timer, TIMEOUT_MS);
   return {
     split: async ({ namespaceId }, bucket, largestMilli) => {
       const splitter = splitterOf(namespaceId);
-      splitter.note(asking(bucket, largestMilli));
-      return (await splitter.relieve(bucket, "exhausted", deadline())) ? 1 : 0;
+      splitter.loads.noteLargest(bucket, largestMilli);
+      return (await splitter.relieve(bucket, "saturated", deadline())) ? 1 : 0;
     },
     complete: async (name, bucket) => {
       const missing = await missingShards(store, name, bucket.shardCount);
@@ -83,25 +79,4 @@ async function missingShards(
   const items = await store.getMany(keys, { consistent: true });
   // Without the first there is no bucket any more, and nothing to complete.
   return items[0] === undefined ? [] : shards.filter((shard) => items[shard] === undefined);
-}
-
-/** A call that asks for as much as was taken at once. */
-function asking(bucket: SeenBucket, largestMilli: ReadonlyMap<string, number>) {
-  const { entityId, resource, configVersion } = bucket;
-  const limits = [...bucket.limits].map(([name, { rate }]) =>
-    Limit.custom({
-      name,
-      capacity: Math.max(1, floorDiv(rate.capacityMilli, 1000)),
-      refillAmount: Math.max(1, floorDiv(rate.refillMilli, 1000)),
-      refillPeriodSeconds: Math.max(1, floorDiv(rate.periodMs, 1000)),
-    }),
-  );
-  return {
-    entityId,
-    resource,
-    config: { limits, source: "override", version: configVersion } as const,
-    amountsMilli: limits.map(({ name }) => largestMilli.get(name) ?? 0),
-    link: UNLINKED,
-    linkIsFresh: false,
-  };
 }

@@ -6,6 +6,7 @@
  * milli-tokens and aligned with the limits of their leg.
  */
 
+import type { Deadline } from "../domain/deadline.ts";
 import type { Limit } from "../domain/limit.ts";
 import type { ConfigSource } from "../domain/precedence.ts";
 import type { UnsupportedLimit } from "../domain/unsupported-limit.ts";
@@ -70,7 +71,9 @@ export type ConsumeResult =
       readonly local: boolean;
     }
   /** A bucket was built from newer limits than a leg has: read them again. */
-  | { readonly outcome: "outdated" };
+  | { readonly outcome: "outdated" }
+  /** Entities cascade otherwise than the legs say: make the legs from these links. */
+  | { readonly outcome: "relinked"; readonly links: ReadonlyMap<string, Link> };
 
 /** Limits that were found in the memory of limits. */
 export interface ConfigMemory {
@@ -103,8 +106,8 @@ export interface Adjustment {
   readonly acquires?: number;
 }
 
-/** What gives back all that a leg was charged. */
-export function givingBack(leg: Leg, parts: readonly ShardPart[]): Adjustment[] {
+/** The adjustments that refund all that was consumed for a leg. */
+export function refundOf(leg: Leg, parts: readonly ShardPart[]): Adjustment[] {
   return parts.map(({ shard, amountsMilli }, at) => ({
     entityId: leg.entityId,
     resource: leg.resource,
@@ -138,8 +141,8 @@ export interface DeletedBuckets {
 }
 
 export interface BucketCallOptions {
-  /** How long the call may take, retries included. */
-  readonly timeoutMs?: number;
+  /** When the call ends, retries included; the store's own setting when absent. */
+  readonly deadline?: Deadline;
 }
 
 export interface LinkOptions extends BucketCallOptions {
@@ -150,6 +153,8 @@ export interface LinkOptions extends BucketCallOptions {
 export interface ConsumeOptions extends BucketCallOptions {
   /** `false`: look at each bucket before it is charged, instead of trusting what was seen last. */
   readonly speculative?: boolean;
+  /** A consume that still waits for others leaves when the signal aborts. */
+  readonly signal?: AbortSignal | undefined;
   /** Told when a leg was given back because another one was refused or failed. */
   readonly onRestored?: ((leg: Leg) => void) | undefined;
 }

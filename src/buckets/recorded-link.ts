@@ -25,3 +25,7 @@ export function linkInRecord(record: Item | undefined): Link {
   if (record === undefined) return UNLINKED;
   return { cascade: flagAt(record, "cascade"), parentId: textAt(record, "parent_id") };
 }
+
+export function sameLink(left: Link, right: Link): boolean {
+  return left.cascade === right.cascade && left.parentId === right.parentId;
+}

@@ -2,6 +2,7 @@
 
 import { LRUCache } from "lru-cache";
 import type { BucketStore, Link, LinkOptions } from "../buckets/bucket-store.ts";
+import { sameLink } from "../buckets/recorded-link.ts";
 import type { Clock } from "../domain/clock.ts";
 
 const LINKS_MAX = 50_000;
@@ -65,8 +66,4 @@ export class Links {
 /** The Python library may let an entity cascade for one resource and not for another. */
 function keyOf(entityId: string, resource: string): string {
   return `${entityId}#${resource}`;
-}
-
-export function sameLink(left: Link, right: Link): boolean {
-  return left.cascade === right.cascade && left.parentId === right.parentId;
 }

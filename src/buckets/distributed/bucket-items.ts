@@ -1,5 +1,6 @@
 /** Finds bucket items: of an entity, of a resource, all shards of one bucket. */
 
+import type { Deadline } from "../../domain/deadline.ts";
 import { decodeBucket, type StoredBucket } from "../../records/bucket-item.ts";
 import { numberAt } from "../../records/fields.ts";
 import {
@@ -13,10 +14,9 @@ import { queryRecords } from "../../records/query-records.ts";
 import type { RecordContext } from "../../records/record-context.ts";
 import type { Key } from "../../storage/item.ts";
 import type { Query } from "../../storage/item-store.ts";
-import type { BucketCallOptions, DeletedBuckets, StoredState } from "../bucket-store.ts";
+import type { DeletedBuckets, StoredState } from "../bucket-store.ts";
 import { balanceOf, limitImage } from "./image.ts";
-import { SHARDS_MAX } from "./shard-numbers.ts";
-import { bornShards, missingShard } from "./shard-set.ts";
+import { bornShards, missingShard, SHARDS_MAX } from "./shards.ts";
 
 const PAGE = 100;
 const DELETES_AT_ONCE = 16;
@@ -62,15 +62,12 @@ export class BucketItems {
    * All shards of a bucket, given the first, by their keys: indexes lag. A split that comes in
    * between is read once more.
    */
-  async shardsOf(
-    first: StoredBucket,
-    left: () => BucketCallOptions,
-  ): Promise<readonly StoredBucket[]> {
+  async shardsOf(first: StoredBucket, deadline: Deadline): Promise<readonly StoredBucket[]> {
     if (first.shardCount <= 1) return [first];
-    const read = await this.#shards(first, 1, left());
+    const read = await this.#shards(first, 1, deadline);
     const shards = new Map([[0, first], ...read]);
     if (missingShard(shards) === undefined) return [...bornShards(shards).values()];
-    return [...bornShards(await this.#shards(first, 0, left())).values()];
+    return [...bornShards(await this.#shards(first, 0, deadline)).values()];
   }
 
   /** The numbers of the shards that are there. */
@@ -135,14 +132,15 @@ export class BucketItems {
   async #shards(
     first: StoredBucket,
     from: number,
-    options: BucketCallOptions = {},
+    deadline?: Deadline,
   ): Promise<Map<number, StoredBucket>> {
     const { store, namespaceId } = this.#context;
     const { entityId, resource, shardCount } = first;
     const keys = Array.from({ length: shardCount - from }, (_, at) =>
       bucketKey(namespaceId, entityId, resource, at + from),
     );
-    const items = await store.getMany(keys, { consistent: true, ...options });
+    const timeout = deadline === undefined ? {} : { timeoutMs: deadline.timeoutMs };
+    const items = await store.getMany(keys, { consistent: true, ...timeout });
     const shards = items.flatMap((item) => (item === undefined ? [] : (decodeBucket(item) ?? [])));
     return new Map(shards.map((bucket) => [bucket.shard, bucket]));
   }

@@ -1,139 +1,131 @@
-/**
- * Charges all legs of a call, or none.
- *
- * Legs are independent items and go in parallel, those that are likely to refuse before the
- * others. When one is refused, those that were charged are restored. Two calls may then have
- * stood in each other's way, each holding what the other needed: a call of which only a part was
- * refused looks again after giving back, and if there is enough now, goes leg by leg. All go in
- * the same order, from the child up, so that one of them gets through.
- */
+/** Consumes the legs of a cascading call as `legs.ts` decides: all of them or none. */
 
+import type { Deadline } from "../../domain/deadline.ts";
 import { RateLimiterUnavailable } from "../../domain/errors.ts";
-import type { Leg } from "../bucket-store.ts";
-import { type Adjustment, givingBack } from "../bucket-store.ts";
-import type { Charger } from "./charger.ts";
-import type { LegCharge } from "./leg-charge.ts";
-import type { LegViews } from "./leg-views.ts";
-import type { ShardCharger } from "./shard-charger.ts";
-import { exceeds } from "./take-plan.ts";
+import { type Leg, refundOf } from "../bucket-store.ts";
+import type { BucketStates } from "./bucket-states.ts";
+import type { Consumer } from "./consumer.ts";
+import { drive } from "./drive.ts";
+import { goesAgain, type LegsHistory, type LegsStep, newLegsHistory, nextOfLegs } from "./legs.ts";
+import { consumes } from "./limit-plan.ts";
+import type { Refunds } from "./refunding.ts";
+import type { ShardRequests } from "./shard-requests.ts";
+import type { Answer } from "./step.ts";
+
+export interface CascadeParts {
+  readonly states: BucketStates;
+  readonly requests: ShardRequests;
+  readonly consumer: Consumer;
+  readonly refunds: Refunds;
+  readonly weigh: (legs: readonly Leg[], deadline: Deadline) => Promise<Balances>;
+}
 
 export interface CascadeOptions {
-  readonly read: ReadLegs;
-  readonly deadline: number;
-  /** Told when a leg was given back because another one was refused or failed. */
+  readonly deadline: Deadline;
+  readonly signal: AbortSignal | undefined;
+  /** Told when a leg is refunded because another one was refused or failed. */
   readonly onRestored: ((leg: Leg) => void) | undefined;
 }
 
-/** What came of the legs; those that were not reached have no charge. */
-export interface Charges {
-  readonly charges: readonly (LegCharge | undefined)[];
-  readonly failures: readonly unknown[];
-}
-
-type ReadLegs = (legs: readonly Leg[]) => Promise<readonly (readonly number[])[]>;
-export type Restore = (adjustment: Adjustment, deadline: number) => Promise<void>;
+type Balances = readonly (readonly number[])[];
 
 export class Cascade {
-  readonly #charger: Charger;
-  readonly #shards: ShardCharger;
-  readonly #views: LegViews;
-  readonly #restore: Restore;
+  readonly #parts: CascadeParts;
 
-  constructor(charger: Charger, shards: ShardCharger, views: LegViews, restore: Restore) {
-    this.#charger = charger;
-    this.#shards = shards;
-    this.#views = views;
-    this.#restore = restore;
+  constructor(parts: CascadeParts) {
+    this.#parts = parts;
   }
 
-  /** Charges all legs; otherwise what was charged has been given back. */
-  async charge(legs: readonly Leg[], options: CascadeOptions): Promise<Charges> {
-    if (legs.length === 1) return this.#alone(legs[0] as Leg, options.deadline);
-    await this.#lookAtUnknown(legs, options.deadline);
-    const first = await this.#inGroups(legs, this.#views.order(legs), options);
-    if (!isPartlyRefused(first)) return first;
-    const refused = legs.filter((_, at) => first.charges[at]?.kind === "refused");
-    const balances = await options.read(refused);
-    const stillRefused = refused.some((leg, at) =>
-      exceeds(leg.amountsMilli, balances[at] as readonly number[]),
-    );
-    if (stillRefused) return first;
-    return this.#inGroups(
-      legs,
-      legs.map((_, at) => [at]),
-      options,
-    );
+  /** Consumes all legs; otherwise what was consumed has been refunded. */
+  async consume(
+    legs: readonly Leg[],
+    options: CascadeOptions,
+  ): Promise<Pick<LegsHistory, "answers" | "failures">> {
+    let history = newLegsHistory(legs);
+    const decide = () => {
+      if (history.weighed !== undefined && !history.isSecond && goesAgain(legs, history)) {
+        history = { ...newLegsHistory(legs), isRead: true, isSecond: true };
+      }
+      const step = nextOfLegs(legs, history, this.#parts.states);
+      return step === undefined ? undefined : [step];
+    };
+    await drive(decide, async (step) => {
+      history = await this.#perform(step, legs, history, options);
+    });
+    return history;
   }
 
-  /** Most calls have one leg, and nothing to wait for or to give back. */
-  async #alone(leg: Leg, deadline: number): Promise<Charges> {
-    try {
-      return { charges: [await this.#charger.charge(leg, deadline)], failures: [] };
-    } catch (error) {
-      return { charges: [undefined], failures: [error] };
+  /** Refunds what the legs were answered with. */
+  async refund(
+    legs: readonly Leg[],
+    answers: readonly (Answer | undefined)[],
+    { deadline, onRestored }: Pick<CascadeOptions, "deadline" | "onRestored">,
+  ): Promise<void> {
+    const refunds = legs.flatMap((leg, position) => {
+      const answer = answers[position];
+      if (answer?.kind !== "consumed" || !consumes(leg.amountsMilli)) return [];
+      onRestored?.(leg);
+      return refundOf(leg, answer.parts);
+    });
+    await Promise.all(refunds.map((refund) => this.#parts.refunds.refund(refund, deadline)));
+  }
+
+  async #perform(
+    step: LegsStep,
+    legs: readonly Leg[],
+    history: LegsHistory,
+    options: CascadeOptions,
+  ): Promise<LegsHistory> {
+    const chosen = step.legs.map((position) => legs[position] as Leg);
+    switch (step.do) {
+      case "read":
+        await Promise.all(chosen.map((leg) => this.#read(leg, options.deadline)));
+        return { ...history, isRead: true };
+      case "consume":
+        return this.#consume(step.legs, chosen, history, options);
+      case "refund":
+        await this.refund(legs, history.answers, options);
+        return { ...history, isRefunded: true };
+      case "weigh":
+        return { ...history, weighed: await this.#weigh(chosen, options.deadline) };
     }
   }
 
-  /** Only who knows how much there is can put the scarce ones first. */
-  async #lookAtUnknown(legs: readonly Leg[], deadline: number): Promise<void> {
-    const unknown = legs.filter((leg) => this.#views.countOf(leg) === undefined);
-    await Promise.all(unknown.map((leg) => this.#lookAt(leg, deadline)));
+  /** The refusal is certain already: a store that fails now does not change it. */
+  async #weigh(legs: readonly Leg[], deadline: Deadline): Promise<Balances> {
+    try {
+      return await this.#parts.weigh(legs, deadline);
+    } catch (error) {
+      if (!(error instanceof RateLimiterUnavailable)) throw error;
+      return legs.map(({ amountsMilli }) => amountsMilli.map(() => Number.NEGATIVE_INFINITY));
+    }
   }
 
-  /** One that is too busy to be looked at is for the charge to deal with. */
-  async #lookAt(leg: Leg, deadline: number): Promise<void> {
+  async #consume(
+    positions: readonly number[],
+    legs: readonly Leg[],
+    history: LegsHistory,
+    { deadline, signal }: CascadeOptions,
+  ): Promise<LegsHistory> {
+    const { consumer } = this.#parts;
+    const settled = await Promise.allSettled(
+      legs.map((leg) => consumer.consume(leg, deadline, signal)),
+    );
+    const answers = [...history.answers];
+    const failures = [...history.failures];
+    settled.forEach((result, at) => {
+      if (result.status === "fulfilled") answers[positions[at] as number] = result.value;
+      else failures.push(result.reason);
+    });
+    return { ...history, answers, failures };
+  }
+
+  /** A leg that is too busy to be read is left to the consume. */
+  async #read(leg: Leg, deadline: Deadline): Promise<void> {
     try {
-      await this.#shards.look(leg, 0, deadline);
+      await this.#parts.requests.read(leg, 0, deadline);
     } catch (error) {
       if (!(error instanceof RateLimiterUnavailable) || !error.keyRange) throw error;
     }
   }
-
-  async #inGroups(
-    legs: readonly Leg[],
-    groups: readonly (readonly number[])[],
-    options: CascadeOptions,
-  ): Promise<Charges> {
-    const charges: (LegCharge | undefined)[] = legs.map(() => undefined);
-    const failures: unknown[] = [];
-    for (const group of groups) {
-      const settled = await Promise.allSettled(
-        group.map((at) => this.#charger.charge(legs[at] as Leg, options.deadline)),
-      );
-      settled.forEach((result, position) => {
-        if (result.status === "fulfilled") charges[group[position] as number] = result.value;
-        else failures.push(result.reason);
-      });
-      const stopped = group.some((at) => charges[at]?.kind !== "charged");
-      if (!stopped) continue;
-      await this.#giveBack(legs, charges, options);
-      break;
-    }
-    return { charges, failures };
-  }
-
-  async #giveBack(
-    legs: readonly Leg[],
-    charges: readonly (LegCharge | undefined)[],
-    { deadline, onRestored }: CascadeOptions,
-  ): Promise<void> {
-    const adjustments = legs.flatMap((leg, at) => {
-      const charge = charges[at];
-      if (charge?.kind !== "charged" || !leg.amountsMilli.some((amount) => amount > 0)) return [];
-      onRestored?.(leg);
-      return givingBack(leg, charge.parts);
-    });
-    await Promise.all(adjustments.map((adjustment) => this.#restore(adjustment, deadline)));
-  }
-}
-
-/** Some legs were charged and given back, others refused, and nothing else went wrong. */
-function isPartlyRefused({ charges, failures }: Charges): boolean {
-  const kinds = charges.map((charge) => charge?.kind);
-  return (
-    failures.length === 0 &&
-    kinds.includes("charged") &&
-    kinds.includes("refused") &&
-    !kinds.includes("outdated")
-  );
 }

@@ -6,38 +6,48 @@
  * again. Legs are independent items, so when one is refused those that were charged are restored.
  */
 
+import { Deadline } from "../../domain/deadline.ts";
 import { RateLimiterUnavailable } from "../../domain/errors.ts";
 import type { Timer } from "../../domain/timer.ts";
 import type { StoredBucket } from "../../records/bucket-item.ts";
 import { bucketKey, entityKey } from "../../records/keys.ts";
 import type { RecordContext } from "../../records/record-context.ts";
 import { ITEM_EXISTS } from "../../storage/item-store.ts";
-import type {
-  Adjustment,
-  BucketCallOptions,
-  BucketConfig,
-  BucketStore,
-  BucketWarning,
-  ConsumeOptions,
-  ConsumeResult,
-  DeletedBuckets,
-  Leg,
-  Link,
-  LinkOptions,
-  StoredState,
+import {
+  type Adjustment,
+  type BucketCallOptions,
+  type BucketConfig,
+  type BucketStore,
+  type BucketWarning,
+  type ConsumeOptions,
+  type ConsumeResult,
+  type DeletedBuckets,
+  type Leg,
+  type LegOutcome,
+  type Link,
+  type LinkOptions,
+  refundOf,
+  type StoredState,
 } from "../bucket-store.ts";
-import { byPolicy, linkInRecord, UNLINKED } from "../recorded-link.ts";
-import { Adjuster } from "./adjuster.ts";
+import { byPolicy, linkInRecord, sameLink } from "../recorded-link.ts";
+import { Adjustments } from "./adjusting.ts";
 import { BucketItems, statesOf } from "./bucket-items.ts";
-import { Cascade, type Restore } from "./cascade.ts";
-import { Charger } from "./charger.ts";
+import { BucketStates } from "./bucket-states.ts";
+import { CachedStates } from "./cached-states.ts";
+import { Cascade } from "./cascade.ts";
+import { Changes } from "./changes.ts";
+import { Consumer } from "./consumer.ts";
+import { Driver } from "./driver.ts";
+import type { Orphan } from "./group.ts";
 import { balanceOf, decoded, limitImage } from "./image.ts";
-import type { LegCharge } from "./leg-charge.ts";
-import { LegViews } from "./leg-views.ts";
-import { hasPolicy, LinkChecks, linkChange, linkIn } from "./link-checks.ts";
-import { ShardCharger } from "./shard-charger.ts";
+import { exceeds } from "./limit-plan.ts";
+import { hasPolicy, linkChange, linkIn } from "./link.ts";
+import { LinkChecks } from "./link-checks.ts";
+import { Reconfiguration } from "./reconfiguration.ts";
+import { Refunds } from "./refunding.ts";
+import { ShardRequests } from "./shard-requests.ts";
 import { type SplitNotice, Splitter } from "./splitter.ts";
-import { Views } from "./views.ts";
+import type { Answer } from "./step.ts";
 
 export interface DistributedBucketStoreOptions {
   /** How many times its filling time an idle bucket is kept; 0: for ever. */
@@ -53,36 +63,43 @@ export interface DistributedBucketStoreOptions {
 export class DistributedBucketStore implements BucketStore {
   readonly #context: RecordContext;
   readonly #options: DistributedBucketStoreOptions;
-  readonly #views = new Views();
+  readonly #shards = new CachedStates();
+  readonly #states: BucketStates;
   readonly #items: BucketItems;
   readonly #links: LinkChecks;
-  readonly #shards: ShardCharger;
-  readonly #legViews: LegViews;
+  readonly #consumer: Consumer;
   readonly #cascade: Cascade;
-  readonly #adjuster: Adjuster;
+  readonly #adjustments: Adjustments;
+  readonly #refunds: Refunds;
+  readonly #reconfiguration: Reconfiguration;
   readonly #closing = new AbortController();
   #relinks = 0;
 
   constructor(context: RecordContext, options: DistributedBucketStoreOptions) {
     this.#context = context;
     this.#options = options;
+    const { timer, ttlMultiplier } = options;
     this.#items = new BucketItems(context);
-    this.#links = new LinkChecks(context, this.#views, options);
-    this.#shards = new ShardCharger(context, this.#views, this.#links, options);
-    this.#legViews = new LegViews(context, this.#views, this.#shards);
-    const splitter = new Splitter(context, this.#views, this.#links, options);
-    const charger = new Charger(
-      context,
-      this.#views,
-      this.#legViews,
-      this.#shards,
-      splitter,
-      options.timer,
-    );
-    const adjuster = new Adjuster(context, this.#views, options);
-    const restore: Restore = (adjustment, deadline) => adjuster.restore(adjustment, deadline);
-    this.#cascade = new Cascade(charger, this.#shards, this.#legViews, restore);
-    this.#adjuster = adjuster;
+    this.#links = new LinkChecks(context, this.#shards, options);
+    this.#states = new BucketStates(context, this.#shards, ttlMultiplier);
+    const requests = new ShardRequests(context, this.#states, this.#links, ttlMultiplier);
+    const splitter = new Splitter(context, this.#shards, this.#links, options);
+    const changes = new Changes(context, this.#states, requests, ttlMultiplier);
+    this.#adjustments = new Adjustments(changes);
+    this.#refunds = new Refunds(changes, { ...options, random: context.random });
+    const onOrphan = ({ leg, parts }: Orphan) => {
+      for (const refund of refundOf(leg, parts)) void this.restore(refund);
+    };
+    const driver = new Driver(context, this.#states, requests, splitter, { ...options, onOrphan });
+    this.#consumer = new Consumer(driver, timer);
+    this.#reconfiguration = new Reconfiguration(context, this.#shards, ttlMultiplier);
+    this.#cascade = new Cascade({
+      states: this.#states,
+      requests,
+      consumer: this.#consumer,
+      refunds: this.#refunds,
+      weigh: (legs, deadline) => this.read(legs, { deadline }),
+    });
   }
 
   get closed(): AbortSignal {
@@ -93,7 +110,7 @@ export class DistributedBucketStore implements BucketStore {
     return this.#relinks;
   }
 
-  /** From the view of the bucket when there is one; otherwise bucket and record are read together. */
+  /** From the cached state of the bucket; else bucket and record are read together. */
   async linkOf(
     entityId: string,
     resource: string,
@@ -101,55 +118,52 @@ export class DistributedBucketStore implements BucketStore {
   ): Promise<Link> {
     const { namespaceId, store, clock } = this.#context;
     const key = bucketKey(namespaceId, entityId, resource, 0);
-    const seen = this.#views.get(key.PK)?.bucket;
-    if (seen !== undefined) return linkIn(seen);
-    const see = this.#views.watch(key.PK);
+    const cached = this.#shards.get(key.PK)?.bucket;
+    if (cached !== undefined) return linkIn(cached);
+    const deadline = this.#deadline(options);
+    const observe = this.#shards.observe(key.PK);
     const [item, record] = await store.getMany([key, entityKey(namespaceId, entityId)], {
       consistent: true,
-      ...options,
+      timeoutMs: deadline.timeoutMs,
     });
-    const { bucket } = see(decoded(item), clock());
+    const { bucket } = observe(decoded(item), clock());
     const link = linkInRecord(record);
     if (bucket !== undefined && hasPolicy(bucket)) return linkIn(bucket);
     const policy = await policyOf?.();
     if (policy !== undefined) return bucket === undefined ? byPolicy(link, policy) : linkIn(bucket);
     if (bucket === undefined) return link;
     this.#links.met(key, bucket);
-    const { timeoutMs = this.#options.timeoutMs } = options;
-    await this.#links.compare(key, { entityId, link: linkIn(bucket) }, link, timeoutMs);
+    const seen = { entityId, link: linkIn(bucket) };
+    await this.#links.compare(key, seen, link, deadline.timeoutMs);
     return link;
   }
 
   async consume(legs: readonly Leg[], options: ConsumeOptions = {}): Promise<ConsumeResult> {
     const deadline = this.#deadline(options);
-    if (options.speculative === false) for (const leg of legs) this.#legViews.forgetAll(leg);
-    const known = this.#legViews.refusedLocally(legs);
+    const { signal, onRestored } = options;
+    if (options.speculative === false) for (const leg of legs) this.#states.forgetAll(leg);
+    const [first] = legs;
+    if (legs.length === 1 && first !== undefined) {
+      const answer = await this.#consumer.consume(first, deadline, signal);
+      return this.#resultOf(legs, [answer], deadline, options);
+    }
+    const known = this.#refusedLocally(legs);
     if (known !== undefined) {
       const local = !known.includes(undefined);
       const balancesMilli = await this.#fill(legs, known, deadline);
       return { outcome: "refused", balancesMilli, local };
     }
-    const read = (some: readonly Leg[]) => this.read(some, this.#left(deadline));
-    const { onRestored } = options;
-    const { charges, failures } = await this.#cascade.charge(legs, { read, deadline, onRestored });
-    if (failures.length > 0) throw failures[0];
-    if (charges.every((charge) => charge?.kind === "charged")) {
-      return { outcome: "granted", legs: charges };
-    }
-    if (charges.some((charge) => charge?.kind === "outdated")) return { outcome: "outdated" };
-    const balances = charges.map((charge, at) =>
-      charge === undefined ? undefined : balancesBefore(charge, legs[at] as Leg),
-    );
-    const balancesMilli = await this.#fill(legs, balances, deadline);
-    return { outcome: "refused", balancesMilli, local: false };
+    const cascaded = await this.#cascade.consume(legs, { deadline, signal, onRestored });
+    if (cascaded.failures.length > 0) throw cascaded.failures[0];
+    return this.#resultOf(legs, cascaded.answers, deadline, options);
   }
 
   adjust(adjustment: Adjustment, options: BucketCallOptions = {}): Promise<void> {
-    return this.#adjuster.adjust(adjustment, this.#deadline(options));
+    return this.#adjustments.adjust(adjustment, this.#deadline(options));
   }
 
   restore(adjustment: Adjustment, options: BucketCallOptions = {}): Promise<void> {
-    return this.#adjuster.restore(adjustment, this.#deadline(options));
+    return this.#refunds.refund(adjustment, this.#deadline(options));
   }
 
   async read(
@@ -159,15 +173,16 @@ export class DistributedBucketStore implements BucketStore {
     const { namespaceId, store, clock } = this.#context;
     const deadline = this.#deadline(options);
     const keys = legs.map((leg) => bucketKey(namespaceId, leg.entityId, leg.resource, 0));
-    const watches = keys.map(({ PK }) => this.#views.watch(PK));
-    const items = await store.getMany(keys, { consistent: true, ...options });
+    const observes = keys.map(({ PK }) => this.#shards.observe(PK));
+    const { timeoutMs } = deadline;
+    const items = await store.getMany(keys, { consistent: true, timeoutMs });
     return Promise.all(
       items.map(async (item, at) => {
         const leg = legs[at] as Leg;
         const first = decoded(item);
-        watches[at]?.(first, clock());
+        observes[at]?.(first, clock());
         if (first === undefined) return leg.config.limits.map(({ rate }) => rate.capacityMilli);
-        const shards = await this.#items.shardsOf(first, () => this.#left(deadline));
+        const shards = await this.#items.shardsOf(first, deadline);
         return leg.config.limits.map(({ name, rate }) =>
           Math.min(rate.capacityMilli, total(shards, name, clock()) ?? rate.capacityMilli),
         );
@@ -190,34 +205,26 @@ export class DistributedBucketStore implements BucketStore {
   }
 
   async reconfigure(entityId: string, resource: string, config: BucketConfig): Promise<void> {
-    const leg = {
-      entityId,
-      resource,
-      config,
-      amountsMilli: config.limits.map(() => 0),
-      link: UNLINKED,
-      linkIsFresh: false,
-    };
     for (const shard of await this.#items.shardNumbers(entityId, resource)) {
-      await this.#shards.apply(leg, shard, this.#deadline({}));
+      await this.#reconfiguration.apply({ entityId, resource, shard }, config);
     }
   }
 
   async relink(entityId: string, link: Link): Promise<void> {
     for (const key of await this.#items.allKeysOf(entityId)) {
       await this.#context.store.update(key, linkChange(link), [ITEM_EXISTS]);
-      this.#views.forget(key.PK);
+      this.#shards.forget(key.PK);
     }
     this.#relinks += 1;
   }
 
   /** Buckets are items here, and the purge of a namespace finds all items. */
   async deleteAll(): Promise<void> {
-    this.#views.clear();
+    this.#shards.clear();
   }
 
   async deleteEntity(entityId: string): Promise<DeletedBuckets> {
-    const deleted = await this.#items.deleteAllOf(entityId, ({ PK }) => this.#views.forget(PK));
+    const deleted = await this.#items.deleteAllOf(entityId, ({ PK }) => this.#shards.forget(PK));
     this.#relinks += 1;
     return deleted;
   }
@@ -225,45 +232,95 @@ export class DistributedBucketStore implements BucketStore {
   /** Waits until what is being given back in the background has been. */
   async close(): Promise<void> {
     this.#closing.abort();
-    await Promise.all([this.#links.close(), this.#adjuster.idle()]);
+    await Promise.all([this.#links.close(), this.#refunds.idle()]);
   }
 
-  #deadline(options: BucketCallOptions): number {
-    return this.#options.timer.nowMs() + (options.timeoutMs ?? this.#options.timeoutMs);
+  #deadline({ deadline }: BucketCallOptions): Deadline {
+    return deadline ?? new Deadline(this.#options.timer, this.#options.timeoutMs);
   }
 
-  #left(deadline: number): BucketCallOptions {
-    return { timeoutMs: Math.max(1, deadline - this.#options.timer.nowMs()) };
+  async #resultOf(
+    legs: readonly Leg[],
+    answers: readonly (Answer | undefined)[],
+    deadline: Deadline,
+    { onRestored }: ConsumeOptions,
+  ): Promise<ConsumeResult> {
+    if (areConsumed(answers)) {
+      const links = changedLinks(legs, answers);
+      if (links === undefined) return { outcome: "granted", legs: answers };
+      await this.#cascade.refund(legs, answers, { deadline, onRestored });
+      return { outcome: "relinked", links };
+    }
+    if (answers.some((answer) => answer?.kind === "outdated")) return { outcome: "outdated" };
+    const balances = answers.map((answer, at) => balancesBefore(answer, legs[at] as Leg));
+    const balancesMilli = await this.#fill(legs, balances, deadline);
+    const local = answers.every((answer) => answer?.kind === "refused" && answer.local);
+    return { outcome: "refused", balancesMilli, local };
   }
 
   /**
-   * Balances of the legs that nobody has looked at yet. The refusal is certain already, so a store
+   * Balances of the legs that were shown a moment ago, when one of them has too little in all its
+   * shards together; `undefined` when the store has to be asked.
+   */
+  #refusedLocally(legs: readonly Leg[]): (readonly number[] | undefined)[] | undefined {
+    const states = this.#states;
+    const nowMs = this.#context.clock();
+    const isScarce = (leg: Leg) => states.looksScarce(leg, leg.config, leg.amountsMilli, nowMs);
+    if (!legs.some(isScarce)) return undefined;
+    const known = legs.map((leg) => states.known(leg, leg.config, nowMs));
+    const isRefused = legs.some(({ amountsMilli }, at) => {
+      const balances = known[at];
+      if (balances === undefined || !exceeds(amountsMilli, balances.sumsMilli)) return false;
+      return balances.shards.every((has) => exceeds(amountsMilli, has));
+    });
+    return isRefused ? known.map((balances) => balances?.sumsMilli) : undefined;
+  }
+
+  /**
+   * Balances of the legs that were not looked at yet. The refusal is certain already, so a store
    * that fails now does not change it: such a leg is shown as it was last seen, or full.
    */
   async #fill(
     legs: readonly Leg[],
     known: readonly (readonly number[] | undefined)[],
-    deadline: number,
+    deadline: Deadline,
   ): Promise<readonly (readonly number[])[]> {
     const missing = legs.filter((_, at) => known[at] === undefined);
     if (missing.length === 0) return known as readonly (readonly number[])[];
     let read: readonly (readonly number[])[];
     try {
-      read = await this.read(missing, this.#left(deadline));
+      read = await this.read(missing, { deadline });
     } catch (error) {
       if (!(error instanceof RateLimiterUnavailable)) throw error;
-      read = missing.map((leg) => this.#legViews.lastBalances(leg));
+      read = missing.map((leg) => this.#states.lastBalances(leg, leg.config));
     }
     let next = 0;
     return known.map((balances) => balances ?? (read[next++] as readonly number[]));
   }
 }
 
-/** A leg that was charged and given back shows what it had before. */
-function balancesBefore(charge: LegCharge, leg: Leg): readonly number[] | undefined {
-  if (charge.kind === "outdated") return undefined;
-  if (charge.kind === "refused") return charge.balancesMilli;
-  return charge.balancesMilli.map((balance, at) => balance + (leg.amountsMilli[at] ?? 0));
+type Consumed = Extract<Answer, { kind: "consumed" }>;
+
+function areConsumed(answers: readonly (Answer | undefined)[]): answers is readonly Consumed[] {
+  return answers.every((answer) => answer?.kind === "consumed");
+}
+
+/** The links that the buckets have shown, when one is not what the legs were made from. */
+function changedLinks(
+  legs: readonly Leg[],
+  outcomes: readonly LegOutcome[],
+): ReadonlyMap<string, Link> | undefined {
+  if (legs.every(({ link }, at) => sameLink(link, (outcomes[at] as LegOutcome).link))) {
+    return undefined;
+  }
+  return new Map(legs.map(({ entityId }, at) => [entityId, (outcomes[at] as LegOutcome).link]));
+}
+
+/** A leg that was consumed and refunded shows what it had before. */
+function balancesBefore(answer: Answer | undefined, leg: Leg): readonly number[] | undefined {
+  if (answer === undefined || answer.kind === "outdated") return undefined;
+  if (answer.kind === "refused") return answer.balancesMilli;
+  return answer.balancesMilli.map((balance, at) => balance + (leg.amountsMilli[at] ?? 0));
 }
 
 /** The sum over shards; `undefined` when none has the limit. */

@@ -13,11 +13,12 @@ import type { Timer } from "../../domain/timer.ts";
 import { entityKey } from "../../records/keys.ts";
 import type { RecordContext } from "../../records/record-context.ts";
 import type { Key } from "../../storage/item.ts";
-import { ITEM_EXISTS, type Test } from "../../storage/item-store.ts";
+import { ITEM_EXISTS } from "../../storage/item-store.ts";
 import type { Link } from "../bucket-store.ts";
-import { linkInRecord } from "../recorded-link.ts";
+import { linkInRecord, sameLink } from "../recorded-link.ts";
+import type { CachedStates } from "./cached-states.ts";
 import { decoded, type SeenBucket } from "./image.ts";
-import type { Views } from "./views.ts";
+import { hasPolicy, linkChange, linkIn, linkTests, NO_POLICY } from "./link.ts";
 
 /** Indexes lag by less than a second; this is generous. */
 const YOUNG_MS = 2000;
@@ -45,7 +46,7 @@ export interface LinkCheckOptions {
 
 export class LinkChecks {
   readonly #context: RecordContext;
-  readonly #views: Views;
+  readonly #states: CachedStates;
   readonly #options: LinkCheckOptions | undefined;
   /** In the order in which they were met. */
   readonly #met = new Map<string, Met>();
@@ -53,9 +54,9 @@ export class LinkChecks {
   #watch: Promise<void> | undefined;
 
   /** Without options nobody stays to compare later. */
-  constructor(context: RecordContext, views: Views, options?: LinkCheckOptions) {
+  constructor(context: RecordContext, states: CachedStates, options?: LinkCheckOptions) {
     this.#context = context;
-    this.#views = views;
+    this.#states = states;
     this.#options = options;
   }
 
@@ -148,42 +149,6 @@ export class LinkChecks {
     if (bucket === undefined || hasPolicy(bucket) || sameLink(linkIn(bucket), link)) return;
     const condition = [ITEM_EXISTS, NO_POLICY, ...linkTests(bucket)];
     await store.update(key, linkChange(link), condition, { timeoutMs });
-    this.#views.forget(key.PK);
+    this.#states.forget(key.PK);
   }
-}
-
-/** What makes a bucket charge whom it should. */
-export function linkChange({ cascade, parentId }: Link) {
-  return parentId === undefined
-    ? { set: { cascade }, remove: ["parent_id"] }
-    : { set: { cascade, parent_id: parentId } };
-}
-
-/**
- * Whether the Python library has stamped the bucket with its resolved cascade policy, which may
- * differ from the record of the entity.
- */
-export function hasPolicy({ python }: SeenBucket): boolean {
-  return python?.stamps.pgen !== undefined;
-}
-
-const NO_POLICY: Test = { is: "absent", name: "pgen" };
-
-/** The bucket still has the link that was seen. */
-export function linkTests({ cascade, parentId }: Link): Test[] {
-  const parent = "parent_id";
-  return [
-    { is: "=", name: "cascade", value: cascade, orAbsent: !cascade },
-    parentId === undefined
-      ? { is: "absent", name: parent }
-      : { is: "=", name: parent, value: parentId },
-  ];
-}
-
-export function linkIn({ cascade, parentId }: SeenBucket): Link {
-  return { cascade, parentId };
-}
-
-function sameLink(left: Link, right: Link): boolean {
-  return left.cascade === right.cascade && left.parentId === right.parentId;
 }

@@ -1,9 +1,11 @@
 /** Buckets that do not exist yet. */
 
+import { invariant } from "../../domain/check.ts";
 import { WRITES_RATE } from "../../records/bucket-item.ts";
-import type { Leg } from "../bucket-store.ts";
+import type { BucketConfig, Link } from "../bucket-store.ts";
 import { bucketTtl } from "../bucket-ttl.ts";
 import type { SeenBucket } from "./image.ts";
+import type { BucketName } from "./shards.ts";
 
 /** The Python library's meter of writes, full: this library has one of its own. */
 export const FULL_PYTHON_METER = {
@@ -13,38 +15,47 @@ export const FULL_PYTHON_METER = {
   remainder: 0,
 } as const;
 
-/** The first shard of a bucket, from which the amounts of the leg have been taken. */
-export function newBucket(
-  leg: Leg,
-  left: readonly number[],
-  nowMs: number,
-  ttlMultiplier: number,
-): SeenBucket {
-  const { config } = leg;
+export interface NewBucket {
+  readonly name: BucketName;
+  readonly config: BucketConfig;
+  readonly link: Link;
+  /** Consumed from the full bucket. */
+  readonly amountsMilli: readonly number[];
+  readonly nowMs: number;
+  readonly ttlMultiplier: number;
+}
+
+/** The first shard of a bucket, from which the amounts have been consumed. */
+export function newBucket(made: NewBucket): SeenBucket {
+  const { name, config, link, amountsMilli, nowMs, ttlMultiplier: multiplier } = made;
+  const { limits, source } = config;
+  const left = limits.map(({ rate }, at) => {
+    const balanceMilli = rate.capacityMilli - (amountsMilli[at] ?? 0);
+    return { rate, balanceMilli };
+  });
+  invariant(
+    left.every(({ balanceMilli, rate }) => balanceMilli <= rate.capacityMilli),
+    "a new bucket holds at most its capacity",
+  );
   return {
-    entityId: leg.entityId,
-    resource: leg.resource,
+    entityId: name.entityId,
+    resource: name.resource,
     shard: 0,
     shardCount: 1,
     rebases: 0,
     refilledAtMs: nowMs,
-    cascade: leg.link.cascade,
-    parentId: leg.link.parentId,
-    ttl: bucketTtl(
-      undefined,
-      { multiplier: ttlMultiplier, source: config.source, isNew: true },
-      config.limits.map(({ rate }, at) => ({ rate, balanceMilli: left[at] as number })),
-      nowMs,
-    ),
-    configVersion: config.source === "override" ? 0 : config.version,
-    configSource: config.source,
+    cascade: link.cascade,
+    parentId: link.parentId,
+    ttl: bucketTtl(undefined, { multiplier, source, isNew: true }, left, nowMs),
+    configVersion: source === "override" ? 0 : config.version,
+    configSource: source,
     limits: new Map(
-      config.limits.map(({ name, rate }, at) => [
-        name,
+      limits.map(({ name: limit, rate }, at) => [
+        limit,
         {
-          tokensMilli: left[at] as number,
+          tokensMilli: (left[at] as (typeof left)[number]).balanceMilli,
           rate,
-          totalConsumedMilli: leg.amountsMilli[at] ?? 0,
+          totalConsumedMilli: amountsMilli[at] ?? 0,
           remainder: 0,
         },
       ]),

@@ -13,9 +13,10 @@ import { mulAddDiv } from "../../core/integers.ts";
 import { shardRate } from "../../core/shares.ts";
 import type { StoredLimit } from "../../records/bucket-item.ts";
 import { PYTHON_LIMIT_SUFFIXES, unscheduled } from "../../records/python-attributes.ts";
-import type { BucketConfig, Leg } from "../bucket-store.ts";
+import type { BucketConfig } from "../bucket-store.ts";
 import type { LeftOver } from "../bucket-ttl.ts";
 import { appliesAnyway, sameRate, staleNames } from "../config-match.ts";
+import type { ConsumePlan, Weight } from "./consume-plan.ts";
 import {
   balanceOf,
   boundedChange,
@@ -28,15 +29,15 @@ import {
   type SeenBucket,
 } from "./image.ts";
 import {
-  amountsOf,
-  countAcquire,
+  type AmountsByName,
+  amountsByName,
+  countAcquires,
   exceeds,
+  type PlanContext,
   planTtl,
   requireCovered,
   requireEnabled,
-  type TakeContext,
-  type TakePlan,
-} from "./take-plan.ts";
+} from "./limit-plan.ts";
 import { WritePlan } from "./write-plan.ts";
 import { moveMeter } from "./writes-meter.ts";
 
@@ -56,34 +57,70 @@ export function mustRebase(bucket: SeenBucket, nowMs: number): boolean {
   return false;
 }
 
-/** `applies`: the bucket takes the limits of the leg; otherwise it keeps its own. */
+/** `applies`: the bucket takes the limits of the config; otherwise it keeps its own. */
 export function planRebase(
   bucket: SeenBucket,
-  leg: Leg,
-  context: TakeContext,
+  config: BucketConfig,
+  amountsMilli: readonly number[],
+  context: PlanContext,
   applies: boolean,
-): TakePlan {
-  const amounts = amountsOf(leg);
-  const rebase = new Rebase(bucket, context);
-  if (applies) rebase.apply(leg.config, amounts);
-  else rebase.keep(amounts);
-  const before = leg.config.limits.map(({ name, rate }) => rebase.balanceOf(name, rate));
-  if (context.force !== true && exceeds(leg.amountsMilli, before)) {
-    const anyway = applies && appliesAnyway(builtFrom(bucket), leg.config);
-    const nothing = { ...leg, amountsMilli: leg.amountsMilli.map(() => 0) };
-    const limits = anyway ? planRebase(bucket, nothing, context, applies) : undefined;
-    const limitsOnly = limits?.kind === "write" ? limits.plan : undefined;
-    return { kind: "refused", balancesMilli: before, limitsOnly };
+): ConsumePlan {
+  const amounts = amountsByName(config, amountsMilli);
+  const rebase = rebaseOf(bucket, config, amounts, context, applies);
+  const balancesMilli = rebase.balancesBefore(config);
+  if (context.force !== true && exceeds(amountsMilli, balancesMilli)) {
+    const limitsOnly = limitsAlone(bucket, config, context, applies);
+    return { kind: "refused", balancesMilli, limitsOnly };
   }
   const { plan } = rebase;
-  countAcquire(plan, leg, context);
+  countAcquires(plan, amountsMilli, context);
   rebase.moveEpoch();
-  if (applies) setOrigin(plan, bucket, leg.config);
-  const ttl = planTtl(plan, bucket, leg.config, rebase.leftOver(amounts), context);
+  if (applies) setOrigin(plan, bucket, config);
+  const ttl = planTtl(plan, bucket, config, rebase.leftOver(amounts), context);
   requireCovered(plan, bucket, rebase.images, amounts, ttl, context);
   plan.requireSeen(bucket, context.nowMs);
   if (context.force !== true) requireEnabled(plan, bucket);
   return { kind: "write", plan, guesses: [] };
+}
+
+/** What a consume that needs a rebase would find. */
+export function weighRebase(
+  bucket: SeenBucket,
+  config: BucketConfig,
+  context: PlanContext,
+  applies: boolean,
+): Weight {
+  const rebase = rebaseOf(bucket, config, new Map(), context, applies);
+  return {
+    balancesMilli: rebase.balancesBefore(config),
+    limitsOnly: limitsAlone(bucket, config, context, applies),
+  };
+}
+
+/** The write that only brings the limits of the config, where a refusal brings them. */
+function limitsAlone(
+  bucket: SeenBucket,
+  config: BucketConfig,
+  context: PlanContext,
+  applies: boolean,
+): WritePlan | undefined {
+  if (!applies || !appliesAnyway(builtFrom(bucket), config)) return undefined;
+  const nothing = config.limits.map(() => 0);
+  const plan = planRebase(bucket, config, nothing, { ...context, acquires: 0 }, true);
+  return plan.kind === "write" ? plan.plan : undefined;
+}
+
+function rebaseOf(
+  bucket: SeenBucket,
+  config: BucketConfig,
+  amounts: AmountsByName,
+  context: PlanContext,
+  applies: boolean,
+): Rebase {
+  const rebase = new Rebase(bucket, context);
+  if (applies) rebase.apply(config, amounts);
+  else rebase.keep(amounts);
+  return rebase;
 }
 
 /** Collects the write, limit by limit. */
@@ -92,14 +129,14 @@ class Rebase {
   /** Of the limits that stay, as they are now. */
   readonly images = new Map<string, LimitImage>();
   readonly #bucket: SeenBucket;
-  readonly #context: TakeContext;
+  readonly #context: PlanContext;
   /** Up to here the old parameters count. */
   readonly #epochMs: number;
   /** The base time stays, and balances are set relative to it. */
   readonly #pinned: boolean;
   readonly #balances = new Map<string, LeftOver>();
 
-  constructor(bucket: SeenBucket, context: TakeContext) {
+  constructor(bucket: SeenBucket, context: PlanContext) {
     const { nowMs } = context;
     const { refilledAtMs } = bucket;
     const farAhead = refilledAtMs - nowMs > EPOCH_AHEAD_MS_MAX;
@@ -116,14 +153,14 @@ class Rebase {
   }
 
   /** The limits stay as they are. */
-  keep(amounts: ReadonlyMap<string, number>): void {
+  keep(amounts: AmountsByName): void {
     for (const [name, stored] of this.#bucket.limits) {
       this.#settle(name, stored, stored.rate, amounts.get(name) ?? 0);
     }
   }
 
   /** The limits become those of the config. */
-  apply(config: BucketConfig, amounts: ReadonlyMap<string, number>): void {
+  apply(config: BucketConfig, amounts: AmountsByName): void {
     const { limits } = this.#bucket;
     const wanted = new Map(config.limits.map(({ name, rate }) => [name, rate]));
     const stale = new Set(staleNames(builtFrom(this.#bucket), config));
@@ -215,12 +252,14 @@ class Rebase {
     this.#balances.set(name, { rate: share, balanceMilli: share.capacityMilli });
   }
 
-  /** Before the take; a limit that the bucket does not have and does not get is full. */
-  balanceOf(name: string, rate: Rate): number {
-    return this.#balances.get(name)?.balanceMilli ?? rate.capacityMilli;
+  /** Before the consume; a limit that the bucket does not have and does not get is full. */
+  balancesBefore({ limits }: BucketConfig): readonly number[] {
+    return limits.map(
+      ({ name, rate }) => this.#balances.get(name)?.balanceMilli ?? rate.capacityMilli,
+    );
   }
 
-  *leftOver(amounts: ReadonlyMap<string, number>): Generator<LeftOver> {
+  *leftOver(amounts: AmountsByName): Generator<LeftOver> {
     for (const [name, { rate, balanceMilli }] of this.#balances) {
       yield { rate, balanceMilli: balanceMilli - (amounts.get(name) ?? 0) };
     }

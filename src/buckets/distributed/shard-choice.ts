@@ -1,80 +1,94 @@
 /**
- * Which shard to charge: of two at random, the one that is more likely to have enough.
+ * Which shard to consume from: of two at random, the one that is more likely to have enough.
  *
- * One at random would let shards run dry while others are full; the fullest by view would send all
- * clients to the same one. Two choices come close to even, and need no coordination.
+ * One at random would empty some shards while others are full; the fullest by cached state would
+ * send all clients to the same one. Two choices come close to even, and need no coordination.
  */
 
 import { shardRate } from "../../core/shares.ts";
 import type { Random } from "../../domain/chance.ts";
-import type { Leg } from "../bucket-store.ts";
-import type { LegViews } from "./leg-views.ts";
-import { balancesOf } from "./shard-charger.ts";
+import type { BucketConfig } from "../bucket-store.ts";
+import { type BucketStates, balancesOf } from "./bucket-states.ts";
+import type { BucketName } from "./shards.ts";
 import { isSaturated } from "./writes-meter.ts";
+
+/** How many shards are tried one by one before all are read: at least so many, or this part. */
+const TRIES_MIN = 3;
+const TRIED_PART = 1 / 8;
 
 /** How well a shard would do. */
 type Score = number;
 const NONE: Score = -1;
-const BUSY: Score = 0;
+const THROTTLED: Score = 0;
 const UNSURE = 0.001;
 
-export class ShardChoice {
-  readonly #views: LegViews;
-  readonly #random: Random;
+export interface ShardWanted {
+  readonly name: BucketName;
+  readonly config: BucketConfig;
+  readonly amountsMilli: readonly number[];
+  readonly count: number;
+  readonly tried: ReadonlySet<number>;
+}
 
-  constructor(views: LegViews, random: Random) {
-    this.#views = views;
-    this.#random = random;
+/** One of the shards that were not tried and could hold the amounts; `undefined`: read them all. */
+export function pickShard(
+  wanted: ShardWanted,
+  states: BucketStates,
+  nowMs: number,
+  random: Random,
+): number | undefined {
+  const { count, tried } = wanted;
+  if (tried.size >= Math.max(TRIES_MIN, count * TRIED_PART)) return undefined;
+  const open: number[] = [];
+  for (let shard = 0; shard < count; shard += 1) {
+    if (!tried.has(shard) && holds(wanted, shard)) open.push(shard);
   }
+  const [one, other] = two(open, random);
+  if (one === undefined) return undefined;
+  const scores = [one, other ?? one].map((shard) => scoreOf(wanted, shard, states, nowMs));
+  const better = (scores[1] as Score) > (scores[0] as Score) ? (other as number) : one;
+  if (Math.max(...scores) > NONE) return better;
+  // Both are known to have too little. Another one may have enough.
+  return open.find((shard) => scoreOf(wanted, shard, states, nowMs) > NONE);
+}
 
-  /** One of the shards that were not tried and could hold the amounts; `undefined` when none could. */
-  pick(leg: Leg, count: number, tried: ReadonlySet<number>, nowMs: number): number | undefined {
-    const open: number[] = [];
-    for (let shard = 0; shard < count; shard += 1) {
-      if (!tried.has(shard) && holds(leg, shard, count)) open.push(shard);
-    }
-    const [one, other] = this.#two(open);
-    if (one === undefined) return undefined;
-    const scores = [one, other ?? one].map((shard) => this.#score(leg, shard, nowMs));
-    const better = (scores[1] as Score) > (scores[0] as Score) ? (other as number) : one;
-    if (Math.max(...scores) > NONE) return better;
-    // Both are known to have too little. Another one may have enough.
-    return open.find((shard) => this.#score(leg, shard, nowMs) > NONE);
-  }
+function two(open: readonly number[], random: Random): [number | undefined, number | undefined] {
+  if (open.length <= 1) return [open[0], undefined];
+  const first = Math.floor(random() * open.length);
+  const step = 1 + Math.floor(random() * (open.length - 1));
+  return [open[first], open[(first + step) % open.length]];
+}
 
-  #two(open: number[]): [number | undefined, number | undefined] {
-    if (open.length <= 1) return [open[0], undefined];
-    const first = Math.floor(this.#random() * open.length);
-    const step = 1 + Math.floor(this.#random() * (open.length - 1));
-    return [open[first], open[(first + step) % open.length]];
-  }
-
-  /** How much of its share the scarcest limit of the shard would have left; unknown counts as full. */
-  #score(leg: Leg, shard: number, nowMs: number): Score {
-    const view = this.#views.of(leg, shard);
-    const bucket = view?.bucket;
-    const hot = this.#views.isHot(leg, shard, nowMs);
-    if (bucket === undefined) return hot ? BUSY : 1;
-    const balances = balancesOf(bucket, leg, nowMs);
-    const before = balancesOf(bucket, leg, Math.min(nowMs, view?.asOfMs ?? nowMs));
-    let score: Score = 1;
-    leg.config.limits.forEach(({ rate }, at) => {
-      const amount = leg.amountsMilli[at] ?? 0;
-      const balance = balances[at] as number;
-      if (amount <= 0) return;
-      const { capacityMilli } = shardRate(rate, shard, bucket.shardCount);
-      // What has come in since others may have taken: it makes a shard eligible, and hardly better.
-      const sure = ((before[at] as number) - amount) / capacityMilli;
-      const unsure = (balance - amount) / capacityMilli;
-      score = Math.min(score, balance < amount ? NONE : Math.max(sure, UNSURE * unsure));
-    });
-    return score > BUSY && (hot || isSaturated(bucket, nowMs)) ? BUSY : score;
-  }
+/** What part of its share the scarcest limit of the shard would have left; unknown counts as full. */
+function scoreOf(
+  { name, config, amountsMilli }: ShardWanted,
+  shard: number,
+  states: BucketStates,
+  nowMs: number,
+): Score {
+  const state = states.of(name, shard);
+  const bucket = state?.bucket;
+  const throttled = states.isThrottled(name, shard, nowMs);
+  if (bucket === undefined) return throttled ? THROTTLED : 1;
+  const balances = balancesOf(bucket, config, nowMs);
+  const before = balancesOf(bucket, config, Math.min(nowMs, state?.asOfMs ?? nowMs));
+  let score: Score = 1;
+  config.limits.forEach(({ rate }, at) => {
+    const amount = amountsMilli[at] ?? 0;
+    const balance = balances[at] as number;
+    if (amount <= 0) return;
+    const { capacityMilli } = shardRate(rate, shard, bucket.shardCount);
+    // Other clients may have consumed what came in since: it makes a shard eligible, hardly better.
+    const sure = ((before[at] as number) - amount) / capacityMilli;
+    const unsure = (balance - amount) / capacityMilli;
+    score = Math.min(score, balance < amount ? NONE : Math.max(sure, UNSURE * unsure));
+  });
+  return score > THROTTLED && (throttled || isSaturated(bucket, nowMs)) ? THROTTLED : score;
 }
 
 /** Whether the share of a shard could ever hold the amounts. */
-function holds(leg: Leg, shard: number, count: number): boolean {
-  return leg.config.limits.every(
-    ({ rate }, at) => (leg.amountsMilli[at] ?? 0) <= shardRate(rate, shard, count).capacityMilli,
+function holds({ config, amountsMilli, count }: ShardWanted, shard: number): boolean {
+  return config.limits.every(
+    ({ rate }, at) => (amountsMilli[at] ?? 0) <= shardRate(rate, shard, count).capacityMilli,
   );
 }

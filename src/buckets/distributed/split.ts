@@ -17,7 +17,7 @@ import {
   looksFull,
   type SeenBucket,
 } from "./image.ts";
-import { linkTests } from "./link-checks.ts";
+import { linkTests } from "./link.ts";
 import { FULL_PYTHON_METER } from "./new-bucket.ts";
 import { moveEpoch } from "./rebase.ts";
 import { WritePlan } from "./write-plan.ts";

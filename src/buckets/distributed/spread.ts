@@ -1,28 +1,33 @@
 /**
- * Plans a take across shards: when no single one has enough, but all together do. Each gives a
+ * Plans a consume across shards: when no single one has enough, but all together do. Each gives a
  * part, and all parts are one transaction.
  */
 
-import type { Leg, ShardPart } from "../bucket-store.ts";
+import { invariant } from "../../domain/check.ts";
+import type { ShardPart } from "../bucket-store.ts";
 
 /** What a shard would give. */
 export interface Offer {
   readonly shard: number;
-  /** Aligned with the limits of the leg; below zero in debt. */
+  /** Aligned with the limits of the call; below zero in debt. */
   readonly balancesMilli: readonly number[];
 }
 
 /** The sums over all shards, those in debt included. */
-export function sumOf(leg: Leg, offers: readonly Offer[]): readonly number[] {
-  return leg.config.limits.map((_, at) =>
+export function offered(offers: readonly Offer[], limits: number): readonly number[] {
+  return Array.from({ length: limits }, (_, at) =>
     offers.reduce((sum, { balancesMilli }) => sum + (balancesMilli[at] as number), 0),
   );
 }
 
 /** The parts, from as few shards as possible; there must be enough in all of them together. */
-export function spreadOver(leg: Leg, offers: readonly Offer[]): ShardPart[] {
-  const { amountsMilli } = leg;
-  const order = [...offers].sort((left, right) => worth(right, leg) - worth(left, leg));
+export function spreadOver(
+  amountsMilli: readonly number[],
+  offers: readonly Offer[],
+): readonly ShardPart[] {
+  const order = [...offers].sort(
+    (left, right) => worth(right, amountsMilli) - worth(left, amountsMilli),
+  );
   const missing = amountsMilli.map((amount) => Math.max(0, amount));
   const parts: ShardPart[] = [];
   for (const { shard, balancesMilli } of order) {
@@ -32,6 +37,7 @@ export function spreadOver(leg: Leg, offers: readonly Offer[]): ShardPart[] {
     if (part.every((amount) => amount === 0)) continue;
     part.forEach((amount, at) => {
       missing[at] = (missing[at] as number) - amount;
+      invariant((missing[at] as number) >= 0, "no part is more than what is missing");
     });
     parts.push({ shard, amountsMilli: part });
   }
@@ -39,7 +45,7 @@ export function spreadOver(leg: Leg, offers: readonly Offer[]): ShardPart[] {
 }
 
 /** The part of the scarcest amount that a shard could give. */
-function worth({ balancesMilli }: Offer, { amountsMilli }: Leg): number {
+function worth({ balancesMilli }: Offer, amountsMilli: readonly number[]): number {
   let least = Number.POSITIVE_INFINITY;
   amountsMilli.forEach((amount, at) => {
     if (amount > 0) least = Math.min(least, (balancesMilli[at] as number) / amount);

@@ -1,5 +1,6 @@
 /** Collects one UpdateItem: what it changes and under which conditions. */
 
+import { invariant } from "../../domain/check.ts";
 import type { Value } from "../../storage/item.ts";
 import type { Change, Condition, Test } from "../../storage/item-store.ts";
 
@@ -19,6 +20,8 @@ export class WritePlan {
   }
 
   add(name: string, amount: number): void {
+    invariant(this.#add[name] === undefined, "a write adds to an attribute once");
+    invariant(Number.isSafeInteger(amount), "a write adds safe integers");
     if (amount !== 0) this.#add[name] = amount;
   }
 

@@ -21,6 +21,7 @@ import type {
 import { bucketTtl, ttlKeptSeconds } from "../bucket-ttl.ts";
 import { appliesAnyway, matchConfig } from "../config-match.ts";
 import { LaterRestores } from "../later-restores.ts";
+import { sameLink } from "../recorded-link.ts";
 import type { BucketRow, BucketTable } from "./bucket-table.ts";
 import {
   balanceMilli,
@@ -76,12 +77,12 @@ export class EmbeddedBucketStore implements BucketStore {
   linkOf(entityId: string, resource: string, options: BucketCallOptions = {}): Promise<Link> {
     return this.#table.peek(
       () => this.#table.get(entityId, resource)?.link ?? this.#table.recordedLink(entityId),
-      options.timeoutMs,
+      options.deadline?.timeoutMs,
     );
   }
 
   consume(legs: readonly Leg[], options: BucketCallOptions = {}): Promise<ConsumeResult> {
-    return this.#table.step(() => this.#consume(legs, this.#clock()), options.timeoutMs);
+    return this.#table.step(() => this.#consume(legs, this.#clock()), options.deadline?.timeoutMs);
   }
 
   /** Only where the table can. */
@@ -116,7 +117,7 @@ export class EmbeddedBucketStore implements BucketStore {
       );
       const events = bucket.events + (adjustment.acquires ?? 0);
       this.#write(entityId, resource, { ...bucket, limits, events }, config, now, false);
-    }, options.timeoutMs);
+    }, options.deadline?.timeoutMs);
   }
 
   async restore(adjustment: Adjustment, options: BucketCallOptions = {}): Promise<void> {
@@ -141,7 +142,7 @@ export class EmbeddedBucketStore implements BucketStore {
         const seen = match === "apply" ? withConfig(bucket, leg.config, now) : bucket;
         return balances(seen, leg, now);
       });
-    }, options.timeoutMs);
+    }, options.deadline?.timeoutMs);
   }
 
   list(entityId: string, resource?: string): Promise<StoredState[]> {
@@ -272,6 +273,8 @@ export class EmbeddedBucketStore implements BucketStore {
       buckets.push(match === "apply" ? withConfig(stored, leg.config, now) : stored);
       if (match === "apply" && appliesAnyway(builtFrom(stored), leg.config)) changed.add(leg);
     }
+    const links = changedLinks(legs, buckets);
+    if (links !== undefined) return { outcome: "relinked", links };
     const before = legs.map((leg, at) => balances(buckets[at] as EmbeddedBucket, leg, now));
     if (legs.some((leg, at) => !fits(leg, before[at] as readonly number[]))) {
       legs.forEach((leg, at) => {
@@ -333,6 +336,16 @@ function alive(bucket: EmbeddedBucket | undefined, now: number): EmbeddedBucket 
   }
   if (!bucket.limits.some(({ level }) => level.refilledAtMs > now)) return bucket;
   return { ...bucket, limits: bucket.limits.map((limit) => pulledBack(limit, now)) };
+}
+
+/** The links of the buckets, when one is not what the legs were made from. */
+function changedLinks(
+  legs: readonly Leg[],
+  buckets: readonly EmbeddedBucket[],
+): ReadonlyMap<string, Link> | undefined {
+  const linkAt = (at: number) => (buckets[at] as EmbeddedBucket).link;
+  if (legs.every(({ link }, at) => sameLink(link, linkAt(at)))) return undefined;
+  return new Map(legs.map(({ entityId }, at) => [entityId, linkAt(at)]));
 }
 
 function balances(bucket: EmbeddedBucket, leg: Leg, now: number): readonly number[] {

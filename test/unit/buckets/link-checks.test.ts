@@ -10,6 +10,7 @@ import { configOf, KEY, TARGET, Table } from "./table.ts";
 
 const CONFIG = configOf(["a:1000/day"]);
 const PARENT = { cascade: true, parentId: "parent" };
+const RELINKED = { outcome: "relinked", links: new Map([[TARGET.entityId, PARENT]]) };
 
 function appear(table: Table): Promise<unknown> {
   const record = { PK: `ns/ENTITY#${TARGET.entityId}`, SK: "#META" };
@@ -30,11 +31,13 @@ describe("a parent that the index missed", () => {
       table.nowMs += idleMs;
       await maker.later();
       const before = table.calls.length;
-      expect(await maker.take(CONFIG, { a: 1000 })).toMatchObject({ legs: [{ link: PARENT }] });
-      // The bucket was written to, so it has to be looked at once.
-      expect(table.calls.slice(before)).toStrictEqual(["get", "update"]);
-      await maker.take(CONFIG, { a: 1000 });
-      expect(table.calls.slice(before)).toStrictEqual(["get", "update", "update"]);
+      expect(await maker.take(CONFIG, { a: 1000 })).toStrictEqual(RELINKED);
+      // The bucket was written to, so it has to be read once; what was consumed is refunded.
+      expect(table.calls.slice(before)).toStrictEqual(["get", "update", "transact"]);
+      expect(table.item?.b_a_tc).toBe(2000);
+      const child = { ...maker.leg(CONFIG, [1000]), link: PARENT };
+      expect(await maker.store.consume([child])).toMatchObject({ legs: [{ link: PARENT }] });
+      expect(table.calls.slice(before + 3)).toStrictEqual(["update"]);
     },
   );
 
@@ -104,7 +107,7 @@ describe("a parent that the index missed", () => {
     await appear(table);
     // Nothing in the background runs, and a minute is over.
     await maker.timer.sleep(61_000);
-    expect(await maker.take(CONFIG, { a: 1000 })).toMatchObject({ legs: [{ link: PARENT }] });
+    expect(await maker.take(CONFIG, { a: 1000 })).toStrictEqual(RELINKED);
   });
 
   test("leaves nothing behind when the store is closed", async () => {

@@ -9,7 +9,10 @@ import fc from "fast-check";
 import { describe, test } from "vitest";
 import { type Actor, ENTITIES, type Ending } from "./race/actors.ts";
 import { type Race, RaceRun } from "./race/race-run.ts";
+import { followSharers } from "./race/sharers.ts";
 import type { Fault } from "./race/world.ts";
+
+followSharers();
 
 const SEED = Number(process.env.FC_SEED ?? 20_251_115);
 

@@ -103,7 +103,9 @@ export class ShardsRun {
     if (result.outcome === "refused" && result.local) {
       result = await client.store.consume([leg], { speculative: false });
     }
-    if (result.outcome === "outdated") throw new Error("nothing has changed");
+    if (result.outcome === "outdated" || result.outcome === "relinked") {
+      throw new Error("nothing has changed");
+    }
     if (result.outcome === "refused") {
       this.#follow([]);
       return this.#checkRefusal(amountsMilli, result.balancesMilli[0] as readonly number[]);

@@ -2,7 +2,7 @@
 
 import type { BucketStore } from "../../../src/buckets/bucket-store.ts";
 import { DistributedBucketStore } from "../../../src/buckets/distributed/distributed-bucket-store.ts";
-import { SHARDS_MAX } from "../../../src/buckets/distributed/shard-numbers.ts";
+import { SHARDS_MAX } from "../../../src/buckets/distributed/shards.ts";
 import { EmbeddedBucketStore } from "../../../src/buckets/embedded/embedded-bucket-store.ts";
 import { MemoryBucketTable } from "../../../src/buckets/embedded/memory-table.ts";
 import { UNLINKED } from "../../../src/buckets/recorded-link.ts";

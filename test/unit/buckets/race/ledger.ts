@@ -11,7 +11,7 @@ import { compare, type Fraction, fraction, minus, plus, show, smaller, ZERO } fr
 import { IdealLimit } from "../ideal-bucket.ts";
 import { heldIn } from "../subject.ts";
 import type { Landed } from "./scheduled-store.ts";
-import type { World } from "./world.ts";
+import type { Shares, World } from "./world.ts";
 
 const KEYS = ["rf", "entity_id", "resource", "shard_count", "cascade", "GSI2PK", "GSI2SK"] as const;
 const OTHER_KEYS = ["GSI3PK", "GSI3SK", "GSI4PK", "GSI4SK"] as const;
@@ -49,7 +49,9 @@ export class Ledger {
   readonly onLanded = (landed: Landed): void => {
     const { key, before, after, actor } = landed;
     if (!key.PK.includes("/BUCKET#")) return;
-    if (actor !== undefined && landed.lost && takes(before, after)) this.unanswered.add(actor);
+    if (landed.lost && takes(before, after)) {
+      for (const one of actorsOf(actor)) this.unanswered.add(one);
+    }
     const known = after ?? before;
     const entityId = String(known?.entity_id);
     if (after === undefined) this.#gone(key.PK, entityId);
@@ -82,7 +84,7 @@ export class Ledger {
     entityId: string,
     before: Item | undefined,
     after: Item,
-    actor: number | undefined,
+    actor: Landed["actor"],
     lost: boolean,
   ): void {
     const limits = this.#buckets.get(id) ?? new Map<string, IdealLimit>();
@@ -94,15 +96,21 @@ export class Ledger {
       limits.delete(name);
       this.resets.add(slot(entityId, name));
     }
+    const totals = (item: Item | undefined, name: string) =>
+      item === undefined ? 0 : totalIn(item, name);
+    // What a group sets off in the background, such as a check of links, consumes nothing.
+    const consumes = names.some((name) => totals(after, name) !== totals(before, name));
     for (const name of names) {
       const ideal = this.#follow(limits, name, shareIn(after, name), id);
-      const consumed = totalIn(after, name) - (before === undefined ? 0 : totalIn(before, name));
+      const consumed = totals(after, name) - totals(before, name);
       ideal.take(consumed);
-      if (actor === undefined || lost) continue;
-      this.#count(actor, slot(entityId, name), consumed);
-      const place = `${actor} ${id} ${name}`;
-      const net = (this.#takenAt.get(place)?.net ?? 0) + consumed;
-      this.#takenAt.set(place, { net, slot: slot(entityId, name) });
+      if (actor === undefined || lost || !consumes) continue;
+      for (const [one, part] of partsOf(actor, name, consumed)) {
+        this.#count(one, slot(entityId, name), part);
+        const place = `${one} ${id} ${name}`;
+        const net = (this.#takenAt.get(place)?.net ?? 0) + part;
+        this.#takenAt.set(place, { net, slot: slot(entityId, name) });
+      }
     }
     this.#moved.delete(id);
     this.#check(after);
@@ -208,4 +216,22 @@ function totalIn(item: Item, name: string): number {
 function takes(before: Item | undefined, after: Item | undefined): boolean {
   if (before === undefined || after === undefined) return true;
   return limitNames(after).some((name) => totalIn(before, name) !== totalIn(after, name));
+}
+
+function actorsOf(actor: Landed["actor"]): Iterable<number> {
+  if (actor === undefined) return [];
+  return typeof actor === "number" ? [actor] : actor.keys();
+}
+
+/** What each actor has consumed by a write: together exactly what the write has consumed. */
+function partsOf(
+  actor: number | Shares,
+  limitName: string,
+  consumed: number,
+): readonly (readonly [number, number])[] {
+  if (typeof actor === "number") return [[actor, consumed]];
+  const parts = [...actor].map(([one, amounts]) => [one, amounts.get(limitName) ?? 0] as const);
+  const sum = parts.reduce((total, [, part]) => total + part, 0);
+  if (sum === consumed) return parts;
+  throw new Error(`a write consumed ${consumed} of "${limitName}", and its calls ask for ${sum}`);
 }

@@ -14,14 +14,15 @@ import type {
 } from "../../../../src/storage/item-store.ts";
 import type { MemoryItemStore } from "../../../../src/storage/memory/item-store.ts";
 import { keyOfWrite } from "../../../../src/storage/transaction.ts";
-import { unavailable, type World } from "./world.ts";
+import { type Shares, unavailable, type World } from "./world.ts";
 
 /** A write that has been done. */
 export interface Landed {
   readonly key: Key;
   readonly before: Item | undefined;
   readonly after: Item | undefined;
-  readonly actor: number | undefined;
+  /** The actor that has made it, or the actors that share it. */
+  readonly actor: number | Shares | undefined;
   /** Plain writes whose answer is lost are never repeated. */
   readonly lost: boolean;
 }

@@ -19,11 +19,15 @@ interface Sleeper {
   readonly wake: () => void;
 }
 
+/** What each actor consumes by a write that several of them share, in milli-tokens by limit. */
+export type Shares = ReadonlyMap<number, ReadonlyMap<string, number>>;
+
 /**
- * Who makes a call: all that an actor sets off counts for it, in the background too. One for all
- * races, because Node 20 asks every storage that ever was at every promise.
+ * The actor that makes a call, or the actors that share it: all that an actor sets off counts for
+ * it, in the background too. One for all races, because Node 20 asks every storage that ever was at
+ * every promise.
  */
-const ACTOR = new AsyncLocalStorage<number>();
+export const ACTOR = new AsyncLocalStorage<number | Shares>();
 
 export class World {
   /** The time on every clock. */

@@ -1,0 +1,54 @@
+/** Adjusts leases after the fact. Adjustments of one shard that are under way together share a write. */
+
+import { invariant } from "../../domain/check.ts";
+import type { Deadline } from "../../domain/deadline.ts";
+import type { Adjustment } from "../bucket-store.ts";
+import { type Changes, type DueAdjustment, isRefund, type SharedAdjustment } from "./changes.ts";
+import { sumOf } from "./combining.ts";
+import { Gathering } from "./gathering.ts";
+import { WIDTH_MAX } from "./pacing.ts";
+import { bucketId } from "./shards.ts";
+
+export class Adjustments {
+  readonly #changes: Changes;
+  readonly #gathering: Gathering<DueAdjustment>;
+
+  constructor(changes: Changes) {
+    this.#changes = changes;
+    this.#gathering = new Gathering(WIDTH_MAX, async (due) => {
+      await this.#changes.write(together(due), this.#changes.newTokens());
+    });
+  }
+
+  /** Writes the deltas; throws when the store cannot. */
+  adjust(adjustment: Adjustment, deadline: Deadline): Promise<void> {
+    return this.#gathering.add(placeOf(adjustment), { adjustment, deadline });
+  }
+}
+
+/** Changes that may share a write: of one shard, by limits of the same names, in one direction. */
+export function placeOf(adjustment: Adjustment): string {
+  const { shard, config, deltasMilli } = adjustment;
+  const names = config.limits.map(({ name }) => name).join(" ");
+  // What consumes and what refunds are kept apart: a refund may be repeated.
+  const kind = isRefund(adjustment) ? (deltasMilli.some((delta) => delta > 0) ? "±" : "-") : "+";
+  return `${bucketId(adjustment)}#${shard} ${kind} ${config.source} ${names}`;
+}
+
+/** All of them as one: the deltas add up, and the newest limits say how long the bucket is kept. */
+export function together(due: readonly DueAdjustment[]): SharedAdjustment {
+  const [first] = due;
+  invariant(first !== undefined, "there is a change to write");
+  const shares = due.map(({ adjustment }) => adjustment);
+  if (due.length === 1) return { ...first, shares };
+  const deltasMilli = sumOf(shares.map((share) => ({ amountsMilli: share.deltasMilli })));
+  let { deadline } = first;
+  let { config } = first.adjustment;
+  let acquires = 0;
+  for (const { adjustment, deadline: other } of due) {
+    deadline = deadline.latest(other);
+    acquires += adjustment.acquires ?? 0;
+    if (adjustment.config.version > config.version) config = adjustment.config;
+  }
+  return { adjustment: { ...first.adjustment, config, deltasMilli, acquires }, deadline, shares };
+}

@@ -1,0 +1,92 @@
+/** What this process remembers of the traffic of buckets, for the split policy. */
+
+import { LRUCache } from "lru-cache";
+import type { Clock } from "../../domain/clock.ts";
+import type { BucketConfig } from "../bucket-store.ts";
+import { type BucketName, bucketId } from "./shards.ts";
+import type { Load } from "./split-policy.ts";
+
+/** In this time, half of what was counted is forgotten. */
+const HALF_LIFE_MS = 1000;
+/** By size: a bound by count reserves its memory in advance, for every namespace. */
+const BOUNDED = { maxSize: 10_000, sizeCalculation: () => 1 };
+
+interface Counted extends Load {
+  halvedAtMs: number;
+  consumed: number;
+  throttled: number;
+}
+
+export class BucketLoads {
+  readonly #clock: Clock;
+  /** The largest amounts that this process was asked for, by bucket and limit. */
+  readonly #largestMilli = new LRUCache<string, Map<string, number>>(BOUNDED);
+  readonly #counted = new LRUCache<string, Counted>(BOUNDED);
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Remembers how much is consumed at once. */
+  note(
+    name: BucketName,
+    { limits }: Pick<BucketConfig, "limits">,
+    amountsMilli: readonly number[],
+  ): void {
+    const largest = this.#largestOf(name);
+    for (let at = 0; at < limits.length; at += 1) {
+      const limit = (limits[at] as (typeof limits)[number]).name;
+      const amount = amountsMilli[at] ?? 0;
+      if (amount > (largest.get(limit) ?? -1)) largest.set(limit, amount);
+    }
+  }
+
+  /** Remembers the largest amounts that another observer has seen. */
+  noteLargest(name: BucketName, amountsMilli: ReadonlyMap<string, number>): void {
+    const largest = this.#largestOf(name);
+    for (const [limit, amount] of amountsMilli) {
+      if (amount > (largest.get(limit) ?? -1)) largest.set(limit, amount);
+    }
+  }
+
+  largestOf(name: BucketName): ReadonlyMap<string, number> | undefined {
+    return this.#largestMilli.get(bucketId(name));
+  }
+
+  /** Remembers since when there are so many shards, and whether one of them was throttled. */
+  count(name: BucketName, count: number, outcome?: "consumed" | "throttled"): void {
+    const known = this.#of(name, count);
+    if (outcome === undefined) return;
+    const nowMs = this.#clock();
+    if (nowMs - known.halvedAtMs >= HALF_LIFE_MS) {
+      known.consumed /= 2;
+      known.throttled /= 2;
+      known.halvedAtMs = nowMs;
+    }
+    known[outcome] += 1;
+  }
+
+  of(name: BucketName, count: number): Load {
+    return this.#of(name, count);
+  }
+
+  #largestOf(name: BucketName): Map<string, number> {
+    const id = bucketId(name);
+    const known = this.#largestMilli.get(id);
+    if (known !== undefined) return known;
+    const largest = new Map<string, number>();
+    this.#largestMilli.set(id, largest);
+    return largest;
+  }
+
+  #of(name: BucketName, count: number): Counted {
+    const id = bucketId(name);
+    let known = this.#counted.get(id);
+    if (known?.count !== count) {
+      const nowMs = this.#clock();
+      known = { count, sinceMs: nowMs, halvedAtMs: nowMs, consumed: 0, throttled: 0 };
+      this.#counted.set(id, known);
+    }
+    return known;
+  }
+}

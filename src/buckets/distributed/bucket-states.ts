@@ -1,0 +1,248 @@
+/** What this process knows of whole buckets: all their shards together, from the cached states. */
+
+import { LRUCache } from "lru-cache";
+import { shardRate } from "../../core/shares.ts";
+import type { Clock } from "../../domain/clock.ts";
+import { bucketKey } from "../../records/keys.ts";
+import type { BucketConfig } from "../bucket-store.ts";
+import type { CachedState, CachedStates } from "./cached-states.ts";
+import { weigh } from "./consume-plan.ts";
+import { balanceOf, limitImage, type SeenBucket } from "./image.ts";
+import { type BucketName, bucketId, countBefore, originOf } from "./shards.ts";
+
+/** For so long a state may refuse without a call. */
+const LOCAL_REFUSAL_MS = 1000;
+/** For so long a throttled shard is passed by. */
+const THROTTLED_MS = 250;
+/** A bucket with less than this part of what it holds lacks tokens rather than writes. */
+const SCARCE = 1 / 8;
+/** By size: a bound by count reserves its memory in advance, for every namespace. */
+const BOUNDED = { maxSize: 10_000, sizeCalculation: () => 1 };
+
+/** What a consume would find in all shards, by states that were shown a moment ago. */
+export interface KnownBalances {
+  /** Per shard; none where there is no bucket yet. */
+  readonly shards: readonly (readonly number[])[];
+  readonly sumsMilli: readonly number[];
+}
+
+export class BucketStates {
+  readonly shards: CachedStates;
+  readonly clock: Clock;
+  readonly #namespaceId: string;
+  readonly #ttlMultiplier: number;
+  /** What shards other than the first have shown. */
+  readonly #told = new LRUCache<string, { count: number; atMs: number }>(BOUNDED);
+  readonly #throttledAtMs = new LRUCache<string, number>(BOUNDED);
+
+  constructor(
+    context: { readonly namespaceId: string; readonly clock: Clock },
+    shards: CachedStates,
+    ttlMultiplier: number,
+  ) {
+    this.#namespaceId = context.namespaceId;
+    this.clock = context.clock;
+    this.shards = shards;
+    this.#ttlMultiplier = ttlMultiplier;
+  }
+
+  idOf({ entityId, resource }: BucketName, shard: number): string {
+    return bucketKey(this.#namespaceId, entityId, resource, shard).PK;
+  }
+
+  of(name: BucketName, shard: number): CachedState | undefined {
+    return this.shards.get(this.idOf(name, shard));
+  }
+
+  trustsFull(name: BucketName, shard: number, limitName: string): boolean {
+    return this.shards.trustsFull(this.idOf(name, shard), limitName);
+  }
+
+  /**
+   * How many shards there are, by the last state of the first one, or by what another one has
+   * shown since; `undefined` when no state is known.
+   */
+  countOf(name: BucketName): number | undefined {
+    const first = this.of(name, 0);
+    const told = this.#told.size === 0 ? undefined : this.#told.get(bucketId(name));
+    const newer = told !== undefined && told.atMs > (first?.seenAtMs ?? Number.NEGATIVE_INFINITY);
+    if (first === undefined) return newer ? told.count : undefined;
+    const count = first.bucket?.shardCount ?? 1;
+    return newer ? Math.max(count, told.count) : count;
+  }
+
+  /** Takes note of a shard that shows more shards than the first one has shown. */
+  correct(bucket: SeenBucket): void {
+    const count = bucket.shardCount;
+    if (bucket.shard === 0 || count <= (this.countOf(bucket) ?? 0)) return;
+    this.#told.set(bucketId(bucket), { count, atMs: this.clock() });
+  }
+
+  /** The store has just throttled a write to a shard. */
+  throttled(name: BucketName, shard: number): void {
+    this.#throttledAtMs.set(`${bucketId(name)}#${shard}`, this.clock());
+  }
+
+  isThrottled(name: BucketName, shard: number, nowMs: number): boolean {
+    if (this.#throttledAtMs.size === 0) return false;
+    const atMs = this.#throttledAtMs.get(`${bucketId(name)}#${shard}`);
+    const agoMs = nowMs - (atMs ?? Number.NEGATIVE_INFINITY);
+    return agoMs >= 0 && agoMs < THROTTLED_MS;
+  }
+
+  forgetAll(name: BucketName): void {
+    const count = this.countOf(name) ?? 1;
+    for (let shard = 0; shard < count; shard += 1) this.shards.forget(this.idOf(name, shard));
+  }
+
+  /** The balances of all shards, when every one was shown a moment ago; else `undefined`. */
+  known(name: BucketName, config: BucketConfig, nowMs: number): KnownBalances | undefined {
+    const first = this.of(name, 0);
+    if (first === undefined || !isRecent(first, nowMs)) return undefined;
+    if (first.bucket === undefined) return { shards: [], sumsMilli: fullBalances(config) };
+    const shards: (readonly number[])[] = [];
+    const sumsMilli = config.limits.map(() => 0);
+    for (let shard = 0; shard < first.bucket.shardCount; shard += 1) {
+      const balancesMilli = this.#knownOf(name, config, shard, nowMs);
+      if (balancesMilli === undefined) return undefined;
+      if (balancesMilli.length > 0) shards.push(balancesMilli);
+      add(sumsMilli, balancesMilli);
+    }
+    return { shards, sumsMilli };
+  }
+
+  /** Of one shard; empty where its share lies in another one. */
+  #knownOf(
+    name: BucketName,
+    config: BucketConfig,
+    shard: number,
+    nowMs: number,
+  ): readonly number[] | undefined {
+    const state = this.of(name, shard);
+    if (state === undefined) return this.#isUnborn(name, shard) ? [] : undefined;
+    if (!isRecent(state, nowMs)) return undefined;
+    if (state.bucket === undefined) return [];
+    const weight = weigh(state.bucket, config, this.#context(nowMs));
+    // Where limits wait to be brought, a call brings them.
+    return weight?.limitsOnly === undefined ? weight?.balancesMilli : undefined;
+  }
+
+  /** Whether the first shard was shown a moment ago with too little: nearly never. */
+  looksScarce(
+    name: BucketName,
+    config: BucketConfig,
+    amountsMilli: readonly number[],
+    nowMs: number,
+  ): boolean {
+    const first = this.of(name, 0);
+    if (first?.bucket === undefined || !isRecent(first, nowMs)) return false;
+    const { bucket } = first;
+    return config.limits.some(({ name: limit, rate }, at) => {
+      const amount = amountsMilli[at] ?? 0;
+      return amount > 0 && amount > balanceIn(bucket, limit, rate, nowMs);
+    });
+  }
+
+  /**
+   * Whether nearly all of a limit was consumed when its shards were last seen. Most of them must
+   * have been seen a moment ago.
+   */
+  isScarce(name: BucketName, config: BucketConfig): boolean {
+    const nowMs = this.clock();
+    const count = this.countOf(name) ?? 1;
+    const has = config.limits.map(() => 0);
+    const holds = config.limits.map(() => 0);
+    let seen = 0;
+    for (let shard = 0; shard < count; shard += 1) {
+      const state = this.of(name, shard);
+      const bucket = state?.bucket;
+      const atMs = state?.asOfMs ?? Number.NEGATIVE_INFINITY;
+      if (bucket === undefined || nowMs - atMs >= LOCAL_REFUSAL_MS) continue;
+      seen += 1;
+      add(has, balancesOf(bucket, config, Math.min(nowMs, atMs)));
+      const { shardCount } = bucket;
+      add(
+        holds,
+        config.limits.map(({ rate }) => shardRate(rate, shard, shardCount).capacityMilli),
+      );
+    }
+    if (2 * seen < count) return false;
+    return has.some((milli, at) => milli < (holds[at] as number) * SCARCE);
+  }
+
+  /** The balances of a bucket as they were last seen; full where they never were. */
+  lastBalances(name: BucketName, config: BucketConfig): readonly number[] {
+    const count = this.countOf(name);
+    const full = fullBalances(config);
+    if (count === undefined || this.of(name, 0)?.bucket === undefined) return full;
+    const nowMs = this.clock();
+    const sums = full.map(() => 0);
+    for (let shard = 0; shard < count; shard += 1) {
+      add(sums, this.#lastOf(name, config, shard, count, nowMs));
+    }
+    return sums.map((sum, at) => Math.min(sum, full[at] as number));
+  }
+
+  /** A shard's part; one whose share still lies in another shard has none. */
+  #lastOf(
+    name: BucketName,
+    config: BucketConfig,
+    shard: number,
+    count: number,
+    nowMs: number,
+  ): readonly number[] {
+    const state = this.of(name, shard);
+    if (state?.bucket !== undefined) return balancesOf(state.bucket, config, nowMs);
+    const none = state !== undefined || this.#isUnborn(name, shard);
+    return config.limits.map(({ rate }) =>
+      none ? 0 : shardRate(rate, shard, count).capacityMilli,
+    );
+  }
+
+  #isUnborn(name: BucketName, shard: number): boolean {
+    if (shard === 0) return false;
+    const origin = this.of(name, originOf(shard));
+    return origin?.bucket !== undefined && origin.bucket.shardCount <= countBefore(shard);
+  }
+
+  #context(nowMs: number) {
+    return { nowMs, ttlMultiplier: this.#ttlMultiplier, trustFull: () => true };
+  }
+}
+
+export function fullBalances({ limits }: BucketConfig): readonly number[] {
+  return limits.map(({ rate }) => rate.capacityMilli);
+}
+
+/** What a shard has of the limits of a config. */
+export function balancesOf(
+  bucket: SeenBucket,
+  { limits }: BucketConfig,
+  nowMs: number,
+): readonly number[] {
+  return limits.map(({ name, rate }) => balanceIn(bucket, name, rate, nowMs));
+}
+
+function balanceIn(
+  bucket: SeenBucket,
+  limitName: string,
+  rate: BucketConfig["limits"][number]["rate"],
+  nowMs: number,
+): number {
+  const stored = bucket.limits.get(limitName);
+  if (stored !== undefined) return balanceOf(limitImage(bucket, stored, nowMs));
+  return shardRate(rate, bucket.shard, bucket.shardCount).capacityMilli;
+}
+
+/** Adds amounts to sums, in place. */
+function add(sums: number[], amounts: readonly number[]): void {
+  for (let at = 0; at < sums.length; at += 1) {
+    sums[at] = (sums[at] as number) + (amounts[at] ?? 0);
+  }
+}
+
+/** Whether a state may refuse without a call; a clock that went back proves nothing. */
+function isRecent(state: CachedState, nowMs: number): boolean {
+  const ageMs = nowMs - state.seenAtMs;
+  return ageMs >= 0 && ageMs < LOCAL_REFUSAL_MS;
+}

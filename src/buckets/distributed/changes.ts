@@ -1,0 +1,204 @@
+/**
+ * Writes changes after the fact to the shard that a lease has consumed from.
+ *
+ * A refund goes through a transaction with a token, so that it may be repeated when its outcome is
+ * unknown. Consuming more is a plain write. Neither creates an item: a bucket that is gone stays
+ * gone.
+ */
+
+import type { Deadline } from "../../domain/deadline.ts";
+import { RateLimiterUnavailable } from "../../domain/errors.ts";
+import type { RecordContext } from "../../records/record-context.ts";
+import type { Key } from "../../storage/item.ts";
+import type { WriteResult } from "../../storage/item-store.ts";
+import type { Adjustment } from "../bucket-store.ts";
+import { planAdjust } from "./adjust-plan.ts";
+import type { BucketStates } from "./bucket-states.ts";
+import { drive } from "./drive.ts";
+import { decoded, type SeenBucket } from "./image.ts";
+import { amountsByName } from "./limit-plan.ts";
+import type { ShardRequests } from "./shard-requests.ts";
+import { newToken } from "./tokens.ts";
+import type { WritePlan } from "./write-plan.ts";
+import { TRANSACTED_MS, WRITE_MS } from "./writes-meter.ts";
+
+const ATTEMPTS_MAX = 50;
+/** 20 characters; two numbers are appended, and DynamoDB takes at most 36. */
+const TOKEN_BYTES = 15;
+
+/** The tokens of one change, however often it is repeated. */
+export interface Tokens {
+  readonly base: string;
+  /** How many plans the store has refused, each under a token of its own. */
+  plans: number;
+  /** The one that was sent last, while its outcome is unknown: the token belongs to it. */
+  unsure: WritePlan | undefined;
+}
+
+/** An adjustment that waits to be written. */
+export interface DueAdjustment {
+  readonly adjustment: Adjustment;
+  readonly deadline: Deadline;
+}
+
+/** Several of them as one write. */
+export interface SharedAdjustment extends DueAdjustment {
+  readonly shares: readonly Adjustment[];
+}
+
+/** One change, from the state it is planned from to the end. */
+interface Attempt {
+  bucket: SeenBucket | undefined;
+  /** The state was cached, so a limit that looks full may not be. */
+  isCached: boolean;
+  attempts: number;
+  isDone: boolean;
+}
+
+export class Changes {
+  readonly #context: RecordContext;
+  readonly #states: BucketStates;
+  readonly #requests: ShardRequests;
+  readonly #ttlMultiplier: number;
+  /** Tokens differ even where random numbers do not, as in simulations. */
+  #tokens = 0;
+
+  constructor(
+    context: RecordContext,
+    states: BucketStates,
+    requests: ShardRequests,
+    ttlMultiplier: number,
+  ) {
+    this.#context = context;
+    this.#states = states;
+    this.#requests = requests;
+    this.#ttlMultiplier = ttlMultiplier;
+  }
+
+  newTokens(): Tokens {
+    this.#tokens += 1;
+    const random = newToken(this.#context.random, TOKEN_BYTES);
+    return { base: `${random}${this.#tokens.toString(36)}`, plans: 0, unsure: undefined };
+  }
+
+  /** Writes the deltas; throws when the store cannot. */
+  async write({ adjustment, deadline }: SharedAdjustment, tokens: Tokens): Promise<void> {
+    if (adjustment.deltasMilli.every((delta) => delta === 0)) return;
+    const cached = this.#cached(adjustment);
+    const attempt: Attempt = {
+      bucket: cached,
+      isCached: cached !== undefined,
+      attempts: 0,
+      isDone: false,
+    };
+    if (cached === undefined) attempt.bucket = await this.#read(adjustment, deadline);
+    await drive(
+      () => this.#next(adjustment, attempt),
+      (plan) => this.#write(adjustment, plan, attempt, tokens, deadline),
+    );
+  }
+
+  /** Sends a plan of unknown outcome once more: it is made once, or refused for certain. */
+  async hasArrived({ adjustment, deadline }: SharedAdjustment, tokens: Tokens): Promise<boolean> {
+    if (tokens.unsure === undefined) return false;
+    return (await this.#transact(adjustment, tokens.unsure, tokens, deadline)).ok;
+  }
+
+  #next(adjustment: Adjustment, attempt: Attempt): readonly WritePlan[] | undefined {
+    const { config, deltasMilli, acquires = 0, shard } = adjustment;
+    const { bucket, isCached } = attempt;
+    if (attempt.isDone || bucket === undefined) return undefined;
+    if (attempt.attempts >= ATTEMPTS_MAX) throw tooOften();
+    attempt.attempts += 1;
+    const plan = planAdjust(bucket, config, deltasMilli, {
+      nowMs: this.#context.clock(),
+      ttlMultiplier: this.#ttlMultiplier,
+      trustFull: (limit) => !isCached || this.#states.trustsFull(adjustment, shard, limit),
+      acquires,
+      costMs: isRefund(adjustment) ? TRANSACTED_MS : WRITE_MS,
+    });
+    return plan.kind === "write" ? [plan.plan] : undefined;
+  }
+
+  async #write(
+    adjustment: Adjustment,
+    plan: WritePlan,
+    attempt: Attempt,
+    tokens: Tokens,
+    deadline: Deadline,
+  ): Promise<void> {
+    const result = isRefund(adjustment)
+      ? await this.#transact(adjustment, plan, tokens, deadline)
+      : await this.#update(adjustment, plan, deadline);
+    attempt.isDone = result.ok;
+    attempt.isCached = false;
+    if (!result.ok) attempt.bucket = decoded(result.item);
+  }
+
+  /** The cached state, if it has all the limits: only the store says that one is gone. */
+  #cached(adjustment: Adjustment): SeenBucket | undefined {
+    const { config, deltasMilli, shard } = adjustment;
+    const bucket = this.#states.of(adjustment, shard)?.bucket;
+    const isUnknown = ({ name }: { name: string }, at: number) =>
+      (deltasMilli[at] ?? 0) !== 0 && bucket?.limits.has(name) !== true;
+    return config.limits.some(isUnknown) ? undefined : bucket;
+  }
+
+  async #update(
+    adjustment: Adjustment,
+    { change, condition }: WritePlan,
+    { timeoutMs }: Deadline,
+  ): Promise<WriteResult> {
+    const key = this.#keyOf(adjustment);
+    const observe = this.#states.shards.observe(key.PK);
+    const result = await this.#context.store.update(key, change, condition, { timeoutMs });
+    observe(decoded(result.item), this.#context.clock());
+    return result;
+  }
+
+  /** One token per plan: the same token with another plan would be refused, or applied again. */
+  async #transact(
+    adjustment: Adjustment,
+    plan: WritePlan,
+    tokens: Tokens,
+    { timeoutMs }: Deadline,
+  ): Promise<WriteResult> {
+    const key = this.#keyOf(adjustment);
+    const write = { update: key, change: plan.change, condition: plan.condition };
+    const token = `${tokens.base}-${tokens.plans}`;
+    tokens.unsure = plan;
+    const result = await this.#context.store.transact([write], { token, timeoutMs });
+    tokens.unsure = undefined;
+    if (result.ok) {
+      const { config, deltasMilli } = adjustment;
+      this.#states.shards.changed(key.PK, amountsByName(config, deltasMilli));
+      return { ok: true, item: undefined };
+    }
+    tokens.plans += 1;
+    this.#states.shards.forget(key.PK);
+    return { ok: false, item: result.failures.get(0)?.item };
+  }
+
+  async #read(adjustment: Adjustment, { timeoutMs }: Deadline): Promise<SeenBucket | undefined> {
+    const key = this.#keyOf(adjustment);
+    const observe = this.#states.shards.observe(key.PK);
+    const item = await this.#context.store.get(key, { consistent: true, timeoutMs });
+    return observe(decoded(item), this.#context.clock()).bucket;
+  }
+
+  #keyOf(adjustment: Adjustment): Key {
+    return this.#requests.keyOf(adjustment, adjustment.shard);
+  }
+}
+
+/** Whether any of it is returned: then it may be repeated under its token. */
+export function isRefund({ deltasMilli }: Adjustment): boolean {
+  return deltasMilli.some((delta) => delta < 0);
+}
+
+function tooOften(): RateLimiterUnavailable {
+  return new RateLimiterUnavailable("The bucket changed too often to be adjusted in time", {
+    reason: "throttled",
+    nothingWritten: true,
+  });
+}

@@ -1,0 +1,112 @@
+/** Plans the write that consumes from one shard, or finds that the amounts do not fit. */
+
+import { invariant } from "../../domain/check.ts";
+import type { BucketConfig } from "../bucket-store.ts";
+import { type ConfigMatch, matchConfig } from "../config-match.ts";
+import { balanceOf, builtFrom, type LimitImage, limitImages, type SeenBucket } from "./image.ts";
+import {
+  amountsByName,
+  countAcquires,
+  exceeds,
+  type Guess,
+  isStampedDisabled,
+  leftOf,
+  type PlanContext,
+  planLimit,
+  planTtl,
+  requireCovered,
+  requireEnabled,
+} from "./limit-plan.ts";
+import { mustRebase, planRebase, weighRebase } from "./rebase.ts";
+import { WritePlan } from "./write-plan.ts";
+import { meterWrite } from "./writes-meter.ts";
+
+export type ConsumePlan =
+  | { readonly kind: "outdated" }
+  | {
+      readonly kind: "refused";
+      readonly balancesMilli: readonly number[];
+      /** The bucket takes the limits of the call all the same, by this write. */
+      readonly limitsOnly?: WritePlan | undefined;
+    }
+  /** Nothing is consumed, so nothing is written. */
+  | { readonly kind: "nothing"; readonly balancesMilli: readonly number[] }
+  | {
+      readonly kind: "write";
+      readonly plan: WritePlan;
+      readonly guesses: readonly Guess[];
+    };
+
+export function planConsume(
+  bucket: SeenBucket,
+  config: BucketConfig,
+  amountsMilli: readonly number[],
+  context: PlanContext,
+): ConsumePlan {
+  const match = matchOf(bucket, config);
+  if (match === "outdated") return { kind: "outdated" };
+  const { nowMs } = context;
+  const applies = match === "apply";
+  if (applies || mustRebase(bucket, nowMs)) {
+    return planRebase(bucket, config, amountsMilli, context, applies);
+  }
+  const images = limitImages(bucket, nowMs);
+  const balancesMilli = balancesIn(images, config);
+  if (exceeds(amountsMilli, balancesMilli)) return { kind: "refused", balancesMilli };
+  const amounts = amountsByName(config, amountsMilli);
+  const plan = new WritePlan();
+  const guesses: Guess[] = [];
+  for (const [name, amount] of amounts) {
+    invariant(amount >= 0, "only an adjustment refunds");
+    if (amount === 0) continue;
+    guesses.push(planLimit(plan, name, images.get(name) as LimitImage, amount, context));
+  }
+  const expired = bucket.ttl !== undefined && bucket.ttl * 1000 <= nowMs;
+  if (plan.isEmpty && !expired) return { kind: "nothing", balancesMilli };
+  countAcquires(plan, amountsMilli, context);
+  const ttl = planTtl(plan, bucket, config, leftOf(images, amounts), context);
+  requireCovered(plan, bucket, images, amounts, ttl, context);
+  plan.requireSeen(bucket, nowMs);
+  requireEnabled(plan, bucket);
+  meterWrite(plan, bucket, nowMs, context.costMs);
+  return { kind: "write", plan, guesses };
+}
+
+/** What a consume would find in a shard; `undefined` when the limits of the call are outdated. */
+export interface Weight {
+  readonly balancesMilli: readonly number[];
+  /** New limits that wait to be brought to the shard. */
+  readonly limitsOnly: WritePlan | undefined;
+}
+
+export function weigh(
+  bucket: SeenBucket,
+  config: BucketConfig,
+  context: PlanContext,
+): Weight | undefined {
+  const match = matchOf(bucket, config);
+  if (match === "outdated") return undefined;
+  const applies = match === "apply";
+  if (applies || mustRebase(bucket, context.nowMs)) {
+    return weighRebase(bucket, config, context, applies);
+  }
+  const images = limitImages(bucket, context.nowMs);
+  return { balancesMilli: balancesIn(images, config), limitsOnly: undefined };
+}
+
+/** Config decides whether a resource is switched off: a stamp asks for it to be read again. */
+function matchOf(bucket: SeenBucket, config: BucketConfig): ConfigMatch {
+  if (isStampedDisabled(bucket) && config.forced !== true) return "outdated";
+  return matchConfig(builtFrom(bucket), config);
+}
+
+function balancesIn(
+  images: ReadonlyMap<string, LimitImage>,
+  { limits }: BucketConfig,
+): readonly number[] {
+  return limits.map(({ name }) => {
+    const image = images.get(name);
+    invariant(image !== undefined, "a bucket that matches a config has all its limits");
+    return balanceOf(image);
+  });
+}

@@ -1,0 +1,304 @@
+/** Drives groups of consumes: does what the decision says, and keeps what the store has shown. */
+
+import { LRUCache } from "lru-cache";
+import { InfrastructureError, RateLimiterUnavailable } from "../../domain/errors.ts";
+import type { Timer } from "../../domain/timer.ts";
+import type { RecordContext } from "../../records/record-context.ts";
+import type { BucketStates } from "./bucket-states.ts";
+import { GROUP_MAX } from "./combining.ts";
+import type { Queue } from "./consumer.ts";
+import { drive } from "./drive.ts";
+import type { Group, Orphan } from "./group.ts";
+import { next } from "./next.ts";
+import { paceAfter, throttledPauseMs } from "./pacing.ts";
+import type { ShardRequests } from "./shard-requests.ts";
+import { bucketId } from "./shards.ts";
+import type { Splitter } from "./splitter.ts";
+import type { Situation, Step } from "./step.ts";
+
+/** A process looks after a throttled shard at most once in this time, however many calls meet it. */
+const COOL_MS = 100;
+const COOLED_MAX = 10_000;
+/** With less time than this a throttled call ends instead of waiting. */
+const WAIT_MS_MIN = 2;
+
+/** Steps that decide nothing for the members. */
+const FOLLOWING: ReadonlySet<Step["do"]> = new Set(["relieve", "limits"]);
+
+export interface DriverOptions {
+  readonly timer: Timer;
+  readonly ttlMultiplier: number;
+  /** Refunds what was consumed for a call that had ended. */
+  readonly onOrphan: (orphan: Orphan) => void;
+}
+
+export class Driver {
+  readonly #context: RecordContext;
+  readonly #states: BucketStates;
+  readonly #requests: ShardRequests;
+  readonly #splitter: Splitter;
+  readonly #options: DriverOptions;
+  readonly #cooledAtMs = new LRUCache<string, number>({
+    maxSize: COOLED_MAX,
+    sizeCalculation: () => 1,
+  });
+
+  constructor(
+    context: RecordContext,
+    states: BucketStates,
+    requests: ShardRequests,
+    splitter: Splitter,
+    options: DriverOptions,
+  ) {
+    this.#context = context;
+    this.#states = states;
+    this.#requests = requests;
+    this.#splitter = splitter;
+    this.#options = options;
+  }
+
+  get nowMs(): number {
+    return this.#context.clock();
+  }
+
+  /** Answers all members of a group. Never throws: a failure goes to the members. */
+  async run(group: Group, queue: Queue): Promise<void> {
+    for (const { leg } of group.members)
+      this.#splitter.loads.note(leg, leg.config, leg.amountsMilli);
+    const decide = () => {
+      group.dropEnded();
+      if (group.members.length === 0) return undefined;
+      const steps = next(group, group.history, this.#situation(group, queue));
+      if (steps.length === 0) group.happened({ of: "changed" });
+      return steps;
+    };
+    try {
+      await drive(decide, (step) => this.#perform(step, group, queue));
+    } catch (error) {
+      group.fail(error);
+    }
+  }
+
+  #situation({ name }: Group, queue: Queue): Situation {
+    const { clock, random } = this.#context;
+    const nowMs = clock();
+    return {
+      states: this.#states,
+      nowMs,
+      random,
+      ttlMultiplier: this.#options.ttlMultiplier,
+      throttledPauseMs: throttledPauseMs(queue.pace, random),
+      isCooled: (shard) => {
+        const atMs = this.#cooledAtMs.get(`${bucketId(name)}#${shard}`);
+        const agoMs = nowMs - (atMs ?? Number.NEGATIVE_INFINITY);
+        return agoMs >= 0 && agoMs < COOL_MS;
+      },
+    };
+  }
+
+  #perform(step: Step, group: Group, queue: Queue): Promise<void> | undefined {
+    switch (step.do) {
+      case "answer":
+        for (const orphan of group.answer(step.answers)) this.#options.onOrphan(orphan);
+        return undefined;
+      case "pass":
+        group.pass(step.shard);
+        return undefined;
+      case "wait":
+        return this.#wait(step, group, queue);
+      default:
+        // What follows a consume that was made goes on, however late it is.
+        if (group.deadline.isOver && !FOLLOWING.has(step.do)) throw tooLate();
+        return this.#ask(step, group, queue);
+    }
+  }
+
+  async #ask(
+    step: Exclude<Step, { do: "answer" | "pass" | "wait" }>,
+    group: Group,
+    queue: Queue,
+  ): Promise<void> {
+    const { name, deadline } = group;
+    try {
+      switch (step.do) {
+        case "write":
+          return await this.#write(step, group, queue);
+        case "create":
+          return await this.#create(step, group);
+        case "read": {
+          const { bucket } = await this.#requests.read(name, step.shard, deadline);
+          const askedMs = this.#context.clock();
+          return group.happened({ of: "shown", shard: step.shard, bucket, askedMs });
+        }
+        case "read-all": {
+          const { count } = step;
+          const shards = await this.#requests.readAll(name, count, deadline);
+          return group.happened({ of: "all", count, shards });
+        }
+        case "spread":
+          return await this.#spread(step, group);
+        case "limits":
+          return await this.#bringLimits(step, group);
+        case "bring-about":
+          return await this.#bringAbout(step.shard, group, queue);
+        case "relieve":
+          return await this.#relieve(step, group);
+        case "cool":
+          return await this.#cool(step, group);
+      }
+    } catch (error) {
+      if (!(error instanceof RateLimiterUnavailable) || !error.keyRange) throw error;
+      this.#throttled(shardOf(step), error, group, queue);
+    }
+  }
+
+  async #write(
+    { write }: Extract<Step, { do: "write" }>,
+    group: Group,
+    queue: Queue,
+  ): Promise<void> {
+    const { name, deadline } = group;
+    const { shard, atMs } = write;
+    if (this.#requests.isLinkDue(name, shard)) {
+      await this.#requests.checkLink(name, shard, deadline);
+      return group.happened({ of: "changed" });
+    }
+    const sent = group.members.filter((member) => write.members.includes(member));
+    for (const member of sent) member.isSent = true;
+    const { ok, bucket } = await this.#requests.write(group, write, deadline);
+    for (const member of sent) member.isSent = false;
+    if (!ok || bucket === undefined) {
+      return group.happened({ of: "shown", shard, bucket, askedMs: atMs, overtaken: write });
+    }
+    this.#states.correct(bucket);
+    queue.pace = paceAfter(queue.pace, "consumed");
+    if (!group.isRetry)
+      this.#splitter.loads.count(name, this.#states.countOf(name) ?? 1, "consumed");
+    group.happened({ of: "written", write, bucket });
+  }
+
+  async #create({ members, atMs }: Extract<Step, { do: "create" }>, group: Group): Promise<void> {
+    const sent = group.members.filter((member) => members.includes(member));
+    for (const member of sent) member.isSent = true;
+    const { ok, bucket } = await this.#requests.create(group, members, atMs, group.deadline);
+    for (const member of sent) member.isSent = false;
+    if (ok && bucket !== undefined) return group.happened({ of: "created", members, bucket });
+    group.happened({ of: "shown", shard: 0, bucket, askedMs: this.#context.clock() });
+  }
+
+  async #spread({ member, writes }: Extract<Step, { do: "spread" }>, group: Group): Promise<void> {
+    const sent = group.members.filter((other) => other === member);
+    for (const one of sent) one.isSent = true;
+    const ok = await this.#requests.spread(group, member, writes, group.deadline);
+    for (const one of sent) one.isSent = false;
+    group.happened(ok ? { of: "spread", member, writes } : { of: "changed" });
+  }
+
+  async #bringLimits(
+    { brings, balancesMilli }: Extract<Step, { do: "limits" }>,
+    group: Group,
+  ): Promise<void> {
+    const { name, deadline } = group;
+    const states = await Promise.all(
+      brings.map(({ shard, plan }) => this.#requests.bringLimits(name, shard, plan, deadline)),
+    );
+    const [first] = brings;
+    const changed = states.find((state) => state !== undefined);
+    if (brings.length > 1 || first === undefined) return;
+    const { shard } = first;
+    if (changed === undefined) return group.happened({ of: "limits", shard, balancesMilli });
+    const { bucket } = changed;
+    group.happened({ of: "shown", shard, bucket, askedMs: this.#context.clock() });
+  }
+
+  /** A shard that is not there is made; its origin may be too busy for that. */
+  async #bringAbout(shard: number, group: Group, queue: Queue): Promise<void> {
+    try {
+      await this.#splitter.bringAbout(group.name, shard, group.deadline);
+      group.happened({ of: "changed" });
+    } catch (error) {
+      if (!isThrottling(error)) throw error;
+      this.#throttled(shard, error, group, queue);
+    }
+  }
+
+  /** Splits, if it can and may. The members were served, and go on whatever comes of it. */
+  async #relieve({ bucket }: Extract<Step, { do: "relieve" }>, group: Group): Promise<void> {
+    try {
+      await this.#splitter.relieve(bucket, "saturated", group.deadline);
+    } catch (error) {
+      if (!(error instanceof InfrastructureError)) throw error;
+    }
+  }
+
+  /** Another client may have split the shard already, and reading tells; otherwise it is time to. */
+  async #cool({ shard, cause }: Extract<Step, { do: "cool" }>, group: Group): Promise<void> {
+    const { name, config, deadline } = group;
+    this.#cooledAtMs.set(`${bucketId(name)}#${shard}`, this.#context.clock());
+    group.happened({ of: "cooled", cause });
+    const before = this.#states.countOf(name);
+    try {
+      const { bucket } = await this.#requests.read(name, shard, deadline);
+      const learnt = (this.#states.countOf(name) ?? 1) > (before ?? 1);
+      // More shards of a bucket that has nothing left would grant nothing more.
+      if (bucket === undefined || learnt || this.#states.isScarce(name, config)) return;
+      await this.#splitter.relieve(bucket, "throttled", deadline);
+    } catch (error) {
+      if (!(error instanceof RateLimiterUnavailable)) throw error;
+      // It cannot even be read. If there is a second shard, it tells how many there are.
+      if (error.keyRange && before === undefined) await this.#readQuietly(group, 1);
+    }
+  }
+
+  async #readQuietly({ name, deadline }: Group, shard: number): Promise<void> {
+    try {
+      await this.#requests.read(name, shard, deadline);
+    } catch (error) {
+      if (!(error instanceof RateLimiterUnavailable)) throw error;
+    }
+  }
+
+  #throttled(shard: number, cause: RateLimiterUnavailable, group: Group, queue: Queue): void {
+    const { name } = group;
+    for (const member of group.members) member.isSent = false;
+    this.#states.throttled(name, shard);
+    queue.pace = paceAfter(queue.pace, "throttled");
+    if (!group.isRetry)
+      this.#splitter.loads.count(name, this.#states.countOf(name) ?? 1, "throttled");
+    group.happened({ of: "throttled", shard, cause });
+  }
+
+  async #wait(
+    { ms, cause }: Extract<Step, { do: "wait" }>,
+    group: Group,
+    queue: Queue,
+  ): Promise<void> {
+    const { leftMs } = group.deadline;
+    if (leftMs <= (cause === undefined ? 0 : WAIT_MS_MIN)) throw cause ?? tooLate();
+    await this.#options.timer.sleep(Math.min(ms, cause === undefined ? leftMs : leftMs / 2));
+    if (cause === undefined) return group.rest();
+    const room = GROUP_MAX - group.members.length;
+    const more = queue.take(room, group.config);
+    group.startOver(more, this.#context.clock());
+    if (more.length > 0) for (const member of group.members) queue.alarm.watch(member);
+  }
+}
+
+function shardOf(step: Step): number {
+  if (step.do === "write") return step.write.shard;
+  return "shard" in step ? step.shard : 0;
+}
+
+function tooLate(): RateLimiterUnavailable {
+  return new RateLimiterUnavailable("The bucket changed too often to be consumed in time", {
+    reason: "throttled",
+    nothingWritten: true,
+  });
+}
+
+/** Nothing was written because something was too busy. */
+function isThrottling(error: unknown): error is RateLimiterUnavailable {
+  return (
+    error instanceof RateLimiterUnavailable && error.reason === "throttled" && error.nothingWritten
+  );
+}

@@ -1,0 +1,232 @@
+/**
+ * Decides what a group of consumes does next, from what this process knows of the bucket and from
+ * what has come of the group so far. Pure: the driver does what it says.
+ *
+ * One shard, picked by its cached state, nearly always decides. Only a state that the store has
+ * shown refuses. When the shard has too little, others are tried; when none has enough, all are
+ * read, and either they give a part each or the consume is refused.
+ */
+
+import { invariant } from "../../domain/check.ts";
+import { nextOfAll } from "./all-shards.ts";
+import { balancesOf, fullBalances } from "./bucket-states.ts";
+import { balancesAfterEach, fitting } from "./combining.ts";
+import { type PlannedGroup, planFor, writeStep } from "./group-plan.ts";
+import type { SeenBucket } from "./image.ts";
+import { exceeds } from "./limit-plan.ts";
+import { linkIn } from "./link.ts";
+import { askedAt, isFullNow, repeatsOvertaken } from "./overtaking.ts";
+import { pauseMs } from "./pacing.ts";
+import { pickShard } from "./shard-choice.ts";
+import type { AnsweredMember, History, Member, Outcome, Request, Situation, Step } from "./step.ts";
+import { isSaturated } from "./writes-meter.ts";
+
+export function next(request: Request, history: History, situation: Situation): readonly Step[] {
+  invariant(request.members.length > 0, "a group without members has nothing to decide");
+  const { last } = history;
+  if (last === undefined) return begin(request, history, situation);
+  const ms = history.rested ? 0 : pauseMs(history.rounds, situation.random);
+  if (ms > 0) return [{ do: "wait", ms }];
+  switch (last.of) {
+    case "shown":
+      return nextOfShown(request, last, situation);
+    case "written":
+      return afterWrite(request, last, situation);
+    case "created":
+      return [{ do: "answer", answers: consumed(request, last.members, last.bucket, situation) }];
+    case "all":
+      return nextOfAll(request, history, last, situation);
+    case "spread":
+      return [{ do: "answer", answers: [spreadAnswer(request, last, situation)] }];
+    case "limits":
+      return refusedBy(request, last.shard, last.balancesMilli, situation);
+    case "throttled":
+      return situation.isCooled(last.shard)
+        ? afterThrottling(request, last.cause, situation)
+        : [{ do: "cool", shard: last.shard, cause: last.cause }];
+    case "cooled":
+      return afterThrottling(request, last.cause, situation);
+    default:
+      return begin(request, history, situation);
+  }
+}
+
+/** From what is known of the bucket. */
+function begin(request: Request, history: History, situation: Situation): readonly Step[] {
+  const refused = refusedLocally(request, situation);
+  if (refused.length > 0) return [{ do: "answer", answers: refused }];
+  const { name, config, members } = request;
+  const { states, nowMs, random } = situation;
+  const count = states.countOf(name) ?? 1;
+  const { amountsMilli } = members[0] as Member;
+  const wanted = { name, config, amountsMilli, count, tried: history.tried };
+  const shard = count === 1 ? 0 : pickShard(wanted, states, nowMs, random);
+  if (shard === undefined) return [{ do: "read-all", count }];
+  const state = states.of(name, shard);
+  if (state === undefined || (state.bucket === undefined && shard > 0)) {
+    return [{ do: "read", shard }];
+  }
+  if (state.bucket === undefined) return nextOfNothing(request, false, situation);
+  const trustFull = (limit: string) => states.trustsFull(name, shard, limit);
+  const { plan, going } = planFor(request, state.bucket, { ...situation, trustFull });
+  if (plan.kind !== "write") return [{ do: "read", shard }];
+  const teaches = plan.guesses.filter(({ lookedFull }) => lookedFull);
+  return [writeStep(state.bucket, plan, going, { atMs: nowMs, teaches, repeats: false })];
+}
+
+/**
+ * Those members for which all shards together had too little a moment ago. What this process has
+ * predicted, or what it has changed since, refuses nothing.
+ */
+function refusedLocally(
+  { name, config, members }: Request,
+  { states, nowMs }: Situation,
+): AnsweredMember[] {
+  const scarce = members.filter(({ amountsMilli }) =>
+    states.looksScarce(name, config, amountsMilli, nowMs),
+  );
+  if (scarce.length === 0) return [];
+  const known = states.known(name, config, nowMs);
+  if (known === undefined) return [];
+  const { shards, sumsMilli: balancesMilli } = known;
+  const short = scarce.filter(
+    ({ amountsMilli }) =>
+      exceeds(amountsMilli, balancesMilli) && shards.every((has) => exceeds(amountsMilli, has)),
+  );
+  return short.map((member) => ({
+    member,
+    answer: { kind: "refused", balancesMilli, local: true },
+  }));
+}
+
+/** From a shard that the store has shown in the course of this group. */
+function nextOfShown(
+  request: Request,
+  shown: Extract<Outcome, { of: "shown" }>,
+  situation: Situation,
+): readonly Step[] {
+  const { shard, bucket, overtaken } = shown;
+  if (bucket === undefined) {
+    return shard > 0 ? [{ do: "bring-about", shard }] : nextOfNothing(request, true, situation);
+  }
+  const { nowMs } = situation;
+  const atMs = askedAt(shown.askedMs, bucket, nowMs);
+  const then = planFor(request, bucket, { ...situation, nowMs: atMs, trustFull: always });
+  if (then.plan.kind === "refused" && !isFullNow(request, bucket, situation)) {
+    const { balancesMilli, limitsOnly } = then.plan;
+    if (limitsOnly !== undefined) {
+      return [{ do: "limits", brings: [{ shard, plan: limitsOnly }], balancesMilli }];
+    }
+    return refusedBy(request, shard, balancesMilli, situation, bucket);
+  }
+  if (then.plan.kind === "write" && repeatsOvertaken(overtaken, bucket, then.plan)) {
+    return [writeStep(bucket, then.plan, then.going, { atMs, teaches: [], repeats: true })];
+  }
+  const now = atMs === nowMs ? then : planFor(request, bucket, { ...situation, trustFull: always });
+  return nextOfPlan(request, bucket, now, situation);
+}
+
+/** A plan from a state that the store has shown. */
+function nextOfPlan(
+  request: Request,
+  bucket: SeenBucket,
+  { plan, going }: PlannedGroup,
+  situation: Situation,
+): readonly Step[] {
+  switch (plan.kind) {
+    case "write":
+      return [
+        writeStep(bucket, plan, going, { atMs: situation.nowMs, teaches: [], repeats: false }),
+      ];
+    case "nothing":
+      return [{ do: "answer", answers: consumed(request, request.members, bucket, situation) }];
+    case "outdated":
+      return [{ do: "answer", answers: outdated(request) }];
+    default:
+      return refusedBy(request, bucket.shard, plan.balancesMilli, situation, bucket);
+  }
+}
+
+/** The last word of a bucket with one shard; of several shards another one may have enough. */
+function refusedBy(
+  { name, members }: Request,
+  shard: number,
+  balancesMilli: readonly number[],
+  { states }: Situation,
+  bucket = states.of(name, shard)?.bucket,
+): readonly Step[] {
+  if (bucket !== undefined && bucket.shardCount > 1) return [{ do: "pass", shard }];
+  const answer = { kind: "refused", balancesMilli, local: false } as const;
+  return [{ do: "answer", answers: members.map((member) => ({ member, answer })) }];
+}
+
+/** There is no bucket, as far as this process knows; `fresh`: the store has just said so. */
+function nextOfNothing(request: Request, fresh: boolean, { nowMs }: Situation): readonly Step[] {
+  const { config, members } = request;
+  const balancesMilli = fullBalances(config);
+  const going = fitting(members, balancesMilli);
+  if (going.length > 0) return [{ do: "create", members: going, atMs: nowMs }];
+  if (!fresh) return [{ do: "read", shard: 0 }];
+  const answer = { kind: "refused", balancesMilli, local: false } as const;
+  return [{ do: "answer", answers: members.map((member) => ({ member, answer })) }];
+}
+
+/** A write of some members was made; those that did not fit are decided by what it has shown. */
+function afterWrite(
+  request: Request,
+  { write, bucket }: Extract<Outcome, { of: "written" }>,
+  situation: Situation,
+): readonly Step[] {
+  const answers = consumed(request, write.members, bucket, situation);
+  const answer: Step = { do: "answer", answers };
+  return isSaturated(bucket, situation.nowMs) ? [{ do: "relieve", bucket }, answer] : [answer];
+}
+
+/** Nothing was written. Waits, unless what was shown meanwhile refuses. */
+function afterThrottling(
+  request: Request,
+  cause: Extract<Outcome, { of: "cooled" }>["cause"],
+  situation: Situation,
+): readonly Step[] {
+  const refused = refusedLocally(request, situation);
+  if (refused.length > 0) return [{ do: "answer", answers: refused }];
+  return [{ do: "wait", ms: situation.throttledPauseMs, cause }];
+}
+
+function consumed(
+  { name, config }: Request,
+  members: readonly Member[],
+  bucket: SeenBucket,
+  { states, nowMs }: Situation,
+): AnsweredMember[] {
+  const { shard, shardCount } = bucket;
+  const link = linkIn(bucket);
+  const left =
+    shardCount === 1 ? balancesOf(bucket, config, nowMs) : states.lastBalances(name, config);
+  const after = balancesAfterEach(members, left);
+  return members.map((member, at) => {
+    const parts = [{ shard, amountsMilli: member.amountsMilli }];
+    const balancesMilli = after[at] as readonly number[];
+    return { member, answer: { kind: "consumed", parts, link, balancesMilli } };
+  });
+}
+
+function spreadAnswer(
+  { name, config }: Request,
+  { member, writes }: Extract<Outcome, { of: "spread" }>,
+  { states }: Situation,
+): AnsweredMember {
+  const [first] = writes;
+  invariant(first !== undefined, "a spread consume has parts");
+  const parts = writes.map(({ part }) => part);
+  const balancesMilli = states.lastBalances(name, config);
+  return { member, answer: { kind: "consumed", parts, link: first.link, balancesMilli } };
+}
+
+function outdated({ members }: Request): AnsweredMember[] {
+  return members.map((member) => ({ member, answer: { kind: "outdated" } }));
+}
+
+function always(): boolean {
+  return true;
+}

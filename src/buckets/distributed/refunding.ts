@@ -1,0 +1,66 @@
+/**
+ * Refunds what was consumed to the shard it came from. Refunds of one shard that are under way
+ * together share a transaction.
+ */
+
+import type { Random } from "../../domain/chance.ts";
+import { Deadline } from "../../domain/deadline.ts";
+import type { Timer } from "../../domain/timer.ts";
+import type { Adjustment, RestoreWarning } from "../bucket-store.ts";
+import { LaterRestores } from "../later-restores.ts";
+import { placeOf, together } from "./adjusting.ts";
+import type { Changes, DueAdjustment, SharedAdjustment, Tokens } from "./changes.ts";
+import { Gathering } from "./gathering.ts";
+import { WIDTH_MAX } from "./pacing.ts";
+
+export interface RefundOptions {
+  readonly timeoutMs: number;
+  readonly timer: Timer;
+  readonly random: Random;
+  readonly onWarning: (warning: RestoreWarning) => void;
+}
+
+export class Refunds {
+  readonly #changes: Changes;
+  readonly #options: RefundOptions;
+  readonly #later: LaterRestores;
+  readonly #gathering: Gathering<DueAdjustment>;
+
+  constructor(changes: Changes, options: RefundOptions) {
+    this.#changes = changes;
+    this.#options = options;
+    const { timer, random, onWarning } = options;
+    // The token tells the store what was written already.
+    this.#later = new LaterRestores({ timer, random, mayRepeat: () => true, onWarning });
+    this.#gathering = new Gathering(WIDTH_MAX, (due) => this.#refund(together(due)));
+  }
+
+  /**
+   * Never throws: when the store does not answer in time, the refund goes on in the background with
+   * the same token, and at last it warns.
+   */
+  refund(adjustment: Adjustment, deadline: Deadline): Promise<void> {
+    return this.#gathering.add(placeOf(adjustment), { adjustment, deadline });
+  }
+
+  /** Resolves when no refund is under way in the background. */
+  idle(): Promise<void> {
+    return this.#later.idle();
+  }
+
+  async #refund(shared: SharedAdjustment): Promise<void> {
+    const tokens = this.#changes.newTokens();
+    try {
+      await this.#changes.write(shared, tokens);
+    } catch (error) {
+      this.#later.add(shared.adjustment, () => this.#again(shared, tokens), error);
+    }
+  }
+
+  async #again(before: SharedAdjustment, tokens: Tokens): Promise<void> {
+    const deadline = new Deadline(this.#options.timer, this.#options.timeoutMs);
+    const shared = { ...before, deadline };
+    if (await this.#changes.hasArrived(shared, tokens)) return;
+    await this.#changes.write(shared, tokens);
+  }
+}

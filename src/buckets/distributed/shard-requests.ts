@@ -1,0 +1,274 @@
+/**
+ * The requests to the items of buckets: each records what it has shown, and what this process
+ * expects of a write that was not answered yet.
+ */
+
+import type { Deadline } from "../../domain/deadline.ts";
+import { RateLimiterUnavailable } from "../../domain/errors.ts";
+import { ACQUIRES, encodeBucket } from "../../records/bucket-item.ts";
+import { bucketKey, entityKey, namespaceIdKey } from "../../records/keys.ts";
+import { refuseInactive } from "../../records/namespace-state.ts";
+import { stamped } from "../../records/python-attributes.ts";
+import type { RecordContext } from "../../records/record-context.ts";
+import type { Item, Key } from "../../storage/item.ts";
+import type { Write } from "../../storage/item-store.ts";
+import type { BucketConfig, Link } from "../bucket-store.ts";
+import { byPolicy, linkInRecord, ownerStamps } from "../recorded-link.ts";
+import type { BucketStates } from "./bucket-states.ts";
+import type { CachedState } from "./cached-states.ts";
+import { acquiresOf, sumOf } from "./combining.ts";
+import { decoded, limitImage, looksFull, type SeenBucket } from "./image.ts";
+import { amountsByName, type Guess } from "./limit-plan.ts";
+import type { LinkChecks } from "./link-checks.ts";
+import { newBucket } from "./new-bucket.ts";
+import type { BucketName } from "./shards.ts";
+import type { Member, Request, ShardWrite, SpreadWrite } from "./step.ts";
+import { newToken } from "./tokens.ts";
+import { NO_BUCKET, type WritePlan } from "./write-plan.ts";
+
+/** Only calls whose deadlines differ by less share a read that is under way. */
+const JOIN_MS = 200;
+
+/** A read that is under way. */
+interface Read {
+  /** A change of this process since makes the read late for calls that come after it. */
+  readonly change: number;
+  readonly deadline: Deadline;
+  readonly state: Promise<CachedState>;
+}
+
+/** What a write came to: `ok` or not, with the item as it is then. */
+export interface Written {
+  readonly ok: boolean;
+  readonly bucket: SeenBucket | undefined;
+}
+
+export class ShardRequests {
+  readonly #context: RecordContext;
+  readonly #states: BucketStates;
+  readonly #links: LinkChecks;
+  readonly #ttlMultiplier: number;
+  readonly #reads = new Map<string, Read>();
+
+  constructor(
+    context: RecordContext,
+    states: BucketStates,
+    links: LinkChecks,
+    ttlMultiplier: number,
+  ) {
+    this.#context = context;
+    this.#states = states;
+    this.#links = links;
+    this.#ttlMultiplier = ttlMultiplier;
+  }
+
+  keyOf({ entityId, resource }: BucketName, shard: number): Key {
+    return bucketKey(this.#context.namespaceId, entityId, resource, shard);
+  }
+
+  /** Reads one shard. Calls that come while a read is under way share it. */
+  async read(name: BucketName, shard: number, deadline: Deadline): Promise<CachedState> {
+    const key = this.keyOf(name, shard);
+    const change = this.#states.shards.changeOf(key.PK);
+    const other = this.#reads.get(key.PK);
+    if (other?.change === change && Math.abs(other.deadline.atMs - deadline.atMs) <= JOIN_MS) {
+      return other.state;
+    }
+    const state = this.#read(key, deadline);
+    this.#reads.set(key.PK, { change, deadline, state });
+    try {
+      return await state;
+    } finally {
+      if (this.#reads.get(key.PK)?.state === state) this.#reads.delete(key.PK);
+    }
+  }
+
+  async #read(key: Key, deadline: Deadline): Promise<CachedState> {
+    const isKnown = this.#states.shards.get(key.PK) !== undefined;
+    const options = { consistent: true, timeoutMs: deadline.timeoutMs, hotKey: "raise" } as const;
+    const observe = this.#states.shards.observe(key.PK);
+    const bucket = decoded(await this.#context.store.get(key, options));
+    if (!isKnown) this.#links.met(key, bucket);
+    if (bucket !== undefined) this.#states.correct(bucket);
+    return observe(bucket, this.#context.clock());
+  }
+
+  /** Reads the first `count` shards of a bucket; those that are there. */
+  async readAll(
+    name: BucketName,
+    count: number,
+    deadline: Deadline,
+  ): Promise<ReadonlyMap<number, SeenBucket>> {
+    const keys = Array.from({ length: count }, (_, shard) => this.keyOf(name, shard));
+    const observes = keys.map(({ PK }) => this.#states.shards.observe(PK));
+    const options = { consistent: true, timeoutMs: deadline.timeoutMs };
+    const items = await this.#context.store.getMany(keys, options);
+    const nowMs = this.#context.clock();
+    const buckets = new Map<number, SeenBucket>();
+    items.forEach((item, shard) => {
+      const bucket = decoded(item);
+      observes[shard]?.(bucket, nowMs);
+      if (bucket === undefined) return;
+      this.#states.correct(bucket);
+      buckets.set(shard, bucket);
+    });
+    return buckets;
+  }
+
+  /** Consumes by one conditional update. Throws when nothing is known of the outcome. */
+  async write(request: Request, write: ShardWrite, deadline: Deadline): Promise<Written> {
+    const { shard, plan, guesses, teaches, from, members } = write;
+    const key = this.keyOf(request.name, shard);
+    const { shards } = this.#states;
+    const unpredict = shards.predict(key.PK, from, guesses);
+    const observe = shards.observe(key.PK);
+    const options = { timeoutMs: deadline.timeoutMs, hotKey: "raise" } as const;
+    try {
+      const { change, condition } = plan;
+      const result = await this.#context.store.update(key, change, condition, options);
+      const { bucket } = observe(decoded(result.item), write.atMs);
+      if (bucket !== undefined) this.#learn(key.PK, result.ok, bucket, teaches);
+      return { ok: result.ok && bucket !== undefined, bucket };
+    } catch (error) {
+      if (error instanceof RateLimiterUnavailable && error.nothingWritten) {
+        unpredict(amountsByName(request.config, sumOf(members)));
+      }
+      throw error;
+    }
+  }
+
+  /** Creates the bucket, full but for what the members consume, unless another client was faster. */
+  async create(
+    { name, config }: Request,
+    members: readonly Member[],
+    atMs: number,
+    deadline: Deadline,
+  ): Promise<Written> {
+    const { namespaceId, store, clock } = this.#context;
+    const key = this.keyOf(name, 0);
+    const amountsMilli = sumOf(members);
+    const owner = await this.#ownerOf(name, config, members, deadline);
+    const ttlMultiplier = this.#ttlMultiplier;
+    const full = { name, config, link: owner.link, amountsMilli, nowMs: atMs, ttlMultiplier };
+    const made = { ...newBucket(full), ...owner.stamps };
+    const acquires = acquiresOf(members);
+    const item = encodeBucket(namespaceId, made);
+    const counted = acquires === 0 ? item : { ...item, [ACQUIRES]: acquires };
+    const observe = this.#states.shards.observe(key.PK);
+    const result = await store.put(counted, [NO_BUCKET], { timeoutMs: deadline.timeoutMs });
+    const bucket = result.ok ? made : decoded(result.item);
+    observe(bucket, result.ok ? atMs : clock());
+    if (result.ok) this.#links.met(key, made);
+    return { ok: result.ok, bucket };
+  }
+
+  /** Consumes for one member from several shards in one transaction; whether it was made. */
+  async spread(
+    { name, config }: Request,
+    _member: Member,
+    writes: readonly SpreadWrite[],
+    deadline: Deadline,
+  ): Promise<boolean> {
+    const { store, clock, random } = this.#context;
+    const keys = writes.map(({ part }) => this.keyOf(name, part.shard));
+    const observes = keys.map(({ PK }) => this.#states.shards.observe(PK));
+    const result = await store.transact(
+      writes.map(({ plan }, at) => updateOf(keys[at] as Key, plan)),
+      { token: newToken(random), timeoutMs: deadline.timeoutMs },
+    );
+    if (!result.ok) {
+      for (const [at, { item }] of result.failures) observes[at]?.(decoded(item), clock());
+      return false;
+    }
+    writes.forEach(({ part }, at) => {
+      const consumed = amountsByName(config, part.amountsMilli);
+      this.#states.shards.changed((keys[at] as Key).PK, consumed);
+    });
+    return true;
+  }
+
+  /** Brings new limits to a shard. `undefined`: they are there, or the next call tries. */
+  async bringLimits(
+    name: BucketName,
+    shard: number,
+    plan: WritePlan,
+    deadline: Deadline,
+  ): Promise<CachedState | undefined> {
+    const key = this.keyOf(name, shard);
+    const nowMs = this.#context.clock();
+    const observe = this.#states.shards.observe(key.PK);
+    try {
+      const options = { timeoutMs: deadline.timeoutMs };
+      const { change, condition } = plan;
+      const result = await this.#context.store.update(key, change, condition, options);
+      const state = observe(decoded(result.item), nowMs);
+      return result.ok ? undefined : state;
+    } catch (error) {
+      if (!(error instanceof RateLimiterUnavailable)) throw error;
+      return undefined;
+    }
+  }
+
+  /** Whether the link of a bucket that this process met long ago was never compared. */
+  isLinkDue(name: BucketName, shard: number): boolean {
+    return this.#links.isDue(this.keyOf(name, shard));
+  }
+
+  checkLink(name: BucketName, shard: number, { timeoutMs }: Deadline): Promise<void> {
+    return this.#links.check(this.keyOf(name, shard), timeoutMs);
+  }
+
+  /** Remembers which of the limits that looked full were full. */
+  #learn(id: string, ok: boolean, bucket: SeenBucket, teaches: readonly Guess[]): void {
+    if (teaches.length === 0) return;
+    const nowMs = this.#context.clock();
+    this.#states.shards.learn(id, ok ? teaches : sightings(bucket, teaches, nowMs));
+  }
+
+  /** The link of a new bucket, and the stamps of the Python library where a policy decides. */
+  async #ownerOf(
+    name: BucketName,
+    { cascade }: BucketConfig,
+    members: readonly Member[],
+    deadline: Deadline,
+  ): Promise<{ link: Link; stamps: Partial<SeenBucket> }> {
+    const fresh = members.find(({ linkIsFresh }) => linkIsFresh);
+    if (fresh !== undefined && cascade === undefined) return { link: fresh.link, stamps: {} };
+    const record = await this.#recordOf(name, deadline);
+    const link = fresh?.link ?? linkInRecord(record);
+    if (cascade === undefined) return { link, stamps: {} };
+    return {
+      link: byPolicy(linkInRecord(record), cascade),
+      stamps: { python: stamped(ownerStamps(record)) },
+    };
+  }
+
+  /**
+   * A bucket that this process has seen is gone: it expired, or it was deleted. If its namespace
+   * was, no bucket is created. The two keys are in two requests because a policy for one namespace
+   * allows the registry only in a request of its own.
+   */
+  async #recordOf({ entityId }: BucketName, deadline: Deadline): Promise<Item | undefined> {
+    const { namespaceId, store } = this.#context;
+    const { timeoutMs } = deadline;
+    const [record, namespace] = await Promise.all([
+      store.get(entityKey(namespaceId, entityId), { consistent: true, timeoutMs }),
+      store.get(namespaceIdKey(namespaceId), { timeoutMs }),
+    ]);
+    refuseInactive(namespaceId, namespace);
+    return record;
+  }
+}
+
+function updateOf(update: Key, { change, condition }: WritePlan): Write {
+  return { update, change, condition };
+}
+
+/** Which of the limits that looked full are full. */
+function sightings(bucket: SeenBucket, guesses: readonly Guess[], nowMs: number) {
+  return guesses.flatMap(({ limitName }) => {
+    const stored = bucket.limits.get(limitName);
+    if (stored === undefined) return [];
+    return [{ limitName, full: looksFull(limitImage(bucket, stored, nowMs)) }];
+  });
+}

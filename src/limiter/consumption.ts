@@ -1,0 +1,105 @@
+/** Makes the legs of a call and consumes them, again where limits or links turn out to be old. */
+
+import type { ConsumeResult, Leg, LegOutcome } from "../buckets/bucket-store.ts";
+import { Deadline } from "../domain/deadline.ts";
+import { RateLimiterUnavailable } from "../domain/errors.ts";
+import type { RepositoryInternals } from "../repository/internals.ts";
+import type { LeaseTarget } from "./active-lease.ts";
+import type { Seen } from "./decision.ts";
+import type { Granted } from "./holding.ts";
+import { inTime } from "./in-time.ts";
+import { Legs, type Target } from "./legs.ts";
+import { Links } from "./links.ts";
+import type { MissingLimits } from "./missing-limits.ts";
+
+export interface ConsumptionOptions {
+  readonly speculativeWrites: boolean | undefined;
+  readonly missingLimits: MissingLimits | undefined;
+  readonly onRestored: ((leg: LeaseTarget) => void) | undefined;
+}
+
+/** A call that was refused: the legs and what they have. */
+export interface Refused extends Seen {
+  readonly granted: false;
+  /** Without a call, from what an earlier one showed. */
+  readonly local: boolean;
+}
+
+/** How often limits or links that turn out to be old are read again. */
+const ROUNDS_MAX = 4;
+
+export class Consumption {
+  readonly legs: Legs;
+  readonly #internals: RepositoryInternals;
+  readonly #options: ConsumptionOptions;
+  readonly #links: Links;
+
+  constructor(internals: RepositoryInternals, options: ConsumptionOptions) {
+    this.#internals = internals;
+    this.#options = options;
+    this.#links = new Links(internals.buckets, internals.clock);
+    this.legs = new Legs(internals.resolver, this.#links, options.missingLimits);
+  }
+
+  /** Consumes all legs, or none. */
+  async consume(target: Target, signal?: AbortSignal): Promise<Granted | Refused> {
+    const deadline = this.#deadline();
+    let isOutdated = false;
+    for (let round = 0; round < ROUNDS_MAX; round += 1) {
+      const known = round === 0 ? this.legs.remembered(target) : undefined;
+      const legs = known ?? (await this.#legsOf(target, deadline, isOutdated));
+      const result = await this.#consume(legs, deadline, signal);
+      if (result.outcome === "granted") {
+        const { legs: outcomes } = result;
+        legs.forEach(({ entityId, resource }, at) => {
+          this.#links.see(entityId, resource, (outcomes[at] as LegOutcome).link);
+        });
+        return { legs, outcomes };
+      }
+      if (result.outcome === "refused") {
+        const { balancesMilli, local } = result;
+        return { granted: false, legs, balancesMilli, local };
+      }
+      if (result.outcome === "relinked") {
+        for (const [entityId, link] of result.links) {
+          this.#links.see(entityId, target.resource, link);
+        }
+      } else {
+        isOutdated = true;
+        this.#internals.resolver.cache.clear();
+      }
+    }
+    throw new RateLimiterUnavailable("The limits changed too often to be applied in time", {
+      reason: "throttled",
+      nothingWritten: true,
+    });
+  }
+
+  /** The legs of a call and their balances, without consuming anything. */
+  async look(target: Target): Promise<Seen> {
+    const deadline = this.#deadline();
+    const legs = await this.#legsOf(target, deadline, false);
+    return { legs, balancesMilli: await this.#internals.buckets.read(legs, { deadline }) };
+  }
+
+  #consume(
+    legs: readonly Leg[],
+    deadline: Deadline,
+    signal: AbortSignal | undefined,
+  ): Promise<ConsumeResult> {
+    const { onRestored, speculativeWrites } = this.#options;
+    const speculative = speculativeWrites !== false;
+    return this.#internals.buckets.consume(legs, { deadline, signal, speculative, onRestored });
+  }
+
+  #legsOf(target: Target, deadline: Deadline, forced: boolean): Promise<readonly Leg[]> {
+    const { buckets, timer } = this.#internals;
+    const legs = this.legs.of(target, { deadline }, forced);
+    // A store in this process waits for locks at most, and ends that by itself.
+    return buckets.embedded === true ? legs : inTime(timer, deadline, legs);
+  }
+
+  #deadline(): Deadline {
+    return new Deadline(this.#internals.timer, this.#internals.timeoutMs);
+  }
+}

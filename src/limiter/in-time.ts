@@ -1,0 +1,24 @@
+/** Ends calls at their deadlines. */
+
+import type { Deadline } from "../domain/deadline.ts";
+import { RateLimiterUnavailable } from "../domain/errors.ts";
+import type { Timer } from "../domain/timer.ts";
+
+const LATE: unique symbol = Symbol("late");
+
+/** What comes of the work before the deadline; afterwards the work goes on unobserved. */
+export async function inTime<T>(timer: Timer, deadline: Deadline, work: Promise<T>): Promise<T> {
+  const done = new AbortController();
+  const late = timer.sleep(Math.max(0, deadline.leftMs), done.signal).then((): typeof LATE => LATE);
+  try {
+    const result: T | typeof LATE = await Promise.race([work, late]);
+    if (result !== LATE) return result;
+  } finally {
+    // With a reason of its own, since Node.js would make an expensive one.
+    done.abort(LATE);
+  }
+  throw new RateLimiterUnavailable("The store did not answer in time", {
+    reason: "timeout",
+    nothingWritten: true,
+  });
+}
