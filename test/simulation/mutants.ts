@@ -58,9 +58,9 @@ const ARITHMETIC: readonly Mutant[] = [
     breaks: "A refund goes to shard 0, whichever shard the tokens were consumed from.",
     changes: [
       {
-        file: `${BUCKETS}/adjuster.ts`,
-        from: "bucketKey(this.#context.namespaceId, entityId, resource, shard)",
-        to: "bucketKey(this.#context.namespaceId, entityId, resource, 0 * shard)",
+        file: `${BUCKETS}/changes.ts`,
+        from: "this.#requests.keyOf(adjustment, adjustment.shard)",
+        to: "this.#requests.keyOf(adjustment, 0 * adjustment.shard)",
       },
     ],
     world: "any",
@@ -81,16 +81,11 @@ const RACES: readonly Mutant[] = [
         from: "else failures.push(result.reason);",
         to: `else {
           failures.push(result.reason);
-          const at = group[position] as number;
           const { amountsMilli, link } = legs[at] as Leg;
           const parts = [{ shard: 0, amountsMilli }];
-          charges[at] = { kind: "charged", parts, link, balancesMilli: [] };
+          const position = positions[at] as number;
+          answers[position] = { kind: "consumed", parts, link, balancesMilli: [] };
         }`,
-      },
-      {
-        file: `${BUCKETS}/cascade.ts`,
-        from: 'const stopped = group.some((at) => charges[at]?.kind !== "charged");',
-        to: 'const stopped = failures.length > 0 || group.some((at) => charges[at]?.kind !== "charged");',
       },
     ],
     world: "lost",
@@ -149,14 +144,9 @@ const RACES: readonly Mutant[] = [
       "from: a new parent is not consumed from.",
     changes: [
       {
-        file: "src/limiter/acquirer.ts",
-        from: "if (!this.#linksChanged(charged)) return",
-        to: "this.#linksChanged(charged); return",
-      },
-      {
-        file: "src/limiter/acquirer.ts",
-        from: "if (sameLink(leg.link, outcome.link)) return",
-        to: "if (sameLink(leg.link, outcome.link) || leg !== undefined) return",
+        file: `${BUCKETS}/distributed-bucket-store.ts`,
+        from: "if (links === undefined) return",
+        to: "if (links === undefined || legs.length > 0) return",
       },
     ],
     world: "links",
@@ -171,7 +161,7 @@ const EXPIRY: readonly Mutant[] = [
     breaks: "The time to live of a bucket is set once and never renewed.",
     changes: [
       {
-        file: `${BUCKETS}/take-plan.ts`,
+        file: `${BUCKETS}/limit-plan.ts`,
         from: 'else if (ttl !== undefined && ttl !== bucket.ttl) plan.set("ttl", ttl);',
         to: 'else if (ttl !== undefined && bucket.ttl === undefined) plan.set("ttl", ttl);',
       },
@@ -255,9 +245,9 @@ const REFUSALS: readonly Mutant[] = [
     breaks: "A consume is refused while the bucket has up to half a token more than it asks for.",
     changes: [
       {
-        file: `${BUCKETS}/take.ts`,
-        from: "    balanceOf(images.get(name) as LimitImage),\n",
-        to: "    balanceOf(images.get(name) as LimitImage) - 500,\n",
+        file: `${BUCKETS}/consume-plan.ts`,
+        from: "    return balanceOf(image);\n",
+        to: "    return balanceOf(image) - 500;\n",
       },
     ],
     world: "scarce",
@@ -268,7 +258,7 @@ const REFUSALS: readonly Mutant[] = [
     breaks: "A cached state refuses without a request for five seconds instead of one.",
     changes: [
       {
-        file: `${BUCKETS}/leg-views.ts`,
+        file: `${BUCKETS}/bucket-states.ts`,
         from: "const LOCAL_REFUSAL_MS = 1000;",
         to: "const LOCAL_REFUSAL_MS = 5000;",
       },
@@ -291,8 +281,35 @@ const REFUSALS: readonly Mutant[] = [
   },
 ];
 
-/** Groups of consumes that share a write. A group that consumes past a limit belongs here. */
-const COMBINED: readonly Mutant[] = [];
+/** Groups of consumes that share a write. */
+const COMBINED: readonly Mutant[] = [
+  {
+    name: "group-consumes-too-little",
+    breaks: "A write that several calls share consumes what the first of them asks for.",
+    changes: [
+      {
+        file: `${BUCKETS}/group-plan.ts`,
+        from: "planConsume(bucket, config, sumOf(some), {",
+        to: "planConsume(bucket, config, sumOf(some.slice(0, 1)), {",
+      },
+    ],
+    world: "any",
+    caughtBy: ["books", "leases"],
+  },
+  {
+    name: "group-past-a-limit",
+    breaks: "Calls of a group that do not fit behind the others are granted with them.",
+    changes: [
+      {
+        file: `${BUCKETS}/next.ts`,
+        from: "const answers = consumed(request, write.members, bucket, situation);",
+        to: "const answers = consumed(request, request.members, bucket, situation);",
+      },
+    ],
+    world: "any",
+    caughtBy: ["books", "leases"],
+  },
+];
 
 /** Reserved blocks. A block that is returned twice belongs here. */
 const BLOCKS: readonly Mutant[] = [];

@@ -51,9 +51,11 @@ export function nextOfLegs(
   states: BucketStates,
 ): LegsStep | undefined {
   const { answers, isRead, isSecond } = history;
-  const unknown = isRead ? [] : at(legs, (leg) => states.countOf(leg) === undefined);
-  if (unknown.length > 0) return { do: "read", legs: unknown };
   if (isStopped(history)) return afterStop(history);
+  // Once a leg was consumed nothing is read: a read that fails would leave it consumed.
+  const isFirst = !isRead && answers.every(isPending);
+  const unknown = isFirst ? at(legs, (leg) => states.countOf(leg) === undefined) : [];
+  if (unknown.length > 0) return { do: "read", legs: unknown };
   const open = at(answers, (answer) => answer === undefined);
   if (open.length === 0) return undefined;
   if (isSecond) return { do: "consume", legs: open.slice(0, 1) };

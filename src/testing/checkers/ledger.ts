@@ -151,8 +151,10 @@ export function bucketLandings(
 ): BucketLanding[] {
   return landings.flatMap(({ key, before: old, after: next, condition = [] }) => {
     if (!isBucket(key)) return [];
-    const before = old === undefined ? undefined : imageOf(old);
+    const stored = old === undefined ? undefined : imageOf(old);
     const after = next === undefined ? undefined : imageOf(next);
+    const gone = isLeftBehind(stored, after);
+    const before = gone ? undefined : stored;
     if (next !== undefined && after === undefined) {
       const detail = `an attribute is missing: ${Object.keys(next).join(" ")}`;
       throw new Violation("ghosts", key.PK, detail);
@@ -161,8 +163,16 @@ export function bucketLandings(
     const bounds = call.operation === "TransactWriteItems" ? [] : condition;
     const sentMs = before === undefined ? call.plannedMs : moments.of(call, before, key.PK, bounds);
     const plannedMs = plannedFor(sentMs, before, after, landings.length === 1);
-    return [{ PK: key.PK, before, after, plannedMs, exactLimits: exactLimitsOf(condition) }];
+    const landing = { PK: key.PK, plannedMs, exactLimits: exactLimitsOf(condition) };
+    const landed = { ...landing, before, after };
+    return gone ? [{ ...landing, before: stored, after: undefined }, landed] : [landed];
   });
+}
+
+/** Whether a new shard takes the place of one that the deletion of its bucket has left behind. */
+function isLeftBehind(before: ShardImage | undefined, after: ShardImage | undefined): boolean {
+  if (before === undefined || after === undefined || after.shard === 0) return false;
+  return after.count < before.count && after.limits.every(({ consumed }) => consumed === 0n);
 }
 
 function exactLimitsOf(condition: Condition): ReadonlySet<string> {

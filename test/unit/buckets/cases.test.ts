@@ -157,7 +157,7 @@ describe("rebase", () => {
     const client = table.client();
     const config = configOf(["a:10/day"]);
     await client.take(config, { a: 1000 });
-    await table.items.update(KEY, { set: { cv: 2 } });
+    await table.items.update(KEY, { set: { cv: 2, b_a_cp: 20_000 } });
     expect(await client.take(config, { a: 1000 })).toStrictEqual({ outcome: "outdated" });
     expect(table.item?.b_a_tc).toBe(1000);
   });

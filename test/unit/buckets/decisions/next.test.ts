@@ -7,6 +7,13 @@ import { RateLimiterUnavailable } from "../../../../src/domain/errors.ts";
 import { historyOf, NOW, requestOf, shardOf, situationOf } from "./known.ts";
 
 const DAY_MS = 86_400_000;
+/** A limit that the calls do not know. */
+const B = {
+  tokensMilli: 5000,
+  rate: { capacityMilli: 5000, refillMilli: 1, periodMs: 1 },
+  totalConsumedMilli: 0,
+  remainder: 0,
+};
 const cause = new RateLimiterUnavailable("throttled", { reason: "throttled", keyRange: true });
 
 /** A step in a few words. */
@@ -121,7 +128,7 @@ describe("a shard that the store has shown", () => {
     [
       "says that the limits are outdated",
       [1],
-      shown(5, { bucket: shardOf(5, { configVersion: 9 }) }),
+      shown(5, { bucket: { ...shardOf(5, { configVersion: 9 }), limits: new Map([["b", B]]) } }),
       NOW,
       "1 outdated",
     ],
