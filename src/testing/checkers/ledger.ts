@@ -151,8 +151,8 @@ export function bucketLandings(
 ): BucketLanding[] {
   return landings.flatMap(({ key, before: old, after: next, condition = [] }) => {
     if (!isBucket(key)) return [];
-    const stored = old === undefined ? undefined : imageOf(old);
-    const after = next === undefined ? undefined : imageOf(next);
+    const stored = old && imageOf(old);
+    const after = next && imageOf(next);
     const gone = isLeftBehind(stored, after);
     const before = gone ? undefined : stored;
     if (next !== undefined && after === undefined) {
@@ -165,8 +165,12 @@ export function bucketLandings(
     const plannedMs = plannedFor(sentMs, before, after, landings.length === 1);
     const landing = { PK: key.PK, plannedMs, exactLimits: exactLimitsOf(condition) };
     const landed = { ...landing, before, after };
-    return gone ? [{ ...landing, before: stored, after: undefined }, landed] : [landed];
+    return [...removalOf(gone, { ...landing, before: stored, after: undefined }), landed];
   });
+}
+
+function removalOf(gone: boolean, removed: BucketLanding): readonly BucketLanding[] {
+  return gone ? [removed] : [];
 }
 
 /** Whether a new shard takes the place of one that the deletion of its bucket has left behind. */
