@@ -195,7 +195,7 @@ export class Aggregator {
     });
   }
 
-  /** Only what will not be delivered again, and then all of it or nothing. */
+  /** Only what will not be delivered again. All of it is repeated when a part of it fails. */
   async #archive(batch: Batch): Promise<number> {
     const { archive } = this.#options;
     if (archive === undefined) return 0;
@@ -205,7 +205,8 @@ export class Aggregator {
     if (first === undefined) return 0;
     let archived = 0;
     await batch.attempt("audit events could not be archived", [first.id], async () => {
-      for (const { key, body } of archiveObjects(events)) await archive.put(key, body);
+      const objects = archiveObjects(events);
+      await inLanes(objects, WRITES_AT_ONCE, ({ key, body }) => archive.put(key, body));
       archived = events.length;
     });
     return archived;

@@ -1,11 +1,13 @@
 /**
- * Audit events that left the table, as objects for an archive: gzip, one JSON object a line.
+ * Audit events that left the table, as objects for an archive: gzip, one line of JSON.
  *
- * An object is named after the day and the first event in it. A batch that is delivered again, or
- * in pieces, begins with the same event as before: it writes the same object again, with what is
- * in it now, and the rest follows in objects of their own. So every event is archived once.
+ * Each event is an object of its own, named after the day, the namespace of the item and the event,
+ * and an object is never replaced. A batch that is delivered again, or in pieces, finds its objects
+ * in place. The namespace comes from the key of the item, which IAM checks: a tenant can neither
+ * replace an event of another tenant nor take its name in advance.
  */
 
+import { createHash } from "node:crypto";
 import { gzipSync } from "node:zlib";
 import { isoSeconds } from "../core/windows.ts";
 import { textAt, valueAt } from "../records/fields.ts";
@@ -13,8 +15,9 @@ import { AUDIT_PREFIX } from "../records/keys.ts";
 import type { Item, Value } from "../storage/item.ts";
 import type { StreamChange } from "./stream-change.ts";
 
-/** Where archived objects go. Writing one again replaces it. */
+/** Where archived objects go. */
 export interface ArchiveSink {
+  /** Writes an object; one that exists stays as it is, which is no error. */
   put(key: string, body: Uint8Array): Promise<void>;
 }
 
@@ -31,6 +34,7 @@ export interface AuditHarvest {
 
 export interface ArchivedEvent {
   readonly id: string;
+  readonly namespaceId: string;
   /** `YYYY-MM-DD`. */
   readonly day: string;
   readonly eventId: string;
@@ -40,7 +44,9 @@ export interface ArchivedEvent {
 const FIELDS = ["event_id", "entity_id", "action", "timestamp", "principal", "resource"] as const;
 const DAY_PATTERN = /^[0-9]{4}-[0-9]{2}-[0-9]{2}/;
 /** What is safe in the name of a file and of an object. */
+const SAFE_PATTERN = /^[A-Za-z0-9_-]{1,64}$/;
 const UNSAFE_PATTERN = /[^A-Za-z0-9_-]/g;
+const READABLE_LENGTH = 32;
 
 /** The audit events that were removed, by whomever: their time was over, or somebody deleted them. */
 export function removedEvents(changes: Iterable<StreamChange>): AuditHarvest {
@@ -56,33 +62,29 @@ export function removedEvents(changes: Iterable<StreamChange>): AuditHarvest {
   return { events, malformed };
 }
 
-/** One object per day. */
+/** Returns one object per event. */
 export function archiveObjects(events: readonly ArchivedEvent[]): ArchiveObject[] {
-  const days = new Map<string, ArchivedEvent[]>();
-  for (const event of events) {
-    const known = days.get(event.day);
-    if (known === undefined) days.set(event.day, [event]);
-    else known.push(event);
-  }
-  return [...days].map(([day, [first, ...rest]]) => {
-    const all = [first as ArchivedEvent, ...rest];
-    return {
-      key: objectKey(day, (first as ArchivedEvent).eventId),
-      body: gzipSync(all.map(({ line }) => `${line}\n`).join("")),
-    };
-  });
+  return events.map((event) => ({ key: objectKey(event), body: gzipSync(`${event.line}\n`) }));
 }
 
-function objectKey(day: string, eventId: string): string {
+function objectKey({ day, namespaceId, eventId }: ArchivedEvent): string {
   const [year, month, date] = day.split("-");
-  const name = eventId.replaceAll(UNSAFE_PATTERN, "-");
-  return `audit/year=${year}/month=${month}/day=${date}/audit-${name}.jsonl.gz`;
+  const folder = `audit/year=${year}/month=${month}/day=${date}/namespace=${safeName(namespaceId)}`;
+  return `${folder}/audit-${safeName(eventId)}.jsonl.gz`;
+}
+
+/** Different texts have different names: one that is not safe as it is ends with its digest. */
+function safeName(text: string): string {
+  if (SAFE_PATTERN.test(text)) return text;
+  const readable = text.slice(0, READABLE_LENGTH).replaceAll(UNSAFE_PATTERN, "-");
+  return `${readable}.${createHash("sha256").update(text).digest("hex").slice(0, 32)}`;
 }
 
 function archivedEvent(change: StreamChange, item: Item): ArchivedEvent | undefined {
   const slash = item.PK.indexOf("/");
   if (slash <= 0 || textAt(item, "action") === undefined) return undefined;
-  const line: Record<string, unknown> = { namespace_id: item.PK.slice(0, slash) };
+  const namespaceId = item.PK.slice(0, slash);
+  const line: Record<string, unknown> = { namespace_id: namespaceId };
   for (const field of FIELDS) {
     const value = valueAt(item, field);
     if (value !== undefined) line[field] = value;
@@ -91,6 +93,7 @@ function archivedEvent(change: StreamChange, item: Item): ArchivedEvent | undefi
   const timestamp = textAt(item, "timestamp") ?? "";
   return {
     id: change.id,
+    namespaceId,
     day: DAY_PATTERN.exec(timestamp)?.[0] ?? isoSeconds(change.atMs).slice(0, 10),
     eventId: textAt(item, "event_id") ?? change.key.SK.slice(AUDIT_PREFIX.length),
     line: JSON.stringify(line, (_name, value: Value) => jsonValue(value)),

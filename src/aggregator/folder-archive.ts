@@ -1,6 +1,6 @@
 /** An archive in a folder of this machine. */
 
-import { mkdir, rename, writeFile } from "node:fs/promises";
+import { link, mkdir, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { ArchiveSink } from "./audit-archive.ts";
 
@@ -11,12 +11,18 @@ export class FolderArchive implements ArchiveSink {
     this.#folder = folder;
   }
 
-  /** Nobody ever sees half an object, not even after a crash. */
+  /** An object appears as a whole, also after a crash, and never replaces another one. */
   async put(key: string, body: Uint8Array): Promise<void> {
     const path = join(this.#folder, key);
     await mkdir(dirname(path), { recursive: true });
     const draft = `${path}.${process.pid}.part`;
     await writeFile(draft, body);
-    await rename(draft, path);
+    try {
+      await link(draft, path);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    } finally {
+      await rm(draft, { force: true });
+    }
   }
 }

@@ -1,6 +1,6 @@
 /** Work side by side, but not all of it at once. */
 
-/** `work` handles its own failures: one that throws is a bug and ends everything. */
+/** Rejects with the first failure; work that is under way in the other lanes still ends. */
 export async function inLanes<T>(
   items: readonly T[],
   lanes: number,

@@ -9,6 +9,9 @@ export interface S3ArchiveOptions {
   readonly endpoint?: string | undefined;
 }
 
+/** The code of S3 for an object that exists. */
+const EXISTS = "PreconditionFailed";
+
 export class S3Archive implements ArchiveSink {
   readonly #options: S3ArchiveOptions;
   #client: Promise<S3Client> | undefined;
@@ -17,20 +20,24 @@ export class S3Archive implements ArchiveSink {
     this.#options = options;
   }
 
-  /** The SDK repeats what failed; writing an object twice does no harm. */
+  /** The SDK repeats what failed: an attempt that succeeded unnoticed is an object that exists. */
   async put(key: string, body: Uint8Array): Promise<void> {
     const { PutObjectCommand } = await import("./sdk-s3.ts");
     this.#client ??= this.#connect();
     const client = await this.#client;
-    await client.send(
-      new PutObjectCommand({
-        Bucket: this.#options.bucket,
-        Key: key,
-        Body: body,
-        ContentType: "application/x-ndjson",
-        ContentEncoding: "gzip",
-      }),
-    );
+    const command = new PutObjectCommand({
+      Bucket: this.#options.bucket,
+      Key: key,
+      Body: body,
+      ContentType: "application/x-ndjson",
+      ContentEncoding: "gzip",
+      IfNoneMatch: "*",
+    });
+    try {
+      await client.send(command);
+    } catch (error) {
+      if (!(error instanceof Error) || error.name !== EXISTS) throw error;
+    }
   }
 
   async #connect(): Promise<S3Client> {

@@ -63,6 +63,8 @@ export interface StackOptions {
   readonly policyNameFormat?: string;
   readonly enableAuditArchival?: boolean;
   readonly auditArchiveGlacierDays?: number;
+  /** Days that S3 Object Lock keeps archived events from being deleted; 0 is no lock. */
+  readonly auditArchiveLockDays?: number;
   readonly enableTracing?: boolean;
   readonly createIamRoles?: boolean;
   /** Whether the stack may contain anything of IAM at all. */
@@ -101,6 +103,7 @@ export const STACK_DEFAULTS: Required<Omit<StackOptions, UnsetOption>> = Object.
   lambdaDurationThresholdPct: 80,
   enableAuditArchival: true,
   auditArchiveGlacierDays: 90,
+  auditArchiveLockDays: 0,
   enableTracing: false,
   createIamRoles: false,
   createIam: true,
@@ -136,6 +139,7 @@ const CHECKS: { readonly [Option in keyof Required<StackOptions>]: OptionCheck }
   policyNameFormat: nameFormat(POLICY_FORMAT_LENGTH_MAX),
   enableAuditArchival: checkFlag,
   auditArchiveGlacierDays: between(1, RETENTION_DAYS_MAX),
+  auditArchiveLockDays: between(0, RETENTION_DAYS_MAX),
   enableTracing: checkFlag,
   createIamRoles: checkFlag,
   createIam: checkFlag,

@@ -57,6 +57,7 @@ const PARAMETER_OF: Readonly<Record<PlainOption, string>> = {
   policyNameFormat: "PolicyNameFormat",
   enableAuditArchival: "EnableAuditArchival",
   auditArchiveGlacierDays: "AuditArchiveGlacierTransitionDays",
+  auditArchiveLockDays: "AuditArchiveLockDays",
   enableTracing: "EnableTracing",
   createIamRoles: "EnableIAMRoles",
   createIam: "EnableIAM",

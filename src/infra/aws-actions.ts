@@ -69,7 +69,10 @@ interface Actions {
   >;
   "s3:CreateBucket": Action<S3.CreateBucketCommandInput, S3.CreateBucketCommandOutput>;
   "s3:PutObject": Action<S3.PutObjectCommandInput, S3.PutObjectCommandOutput>;
-  "s3:ListObjectsV2": Action<S3.ListObjectsV2CommandInput, S3.ListObjectsV2CommandOutput>;
+  "s3:ListObjectVersions": Action<
+    S3.ListObjectVersionsCommandInput,
+    S3.ListObjectVersionsCommandOutput
+  >;
   "s3:DeleteObjects": Action<S3.DeleteObjectsCommandInput, S3.DeleteObjectsCommandOutput>;
   "s3:DeleteBucket": Action<S3.DeleteBucketCommandInput, S3.DeleteBucketCommandOutput>;
   "tag:GetResources": Action<Tagging.GetResourcesCommandInput, Tagging.GetResourcesCommandOutput>;

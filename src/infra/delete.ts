@@ -102,9 +102,11 @@ export async function deleteKeptTable(aws: Aws, table: string, timer: Timer): Pr
 export async function deleteKeptBucket(aws: Aws, bucket: string): Promise<boolean> {
   try {
     for (;;) {
-      const { Contents = [] } = await aws.send("s3:ListObjectsV2", { Bucket: bucket });
-      if (Contents.length === 0) break;
-      const Objects = Contents.map(({ Key = "" }) => ({ Key }));
+      // The bucket keeps versions: each of them and each mark of a deletion is deleted.
+      const page = await aws.send("s3:ListObjectVersions", { Bucket: bucket });
+      const all = [...(page.Versions ?? []), ...(page.DeleteMarkers ?? [])];
+      if (all.length === 0) break;
+      const Objects = all.map(({ Key = "", VersionId }) => ({ Key, VersionId }));
       const { Errors = [] } = await aws.send("s3:DeleteObjects", {
         Bucket: bucket,
         Delete: { Objects, Quiet: true },

@@ -31,7 +31,9 @@ await describeAws("a long template", (moto) => {
     await discardChangeSet(aws, wanted, changeSet);
     await uploaded.remove();
     const Bucket = `zae-limiter-${"a".repeat(20)}`;
-    await expect(aws.send("s3:ListObjectsV2", { Bucket })).rejects.toThrow(/bucket does not exist/);
+    await expect(aws.send("s3:ListObjectVersions", { Bucket })).rejects.toThrow(
+      /bucket does not exist/,
+    );
     aws.close();
   });
 });

@@ -31,6 +31,7 @@ export interface DeployOptions {
   readonly enableAuditArchival?: true;
   readonly auditArchival?: boolean;
   readonly auditArchiveGlacierDays?: number;
+  readonly auditArchiveLockDays?: number;
   readonly enableTracing?: true;
   readonly tracing?: boolean;
   readonly createIamRoles?: boolean;
@@ -42,6 +43,7 @@ export interface DeployOptions {
 }
 
 const DAYS = wholeNumber(1, 3650);
+const LOCK_DAYS = wholeNumber(0, 3650);
 
 /** `--enable-x` and `--no-x`. */
 function pair(name: string, text: string, preset: "on" | "off"): OptionSpec[] {
@@ -116,6 +118,11 @@ export const DEPLOY_OPTIONS: readonly OptionSpec[] = [
     text: "when the archive moves to Glacier (preset 90)",
     parse: DAYS,
   },
+  {
+    flags: "--audit-archive-lock-days <days>",
+    text: "how long archived events cannot be deleted (default 0: no lock)",
+    parse: LOCK_DAYS,
+  },
   ...pair("tracing", "X-Ray for the aggregator", "off"),
   { flags: "--create-iam-roles", text: "roles for applications, administrators and readers" },
   { flags: "--no-create-iam-roles", text: "none (preset)" },
@@ -161,6 +168,7 @@ export function stackOptionsOf(options: DeployOptions): StackOptions {
       options.auditArchival,
     ),
     auditArchiveGlacierDays: options.auditArchiveGlacierDays,
+    auditArchiveLockDays: options.auditArchiveLockDays,
     enableTracing: flagOf("tracing", options.enableTracing, options.tracing),
     createIamRoles: options.createIamRoles,
     createIam: options.iam,

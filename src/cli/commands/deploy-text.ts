@@ -40,10 +40,14 @@ export function summaryText(plan: DeployPlan, palette: Palette): string {
   return fields(rows, palette.faint);
 }
 
+function lockText({ auditArchiveLockDays: days }: { auditArchiveLockDays: number }): string {
+  return days === 0 ? "" : `, locked for ${days} days`;
+}
+
 function aggregatorRows(plan: DeployPlan): [string, string][] {
   const options = checkStackOptions(plan.options);
   const archive = options.enableAuditArchival
-    ? `enabled, to Glacier after ${options.auditArchiveGlacierDays} days`
+    ? `enabled, to Glacier after ${options.auditArchiveGlacierDays} days${lockText(options)}`
     : "disabled";
   return [
     ["Lambda", `${options.lambdaTimeout} s, ${options.lambdaMemory} MB`],

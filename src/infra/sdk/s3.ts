@@ -4,7 +4,7 @@ export {
   CreateBucketCommand,
   DeleteBucketCommand,
   DeleteObjectsCommand,
-  ListObjectsV2Command,
+  ListObjectVersionsCommand,
   PutObjectCommand,
   S3Client,
 } from "@aws-sdk/client-s3";

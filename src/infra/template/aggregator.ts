@@ -186,6 +186,12 @@ const AuditArchiveBucket: CfnResource = {
         },
       ],
     },
+    VersioningConfiguration: { Status: "Enabled" },
+    ObjectLockEnabled: onlyIf("LockAuditArchive", true),
+    ObjectLockConfiguration: onlyIf("LockAuditArchive", {
+      ObjectLockEnabled: "Enabled",
+      Rule: { DefaultRetention: { Mode: "GOVERNANCE", Days: ref("AuditArchiveLockDays") } },
+    }),
     PublicAccessBlockConfiguration: {
       BlockPublicAcls: true,
       BlockPublicPolicy: true,

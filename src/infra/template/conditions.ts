@@ -50,6 +50,10 @@ export const CONDITIONS: Readonly<Record<string, CfnValue>> = {
     not(condition("HasAggregatorRole")),
   ),
   DeployAuditArchive: all(condition("DeployAggregator"), isTrue("EnableAuditArchival")),
+  LockAuditArchive: all(
+    condition("DeployAuditArchive"),
+    not(equals(ref("AuditArchiveLockDays"), "0")),
+  ),
   TraceAggregator: all(condition("DeployAggregator"), isTrue("EnableTracing")),
   DeployProvisioner: all(isTrue("EnableProvisioner"), condition("DeployIAM")),
   DeployAggregatorAlarms: all(condition("DeployAggregator"), condition("DeployAlarms")),

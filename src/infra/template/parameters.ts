@@ -106,6 +106,12 @@ const SETTINGS: Readonly<Record<string, CfnParameter>> = {
     1,
     RETENTION_DAYS_MAX,
   ),
+  AuditArchiveLockDays: whole(
+    "Days that objects of the archive cannot be deleted (S3 Object Lock); 0: no lock",
+    STACK_DEFAULTS.auditArchiveLockDays,
+    0,
+    RETENTION_DAYS_MAX,
+  ),
   EnableProvisioner: flag(
     "Whether a Lambda provides Custom::ZaeLimiterLimits",
     STACK_DEFAULTS.enableProvisioner,

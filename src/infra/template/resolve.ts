@@ -85,7 +85,8 @@ class Resolver {
       this.value(this.holds(condition) ? then : otherwise),
     "Fn::Equals": (pair: CfnValue[]) => {
       const [left, right] = this.#list(pair);
-      return left === right;
+      // To CloudFormation a number is a text.
+      return typeof left === "number" ? String(left) === right : left === right;
     },
     "Fn::Not": (parts: CfnValue[]) => this.#list(parts)[0] !== true,
     "Fn::And": (parts: CfnValue[]) => this.#list(parts).every((part) => part === true),

@@ -19,7 +19,7 @@ class MemoryArchive implements ArchiveSink {
 
   async put(key: string, body: Uint8Array): Promise<void> {
     if (this.failing) throw new Error("no such bucket");
-    this.objects.set(key, body);
+    if (!this.objects.has(key)) this.objects.set(key, body);
   }
 
   get events(): Record<string, unknown>[] {
@@ -62,7 +62,7 @@ describe("the audit archive", () => {
     expect(failedIds).toEqual([]);
   });
 
-  test("op 85: one object for the events of a day; others are left, malformed are named", async () => {
+  test("op 85: one object for each event; others are left, malformed are named", async () => {
     const archive = new MemoryArchive();
     const { aggregator, lines } = aggregatorOver({ archive });
     const { action: _, ...incomplete } = auditItem("X");
@@ -76,7 +76,7 @@ describe("the audit archive", () => {
       removed(auditItem("C")),
     ]);
     expect(counters).toMatchObject({ archived: 3, failures: 2 });
-    expect(archive.objects.size).toBe(1);
+    expect(archive.objects.size).toBe(3);
     expect(archive.events.map(({ event_id }) => event_id)).toEqual(["A", "B", "C"]);
     expect(lines.filter(({ level }) => level === "warning")).toHaveLength(2);
     archive.failing = true;
@@ -86,7 +86,7 @@ describe("the audit archive", () => {
     expect(failed.failedIds).toEqual([first.id]);
   });
 
-  test("op 86: named by day and first event; compact lines with their namespace", async () => {
+  test("op 86: named by day, namespace and event; compact lines with their namespace", async () => {
     const archive = new MemoryArchive();
     const { aggregator } = aggregatorOver({ archive });
     await aggregator.process([
@@ -94,8 +94,8 @@ describe("the audit archive", () => {
       removed(auditItem("01HN", "2024-02-01T00:00:00Z")),
     ]);
     expect([...archive.objects.keys()]).toEqual([
-      "audit/year=2024/month=01/day=15/audit-01HM.jsonl.gz",
-      "audit/year=2024/month=02/day=01/audit-01HN.jsonl.gz",
+      "audit/year=2024/month=01/day=15/namespace=ns1/audit-01HM.jsonl.gz",
+      "audit/year=2024/month=02/day=01/namespace=ns1/audit-01HN.jsonl.gz",
     ]);
     const [body] = archive.objects.values();
     expect(gunzipSync(body as Uint8Array).toString()).toBe(
@@ -110,8 +110,46 @@ describe("the audit archive", () => {
     const { aggregator } = aggregatorOver({ archive });
     await aggregator.process([removed(auditItem("A/../b", "soon"))]);
     expect([...archive.objects.keys()]).toEqual([
-      "audit/year=2024/month=01/day=01/audit-A----b.jsonl.gz",
+      expect.stringMatching(
+        /^audit\/year=2024\/month=01\/day=01\/namespace=ns1\/audit-A----b\.[0-9a-f]{32}\.jsonl\.gz$/,
+      ),
     ]);
+  });
+
+  test("an event id that is not safe as a name never shares the name of another event", async () => {
+    const archive = new MemoryArchive();
+    const { aggregator } = aggregatorOver({ archive });
+    const ids = ["a-b", "a/b", "a.b", "x".repeat(64), "x".repeat(65), `${"x".repeat(65)}y`];
+    await aggregator.process(ids.map((id) => removed(auditItem(id))));
+    expect(archive.events.map(({ event_id }) => event_id)).toEqual(ids);
+    expect(Math.max(...[...archive.objects.keys()].map(({ length }) => length))).toBeLessThan(160);
+  });
+
+  test("a tenant cannot replace an archived event of another tenant, nor one of its own", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "zae-limiter-archive-"));
+    try {
+      for (const archive of [new MemoryArchive(), new FolderArchive(folder)]) {
+        const { aggregator } = aggregatorOver({ archive });
+        const victim = { ...auditItem("01HM"), action: "limits_deleted" };
+        await aggregator.process([removed(victim)]);
+        const forged = { ...auditItem("01HM"), action: "nothing_happened" };
+        await aggregator.process([removed({ ...forged, PK: "ns2/AUDIT#key-1" }), removed(forged)]);
+        const day = "audit/year=2024/month=01/day=15";
+        const objects =
+          archive instanceof MemoryArchive
+            ? [...archive.objects].map(([key, body]) => [key, gunzipSync(body).toString()])
+            : ["namespace=ns1", "namespace=ns2"].map((name) => {
+                const key = `${day}/${name}/audit-01HM.jsonl.gz`;
+                return [key, gunzipSync(readFileSync(join(folder, key))).toString()];
+              });
+        expect(objects).toEqual([
+          [`${day}/namespace=ns1/audit-01HM.jsonl.gz`, expect.stringContaining("limits_deleted")],
+          [`${day}/namespace=ns2/audit-01HM.jsonl.gz`, expect.stringContaining('"ns2"')],
+        ]);
+      }
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
   });
 
   test("what will be delivered again is not archived yet", async () => {
@@ -164,11 +202,13 @@ describe("the audit archive", () => {
       for (let times = 0; times < 2; times += 1) await aggregator.process(batch);
       const files = readdirSync(folder, { recursive: true }).map(String);
       const objects = files.filter((file) => file.includes("audit-"));
-      expect(objects).toEqual([
-        join("audit", "year=2024", "month=01", "day=15", "audit-A.jsonl.gz"),
+      const day = join("audit", "year=2024", "month=01", "day=15", "namespace=ns1");
+      expect(objects.toSorted()).toEqual([
+        join(day, "audit-A.jsonl.gz"),
+        join(day, "audit-B.jsonl.gz"),
       ]);
-      const text = gunzipSync(readFileSync(join(folder, objects[0] as string))).toString();
-      expect(text.trimEnd().split("\n")).toHaveLength(2);
+      const text = gunzipSync(readFileSync(join(folder, objects.toSorted()[1] as string)));
+      expect(JSON.parse(text.toString())).toMatchObject({ event_id: "B" });
     } finally {
       rmSync(folder, { recursive: true });
     }

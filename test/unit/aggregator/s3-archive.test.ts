@@ -7,7 +7,7 @@ import { S3Archive } from "../../../src/aggregator/s3-archive.ts";
 afterEach(() => vi.unstubAllEnvs());
 
 /** Takes what is put, as S3 would. */
-async function bucketServer(status = 200) {
+async function bucketServer(status = 200, text = "") {
   const puts: { url: string; headers: NodeJS.Dict<string | string[]>; body: Buffer }[] = [];
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
@@ -15,7 +15,7 @@ async function bucketServer(status = 200) {
     request.on("end", () => {
       const { url = "", headers, method } = request;
       if (method === "PUT") puts.push({ url, headers, body: Buffer.concat(chunks) });
-      response.writeHead(status).end();
+      response.writeHead(status).end(text);
     });
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -42,7 +42,10 @@ test("an object goes to its bucket under its key, marked as compressed lines of 
   await archiveAt(server.endpoint).put(key, gzipSync('{"event_id":"01HM"}\n'));
   const [put] = server.puts;
   expect(decodeURIComponent(put?.url ?? "").split("?")[0]).toBe(`/audit-bucket/${key}`);
-  expect(put?.headers).toMatchObject({ "content-type": "application/x-ndjson" });
+  expect(put?.headers).toMatchObject({
+    "content-type": "application/x-ndjson",
+    "if-none-match": "*",
+  });
   expect(put?.headers["content-encoding"]).toContain("gzip");
   expect(gunzipSync(put?.body ?? "").toString()).toBe('{"event_id":"01HM"}\n');
 });
@@ -50,4 +53,11 @@ test("an object goes to its bucket under its key, marked as compressed lines of 
 test("a refusal of the bucket is an error", async () => {
   await using server = await bucketServer(403);
   await expect(archiveAt(server.endpoint).put("k", gzipSync("x"))).rejects.toThrow();
+});
+
+test("an object that exists stays as it is, and that is no error", async () => {
+  const text = "<Error><Code>PreconditionFailed</Code><Message>At least one</Message></Error>";
+  await using server = await bucketServer(412, text);
+  await archiveAt(server.endpoint).put("k", gzipSync("x"));
+  expect(server.puts).toHaveLength(1);
 });

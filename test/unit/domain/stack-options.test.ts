@@ -51,6 +51,10 @@ describe("checkStackOptions", () => {
       [{ auditArchiveGlacierDays: 0 }, { auditArchiveGlacierDays: 3651 }],
     ],
     [
+      "audit_archive_lock_days",
+      [{ auditArchiveLockDays: -1 }, { auditArchiveLockDays: 3651 }, { auditArchiveLockDays: 0.5 }],
+    ],
+    [
       "aggregator_role_arn",
       [
         { aggregatorRoleArn: "aggregator" },
@@ -164,6 +168,7 @@ describe("stackParameters", () => {
       LambdaDurationThreshold: "48000",
       EnableAuditArchival: "true",
       AuditArchiveGlacierTransitionDays: "90",
+      AuditArchiveLockDays: "0",
       EnableTracing: "false",
       EnableIAMRoles: "false",
       EnableIAM: "true",

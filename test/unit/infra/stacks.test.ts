@@ -101,21 +101,25 @@ describe("deleting", () => {
     await expect(refuseToDelete(aws, "demo")).rejects.toThrow(/not one of ours; it stays/);
   });
 
-  test("a kept archive is emptied page by page", async () => {
+  test("a kept archive is emptied page by page, with all versions and marks of deletions", async () => {
     const aws = new FakeAws();
-    const objects = ["a", "b", "c"];
-    aws.answers["s3:ListObjectsV2"] = () => ({
-      Contents: objects.slice(0, 2).map((Key) => ({ Key })),
+    let versions = ["a 1", "a 2", "b 3", "c 4"];
+    const page = (names: readonly string[]) =>
+      names.map((name) => ({ Key: name.slice(0, 1), VersionId: name.slice(2) }));
+    aws.answers["s3:ListObjectVersions"] = () => ({
+      Versions: page(versions.slice(0, 1)),
+      DeleteMarkers: page(versions.slice(1, 2)),
     });
     aws.answers["s3:DeleteObjects"] = ({ Delete }) => {
-      objects.splice(0, Delete?.Objects?.length ?? 0);
+      const deleted = Delete?.Objects?.map(({ Key, VersionId }) => `${Key} ${VersionId}`) ?? [];
+      versions = versions.filter((name) => !deleted.includes(name));
       return {};
     };
     aws.answers["s3:DeleteBucket"] = () => ({});
     expect(await deleteKeptBucket(aws, "archive")).toBe(true);
-    expect(objects).toEqual([]);
+    expect(versions).toEqual([]);
     expect(aws.sent("s3:DeleteObjects")).toHaveLength(2);
-    aws.answers["s3:ListObjectsV2"] = () => {
+    aws.answers["s3:ListObjectVersions"] = () => {
       throw refusal("NoSuchBucket", "gone");
     };
     expect(await deleteKeptBucket(aws, "archive")).toBe(false);

@@ -181,6 +181,20 @@ describe("the template", () => {
     }
   });
 
+  test("the archive keeps versions, and locks them where that was asked for", () => {
+    const { AuditArchiveBucket: plain } = resourcesWith();
+    expect(plain?.Properties.VersioningConfiguration).toEqual({ Status: "Enabled" });
+    expect(plain?.Properties).not.toHaveProperty("ObjectLockConfiguration");
+    const { AuditArchiveBucket: locked } = resourcesWith({ auditArchiveLockDays: 365 });
+    expect(locked?.Properties).toMatchObject({
+      ObjectLockEnabled: true,
+      ObjectLockConfiguration: {
+        ObjectLockEnabled: "Enabled",
+        Rule: { DefaultRetention: { Mode: "GOVERNANCE" } },
+      },
+    });
+  });
+
   test("a key of one's own encrypts the table and the archive, and everybody may use it", () => {
     const kmsKeyArn = "arn:aws:kms:us-east-1:123456789012:key/x";
     const resources = resourcesWith({ kmsKeyArn, createIamRoles: true });
