@@ -214,7 +214,10 @@ export interface BucketStore {
   remember?(entityId: string, resource: string, memory: ConfigMemory): void;
   /** Charges all legs or none. */
   consume(legs: readonly Leg[], options?: ConsumeOptions): Promise<ConsumeResult>;
-  /** Never refuses; a bucket that is gone stays gone. */
+  /**
+   * Never refuses. A bucket that has expired is created again where something is consumed, unless
+   * its entity or namespace was deleted; a refund to a bucket that is gone does nothing.
+   */
   adjust(adjustment: Adjustment, options?: BucketCallOptions): Promise<void>;
   /** Gives back, and never throws: it is repeated, then reported as a warning. */
   restore(adjustment: Adjustment, options?: BucketCallOptions): Promise<void>;

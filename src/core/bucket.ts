@@ -74,6 +74,17 @@ export function refill(level: Level, rate: Rate, nowMs: number): Level {
   return { tokensMilli: level.tokensMilli + quotient, refilledAtMs: nowMs, remainder };
 }
 
+/**
+ * What the bucket has at `nowMs`. Before the time of the level it has as much less as accrues until
+ * then, without a bound: a clock that was set back, or one that is behind, earns no time twice.
+ */
+export function balanceAt(level: Level, rate: Rate, nowMs: number): number {
+  const elapsedMs = nowMs - level.refilledAtMs;
+  if (elapsedMs >= 0) return refill(level, rate, nowMs).tokensMilli;
+  const balance = level.tokensMilli + accruedMilli(rate, elapsedMs, level.remainder);
+  return Math.max(-DEBT_MILLI_MAX, Math.min(rate.capacityMilli, balance));
+}
+
 /** Takes `requestedMilli` if the refilled bucket has it. Only a request above zero can be refused. */
 export function take(level: Level, rate: Rate, requestedMilli: number, nowMs: number): Take {
   const refilled = refill(level, rate, nowMs);
@@ -90,9 +101,21 @@ export function take(level: Level, rate: Rate, requestedMilli: number, nowMs: nu
 
 /** Takes without asking: the bucket may go into debt, down to `DEBT_MILLI_MAX`. A negative amount gives back. */
 export function forceTake(level: Level, rate: Rate, amountMilli: number, nowMs: number): Level {
-  const refilled = refill(level, rate, nowMs);
+  const refilled =
+    nowMs < level.refilledAtMs ? cappedAt(level, rate, nowMs) : refill(level, rate, nowMs);
   const tokensMilli = Math.max(-DEBT_MILLI_MAX, refilled.tokensMilli - amountMilli);
   return { ...refilled, tokensMilli };
+}
+
+/** The level without what is beyond full at `nowMs`, which lies before its time. */
+function cappedAt(level: Level, rate: Rate, nowMs: number): Level {
+  const { refillMilli, periodMs, capacityMilli } = rate;
+  const elapsedMs = nowMs - level.refilledAtMs;
+  const accrued = mulAddDivRem(elapsedMs, refillMilli, level.remainder, periodMs);
+  const accruedUp = accrued.quotient + (accrued.remainder > 0 ? 1 : 0);
+  // What accrues from now until the time of the level comes on top of a full bucket.
+  if (level.tokensMilli <= capacityMilli - accrued.quotient) return level;
+  return { ...level, tokensMilli: capacityMilli - accruedUp };
 }
 
 /** How long until `neededMilli` are there, given `availableMilli` now; `Infinity` when they never fit. */

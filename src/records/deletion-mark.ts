@@ -4,10 +4,11 @@
  * longer than any stream keeps its records, and then expires.
  */
 
-import type { Item } from "../storage/item.ts";
+import type { Item, Key } from "../storage/item.ts";
 import type { Condition } from "../storage/item-store.ts";
 import { numberAt } from "./fields.ts";
-import { deletionKey, inNamespace } from "./keys.ts";
+import { deletionKey, inNamespace, namespaceIdKey } from "./keys.ts";
+import { inactiveIn } from "./namespace-state.ts";
 
 /** A stream keeps its records for one day. */
 const KEPT_DAYS = 7;
@@ -38,6 +39,20 @@ export function namespaceMark(namespaceId: string, nowMs: number): Item {
 /** The last base time from before the deletion; Infinity for a namespace, which never comes back. */
 export function deletedUntilMs(mark: Item): number {
   return numberAt(mark, UNTIL) ?? Number.POSITIVE_INFINITY;
+}
+
+/** Where it says whether buckets of an entity may still be created. */
+export function lifeKeys(namespaceId: string, entityId: string): readonly [Key, Key] {
+  return [deletionKey(namespaceId, entityId), namespaceIdKey(namespaceId)];
+}
+
+/**
+ * Whether the entity was deleted while its mark lasts, or the namespace is not active any more.
+ * The mark does not say whether a lease is older than the deletion: where it might be, no bucket is
+ * created, because nothing would ever lead to it again.
+ */
+export function wasDeleted(mark: Item | undefined, namespace: Item | undefined): boolean {
+  return mark !== undefined || inactiveIn(namespace) !== undefined;
 }
 
 function expiry(nowMs: number): number {

@@ -8,6 +8,7 @@ import { usageCounter } from "../buckets/embedded/usage-tally.ts";
 import { linkInRecord } from "../buckets/recorded-link.ts";
 import { systemRandom } from "../domain/chance.ts";
 import { type Clock, systemClock, wholeClock } from "../domain/clock.ts";
+import { lifeKeys, wasDeleted } from "../records/deletion-mark.ts";
 import { entityKey, namespaceIdKey } from "../records/keys.ts";
 import { refuseInactive } from "../records/namespace-state.ts";
 import type { RecordContext } from "../records/record-context.ts";
@@ -72,12 +73,15 @@ export async function openBackend(
     return {
       ...partsOf(kind, "memory", store, clock),
       openBuckets: (context, bucketOptions) => {
-        const recordedLink = linksIn((key) => store.readNow(key), context.namespaceId);
+        const read = (key: Key) => store.readNow(key);
+        const recordedLink = linksIn(read, context.namespaceId);
+        const wasDeleted = deletionsIn(read, context.namespaceId);
         const table = new MemoryBucketTable({
           namespaceId: context.namespaceId,
           clock,
           countUsage: usageCounter((key, change) => store.updateNow(key, change)),
           recordedLink,
+          wasDeleted,
           refuseClosed: () => store.refuseClosed(),
         });
         return new EmbeddedBucketStore(table, { clock, random, ...bucketOptions });
@@ -97,8 +101,10 @@ export async function openBackend(
     return {
       ...partsOf(kind, location.path, store, clock),
       openBuckets: ({ namespaceId }, bucketOptions) => {
-        const recordedLink = linksIn((key) => rows.read(key)?.item, namespaceId);
-        const options = { database, namespaceId, clock, countUsage, recordedLink };
+        const read = (key: Key) => rows.read(key)?.item;
+        const recordedLink = linksIn(read, namespaceId);
+        const wasDeleted = deletionsIn(read, namespaceId);
+        const options = { database, namespaceId, clock, countUsage, recordedLink, wasDeleted };
         const table = new SqliteBucketTable(options);
         return new EmbeddedBucketStore(table, { clock, random, ...bucketOptions });
       },
@@ -156,6 +162,14 @@ function linksIn(read: (key: Key) => Item | undefined, namespaceId: string) {
   return (entityId: string) => {
     refuseInactive(namespaceId, read(namespaceIdKey(namespaceId)));
     return linkInRecord(read(entityKey(namespaceId, entityId)));
+  };
+}
+
+/** Reads whether an entity or its namespace was deleted, without leaving the step of the caller. */
+function deletionsIn(read: (key: Key) => Item | undefined, namespaceId: string) {
+  return (entityId: string) => {
+    const [mark, namespace] = lifeKeys(namespaceId, entityId);
+    return wasDeleted(read(mark), read(namespace));
   };
 }
 

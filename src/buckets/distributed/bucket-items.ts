@@ -2,7 +2,6 @@
 
 import type { Deadline } from "../../domain/deadline.ts";
 import { decodeBucket, type StoredBucket } from "../../records/bucket-item.ts";
-import { numberAt } from "../../records/fields.ts";
 import {
   BUCKET_PREFIX,
   bucketKey,
@@ -121,7 +120,7 @@ export class BucketItems {
         for (const { item } of results) {
           if (item === undefined) continue;
           count += 1;
-          lastBaseMs = Math.max(lastBaseMs, numberAt(item, "rf") ?? 0);
+          lastBaseMs = Math.max(lastBaseMs, listedBucket(item)?.refilledAtMs ?? 0);
         }
       }
       if (count === before) break;

@@ -2,8 +2,8 @@
  * Writes changes after the fact to the shard that a lease has consumed from.
  *
  * A refund goes through a transaction with a token, so that it may be repeated when its outcome is
- * unknown. Consuming more is a plain write. Neither creates an item: a bucket that is gone stays
- * gone.
+ * unknown. Consuming more is a plain write, and creates a bucket that has expired meanwhile. A
+ * refund creates nothing: a bucket that is gone would be full.
  */
 
 import type { Deadline } from "../../domain/deadline.ts";
@@ -17,9 +17,10 @@ import type { BucketStates } from "./bucket-states.ts";
 import { drive } from "./drive.ts";
 import { decoded, type SeenBucket } from "./image.ts";
 import { amountsByName } from "./limit-plan.ts";
+import { outlivedBucket } from "./outlived-bucket.ts";
 import type { ShardRequests } from "./shard-requests.ts";
 import { newToken } from "./tokens.ts";
-import type { WritePlan } from "./write-plan.ts";
+import { NO_BUCKET, type WritePlan } from "./write-plan.ts";
 import { TRANSACTED_MS, WRITE_MS } from "./writes-meter.ts";
 
 const ATTEMPTS_MAX = 50;
@@ -92,10 +93,38 @@ export class Changes {
       isDone: false,
     };
     if (cached === undefined) attempt.bucket = await this.#read(adjustment, deadline);
-    await drive(
-      () => this.#next(adjustment, attempt),
-      (plan) => this.#write(adjustment, plan, attempt, tokens, deadline),
-    );
+    do {
+      await drive(
+        () => this.#next(adjustment, attempt),
+        (plan) => this.#write(adjustment, plan, attempt, tokens, deadline),
+      );
+    } while (await this.#isCreatedByAnother(adjustment, attempt, deadline));
+  }
+
+  /**
+   * Creates a bucket that has expired, with what was consumed. Returns whether another client has
+   * created it first: then the change is written to that one.
+   */
+  async #isCreatedByAnother(
+    adjustment: Adjustment,
+    attempt: Attempt,
+    deadline: Deadline,
+  ): Promise<boolean> {
+    if (attempt.isDone || attempt.bucket !== undefined) return false;
+    const { timeoutMs } = deadline;
+    const item = await outlivedBucket(this.#context, adjustment, this.#ttlMultiplier, timeoutMs);
+    if (item === undefined) return false;
+    const { ok, item: stored } = await this.#context.store.put(item, [NO_BUCKET], { timeoutMs });
+    this.#states.shards.forget(item.PK);
+    if (ok) return false;
+    if (adjustment.shard === 0) {
+      attempt.bucket = decoded(stored);
+      return attempt.bucket !== undefined;
+    }
+    // This shard is gone and the first is not, so that one consumes in its place.
+    const first = { ...adjustment, shard: 0 };
+    await this.write({ adjustment: first, deadline, shares: [first] }, this.newTokens());
+    return false;
   }
 
   /** Sends a plan of unknown outcome once more: it is made once, or refused for certain. */

@@ -37,6 +37,8 @@ export interface BucketTable {
   countUsage(entityId: string, resource: string, usage: PendingUsage): void;
   /** The link in the entity's own record. */
   recordedLink(entityId: string): Link;
+  /** Whether the entity or its namespace was deleted, so that no bucket may be created. */
+  wasDeleted(entityId: string): boolean;
   /** Runs the work as one atomic step; it may run again when it was undone. */
   step<T>(work: () => T, timeoutMs: number | undefined): Promise<T>;
   /** Runs work that only reads. */

@@ -29,7 +29,6 @@ import {
   type EmbeddedBucket,
   limitNamed,
   newBucket,
-  pulledBack,
   withConfig,
   withTaken,
 } from "./embedded-bucket.ts";
@@ -108,7 +107,7 @@ export class EmbeddedBucketStore implements BucketStore {
     return this.#table.step(() => {
       const now = this.#clock();
       const stored = this.#table.get(entityId, resource);
-      const live = alive(stored, now);
+      const live = alive(stored, now) ?? this.#outlived(adjustment, now);
       if (live === undefined) return;
       const bucket = this.#counted(entityId, resource, stored, live, now);
       const deltas = new Map(config.limits.map(({ name }, at) => [name, deltasMilli[at] ?? 0]));
@@ -222,6 +221,14 @@ export class EmbeddedBucketStore implements BucketStore {
     await this.#later.idle();
   }
 
+  /** A bucket that the lease has outlived, full again; `undefined` where nothing is consumed. */
+  #outlived(adjustment: Adjustment, now: number): EmbeddedBucket | undefined {
+    const { entityId, config, deltasMilli } = adjustment;
+    const consumes = deltasMilli.some((delta) => delta > 0);
+    if (!consumes || this.#table.wasDeleted(entityId)) return undefined;
+    return newBucket(config, this.#table.recordedLink(entityId), now);
+  }
+
   /** One step; hands out the entity it ended with, if there were any. */
   #settle(read: () => readonly BucketRow[]): Promise<string | undefined> {
     return this.#table.step(() => {
@@ -331,11 +338,8 @@ export class EmbeddedBucketStore implements BucketStore {
 
 /** The bucket, unless its time is over: then it would be full again, and is as good as gone. */
 function alive(bucket: EmbeddedBucket | undefined, now: number): EmbeddedBucket | undefined {
-  if (bucket === undefined || (bucket.ttl !== undefined && bucket.ttl * 1000 <= now)) {
-    return undefined;
-  }
-  if (!bucket.limits.some(({ level }) => level.refilledAtMs > now)) return bucket;
-  return { ...bucket, limits: bucket.limits.map((limit) => pulledBack(limit, now)) };
+  const isOver = bucket?.ttl !== undefined && bucket.ttl * 1000 <= now;
+  return isOver ? undefined : bucket;
 }
 
 /** The links of the buckets, when one is not what the legs were made from. */

@@ -1,7 +1,14 @@
 /** A bucket of the embedded stores: one writer at a time, so it is refilled as it is used. */
 
-import { forceTake, fullLevel, type Level, type Rate, refill } from "../../core/bucket.ts";
-import { mulAddDiv, mulAddDivRem } from "../../core/integers.ts";
+import {
+  balanceAt,
+  forceTake,
+  fullLevel,
+  type Level,
+  type Rate,
+  refill,
+} from "../../core/bucket.ts";
+import { mulAddDiv } from "../../core/integers.ts";
 import type { BucketConfig, LimitSource, Link } from "../bucket-store.ts";
 import { type BuiltFrom, staleNames } from "../config-match.ts";
 import { hourOf } from "./usage-hour.ts";
@@ -78,41 +85,27 @@ export function withConfig(
   };
 }
 
-/** Takes without asking; negative gives back. */
+/**
+ * Consumes without asking; a negative amount refunds. What is refunded, or not touched, keeps its
+ * time: only what is consumed settles how much time has been used.
+ */
 export function withTaken(limit: EmbeddedLimit, amountMilli: number, nowMs: number): EmbeddedLimit {
+  if (amountMilli === 0) return limit;
+  const { level, rate } = limit;
   return {
     ...limit,
-    level: forceTake(limit.level, limit.rate, amountMilli, nowMs),
+    level:
+      amountMilli < 0
+        ? { ...level, tokensMilli: level.tokensMilli - amountMilli }
+        : forceTake(level, rate, amountMilli, nowMs),
     consumedMilli: sum(limit.consumedMilli, amountMilli),
   };
 }
 
 /** The balance now. */
 export function balanceMilli(limit: EmbeddedLimit, nowMs: number): number {
-  return refill(limit.level, limit.rate, nowMs).tokensMilli;
+  return balanceAt(limit.level, limit.rate, nowMs);
 }
-
-/**
- * A clock that was set back would stop the refill until it catches up: a level from the future is
- * pulled back, and the tokens that the time between had promised are taken off, at most a
- * bucketful.
- */
-export function pulledBack(limit: EmbeddedLimit, nowMs: number): EmbeddedLimit {
-  const { rate, level } = limit;
-  const aheadMs = level.refilledAtMs - nowMs;
-  if (aheadMs <= AHEAD_MS_MAX) return limit;
-  const { refillMilli, periodMs, capacityMilli } = rate;
-  const { quotient, remainder } = mulAddDivRem(-aheadMs, refillMilli, level.remainder, periodMs);
-  const held = Math.min(capacityMilli, level.tokensMilli);
-  const pulled =
-    quotient < -capacityMilli
-      ? { tokensMilli: held - capacityMilli, remainder: 0 }
-      : { tokensMilli: held + quotient, remainder };
-  return { ...limit, level: { ...pulled, refilledAtMs: nowMs } };
-}
-
-/** Smaller steps back are waited out. */
-const AHEAD_MS_MAX = 2000;
 
 function newLimit(name: string, rate: Rate, nowMs: number): EmbeddedLimit {
   return { name, rate, level: fullLevel(rate, nowMs), consumedMilli: 0, countedMilli: 0 };

@@ -7,6 +7,7 @@ import type { EmbeddedBucket } from "./embedded-bucket.ts";
 import { PackedBucket, type QuickConfig } from "./packed-bucket.ts";
 import type { QuickCharge } from "./quick-charge.ts";
 import { SharedBuilds } from "./shared-builds.ts";
+import { SweepClock } from "./sweep-clock.ts";
 import { type CountUsage, type PendingUsage, pendingUsage } from "./usage-tally.ts";
 
 const PAGE = 1000;
@@ -19,8 +20,10 @@ const SWEPT_BY_CHARGES = 16;
 export class MemoryBucketTable implements BucketTable {
   readonly isShared = false;
   readonly recordedLink: (entityId: string) => Link;
+  readonly wasDeleted: (entityId: string) => boolean;
   readonly #namespaceId: string;
   readonly #clock: Clock;
+  readonly #sweepClock: SweepClock;
   readonly #countUsage: CountUsage;
   readonly #refuseClosed: () => void;
   readonly #resources = new Map<string, Map<string, PackedBucket>>();
@@ -35,13 +38,16 @@ export class MemoryBucketTable implements BucketTable {
     clock: Clock;
     countUsage: CountUsage;
     recordedLink: (entityId: string) => Link;
+    wasDeleted: (entityId: string) => boolean;
     /** Throws when the store was closed. */
     refuseClosed: () => void;
   }) {
     this.#namespaceId = options.namespaceId;
     this.#clock = options.clock;
+    this.#sweepClock = new SweepClock(options.clock);
     this.#countUsage = options.countUsage;
     this.recordedLink = options.recordedLink;
+    this.wasDeleted = options.wasDeleted;
     this.#refuseClosed = options.refuseClosed;
   }
 
@@ -62,7 +68,7 @@ export class MemoryBucketTable implements BucketTable {
     const nowMs = this.#clock();
     const charge = bucket.charge(entityId, resource, consume, generation, nowMs);
     this.#charges += 1;
-    if (this.#charges % CHARGES_PER_SWEEP === 0) this.#sweepSome(SWEPT_BY_CHARGES, nowMs);
+    if (this.#charges % CHARGES_PER_SWEEP === 0) this.#sweepSome(SWEPT_BY_CHARGES);
     return charge;
   }
 
@@ -84,7 +90,7 @@ export class MemoryBucketTable implements BucketTable {
     } else {
       known.replace(bucket, this.#builds.of(bucket, known.build));
     }
-    this.#sweepSome(SWEPT_PER_WRITE, this.#clock());
+    this.#sweepSome(SWEPT_PER_WRITE);
   }
 
   ofEntity(entityId: string): readonly BucketRow[] {
@@ -136,7 +142,9 @@ export class MemoryBucketTable implements BucketTable {
   }
 
   /** Goes round all buckets, a few with each write, and drops those whose time is over. */
-  #sweepSome(count: number, nowMs: number): void {
+  #sweepSome(count: number): void {
+    const nowMs = this.#sweepClock.nowMs();
+    if (nowMs === undefined) return;
     const nowSeconds = nowMs / 1000;
     for (let swept = 0; swept < count; swept += 1) {
       this.#sweep ??= this.#all();

@@ -178,12 +178,13 @@ export class PackedBucket {
       const amount = amounts[at] as number;
       const place = at * STRIDE;
       const left = (refilled[at] as number) - amount;
-      takes ||= amount > 0;
+      balances[at] = left;
+      if (amount === 0) continue;
+      takes = true;
       numbers[place + TOKENS] = left;
       numbers[place + REFILLED_AT] = nowMs;
       numbers[place + REMAINDER] = remainders[at] as number;
       numbers[place + CONSUMED] = (numbers[place + CONSUMED] as number) + amount;
-      balances[at] = left;
     }
     if (takes) this.#events += 1;
     return balances;

@@ -10,6 +10,7 @@ import type { EmbeddedBucket } from "./embedded-bucket.ts";
 import { PackedBucket, type QuickConfig } from "./packed-bucket.ts";
 import type { QuickCharge } from "./quick-charge.ts";
 import { SharedBuilds } from "./shared-builds.ts";
+import { SweepClock } from "./sweep-clock.ts";
 import { type CountUsage, type PendingUsage, pendingUsage } from "./usage-tally.ts";
 
 const PAGE = 500;
@@ -47,9 +48,11 @@ const SQL = {
 export class SqliteBucketTable implements BucketTable {
   readonly isShared = true;
   readonly recordedLink: (entityId: string) => Link;
+  readonly wasDeleted: (entityId: string) => boolean;
   readonly #database: SqliteDatabase;
   readonly #namespaceId: string;
   readonly #clock: Clock;
+  readonly #sweepClock: SweepClock;
   readonly #countUsage: CountUsage;
   readonly #builds = new SharedBuilds();
   /** Rows as they were last seen. A hint: a write on the spot asks whether they still are so. */
@@ -63,12 +66,15 @@ export class SqliteBucketTable implements BucketTable {
     clock: Clock;
     countUsage: CountUsage;
     recordedLink: (entityId: string) => Link;
+    wasDeleted: (entityId: string) => boolean;
   }) {
     this.#database = options.database;
     this.#namespaceId = options.namespaceId;
     this.#clock = options.clock;
+    this.#sweepClock = new SweepClock(options.clock);
     this.#countUsage = options.countUsage;
     this.recordedLink = options.recordedLink;
+    this.wasDeleted = options.wasDeleted;
   }
 
   get(entityId: string, resource: string): EmbeddedBucket | undefined {
@@ -175,7 +181,9 @@ export class SqliteBucketTable implements BucketTable {
 
   /** Drops buckets whose time is over, in whichever namespace, once their usage is counted. */
   #sweep(): void {
-    const rows = this.#database.prepare(SQL.expired).all(Math.floor(this.#clock() / 1000));
+    const nowMs = this.#sweepClock.nowMs();
+    if (nowMs === undefined) return;
+    const rows = this.#database.prepare(SQL.expired).all(Math.floor(nowMs / 1000));
     for (const row of rows) {
       const namespaceId = String(row.namespace);
       const entityId = String(row.entity);

@@ -112,6 +112,8 @@ export function embeddedSubject(options: SubjectOptions): Subject {
     clock,
     countUsage: () => undefined,
     recordedLink: () => UNLINKED,
+    // The model knows no bucket that a correction creates; test/contract/limiter has those.
+    wasDeleted: () => true,
     refuseClosed: () => undefined,
   });
   const store = new EmbeddedBucketStore(table, { clock, ttlMultiplier, onWarning: refuseWarning });

@@ -39,8 +39,22 @@ const amounts = fc.oneof(
   fc.constant({}),
 );
 
-/** What may happen to these entities, and to these limits. */
-function stories(ids: readonly string[], limits: fc.Arbitrary<string[]> | undefined) {
+/**
+ * How far a clock may be set, either way. An hour ahead a bucket's time would be over, and an
+ * embedded store removes it at once.
+ */
+const steps = fc.oneof(
+  fc.integer({ min: -1500, max: 1500 }),
+  fc.integer({ min: -90_000, max: 90_000 }),
+  fc.integer({ min: -7_200_000, max: 600_000 }),
+);
+
+/** What may happen to these entities, and to these limits, and to the clock. */
+function stories(
+  ids: readonly string[],
+  limits: fc.Arbitrary<string[]> | undefined,
+  clock: fc.Arbitrary<number> = fc.nat(100_000),
+) {
   const id = fc.constantFrom(...ids);
   const none = fc.constant(undefined);
   const own = limits === undefined ? none : fc.option(limits, { nil: undefined, freq: 6 });
@@ -62,7 +76,7 @@ function stories(ids: readonly string[], limits: fc.Arbitrary<string[]> | undefi
     fc.record({ do: fc.constant("more" as const), lease, rpm: fc.nat(3) }),
     fc.record({
       do: fc.constant("wait" as const),
-      ms: fc.oneof(fc.nat(50), fc.nat(3000), fc.nat(100_000)),
+      ms: fc.oneof(fc.nat(50), fc.nat(3000), clock),
     }),
     fc.record({ do: fc.constant("look" as const), id }),
   ];
@@ -164,6 +178,7 @@ class Telling {
 test.each([
   ["limits that change", stories(["loner"], anyLimits)],
   ["ancestors", stories(["child", "parent", "loner"], undefined)],
+  ["a clock that is set back and forth", stories(["child", "loner"], undefined, steps)],
 ])(`the same with %s (${RUNS} stories, FC_SEED=${SEED})`, async (_, story) => {
   const told = fc.asyncProperty(story, async (steps) => {
     const time = new VirtualTime(1_900_000_000_000);
