@@ -8,7 +8,7 @@
  */
 
 import { isLimitName } from "../domain/names.ts";
-import { ACQUIRES } from "../records/bucket-item.ts";
+import { ACQUIRES, METER } from "../records/bucket-item.ts";
 import { numberAt, valueAt } from "../records/fields.ts";
 import { STATE_SK } from "../records/keys.ts";
 import type { Item } from "../storage/item.ts";
@@ -44,20 +44,30 @@ export function consumptionOf(change: StreamChange): Consumption | undefined {
     const delta = minus(totalAt(after, attribute), totalAt(before, attribute));
     if (delta !== 0 && delta !== 0n) amountsMilli.push([name, delta]);
   }
-  const events = eventsOf(before, after, amountsMilli.length > 0);
+  const events = eventsOf(before, after, amountsMilli);
   if (amountsMilli.length === 0 && events === 0) return undefined;
   const { id, order, atMs } = change;
   return { id, order, atMs, baseMs: numberAt(after, "rf") ?? 0, amountsMilli, events };
 }
 
 /**
- * An item of ours says how many acquires there were, and where its limits came from. Other writers
- * do neither: each change of theirs that consumed passes for an acquire.
+ * A write of ours says how many acquires it was, and moves the meter of writes. A write of the
+ * Python library does neither, also on an item that ours have written to: each one that consumed
+ * passes for an acquire.
  */
-function eventsOf(before: Item | undefined, after: Item, consumed: boolean): number {
+function eventsOf(
+  before: Item | undefined,
+  after: Item,
+  amountsMilli: Consumption["amountsMilli"],
+): number {
   const isOurs = valueAt(after, ACQUIRES) !== undefined || valueAt(after, ORIGIN) !== undefined;
-  if (!isOurs) return consumed ? 1 : 0;
-  return Number(minus(totalAt(after, ACQUIRES), totalAt(before, ACQUIRES)));
+  if (!isOurs) return amountsMilli.length > 0 ? 1 : 0;
+  const acquires = Number(minus(totalAt(after, ACQUIRES), totalAt(before, ACQUIRES)));
+  const rises = amountsMilli.some(([, milli]) => milli > 0);
+  if (acquires !== 0 || !rises) return acquires;
+  const isCreatedByUs = before === undefined && valueAt(after, ORIGIN) !== undefined;
+  const isWrittenByUs = totalAt(after, METER) !== totalAt(before, METER);
+  return isCreatedByUs || isWrittenByUs ? 0 : 1;
 }
 
 function totalAt(item: Item | undefined, attribute: string): Milli {

@@ -10,6 +10,7 @@ import { Deadline } from "../domain/deadline.ts";
 import { systemTimer, type Timer } from "../domain/timer.ts";
 import type { BucketName } from "../records/bucket-key.ts";
 import { bucketKey } from "../records/keys.ts";
+import { readVersion, type VersionRecord } from "../records/version-record.ts";
 import type { ItemStore } from "../storage/item-store.ts";
 import type { ShardSplitter } from "./bucket-upkeep.ts";
 import type { Log } from "./log.ts";
@@ -29,12 +30,16 @@ export function splitterOver(options: SplitterOptions): ShardSplitter {
   const { store, clock, timer = systemTimer, random = systemRandom } = options;
   const log: Log = options.log ?? (() => undefined);
   const splitters = new LRUCache<string, Splitter>({ max: NAMESPACES_MAX });
-  const splitterOf = (namespaceId: string) => {
+  let version: Promise<VersionRecord | undefined> | undefined;
+  const splitterOf = async (namespaceId: string) => {
     const known = splitters.get(namespaceId);
     if (known !== undefined) return known;
+    version ??= readVersion(store);
+    const { maxShards } = (await version) ?? {};
     const context = { store, namespaceId, clock, random };
     const states = new CachedStates();
     const made = new Splitter(context, states, new LinkChecks(context, states), {
+      maxShards,
       onSplit: ({ entityId, resource, shardCount }) =>
         log("info", "a bucket was split", {
           ...about(namespaceId, entityId, resource),
@@ -52,13 +57,17 @@ export function splitterOver(options: SplitterOptions): ShardSplitter {
   const deadline = () => new Deadline(timer, TIMEOUT_MS);
   return {
     split: async ({ namespaceId }, bucket, largestMilli) => {
-      const splitter = splitterOf(namespaceId);
+      const splitter = await splitterOf(namespaceId);
       splitter.loads.noteLargest(bucket, largestMilli);
       return (await splitter.relieve(bucket, "saturated", deadline())) ? 1 : 0;
     },
     complete: async (name, bucket) => {
+      const splitter = await splitterOf(name.namespaceId);
+      if (bucket.announced !== undefined) {
+        await splitter.settle(bucket, deadline());
+        return 0;
+      }
       const missing = await missingShards(store, name, bucket.shardCount);
-      const splitter = splitterOf(name.namespaceId);
       for (const shard of missing) await splitter.bringAbout(name, shard, deadline());
       return missing.length;
     },

@@ -40,6 +40,8 @@ export interface DeployRequest {
   /** False: the change is started and not followed; code and records are for another time. */
   readonly wait?: boolean;
   readonly namespaces?: readonly string[];
+  /** The most shards of a bucket; what is not given stays as it is. */
+  readonly maxShards?: number;
   readonly connection: DynamoOptions;
   /** Who is named in the version record. */
   readonly updatedBy?: string;
@@ -226,6 +228,7 @@ async function finish(
       aggregatorVersion: aggregator?.version ?? null,
       namespaces: request.namespaces ?? [],
       auditRetentionDays: plan.options.auditRetentionDays,
+      maxShards: request.maxShards,
       updatedBy: request.updatedBy ?? `client:${CLIENT_VERSION}`,
     });
     return { code, records: written, eventSourceReady: await listening(request, context, code) };

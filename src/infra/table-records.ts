@@ -47,6 +47,7 @@ export async function writeRecords(
     readonly aggregatorVersion: string | null;
     readonly namespaces: readonly string[];
     readonly auditRetentionDays: number | undefined;
+    readonly maxShards?: number | undefined;
     readonly updatedBy: string;
   },
 ): Promise<WrittenRecords> {
@@ -56,6 +57,7 @@ export async function writeRecords(
       aggregatorVersion: wanted.aggregatorVersion,
       lambdaVersion: null,
       updatedBy: wanted.updatedBy,
+      ...(wanted.maxShards === undefined ? {} : { maxShards: wanted.maxShards }),
     },
     clock(),
   );

@@ -61,6 +61,8 @@ export interface StoredBucket {
   readonly writes: StoredLimit | undefined;
   /** Epoch milliseconds; absent until this library has written to the item twice. */
   readonly meterMs: number | undefined;
+  /** The stored count, where it is more than there can be: most of those shards do not exist. */
+  readonly announced?: number | undefined;
   /** Absent where the Python library has added nothing of its own. */
   readonly python?: PythonPart | undefined;
 }
@@ -75,11 +77,17 @@ export const WRITES_RATE: Rate = {
 /** How many acquires took something; ours, for those who count usage. Other writers leave it. */
 export const ACQUIRES = "ac";
 
+/** The meter of writes to the item, which every write of ours that consumes moves. */
+export const METER = "wm";
+
 const MILLI_MAX = Number.MAX_SAFE_INTEGER;
 const TOKENS_MILLI_MAX = 1000 * TOKENS_MAX;
 const PERIOD_MS_MAX = 1000 * PERIOD_SECONDS_MAX;
 /** The last moment that a `Date` can hold. */
 const TIME_MS_MAX = 8_640_000_000_000_000;
+/** The Python library up to 0.12 doubles the count without bound, and without making shards. */
+const ANNOUNCED_MAX = 2 ** 30;
+
 const BALANCE_PATTERN = /^b_(.+)_tk$/;
 
 export function encodeBucket(namespaceId: string, bucket: StoredBucket): Item {
@@ -134,13 +142,15 @@ export function decodeBucket(item: Item): StoredBucket | undefined {
     const limit = limitAt(item, names);
     if (limit !== undefined) limits.set(names.limit, limit);
   }
+  const announced = shardCountIn(item);
   const writes = limits.get(RESERVED_LIMIT);
   limits.delete(RESERVED_LIMIT);
   return {
     entityId,
     resource,
     shard,
-    shardCount: shardCountIn(item),
+    shardCount: Math.min(announced, SHARDS_MAX),
+    ...(announced > SHARDS_MAX ? { announced } : {}),
     refilledAtMs,
     cascade: flagAt(item, "cascade"),
     parentId: textAt(item, "parent_id"),
@@ -164,9 +174,9 @@ export function boundedAt(item: Item, name: string, min: number, max: number): n
   throw new DamagedRecordError(item.PK, name, `${expected}, got ${show(value)}`);
 }
 
-/** Counts double, so they are powers of two. */
+/** Counts double, so they are powers of two. Old Python clients announce many more than exist. */
 function shardCountIn(item: Item): number {
-  const count = boundedAt(item, "shard_count", 1, SHARDS_MAX) ?? 1;
+  const count = boundedAt(item, "shard_count", 1, ANNOUNCED_MAX) ?? 1;
   if ((count & (count - 1)) === 0) return count;
   throw new DamagedRecordError(item.PK, "shard_count", `must be a power of two, got ${count}`);
 }

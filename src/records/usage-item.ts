@@ -125,11 +125,15 @@ function counterAttribute(limitName: string): string {
   return taken ? ESCAPE + limitName : limitName;
 }
 
+/** Beside a counter of the Python library: how often a soft limit was below zero. */
+const OVERDRAWN_SUFFIX = "#od";
+
 /** The counters of an item in tokens, with parts of tokens where there are any. */
 export function usageCounters(item: Item): Map<string, number> {
   const counters = new Map<string, number>();
   for (const name of Object.keys(item)) {
     if (OWN_NUMBERS.has(name) || !isNumber(valueAt(item, name))) continue;
+    if (name.endsWith(OVERDRAWN_SUFFIX)) continue;
     const limitName = name.startsWith(ESCAPE) ? name.slice(ESCAPE.length) : name;
     counters.set(limitName, numberAt(item, name) ?? 0);
   }

@@ -1,11 +1,14 @@
 /** The record that says which versions a table was made and is served by. */
 
+import { SHARDS_MAX } from "../core/shares.ts";
 import { isoSeconds } from "../core/windows.ts";
+import { show } from "../domain/check.ts";
+import { ValidationError } from "../domain/errors.ts";
 import { RESERVED_NAMESPACE } from "../domain/names.ts";
 import { CLIENT_VERSION, SCHEMA_VERSION } from "../domain/version.ts";
 import type { Item, Key } from "../storage/item.ts";
 import type { ItemStore } from "../storage/item-store.ts";
-import { textAt } from "./fields.ts";
+import { integerAt, textAt } from "./fields.ts";
 import { inNamespace, versionKey } from "./keys.ts";
 
 /**
@@ -31,10 +34,24 @@ export interface VersionRecord {
   /** `YYYY-MM-DDTHH:MM:SSZ`. */
   readonly updatedAt: string;
   readonly updatedBy?: string;
+  /** The most shards that a hot bucket is split into; absent: 64. */
+  readonly maxShards?: number;
+}
+
+/** Ours: the Python library leaves it. */
+const MAX_SHARDS = "max_shards";
+
+/** Checks the most shards of a bucket: counts double, so it is a power of two. */
+export function checkMaxShards(value: unknown): number {
+  const count = typeof value === "number" ? value : Number.NaN;
+  const fits = Number.isInteger(Math.log2(count)) && count >= 1 && count <= SHARDS_MAX;
+  if (fits) return count;
+  const reason = `expected a power of two from 1 to ${SHARDS_MAX}, got ${show(value)}`;
+  throw new ValidationError("maxShards", value, reason);
 }
 
 /** The record of a table that this package makes. Without a Lambda version, Python leaves ours alone. */
-export function newVersionItem(nowMs: number): Item {
+export function newVersionItem(nowMs: number, maxShards?: number): Item {
   const key = versionKey();
   return {
     ...key,
@@ -44,6 +61,7 @@ export function newVersionItem(nowMs: number): Item {
     client_min_version: "0.0.0",
     updated_at: isoSeconds(nowMs),
     updated_by: `client:${CLIENT_VERSION}`,
+    ...(maxShards === undefined ? {} : { [MAX_SHARDS]: maxShards }),
   };
 }
 
@@ -51,6 +69,7 @@ export function decodeVersion(item: Item): VersionRecord {
   const lambdaVersion = textAt(item, "lambda_version");
   const aggregatorVersion = textAt(item, "aggregator_version");
   const updatedBy = textAt(item, "updated_by");
+  const maxShards = integerAt(item, MAX_SHARDS, 1, SHARDS_MAX);
   return {
     schemaVersion: textAt(item, "schema_version") ?? "1.0.0",
     ...(lambdaVersion === undefined ? {} : { lambdaVersion }),
@@ -58,6 +77,7 @@ export function decodeVersion(item: Item): VersionRecord {
     clientMinVersion: textAt(item, "client_min_version") ?? "0.0.0",
     updatedAt: textAt(item, "updated_at") ?? "",
     ...(updatedBy === undefined ? {} : { updatedBy }),
+    ...(maxShards === undefined ? {} : { maxShards }),
   };
 }
 
@@ -69,6 +89,7 @@ export interface VersionUpdate {
   readonly lambdaVersion?: string | null;
   readonly clientMinVersion?: string;
   readonly updatedBy?: string;
+  readonly maxShards?: number;
 }
 
 /** The version record of a table, whether or not this client may use it. */
@@ -91,6 +112,7 @@ export async function writeVersion(
     ...(update.clientMinVersion === undefined
       ? {}
       : { client_min_version: update.clientMinVersion }),
+    ...(update.maxShards === undefined ? {} : { [MAX_SHARDS]: update.maxShards }),
     updated_at: isoSeconds(nowMs),
     updated_by: update.updatedBy ?? `client:${CLIENT_VERSION}`,
   };

@@ -8,6 +8,7 @@ import { checkNamespace } from "../domain/names.ts";
 import type { StackOptions } from "../domain/stack-options.ts";
 import type { Timer } from "../domain/timer.ts";
 import { checkOnUnavailable, type OnUnavailable } from "../domain/unavailability.ts";
+import { checkMaxShards } from "../records/version-record.ts";
 import type { StoreCall } from "../storage/item-store.ts";
 import { checkEndpoint } from "./store-url.ts";
 
@@ -75,6 +76,16 @@ export interface DynamoOptions extends OpenOptions {
 export interface CreateTableOptions extends DynamoOptions {
   /** To be registered besides `default` and the one to use. */
   readonly namespaces?: readonly string[];
+  /**
+   * `ALL` where Python clients read usage or capacity by resource: every acquire then costs two
+   * writes. `KEYS_ONLY` when absent.
+   */
+  readonly gsi2Projection?: "KEYS_ONLY" | "ALL";
+  /**
+   * The most shards that a hot bucket is split into: a power of two up to 64, which is what it is
+   * when absent. Python clients use at most 32.
+   */
+  readonly maxShards?: number;
 }
 
 /** Options for a stack on AWS. */
@@ -134,19 +145,35 @@ export function checkOpenOptions(options: DynamoOptions, dynamodb: boolean): voi
   }
 }
 
+const PROJECTIONS: readonly unknown[] = ["KEYS_ONLY", "ALL"];
+
+/** What only a new table can be given. */
+type TableOptions = Pick<CreateTableOptions, "gsi2Projection" | "maxShards">;
+
 /** The same for a new table; hands out the namespaces, which are none when not given. */
-export function checkCreateTableOptions(
-  options: CreateTableOptions,
-): DynamoOptions & { readonly namespaces: readonly string[] } {
+export function checkCreateTableOptions(options: CreateTableOptions): {
+  readonly namespaces: readonly string[];
+  readonly table: TableOptions;
+  readonly connection: DynamoOptions;
+} {
   checkOptions("options", options, "an object of options");
-  const { namespaces = [], ...rest } = options;
-  checkOpenOptions(rest, true);
+  const { namespaces = [], gsi2Projection, maxShards, ...connection } = options;
+  if (maxShards !== undefined) checkMaxShards(maxShards);
+  if (gsi2Projection !== undefined && !PROJECTIONS.includes(gsi2Projection)) {
+    const reason = `expected "KEYS_ONLY" or "ALL", got ${show(gsi2Projection)}`;
+    throw new ValidationError("gsi2Projection", gsi2Projection, reason);
+  }
+  checkOpenOptions(connection, true);
   if (!Array.isArray(namespaces)) {
     const reason = `expected an array, got ${show(namespaces)}`;
     throw new ValidationError("namespaces", namespaces, reason);
   }
   for (const namespace of namespaces) checkNamespace(namespace);
-  return { ...rest, namespaces };
+  const table = {
+    ...(gsi2Projection === undefined ? {} : { gsi2Projection }),
+    ...(maxShards === undefined ? {} : { maxShards }),
+  };
+  return { namespaces, table, connection };
 }
 
 function unknownOption(name: string, value: unknown, accepted: readonly string[]): ValidationError {

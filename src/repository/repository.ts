@@ -180,11 +180,13 @@ export class Repository {
    */
   static async createTable(table: string, options: CreateTableOptions = {}): Promise<Repository> {
     const location = tableLocation(table);
-    const { namespaces, ...rest } = checkCreateTableOptions(options);
-    const name = namespaceNameOf(location, rest);
+    const { namespaces, table: shape, connection } = checkCreateTableOptions(options);
+    const { maxShards, ...indexes } = shape;
+    const name = namespaceNameOf(location, connection);
     const { createTable } = await import("../storage/dynamodb/create-table.ts");
-    await createTable(dynamoOptions(location, rest));
-    return Repository.#prepare(await openBackend(location, rest), rest, [name, ...namespaces]);
+    await createTable({ ...dynamoOptions(location, connection), ...indexes });
+    const backend = await openBackend(location, connection);
+    return Repository.#prepare(backend, connection, [name, ...namespaces], maxShards);
   }
 
   /**
@@ -194,11 +196,17 @@ export class Repository {
   static async provision(table: string, options: ProvisionOptions = {}): Promise<Repository> {
     const location = tableLocation(table);
     const { stack = {}, ...others } = options;
-    const { namespaces, ...connection } = checkCreateTableOptions(others);
+    const { namespaces, table: shape, connection } = checkCreateTableOptions(others);
+    const { maxShards, ...indexes } = shape;
     checkStackOptions(stack);
     const name = namespaceNameOf(location, connection);
     const { deployStack } = await import("../infra/provision.ts");
-    await deployStack({ stackName: location.table, options: stack, connection });
+    await deployStack({
+      stackName: location.table,
+      options: { ...indexes, ...stack },
+      connection,
+      ...(maxShards === undefined ? {} : { maxShards }),
+    });
     const backend = await openBackend(location, connection);
     return Repository.#prepare(backend, connection, [name, ...namespaces]);
   }
@@ -244,12 +252,13 @@ export class Repository {
     backend: Backend,
     options: OpenOptions,
     names: readonly string[],
+    maxShards?: number,
   ): Promise<Repository> {
     try {
       const context = recordContext(backend, options);
       // Whoever may not use a store does not change it either.
       if ((await refuseIncompatible(backend)) === undefined) {
-        await backend.store.put(newVersionItem(context.clock()), [ITEM_ABSENT]);
+        await backend.store.put(newVersionItem(context.clock(), maxShards), [ITEM_ABSENT]);
       }
       await new NamespaceRecords(context, NO_FOLLOWER).register(DEFAULT_NAMESPACE, ...names);
       return await Repository.#enter(backend, options, names[0] as string);
@@ -267,6 +276,7 @@ export class Repository {
     ]);
     if (options.outdatedLambda === "refuse") refuseOutdatedLambda(backend, version);
     if (namespace === undefined) throw new NamespaceNotFoundError(name);
+    shared.maxShards = version?.maxShards;
     return new Repository(shared, namespace, false);
   }
 

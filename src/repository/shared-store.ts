@@ -40,6 +40,8 @@ export interface Shared {
   readonly buckets: Map<string, BucketStore>;
   /** One cache per namespace, whichever repository uses it. */
   readonly caches: Map<string, ConfigCache>;
+  /** The most shards of a bucket, by the version record; `undefined` before it was read. */
+  maxShards: number | undefined;
 }
 
 export function sharedOver(backend: Backend, options: OpenOptions): Shared {
@@ -56,6 +58,7 @@ export function sharedOver(backend: Backend, options: OpenOptions): Shared {
     listeners: new Map(),
     buckets: new Map(),
     caches: new Map(),
+    maxShards: undefined,
   };
   return shared;
 }
@@ -112,6 +115,7 @@ export function bucketsOf(shared: Shared, namespaceId: string): BucketStore {
     ttlMultiplier: options.bucketTtlMultiplier ?? BUCKET_TTL_MULTIPLIER,
     timeoutMs: options.timeoutMs ?? TIMEOUT_MS,
     timer: options.timer ?? systemTimer,
+    ...(shared.maxShards === undefined ? {} : { maxShards: shared.maxShards }),
     onWarning: (warning) => warn(listeners, warning),
     onSplit: (notice) => {
       for (const listener of listeners) listener.onSplit?.(notice);

@@ -54,6 +54,8 @@ export interface DistributedBucketStoreOptions {
   readonly ttlMultiplier: number;
   readonly timeoutMs: number;
   readonly timer: Timer;
+  /** The most shards that a bucket is split into; as many as there can be when absent. */
+  readonly maxShards?: number;
   /** Told when something that was taken could not be given back, or a bucket has all its shards. */
   readonly onWarning: (warning: BucketWarning) => void;
   /** Told when a bucket has more shards than before. */

@@ -4,6 +4,7 @@ import { LRUCache } from "lru-cache";
 import { InfrastructureError, RateLimiterUnavailable } from "../../domain/errors.ts";
 import type { Timer } from "../../domain/timer.ts";
 import type { RecordContext } from "../../records/record-context.ts";
+import { SettledCounts } from "./announced-shards.ts";
 import type { BucketStates } from "./bucket-states.ts";
 import { GROUP_MAX } from "./combining.ts";
 import type { Queue } from "./consumer.ts";
@@ -38,6 +39,7 @@ export class Driver {
   readonly #requests: ShardRequests;
   readonly #splitter: Splitter;
   readonly #options: DriverOptions;
+  readonly #settled = new SettledCounts();
   readonly #cooledAtMs = new LRUCache<string, number>({
     maxSize: COOLED_MAX,
     sizeCalculation: () => 1,
@@ -88,6 +90,7 @@ export class Driver {
       random,
       ttlMultiplier: this.#options.ttlMultiplier,
       throttledPauseMs: throttledPauseMs(queue.pace, random),
+      isUnsettled: (bucket) => this.#settled.isDue(name, bucket),
       isCooled: (shard) => {
         const atMs = this.#cooledAtMs.get(`${bucketId(name)}#${shard}`);
         const agoMs = nowMs - (atMs ?? Number.NEGATIVE_INFINITY);
@@ -141,6 +144,8 @@ export class Driver {
           return await this.#bringLimits(step, group);
         case "bring-about":
           return await this.#bringAbout(step.shard, group, queue);
+        case "settle":
+          return await this.#settle(step, group);
         case "relieve":
           return await this.#relieve(step, group);
         case "cool":
@@ -220,6 +225,13 @@ export class Driver {
       if (!isThrottling(error)) throw error;
       this.#throttled(shard, error, group, queue);
     }
+  }
+
+  async #settle({ bucket }: Extract<Step, { do: "settle" }>, group: Group): Promise<void> {
+    const { name, deadline } = group;
+    this.#settled.settled(name, bucket);
+    await this.#splitter.settle(name, deadline);
+    group.happened({ of: "changed" });
   }
 
   /** Splits, if it can and may. The members were served, and go on whatever comes of it. */

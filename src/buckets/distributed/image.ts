@@ -45,6 +45,23 @@ export function isPinned({ python }: StoredBucket): boolean {
   return python !== undefined && python.unsupported.size > 0;
 }
 
+/**
+ * Whether the shards of a bucket are announced rather than made, as the Python library does it: more
+ * than there can be, or with the tokens of several shards still in this one.
+ */
+export function isAnnounced(bucket: SeenBucket): boolean {
+  if (bucket.announced !== undefined) return true;
+  if (bucket.shardCount === 1) return false;
+  for (const stored of bucket.limits.values()) if (excessMilli(bucket, stored) > 0) return true;
+  return false;
+}
+
+/** What a shard holds beyond its share, although nothing has accrued since. */
+export function excessMilli(bucket: SeenBucket, stored: StoredLimit): number {
+  const { capacityMilli } = shardRate(stored.rate, bucket.shard, bucket.shardCount);
+  return Math.max(0, stored.tokensMilli - capacityMilli);
+}
+
 /** One limit of an item, at a moment. */
 export interface LimitImage {
   readonly stored: StoredLimit;

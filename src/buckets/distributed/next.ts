@@ -67,6 +67,7 @@ function begin(request: Request, history: History, situation: Situation): readon
     return [{ do: "read", shard }];
   }
   if (state.bucket === undefined) return nextOfNothing(request, false, situation);
+  if (situation.isUnsettled(state.bucket)) return [{ do: "settle", bucket: state.bucket }];
   const trustFull = (limit: string) => states.trustsFull(name, shard, limit);
   const { plan, going } = planFor(request, state.bucket, { ...situation, trustFull });
   if (plan.kind !== "write") return [{ do: "read", shard }];
@@ -109,6 +110,7 @@ function nextOfShown(
   if (bucket === undefined) {
     return shard > 0 ? [{ do: "bring-about", shard }] : nextOfNothing(request, true, situation);
   }
+  if (situation.isUnsettled(bucket)) return [{ do: "settle", bucket }];
   const { nowMs } = situation;
   const atMs = askedAt(shown.askedMs, bucket, nowMs);
   const then = planFor(request, bucket, { ...situation, nowMs: atMs, trustFull: always });

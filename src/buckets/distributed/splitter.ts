@@ -15,11 +15,11 @@ import type { RecordContext } from "../../records/record-context.ts";
 import type { Item, Key } from "../../storage/item.ts";
 import type { Condition } from "../../storage/item-store.ts";
 import type { ShardsWarning } from "../bucket-store.ts";
+import { AnnouncedShards } from "./announced-shards.ts";
 import { BucketLoads } from "./bucket-loads.ts";
 import type { CachedStates } from "./cached-states.ts";
-import { decoded, REBASES, type SeenBucket } from "./image.ts";
+import { decoded, isPinned, REBASES, type SeenBucket } from "./image.ts";
 import type { LinkChecks } from "./link-checks.ts";
-import { FULL_PYTHON_METER } from "./new-bucket.ts";
 import { type BucketName, bucketId, countBefore, originOf, SHARDS_MAX } from "./shards.ts";
 import { planSplit, type SplitManner, UNDISTURBED } from "./split.ts";
 import { mayDouble, type Sign, SPLIT_PAUSE_MS } from "./split-policy.ts";
@@ -32,6 +32,8 @@ export interface SplitNotice extends BucketName {
 }
 
 export interface SplitterOptions {
+  /** The most shards that a bucket is split into; as many as there can be when absent. */
+  readonly maxShards?: number | undefined;
   readonly onSplit?: ((notice: SplitNotice) => void) | undefined;
   readonly onWarning: (warning: ShardsWarning) => void;
 }
@@ -56,6 +58,7 @@ export class Splitter {
   readonly #states: CachedStates;
   readonly #links: LinkChecks;
   readonly #options: SplitterOptions;
+  readonly #announced: AnnouncedShards;
   /** When this process last tried to relieve a shard: while nothing comes of it, that costs a read. */
   readonly #relievedAtMs = new LRUCache<string, number>(BOUNDED);
 
@@ -69,6 +72,7 @@ export class Splitter {
     this.#states = states;
     this.#links = links;
     this.#options = options;
+    this.#announced = new AnnouncedShards(context, states);
     this.loads = new BucketLoads(context.clock);
   }
 
@@ -100,7 +104,7 @@ export class Splitter {
     const { entityId, resource } = first;
     const notice = { entityId, resource, shardCount: shardCount * 2 };
     this.#options.onSplit?.(notice);
-    if (notice.shardCount === SHARDS_MAX) {
+    if (notice.shardCount >= this.#maxShards) {
       this.#options.onWarning({ kind: "shards_exhausted", ...notice });
     }
     if (hot.shard !== 0) await this.#split(hot, shardCount, deadline);
@@ -121,11 +125,22 @@ export class Splitter {
       if (from !== undefined && from.shardCount > countBefore(shard)) {
         return this.#restoreLost(name, shard, deadline);
       }
-      if (from !== undefined) await this.#split(from, from.shardCount, deadline);
+      if (from !== undefined && isPinned(from)) {
+        await this.#announced.raise(from, first.shardCount, deadline);
+      } else if (from !== undefined) await this.#split(from, from.shardCount, deadline);
       else if (origin === 0) return;
       else await this.bringAbout(name, origin, deadline);
       from = await this.#read(name, origin, deadline);
     }
+  }
+
+  /** See `AnnouncedShards`. */
+  settle(name: BucketName, deadline: Deadline): Promise<void> {
+    return this.#announced.settle(name, deadline);
+  }
+
+  get #maxShards(): number {
+    return this.#options.maxShards ?? SHARDS_MAX;
   }
 
   #rests(hot: SeenBucket): boolean {
@@ -174,56 +189,11 @@ export class Splitter {
 
   async #restoreLost(name: BucketName, shard: number, deadline: Deadline): Promise<void> {
     const found = await this.#read(name, shard, deadline);
-    if (found === undefined) await this.#replace(name, shard, deadline);
-  }
-
-  /**
-   * A shard that must have been there and is not: somebody is deleting the bucket, or another
-   * library has announced it without making it. It starts empty, because nobody knows better.
-   */
-  async #replace(name: BucketName, shard: number, deadline: Deadline): Promise<void> {
-    const first = await this.#read(name, 0, deadline);
-    if (first === undefined || first.shardCount <= shard) return;
-    const { namespaceId, store, clock } = this.#context;
-    const limits = new Map(
-      [...first.limits].map(([limit, stored]) => [
-        limit,
-        { ...stored, tokensMilli: 0, remainder: 0, totalConsumedMilli: 0 },
-      ]),
-    );
-    const bucket = {
-      ...first,
-      shard,
-      rebases: 0,
-      refilledAtMs: clock(),
-      ttl: undefined,
-      limits,
-      writes: FULL_PYTHON_METER,
-      meterMs: undefined,
-    };
-    const [origin, key] = [0, shard].map((number) =>
-      bucketKey(namespaceId, name.entityId, name.resource, number),
-    ) as [Key, Key];
-    const observe = this.#states.observe(key.PK);
-    // The bucket may have been deleted since, and made anew with fewer shards. Whoever may acquire
-    // may not check an item without writing it, so what it has is written again.
-    const { shardCount } = first;
-    const result = await store.transact(
-      [
-        {
-          update: origin,
-          change: { set: { shard_count: shardCount } },
-          condition: [{ is: "=", name: "shard_count", value: shardCount }],
-        },
-        { put: encodeBucket(namespaceId, bucket), condition: [NO_BUCKET] },
-      ],
-      { timeoutMs: leftFor(deadline) },
-    );
-    if (result.ok) observe(bucket, clock());
-    else if (result.failures.has(1)) observe(decoded(result.failures.get(1)?.item), clock());
+    if (found === undefined) await this.#announced.make(name, shard, deadline);
   }
 
   #mayDouble(first: SeenBucket, sign: Sign): boolean {
+    if (first.shardCount >= this.#maxShards) return false;
     const load = this.loads.of(first, first.shardCount);
     const largest = this.loads.largestOf(first);
     return mayDouble(first, sign, load, largest, this.#context.clock());

@@ -79,6 +79,8 @@ export type Step =
   | { readonly do: "pass"; readonly shard: number }
   /** Makes a shard whose share still lies in its origin. */
   | { readonly do: "bring-about"; readonly shard: number }
+  /** Makes the shards that the Python library has announced and not made. */
+  | { readonly do: "settle"; readonly bucket: SeenBucket }
   /** Splits a shard whose own meter is saturated. */
   | { readonly do: "relieve"; readonly bucket: SeenBucket }
   /** Reads a throttled shard, and splits it where its own traffic asks for that. */
@@ -140,6 +142,8 @@ export interface Situation {
   readonly ttlMultiplier: number;
   /** How long a group waits that was throttled. */
   readonly throttledPauseMs: number;
+  /** Whether shards of the bucket are announced rather than made, and were not settled yet. */
+  isUnsettled(bucket: SeenBucket): boolean;
   /** Whether this process has looked after a throttled shard a moment ago. */
   isCooled(shard: number): boolean;
 }

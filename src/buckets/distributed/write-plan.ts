@@ -91,7 +91,8 @@ export class WritePlan {
    * are not compared, so concurrent takes do not disturb each other.
    */
   requireSeen(bucket: SeenBucket, nowMs: number): void {
-    const { refilledAtMs, rebases, configVersion, shardCount, ttl } = bucket;
+    const { refilledAtMs, rebases, configVersion, ttl } = bucket;
+    const shardCount = bucket.announced ?? bucket.shardCount;
     const nowSeconds = Math.floor(nowMs / 1000);
     this.require(
       { is: "=", name: "rf", value: refilledAtMs },

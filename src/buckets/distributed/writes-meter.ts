@@ -14,16 +14,13 @@
  */
 
 import { RESERVED_LIMIT } from "../../domain/names.ts";
-import { WRITES_RATE } from "../../records/bucket-item.ts";
+import { METER, WRITES_RATE } from "../../records/bucket-item.ts";
 import type { SeenBucket } from "./image.ts";
 import type { WritePlan } from "./write-plan.ts";
 
 /** What one write, and one write of a transaction, counts. */
 export const WRITE_MS = 1;
 export const TRANSACTED_MS = 2;
-
-/** The attribute of the meter: epoch milliseconds. */
-const METER = "wm";
 
 /** So far ahead of the clock the item is saturated. */
 const SATURATED_MS = 1000;
@@ -47,9 +44,9 @@ export function meterWrite(
 ): void {
   fillPythonMeter(plan, bucket, nowMs);
   const aheadMs = aheadOf(bucket, nowMs);
-  if (aheadMs !== undefined && aheadMs >= AHEAD_MS_MAX) return;
   if (aheadMs !== undefined && aheadMs > -BEHIND_MS_MAX) {
-    plan.add(METER, costMs);
+    // Beyond the most it moves all the same, so that every write shows as one of this library.
+    plan.add(METER, aheadMs >= AHEAD_MS_MAX ? -costMs : costMs);
     return;
   }
   const behindMs = nowMs - HEADROOM_MS;

@@ -14,6 +14,7 @@ export interface DeployOptions {
   readonly enableProvisioner?: true;
   readonly provisioner?: boolean;
   readonly gsi2Projection?: "KEYS_ONLY" | "ALL";
+  readonly maxShards?: string;
   readonly kmsKeyArn?: string;
   readonly pitrRecoveryDays?: number;
   readonly logRetentionDays?: number;
@@ -74,6 +75,11 @@ export const DEPLOY_OPTIONS: readonly OptionSpec[] = [
     flags: "--gsi2-projection <projection>",
     text: "ALL where the Python library reads by resource; doubles costs (preset KEYS_ONLY)",
     choices: ["KEYS_ONLY", "ALL"],
+  },
+  {
+    flags: "--max-shards <count>",
+    text: "how often a hot bucket is split at most; 32 on a table shared with Python (preset 64)",
+    choices: ["1", "2", "4", "8", "16", "32", "64"],
   },
   { flags: "--kms-key-arn <arn>", text: "key of your own for table and archive" },
   {

@@ -49,6 +49,7 @@ export const deploy = leaf<
         reset: options.reset === true,
         wait: options.wait !== false,
         namespaces: options.namespace,
+        ...(options.maxShards === undefined ? {} : { maxShards: Number(options.maxShards) }),
         updatedBy: `cli:${CLIENT_VERSION}`,
         confirm: async (plan) => {
           progress("");

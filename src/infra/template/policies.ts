@@ -34,7 +34,8 @@ function acquire(namespaceId: string): CfnValue[] {
   return [
     allow({
       sid: "ReadLimitsAndBuckets",
-      actions: READ_KEYS,
+      // The Python library checks the record of the owner when it creates a bucket.
+      actions: [...READ_KEYS, "ConditionCheckItem"],
       resource: TABLE_ARN,
       conditions: leadingKeys(...READ_BY_ACQUIRE.map((keys) => `${namespaceId}/${keys}`)),
     }),
@@ -43,6 +44,13 @@ function acquire(namespaceId: string): CfnValue[] {
       actions: WRITE_BUCKETS,
       resource: TABLE_ARN,
       conditions: leadingKeys(`${namespaceId}/BUCKET#*`),
+    }),
+    // As the Python library finds the buckets of an entity or a resource.
+    allow({
+      sid: "FindBuckets",
+      actions: ["Query"],
+      resource: ["GSI2", "GSI3"].map(indexArn),
+      conditions: leadingKeys(`${namespaceId}/RESOURCE#*`, `${namespaceId}/ENTITY#*`),
     }),
   ];
 }

@@ -98,7 +98,9 @@ function historyOf(all: readonly Step[]): History {
     }) as [number, number];
     if (step.acquires) add(acquires, entity, 1);
     const fields = { entity, shard: step.shard, shards: BUCKET_SHARDS };
-    const after = bucketItem({ ...fields, tc: { rpm, tpm }, acquires: count });
+    // Every write of ours moves the meter of writes.
+    const more = { wm: AT + position };
+    const after = bucketItem({ ...fields, tc: { rpm, tpm }, acquires: count, more });
     items.set(place, after);
     shard.records.push(recordOf(position, before, after, atMs));
   });

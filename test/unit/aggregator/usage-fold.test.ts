@@ -88,14 +88,15 @@ describe("what a change consumed", () => {
 
   test("acquires are counted where the item says how many there were", () => {
     const before = bucketItem({ tc: { tpm: 5000 }, acquires: 4 });
-    const adjusted = bucketItem({ tc: { tpm: 9000 }, acquires: 4 });
+    const adjusted = bucketItem({ tc: { tpm: 9000 }, acquires: 4, more: { wm: 1 } });
     const acquired = bucketItem({ tc: { tpm: 9000 }, acquires: 5 });
     expect(consumptionOf(change(before, adjusted))?.events).toBe(0);
     expect(consumptionOf(change(before, acquired))?.events).toBe(1);
     expect(consumptionOf(change(undefined, before))?.events).toBe(4);
     // A shard that came of a split has not been acquired from yet, but it is ours.
-    const half = (tpm: number) => bucketItem({ tc: { tpm }, more: { cs: "system" } });
-    expect(consumptionOf(change(half(0), half(5000)))?.events).toBe(0);
+    const half = (tpm: number, wm: number) =>
+      bucketItem({ tc: { tpm }, more: { cs: "system", wm } });
+    expect(consumptionOf(change(half(0, 1), half(5000, 2)))?.events).toBe(0);
   });
 });
 

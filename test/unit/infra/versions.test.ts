@@ -54,8 +54,9 @@ describe("a table that is too new for this client", () => {
     const { code, err } = await run(...command, "--yes");
     expect([code, err.trimEnd().split("\n").at(-1)]).toEqual([
       1,
-      "zae-limiter: Client 0.1.0 cannot use schema 0.11.0. The table asks for client 2.0.0 or " +
-        "newer. Nothing was changed; install a newer zae-limiter",
+      "zae-limiter: Client 0.1.0 cannot use schema 0.11.0. The table asks for clients that keep " +
+        "up with release 2.0.0 of the Python library; this version keeps up with 0.17.0. Nothing " +
+        "was changed; install a newer zae-limiter",
     ]);
     expect(writes()).toEqual([]);
   });

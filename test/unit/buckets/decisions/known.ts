@@ -61,6 +61,7 @@ export function situationOf(
     ttlMultiplier: 7,
     throttledPauseMs: 2,
     isCooled: () => false,
+    isUnsettled: () => false,
     ...rest,
   };
 }

@@ -1,0 +1,192 @@
+/**
+ * Shards that the Python library has announced and not made. It doubles by raising `shard_count`,
+ * and leaves it to whichever client or aggregator comes first to make the new shards; up to 0.12 it
+ * doubles without bound.
+ */
+
+import { LRUCache } from "lru-cache";
+import type { Deadline } from "../../domain/deadline.ts";
+import { RateLimiterUnavailable } from "../../domain/errors.ts";
+import { encodeBucket } from "../../records/bucket-item.ts";
+import { bucketKey } from "../../records/keys.ts";
+import type { RecordContext } from "../../records/record-context.ts";
+import type { Key } from "../../storage/item.ts";
+import { ITEM_EXISTS } from "../../storage/item-store.ts";
+import type { CachedStates } from "./cached-states.ts";
+import { decoded, isAnnounced, type SeenBucket } from "./image.ts";
+import { planLateShard } from "./late-shard.ts";
+import { FULL_PYTHON_METER } from "./new-bucket.ts";
+import { type BucketName, bucketId, countBefore, originOf } from "./shards.ts";
+import { NO_BUCKET } from "./write-plan.ts";
+
+const SETTLED_MAX = 10_000;
+
+/** With how many shards the announced ones of an item were last made. */
+export class SettledCounts {
+  readonly #counts = new LRUCache<string, number>({
+    maxSize: SETTLED_MAX,
+    sizeCalculation: () => 1,
+  });
+
+  /** True once per number of shards: what is too much afterwards is nowhere missing. */
+  isDue(name: BucketName, bucket: SeenBucket): boolean {
+    if (!isAnnounced(bucket)) return false;
+    return this.#counts.get(idOf(name, bucket.shard)) !== countOf(bucket);
+  }
+
+  settled(name: BucketName, bucket: SeenBucket): void {
+    this.#counts.set(idOf(name, bucket.shard), countOf(bucket));
+  }
+}
+
+function idOf(name: BucketName, shard: number): string {
+  return `${bucketId(name)}#${shard}`;
+}
+
+function countOf({ announced, shardCount }: SeenBucket): number {
+  return announced ?? shardCount;
+}
+
+export class AnnouncedShards {
+  readonly #context: RecordContext;
+  readonly #states: CachedStates;
+
+  constructor(context: RecordContext, states: CachedStates) {
+    this.#context = context;
+    this.#states = states;
+  }
+
+  /**
+   * Makes the shards that were announced and not made, each with its part of what is still in the
+   * shard it descends from. Where more were announced than there can be, the bucket gets as many as
+   * exist.
+   */
+  async settle({ entityId, resource }: BucketName, deadline: Deadline): Promise<void> {
+    const name = { entityId, resource };
+    const first = await this.#read(name, 0, deadline);
+    if (first === undefined) return;
+    const shards = await this.#readAll(first, deadline);
+    if (first.announced !== undefined) return this.#reduce(shards, deadline);
+    for (let shard = 1; shard < first.shardCount; shard += 1) {
+      const origin = shards.get(originOf(shard));
+      const isSplitLater = origin !== undefined && origin.shardCount <= countBefore(shard);
+      if (!shards.has(shard) && !isSplitLater) await this.make(name, shard, deadline);
+    }
+  }
+
+  async #readAll(first: SeenBucket, deadline: Deadline): Promise<Map<number, SeenBucket>> {
+    const { namespaceId, store, clock } = this.#context;
+    const keys = Array.from({ length: first.shardCount }, (_, shard) =>
+      bucketKey(namespaceId, first.entityId, first.resource, shard),
+    );
+    const observes = keys.map(({ PK }) => this.#states.observe(PK));
+    const timeoutMs = leftFor(deadline);
+    const items = await store.getMany(keys, { consistent: true, timeoutMs });
+    const shards = new Map<number, SeenBucket>();
+    items.forEach((item, shard) => {
+      const { bucket } = observes[shard]?.(decoded(item), clock()) ?? {};
+      if (bucket !== undefined) shards.set(shard, bucket);
+    });
+    return shards;
+  }
+
+  /** All shards that exist get the smallest count that has room for them. */
+  async #reduce(shards: ReadonlyMap<number, SeenBucket>, deadline: Deadline): Promise<void> {
+    const { namespaceId, store } = this.#context;
+    const last = Math.max(...shards.keys());
+    const count = last === 0 ? 1 : countBefore(last) * 2;
+    const writes = [...shards.values()]
+      .filter(({ shardCount, announced }) => announced !== undefined || shardCount > count)
+      .map(({ entityId, resource, shard, shardCount, announced }) => ({
+        update: bucketKey(namespaceId, entityId, resource, shard),
+        change: { set: { shard_count: count } },
+        condition: [{ is: "=", name: "shard_count", value: announced ?? shardCount }] as const,
+      }));
+    await store.transact(writes, { timeoutMs: leftFor(deadline) });
+    for (const { update } of writes) this.#states.forget(update.PK);
+  }
+
+  /** A bucket whose base time must stay is not split: it learns of the shards that there are. */
+  async raise(bucket: SeenBucket, count: number, deadline: Deadline): Promise<void> {
+    const { namespaceId, store } = this.#context;
+    const key = bucketKey(namespaceId, bucket.entityId, bucket.resource, bucket.shard);
+    const { shardCount } = bucket;
+    const seen = { is: "=", name: "shard_count", value: shardCount, orAbsent: true } as const;
+    const options = { timeoutMs: leftFor(deadline) };
+    await store.update(key, { set: { shard_count: count } }, [ITEM_EXISTS, seen], options);
+    this.#states.forget(key.PK);
+  }
+
+  /**
+   * A shard that must have been there and is not: the bucket is being deleted, or the Python library
+   * has announced it without making it. It starts with what a shard that it descends from holds
+   * beyond its own share, which is nothing where a shard was lost.
+   */
+  async make(name: BucketName, shard: number, deadline: Deadline): Promise<void> {
+    const first = await this.#read(name, 0, deadline);
+    if (first === undefined || first.shardCount <= shard) return;
+    const { namespaceId, store, clock } = this.#context;
+    const donor = (await this.#donor(name, shard, deadline)) ?? first;
+    const { plan, limits } = planLateShard(donor, first, shard);
+    const bucket = {
+      ...first,
+      shard,
+      rebases: 0,
+      refilledAtMs: clock(),
+      ttl: undefined,
+      limits,
+      writes: FULL_PYTHON_METER,
+      meterMs: undefined,
+    };
+    const [origin, key] = [donor.shard, shard].map((number) =>
+      bucketKey(namespaceId, name.entityId, name.resource, number),
+    ) as [Key, Key];
+    const observe = this.#states.observe(key.PK);
+    // The bucket may have been deleted since, and made anew with fewer shards. Whoever may acquire
+    // may not check an item without writing it, so what it has is written again.
+    const result = await store.transact(
+      [
+        { update: origin, change: plan.change, condition: plan.condition },
+        { put: encodeBucket(namespaceId, bucket), condition: [NO_BUCKET] },
+      ],
+      { timeoutMs: leftFor(deadline) },
+    );
+    this.#states.forget(origin.PK);
+    if (result.ok) observe(bucket, clock());
+    else if (result.failures.has(1)) observe(decoded(result.failures.get(1)?.item), clock());
+  }
+
+  /** The nearest shard that this one descends from and that holds more than its share. */
+  async #donor(
+    name: BucketName,
+    shard: number,
+    deadline: Deadline,
+  ): Promise<SeenBucket | undefined> {
+    for (let at = shard; at > 0; ) {
+      at = originOf(at);
+      const bucket = await this.#read(name, at, deadline);
+      if (bucket !== undefined && isAnnounced(bucket)) return bucket;
+    }
+    return undefined;
+  }
+
+  async #read(
+    { entityId, resource }: BucketName,
+    shard: number,
+    deadline: Deadline,
+  ): Promise<SeenBucket | undefined> {
+    const { namespaceId, store, clock } = this.#context;
+    const key = bucketKey(namespaceId, entityId, resource, shard);
+    const observe = this.#states.observe(key.PK);
+    const options = { consistent: true, timeoutMs: leftFor(deadline) };
+    return observe(decoded(await store.get(key, options)), clock()).bucket;
+  }
+}
+
+function leftFor({ leftMs }: Deadline): number {
+  if (leftMs > 0) return leftMs;
+  throw new RateLimiterUnavailable("There was no time left to make announced shards", {
+    reason: "throttled",
+    nothingWritten: true,
+  });
+}

@@ -1,0 +1,61 @@
+/** What a table that is shared with the Python library may be created with. */
+
+import { DescribeTableCommand, DynamoDBClient } from "@aws-sdk/client-dynamodb";
+import { expect, it } from "vitest";
+import { ValidationError } from "../../../src/domain/errors.ts";
+import { RateLimiter } from "../../../src/limiter/rate-limiter.ts";
+import { bucketKey, versionKey } from "../../../src/records/keys.ts";
+import { Repository } from "../../../src/repository/repository.ts";
+import { deleteTable } from "../../../src/storage/dynamodb/create-table.ts";
+import { DynamoItemStore } from "../../../src/storage/dynamodb/item-store.ts";
+import { describeEngines } from "../../engines/engines.ts";
+import { failureOf } from "../limiter/outcomes.ts";
+import { newName } from "../stores.ts";
+
+const CALL = { entityId: "user-1", resource: "gpt-4", consume: { rpm: 1 } };
+
+async function projectionOf(table: string, endpoint: string): Promise<string | undefined> {
+  const credentials = { accessKeyId: "test", secretAccessKey: "test" };
+  const client = new DynamoDBClient({ endpoint, region: "us-east-1", credentials });
+  const { Table } = await client.send(new DescribeTableCommand({ TableName: table }));
+  client.destroy();
+  const index = Table?.GlobalSecondaryIndexes?.find(({ IndexName }) => IndexName === "GSI2");
+  return index?.Projection?.ProjectionType;
+}
+
+describeEngines("a table for both libraries", ({ endpoint }) => {
+  it("projects all attributes into GSI2 and splits no further than it may", async () => {
+    const table = newName();
+    const options = { endpoint, timeoutMs: 20_000 };
+    const shape = { gsi2Projection: "ALL", maxShards: 2 } as const;
+    const repo = await Repository.createTable(table, { ...options, ...shape });
+    expect(await repo.version()).toMatchObject({ maxShards: 2 });
+    await repo.limits.setSystem(["rpm:100000"]);
+    await new RateLimiter(repo).acquire(CALL);
+    const items = new DynamoItemStore({ table, endpoint, timeoutMs: 20_000 });
+    const stored = await items.get(versionKey(), { consistent: true });
+    expect(stored).toMatchObject({ max_shards: 2 });
+    expect(await projectionOf(table, endpoint)).toBe("ALL");
+    const key = bucketKey(repo.namespaceId, CALL.entityId, CALL.resource, 0);
+    for (let round = 0; round < 3; round += 1) {
+      await items.update(key, { set: { wm: Date.now() + 1500, rf: Date.now() - 20_000 } });
+      const fresh = await Repository.connect(table, options);
+      await new RateLimiter(fresh).acquire(CALL);
+      await fresh.close();
+    }
+    expect(await items.get(key, { consistent: true })).toMatchObject({ shard_count: 2 });
+    await Promise.all([repo.close(), items.close()]);
+    await deleteTable({ table, endpoint });
+  });
+
+  it("is refused with a number of shards that cannot be, or an unknown projection", async () => {
+    for (const wrong of [0, 3, 65, 128, 1.5, "8"]) {
+      const maxShards = wrong as number;
+      const error = await failureOf(Repository.createTable("never", { endpoint, maxShards }));
+      expect(error).toBeInstanceOf(ValidationError);
+    }
+    const gsi2Projection = "INCLUDE" as "ALL";
+    const error = await failureOf(Repository.createTable("never", { endpoint, gsi2Projection }));
+    expect(error).toMatchObject({ field: "gsi2Projection" });
+  });
+});
