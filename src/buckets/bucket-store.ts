@@ -227,6 +227,8 @@ export interface BucketStore {
   list(entityId: string, resource?: string): Promise<StoredState[]>;
   /** The buckets of a resource. */
   listResource(resource: string): AsyncIterable<StoredState>;
+  /** All buckets of the namespace; the shards of a bucket need not follow each other. */
+  listAll(): AsyncIterable<StoredState>;
   /** Brings live buckets of an entity in line with limits that were just stored. */
   reconfigure(entityId: string, resource: string, config: BucketConfig): Promise<void>;
   /** Tells live buckets of an entity whom it charges from now on. */

@@ -81,6 +81,9 @@ export type LeaseWarning =
       readonly amount: unknown;
     };
 
+/** Internal: tells a listener of the calls of a limiter that is already in use; the result ends it. */
+export const LISTEN: unique symbol = Symbol("zae-limiter listen");
+
 /** Listens to what happens behind the calls of a limiter; the result ends it. */
 export function listen(
   { listeners, listen: listenToCalls }: RepositoryInternals,

@@ -22,7 +22,7 @@ import {
 import { Acquirer, type Decided } from "./acquirer.ts";
 import { type AmountRecord, type Amounts, checkAmounts } from "./amounts.ts";
 import { type Decision, type Refusal, type Seen, statusesOf } from "./decision.ts";
-import { type LimiterEvent, type LimiterWarning, listen } from "./events.ts";
+import { LISTEN, type LimiterEvent, type LimiterWarning, listen } from "./events.ts";
 import type { Lease } from "./lease.ts";
 import { checkMissingLimits, type MissingLimits } from "./missing-limits.ts";
 import { endAfter } from "./on-error.ts";
@@ -98,6 +98,11 @@ export class RateLimiter<Names extends string = string> {
   readonly #lines: WaitingLines;
   readonly #leave: () => void;
   #closed = false;
+  /** The option `events`. */
+  readonly #option: ((event: LimiterEvent) => void) | undefined;
+  readonly #listeners = new Set<(event: LimiterEvent) => void>();
+  /** Tells the option and all listeners; `undefined` while nothing listens. */
+  #events: ((event: LimiterEvent) => void) | undefined;
 
   constructor(repository: Repository, options: RateLimiterOptions = {}) {
     if (!(repository instanceof Repository)) {
@@ -116,11 +121,16 @@ export class RateLimiter<Names extends string = string> {
     this.#leave = listen(internals, events, onWarning);
     const lines = WaitingLines.of(internals.buckets, internals.clock, internals.timer);
     this.#lines = lines;
+    this.#option = events;
+    this.#events = events;
+    const currentEvents = () => this.#events;
     this.#acquirer = new Acquirer(internals, {
       onUnavailable,
       speculativeWrites,
       missingLimits,
-      events,
+      get events() {
+        return currentEvents();
+      },
       onWarning,
       gaveBack: (bucket, tokens) => lines.giveBack(bucket, tokens),
       refusedByOthers: async (target) => (lines.isEmpty ? undefined : lines.refusal(target)),
@@ -249,6 +259,20 @@ export class RateLimiter<Names extends string = string> {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
+  }
+
+  /** Internal: tells the listener of acquires, refusals and degraded grants from now on. */
+  [LISTEN](listener: (event: LimiterEvent) => void): () => void {
+    const heard = unbreakable("listener", listener);
+    this.#listeners.add(heard);
+    this.#events = (event) => {
+      this.#option?.(event);
+      for (const each of this.#listeners) each(event);
+    };
+    return () => {
+      this.#listeners.delete(heard);
+      if (this.#listeners.size === 0) this.#events = this.#option;
+    };
   }
 
   /** Where nobody waits in line and nothing has to be waited for. */

@@ -3,7 +3,10 @@
 import type { Place } from "./places.ts";
 
 /** Files that wait for the part that will use them. */
-export const AWAITED: readonly string[] = [];
+export const AWAITED: readonly string[] = [
+  // The command `dashboard`.
+  "src/dashboard/token-session.ts",
+];
 
 const clockPlaces: Place = {
   rule: "time is an argument, only the clock reads the wall clock",
@@ -80,6 +83,8 @@ const cryptoPlaces: Place = {
     "src/http/entity-ids.ts",
     // Nor does the digest of an event id that is not safe as the name of an object.
     "src/aggregator/audit-archive.ts",
+    // Hashes of the dashboard's page, and a comparison of tokens.
+    "src/dashboard/digest.ts",
   ],
 };
 

@@ -57,6 +57,17 @@ export class BucketItems {
     yield* this.#fetch(queryRecords(this.#context, query));
   }
 
+  /** All buckets of the namespace. */
+  async *ofNamespace(): AsyncGenerator<StoredBucket> {
+    const { namespaceId } = this.#context;
+    const query: Query = {
+      index: "GSI4",
+      partition: namespaceId,
+      sort: { beginsWith: BUCKET_PREFIX },
+    };
+    yield* this.#fetch(queryRecords(this.#context, query));
+  }
+
   /**
    * All shards of a bucket, given the first, by their keys: indexes lag. A split that comes in
    * between is read once more.

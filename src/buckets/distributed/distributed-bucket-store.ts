@@ -206,6 +206,12 @@ export class DistributedBucketStore implements BucketStore {
     }
   }
 
+  async *listAll(): AsyncGenerator<StoredState> {
+    for await (const bucket of this.#items.ofNamespace()) {
+      yield* statesOf(bucket, this.#context.clock());
+    }
+  }
+
   async reconfigure(entityId: string, resource: string, config: BucketConfig): Promise<void> {
     for (const shard of await this.#items.shardNumbers(entityId, resource)) {
       await this.#reconfiguration.apply({ entityId, resource, shard }, config);

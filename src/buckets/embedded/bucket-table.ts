@@ -32,6 +32,8 @@ export interface BucketTable {
   delete(entityId: string, resource: string): void;
   /** A page of a resource's buckets, by entity, after the given one. */
   ofResource(resource: string, after: string | undefined): readonly BucketRow[];
+  /** The resources that have buckets. */
+  resources(): readonly string[];
   clear(): void;
   /** Puts what a bucket consumed into the snapshots of usage. */
   countUsage(entityId: string, resource: string, usage: PendingUsage): void;

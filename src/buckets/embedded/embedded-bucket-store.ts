@@ -165,6 +165,11 @@ export class EmbeddedBucketStore implements BucketStore {
     }
   }
 
+  async *listAll(): AsyncGenerator<StoredState> {
+    const resources = await this.#table.peek(() => this.#table.resources(), undefined);
+    for (const resource of resources) yield* this.listResource(resource);
+  }
+
   reconfigure(entityId: string, resource: string, config: BucketConfig): Promise<void> {
     return this.#table.step(() => {
       const now = this.#clock();

@@ -114,6 +114,10 @@ export class MemoryBucketTable implements BucketTable {
     });
   }
 
+  resources(): readonly string[] {
+    return [...this.#resources.keys()];
+  }
+
   delete(entityId: string, resource: string): void {
     const entities = this.#resources.get(resource);
     entities?.delete(entityId);

@@ -41,6 +41,9 @@ const SQL = {
     WHERE namespace = ? AND entity = ? ORDER BY resource`,
   ofResource: `SELECT entity, state, ttl FROM buckets
     WHERE namespace = ? AND resource = ? AND entity > ? ORDER BY entity LIMIT ${PAGE}`,
+  // Goes from one resource to the next in the index, however many buckets each has.
+  nextResource: `SELECT resource FROM buckets
+    WHERE namespace = ? AND resource > ? ORDER BY resource LIMIT 1`,
   expired: `SELECT namespace, entity, resource, state, ttl FROM buckets
     WHERE ttl <= ? LIMIT ${SWEPT}`,
 } as const;
@@ -137,6 +140,16 @@ export class SqliteBucketTable implements BucketTable {
       .prepare(SQL.ofResource)
       .all(this.#namespaceId, resource, after ?? "")
       .map((row) => ({ entityId: String(row.entity), resource, bucket: bucketOf(row) }));
+  }
+
+  resources(): readonly string[] {
+    const next = this.#database.prepare(SQL.nextResource);
+    const found: string[] = [];
+    for (;;) {
+      const row = next.get(this.#namespaceId, found.at(-1) ?? "");
+      if (row === undefined) return found;
+      found.push(String(row.resource));
+    }
   }
 
   delete(entityId: string, resource: string): void {

@@ -1,0 +1,59 @@
+/** Counts the calls of a limiter in this process while a page looks, and keeps its last refusals. */
+
+import type { Clock } from "../domain/clock.ts";
+import { LISTEN, type LimiterEvent } from "../limiter/events.ts";
+import type { RateLimiter } from "../limiter/rate-limiter.ts";
+import type { LiveJson, RefusalJson } from "./wire.ts";
+
+const REFUSALS_MAX = 30;
+
+export class LiveCalls {
+  readonly #limiter: RateLimiter;
+  readonly #clock: Clock;
+  readonly #refusals: RefusalJson[] = [];
+  #granted = 0;
+  #refused = 0;
+  #degraded = 0;
+  #watchers = 0;
+  #stop: (() => void) | undefined;
+
+  constructor(limiter: RateLimiter, clock: Clock) {
+    this.#limiter = limiter;
+    this.#clock = clock;
+  }
+
+  /** Listens until the result is called as often as this was. */
+  watch(): () => void {
+    this.#watchers += 1;
+    this.#stop ??= this.#limiter[LISTEN]((event) => this.#hear(event));
+    return () => {
+      this.#watchers -= 1;
+      if (this.#watchers > 0) return;
+      this.#stop?.();
+      this.#stop = undefined;
+    };
+  }
+
+  get state(): LiveJson {
+    return {
+      atMs: this.#clock(),
+      granted: this.#granted,
+      refused: this.#refused,
+      degraded: this.#degraded,
+      refusals: [...this.#refusals],
+    };
+  }
+
+  #hear(event: LimiterEvent): void {
+    if (event.type === "acquired") this.#granted += 1;
+    else if (event.type === "degraded") this.#degraded += 1;
+    else if (event.type === "rejected") {
+      this.#refused += 1;
+      const { entityId, resource } = event;
+      const seconds = event.retryAfterSeconds;
+      const retryAfterSeconds = Number.isFinite(seconds) ? seconds : null;
+      this.#refusals.unshift({ atMs: this.#clock(), entityId, resource, retryAfterSeconds });
+      this.#refusals.length = Math.min(this.#refusals.length, REFUSALS_MAX);
+    }
+  }
+}

@@ -1,0 +1,51 @@
+/** The page: one HTML file, built with this code and shipped next to it. */
+
+import { existsSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { InfrastructureError } from "../domain/errors.ts";
+import { cspHash } from "./digest.ts";
+
+/**
+ * In the package: next to the entry point, or in the folder next to the bundler's chunks. When this
+ * runs as source: in the build of the same tree.
+ */
+const PLACES = ["./page.html", "../dashboard/page.html", "../../dist/dashboard/page.html"];
+
+/** The page and the policy that lets exactly its own script and style run. */
+export interface Page {
+  readonly html: string;
+  readonly policy: string;
+}
+
+/** Reads the page from disk. */
+export function readPage(): Page {
+  const path = PLACES.map((place) => fileURLToPath(new URL(place, import.meta.url))).find(
+    existsSync,
+  );
+  if (path === undefined) {
+    throw new InfrastructureError(
+      "The dashboard's page is not in this installation: install zae-limiter again, or run npm " +
+        "run build in a checkout of it",
+    );
+  }
+  const html = readFileSync(path, "utf8");
+  return { html, policy: policyOf(html) };
+}
+
+/** Returns the Content-Security-Policy of a page whose only script and style are inline. */
+export function policyOf(html: string): string {
+  const hashesOf = (tag: string) =>
+    [...html.matchAll(new RegExp(`<${tag}[^>]*>([\\s\\S]*?)</${tag}>`, "g"))]
+      .map(([, text = ""]) => cspHash(text))
+      .join(" ");
+  return [
+    "default-src 'none'",
+    `script-src ${hashesOf("script") || "'none'"}`,
+    `style-src ${hashesOf("style") || "'none'"}`,
+    "connect-src 'self'",
+    "img-src data:",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join("; ");
+}

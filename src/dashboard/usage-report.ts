@@ -1,0 +1,139 @@
+/** Usage over time: groups for a stacked chart, and rows for a CSV file. */
+
+import { checkResource } from "../domain/names.ts";
+import type { UsageQuery, UsageRecords } from "../records/usage.ts";
+import type { UsageSnapshot } from "../records/usage-item.ts";
+import type { Repository } from "../repository/repository.ts";
+import type { UsageJson } from "./wire.ts";
+
+const PAGE = 1000;
+const READ_MAX = 20_000;
+const GROUPS_MAX = 7;
+const OTHER = "other";
+/** Acquires are shown like a limit of this name, where no limit has it. */
+const REQUESTS = "requests";
+
+export interface UsageOptions {
+  readonly entityId: string | undefined;
+  readonly resource: string | undefined;
+  readonly window: "hourly" | "daily" | "monthly";
+  readonly start: string | undefined;
+  readonly end: string | undefined;
+}
+
+interface UsageRows {
+  readonly snapshots: readonly UsageSnapshot[];
+  readonly complete: boolean;
+}
+
+/** Reads the snapshots of an entity, of a resource, or of the given resources together. */
+export async function usageRows(
+  { usage }: Repository,
+  options: UsageOptions,
+  resources: () => Promise<readonly string[]>,
+): Promise<UsageRows> {
+  const { entityId, resource, window, start, end } = options;
+  const named = resource === undefined ? {} : { resource: checkResource(resource) };
+  const isNamed = entityId !== undefined || resource !== undefined;
+  const scopes = isNamed
+    ? [{ ...named, ...(entityId === undefined ? {} : { entityId }) }]
+    : (await resources()).map((name) => ({ resource: name }));
+  const range = {
+    window,
+    ...(start === undefined ? {} : { start }),
+    ...(end === undefined ? {} : { end }),
+  };
+  const found: UsageSnapshot[] = [];
+  for (const scope of scopes) {
+    for await (const snapshot of snapshotsOf(usage, { ...scope, ...range })) {
+      if (found.length === READ_MAX) return { snapshots: found, complete: false };
+      found.push(snapshot);
+    }
+  }
+  return { snapshots: found, complete: true };
+}
+
+async function* snapshotsOf(usage: UsageRecords, query: UsageQuery): AsyncGenerator<UsageSnapshot> {
+  let cursor: string | undefined;
+  do {
+    const next = cursor === undefined ? {} : { cursor };
+    const page = await usage.snapshots({ ...query, limit: PAGE, ...next });
+    yield* page.snapshots;
+    cursor = page.cursor;
+  } while (cursor !== undefined);
+}
+
+/** Groups snapshots for a chart. An acquire that cascades is counted once in a sum of entities. */
+export async function usageReport(
+  repository: Repository,
+  { snapshots, complete }: UsageRows,
+  groupBy: "entity" | "resource",
+): Promise<UsageJson> {
+  const isOneEntity = new Set(snapshots.map(({ entityId }) => entityId)).size <= 1;
+  const counted =
+    groupBy === "entity" || isOneEntity
+      ? snapshots
+      : await repository.usage.withoutCascaded(snapshots);
+  return { ...grouped(counted, groupBy), complete };
+}
+
+/** The groups that consumed most by name, and all others as one. Pure. */
+export function grouped(
+  snapshots: readonly UsageSnapshot[],
+  groupBy: "entity" | "resource",
+): Omit<UsageJson, "complete"> {
+  const nameOf = (snapshot: UsageSnapshot) =>
+    groupBy === "entity" ? snapshot.entityId : snapshot.resource;
+  const windows = [...new Set(snapshots.map(({ windowStart }) => windowStart))].sort();
+  const positions = new Map(windows.map((start, at) => [start, at]));
+  const limitNames = new Set(snapshots.flatMap(({ counters }) => Object.keys(counters)));
+  const events = new Map<string, number>();
+  for (const snapshot of snapshots) {
+    const name = nameOf(snapshot);
+    events.set(name, (events.get(name) ?? 0) + snapshot.totalEvents);
+  }
+  const ranked = [...events].sort((left, right) => right[1] - left[1]).map(([name]) => name);
+  const shown = new Set(ranked.slice(0, ranked.length > GROUPS_MAX + 1 ? GROUPS_MAX : undefined));
+  const groups = new Map<string, Record<string, number[]>>();
+  for (const snapshot of snapshots) {
+    const name = shown.has(nameOf(snapshot)) ? nameOf(snapshot) : OTHER;
+    const values = groups.get(name) ?? {};
+    groups.set(name, values);
+    const at = positions.get(snapshot.windowStart) as number;
+    const amounts = { [REQUESTS]: snapshot.totalEvents, ...snapshot.counters };
+    for (const [limitName, amount] of Object.entries(amounts)) {
+      values[limitName] ??= windows.map(() => 0);
+      values[limitName][at] = (values[limitName][at] ?? 0) + amount;
+    }
+  }
+  const order = [...shown, OTHER];
+  return {
+    windows,
+    limitNames: [...limitNames].sort(),
+    groups: order.flatMap((name) => {
+      const values = groups.get(name);
+      return values === undefined ? [] : [{ name, values }];
+    }),
+  };
+}
+
+/** Returns snapshots as CSV. A cell that a spreadsheet would run as a formula is made a text. */
+export function csvOf(snapshots: readonly UsageSnapshot[]): string {
+  const names = [...new Set(snapshots.flatMap(({ counters }) => Object.keys(counters)))].sort();
+  const rows = snapshots.map((snapshot) => [
+    snapshot.windowStart,
+    snapshot.windowType,
+    snapshot.entityId,
+    snapshot.resource,
+    String(snapshot.totalEvents),
+    ...names.map((name) => String(snapshot.counters[name] ?? 0)),
+  ]);
+  const header = ["window_start", "window", "entity_id", "resource", "total_events", ...names];
+  return `${[header, ...rows].map((row) => row.map(cell).join(",")).join("\r\n")}\r\n`;
+}
+
+function cell(text: string): string {
+  const isNumber = /^-?\d+(?:\.\d+)?$/.test(text);
+  const safe = !isNumber && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}

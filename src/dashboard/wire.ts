@@ -1,0 +1,234 @@
+/**
+ * What travels between the dashboard's handler and its page, as JSON. The page imports these types
+ * and nothing else of the package. Amounts are whole tokens, times are epoch milliseconds or
+ * `YYYY-MM-DDTHH:MM:SSZ`, limits are texts of the mini-language.
+ */
+
+/** The stored levels, the most specific first. */
+export type Source = "entity" | "entity_default" | "resource" | "system";
+
+/** What the page has to know before it shows anything. */
+export interface SessionJson {
+  readonly version: string;
+  readonly store: string;
+  readonly schemaVersion: string | null;
+  readonly lambdaVersion: string | null;
+  readonly namespace: string;
+  readonly namespaces: readonly string[];
+  readonly readOnly: boolean;
+  readonly principal: string | null;
+  /** Whether refusals of a limiter in the same process are shown live. */
+  readonly live: boolean;
+}
+
+/** One limit of a bucket, shards summed. */
+export interface BalanceJson {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly limitName: string;
+  readonly available: number;
+  readonly capacity: number;
+  readonly refillPerSecond: number;
+  readonly shardCount: number;
+}
+
+/** A sum over buckets, for one limit name. */
+export interface BusyJson {
+  readonly name: string;
+  /** Consumed and not refilled yet. */
+  readonly inUse: number;
+  readonly capacity: number;
+  readonly buckets: number;
+}
+
+export interface BusiestJson {
+  readonly limitName: string;
+  readonly entities: readonly BusyJson[];
+  readonly resources: readonly BusyJson[];
+}
+
+/** What a walk over all buckets of the namespace found. */
+export interface OverviewJson {
+  readonly atMs: number;
+  /** False while the first walk is under way: the numbers are those of the buckets read so far. */
+  readonly complete: boolean;
+  readonly durationMs: number;
+  readonly buckets: number;
+  /** Limits of buckets without a whole token, and those of them that are in debt. */
+  readonly emptyCount: number;
+  readonly debtCount: number;
+  /** Limits of buckets with less than a fifth left, without the empty ones. */
+  readonly scarceCount: number;
+  readonly empty: readonly BalanceJson[];
+  readonly scarce: readonly BalanceJson[];
+  readonly busiest: readonly BusiestJson[];
+}
+
+/** One refusal of a limiter in the same process. */
+export interface RefusalJson {
+  readonly atMs: number;
+  readonly entityId: string;
+  readonly resource: string;
+  /** Null when the request never fits. */
+  readonly retryAfterSeconds: number | null;
+}
+
+/** Calls of the limiter in the same process since the dashboard listens. */
+export interface LiveJson {
+  readonly atMs: number;
+  readonly granted: number;
+  readonly refused: number;
+  readonly degraded: number;
+  /** The newest first. */
+  readonly refusals: readonly RefusalJson[];
+}
+
+export interface EntityJson {
+  readonly id: string;
+  readonly name: string | null;
+  readonly parentId: string | null;
+  readonly cascade: boolean;
+  readonly createdAt: string | null;
+  readonly metadata: Readonly<Record<string, unknown>>;
+  /** Only in lists. */
+  readonly hasChildren?: boolean;
+}
+
+export interface EntityPageJson {
+  readonly entities: readonly EntityJson[];
+  readonly cursor: string | null;
+}
+
+/** What applies to an entity for one resource. */
+export interface AllowanceJson {
+  readonly resource: string;
+  readonly source: Source | null;
+  readonly limits: readonly string[];
+  /** Empty while the entity has no bucket: then everything is available. */
+  readonly balances: readonly BalanceJson[];
+}
+
+export interface EntityDetailJson {
+  readonly id: string;
+  /** Null when it was never created; it may have limits and buckets all the same. */
+  readonly entity: EntityJson | null;
+  /** The parent first. */
+  readonly ancestors: readonly string[];
+  readonly allowances: readonly AllowanceJson[];
+  readonly atMs: number;
+}
+
+/** Where limits are stored. */
+export interface PlaceJson {
+  readonly level: Source;
+  readonly resource?: string;
+  readonly entityId?: string;
+}
+
+export interface StoredLimitsJson extends PlaceJson {
+  readonly limits: readonly string[];
+}
+
+export interface LimitsJson {
+  readonly system: readonly string[];
+  readonly onUnavailable: string | null;
+  readonly resources: readonly StoredLimitsJson[];
+  /** Resources for which entities have limits of their own. */
+  readonly entityResources: readonly string[];
+  /** Whether some entities have limits for all resources. */
+  readonly entityDefaults: boolean;
+}
+
+export interface EntityLimitsJson {
+  readonly limits: readonly StoredLimitsJson[];
+  readonly cursor: string | null;
+}
+
+/** A change of stored limits. Without limits, what is stored is removed. */
+export interface ChangeJson extends PlaceJson {
+  readonly limits: readonly string[];
+  /** What the page has shown as stored; the change is refused when something else is. */
+  readonly expected: readonly string[];
+}
+
+export interface DifferenceJson {
+  readonly limitName: string;
+  readonly before: string | null;
+  readonly after: string | null;
+}
+
+/** How one entity is affected. */
+export interface EffectJson {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly before: readonly string[];
+  readonly after: readonly string[];
+  /** Limits of which an hour of the last day used more than the new limit allows in an hour. */
+  readonly exceeded: readonly ExceededJson[];
+}
+
+export interface ExceededJson {
+  readonly limitName: string;
+  readonly used: number;
+  readonly allowed: number;
+  readonly hour: string;
+}
+
+export interface PreviewJson {
+  readonly differences: readonly DifferenceJson[];
+  readonly affectedCount: number;
+  readonly exceededCount: number;
+  /** The entities that exceed first; at most a hundred. */
+  readonly effects: readonly EffectJson[];
+  /** False when there was too much to read all of it. */
+  readonly complete: boolean;
+  /** How many hourly snapshots the estimate is made from. */
+  readonly snapshots: number;
+}
+
+/** Usage over time, in groups for a stacked chart. */
+export interface UsageJson {
+  readonly windows: readonly string[];
+  /** The names of the limits that were consumed; acquires are counted under `requests`. */
+  readonly limitNames: readonly string[];
+  readonly groups: readonly {
+    readonly name: string;
+    /** Per limit name, aligned with `windows`. */
+    readonly values: Readonly<Record<string, readonly number[]>>;
+  }[];
+  readonly complete: boolean;
+}
+
+export interface AuditEventJson {
+  readonly eventId: string;
+  readonly timestamp: string;
+  readonly action: string;
+  readonly subject: string;
+  readonly principal: string | null;
+  readonly resource: string | null;
+  readonly details: Readonly<Record<string, unknown>>;
+  readonly differences: readonly DifferenceJson[];
+}
+
+export interface AuditJson {
+  readonly events: readonly AuditEventJson[];
+  /** The id after which the next page begins. */
+  readonly after: string | null;
+}
+
+export interface NamespaceJson {
+  readonly name: string;
+  readonly namespaceId: string;
+  readonly status: string;
+  /** When it was created, or deleted when it is. */
+  readonly since: string | null;
+}
+
+export interface NamespacesJson {
+  readonly namespaces: readonly NamespaceJson[];
+}
+
+export interface ErrorJson {
+  readonly error: string;
+  readonly message: string;
+}
