@@ -50,7 +50,7 @@ function eventJson(event: AuditEvent, history: readonly AuditEvent[]): AuditEven
 }
 
 /** What an event changed of the limits of its place, compared with the event before. */
-export function differencesIn(
+function differencesIn(
   event: AuditEvent,
   history: readonly AuditEvent[],
 ): readonly DifferenceJson[] {

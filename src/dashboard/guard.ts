@@ -8,7 +8,7 @@
 import { type Failure, failure } from "./failure.ts";
 
 /** The header that every change carries. */
-export const CHANGE_HEADER = "x-zae-limiter-dashboard";
+const CHANGE_HEADER = "x-zae-limiter-dashboard";
 
 /** Returns why a request is refused; `undefined` when it may go on. */
 export function refusedRequest(

@@ -5,7 +5,7 @@
  */
 
 /** The stored levels, the most specific first. */
-export type Source = "entity" | "entity_default" | "resource" | "system";
+type Source = "entity" | "entity_default" | "resource" | "system";
 
 /** What the page has to know before it shows anything. */
 export interface SessionJson {
@@ -119,7 +119,7 @@ export interface EntityDetailJson {
 }
 
 /** Where limits are stored. */
-export interface PlaceJson {
+interface PlaceJson {
   readonly level: Source;
   readonly resource?: string;
   readonly entityId?: string;
@@ -216,7 +216,7 @@ export interface AuditJson {
   readonly after: string | null;
 }
 
-export interface NamespaceJson {
+interface NamespaceJson {
   readonly name: string;
   readonly namespaceId: string;
   readonly status: string;
