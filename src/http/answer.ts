@@ -1,5 +1,7 @@
 /** The answers that a gate gives instead of the handler: problem details as in RFC 9457. */
 
+import { checkInteger, checkOptions, show } from "../domain/check.ts";
+import { ValidationError } from "../domain/errors.ts";
 import type { Refusal } from "../limiter/decision.ts";
 import type { Header } from "./headers.ts";
 import type { RefusedAnswer } from "./options.ts";
@@ -17,6 +19,9 @@ const JSON_TYPE = "application/json";
 const TEXT_TYPE = "text/plain; charset=utf-8";
 /** What a client is told to wait while the store cannot answer. */
 const UNAVAILABLE_RETRY_SECONDS = 1;
+
+const NAME_PATTERN = /^[\w!#$%&'*+.^`|~-]+$/;
+const VALUE_PATTERN = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 /** 429; 413 for a request that no wait can make fit. */
 export function refusedAnswer(
@@ -61,6 +66,12 @@ export function disabledAnswer(detail: string): Answer {
   return problem(403, { type: "about:blank", title: "Forbidden", status: 403, detail }, []);
 }
 
+/** 500: a function of the options failed, and no framework is there to answer for it. */
+export function failedAnswer(): Answer {
+  const title = "Internal Server Error";
+  return problem(500, { type: "about:blank", title, status: 500 }, []);
+}
+
 /** 503: the store cannot answer, and `onUnavailable` is `block`. */
 export function unavailableAnswer(): Answer {
   return problem(
@@ -76,9 +87,14 @@ export function unavailableAnswer(): Answer {
   );
 }
 
-/** The default answer with the parts that the option `refused` replaces. */
-export function replacedAnswer(answer: Answer, replacement: RefusedAnswer): Answer {
+/** The default answer with the parts that the option `refused` replaces, once they are checked. */
+export function replacedAnswer(answer: Answer, replacement: RefusedAnswer | undefined): Answer {
+  if (replacement === undefined) return answer;
+  checkOptions("refused", replacement, "an object like { status: 429, headers: {}, body: 'wait' }");
   const { status = answer.status, headers = {}, body } = replacement;
+  checkInteger("refused.status", status, 200, 599);
+  checkOptions("refused.headers", headers, "an object like { 'x-reason': 'limit' }");
+  for (const [name, value] of Object.entries(headers)) checkHeader(name, value);
   const given = Object.entries(headers).map(([name, value]) => ({ name, value }));
   const named = new Set(given.map(({ name }) => name.toLowerCase()));
   const kept = answer.headers.filter(({ name }) => !named.has(name.toLowerCase()));
@@ -96,6 +112,19 @@ export function replacedAnswer(answer: Answer, replacement: RefusedAnswer): Answ
     headers: [...kept.filter(({ name }) => name !== "Content-Type"), ...typed, ...given],
     body: isBytes || isText ? body : JSON.stringify(body),
   };
+}
+
+/** Servers refuse such a header too, some of them with a response that is half written. */
+function checkHeader(name: string, value: unknown): void {
+  if (!NAME_PATTERN.test(name)) {
+    throw new ValidationError("refused.headers", name, `expected a header name, got ${show(name)}`);
+  }
+  if (typeof value === "string" && VALUE_PATTERN.test(value)) return;
+  throw new ValidationError(
+    `refused.headers.${name}`,
+    value,
+    `expected a text of printable characters, got ${show(value)}`,
+  );
 }
 
 function problem(status: number, body: object, headers: readonly Header[]): Answer {

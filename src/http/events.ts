@@ -13,8 +13,11 @@
  */
 export interface HttpEvent {
   readonly type: "granted" | "refused" | "observed" | "degraded" | "unavailable" | "commit_failed";
-  readonly entityId: string;
-  readonly resource: string;
+  /** `undefined` for a request without a key. */
+  readonly entityId?: string | undefined;
+  readonly resource?: string | undefined;
+  /** The status of an answer that replaced the handler's, also of one that was only observed. */
+  readonly status?: number;
   /** Of a refusal, also of an observed one: `Infinity` when the request never fits. */
   readonly retryAfterSeconds?: number;
   /** Why the store could not answer, or why the end of a lease could not be written. */

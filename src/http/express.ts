@@ -6,22 +6,36 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Lease } from "../limiter/lease.ts";
-import type { Answer } from "./answer.ts";
+import { type Answer, failedAnswer } from "./answer.ts";
 import { Gate } from "./gate.ts";
 import type { Header } from "./headers.ts";
 import { onceEnded } from "./once-ended.ts";
 import { checkHttpOptions, type HttpOptions as Options } from "./options.ts";
-import { leaseOfRequest, type Passage } from "./passage.ts";
+import { leaseOfRequest, type Passage, turnBackAll } from "./passage.ts";
 
 export { keyOfEntityId } from "./entity-ids.ts";
 export type { HttpEvent } from "./events.ts";
 export type { HeaderStyle } from "./headers.ts";
 export type { Outcome, RefusedAnswer } from "./options.ts";
 
+declare global {
+  // biome-ignore lint/style/noNamespace: the types of Express are extended through this namespace.
+  namespace Express {
+    interface Request {
+      /** The lease of the request; see `leaseOf`. */
+      lease?: Lease | undefined;
+    }
+  }
+}
+
 /** A request of Express or Connect, or of `node:http` itself. */
 export type ExpressRequest = IncomingMessage & {
   /** The client's address by the rules of Express's `trust proxy`. */
   readonly ip?: string | undefined;
+  /** Set by Express and Connect, which have error handling of their own. */
+  readonly originalUrl?: string | undefined;
+  /** The same as `leaseOf(request)`. */
+  lease?: Lease | undefined;
 };
 
 /** Options of `rateLimit`; see the table in docs/http.md. */
@@ -46,7 +60,7 @@ const ERROR_STATUS = 500;
  * import { rateLimit } from 'zae-limiter/express';
  * const limit = rateLimit({ limits: ['rpm:60'] });
  * const server = createServer((request, response) => {
- *   limit(request, response, () => response.end('hello'));
+ *   limit(request, response, () => response.end('hello')); // an error is answered with 500
  * });
  * console.log(server.listening); // false
  * ```
@@ -56,13 +70,17 @@ export function rateLimit<R extends ExpressRequest = ExpressRequest>(
 ): RateLimitMiddleware<R> {
   const gate = new Gate(checkHttpOptions(options));
   return function rateLimitRequest(request, response, next) {
-    pass(gate, request, response, next).catch(next);
+    pass(gate, request, response, next).catch((error: unknown) => {
+      if (handlesErrors(request, next)) next(error);
+      else fail(response, error);
+    });
   };
 }
 
 /**
- * Returns the lease of a request, in a handler behind `rateLimit`. With several middlewares it is
- * the one of the last; without a lease (skipped, or only observed) it is `undefined`.
+ * Returns the lease of a request, in a handler behind `rateLimit`; `request.lease` is the same. With
+ * several middlewares it is the one of the last; without a lease (skipped, or only observed) it is
+ * `undefined`.
  *
  * @example
  * ```ts
@@ -93,10 +111,30 @@ async function pass<R extends ExpressRequest>(
   if (entry.kind === "gone") return;
   if (entry.kind === "answered") return send(response, entry.answer);
   const { headers, passage } = entry;
-  if (response.destroyed) return passage?.turnBack();
+  if (response.destroyed) return turnBackAll(request);
   setHeaders(response, headers);
-  if (passage !== undefined) response.once("close", () => end(response, passage));
+  if (passage !== undefined) {
+    request.lease = passage.lease;
+    response.once("close", () => end(response, passage));
+  }
   next();
+}
+
+/**
+ * A continuation on `node:http` that takes no error would handle a failed request as a granted one.
+ */
+function handlesErrors(request: ExpressRequest, next: (error?: unknown) => void): boolean {
+  return request.originalUrl !== undefined || next.length > 0;
+}
+
+/** Answers a request of `node:http` that no framework answers. */
+function fail(response: ServerResponse, error: unknown): void {
+  process.emitWarning("A request failed in `rateLimit`, and was answered with 500", {
+    code: "ZAEL_HTTP_REQUEST_FAILED",
+    detail: String(error),
+  });
+  if (response.headersSent) response.destroy();
+  else send(response, failedAnswer());
 }
 
 /** Aborts when the connection is closed before the response. */

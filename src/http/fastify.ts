@@ -9,7 +9,7 @@ import { Gate } from "./gate.ts";
 import type { Header } from "./headers.ts";
 import { onceEnded } from "./once-ended.ts";
 import { checkChoice, checkHttpOptions, type HttpOptions as Options } from "./options.ts";
-import { leaseOfRequest, type Passage } from "./passage.ts";
+import { leaseOfRequest, type Passage, turnBackAll } from "./passage.ts";
 
 export { keyOfEntityId } from "./entity-ids.ts";
 export type { HttpEvent } from "./events.ts";
@@ -29,7 +29,10 @@ export interface FastifyReplyLike {
     readonly writableEnded: boolean;
     readonly writableFinished: boolean;
     end(...args: never[]): unknown;
-    readonly destroyed: boolean;
+    /** Absent over HTTP/2. */
+    readonly destroyed?: boolean;
+    /** Only over HTTP/2. */
+    readonly stream?: { readonly destroyed: boolean };
     readonly statusCode: number;
     once(event: "close", listener: () => void): unknown;
   };
@@ -40,8 +43,18 @@ export interface FastifyReplyLike {
   hijack(): unknown;
 }
 
+/** @ts-expect-error: these types are for users of Fastify, and others do not have the module. */
+declare module "fastify" {
+  interface FastifyRequest {
+    /** The lease of the request; see `leaseOf`. */
+    readonly lease: Lease | undefined;
+  }
+}
+
 /** What this plugin needs of a Fastify instance. */
 export interface FastifyLike<R extends FastifyRequestLike = FastifyRequestLike> {
+  hasRequestDecorator(name: string): boolean;
+  decorateRequest(name: string, property: { getter(this: R): Lease | undefined }): unknown;
   addHook(
     name: RequestHook | "onSend",
     hook: (request: R, reply: FastifyReplyLike) => Promise<unknown>,
@@ -87,6 +100,14 @@ export async function rateLimit<R extends FastifyRequestLike>(
   const { hook = "onRequest" } = options;
   const gate = new Gate(checkHttpOptions(options, ["hook"]));
   checkChoice("hook", hook, HOOKS);
+  // A second registration below the first finds the decorator of the first.
+  if (!instance.hasRequestDecorator("lease")) {
+    instance.decorateRequest("lease", {
+      getter() {
+        return leaseOfRequest(this);
+      },
+    });
+  }
   instance.addHook("onError", async (request) => {
     failed.add(request);
   });
@@ -106,8 +127,8 @@ export async function rateLimit<R extends FastifyRequestLike>(
       return reply.send(body);
     }
     const { headers, passage } = entry;
-    if (reply.raw.destroyed) {
-      await passage?.turnBack();
+    if (isGone(reply)) {
+      await turnBackAll(request);
       return reply.hijack();
     }
     setHeaders(reply, headers);
@@ -127,8 +148,8 @@ Object.assign(rateLimit, {
 });
 
 /**
- * Returns the lease of a request, in a handler behind `rateLimit`. With several registrations it is
- * the one of the last; without a lease (skipped, or only observed) it is `undefined`.
+ * Returns the lease of a request, in a handler behind `rateLimit`; `request.lease` is the same. With
+ * several registrations it is the one of the last; without a lease (skipped, or only observed) it is `undefined`.
  *
  * @example
  * ```ts
@@ -144,11 +165,16 @@ export function leaseOf(request: FastifyRequestLike): Lease | undefined {
 }
 
 /** Aborts when the connection is closed before the response. */
-function closing({ raw }: FastifyReplyLike): AbortSignal {
+function closing(reply: FastifyReplyLike): AbortSignal {
   const controller = new AbortController();
-  if (raw.destroyed) controller.abort();
-  else raw.once("close", () => controller.abort());
+  if (isGone(reply)) controller.abort();
+  else reply.raw.once("close", () => controller.abort());
   return controller.signal;
+}
+
+/** Whether the client has gone. A response over HTTP/2 that was closed has lost its stream. */
+function isGone({ raw }: FastifyReplyLike): boolean {
+  return raw.destroyed ?? raw.stream?.destroyed ?? true;
 }
 
 /** `close` comes once for each response: after it was sent, and when the client has hung up. */

@@ -27,6 +27,8 @@ export type FetchHandler<More extends readonly unknown[] = readonly unknown[]> =
   ...more: More
 ) => Response | Promise<Response>;
 
+/** A response below it (an upgrade, `Response.error()`) cannot be copied. */
+const FIRST_FINAL_STATUS = 200;
 /** A status that no client reads any more; nginx writes it for a client that has gone. */
 const CLIENT_GONE_STATUS = 499;
 
@@ -99,6 +101,10 @@ async function limited(
     throw error;
   }
   const { status } = response;
+  if (status < FIRST_FINAL_STATUS) {
+    await passage?.end({ status, aborted: false }, false);
+    return response;
+  }
   const watched =
     passage === undefined
       ? new Response(response.body, response)

@@ -5,7 +5,7 @@
  */
 
 import { show } from "../domain/check.ts";
-import { RateLimiterUnavailable, ValidationError, ZaeLimiterError } from "../domain/errors.ts";
+import { RateLimiterUnavailable, ResourceDisabled, ValidationError } from "../domain/errors.ts";
 import type { LimitStatus } from "../domain/limit-status.ts";
 import type { Amounts } from "../limiter/amounts.ts";
 import type { Refusal } from "../limiter/decision.ts";
@@ -56,6 +56,8 @@ export class Gate<R> {
   readonly #options: CheckedOptions<R>;
   readonly #opening: Promise<RateLimiter>;
   #limiter: RateLimiter | undefined;
+  /** The process is warned once: it would be with every request. */
+  #eventsFailed = false;
 
   constructor(options: CheckedOptions<R>) {
     this.#options = options;
@@ -76,27 +78,41 @@ export class Gate<R> {
     this.#opening.catch(() => undefined);
   }
 
-  /** Decides about a request. What it throws belongs to the framework's error handling. */
+  /**
+   * Decides about a request. What it throws belongs to the framework's error handling; earlier
+   * middlewares have then refunded what they consumed.
+   */
   async enter(arrival: Arrival<R>): Promise<Entry> {
+    try {
+      return await this.#decide(arrival);
+    } catch (error) {
+      await turnBackAll(arrival.identity);
+      throw error;
+    }
+  }
+
+  async #decide(arrival: Arrival<R>): Promise<Entry> {
     const { request } = arrival;
-    const { skip } = this.#options;
+    const { resource, skip } = this.#options;
     if (skip !== undefined && (await skip(request))) return PASSED;
     const entityId = await this.#entityOf(arrival);
-    if (entityId === undefined) return this.#refuse(arrival, anonymousAnswer());
-    const { resource } = this.#options;
+    if (entityId === undefined) return this.#refuse(arrival, {}, anonymousAnswer());
     const resourceName = typeof resource === "function" ? await resource(request) : resource;
     const limiter = this.#limiter ?? (await this.#opening);
-    const consume = await this.#amountsOf(request, limiter, entityId, resourceName);
-    return this.#acquire(arrival, limiter, { entityId, resource: resourceName, consume });
+    return this.#acquire(arrival, limiter, { entityId, resource: resourceName });
   }
 
   async #acquire(arrival: Arrival<R>, limiter: RateLimiter, target: Target): Promise<Entry> {
-    const { limits, maxWaitSeconds, missingLimits, observes, onUnavailable } = this.#options;
+    const { limits, maxWaitSeconds, missingLimits, observes } = this.#options;
     const waits = maxWaitSeconds > 0 && !observes;
     const signal = waits ? arrival.signal() : undefined;
+    // A middleware that only observes must not stand in the way of a request during an outage.
+    const onUnavailable = observes ? "allow" : this.#options.onUnavailable;
+    const consume = await this.#amountsOf(arrival.request, limiter, target);
     try {
       const decision = await limiter.tryAcquire({
         ...target,
+        consume,
         ...(limits === undefined ? {} : { limits }),
         ...(waits ? { maxWaitSeconds } : {}),
         ...(signal === undefined ? {} : { signal }),
@@ -121,10 +137,10 @@ export class Gate<R> {
       timer: limiter.repository[INTERNALS].timer,
       refundWhen,
       refundsErrors,
-      endFailed: (cause) => this.#tell({ type: "commit_failed", ...named(target), cause }),
+      endFailed: (cause) => this.#tell({ type: "commit_failed", ...target, cause }),
     });
     addPassage(arrival.identity, passage);
-    this.#tell({ type: lease.degraded ? "degraded" : "granted", ...named(target) });
+    this.#tell({ type: lease.degraded ? "degraded" : "granted", ...target });
     const headers = lease.degraded ? [DEGRADED] : this.#headers(limiter, lease.statuses);
     return { kind: "passed", headers, passage };
   }
@@ -138,33 +154,40 @@ export class Gate<R> {
     const { exposeParents, observes, refused } = this.#options;
     const { retryAfterSeconds } = refusal;
     const headers = this.#headers(limiter, refusal.statuses);
-    const type = observes ? "observed" : "refused";
-    this.#tell({ type, ...named(target), retryAfterSeconds });
-    if (observes) return { kind: "passed", headers: [...headers, OBSERVED] };
     const answer = refusedAnswer(refusal, exposeParents, headers);
-    return this.#refuse(
-      arrival,
-      refused === undefined
+    const replaced =
+      refused === undefined || observes
         ? answer
-        : replacedAnswer(answer, (await refused(refusal, arrival.request)) ?? {}),
-    );
+        : replacedAnswer(answer, await refused(refusal, arrival.request));
+    return this.#refuse(arrival, { ...target, retryAfterSeconds }, replaced, headers);
   }
 
   /** Answers for an error that has a status of its own; the framework gets all others. */
   async #failed(arrival: Arrival<R>, target: Target, error: unknown): Promise<Entry> {
     if (error instanceof RateLimiterUnavailable) {
-      this.#tell({ type: "unavailable", ...named(target), cause: error });
-      return this.#refuse(arrival, unavailableAnswer());
+      this.#tell({ type: "unavailable", ...target, status: 503, cause: error });
+      await turnBackAll(arrival.identity);
+      return { kind: "answered", answer: unavailableAnswer() };
     }
-    if (error instanceof ZaeLimiterError && String(error.code) === "ZAEL_RESOURCE_DISABLED") {
-      return this.#refuse(arrival, disabledAnswer("This resource is switched off."));
+    if (error instanceof ResourceDisabled) {
+      return this.#refuse(arrival, target, disabledAnswer("This resource is switched off."));
     }
-    await turnBackAll(arrival.identity);
     throw error;
   }
 
-  /** Refunds what earlier middlewares consumed: the handler will not run. */
-  async #refuse(arrival: Arrival<R>, answer: Answer): Promise<Entry> {
+  /**
+   * Answers instead of the handler and refunds what earlier middlewares consumed. A middleware that
+   * only observes reports it, and passes the request.
+   */
+  async #refuse(
+    arrival: Arrival<R>,
+    told: Omit<HttpEvent, "type">,
+    answer: Answer,
+    headers: readonly Header[] = [],
+  ): Promise<Entry> {
+    const { observes } = this.#options;
+    this.#tell({ type: observes ? "observed" : "refused", ...told, status: answer.status });
+    if (observes) return { kind: "passed", headers: [...headers, OBSERVED] };
     await turnBackAll(arrival.identity);
     return { kind: "answered", answer };
   }
@@ -193,17 +216,19 @@ export class Gate<R> {
     return entityIdOf(key);
   }
 
-  async #amountsOf(
-    request: R,
-    limiter: RateLimiter,
-    entityId: string,
-    resource: string,
-  ): Promise<Amounts> {
+  async #amountsOf(request: R, limiter: RateLimiter, target: Target): Promise<Amounts> {
     const { consume } = this.#options;
     if (typeof consume === "function") return consume(request);
     if (consume !== undefined) return consume;
-    const resolved = await limiter.repository.limits.resolve(entityId, resource);
-    return Object.fromEntries((resolved?.limits ?? []).map(({ name }) => [name, 1]));
+    try {
+      const { entityId, resource } = target;
+      const resolved = await limiter.repository.limits.resolve(entityId, resource);
+      return Object.fromEntries((resolved?.limits ?? []).map(({ name }) => [name, 1]));
+    } catch (error) {
+      // During an outage the acquire fails the same way, and applies `onUnavailable`.
+      if (error instanceof RateLimiterUnavailable) return {};
+      throw error;
+    }
   }
 
   #headers(limiter: RateLimiter, statuses: readonly LimitStatus[]): Header[] {
@@ -215,26 +240,29 @@ export class Gate<R> {
     return headersOf(headers, { statuses: shown, nowMs: clock() });
   }
 
+  /** The user's listener must not fail a request. */
   #tell(event: HttpEvent): void {
     const { events } = this.#options;
-    if (events !== undefined) events(event);
-    else if (event.type === "commit_failed") {
+    try {
+      if (events !== undefined) return events(event);
+    } catch (error) {
+      if (this.#eventsFailed) return;
+      this.#eventsFailed = true;
+      warn("ZAEL_HTTP_EVENTS_FAILED", "The function `events` of an HTTP middleware threw", error);
+    }
+    if (event.type === "commit_failed") {
       const sentence = `The lease of ${event.entityId} for ${event.resource} could not be ended`;
-      process.emitWarning(sentence, {
-        code: "ZAEL_HTTP_COMMIT_FAILED",
-        detail: String(event.cause),
-      });
+      warn("ZAEL_HTTP_COMMIT_FAILED", sentence, event.cause);
     }
   }
 }
 
-/** What a request consumes, and from which bucket. */
+function warn(code: string, sentence: string, cause: unknown): void {
+  process.emitWarning(sentence, { code, detail: String(cause) });
+}
+
+/** The bucket that a request consumes from. */
 interface Target {
   readonly entityId: string;
   readonly resource: string;
-  readonly consume: Amounts;
-}
-
-function named({ entityId, resource }: Target): Pick<HttpEvent, "entityId" | "resource"> {
-  return { entityId, resource };
 }

@@ -7,8 +7,9 @@
 import { ValidationError } from "../domain/errors.ts";
 import type { Lease } from "../limiter/lease.ts";
 import { Gate } from "./gate.ts";
+import type { Header } from "./headers.ts";
 import { checkHttpOptions, type HttpOptions as Options } from "./options.ts";
-import { leaseOfRequest, type Passage } from "./passage.ts";
+import { addAlias, leaseOfRequest, type Passage } from "./passage.ts";
 import { watchEnd } from "./watched-body.ts";
 import { webAddress } from "./web-address.ts";
 import { setWebHeaders, webResponse } from "./web-headers.ts";
@@ -25,6 +26,24 @@ export interface HonoContext {
   res: Response;
   /** What a handler threw: Hono answers it before the middleware sees it. */
   readonly error: Error | undefined;
+  /** Contexts differ in the names of their variables. */
+  set(name: never, value: never): void;
+}
+
+/**
+ * The variables that the middleware sets: `c.get("lease")` and `c.var.lease`.
+ *
+ * @example
+ * ```ts no-run: needs Hono
+ * import { Hono } from 'hono';
+ * import { type LeaseVariables, rateLimit } from 'zae-limiter/hono';
+ * const app = new Hono<{ Variables: LeaseVariables }>();
+ * app.use(rateLimit({ limits: ['rpm:60'] }));
+ * app.get('/', (c) => c.json(c.var.lease?.consumed));
+ * ```
+ */
+export interface LeaseVariables {
+  lease: Lease | undefined;
 }
 
 /** Options of `rateLimit`; see the table in docs/http.md. */
@@ -74,19 +93,49 @@ export function rateLimit<C extends HonoContext = HonoContext>(
     const { raw } = context.req;
     const entry = await gate.enter({
       request: context,
-      identity: raw,
+      identity: context,
       address: () => getConnInfo?.(context).remote.address ?? addressOf(context),
       signal: () => raw.signal,
     });
     if (entry.kind === "gone") return new Response(null, { status: 499 });
     if (entry.kind === "answered") return webResponse(entry.answer);
-    await next();
-    // After the handler: a header set before is lost when the handler returns a `Response`.
     const { headers, passage } = entry;
-    if (passage !== undefined) endWithResponse(context, passage);
-    setWebHeaders(context.res.headers, headers);
+    if (passage === undefined) await next();
+    else await handled(context, passage, next);
+    // After the handler: a header set before is lost when the handler returns a `Response`.
+    setHeaders(context, headers);
     return undefined;
   };
+}
+
+async function handled(
+  context: HonoContext,
+  passage: Passage,
+  next: () => Promise<void>,
+): Promise<void> {
+  // Other middlewares may replace the raw request; the context stays.
+  addAlias(context, context.req.raw);
+  context.set("lease" as never, passage.lease as never);
+  try {
+    await next();
+  } catch (error) {
+    // Hono itself answers errors, but not what else a handler may throw.
+    await passage.end({ status: 500, aborted: false }, true);
+    throw error;
+  }
+  endWithResponse(context, passage);
+}
+
+/** The headers of a response that came from `fetch` cannot be changed, so it is copied. */
+function setHeaders(context: HonoContext, headers: readonly Header[]): void {
+  if (headers.length === 0) return;
+  try {
+    setWebHeaders(context.res.headers, headers);
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    replace(context, new Response(context.res.body, context.res));
+    setWebHeaders(context.res.headers, headers);
+  }
 }
 
 /**
@@ -103,7 +152,7 @@ export function rateLimit<C extends HonoContext = HonoContext>(
  * ```
  */
 export function leaseOf(context: HonoContext | Request): Lease | undefined {
-  return leaseOfRequest(context instanceof Request ? context : context.req.raw);
+  return leaseOfRequest(context);
 }
 
 /** On Node.js by the response of the server, which knows of hang-ups; elsewhere by the body. */
@@ -122,11 +171,16 @@ function endWithResponse(context: HonoContext, passage: Passage): void {
     context.req.raw.signal,
     (aborted) => void passage.end({ status, aborted }, threw && !aborted),
   );
-  if (watched === context.res) return;
-  // Hono merges the headers of the response that is replaced into the new one, and would double
-  // the lists among them; its setter takes `undefined` to let go of the old response first.
+  if (watched !== context.res) replace(context, watched);
+}
+
+/**
+ * Hono merges the headers of the response that is replaced into the new one, and would double the
+ * lists among them; its setter takes `undefined` to let go of the old response first.
+ */
+function replace(context: HonoContext, response: Response): void {
   (context as { res: Response | undefined }).res = undefined;
-  context.res = watched;
+  context.res = response;
 }
 
 function addressOf({ env, req }: HonoContext): string | undefined {

@@ -37,10 +37,20 @@ export class Passage {
   async end(outcome: Outcome, threw: boolean): Promise<void> {
     if (!this.#begin()) return;
     try {
-      const refund = (threw && this.#rules.refundsErrors) || this.#rules.refundWhen(outcome);
+      const refund = (threw && this.#rules.refundsErrors) || this.#wantsRefund(outcome);
       await (refund ? this.#rollback() : this.lease[Symbol.asyncDispose]());
     } catch (error) {
       this.#rules.endFailed(error);
+    }
+  }
+
+  /** A function that fails does not decide for a refund. */
+  #wantsRefund(outcome: Outcome): boolean {
+    try {
+      return this.#rules.refundWhen(outcome);
+    } catch (error) {
+      this.#rules.endFailed(error);
+      return false;
     }
   }
 
@@ -95,6 +105,12 @@ export function addPassage(request: object, passage: Passage): void {
   const all = passages.get(request);
   if (all === undefined) passages.set(request, [passage]);
   else all.push(passage);
+}
+
+/** Makes the lease of a request known under another object too. */
+export function addAlias(request: object, alias: object): void {
+  const all = passages.get(request);
+  if (all !== undefined) passages.set(alias, all);
 }
 
 /** Returns the lease of the innermost middleware that limits the request. */

@@ -68,7 +68,7 @@ export const ADAPTERS: readonly Adapter[] = [
   },
   {
     name: "Fastify",
-    make: (options) => onFastify.rateLimit({ addHook: () => undefined } as never, options as never),
+    make: (options) => Fastify().register(onFastify.rateLimit, options as never),
     serve: serveFastify,
   },
   {
@@ -218,7 +218,7 @@ async function serveFastify(
   for (const each of listOf(options)) {
     const see = (request: onFastify.FastifyRequestLike): Seen =>
       seeNode((request as unknown as { raw: IncomingMessage }).raw);
-    await app.register(onFastify.rateLimit as never, translated(each, see) as never);
+    await app.register(onFastify.rateLimit, translated(each, see));
   }
   app.all("/*", async (request, reply) => {
     const answer = await handler({ lease: onFastify.leaseOf(request), path: request.url });
