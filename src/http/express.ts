@@ -19,7 +19,6 @@ export type { HeaderStyle } from "./headers.ts";
 export type { Outcome, RefusedAnswer } from "./options.ts";
 
 declare global {
-  // biome-ignore lint/style/noNamespace: the types of Express are extended through this namespace.
   namespace Express {
     interface Request {
       /** The lease of the request; see `leaseOf`. */

@@ -43,7 +43,8 @@ export interface FastifyReplyLike {
   hijack(): unknown;
 }
 
-/** @ts-expect-error: these types are for users of Fastify, and others do not have the module. */
+// biome-ignore lint/suspicious/noTsIgnore: an error only where the module is missing.
+/** @ts-ignore: these types are for users of Fastify, and others do not have the module. */
 declare module "fastify" {
   interface FastifyRequest {
     /** The lease of the request; see `leaseOf`. */

@@ -240,19 +240,23 @@ export class Gate<R> {
     return headersOf(headers, { statuses: shown, nowMs: clock() });
   }
 
-  /** The user's listener must not fail a request. */
   #tell(event: HttpEvent): void {
     const { events } = this.#options;
+    if (events !== undefined) this.#hand(event, events);
+    else if (event.type === "commit_failed") {
+      const sentence = `The lease of ${event.entityId} for ${event.resource} could not be ended`;
+      warn("ZAEL_HTTP_COMMIT_FAILED", sentence, event.cause);
+    }
+  }
+
+  /** The user's listener must not fail a request. */
+  #hand(event: HttpEvent, events: (event: HttpEvent) => void): void {
     try {
-      if (events !== undefined) return events(event);
+      events(event);
     } catch (error) {
       if (this.#eventsFailed) return;
       this.#eventsFailed = true;
       warn("ZAEL_HTTP_EVENTS_FAILED", "The function `events` of an HTTP middleware threw", error);
-    }
-    if (event.type === "commit_failed") {
-      const sentence = `The lease of ${event.entityId} for ${event.resource} could not be ended`;
-      warn("ZAEL_HTTP_COMMIT_FAILED", sentence, event.cause);
     }
   }
 }
