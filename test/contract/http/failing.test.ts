@@ -141,7 +141,7 @@ describe.each(ADAPTERS)("failures around rateLimit on $name", (adapter) => {
     const limiter = await stage.limiter();
     const { url } = await stage.serve(
       { limiter, limits: LIMITS, entityId: () => "tenant", onError: "rollback" },
-      () => Promise.reject("a text"),
+      () => Promise.reject({ message: "no instance of Error" } as Error),
     );
     expect(await statusOf(url)).toBe(500);
     await expect.poll(() => limiter.available(target)).toEqual({ rpm: 5 });
