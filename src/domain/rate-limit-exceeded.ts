@@ -44,7 +44,7 @@ export interface RateLimitExceededJson {
  * const limit = Limit.perMinute('tpm', 100);
  * const error = new RateLimitExceeded([
  *   { entityId: 'key-1', resource: 'gpt-4', limitName: 'tpm', limit, available: 0, requested: 10,
- *     exceeded: true, retryAfterSeconds: 6.001, deficit: 10 },
+ *     exceeded: true, retryAfterSeconds: 6.001, fullAfterSeconds: 60, deficit: 10 },
  * ]);
  * console.log(error.retryAfterHeader); // 7
  * console.log(error.toJSON().retry_after_ms); // 6001

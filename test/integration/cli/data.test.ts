@@ -95,11 +95,11 @@ describeCliStores("the command line", (store) => {
       .slice(1)
       .map((line) => line.split(/ {2,}/));
     expect(rows.map((row) => row.slice(1))).toEqual([
-      ["limits_deleted", "-", "_default_"],
-      ["limits_set", principal, "_default_"],
-      ["limits_deleted", "-", "_default_"],
-      ["limits_set", principal, "_default_"],
-      ["entity_created", principal, "-"],
+      ["limits_deleted", "-", "_default_", "-"],
+      ["limits_set", principal, "_default_", "rpm:1/min"],
+      ["limits_deleted", "-", "_default_", "-"],
+      ["limits_set", principal, "_default_", "rpm:1/min"],
+      ["entity_created", principal, "-", "name=key-1"],
     ]);
     expect(err).toMatch(/go on with --start-event-id [0-9A-Z]{26}\n$/);
   });
@@ -121,10 +121,17 @@ describeCliStores("the command line", (store) => {
     expect(await store.repository.limits.getEntity("u", { resource: "_default_" })).toHaveLength(1);
   });
 
-  test("op 31: a list of entities needs the resource", async () => {
-    const { code, out, err } = await store.run("entity", "list");
-    expect({ code, out }).toEqual({ code: 2, out: "" });
-    expect(err).toContain("--with-custom-limits");
+  test("op 31: a list of entities has all of them, or those with limits of a resource", async () => {
+    const { entities, limits } = store.repository;
+    await entities.create({ id: "key-1" });
+    await entities.create({ id: "key-2" });
+    await limits.setEntity("key-2", ["rpm:1"], { resource: "gpt-4" });
+    const all = await store.run("entity", "list");
+    expect(all.code).toBe(0);
+    expect(all.out).toMatch(/key-1[^]*key-2/);
+    const some = await store.run("entity", "list", "--with-custom-limits", "gpt-4");
+    expect(some.out).toContain("key-2");
+    expect(some.out).not.toContain("key-1");
   });
 
   test("op 32: namespaces are registered and counted; the reserved one is refused", async () => {

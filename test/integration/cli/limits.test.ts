@@ -96,7 +96,7 @@ describeCliStores("limits", (store) => {
   });
 
   test("op 40: a store that does not answer is exit 4, and a missing file exit 1", async () => {
-    const url = "dynamodb://t?endpoint=http://127.0.0.1:9";
+    const url = "dynamodb://app?endpoint=http://127.0.0.1:9";
     const file = fileOf(manifest(store));
     const down = await store.run("limits", "plan", "-f", file, "--url", url, "--timeout", "0.3");
     expect(down.code).toBe(4);
