@@ -128,7 +128,7 @@ describeCliStores("the command line", (store) => {
     await limits.setEntity("key-2", ["rpm:1"], { resource: "gpt-4" });
     const all = await store.run("entity", "list");
     expect(all.code).toBe(0);
-    expect(all.out).toMatch(/key-1[^]*key-2/);
+    expect(all.out).toMatch(/key-1[\s\S]*key-2/);
     const some = await store.run("entity", "list", "--with-custom-limits", "gpt-4");
     expect(some.out).toContain("key-2");
     expect(some.out).not.toContain("key-1");
