@@ -1,0 +1,145 @@
+/** Grants calls: finds out what a call will consume, and acquires it. */
+
+import { RateLimiterUnavailable, ResourceDisabled, ValidationError } from "../domain/errors.ts";
+import type { Decision, Refusal } from "../limiter/decision.ts";
+import type { RateLimiter } from "../limiter/rate-limiter.ts";
+import { INTERNALS } from "../repository/internals.ts";
+import { amountsOf } from "./amounts.ts";
+import { MeteredCall } from "./metered-call.ts";
+import type { CheckedLlmOptions, LlmCall } from "./options.ts";
+import { OutputEstimate } from "./output-estimate.ts";
+import { estimateInput } from "./prompt-size.ts";
+import type { Usage } from "./usage.ts";
+
+/** What is known of a call before it is made. */
+export interface CallFacts {
+  readonly call: LlmCall;
+  /** What the model reads; `undefined` where tokens are not counted. */
+  readonly prompt: readonly unknown[] | undefined;
+  /** `false` for calls that have no output, such as embeddings. */
+  readonly hasOutput: boolean;
+  /** The most output there can be, over all choices. */
+  readonly outputMax: number | undefined;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** A refusal by a limit, or the reason why no decision was made. */
+export type NotGranted = Refusal | ResourceDisabled | RateLimiterUnavailable;
+
+const NO_USAGE: Usage = { input: 0, cached: 0, output: 0 };
+/** The resource of calls that name no model. */
+const NAMELESS_RESOURCE = "llm";
+const COMMIT_FAILED_CODE = "ZAEL_LLM_COMMIT_FAILED";
+
+export class Metering {
+  readonly options: CheckedLlmOptions;
+  readonly #limiter: RateLimiter;
+  readonly #outputs: OutputEstimate;
+
+  constructor(limiter: RateLimiter, options: CheckedLlmOptions) {
+    this.#limiter = limiter;
+    this.options = options;
+    this.#outputs = new OutputEstimate(options.reserve);
+  }
+
+  /** Acquires the estimate of a call; `known` replaces the entity of the options. */
+  async begin(facts: CallFacts, known?: string): Promise<MeteredCall | NotGranted> {
+    const { call } = facts;
+    const entityId = known ?? (await this.#entityOf(call));
+    const { resource: named } = this.options;
+    const resource = named === undefined ? call.model || NAMELESS_RESOURCE : named(call);
+    const estimate = this.#estimate(facts, resource);
+    const request = { entityId, resource, facts };
+    try {
+      let used = estimate;
+      let decision = await this.#tryAcquire(request, used);
+      if (!decision.granted && decision.neverFits) {
+        used = this.#clipped(decision, estimate) ?? estimate;
+        if (used !== estimate) decision = await this.#tryAcquire(request, used);
+      }
+      if (!decision.granted) return decision;
+      return await this.#metered(decision, request, used);
+    } catch (error) {
+      if (error instanceof ResourceDisabled || error instanceof RateLimiterUnavailable)
+        return error;
+      throw error;
+    }
+  }
+
+  #tryAcquire({ entityId, resource, facts }: Target, usage: Usage): Promise<Decision> {
+    const { count, maxWaitSeconds } = this.options;
+    return this.#limiter.tryAcquire({
+      entityId,
+      resource,
+      consume: amountsOf(count, usage),
+      missingLimits: "ignore",
+      maxWaitSeconds,
+      ...(facts.signal === undefined ? {} : { signal: facts.signal }),
+    });
+  }
+
+  async #metered(
+    { lease }: Extract<Decision, { granted: true }>,
+    { entityId, resource, facts }: Target,
+    estimate: Usage,
+  ): Promise<MeteredCall> {
+    const { given } = this.options.count;
+    const missing = lease.degraded
+      ? undefined
+      : given.find((name) => !lease.statuses.some(({ limitName }) => limitName === name));
+    if (missing !== undefined) {
+      await lease.rollback();
+      const reason = `"${missing}" is none of the limits of ${entityId} for ${resource}`;
+      throw new ValidationError("count", missing, reason);
+    }
+    return new MeteredCall({
+      lease,
+      options: this.options,
+      timer: this.#limiter.repository[INTERNALS].timer,
+      model: facts.call.model,
+      estimate,
+      learn: (output) => {
+        if (facts.hasOutput) this.#outputs.learn(resource, output);
+      },
+      endFailed: (error) => {
+        const sentence = `The usage of ${entityId} for ${resource} could not be written`;
+        process.emitWarning(sentence, { code: COMMIT_FAILED_CODE, detail: String(error) });
+      },
+    });
+  }
+
+  async #entityOf(call: LlmCall): Promise<string> {
+    const { entityId } = this.options;
+    return typeof entityId === "function" ? entityId(call) : entityId;
+  }
+
+  #estimate({ call, prompt, hasOutput, outputMax }: CallFacts, resource: string): Usage {
+    if (prompt === undefined) return NO_USAGE;
+    const input = estimateInput(prompt, call.model, this.options.tokenizer);
+    const output = hasOutput ? this.#outputs.of(resource, outputMax) : 0;
+    return { input, cached: 0, output };
+  }
+
+  /**
+   * An estimate may be larger than a whole bucket although the call is not. The output is clipped
+   * to what a full bucket holds; a prompt that is too large stays too large.
+   */
+  #clipped(refusal: Refusal, { input, cached, output }: Usage): Usage | undefined {
+    const { outputTokens, tokens } = this.options.count;
+    let most = output;
+    for (const { limitName, limit, retryAfterSeconds } of refusal.violations) {
+      if (retryAfterSeconds !== Number.POSITIVE_INFINITY) continue;
+      if (outputTokens.includes(limitName)) most = Math.min(most, limit.capacity);
+      else if (tokens.includes(limitName)) most = Math.min(most, limit.capacity - input);
+      else return undefined;
+    }
+    return most < 0 || most === output ? undefined : { input, cached, output: most };
+  }
+}
+
+/** What is consumed from, and for which call. */
+interface Target {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly facts: CallFacts;
+}

@@ -1,0 +1,59 @@
+/** A stream that is watched while it is read. It pulls one chunk for each that its reader takes. */
+
+/** What the observer hears. Each stream ends in exactly one of the last three. */
+export interface StreamObserver<T> {
+  /** Returns the chunk to hand on; `undefined` hands on nothing and pulls the next one. */
+  chunk(chunk: T): T | undefined;
+  /** Returns a last chunk, if there is one, and when the stream may end. */
+  complete(): { last?: T | undefined; ended: Promise<void> };
+  /** The source failed. */
+  failed(): Promise<void>;
+  /** The reader stopped; the source is cancelled too. */
+  cancelled(): Promise<void>;
+}
+
+/**
+ * Not `tee`: cancelling one branch of it waits for the other one, and SDKs cancel the bodies of
+ * answers that they retry.
+ */
+export function observedStream<T>(
+  source: ReadableStream<T>,
+  observer: StreamObserver<T>,
+): ReadableStream<T> {
+  const reader = source.getReader();
+  const pull = async (controller: ReadableStreamDefaultController<T>): Promise<void> => {
+    for (;;) {
+      const { done, value } = await read(reader, observer);
+      if (done) {
+        const { last, ended } = observer.complete();
+        if (last !== undefined) controller.enqueue(last);
+        // The last byte is on its way; only the end of the stream waits for the write.
+        await ended;
+        controller.close();
+        return;
+      }
+      const handedOn = observer.chunk(value);
+      if (handedOn !== undefined) {
+        controller.enqueue(handedOn);
+        return;
+      }
+    }
+  };
+  const cancel = async (reason: unknown): Promise<void> => {
+    await Promise.all([reader.cancel(reason), observer.cancelled()]);
+  };
+  return new ReadableStream<T>({ pull, cancel }, { highWaterMark: 0 });
+}
+
+async function read<T>(
+  reader: ReadableStreamDefaultReader<T>,
+  observer: StreamObserver<T>,
+): Promise<{ done: true; value?: undefined } | { done: false; value: T }> {
+  try {
+    const result = await reader.read();
+    return result.done ? { done: true } : result;
+  } catch (error) {
+    await observer.failed();
+    throw error;
+  }
+}

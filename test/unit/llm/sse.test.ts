@@ -1,0 +1,50 @@
+import { describe, expect, test } from "vitest";
+import { SseSplitter } from "../../../src/llm/sse.ts";
+import { chatEvents, messagesEvents, sse } from "../../support/llm/shapes.ts";
+
+const TEXTS = ["Grüße, ", "世界 ", "👋🏽 ok\n\ndata: no event"];
+
+/** Splits the bytes at the given places and returns what comes out. */
+function split(bytes: Buffer, at: readonly number[]) {
+  const splitter = new SseSplitter();
+  const places = [0, ...at, bytes.length];
+  const events = places
+    .slice(1)
+    .flatMap((end, index) => splitter.push(bytes.subarray(places[index], end)));
+  return { data: events.map(({ data }) => data), events, rest: splitter.rest };
+}
+
+describe("the splitter of server-sent events", () => {
+  for (const [name, text] of [
+    ["OpenAI", sse(chatEvents(TEXTS), { done: true })],
+    ["Anthropic", sse(messagesEvents(TEXTS), { named: true })],
+    ["a provider that ends lines with CRLF", sse(chatEvents(TEXTS), { done: true, crlf: true })],
+  ] as const) {
+    test(`finds the same events of ${name} wherever the stream is split in two`, () => {
+      const bytes = Buffer.from(text);
+      const whole = split(bytes, []);
+      expect(whole.rest).toHaveLength(0);
+      expect(Buffer.concat(whole.events.map((event) => event.bytes))).toEqual(bytes);
+      for (let at = 1; at < bytes.length; at += 1) {
+        expect(split(bytes, [at]).data, `split at ${at}`).toEqual(whole.data);
+      }
+    });
+
+    test(`finds the same events of ${name} byte by byte`, () => {
+      const bytes = Buffer.from(text);
+      const everywhere = Array.from({ length: bytes.length - 1 }, (_, at) => at + 1);
+      expect(split(bytes, everywhere).data).toEqual(split(bytes, []).data);
+    });
+  }
+
+  test("joins the data lines of one event and skips comments and names", () => {
+    const bytes = Buffer.from(": keep-alive\n\nevent: a\ndata: 1\nid: 7\ndata:2\n\n");
+    expect(split(bytes, []).data).toEqual(["", "1\n2"]);
+  });
+
+  test("keeps the bytes of an event that is not complete", () => {
+    const { data, rest } = split(Buffer.from("data: 1\n\ndata: 2\n"), []);
+    expect(data).toEqual(["1"]);
+    expect(Buffer.from(rest).toString()).toBe("data: 2\n");
+  });
+});
