@@ -93,4 +93,5 @@ export type {
   ProvisionOptions,
 } from "./repository/options.ts";
 export { Repository } from "./repository/repository.ts";
+export type { UsageOptions } from "./repository/usage-options.ts";
 export type { ItemStore, StoreCall } from "./storage/item-store.ts";

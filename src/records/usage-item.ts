@@ -56,6 +56,9 @@ export interface UsageSubject {
   readonly resource: string;
 }
 
+/** All entities of a window that have no snapshot of their own; no entity can be called so. */
+export const OTHER_ENTITIES = "_other_";
+
 const DAY_SECONDS = 86_400;
 const EVENTS = "total_events";
 const OWN_NUMBERS: ReadonlySet<string> = new Set([EVENTS, "ttl"]);
@@ -72,6 +75,16 @@ const TAKEN_NAMES: ReadonlySet<string> = new Set([
 const INDEX_KEY_PATTERN = /^(?:GSI|LSI)[0-9](?:PK|SK)$/;
 const ESCAPE = "#";
 const MARK = "@";
+
+/** Where the snapshots of one window of a resource are, in GSI2. */
+export function usageWindow(
+  { namespaceId, resource }: UsageSubject,
+  type: WindowType,
+  startMs: number,
+): { readonly partition: string; readonly prefix: string } {
+  const partition = resourcePartition(namespaceId, resource);
+  return { partition, prefix: `${USAGE_INDEX_PREFIX}${type}#${isoSeconds(startMs)}#` };
+}
 
 /** Where the snapshot of a window is. */
 export function usageKey(subject: UsageSubject, type: WindowType, startMs: number): Key {

@@ -4,7 +4,8 @@ import type { BucketStore } from "../buckets/bucket-store.ts";
 import type { DistributedBucketStoreOptions } from "../buckets/distributed/distributed-bucket-store.ts";
 import { EmbeddedBucketStore } from "../buckets/embedded/embedded-bucket-store.ts";
 import { MemoryBucketTable } from "../buckets/embedded/memory-table.ts";
-import { usageCounter } from "../buckets/embedded/usage-tally.ts";
+import { type SnapshotItems, type UsageBounds, usageBook } from "../buckets/embedded/usage-book.ts";
+import type { CountUsage } from "../buckets/embedded/usage-tally.ts";
 import { linkInRecord } from "../buckets/recorded-link.ts";
 import { systemRandom } from "../domain/chance.ts";
 import { type Clock, systemClock, wholeClock } from "../domain/clock.ts";
@@ -16,7 +17,9 @@ import type { Item, Key } from "../storage/item.ts";
 import type { ItemStore } from "../storage/item-store.ts";
 import type { DynamoOptions, OpenOptions } from "./options.ts";
 import { serverClock } from "./server-clock.ts";
+import { memorySnapshots, sqliteSnapshots } from "./snapshot-items.ts";
 import type { StoreLocation } from "./store-url.ts";
+import { usageBounds } from "./usage-options.ts";
 
 /**
  * What a store can do.
@@ -70,8 +73,9 @@ export async function openBackend(
   if (kind === "memory") {
     const { MemoryItemStore } = await import("../storage/memory/item-store.ts");
     const store = new MemoryItemStore(shared);
+    const countUsage = usageCounter(memorySnapshots(store), usageBounds(kind, options.usage));
     return {
-      ...partsOf(kind, "memory", store, clock),
+      ...partsOf(kind, "memory", store, clock, options.usage !== false),
       openBuckets: (context, bucketOptions) => {
         const read = (key: Key) => store.readNow(key);
         const recordedLink = linksIn(read, context.namespaceId);
@@ -79,7 +83,7 @@ export async function openBackend(
         const table = new MemoryBucketTable({
           namespaceId: context.namespaceId,
           clock,
-          countUsage: usageCounter((key, change) => store.updateNow(key, change)),
+          countUsage,
           recordedLink,
           wasDeleted,
           refuseClosed: () => store.refuseClosed(),
@@ -91,15 +95,14 @@ export async function openBackend(
   if (kind === "sqlite") {
     const { openSqlite } = await import("../storage/sqlite/open.ts");
     const { ItemRows } = await import("../storage/sqlite/item-rows.ts");
+    const { Housekeeping } = await import("../storage/sqlite/housekeeping.ts");
     const { SqliteBucketTable } = await import("../buckets/embedded/sqlite-table.ts");
     const { store, database } = await openSqlite({ path: location.path, ...shared });
     const rows = new ItemRows(database);
-    const countUsage = usageCounter((update, change) => {
-      const { key, before, after } = rows.plan({ update, change });
-      rows.replace(key, before, after, clock());
-    });
+    const snapshots = sqliteSnapshots(rows, new Housekeeping(database, rows), clock);
+    const countUsage = usageCounter(snapshots, usageBounds(kind, options.usage));
     return {
-      ...partsOf(kind, location.path, store, clock),
+      ...partsOf(kind, location.path, store, clock, options.usage !== false),
       openBuckets: ({ namespaceId }, bucketOptions) => {
         const read = (key: Key) => rows.read(key)?.item;
         const recordedLink = linksIn(read, namespaceId);
@@ -150,8 +153,9 @@ function partsOf(
   name: string,
   store: ItemStore,
   clock: Clock,
+  keepsUsage = true,
 ): Omit<Backend, "openBuckets"> {
-  return { kind, name, store, clock, capabilities: capabilitiesOf(kind) };
+  return { kind, name, store, clock, capabilities: capabilitiesOf(kind, keepsUsage) };
 }
 
 /**
@@ -173,6 +177,11 @@ function deletionsIn(read: (key: Key) => Item | undefined, namespaceId: string) 
   };
 }
 
+/** Counts usage, or nothing where none is kept. */
+function usageCounter(items: SnapshotItems, bounds: UsageBounds | undefined): CountUsage {
+  return bounds === undefined ? () => undefined : usageBook(items, bounds);
+}
+
 /** Where the table is: options beat the URL. */
 export function dynamoOptions(
   location: Extract<StoreLocation, { kind: "dynamodb" }>,
@@ -192,10 +201,10 @@ export function dynamoOptions(
   };
 }
 
-function capabilitiesOf(kind: StoreLocation["kind"]): BackendCapabilities {
+function capabilitiesOf(kind: StoreLocation["kind"], keepsUsage: boolean): BackendCapabilities {
   return Object.freeze({
     supportsAuditLogging: true,
-    supportsUsageSnapshots: true,
+    supportsUsageSnapshots: keepsUsage,
     supportsInfrastructureManagement: kind === "dynamodb",
     supportsChangeStreams: true,
     supportsBatchOperations: true,

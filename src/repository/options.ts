@@ -11,6 +11,7 @@ import { checkOnUnavailable, type OnUnavailable } from "../domain/unavailability
 import { checkMaxShards } from "../records/version-record.ts";
 import type { StoreCall } from "../storage/item-store.ts";
 import { checkEndpoint } from "./store-url.ts";
+import { checkUsageOptions, type UsageOptions } from "./usage-options.ts";
 
 /** Credentials, or a function that fetches them, as the AWS SDK takes them. */
 export type Credentials =
@@ -41,6 +42,8 @@ export interface OpenOptions {
   readonly onUnavailable?: OnUnavailable;
   /** After this a store that refuses, hangs or drips is unavailable, retries included. Default 2000. */
   readonly timeoutMs?: number;
+  /** What `memory:` and `sqlite:` keep of usage; `false`: nothing. Not for DynamoDB. */
+  readonly usage?: false | UsageOptions;
   /** Epoch milliseconds; for tests and simulation. */
   readonly clock?: Clock;
   /** Numbers in [0, 1); for tests and simulation. */
@@ -100,6 +103,7 @@ const OPEN_OPTIONS = {
   bucketTtlMultiplier: "number",
   onUnavailable: "string",
   timeoutMs: "number",
+  usage: "any",
   clock: "function",
   random: "function",
   timer: "object",
@@ -130,6 +134,11 @@ export function checkOpenOptions(options: DynamoOptions, dynamodb: boolean): voi
       throw new ValidationError(name, value, `expected a ${type}, got ${show(value)}`);
     }
   }
+  if (dynamodb && options.usage !== undefined) {
+    const reason = "is for memory: and sqlite: only; on DynamoDB the aggregator counts usage";
+    throw new ValidationError("usage", options.usage, reason);
+  }
+  checkUsageOptions(options.usage);
   checkNotNegative("configCacheTtlSeconds", options.configCacheTtlSeconds);
   checkNotNegative("bucketTtlMultiplier", options.bucketTtlMultiplier);
   if (options.timeoutMs !== undefined) {

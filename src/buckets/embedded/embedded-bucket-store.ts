@@ -238,9 +238,11 @@ export class EmbeddedBucketStore implements BucketStore {
   #settle(read: () => readonly BucketRow[]): Promise<string | undefined> {
     return this.#table.step(() => {
       const rows = read();
-      for (const { entityId, resource, bucket } of rows) {
-        const usage = pendingUsage(bucket);
-        if (usage === undefined) continue;
+      for (const { entityId, resource } of rows) {
+        // Every write may remove buckets whose time is over, and counts them: so look again.
+        const bucket = this.#table.get(entityId, resource);
+        const usage = bucket === undefined ? undefined : pendingUsage(bucket);
+        if (bucket === undefined || usage === undefined) continue;
         this.#table.countUsage(entityId, resource, usage);
         this.#table.set(entityId, resource, asCounted(bucket, bucket.usageHour));
       }

@@ -13,6 +13,11 @@ import { type CountUsage, type PendingUsage, pendingUsage } from "./usage-tally.
 const PAGE = 1000;
 /** Buckets looked at by each write, to see whether their time is over. */
 const SWEPT_PER_WRITE = 2;
+/**
+ * With more buckets than this, those that are full again go before their time: a new one would be
+ * the same. Ids come from outside, and there may be millions of them within an hour.
+ */
+const BUCKETS_KEPT = 100_000;
 /** Charges on the spot make no bucket, so they sweep more rarely. */
 const CHARGES_PER_SWEEP = 512;
 const SWEPT_BY_CHARGES = 16;
@@ -29,6 +34,8 @@ export class MemoryBucketTable implements BucketTable {
   readonly #resources = new Map<string, Map<string, PackedBucket>>();
   readonly #builds = new SharedBuilds();
   #charges = 0;
+  /** How many buckets there are. */
+  #count = 0;
   /** The entities of a resource in order, while nobody comes or goes. */
   readonly #sorted = new Map<string, readonly string[]>();
   #sweep: Iterator<readonly [string, string, PackedBucket]> | undefined;
@@ -87,6 +94,7 @@ export class MemoryBucketTable implements BucketTable {
     if (known === undefined) {
       entities.set(entityId, new PackedBucket(bucket, this.#builds.of(bucket, undefined)));
       this.#sorted.delete(resource);
+      this.#count += 1;
     } else {
       known.replace(bucket, this.#builds.of(bucket, known.build));
     }
@@ -120,13 +128,14 @@ export class MemoryBucketTable implements BucketTable {
 
   delete(entityId: string, resource: string): void {
     const entities = this.#resources.get(resource);
-    entities?.delete(entityId);
+    if (entities?.delete(entityId) === true) this.#count -= 1;
     this.#sorted.delete(resource);
     if (entities?.size === 0) this.#resources.delete(resource);
   }
 
   clear(): void {
     this.#resources.clear();
+    this.#count = 0;
     this.#sorted.clear();
     this.#sweep = undefined;
   }
@@ -158,7 +167,9 @@ export class MemoryBucketTable implements BucketTable {
         return;
       }
       const [entityId, resource, bucket] = value;
-      if (bucket.ttl === undefined || bucket.ttl > nowSeconds) continue;
+      if (bucket.ttl === undefined) continue;
+      if (bucket.ttl > nowSeconds && !(this.#count > BUCKETS_KEPT && bucket.isFull(nowMs)))
+        continue;
       const usage = pendingUsage(bucket.unpacked());
       if (usage !== undefined) this.countUsage(entityId, resource, usage);
       this.delete(entityId, resource);

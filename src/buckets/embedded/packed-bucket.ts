@@ -139,6 +139,16 @@ export class PackedBucket {
     return new QuickCharge(fits, entityId, resource, quick.config, this.link, amounts, balances);
   }
 
+  /** Whether a new bucket would hold just as much of every limit. */
+  isFull(nowMs: number): boolean {
+    if (this.#wide !== undefined) return false;
+    for (let at = 0; at < this.build.names.length; at += 1) {
+      if (!this.#refill(at, nowMs)) return false;
+      if ((refilled[at] as number) < (this.build.rates[at] as Rate).capacityMilli) return false;
+    }
+    return true;
+  }
+
   /** Neither limits, nor time to live, nor usage have anything to settle before. */
   #isOrdinary({ keepSeconds, expires }: QuickConfig, nowMs: number): boolean {
     if (expires && nowMs >= this.#freshUntil * 1000) return false;

@@ -7,10 +7,7 @@
  * comparison, and what is not in the snapshots yet is in the bucket, so nothing is ever lost.
  */
 
-import { WINDOW_TYPES, windowStartMs } from "../../core/windows.ts";
-import { type UsageSubject, usageChange, usageKey } from "../../records/usage-item.ts";
-import type { Key } from "../../storage/item.ts";
-import type { Change } from "../../storage/item-store.ts";
+import type { UsageSubject } from "../../records/usage-item.ts";
 import type { EmbeddedBucket } from "./embedded-bucket.ts";
 import { hourStartMs } from "./usage-hour.ts";
 
@@ -22,20 +19,6 @@ export interface PendingUsage {
   readonly atMs: number;
   readonly amountsMilli: readonly (readonly [limitName: string, milli: number | bigint])[];
   readonly events: number;
-}
-
-const RETENTION_DAYS = 90;
-
-/** Counts in snapshots that `update` changes. */
-export function usageCounter(update: (key: Key, change: Change) => void): CountUsage {
-  return (subject, { atMs, amountsMilli, events }) => {
-    for (const type of WINDOW_TYPES) {
-      update(
-        usageKey(subject, type, windowStartMs(type, atMs)),
-        usageChange(subject, type, atMs, amountsMilli, events, RETENTION_DAYS),
-      );
-    }
-  };
 }
 
 /** What of a bucket is not in the snapshots yet. */

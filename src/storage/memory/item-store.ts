@@ -98,6 +98,19 @@ export class MemoryItemStore implements ScanStore {
     this.#write({ update: key, change });
   }
 
+  /** And for removals. */
+  deleteNow(key: Key): void {
+    this.#write({ delete: key });
+  }
+
+  /** How many items a query would hand out. */
+  countNow(query: Query): number {
+    const index = query.index === undefined ? undefined : indexNamed(query.index);
+    const tree = index === undefined ? this.#items : (this.#indexes.get(index) as Tree);
+    const [low, high] = bounds(query);
+    return tree.forRange(low, high, true);
+  }
+
   /** And for all items. */
   itemsNow(): Iterable<Item> {
     return this.#items.values();

@@ -98,6 +98,11 @@ export class SqliteDatabase {
     return statement;
   }
 
+  /** Runs a statement that returns nothing, within the transaction of the caller. */
+  exec(sql: string): void {
+    this.#connection.exec(sql);
+  }
+
   /**
    * Runs the work in one transaction, or returns BUSY with nothing done: the lock is taken, others
    * of this process are in line, or it is the turn of another process. Work that throws is rolled

@@ -13,6 +13,11 @@ const EXPIRED_PER_CHANGE = 2;
 /** More than one change and the items it drops can add. */
 const TRIMMED_PER_CHANGE = 4;
 
+const TIDIED_PER_SHRINK = 32;
+/** Free pages that the next writes will use, of 4 KiB each. */
+const PAGES_KEPT = 256;
+const SHRINK = "PRAGMA incremental_vacuum(128)";
+
 const OLDEST_LOGGED = "SELECT seq, at FROM changes ORDER BY seq LIMIT ?";
 const TRIM_LOG = "DELETE FROM changes WHERE seq <= ?";
 const TOKEN = "SELECT 1 AS known FROM tokens WHERE token = ? AND at > ?";
@@ -23,6 +28,7 @@ const TRIM_TOKENS = `DELETE FROM tokens WHERE token IN
 export class Housekeeping {
   readonly #database: SqliteDatabase;
   readonly #rows: ItemRows;
+  #tidied = 0;
   /** The second in which nothing was left to do; times to live count in seconds, too. */
   #idleSecond = -1;
 
@@ -38,6 +44,15 @@ export class Housekeeping {
     const dropped = this.#rows.dropExpired(nowMs, changes * EXPIRED_PER_CHANGE);
     const trimmed = this.#trimLog(nowMs - LOG_KEPT_MS, changes * TRIMMED_PER_CHANGE);
     if (dropped === 0 && trimmed === 0) this.#idleSecond = second;
+    else this.#shrink();
+  }
+
+  /** Gives free pages back to the disk, a few at a time; not in files from before it was possible. */
+  #shrink(): void {
+    this.#tidied += 1;
+    if (this.#tidied % TIDIED_PER_SHRINK !== 0) return;
+    const free = this.#database.prepare("PRAGMA freelist_count").get()?.freelist_count;
+    if (Number(free) > PAGES_KEPT) this.#database.exec(SHRINK);
   }
 
   /** Whether a transaction of that token was carried out in the last ten minutes. */

@@ -37,6 +37,8 @@ const INSERT = `INSERT OR REPLACE INTO items (pk, sk, data, ${INDEX_COLUMNS.join
 const REWRITE = "UPDATE items SET data = ? WHERE pk = ? AND sk = ?";
 const DELETE = "DELETE FROM items WHERE pk = ? AND sk = ?";
 const EXPIRED = "SELECT data FROM items WHERE ttl < ? ORDER BY ttl LIMIT ?";
+const COUNT_GSI2 = `SELECT count(*) AS items FROM items
+  WHERE gsi2pk = ? AND gsi2sk >= ? AND gsi2sk < ?`;
 const LOG = "INSERT INTO changes (at, pk, sk, before, after, expired) VALUES (?, ?, ?, ?, ?, ?)";
 
 export class ItemRows {
@@ -64,6 +66,13 @@ export class ItemRows {
         ? this.#database.prepare(FIRST_PAGE).all(size)
         : this.#database.prepare(NEXT_PAGE).all(after.PK, after.SK, size);
     return rows.map((row) => decoded(row.data as string).item);
+  }
+
+  /** How many items of a partition of GSI2 have a sort key with this prefix. */
+  countInGsi2(partition: string, prefix: string): number {
+    // Sort keys are printable ASCII, so none of them sorts behind the last one with the prefix.
+    const row = this.#database.prepare(COUNT_GSI2).get(partition, prefix, `${prefix}\u007f`);
+    return Number(row?.items ?? 0);
   }
 
   plan(write: Write): Plan {

@@ -27,6 +27,8 @@ export function prepareFile(
   connection.exec(`PRAGMA wal_autocheckpoint = ${LOG_FRAMES}`);
   const latest = migrations.at(-1)?.version ?? 0;
   const version = versionOf(connection, path, latest);
+  // A new file can give pages back. Where there are tables already, this changes nothing.
+  if (version === 0) connection.exec("PRAGMA auto_vacuum = INCREMENTAL");
   // Asked every time, because a copy of a file may have lost the mode.
   if (pragma(connection, "journal_mode") !== "wal") enterWalMode(connection, path);
   if (version < latest) migrate(connection, path, migrations);
