@@ -161,7 +161,7 @@ for (const [name, url] of Object.entries(STORES)) {
     });
 
     test("by resource, over more entities than one page has, adds up", async () => {
-      const { repo, limiter, acquire } = await open(url());
+      const { repo, limiter, acquire } = await open(url(), { usage: { maxEntities: 2000 } });
       for (let at = 0; at < 1300; at += 1) await acquire(`key-${at}`, { rpm: 1, tpm: at });
       const { snapshotCount, total } = await repo.usage.summary({
         resource: "gpt-4",
