@@ -134,11 +134,7 @@ export function checkOpenOptions(options: DynamoOptions, dynamodb: boolean): voi
       throw new ValidationError(name, value, `expected a ${type}, got ${show(value)}`);
     }
   }
-  if (dynamodb && options.usage !== undefined) {
-    const reason = "is for memory: and sqlite: only; on DynamoDB the aggregator counts usage";
-    throw new ValidationError("usage", options.usage, reason);
-  }
-  checkUsageOptions(options.usage);
+  checkUsageOptions(options.usage, dynamodb);
   checkNotNegative("configCacheTtlSeconds", options.configCacheTtlSeconds);
   checkNotNegative("bucketTtlMultiplier", options.bucketTtlMultiplier);
   if (options.timeoutMs !== undefined) {

@@ -1,6 +1,7 @@
 /** What an embedded store keeps of usage. */
 
 import { checkFields, checkInteger, checkOptions } from "../domain/check.ts";
+import { ValidationError } from "../domain/errors.ts";
 import type { StoreLocation } from "./store-url.ts";
 
 /**
@@ -32,8 +33,13 @@ const RETENTION_DAYS_MAX = 3650;
 const ENTITIES_MAX = 10_000_000;
 
 /** Refuses what is neither `false` nor an object of numbers in their ranges. */
-export function checkUsageOptions(usage: unknown): void {
-  if (usage === undefined || usage === false) return;
+export function checkUsageOptions(usage: unknown, dynamodb: boolean): void {
+  if (usage === undefined) return;
+  if (dynamodb) {
+    const reason = "is for memory: and sqlite: only; on DynamoDB the aggregator counts usage";
+    throw new ValidationError("usage", usage, reason);
+  }
+  if (usage === false) return;
   checkOptions("usage", usage, "false or { retentionDays, maxEntities }");
   checkFields("usage", usage as object, ["retentionDays", "maxEntities"]);
   const { retentionDays, maxEntities } = usage as UsageOptions;

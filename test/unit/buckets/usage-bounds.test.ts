@@ -91,17 +91,13 @@ describe.each([
     await limiter.close();
   });
 
-  test.each([
-    true,
-    0,
-    "none",
-    { days: 3 },
-    { retentionDays: 0 },
-    { maxEntities: 1.5 },
-  ])("refuses %j as its setting", async (usage) => {
-    const opened = RateLimiter.open(url(), { usage: usage as never });
-    await expect(opened).rejects.toBeInstanceOf(ValidationError);
-  });
+  test.each([true, 0, "none", { days: 3 }, { retentionDays: 0 }, { maxEntities: 1.5 }])(
+    "refuses %j as its setting",
+    async (usage) => {
+      const opened = RateLimiter.open(url(), { usage: usage as never });
+      await expect(opened).rejects.toBeInstanceOf(ValidationError);
+    },
+  );
 });
 
 test("a setting for usage is refused for DynamoDB, where the aggregator counts", async () => {
