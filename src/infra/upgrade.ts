@@ -18,6 +18,7 @@ import {
 import { readVersion, type VersionRecord, writeVersion } from "../records/version-record.ts";
 import type { DynamoOptions } from "../repository/options.ts";
 import { type Aws, type AwsConnection, connectAws } from "./aws.ts";
+import { MissingServiceError } from "./aws-failure.ts";
 import { refuseNewer } from "./compatibility.ts";
 import type { DeployContext } from "./deploy.ts";
 import { ensureTags } from "./ensure-tags.ts";
@@ -36,6 +37,9 @@ import { findStack, type Stack } from "./stack.ts";
 import { hasDiscoveryTags } from "./stack-tags.ts";
 import { stoppableTimer } from "./stoppable-timer.ts";
 import { type OpenRecords, openRecords } from "./table-records.ts";
+
+/** Said where there is a table without a stack. */
+const NO_STACKS_NOTE = "There is no stack behind this endpoint: only the table is upgraded";
 
 export interface UpgradeRequest {
   readonly stackName: string;
@@ -58,6 +62,8 @@ export interface UpgradeRequest {
 export interface UpgradePlan {
   /** `undefined`: the table says nothing about itself. */
   readonly version: VersionRecord | undefined;
+  /** False where the endpoint has only DynamoDB. */
+  readonly hasStacks: boolean;
   readonly code: readonly LambdaName[];
   /** Whether the stack lacks the tags it is found by. */
   readonly tags: boolean;
@@ -100,10 +106,9 @@ export async function upgradeStack(request: UpgradeRequest): Promise<Upgraded> {
   try {
     await refuseNewer(records.store);
     const version = await readVersion(records.store);
-    const stack = await findStack(aws, stackName);
-    const lambdas = await lambdasOf(aws, stackName);
-    refuseForeignCode(stackName, lambdas);
-    const site = { aws, records, stack, lambdas };
+    const deployed = await deployedAt(aws, stackName);
+    refuseForeignCode(stackName, deployed.lambdas);
+    const site = { aws, records, ...deployed };
     return await carryOut(request, site, await planUpgrade(site, version, request));
   } finally {
     aws.close();
@@ -111,18 +116,24 @@ export async function upgradeStack(request: UpgradeRequest): Promise<Upgraded> {
   }
 }
 
-interface Site {
-  readonly aws: Aws;
-  readonly records: OpenRecords;
+/** What is deployed besides the table. */
+interface DeployedAt {
+  /** False where the endpoint has only DynamoDB: there is a table, and nothing else to upgrade. */
+  readonly hasStacks: boolean;
   readonly stack: Stack | undefined;
   /** As they were found. */
   readonly lambdas: DeployedLambdas;
 }
 
+interface Site extends DeployedAt {
+  readonly aws: Aws;
+  readonly records: OpenRecords;
+}
+
 type DeployedLambdas = ReadonlyMap<LambdaName, DeployedFunction>;
 
 async function planUpgrade(
-  { aws, records, stack, lambdas }: Site,
+  { aws, records, stack, lambdas, hasStacks }: Site,
   version: VersionRecord | undefined,
   { stackName, force = false, lambdaOnly = false }: UpgradeRequest,
 ): Promise<UpgradePlan> {
@@ -131,6 +142,7 @@ async function planUpgrade(
   const isTagged = stack === undefined || (!force && hasDiscoveryTags(stackName, stack.tags));
   return {
     version,
+    hasStacks,
     code: outdatedLambdas(lambdas, force),
     // A stack that holds our table among other things must not pass for one of ours.
     tags: !lambdaOnly && !isTagged && (await isOurs(aws, stack)),
@@ -138,10 +150,23 @@ async function planUpgrade(
     migrationsLeft: lambdaOnly ? migrations.pending : [],
     record:
       force || (aggregator !== undefined && version?.aggregatorVersion !== versionOf(aggregator)),
-    notes: force
-      ? []
-      : [...lambdas].flatMap(([name, found]) => (isNewer(found) ? [newerNote(name, found)] : [])),
+    notes: [
+      ...(hasStacks ? [] : [NO_STACKS_NOTE]),
+      ...(force
+        ? []
+        : [...lambdas].flatMap(([name, one]) => (isNewer(one) ? [newerNote(name, one)] : []))),
+    ],
   };
+}
+
+async function deployedAt(aws: Aws, stackName: string): Promise<DeployedAt> {
+  try {
+    const stack = await findStack(aws, stackName);
+    return { hasStacks: true, stack, lambdas: await lambdasOf(aws, stackName) };
+  } catch (error) {
+    if (!(error instanceof MissingServiceError)) throw error;
+    return { hasStacks: false, stack: undefined, lambdas: new Map() };
+  }
 }
 
 /** The Lambdas that are deployed. */
@@ -206,7 +231,7 @@ function isStopped(migrations: MigrationReport | undefined): boolean {
 /** The code first: it works with the old table, and the old code may not with the new one. */
 async function steps(
   request: UpgradeRequest,
-  { aws, records, stack, lambdas }: Site,
+  { aws, records, stack, lambdas, hasStacks }: Site,
   plan: UpgradePlan,
 ): Promise<Pick<Upgraded, "tagsAdded" | "tagsError" | "migrations" | "version">> {
   const { stackName, onStep } = request;
@@ -233,13 +258,16 @@ async function steps(
   // Whoever stopped it wants nothing more to happen; the next upgrade writes the record.
   const version = isStopped(migrations)
     ? await readVersion(store)
-    : await writeVersion(store, await lambdaRecord(aws, request), clock());
+    : await writeVersion(store, await lambdaRecord(hasStacks ? aws : undefined, request), clock());
   return { tagsAdded, tagsError, migrations, version };
 }
 
 /** Says nothing about a Lambda that is not there. */
-async function lambdaRecord(aws: Aws, { stackName, updatedBy }: UpgradeRequest) {
-  const aggregator = await findFunction(aws, functionNameOf(stackName, "aggregator"));
+async function lambdaRecord(aws: Aws | undefined, { stackName, updatedBy }: UpgradeRequest) {
+  const aggregator =
+    aws === undefined
+      ? undefined
+      : await findFunction(aws, functionNameOf(stackName, "aggregator"));
   return {
     ...(aggregator === undefined
       ? {}

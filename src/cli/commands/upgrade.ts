@@ -48,7 +48,7 @@ export const upgrade = leaf<StackPlaceOptions & { lambdaOnly?: true; force?: tru
           updatedBy: `cli:${CLIENT_VERSION}`,
           confirm: (plan) => {
             for (const line of planLines(plan)) note(line);
-            return confirm(`Upgrade the stack ${stackName}?`);
+            return confirm(`Upgrade the ${subjectOf(plan).toLowerCase()} ${stackName}?`);
           },
           onStep: (step) => note(`${step} …`),
           onProgress: ({ migration, scanned, changed }) =>
@@ -106,7 +106,7 @@ export function upgradeText(result: Upgraded, stackName: string): string {
   switch (outcome) {
     case "current":
       return plan.migrationsLeft.length === 0
-        ? `✓ Stack ${stackName} is up to date with ${CLIENT_VERSION}`
+        ? `✓ ${subjectOf(plan)} ${stackName} is up to date with ${CLIENT_VERSION}`
         : [`✓ The code is up to date with ${CLIENT_VERSION}`, ...leftLines(plan)].join("\n");
     case "declined":
       return "Cancelled: nothing was changed";
@@ -114,13 +114,18 @@ export function upgradeText(result: Upgraded, stackName: string): string {
       return ["Would do:", ...planLines(plan).map((line) => `  ${line}`), ...changed].join("\n");
     default:
       return [
-        `✓ Stack ${stackName} is upgraded to ${CLIENT_VERSION}`,
+        `✓ ${subjectOf(plan)} ${stackName} is upgraded to ${CLIENT_VERSION}`,
         ...plan.code.map((lambda) => `  Code of the ${lambda}: uploaded`),
         ...tagsLine(result),
         ...changed,
         ...leftLines(plan),
       ].join("\n");
   }
+}
+
+/** Behind an endpoint that has only DynamoDB there is a table and no stack. */
+function subjectOf({ hasStacks }: UpgradePlan): string {
+  return hasStacks ? "Stack" : "Table";
 }
 
 function tagsLine({ tagsAdded, tagsError }: Upgraded): string[] {

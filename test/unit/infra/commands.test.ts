@@ -242,6 +242,7 @@ describe("op 17: the tags of an upgrade", () => {
     outcome: "done",
     plan: {
       version: undefined,
+      hasStacks: true,
       code: ["aggregator"],
       tags: true,
       migrations,
