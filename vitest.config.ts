@@ -94,6 +94,15 @@ export default defineConfig({
           sequence: { groupOrder: 3 },
         },
       },
+      // Needs Python 3 and, once, a registry of its packages: `npm run test:python`.
+      {
+        test: {
+          ...onEngines,
+          name: "python",
+          include: ["test/python/**/*.test.ts"],
+          exclude: process.env["ZAEL_PYTHON"] === undefined ? ["test/python/**"] : [],
+        },
+      },
       {
         test: {
           ...shared,

@@ -142,7 +142,7 @@ export class AnnouncedShards {
       bucketKey(namespaceId, name.entityId, name.resource, number),
     ) as [Key, Key];
     const observe = this.#states.observe(key.PK);
-    // The bucket may have been deleted since, and made anew with fewer shards. Whoever may acquire
+    // The bucket may have been deleted since, and created with fewer shards. A client that may acquire
     // may not check an item without writing it, so what it has is written again.
     const result = await store.transact(
       [

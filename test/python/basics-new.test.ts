@@ -1,0 +1,5 @@
+/** What both libraries have in common, with release 0.17.0 of the Python library. */
+
+import { describeBasics } from "./basics.ts";
+
+describeBasics("0.17.0");

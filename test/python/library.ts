@@ -1,0 +1,156 @@
+/** The Python library in a process of its own: a cached venv per release, and calls as JSON lines. */
+
+import {
+  type ChildProcessWithoutNullStreams,
+  type ExecFileSyncOptions,
+  execFileSync,
+  spawn,
+} from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdirSync, rmSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+
+/** The releases that are tested: the oldest with our layout, and the one that we keep up with. */
+export type Release = "0.10.3" | "0.17.0";
+
+const DRIVER = fileURLToPath(new URL("./driver.py", import.meta.url));
+/** Outside of the repository, so that a fresh clone finds what an earlier one has installed. */
+const CACHE =
+  process.env["ZAEL_PYTHON_VENVS"] ?? join(homedir(), ".cache", "zae-limiter", "python-venvs");
+
+/** An error of the Python library. */
+export class PythonError extends Error {
+  constructor(
+    readonly type: string,
+    message: string,
+  ) {
+    super(`${type}: ${message}`);
+  }
+}
+
+/** The interpreter of a release, installed on first use. */
+function interpreterOf(release: Release): string {
+  const venv = join(CACHE, `v${release}`);
+  const python = join(venv, "bin", "python");
+  if (existsSync(python) && existsSync(join(venv, ".installed"))) return python;
+  rmSync(venv, { recursive: true, force: true });
+  mkdirSync(CACHE, { recursive: true });
+  const quiet: ExecFileSyncOptions = { stdio: ["ignore", "ignore", "pipe"] };
+  execFileSync("python3", ["-m", "venv", venv], quiet);
+  const pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+  execFileSync(python, [...pip, `zae-limiter==${release}`], quiet);
+  mkdirSync(join(venv, ".installed"));
+  return python;
+}
+
+/** A limit as the driver takes it; refills over a minute unless said otherwise. */
+export function limit(name: string, capacity: number, periodSeconds = 60) {
+  const refill = { refill_amount: capacity, refill_period_seconds: periodSeconds };
+  return { $limit: { name, capacity, ...refill } };
+}
+
+interface Reply {
+  readonly id: number;
+  readonly result?: unknown;
+  readonly error?: { readonly type: string; readonly message: string };
+}
+
+interface Waiting {
+  readonly resolve: (result: unknown) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/** One client of the Python library. */
+export class PythonClient {
+  readonly release: Release;
+  readonly #child: ChildProcessWithoutNullStreams;
+  readonly #waiting = new Map<number, Waiting>();
+  readonly #said: string[] = [];
+  #next = 1;
+
+  constructor(release: Release) {
+    this.release = release;
+    this.#child = spawn(interpreterOf(release), [DRIVER], {
+      env: {
+        ...process.env,
+        AWS_ACCESS_KEY_ID: "test",
+        AWS_SECRET_ACCESS_KEY: "test",
+        AWS_DEFAULT_REGION: "us-east-1",
+        PYTHONWARNINGS: "ignore",
+      },
+    });
+    this.#child.stderr.setEncoding("utf8").on("data", (text: string) => this.#said.push(text));
+    createInterface({ input: this.#child.stdout }).on("line", (line) => this.#answer(line));
+    this.#child.on("exit", () => {
+      for (const { reject } of this.#waiting.values()) {
+        reject(new Error(`Python ended: ${this.#said.join("").slice(-2000)}`));
+      }
+    });
+  }
+
+  /** Opens a table. Python creates no stack here: the table is there, and local. */
+  async open(stack: string, endpoint: string, namespace: string, connect = false): Promise<void> {
+    const options = connect ? { connect } : { auto_update: false };
+    await this.#send({ do: "open", stack, endpoint, namespace, ...options });
+  }
+
+  /** Calls a method of its repository. */
+  repo<Result = unknown>(
+    method: string,
+    args: readonly unknown[] = [],
+    kwargs: object = {},
+  ): Promise<Result> {
+    return this.#send({ do: "call", on: "repo", method, args, kwargs }) as Promise<Result>;
+  }
+
+  /** Acquires and ends the lease at once. */
+  async acquire(
+    entity: string,
+    resource: string,
+    consume: object,
+    options: { adjust?: object; how?: "commit" | "rollback"; limits?: readonly unknown[] } = {},
+  ): Promise<void> {
+    const { adjust, how = "commit", ...more } = options;
+    const request = { do: "acquire", entity, resource, consume, ...more };
+    const { lease } = (await this.#send(request)) as { lease: number };
+    if (adjust !== undefined) await this.#send({ do: "adjust", lease, amounts: adjust });
+    await this.#send({ do: "end", lease, how });
+  }
+
+  /** Whether an acquire was granted; any other error than a refusal is thrown. */
+  async grants(entity: string, resource: string, consume: object): Promise<boolean> {
+    try {
+      await this.acquire(entity, resource, consume);
+      return true;
+    } catch (error) {
+      if (error instanceof PythonError && error.type === "RateLimitExceeded") return false;
+      throw error;
+    }
+  }
+
+  async close(): Promise<void> {
+    if (this.#child.exitCode !== null) return;
+    const ended = once(this.#child, "exit");
+    this.#child.stdin.end();
+    await ended;
+  }
+
+  #send(request: object): Promise<unknown> {
+    const id = this.#next++;
+    return new Promise((resolve, reject) => {
+      this.#waiting.set(id, { resolve, reject });
+      this.#child.stdin.write(`${JSON.stringify({ id, ...request })}\n`);
+    });
+  }
+
+  #answer(line: string): void {
+    const { id, result, error } = JSON.parse(line) as Reply;
+    const waiting = this.#waiting.get(id);
+    this.#waiting.delete(id);
+    if (error === undefined) waiting?.resolve(result);
+    else waiting?.reject(new PythonError(error.type, error.message));
+  }
+}
