@@ -53,7 +53,14 @@ export {
 export type { AcquireRequest } from "./limiter/acquire-request.ts";
 export type { AmountRecord, Amounts } from "./limiter/amounts.ts";
 export { type Decision, Refusal } from "./limiter/decision.ts";
-export type { LeaseWarning, LimiterEvent, LimiterWarning } from "./limiter/events.ts";
+export type {
+  AcquireEvent,
+  LeaseWarning,
+  LimiterEvent,
+  LimiterWarning,
+  RejectedEvent,
+} from "./limiter/events.ts";
+
 export type { Lease, SettledAmounts } from "./limiter/lease.ts";
 export type { MissingLimits } from "./limiter/missing-limits.ts";
 export type { LeaseEnd, OnError } from "./limiter/on-error.ts";
@@ -94,4 +101,4 @@ export type {
 } from "./repository/options.ts";
 export { Repository } from "./repository/repository.ts";
 export type { UsageOptions } from "./repository/usage-options.ts";
-export type { ItemStore, StoreCall } from "./storage/item-store.ts";
+export type { CallOutcome, ItemStore, StoreCall } from "./storage/item-store.ts";

@@ -1,7 +1,8 @@
 /** Counts the calls of a limiter in this process while a page looks, and keeps its last refusals. */
 
 import type { Clock } from "../domain/clock.ts";
-import { LISTEN, type LimiterEvent } from "../limiter/events.ts";
+import type { LimiterEvent } from "../limiter/events.ts";
+import { hear } from "../limiter/hear.ts";
 import type { RateLimiter } from "../limiter/rate-limiter.ts";
 import type { LiveJson, RefusalJson } from "./wire.ts";
 
@@ -25,7 +26,7 @@ export class LiveCalls {
   /** Listens until the result is called as often as this was. */
   watch(): () => void {
     this.#watchers += 1;
-    this.#stop ??= this.#limiter[LISTEN]((event) => this.#hear(event));
+    this.#stop ??= hear(this.#limiter, (event) => this.#hear(event));
     return () => {
       this.#watchers -= 1;
       if (this.#watchers > 0) return;

@@ -1,6 +1,6 @@
 /** Acquires: decides calls, hands out leases and tells what has happened. */
 
-import type { BucketStore } from "../buckets/bucket-store.ts";
+import type { BucketStore, Leg } from "../buckets/bucket-store.ts";
 import { Deadline } from "../domain/deadline.ts";
 import { RateLimiterUnavailable } from "../domain/errors.ts";
 import { CONFIG_LEVELS } from "../domain/precedence.ts";
@@ -10,6 +10,7 @@ import type { RepositoryInternals } from "../repository/internals.ts";
 import { type AcquireRequest, type CheckedRequest, isPlain } from "./acquire-request.ts";
 import { ActiveLease, type LeaseHost, type LeaseTarget } from "./active-lease.ts";
 import type { AmountsByName } from "./amounts.ts";
+import type { Announcer } from "./announcer.ts";
 import { Consumption } from "./consumption.ts";
 import { Refusal, type Seen } from "./decision.ts";
 import { DegradedLease } from "./degraded-lease.ts";
@@ -19,6 +20,7 @@ import { inTime } from "./in-time.ts";
 import type { Lease } from "./lease.ts";
 import type { Legs, Target } from "./legs.ts";
 import type { MissingLimits } from "./missing-limits.ts";
+import type { ObservedCall } from "./observed-call.ts";
 import { Outage } from "./outage.ts";
 import type { LineRequest } from "./waiting-line.ts";
 import { Warnings } from "./warnings.ts";
@@ -31,7 +33,7 @@ export type Decided = { readonly granted: true; readonly lease: OpenLease } | Re
 export interface AcquirerOptions {
   readonly onUnavailable: OnUnavailable | undefined;
   readonly speculativeWrites: boolean | undefined;
-  readonly events: ((event: LimiterEvent) => void) | undefined;
+  readonly announcer: Announcer;
   readonly onWarning: ((warning: LimiterWarning) => void) | undefined;
   readonly missingLimits: MissingLimits | undefined;
   /** Told what leases have given back, so that nobody waits for what is there. */
@@ -46,7 +48,6 @@ export class Acquirer implements LeaseHost {
   readonly #consumption: Consumption;
   readonly #outage: Outage;
   readonly #warnings: Warnings;
-  readonly #onRestored: ((leg: LeaseTarget) => void) | undefined;
   /** Refusals for which the store was asked. */
   readonly #asked = new WeakSet<Refusal>();
 
@@ -54,12 +55,8 @@ export class Acquirer implements LeaseHost {
     this.#internals = internals;
     this.#options = options;
     this.#outage = new Outage(internals, options);
-    this.#warnings = new Warnings(options.onWarning);
-    const { events } = options;
-    const onRestored =
-      events &&
-      (({ entityId, resource }: LeaseTarget) => events({ type: "restored", entityId, resource }));
-    this.#onRestored = onRestored;
+    this.#warnings = new Warnings(options.onWarning, options.announcer);
+    const onRestored = (leg: Leg) => this.#refundedLeg(leg);
     this.#consumption = new Consumption(internals, { ...options, onRestored });
   }
 
@@ -71,7 +68,7 @@ export class Acquirer implements LeaseHost {
    * Decides on the spot, where the bucket is in this process and its limits are known. Only for
    * calls that say nothing out of the ordinary; `undefined`, with nothing done, for all others.
    */
-  attemptNow(request: AcquireRequest): Decided | undefined {
+  attemptNow(request: AcquireRequest, acquireId?: string): Decided | undefined {
     const { buckets, resolver } = this.#internals;
     if (buckets.chargeNow === undefined || !isPlain(request)) return undefined;
     const { entityId, resource, consume } = request;
@@ -79,23 +76,16 @@ export class Acquirer implements LeaseHost {
     const charged = buckets.chargeNow(entityId, resource, consume, cache.generation);
     if (charged === undefined) return undefined;
     cache.countHits(CONFIG_LEVELS.length);
-    if (charged.granted) {
-      this.#options.events?.({ type: "acquired", entityId, resource });
-      return { granted: true, lease: new ActiveLease(this, charged, charged) };
-    }
-    const refusal = this.#refusal(charged, false);
-    this.announceRefusal(charged, refusal);
-    return refusal;
+    if (!charged.granted) return this.#refusal(charged, false);
+    return { granted: true, lease: new ActiveLease(this, charged, charged, acquireId) };
   }
 
   /** Decides, or throws `RateLimiterUnavailable` within the time the store is given. */
-  async attempt(request: CheckedRequest): Promise<Decided> {
-    const { entityId, resource } = request;
+  async attempt(request: CheckedRequest, acquireId?: string): Promise<Decided> {
     const taken = await this.#consume(request, request.signal);
     if (taken instanceof Refusal) return taken;
-    this.#options.events?.({ type: "acquired", entityId, resource });
     this.#remember(taken);
-    return { granted: true, lease: new ActiveLease(this, request, taken) };
+    return { granted: true, lease: new ActiveLease(this, request, taken, acquireId) };
   }
 
   /** Applies `onUnavailable`: returns an uncounted lease, or throws. */
@@ -104,13 +94,9 @@ export class Acquirer implements LeaseHost {
     return { granted: true, lease: new DegradedLease() };
   }
 
-  /** Tells that a call was refused for good; one that waits may be refused many times before. */
-  announceRefusal({ entityId, resource }: LeaseTarget, refusal: Refusal): void {
-    const { events } = this.#options;
-    if (events === undefined) return;
-    const { retryAfterSeconds } = refusal;
-    const local = !this.#asked.has(refusal);
-    events({ type: "rejected", entityId, resource, local, retryAfterSeconds });
+  /** Whether a call was refused without a request to the store. Known while something listens. */
+  isLocal(refusal: Refusal): boolean {
+    return !this.#asked.has(refusal);
   }
 
   /** The legs of a call and their balances, without consuming anything. */
@@ -143,19 +129,41 @@ export class Acquirer implements LeaseHost {
     buckets.remember(entityId, resource, memory);
   }
 
-  async takeMore(request: LeaseTarget, amounts: AmountsByName): Promise<Granted | undefined> {
+  async takeMore(
+    target: LeaseTarget,
+    amounts: AmountsByName,
+    acquireId: string | undefined,
+  ): Promise<Granted | undefined> {
+    const { announcer } = this.#options;
+    if (!announcer.isHeard) return this.#takeMore(target, amounts);
+    const { entityId, resource } = target;
+    const request = { entityId, resource, consume: Object.fromEntries(amounts) };
+    const call = announcer.begin(request, acquireId);
+    return call.run(() =>
+      call.watch(async () => {
+        const taken = await this.#takeMore(target, amounts, call);
+        call.granted(taken ? new ActiveLease(this, target, taken) : new DegradedLease());
+        return taken;
+      }),
+    );
+  }
+
+  async #takeMore(
+    request: LeaseTarget,
+    amounts: AmountsByName,
+    call?: ObservedCall,
+  ): Promise<Granted | undefined> {
     try {
       const { entityId, resource, limits, missingLimits } = request;
       const target = { entityId, resource, limits, missingLimits, amounts };
+      call?.attempt();
       const taken = (await this.#options.refusedByOthers(target)) ?? (await this.#consume(target));
-      if (taken instanceof Refusal) {
-        this.announceRefusal(request, taken);
-        throw new RateLimitExceeded(taken.statuses);
-      }
-      this.#options.events?.({ type: "acquired", entityId, resource });
-      return taken;
+      if (!(taken instanceof Refusal)) return taken;
+      call?.refused(taken, this.isLocal(taken));
+      throw new RateLimitExceeded(taken.statuses);
     } catch (error) {
       if (!(error instanceof RateLimiterUnavailable)) throw error;
+      call?.unanswered(error);
       this.#outage.pass(request, error);
       return undefined;
     }
@@ -168,12 +176,26 @@ export class Acquirer implements LeaseHost {
 
   #refusal(seen: Seen, local: boolean): Refusal {
     const refusal = new Refusal(seen);
-    if (!local && this.#options.events !== undefined) this.#asked.add(refusal);
+    if (!local && this.#options.announcer.isHeard) this.#asked.add(refusal);
     return refusal;
   }
 
-  restored(target: LeaseTarget): void {
-    this.#onRestored?.(target);
+  get isHeard(): boolean {
+    return this.#options.announcer.isHeard;
+  }
+
+  tell(event: LimiterEvent): void {
+    this.#options.announcer.tell(event);
+  }
+
+  /** Tells of a leg that is refunded because the acquire was not granted. */
+  #refundedLeg({ entityId, resource, config, amountsMilli }: Leg): void {
+    if (!this.isHeard) return;
+    const amounts = Object.fromEntries(
+      config.limits.map(({ name }, at) => [name, (amountsMilli[at] ?? 0) / 1000]),
+    );
+    const acquireId = undefined;
+    this.tell({ type: "restored", acquireId, entityId, resource, amounts, reason: "not_granted" });
   }
 
   gaveBack(bucket: { entityId: string; resource: string }, tokens: AmountsByName): void {

@@ -10,7 +10,7 @@ import type { LimitStatus } from "../domain/limit-status.ts";
 import type { OnUnavailable } from "../domain/unavailability.ts";
 import { type Amounts, type AmountsByName, checkAmounts, readCorrections } from "./amounts.ts";
 import { statusesAfter } from "./decision.ts";
-import type { LeaseWarning } from "./events.ts";
+import type { LeaseWarning, LimiterEvent } from "./events.ts";
 import {
   add,
   addPending,
@@ -41,11 +41,16 @@ export interface LeaseTarget {
 export interface LeaseHost {
   readonly buckets: BucketStore;
   /** Charges more of the same entity and resource, or throws; `undefined`: passed uncounted. */
-  takeMore(target: LeaseTarget, amounts: AmountsByName): Promise<Granted | undefined>;
+  takeMore(
+    target: LeaseTarget,
+    amounts: AmountsByName,
+    acquireId: string | undefined,
+  ): Promise<Granted | undefined>;
   /** What to do when an adjustment cannot be written: `true` lets it pass with a warning. */
   adjustmentFailed(target: LeaseTarget, cause: RateLimiterUnavailable): boolean;
-  /** Everything the lease held is being given back. */
-  restored(target: LeaseTarget): void;
+  /** Whether an event would reach a listener. */
+  readonly isHeard: boolean;
+  tell(event: LimiterEvent): void;
   /** So many whole tokens of a bucket were given back. */
   gaveBack(bucket: { entityId: string; resource: string }, tokens: AmountsByName): void;
   /** Refuses names that none of the limits has, unless the target ignores those. */
@@ -68,6 +73,8 @@ export class ActiveLease implements Lease {
   readonly #host: LeaseHost;
   readonly #target: LeaseTarget;
   readonly #granted: Granted;
+  /** Names the acquire in events; `undefined` where nothing listened to it. */
+  readonly #acquireId: string | undefined;
   /** Made when somebody needs them: most leases are committed as they are. */
   #made: Holding[] | undefined;
   #statuses: readonly LimitStatus[] | undefined;
@@ -76,10 +83,11 @@ export class ActiveLease implements Lease {
   /** The write under way. Each one starts from what the one before it has written. */
   #lastWrite: Promise<void> | undefined;
 
-  constructor(host: LeaseHost, target: LeaseTarget, granted: Granted) {
+  constructor(host: LeaseHost, target: LeaseTarget, granted: Granted, acquireId?: string) {
     this.#host = host;
     this.#target = target;
     this.#granted = granted;
+    this.#acquireId = acquireId;
   }
 
   get consumed(): Amounts {
@@ -106,7 +114,7 @@ export class ActiveLease implements Lease {
     this.#refuseEnded();
     const checked = checkAmounts("consume", amounts, 0);
     this.#checkNames("consume", checked);
-    const granted = await this.#host.takeMore(this.#target, checked);
+    const granted = await this.#host.takeMore(this.#target, checked, this.#acquireId);
     if (!this.isEnded) {
       if (granted === undefined) this.#believe(checked);
       else this.#hold(granted);
@@ -114,8 +122,9 @@ export class ActiveLease implements Lease {
     }
     // The lease has ended meanwhile: what came too late is refunded at once.
     if (granted !== undefined) {
-      this.#host.restored(this.#target);
-      await this.#restore(holdingsOf(granted));
+      const late = holdingsOf(granted);
+      this.#tellRefund(late);
+      await this.#restore(late);
     }
     throw new LeaseExpiredError();
   }
@@ -155,7 +164,6 @@ export class ActiveLease implements Lease {
   async rollback(): Promise<void> {
     this.#refuseEnded();
     this.#ended = "rolled back";
-    this.#host.restored(this.#target);
     await this.#inTurn(async () => {
       const holdings = this.#holdings.map(copyOf);
       for (const { heldMilli, pendingMilli, unsureMilli } of this.#holdings) {
@@ -163,6 +171,7 @@ export class ActiveLease implements Lease {
         pendingMilli.fill(0);
         unsureMilli.fill(0);
       }
+      this.#tellRefund(holdings);
       await this.#restore(holdings);
     });
   }
@@ -297,10 +306,12 @@ export class ActiveLease implements Lease {
     const deltas = due.map((holding) => ({ ...holding, heldMilli: [...holding.pendingMilli] }));
     const results = await Promise.allSettled(due.map((holding) => this.#writeOne(holding)));
     this.#tellGivenBack(deltas, -1);
+    this.#tellAdjusted(deltas.filter((_, at) => isWritten(results[at])));
     for (const result of results) if (result.status === "rejected") throw result.reason;
   }
 
-  async #writeOne(holding: Holding): Promise<void> {
+  /** Returns whether it was written; throws where the caller must know that it was not. */
+  async #writeOne(holding: Holding): Promise<boolean> {
     const deltasMilli = [...holding.pendingMilli];
     const settle = (taken: number[]) => {
       deltasMilli.forEach((delta, at) => {
@@ -314,12 +325,34 @@ export class ActiveLease implements Lease {
       if (deltasMilli.every((delta) => delta <= 0)) await this.#host.buckets.restore(adjustment);
       else await this.#host.buckets.adjust(adjustment);
       settle(holding.heldMilli);
+      return true;
     } catch (error) {
       if (!(error instanceof RateLimiterUnavailable)) throw error;
       // A write whose outcome is unknown is neither repeated nor taken back.
       if (!error.nothingWritten) settle(holding.unsureMilli);
       if (!this.#host.adjustmentFailed(this.#target, error)) throw error;
+      return false;
     }
+  }
+
+  #tellRefund(holdings: readonly Holding[]): void {
+    if (!this.#host.isHeard) return;
+    const facts = this.#facts(holdings);
+    this.#host.tell({ type: "restored", ...facts, reason: "rollback" });
+  }
+
+  #tellAdjusted(deltas: readonly Holding[]): void {
+    if (!this.#host.isHeard || deltas.length === 0) return;
+    this.#host.tell({ type: "adjusted", ...this.#facts(deltas) });
+  }
+
+  /** What an event tells of the lease, with the amounts of the entity itself. */
+  #facts(holdings: readonly Holding[]) {
+    const { entityId, resource } = this.#target;
+    const own = holdings.filter((holding) => holding.entityId === entityId);
+    const sums = [...sumsOf(own, ({ heldMilli }, at) => heldMilli[at] ?? 0)];
+    const amounts = Object.fromEntries(sums.map(([name, milli]) => [name, milli / 1000]));
+    return { acquireId: this.#acquireId, entityId, resource, amounts };
   }
 
   async #restore(holdings: readonly Holding[]): Promise<void> {
@@ -347,4 +380,8 @@ export class ActiveLease implements Lease {
       if (tokens.size > 0) this.#host.gaveBack({ entityId, resource }, tokens);
     }
   }
+}
+
+function isWritten(result: PromiseSettledResult<boolean> | undefined): boolean {
+  return result?.status === "fulfilled" && result.value;
 }

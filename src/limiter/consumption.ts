@@ -4,7 +4,6 @@ import type { ConsumeResult, Leg, LegOutcome } from "../buckets/bucket-store.ts"
 import { Deadline } from "../domain/deadline.ts";
 import { RateLimiterUnavailable } from "../domain/errors.ts";
 import type { RepositoryInternals } from "../repository/internals.ts";
-import type { LeaseTarget } from "./active-lease.ts";
 import type { Seen } from "./decision.ts";
 import type { Granted } from "./holding.ts";
 import { inTime } from "./in-time.ts";
@@ -15,7 +14,7 @@ import type { MissingLimits } from "./missing-limits.ts";
 export interface ConsumptionOptions {
   readonly speculativeWrites: boolean | undefined;
   readonly missingLimits: MissingLimits | undefined;
-  readonly onRestored: ((leg: LeaseTarget) => void) | undefined;
+  readonly onRestored: (leg: Leg) => void;
 }
 
 /** A call that was refused: the legs and what they have. */

@@ -8,6 +8,7 @@
  */
 
 import type { BucketWarning } from "../buckets/bucket-store.ts";
+import type { LimitStatus } from "../domain/limit-status.ts";
 import type { RecordWarning } from "../records/record-warning.ts";
 import type { RepositoryInternals, RepositoryListener } from "../repository/internals.ts";
 import type { StoreCall } from "../storage/item-store.ts";
@@ -28,24 +29,27 @@ import type { StoreCall } from "../storage/item-store.ts";
  * ```
  */
 export type LimiterEvent =
-  /** By an acquire, or by `consume` of a lease. */
-  | { readonly type: "acquired"; readonly entityId: string; readonly resource: string }
+  | AcquireEvent
+  /** A lease wrote amounts that were corrected after the acquire. */
   | {
-      readonly type: "rejected";
+      readonly type: "adjusted";
+      readonly acquireId: string | undefined;
       readonly entityId: string;
       readonly resource: string;
-      /** Refused without a call, from what an earlier one had shown. */
-      readonly local: boolean;
-      readonly retryAfterSeconds: number;
+      /** Tokens by limit name, of the entity itself. Above zero: consumed; below: returned. */
+      readonly amounts: Readonly<Record<string, number>>;
     }
+  /** Consumed tokens are refunded: by a rollback, or because another leg was refused or failed. */
   | {
-      readonly type: "degraded";
+      readonly type: "restored";
+      /** `undefined` where a leg of an acquire is refunded that was not granted. */
+      readonly acquireId: string | undefined;
       readonly entityId: string;
       readonly resource: string;
-      readonly cause: unknown;
+      /** Tokens by limit name. */
+      readonly amounts: Readonly<Record<string, number>>;
+      readonly reason: "rollback" | "not_granted";
     }
-  /** What was taken is given back: by a rollback, or because another leg was refused or failed. */
-  | { readonly type: "restored"; readonly entityId: string; readonly resource: string }
   /** A bucket takes more writes than one partition can, and was split. */
   | {
       readonly type: "split";
@@ -57,7 +61,52 @@ export type LimiterEvent =
    * One request to the store, with the capacity it used. Buckets in memory and SQLite need none:
    * there it is records alone that are asked for.
    */
-  | { readonly type: "call"; readonly call: StoreCall };
+  | { readonly type: "call"; readonly call: StoreCall }
+  /** On the channel only: what `onWarning` is told, or else the process. */
+  | { readonly type: "warning"; readonly warning: LimiterWarning };
+
+/** What events of an acquire, or of `consume` of a lease, have in common. */
+interface AcquireFacts {
+  /** Names the acquire, also in the events of its lease; unique among processes. */
+  readonly acquireId: string | undefined;
+  readonly entityId: string;
+  readonly resource: string;
+  /** From the call to its decision. */
+  readonly durationMs: number;
+  /** The part of it until the last attempt began: the wait in the queue; 0 without a wait. */
+  readonly waitedMs: number;
+}
+
+export interface RejectedEvent extends AcquireFacts {
+  readonly type: "rejected";
+  /** Refused without a call, from what an earlier one had shown. */
+  readonly local: boolean;
+  readonly retryAfterSeconds: number;
+  /** The exceeded limit with the longest wait. */
+  readonly refusedBy: {
+    readonly entityId: string;
+    readonly limitName: string;
+    /** 0: the entity itself; 1: its parent; and so on. */
+    readonly level: number;
+  };
+  /** All limits that were checked, with what is left. */
+  readonly statuses: readonly LimitStatus[];
+}
+
+/** What came of an acquire, or of `consume` of a lease. */
+export type AcquireEvent =
+  | (AcquireFacts & {
+      readonly type: "acquired";
+      /** Tokens by limit name, of the entity itself. */
+      readonly consumed: Readonly<Record<string, number>>;
+      /** All limits that were checked, with what is left. */
+      readonly statuses: readonly LimitStatus[];
+    })
+  | RejectedEvent
+  /** The store could not answer, and the call passed uncounted. */
+  | (AcquireFacts & { readonly type: "degraded"; readonly cause: unknown })
+  /** The store could not answer, and the call threw. */
+  | (AcquireFacts & { readonly type: "unavailable"; readonly cause: unknown });
 
 /** Something went wrong that no error could tell, because the call itself was answered. */
 export type LimiterWarning = BucketWarning | LeaseWarning | RecordWarning;
@@ -80,9 +129,6 @@ export type LeaseWarning =
       /** What was given. */
       readonly amount: unknown;
     };
-
-/** Internal: tells a listener of the calls of a limiter that is already in use; the result ends it. */
-export const LISTEN: unique symbol = Symbol("zae-limiter listen");
 
 /** Listens to what happens behind the calls of a limiter; the result ends it. */
 export function listen(

@@ -4,11 +4,9 @@ import { RateLimiterUnavailable } from "../domain/errors.ts";
 import type { OnUnavailable } from "../domain/unavailability.ts";
 import type { RepositoryInternals } from "../repository/internals.ts";
 import type { LeaseTarget } from "./active-lease.ts";
-import type { LimiterEvent } from "./events.ts";
 
 export interface OutageOptions {
   readonly onUnavailable: OnUnavailable | undefined;
-  readonly events: ((event: LimiterEvent) => void) | undefined;
 }
 
 export class Outage {
@@ -23,8 +21,6 @@ export class Outage {
   /** Lets a call pass uncounted, or throws. */
   pass(request: LeaseTarget, cause: RateLimiterUnavailable): void {
     if (this.blocks(request)) throw this.#blocked(request, cause);
-    const { entityId, resource } = request;
-    this.#options.events?.({ type: "degraded", entityId, resource, cause });
   }
 
   /** The call beats the limiter, the limiter beats what is stored. */

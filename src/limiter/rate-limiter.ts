@@ -21,10 +21,12 @@ import {
 } from "./acquire-request.ts";
 import { Acquirer, type Decided } from "./acquirer.ts";
 import { type AmountRecord, type Amounts, checkAmounts } from "./amounts.ts";
+import { Announcer } from "./announcer.ts";
 import { type Decision, type Refusal, type Seen, statusesOf } from "./decision.ts";
-import { LISTEN, type LimiterEvent, type LimiterWarning, listen } from "./events.ts";
+import { type LimiterEvent, type LimiterWarning, listen } from "./events.ts";
 import type { Lease } from "./lease.ts";
 import { checkMissingLimits, type MissingLimits } from "./missing-limits.ts";
+import type { ObservedCall } from "./observed-call.ts";
 import { endAfter } from "./on-error.ts";
 import { WaitingLines } from "./waiting-lines.ts";
 
@@ -95,14 +97,10 @@ export interface StatusRequest {
 export class RateLimiter<Names extends string = string> {
   readonly repository: Repository;
   readonly #acquirer: Acquirer;
+  readonly #announcer: Announcer;
   readonly #lines: WaitingLines;
   readonly #leave: () => void;
   #closed = false;
-  /** The option `events`. */
-  readonly #option: ((event: LimiterEvent) => void) | undefined;
-  readonly #listeners = new Set<(event: LimiterEvent) => void>();
-  /** Tells the option and all listeners; `undefined` while nothing listens. */
-  #events: ((event: LimiterEvent) => void) | undefined;
 
   constructor(repository: Repository, options: RateLimiterOptions = {}) {
     if (!(repository instanceof Repository)) {
@@ -121,16 +119,15 @@ export class RateLimiter<Names extends string = string> {
     this.#leave = listen(internals, events, onWarning);
     const lines = WaitingLines.of(internals.buckets, internals.clock, internals.timer);
     this.#lines = lines;
-    this.#option = events;
-    this.#events = events;
-    const currentEvents = () => this.#events;
+    const { timer, records } = internals;
+    const { namespaceId, random } = records;
+    const announcer = new Announcer({ limiter: this, namespaceId, timer, random, events });
+    this.#announcer = announcer;
     this.#acquirer = new Acquirer(internals, {
       onUnavailable,
       speculativeWrites,
       missingLimits,
-      get events() {
-        return currentEvents();
-      },
+      announcer,
       onWarning,
       gaveBack: (bucket, tokens) => lines.giveBack(bucket, tokens),
       refusedByOthers: async (target) => (lines.isEmpty ? undefined : lines.refusal(target)),
@@ -160,6 +157,7 @@ export class RateLimiter<Names extends string = string> {
   acquire(request: AcquireRequest<Names>): Promise<Lease<Names>> {
     // Not `async`: what is decided on the spot needs a promise, and nothing that could be resumed.
     try {
+      if (this.#announcer.isHeard) return this.#acquired(this.#observe(request));
       const decision = this.#decideNow(request);
       return decision?.granted === true
         ? Promise.resolve(decision.lease)
@@ -171,6 +169,7 @@ export class RateLimiter<Names extends string = string> {
 
   /** Consumes, or returns why it was refused, without an error. */
   async tryAcquire(request: AcquireRequest<Names>): Promise<Decision<Names>> {
+    if (this.#announcer.isHeard) return this.#observe(request);
     return this.#decideNow(request) ?? this.#decide(request);
   }
 
@@ -187,7 +186,19 @@ export class RateLimiter<Names extends string = string> {
     if (typeof work !== "function") {
       throw new ValidationError("work", work, `expected a function, got ${show(work)}`);
     }
-    const decision = this.#decideNow(request) ?? (await this.#decide(request));
+    if (!this.#announcer.isHeard) {
+      return this.#work(this.#decideNow(request) ?? (await this.#decide(request)), request, work);
+    }
+    const call = this.#announcer.begin(request as AcquireRequest);
+    const decision = await this.#observe(request, call);
+    return call.run(() => this.#work(decision, request, work));
+  }
+
+  async #work<T>(
+    decision: NamedDecision<Names>,
+    request: AcquireRequest<Names>,
+    work: (lease: Lease<Names>) => T | Promise<T>,
+  ): Promise<T> {
     if (!decision.granted) throw new RateLimitExceeded(decision.statuses);
     const { lease } = decision;
     let result: T;
@@ -261,24 +272,10 @@ export class RateLimiter<Names extends string = string> {
     await this.close();
   }
 
-  /** Internal: tells the listener of acquires, refusals and degraded grants from now on. */
-  [LISTEN](listener: (event: LimiterEvent) => void): () => void {
-    const heard = unbreakable("listener", listener);
-    this.#listeners.add(heard);
-    this.#events = (event) => {
-      this.#option?.(event);
-      for (const each of this.#listeners) each(event);
-    };
-    return () => {
-      this.#listeners.delete(heard);
-      if (this.#listeners.size === 0) this.#events = this.#option;
-    };
-  }
-
   /** Where nobody waits in line and nothing has to be waited for. */
-  #decideNow(request: AcquireRequest<Names>): NamedDecision<Names> | undefined {
+  #decideNow(request: AcquireRequest<Names>, acquireId?: string): NamedDecision<Names> | undefined {
     if (this.#closed || !this.#lines.isEmpty) return undefined;
-    const decision = this.#acquirer.attemptNow(request as AcquireRequest);
+    const decision = this.#acquirer.attemptNow(request as AcquireRequest, acquireId);
     return decision as NamedDecision<Names> | undefined;
   }
 
@@ -305,14 +302,33 @@ export class RateLimiter<Names extends string = string> {
     throw new RateLimitExceeded(decision.statuses);
   }
 
-  async #decide(request: AcquireRequest<Names>): Promise<NamedDecision<Names>> {
+  /** Decides as an acquire does that nothing listens to, and tells what came of it. */
+  async #observe(
+    request: AcquireRequest<Names>,
+    call = this.#announcer.begin(request as AcquireRequest),
+  ): Promise<NamedDecision<Names>> {
+    const decide = async () => {
+      const now = this.#decideNow(request, call.acquireId);
+      if (now !== undefined) call.attempt();
+      const decision = now ?? (await this.#decide(request, call));
+      if (decision.granted) call.granted(decision.lease as Lease);
+      else call.refused(decision, this.#acquirer.isLocal(decision));
+      return decision;
+    };
+    return call.run(() => call.watch(decide));
+  }
+
+  async #decide(
+    request: AcquireRequest<Names>,
+    call?: ObservedCall,
+  ): Promise<NamedDecision<Names>> {
     const checked = checkAcquireRequest(request as AcquireRequest);
     const { signal } = checked;
     signal?.throwIfAborted();
     this.#refuseClosed();
-    const decision = await this.#attempt(checked);
-    if (!decision.granted) this.#acquirer.announceRefusal(checked, decision);
-    else if (signal?.aborted === true) {
+    const decision = await this.#attempt(checked, call);
+    if (decision.granted && signal?.aborted === true) {
+      call?.granted(decision.lease);
       await decision.lease.rollback();
       throw signal.reason;
     }
@@ -320,8 +336,11 @@ export class RateLimiter<Names extends string = string> {
   }
 
   /** Decided in time, also where the store cannot answer. */
-  async #attempt(checked: CheckedRequest): Promise<Decided> {
-    const attempt = () => this.#acquirer.attempt(checked);
+  async #attempt(checked: CheckedRequest, call?: ObservedCall): Promise<Decided> {
+    const attempt = () => {
+      call?.attempt();
+      return this.#acquirer.attempt(checked, call?.acquireId);
+    };
     try {
       if (checked.maxWaitMs > 0) {
         return await this.#lines.wait(checked, attempt, () => this.#isClosed);
@@ -332,6 +351,7 @@ export class RateLimiter<Names extends string = string> {
       return refused ?? (await attempt());
     } catch (error) {
       if (!(error instanceof RateLimiterUnavailable)) throw error;
+      call?.unanswered(error);
       return this.#acquirer.unavailable(checked, error);
     }
   }

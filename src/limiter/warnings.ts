@@ -1,17 +1,21 @@
 /** Warnings of leases, told to the listener of the limiter or else to the process. */
 
+import type { Announcer } from "./announcer.ts";
 import type { LeaseWarning, LimiterWarning } from "./events.ts";
 
 export class Warnings {
   readonly #onWarning: ((warning: LimiterWarning) => void) | undefined;
   /** Kinds that a caller may cause with every call: the process is warned of each kind once. */
   readonly #told = new Set<LeaseWarning["kind"]>();
+  readonly #announcer: Announcer;
 
-  constructor(onWarning: ((warning: LimiterWarning) => void) | undefined) {
+  constructor(onWarning: ((warning: LimiterWarning) => void) | undefined, announcer: Announcer) {
     this.#onWarning = onWarning;
+    this.#announcer = announcer;
   }
 
   tell(warning: LeaseWarning): void {
+    this.#announcer.publish({ type: "warning", warning });
     if (this.#onWarning !== undefined) {
       this.#onWarning(warning);
       return;

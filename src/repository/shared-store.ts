@@ -22,6 +22,7 @@ import {
 } from "../records/version-record.ts";
 import type { ItemStore } from "../storage/item-store.ts";
 import type { Backend } from "./backend.ts";
+import { eventChannel } from "./event-channel.ts";
 import type { RepositoryListener } from "./internals.ts";
 import type { OpenOptions } from "./options.ts";
 
@@ -90,7 +91,7 @@ export function recordContext(
 /** The records of one namespace, whose warnings reach the limiters that listen there. */
 export function recordsOf(shared: Shared, namespaceId: string): RecordContext {
   const listeners = listenersOf(shared, namespaceId);
-  const onWarning = (warning: RecordWarning) => warn(listeners, warning);
+  const onWarning = (warning: RecordWarning) => warn(listeners, warning, namespaceId);
   return { ...recordContext(shared.backend, shared.options, onWarning), namespaceId };
 }
 
@@ -116,9 +117,10 @@ export function bucketsOf(shared: Shared, namespaceId: string): BucketStore {
     timeoutMs: options.timeoutMs ?? TIMEOUT_MS,
     timer: options.timer ?? systemTimer,
     ...(shared.maxShards === undefined ? {} : { maxShards: shared.maxShards }),
-    onWarning: (warning) => warn(listeners, warning),
+    onWarning: (warning) => warn(listeners, warning, namespaceId),
     onSplit: (notice) => {
       for (const listener of listeners) listener.onSplit?.(notice);
+      publish(namespaceId, { type: "split", ...notice });
     },
   });
   buckets.set(namespaceId, opened);
@@ -132,11 +134,18 @@ export function listenersOf({ listeners }: Shared, namespaceId: string): Set<Rep
   return known;
 }
 
+/** Tells the channel what happens in a namespace, whichever limiter it happens to. */
+function publish(namespaceId: string | undefined, event: object): void {
+  if (eventChannel.hasSubscribers) eventChannel.publish({ namespaceId, event });
+}
+
 /** Somebody must hear of it: the process, where no limiter listens. */
 function warn(
   listeners: ReadonlySet<RepositoryListener>,
   warning: BucketWarning | RecordWarning,
+  namespaceId?: string,
 ): void {
+  publish(namespaceId, { type: "warning", warning });
   const heard = [...listeners].filter((listener) => listener.onWarning !== undefined);
   for (const listener of heard) listener.onWarning?.(warning);
   if (heard.length > 0) return;

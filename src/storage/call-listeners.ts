@@ -1,7 +1,11 @@
 /** Who is told of every request to a store. They come and go while it is open. */
 
+import { channel } from "node:diagnostics_channel";
 import { unbreakable } from "../domain/listener.ts";
 import type { CallListener, StoreCall } from "./item-store.ts";
+
+/** Carries `{ call }`, a `StoreCall`, for every request of any store; see docs/events.md. */
+const callChannel = channel("zae-limiter:call");
 
 export class CallListeners {
   readonly #listeners = new Set<CallListener>();
@@ -12,7 +16,7 @@ export class CallListeners {
 
   /** Nobody has to ask for the price of a request, or to work it out. */
   get isEmpty(): boolean {
-    return this.#listeners.size === 0;
+    return this.#listeners.size === 0 && !callChannel.hasSubscribers;
   }
 
   /** The result ends it. */
@@ -24,6 +28,7 @@ export class CallListeners {
 
   tell(call: StoreCall): void {
     for (const listener of this.#listeners) listener(call);
+    if (callChannel.hasSubscribers) callChannel.publish({ call });
   }
 }
 

@@ -7,6 +7,7 @@
  * request that could never work, and `InfrastructureError` for anything else the store refused.
  */
 
+import type { UnavailableReason } from "../domain/errors.ts";
 import type { Item, Key, Value } from "./item.ts";
 import type { IndexName } from "./table.ts";
 
@@ -144,7 +145,16 @@ export interface StoreCall {
   readonly indexUnits: number;
   /** The store reports no units for a refused condition: they are then counted from the item's size. */
   readonly estimated: boolean;
+  /** What came of it; absent where the store is in this process. */
+  readonly outcome?: CallOutcome;
+  /** From sending the request to its answer, in milliseconds; absent like `outcome`. */
+  readonly durationMs?: number;
+  /** 1 for the first request of an operation, more where it was repeated; absent like `outcome`. */
+  readonly attempt?: number;
 }
+
+/** `condition`: the condition did not hold; `refused`: the same request would be refused again. */
+export type CallOutcome = "ok" | "condition" | "refused" | UnavailableReason;
 
 export type CallListener = (call: StoreCall) => void;
 

@@ -403,9 +403,10 @@ describe("what is reported", () => {
     using store = storeAt(server.endpoint, { onCall: (call) => calls.push(call) });
     await store.put(KEY);
     const nothing = { readUnits: 0, writeUnits: 0, indexUnits: 0 };
+    const put = { operation: "PutItem", durationMs: expect.any(Number) };
     expect(calls).toStrictEqual([
-      { operation: "PutItem", ...nothing, estimated: true },
-      { operation: "PutItem", ...nothing, writeUnits: 3, estimated: false },
+      { ...put, ...nothing, estimated: true, outcome: "throttled", attempt: 1 },
+      { ...put, ...nothing, writeUnits: 3, estimated: false, outcome: "ok", attempt: 2 },
     ]);
     expect(server.requests[0]?.body.ReturnConsumedCapacity).toBe("INDEXES");
   });

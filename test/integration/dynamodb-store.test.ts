@@ -72,6 +72,9 @@ function cost(operation: string, units: Partial<StoreCall>): StoreCall {
     writeUnits: 0,
     indexUnits: 0,
     estimated: false,
+    outcome: units.estimated === true ? "condition" : "ok",
+    attempt: 1,
+    durationMs: expect.any(Number),
     ...units,
   };
 }

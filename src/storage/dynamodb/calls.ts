@@ -11,7 +11,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { Random } from "../../domain/chance.ts";
 import { InfrastructureError, RateLimiterUnavailable } from "../../domain/errors.ts";
 import type { CallListeners } from "../call-listeners.ts";
-import type { CallOptions } from "../item-store.ts";
+import type { CallOptions, CallOutcome, StoreCall } from "../item-store.ts";
 import { backoffMs } from "./backoff.ts";
 import { estimated, reported, unreported } from "./capacity.ts";
 import { Deadline } from "./deadline.ts";
@@ -124,18 +124,18 @@ export class Calls {
     repetition: Repetition,
   ): Promise<Written<Name>> {
     const request = this.#withCapacity(operation, bare);
-    const { listeners } = this.#options;
     let certain = true;
     for (let attempt = 1; ; attempt += 1) {
       const timeoutMs = deadline.attemptMs(repetition !== "once");
+      const sending = this.#options.listeners.isEmpty ? undefined : new Sending(attempt);
       let verdict: Verdict;
       let cause: unknown;
       try {
         const output = await this.#transport.send(operation, request, timeoutMs);
-        if (!listeners.isEmpty) listeners.tell(reported(operation, output));
+        this.#tell(sending, "ok", () => reported(operation, output));
         return { ok: true, output };
       } catch (error) {
-        verdict = this.#judged(operation, error);
+        verdict = this.#judged(operation, error, sending);
         cause = (error as SendError).cause;
       }
       if (verdict.kind === "condition") return { ok: false, failures: verdict.failures };
@@ -183,14 +183,35 @@ export class Calls {
   }
 
   /** What the failure of a request means, and cost. Other errors are thrown again. */
-  #judged(operation: OperationName, error: unknown): Verdict {
+  #judged(operation: OperationName, error: unknown, sending: Sending | undefined): Verdict {
     if (!(error instanceof SendError)) throw error;
     const verdict = judge(error.cause, operation, this.table, error.progress);
-    const { listeners } = this.#options;
-    if (listeners.isEmpty) return verdict;
-    if (verdict.kind === "condition") listeners.tell(estimated(operation, verdict.failures));
-    else if (verdict.sent) listeners.tell(unreported(operation));
+    if (verdict.kind === "condition") {
+      this.#tell(sending, "condition", () => estimated(operation, verdict.failures));
+    } else if (verdict.sent) {
+      const outcome = verdict.kind === "failed" ? verdict.reason : "refused";
+      this.#tell(sending, outcome, () => unreported(operation));
+    }
     return verdict;
+  }
+
+  #tell(sending: Sending | undefined, outcome: CallOutcome, price: () => StoreCall): void {
+    const { listeners } = this.#options;
+    if (!listeners.isEmpty) listeners.tell({ ...price(), outcome, ...sending?.facts() });
+  }
+}
+
+/** One request that is listened to. */
+class Sending {
+  readonly #attempt: number;
+  readonly #startedMs = performance.now();
+
+  constructor(attempt: number) {
+    this.#attempt = attempt;
+  }
+
+  facts(): Required<Pick<StoreCall, "attempt" | "durationMs">> {
+    return { attempt: this.#attempt, durationMs: performance.now() - this.#startedMs };
   }
 }
 

@@ -27,16 +27,54 @@ describeLimiterStores("events", (store) => {
     await refusalOf(limiter.acquire({ ...RPM, consume: { rpm: 1 } }));
     await limiter.tryAcquire({ ...RPM, consume: { rpm: 11 } });
     await limiter.available(RPM);
+    const times = { durationMs: expect.any(Number), waitedMs: 0 };
+    const own = { ...USER, ...times, acquireId: expect.any(String) };
+    const rpm = { entityId: "user-1", limitName: "rpm" };
+    const refused = { type: "rejected", ...own, local: expect.any(Boolean) };
     expect(withoutCalls(events)).toEqual([
-      { type: "acquired", ...USER },
-      { type: "rejected", ...USER, local: expect.any(Boolean), retryAfterSeconds: 6.001 },
       {
-        type: "rejected",
-        ...USER,
-        local: expect.any(Boolean),
+        type: "acquired",
+        ...own,
+        consumed: { rpm: 10 },
+        statuses: [expect.objectContaining({ ...rpm, available: 0, requested: 10 })],
+      },
+      {
+        ...refused,
+        retryAfterSeconds: 6.001,
+        refusedBy: { ...rpm, level: 0 },
+        statuses: [expect.objectContaining({ ...rpm, available: 0, requested: 1 })],
+      },
+      {
+        ...refused,
         retryAfterSeconds: Number.POSITIVE_INFINITY,
+        refusedBy: { ...rpm, level: 0 },
+        statuses: [expect.objectContaining({ ...rpm, requested: 11 })],
       },
     ]);
+    const ids = events.flatMap((event) => ("acquireId" in event ? [event.acquireId] : []));
+    expect(new Set(ids).size).toBe(3);
+  });
+
+  extra("tell what a lease adjusts and refunds, by the id of its acquire", async () => {
+    const events: LimiterEvent[] = [];
+    const { limiter } = await store.open({ events: (event) => events.push(event) });
+    const lease = await limiter.acquire({ ...RPM, consume: { rpm: 2 } });
+    lease.adjust({ rpm: 3 });
+    await lease.flush();
+    await lease.consume({ rpm: 1 });
+    await lease.rollback();
+    const [acquired, adjusted, more, restored] = withoutCalls(events);
+    const acquireId = acquired?.type === "acquired" ? acquired.acquireId : undefined;
+    expect(acquireId).toEqual(expect.any(String));
+    expect(adjusted).toEqual({ type: "adjusted", ...USER, acquireId, amounts: { rpm: 3 } });
+    expect(more).toMatchObject({ type: "acquired", acquireId, consumed: { rpm: 1 } });
+    expect(restored).toEqual({
+      type: "restored",
+      ...USER,
+      acquireId,
+      amounts: { rpm: 6 },
+      reason: "rollback",
+    });
   });
 
   extra("cannot break what they tell of", async () => {
@@ -99,8 +137,17 @@ describeItemStores("events", (store) => {
     events.splice(0);
     await refusalOf(limiter.acquire({ ...USER, consume: { rpm: 1 } }));
     expect(withoutCalls(events)).toEqual([
-      { type: "restored", ...USER },
-      expect.objectContaining({ type: "rejected", local: false }),
+      expect.objectContaining({
+        type: "restored",
+        ...USER,
+        amounts: { rpm: 1 },
+        reason: "not_granted",
+      }),
+      expect.objectContaining({
+        type: "rejected",
+        local: false,
+        refusedBy: { entityId: "team", limitName: "rpm", level: 1 },
+      }),
     ]);
   });
 
@@ -117,8 +164,10 @@ describeItemStores("events", (store) => {
     faults.rule = (request) => (isBucketOf("user-1", "update")(request) ? "throttled" : undefined);
     await limiter.acquire({ ...RPM, consume: { rpm: 1 }, onUnavailable: "allow" });
     await failureOf(limiter.acquire({ ...RPM, consume: { rpm: 1 } }));
+    const cause = expect.objectContaining({ reason: "throttled" });
     expect(withoutCalls(events)).toEqual([
-      { type: "degraded", ...USER, cause: expect.objectContaining({ reason: "throttled" }) },
+      expect.objectContaining({ type: "degraded", ...USER, cause }),
+      expect.objectContaining({ type: "unavailable", ...USER, cause }),
     ]);
   });
 
@@ -149,9 +198,12 @@ describeItemStores("events", (store) => {
           writeUnits: 1,
           indexUnits: 0,
           estimated: false,
+          outcome: "ok",
+          attempt: 1,
+          durationMs: expect.any(Number),
         },
       },
-      { type: "acquired", ...USER },
+      expect.objectContaining({ type: "acquired", ...USER }),
     ]);
     expect(calls).toEqual(["UpdateItem"]);
   });

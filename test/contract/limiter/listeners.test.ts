@@ -59,15 +59,15 @@ describeLimiterStores("two limiters on one repository", (store) => {
     await lease.consume({ rpm: 6 });
     expect([one.news, other.news]).toEqual([
       [
-        { type: "acquired", ...USER },
-        { type: "acquired", ...USER },
+        expect.objectContaining({ type: "acquired", ...USER }),
+        expect.objectContaining({ type: "acquired", ...USER }),
       ],
       [],
     ]);
     await refusalOf(other.limiter.acquire({ ...RPM, consume: { rpm: 1 } }));
     await lease.rollback();
     expect([one.news, other.news]).toEqual([
-      [{ type: "restored", ...USER }],
+      [expect.objectContaining({ type: "restored", ...USER, amounts: { rpm: 10 } })],
       [expect.objectContaining({ type: "rejected", ...USER })],
     ]);
   });
@@ -174,7 +174,7 @@ describeItemStores("two limiters on one repository", (store) => {
     one.events.splice(0);
     await refusalOf(one.limiter.acquire({ ...USER, consume: { rpm: 6 } }));
     expect(one.news).toEqual([
-      { type: "restored", ...USER },
+      expect.objectContaining({ type: "restored", ...USER }),
       expect.objectContaining({ type: "rejected" }),
     ]);
     expect(other.news).toEqual([]);
@@ -228,8 +228,8 @@ describeItemStores("two limiters on one repository", (store) => {
       heard.splice(0);
       await limiter.acquire({ ...RPM, consume: { rpm: 1 } });
       expect(heard).toEqual([
-        { type: "call", call: { operation: "UpdateItem", ...price } },
-        { type: "acquired", ...USER },
+        { type: "call", call: expect.objectContaining({ operation: "UpdateItem", ...price }) },
+        expect.objectContaining({ type: "acquired", ...USER }),
       ]);
     }
     await opened.close();

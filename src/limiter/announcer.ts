@@ -1,0 +1,78 @@
+/**
+ * Tells what happens to a limiter's calls: to its option `events`, and to the subscribers of the
+ * diagnostics channels.
+ */
+
+import { type Channel, channel } from "node:diagnostics_channel";
+import { type Random, randomBytes } from "../domain/chance.ts";
+import type { Timer } from "../domain/timer.ts";
+import { eventChannel } from "../repository/event-channel.ts";
+import type { AcquireRequest } from "./acquire-request.ts";
+import type { LimiterEvent } from "./events.ts";
+import { ObservedCall } from "./observed-call.ts";
+
+/** Carries an `ObservedCall`, before its acquire starts. A subscriber may set `within`. */
+export const acquireStart = channel("zae-limiter:acquire:start");
+/** Carries the same object once the acquire is decided, or has failed. */
+export const acquireEnd: Channel = channel("zae-limiter:acquire:end");
+
+export interface AnnouncerOptions {
+  /** The limiter, so that a subscriber can tell one from another. */
+  readonly limiter: object;
+  readonly namespaceId: string;
+  readonly timer: Timer;
+  readonly random: Random;
+  readonly events: ((event: LimiterEvent) => void) | undefined;
+}
+
+const NOTHING: AcquireRequest = { entityId: "", resource: "", consume: {} };
+
+export class Announcer {
+  readonly #options: AnnouncerOptions;
+  readonly #events: ((event: LimiterEvent) => void) | undefined;
+  /** Makes acquire ids differ between processes; drawn when the first id is needed. */
+  #prefix: string | undefined;
+  #count = 0;
+
+  constructor(options: AnnouncerOptions) {
+    this.#options = options;
+    this.#events = options.events;
+  }
+
+  /** Whether an event would reach a listener. Nothing is computed for one that would not. */
+  get isHeard(): boolean {
+    return this.#events !== undefined || eventChannel.hasSubscribers || acquireStart.hasSubscribers;
+  }
+
+  tell(event: LimiterEvent): void {
+    this.#events?.(event);
+    this.publish(event);
+  }
+
+  /** Tells the channel alone. */
+  publish(event: LimiterEvent): void {
+    if (!eventChannel.hasSubscribers) return;
+    const { limiter, namespaceId } = this.#options;
+    eventChannel.publish({ limiter, namespaceId, event });
+  }
+
+  /** Starts an acquire that is listened to; of a lease that consumes more, with the lease's id. */
+  begin(request: AcquireRequest, acquireId = this.#newId()): ObservedCall {
+    const { limiter, timer } = this.#options;
+    // A request that is no object is refused by the acquire itself.
+    const asked = (request as AcquireRequest | null | undefined) ?? NOTHING;
+    const call = new ObservedCall(this, limiter, acquireId, asked, timer);
+    if (acquireStart.hasSubscribers) acquireStart.publish(call);
+    return call;
+  }
+
+  end(call: ObservedCall): void {
+    if (acquireEnd.hasSubscribers) acquireEnd.publish(call);
+  }
+
+  #newId(): string {
+    this.#prefix ??= Buffer.from(randomBytes(this.#options.random, 6)).toString("base64url");
+    this.#count += 1;
+    return `${this.#prefix}-${this.#count.toString(36)}`;
+  }
+}

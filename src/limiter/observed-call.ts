@@ -1,0 +1,134 @@
+/** One acquire that is listened to: its id, its times and what came of it. */
+
+import { RateLimiterUnavailable } from "../domain/errors.ts";
+import { longestWait } from "../domain/rate-limit-exceeded.ts";
+import type { Timer } from "../domain/timer.ts";
+import type { AcquireRequest } from "./acquire-request.ts";
+import type { Refusal } from "./decision.ts";
+import type { AcquireEvent, LimiterEvent, RejectedEvent } from "./events.ts";
+import type { Lease } from "./lease.ts";
+
+/** What a call needs to tell what came of it. */
+interface Ends {
+  tell(event: LimiterEvent): void;
+  end(call: ObservedCall): void;
+}
+
+export class ObservedCall {
+  readonly limiter: object;
+  readonly acquireId: string;
+  readonly request: AcquireRequest;
+  /** Set by a subscriber: runs the acquire, and the work of `run`, in a context of its own. */
+  within: (<T>(work: () => T) => T) | undefined;
+  /** What came of the acquire; `undefined` where it failed without a decision. */
+  event: AcquireEvent | undefined;
+  /** What it has thrown. */
+  error: unknown;
+  /** How often the store, or the state in this process, was asked. */
+  attempts = 0;
+  readonly #ends: Ends;
+  readonly #timer: Timer;
+  readonly #startedMs: number;
+  #attemptMs: number | undefined;
+  #outage: unknown;
+
+  constructor(
+    ends: Ends,
+    limiter: object,
+    acquireId: string,
+    request: AcquireRequest,
+    timer: Timer,
+  ) {
+    this.#ends = ends;
+    this.#timer = timer;
+    this.limiter = limiter;
+    this.acquireId = acquireId;
+    this.request = request;
+    this.#startedMs = timer.nowMs();
+  }
+
+  /** Runs work in the context of the subscriber, if it has one. */
+  run<T>(work: () => T): T {
+    return this.within === undefined ? work() : this.within(work);
+  }
+
+  /** Runs the acquire itself; an error that is no decision ends it too. */
+  async watch<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      if (this.event === undefined) this.failed(error);
+      throw error;
+    }
+  }
+
+  /** An attempt starts; until the last one the call waited. */
+  attempt(): void {
+    this.attempts += 1;
+    this.#attemptMs = this.#timer.nowMs();
+  }
+
+  /** The store could not answer the last attempt. */
+  unanswered(cause: unknown): void {
+    this.#outage = cause;
+  }
+
+  granted(lease: Pick<Lease, "degraded" | "consumed" | "statuses">): void {
+    const common = this.#common();
+    this.#decided(
+      lease.degraded
+        ? { type: "degraded", ...common, cause: this.#outage }
+        : { type: "acquired", ...common, consumed: lease.consumed, statuses: lease.statuses },
+    );
+  }
+
+  /** `local`: without a request to the store. */
+  refused(refusal: Refusal, local: boolean): void {
+    this.#decided(rejected(refusal, local, this.#common()));
+  }
+
+  failed(error: unknown): void {
+    this.error = error;
+    if (error instanceof RateLimiterUnavailable) {
+      this.#decided({ type: "unavailable", ...this.#common(), cause: error });
+    } else this.#ends.end(this);
+  }
+
+  #decided(event: AcquireEvent): void {
+    this.event = event;
+    this.#ends.tell(event);
+    this.#ends.end(this);
+  }
+
+  #common(): AcquireTimes {
+    const { entityId, resource, maxWaitSeconds = 0 } = this.request;
+    const { acquireId } = this;
+    const nowMs = this.#timer.nowMs();
+    const waitedMs = maxWaitSeconds > 0 ? (this.#attemptMs ?? nowMs) - this.#startedMs : 0;
+    return { acquireId, entityId, resource, durationMs: nowMs - this.#startedMs, waitedMs };
+  }
+}
+
+type AcquireTimes = Pick<
+  AcquireEvent,
+  "acquireId" | "entityId" | "resource" | "durationMs" | "waitedMs"
+>;
+
+/** The event of a refusal, with the limit that makes the caller wait longest. */
+export function rejected(refusal: Refusal, local: boolean, common: AcquireTimes): RejectedEvent {
+  const { statuses, retryAfterSeconds } = refusal;
+  const primary = longestWait(refusal.violations) ?? statuses[0];
+  const entities = [...new Set(statuses.map((status) => status.entityId))];
+  return {
+    type: "rejected",
+    ...common,
+    local,
+    retryAfterSeconds,
+    refusedBy: {
+      entityId: primary?.entityId ?? common.entityId,
+      limitName: primary?.limitName ?? "",
+      level: Math.max(0, entities.indexOf(primary?.entityId ?? common.entityId)),
+    },
+    statuses,
+  };
+}
