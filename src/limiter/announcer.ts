@@ -3,7 +3,7 @@
  * diagnostics channels.
  */
 
-import { type Channel, channel } from "node:diagnostics_channel";
+import { channel } from "node:diagnostics_channel";
 import { type Random, randomBytes } from "../domain/chance.ts";
 import type { Timer } from "../domain/timer.ts";
 import { eventChannel } from "../repository/event-channel.ts";
@@ -12,9 +12,9 @@ import type { LimiterEvent } from "./events.ts";
 import { ObservedCall } from "./observed-call.ts";
 
 /** Carries an `ObservedCall`, before its acquire starts. A subscriber may set `within`. */
-export const acquireStart = channel("zae-limiter:acquire:start");
+const acquireStart = channel("zae-limiter:acquire:start");
 /** Carries the same object once the acquire is decided, or has failed. */
-export const acquireEnd: Channel = channel("zae-limiter:acquire:end");
+const acquireEnd = channel("zae-limiter:acquire:end");
 
 export interface AnnouncerOptions {
   /** The limiter, so that a subscriber can tell one from another. */

@@ -115,7 +115,7 @@ type AcquireTimes = Pick<
 >;
 
 /** The event of a refusal, with the limit that makes the caller wait longest. */
-export function rejected(refusal: Refusal, local: boolean, common: AcquireTimes): RejectedEvent {
+function rejected(refusal: Refusal, local: boolean, common: AcquireTimes): RejectedEvent {
   const { statuses, retryAfterSeconds } = refusal;
   const primary = longestWait(refusal.violations) ?? statuses[0];
   const entities = [...new Set(statuses.map((status) => status.entityId))];
