@@ -127,7 +127,7 @@ export class Calls {
     let certain = true;
     for (let attempt = 1; ; attempt += 1) {
       const timeoutMs = deadline.attemptMs(repetition !== "once");
-      const sending = this.#options.listeners.isEmpty ? undefined : new Sending(attempt);
+      const sending = this.#options.listeners.isEmpty ? undefined : new Sending(attempt, deadline);
       let verdict: Verdict;
       let cause: unknown;
       try {
@@ -204,14 +204,17 @@ export class Calls {
 /** One request that is listened to. */
 class Sending {
   readonly #attempt: number;
-  readonly #startedMs = performance.now();
+  readonly #deadline: Deadline;
+  readonly #startedMs: number;
 
-  constructor(attempt: number) {
+  constructor(attempt: number, deadline: Deadline) {
     this.#attempt = attempt;
+    this.#deadline = deadline;
+    this.#startedMs = deadline.passedMs;
   }
 
   facts(): Required<Pick<StoreCall, "attempt" | "durationMs">> {
-    return { attempt: this.#attempt, durationMs: performance.now() - this.#startedMs };
+    return { attempt: this.#attempt, durationMs: this.#deadline.passedMs - this.#startedMs };
   }
 }
 
