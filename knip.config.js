@@ -13,6 +13,7 @@ export default {
         "test/aws/prepare.mjs",
         "test/**/*.test.ts",
         "test/**/*.test-d.ts",
+        "examples/**/*.js",
       ],
       project: ["src/**/*.ts", "test/**/*.ts", "scripts/*.mjs"],
       ignoreDependencies: ["better-sqlite3"],

@@ -1,6 +1,9 @@
 import { availableParallelism } from "node:os";
+import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 import { LongestFirst } from "./test/support/longest-first.ts";
+
+const SOURCES = fileURLToPath(new URL("src", import.meta.url));
 
 /** Tests of processes that compete in real time. They get the machine to themselves. */
 const WALL_CLOCK = [
@@ -52,7 +55,7 @@ export default defineConfig({
           ...shared,
           name: "simulation",
           include: ["test/simulation/**/*.test.ts"],
-          exclude: process.env["ZAEL_SOAK"] === undefined ? SOAK : [],
+          exclude: process.env.ZAEL_SOAK === undefined ? SOAK : [],
         },
       },
       {
@@ -60,6 +63,14 @@ export default defineConfig({
           ...onEngines,
           name: "contract",
           include: ["test/contract/**/*.test.ts"],
+          // Examples import the package by its name; these tests run them on the sources.
+          alias: [
+            {
+              find: /^zae-limiter\/(express|fastify|hono|fetch)$/,
+              replacement: `${SOURCES}/http/$1.ts`,
+            },
+            { find: /^zae-limiter$/, replacement: `${SOURCES}/index.ts` },
+          ],
         },
       },
       {

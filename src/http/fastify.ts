@@ -4,6 +4,9 @@
  * @module
  */
 
+// biome-ignore lint/suspicious/noTsIgnore: an error only where the module is missing.
+/** @ts-ignore: users of other frameworks do not have the module. */
+import type { FastifyRequest } from "fastify";
 import type { Lease } from "../limiter/lease.ts";
 import { Gate } from "./gate.ts";
 import type { Header } from "./headers.ts";
@@ -70,7 +73,7 @@ export interface FastifyLike<R extends FastifyRequestLike = FastifyRequestLike> 
 export type RequestHook = "onRequest" | "preParsing" | "preValidation" | "preHandler";
 
 /** Options of the plugin; see the table in docs/http.md. */
-export interface HttpOptions<R extends FastifyRequestLike = FastifyRequestLike> extends Options<R> {
+export interface HttpOptions<R extends FastifyRequestLike = FastifyRequest> extends Options<R> {
   /** Default `onRequest`; take `preHandler` where `entityId` or `consume` look at the body. */
   readonly hook?: RequestHook;
 }
@@ -94,9 +97,9 @@ const hungUp = new WeakMap<object, () => void>();
  * app.get('/', async (request) => ({ consumed: leaseOf(request)?.consumed }));
  * ```
  */
-export async function rateLimit<R extends FastifyRequestLike>(
-  instance: FastifyLike<R>,
-  options: HttpOptions<R>,
+export async function rateLimit(
+  instance: FastifyLike<FastifyRequest>,
+  options: HttpOptions,
 ): Promise<void> {
   const { hook = "onRequest" } = options;
   const gate = new Gate(checkHttpOptions(options, ["hook"]));

@@ -108,10 +108,8 @@ async function limited(
   const watched =
     passage === undefined
       ? new Response(response.body, response)
-      : watchEnd(
-          response,
-          request.signal,
-          (aborted) => void passage.end({ status, aborted }, false),
+      : await watchEnd(response, request.signal, (aborted) =>
+          passage.end({ status, aborted }, false),
         );
   // A response of `fetch` or of `Response.redirect` has headers that cannot be changed.
   const mutable = watched === response ? new Response(response.body, response) : watched;

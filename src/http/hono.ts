@@ -4,6 +4,9 @@
  * @module
  */
 
+// biome-ignore lint/suspicious/noTsIgnore: an error only where the module is missing.
+/** @ts-ignore: users of other frameworks do not have the module. */
+import type { Context } from "hono";
 import { ValidationError } from "../domain/errors.ts";
 import type { Lease } from "../limiter/lease.ts";
 import { Gate } from "./gate.ts";
@@ -47,7 +50,7 @@ export interface LeaseVariables {
 }
 
 /** Options of `rateLimit`; see the table in docs/http.md. */
-export interface HttpOptions<C extends HonoContext = HonoContext> extends Options<C> {
+export interface HttpOptions<C extends HonoContext = Context> extends Options<C> {
   /** Returns the connection: `getConnInfo` of the runtime's adapter. */
   readonly getConnInfo?: (context: C) => { readonly remote: { readonly address?: string } };
 }
@@ -76,7 +79,7 @@ interface NodeBindings {
  * console.log(limit.length); // 2
  * ```
  */
-export function rateLimit<C extends HonoContext = HonoContext>(
+export function rateLimit<C extends HonoContext = Context>(
   options: HttpOptions<C>,
 ): (context: C, next: () => Promise<void>) => Promise<Response | undefined> {
   const checked = checkHttpOptions(options, ["getConnInfo"]);
@@ -123,7 +126,7 @@ async function handled(
     await passage.end({ status: 500, aborted: false }, true);
     throw error;
   }
-  endWithResponse(context, passage);
+  await endWithResponse(context, passage);
 }
 
 /** The headers of a response that came from `fetch` cannot be changed, so it is copied. */
@@ -156,7 +159,7 @@ export function leaseOf(context: HonoContext | Request): Lease | undefined {
 }
 
 /** On Node.js by the response of the server, which knows of hang-ups; elsewhere by the body. */
-function endWithResponse(context: HonoContext, passage: Passage): void {
+async function endWithResponse(context: HonoContext, passage: Passage): Promise<void> {
   const { status } = context.res;
   const threw = context.error !== undefined;
   const { outgoing } = (context.env ?? {}) as NodeBindings;
@@ -166,10 +169,8 @@ function endWithResponse(context: HonoContext, passage: Passage): void {
     else outgoing.once("close", end);
     return;
   }
-  const watched = watchEnd(
-    context.res,
-    context.req.raw.signal,
-    (aborted) => void passage.end({ status, aborted }, threw && !aborted),
+  const watched = await watchEnd(context.res, context.req.raw.signal, (aborted) =>
+    passage.end({ status, aborted }, threw && !aborted),
   );
   if (watched !== context.res) replace(context, watched);
 }

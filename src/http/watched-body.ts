@@ -3,23 +3,26 @@
 /**
  * Calls `onEnd` once: after the last byte was read, or with `aborted` when the reader stopped or
  * `signal` says that the client has gone. A server may never read the body for a client that has.
+ *
+ * The body ends after `onEnd`: a Lambda function is frozen as soon as its response is complete, and
+ * would write the end of the lease when it is called the next time, or never.
  */
-export function watchEnd(
+export async function watchEnd(
   response: Response,
   signal: AbortSignal,
-  onEnd: (aborted: boolean) => void,
-): Response {
+  onEnd: (aborted: boolean) => Promise<void>,
+): Promise<Response> {
   if (response.body === null || signal.aborted) {
-    onEnd(signal.aborted);
+    await onEnd(signal.aborted);
     return response;
   }
-  const gone = () => end(true);
+  const gone = () => void end(true);
   let ended = false;
-  const end = (aborted: boolean) => {
+  const end = async (aborted: boolean) => {
     if (ended) return;
     ended = true;
     signal.removeEventListener("abort", gone);
-    onEnd(aborted);
+    await onEnd(aborted);
   };
   signal.addEventListener("abort", gone);
   const reader = response.body.getReader();
@@ -30,16 +33,15 @@ export function watchEnd(
         try {
           const { done, value } = await reader.read();
           if (!done) return controller.enqueue(value);
-          end(false);
+          await end(false);
           controller.close();
         } catch (error) {
-          end(true);
+          await end(true);
           controller.error(error);
         }
       },
       async cancel(reason) {
-        end(true);
-        await reader.cancel(reason);
+        await Promise.all([end(true), reader.cancel(reason)]);
       },
     },
     { highWaterMark: 0 },

@@ -1,0 +1,23 @@
+import express from "express";
+import { rateLimit } from "zae-limiter/express";
+
+/** Stands for a call to a model: the answer, and what it cost. */
+const callModel = async (text) => ({ answer: text.toUpperCase(), tokens: text.length });
+
+const app = express();
+app.use(express.text({ type: () => true }));
+app.use(
+  rateLimit({
+    limits: ["rpm:3", "tpm:1000"],
+    entityId: (request) => request.headers.authorization?.replace("Bearer ", ""),
+    consume: { rpm: 1, tpm: 100 },
+    headers: ["draft", "openai"],
+  }),
+);
+app.post("/chat", async (request, response) => {
+  const { answer, tokens } = await callModel(request.body);
+  request.lease?.settle({ tpm: tokens });
+  response.json({ answer, tokens });
+});
+
+export const server = app.listen(process.env.PORT ?? 3000);

@@ -1,0 +1,24 @@
+import { serve } from "@hono/node-server";
+import { Hono } from "hono";
+import { rateLimit } from "zae-limiter/hono";
+
+/** Stands for a call to a model: the answer, and what it cost. */
+const callModel = async (text) => ({ answer: text.toUpperCase(), tokens: text.length });
+
+const app = new Hono();
+app.use(
+  "/chat",
+  rateLimit({
+    limits: ["rpm:3", "tpm:1000"],
+    entityId: (c) => c.req.header("authorization")?.replace("Bearer ", ""),
+    consume: { rpm: 1, tpm: 100 },
+  }),
+);
+app.get("/health", (c) => c.text("ok"));
+app.post("/chat", async (c) => {
+  const { answer, tokens } = await callModel(await c.req.text());
+  c.var.lease?.settle({ tpm: tokens });
+  return c.json({ answer, tokens });
+});
+
+export const server = serve({ fetch: app.fetch, port: Number(process.env.PORT ?? 3000) });

@@ -1,0 +1,16 @@
+import { rateLimit } from "zae-limiter/express";
+
+/** Koa has the request and the response of `node:http` in its context. */
+export function koaRateLimit(options) {
+  const limit = rateLimit(options);
+  return async (ctx, next) => {
+    ctx.req.ip = ctx.ip; // by the rules of `app.proxy`
+    const passed = await new Promise((resolve, reject) => {
+      ctx.res.once("close", () => resolve(false)); // it was answered, or the client is gone
+      limit(ctx.req, ctx.res, (error) => (error ? reject(error) : resolve(true)));
+    });
+    ctx.respond = passed;
+    ctx.state.lease = ctx.req.lease;
+    if (passed) await next();
+  };
+}
