@@ -118,8 +118,8 @@ export class AnnouncedShards {
   }
 
   /**
-   * A shard that must have been there and is not: the bucket is being deleted, or the Python library
-   * has announced it without making it. It starts with what a shard that it descends from holds
+   * A shard that must have been there and is not: the bucket is being deleted, or the Python
+   * library has announced it without making it. It starts with what a shard that it descends from holds
    * beyond its own share, which is nothing where a shard was lost.
    */
   async make(name: BucketName, shard: number, deadline: Deadline): Promise<void> {
@@ -142,8 +142,8 @@ export class AnnouncedShards {
       bucketKey(namespaceId, name.entityId, name.resource, number),
     ) as [Key, Key];
     const observe = this.#states.observe(key.PK);
-    // The bucket may have been deleted since, and created with fewer shards. A client that may acquire
-    // may not check an item without writing it, so what it has is written again.
+    // The bucket may have been deleted since, and created with fewer shards. A client that may
+    // acquire may not check an item without writing it, so what it has is written again.
     const result = await store.transact(
       [
         { update: origin, change: plan.change, condition: plan.condition },

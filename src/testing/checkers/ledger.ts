@@ -116,7 +116,9 @@ export class Ledger {
           : new Share(
               rate,
               image.epochMs,
-              origin === undefined ? 0n : Share.numerator(rate, level, image.epochMs),
+              origin === undefined
+                ? givenBy(all, image, limit.name) * rate.period
+                : Share.numerator(rate, level, image.epochMs),
             );
       // A shard that begins with a part of another has taken that part already.
       if (image.shard === 0) share.take(limit.consumed, image.epochMs);
@@ -227,6 +229,21 @@ function sameParameters(before: ShardImage, after: ShardImage): boolean {
  */
 function isAnnouncement(before: ShardImage, after: ShardImage): boolean {
   return before.epochMs === after.epochMs && before.count !== after.count;
+}
+
+/**
+ * What another shard gives, in the same transaction, to one that was announced and not made: in
+ * milli-tokens. The shard that gives is judged by itself: it may give only what is beyond its share.
+ */
+function givenBy(all: readonly BucketLanding[], made: ShardImage, limitName: string): bigint {
+  for (const { before, after } of all) {
+    if (before === undefined || after?.bucket !== made.bucket) continue;
+    if (before.count !== after.count || before.epochMs !== after.epochMs) continue;
+    const tokensOf = ({ limits }: ShardImage) =>
+      limits.find(({ name }) => name === limitName)?.tokens ?? 0n;
+    return tokensOf(before) - tokensOf(after);
+  }
+  return 0n;
 }
 
 /** Whether `created` is the other half of a shard that `changed` has cut in two. */
