@@ -73,14 +73,14 @@ const list = leaf<ListOptions>({
     if (json && options.plot === true) throw new UsageError("--plot draws, --json does not");
     const { usage: records } = await open();
     const { snapshots, cursor } = await page(records, query, options);
+    // Read here: the store is closed when the text is made.
+    const drawn = options.plot === true ? await toAddUp(records, query, snapshots) : undefined;
     return {
       json: () => ({ snapshots: snapshots.map(snapshotJson), cursor: cursor ?? null }),
       text: async () => {
         if (snapshots.length === 0) return "No usage was counted";
         if (cursor !== undefined) note(`There is more; go on with --cursor ${cursor}`);
-        if (options.plot === true) {
-          return plotUsage(await toAddUp(records, query, snapshots), terminal.columns);
-        }
+        if (drawn !== undefined) return plotUsage(drawn, terminal.columns);
         return snapshotTable(snapshots, terminal.palette.faint);
       },
     };

@@ -113,6 +113,8 @@ describeCliStores("the command line", (store) => {
     const drawn = await store.run(...query, "--plot");
     expect(drawn).toMatchObject(SILENT);
     expect(drawn.out).toMatch(/^rpm, hourly\n/);
+    const ofResource = await store.run("usage", "list", "-r", "gpt-4", "--plot");
+    expect(ofResource).toEqual(drawn);
   });
 
   test("op 30: limits of an entity without a resource are for all resources", async () => {

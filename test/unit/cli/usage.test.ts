@@ -128,6 +128,13 @@ describe("usage list --plot", () => {
     }
   });
 
+  test("a chart of a resource adds its entities up", async () => {
+    const { code, out, err } = await run("usage", "list", "-r", "gpt-4", "--plot");
+    expect({ code, err }).toEqual({ code: 0, err: "" });
+    const [rpm = ""] = out.split("\n\n");
+    expect(rpm).toMatch(/^rpm, hourly\n3 ┤/);
+  });
+
   test("one window type is drawn: the finest, or the one that is named", async () => {
     const { out } = await run("usage", "list", "-e", "key-1", "--plot");
     expect(out.match(/^\w+, \w+$/gm)).toEqual(["rpm, hourly", "tpm, hourly"]);
