@@ -5,8 +5,9 @@ import type { Upgraded, UpgradePlan } from "../../infra/index.ts";
 import { CommandFailure, leaf } from "../command.ts";
 import { EXIT } from "../exit-codes.ts";
 import { interruptible } from "../interruption.ts";
-import { STACK_OPTIONS } from "../store-options.ts";
-import { type StackPlaceOptions, stackPlace } from "./deploy-place.ts";
+import { placeName, STACK_OPTIONS, storePlace } from "../store-options.ts";
+import type { Terminal } from "../terminal.ts";
+import { connectionOf, type StackPlace, type StackPlaceOptions } from "./deploy-place.ts";
 
 export const upgrade = leaf<StackPlaceOptions & { lambdaOnly?: true; force?: true; dryRun?: true }>(
   {
@@ -14,7 +15,8 @@ export const upgrade = leaf<StackPlaceOptions & { lambdaOnly?: true; force?: tru
     summary: "brings the code and the table of a stack to this version",
     details:
       "Uploads the code of the Lambdas, looks after the tags, migrates the table, and writes its " +
-      "version. The template of the stack is for deploy.",
+      "version. The template of the stack is for deploy. Without --name it is about the table in " +
+      "ZAEL_URL, like status.",
     options: [
       ...STACK_OPTIONS,
       { flags: "--lambda-only", text: "only the code of the Lambdas" },
@@ -35,7 +37,7 @@ export const upgrade = leaf<StackPlaceOptions & { lambdaOnly?: true; force?: tru
       migrations: [{ version: "text", description: "text", scanned: "number", changed: "number" }],
     },
     run: async ({ options, terminal, confirm, note, progress }) => {
-      const { stackName, connection } = stackPlace(options, terminal);
+      const { stackName, connection } = tablePlace(options, terminal);
       const { upgradeStack } = await import("../../infra/upgrade.ts");
       const result = await interruptible(terminal, async (signal) => {
         const upgraded = await upgradeStack({
@@ -73,6 +75,23 @@ export const upgrade = leaf<StackPlaceOptions & { lambdaOnly?: true; force?: tru
     },
   },
 );
+
+/** Returns the table that status, version and check are about; a file needs no upgrade. */
+function tablePlace(options: StackPlaceOptions, terminal: Terminal): StackPlace {
+  const { location } = storePlace(options, terminal);
+  if (location.kind !== "dynamodb") {
+    throw new CommandFailure(
+      `upgrade is for a table on DynamoDB, and ${placeName(location)} is none. For a stack on ` +
+        "AWS, pass --name or set ZAEL_STACK",
+    );
+  }
+  const { table, region, endpoint } = location;
+  const place = {
+    ...(region === undefined ? {} : { region }),
+    ...(endpoint === undefined ? {} : { endpointUrl: endpoint }),
+  };
+  return { stackName: table, connection: connectionOf(place, terminal) };
+}
 
 /** What there is to do. */
 function planLines({ code, tags, migrations, record }: UpgradePlan): string[] {

@@ -44,3 +44,27 @@ describe("a file that is not there", () => {
     expectShape(LEAVES[name].json, JSON.parse(printed.out));
   });
 });
+
+describe("upgrade", () => {
+  test("refuses a file, and says how to name a stack", async () => {
+    for (const env of [{ ZAEL_URL: store.url }, { ZAEL_URL: "memory:" }, {}]) {
+      const { code, err } = await cli(["upgrade", "--yes"], { env });
+      expect(code).toBe(1);
+      expect(err).toMatch(
+        /^zae-limiter: upgrade is for a table on DynamoDB, and \S+ is none\. .*--name/,
+      );
+    }
+  });
+
+  test("is about the table that ZAEL_URL names, or about the one of --name there", async () => {
+    const env = { ZAEL_URL: "dynamodb://my-app?region=eu-west-1&endpoint=http://127.0.0.1:1" };
+    for (const [args, expected] of [
+      [[], "my-app"],
+      [["--name", "other"], "other"],
+    ] as const) {
+      const { code, err } = await cli(["upgrade", "--yes", ...args], { env });
+      expect(code).toBe(4);
+      expect(err).toContain(`could not be reached for GetItem [stack=${expected}]`);
+    }
+  });
+});
