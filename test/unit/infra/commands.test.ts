@@ -212,9 +212,7 @@ describe("an endpoint that has only DynamoDB", () => {
     ["deploy", "-n", "demo", ...PLAIN, "--yes"],
     ["list"],
     ["delete", "-n", "demo", "--yes"],
-    ["upgrade", "-n", "demo", "--yes"],
   ])("%s says what it cannot do there", async (...command) => {
-    aws.answers = { ...aws.answers, ...versionAnswers("demo", { schema_version: "0.11.0" }) };
     const { code, err } = await run(...command);
     expect(code).toBe(1);
     expect(err.trimEnd().split("\n").at(-1)).toMatch(
