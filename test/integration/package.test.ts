@@ -101,6 +101,46 @@ describe(`on Node ${process.versions.node}`, () => {
     expect(ran).toEqual({ ...SILENT_SUCCESS, out: "true InfrastructureError 0\n" });
   });
 
+  test("limits HTTP in ES modules and in CommonJS, without any framework installed", async () => {
+    const names = ["express", "fastify", "hono", "fetch"];
+    const check = `Promise.all(entries.map(async (entry) => [
+         typeof entry.rateLimit, typeof entry.leaseOf, typeof entry.keyOfEntityId,
+       ].join())).then((kinds) => console.log(kinds.join(" ")));`;
+    const kinds = "function,function,function";
+    const out = `${names.map(() => kinds).join(" ")}\n`;
+    const imported = await installed.script(
+      "http.mjs",
+      `${names.map((name) => `import * as ${name}Entry from "zae-limiter/${name}";`).join("\n")}
+       const entries = [${names.map((name) => `${name}Entry`).join(", ")}];
+       await ${check}`,
+    );
+    expect(imported).toEqual({ ...SILENT_SUCCESS, out });
+    const required = await installed.script(
+      "http.cjs",
+      `const entries = ${JSON.stringify(names)}.map((name) => require("zae-limiter/" + name));
+       ${check}`,
+    );
+    expect(required).toEqual({ ...SILENT_SUCCESS, out });
+  });
+
+  test("limits the requests of node:http", async () => {
+    const ran = await installed.script(
+      "server.mjs",
+      `import { createServer } from "node:http";
+       import { rateLimit } from "zae-limiter/express";
+       const limit = rateLimit({ limits: ["rpm:1"] });
+       const server = createServer((request, response) => {
+         limit(request, response, () => response.end("hello"));
+       }).listen(0, "127.0.0.1", async () => {
+         const url = "http://127.0.0.1:" + server.address().port;
+         console.log((await fetch(url)).status, (await fetch(url)).status);
+         server.close();
+         server.closeAllConnections();
+       });`,
+    );
+    expect(ran).toEqual({ ...SILENT_SUCCESS, out: "200 429\n" });
+  });
+
   test.skipIf(isBuiltin("node:sqlite"))(
     "says which line to paste when a file is opened and there is no SQLite driver",
     async () => {
@@ -274,7 +314,9 @@ describe("types", () => {
   });
 
   test("of every entry point are complete, without the packages that the bundle contains", async () => {
-    const entries = ["zae-limiter/infra", "zae-limiter/aggregator", "zae-limiter/testing"];
+    const entries = ["infra", "aggregator", "testing", "express", "fastify", "hono", "fetch"].map(
+      (name) => `zae-limiter/${name}`,
+    );
     await writeFile(
       join(installed.project, "entries.mts"),
       entries.map((name, at) => `export * as entry${at} from "${name}";\n`).join(""),

@@ -160,7 +160,7 @@ describe.each(ADAPTERS)("ends of rateLimit on $name", (adapter) => {
     await expect.poll(() => limiter.available(TARGET)).toEqual({ rpm: 997, tpm: 99_940 });
   });
 
-  test("a body with Expect: 100-continue is limited before it is sent", async () => {
+  test("a request with Expect: 100-continue is answered, granted or refused", async () => {
     const { url } = await stage.serve({ limits: [`rpm:1${SLOW}`] });
     const { request } = await import("node:http");
     const post = () =>

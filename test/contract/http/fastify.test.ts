@@ -48,6 +48,21 @@ describe("Fastify", () => {
     expect(await (await fetch(`${url}/outer`)).json()).toEqual({ rpm: 1 });
   });
 
+  test("X-Forwarded-For counts only where trustProxy says so", async () => {
+    const serve = async (trustProxy: boolean) => {
+      const app = Fastify({ forceCloseConnections: true, trustProxy });
+      await app.register(rateLimitFastify, ONE);
+      app.get("/", async () => "ok");
+      return listenFastify(app);
+    };
+    const [trusting, wary] = [await serve(true), await serve(false)];
+    const from = (address: string) => ({ "x-forwarded-for": address });
+    expect(await statusOf(trusting, from("1.1.1.1"))).toBe(200);
+    expect(await statusOf(trusting, from("2.2.2.2"))).toBe(200);
+    expect(await statusOf(wary, from("1.1.1.1"))).toBe(200);
+    expect(await statusOf(wary, from("2.2.2.2"))).toBe(429);
+  });
+
   test("the handler for unknown paths is limited too", async () => {
     const app = Fastify({ forceCloseConnections: true });
     await app.register(rateLimitFastify, ONE);

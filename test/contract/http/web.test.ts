@@ -71,6 +71,15 @@ describe("Hono", () => {
     expect([await call("::1"), await call("::2"), await call("1.1.1.1")]).toEqual([200, 429, 200]);
   });
 
+  test("X-Forwarded-For is not read", async () => {
+    const app = new Hono();
+    app.use(onHono.rateLimit(ONE));
+    app.get("/", (c) => c.text("ok"));
+    const url = await listenWeb(app);
+    expect(await statusOf(url, { "x-forwarded-for": "1.1.1.1" })).toBe(200);
+    expect(await statusOf(url, { "x-forwarded-for": "2.2.2.2" })).toBe(429);
+  });
+
   test("a request without a connection is an error that says what to pass", async () => {
     const app = new Hono();
     app.use(onHono.rateLimit(ONE));

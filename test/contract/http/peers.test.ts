@@ -1,0 +1,81 @@
+/** What users of express-rate-limit, hono-rate-limiter and @fastify/rate-limit rely on. */
+
+import { describe, expect, test } from "vitest";
+import { ADAPTERS, type TestOptions } from "./served.ts";
+import { byKey, SLOW, Stage, statusOf } from "./suite.ts";
+
+describe.each(ADAPTERS)("habits of peers with rateLimit on $name", (adapter) => {
+  const stage = new Stage(adapter);
+
+  test("a refused client is served again after Retry-After, every time", async () => {
+    let now = 1_800_000_000_000;
+    const limiter = await stage.limiter({ clock: () => now });
+    const { url } = await stage.serve({ limiter, limits: ["rpm:2"] });
+    expect([await statusOf(url), await statusOf(url)]).toEqual([200, 200]);
+    for (let round = 0; round < 3; round += 1) {
+      const refused = await fetch(url);
+      await refused.arrayBuffer();
+      const waitSeconds = Number(refused.headers.get("retry-after"));
+      expect(refused.status).toBe(429);
+      now += 25_000;
+      expect(await statusOf(url)).toBe(429);
+      now += waitSeconds * 1000 - 25_000;
+      expect(await statusOf(url)).toBe(200);
+    }
+  });
+
+  test("a granted answer carries no Retry-After, and keeps the handler's body", async () => {
+    const { url } = await stage.serve({ limits: [`rpm:1${SLOW}`] }, () => ({ body: "hello" }));
+    const response = await fetch(url);
+    expect([response.headers.get("retry-after"), await response.text()]).toEqual([null, "hello"]);
+  });
+
+  test("requests that come at once are granted up to the limit and no further", async () => {
+    const { url } = await stage.serve({ limits: [`rpm:5${SLOW}`] });
+    const statuses = await Promise.all(Array.from({ length: 12 }, () => statusOf(url)));
+    expect(statuses.filter((status) => status === 200)).toHaveLength(5);
+    expect(statuses.filter((status) => status === 429)).toHaveLength(7);
+  });
+
+  test("the options stay as they were given", async () => {
+    const options: TestOptions = Object.freeze({
+      limits: Object.freeze([`rpm:1${SLOW}`]) as string[],
+      headers: Object.freeze(["draft", "legacy"] as const),
+    });
+    const { url } = await stage.serve(options);
+    expect(await statusOf(url)).toBe(200);
+    expect(options).toEqual({ limits: [`rpm:1${SLOW}`], headers: ["draft", "legacy"] });
+  });
+
+  test("two middlewares on two keys count independently", async () => {
+    const { url } = await stage.serve([
+      { limits: [`rpm:2${SLOW}`], entityId: byKey, refused: () => ({ status: 420 }) },
+      { limits: [`rpm:3${SLOW}`], entityId: () => "global" },
+    ]);
+    const statuses = [];
+    for (const key of ["a", "a", "a", "b", "b"]) {
+      statuses.push(await statusOf(url, { "x-key": key }));
+    }
+    expect(statuses).toEqual([200, 200, 420, 200, 429]);
+  });
+
+  test("refundWhen counts only failed requests, as skipSuccessfulRequests does", async () => {
+    const limiter = await stage.limiter();
+    const limits = [`rpm:2${SLOW}`];
+    const refundWhen: TestOptions["refundWhen"] = ({ status }) => status < 400;
+    const { url } = await stage.serve({ limiter, limits, refundWhen }, ({ path }) => ({
+      status: Number(path.slice(1)),
+    }));
+    const target = { entityId: "127.0.0.1", resource: "http", limits };
+    for (const [status, left] of [
+      [200, 2],
+      [400, 1],
+      [200, 1],
+      [500, 0],
+    ] as const) {
+      expect(await statusOf(`${url}/${status}`)).toBe(status);
+      await expect.poll(() => limiter.available(target)).toEqual({ rpm: left });
+    }
+    expect(await statusOf(`${url}/200`)).toBe(429);
+  });
+});
