@@ -69,7 +69,12 @@ export class WaitingLine {
   #curious: ((failure: RateLimiterUnavailable | undefined) => void)[] = [];
 
   get isEmpty(): boolean {
-    return this.#queue.length + this.#asking.size === 0;
+    return this.size === 0;
+  }
+
+  /** How many requests wait, those that ask the store at this time included. */
+  get size(): number {
+    return this.#queue.length + this.#asking.size;
   }
 
   isFirst(waiter: Waiter): boolean {

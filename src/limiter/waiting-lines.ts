@@ -59,6 +59,13 @@ export class WaitingLines {
     return this.#lines.size === 0;
   }
 
+  /** How many requests wait, in all queues. */
+  get size(): number {
+    let size = 0;
+    for (const line of this.#lines.values()) size += line.size;
+    return size;
+  }
+
   /** Makes those look up whose limiter or store was closed. */
   wakeAll(): void {
     for (const line of this.#lines.values()) line.wakeAll();

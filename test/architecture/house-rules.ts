@@ -16,6 +16,8 @@ const clockPlaces: Place = {
     "src/domain/clock.ts",
     // Where a stream begins to be read, if the server did not say its time.
     "src/storage/dynamodb/shard-reader.ts",
+    // Spans of OpenTelemetry are placed on this machine's clock.
+    "src/otel/traces.ts",
   ],
 };
 

@@ -1,0 +1,30 @@
+/** Names of attributes. Those of databases follow the semantic conventions of OpenTelemetry. */
+
+import type { RateLimiter } from "../limiter/rate-limiter.ts";
+import { INTERNALS } from "../repository/internals.ts";
+
+export const OUTCOME = "zae_limiter.outcome";
+export const RESOURCE = "zae_limiter.resource";
+export const NAMESPACE = "zae_limiter.namespace";
+export const LIMIT = "zae_limiter.limit";
+export const LEVEL = "zae_limiter.hierarchy.level";
+export const ENTITY = "zae_limiter.entity";
+export const DB_SYSTEM = "db.system.name";
+export const DB_OPERATION = "db.operation.name";
+export const DB_COLLECTION = "db.collection.name";
+export const ERROR_TYPE = "error.type";
+
+/** Where an entity that refused is in the hierarchy; few values, however deep it is. */
+export function levelName(level: number): string {
+  return ["entity", "parent"][level] ?? "ancestor";
+}
+
+/** What a store is called in `db.system.name`, and its table on DynamoDB. */
+export function databaseOf({ repository }: RateLimiter): { system: string; table?: string } {
+  const { storeName } = repository[INTERNALS];
+  if (repository.capabilities.supportsInfrastructureManagement) {
+    return { system: "aws.dynamodb", table: storeName };
+  }
+  // The name of a file says nothing about the kind of store.
+  return { system: storeName === "memory" || storeName === "custom" ? storeName : "sqlite" };
+}
