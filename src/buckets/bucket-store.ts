@@ -84,7 +84,7 @@ export interface ConfigMemory {
 }
 
 /** What came of a charge on the spot, leg by leg like any other. */
-interface ChargedNow {
+export interface ChargedNow {
   readonly granted: boolean;
   readonly entityId: string;
   readonly resource: string;
@@ -209,7 +209,7 @@ export interface BucketStore {
     resource: string,
     consume: Readonly<Record<string, number>>,
     generation: number,
-  ): ChargedNow | undefined;
+  ): ChargedNow | Promise<ChargedNow | undefined> | undefined;
   /** Says which limits are in force for a bucket that was charged by them. */
   remember?(entityId: string, resource: string, memory: ConfigMemory): void;
   /** Charges all legs or none. */

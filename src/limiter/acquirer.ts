@@ -1,6 +1,6 @@
 /** Acquires: decides calls, hands out leases and tells what has happened. */
 
-import type { BucketStore, Leg } from "../buckets/bucket-store.ts";
+import type { BucketStore, ChargedNow, Leg } from "../buckets/bucket-store.ts";
 import { Deadline } from "../domain/deadline.ts";
 import { RateLimiterUnavailable } from "../domain/errors.ts";
 import { CONFIG_LEVELS } from "../domain/precedence.ts";
@@ -68,14 +68,22 @@ export class Acquirer implements LeaseHost {
    * Decides on the spot, where the bucket is in this process and its limits are known. Only for
    * calls that say nothing out of the ordinary; `undefined`, with nothing done, for all others.
    */
-  attemptNow(request: AcquireRequest, acquireId?: string): Decided | undefined {
+  attemptNow(
+    request: AcquireRequest,
+    acquireId?: string,
+  ): Decided | Promise<Decided | undefined> | undefined {
     const { buckets, resolver } = this.#internals;
     if (buckets.chargeNow === undefined || !isPlain(request)) return undefined;
     const { entityId, resource, consume } = request;
     const { cache } = resolver;
     const charged = buckets.chargeNow(entityId, resource, consume, cache.generation);
+    if (!(charged instanceof Promise)) return this.#decidedNow(charged, acquireId);
+    return charged.then((later) => this.#decidedNow(later, acquireId));
+  }
+
+  #decidedNow(charged: ChargedNow | undefined, acquireId?: string): Decided | undefined {
     if (charged === undefined) return undefined;
-    cache.countHits(CONFIG_LEVELS.length);
+    this.#internals.resolver.cache.countHits(CONFIG_LEVELS.length);
     if (!charged.granted) return this.#refusal(charged, false);
     return { granted: true, lease: new ActiveLease(this, charged, charged, acquireId) };
   }

@@ -51,6 +51,12 @@ type NamedDecision<Names extends string> =
   | { readonly granted: true; readonly lease: Lease<Names> & { readonly isEnded: boolean } }
   | Refusal;
 
+/** Decided at once, or together with others of the same turn; `undefined`: on the slow path. */
+type FastDecision<Names extends string> =
+  | NamedDecision<Names>
+  | Promise<NamedDecision<Names> | undefined>
+  | undefined;
+
 /** A bucket to look at. */
 export interface StatusRequest {
   readonly entityId: string;
@@ -159,6 +165,7 @@ export class RateLimiter<Names extends string = string> {
     try {
       if (this.#announcer.isHeard) return this.#acquired(this.#observe(request));
       const decision = this.#decideNow(request);
+      if (decision instanceof Promise) return this.#acquired(this.#orDecide(decision, request));
       return decision?.granted === true
         ? Promise.resolve(decision.lease)
         : this.#acquired(decision ?? this.#decide(request));
@@ -170,7 +177,9 @@ export class RateLimiter<Names extends string = string> {
   /** Consumes, or returns why it was refused, without an error. */
   async tryAcquire(request: AcquireRequest<Names>): Promise<Decision<Names>> {
     if (this.#announcer.isHeard) return this.#observe(request);
-    return this.#decideNow(request) ?? this.#decide(request);
+    const now = this.#decideNow(request);
+    if (now !== undefined && !(now instanceof Promise)) return now;
+    return this.#orDecide(now, request);
   }
 
   /**
@@ -187,7 +196,9 @@ export class RateLimiter<Names extends string = string> {
       throw new ValidationError("work", work, `expected a function, got ${show(work)}`);
     }
     if (!this.#announcer.isHeard) {
-      return this.#work(this.#decideNow(request) ?? (await this.#decide(request)), request, work);
+      const now = this.#decideNow(request);
+      const isDecided = now !== undefined && !(now instanceof Promise);
+      return this.#work(isDecided ? now : await this.#orDecide(now, request), request, work);
     }
     const call = this.#announcer.begin(request as AcquireRequest);
     const decision = await this.#observe(request, call);
@@ -273,10 +284,18 @@ export class RateLimiter<Names extends string = string> {
   }
 
   /** Where nobody waits in line and nothing has to be waited for. */
-  #decideNow(request: AcquireRequest<Names>, acquireId?: string): NamedDecision<Names> | undefined {
+  #decideNow(request: AcquireRequest<Names>, acquireId?: string): FastDecision<Names> {
     if (this.#closed || !this.#lines.isEmpty) return undefined;
     const decision = this.#acquirer.attemptNow(request as AcquireRequest, acquireId);
-    return decision as NamedDecision<Names> | undefined;
+    return decision as FastDecision<Names>;
+  }
+
+  /** The slow path, where the fast one came to nothing. */
+  async #orDecide(
+    now: FastDecision<Names>,
+    request: AcquireRequest<Names>,
+  ): Promise<NamedDecision<Names>> {
+    return (await now) ?? this.#decide(request);
   }
 
   get #isClosed(): boolean {
@@ -308,7 +327,7 @@ export class RateLimiter<Names extends string = string> {
     call = this.#announcer.begin(request as AcquireRequest),
   ): Promise<NamedDecision<Names>> {
     const decide = async () => {
-      const now = this.#decideNow(request, call.acquireId);
+      const now = await this.#decideNow(request, call.acquireId);
       if (now !== undefined) call.attempt();
       const decision = now ?? (await this.#decide(request, call));
       if (decision.granted) call.granted(decision.lease as Lease);

@@ -25,7 +25,7 @@ export interface BucketTable {
     resource: string,
     consume: Readonly<Record<string, number>>,
     generation: number,
-  ): QuickCharge | undefined;
+  ): QuickCharge | Promise<QuickCharge | undefined> | undefined;
   /** Says which limits are in force for a bucket, and until when, so that it can be charged so. */
   remember?(entityId: string, resource: string, quick: QuickConfig, untilMs: number): void;
   ofEntity(entityId: string): readonly BucketRow[];

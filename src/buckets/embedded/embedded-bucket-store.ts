@@ -90,7 +90,7 @@ export class EmbeddedBucketStore implements BucketStore {
     resource: string,
     consume: Readonly<Record<string, number>>,
     generation: number,
-  ): QuickCharge | undefined {
+  ): QuickCharge | Promise<QuickCharge | undefined> | undefined {
     return this.#table.charge?.(entityId, resource, consume, generation);
   }
 

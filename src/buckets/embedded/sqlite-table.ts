@@ -2,7 +2,8 @@
 
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../../domain/clock.ts";
-import type { SqliteDatabase } from "../../storage/sqlite/database.ts";
+import { changesOf, type SqliteDatabase } from "../../storage/sqlite/database.ts";
+import { BUSY } from "../../storage/sqlite/write-line.ts";
 import type { Link } from "../bucket-store.ts";
 import { decodeRow, encodeRow } from "./bucket-row.ts";
 import type { BucketRow, BucketTable } from "./bucket-table.ts";
@@ -10,6 +11,7 @@ import type { EmbeddedBucket } from "./embedded-bucket.ts";
 import { PackedBucket, type QuickConfig } from "./packed-bucket.ts";
 import type { QuickCharge } from "./quick-charge.ts";
 import { SharedBuilds } from "./shared-builds.ts";
+import { type RowKey, type SeenRow, SharedCharges } from "./shared-charges.ts";
 import { SweepClock } from "./sweep-clock.ts";
 import { type CountUsage, type PendingUsage, pendingUsage } from "./usage-tally.ts";
 
@@ -19,12 +21,6 @@ const WRITES_PER_SWEEP = 64;
 const SWEPT = 128;
 const CHARGES_PER_SWEEP = 1024;
 const VIEWS_MAX = 20_000;
-
-interface View {
-  readonly bucket: PackedBucket;
-  /** As it is in the file, when nobody else has written. */
-  text: string;
-}
 
 const SQL = {
   get: "SELECT state, ttl FROM buckets WHERE namespace = ? AND entity = ? AND resource = ?",
@@ -59,9 +55,15 @@ export class SqliteBucketTable implements BucketTable {
   readonly #countUsage: CountUsage;
   readonly #builds = new SharedBuilds();
   /** Rows as they were last seen. A hint: a write on the spot asks whether they still are so. */
-  readonly #views = new LRUCache<string, View>({ maxSize: VIEWS_MAX, sizeCalculation: () => 1 });
+  readonly #views = new LRUCache<string, SeenRow>({ maxSize: VIEWS_MAX, sizeCalculation: () => 1 });
+  readonly #shared: SharedCharges;
   #writes = 0;
   #charges = 0;
+  /** A consume of this turn of the event loop was written already: others share a transaction. */
+  #isTurn = false;
+  readonly #endTurn = () => {
+    this.#isTurn = false;
+  };
 
   constructor(options: {
     database: SqliteDatabase;
@@ -78,6 +80,11 @@ export class SqliteBucketTable implements BucketTable {
     this.#countUsage = options.countUsage;
     this.recordedLink = options.recordedLink;
     this.wasDeleted = options.wasDeleted;
+    this.#shared = new SharedCharges({
+      database: this.#database,
+      write: (key, before, after) => this.#writeShared(key, before, after),
+      forget: (name) => this.#views.delete(name),
+    });
   }
 
   get(entityId: string, resource: string): EmbeddedBucket | undefined {
@@ -85,28 +92,47 @@ export class SqliteBucketTable implements BucketTable {
     return row === undefined ? undefined : bucketOf(row);
   }
 
-  /** Takes one statement where the row is as it was last seen, whoever else may write to it. */
+  /**
+   * One statement, where the row is as it was last seen, whatever other processes write. Further
+   * consumes of the same turn, and those that find the file busy, share a transaction.
+   */
   charge(
     entityId: string,
     resource: string,
     consume: Readonly<Record<string, number>>,
     generation: number,
-  ): QuickCharge | undefined {
+  ): QuickCharge | Promise<QuickCharge | undefined> | undefined {
     const name = nameOf(entityId, resource);
     const view = this.#views.get(name);
     if (view === undefined || this.#isSweepDue()) return undefined;
     const { bucket, text } = view;
     const charge = bucket.charge(entityId, resource, consume, generation, this.#clock());
     if (charge === undefined) return undefined;
-    const key = [this.#namespaceId, entityId, resource] as const;
+    const key = { name, entityId, resource };
+    if (this.#isTurn || this.#shared.has(name)) return this.#shared.add(key, view, text, charge);
+    this.#isTurn = true;
+    queueMicrotask(this.#endTurn);
+    const id = [this.#namespaceId, entityId, resource] as const;
     if (!charge.granted) {
-      return this.#database.tryGet(SQL.get, ...key)?.state === text ? charge : undefined;
+      return this.#database.tryGet(SQL.get, ...id)?.state === text ? charge : undefined;
     }
-    view.text = bucket.text();
-    if (this.#database.tryRun(SQL.swap, view.text, ...key, text) === 1) return charge;
-    // The view has a charge that was not written.
-    this.#views.delete(name);
-    return undefined;
+    const after = bucket.text();
+    const changes = this.#database.tryRun(SQL.swap, after, ...id, text);
+    if (changes === BUSY) return this.#shared.add(key, view, text, charge);
+    if (changes !== 1) {
+      // The view has a consume that was not written.
+      this.#views.delete(name);
+      return undefined;
+    }
+    view.text = after;
+    return charge;
+  }
+
+  /** In the transaction of several rows. */
+  #writeShared(key: RowKey, before: string, after: string | undefined): boolean {
+    const id = [this.#namespaceId, key.entityId, key.resource] as const;
+    if (after === undefined) return this.#database.prepare(SQL.get).get(...id)?.state === before;
+    return changesOf(this.#database.prepare(SQL.swap).run(after, ...id, before)) === 1;
   }
 
   remember(entityId: string, resource: string, quick: QuickConfig, untilMs: number): void {
@@ -174,6 +200,7 @@ export class SqliteBucketTable implements BucketTable {
 
   #see(entityId: string, resource: string, bucket: EmbeddedBucket, text: string): void {
     const name = nameOf(entityId, resource);
+    this.#shared.void(name);
     const view = this.#views.get(name);
     const build = this.#builds.of(bucket, view?.bucket.build);
     if (view === undefined) {

@@ -289,7 +289,7 @@ function timedOut(path: string, waitedMs: number): Error {
 }
 
 /** All drivers say it so. */
-function changesOf(result: unknown): number {
+export function changesOf(result: unknown): number {
   return Number((result as { changes?: number | bigint }).changes ?? 0);
 }
 

@@ -1,0 +1,94 @@
+/** Consumes of one turn of the event loop share a transaction of a SQLite file, and stay exact. */
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { RateLimiter } from "../../src/index.ts";
+
+const TARGET = { entityId: "user", resource: "api" };
+const REQUEST = { ...TARGET, consume: { rpd: 1 } };
+
+describe("acquires of one turn of the event loop in a file", () => {
+  let folder: string;
+  const open: RateLimiter[] = [];
+
+  async function limiter(): Promise<RateLimiter> {
+    const made = await RateLimiter.open(`sqlite:${join(folder, "limits.db")}`);
+    open.push(made);
+    return made;
+  }
+
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), "zae-limiter-"));
+  });
+
+  afterEach(async () => {
+    for (const one of open.splice(0)) await one.close();
+    rmSync(folder, { recursive: true });
+  });
+
+  async function granted(limiters: readonly RateLimiter[], count: number): Promise<number> {
+    const decisions = await Promise.all(
+      Array.from({ length: count }, (_, at) =>
+        (limiters[at % limiters.length] as RateLimiter).tryAcquire(REQUEST),
+      ),
+    );
+    return decisions.filter((decision) => decision.granted).length;
+  }
+
+  it("grant exactly what the bucket has, in the order in which they came", async () => {
+    const one = await limiter();
+    await one.repository.limits.setSystem(["rpd:50/day"]);
+    await one.acquire(REQUEST);
+    const decisions = await Promise.all(Array.from({ length: 64 }, () => one.tryAcquire(REQUEST)));
+    const answers = decisions.map((decision) => decision.granted);
+    expect(answers).toEqual(answers.map((_, at) => at < 49));
+    expect(await one.available(TARGET)).toEqual({ rpd: 0 });
+  });
+
+  it("grant no more where two connections write to one file", async () => {
+    const [one, other] = [await limiter(), await limiter()];
+    await one.repository.limits.setSystem(["rpd:500/day"]);
+    await one.acquire(REQUEST);
+    await other.acquire(REQUEST);
+    let sum = 2;
+    for (let turn = 0; turn < 12; turn += 1) sum += await granted([one, other], 50);
+    expect(sum).toBe(500);
+    expect(await other.available(TARGET)).toEqual({ rpd: 0 });
+  });
+
+  it("refund exactly what they consumed, also in the same turn", async () => {
+    const one = await limiter();
+    await one.repository.limits.setSystem(["rpd:200/day"]);
+    await one.acquire(REQUEST);
+    let kept = 1;
+    const lanes = Array.from({ length: 16 }, async (_, lane) => {
+      for (let round = 0; round < 20; round += 1) {
+        const decision = await one.tryAcquire(REQUEST);
+        if (!decision.granted) continue;
+        if (lane % 2 === 0) {
+          await decision.lease.rollback();
+          continue;
+        }
+        kept += 1;
+        await decision.lease.commit();
+      }
+    });
+    await Promise.all(lanes);
+    expect(await one.available(TARGET)).toEqual({ rpd: 200 - kept });
+  });
+
+  it("end with an error of the store when it is closed under them", async () => {
+    const one = await limiter();
+    await one.repository.limits.setSystem(["rpd:200/day"]);
+    await one.acquire(REQUEST);
+    const calls = Array.from({ length: 8 }, () => one.acquire(REQUEST));
+    await one.close();
+    const settled = await Promise.allSettled(calls);
+    expect(settled.every(({ status }) => status === "fulfilled" || status === "rejected")).toBe(
+      true,
+    );
+    expect(settled[0]?.status).toBe("fulfilled");
+  });
+});
