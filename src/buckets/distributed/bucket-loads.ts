@@ -3,15 +3,30 @@
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../../domain/clock.ts";
 import type { BucketConfig } from "../bucket-store.ts";
+import type { SeenBucket } from "./image.ts";
 import { type BucketName, bucketId } from "./shards.ts";
 import type { Load } from "./split-policy.ts";
 
 /** In this time, half of what was counted is forgotten. */
 const HALF_LIFE_MS = 1000;
+/** A rate is measured over at least this time, */
+const SIGHTING_MS = 100;
+/** and over no more than this: a meter that was not seen for long proves nothing. */
+const STALE_MS = 3000;
 /** By size: a bound by count reserves its memory in advance, for every namespace. */
 const BOUNDED = { maxSize: 10_000, sizeCalculation: () => 1 };
 
-interface Counted extends Load {
+/** The meter of a shard, as it was seen. */
+interface Sighting {
+  /** Every write adds a millisecond. */
+  readonly meterMs: number;
+  readonly seenAtMs: number;
+  readonly writesPerSecond: number | undefined;
+}
+
+const NO_RATE = { writesPerSecond: undefined };
+
+interface Counted extends Omit<Load, "writesPerSecond"> {
   halvedAtMs: number;
   consumed: number;
   throttled: number;
@@ -21,6 +36,7 @@ export class BucketLoads {
   readonly #clock: Clock;
   /** The largest amounts that this process was asked for, by bucket and limit. */
   readonly #largestMilli = new LRUCache<string, Map<string, number>>(BOUNDED);
+  readonly #meters = new LRUCache<string, Sighting>(BOUNDED);
   readonly #counted = new LRUCache<string, Counted>(BOUNDED);
 
   constructor(clock: Clock) {
@@ -66,8 +82,26 @@ export class BucketLoads {
     known[outcome] += 1;
   }
 
-  of(name: BucketName, count: number): Load {
-    return this.#of(name, count);
+  /** `writesPerSecond`: what the meter of the shard has shown. */
+  of(bucket: SeenBucket): Load {
+    const { writesPerSecond } = this.#meters.get(placeOf(bucket)) ?? NO_RATE;
+    return { ...this.#of(bucket, bucket.shardCount), writesPerSecond };
+  }
+
+  /** Remembers the meter of a shard: two sightings tell how often all clients write to it. */
+  sawMeter(bucket: SeenBucket): void {
+    const { meterMs } = bucket;
+    if (meterMs === undefined) return;
+    const id = placeOf(bucket);
+    const nowMs = this.#clock();
+    const before = this.#meters.get(id);
+    const elapsedMs = nowMs - (before?.seenAtMs ?? nowMs);
+    if (before !== undefined && elapsedMs >= 0 && elapsedMs < SIGHTING_MS) return;
+    const isUsable =
+      before !== undefined && elapsedMs < STALE_MS && meterMs >= before.meterMs && elapsedMs > 0;
+    const writes = isUsable ? meterMs - before.meterMs : undefined;
+    const writesPerSecond = writes === undefined ? undefined : (writes * 1000) / elapsedMs;
+    this.#meters.set(id, { meterMs, seenAtMs: nowMs, writesPerSecond });
   }
 
   #largestOf(name: BucketName): Map<string, number> {
@@ -89,4 +123,8 @@ export class BucketLoads {
     }
     return known;
   }
+}
+
+function placeOf(bucket: SeenBucket): string {
+  return `${bucketId(bucket)}#${bucket.shard}`;
 }

@@ -176,6 +176,7 @@ export class Driver {
       return group.happened({ of: "shown", shard, bucket, askedMs: atMs, overtaken: write });
     }
     this.#states.correct(bucket);
+    this.#splitter.loads.sawMeter(bucket);
     queue.pace = paceAfter(queue.pace, "consumed");
     if (!group.isRetry)
       this.#splitter.loads.count(name, this.#states.countOf(name) ?? 1, "consumed");
@@ -251,6 +252,7 @@ export class Driver {
     const before = this.#states.countOf(name);
     try {
       const { bucket } = await this.#requests.read(name, shard, deadline);
+      if (bucket !== undefined) this.#splitter.loads.sawMeter(bucket);
       const learnt = (this.#states.countOf(name) ?? 1) > (before ?? 1);
       // More shards of a bucket that has nothing left would grant nothing more.
       if (bucket === undefined || learnt || this.#states.isScarce(name, config)) return;

@@ -1,8 +1,10 @@
 /**
- * Which shard to consume from: of two at random, the one that is more likely to have enough.
+ * Which shard to consume from: of a few at random, the one that is most likely to have enough. One
+ * that is full goes first, because it loses what would come in.
  *
- * One at random would empty some shards while others are full; the fullest by cached state would
- * send all clients to the same one. Two choices come close to even, and need no coordination.
+ * One at random would empty some shards while others are full; the fullest of all by cached state
+ * would send all clients to the same one. A few choices come close to even, and need no
+ * coordination.
  */
 
 import { shardRate } from "../../core/shares.ts";
@@ -21,6 +23,8 @@ type Score = number;
 const NONE: Score = -1;
 const THROTTLED: Score = 0;
 const UNSURE = 0.001;
+/** So many shards are compared. */
+const CHOICES = 8;
 
 export interface ShardWanted {
   readonly name: BucketName;
@@ -43,20 +47,34 @@ export function pickShard(
   for (let shard = 0; shard < count; shard += 1) {
     if (!tried.has(shard) && holds(wanted, shard)) open.push(shard);
   }
-  const [one, other] = two(open, random);
-  if (one === undefined) return undefined;
-  const scores = [one, other ?? one].map((shard) => scoreOf(wanted, shard, states, nowMs));
-  const better = (scores[1] as Score) > (scores[0] as Score) ? (other as number) : one;
-  if (Math.max(...scores) > NONE) return better;
-  // Both are known to have too little. Another one may have enough.
+  const best = bestOf(some(open, random), (shard) => scoreOf(wanted, shard, states, nowMs));
+  if (best !== undefined) return best;
+  // These are known to have too little. Another one may have enough.
   return open.find((shard) => scoreOf(wanted, shard, states, nowMs) > NONE);
 }
 
-function two(open: readonly number[], random: Random): [number | undefined, number | undefined] {
-  if (open.length <= 1) return [open[0], undefined];
+/** The first of those with the highest score; `undefined` when all are known to have too little. */
+function bestOf(shards: readonly number[], score: (shard: number) => Score): number | undefined {
+  let best: number | undefined;
+  let most: Score = NONE;
+  for (const shard of shards) {
+    const found = score(shard);
+    if (found > most) [best, most] = [shard, found];
+  }
+  return best;
+}
+
+/** A few at random, in a random order. */
+function some(open: readonly number[], random: Random): readonly number[] {
+  if (open.length <= 1) return open;
   const first = Math.floor(random() * open.length);
-  const step = 1 + Math.floor(random() * (open.length - 1));
-  return [open[first], open[(first + step) % open.length]];
+  const chosen = [open[first] as number];
+  const left = open.filter((_, at) => at !== first);
+  while (chosen.length < CHOICES && left.length > 0) {
+    const [next] = left.splice(Math.floor(random() * left.length), 1);
+    chosen.push(next as number);
+  }
+  return chosen;
 }
 
 /** What part of its share the scarcest limit of the shard would have left; unknown counts as full. */
@@ -81,7 +99,9 @@ function scoreOf(
     // Other clients may have consumed what came in since: it makes a shard eligible, hardly better.
     const sure = ((before[at] as number) - amount) / capacityMilli;
     const unsure = (balance - amount) / capacityMilli;
-    score = Math.min(score, balance < amount ? NONE : Math.max(sure, UNSURE * unsure));
+    // A full shard loses what would come in: it goes before all others.
+    const fill = balance >= capacityMilli ? 1 : Math.max(sure, UNSURE * unsure);
+    score = Math.min(score, balance < amount ? NONE : fill);
   });
   return score > THROTTLED && (throttled || isSaturated(bucket, nowMs)) ? THROTTLED : score;
 }

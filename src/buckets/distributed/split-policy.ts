@@ -1,7 +1,9 @@
 /**
  * When a bucket doubles. Pure.
  *
- * The first split waits for nothing. Afterwards calls that were throttled before come back for a
+ * Being throttled is no reason by itself: the store throttles key ranges, and the traffic may be
+ * that of other items. The meter of the shard must show traffic of its own. The first split waits
+ * for nothing else. Afterwards calls that were throttled before come back for a
  * while and prove little: soon after a split, nearly all calls must be throttled, or the meter of
  * the shard must be saturated. Clocks differ, so what counts is since when this process knows of the
  * shards; one that has just started may go by the base time, when that is old on every clock.
@@ -19,21 +21,33 @@ export interface Load {
   readonly sinceMs: number;
   readonly consumed: number;
   readonly throttled: number;
+  /** How often all clients together write to the shard, by its meter; `undefined`: not measured. */
+  readonly writesPerSecond: number | undefined;
 }
 
+/** With fewer writes a shard is throttled because of other items of its partition. */
+const WRITES_PER_SECOND_MIN = 250;
+/** An item that takes so many writes can hardly take more. */
+const WRITES_PER_SECOND_FULL = 700;
+const SETTLED_SHARE = 0.02;
 /** A bucket doubles at most once in this time. */
 export const SPLIT_PAUSE_MS = 1000;
 /** Which part of the calls must be throttled, so long after the last split at most. */
 const OVERLOADS = [
   { withinMs: 2000, throttledShare: 0.6 },
   { withinMs: 4000, throttledShare: 0.4 },
-  { withinMs: Number.POSITIVE_INFINITY, throttledShare: 0.02 },
+  { withinMs: Number.POSITIVE_INFINITY, throttledShare: SETTLED_SHARE },
 ] as const;
 /** A base time that old is older than the last split, on every clock. */
 const SETTLED_MS = 10_000;
 /** By so much clocks may differ: each is corrected beyond two seconds. */
 const CLOCKS_MS = 4000;
 const TOKEN_MILLI = 1000;
+
+/** Whether the traffic that saturates or throttles a shard is its own. */
+export function hasOwnTraffic(sign: Sign, { writesPerSecond }: Load): boolean {
+  return sign === "saturated" || (writesPerSecond ?? 0) >= WRITES_PER_SECOND_MIN;
+}
 
 /** Whether the bucket whose first shard is given may double now. */
 export function mayDouble(
@@ -64,7 +78,7 @@ function sharesSuffice(
 function isTimeToDouble(
   { shardCount, refilledAtMs }: SeenBucket,
   sign: Sign,
-  { sinceMs, consumed, throttled }: Load,
+  { sinceMs, consumed, throttled, writesPerSecond = 0 }: Load,
   nowMs: number,
 ): boolean {
   if (shardCount === 1) return true;
@@ -74,5 +88,7 @@ function isTimeToDouble(
   if (Math.min(knownMs, nowMs - refilledAtMs) < SPLIT_PAUSE_MS) return false;
   if (sign === "saturated") return true;
   const overload = OVERLOADS.find(({ withinMs }) => knownMs < withinMs) ?? OVERLOADS[2];
-  return throttled >= overload.throttledShare * (consumed + throttled);
+  // A meter close to what an item can take proves that the calls are not those of before.
+  const share = writesPerSecond >= WRITES_PER_SECOND_FULL ? SETTLED_SHARE : overload.throttledShare;
+  return throttled >= share * (consumed + throttled);
 }

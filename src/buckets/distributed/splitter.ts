@@ -22,7 +22,7 @@ import { decoded, isPinned, REBASES, type SeenBucket } from "./image.ts";
 import type { LinkChecks } from "./link-checks.ts";
 import { type BucketName, bucketId, countBefore, originOf, SHARDS_MAX } from "./shards.ts";
 import { planSplit, type SplitManner, UNDISTURBED } from "./split.ts";
-import { mayDouble, type Sign, SPLIT_PAUSE_MS } from "./split-policy.ts";
+import { hasOwnTraffic, mayDouble, type Sign, SPLIT_PAUSE_MS } from "./split-policy.ts";
 import { newToken } from "./tokens.ts";
 import { asSeen, NO_BUCKET } from "./write-plan.ts";
 
@@ -81,6 +81,7 @@ export class Splitter {
    * unless it just did or the shares would be too small. Returns whether anything was split.
    */
   async relieve(hot: SeenBucket, sign: Sign, deadline: Deadline): Promise<boolean> {
+    if (!hasOwnTraffic(sign, this.loads.of(hot))) return false;
     if (hot.shard === 0 && !this.#mayDouble(hot, sign)) return false;
     if (this.#rests(hot)) return false;
     try {
@@ -194,7 +195,7 @@ export class Splitter {
 
   #mayDouble(first: SeenBucket, sign: Sign): boolean {
     if (first.shardCount >= this.#maxShards) return false;
-    const load = this.loads.of(first, first.shardCount);
+    const load = this.loads.of(first);
     const largest = this.loads.largestOf(first);
     return mayDouble(first, sign, load, largest, this.#context.clock());
   }

@@ -5,7 +5,7 @@ import { RateLimiterUnavailable } from "../../../src/domain/errors.ts";
 import { bucketKey } from "../../../src/records/keys.ts";
 import type { Item } from "../../../src/storage/item.ts";
 import { splitInto, splitShard } from "../../support/force-split.ts";
-import { type Client, configOf, TARGET, Table } from "./table.ts";
+import { type Client, configOf, KEY, TARGET, Table } from "./table.ts";
 
 const NAMED = { namespaceId: "ns", ...TARGET };
 
@@ -312,17 +312,69 @@ describe("a shard that the store throttles", () => {
     });
   }
 
-  test("is split, and the call goes to the other half", async () => {
+  test("is split where its meter shows its own traffic, and the call goes to the other half", async () => {
     const table = new Table();
     const config = configOf(["a:1000/sec"]);
-    await table.client().take(config, { a: 1000 });
-    table.nowMs += 5000;
-    const client = throttling(table, new Set(["0"]));
+    const hot = new Set<string>();
+    const client = throttling(table, hot);
+    // 300 writes a second, most of them by other clients.
+    for (let tenth = 0; tenth < 5; tenth += 1) {
+      table.nowMs += 100;
+      await client.take(config, { a: 1000 });
+      const wm = Number(shardOf(table, 0)?.wm ?? table.nowMs) + 30;
+      await table.items.update(KEY, { set: { wm } });
+    }
+    hot.add("0");
     expect(await client.take(config, { a: 1000 })).toMatchObject({
       outcome: "granted",
       legs: [{ parts: [{ shard: 1 }] }],
     });
     expect(shardOf(table, 0)).toMatchObject({ shard_count: 2 });
+  });
+
+  test("because of its neighbours is not split, however often", async () => {
+    const table = new Table();
+    const config = configOf(["a:1000/sec"]);
+    let calls = 0;
+    const client = table.client(0, {
+      update: async (key, change, condition) => {
+        calls += 1;
+        if (calls % 5 !== 0) return table.items.update(key, change, condition);
+        throw new RateLimiterUnavailable("hot", {
+          reason: "throttled",
+          nothingWritten: true,
+          keyRange: true,
+        });
+      },
+    });
+    for (let second = 0; second < 100; second += 1) {
+      table.nowMs += 1000;
+      expect(await client.take(config, { a: 1000 })).toMatchObject({ outcome: "granted" });
+    }
+    expect(shardsOf(table)).toHaveLength(1);
+  });
+
+  test("refuses nothing that it has", async () => {
+    const table = new Table();
+    const config = configOf(["a:1000/day"]);
+    let throttles = 1;
+    const client = table.client(0, {
+      update: async (key, change, condition) => {
+        throttles -= 1;
+        if (throttles !== 0) return table.items.update(key, change, condition);
+        throw new RateLimiterUnavailable("hot", {
+          reason: "throttled",
+          nothingWritten: true,
+          keyRange: true,
+        });
+      },
+    });
+    await client.take(config, { a: 890_000 });
+    throttles = 1;
+    for (let call = 0; call < 20; call += 1) {
+      expect(await client.take(config, { a: 1000 })).toMatchObject({ outcome: "granted" });
+    }
+    expect(await client.balances(config)).toEqual([90_000]);
   });
 
   test("that others have split already is left alone", async () => {
