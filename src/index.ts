@@ -62,11 +62,11 @@ export type {
 } from "./limiter/events.ts";
 
 export type { Lease, SettledAmounts } from "./limiter/lease.ts";
+export type { RateLimiterOptions } from "./limiter/limiter-options.ts";
 export type { MissingLimits } from "./limiter/missing-limits.ts";
 export type { LeaseEnd, OnError } from "./limiter/on-error.ts";
 export {
   RateLimiter,
-  type RateLimiterOptions,
   type StatusRequest,
 } from "./limiter/rate-limiter.ts";
 export type { AuditAction, AuditEvent, AuditLog } from "./records/audit.ts";

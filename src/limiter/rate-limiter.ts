@@ -9,7 +9,6 @@ import type { LimitInput } from "../domain/limit.ts";
 import type { LimitStatus } from "../domain/limit-status.ts";
 import { unbreakable } from "../domain/listener.ts";
 import { RateLimitExceeded } from "../domain/rate-limit-exceeded.ts";
-import { checkOnUnavailable, type OnUnavailable } from "../domain/unavailability.ts";
 import { INTERNALS } from "../repository/internals.ts";
 import type { DynamoOptions } from "../repository/options.ts";
 import { Repository } from "../repository/repository.ts";
@@ -23,28 +22,14 @@ import { Acquirer, type Decided } from "./acquirer.ts";
 import { type AmountRecord, type Amounts, checkAmounts } from "./amounts.ts";
 import { Announcer } from "./announcer.ts";
 import { type Decision, type Refusal, type Seen, statusesOf } from "./decision.ts";
-import { type LimiterEvent, type LimiterWarning, listen } from "./events.ts";
+import { listen } from "./events.ts";
 import type { Lease } from "./lease.ts";
-import { checkMissingLimits, type MissingLimits } from "./missing-limits.ts";
+import { checkOptions, type RateLimiterOptions } from "./limiter-options.ts";
 import type { ObservedCall } from "./observed-call.ts";
 import { endAfter } from "./on-error.ts";
 import { WaitingLines } from "./waiting-lines.ts";
 
 const PING_TIMEOUT_MS = 1000;
-
-/** Options of a limiter. */
-export interface RateLimiterOptions {
-  /** What acquires do while the store cannot answer; beats the stored setting. */
-  readonly onUnavailable?: OnUnavailable;
-  /** `false`: look at each bucket before it is charged. Costs a read per acquire. Default true. */
-  readonly speculativeWrites?: boolean;
-  /** What a name in `consume` does that the entity has no limit for. Default `error`. */
-  readonly missingLimits?: MissingLimits;
-  /** Told of everything that happens. */
-  readonly events?: (event: LimiterEvent) => void;
-  /** Told of what went wrong behind a call that was answered; else the process is warned. */
-  readonly onWarning?: (warning: LimiterWarning) => void;
-}
 
 /** A decision whose lease knows the names of the limits. Names are checked by the compiler alone. */
 type NamedDecision<Names extends string> =
@@ -388,30 +373,4 @@ export class RateLimiter<Names extends string = string> {
   #refuseClosed(): void {
     if (this.#closed) throw new InfrastructureError("This limiter is closed");
   }
-}
-
-const OPTION_TYPES: Readonly<Record<keyof RateLimiterOptions, string>> = {
-  onUnavailable: "string",
-  speculativeWrites: "boolean",
-  missingLimits: "string",
-  events: "function",
-  onWarning: "function",
-};
-
-function checkOptions(options: RateLimiterOptions): void {
-  checkObject("options", options, "an object of options");
-  for (const [name, value] of Object.entries(options)) {
-    const type = Object.hasOwn(OPTION_TYPES, name)
-      ? OPTION_TYPES[name as keyof RateLimiterOptions]
-      : undefined;
-    if (type === undefined) {
-      const names = Object.keys(OPTION_TYPES).join(", ");
-      throw new ValidationError(name, value, `"${name}" is not an option; expected ${names}`);
-    }
-    if (value !== undefined && typeof value !== type) {
-      throw new ValidationError(name, value, `expected a ${type}, got ${show(value)}`);
-    }
-  }
-  if (options.onUnavailable !== undefined) checkOnUnavailable(options.onUnavailable);
-  checkMissingLimits(options.missingLimits);
 }

@@ -4,7 +4,8 @@ import { DistributedBucketStore } from "../../buckets/distributed/distributed-bu
 import type { Random } from "../../domain/chance.ts";
 import type { Clock } from "../../domain/clock.ts";
 import type { Timer } from "../../domain/timer.ts";
-import { RateLimiter, type RateLimiterOptions } from "../../limiter/rate-limiter.ts";
+import type { RateLimiterOptions } from "../../limiter/limiter-options.ts";
+import { RateLimiter } from "../../limiter/rate-limiter.ts";
 import type { OpenOptions } from "../../repository/options.ts";
 import { repositoryOver } from "../../repository/repository.ts";
 import type { ItemStore } from "../../storage/item-store.ts";

@@ -1,7 +1,8 @@
 /** What the files of this suite share. */
 
 import { afterEach } from "vitest";
-import { RateLimiter, type RateLimiterOptions } from "../../../src/limiter/rate-limiter.ts";
+import type { RateLimiterOptions } from "../../../src/limiter/limiter-options.ts";
+import { RateLimiter } from "../../../src/limiter/rate-limiter.ts";
 import type { Adapter, Handler, Seen, Served, TestOptions } from "./served.ts";
 
 /** Refills so slowly that no test notices. */

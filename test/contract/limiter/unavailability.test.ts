@@ -6,7 +6,8 @@
 
 import { describe, expect, it } from "vitest";
 import { InfrastructureError, RateLimiterUnavailable } from "../../../src/domain/errors.ts";
-import { RateLimiter, type RateLimiterOptions } from "../../../src/limiter/rate-limiter.ts";
+import type { RateLimiterOptions } from "../../../src/limiter/limiter-options.ts";
+import { RateLimiter } from "../../../src/limiter/rate-limiter.ts";
 import { type Breakable, breakable, IMPATIENT, SLACK_MS, unavailable } from "./breakable.ts";
 import { type Failure, Faults, faultyEndpoint, isBucketOf } from "./faults.ts";
 import {

@@ -1,0 +1,48 @@
+/** The options of a limiter, and their checks. */
+
+import { checkOptions as checkObject, show } from "../domain/check.ts";
+import { ValidationError } from "../domain/errors.ts";
+import { checkOnUnavailable, type OnUnavailable } from "../domain/unavailability.ts";
+import type { LimiterEvent, LimiterWarning } from "./events.ts";
+import { checkMissingLimits, type MissingLimits } from "./missing-limits.ts";
+
+/** Options of a limiter. */
+export interface RateLimiterOptions {
+  /** What acquires do while the store cannot answer; beats the stored setting. */
+  readonly onUnavailable?: OnUnavailable;
+  /** `false`: look at each bucket before it is charged. Costs a read per acquire. Default true. */
+  readonly speculativeWrites?: boolean;
+  /** What a name in `consume` does that the entity has no limit for. Default `error`. */
+  readonly missingLimits?: MissingLimits;
+  /** Told of everything that happens. */
+  readonly events?: (event: LimiterEvent) => void;
+  /** Told of what went wrong behind a call that was answered; else the process is warned. */
+  readonly onWarning?: (warning: LimiterWarning) => void;
+}
+
+const OPTION_TYPES: Readonly<Record<keyof RateLimiterOptions, string>> = {
+  onUnavailable: "string",
+  speculativeWrites: "boolean",
+  missingLimits: "string",
+  events: "function",
+  onWarning: "function",
+};
+
+/** Checks options that came from outside. */
+export function checkOptions(options: RateLimiterOptions): void {
+  checkObject("options", options, "an object of options");
+  for (const [name, value] of Object.entries(options)) {
+    const type = Object.hasOwn(OPTION_TYPES, name)
+      ? OPTION_TYPES[name as keyof RateLimiterOptions]
+      : undefined;
+    if (type === undefined) {
+      const names = Object.keys(OPTION_TYPES).join(", ");
+      throw new ValidationError(name, value, `"${name}" is not an option; expected ${names}`);
+    }
+    if (value !== undefined && typeof value !== type) {
+      throw new ValidationError(name, value, `expected a ${type}, got ${show(value)}`);
+    }
+  }
+  if (options.onUnavailable !== undefined) checkOnUnavailable(options.onUnavailable);
+  checkMissingLimits(options.missingLimits);
+}
