@@ -7,8 +7,6 @@
  * the slow way.
  */
 
-import type { SqliteDatabase } from "../../storage/sqlite/database.ts";
-import { BUSY } from "../../storage/sqlite/write-line.ts";
 import type { PackedBucket } from "./packed-bucket.ts";
 import type { QuickCharge } from "./quick-charge.ts";
 
@@ -38,8 +36,15 @@ interface SharedRow extends RowKey {
   readonly waiting: { readonly charge: QuickCharge; readonly answer: Answer }[];
 }
 
-export interface SharedChargesOptions {
-  readonly database: SqliteDatabase;
+/** Transactions of the file that the rows are in. */
+interface Transactions {
+  /** A symbol, with nothing done, when the file is busy. */
+  tryWrite<T>(work: () => T): T | symbol;
+  write<T>(work: () => T): Promise<T>;
+}
+
+interface SharedChargesOptions {
+  readonly database: Transactions;
   /** Whether the row is in the file as it must be; where it is changed, it is written. */
   readonly write: (row: RowKey, before: string, after: string | undefined) => boolean;
   /** What was seen of a row is wrong. */
@@ -99,7 +104,7 @@ export class SharedCharges {
     const work = () => due.map((row, at) => this.#options.write(row, row.before, texts[at]));
     try {
       const done = this.#options.database.tryWrite(work);
-      if (done === BUSY) void this.#writeLater(due, work);
+      if (typeof done === "symbol") void this.#writeLater(due, work);
       else this.#answerAll(due, done);
     } catch {
       // The slow way meets the same error, and tells it.

@@ -2,8 +2,7 @@
 
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../../domain/clock.ts";
-import { changesOf, type SqliteDatabase } from "../../storage/sqlite/database.ts";
-import { BUSY } from "../../storage/sqlite/write-line.ts";
+import type { SqliteDatabase } from "../../storage/sqlite/database.ts";
 import type { Link } from "../bucket-store.ts";
 import { decodeRow, encodeRow } from "./bucket-row.ts";
 import type { BucketRow, BucketTable } from "./bucket-table.ts";
@@ -118,7 +117,7 @@ export class SqliteBucketTable implements BucketTable {
     }
     const after = bucket.text();
     const changes = this.#database.tryRun(SQL.swap, after, ...id, text);
-    if (changes === BUSY) return this.#shared.add(key, view, text, charge);
+    if (typeof changes === "symbol") return this.#shared.add(key, view, text, charge);
     if (changes !== 1) {
       // The view has a consume that was not written.
       this.#views.delete(name);
@@ -132,7 +131,7 @@ export class SqliteBucketTable implements BucketTable {
   #writeShared(key: RowKey, before: string, after: string | undefined): boolean {
     const id = [this.#namespaceId, key.entityId, key.resource] as const;
     if (after === undefined) return this.#database.prepare(SQL.get).get(...id)?.state === before;
-    return changesOf(this.#database.prepare(SQL.swap).run(after, ...id, before)) === 1;
+    return this.#database.change(SQL.swap, after, ...id, before) === 1;
   }
 
   remember(entityId: string, resource: string, quick: QuickConfig, untilMs: number): void {

@@ -134,6 +134,11 @@ export class SqliteDatabase {
     }
   }
 
+  /** One statement of a transaction: how many rows it changed. */
+  change(sql: string, ...values: Bindable[]): number {
+    return changesOf(this.prepare(sql).run(...values));
+  }
+
   /** One row, if it can be had at once. */
   tryGet(sql: string, ...values: Bindable[]): Row | undefined {
     this.#refuseClosed();
@@ -289,7 +294,7 @@ function timedOut(path: string, waitedMs: number): Error {
 }
 
 /** All drivers say it so. */
-export function changesOf(result: unknown): number {
+function changesOf(result: unknown): number {
   return Number((result as { changes?: number | bigint }).changes ?? 0);
 }
 
