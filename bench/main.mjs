@@ -10,11 +10,12 @@ import { markdown, rowOf, table } from "./report.mjs";
 import { dynamodb } from "./scenarios/dynamodb.mjs";
 import { growth } from "./scenarios/growth.mjs";
 import { http } from "./scenarios/http.mjs";
+import { llm } from "./scenarios/llm.mjs";
 import { memory } from "./scenarios/memory.mjs";
 import { sqlite } from "./scenarios/sqlite.mjs";
 import { starting } from "./scenarios/start.mjs";
 
-const SCENARIOS = [...memory, ...sqlite, ...dynamodb, ...http, ...growth, ...starting];
+const SCENARIOS = [...memory, ...sqlite, ...dynamodb, ...http, ...llm, ...growth, ...starting];
 const USAGE = `npm run bench -- [--only id,id] [--quick] [--json FILE] [--markdown FILE]
   scenarios: ${SCENARIOS.map(({ id }) => id).join(", ")}`;
 

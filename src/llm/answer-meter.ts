@@ -4,6 +4,7 @@
  */
 
 import type { Format } from "./formats/format.ts";
+import { quickText } from "./formats/quick-text.ts";
 import type { MeteredCall } from "./metered-call.ts";
 import { collect, type Prompt } from "./prompt-size.ts";
 import { type SseEvent, SseSplitter } from "./sse.ts";
@@ -49,12 +50,12 @@ class StreamedAnswer implements AnswerMeter {
   push(chunk: Uint8Array): Uint8Array {
     if (this.#isTooLong) return chunk;
     const events = this.#splitter.push(chunk);
-    const hidden = events.filter((event) => this.#read(event));
+    const kept: Uint8Array[] = [];
+    for (const event of events) if (!this.#read(event)) kept.push(event.bytes);
     this.#isTooLong = this.#splitter.rest.length > READ_BYTES_MAX;
     if (!this.#hidesUsage) return chunk;
     // An event is of no use to its reader before it is complete, so waiting for its end delays
     // nothing.
-    const kept = events.filter((event) => !hidden.includes(event)).map(({ bytes }) => bytes);
     if (this.#isTooLong) kept.push(this.#splitter.rest);
     return kept.length === 1 ? (kept[0] as Uint8Array) : Buffer.concat(kept);
   }
@@ -67,6 +68,12 @@ class StreamedAnswer implements AnswerMeter {
   /** Whether the event is to be hidden. */
   #read({ data }: SseEvent): boolean {
     if (data === "" || data === "[DONE]") return false;
+    const { textPrefix } = this.#format;
+    const quick = textPrefix === undefined ? undefined : quickText(data, textPrefix);
+    if (quick !== undefined) {
+      this.#metered.seeText(quick);
+      return false;
+    }
     const event = parsed(data);
     if (event === undefined) return false;
     const { usage, text, isUsageOnly } = this.#format.readEvent(event);

@@ -30,7 +30,7 @@ export interface HttpCall {
 const DEFINITION_FIELDS = new Set(["tools", "functions", "response_format", "text"]);
 
 /** Returns the path of a URL, which may be relative. */
-function pathOf(url: string): string {
+export function pathOf(url: string): string {
   const from = url.indexOf("://");
   const slash = url.indexOf("/", from === -1 ? 0 : from + 3);
   const path = slash === -1 ? "/" : url.slice(slash);
@@ -45,7 +45,7 @@ export function readHttpCall(request: HttpRequest): HttpCall {
   const format = fields === undefined ? undefined : formatOf(request.method, path);
   const body = fields ?? {};
   const asksForStream = body["stream"] === true;
-  const { url, headers, signal } = request;
+  const { url, signal } = request;
   const model = typeof body["model"] === "string" ? body["model"] : (deploymentOf(path) ?? "");
   return {
     facts: {
@@ -54,7 +54,9 @@ export function readHttpCall(request: HttpRequest): HttpCall {
         model,
         stream: asksForStream,
         url,
-        headers,
+        get headers() {
+          return request.headers;
+        },
         body: fields,
       },
       prompt: format && promptOf(format, body),

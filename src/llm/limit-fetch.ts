@@ -5,7 +5,7 @@ import { Refusal } from "../limiter/decision.ts";
 import type { RateLimiter } from "../limiter/rate-limiter.ts";
 import { answerMeter } from "./answer-meter.ts";
 import { formatOf } from "./formats/format-of.ts";
-import { type HttpCall, type HttpRequest, readHttpCall } from "./http-call.ts";
+import { type HttpCall, type HttpRequest, pathOf, readHttpCall } from "./http-call.ts";
 import { MeteredCall } from "./metered-call.ts";
 import { Metering, type NotGranted } from "./metering.ts";
 import { observedStream } from "./observed-stream.ts";
@@ -178,16 +178,23 @@ async function requestOf(input: Input, init: Init): Promise<HttpRequest> {
   const request = input instanceof Request ? input : undefined;
   const url = request?.url ?? String(input);
   const method = init.method ?? request?.method ?? "GET";
-  const headers = new Headers((init.headers ?? request?.headers) as Headers | undefined);
   const signal = init.signal ?? request?.signal ?? undefined;
-  const isKnown = formatOf(method, new URL(url, "http://localhost").pathname) !== undefined;
   const body =
     request !== undefined && init.body === undefined
-      ? isKnown
+      ? formatOf(method, pathOf(url)) !== undefined
         ? await request.clone().text()
         : undefined
       : textOf(init.body);
-  return { url, method, headers, body, signal };
+  return {
+    url,
+    method,
+    body,
+    signal,
+    // Most calls never look at them.
+    get headers() {
+      return new Headers((init.headers ?? request?.headers) as Headers | undefined);
+    },
+  };
 }
 
 function textOf(body: unknown): string | undefined {

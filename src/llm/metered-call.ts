@@ -30,7 +30,9 @@ export interface MeteredCallSetup {
 
 export class MeteredCall {
   readonly #setup: MeteredCallSetup;
-  readonly #endedBy = new AbortController();
+  #isEnded = false;
+  /** Ends the watch of a stream; plain answers need none. */
+  #watch: AbortController | undefined;
   #known: KnownUsage = {};
   /** What was streamed: texts where a tokenizer needs them, else their bytes. */
   readonly #texts: string[] = [];
@@ -49,15 +51,12 @@ export class MeteredCall {
     return this.#setup.lease.statuses;
   }
 
-  get isEnded(): boolean {
-    return this.#endedBy.signal.aborted;
-  }
-
   /** Says that output comes in parts, and counts what came whenever the reader stops reading. */
   startStreaming(): void {
     this.#isStreaming = true;
     this.#lastReadMs = this.#setup.timer.nowMs();
-    void this.#watchIdle();
+    this.#watch = new AbortController();
+    void this.#watchIdle(this.#watch.signal);
   }
 
   /** The reader is still there. */
@@ -150,14 +149,14 @@ export class MeteredCall {
   }
 
   /** The lease stays open: a reader that comes back goes on being counted. */
-  async #watchIdle(): Promise<void> {
+  async #watchIdle(signal: AbortSignal): Promise<void> {
     const { options, timer } = this.#setup;
     let waitMs = options.idleMs;
-    while (!this.isEnded) {
-      await timer.sleep(waitMs, this.#endedBy.signal, true);
+    while (!this.#isEnded) {
+      await timer.sleep(waitMs, signal, true);
       const idleMs = timer.nowMs() - this.#lastReadMs;
       waitMs = Math.max(1, options.idleMs - idleMs);
-      if (this.isEnded || idleMs < options.idleMs) continue;
+      if (this.#isEnded || idleMs < options.idleMs) continue;
       waitMs = options.idleMs;
       const used = this.#used();
       if (this.#weightOf(used) !== this.#heldTokens) await this.#flush(used);
@@ -183,8 +182,10 @@ export class MeteredCall {
 
   /** Whether this call is the first to end the lease. */
   #begin(): boolean {
-    if (this.isEnded) return false;
-    this.#endedBy.abort();
+    if (this.#isEnded) return false;
+    this.#isEnded = true;
+    // With a reason, because the default one is an error with a stack.
+    this.#watch?.abort("ended");
     return true;
   }
 }

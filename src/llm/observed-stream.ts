@@ -21,23 +21,22 @@ export function observedStream<T>(
   observer: StreamObserver<T>,
 ): ReadableStream<T> {
   const reader = source.getReader();
-  const pull = async (controller: ReadableStreamDefaultController<T>): Promise<void> => {
-    for (;;) {
-      const { done, value } = await read(reader, observer);
-      if (done) {
-        const { last, ended } = observer.complete();
-        if (last !== undefined) controller.enqueue(last);
-        // The last byte is on its way; only the end of the stream waits for the write.
-        await ended;
-        controller.close();
-        return;
-      }
-      const handedOn = observer.chunk(value);
-      if (handedOn !== undefined) {
-        controller.enqueue(handedOn);
-        return;
-      }
-    }
+  // One promise per chunk: an `async` function would make three.
+  const pull = (controller: ReadableStreamDefaultController<T>): Promise<void> => {
+    const take = ({
+      done,
+      value,
+    }: {
+      done: boolean;
+      value?: T | undefined;
+    }): Promise<void> | undefined => {
+      if (done) return end(controller, observer);
+      const handedOn = observer.chunk(value as T);
+      if (handedOn === undefined) return pull(controller);
+      controller.enqueue(handedOn);
+      return undefined;
+    };
+    return reader.read().then(take, (error) => fail(error, observer));
   };
   const cancel = async (reason: unknown): Promise<void> => {
     await Promise.all([reader.cancel(reason), observer.cancelled()]);
@@ -45,15 +44,18 @@ export function observedStream<T>(
   return new ReadableStream<T>({ pull, cancel }, { highWaterMark: 0 });
 }
 
-async function read<T>(
-  reader: ReadableStreamDefaultReader<T>,
+async function end<T>(
+  controller: ReadableStreamDefaultController<T>,
   observer: StreamObserver<T>,
-): Promise<{ done: true; value?: undefined } | { done: false; value: T }> {
-  try {
-    const result = await reader.read();
-    return result.done ? { done: true } : result;
-  } catch (error) {
-    await observer.failed();
-    throw error;
-  }
+): Promise<void> {
+  const { last, ended } = observer.complete();
+  if (last !== undefined) controller.enqueue(last);
+  // The last byte is on its way; only the end of the stream waits for the write.
+  await ended;
+  controller.close();
+}
+
+async function fail<T>(error: unknown, observer: StreamObserver<T>): Promise<never> {
+  await observer.failed();
+  throw error;
 }

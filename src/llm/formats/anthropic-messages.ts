@@ -10,6 +10,7 @@ export const anthropicMessages: Format = {
   maxFields: ["max_tokens"],
   answerField: "content",
   readUsage: (answer) => readUsage(answer["usage"]),
+  textPrefix: '"delta":{"type":"text_delta","text":"',
   readEvent,
 };
 

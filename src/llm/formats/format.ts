@@ -28,5 +28,7 @@ export interface Format {
   /** The field of a plain answer that holds its text; none: the answer is not text. */
   readonly answerField?: string;
   readonly readUsage: (answer: Fields) => KnownUsage | undefined;
+  /** What stands before the text of an event that has nothing else of interest. */
+  readonly textPrefix?: string;
   readonly readEvent: (event: Fields) => EventNews;
 }

@@ -13,6 +13,7 @@ export const openaiChat: Format = {
   choicesField: "n",
   answerField: "choices",
   readUsage: completionUsage,
+  textPrefix: '"delta":{"content":"',
   readEvent,
 };
 
@@ -26,14 +27,19 @@ export const openaiCompletions: Format = {
 function readEvent(event: Fields): EventNews {
   const usage = completionUsage(event);
   const choices = listOf(event["choices"]);
+  const text = choices.length === 1 ? textOf(choices[0]) : choices.map(textOf).join("");
+  return { usage, text, isUsageOnly: usage !== undefined && choices.length === 0 };
+}
+
+function textOf(choice: unknown): string {
+  const { delta, text } = fieldsOf(choice);
+  if (typeof text === "string") return text;
+  const fields = fieldsOf(delta);
+  const { content, tool_calls, function_call } = fields;
+  if (typeof content === "string" && content !== "") return content;
+  // Reasoning has a name of its own with every provider.
+  const { reasoning_content, reasoning, refusal } = fields;
   const prompt: Prompt = { texts: [], tokens: 0 };
-  for (const choice of choices) {
-    const { delta, text } = fieldsOf(choice) as { delta?: unknown; text?: unknown };
-    collect(delta ?? text, prompt);
-  }
-  return {
-    usage,
-    text: prompt.texts.join(""),
-    isUsageOnly: usage !== undefined && !choices.length,
-  };
+  collect([reasoning_content ?? reasoning, refusal, tool_calls, function_call], prompt);
+  return prompt.texts.join("");
 }

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { aiSdkUsage } from "../../../src/llm/ai-sdk-usage.ts";
 import type { Format } from "../../../src/llm/formats/format.ts";
 import { deploymentOf, formatOf } from "../../../src/llm/formats/format-of.ts";
+import { quickText } from "../../../src/llm/formats/quick-text.ts";
 import type { Fields } from "../../../src/llm/usage.ts";
 import {
   chatAnswer,
@@ -143,5 +144,23 @@ describe("the formats of providers", () => {
     const part = { inputTokens: { noCache: 6, cacheRead: 8, cacheWrite: 5 }, outputTokens: {} };
     expect(aiSdkUsage(part, "x")).toEqual({ input: 11, cached: 8, output: undefined });
     expect(aiSdkUsage(undefined, "x")).toEqual({ output: undefined });
+  });
+
+  test("text is read without parsing only where an event has nothing else", () => {
+    const prefix = '"delta":{"content":"';
+    const texts = ["Hello", "", "Grüße 👋🏽", 'a "quote"', "a\\b", "line\n", '"usage":{', prefix];
+    for (const text of texts) {
+      const [, event] = chatEvents([text], "none");
+      const quick = quickText(JSON.stringify(event), prefix);
+      if (quick !== undefined) expect(quick).toBe(text);
+      else expect(JSON.stringify(text)).toContain("\\");
+    }
+    const [, withUsage] = chatEvents(["Hi"], "every chunk");
+    expect(quickText(JSON.stringify(withUsage), prefix)).toBeUndefined();
+    const both = { delta: { content: "a", tool_calls: [] } };
+    expect(quickText(JSON.stringify(both), prefix)).toBeUndefined();
+    const two = { choices: [{ delta: { content: "a" } }, { delta: { content: "b" } }] };
+    expect(quickText(JSON.stringify(two), prefix)).toBeUndefined();
+    expect(quickText('"delta":{"content":"cut off', prefix)).toBeUndefined();
   });
 });
