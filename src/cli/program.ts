@@ -18,7 +18,7 @@ const HELP_COLUMNS_MAX = 100;
 /** Reads the command line, does what it says, and ends with the exit code. */
 export async function runProgram(args: readonly string[], raw: Terminal): Promise<number> {
   const terminal = guarded(raw);
-  const words = movedBehind(args);
+  const words = named(movedBehind(args));
   const names = REGISTRY.map(({ name }) => name);
   // `help entity` is what others write for `entity --help`.
   const [first, ...others] = words[0] === "help" ? [...words.slice(1), "--help"] : words;
@@ -39,6 +39,14 @@ export async function runProgram(args: readonly string[], raw: Terminal): Promis
     const shown = { json: words.includes("--json"), debug: words.includes("--debug") };
     return report(refusal, await pathOf(words), shown, terminal);
   }
+}
+
+/** Joins the words of a command whose name has two, such as `gateway key`. */
+function named(words: readonly string[]): readonly string[] {
+  const at = words[0] === "help" ? 1 : 0;
+  const name = words.slice(at, at + 2).join(" ");
+  if (!REGISTRY.some((entry) => entry.name === name && name.includes(" "))) return words;
+  return [...words.slice(0, at), name, ...words.slice(at + 2)];
 }
 
 /** The command whose help is worth reading. */

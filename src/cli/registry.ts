@@ -101,6 +101,18 @@ export const REGISTRY: readonly Entry[] = [
     load: async () => (await import("./commands/aggregate.ts")).aggregate,
   },
   {
+    name: "gateway",
+    summary: "a proxy that limits calls to language models",
+    heading: ACTING,
+    load: async () => (await import("./commands/gateway.ts")).gateway,
+  },
+  {
+    name: "gateway key",
+    summary: "keys of clients of a gateway",
+    heading: ACTING,
+    load: async () => (await import("./commands/gateway-key.ts")).gatewayKey,
+  },
+  {
     name: "local",
     summary: "a DynamoDB engine in the background",
     heading: OTHER,

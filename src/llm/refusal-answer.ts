@@ -24,16 +24,16 @@ export function refusalAnswer(
 ): RefusalAnswer {
   if (reason instanceof ResourceDisabled) {
     const kind = { openai: "access_denied", anthropic: "permission_error" }[provider];
-    return answer(403, kind, reason.message, provider, { "x-should-retry": "false" });
+    return errorAnswer(403, kind, reason.message, provider, { "x-should-retry": "false" });
   }
   if (reason instanceof RateLimiterUnavailable) {
     const kind = { openai: "server_error", anthropic: "overloaded_error" }[provider];
     const message = "The rate limiter cannot reach its store.";
-    return answer(503, kind, message, provider, { "retry-after": "1" });
+    return errorAnswer(503, kind, message, provider, { "retry-after": "1" });
   }
   const { message } = reason.toJSON({ parents: exposeParents });
   const kind = { openai: "rate_limit_exceeded", anthropic: "rate_limit_error" }[provider];
-  return answer(429, kind, message, provider, retryHeaders(reason));
+  return errorAnswer(429, kind, message, provider, retryHeaders(reason));
 }
 
 /** Headers that SDKs act on: when to retry, or not to retry at all. */
@@ -56,12 +56,13 @@ export function mayRetry(retryAfterSeconds: number): boolean {
   return retryAfterSeconds <= RETRY_SECONDS_MAX;
 }
 
-function answer(
+/** Returns an error in the shape of a provider. */
+export function errorAnswer(
   status: number,
   kind: string,
   message: string,
   provider: "openai" | "anthropic",
-  headers: Readonly<Record<string, string>>,
+  headers: Readonly<Record<string, string>> = {},
 ): RefusalAnswer {
   const body =
     provider === "anthropic"

@@ -3,9 +3,10 @@
 import type { Line } from "./lines.ts";
 
 export function bashScript(lines: readonly Line[]): string {
-  const groups = lines
-    .filter(({ path, commands }) => path.length === 1 && commands.length > 0)
-    .map(({ path }) => path.join(""));
+  const groups = (words: number) =>
+    lines
+      .filter(({ path, commands }) => path.length === words && commands.length > 0)
+      .map(({ path }) => quoted(path.join(" ")));
   const values = lines.flatMap(({ path, options }) =>
     options
       .filter(({ takesValue }) => takesValue)
@@ -28,7 +29,10 @@ _zae_limiter() {
   local path="" words="" value=""
   [ "$COMP_CWORD" -gt 1 ] && path="\${COMP_WORDS[1]}"
   case "$path" in
-    ${groups.join("|")}) [ "$COMP_CWORD" -gt 2 ] && path="$path \${COMP_WORDS[2]}" ;;
+    ${groups(1).join("|")}) [ "$COMP_CWORD" -gt 2 ] && [[ "\${COMP_WORDS[2]}" != -* ]] && path="$path \${COMP_WORDS[2]}" ;;
+  esac
+  case "$path" in
+    ${groups(2).join("|")}) [ "$COMP_CWORD" -gt 3 ] && path="$path \${COMP_WORDS[3]}" ;;
   esac
   COMPREPLY=()
   case "$path $previous" in

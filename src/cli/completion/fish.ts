@@ -15,10 +15,8 @@ export function fishScript(lines: readonly Line[]): string {
 }
 
 function conditionOf({ path, commands }: Line): string {
-  const [first, second] = path;
-  if (first === undefined) return "__fish_use_subcommand";
-  const seen = `__fish_seen_subcommand_from ${first}`;
-  if (second !== undefined) return `${seen}; and __fish_seen_subcommand_from ${second}`;
+  if (path.length === 0) return "__fish_use_subcommand";
+  const seen = path.map((word) => `__fish_seen_subcommand_from ${word}`).join("; and ");
   if (commands.length === 0) return seen;
   const inner = commands.map(({ word }) => word).join(" ");
   return `${seen}; and not __fish_seen_subcommand_from ${inner}`;

@@ -30,18 +30,29 @@ export interface Line {
 }
 
 export function completionLines(tree: readonly Branch[]): Line[] {
-  const top = tree.map(({ entry }) => ({ word: entry.name, text: entry.summary }));
+  const top = wordsAfter("", tree);
   return [
     { path: [], commands: top, options: TOP_OPTIONS, values: [] },
     ...tree.flatMap(({ node }) => {
-      if (!isGroup(node)) return [leafLine([], node)];
+      if (!isGroup(node)) {
+        return [{ ...leafLine([], node), commands: wordsAfter(`${node.name} `, tree) }];
+      }
+      const path = node.name.split(" ");
       const words = node.commands.map(({ name, summary }) => ({ word: name, text: summary }));
       return [
-        { path: [node.name], commands: words, options: [HELP], values: [] },
-        ...node.commands.map((leaf) => leafLine([node.name], leaf)),
+        { path, commands: words, options: [HELP], values: [] },
+        ...node.commands.map((leaf) => leafLine(path, leaf)),
       ];
     }),
   ];
+}
+
+/** The last words of the commands whose name begins like that: `key` of `gateway key`. */
+function wordsAfter(beginning: string, tree: readonly Branch[]): Word[] {
+  return tree
+    .filter(({ entry }) => entry.name.startsWith(beginning))
+    .map(({ entry }) => ({ word: entry.name.slice(beginning.length), text: entry.summary }))
+    .filter(({ word }) => !word.includes(" "));
 }
 
 const HELP: OptionWords = option(["-h", "--help"], "show help");

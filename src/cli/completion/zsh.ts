@@ -3,9 +3,10 @@
 import type { Line } from "./lines.ts";
 
 export function zshScript(lines: readonly Line[]): string {
-  const groups = lines
-    .filter(({ path, commands }) => path.length === 1 && commands.length > 0)
-    .map(({ path }) => path.join(""));
+  const groups = (words: number) =>
+    lines
+      .filter(({ path, commands }) => path.length === words && commands.length > 0)
+      .map(({ path }) => quoted(path.join(" ")));
   const values = lines.flatMap(({ path, options }) =>
     options
       .filter(({ takesValue }) => takesValue)
@@ -29,7 +30,10 @@ _zae_limiter() {
   local -a offered
   (( CURRENT > 2 )) && place="\${words[2]}"
   case "$place" in
-    ${groups.join("|")}) (( CURRENT > 3 )) && place="$place \${words[3]}" ;;
+    ${groups(1).join("|")}) (( CURRENT > 3 )) && [[ "\${words[3]}" != -* ]] && place="$place \${words[3]}" ;;
+  esac
+  case "$place" in
+    ${groups(2).join("|")}) (( CURRENT > 4 )) && place="$place \${words[4]}" ;;
   esac
   case "$place $previous" in
 ${values.join("\n")}

@@ -23,9 +23,17 @@ printf '%s\\n' "\${COMPREPLY[@]}"`;
 describe("in bash", () => {
   test("words, commands, options and values are offered where they belong", async () => {
     const bash = await script("bash");
-    const names = REGISTRY.map(({ name }) => name);
+    const names = REGISTRY.map(({ name }) => name.split(" ")[0]);
     expect(offered(bash, ["zae-limiter", ""])).toEqual(expect.arrayContaining(names));
     expect(offered(bash, ["zae-limiter", "nam"])).toEqual(["namespace"]);
+    expect(offered(bash, ["zae-limiter", "gateway", "k"])).toEqual(["key"]);
+    expect(offered(bash, ["zae-limiter", "gateway", "key", "cr"])).toEqual(["create"]);
+    expect(offered(bash, ["zae-limiter", "gateway", "key", "create", "--ent"])).toEqual([
+      "--entity",
+    ]);
+    expect(offered(bash, ["zae-limiter", "gateway", "--open", "--upstream-"])).toEqual([
+      "--upstream-timeout",
+    ]);
     expect(offered(bash, ["zae-limiter", "entity", "set"])).toEqual(["set-limits"]);
     expect(offered(bash, ["zae-limiter", "entity", "show", "x", "--js"])).toEqual(["--json"]);
     expect(offered(bash, ["zae-limiter", "acquire", "a", "b", "--con"])).toEqual(["--consume"]);
@@ -44,7 +52,7 @@ describe.each(["bash", "zsh", "fish"])("in %s", (shell) => {
   test("every command is there", async () => {
     const text = await script(shell);
     for (const { entry, node } of await loadTree()) {
-      expect(text).toContain(entry.name);
+      for (const word of entry.name.split(" ")) expect(text).toContain(word);
       if (isGroup(node)) for (const { name } of node.commands) expect(text).toContain(name);
     }
   });

@@ -1,0 +1,128 @@
+/** `gateway`: a reverse proxy that enforces limits in front of providers of language models. */
+
+import { readFileSync } from "node:fs";
+import { RateLimiter } from "../../limiter/rate-limiter.ts";
+import { type Call, CommandFailure, leaf, UsageError } from "../command.ts";
+import { EXIT } from "../exit-codes.ts";
+import { interruptible } from "../interruption.ts";
+import { decimalNumber, wholeNumber } from "../numbers.ts";
+import type { StoreOptions } from "../store-options.ts";
+
+interface ServeOptions extends StoreOptions {
+  readonly upstream?: string;
+  readonly config?: string;
+  readonly host: string;
+  readonly port: number;
+  readonly open?: true;
+  readonly maxWait: number;
+  readonly maxBody: number;
+  readonly upstreamTimeout: number;
+  readonly grace: number;
+}
+
+const MEGABYTE = 1024 * 1024;
+
+export const gateway = leaf<ServeOptions>({
+  name: "gateway",
+  summary: "a proxy that limits calls to language models",
+  details:
+    "Clients use a key of `gateway key create` in place of the provider's. The provider's key comes " +
+    "from OPENAI_API_KEY or ANTHROPIC_API_KEY, or from the variable that the file names. The " +
+    "resource is the model. Ctrl-C and SIGTERM let the calls at work end first.",
+  options: [
+    { flags: "-u, --upstream <url>", text: "the provider, such as https://api.openai.com/v1" },
+    { flags: "--config <file>", text: "several providers by model, in YAML" },
+    { flags: "--host <address>", text: "where it listens", default: "127.0.0.1" },
+    {
+      flags: "--port <number>",
+      text: "where it listens; 0 takes a free one",
+      default: 8080,
+      parse: wholeNumber(0, 65_535),
+    },
+    { flags: "--open", text: "clients use their own keys of the provider" },
+    {
+      flags: "--max-wait <seconds>",
+      text: "how long a call may wait for tokens",
+      default: 0,
+      parse: decimalNumber(0, 3600),
+    },
+    {
+      flags: "--max-body <megabytes>",
+      text: "the longest body of a request",
+      default: 32,
+      parse: wholeNumber(1, 1024),
+    },
+    {
+      flags: "--upstream-timeout <seconds>",
+      text: "how long a provider may be silent",
+      default: 600,
+      parse: wholeNumber(1, 86_400),
+    },
+    {
+      flags: "--grace <seconds>",
+      text: "how long calls at work may take to end",
+      default: 30,
+      parse: wholeNumber(0, 3600),
+    },
+  ],
+  store: "write",
+  examples: [
+    "gateway --upstream https://api.openai.com/v1",
+    "gateway --config upstreams.yaml --name my-app --host 0.0.0.0",
+  ],
+  json: { url: "text" },
+  run: (call) => interruptible(call.terminal, (signal) => serve(call, signal)),
+});
+
+async function serve(call: Call<ServeOptions>, signal: AbortSignal) {
+  const { options, terminal } = call;
+  const upstreams = await upstreamsOf(call);
+  const { Gateway } = await import("../gateway/gateway.ts");
+  const limiter = new RateLimiter(await call.open("write"));
+  const started = Gateway.start({
+    limiter,
+    upstreams,
+    host: options.host,
+    port: options.port,
+    isOpen: options.open === true,
+    maxWaitSeconds: options.maxWait,
+    bodyBytesMax: options.maxBody * MEGABYTE,
+    timeoutMs: options.upstreamTimeout * 1000,
+  });
+  const running = await started.catch((error: unknown) => {
+    throw new CommandFailure(`Cannot listen: ${(error as Error).message}`);
+  });
+  const names = upstreams.map(({ url }) => url.origin).join(", ");
+  if (call.json) terminal.out(`${JSON.stringify({ url: running.url })}\n`);
+  else terminal.out(`Listening on ${running.url}, in front of ${names}\n`);
+  await new Promise<void>((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+  call.note("Ending: calls at work may finish");
+  const done = new AbortController();
+  const deadline = terminal.timer.sleep(options.grace * 1000, done.signal);
+  await running.stop(deadline);
+  done.abort();
+  return { code: EXIT.ok };
+}
+
+async function upstreamsOf({ options, terminal }: Call<ServeOptions>) {
+  const { upstream, config, open = false } = options;
+  const { checkUpstream, parseUpstreams } = await import("../gateway/upstreams.ts");
+  if (config === undefined && upstream !== undefined) {
+    return [checkUpstream({ url: upstream }, terminal.env, open)];
+  }
+  if (config === undefined || upstream !== undefined) {
+    throw new UsageError("expected --upstream or --config, and not both");
+  }
+  return parseUpstreams(textOf(config), terminal.env, open);
+}
+
+function textOf(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    throw new CommandFailure(`Cannot read ${path}: ${(error as Error).message}`);
+  }
+}

@@ -1,0 +1,242 @@
+/** The gateway with real clients in front of upstreams over real sockets. */
+
+import Anthropic from "@anthropic-ai/sdk";
+import OpenAI from "openai";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { Gateway, type GatewayOptions } from "../../../src/cli/gateway/gateway.ts";
+import { createKey, hashOf, idOf, listKeys } from "../../../src/cli/gateway/keys.ts";
+import { checkUpstream, type UpstreamSpec } from "../../../src/cli/gateway/upstreams.ts";
+import { RateLimiter } from "../../../src/index.ts";
+import { chatAnswer, chatEvents, messagesAnswer, sse } from "../../support/llm/shapes.ts";
+import { json, stall, stream, Upstream } from "../../support/llm/upstream.ts";
+
+const MODEL = "gpt-4o";
+const SECRET = "sk-real-provider-key";
+const messages = [{ role: "user" as const, content: "x".repeat(40) }];
+const env = { OPENAI_API_KEY: SECRET, ANTHROPIC_API_KEY: "sk-ant-real" };
+const atOnce = Promise.resolve();
+
+let upstream: Upstream;
+let limiter: RateLimiter;
+let gateway: Gateway;
+let key: string;
+let nowMs: number;
+
+beforeEach(async () => {
+  nowMs = 1_700_000_000_000;
+  upstream = await Upstream.start();
+  limiter = await RateLimiter.open("memory:", { clock: () => nowMs });
+  await limiter.repository.limits.setSystem(["rpm:100", "tpm:100000"]);
+  key = (await createKey(limiter.repository, "team-a", undefined)).key;
+  gateway = await start();
+});
+afterEach(async () => {
+  await gateway.stop(atOnce);
+  await limiter.close();
+  await upstream.stop();
+});
+
+function at(more: object = {}, open = false): UpstreamSpec {
+  return checkUpstream({ url: `${upstream.url}/v1`, ...more }, env, open);
+}
+
+function start(options: Partial<GatewayOptions> = {}): Promise<Gateway> {
+  return Gateway.start({
+    limiter,
+    upstreams: [at()],
+    host: "127.0.0.1",
+    port: 0,
+    isOpen: false,
+    maxWaitSeconds: 0,
+    bodyBytesMax: 10_000,
+    timeoutMs: 5000,
+    ...options,
+  });
+}
+
+/** Starts another one in its place. */
+async function restart(options: Partial<GatewayOptions>): Promise<void> {
+  await gateway.stop(atOnce);
+  gateway = await start(options);
+}
+
+function client(apiKey = key): OpenAI {
+  return new OpenAI({ apiKey, baseURL: `${gateway.url}/v1`, maxRetries: 0 });
+}
+
+function chat(openai = client()) {
+  return openai.chat.completions.create({ model: MODEL, messages });
+}
+
+async function consumed(entityId = "team-a", resource = MODEL) {
+  const statuses = await limiter.status({ entityId, resource });
+  return Object.fromEntries(
+    statuses.map(({ limitName, limit, available }) => [limitName, limit.capacity - available]),
+  );
+}
+
+describe("keys of the gateway", () => {
+  test("a key counts for its entity, and the provider's key stays behind the gateway", async () => {
+    upstream.replyWith(json(chatAnswer, 200, { "x-ratelimit-remaining-tokens": "7" }));
+    const { response } = await client()
+      .chat.completions.create({ model: MODEL, messages })
+      .withResponse();
+    expect(await consumed()).toEqual({ rpm: 1, tpm: 21 });
+    const [arrived] = upstream.arrived;
+    expect(arrived?.path).toBe("/v1/chat/completions");
+    expect(arrived?.headers.authorization).toBe(`Bearer ${SECRET}`);
+    expect(JSON.stringify(arrived?.headers)).not.toContain(key);
+    expect(response.headers.get("x-ratelimit-remaining-tokens")).not.toBe("7");
+    expect(response.headers.get("ratelimit-policy")).toContain('"rpm";q=100;w=60');
+  });
+
+  test("only the hash of a key is stored", async () => {
+    const [stored] = await listKeys(limiter.repository, "team-a");
+    expect(stored?.id).toBe(`gateway-key:${hashOf(key)}`);
+    expect(JSON.stringify(stored)).not.toContain(key);
+    expect(stored?.hint).toBe(key.slice(0, 10));
+  });
+
+  test("an unknown key, a stored id, a revoked key and an expired one get 401", async () => {
+    const expected = { status: 401, code: "invalid_api_key" };
+    await expect(chat(client("zael-unknown"))).rejects.toMatchObject(expected);
+    await expect(chat(client(idOf(key)))).rejects.toMatchObject(expected);
+    const expiring = await createKey(limiter.repository, "team-a", nowMs + 60_000);
+    upstream.replyWith(json(chatAnswer));
+    await chat(client(expiring.key));
+    await chat();
+    await limiter.repository.entities.delete(idOf(key));
+    nowMs += 30_000;
+    await expect(chat()).rejects.toMatchObject(expected);
+    nowMs += 30_000;
+    await expect(chat(client(expiring.key))).rejects.toMatchObject(expected);
+    expect(upstream.arrived).toHaveLength(2);
+  });
+
+  test("an open gateway forwards the client's own key and counts for its hash", async () => {
+    await restart({ isOpen: true, upstreams: [at({}, true)] });
+    upstream.replyWith(json(chatAnswer));
+    await chat(client("sk-of-the-client"));
+    expect(upstream.arrived[0]?.headers.authorization).toBe("Bearer sk-of-the-client");
+    expect(await consumed(`sha256:${hashOf("sk-of-the-client")}`)).toEqual({ rpm: 1, tpm: 21 });
+  });
+});
+
+describe("calls through the gateway", () => {
+  test("a stream comes through whole and is settled by its usage", async () => {
+    upstream.replyWith(stream(chatEvents(["Grüße ", "世界"]), { done: true, pieceBytes: 5 }));
+    const parts = await client().chat.completions.create({ model: MODEL, messages, stream: true });
+    let text = "";
+    for await (const part of parts) text += part.choices[0]?.delta.content ?? "";
+    expect(text).toBe("Grüße 世界");
+    await expect.poll(() => consumed()).toEqual({ rpm: 1, tpm: 21 });
+  });
+
+  test("a client that hangs up ends the upstream's answer and keeps what was streamed", async () => {
+    upstream.replyWith(stall(chatEvents(["12345678"], "none").slice(0, 2)));
+    const parts = await client().chat.completions.create({ model: MODEL, messages, stream: true });
+    for await (const part of parts) if (part.choices[0]?.delta.content === "12345678") break;
+    await upstream.untilHungUp(1);
+    await expect.poll(() => consumed()).toEqual({ rpm: 1, tpm: 12 });
+  });
+
+  test("a refusal is a 429 of OpenAI that names no parent", async () => {
+    await limiter.repository.limits.setEntity("team-a", ["rpm:1"]);
+    upstream.replyWith(json(chatAnswer));
+    await chat();
+    const refused = await chat().catch((error) => error);
+    expect(refused).toBeInstanceOf(OpenAI.RateLimitError);
+    expect(refused.headers.get("retry-after")).toBe("61");
+    expect(upstream.arrived).toHaveLength(1);
+  });
+
+  test("an error of the upstream comes through and is refunded", async () => {
+    upstream.replyWith(json({ error: { message: "busy", code: "x" } }, 503));
+    await expect(chat()).rejects.toMatchObject({ status: 503 });
+    expect(await consumed()).toEqual({ rpm: 0, tpm: 0 });
+  });
+
+  test("an upstream that cannot be reached is a 502, and one that is silent too", async () => {
+    upstream.replyWith((_, response) => void response.destroy());
+    await expect(chat()).rejects.toMatchObject({ status: 502 });
+    await restart({ timeoutMs: 50 });
+    upstream.replyWith(() => {});
+    await expect(chat()).rejects.toMatchObject({ status: 502 });
+    expect(await consumed()).toEqual({ rpm: 0, tpm: 0 });
+  });
+
+  test("models go to the upstream with the longest beginning", async () => {
+    const other = await Upstream.start();
+    const claude = checkUpstream(
+      { url: `${other.url}/v1`, models: ["claude-"], api: "anthropic" },
+      env,
+      false,
+    );
+    await restart({ upstreams: [at({ models: ["gpt-"] }), claude] });
+    other.replyWith(json(messagesAnswer));
+    const anthropic = new Anthropic({ apiKey: key, baseURL: gateway.url, maxRetries: 0 });
+    await anthropic.messages.create({ model: "claude-test", max_tokens: 9, messages });
+    expect(other.arrived[0]?.headers["x-api-key"]).toBe("sk-ant-real");
+    expect(other.arrived[0]?.path).toBe("/v1/messages");
+    expect(await consumed("team-a", "claude-test")).toEqual({ rpm: 1, tpm: 45 });
+    const unknown = client().chat.completions.create({ model: "llama", messages });
+    await expect(unknown).rejects.toMatchObject({ status: 404 });
+    await other.stop();
+  });
+
+  test("a body that is too long is a 413, and hop-by-hop headers stay here", async () => {
+    const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+    const url = `${gateway.url}/v1/chat/completions`;
+    const long = JSON.stringify({ model: MODEL, messages, more: "x".repeat(20_000) });
+    const refused = await fetch(url, { method: "POST", headers, body: long });
+    expect(refused.status).toBe(413);
+    upstream.replyWith(json(chatAnswer, 200, { "keep-alive": "timeout=99", "set-cookie": "a=b" }));
+    const body = JSON.stringify({ model: MODEL, messages });
+    const more = { ...headers, te: "trailers", cookie: "secret=1", "x-kept": "yes" };
+    const answer = await fetch(url, { method: "POST", headers: more, body });
+    await answer.json();
+    expect(answer.headers.get("set-cookie")).toBeNull();
+    expect(answer.headers.get("keep-alive")).not.toBe("timeout=99");
+    const [arrived] = upstream.arrived;
+    expect(arrived?.headers.te).toBeUndefined();
+    expect(arrived?.headers.cookie).toBeUndefined();
+    expect(arrived?.headers["x-kept"]).toBe("yes");
+  });
+
+  test("/healthz says whether the store answers, without a key", async () => {
+    const healthy = await fetch(`${gateway.url}/healthz`);
+    expect(healthy.status).toBe(200);
+    expect(await healthy.json()).toEqual({ status: "ok" });
+  });
+
+  test("a gateway that stops lets a stream end, and ends its lease", async () => {
+    let finish = () => {};
+    const events = chatEvents(["12345678"]);
+    upstream.replyWith(async (request, response) => {
+      await stall(events.slice(0, 2))(request, response);
+      finish = () => response.end(sse(events.slice(2), { done: true }));
+    });
+    const parts = await client().chat.completions.create({ model: MODEL, messages, stream: true });
+    const iterator = parts[Symbol.asyncIterator]();
+    await iterator.next();
+    const stopped = gateway.stop(new Promise(() => {}));
+    finish();
+    while (!(await iterator.next()).done);
+    await stopped;
+    expect(await consumed()).toEqual({ rpm: 1, tpm: 21 });
+    gateway = await start();
+  });
+
+  test("a gateway that must not wait breaks streams off and counts what was streamed", async () => {
+    upstream.replyWith(stall(chatEvents(["12345678"], "none").slice(0, 2)));
+    const parts = await client().chat.completions.create({ model: MODEL, messages, stream: true });
+    const iterator = parts[Symbol.asyncIterator]();
+    await iterator.next();
+    await iterator.next();
+    const read = expect(iterator.next()).rejects.toThrow();
+    await gateway.stop(atOnce);
+    await read;
+    expect(await consumed()).toEqual({ rpm: 1, tpm: 12 });
+    gateway = await start();
+  });
+});
