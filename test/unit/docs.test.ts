@@ -7,7 +7,8 @@ import { describe, expect, test } from "vitest";
 import * as api from "../../src/index.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
-const DOCUMENTS = [ROOT, join(ROOT, "docs"), join(ROOT, "docs/adr")].flatMap((folder) =>
+const FOLDERS = ["", "docs", "docs/adr", "docs/operations"].map((folder) => join(ROOT, folder));
+const DOCUMENTS = FOLDERS.flatMap((folder) =>
   readdirSync(folder)
     .filter((name) => name.endsWith(".md"))
     .map((name) => join(folder, name)),
