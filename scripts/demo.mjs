@@ -19,6 +19,10 @@ function run(...args) {
 // The demonstration answers Ctrl-C itself and removes its folder; this process waits for it.
 process.on("SIGINT", () => undefined);
 process.stderr.write("building…\n");
-const builds = await Promise.all([run("scripts/bundle.mjs"), run("scripts/bundle-lambda.mjs")]);
+const builds = await Promise.all([
+  run("scripts/bundle.mjs"),
+  run("scripts/bundle-lambda.mjs"),
+  run("scripts/bundle-page.mjs"),
+]);
 process.exitCode =
   builds.find((code) => code !== 0) ?? (await run("dist/cli/main.js", "demo", ...flags));

@@ -113,6 +113,12 @@ export const REGISTRY: readonly Entry[] = [
     load: async () => (await import("./commands/gateway-key.ts")).gatewayKey,
   },
   {
+    name: "dashboard",
+    summary: "a page in the browser: buckets, limits, usage, audit",
+    heading: RECORDS,
+    load: async () => (await import("./commands/dashboard.ts")).dashboard,
+  },
+  {
     name: "local",
     summary: "a DynamoDB engine in the background",
     heading: OTHER,

@@ -90,7 +90,7 @@ export class BucketCensus {
       this.#names.set(limitName, census);
     }
     if (inUse > 0) {
-      census.entities.add({ name: `${entityId} · ${resource}`, inUse, capacity, buckets: 1 });
+      census.entities.add({ name: entityId, resource, inUse, capacity, buckets: 1 });
     }
     const sum = census.resources.get(resource) ?? { inUse: 0, capacity: 0, buckets: 0 };
     sum.inUse += inUse;

@@ -166,8 +166,11 @@ class Dashboard {
 }
 
 async function bodyOf(request: Request): Promise<unknown> {
-  const text = await request.text();
-  if (text.length > BODY_MAX) {
+  const decoder = new TextDecoder();
+  let text = "";
+  for await (const chunk of request.body ?? []) {
+    text += decoder.decode(chunk as Uint8Array, { stream: true });
+    if (text.length <= BODY_MAX) continue;
     throw new RequestFailure(failure(413, "too_large", `The body is longer than ${BODY_MAX}`));
   }
   try {

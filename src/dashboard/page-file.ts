@@ -1,7 +1,8 @@
-/** The page: one HTML file, built with this code and shipped next to it. */
+/** The page: one compressed HTML file, built with this code and shipped next to it. */
 
 import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { gunzipSync } from "node:zlib";
 import { InfrastructureError } from "../domain/errors.ts";
 import { cspHash } from "./digest.ts";
 
@@ -9,7 +10,7 @@ import { cspHash } from "./digest.ts";
  * In the package: next to the entry point, or in the folder next to the bundler's chunks. When this
  * runs as source: in the build of the same tree.
  */
-const PLACES = ["./page.html", "../dashboard/page.html", "../../dist/dashboard/page.html"];
+const PLACES = ["./page.html.gz", "../dashboard/page.html.gz", "../../dist/dashboard/page.html.gz"];
 
 /** The page and the policy that lets exactly its own script and style run. */
 export interface Page {
@@ -28,7 +29,7 @@ export function readPage(): Page {
         "run build in a checkout of it",
     );
   }
-  const html = readFileSync(path, "utf8");
+  const html = gunzipSync(readFileSync(path)).toString("utf8");
   return { html, policy: policyOf(html) };
 }
 

@@ -11,7 +11,7 @@ import { BucketCensus } from "./bucket-census.ts";
 import type { OverviewJson } from "./wire.ts";
 
 /** How long the first answer waits for the first walk. */
-const FIRST_WAIT_MS = 120;
+const FIRST_WAIT_MS = 60;
 const PAUSE_MS_MIN = 1000;
 /** A walk may take a tenth of the time. */
 const PAUSE_FACTOR = 9;
@@ -35,6 +35,7 @@ export class Survey {
   async overview(): Promise<OverviewJson> {
     const { timer, clock } = this.#internals;
     if (this.#walk === undefined && timer.nowMs() >= this.#nextAtMs) this.#start();
+    if (this.#finished !== undefined) return this.#finished;
     const walk = this.#walk;
     if (walk !== undefined) await Promise.race([walk.done, timer.sleep(FIRST_WAIT_MS)]);
     return this.#finished ?? (walk?.census ?? new BucketCensus()).overview(clock(), 0, false);

@@ -70,10 +70,7 @@ export async function usageReport(
   groupBy: "entity" | "resource",
 ): Promise<UsageJson> {
   const isOneEntity = new Set(snapshots.map(({ entityId }) => entityId)).size <= 1;
-  const counted =
-    groupBy === "entity" || isOneEntity
-      ? snapshots
-      : await repository.usage.withoutCascaded(snapshots);
+  const counted = isOneEntity ? snapshots : await repository.usage.withoutCascaded(snapshots);
   return { ...grouped(counted, groupBy), complete };
 }
 

@@ -32,9 +32,12 @@ export interface BalanceJson {
   readonly shardCount: number;
 }
 
-/** A sum over buckets, for one limit name. */
+/** A bucket, or a sum over the buckets of a resource, for one limit name. */
 export interface BusyJson {
+  /** An entity or a resource. */
   readonly name: string;
+  /** Of the bucket of an entity. */
+  readonly resource?: string;
   /** Consumed and not refilled yet. */
   readonly inUse: number;
   readonly capacity: number;
@@ -119,7 +122,7 @@ export interface EntityDetailJson {
 }
 
 /** Where limits are stored. */
-interface PlaceJson {
+export interface PlaceJson {
   readonly level: Source;
   readonly resource?: string;
   readonly entityId?: string;
@@ -216,7 +219,7 @@ export interface AuditJson {
   readonly after: string | null;
 }
 
-interface NamespaceJson {
+export interface NamespaceJson {
   readonly name: string;
   readonly namespaceId: string;
   readonly status: string;

@@ -3,10 +3,7 @@
 import type { Place } from "./places.ts";
 
 /** Files that wait for the part that will use them. */
-export const AWAITED: readonly string[] = [
-  // The command `dashboard`.
-  "src/dashboard/token-session.ts",
-];
+export const AWAITED: readonly string[] = [];
 
 const clockPlaces: Place = {
   rule: "time is an argument, only the clock reads the wall clock",

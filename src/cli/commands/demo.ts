@@ -3,6 +3,7 @@
 import { seededRandom } from "../../testing/chance.ts";
 import { STATUS_SHAPE, statusJson } from "../bars.ts";
 import { leaf } from "../command.ts";
+import { DASHBOARD_OPTIONS, type DashboardFlags } from "../dashboard/options.ts";
 import { runDemo } from "../demo/demo.ts";
 import type { Shown } from "../demo/show.ts";
 import { nextSteps } from "../demo/summary.ts";
@@ -13,7 +14,13 @@ import { PLAIN } from "../palette.ts";
 
 const SEED = 6;
 
-export const demo = leaf<{ fast?: boolean; seed: number }>({
+type Options = DashboardFlags & {
+  readonly fast?: boolean;
+  readonly seed: number;
+  readonly dashboard?: boolean;
+};
+
+export const demo = leaf<Options>({
   name: "demo",
   summary: "limits at work, live, in a temporary store",
   details:
@@ -29,8 +36,10 @@ export const demo = leaf<{ fast?: boolean; seed: number }>({
       default: SEED,
       parse: wholeNumber(0, 1_000_000_000),
     },
+    { flags: "--dashboard", text: "live traffic in the browser instead, until Ctrl-C" },
+    ...DASHBOARD_OPTIONS,
   ],
-  examples: ["demo", "demo --fast --seed 7", "demo --json"],
+  examples: ["demo", "demo --dashboard", "demo --fast --seed 7", "demo --json"],
   json: {
     seed: "number",
     entities: [
@@ -67,8 +76,13 @@ export const demo = leaf<{ fast?: boolean; seed: number }>({
     next: ["text"],
     lines: ["text"],
   },
-  run: async ({ terminal, json, options: { fast = false, seed } }) => {
+  run: async ({ terminal, json, options }) => {
+    const { fast = false, seed } = options;
     const random = seededRandom(seed, "demo");
+    if (options.dashboard === true) {
+      const { runDashboardDemo } = await import("../demo/dashboard-demo.ts");
+      return runDashboardDemo(terminal, { random }, { ...options, json });
+    }
     if (!json) {
       const seen = fast ? { ...terminal, isTerminal: false } : terminal;
       await runDemo(seen, { random, isPaced: seen.isTerminal });

@@ -4,7 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Random } from "../../domain/chance.ts";
-import { systemClock } from "../../domain/clock.ts";
+import { type Clock, systemClock } from "../../domain/clock.ts";
 import { InfrastructureError } from "../../domain/errors.ts";
 import { Repository } from "../../repository/repository.ts";
 import { interruptible } from "../interruption.ts";
@@ -19,10 +19,18 @@ export interface DemoOptions {
 }
 
 export function runDemo(terminal: Terminal, options: DemoOptions): Promise<Shown> {
+  return withTemporaryStore(terminal, (url, signal) => perform(terminal, url, options, signal));
+}
+
+/** Runs the work with the address of a new store, which is gone when the work ends. */
+export function withTemporaryStore<T>(
+  terminal: Terminal,
+  work: (url: string, signal: AbortSignal) => Promise<T>,
+): Promise<T> {
   return interruptible(terminal, async (signal) => {
     const folder = await temporaryFolder();
     try {
-      return await perform(terminal, `sqlite:${join(folder, "limits.db")}`, options, signal);
+      return await work(`sqlite:${join(folder, "limits.db")}`, signal);
     } finally {
       await rm(folder, { recursive: true, force: true });
     }
@@ -48,7 +56,7 @@ async function perform(
 ): Promise<Shown> {
   const time = new StageTime((terminal.clock ?? systemClock)());
   const pace = (isPaced ? realPace : noPace)(terminal.timer, signal);
-  const repository = await openStage(url, time);
+  const repository = await openStage(url, time.clock);
   try {
     return await show({ terminal, repository, time, random, pace });
   } finally {
@@ -57,7 +65,7 @@ async function perform(
 }
 
 /** Opens the file, or memory where there is no SQLite driver: the demonstration needs no file. */
-async function openStage(url: string, { clock }: StageTime): Promise<Repository> {
+export async function openStage(url: string, clock: Clock): Promise<Repository> {
   const options = { clock, namespace: "demo" };
   try {
     return await Repository.open(url, options);

@@ -41,7 +41,7 @@ describeStores("the dashboard", (store) => {
     ]);
     expect(overview.scarce).toMatchObject([{ entityId: "scarce", limitName: "rpm", available: 1 }]);
     const tpm = overview.busiest.find((each: { limitName: string }) => each.limitName === "tpm");
-    expect(tpm.entities[0]).toMatchObject({ name: "debt · claude", inUse: 1400 });
+    expect(tpm.entities[0]).toMatchObject({ name: "debt", resource: "claude", inUse: 1400 });
     expect(tpm.resources).toMatchObject([
       { name: "claude", inUse: 1400, buckets: 1 },
       { name: "gpt-4", inUse: 210, buckets: 3 },

@@ -1,0 +1,27 @@
+/** Says where the dashboard is, and waits for the end of the command. */
+
+import type { Terminal } from "../terminal.ts";
+import { openBrowser } from "./open-browser.ts";
+
+/** Prints the address; where a person looks, the browser is opened too. */
+export function announce(
+  url: string,
+  terminal: Terminal,
+  { json, open }: { json: boolean; open: boolean },
+): void {
+  if (json) terminal.out(`${JSON.stringify({ url })}\n`);
+  else {
+    const { title, faint } = terminal.palette;
+    terminal.out(`${title("Dashboard:")} ${url}\n${faint("Ctrl-C ends it.")}\n`);
+  }
+  if (open && !json && terminal.isTerminal) openBrowser(url);
+}
+
+/** Ends with the interruption of the command. */
+export function ended(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    const end = () => reject(signal.reason as Error);
+    if (signal.aborted) end();
+    else signal.addEventListener("abort", end, { once: true });
+  });
+}

@@ -1,0 +1,48 @@
+/** `demo --dashboard`: live traffic in a temporary store, shown in the browser until it is ended. */
+
+import { systemClock } from "../../domain/clock.ts";
+import { RateLimiter } from "../../limiter/rate-limiter.ts";
+import { announce } from "../dashboard/announce.ts";
+import type { DashboardFlags } from "../dashboard/options.ts";
+import { serveDashboard } from "../dashboard/serve.ts";
+import type { Terminal } from "../terminal.ts";
+import { type DemoOptions, openStage, withTemporaryStore } from "./demo.ts";
+import { createFleet, useInThePast, useNow, useUp } from "./fleet.ts";
+import { StageTime } from "./stage-time.ts";
+
+const TICK_MS = 250;
+
+/** Runs until the command is interrupted. */
+export function runDashboardDemo(
+  terminal: Terminal,
+  { random }: Pick<DemoOptions, "random">,
+  flags: DashboardFlags & { readonly json: boolean },
+): Promise<never> {
+  return withTemporaryStore(terminal, async (url, signal) => {
+    const nowMs = systemClock();
+    // The past is told by a clock of its own, then the time is the real one.
+    let past: StageTime | undefined = new StageTime(0);
+    const repository = await openStage(url, () => past?.clock() ?? systemClock());
+    const limiter = new RateLimiter(repository);
+    try {
+      past.moveTo(nowMs - 48 * 3_600_000);
+      await createFleet(repository);
+      await useInThePast(limiter, random, (ms) => past?.moveTo(ms), nowMs);
+      past = undefined;
+      await useUp(limiter, random);
+      const served = await serveDashboard(repository, { ...flags, readOnly: false, limiter });
+      try {
+        announce(served.url, terminal, flags);
+        while (!signal.aborted) {
+          await useNow(limiter, random, TICK_MS / 1000);
+          await terminal.timer.sleep(TICK_MS, signal);
+        }
+        throw signal.reason;
+      } finally {
+        await served.close();
+      }
+    } finally {
+      await limiter.close();
+    }
+  });
+}

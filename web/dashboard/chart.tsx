@@ -1,0 +1,111 @@
+/** A stacked bar chart over time. */
+
+import { useEffect, useRef } from "preact/hooks";
+import uPlot from "uplot";
+import { compact } from "./format.ts";
+
+export interface Series {
+  readonly name: string;
+  readonly values: readonly number[];
+}
+
+const COLOURS = 8;
+
+/** The colour of a series, which the style sheet has for light and dark. */
+export function colourOf(at: number): string {
+  return cssValue(`--series-${at % COLOURS}`);
+}
+
+function cssValue(name: string): string {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+/** A time on the axis: the hour, or the day where one begins. */
+function moment(seconds: number): string {
+  const date = new Date(seconds * 1000);
+  if (date.getHours() !== 0 || date.getMinutes() !== 0) {
+    return date.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
+  }
+  return date.toLocaleDateString("en-GB", { day: "numeric", month: "short" });
+}
+
+/** Each series on top of the ones before; drawn from the highest, so that all can be seen. */
+function stackedData(seconds: readonly number[], series: readonly Series[]): uPlot.AlignedData {
+  const sums: number[][] = [];
+  let below = seconds.map(() => 0);
+  for (const { values } of series) {
+    below = below.map((sum, at) => sum + (values[at] ?? 0));
+    sums.push(below);
+  }
+  return [[...seconds], ...sums.reverse()];
+}
+
+export function StackedChart(props: {
+  windows: readonly string[];
+  series: readonly Series[];
+  height: number;
+  label: string;
+  theme: string;
+}) {
+  const place = useRef<HTMLDivElement>(null);
+  const { windows, series, height, label, theme } = props;
+  // Theme changes the colours.
+  useEffect(() => {
+    const element = place.current;
+    if (element === null) return undefined;
+    const seconds = windows.map((start) => Date.parse(start) / 1000);
+    const bars = uPlot.paths.bars?.({ size: [0.8, 48], align: 0 });
+    const faint = cssValue("--faint");
+    const line = cssValue("--line");
+    const axis: uPlot.Axis = {
+      stroke: faint,
+      grid: { stroke: line, width: 1 },
+      ticks: { stroke: line, width: 1 },
+    };
+    const gap = seconds.length > 1 ? (seconds[1] ?? 0) - (seconds[0] ?? 0) : 3600;
+    const chart = new uPlot(
+      {
+        width: element.clientWidth,
+        height,
+        legend: { show: false },
+        cursor: { drag: { x: false, y: false }, points: { show: false } },
+        scales: {
+          x: { range: (_, min, max) => [min - gap / 2, max + gap / 2] },
+          y: { range: (_, __, max) => [0, Math.max(1, max * 1.05)] },
+        },
+        axes: [
+          { ...axis, values: (_, splits) => splits.map(moment) },
+          { ...axis, size: 56, values: (_, splits) => splits.map(compact) },
+        ],
+        series: [
+          {},
+          ...series.map((_, at) => ({
+            fill: colourOf(series.length - 1 - at),
+            width: 0,
+            points: { show: false },
+            ...(bars === undefined ? {} : { paths: bars }),
+          })),
+        ],
+      },
+      stackedData(seconds, series),
+      element,
+    );
+    const resized = new ResizeObserver(() => {
+      chart.setSize({ width: element.clientWidth, height });
+    });
+    resized.observe(element);
+    return () => {
+      resized.disconnect();
+      chart.destroy();
+    };
+  }, [windows, series, height, theme]);
+  return (
+    <div
+      ref={place}
+      class="chart"
+      role="img"
+      aria-label={label}
+      style={{ minHeight: `${height}px` }}
+    />
+  );
+}

@@ -1,0 +1,212 @@
+/** Usage: tokens and requests by hour, day and month, as a stacked chart, a table and a file. */
+
+import { useMemo, useState } from "preact/hooks";
+import type { UsageJson } from "../../src/dashboard/wire.ts";
+import { addressOf, get, namespace } from "./api.ts";
+import { colourOf, StackedChart } from "./chart.tsx";
+import { compact, time, whole } from "./format.ts";
+import { useLoaded } from "./loaded.ts";
+import { Card, Note, Nothing } from "./parts.tsx";
+import { theme } from "./theme.ts";
+
+const RANGES = [
+  { name: "24 hours", window: "hourly", hours: 24 },
+  { name: "7 days", window: "hourly", hours: 168 },
+  { name: "30 days", window: "daily", hours: 720 },
+  { name: "12 months", window: "monthly", hours: 8784 },
+] as const;
+
+export function Usage() {
+  const [range, setRange] = useState(0);
+  const [entity, setEntity] = useState("");
+  const [resource, setResource] = useState("");
+  const [group, setGroup] = useState<"entity" | "resource">("resource");
+  const { window, hours } = RANGES[range] ?? RANGES[0];
+  return (
+    <div class="stack">
+      <h1 class="visually-hidden">Usage</h1>
+      <Card
+        title="Usage"
+        hint="what was consumed, net of refunds"
+        actions={
+          <fieldset class="segments">
+            <legend class="visually-hidden">Range</legend>
+            {RANGES.map(({ name }, at) => (
+              <button
+                key={name}
+                type="button"
+                aria-pressed={at === range}
+                onClick={() => setRange(at)}
+              >
+                {name}
+              </button>
+            ))}
+          </fieldset>
+        }
+      >
+        <form class="filters" onSubmit={(event) => event.preventDefault()}>
+          <label>
+            <span class="field-label">Entity</span>
+            <input
+              class="mono"
+              placeholder="all"
+              value={entity}
+              onChange={({ currentTarget }) => setEntity(currentTarget.value.trim())}
+            />
+          </label>
+          <label>
+            <span class="field-label">Resource</span>
+            <input
+              class="mono"
+              placeholder="all"
+              value={resource}
+              onChange={({ currentTarget }) => setResource(currentTarget.value.trim())}
+            />
+          </label>
+          <label>
+            <span class="field-label">Stacked by</span>
+            <select
+              value={group}
+              onChange={({ currentTarget }) =>
+                setGroup(currentTarget.value === "entity" ? "entity" : "resource")
+              }
+            >
+              <option value="resource">resource</option>
+              <option value="entity">entity</option>
+            </select>
+          </label>
+        </form>
+        <UsageChart
+          entity={entity}
+          resource={resource}
+          window={window}
+          hours={hours}
+          group={group}
+        />
+      </Card>
+    </div>
+  );
+}
+
+export function UsageChart(props: {
+  entity?: string;
+  resource?: string;
+  window: "hourly" | "daily" | "monthly";
+  hours: number;
+  group: "entity" | "resource";
+  compact?: boolean;
+}) {
+  const { entity, resource, window, hours, group } = props;
+  const key = [namespace.value, entity, resource, window, hours, group].join(" ");
+  // A new range begins at a new time.
+  const query = useMemo(() => {
+    const start = new Date(Date.now() - hours * 3_600_000).toISOString();
+    return { entity, resource, window, start, group };
+  }, [key]);
+  const { data, error } = useLoaded(key, (signal) => get<UsageJson>("usage", query, signal));
+  const [chosen, setChosen] = useState("");
+  if (error !== undefined) return <Note kind="bad">{error}</Note>;
+  if (data === undefined) return <div class="chart-wait" />;
+  if (data.windows.length === 0) {
+    return <Nothing>No usage was counted in this range.</Nothing>;
+  }
+  const names = [...data.limitNames, ...(data.limitNames.includes("requests") ? [] : ["requests"])];
+  const name = names.includes(chosen) ? chosen : (names[0] ?? "requests");
+  return (
+    <UsageShown
+      data={data}
+      names={names}
+      name={name}
+      choose={setChosen}
+      compact={props.compact === true}
+      file={addressOf("usage.csv", query)}
+    />
+  );
+}
+
+function UsageShown(props: {
+  data: UsageJson;
+  names: readonly string[];
+  name: string;
+  choose: (name: string) => void;
+  compact: boolean;
+  file: string;
+}) {
+  const { data, name } = props;
+  const series = useMemo(
+    () => data.groups.map((group) => ({ name: group.name, values: group.values[name] ?? [] })),
+    [data, name],
+  );
+  const totals = series.map(({ values }) => values.reduce((sum, value) => sum + value, 0));
+  return (
+    <>
+      <div class="chart-head">
+        <fieldset class="segments">
+          <legend class="visually-hidden">What is shown</legend>
+          {props.names.map((each) => (
+            <button
+              key={each}
+              type="button"
+              aria-pressed={each === name}
+              onClick={() => props.choose(each)}
+            >
+              {each}
+            </button>
+          ))}
+        </fieldset>
+        <a class="button quiet" href={props.file} download="usage.csv">
+          Download CSV
+        </a>
+      </div>
+      <StackedChart
+        windows={data.windows}
+        series={series}
+        height={props.compact ? 180 : 300}
+        label={`${name} over time; the same numbers are in the table below`}
+        theme={theme.value}
+      />
+      <ul class="legend">
+        {series.map((each, at) => (
+          <li key={each.name}>
+            <span class="swatch" style={{ background: colourOf(at) }} />
+            <span class="mono">{each.name}</span> <b>{compact(totals[at] ?? 0)}</b>
+          </li>
+        ))}
+      </ul>
+      {!data.complete && <Note kind="warn">There is more than fits here; narrow the range.</Note>}
+      <details>
+        <summary>Show as a table</summary>
+        <UsageTable data={data} name={name} />
+      </details>
+    </>
+  );
+}
+
+function UsageTable({ data, name }: { data: UsageJson; name: string }) {
+  return (
+    <div class="scroll">
+      <table class="numbers">
+        <thead>
+          <tr>
+            <th scope="col">Window</th>
+            {data.groups.map((group) => (
+              <th key={group.name} scope="col">
+                {group.name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {data.windows.map((start, at) => (
+            <tr key={start}>
+              <th scope="row">{time(start)}</th>
+              {data.groups.map((group) => (
+                <td key={group.name}>{whole(group.values[name]?.[at] ?? 0)}</td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
