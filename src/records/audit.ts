@@ -112,6 +112,7 @@ export function auditEventJson(event: AuditEvent): Record<string, JsonValue> {
  * await repo.limits.setSystem(['rpm:100'], { principal: 'ops' });
  * const [event] = await repo.audit.list('$SYSTEM');
  * console.log(event?.action); // limits_set
+ * console.log((await repo.audit.listAll()).length); // 1
  * await repo.close();
  * ```
  */
