@@ -1,10 +1,14 @@
 /** The codes of all errors. They stay the same across releases; new ones may be added. */
 
 /** A call was refused because of its limits, or a lease has ended. */
-export type RateLimitCode = "ZAEL_RATE_LIMIT" | "ZAEL_RATE_LIMIT_EXCEEDED" | "ZAEL_LEASE_EXPIRED";
+export type RateLimitCode =
+  | "ZAEL_RATE_LIMIT"
+  | "ZAEL_RATE_LIMIT_EXCEEDED"
+  | "ZAEL_RESOURCE_DISABLED"
+  | "ZAEL_LEASE_EXPIRED";
 
-/** A call was refused because of what is stored: a resource is switched off, or a limit not ours. */
-type StoredRefusalCode = "ZAEL_RESOURCE_DISABLED" | "ZAEL_UNSUPPORTED_LIMIT";
+/** A limit of the Python library that this version cannot enforce. */
+type UnsupportedCode = "ZAEL_UNSUPPORTED_LIMIT";
 
 /** The store, the table, the namespace or the stack. */
 export type InfrastructureCode =
@@ -47,7 +51,7 @@ export type ValidationCode =
 export type ErrorCode =
   | "ZAEL_ERROR"
   | RateLimitCode
-  | StoredRefusalCode
+  | UnsupportedCode
   | InfrastructureCode
   | EntityCode
   | VersionCode

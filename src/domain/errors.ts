@@ -64,7 +64,7 @@ export type DisabledLevel = "entity" | "entity_default" | "resource";
  * console.log(error.code, error.level); // ZAEL_RESOURCE_DISABLED resource
  * ```
  */
-export class ResourceDisabled extends ZaeLimiterError {
+export class ResourceDisabled extends RateLimitError {
   override readonly code = "ZAEL_RESOURCE_DISABLED";
 
   constructor(

@@ -18,6 +18,7 @@ import type {
   RateLimitExceeded,
   RateLimitExceededJson,
   RateLimiterUnavailable,
+  ResourceDisabled,
   StackAlreadyExistsError,
   StackOperationError,
   UnavailableReason,
@@ -31,7 +32,9 @@ import { isLimiterError } from "../../src/index.ts";
 describe("errors", () => {
   test("form the tree of the contract", () => {
     expectTypeOf<ZaeLimiterError>().toExtend<Error>();
-    expectTypeOf<RateLimitExceeded | LeaseExpiredError>().toExtend<RateLimitError>();
+    expectTypeOf<
+      RateLimitExceeded | ResourceDisabled | LeaseExpiredError
+    >().toExtend<RateLimitError>();
     expectTypeOf<
       | RateLimiterUnavailable
       | StackOperationError

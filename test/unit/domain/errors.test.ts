@@ -46,7 +46,7 @@ const refused = new RateLimitExceeded([
 const TREE = [
   [refused, "RateLimitExceeded > RateLimitError"],
   [new LeaseExpiredError(), "LeaseExpiredError > RateLimitError"],
-  [new ResourceDisabled("key-1", "gpt-4", "entity"), "ResourceDisabled"],
+  [new ResourceDisabled("key-1", "gpt-4", "entity"), "ResourceDisabled > RateLimitError"],
   [new RateLimiterUnavailable("down"), "RateLimiterUnavailable > InfrastructureError"],
   [new StackOperationError("s", "why"), "StackOperationError > InfrastructureError"],
   [new StackAlreadyExistsError("s"), "StackAlreadyExistsError > InfrastructureError"],
