@@ -12,10 +12,20 @@ import { growth } from "./scenarios/growth.mjs";
 import { http } from "./scenarios/http.mjs";
 import { llm } from "./scenarios/llm.mjs";
 import { memory } from "./scenarios/memory.mjs";
+import { observed } from "./scenarios/observe.mjs";
 import { sqlite } from "./scenarios/sqlite.mjs";
 import { starting } from "./scenarios/start.mjs";
 
-const SCENARIOS = [...memory, ...sqlite, ...dynamodb, ...http, ...llm, ...growth, ...starting];
+const SCENARIOS = [
+  ...memory,
+  ...observed,
+  ...sqlite,
+  ...dynamodb,
+  ...http,
+  ...llm,
+  ...growth,
+  ...starting,
+];
 const USAGE = `npm run bench -- [--only id,id] [--quick] [--json FILE] [--markdown FILE]
   scenarios: ${SCENARIOS.map(({ id }) => id).join(", ")}`;
 

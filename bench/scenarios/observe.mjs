@@ -1,0 +1,66 @@
+/** What telemetry costs per acquire in memory: without it, and with the real SDK. */
+
+import {
+  AggregationTemporality,
+  InMemoryMetricExporter,
+  MeterProvider,
+  PeriodicExportingMetricReader,
+} from "@opentelemetry/sdk-metrics";
+import { RateLimiter } from "../dist/index.js";
+import { observe } from "../dist/otel/index.js";
+import { keys } from "../support.mjs";
+
+const KEYS = 10_000;
+const COUNT = 100_000;
+
+function meter() {
+  const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
+  const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 });
+  const provider = new MeterProvider({ readers: [reader] });
+  return { meter: provider.getMeter("bench"), end: () => provider.shutdown() };
+}
+
+/** CPU time per acquire and commit: the least of some rounds, since other work only adds. */
+async function cpuUs(limiter, names, rounds) {
+  let least = Number.POSITIVE_INFINITY;
+  for (let round = 0; round <= rounds; round += 1) {
+    const before = process.cpuUsage();
+    for (let at = 0; at < COUNT; at += 1) {
+      const request = { entityId: names[at % KEYS], resource: "api", consume: { rpm: 1 } };
+      const lease = await limiter.acquire(request);
+      await lease.commit();
+    }
+    const { user, system } = process.cpuUsage(before);
+    least = Math.min(least, (user + system) / COUNT);
+  }
+  return least;
+}
+
+/** One after the other: the channels are the process's, so an observed limiter slows all others. */
+async function memObserve(pace) {
+  const limiter = await RateLimiter.open("memory:");
+  await limiter.repository.limits.setSystem(["rpm:1000000/sec"]);
+  const names = keys(KEYS);
+  const offUs = await cpuUs(limiter, names, pace.rounds);
+  const meters = meter();
+  const stop = observe(limiter, { meter: meters.meter, tracer: false });
+  const onUs = await cpuUs(limiter, names, pace.rounds);
+  stop();
+  const afterUs = await cpuUs(limiter, names, pace.rounds);
+  await meters.end();
+  await limiter.close();
+  return { offUs, onUs, afterUs };
+}
+
+export const observed = [
+  {
+    id: "mem-observe",
+    title: "memory, CPU time of acquire + commit: not observed, observed, and no longer observed",
+    marks: [
+      { of: "offUs", most: 2 },
+      { of: "onUs", most: 12 },
+      { of: "afterUs", most: 2 },
+    ],
+    run: memObserve,
+  },
+];
