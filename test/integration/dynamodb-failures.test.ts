@@ -31,7 +31,8 @@ const PATIENT = { timeoutMs: 20_000 };
 const SLACK_MS = 1500;
 const KEY = { PK: "p", SK: "s" };
 const TWO_WRITES = [{ put: KEY }, { delete: { PK: "p", SK: "t" } }];
-const DONE: FakeAnswer = { body: {} };
+/** Nothing was found, or everything written; fields of other operations are ignored. */
+const DONE: FakeAnswer = { body: { Responses: [], Items: [] } };
 
 const READS: [string, (store: ItemStore) => Promise<unknown>][] = [
   ["get", (store) => store.get(KEY)],
@@ -114,7 +115,7 @@ describe("no answer in time", () => {
   });
 
   it.each(READS)("%s is asked again when the first answer is late", async (_, call) => {
-    await using server = await fakeDynamo(hang, { body: { Responses: [] } });
+    await using server = await fakeDynamo(hang, DONE);
     using store = storeAt(server.endpoint, { timeoutMs: 1000 });
     await call(store);
     expect(server.requests).toHaveLength(2);
@@ -283,7 +284,7 @@ describe("work that is left undone", () => {
   });
 
   it("keys that never come are throttled", async () => {
-    await using server = await fakeDynamo({ body: unread(0) });
+    await using server = await fakeDynamo({ body: { Responses: {}, ...unread(0) } });
     using store = storeAt(server.endpoint, IMPATIENT);
     expect(await unavailable(store.getMany(keys))).toMatchObject({ reason: "throttled" });
   });

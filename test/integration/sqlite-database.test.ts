@@ -356,7 +356,7 @@ describe("a file that fails", () => {
     const filling = "x".repeat(200_000);
     const error = await refusalOf(store.put({ PK: "a", SK: "c", filling }));
     expect(error).toBeInstanceOf(InfrastructureError);
-    expect(error).not.toBeInstanceOf(RateLimiterUnavailable);
+    expect(error).toBeInstanceOf(RateLimiterUnavailable);
     expect(error.message).toBe('The file "/limits.db" could not grow: the disk is full');
     expect(error.cause).toBeInstanceOf(Error);
     expect(await store.get({ PK: "a", SK: "c" })).toBeUndefined();

@@ -39,7 +39,8 @@ function withoutSlow(next: () => Fault): () => Fault {
   return () => {
     calls += 1;
     const fault = calls % 3 === 0 ? "none" : next();
-    return fault === "slowAnswer" ? "damagedAnswer" : fault;
+    // Of one item, `{}` says that there is none: nothing tells it from a true answer.
+    return fault === "slowAnswer" || fault === "emptyObject" ? "damagedAnswer" : fault;
   };
 }
 
@@ -133,12 +134,43 @@ describeEngines("a bad network", ({ name, endpoint }) => {
     await store.close();
   });
 
+  it.each([
+    ["emptyBody", "lean"],
+    ["emptyObject", "lean"],
+    ["emptyBody", "sdk"],
+    ["emptyObject", "sdk"],
+  ] as const)(
+    "takes no %s for the answer that there are no limits (%s)",
+    async (fault, transport) => {
+      const root = await Repository.createTable(table, { endpoint, timeoutMs: 20_000 });
+      await root.limits.setSystem(["slow:100/day"]);
+      let broken = 0;
+      await using proxy = await faultProxy(endpoint, () => (broken-- > 0 ? fault : "none"));
+      const limiter = await RateLimiter.open(`dynamodb://${table}`, {
+        endpoint: proxy.endpoint,
+        timeoutMs: 20_000,
+        transport,
+      });
+      broken = 2;
+      const lease = await limiter.acquire({
+        entityId: `${fault}-${transport}`,
+        resource: "api",
+        consume: { slow: 1 },
+      });
+      expect(lease.consumed).toEqual({ slow: 1 });
+      expect(proxy.seen.get(fault)).toBe(2);
+      await Promise.all([limiter.close(), root.close()]);
+    },
+  );
+
   it("an acquire is never admitted beyond the limit, and what was taken is counted", async () => {
     const root = await Repository.createTable(table, { endpoint, timeoutMs: 20_000 });
     await root.limits.setSystem(["slow:100/day"]);
     const faults = lots(12);
     let isBad = false;
-    await using proxy = await faultProxy(endpoint, () => (isBad ? faults() : "none"));
+    // Of a namespace, `{}` says that it is not registered: nothing tells it from a true answer.
+    const believable = (fault: Fault) => (fault === "emptyObject" ? "emptyBody" : fault);
+    await using proxy = await faultProxy(endpoint, () => (isBad ? believable(faults()) : "none"));
     const limiter = await RateLimiter.open(`dynamodb://${table}`, {
       endpoint: proxy.endpoint,
       timeoutMs: TIMEOUT_MS,

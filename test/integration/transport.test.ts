@@ -19,7 +19,8 @@ import { checkSignature } from "./transport/signature.ts";
 
 const KEY = { PK: "p", SK: "s" };
 const TYPED = { PK: { S: "p" }, SK: { S: "s" } };
-const DONE: FakeAnswer = { body: {} };
+/** Nothing was found, or everything written; unknown fields are ignored. */
+const DONE: FakeAnswer = { body: { Responses: {} } };
 const OLD = { accessKeyId: "old", secretAccessKey: "old secret", sessionToken: "old token" };
 const NEW = { accessKeyId: "new", secretAccessKey: "new secret", sessionToken: "new token" };
 const MINUTE_MS = 60_000;

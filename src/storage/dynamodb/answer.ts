@@ -25,6 +25,7 @@ type Fields = Record<string, unknown>;
 export function readAnswer(answer: HttpAnswer): Fields {
   const { status, headers, body } = answer;
   checkSum(headerOf(headers, "x-amz-crc32"), body);
+  if (status < 300 && body.length === 0) throw new BrokenAnswer("the body is empty");
   if (status < 300) return storedItem(body) ?? present(parse(body));
   throw serviceError(answer);
 }

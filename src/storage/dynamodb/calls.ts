@@ -12,6 +12,7 @@ import type { Random } from "../../domain/chance.ts";
 import { InfrastructureError, RateLimiterUnavailable } from "../../domain/errors.ts";
 import type { CallListeners } from "../call-listeners.ts";
 import type { CallOptions, CallOutcome, StoreCall } from "../item-store.ts";
+import { EmptyAnswer, isComplete } from "./answer-shape.ts";
 import { backoffMs } from "./backoff.ts";
 import { estimated, reported, unreported } from "./capacity.ts";
 import { Deadline } from "./deadline.ts";
@@ -132,6 +133,9 @@ export class Calls {
       let cause: unknown;
       try {
         const output = await this.#transport.send(operation, request, timeoutMs);
+        if (!isComplete(operation, output)) {
+          throw new SendError(new EmptyAnswer(operation), "sent");
+        }
         this.#tell(sending, "ok", () => reported(operation, output));
         return { ok: true, output };
       } catch (error) {

@@ -24,12 +24,14 @@ import {
   type Row,
   type Statement,
 } from "./driver.ts";
-import { asInfrastructureError, isBusy } from "./result-code.ts";
+import { asInfrastructureError, isBusy, isFull } from "./result-code.ts";
 import { prepareFile } from "./schema.ts";
 import { Turn } from "./turn.ts";
 import { BUSY, pauseMs, WriteLine } from "./write-line.ts";
 
 const TIMEOUT_MS = 2000;
+/** How often at most room is made on a full disk. */
+const ROOM_MS = 100;
 
 export interface SqliteDatabaseOptions {
   /** The file; it and its folder are created when they are not there. */
@@ -52,6 +54,7 @@ export class SqliteDatabase {
   readonly #dataVersion: Statement;
   readonly #turn = new Turn();
   readonly #line: WriteLine;
+  #roomAgainAt = 0;
   #closed = false;
 
   private constructor(path: string, connection: Connection, timeoutMs: number, random: Random) {
@@ -206,9 +209,25 @@ export class SqliteDatabase {
         this.#undo();
         this.#turn.add(startedAt, performance.now());
       }
+      if (isFull(error)) this.#makeRoom();
       if (!isBusy(error)) throw asInfrastructureError(error, this.path);
       this.#turn.meet();
       return BUSY;
+    }
+  }
+
+  /**
+   * Folds the log into the file, so that its room is used again: on a full disk the log never
+   * reaches the length at which SQLite does that by itself.
+   */
+  #makeRoom(): void {
+    const now = performance.now();
+    if (now < this.#roomAgainAt) return;
+    this.#roomAgainAt = now + ROOM_MS;
+    try {
+      this.#connection.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+    } catch {
+      // There is no room for that either, or a reader is in the way: the next failure tries again.
     }
   }
 

@@ -1,6 +1,6 @@
 /** What SQLite answered: the three drivers say it in three ways. */
 
-import { InfrastructureError } from "../../domain/errors.ts";
+import { InfrastructureError, RateLimiterUnavailable } from "../../domain/errors.ts";
 
 /** Primary result codes we tell apart, by their number. */
 const NAMES: Readonly<Record<number, string>> = {
@@ -32,11 +32,20 @@ export function isBusy(error: unknown): boolean {
   return code === "BUSY" || code === "LOCKED" || code === "PROTOCOL";
 }
 
+/** Whether the disk is full: an outage that ends when there is room again. */
+export function isFull(error: unknown): boolean {
+  return resultCode(error) === "FULL";
+}
+
 /** SQLite's errors as ours; everything else as it came. */
 export function asInfrastructureError(error: unknown, path: string): unknown {
   const code = resultCode(error);
   if (code === undefined) return error;
   const sentence = SENTENCES[code];
+  if (code === "FULL") {
+    const details = { cause: error, reason: "server", nothingWritten: true } as const;
+    return new RateLimiterUnavailable(`The file "${path}" ${sentence}`, details);
+  }
   return new InfrastructureError(
     sentence === undefined
       ? `SQLite refused a request to the file "${path}": ${(error as Error).message}`

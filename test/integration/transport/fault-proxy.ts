@@ -20,8 +20,10 @@ export const FAULTS = [
   "halfAnswer",
   "slowAnswer",
   "damagedAnswer",
-  /** Done; something else answers for it. */
+  /** Done; something else answers for it, or nothing. */
   "notJson",
+  "emptyBody",
+  "emptyObject",
   /** Not done: the server fails, or there is too much to do. */
   "serverError",
   "throttled",
@@ -120,6 +122,14 @@ function spoil(response: ServerResponse, answer: Answer, fault: Fault): void {
     case "notJson":
       response.writeHead(200, { "content-type": "text/html" });
       response.end("<html><body>Please log in</body></html>");
+      return;
+    case "emptyBody":
+      response.writeHead(200, { "content-type": "application/x-amz-json-1.0" });
+      response.end();
+      return;
+    case "emptyObject":
+      response.writeHead(200, { "content-type": "application/x-amz-json-1.0" });
+      response.end("{}");
       return;
     default:
       response.writeHead(status, headers);
