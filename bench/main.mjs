@@ -11,6 +11,7 @@ import { dynamodb } from "./scenarios/dynamodb.mjs";
 import { growth } from "./scenarios/growth.mjs";
 import { http } from "./scenarios/http.mjs";
 import { llm } from "./scenarios/llm.mjs";
+import { llmGateway } from "./scenarios/llm-gateway.mjs";
 import { memory } from "./scenarios/memory.mjs";
 import { observed } from "./scenarios/observe.mjs";
 import { sqlite } from "./scenarios/sqlite.mjs";
@@ -23,6 +24,7 @@ const SCENARIOS = [
   ...dynamodb,
   ...http,
   ...llm,
+  ...llmGateway,
   ...growth,
   ...starting,
 ];
