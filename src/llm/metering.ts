@@ -45,6 +45,7 @@ export class Metering {
   /** Acquires the estimate of a call; `known` replaces the entity of the options. */
   async begin(facts: CallFacts, known?: string): Promise<MeteredCall | NotGranted> {
     const { call } = facts;
+    facts.signal?.throwIfAborted();
     const entityId = known ?? (await this.#entityOf(call));
     const { resource: named } = this.options;
     const resource = named === undefined ? call.model || NAMELESS_RESOURCE : named(call);
@@ -74,7 +75,8 @@ export class Metering {
       consume: amountsOf(count, usage),
       missingLimits: "ignore",
       maxWaitSeconds,
-      ...(facts.signal === undefined ? {} : { signal: facts.signal }),
+      // A call that does not wait is decided at once, and a signal would only slow it down.
+      ...(facts.signal === undefined || maxWaitSeconds === 0 ? {} : { signal: facts.signal }),
     });
   }
 

@@ -25,8 +25,6 @@ export interface ExchangeSetup {
   readonly timeoutMs: number;
 }
 
-const EMPTY = Buffer.alloc(0);
-
 /** Answers a request; resolves when its lease has ended. */
 export async function exchange(
   setup: ExchangeSetup,
@@ -47,14 +45,15 @@ export async function exchange(
   if (body === undefined) {
     return refuse(413, "request_too_large", `The body has more than ${setup.bodyBytesMax} bytes.`);
   }
-  const gone = new AbortController();
-  response.once("close", () => gone.abort("closed"));
+  const gone = setup.metering.options.maxWaitSeconds > 0 ? goneSignal(response) : undefined;
   const call = readHttpCall({
     url: path,
     method: request.method ?? "GET",
     body: body.length === 0 ? undefined : body.toString("utf8"),
-    signal: gone.signal,
-    headers: new Headers(),
+    signal: gone,
+    get headers() {
+      return new Headers();
+    },
   });
   const { model } = call.facts.call;
   const upstream = upstreamFor(setup.upstreams, model);
@@ -150,6 +149,13 @@ async function answered(
   }
 }
 
+/** Aborts when the client hangs up while its call waits for tokens. */
+function goneSignal(response: ServerResponse): AbortSignal {
+  const gone = new AbortController();
+  response.once("close", () => gone.abort("closed"));
+  return gone.signal;
+}
+
 /** Forwards each chunk as it comes, at the speed of the client. */
 async function pump(
   answer: IncomingMessage,
@@ -157,17 +163,20 @@ async function pump(
   meter: AnswerMeter | undefined,
   touch?: () => void,
 ): Promise<void> {
-  // One of the two has gone: the other one notices by the closed connection.
-  const broken = () => response.destroy();
-  answer.once("error", broken);
-  try {
-    for await (const chunk of answer as AsyncIterable<Buffer>) {
+  const isComplete = await new Promise<boolean>((resolve) => {
+    answer.on("data", (chunk: Buffer) => {
       touch?.();
       const bytes = meter === undefined ? chunk : meter.push(chunk);
-      if (bytes.length === 0 || response.write(bytes)) continue;
-      await Promise.race([once(response, "drain"), once(response, "close")]);
-    }
-  } catch {
+      if (bytes.length > 0 && !response.write(bytes)) answer.pause();
+    });
+    response.on("drain", () => answer.resume());
+    answer.once("end", () => resolve(true));
+    // After an end these come too late to matter.
+    answer.once("close", () => resolve(false));
+    answer.once("error", () => resolve(false));
+    response.once("close", () => resolve(false));
+  });
+  if (!isComplete) {
     response.destroy();
     return;
   }
@@ -192,16 +201,20 @@ function pathOf({ url = "/" }: IncomingMessage): string {
 }
 
 /** Reads the body; `undefined` when it is too long. */
-async function bodyOf(request: IncomingMessage, bytesMax: number): Promise<Buffer | undefined> {
-  if (Number(request.headers["content-length"] ?? 0) > bytesMax) return undefined;
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes > bytesMax) return undefined;
-    chunks.push(chunk);
-  }
-  return chunks.length === 0 ? EMPTY : Buffer.concat(chunks);
+function bodyOf(request: IncomingMessage, bytesMax: number): Promise<Buffer | undefined> {
+  const announced = Number(request.headers["content-length"] ?? 0);
+  if (announced > bytesMax) return Promise.resolve(undefined);
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    request.on("data", (chunk: Buffer) => {
+      bytes += chunk.length;
+      if (bytes <= bytesMax) chunks.push(chunk);
+      else resolve(undefined);
+    });
+    request.once("end", () => resolve(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks)));
+    request.once("error", reject);
+  });
 }
 
 function send(response: ServerResponse, { status, headers, body }: RefusalAnswer): void {
