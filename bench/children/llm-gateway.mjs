@@ -26,16 +26,14 @@ function upstream() {
 function bare() {
   const agent = new Agent({ keepAlive: true });
   listen(
-    createServer(async (request, response) => {
-      const chunks = [];
-      for await (const chunk of request) chunks.push(chunk);
+    createServer((request, response) => {
       const { method, url: path, headers } = request;
       const forwarded = send({ hostname: "127.0.0.1", port, method, path, headers, agent });
       forwarded.once("response", (answered) => {
         response.writeHead(answered.statusCode, answered.headers);
         answered.pipe(response);
       });
-      forwarded.end(Buffer.concat(chunks));
+      request.pipe(forwarded);
     }),
   );
 }
