@@ -1,5 +1,6 @@
 /** A bucket as the text of one SQLite column: an array, because it is written with every acquire. */
 
+import { DamagedRecordError } from "../../domain/errors.ts";
 import type { EmbeddedBucket, EmbeddedLimit } from "./embedded-bucket.ts";
 
 type Row = [
@@ -39,8 +40,18 @@ export function encodeRow(bucket: EmbeddedBucket): string {
   return JSON.stringify(row);
 }
 
-export function decodeRow(text: string, ttl: number | null): EmbeddedBucket {
+/** Throws a `DamagedRecordError` for a row that no version of this library has written. */
+export function decodeRow(text: string, ttl: number | null, where: string): EmbeddedBucket {
+  try {
+    return decoded(text, ttl);
+  } catch (cause) {
+    throw new DamagedRecordError(where, "the row", "cannot be read", { cause });
+  }
+}
+
+function decoded(text: string, ttl: number | null): EmbeddedBucket {
   const [version, source, cascade, parentId, limits, usageHour, events] = JSON.parse(text) as Row;
+  if (![version, usageHour, events].every(Number.isSafeInteger)) throw new Error(text);
   return {
     link: { cascade: cascade === 1, parentId: parentId ?? undefined },
     version,
@@ -71,6 +82,10 @@ function encodeLimit(limit: EmbeddedLimit): LimitRow {
 function decodeLimit(row: LimitRow): EmbeddedLimit {
   const [name, capacityMilli, refillMilli, periodMs, tokensMilli, refilledAtMs, remainder] = row;
   const [, , , , , , , consumedMilli, countedMilli] = row;
+  const numbers = [capacityMilli, refillMilli, periodMs, tokensMilli, refilledAtMs, remainder];
+  if (typeof name !== "string" || !numbers.every(Number.isSafeInteger)) {
+    throw new Error(String(row));
+  }
   return {
     name,
     rate: { capacityMilli, refillMilli, periodMs },

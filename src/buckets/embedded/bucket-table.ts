@@ -30,6 +30,8 @@ export interface BucketTable {
   remember?(entityId: string, resource: string, quick: QuickConfig, untilMs: number): void;
   ofEntity(entityId: string): readonly BucketRow[];
   delete(entityId: string, resource: string): void;
+  /** Removes what the list of an entity's rows may lack: rows that cannot be read. */
+  deleteEntity?(entityId: string): void;
   /** A page of a resource's buckets, by entity, after the given one. */
   ofResource(resource: string, after: string | undefined): readonly BucketRow[];
   /** The resources that have buckets. */

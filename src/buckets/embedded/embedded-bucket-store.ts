@@ -199,6 +199,7 @@ export class EmbeddedBucketStore implements BucketStore {
     return this.#table.step(() => {
       const rows = this.#table.ofEntity(entityId);
       for (const row of rows) this.#table.delete(entityId, row.resource);
+      this.#table.deleteEntity?.(entityId);
       this.#relinks += 1;
       return { count: rows.length, lastBaseMs: 0 };
     }, undefined);

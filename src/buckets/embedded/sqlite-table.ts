@@ -2,6 +2,7 @@
 
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../../domain/clock.ts";
+import { DamagedRecordError } from "../../domain/errors.ts";
 import type { SqliteDatabase } from "../../storage/sqlite/database.ts";
 import type { Link } from "../bucket-store.ts";
 import { decodeRow, encodeRow } from "./bucket-row.ts";
@@ -39,6 +40,7 @@ const SQL = {
   // Goes from one resource to the next in the index, however many buckets each has.
   nextResource: `SELECT resource FROM buckets
     WHERE namespace = ? AND resource > ? ORDER BY resource LIMIT 1`,
+  deleteEntity: "DELETE FROM buckets WHERE namespace = ? AND entity = ?",
   expired: `SELECT namespace, entity, resource, state, ttl FROM buckets
     WHERE ttl <= ? LIMIT ${SWEPT}`,
 } as const;
@@ -88,7 +90,7 @@ export class SqliteBucketTable implements BucketTable {
 
   get(entityId: string, resource: string): EmbeddedBucket | undefined {
     const row = this.#database.prepare(SQL.get).get(this.#namespaceId, entityId, resource);
-    return row === undefined ? undefined : bucketOf(row);
+    return row === undefined ? undefined : bucketOf(row, nameOf(entityId, resource));
   }
 
   /**
@@ -157,14 +159,14 @@ export class SqliteBucketTable implements BucketTable {
     return this.#database
       .prepare(SQL.ofEntity)
       .all(this.#namespaceId, entityId)
-      .map((row) => ({ entityId, resource: String(row.resource), bucket: bucketOf(row) }));
+      .flatMap((row) => listedRow(row, entityId, String(row.resource)));
   }
 
   ofResource(resource: string, after: string | undefined): readonly BucketRow[] {
     return this.#database
       .prepare(SQL.ofResource)
       .all(this.#namespaceId, resource, after ?? "")
-      .map((row) => ({ entityId: String(row.entity), resource, bucket: bucketOf(row) }));
+      .flatMap((row) => listedRow(row, String(row.entity), resource));
   }
 
   resources(): readonly string[] {
@@ -179,6 +181,10 @@ export class SqliteBucketTable implements BucketTable {
 
   delete(entityId: string, resource: string): void {
     this.#database.prepare(SQL.delete).run(this.#namespaceId, entityId, resource);
+  }
+
+  deleteEntity(entityId: string): void {
+    this.#database.prepare(SQL.deleteEntity).run(this.#namespaceId, entityId);
   }
 
   clear(): void {
@@ -227,10 +233,25 @@ export class SqliteBucketTable implements BucketTable {
       const namespaceId = String(row.namespace);
       const entityId = String(row.entity);
       const resource = String(row.resource);
-      const usage = pendingUsage(bucketOf(row));
+      const [listed] = listedRow(row, entityId, resource);
+      const usage = listed === undefined ? undefined : pendingUsage(listed.bucket);
       if (usage !== undefined) this.#countUsage({ namespaceId, entityId, resource }, usage);
       this.#database.prepare(SQL.delete).run(namespaceId, entityId, resource);
     }
+  }
+}
+
+/** One row of a list; none where it is damaged, so that it does not hide all others. */
+function listedRow(
+  row: Readonly<Record<string, unknown>>,
+  entityId: string,
+  resource: string,
+): BucketRow[] {
+  try {
+    return [{ entityId, resource, bucket: bucketOf(row, nameOf(entityId, resource)) }];
+  } catch (error) {
+    if (!(error instanceof DamagedRecordError)) throw error;
+    return [];
   }
 }
 
@@ -239,6 +260,7 @@ function nameOf(entityId: string, resource: string): string {
   return `${resource}\n${entityId}`;
 }
 
-function bucketOf(row: Readonly<Record<string, unknown>>): EmbeddedBucket {
-  return decodeRow(String(row.state), typeof row.ttl === "number" ? row.ttl : null);
+function bucketOf(row: Readonly<Record<string, unknown>>, name: string): EmbeddedBucket {
+  const where = `the bucket ${name.replace("\n", " ")}`;
+  return decodeRow(String(row.state), typeof row.ttl === "number" ? row.ttl : null, where);
 }

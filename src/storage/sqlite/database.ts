@@ -48,10 +48,6 @@ export class SqliteDatabase {
   readonly #timeoutMs: number;
   readonly #random: Random;
   readonly #statements = new Map<string, Statement>();
-  readonly #beginRead: Statement;
-  readonly #commit: Statement;
-  readonly #rollback: Statement;
-  readonly #dataVersion: Statement;
   readonly #turn = new Turn();
   readonly #line: WriteLine;
   #roomAgainAt = 0;
@@ -62,10 +58,6 @@ export class SqliteDatabase {
     this.#connection = connection;
     this.#timeoutMs = timeoutMs;
     this.#random = random;
-    this.#beginRead = connection.prepare("BEGIN DEFERRED");
-    this.#commit = connection.prepare("COMMIT");
-    this.#rollback = connection.prepare("ROLLBACK");
-    this.#dataVersion = connection.prepare("PRAGMA data_version");
     this.#line = new WriteLine({
       random,
       gap: () => this.#gap(),
@@ -172,10 +164,10 @@ export class SqliteDatabase {
   /** Like `read`, with all statements seeing the file as of one moment. */
   snapshot<T>(work: () => T, timeoutMs?: number): Promise<T> {
     return this.read(() => {
-      this.#beginRead.run();
+      this.prepare("BEGIN DEFERRED").run();
       try {
         const result = work();
-        this.#commit.run();
+        this.prepare("COMMIT").run();
         return result;
       } catch (error) {
         this.#undo();
@@ -188,6 +180,7 @@ export class SqliteDatabase {
     if (this.#closed) return;
     this.#closed = true;
     this.#line.dismiss(closed(this.path));
+    // libsql keeps the file open until the last statement is garbage, so none is held on to here.
     this.#statements.clear();
     this.#connection.close();
   }
@@ -201,7 +194,7 @@ export class SqliteDatabase {
       this.#connection.exec("BEGIN IMMEDIATE");
       begun = true;
       const result = work();
-      this.#commit.run();
+      this.prepare("COMMIT").run();
       this.#turn.add(startedAt, performance.now());
       return result;
     } catch (error) {
@@ -233,7 +226,7 @@ export class SqliteDatabase {
 
   #undo(): void {
     try {
-      this.#rollback.run();
+      this.prepare("ROLLBACK").run();
     } catch {
       // A full disk or a failed read has rolled back already; that error is the one to report.
     }
@@ -259,7 +252,7 @@ export class SqliteDatabase {
   /** Changes when another process has committed. */
   #othersVersion(): unknown {
     try {
-      return this.#dataVersion.get()?.data_version;
+      return this.prepare("PRAGMA data_version").get()?.data_version;
     } catch {
       // It is only a hint. If something is wrong with the file, the next write will say so.
       return undefined;
