@@ -7,11 +7,12 @@ import { dirname, join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
 import { root } from "./entry-points.mjs";
+import { noticesOf } from "./notices.mjs";
 
 const out = join(root, "dist/dashboard/page.html.gz");
 const folder = join(root, "web/dashboard");
 
-const { outputFiles } = await build({
+const { metafile, outputFiles } = await build({
   absWorkingDir: root,
   entryPoints: { script: "web/dashboard/main.tsx", style: "web/dashboard/all.css" },
   outdir: "unused",
@@ -24,6 +25,7 @@ const { outputFiles } = await build({
   jsxImportSource: "preact",
   legalComments: "none",
   logLevel: "warning",
+  metafile: true,
   write: false,
 });
 const textOf = (ending) => outputFiles.find(({ path }) => path.endsWith(ending)).text;
@@ -33,6 +35,7 @@ const style = textOf(".css").trim();
 const template = await readFile(join(folder, "page.html"), "utf8");
 const html = template.replace("/*STYLE*/", () => style).replace("/*SCRIPT*/", () => script);
 await mkdir(dirname(out), { recursive: true });
+await writeFile(join(dirname(out), "notices.txt"), await noticesOf(root, metafile));
 // Tests may build the page while others read it.
 await writeFile(`${out}.${process.pid}`, gzipSync(html, { level: 9 }));
 await rename(`${out}.${process.pid}`, out);

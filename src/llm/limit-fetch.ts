@@ -25,7 +25,7 @@ type Send = (body: string | undefined) => Promise<Response>;
  * import { RateLimiter } from 'zae-limiter';
  * import { limitFetch } from 'zae-limiter/llm';
  * const limiter = await RateLimiter.open('memory:');
- * await limiter.repository.limits.setSystem(['rpm:60', 'tpm:10000']);
+ * await limiter.repository.limits.setSystem(['rpm:60/day', 'tpm:10000/day']);
  * const upstream = async () => Response.json({ usage: { prompt_tokens: 9, completion_tokens: 3 } });
  * const fetch = limitFetch(limiter, { entityId: 'team-a', fetch: upstream });
  * const body = JSON.stringify({ model: 'gpt-4o', messages: [{ role: 'user', content: 'Hi' }] });

@@ -68,9 +68,9 @@ export class AnnouncedShards {
     const shards = await this.#readAll(first, deadline);
     if (first.announced !== undefined) return this.#reduce(shards, deadline);
     for (let shard = 1; shard < first.shardCount; shard += 1) {
-      const origin = shards.get(originOf(shard));
-      const isSplitLater = origin !== undefined && origin.shardCount <= countBefore(shard);
-      if (!shards.has(shard) && !isSplitLater) await this.make(name, shard, deadline);
+      if (!shards.has(shard) && !isSplitLater(shard, shards)) {
+        await this.make(name, shard, deadline);
+      }
     }
   }
 
@@ -181,6 +181,20 @@ export class AnnouncedShards {
     const options = { consistent: true, timeoutMs: leftFor(deadline) };
     return observe(decoded(await store.get(key, options)), clock()).bucket;
   }
+}
+
+/**
+ * Whether the share of a missing shard still belongs to a shard that it descends from: pairs split
+ * at times of their own, so a shard and the ones it descends from may all be missing until then.
+ */
+function isSplitLater(shard: number, shards: ReadonlyMap<number, SeenBucket>): boolean {
+  let missing = shard;
+  while (missing > 0) {
+    const origin = shards.get(originOf(missing));
+    if (origin !== undefined) return origin.shardCount <= countBefore(missing);
+    missing = originOf(missing);
+  }
+  return false;
 }
 
 function leftFor({ leftMs }: Deadline): number {

@@ -378,14 +378,21 @@ describeItemStores("a sharded bucket", (store) => {
 
   it("probes other shards while one is throttled, and splits", async () => {
     const faults = new Faults();
-    const subject = await opened(store, ["rpm:1000"], { faults });
-    subject.time.advance(1000);
+    const subject = await opened(store, ["rpm:1000/day"], { faults });
+    // 300 writes a second, most of them by other clients: less would be no reason to split.
+    for (let tenth = 0; tenth < 5; tenth += 1) {
+      subject.time.advance(100);
+      await subject.limiter.acquire(ONE);
+      const [first] = await shardsOf(store, subject, 1);
+      const set = { wm: Number(first?.["wm"] ?? subject.time.nowMs) + 30 };
+      await itemsOf(store).update({ PK: String(first?.PK), SK: String(first?.SK) }, { set });
+    }
     faults.rule = ({ operation, partition }) =>
       operation === "update" && partition.endsWith(`#${RESOURCE}#0`) ? "hot" : undefined;
     const lease = await subject.limiter.acquire(ONE);
-    expect(lines(lease.statuses)).toEqual(["user-1/gpt-4 rpm 1/999"]);
+    expect(lines(lease.statuses)).toEqual(["user-1/gpt-4 rpm 1/993"]);
     const shards = await shardsOf(store, subject, 2);
-    expect(shards).toMatchObject([{ shard_count: 2, b_rpm_tc: 1000 }, { b_rpm_tc: 1000 }]);
+    expect(shards).toMatchObject([{ shard_count: 2, b_rpm_tc: 6000 }, { b_rpm_tc: 1000 }]);
     // A table that is throttled is no reason to.
     subject.time.advance(1000);
     faults.rule = ({ operation }) => (operation === "update" ? "throttled" : undefined);

