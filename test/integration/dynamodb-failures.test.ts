@@ -128,6 +128,13 @@ describe("no answer in time", () => {
     await unavailable(store.put(KEY, [], { timeoutMs: 50 }));
   });
 
+  it("a call whose time was used up before says so", async () => {
+    await using server = await fakeDynamo(hang);
+    using store = storeAt(server.endpoint);
+    const { message } = await unavailable(store.get(KEY, { timeoutMs: 1 }));
+    expect(message).toContain("No time was left for GetItem");
+  });
+
   it("credentials that never come write nothing", async () => {
     using store = storeAt("http://127.0.0.1:1", {
       ...IMPATIENT,

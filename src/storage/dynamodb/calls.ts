@@ -231,6 +231,8 @@ function sentence(
     case "throttled":
       return `DynamoDB throttled ${operation}`;
     case "timeout":
+      // A millisecond is what a request gets when earlier steps of the call have used all the time.
+      if (deadline.timeoutMs <= 1) return `No time was left for ${operation} of DynamoDB`;
       return `DynamoDB did not answer ${operation} within ${Math.round(deadline.timeoutMs)} ms`;
     case "network":
       return `DynamoDB could not be reached for ${operation}`;
