@@ -22,6 +22,8 @@ export function toYaml(template: object): string {
   document.contents = nodeOf(template) as never;
   return document.toString({
     lineWidth: 0,
+    // CloudFormation takes 51,200 bytes by hand, and every level of every line counts.
+    indent: 1,
     indentSeq: false,
     directives: false,
     flowCollectionPadding: false,

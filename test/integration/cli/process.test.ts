@@ -78,7 +78,7 @@ describe("Ctrl-C", () => {
     const ended = collect(child);
     await once(child.stdout as NonNullable<typeof child.stdout>, "data");
     child.kill("SIGINT");
-    expect(await ended).toMatchObject({ code: 0, err: "" });
+    expect(await ended).toMatchObject({ code: 130, err: "" });
   });
 
   test("ends a question, and nothing was done", async () => {
