@@ -275,7 +275,10 @@ function limitAt(item: Item, names: LimitAttributes): StoredLimit | undefined {
     return undefined;
   }
   const consumed = valueAt(item, names.consumed);
-  const remainder = integerAt(item, names.remainder, 0, MILLI_MAX) ?? 0;
+  const hasRemainder = valueAt(item, names.remainder) !== undefined;
+  const remainder = hasRemainder ? integerAt(item, names.remainder, 0, MILLI_MAX) : 0;
+  // Writes compare the remainder with the one they have seen: one that cannot be never matches.
+  if (remainder === undefined) return undefined;
   return {
     tokensMilli,
     rate: { capacityMilli, refillMilli, periodMs },

@@ -238,6 +238,8 @@ class Rebase {
     const share = this.#shareOf(rate);
     const tokensMilli = share.capacityMilli - this.#accruedMilli(rate) - amount;
     plan.set(`b_${name}_tk`, tokensMilli);
+    // A limit counts as absent when its remainder cannot be, and would stay so with it.
+    plan.remove(`b_${name}_rr`);
     if (python?.unsupported.has(name) === true) {
       // What it consumed so far was counted for usage, and stays.
       plan.add(`b_${name}_tc`, amount);

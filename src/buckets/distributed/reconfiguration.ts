@@ -1,5 +1,6 @@
 /** Brings live shards in line with limits that were just stored. */
 
+import { RateLimiterUnavailable } from "../../domain/errors.ts";
 import { bucketKey } from "../../records/keys.ts";
 import type { RecordContext } from "../../records/record-context.ts";
 import type { BucketConfig } from "../bucket-store.ts";
@@ -9,6 +10,8 @@ import { drive } from "./drive.ts";
 import { decoded } from "./image.ts";
 import type { BucketName } from "./shards.ts";
 import type { WritePlan } from "./write-plan.ts";
+
+const ATTEMPTS_MAX = 50;
 
 export class Reconfiguration {
   readonly #context: RecordContext;
@@ -26,8 +29,11 @@ export class Reconfiguration {
     const { namespaceId, store, clock } = this.#context;
     const key = bucketKey(namespaceId, at.entityId, at.resource, at.shard);
     let item = await store.get(key, { consistent: true });
+    let attempts = 0;
     const decide = () => this.#plan(decoded(item), config);
     await drive(decide, async ({ change, condition }) => {
+      attempts += 1;
+      if (attempts > ATTEMPTS_MAX) throw tooOften();
       const result = await store.update(key, change, condition);
       // An answer that was under way meanwhile shows the bucket as it was before.
       this.#states.forget(key.PK);
@@ -49,4 +55,11 @@ export class Reconfiguration {
     });
     return plan.kind === "write" ? [plan.plan] : undefined;
   }
+}
+
+function tooOften(): RateLimiterUnavailable {
+  return new RateLimiterUnavailable("The bucket changed too often to take its new limits in time", {
+    reason: "throttled",
+    nothingWritten: true,
+  });
 }

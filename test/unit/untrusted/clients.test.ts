@@ -65,6 +65,17 @@ const POISON: readonly [string, Value][] = [
   ["entity_id", "another"],
 ];
 
+test("a limit whose remainder cannot be starts over once, with the limits that are set", async () => {
+  const { limiter, repo, put } = await limiterOver();
+  await put({ ...(SOUND_ITEMS[0] as Item), shard_count: 1, cv: 1, b_rpm_rr: {} });
+  await repo.limits.setEntity("user-1", ["rpm:50"], { resource: "gpt-4" });
+  for (const left of [49, 48]) {
+    await limiter.acquire(REQUEST);
+    const [state] = await repo.buckets.list("user-1");
+    expect(state).toMatchObject({ capacity: 50, tokens: left });
+  }
+});
+
 describe.each(POISON)("a bucket with %s = %s", (name, value) => {
   const poisoned = { ...(SOUND_ITEMS[0] as Item), shard_count: 1, [name]: value };
 
