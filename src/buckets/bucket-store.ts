@@ -202,13 +202,15 @@ export interface BucketStore {
   linkOf(entityId: string, resource: string, options?: LinkOptions): Promise<Link>;
   /**
    * Charges one entity by itself, on the spot, by limits that were remembered in this generation
-   * of the memory of limits. `undefined`, with nothing done: take the long way.
+   * of the memory of limits: those that are stored, or this very list. `undefined`, with nothing
+   * done: take the long way.
    */
   chargeNow?(
     entityId: string,
     resource: string,
     consume: Readonly<Record<string, number>>,
     generation: number,
+    limits: readonly Limit[] | undefined,
   ): ChargedNow | Promise<ChargedNow | undefined> | undefined;
   /** Says which limits are in force for a bucket that was charged by them. */
   remember?(entityId: string, resource: string, memory: ConfigMemory): void;

@@ -150,11 +150,20 @@ export class Limit implements LimitSpec {
   }
 }
 
-/** Checks a list of limits from a user: each valid, no name twice. */
+/** Lists that `checkLimits` has made. They are frozen, so they need no second look. */
+const checkedLists = new WeakSet<readonly LimitInput[]>();
+
+/** Whether `checkLimits` made this very list: it stays valid, and never changes. */
+export function isCheckedList(limits: readonly LimitInput[]): boolean {
+  return checkedLists.has(limits);
+}
+
+/** Checks a list of limits from a user: each valid, no name twice. A checked list stays itself. */
 export function checkLimits(inputs: readonly LimitInput[]): readonly Limit[] {
   if (!Array.isArray(inputs)) {
     throw new ValidationError("limits", inputs, `expected an array, got ${show(inputs)}`);
   }
+  if (isCheckedList(inputs)) return inputs as readonly Limit[];
   // `Array.from` also visits the holes of a sparse array, which are no limits.
   const limits = Array.from(inputs, (input) => Limit.from(input));
   const names = new Set<string>();
@@ -164,5 +173,6 @@ export function checkLimits(inputs: readonly LimitInput[]): readonly Limit[] {
     }
     names.add(name);
   }
+  checkedLists.add(Object.freeze(limits));
   return limits;
 }

@@ -2,7 +2,7 @@
 
 import { checkFields, show } from "../domain/check.ts";
 import { ValidationError } from "../domain/errors.ts";
-import { checkLimits, type Limit, type LimitInput } from "../domain/limit.ts";
+import { checkLimits, isCheckedList, type Limit, type LimitInput } from "../domain/limit.ts";
 import { checkEntityId, checkResource } from "../domain/names.ts";
 import { checkOnUnavailable, type OnUnavailable } from "../domain/unavailability.ts";
 import { type Amounts, type AmountsByName, checkAmounts } from "./amounts.ts";
@@ -67,14 +67,26 @@ export interface CheckedRequest {
   readonly missingLimits: MissingLimits | undefined;
 }
 
-/** Asks for something, and for nothing else. */
+/**
+ * Whether a request can be decided on the spot: it does not wait, and what it says beyond entity,
+ * resource and amounts is known to be right without a look at each part.
+ */
 export function isPlain(request: AcquireRequest): boolean {
   if (typeof request !== "object" || request === null) return false;
   if (Object.getPrototypeOf(request) !== Object.prototype) return false;
   for (const name in request) {
-    if (name !== "entityId" && name !== "resource" && name !== "consume") return false;
+    if (name === "entityId" || name === "resource" || name === "consume") continue;
+    if (!isPlainOption(name as keyof AcquireRequest, request)) return false;
   }
   return true;
+}
+
+function isPlainOption(name: keyof AcquireRequest, request: AcquireRequest): boolean {
+  const { limits, onUnavailable, missingLimits } = request;
+  if (name === "limits") return limits !== undefined && isCheckedList(limits);
+  if (name === "onUnavailable") return onUnavailable === "allow" || onUnavailable === "block";
+  if (name === "missingLimits") return missingLimits === "ignore" || missingLimits === "error";
+  return false;
 }
 
 export function checkAcquireRequest(request: AcquireRequest): CheckedRequest {

@@ -3,6 +3,7 @@
 import type { BucketStore, ChargedNow, Leg } from "../buckets/bucket-store.ts";
 import { Deadline } from "../domain/deadline.ts";
 import { RateLimiterUnavailable } from "../domain/errors.ts";
+import type { Limit } from "../domain/limit.ts";
 import { CONFIG_LEVELS } from "../domain/precedence.ts";
 import { RateLimitExceeded } from "../domain/rate-limit-exceeded.ts";
 import type { OnUnavailable } from "../domain/unavailability.ts";
@@ -75,17 +76,24 @@ export class Acquirer implements LeaseHost {
     const { buckets, resolver } = this.#internals;
     if (buckets.chargeNow === undefined || !isPlain(request)) return undefined;
     const { entityId, resource, consume } = request;
-    const { cache } = resolver;
-    const charged = buckets.chargeNow(entityId, resource, consume, cache.generation);
-    if (!(charged instanceof Promise)) return this.#decidedNow(charged, acquireId);
-    return charged.then((later) => this.#decidedNow(later, acquireId));
+    // `isPlain` lets only checked lists pass.
+    const limits = request.limits as readonly Limit[] | undefined;
+    const { generation } = resolver.cache;
+    const charged = buckets.chargeNow(entityId, resource, consume, generation, limits);
+    if (!(charged instanceof Promise)) return this.#decidedNow(charged, request, acquireId);
+    return charged.then((later) => this.#decidedNow(later, request, acquireId));
   }
 
-  #decidedNow(charged: ChargedNow | undefined, acquireId?: string): Decided | undefined {
+  #decidedNow(
+    charged: ChargedNow | undefined,
+    request: AcquireRequest,
+    acquireId?: string,
+  ): Decided | undefined {
     if (charged === undefined) return undefined;
     this.#internals.resolver.cache.countHits(CONFIG_LEVELS.length);
     if (!charged.granted) return this.#refusal(charged, false);
-    return { granted: true, lease: new ActiveLease(this, charged, charged, acquireId) };
+    const lease = new ActiveLease(this, targetOf(request, charged), charged, acquireId);
+    return { granted: true, lease };
   }
 
   /** Decides, or throws `RateLimiterUnavailable` within the time the store is given. */
@@ -128,13 +136,14 @@ export class Acquirer implements LeaseHost {
     const { buckets, resolver } = this.#internals;
     const [leg] = legs;
     if (buckets.remember === undefined || leg === undefined || legs.length > 1) return;
-    if (leg.config.source === "override") return;
     const { entityId, resource } = leg;
     const known = resolver.remembered(entityId, resource);
-    if (known?.limits === undefined || known.limits.version < resolver.cache.version) return;
-    const { generation } = resolver.cache;
-    const memory = { config: known.limits, generation, untilMs: known.expiresAtMs };
-    buckets.remember(entityId, resource, memory);
+    if (known === undefined) return;
+    const { generation, version } = resolver.cache;
+    const { source, limits } = leg.config;
+    const config = source === "override" ? { limits, source, version: 0 } : known.limits;
+    if (config === undefined || (source !== "override" && config.version < version)) return;
+    buckets.remember(entityId, resource, { config, generation, untilMs: known.expiresAtMs });
   }
 
   async takeMore(
@@ -225,4 +234,14 @@ export class Acquirer implements LeaseHost {
   checkNames(...names: Parameters<Legs["checkNames"]>): void {
     this.#consumption.legs.checkNames(...names);
   }
+}
+
+/** What the request says beyond entity and resource holds for the lease too. */
+function targetOf(request: AcquireRequest, charged: ChargedNow): LeaseTarget {
+  const { limits, onUnavailable, missingLimits } = request;
+  const isBare = limits === undefined && onUnavailable === undefined && missingLimits === undefined;
+  if (isBare) return charged;
+  const { entityId, resource } = charged;
+  const given = limits as readonly Limit[] | undefined;
+  return { entityId, resource, limits: given, onUnavailable, missingLimits };
 }

@@ -1,5 +1,6 @@
 /** Where an embedded store keeps its buckets: rows that are read and written in one step. */
 
+import type { Limit } from "../../domain/limit.ts";
 import type { Link } from "../bucket-store.ts";
 import type { EmbeddedBucket } from "./embedded-bucket.ts";
 import type { QuickConfig } from "./packed-bucket.ts";
@@ -25,6 +26,7 @@ export interface BucketTable {
     resource: string,
     consume: Readonly<Record<string, number>>,
     generation: number,
+    limits: readonly Limit[] | undefined,
   ): QuickCharge | Promise<QuickCharge | undefined> | undefined;
   /** Says which limits are in force for a bucket, and until when, so that it can be charged so. */
   remember?(entityId: string, resource: string, quick: QuickConfig, untilMs: number): void;

@@ -3,6 +3,7 @@
 import { type Random, systemRandom } from "../../domain/chance.ts";
 import type { Clock } from "../../domain/clock.ts";
 import type { RateLimiterUnavailable } from "../../domain/errors.ts";
+import type { Limit } from "../../domain/limit.ts";
 import { systemTimer, type Timer } from "../../domain/timer.ts";
 import type {
   Adjustment,
@@ -90,8 +91,9 @@ export class EmbeddedBucketStore implements BucketStore {
     resource: string,
     consume: Readonly<Record<string, number>>,
     generation: number,
+    limits: readonly Limit[] | undefined,
   ): QuickCharge | Promise<QuickCharge | undefined> | undefined {
-    return this.#table.charge?.(entityId, resource, consume, generation);
+    return this.#table.charge?.(entityId, resource, consume, generation, limits);
   }
 
   remember(entityId: string, resource: string, memory: ConfigMemory): void {

@@ -1,6 +1,7 @@
 /** The buckets of one namespace in this process. */
 
 import type { Clock } from "../../domain/clock.ts";
+import type { Limit } from "../../domain/limit.ts";
 import type { Link } from "../bucket-store.ts";
 import type { BucketRow, BucketTable } from "./bucket-table.ts";
 import type { EmbeddedBucket } from "./embedded-bucket.ts";
@@ -68,12 +69,13 @@ export class MemoryBucketTable implements BucketTable {
     resource: string,
     consume: Readonly<Record<string, number>>,
     generation: number,
+    limits: readonly Limit[] | undefined,
   ): QuickCharge | undefined {
     const bucket = this.#resources.get(resource)?.get(entityId);
     if (bucket === undefined) return undefined;
     this.#refuseClosed();
-    const nowMs = this.#clock();
-    const charge = bucket.charge(entityId, resource, consume, generation, nowMs);
+    if (!bucket.isChargedBy(limits, generation)) return undefined;
+    const charge = bucket.charge(entityId, resource, consume, this.#clock());
     this.#charges += 1;
     if (this.#charges % CHARGES_PER_SWEEP === 0) this.#sweepSome(SWEPT_BY_CHARGES);
     return charge;

@@ -8,6 +8,7 @@
 
 import type { Rate } from "../../core/bucket.ts";
 import { TOKENS_MAX } from "../../domain/check.ts";
+import type { Limit } from "../../domain/limit.ts";
 import type { BucketConfig, LimitSource, Link } from "../bucket-store.ts";
 import type { EmbeddedBucket, EmbeddedLimit } from "./embedded-bucket.ts";
 import { QuickCharge } from "./quick-charge.ts";
@@ -116,17 +117,23 @@ export class PackedBucket {
     this.#freshUntil = Math.floor(untilMs / 1000);
   }
 
+  /** Whether the bucket is remembered with these limits of a call, or else with stored ones. */
+  isChargedBy(limits: readonly Limit[] | undefined, generation: number): boolean {
+    const quick = this.#quick;
+    if (quick === undefined || quick.generation !== generation) return false;
+    const { config } = quick;
+    return limits === undefined ? config.source !== "override" : config.limits === limits;
+  }
+
   /** Charges all limits or none; `undefined`, with nothing done: take the long way. */
   charge(
     entityId: string,
     resource: string,
     consume: Readonly<Record<string, number>>,
-    generation: number,
     nowMs: number,
   ): QuickCharge | undefined {
     const quick = this.#quick;
-    if (quick === undefined || quick.generation !== generation) return undefined;
-    if (!this.#isOrdinary(quick, nowMs)) return undefined;
+    if (quick === undefined || !this.#isOrdinary(quick, nowMs)) return undefined;
     const amounts = amountsIn(consume, this.build.names);
     if (amounts === undefined) return undefined;
     let fits = true;

@@ -3,6 +3,7 @@
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../../domain/clock.ts";
 import { DamagedRecordError } from "../../domain/errors.ts";
+import type { Limit } from "../../domain/limit.ts";
 import type { SqliteDatabase } from "../../storage/sqlite/database.ts";
 import type { Link } from "../bucket-store.ts";
 import { decodeRow, encodeRow } from "./bucket-row.ts";
@@ -102,12 +103,14 @@ export class SqliteBucketTable implements BucketTable {
     resource: string,
     consume: Readonly<Record<string, number>>,
     generation: number,
+    limits: readonly Limit[] | undefined,
   ): QuickCharge | Promise<QuickCharge | undefined> | undefined {
     const name = nameOf(entityId, resource);
     const view = this.#views.get(name);
     if (view === undefined || this.#isSweepDue()) return undefined;
     const { bucket, text } = view;
-    const charge = bucket.charge(entityId, resource, consume, generation, this.#clock());
+    if (!bucket.isChargedBy(limits, generation)) return undefined;
+    const charge = bucket.charge(entityId, resource, consume, this.#clock());
     if (charge === undefined) return undefined;
     const key = { name, entityId, resource };
     if (this.#isTurn || this.#shared.has(name)) return this.#shared.add(key, view, text, charge);
