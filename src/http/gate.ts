@@ -95,7 +95,9 @@ export class Gate<R> {
     const { request } = arrival;
     const { resource, skip } = this.#options;
     if (skip !== undefined && (await skip(request))) return PASSED;
-    const entityId = await this.#entityOf(arrival);
+    const { entityId: keyOf } = this.#options;
+    const entityId =
+      keyOf === undefined ? this.#addressOf(arrival) : this.#checkKey(await keyOf(request));
     if (entityId === undefined) return this.#refuse(arrival, {}, anonymousAnswer());
     const resourceName = typeof resource === "function" ? await resource(request) : resource;
     const limiter = this.#limiter ?? (await this.#opening);
@@ -108,7 +110,9 @@ export class Gate<R> {
     const signal = waits ? arrival.signal() : undefined;
     // A middleware that only observes must not stand in the way of a request during an outage.
     const onUnavailable = observes ? "allow" : this.#options.onUnavailable;
-    const consume = await this.#amountsOf(arrival.request, limiter, target);
+    const { consume: given } = this.#options;
+    const consume =
+      typeof given === "object" ? given : await this.#amountsOf(arrival.request, limiter, target);
     try {
       const decision = await limiter.tryAcquire({
         ...target,
@@ -192,20 +196,20 @@ export class Gate<R> {
     return { kind: "answered", answer };
   }
 
-  async #entityOf(arrival: Arrival<R>): Promise<string | undefined> {
-    const { anonymous, entityId, ipv6Subnet } = this.#options;
-    if (entityId === undefined) {
-      const address = arrival.address();
-      if (address !== undefined) return addressId(address, ipv6Subnet);
-      if (anonymous !== undefined) return anonymous;
-      throw new ValidationError(
-        "entityId",
-        undefined,
-        "the client's address is not known here; pass `entityId` to name the entity of a request",
-      );
-    }
-    const key = await entityId(arrival.request);
-    if (key === undefined) return anonymous;
+  #addressOf(arrival: Arrival<R>): string {
+    const { anonymous, ipv6Subnet } = this.#options;
+    const address = arrival.address();
+    if (address !== undefined) return addressId(address, ipv6Subnet);
+    if (anonymous !== undefined) return anonymous;
+    throw new ValidationError(
+      "entityId",
+      undefined,
+      "the client's address is not known here; pass `entityId` to name the entity of a request",
+    );
+  }
+
+  #checkKey(key: string | undefined): string | undefined {
+    if (key === undefined) return this.#options.anonymous;
     if (typeof key !== "string" || key === "") {
       throw new ValidationError(
         "entityId",
@@ -219,7 +223,6 @@ export class Gate<R> {
   async #amountsOf(request: R, limiter: RateLimiter, target: Target): Promise<Amounts> {
     const { consume } = this.#options;
     if (typeof consume === "function") return consume(request);
-    if (consume !== undefined) return consume;
     try {
       const { entityId, resource } = target;
       const resolved = await limiter.repository.limits.resolve(entityId, resource);

@@ -23,7 +23,9 @@ const LATE_SETTLE_MS = 60_000;
 export class Passage {
   readonly lease: Lease;
   readonly #rules: PassageRules;
-  readonly #endedBy = new AbortController();
+  #isEnded = false;
+  /** Ends the time that a handler has after its client has hung up. */
+  #late: AbortController | undefined;
 
   constructor(lease: Lease, rules: PassageRules) {
     this.lease = lease;
@@ -60,13 +62,14 @@ export class Passage {
    * handler that never says so loses the lease after a minute.
    */
   async hangUp(status: number): Promise<void> {
-    if (this.#endedBy.signal.aborted) return;
+    if (this.#isEnded) return;
+    this.#late = new AbortController();
     try {
       await this.lease.flush();
     } catch (error) {
       if (!(error instanceof LeaseExpiredError)) this.#rules.endFailed(error);
     }
-    await this.#rules.timer.sleep(LATE_SETTLE_MS, this.#endedBy.signal, true);
+    await this.#rules.timer.sleep(LATE_SETTLE_MS, this.#late.signal, true);
     await this.end({ status, aborted: true }, false);
   }
 
@@ -82,8 +85,9 @@ export class Passage {
 
   /** Whether this call is the first to end the passage. */
   #begin(): boolean {
-    if (this.#endedBy.signal.aborted) return false;
-    this.#endedBy.abort();
+    if (this.#isEnded) return false;
+    this.#isEnded = true;
+    this.#late?.abort();
     return true;
   }
 
