@@ -121,6 +121,7 @@ export class Splitter {
     // Shard 0 is the truth. Others may tell of shards that a bucket had before it was deleted.
     const first = await this.#read(name, 0, deadline);
     if (first === undefined || first.shardCount <= shard) return;
+    if (first.announced !== undefined) return this.settle(name, deadline);
     let from = origin === 0 ? first : await this.#read(name, origin, deadline);
     for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
       if (from !== undefined && from.shardCount > countBefore(shard)) {
