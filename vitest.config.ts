@@ -5,11 +5,15 @@ import { LongestFirst } from "./test/support/longest-first.ts";
 
 const SOURCES = fileURLToPath(new URL("src", import.meta.url));
 
-/** Tests of processes that compete in real time. They get the machine to themselves. */
-const WALL_CLOCK = [
-  "test/integration/**/*contention*.test.ts",
-  "test/integration/aggregator/end-to-end.test.ts",
-];
+const IS_SOAK = process.env.ZAEL_SOAK !== undefined;
+
+/**
+ * Tests that judge how fairly processes share a store in real time. They get the machine to
+ * themselves. The others of their kind judge that only in a soak: `npm run soak:contention`.
+ */
+const WALL_CLOCK = IS_SOAK
+  ? ["test/integration/**/*contention*.test.ts", "test/integration/aggregator/end-to-end.test.ts"]
+  : ["test/integration/contention-sqlite.test.ts", "test/integration/sqlite-contention.test.ts"];
 
 /** What takes minutes: `npm run soak:mutants`. */
 const SOAK = [
@@ -55,7 +59,7 @@ export default defineConfig({
           ...shared,
           name: "simulation",
           include: ["test/simulation/**/*.test.ts"],
-          exclude: process.env.ZAEL_SOAK === undefined ? SOAK : [],
+          exclude: IS_SOAK ? [] : SOAK,
         },
       },
       {

@@ -85,6 +85,9 @@ async function startDynamoDbLocal(): Promise<EngineProcess> {
   checkJava();
   const home = join(library, release);
   return startEngine("java", (port) => [
+    // It lives for minutes: the thorough compiler of Java would cost more than it saves.
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
     `-Djava.library.path=${join(home, "DynamoDBLocal_lib")}`,
     "-jar",
     join(home, "DynamoDBLocal.jar"),

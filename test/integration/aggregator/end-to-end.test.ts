@@ -16,7 +16,7 @@ import { describeEngines } from "../../engines/engines.ts";
 import { Binary } from "../cli/binary.ts";
 
 const SOAK = process.env.ZAEL_SOAK !== undefined;
-const ACQUIRES = SOAK ? 10_000 : 2000;
+const ACQUIRES = SOAK ? 10_000 : 500;
 const ENTITIES = 50;
 const KILLS = 5;
 const CLIENTS = 8;

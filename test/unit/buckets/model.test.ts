@@ -13,7 +13,8 @@ import { type Command, type Limits, ModelRun, type Scenario } from "./model-run.
 import { distributedSubject, embeddedSubject, type SubjectOptions } from "./subject.ts";
 
 const SEED = Number(process.env.FC_SEED ?? 20_251_115);
-const RUNS = 1000;
+/** Enough for a moment; a search for something rare takes more: `FC_RUNS=5000`. */
+const RUNS = Number(process.env.FC_RUNS ?? 400);
 
 const NAMES = ["a", "b", "c"] as const;
 
