@@ -117,11 +117,16 @@ export class Splitter {
    * the bucket itself is gone, or the shard is there after all, the views say so afterwards.
    */
   async bringAbout(name: BucketName, shard: number, deadline: Deadline): Promise<void> {
-    const origin = originOf(shard);
     // Shard 0 is the truth. Others may tell of shards that a bucket had before it was deleted.
     const first = await this.#read(name, 0, deadline);
     if (first === undefined || first.shardCount <= shard) return;
     if (first.announced !== undefined) return this.settle(name, deadline);
+    return this.#bringAbout(first, shard, deadline);
+  }
+
+  async #bringAbout(first: SeenBucket, shard: number, deadline: Deadline): Promise<void> {
+    const name = { entityId: first.entityId, resource: first.resource };
+    const origin = originOf(shard);
     let from = origin === 0 ? first : await this.#read(name, origin, deadline);
     for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
       if (from !== undefined && from.shardCount > countBefore(shard)) {
