@@ -87,3 +87,20 @@ export function secondsUntilFull(availableMilli: number, rate: Rate, behindMs = 
   const waitingMs = waitMs(rate.capacityMilli, availableMilli, rate) - 1;
   return waitingMs < 0 ? 0 : (Math.max(1, waitingMs) + behindMs) / 1000;
 }
+
+/** The status of a limit that was granted: what is left, and nothing is exceeded. */
+export function grantedStatus(check: LimitCheck, leftMilli: number, rate: Rate): LimitStatus {
+  const { entityId, resource, limit, requested } = check;
+  return {
+    entityId,
+    resource,
+    limitName: limit.name,
+    limit,
+    available: floorDiv(leftMilli, 1000),
+    requested,
+    exceeded: false,
+    retryAfterSeconds: 0,
+    fullAfterSeconds: secondsUntilFull(leftMilli, rate),
+    deficit: 0,
+  };
+}

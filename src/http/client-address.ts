@@ -12,6 +12,7 @@ const GROUP_BITS = 16;
 
 /** Returns `1.2.3.4`, or for IPv6 eight groups and the prefix length: `2001:db8:0:1200:0:0:0:0-56`. */
 export function addressId(address: string, ipv6Subnet: number): string {
+  if (!address.includes(":")) return entityIdOf(address);
   const mapped = MAPPED_PATTERN.exec(address)?.[1];
   if (mapped !== undefined && isIPv4(mapped)) return mapped;
   const [bare = ""] = address.split("%", 1);

@@ -7,7 +7,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Lease } from "../limiter/lease.ts";
 import { type Answer, failedAnswer } from "./answer.ts";
-import { Gate } from "./gate.ts";
+import { type Entry, Gate } from "./gate.ts";
 import type { Header } from "./headers.ts";
 import { onceEnded } from "./once-ended.ts";
 import { checkHttpOptions, type HttpOptions as Options } from "./options.ts";
@@ -69,10 +69,21 @@ export function rateLimit<R extends ExpressRequest = ExpressRequest>(
 ): RateLimitMiddleware<R> {
   const gate = new Gate(checkHttpOptions(options));
   return function rateLimitRequest(request, response, next) {
-    pass(gate, request, response, next).catch((error: unknown) => {
-      if (handlesErrors(request, next)) next(error);
-      else fail(response, error);
-    });
+    const failed = (error: unknown) =>
+      handlesErrors(request, next) ? next(error) : fail(response, error);
+    try {
+      const entry = gate.enter({
+        request,
+        identity: request,
+        address: () => request.ip ?? request.socket.remoteAddress,
+        signal: () => closing(response),
+      });
+      if (entry instanceof Promise) {
+        entry.then((decided) => pass(decided, request, response, next)).catch(failed);
+      } else pass(entry, request, response, next);
+    } catch (error) {
+      failed(error);
+    }
   };
 }
 
@@ -95,26 +106,23 @@ export function leaseOf(request: IncomingMessage): Lease | undefined {
   return leaseOfRequest(request);
 }
 
-async function pass<R extends ExpressRequest>(
-  gate: Gate<R>,
-  request: R,
+function pass(
+  entry: Entry,
+  request: ExpressRequest,
   response: ServerResponse,
   next: (error?: unknown) => void,
-): Promise<void> {
-  const entry = await gate.enter({
-    request,
-    identity: request,
-    address: () => request.ip ?? request.socket.remoteAddress,
-    signal: () => closing(response),
-  });
-  if (entry.kind === "gone") return;
-  if (entry.kind === "answered") return send(response, entry.answer);
+): void {
+  if (entry.kind === "answered") send(response, entry.answer);
+  if (entry.kind !== "passed") return;
   const { headers, passage } = entry;
-  if (response.destroyed) return turnBackAll(request);
+  if (response.destroyed) {
+    void turnBackAll(request);
+    return;
+  }
   setHeaders(response, headers);
   if (passage !== undefined) {
     request.lease = passage.lease;
-    response.once("close", () => end(response, passage));
+    response.on("close", () => end(response, passage));
   }
   next();
 }

@@ -8,7 +8,7 @@
 /** @ts-ignore: users of other frameworks do not have the module. */
 import type { FastifyRequest } from "fastify";
 import type { Lease } from "../limiter/lease.ts";
-import { Gate } from "./gate.ts";
+import { type Entry, Gate, type Passed } from "./gate.ts";
 import type { Header } from "./headers.ts";
 import { onceEnded } from "./once-ended.ts";
 import { checkChoice, checkHttpOptions, type HttpOptions as Options } from "./options.ts";
@@ -112,33 +112,71 @@ export async function rateLimit(
       },
     });
   }
-  instance.addHook("onError", async (request) => {
+  const onError = withDone((request) => {
     failed.add(request);
+    return undefined;
   });
-  instance.addHook("onSend", async (request) => hungUp.get(request)?.());
-  instance.addHook(hook, async (request, reply) => {
-    const entry = await gate.enter({
+  const onSend = withDone((request) => {
+    hungUp.get(request)?.();
+    return undefined;
+  });
+  instance.addHook("onError", onError);
+  instance.addHook("onSend", onSend);
+  const enter = withDone<FastifyRequest>((request, reply) => {
+    const entry = gate.enter({
       request,
       identity: request,
       address: () => request.ip,
       signal: () => closing(reply),
     });
-    if (entry.kind === "gone") return reply.hijack();
-    if (entry.kind === "answered") {
-      const { status, headers, body } = entry.answer;
-      reply.code(status);
-      setHeaders(reply, headers);
-      return reply.send(body);
+    if (entry instanceof Promise || entry.kind !== "passed" || isGone(reply)) {
+      return handle(entry, request, reply);
     }
-    const { headers, passage } = entry;
-    if (isGone(reply)) {
-      await turnBackAll(request);
-      return reply.hijack();
-    }
-    setHeaders(reply, headers);
-    if (passage !== undefined) reply.raw.once("close", () => end(request, reply, passage));
+    pass(entry, request, reply);
     return undefined;
   });
+  instance.addHook(hook, enter);
+}
+
+/**
+ * Makes a hook that waits only for a promise. Fastify waits for one, or else for a call of `done`,
+ * which is the last argument of every hook; its types know that hook by hook.
+ */
+function withDone<R extends object = object>(
+  work: (request: R, reply: FastifyReplyLike) => Promise<unknown> | undefined,
+): (request: R, reply: FastifyReplyLike) => Promise<unknown> {
+  const hook = (request: R, reply: FastifyReplyLike, ...more: readonly unknown[]) => {
+    const working = work(request, reply);
+    if (working !== undefined) return working;
+    return (more.at(-1) as () => void)();
+  };
+  return hook as (request: R, reply: FastifyReplyLike) => Promise<unknown>;
+}
+
+async function handle(
+  entered: Entry | Promise<Entry>,
+  request: object,
+  reply: FastifyReplyLike,
+): Promise<unknown> {
+  const entry = await entered;
+  if (entry.kind === "gone") return reply.hijack();
+  if (entry.kind === "answered") {
+    const { status, headers, body } = entry.answer;
+    reply.code(status);
+    setHeaders(reply, headers);
+    return reply.send(body);
+  }
+  if (isGone(reply)) {
+    await turnBackAll(request);
+    return reply.hijack();
+  }
+  pass(entry, request, reply);
+  return undefined;
+}
+
+function pass({ headers, passage }: Passed, request: object, reply: FastifyReplyLike): void {
+  setHeaders(reply, headers);
+  if (passage !== undefined) reply.raw.once("close", () => end(request, reply, passage));
 }
 
 // biome-ignore lint/style/noDefaultExport: Fastify's users register a plugin by its default export.

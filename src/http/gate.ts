@@ -7,10 +7,11 @@
 import { show } from "../domain/check.ts";
 import { RateLimiterUnavailable, ResourceDisabled, ValidationError } from "../domain/errors.ts";
 import type { LimitStatus } from "../domain/limit-status.ts";
+import type { AcquireRequest } from "../limiter/acquire-request.ts";
 import type { Amounts } from "../limiter/amounts.ts";
-import type { Refusal } from "../limiter/decision.ts";
+import type { Decision, Refusal } from "../limiter/decision.ts";
 import type { Lease } from "../limiter/lease.ts";
-import { RateLimiter } from "../limiter/rate-limiter.ts";
+import { RateLimiter, TRY_NOW } from "../limiter/rate-limiter.ts";
 import { INTERNALS } from "../repository/internals.ts";
 import {
   type Answer,
@@ -25,7 +26,7 @@ import { entityIdOf } from "./entity-ids.ts";
 import type { HttpEvent } from "./events.ts";
 import { type Header, headersOf } from "./headers.ts";
 import type { CheckedOptions } from "./options.ts";
-import { addPassage, Passage, turnBackAll } from "./passage.ts";
+import { addPassage, Passage, type PassageRules, type Target, turnBackAll } from "./passage.ts";
 
 /** A request, as an adapter presents it. */
 export interface Arrival<R> {
@@ -39,10 +40,16 @@ export interface Arrival<R> {
   readonly signal: () => AbortSignal | undefined;
 }
 
+/** Call the handler, set the headers, and end the passage (if any) with the response. */
+export interface Passed {
+  readonly kind: "passed";
+  readonly headers: readonly Header[];
+  readonly passage?: Passage;
+}
+
 /** What to do with the request. */
 export type Entry =
-  /** Call the handler, set the headers, and end the passage (if any) with the response. */
-  | { readonly kind: "passed"; readonly headers: readonly Header[]; readonly passage?: Passage }
+  | Passed
   /** Send this instead of calling the handler. */
   | { readonly kind: "answered"; readonly answer: Answer }
   /** The client went away while it waited: there is no one to answer. */
@@ -55,12 +62,24 @@ const OBSERVED: Header = { name: "x-ratelimit-observed", value: "refused" };
 export class Gate<R> {
   readonly #options: CheckedOptions<R>;
   readonly #opening: Promise<RateLimiter>;
+  /** Whether a request may wait for tokens. */
+  readonly #waits: boolean;
+  /** Whether a request passes without a call to a function of the options, and without waiting. */
+  readonly #asksNothing: boolean;
   #limiter: RateLimiter | undefined;
+  #rules: PassageRules | undefined;
   /** The process is warned once: it would be with every request. */
   #eventsFailed = false;
 
   constructor(options: CheckedOptions<R>) {
     this.#options = options;
+    this.#waits = options.maxWaitSeconds > 0 && !options.observes;
+    this.#asksNothing =
+      !this.#waits &&
+      options.skip === undefined &&
+      options.entityId === undefined &&
+      typeof options.resource === "string" &&
+      typeof options.consume === "object";
     this.#opening = Promise.resolve(options.limiter ?? RateLimiter.open("memory:")).then(
       (opened) => {
         if (!(opened instanceof RateLimiter)) {
@@ -79,50 +98,87 @@ export class Gate<R> {
   }
 
   /**
-   * Decides about a request. What it throws belongs to the framework's error handling; earlier
-   * middlewares have then refunded what they consumed.
+   * Decides about a request, at once where nothing is waited for. What it throws belongs to the
+   * framework's error handling; earlier middlewares have then refunded what they consumed.
    */
-  async enter(arrival: Arrival<R>): Promise<Entry> {
+  enter(arrival: Arrival<R>): Entry | Promise<Entry> {
+    const limiter = this.#limiter;
+    const now = limiter === undefined ? undefined : this.#decideNow(arrival, limiter);
+    if (limiter === undefined || now === undefined) {
+      return this.#entered(arrival, this.#ask(arrival));
+    }
+    const { target, decision } = now;
+    return decision instanceof Promise || !decision.granted
+      ? this.#entered(arrival, this.#decided(arrival, limiter, target, decision))
+      : this.#grant(arrival, limiter, target, decision.lease);
+  }
+
+  /** Asks the limiter, where nothing else has to be asked before. */
+  #decideNow(arrival: Arrival<R>, limiter: RateLimiter) {
+    const { resource, consume } = this.#options;
+    if (!this.#asksNothing) return undefined;
     try {
-      return await this.#decide(arrival);
+      const target = { entityId: this.#addressOf(arrival), resource: resource as string };
+      return { target, decision: limiter[TRY_NOW](this.#request(target, consume as Amounts)) };
+    } catch {
+      // It fails the long way too, which reports it.
+      return undefined;
+    }
+  }
+
+  async #entered(arrival: Arrival<R>, entry: Promise<Entry>): Promise<Entry> {
+    try {
+      return await entry;
     } catch (error) {
       await turnBackAll(arrival.identity);
       throw error;
     }
   }
 
-  async #decide(arrival: Arrival<R>): Promise<Entry> {
+  async #ask(arrival: Arrival<R>): Promise<Entry> {
     const { request } = arrival;
-    const { resource, skip } = this.#options;
+    const { consume, entityId: keyOf, resource, skip } = this.#options;
     if (skip !== undefined && (await skip(request))) return PASSED;
-    const { entityId: keyOf } = this.#options;
     const entityId =
       keyOf === undefined ? this.#addressOf(arrival) : this.#checkKey(await keyOf(request));
     if (entityId === undefined) return this.#refuse(arrival, {}, anonymousAnswer());
     const resourceName = typeof resource === "function" ? await resource(request) : resource;
     const limiter = this.#limiter ?? (await this.#opening);
-    return this.#acquire(arrival, limiter, { entityId, resource: resourceName });
+    const target = { entityId, resource: resourceName };
+    const amounts =
+      typeof consume === "object" ? consume : await this.#amountsOf(request, limiter, target);
+    const signal = this.#waits ? arrival.signal() : undefined;
+    const decision = limiter.tryAcquire(this.#request(target, amounts, signal));
+    return this.#decided(arrival, limiter, target, decision, signal);
   }
 
-  async #acquire(arrival: Arrival<R>, limiter: RateLimiter, target: Target): Promise<Entry> {
-    const { limits, maxWaitSeconds, missingLimits, observes } = this.#options;
-    const waits = maxWaitSeconds > 0 && !observes;
-    const signal = waits ? arrival.signal() : undefined;
+  /** What the limiter is asked for. It has the same fields each time, which engines are good at. */
+  #request({ entityId, resource }: Target, consume: Amounts, signal?: AbortSignal): AcquireRequest {
+    const { limits, missingLimits, observes } = this.#options;
+    const maxWaitSeconds = this.#waits ? this.#options.maxWaitSeconds : undefined;
     // A middleware that only observes must not stand in the way of a request during an outage.
     const onUnavailable = observes ? "allow" : this.#options.onUnavailable;
-    const { consume: given } = this.#options;
-    const consume =
-      typeof given === "object" ? given : await this.#amountsOf(arrival.request, limiter, target);
+    return {
+      entityId,
+      resource,
+      consume,
+      limits,
+      maxWaitSeconds,
+      signal,
+      missingLimits,
+      onUnavailable,
+    };
+  }
+
+  async #decided(
+    arrival: Arrival<R>,
+    limiter: RateLimiter,
+    target: Target,
+    decided: Decision | Promise<Decision>,
+    signal?: AbortSignal,
+  ): Promise<Entry> {
     try {
-      const decision = await limiter.tryAcquire({
-        ...target,
-        consume,
-        ...(limits === undefined ? {} : { limits }),
-        ...(waits ? { maxWaitSeconds } : {}),
-        ...(signal === undefined ? {} : { signal }),
-        ...(missingLimits === undefined ? {} : { missingLimits }),
-        ...(onUnavailable === undefined ? {} : { onUnavailable }),
-      });
+      const decision = await decided;
       return decision.granted
         ? this.#grant(arrival, limiter, target, decision.lease)
         : await this.#refused(arrival, limiter, target, decision);
@@ -136,17 +192,22 @@ export class Gate<R> {
   }
 
   #grant(arrival: Arrival<R>, limiter: RateLimiter, target: Target, lease: Lease): Entry {
+    const passage = new Passage(lease, target, this.#rulesOf(limiter));
+    addPassage(arrival.identity, passage);
+    this.#tell(lease.degraded ? "degraded" : "granted", target);
+    const headers = lease.degraded ? [DEGRADED] : this.#headers(limiter, lease.statuses);
+    return { kind: "passed", headers, passage };
+  }
+
+  #rulesOf(limiter: RateLimiter): PassageRules {
     const { refundWhen, refundsErrors } = this.#options;
-    const passage = new Passage(lease, {
+    this.#rules ??= {
       timer: limiter.repository[INTERNALS].timer,
       refundWhen,
       refundsErrors,
-      endFailed: (cause) => this.#tell({ type: "commit_failed", ...target, cause }),
-    });
-    addPassage(arrival.identity, passage);
-    this.#tell({ type: lease.degraded ? "degraded" : "granted", ...target });
-    const headers = lease.degraded ? [DEGRADED] : this.#headers(limiter, lease.statuses);
-    return { kind: "passed", headers, passage };
+      endFailed: (target, cause) => this.#tell("commit_failed", { ...target, cause }),
+    };
+    return this.#rules;
   }
 
   async #refused(
@@ -169,7 +230,7 @@ export class Gate<R> {
   /** Answers for an error that has a status of its own; the framework gets all others. */
   async #failed(arrival: Arrival<R>, target: Target, error: unknown): Promise<Entry> {
     if (error instanceof RateLimiterUnavailable) {
-      this.#tell({ type: "unavailable", ...target, status: 503, cause: error });
+      this.#tell("unavailable", { ...target, status: 503, cause: error });
       await turnBackAll(arrival.identity);
       return { kind: "answered", answer: unavailableAnswer() };
     }
@@ -190,7 +251,7 @@ export class Gate<R> {
     headers: readonly Header[] = [],
   ): Promise<Entry> {
     const { observes } = this.#options;
-    this.#tell({ type: observes ? "observed" : "refused", ...told, status: answer.status });
+    this.#tell(observes ? "observed" : "refused", { ...told, status: answer.status });
     if (observes) return { kind: "passed", headers: [...headers, OBSERVED] };
     await turnBackAll(arrival.identity);
     return { kind: "answered", answer };
@@ -238,17 +299,18 @@ export class Gate<R> {
     const { exposeParents, headers } = this.#options;
     if (headers.length === 0) return [];
     const own = statuses[0]?.entityId;
-    const shown = exposeParents ? statuses : statuses.filter(({ entityId }) => entityId === own);
+    const isOwn = ({ entityId }: LimitStatus) => entityId === own;
+    const shown = exposeParents || statuses.every(isOwn) ? statuses : statuses.filter(isOwn);
     const { clock } = limiter.repository[INTERNALS];
     return headersOf(headers, { statuses: shown, nowMs: clock() });
   }
 
-  #tell(event: HttpEvent): void {
+  #tell(type: HttpEvent["type"], told: Omit<HttpEvent, "type">): void {
     const { events } = this.#options;
-    if (events !== undefined) this.#hand(event, events);
-    else if (event.type === "commit_failed") {
-      const sentence = `The lease of ${event.entityId} for ${event.resource} could not be ended`;
-      warn("ZAEL_HTTP_COMMIT_FAILED", sentence, event.cause);
+    if (events !== undefined) this.#hand({ type, ...told }, events);
+    else if (type === "commit_failed") {
+      const sentence = `The lease of ${told.entityId} for ${told.resource} could not be ended`;
+      warn("ZAEL_HTTP_COMMIT_FAILED", sentence, told.cause);
     }
   }
 
@@ -266,10 +328,4 @@ export class Gate<R> {
 
 function warn(code: string, sentence: string, cause: unknown): void {
   process.emitWarning(sentence, { code, detail: String(cause) });
-}
-
-/** The bucket that a request consumes from. */
-interface Target {
-  readonly entityId: string;
-  readonly resource: string;
 }

@@ -3,6 +3,7 @@
  * (draft-ietf-httpapi-ratelimit-headers-10), of its older versions, and of two vendors.
  */
 
+import type { Limit } from "../domain/limit.ts";
 import type { LimitStatus } from "../domain/limit-status.ts";
 
 /** `draft` is the newest IETF draft; `legacy` are the `X-RateLimit-*` headers. */
@@ -34,27 +35,26 @@ export interface HeaderSource {
 /** Returns the headers of all styles; none where no limit may be shown. */
 export function headersOf(styles: readonly HeaderStyle[], source: HeaderSource): Header[] {
   if (source.statuses.length === 0) return [];
+  const [only] = styles;
+  if (only !== undefined && styles.length === 1) return WRITERS[only](source);
   return styles.flatMap((style) => WRITERS[style](source));
 }
 
 const WRITERS: Readonly<Record<HeaderStyle, (source: HeaderSource) => Header[]>> = {
   draft: ({ statuses }) => {
     const own = statuses[0]?.entityId;
-    const nameOf = ({ entityId, limitName }: LimitStatus) =>
-      quoted(entityId === own ? limitName : `${entityId}/${limitName}`);
+    let [policies, states] = ["", ""];
+    for (const status of statuses) {
+      const { entityId, limit, limitName } = status;
+      const known = policyOf(limit);
+      const name = entityId === own ? known.name : quoted(`${entityId}/${limitName}`);
+      const comma = policies === "" ? "" : ", ";
+      policies += `${comma}${name}${known.parameters}`;
+      states += `${comma}${name};r=${left(status)}${waitParameter(status)}`;
+    }
     return [
-      {
-        name: "RateLimit-Policy",
-        value: statuses.map((status) => `${nameOf(status)}${policyParameters(status)}`).join(", "),
-        isList: true,
-      },
-      {
-        name: "RateLimit",
-        value: statuses
-          .map((status) => `${nameOf(status)};r=${left(status)}${waitParameter(status)}`)
-          .join(", "),
-        isList: true,
-      },
+      { name: "RateLimit-Policy", value: policies, isList: true },
+      { name: "RateLimit", value: states, isList: true },
     ];
   },
   "draft-7": ({ statuses }) => {
@@ -101,10 +101,24 @@ const WRITERS: Readonly<Record<HeaderStyle, (source: HeaderSource) => Header[]>>
 /** Limits that count tokens, by the names that are common for them. */
 const TOKENS_PATTERN = /^[io]?tp[smhd]$|token/i;
 
-function policyParameters({ limitName, limit }: LimitStatus): string {
-  const { capacity, refillPeriodSeconds } = limit;
-  const unit = TOKENS_PATTERN.test(limitName) ? ';zae-unit="tokens"' : "";
-  return `;q=${capacity};w=${refillPeriodSeconds}${unit}`;
+/** What the headers say of a limit itself. */
+interface Policy {
+  readonly name: string;
+  readonly parameters: string;
+}
+
+/** Limits never change, and most requests meet the same few. */
+const policies = new WeakMap<Limit, Policy>();
+
+function policyOf(limit: Limit): Policy {
+  const known = policies.get(limit);
+  if (known !== undefined) return known;
+  const { name, capacity, refillPeriodSeconds } = limit;
+  const unit = TOKENS_PATTERN.test(name) ? ';zae-unit="tokens"' : "";
+  const parameters = `;q=${capacity};w=${refillPeriodSeconds}${unit}`;
+  const policy = { name: quoted(name), parameters };
+  policies.set(limit, policy);
+  return policy;
 }
 
 /** Seconds until the requested amount fits, or until one token comes back; absent when never. */

@@ -14,7 +14,13 @@ export interface PassageRules {
   readonly refundWhen: (outcome: Outcome) => boolean;
   readonly refundsErrors: boolean;
   /** Told when the end of the lease could not be written: the response is gone by then. */
-  readonly endFailed: (error: unknown) => void;
+  readonly endFailed: (target: Target, error: unknown) => void;
+}
+
+/** The bucket that a request consumes from. */
+export interface Target {
+  readonly entityId: string;
+  readonly resource: string;
 }
 
 /** How long a handler may go on settling after its client has hung up. */
@@ -22,13 +28,15 @@ const LATE_SETTLE_MS = 60_000;
 
 export class Passage {
   readonly lease: Lease;
+  readonly #target: Target;
   readonly #rules: PassageRules;
   #isEnded = false;
   /** Ends the time that a handler has after its client has hung up. */
   #late: AbortController | undefined;
 
-  constructor(lease: Lease, rules: PassageRules) {
+  constructor(lease: Lease, target: Target, rules: PassageRules) {
     this.lease = lease;
+    this.#target = target;
     this.#rules = rules;
   }
 
@@ -42,7 +50,7 @@ export class Passage {
       const refund = (threw && this.#rules.refundsErrors) || this.#wantsRefund(outcome);
       await (refund ? this.#rollback() : this.lease[Symbol.asyncDispose]());
     } catch (error) {
-      this.#rules.endFailed(error);
+      this.#rules.endFailed(this.#target, error);
     }
   }
 
@@ -51,7 +59,7 @@ export class Passage {
     try {
       return this.#rules.refundWhen(outcome);
     } catch (error) {
-      this.#rules.endFailed(error);
+      this.#rules.endFailed(this.#target, error);
       return false;
     }
   }
@@ -67,7 +75,7 @@ export class Passage {
     try {
       await this.lease.flush();
     } catch (error) {
-      if (!(error instanceof LeaseExpiredError)) this.#rules.endFailed(error);
+      if (!(error instanceof LeaseExpiredError)) this.#rules.endFailed(this.#target, error);
     }
     await this.#rules.timer.sleep(LATE_SETTLE_MS, this.#late.signal, true);
     await this.end({ status, aborted: true }, false);
@@ -79,7 +87,7 @@ export class Passage {
     try {
       await this.#rollback();
     } catch (error) {
-      this.#rules.endFailed(error);
+      this.#rules.endFailed(this.#target, error);
     }
   }
 

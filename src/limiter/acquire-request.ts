@@ -82,10 +82,11 @@ export function isPlain(request: AcquireRequest): boolean {
 }
 
 function isPlainOption(name: keyof AcquireRequest, request: AcquireRequest): boolean {
-  const { limits, onUnavailable, missingLimits } = request;
-  if (name === "limits") return limits !== undefined && isCheckedList(limits);
-  if (name === "onUnavailable") return onUnavailable === "allow" || onUnavailable === "block";
-  if (name === "missingLimits") return missingLimits === "ignore" || missingLimits === "error";
+  const value = request[name];
+  if (value === undefined) return REQUEST_FIELDS.includes(name);
+  if (name === "limits") return isCheckedList(request.limits ?? []);
+  if (name === "onUnavailable") return value === "allow" || value === "block";
+  if (name === "missingLimits") return value === "ignore" || value === "error";
   return false;
 }
 

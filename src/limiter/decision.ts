@@ -1,8 +1,14 @@
 /** What comes of an acquire. */
 
 import type { Leg } from "../buckets/bucket-store.ts";
+import type { Rate } from "../core/bucket.ts";
 import { INSPECT, type InspectStyle, inspected } from "../domain/inspect.ts";
-import { type LimitStatus, statusOf } from "../domain/limit-status.ts";
+import {
+  grantedStatus,
+  type LimitCheck,
+  type LimitStatus,
+  statusOf,
+} from "../domain/limit-status.ts";
 import {
   longestWait,
   type RateLimitExceededJson,
@@ -98,20 +104,7 @@ export function statusesOf(
   legs: readonly Leg[],
   balancesMilli: readonly (readonly number[])[],
 ): LimitStatus[] {
-  return legs.flatMap((leg, legAt) =>
-    leg.config.limits.map((limit, at) =>
-      statusOf(
-        {
-          entityId: leg.entityId,
-          resource: leg.resource,
-          limit,
-          requested: (leg.amountsMilli[at] ?? 0) / 1000,
-        },
-        balancesMilli[legAt]?.[at] as number,
-        limit.rate,
-      ),
-    ),
-  );
+  return statusesBy(statusOf, legs, balancesMilli);
 }
 
 /** The same after a grant: what is left, and nothing is exceeded. */
@@ -119,9 +112,22 @@ export function statusesAfter(
   legs: readonly Leg[],
   balancesMilli: readonly (readonly number[])[],
 ): LimitStatus[] {
-  return statusesOf(legs, balancesMilli).map((status) =>
-    status.exceeded
-      ? { ...status, exceeded: false, retryAfterSeconds: 0, deficit: 0 }
-      : { ...status, deficit: 0 },
-  );
+  return statusesBy(grantedStatus, legs, balancesMilli);
+}
+
+function statusesBy(
+  make: (check: LimitCheck, balanceMilli: number, rate: Rate) => LimitStatus,
+  legs: readonly Leg[],
+  balancesMilli: readonly (readonly number[])[],
+): LimitStatus[] {
+  const statuses: LimitStatus[] = [];
+  for (const [legAt, { entityId, resource, config, amountsMilli }] of legs.entries()) {
+    const balances = balancesMilli[legAt] as readonly number[];
+    for (const [at, limit] of config.limits.entries()) {
+      const requested = (amountsMilli[at] ?? 0) / 1000;
+      const check = { entityId, resource, limit, requested };
+      statuses.push(make(check, balances[at] as number, limit.rate));
+    }
+  }
+  return statuses;
 }

@@ -31,6 +31,9 @@ import { WaitingLines } from "./waiting-lines.ts";
 
 const PING_TIMEOUT_MS = 1000;
 
+/** Names the method of a limiter that only this package calls. */
+export const TRY_NOW = Symbol("zae-limiter.tryNow");
+
 /** A decision whose lease knows the names of the limits. Names are checked by the compiler alone. */
 type NamedDecision<Names extends string> =
   | { readonly granted: true; readonly lease: Lease<Names> & { readonly isEnded: boolean } }
@@ -161,6 +164,11 @@ export class RateLimiter<Names extends string = string> {
 
   /** Consumes, or returns why it was refused, without an error. */
   async tryAcquire(request: AcquireRequest<Names>): Promise<Decision<Names>> {
+    return this[TRY_NOW](request);
+  }
+
+  /** The same for other parts of this package: without a promise where nothing is waited for. */
+  [TRY_NOW](request: AcquireRequest<Names>): Decision<Names> | Promise<Decision<Names>> {
     if (this.#announcer.isHeard) return this.#observe(request);
     const now = this.#decideNow(request);
     if (now !== undefined && !(now instanceof Promise)) return now;

@@ -1,7 +1,7 @@
 /** Where an embedded store keeps its buckets: rows that are read and written in one step. */
 
 import type { Limit } from "../../domain/limit.ts";
-import type { Link } from "../bucket-store.ts";
+import type { Adjustment, Link } from "../bucket-store.ts";
 import type { EmbeddedBucket } from "./embedded-bucket.ts";
 import type { QuickConfig } from "./packed-bucket.ts";
 import type { QuickCharge } from "./quick-charge.ts";
@@ -28,6 +28,8 @@ export interface BucketTable {
     generation: number,
     limits: readonly Limit[] | undefined,
   ): QuickCharge | Promise<QuickCharge | undefined> | undefined;
+  /** Corrects what was consumed on the spot; false, with nothing done: take the long way. */
+  correct?(adjustment: Adjustment): boolean;
   /** Says which limits are in force for a bucket, and until when, so that it can be charged so. */
   remember?(entityId: string, resource: string, quick: QuickConfig, untilMs: number): void;
   ofEntity(entityId: string): readonly BucketRow[];

@@ -104,9 +104,10 @@ export class EmbeddedBucketStore implements BucketStore {
     this.#table.remember?.(entityId, resource, quick, untilMs);
   }
 
-  adjust(adjustment: Adjustment, options: BucketCallOptions = {}): Promise<void> {
+  async adjust(adjustment: Adjustment, options: BucketCallOptions = {}): Promise<void> {
+    if (this.#table.correct?.(adjustment) === true) return;
     const { entityId, resource, config, deltasMilli } = adjustment;
-    return this.#table.step(() => {
+    await this.#table.step(() => {
       const now = this.#clock();
       const stored = this.#table.get(entityId, resource);
       const live = alive(stored, now) ?? this.#outlived(adjustment, now);

@@ -2,7 +2,7 @@
 
 import type { Clock } from "../../domain/clock.ts";
 import type { Limit } from "../../domain/limit.ts";
-import type { Link } from "../bucket-store.ts";
+import type { Adjustment, Link } from "../bucket-store.ts";
 import type { BucketRow, BucketTable } from "./bucket-table.ts";
 import type { EmbeddedBucket } from "./embedded-bucket.ts";
 import { PackedBucket, type QuickConfig } from "./packed-bucket.ts";
@@ -79,6 +79,13 @@ export class MemoryBucketTable implements BucketTable {
     this.#charges += 1;
     if (this.#charges % CHARGES_PER_SWEEP === 0) this.#sweepSome(SWEPT_BY_CHARGES);
     return charge;
+  }
+
+  correct({ entityId, resource, config, deltasMilli, acquires }: Adjustment): boolean {
+    this.#refuseClosed();
+    const bucket = this.#resources.get(resource)?.get(entityId);
+    if (bucket === undefined) return false;
+    return bucket.correct(config.limits, deltasMilli, acquires ?? 0, this.#clock());
   }
 
   remember(entityId: string, resource: string, quick: QuickConfig, untilMs: number): void {

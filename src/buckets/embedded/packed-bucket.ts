@@ -146,6 +146,41 @@ export class PackedBucket {
     return new QuickCharge(fits, entityId, resource, quick.config, this.link, amounts, balances);
   }
 
+  /**
+   * Corrects what was consumed, in place; false, with nothing done: take the long way. A refund
+   * keeps the time of its limit, as in `withTaken`; a debt takes the long way, because the bucket
+   * must then be kept for longer.
+   */
+  correct(
+    limits: readonly Limit[],
+    deltasMilli: readonly number[],
+    acquires: number,
+    nowMs: number,
+  ): boolean {
+    const quick = this.#quick;
+    if (quick === undefined || quick.config.limits !== limits) return false;
+    if (!this.#isOrdinary(quick, nowMs)) return false;
+    for (let at = 0; at < limits.length; at += 1) {
+      if (!this.#refill(at, nowMs) || (deltasMilli[at] ?? 0) > (refilled[at] as number))
+        return false;
+    }
+    const numbers = this.#numbers;
+    for (let at = 0; at < limits.length; at += 1) {
+      const delta = deltasMilli[at] ?? 0;
+      if (delta === 0) continue;
+      const place = at * STRIDE;
+      if (delta > 0) {
+        numbers[place + TOKENS] = refilled[at] as number;
+        numbers[place + REFILLED_AT] = nowMs;
+        numbers[place + REMAINDER] = remainders[at] as number;
+      }
+      numbers[place + TOKENS] = (numbers[place + TOKENS] as number) - delta;
+      numbers[place + CONSUMED] = (numbers[place + CONSUMED] as number) + delta;
+    }
+    this.#events += acquires;
+    return true;
+  }
+
   /** Whether a new bucket would hold just as much of every limit. */
   isFull(nowMs: number): boolean {
     if (this.#wide !== undefined) return false;
