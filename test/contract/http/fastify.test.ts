@@ -35,6 +35,26 @@ describe("Fastify", () => {
     expect(statuses).toEqual([429, 200, 429, 200, 200]);
   });
 
+  test("hooks of a route run after a grant, and not after a refusal", async () => {
+    const app = Fastify({ forceCloseConnections: true });
+    await app.register(rateLimitFastify, ONE);
+    const called: string[] = [];
+    app.get(
+      "/",
+      {
+        onRequest: (_request, _reply, done) => {
+          called.push("onRequest");
+          done();
+        },
+        preHandler: [async () => void called.push("preHandler")],
+      },
+      async () => "ok",
+    );
+    const url = await listenFastify(app);
+    expect([await statusOf(url), await statusOf(url)]).toEqual([200, 429]);
+    expect(called).toEqual(["onRequest", "preHandler"]);
+  });
+
   test("a scope limits in addition to the instance, and the lease is that of the scope", async () => {
     const app = Fastify({ forceCloseConnections: true });
     await app.register(rateLimitFastify, { limits: [`rpm:9${SLOW}`] });

@@ -78,4 +78,41 @@ describe.each(ADAPTERS)("habits of peers with rateLimit on $name", (adapter) => 
     }
     expect(await statusOf(`${url}/200`)).toBe(429);
   });
+
+  test("a refused request does not reach the handler", async () => {
+    let handled = 0;
+    const { url } = await stage.serve({ limits: [`rpm:1${SLOW}`] }, () => {
+      handled += 1;
+      return { body: "ok" };
+    });
+    expect([await statusOf(url), await statusOf(url), await statusOf(url)]).toEqual([
+      200, 429, 429,
+    ]);
+    expect(handled).toBe(1);
+  });
+
+  test("skip and refused may be asynchronous", async () => {
+    const { url } = await stage.serve({
+      limits: [`rpm:1${SLOW}`],
+      skip: async (request) => request.path === "/health",
+      refused: async (_refusal, request) => ({ body: `wait, ${request.path}` }),
+    });
+    const statuses = [];
+    for (const path of ["/health", "/a", "/health"]) statuses.push(await statusOf(url + path));
+    expect(statuses).toEqual([200, 200, 200]);
+    const refused = await fetch(`${url}/a`);
+    expect([refused.status, await refused.text()]).toEqual([429, "wait, /a"]);
+  });
+
+  test("a key with stored limits of its own has those, and the others the common ones", async () => {
+    const limiter = await stage.limiter();
+    await limiter.repository.limits.setSystem([`rpm:1${SLOW}`]);
+    await limiter.repository.limits.setEntity("pro", [`rpm:3${SLOW}`]);
+    const { url } = await stage.serve({ limiter, entityId: byKey });
+    const statuses = [];
+    for (const key of ["pro", "pro", "pro", "pro", "free", "free"]) {
+      statuses.push(await statusOf(url, { "x-key": key }));
+    }
+    expect(statuses).toEqual([200, 200, 200, 429, 200, 429]);
+  });
 });
