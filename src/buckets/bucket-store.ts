@@ -88,10 +88,10 @@ export interface ChargedNow {
   readonly granted: boolean;
   readonly entityId: string;
   readonly resource: string;
-  readonly legs: readonly [Leg];
-  readonly outcomes: readonly [LegOutcome];
-  /** Of the one leg: after a grant, what is left; else what there is. */
-  readonly balancesMilli: readonly [readonly number[]];
+  readonly legs: readonly Leg[];
+  readonly outcomes: readonly LegOutcome[];
+  /** Leg by leg: after a grant, what is left; else what there is. */
+  readonly balancesMilli: readonly (readonly number[])[];
 }
 
 /** What a lease changes after the fact. Positive: consumed more; negative: given back. */
@@ -201,7 +201,7 @@ export interface BucketStore {
   /** Whom an entity charges next, from its bucket or its record. */
   linkOf(entityId: string, resource: string, options?: LinkOptions): Promise<Link>;
   /**
-   * Charges one entity by itself, on the spot, by limits that were remembered in this generation
+   * Charges an entity and those it cascades to, on the spot, by limits that were remembered in this generation
    * of the memory of limits: those that are stored, or this very list. `undefined`, with nothing
    * done: take the long way.
    */

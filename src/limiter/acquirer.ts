@@ -1,14 +1,11 @@
 /** Acquires: decides calls, hands out leases and tells what has happened. */
 
 import type { BucketStore, ChargedNow, Leg } from "../buckets/bucket-store.ts";
-import { Deadline } from "../domain/deadline.ts";
 import { RateLimiterUnavailable } from "../domain/errors.ts";
-import type { Limit } from "../domain/limit.ts";
-import { CONFIG_LEVELS } from "../domain/precedence.ts";
 import { RateLimitExceeded } from "../domain/rate-limit-exceeded.ts";
 import type { OnUnavailable } from "../domain/unavailability.ts";
 import type { RepositoryInternals } from "../repository/internals.ts";
-import { type AcquireRequest, type CheckedRequest, isPlain } from "./acquire-request.ts";
+import type { AcquireRequest, CheckedRequest } from "./acquire-request.ts";
 import { ActiveLease, type LeaseHost, type LeaseTarget } from "./active-lease.ts";
 import type { AmountsByName } from "./amounts.ts";
 import type { Announcer } from "./announcer.ts";
@@ -17,12 +14,12 @@ import { Refusal, type Seen } from "./decision.ts";
 import { DegradedLease } from "./degraded-lease.ts";
 import type { LeaseWarning, LimiterEvent, LimiterWarning } from "./events.ts";
 import type { Granted } from "./holding.ts";
-import { inTime } from "./in-time.ts";
 import type { Lease } from "./lease.ts";
 import type { Legs, Target } from "./legs.ts";
 import type { MissingLimits } from "./missing-limits.ts";
 import type { ObservedCall } from "./observed-call.ts";
 import { Outage } from "./outage.ts";
+import { leaseTargetOf, QuickWay } from "./quick-way.ts";
 import type { LineRequest } from "./waiting-line.ts";
 import { Warnings } from "./warnings.ts";
 
@@ -47,6 +44,7 @@ export class Acquirer implements LeaseHost {
   readonly #internals: RepositoryInternals;
   readonly #options: AcquirerOptions;
   readonly #consumption: Consumption;
+  readonly #quickWay: QuickWay;
   readonly #outage: Outage;
   readonly #warnings: Warnings;
   /** Refusals for which the store was asked. */
@@ -55,6 +53,7 @@ export class Acquirer implements LeaseHost {
   constructor(internals: RepositoryInternals, options: AcquirerOptions) {
     this.#internals = internals;
     this.#options = options;
+    this.#quickWay = new QuickWay(internals);
     this.#outage = new Outage(internals, options);
     this.#warnings = new Warnings(options.onWarning, options.announcer);
     const onRestored = (leg: Leg) => this.#refundedLeg(leg);
@@ -65,21 +64,12 @@ export class Acquirer implements LeaseHost {
     return this.#internals.buckets;
   }
 
-  /**
-   * Decides on the spot, where the bucket is in this process and its limits are known. Only for
-   * calls that say nothing out of the ordinary; `undefined`, with nothing done, for all others.
-   */
+  /** Decides on the spot; `undefined`, with nothing done, where that cannot be. */
   attemptNow(
     request: AcquireRequest,
     acquireId?: string,
   ): Decided | Promise<Decided | undefined> | undefined {
-    const { buckets, resolver } = this.#internals;
-    if (buckets.chargeNow === undefined || !isPlain(request)) return undefined;
-    const { entityId, resource, consume } = request;
-    // `isPlain` lets only checked lists pass.
-    const limits = request.limits as readonly Limit[] | undefined;
-    const { generation } = resolver.cache;
-    const charged = buckets.chargeNow(entityId, resource, consume, generation, limits);
+    const charged = this.#quickWay.charge(request);
     if (!(charged instanceof Promise)) return this.#decidedNow(charged, request, acquireId);
     return charged.then((later) => this.#decidedNow(later, request, acquireId));
   }
@@ -90,9 +80,8 @@ export class Acquirer implements LeaseHost {
     acquireId?: string,
   ): Decided | undefined {
     if (charged === undefined) return undefined;
-    this.#internals.resolver.cache.countHits(CONFIG_LEVELS.length);
     if (!charged.granted) return this.#refusal(charged, false);
-    const lease = new ActiveLease(this, targetOf(request, charged), charged, acquireId);
+    const lease = new ActiveLease(this, leaseTargetOf(request, charged), charged, acquireId);
     return { granted: true, lease };
   }
 
@@ -100,7 +89,7 @@ export class Acquirer implements LeaseHost {
   async attempt(request: CheckedRequest, acquireId?: string): Promise<Decided> {
     const taken = await this.#consume(request, request.signal);
     if (taken instanceof Refusal) return taken;
-    this.#remember(taken);
+    this.#quickWay.remember(taken);
     return { granted: true, lease: new ActiveLease(this, request, taken, acquireId) };
   }
 
@@ -118,32 +107,6 @@ export class Acquirer implements LeaseHost {
   /** The legs of a call and their balances, without consuming anything. */
   look(target: Target): Promise<Seen> {
     return this.#consumption.look(target);
-  }
-
-  /** Whether the store answers in time. */
-  async ping(timeoutMs: number): Promise<boolean> {
-    try {
-      const { timer } = this.#internals;
-      await inTime(timer, new Deadline(timer, timeoutMs), this.#internals.ping(timeoutMs));
-      return true;
-    } catch {
-      return false;
-    }
-  }
-
-  /** The next call for the same bucket may find it charged by limits that are still in force. */
-  #remember({ legs }: Granted): void {
-    const { buckets, resolver } = this.#internals;
-    const [leg] = legs;
-    if (buckets.remember === undefined || leg === undefined || legs.length > 1) return;
-    const { entityId, resource } = leg;
-    const known = resolver.remembered(entityId, resource);
-    if (known === undefined) return;
-    const { generation, version } = resolver.cache;
-    const { source, limits } = leg.config;
-    const config = source === "override" ? { limits, source, version: 0 } : known.limits;
-    if (config === undefined || (source !== "override" && config.version < version)) return;
-    buckets.remember(entityId, resource, { config, generation, untilMs: known.expiresAtMs });
   }
 
   async takeMore(
@@ -234,14 +197,4 @@ export class Acquirer implements LeaseHost {
   checkNames(...names: Parameters<Legs["checkNames"]>): void {
     this.#consumption.legs.checkNames(...names);
   }
-}
-
-/** What the request says beyond entity and resource holds for the lease too. */
-function targetOf(request: AcquireRequest, charged: ChargedNow): LeaseTarget {
-  const { limits, onUnavailable, missingLimits } = request;
-  const isBare = limits === undefined && onUnavailable === undefined && missingLimits === undefined;
-  if (isBare) return charged;
-  const { entityId, resource } = charged;
-  const given = limits as readonly Limit[] | undefined;
-  return { entityId, resource, limits: given, onUnavailable, missingLimits };
 }

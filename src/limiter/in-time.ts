@@ -1,8 +1,9 @@
 /** Ends calls at their deadlines. */
 
-import type { Deadline } from "../domain/deadline.ts";
+import { Deadline } from "../domain/deadline.ts";
 import { RateLimiterUnavailable } from "../domain/errors.ts";
 import type { Timer } from "../domain/timer.ts";
+import type { RepositoryInternals } from "../repository/internals.ts";
 
 const LATE: unique symbol = Symbol("late");
 
@@ -21,4 +22,15 @@ export async function inTime<T>(timer: Timer, deadline: Deadline, work: Promise<
     reason: "timeout",
     nothingWritten: true,
   });
+}
+
+/** Whether the store answers in time. Never throws. */
+export async function answers(internals: RepositoryInternals, timeoutMs: number): Promise<boolean> {
+  const { timer } = internals;
+  try {
+    await inTime(timer, new Deadline(timer, timeoutMs), internals.ping(timeoutMs));
+    return true;
+  } catch {
+    return false;
+  }
 }

@@ -23,6 +23,7 @@ import { type AmountRecord, type Amounts, checkAmounts } from "./amounts.ts";
 import { Announcer } from "./announcer.ts";
 import { type Decision, type Refusal, type Seen, statusesOf } from "./decision.ts";
 import { listen } from "./events.ts";
+import { answers } from "./in-time.ts";
 import type { Lease } from "./lease.ts";
 import { checkOptions, type RateLimiterOptions } from "./limiter-options.ts";
 import type { ObservedCall } from "./observed-call.ts";
@@ -255,7 +256,7 @@ export class RateLimiter<Names extends string = string> {
   /** Whether the store answers in time. Never throws. */
   async isAvailable(options: { timeoutMs?: number } = {}): Promise<boolean> {
     const timeoutMs = options?.timeoutMs ?? PING_TIMEOUT_MS;
-    return !this.#closed && timeoutMs > 0 && this.#acquirer.ping(timeoutMs);
+    return !this.#closed && timeoutMs > 0 && answers(this.repository[INTERNALS], timeoutMs);
   }
 
   /**

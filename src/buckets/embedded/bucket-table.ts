@@ -1,10 +1,9 @@
 /** Where an embedded store keeps its buckets: rows that are read and written in one step. */
 
 import type { Limit } from "../../domain/limit.ts";
-import type { Adjustment, Link } from "../bucket-store.ts";
+import type { Adjustment, ChargedNow, Link } from "../bucket-store.ts";
 import type { EmbeddedBucket } from "./embedded-bucket.ts";
 import type { QuickConfig } from "./packed-bucket.ts";
-import type { QuickCharge } from "./quick-charge.ts";
 import type { PendingUsage } from "./usage-tally.ts";
 
 /** One row with its key. */
@@ -27,7 +26,7 @@ export interface BucketTable {
     consume: Readonly<Record<string, number>>,
     generation: number,
     limits: readonly Limit[] | undefined,
-  ): QuickCharge | Promise<QuickCharge | undefined> | undefined;
+  ): ChargedNow | Promise<ChargedNow | undefined> | undefined;
   /** Corrects what was consumed on the spot; false, with nothing done: take the long way. */
   correct?(adjustment: Adjustment): boolean;
   /** Says which limits are in force for a bucket, and until when, so that it can be charged so. */

@@ -10,6 +10,7 @@ import type {
   BucketCallOptions,
   BucketConfig,
   BucketStore,
+  ChargedNow,
   ConfigMemory,
   ConsumeResult,
   DeletedBuckets,
@@ -33,7 +34,6 @@ import {
   withConfig,
   withTaken,
 } from "./embedded-bucket.ts";
-import type { QuickCharge } from "./quick-charge.ts";
 import { hourOf } from "./usage-hour.ts";
 import { asCounted, pendingUsage } from "./usage-tally.ts";
 
@@ -92,7 +92,7 @@ export class EmbeddedBucketStore implements BucketStore {
     consume: Readonly<Record<string, number>>,
     generation: number,
     limits: readonly Limit[] | undefined,
-  ): QuickCharge | Promise<QuickCharge | undefined> | undefined {
+  ): ChargedNow | Promise<ChargedNow | undefined> | undefined {
     return this.#table.charge?.(entityId, resource, consume, generation, limits);
   }
 

@@ -2,11 +2,11 @@
 
 import type { Clock } from "../../domain/clock.ts";
 import type { Limit } from "../../domain/limit.ts";
-import type { Adjustment, Link } from "../bucket-store.ts";
+import type { Adjustment, ChargedNow, Link } from "../bucket-store.ts";
 import type { BucketRow, BucketTable } from "./bucket-table.ts";
 import type { EmbeddedBucket } from "./embedded-bucket.ts";
 import { PackedBucket, type QuickConfig } from "./packed-bucket.ts";
-import type { QuickCharge } from "./quick-charge.ts";
+import { chargeChain } from "./quick-chain.ts";
 import { SharedBuilds } from "./shared-builds.ts";
 import { SweepClock } from "./sweep-clock.ts";
 import { type CountUsage, type PendingUsage, pendingUsage } from "./usage-tally.ts";
@@ -70,12 +70,25 @@ export class MemoryBucketTable implements BucketTable {
     consume: Readonly<Record<string, number>>,
     generation: number,
     limits: readonly Limit[] | undefined,
-  ): QuickCharge | undefined {
+  ): ChargedNow | undefined {
     const bucket = this.#resources.get(resource)?.get(entityId);
     if (bucket === undefined) return undefined;
     this.#refuseClosed();
     if (!bucket.isChargedBy(limits, generation)) return undefined;
-    const charge = bucket.charge(entityId, resource, consume, this.#clock());
+    const nowMs = this.#clock();
+    const charge = bucket.cascades
+      ? chargeChain({
+          entityId,
+          resource,
+          bucket,
+          consume,
+          nowMs,
+          above: (id) => {
+            const ancestor = this.#resources.get(resource)?.get(id);
+            return ancestor?.isChargedAbove(limits, generation) === true ? ancestor : undefined;
+          },
+        })
+      : bucket.charge(entityId, resource, consume, nowMs);
     this.#charges += 1;
     if (this.#charges % CHARGES_PER_SWEEP === 0) this.#sweepSome(SWEPT_BY_CHARGES);
     return charge;

@@ -7,7 +7,7 @@
  */
 
 import type { Rate } from "../../core/bucket.ts";
-import { TOKENS_MAX } from "../../domain/check.ts";
+import { invariant, TOKENS_MAX } from "../../domain/check.ts";
 import type { Limit } from "../../domain/limit.ts";
 import type { BucketConfig, LimitSource, Link } from "../bucket-store.ts";
 import type { EmbeddedBucket, EmbeddedLimit } from "./embedded-bucket.ts";
@@ -125,6 +125,13 @@ export class PackedBucket {
     return limits === undefined ? config.source !== "override" : config.limits === limits;
   }
 
+  /** The same for an ancestor: stored limits of its own come before those of a call. */
+  isChargedAbove(limits: readonly Limit[] | undefined, generation: number): boolean {
+    const quick = this.#quick;
+    if (quick === undefined || quick.generation !== generation) return false;
+    return quick.config.source !== "override" || quick.config.limits === limits;
+  }
+
   /** Charges all limits or none; `undefined`, with nothing done: take the long way. */
   charge(
     entityId: string,
@@ -133,17 +140,53 @@ export class PackedBucket {
     nowMs: number,
   ): QuickCharge | undefined {
     const quick = this.#quick;
+    const amounts = amountsIn(consume, this.build.names, false);
+    if (quick === undefined || amounts === undefined) return undefined;
+    const fits = this.fits(amounts, nowMs);
+    if (fits === undefined) return undefined;
+    const balances = fits ? this.#take(amounts, nowMs) : refilled.slice(0, amounts.length);
+    return new QuickCharge(fits, entityId, resource, quick.config, this.link, amounts, balances);
+  }
+
+  /** Whether the entity charges an ancestor too. */
+  get cascades(): boolean {
+    return this.link.cascade && this.link.parentId !== undefined;
+  }
+
+  /** In milli-tokens; `isAncestor`: names of other limits are those of the entity below. */
+  amountsOf(
+    consume: Readonly<Record<string, number>>,
+    isAncestor: boolean,
+  ): readonly number[] | undefined {
+    return amountsIn(consume, this.build.names, isAncestor);
+  }
+
+  /** Whether the bucket holds as much; `undefined` where only the long way can tell. */
+  fits(amounts: readonly number[], nowMs: number): boolean | undefined {
+    const quick = this.#quick;
     if (quick === undefined || !this.#isOrdinary(quick, nowMs)) return undefined;
-    const amounts = amountsIn(consume, this.build.names);
-    if (amounts === undefined) return undefined;
     let fits = true;
     for (let at = 0; at < amounts.length; at += 1) {
       if (!this.#refill(at, nowMs)) return undefined;
       const amount = amounts[at] as number;
       if (amount > 0 && amount > (refilled[at] as number)) fits = false;
     }
-    const balances = fits ? this.#take(amounts, nowMs) : refilled.slice(0, amounts.length);
-    return new QuickCharge(fits, entityId, resource, quick.config, this.link, amounts, balances);
+    return fits;
+  }
+
+  /** The leg of a chain whose buckets all can tell: charged where `granted`, else as it is. */
+  leg(
+    entityId: string,
+    resource: string,
+    amounts: readonly number[],
+    granted: boolean,
+    nowMs: number,
+  ): QuickCharge {
+    const quick = this.#quick;
+    invariant(quick !== undefined, "a leg of a chain has limits that are remembered");
+    this.fits(amounts, nowMs);
+    const balances = granted ? this.#take(amounts, nowMs) : refilled.slice(0, amounts.length);
+    return new QuickCharge(granted, entityId, resource, quick.config, this.link, amounts, balances);
   }
 
   /**
@@ -263,6 +306,7 @@ export class PackedBucket {
 function amountsIn(
   consume: Readonly<Record<string, number>>,
   names: readonly string[],
+  mayHaveOthers: boolean,
 ): number[] | undefined {
   if (typeof consume !== "object" || consume === null) return undefined;
   if (Object.getPrototypeOf(consume) !== Object.prototype) return undefined;
@@ -279,7 +323,7 @@ function amountsIn(
     unknown -= 1;
     amounts[at] = amount * 1000;
   }
-  return unknown === 0 ? amounts : undefined;
+  return unknown === 0 || mayHaveOthers ? amounts : undefined;
 }
 
 /** Of exactly the size that is needed: an array that grows takes room for more. */

@@ -31,11 +31,9 @@ export class SharedBuilds {
     return build;
   }
 
-  /** Says that a bucket has the limits in force, where that is so and it charges nobody else. */
+  /** Says that a bucket has the limits in force, where that is so. */
   remember(bucket: PackedBucket, quick: QuickConfig, untilMs: number): void {
-    const { link, build } = bucket;
-    if (link.cascade && link.parentId !== undefined) return;
-    if (!isAligned(build, quick.config)) return;
+    if (!isAligned(bucket.build, quick.config)) return;
     if (matchConfig(builtFrom(bucket.unpacked()), quick.config) !== "same") return;
     if (this.#quick === undefined || !isSame(this.#quick, quick)) this.#quick = quick;
     bucket.remember(this.#quick, untilMs);

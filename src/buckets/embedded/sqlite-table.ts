@@ -109,7 +109,8 @@ export class SqliteBucketTable implements BucketTable {
     const view = this.#views.get(name);
     if (view === undefined || this.#isSweepDue()) return undefined;
     const { bucket, text } = view;
-    if (!bucket.isChargedBy(limits, generation)) return undefined;
+    // Several rows need a transaction.
+    if (bucket.cascades || !bucket.isChargedBy(limits, generation)) return undefined;
     const charge = bucket.charge(entityId, resource, consume, this.#clock());
     if (charge === undefined) return undefined;
     const key = { name, entityId, resource };

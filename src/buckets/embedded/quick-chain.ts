@@ -1,0 +1,92 @@
+/** A bucket and those of the ancestors it cascades to, charged on the spot: all of them or none. */
+
+import { ANCESTORS_MAX } from "../../records/ancestry.ts";
+import type { ChargedNow, Leg, LegOutcome } from "../bucket-store.ts";
+import type { PackedBucket } from "./packed-bucket.ts";
+import type { QuickCharge } from "./quick-charge.ts";
+
+/** A bucket of the chain, and what it is charged with. */
+interface Link {
+  readonly entityId: string;
+  readonly bucket: PackedBucket;
+  readonly amounts: readonly number[];
+}
+
+/** Where the chain begins, and what is consumed. */
+export interface ChainRequest {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly bucket: PackedBucket;
+  readonly consume: Readonly<Record<string, number>>;
+  readonly nowMs: number;
+  /** The bucket of an ancestor, where its limits are remembered. */
+  readonly above: (entityId: string) => PackedBucket | undefined;
+}
+
+/** Charges all buckets of the chain or none; `undefined`, with nothing done: take the long way. */
+export function chargeChain(request: ChainRequest): ChargedNow | undefined {
+  const { resource, nowMs } = request;
+  const links = linksOf(request);
+  if (links === undefined) return undefined;
+  let granted = true;
+  for (const { bucket, amounts } of links) {
+    const fits = bucket.fits(amounts, nowMs);
+    if (fits === undefined) return undefined;
+    if (!fits) granted = false;
+  }
+  const charges = links.map(({ entityId, bucket, amounts }) =>
+    bucket.leg(entityId, resource, amounts, granted, nowMs),
+  );
+  return new QuickChain(granted, request.entityId, resource, charges);
+}
+
+function linksOf({ entityId, bucket, consume, above }: ChainRequest): Link[] | undefined {
+  const own = bucket.amountsOf(consume, false);
+  if (own === undefined) return undefined;
+  const links: Link[] = [{ entityId, bucket, amounts: own }];
+  let last = bucket;
+  while (last.cascades) {
+    const { parentId } = last.link;
+    const next = parentId === undefined ? undefined : above(parentId);
+    const amounts = next?.amountsOf(consume, true);
+    // The long way tells of a circle; an ancestor without a bucket may have no limits.
+    if (links.length > ANCESTORS_MAX || next === undefined || amounts === undefined) {
+      return undefined;
+    }
+    links.push({ entityId: parentId as string, bucket: next, amounts });
+    last = next;
+  }
+  return links;
+}
+
+/** What came of it, leg by leg. */
+class QuickChain implements ChargedNow {
+  readonly granted: boolean;
+  readonly entityId: string;
+  readonly resource: string;
+  readonly #charges: readonly QuickCharge[];
+
+  constructor(
+    granted: boolean,
+    entityId: string,
+    resource: string,
+    charges: readonly QuickCharge[],
+  ) {
+    this.granted = granted;
+    this.entityId = entityId;
+    this.resource = resource;
+    this.#charges = charges;
+  }
+
+  get legs(): readonly Leg[] {
+    return this.#charges.flatMap(({ legs }) => legs);
+  }
+
+  get outcomes(): readonly LegOutcome[] {
+    return this.#charges.flatMap(({ outcomes }) => outcomes);
+  }
+
+  get balancesMilli(): readonly (readonly number[])[] {
+    return this.#charges.flatMap(({ balancesMilli }) => balancesMilli);
+  }
+}
