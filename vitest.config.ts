@@ -73,6 +73,7 @@ export default defineConfig({
               find: /^zae-limiter\/(express|fastify|hono|fetch)$/,
               replacement: `${SOURCES}/http/$1.ts`,
             },
+            { find: /^zae-limiter\/loadtest$/, replacement: `${SOURCES}/loadtest/index.ts` },
             { find: /^zae-limiter$/, replacement: `${SOURCES}/index.ts` },
           ],
         },

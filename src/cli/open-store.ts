@@ -94,7 +94,8 @@ export function isMissing(location: StoreLocation): boolean {
   return file === undefined || file.size === 0;
 }
 
-function urlOf(location: StoreLocation): string {
+/** Returns the address of a store, for another process. */
+export function urlOf(location: StoreLocation): string {
   if (location.kind === "memory") return "memory:";
   if (location.kind === "sqlite") return `sqlite:${location.path}`;
   const parameters = new URLSearchParams();

@@ -119,6 +119,12 @@ export const REGISTRY: readonly Entry[] = [
     load: async () => (await import("./commands/dashboard.ts")).dashboard,
   },
   {
+    name: "loadtest",
+    summary: "load tests: scenarios against any store",
+    heading: OTHER,
+    load: async () => (await import("./commands/loadtest.ts")).loadtest,
+  },
+  {
     name: "local",
     summary: "a DynamoDB engine in the background",
     heading: OTHER,

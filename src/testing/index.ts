@@ -3,6 +3,7 @@
  * for stores of one's own: the port, its contract, and what a store in one process is made of.
  */
 
+export type { Prices } from "../domain/prices.ts";
 export type { Item, Key, Value } from "../storage/item.ts";
 export type {
   CallOptions,
@@ -40,7 +41,6 @@ export { WORLD_NAMES, type WorldName } from "./simulation/worlds.ts";
 export type { Faults } from "./table/faults.ts";
 export type { Throughput } from "./table/key-ranges.ts";
 export type { Latency } from "./table/latency.ts";
-export type { Prices } from "./table/prices.ts";
 export type {
   ProcessOpenOptions,
   ProcessOptions,

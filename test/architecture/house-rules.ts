@@ -43,6 +43,8 @@ const timerPlaces: Place = {
     "src/testing/time/virtual-time.ts",
     // The contract waits for stores that poll, and ends feeds that bring nothing.
     "src/testing/item-store-contract/subject.ts",
+    // Lets timers and sockets have their turn between tasks that wait for nothing.
+    "src/loadtest/turn.ts",
     // Pauses between attempts, polls of a stream, a table that is being made.
     "src/storage/dynamodb/calls.ts",
     "src/storage/dynamodb/changes.ts",

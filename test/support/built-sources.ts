@@ -47,7 +47,13 @@ async function bundle(): Promise<string> {
   const folder = mkdtempSync(join(parent, "zae-limiter-bundle-"));
   await build({
     absWorkingDir: ROOT,
-    entryPoints: ["src/index.ts", "src/cli/main.ts", "src/storage/sqlite/open.ts"],
+    entryPoints: [
+      "src/index.ts",
+      "src/cli/main.ts",
+      "src/loadtest/index.ts",
+      "src/loadtest/worker-entry.ts",
+      "src/storage/sqlite/open.ts",
+    ],
     outbase: "src",
     outdir: folder,
     bundle: true,

@@ -1,6 +1,7 @@
 /** A DynamoDB table in memory, with its limits, its delays and its failures, from one seed. */
 
 import { checkFields, checkInteger } from "../../domain/check.ts";
+import { dollarsOf, ON_DEMAND_PRICES, type Prices } from "../../domain/prices.ts";
 import type { Item, Key } from "../../storage/item.ts";
 import { seededRandom } from "../chance.ts";
 import type { VirtualTime } from "../time/virtual-time.ts";
@@ -9,7 +10,6 @@ import { Connection } from "./connection.ts";
 import { FAULT_NAMES, type Faults } from "./faults.ts";
 import { DYNAMODB_THROUGHPUT, type Throughput } from "./key-ranges.ts";
 import { type Latency, SAME_REGION_LATENCY } from "./latency.ts";
-import { dollarsOf, ON_DEMAND_PRICES, type Prices } from "./prices.ts";
 import { ProcessStore } from "./process-store.ts";
 import { Server } from "./server.ts";
 import { type ProcessOptions, SimulatedProcess } from "./simulated-process.ts";

@@ -1,11 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { dollarsOf, ON_DEMAND_PRICES } from "../../../src/domain/prices.ts";
 import { judge } from "../../../src/storage/dynamodb/failure.ts";
 import { itemSizeBytes } from "../../../src/storage/dynamodb/item-size.ts";
 import type { Item, Value } from "../../../src/storage/item.ts";
 import { failureOf, unavailable } from "../../../src/testing/table/failure.ts";
 import { sizeOf } from "../../../src/testing/table/item-size.ts";
-import { dollarsOf, ON_DEMAND_PRICES } from "../../../src/testing/table/prices.ts";
 import { indexWrites, readUnits, writeUnits } from "../../../src/testing/table/units.ts";
 import { noUsage } from "../../../src/testing/table/usage.ts";
 

@@ -1,7 +1,5 @@
 /** What requests cost, as data with its date. */
 
-import type { Usage } from "./usage.ts";
-
 /** Dollars per million request units. */
 export interface Prices {
   readonly region: string;
@@ -19,7 +17,10 @@ export const ON_DEMAND_PRICES: Prices = Object.freeze({
   readPerMillion: 0.125,
 });
 
-export function dollarsOf(usage: Usage, prices: Prices): number {
-  const { readUnits, writeUnits } = usage;
+/** Returns what request units cost. */
+export function dollarsOf(
+  { readUnits, writeUnits }: { readonly readUnits: number; readonly writeUnits: number },
+  prices: Prices,
+): number {
   return (writeUnits * prices.writePerMillion + readUnits * prices.readPerMillion) / 1_000_000;
 }

@@ -1,0 +1,97 @@
+/** `loadtest run`: runs a scenario and shows what came of it. */
+
+import { writeFileSync } from "node:fs";
+import { basename } from "node:path";
+import type { Threshold } from "../../loadtest/threshold.ts";
+import { type Call, CommandFailure, leaf } from "../command.ts";
+import { EXIT } from "../exit-codes.ts";
+import { type Interrupted, interruptible } from "../interruption.ts";
+import { LiveView } from "../loadtest/live.ts";
+import {
+  CLASSES_ARGUMENT,
+  FAIL_IF_OPTION,
+  FILE_OPTION,
+  LOAD_OPTIONS,
+  type LoadOptions,
+} from "../loadtest/options.ts";
+import { planOf, prepare, step } from "../loadtest/prepared.ts";
+import { type LoadReport, reportOf } from "../loadtest/report.ts";
+import { reportHtml } from "../loadtest/report-html.ts";
+import { REPORT_SHAPE, reportCsv, reportJson } from "../loadtest/report-json.ts";
+import { reportText } from "../loadtest/report-text.ts";
+import { localWorkers, runLoad } from "../loadtest/run.ts";
+
+interface RunOptions extends LoadOptions {
+  readonly failIf: readonly Threshold[];
+  readonly csv?: string;
+  readonly html?: string;
+}
+
+export const loadtestRun = leaf<RunOptions>({
+  name: "run",
+  summary: "runs a scenario and shows what came of it",
+  details:
+    "Users begin their next task when the last one has ended. With --rate, tasks arrive on a " +
+    "schedule instead, and latencies count from the time a task should have started. Ctrl-C ends " +
+    "the users and their leases and shows what there is.",
+  arguments: [CLASSES_ARGUMENT],
+  options: [
+    FILE_OPTION,
+    ...LOAD_OPTIONS,
+    FAIL_IF_OPTION,
+    { flags: "--csv <file>", text: "writes a line per second to a file" },
+    { flags: "--html <file>", text: "writes a page with charts to a file" },
+  ],
+  store: "write",
+  examples: [
+    "loadtest run -f simple.mjs --duration 10",
+    "loadtest run -f max-rps.mjs MaxRpsUser --users 50 --workers 4 --name my-app",
+    'loadtest run -f llm.mjs --rate 200 --fail-if "p99>50ms" --fail-if "errors>0.1%"',
+  ],
+  json: REPORT_SHAPE,
+  run: (call) => interruptible(call.terminal, (signal) => run(call, signal)),
+});
+
+async function run(call: Call<RunOptions>, signal: AbortSignal) {
+  const { options, terminal, json } = call;
+  const prepared = await prepare(call);
+  const plan = planOf(options, prepared);
+  const title = basename(options.file);
+  const isLive = terminal.isTerminal && !json;
+  const { results, elapsedMs } = await runLoad(
+    terminal,
+    plan,
+    localWorkers(prepared, options.workers),
+    signal,
+    isLive ? (live, over) => new LiveView(terminal, title, plan, live).follow(over) : undefined,
+  );
+  await step("teardown", prepared);
+  const { storeName } = prepared;
+  const { workers, failIf: thresholds } = options;
+  const input = { title, storeName, plan, workers, elapsedMs, results, thresholds };
+  const report = reportOf(input);
+  writeFiles(report, options);
+  return {
+    json: () => reportJson(report),
+    text: async () => `${isLive ? "\n" : ""}${await reportText(report, terminal.palette)}`,
+    code: exitCodeOf(report, signal),
+  };
+}
+
+function exitCodeOf(report: LoadReport, signal: AbortSignal): number {
+  if (signal.aborted) return (signal.reason as Interrupted).exitCode;
+  return report.broken.length > 0 ? EXIT.failed : EXIT.ok;
+}
+
+function writeFiles(report: LoadReport, { csv, html }: RunOptions): void {
+  const write = (path: string | undefined, text: (report: LoadReport) => string) => {
+    if (path === undefined) return;
+    try {
+      writeFileSync(path, text(report));
+    } catch (error) {
+      throw new CommandFailure(`Cannot write ${path}: ${(error as Error).message}`);
+    }
+  };
+  write(csv, reportCsv);
+  write(html, reportHtml);
+}

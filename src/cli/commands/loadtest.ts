@@ -1,0 +1,10 @@
+/** `loadtest`: scenarios against any store. */
+
+import type { Group } from "../command.ts";
+import { loadtestRun } from "./loadtest-run.ts";
+
+export const loadtest: Group = {
+  name: "loadtest",
+  summary: "load tests: scenarios against any store",
+  commands: [loadtestRun],
+};

@@ -1,0 +1,70 @@
+/** Everything that a run needs before its first worker begins. */
+
+import { RateLimiter } from "../../limiter/rate-limiter.ts";
+import { chosenClasses } from "../../loadtest/define-load.ts";
+import type { Load, LoadContext } from "../../loadtest/load.ts";
+import { intervalMsOf, type Plan } from "../../loadtest/plan.ts";
+import { checkScenarioPath, loadScenario } from "../../loadtest/scenario-file.ts";
+import type { StoreAddress } from "../../loadtest/worker-process.ts";
+import { type Call, CommandFailure, UsageError } from "../command.ts";
+import { urlOf } from "../open-store.ts";
+import { placeName, storePlace } from "../store-options.ts";
+import type { LoadOptions, ScenarioOptions } from "./options.ts";
+
+/** A scenario and the store it runs on. */
+export interface Prepared {
+  readonly load: Load;
+  /** Absolute. */
+  readonly file: string;
+  readonly classes: readonly string[];
+  readonly limiter: RateLimiter;
+  readonly store: StoreAddress;
+  /** The store, for people. */
+  readonly storeName: string;
+  /** Whether other processes see the same store. */
+  readonly isShared: boolean;
+}
+
+/** Loads the scenario, opens the store and runs `setup`. */
+export async function prepare(call: Call<ScenarioOptions>): Promise<Prepared> {
+  const { options, terminal, args } = call;
+  const load = await loadScenario(options.file);
+  const classes = chosenClasses(load, args);
+  const { location, namespace, options: open } = storePlace(options, terminal);
+  const limiter = new RateLimiter(await call.open("write"));
+  const prepared: Prepared = {
+    load,
+    file: checkScenarioPath(options.file),
+    classes,
+    limiter,
+    store: { url: urlOf(location), namespace, timeoutMs: open.timeoutMs as number },
+    storeName: placeName(location),
+    isShared: location.kind !== "memory",
+  };
+  await step("setup", prepared);
+  return prepared;
+}
+
+/** Runs `setup` or `teardown` of the scenario. */
+export async function step(name: "setup" | "teardown", prepared: Prepared): Promise<void> {
+  const { limiter, load } = prepared;
+  const context: LoadContext = { limiter, repository: limiter.repository };
+  try {
+    await load[name]?.(context);
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    throw new CommandFailure(`The scenario's ${name} failed: ${message}`, 1, { cause: error });
+  }
+}
+
+/** Returns the plan that the options say. */
+export function planOf(options: LoadOptions, { classes, isShared }: Prepared): Plan {
+  const { users, spawnRate, rate, duration, workers } = options;
+  if (workers > 1 && !isShared) {
+    throw new UsageError(
+      `memory: is seen by one process only, got --workers ${workers}; use sqlite: or DynamoDB`,
+    );
+  }
+  const durationMs = Math.round(duration * 1000);
+  return { classes, users, spawnRate, rate, durationMs, intervalMs: intervalMsOf(durationMs) };
+}

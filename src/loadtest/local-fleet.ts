@@ -1,0 +1,58 @@
+/** One worker, in this process. */
+
+import { type Random, systemRandom } from "../domain/chance.ts";
+import { systemTimer, type Timer } from "../domain/timer.ts";
+import type { RateLimiter } from "../limiter/rate-limiter.ts";
+import type { Fleet } from "./fleet.ts";
+import type { Load } from "./load.ts";
+import type { LoadChange } from "./model.ts";
+import type { Plan } from "./plan.ts";
+import type { Slice } from "./slice.ts";
+import { systemTurn, type Turn } from "./turn.ts";
+import { Worker } from "./worker.ts";
+
+export interface LocalFleetOptions {
+  readonly load: Load;
+  readonly limiter: RateLimiter;
+  readonly plan: Plan;
+  readonly onSlice: (worker: number, slice: Slice) => void;
+  readonly timer?: Timer;
+  readonly turn?: Turn;
+  readonly random?: Random;
+}
+
+export class LocalFleet implements Fleet {
+  readonly #worker: Worker;
+  readonly #stopped = new AbortController();
+
+  constructor({ onSlice, ...options }: LocalFleetOptions) {
+    this.#worker = new Worker({
+      timer: systemTimer,
+      turn: systemTurn,
+      random: systemRandom,
+      ...options,
+      place: { worker: 0, workers: 1, doneMs: 0 },
+      signal: this.#stopped.signal,
+      onSlice: (slice) => onSlice(0, slice),
+      cpuMs: processCpuMs,
+    });
+  }
+
+  run(): Promise<void> {
+    return this.#worker.run();
+  }
+
+  change(change: LoadChange): void {
+    this.#worker.change(change);
+  }
+
+  stop(): void {
+    this.#stopped.abort();
+  }
+}
+
+/** Returns the processor time of this process. */
+export function processCpuMs(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1000;
+}

@@ -1,0 +1,49 @@
+/** What all workers of a run report, put together. */
+
+import { Slice } from "./slice.ts";
+
+/** A worker that ended before its time. What it did since its last report is not in the results. */
+export interface LostWorker {
+  readonly worker: number;
+  /** Since the beginning of the run. */
+  readonly atMs: number;
+  readonly reason: string;
+}
+
+export class Results {
+  /** The whole run. */
+  readonly total = new Slice(0);
+  readonly lost: LostWorker[] = [];
+  readonly #intervals = new Map<number, Slice>();
+  /** Users of each worker in each interval. */
+  readonly #users = new Map<number, Map<number, number>>();
+  /** Processor time by worker and interval, to find the busiest one. */
+  readonly #cpuMs = new Map<number, number>();
+
+  /** `worker`: its number. A slice is added once. */
+  add(worker: number, slice: Slice): void {
+    this.total.add(slice);
+    let merged = this.#intervals.get(slice.interval);
+    if (merged === undefined) {
+      merged = new Slice(slice.interval);
+      this.#intervals.set(slice.interval, merged);
+      this.#users.set(slice.interval, new Map());
+    }
+    merged.add(slice);
+    const users = this.#users.get(slice.interval) as Map<number, number>;
+    // A worker that ends reports a last time, when its users have left.
+    users.set(worker, Math.max(users.get(worker) ?? 0, slice.users));
+    merged.users = [...users.values()].reduce((sum, each) => sum + each, 0);
+    this.#cpuMs.set(worker, (this.#cpuMs.get(worker) ?? 0) + slice.cpuMs);
+  }
+
+  /** In the order of time. */
+  get intervals(): readonly Slice[] {
+    return [...this.#intervals.values()].sort((a, b) => a.interval - b.interval);
+  }
+
+  /** The processor time of the busiest worker. */
+  get cpuMsMax(): number {
+    return Math.max(0, ...this.#cpuMs.values());
+  }
+}
