@@ -18,7 +18,8 @@ export function slowStore(
     async (...args: unknown[]) => {
       underWay += 1;
       try {
-        await timer.sleep(delayMs(timer.nowMs(), underWay));
+        const ms = delayMs(timer.nowMs(), underWay);
+        if (ms > 0) await timer.sleep(ms);
         return await (store[name] as (...args: unknown[]) => unknown).apply(store, args);
       } finally {
         underWay -= 1;
