@@ -1,6 +1,17 @@
 /** From the text of a file to a manifest, with the lines of everything that is wrong. */
 
-import { isAlias, isMap, isScalar, LineCounter, type Node, type Pair, parseDocument } from "yaml";
+import {
+  isAlias,
+  isCollection,
+  isMap,
+  isPair,
+  isScalar,
+  LineCounter,
+  type Node,
+  type Pair,
+  parseDocument,
+  type YAMLMap,
+} from "yaml";
 import { checkManifest } from "./check-manifest.ts";
 import type { Manifest } from "./manifest.ts";
 import { InvalidManifestError, type PlacedProblem, type Problem } from "./problem.ts";
@@ -15,6 +26,8 @@ export function parseManifest(text: string): Manifest {
     lineCounter,
     merge: true,
     stringKeys: true,
+    // The parser compares each name with all names before it; `repeatedName` takes one step each.
+    uniqueKeys: false,
     prettyErrors: false,
     logLevel: "error",
   });
@@ -27,10 +40,15 @@ export function parseManifest(text: string): Manifest {
     const problem = { path: [], message: syntaxMessage(error.code, error.message) };
     throw new InvalidManifestError([{ ...problem, ...place(error.pos[0]) }]);
   }
+  const repeated = repeatedName(document);
+  if (repeated !== undefined) {
+    throw new InvalidManifestError([{ path: [], message: REPEATED, ...place(repeated) }]);
+  }
   const checked = checkManifest(dataOf(document));
   if ("manifest" in checked) return checked.manifest;
+  const pairs: PairsByName = new Map();
   const placed = checked.problems.map((problem): PlacedProblem => {
-    const offset = offsetOf(document, problem);
+    const offset = offsetOf(document, problem, pairs);
     return { ...problem, ...place(offset) };
   });
   throw new InvalidManifestError(placed.sort(inOrder));
@@ -41,6 +59,34 @@ function inOrder(a: PlacedProblem, b: PlacedProblem): number {
 }
 
 type Document = ReturnType<typeof parseDocument>;
+/** The pairs of mappings in which a problem was looked for, by their names. */
+type PairsByName = Map<YAMLMap, ReadonlyMap<string, Pair>>;
+
+const REPEATED = "this name is already there; each may be declared once";
+
+/** Where the first name stands that its mapping already has. */
+function repeatedName(document: Document): number | undefined {
+  let first: number | undefined;
+  // Files nest as deep as they like, and the stack does not.
+  const open: unknown[] = [document.contents];
+  for (let node = open.pop(); node !== undefined; node = open.pop()) {
+    if (isPair(node)) open.push(node.value ?? null);
+    const offset = isMap(node) ? repeatedIn(node) : undefined;
+    if (offset !== undefined && offset < (first ?? Number.POSITIVE_INFINITY)) first = offset;
+    if (isCollection(node)) for (const item of node.items) open.push(item);
+  }
+  return first;
+}
+
+function repeatedIn({ items }: YAMLMap): number | undefined {
+  const names = new Set<unknown>();
+  for (const { key } of items) {
+    if (!isScalar(key)) continue;
+    if (names.has(key.value)) return startOf(key);
+    names.add(key.value);
+  }
+  return undefined;
+}
 
 /** Aliases within aliases grow without bounds; the parser stops at some point, with an error. */
 function dataOf(document: Document): unknown {
@@ -53,11 +99,15 @@ function dataOf(document: Document): unknown {
 }
 
 /** Where a problem stands; for what came in through an anchor, the place that took it in. */
-function offsetOf(document: Document, { path, atName = false }: Problem): number {
+function offsetOf(
+  document: Document,
+  { path, atName = false }: Problem,
+  pairs: PairsByName,
+): number {
   let node: Node | null = document.contents;
   let offset = startOf(node) ?? 0;
   for (const [depth, name] of path.entries()) {
-    const pair = pairNamed(document, node, name);
+    const pair = pairNamed(document, node, name, pairs);
     if (pair === undefined) return offset;
     const last = depth === path.length - 1;
     const value = pair.value as Node | null;
@@ -69,19 +119,32 @@ function offsetOf(document: Document, { path, atName = false }: Problem): number
   return offset;
 }
 
-function pairNamed(document: Document, node: Node | null, name: string): Pair | undefined {
+function pairNamed(
+  document: Document,
+  node: Node | null,
+  name: string,
+  pairs: PairsByName,
+): Pair | undefined {
   const resolved = isAlias(node) ? node.resolve(document) : node;
   if (!isMap(resolved)) return undefined;
-  return resolved.items.find(({ key }) => isScalar(key) && String(key.value) === name);
+  let byName = pairs.get(resolved);
+  if (byName === undefined) {
+    byName = new Map(
+      resolved.items.flatMap((pair) =>
+        isScalar(pair.key) ? [[String(pair.key.value), pair] as const] : [],
+      ),
+    );
+    pairs.set(resolved, byName);
+  }
+  return byName.get(name);
 }
 
 function startOf(node: Node | null): number | undefined {
   return node?.range?.[0];
 }
 
-/** The parser speaks to programmers; two of its messages would send others the wrong way. */
+/** The parser speaks to programmers; one of its messages would send others the wrong way. */
 function syntaxMessage(code: string, message: string): string {
-  if (code === "DUPLICATE_KEY") return "this name is already there; each may be declared once";
   if (code === "MULTIPLE_DOCS") return "expected one document; write one file per namespace";
   return message;
 }

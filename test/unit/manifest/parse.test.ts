@@ -221,3 +221,36 @@ describe("a manifest that is refused", () => {
     expect(problemsOf(lines(...rows))[0]).toMatch(/^1:1 Excessive alias count/);
   });
 });
+
+describe("a manifest with many names", () => {
+  const FEW = 2000;
+  const named = (count: number, content: string) =>
+    lines(
+      "namespace: n",
+      "entities:",
+      ...Array.from({ length: count }, (_, at) => `  user-${at}: ${content}`),
+    );
+  const cpuMs = (work: () => unknown) => {
+    const before = process.cpuUsage();
+    work();
+    const { user, system } = process.cpuUsage(before);
+    return (user + system) / 1000;
+  };
+
+  test("takes time in proportion to its length, also when every line is wrong", () => {
+    const [few, many] = [named(FEW, "{}"), named(10 * FEW, "{}")];
+    expect(problemsOf(few)).toHaveLength(FEW);
+    const shortMs = cpuMs(() => problemsOf(few));
+    // Ten times the names, compared with each other, would take a hundred times as long.
+    expect(cpuMs(() => problemsOf(many))).toBeLessThan(30 * shortMs);
+  });
+
+  test("has a name twice, far apart and in a mapping of its own", () => {
+    const twice = `${named(1000, "{}")}  user-7: {}\n`;
+    expect(problemsOf(twice)).toEqual([
+      "1003:3 this name is already there; each may be declared once",
+    ]);
+    const nested = lines("namespace: n", "system: { limits: { a: {}, b: {}, a: {} }, limits: {} }");
+    expect(problemsOf(nested)[0]).toMatch(/^2:35 this name is already there/);
+  });
+});
