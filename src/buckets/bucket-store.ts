@@ -67,7 +67,7 @@ export type ConsumeResult =
       readonly outcome: "refused";
       /** Per leg, as they are. */
       readonly balancesMilli: readonly (readonly number[])[];
-      /** Without a call, from what an earlier one showed. */
+      /** Decided by cached states; balances of other legs may have been read for it. */
       readonly local: boolean;
     }
   /** A bucket was built from newer limits than a leg has: read them again. */

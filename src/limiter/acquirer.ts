@@ -99,7 +99,7 @@ export class Acquirer implements LeaseHost {
     return { granted: true, lease: new DegradedLease() };
   }
 
-  /** Whether a call was refused without a request to the store. Known while something listens. */
+  /** Whether cached states refused a call. Known while something listens. */
   isLocal(refusal: Refusal): boolean {
     return !this.#asked.has(refusal);
   }

@@ -20,7 +20,7 @@ export interface ConsumptionOptions {
 /** A call that was refused: the legs and what they have. */
 export interface Refused extends Seen {
   readonly granted: false;
-  /** Without a call, from what an earlier one showed. */
+  /** Decided by cached states. */
   readonly local: boolean;
 }
 

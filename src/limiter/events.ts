@@ -79,7 +79,7 @@ interface AcquireFacts {
 
 export interface RejectedEvent extends AcquireFacts {
   readonly type: "rejected";
-  /** Refused without a call, from what an earlier one had shown. */
+  /** Decided by what an earlier request had shown, at most a second before. */
   readonly local: boolean;
   readonly retryAfterSeconds: number;
   /** The exceeded limit with the longest wait. */

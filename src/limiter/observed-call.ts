@@ -82,7 +82,7 @@ export class ObservedCall {
     );
   }
 
-  /** `local`: without a request to the store. */
+  /** `local`: decided by what an earlier request had shown. */
   refused(refusal: Refusal, local: boolean): void {
     this.#decided(rejected(refusal, local, this.#common()));
   }

@@ -151,9 +151,8 @@ export class DistributedBucketStore implements BucketStore {
     }
     const known = this.#refusedLocally(legs);
     if (known !== undefined) {
-      const local = !known.includes(undefined);
       const balancesMilli = await this.#fill(legs, known, deadline);
-      return { outcome: "refused", balancesMilli, local };
+      return { outcome: "refused", balancesMilli, local: true };
     }
     const cascaded = await this.#cascade.consume(legs, { deadline, signal, onRestored });
     if (cascaded.failures.length > 0) throw cascaded.failures[0];
@@ -262,7 +261,7 @@ export class DistributedBucketStore implements BucketStore {
     if (answers.some((answer) => answer?.kind === "outdated")) return { outcome: "outdated" };
     const balances = answers.map((answer, at) => balancesBefore(answer, legs[at] as Leg));
     const balancesMilli = await this.#fill(legs, balances, deadline);
-    const local = answers.every((answer) => answer?.kind === "refused" && answer.local);
+    const local = answers.every((answer) => answer?.kind !== "refused" || answer.local);
     return { outcome: "refused", balancesMilli, local };
   }
 

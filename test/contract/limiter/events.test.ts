@@ -124,6 +124,25 @@ describeItemStores("events", (store) => {
     expect(local).toEqual(["acquired", true, false]);
   });
 
+  extra(
+    "call a refusal local that a cached parent decides, although the child is read",
+    async () => {
+      const events: LimiterEvent[] = [];
+      const { limiter, repo, time } = await store.open({ events: (event) => events.push(event) });
+      await repo.entities.create({ id: "team" });
+      await repo.entities.create({ id: "user-1", parentId: "team", cascade: true });
+      await repo.limits.setSystem(["rpm:100/day"]);
+      await limiter.acquire({ ...USER, consume: { rpm: 1 } });
+      time.advance(1000);
+      await limiter.acquire({ entityId: "team", resource: "gpt-4", consume: { rpm: 99 } });
+      events.splice(0);
+      await refusalOf(limiter.acquire({ ...USER, consume: { rpm: 1 } }));
+      const rejected = expect.objectContaining({ type: "rejected", local: true });
+      expect(withoutCalls(events)).toEqual([rejected]);
+      expect(events.some(({ type }) => type === "call")).toBe(true);
+    },
+  );
+
   extra("tell what was given back because another leg was refused", async () => {
     const events: LimiterEvent[] = [];
     const subject = await store.open({ events: (event) => events.push(event) });
