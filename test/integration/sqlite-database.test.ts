@@ -1,9 +1,9 @@
 /** One file: how it is opened, what a transaction promises, and who has to wait for whom. */
 
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import {
   IncompatibleSchemaError,
   InfrastructureError,
@@ -27,6 +27,7 @@ beforeEach(() => {
 });
 
 afterEach(() => {
+  vi.restoreAllMocks();
   for (const each of opened.splice(0)) each.close();
   rmSync(directory, { recursive: true });
 });
@@ -137,6 +138,21 @@ describe("opening", () => {
     const latest = MIGRATIONS.at(-1)?.version;
     expect(error).toMatchObject({ clientVersion: String(latest), schemaVersion: "99" });
     expect(error.message).toContain("newer version of zae-limiter");
+  });
+
+  test("of an older version writes no more once a newer one has migrated the file", async () => {
+    const [database, { store }] = [await open(), await openSqlite({ path })];
+    opened.push(store);
+    const newer = [...MIGRATIONS, { version: 99, reason: "new", sql: "CREATE TABLE new (a)" }];
+    prepareFile(await raw(), path, newer);
+    vi.spyOn(performance, "now").mockReturnValue(performance.now() + 100);
+    const written = database.write(remember(database, "late"));
+    await expect(written).rejects.toBeInstanceOf(IncompatibleSchemaError);
+    const insert = "INSERT INTO tokens (token, at) VALUES ('late', 0)";
+    expect(() => database.tryRun(insert)).toThrow(IncompatibleSchemaError);
+    await expect(store.put({ PK: "a", SK: "b" })).rejects.toThrow("newer version of zae-limiter");
+    vi.restoreAllMocks();
+    expect(await remembered(database)).toEqual([]);
   });
 
   test("brings a file of an older version up to date", async () => {
@@ -361,6 +377,22 @@ describe("a file that fails", () => {
     expect(error.cause).toBeInstanceOf(Error);
     expect(await store.get({ PK: "a", SK: "c" })).toBeUndefined();
     expect(await store.delete({ PK: "a", SK: "b" })).toMatchObject({ ok: true });
+  });
+
+  test("a log that a reader kept long shrinks once the reader is gone", async () => {
+    const { store } = await openSqlite({ path });
+    opened.push(store);
+    const reader = await raw();
+    reader.exec("BEGIN");
+    reader.prepare("SELECT count(*) FROM items").get();
+    const text = "x".repeat(100_000);
+    const write = (at: number) => store.put({ PK: "a", SK: `${at}`, text });
+    for (let at = 0; at < 100; at += 1) await write(at);
+    const logBytes = () => statSync(`${path}-wal`).size;
+    expect(logBytes()).toBeGreaterThan(2 * 8_388_608);
+    reader.exec("COMMIT");
+    for (let at = 100; at < 103; at += 1) await write(at);
+    expect(logBytes()).toBeLessThanOrEqual(8_388_608);
   });
 
   test("a read-only file is said", async () => {

@@ -195,4 +195,29 @@ describeEngines("a bad network", ({ name, endpoint }) => {
     expect(consumed).toBeLessThanOrEqual(granted + unknown);
     await Promise.all([limiter.close(), root.close()]);
   });
+
+  it("requests that are delivered twice may consume more, and never grant more", async () => {
+    const root = await Repository.createTable(table, { endpoint, timeoutMs: 20_000 });
+    await root.limits.setSystem(["slow:20/day"]);
+    let isBad = false;
+    await using proxy = await faultProxy(endpoint, () => (isBad ? "deliveredTwice" : "none"));
+    const limiter = await RateLimiter.open(`dynamodb://${table}`, {
+      endpoint: proxy.endpoint,
+      timeoutMs: 20_000,
+    });
+    const target = { entityId: "twice", resource: "api" };
+    await limiter.status(target);
+    isBad = true;
+    let granted = 0;
+    for (let call = 0; call < 20; call += 1) {
+      if ((await limiter.tryAcquire({ ...target, consume: { slow: 1 } })).granted) granted += 1;
+    }
+    const [state] = await root.buckets.list("twice");
+    // Twice each; the first makes the bucket, and the second delivery of that is a third consume.
+    expect(granted).toBe(9);
+    expect(state).toMatchObject({ tokens: 20 - Number(state?.totalConsumed) });
+    expect(state?.totalConsumed).toBeGreaterThanOrEqual(granted);
+    expect(state?.totalConsumed).toBeLessThanOrEqual(20);
+    await Promise.all([limiter.close(), root.close()]);
+  });
 });

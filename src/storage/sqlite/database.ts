@@ -25,13 +25,15 @@ import {
   type Statement,
 } from "./driver.ts";
 import { asInfrastructureError, isBusy, isFull } from "./result-code.ts";
-import { prepareFile } from "./schema.ts";
+import { prepareFile, refuseMigrated } from "./schema.ts";
 import { Turn } from "./turn.ts";
 import { BUSY, pauseMs, WriteLine } from "./write-line.ts";
 
 const TIMEOUT_MS = 2000;
 /** How often at most room is made on a full disk. */
 const ROOM_MS = 100;
+/** How often at most a writer looks whether another process has migrated the file. */
+const VERSION_MS = 100;
 
 export interface SqliteDatabaseOptions {
   /** The file; it and its folder are created when they are not there. */
@@ -51,6 +53,7 @@ export class SqliteDatabase {
   readonly #turn = new Turn();
   readonly #line: WriteLine;
   #roomAgainAt = 0;
+  #versionAgainAt = performance.now() + VERSION_MS;
   #closed = false;
 
   private constructor(path: string, connection: Connection, timeoutMs: number, random: Random) {
@@ -119,6 +122,7 @@ export class SqliteDatabase {
     const startedAt = performance.now();
     if (!this.#line.isEmpty || this.#turn.isOver(startedAt)) return BUSY;
     try {
+      this.#refuseMigrated(startedAt);
       return changesOf(statement.run(...values));
     } catch (error) {
       if (!isBusy(error)) throw asInfrastructureError(error, this.path);
@@ -193,6 +197,7 @@ export class SqliteDatabase {
       // after it fails because "SQL statements are in progress".
       this.#connection.exec("BEGIN IMMEDIATE");
       begun = true;
+      this.#refuseMigrated(startedAt);
       const result = work();
       this.prepare("COMMIT").run();
       this.#turn.add(startedAt, performance.now());
@@ -257,6 +262,14 @@ export class SqliteDatabase {
       // It is only a hint. If something is wrong with the file, the next write will say so.
       return undefined;
     }
+  }
+
+  /** A newer version may have changed what rows look like while this process had the file open. */
+  #refuseMigrated(now: number): void {
+    if (now < this.#versionAgainAt) return;
+    const version = Number(this.prepare("PRAGMA user_version").get()?.user_version);
+    refuseMigrated(version, this.path);
+    this.#versionAgainAt = now + VERSION_MS;
   }
 
   #refuseClosed(): void {

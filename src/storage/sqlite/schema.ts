@@ -7,6 +7,8 @@ import { APPLICATION_ID, MIGRATIONS, type Migration } from "./migrations.ts";
 const CACHE_KIB = 32_768;
 /** Of 4 KiB each. With more of them the disk keeps an acquire waiting for longer, seldom as it is. */
 const LOG_FRAMES = 2000;
+/** Of the log file. A reader that stays in a transaction makes it longer, until it has left. */
+const LOG_BYTES = LOG_FRAMES * 4096;
 
 /** Settings of the connection first, then whatever the file lacks; throws when it is locked. */
 export function prepareFile(
@@ -25,6 +27,8 @@ export function prepareFile(
   // Bringing the log to the file waits for the disk, twice, and writes each page that was touched
   // once: at the default of 1000 that took longer than all the acquires in between.
   connection.exec(`PRAGMA wal_autocheckpoint = ${LOG_FRAMES}`);
+  // Asked as a query, because the setting answers with its value.
+  connection.prepare(`PRAGMA journal_size_limit = ${LOG_BYTES}`).get();
   const latest = migrations.at(-1)?.version ?? 0;
   const version = versionOf(connection, path, latest);
   // A new file can give pages back. Where there are tables already, this changes nothing.
@@ -61,14 +65,22 @@ function versionOf(connection: Connection, path: string, latest: number): number
       `The file "${path}" is a SQLite database of another application; choose another file`,
     );
   }
-  if (version > latest) {
-    throw new IncompatibleSchemaError({
-      clientVersion: String(latest),
-      schemaVersion: String(version),
-      message: `The file "${path}" was written by a newer version of zae-limiter: update this one.`,
-    });
-  }
+  refuseNewer(version, path, latest);
   return version;
+}
+
+/** Throws when another process has migrated the file to a version that this library does not know. */
+export function refuseMigrated(version: number, path: string): void {
+  refuseNewer(version, path, MIGRATIONS.at(-1)?.version ?? 0);
+}
+
+function refuseNewer(version: number, path: string, latest: number): void {
+  if (version <= latest) return;
+  throw new IncompatibleSchemaError({
+    clientVersion: String(latest),
+    schemaVersion: String(version),
+    message: `The file "${path}" was written by a newer version of zae-limiter: update this one.`,
+  });
 }
 
 function enterWalMode(connection: Connection, path: string): void {

@@ -28,7 +28,8 @@ export const FAULTS = [
   "serverError",
   "throttled",
 ] as const;
-export type Fault = (typeof FAULTS)[number];
+/** `deliveredTwice` is kept apart: DynamoDB never does that, only what stands in between. */
+export type Fault = (typeof FAULTS)[number] | "deliveredTwice";
 
 export interface FaultProxy extends AsyncDisposable {
   readonly endpoint: string;
@@ -84,6 +85,9 @@ async function handle(
       return fail(response, 500, "InternalServerError");
     case "throttled":
       return fail(response, 400, "ThrottlingException");
+    case "deliveredTwice":
+      await forward(target, request, body);
+      return spoil(response, await forward(target, request, body), fault);
     default:
       return spoil(response, await forward(target, request, body), fault);
   }
