@@ -25,6 +25,8 @@ import {
 const SLEEP_MS_MAX = 86_400_000;
 /** As long as limits are remembered: what other processes change is noticed by then. */
 const ASK_MS_MAX = 60_000;
+/** Requests that wait at a time, in all queues of a store; a waiter takes some 6 KB. */
+const WAITERS_MAX = 10_000;
 
 type Grant = { readonly granted: true; readonly lease: Pick<Lease, "statuses"> };
 /** Throws `RateLimiterUnavailable` where the store cannot answer, and so does whoever waits for it. */
@@ -39,6 +41,7 @@ export class WaitingLines {
   readonly #lines = new Map<string, WaitingLine>();
   /** Which lines wait for something of a bucket. */
   readonly #heardOf = new Map<string, Set<WaitingLine>>();
+  #size = 0;
 
   constructor(clock: Clock, timer: Timer) {
     this.#clock = clock;
@@ -61,9 +64,7 @@ export class WaitingLines {
 
   /** How many requests wait, in all queues. */
   get size(): number {
-    let size = 0;
-    for (const line of this.#lines.values()) size += line.size;
-    return size;
+    return this.#size;
   }
 
   /** Makes those look up whose limiter or store was closed. */
@@ -97,7 +98,8 @@ export class WaitingLines {
 
   /**
    * Asks until it is granted, or until it is clear that waiting longer than `maxWaitMs` would be
-   * needed: then the refusal is handed out at once. Throws the reason of an aborted signal.
+   * needed: then the refusal is handed out at once, as it is where too many wait already. Throws
+   * the reason of an aborted signal.
    */
   async wait<G extends Grant>(
     request: CheckedRequest,
@@ -112,6 +114,7 @@ export class WaitingLines {
       const decision = await attempt();
       if (decision.granted) return decision;
     }
+    if (this.#size >= WAITERS_MAX) return known ?? attempt();
     const waiter: Waiter = {
       request,
       isClosed,
@@ -154,6 +157,7 @@ export class WaitingLines {
     const line = this.#lines.get(name) ?? new WaitingLine();
     this.#lines.set(name, line);
     line.join(waiter);
+    this.#size += 1;
     const end = signal && onAbort(signal, () => waiter.wake());
     try {
       for (;;) {
@@ -165,6 +169,7 @@ export class WaitingLines {
     } finally {
       end?.();
       line.leave(waiter);
+      this.#size -= 1;
       if (line.isEmpty) this.#remove(name, line);
     }
   }

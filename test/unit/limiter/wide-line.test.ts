@@ -161,3 +161,24 @@ test("a lease that takes more does not overtake those who wait", async () => {
   expect((await waiting).granted).toBe(true);
   await limiter.close();
 });
+
+test("a queue takes ten thousand waiters, and refuses the next at once", async () => {
+  const { time, repo, limiter } = await inMemory();
+  await repo.limits.setSystem(["rpm:60"]);
+  await limiter.acquire({ ...BUCKET, consume: { rpm: 60 } });
+  const ending = new AbortController();
+  const request = { ...BUCKET, consume: { rpm: 1 }, maxWaitSeconds: 1e6 };
+  const waiter = () => limiter.tryAcquire({ ...request, signal: ending.signal });
+  const waiters = Array.from({ length: 10_000 }, waiter);
+  const ends = Promise.allSettled(waiters);
+  const other = { ...request, entityId: "key-2" };
+  // Another queue is over the bound as well; where nothing is scarce, nothing has to wait.
+  expect(await limiter.tryAcquire(other)).toMatchObject({ granted: true });
+  expect(await limiter.tryAcquire(request)).toMatchObject({
+    granted: false,
+    retryAfterSeconds: 10_001.001,
+  });
+  ending.abort();
+  await ends;
+  expect(await time.until(limiter.tryAcquire(request))).toMatchObject({ granted: true });
+});
