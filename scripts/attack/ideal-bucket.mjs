@@ -65,7 +65,8 @@ export class IdealBucket {
 }
 
 function smaller(left, right) {
-  return left < right ? left : right;
+  if (left < right) return left;
+  return right;
 }
 
 function floorDiv(value, by) {

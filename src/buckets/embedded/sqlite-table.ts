@@ -117,20 +117,29 @@ export class SqliteBucketTable implements BucketTable {
     if (this.#isTurn || this.#shared.has(name)) return this.#shared.add(key, view, text, charge);
     this.#isTurn = true;
     queueMicrotask(this.#endTurn);
-    const id = [this.#namespaceId, entityId, resource] as const;
-    if (!charge.granted) {
-      return this.#database.tryGet(SQL.get, ...id)?.state === text ? charge : undefined;
+    const after = charge.granted ? bucket.text() : undefined;
+    const isWritten = this.#writeAlone(key, text, after);
+    if (isWritten === undefined) return this.#shared.add(key, view, text, charge);
+    if (isWritten) {
+      view.text = after ?? text;
+      return charge;
     }
-    const after = bucket.text();
-    const changes = this.#database.tryRun(SQL.swap, after, ...id, text);
-    if (typeof changes === "symbol") return this.#shared.add(key, view, text, charge);
-    if (changes !== 1) {
-      // The view has a consume that was not written.
-      this.#views.delete(name);
-      return undefined;
+    // The view has a consume that was not written, or is not what the file has.
+    this.#views.delete(name);
+    return undefined;
+  }
+
+  /** Whether the row was as it was last seen, and was written; `undefined` when the file is busy. */
+  #writeAlone(key: RowKey, before: string, after: string | undefined): boolean | undefined {
+    const id = [this.#namespaceId, key.entityId, key.resource] as const;
+    try {
+      if (after === undefined) return this.#database.tryGet(SQL.get, ...id)?.state === before;
+      const changes = this.#database.tryRun(SQL.swap, after, ...id, before);
+      return typeof changes === "symbol" ? undefined : changes === 1;
+    } catch {
+      // The slow path meets the same error, and tells it.
+      return false;
     }
-    view.text = after;
-    return charge;
   }
 
   /** In the transaction of several rows. */
