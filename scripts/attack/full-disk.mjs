@@ -21,19 +21,6 @@ const INSIDE = "ZAEL_ATTACK_MAY_MOUNT";
 const { folder, remove } = scratch();
 const disk = `${folder}/disk`;
 mkdirSync(disk);
-const mount = spawnSync("mount", ["-t", "tmpfs", "-o", `size=${DISK}`, "tmpfs", disk]);
-if (mount.status === 0) {
-  try {
-    process.exitCode = (await attack()) ? 0 : 1;
-  } finally {
-    // Lazily: a driver may still have the file open.
-    spawnSync("umount", ["-l", disk]);
-    remove();
-  }
-} else {
-  remove();
-  process.exitCode = process.env[INSIDE] === undefined ? insideNamespaces() : notPossible();
-}
 
 function insideNamespaces() {
   const script = fileURLToPath(import.meta.url);
@@ -51,66 +38,103 @@ function notPossible() {
 }
 
 async function attack() {
-  const random = seeded(seed);
-  const warnings = { count: 0 };
+  let warnings = 0;
   const limiter = await RateLimiter.open(`sqlite:${disk}/limits.db`, {
     onUnavailable: "allow",
     onWarning: () => {
-      warnings.count += 1;
+      warnings += 1;
     },
   });
   await limiter.repository.limits.setSystem(["n:1000000/day"]);
-  const consumed = new Map();
-  const sums = { calls: 0, counted: 0, degraded: 0, threw: 0 };
-  let time = 0;
-  // New ids each time, so that the file has to grow.
-  const call = async () => {
-    const entityId = `user-${time}-${random.below(500)}`;
-    const amount = 1 + random.below(5);
-    sums.calls += 1;
+  const caller = new Caller(limiter);
+  const sums = { full: 0, recovered: 0 };
+  for (let time = 0; time < TIMES; time += 1) await fillAndFree(caller, time, sums);
+  const wrong = await caller.wrongBuckets();
+  await limiter.close();
+  const { calls, counted, degraded, threw, told } = caller;
+  const figures = { seed, disk: DISK, ...sums, calls, counted, degraded, threw };
+  console.log(JSON.stringify({ ...figures, buckets: told.size, wrong, warnings }));
+  return threw === 0 && wrong === 0 && sums.full === TIMES && sums.recovered === TIMES;
+}
+
+async function fillAndFree(caller, time, sums) {
+  const filler = `${disk}/filler`;
+  await caller.call(time, CALLS);
+  const { bavail, bsize } = statfsSync(disk);
+  writeFileSync(filler, Buffer.alloc(Math.max(0, bavail * bsize - caller.random.below(3) * 4096)));
+  const before = caller.degraded;
+  // The log has room that is used first.
+  for (let at = 0; at < CALLS_UNTIL_FULL && caller.degraded === before; at += 1) {
+    await caller.call(time, 1);
+  }
+  if (caller.degraded > before) sums.full += 1;
+  await caller.call(time, CALLS);
+  rmSync(filler);
+  // The first calls after it may still be told that the disk was full.
+  await caller.call(time, 20);
+  const freed = caller.degraded;
+  await caller.call(time, CALLS);
+  if (caller.degraded === freed) sums.recovered += 1;
+}
+
+/** Calls, and keeps the books of what it was told. */
+class Caller {
+  calls = 0;
+  counted = 0;
+  degraded = 0;
+  threw = 0;
+  told = new Map();
+  random = seeded(seed);
+
+  constructor(limiter) {
+    this.limiter = limiter;
+  }
+
+  async call(time, times) {
+    for (let at = 0; at < times; at += 1) {
+      // New ids each time, so that the file has to grow.
+      await this.#acquire(`user-${time}-${this.random.below(500)}`, 1 + this.random.below(5));
+    }
+  }
+
+  async #acquire(entityId, amount) {
+    this.calls += 1;
     try {
-      const lease = await limiter.acquire({ entityId, resource: "api", consume: { n: amount } });
-      if (lease.degraded) sums.degraded += 1;
+      const request = { entityId, resource: "api", consume: { n: amount } };
+      const { degraded } = await this.limiter.acquire(request);
+      if (degraded) this.degraded += 1;
       else {
-        sums.counted += 1;
-        consumed.set(entityId, (consumed.get(entityId) ?? 0) + amount);
+        this.counted += 1;
+        this.told.set(entityId, (this.told.get(entityId) ?? 0) + amount);
       }
     } catch (error) {
-      sums.threw += 1;
-      if (sums.threw <= 3) console.log(String(error));
+      this.threw += 1;
+      if (this.threw <= 3) console.log(String(error));
     }
-  };
-  const filler = `${disk}/filler`;
-  let full = 0;
-  let recovered = 0;
-  for (; time < TIMES; time += 1) {
-    for (let at = 0; at < CALLS; at += 1) await call();
-    const { bavail, bsize } = statfsSync(disk);
-    const left = random.below(3) * 4096;
-    writeFileSync(filler, Buffer.alloc(Math.max(0, bavail * bsize - left)));
-    const fullFrom = sums.degraded;
-    // The log has room that is used first.
-    for (let at = 0; at < CALLS_UNTIL_FULL && sums.degraded === fullFrom; at += 1) await call();
-    const wasFull = sums.degraded > fullFrom;
-    for (let at = 0; at < CALLS; at += 1) await call();
-    rmSync(filler);
-    // The first calls after it may still be told that the disk was full.
-    for (let at = 0; at < 20; at += 1) await call();
-    const before = sums.degraded;
-    for (let at = 0; at < CALLS; at += 1) await call();
-    if (wasFull) full += 1;
-    if (wasFull && sums.degraded === before) recovered += 1;
   }
-  let wrong = 0;
-  for (const [entityId, amount] of consumed) {
-    const [bucket] = await limiter.repository.buckets.list(entityId);
-    if (bucket?.totalConsumed === amount) continue;
-    wrong += 1;
-    if (wrong <= 3) console.log(`${entityId} has ${bucket?.totalConsumed}, told: ${amount}`);
+
+  async wrongBuckets() {
+    let wrong = 0;
+    for (const [entityId, amount] of this.told) {
+      const [bucket] = await this.limiter.repository.buckets.list(entityId);
+      if (bucket?.totalConsumed === amount) continue;
+      wrong += 1;
+      if (wrong <= 3) console.log(`${entityId} has ${bucket?.totalConsumed}, told: ${amount}`);
+    }
+    return wrong;
   }
-  await limiter.close();
-  const buckets = consumed.size;
-  const figures = { seed, disk: DISK, times: TIMES, full, recovered, ...sums, buckets, wrong };
-  console.log(JSON.stringify({ ...figures, warnings: warnings.count }));
-  return sums.threw === 0 && wrong === 0 && full > TIMES / 2 && recovered === full;
+}
+
+const mount = spawnSync("mount", ["-t", "tmpfs", "-o", `size=${DISK}`, "tmpfs", disk]);
+if (mount.status === 0) {
+  try {
+    process.exitCode = (await attack()) ? 0 : 1;
+  } finally {
+    // Lazily: a driver may still have the file open.
+    spawnSync("umount", ["-l", disk]);
+    remove();
+  }
+} else {
+  remove();
+  process.exitCode = process.env[INSIDE] === undefined ? insideNamespaces() : notPossible();
 }

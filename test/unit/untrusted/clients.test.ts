@@ -9,6 +9,7 @@ import { repositoryOver } from "../../../src/repository/repository.ts";
 import { encodeItem } from "../../../src/storage/attribute-value.ts";
 import type { Item, Value } from "../../../src/storage/item.ts";
 import { MemoryItemStore } from "../../../src/storage/memory/item-store.ts";
+import { tellFigures } from "../../support/figures.ts";
 import { hostileItem, SOUND_ITEMS, seededRandom, storable } from "../../support/hostile-items.ts";
 import { AT, bucketItem, change } from "../aggregator/changes.ts";
 import { aggregatorOver } from "../aggregator/setup.ts";
@@ -156,6 +157,7 @@ test(`${ITEMS} hostile buckets end every call with an answer or an error of ours
       expect(at).not.toBe(calls.length - 1);
     }
   }
+  tellFigures({ seed: SEED, hostileBuckets: ITEMS, ...Object.fromEntries(seen) });
   expect(seen.get("ZAEL_DAMAGED_RECORD")).toBeGreaterThan(ITEMS / 8);
 });
 

@@ -16,6 +16,7 @@ import { decodeUsage, usageCounters } from "../../../src/records/usage-item.ts";
 import { decodeVersion } from "../../../src/records/version-record.ts";
 import { decodeItem, encodeItem } from "../../../src/storage/attribute-value.ts";
 import type { Item } from "../../../src/storage/item.ts";
+import { tellFigures } from "../../support/figures.ts";
 import { hostileItem, SOUND_ITEMS, seededRandom } from "../../support/hostile-items.ts";
 import { change } from "../aggregator/changes.ts";
 
@@ -77,6 +78,7 @@ test(`${ITEMS} hostile items lead to an answer or an error of ours (FC_SEED=${SE
     refused += refusals(hostileItem(random));
     if (count % (ITEMS / 10) === 0) used.push(process.memoryUsage().heapUsed);
   }
+  tellFigures({ seed: SEED, items: ITEMS, decoders: Object.keys(DECODERS).length, refused });
   expect(refused).toBeGreaterThan(ITEMS / 10);
   // Caches of names and shapes are bounded: the lowest reading of the second half is no higher
   // than the highest of the first half.
