@@ -3,11 +3,12 @@
  * hands over each chunk and forwards what comes back.
  */
 
+import { bytesOf, byteTextOf, decoded } from "./byte-text.ts";
 import type { Format } from "./formats/format.ts";
-import { quickText } from "./formats/quick-text.ts";
+import { QuickText } from "./formats/quick-text.ts";
 import type { MeteredCall } from "./metered-call.ts";
 import { collect, type Prompt } from "./prompt-size.ts";
-import { type SseEvent, SseSplitter } from "./sse.ts";
+import { dataOf, SseSplitter } from "./sse.ts";
 import { type Fields, fieldsOf } from "./usage.ts";
 
 export interface AnswerMeter {
@@ -39,42 +40,51 @@ class StreamedAnswer implements AnswerMeter {
   /** The caller did not ask for usage, so the event that the limiter asked for is left out. */
   readonly #hidesUsage: boolean;
   readonly #splitter = new SseSplitter();
+  readonly #quickText: QuickText | undefined;
   #isTooLong = false;
 
   constructor(format: Format, metered: MeteredCall, hidesUsage: boolean) {
     this.#format = format;
     this.#metered = metered;
     this.#hidesUsage = hidesUsage;
+    const { textPrefix } = format;
+    if (textPrefix !== undefined) this.#quickText = new QuickText(textPrefix);
   }
 
   push(chunk: Uint8Array): Uint8Array {
     if (this.#isTooLong) return chunk;
-    const events = this.#splitter.push(chunk);
-    const kept: Uint8Array[] = [];
-    for (const event of events) if (!this.#read(event)) kept.push(event.bytes);
-    this.#isTooLong = this.#splitter.rest.length > READ_BYTES_MAX;
-    if (!this.#hidesUsage) return chunk;
+    const before = this.#splitter.rest;
+    const events = this.#splitter.push(byteTextOf(chunk));
+    const { rest } = this.#splitter;
+    this.#isTooLong = rest.length > READ_BYTES_MAX;
+    let kept = "";
+    let hidden = 0;
+    for (const event of events) {
+      if (this.#read(dataOf(event))) hidden += 1;
+      else if (this.#hidesUsage) kept += event;
+    }
+    const isWhole = before === "" && rest === "" && hidden === 0;
+    if (!this.#hidesUsage || isWhole) return chunk;
     // An event is of no use to its reader before it is complete, so waiting for its end delays
     // nothing.
-    if (this.#isTooLong) kept.push(this.#splitter.rest);
-    return kept.length === 1 ? (kept[0] as Uint8Array) : Buffer.concat(kept);
+    return bytesOf(this.#isTooLong ? kept + rest : kept);
   }
 
   finish(): { rest: Uint8Array; ended: Promise<void> } {
-    const rest = this.#hidesUsage && !this.#isTooLong ? this.#splitter.rest : NOTHING;
+    const isHeld = this.#hidesUsage && !this.#isTooLong;
+    const rest = isHeld ? bytesOf(this.#splitter.rest) : NOTHING;
     return { rest, ended: this.#metered.complete() };
   }
 
   /** Whether the event is to be hidden. */
-  #read({ data }: SseEvent): boolean {
+  #read(data: string): boolean {
     if (data === "" || data === "[DONE]") return false;
-    const { textPrefix } = this.#format;
-    const quick = textPrefix === undefined ? undefined : quickText(data, textPrefix);
+    const quick = this.#quickText?.of(data);
     if (quick !== undefined) {
-      this.#metered.seeText(quick);
+      this.#metered.seeByteText(quick);
       return false;
     }
-    const event = parsed(data);
+    const event = parsed(decoded(data));
     if (event === undefined) return false;
     const { usage, text, isUsageOnly } = this.#format.readEvent(event);
     if (usage !== undefined) this.#metered.seeUsage(usage);

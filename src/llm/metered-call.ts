@@ -11,8 +11,9 @@ import type { LimitStatus } from "../domain/limit-status.ts";
 import type { Timer } from "../domain/timer.ts";
 import type { Lease } from "../limiter/lease.ts";
 import { amountsOf } from "./amounts.ts";
+import { decoded } from "./byte-text.ts";
 import type { CheckedLlmOptions, LlmFailure } from "./options.ts";
-import { tokensByBytes, tokensOf } from "./prompt-size.ts";
+import { bytesOfTokens, tokensByBytes, tokensOf } from "./prompt-size.ts";
 import type { KnownUsage, Usage } from "./usage.ts";
 
 /** What a metered call needs to know. */
@@ -38,6 +39,8 @@ export class MeteredCall {
   readonly #texts: string[] = [];
   #bytes = 0;
   #isStreaming = false;
+  /** With fewer bytes than this, the amounts cannot be far from what the lease holds. */
+  #flushAtBytes = 0;
   /** What the lease holds, in input and output tokens together. */
   #heldTokens: number;
   #lastReadMs = 0;
@@ -77,10 +80,19 @@ export class MeteredCall {
 
   /** Takes in a part of the answer. */
   seeText(text: string): void {
-    if (text === "") return;
-    this.#bytes += Buffer.byteLength(text);
     if (this.#setup.options.tokenizer !== undefined) this.#texts.push(text);
-    if (this.#isStreaming) this.#flushIfFar();
+    this.#seeBytes(Buffer.byteLength(text));
+  }
+
+  /** Takes in a part of the answer that has one character per byte. */
+  seeByteText(byteText: string): void {
+    if (this.#setup.options.tokenizer !== undefined) this.#texts.push(decoded(byteText));
+    this.#seeBytes(byteText.length);
+  }
+
+  #seeBytes(bytes: number): void {
+    this.#bytes += bytes;
+    if (this.#bytes >= this.#flushAtBytes && this.#isStreaming) this.#flushIfFar();
   }
 
   /** Ends the lease of a complete answer, and learns from it. */
@@ -135,8 +147,10 @@ export class MeteredCall {
     // Until the end, the output that was estimated may still come.
     const expected = output ?? Math.max(estimate.output, tokensByBytes(this.#bytes));
     const usage = { input, cached, output: expected };
-    if (Math.abs(this.#weightOf(usage) - this.#heldTokens) >= options.flushEvery)
-      void this.#flush(usage);
+    const distance = Math.abs(this.#weightOf(usage) - this.#heldTokens);
+    const isFar = distance >= options.flushEvery;
+    this.#flushAtBytes = this.#bytes + (isFar ? 0 : bytesOfTokens(options.flushEvery - distance));
+    if (isFar) void this.#flush(usage);
   }
 
   async #flush(usage: Usage): Promise<void> {

@@ -12,6 +12,12 @@ export interface StreamObserver<T> {
   cancelled(): Promise<void>;
 }
 
+/** What a reader of the source returns. */
+interface Read<T> {
+  readonly done: boolean;
+  readonly value?: T | undefined;
+}
+
 /**
  * Not `tee`: cancelling one branch of it waits for the other one, and SDKs cancel the bodies of
  * answers that they retry.
@@ -21,27 +27,24 @@ export function observedStream<T>(
   observer: StreamObserver<T>,
 ): ReadableStream<T> {
   const reader = source.getReader();
-  // One promise per chunk: an `async` function would make three.
-  const pull = (controller: ReadableStreamDefaultController<T>): Promise<void> => {
-    const take = ({
-      done,
-      value,
-    }: {
-      done: boolean;
-      value?: T | undefined;
-    }): Promise<void> | undefined => {
-      if (done) return end(controller, observer);
-      const handedOn = observer.chunk(value as T);
-      if (handedOn === undefined) return pull(controller);
-      controller.enqueue(handedOn);
-      return undefined;
-    };
-    return reader.read().then(take, (error) => fail(error, observer));
+  let controller: ReadableStreamDefaultController<T>;
+  // No function is made per chunk, and one promise: an `async` function would make three.
+  const take = ({ done, value }: Read<T>): Promise<void> | undefined => {
+    if (done) return end(controller, observer);
+    const handedOn = observer.chunk(value as T);
+    if (handedOn === undefined) return pull();
+    controller.enqueue(handedOn);
+    return undefined;
+  };
+  const failed = (error: unknown) => fail(error, observer);
+  const pull = (): Promise<void> => reader.read().then(take, failed);
+  const start = (given: ReadableStreamDefaultController<T>): void => {
+    controller = given;
   };
   const cancel = async (reason: unknown): Promise<void> => {
     await Promise.all([reader.cancel(reason), observer.cancelled()]);
   };
-  return new ReadableStream<T>({ pull, cancel }, { highWaterMark: 0 });
+  return new ReadableStream<T>({ start, pull, cancel }, { highWaterMark: 0 });
 }
 
 async function end<T>(

@@ -43,6 +43,11 @@ export function tokensByBytes(bytes: number): number {
   return Math.ceil(bytes / BYTES_PER_TOKEN);
 }
 
+/** Returns how many bytes a text needs at least to have so many tokens more. */
+export function bytesOfTokens(tokens: number): number {
+  return Math.max(0, tokens - 1) * BYTES_PER_TOKEN;
+}
+
 /** Returns the estimated input tokens of what is sent to a model. */
 export function estimateInput(
   parts: readonly unknown[],

@@ -1,70 +1,71 @@
 /**
  * Splits a stream of server-sent events into events, at the byte level: a chunk may end anywhere,
- * also inside of a character. Lines end with LF or CRLF, as every provider sends them.
+ * also inside of a character. Lines end with LF or CRLF, as every provider sends them. All texts
+ * here have one character per byte (`byte-text.ts`).
  */
 
-/** One event with all of its bytes, and the text of its `data` lines. */
-export interface SseEvent {
-  readonly bytes: Uint8Array;
-  readonly data: string;
-}
-
-const LF = 0x0a;
 const CR = 0x0d;
-const NOTHING = new Uint8Array(0);
+const SPACE = 0x20;
+const FIELD = "data:";
 
 export class SseSplitter {
-  /** Bytes of the event that is not complete yet. */
-  #rest: Uint8Array = NOTHING;
-  /** Where its current line begins, and up to where it was searched for the end of that line. */
+  /** The event that is not complete yet. */
+  #rest = "";
+  /** Where its current line begins. */
   #lineAt = 0;
-  #searchedTo = 0;
 
-  /** Returns the events that this chunk completes. */
-  push(chunk: Uint8Array): SseEvent[] {
-    const bytes = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
-    const events: SseEvent[] = [];
+  /** Returns the events that this chunk completes, each with its line ends. */
+  push(chunk: string): string[] {
+    const events: string[] = [];
+    let end = chunk.indexOf("\n");
+    // Parts of a long event are only put together when there is a line to read.
+    if (end === -1) {
+      this.#rest += chunk;
+      return events;
+    }
+    const text = this.#rest + chunk;
     let eventAt = 0;
     let lineAt = this.#lineAt;
-    let end = bytes.indexOf(LF, this.#searchedTo);
+    end += this.#rest.length;
     while (end !== -1) {
-      const isBlank = end === lineAt || (end === lineAt + 1 && bytes[lineAt] === CR);
+      const isBlank = end === lineAt || (end === lineAt + 1 && text.charCodeAt(lineAt) === CR);
       lineAt = end + 1;
       if (isBlank) {
-        const event = bytes.subarray(eventAt, lineAt);
-        events.push({ bytes: event, data: dataOf(event) });
+        events.push(text.slice(eventAt, lineAt));
         eventAt = lineAt;
       }
-      end = bytes.indexOf(LF, lineAt);
+      end = text.indexOf("\n", lineAt);
     }
-    this.#rest = bytes.subarray(eventAt);
+    this.#rest = text.slice(eventAt);
     this.#lineAt = lineAt - eventAt;
-    this.#searchedTo = this.#rest.length;
     return events;
   }
 
-  /** The bytes that no event has used yet. */
-  get rest(): Uint8Array {
+  /** What no event has used yet. */
+  get rest(): string {
     return this.#rest;
   }
 }
 
 /** Returns the `data` lines of an event, joined by line ends as the standard says. */
-function dataOf(event: Uint8Array): string {
-  const text = Buffer.from(event.buffer, event.byteOffset, event.byteLength).toString("utf8");
-  const at = text.startsWith("data:") ? 0 : text.indexOf("\ndata:") + 1;
-  if (at === 0 && !text.startsWith("data:")) return "";
-  const end = text.indexOf("\n", at);
+export function dataOf(event: string): string {
+  const at = event.startsWith(FIELD) ? 0 : event.indexOf(`\n${FIELD}`) + 1;
+  if (at === 0 && !event.startsWith(FIELD)) return "";
+  const end = event.indexOf("\n", at);
   // Nearly every event has one such line, and it is the last one.
-  if (text.indexOf("\ndata:", end) === -1) return dataLine(text.slice(at, end));
-  return text
+  if (end >= event.length - 3 || event.indexOf(`\n${FIELD}`, end) === -1) {
+    return dataLine(event, at, end);
+  }
+  return event
     .split("\n")
-    .filter((line) => line.startsWith("data:"))
-    .map(dataLine)
+    .filter((line) => line.startsWith(FIELD))
+    .map((line) => dataLine(line, 0, line.length))
     .join("\n");
 }
 
-function dataLine(line: string): string {
-  const from = line.charCodeAt("data:".length) === 0x20 ? "data: ".length : "data:".length;
-  return line.endsWith("\r") ? line.slice(from, -1) : line.slice(from);
+/** Returns the value of the line from `at` to `end`. */
+function dataLine(text: string, at: number, end: number): string {
+  const from = at + FIELD.length;
+  const to = text.charCodeAt(end - 1) === CR ? end - 1 : end;
+  return text.slice(text.charCodeAt(from) === SPACE ? from + 1 : from, to);
 }

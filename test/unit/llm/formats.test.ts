@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { aiSdkUsage } from "../../../src/llm/ai-sdk-usage.ts";
 import type { Format } from "../../../src/llm/formats/format.ts";
 import { deploymentOf, formatOf } from "../../../src/llm/formats/format-of.ts";
-import { quickText } from "../../../src/llm/formats/quick-text.ts";
+import { QuickText } from "../../../src/llm/formats/quick-text.ts";
 import type { Fields } from "../../../src/llm/usage.ts";
 import {
   chatAnswer,
@@ -148,19 +148,36 @@ describe("the formats of providers", () => {
 
   test("text is read without parsing only where an event has nothing else", () => {
     const prefix = '"delta":{"content":"';
+    const reader = new QuickText(prefix);
+    const quickText = (event: unknown) => reader.of(JSON.stringify(event));
     const texts = ["Hello", "", "Grüße 👋🏽", 'a "quote"', "a\\b", "line\n", '"usage":{', prefix];
     for (const text of texts) {
       const [, event] = chatEvents([text], "none");
-      const quick = quickText(JSON.stringify(event), prefix);
+      const quick = quickText(event);
       if (quick !== undefined) expect(quick).toBe(text);
       else expect(JSON.stringify(text)).toContain("\\");
     }
     const [, withUsage] = chatEvents(["Hi"], "every chunk");
-    expect(quickText(JSON.stringify(withUsage), prefix)).toBeUndefined();
-    const both = { delta: { content: "a", tool_calls: [] } };
-    expect(quickText(JSON.stringify(both), prefix)).toBeUndefined();
-    const two = { choices: [{ delta: { content: "a" } }, { delta: { content: "b" } }] };
-    expect(quickText(JSON.stringify(two), prefix)).toBeUndefined();
-    expect(quickText('"delta":{"content":"cut off', prefix)).toBeUndefined();
+    expect(quickText(withUsage)).toBeUndefined();
+    const usage = { prompt_tokens: 1 };
+    const delta = { content: "a" };
+    expect(quickText({ usage, choices: [{ delta }] })).toBeUndefined();
+    expect(quickText({ delta: { content: "a", tool_calls: [] } })).toBeUndefined();
+    expect(quickText({ choices: [{ delta }, { delta }] })).toBeUndefined();
+    const call = { delta: { tool_calls: [] } };
+    expect(quickText({ choices: [call, { delta }] })).toBeUndefined();
+    expect(reader.of('"delta":{"content":"cut off')).toBeUndefined();
+    expect(quickText({ choices: [{ delta }] })).toBe("a");
+  });
+
+  test("events that begin otherwise than the one before are read too", () => {
+    const reader = new QuickText('"delta":{"content":"');
+    const event = (id: number, content: string, more = {}) =>
+      JSON.stringify({ id, choices: [{ delta: { content }, ...more }] });
+    expect(reader.of(event(1, "a"))).toBe("a");
+    expect(reader.of(event(1, "bc", { finish_reason: null }))).toBe("bc");
+    expect(reader.of(event(23, "d"))).toBe("d");
+    expect(reader.of(event(1, "e", { usage: {} }))).toBeUndefined();
+    expect(reader.of(event(1, "f"))).toBe("f");
   });
 });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { SseSplitter } from "../../../src/llm/sse.ts";
+import { bytesOf, byteTextOf, decoded } from "../../../src/llm/byte-text.ts";
+import { dataOf, SseSplitter } from "../../../src/llm/sse.ts";
 import { chatEvents, messagesEvents, sse } from "../../support/llm/shapes.ts";
 
 const TEXTS = ["Grüße, ", "世界 ", "👋🏽 ok\n\ndata: no event"];
@@ -10,8 +11,8 @@ function split(bytes: Buffer, at: readonly number[]) {
   const places = [0, ...at, bytes.length];
   const events = places
     .slice(1)
-    .flatMap((end, index) => splitter.push(bytes.subarray(places[index], end)));
-  return { data: events.map(({ data }) => data), events, rest: splitter.rest };
+    .flatMap((end, index) => splitter.push(byteTextOf(bytes.subarray(places[index], end))));
+  return { data: events.map((event) => decoded(dataOf(event))), events, rest: splitter.rest };
 }
 
 describe("the splitter of server-sent events", () => {
@@ -24,7 +25,7 @@ describe("the splitter of server-sent events", () => {
       const bytes = Buffer.from(text);
       const whole = split(bytes, []);
       expect(whole.rest).toHaveLength(0);
-      expect(Buffer.concat(whole.events.map((event) => event.bytes))).toEqual(bytes);
+      expect(bytesOf(whole.events.join(""))).toEqual(bytes);
       for (let at = 1; at < bytes.length; at += 1) {
         expect(split(bytes, [at]).data, `split at ${at}`).toEqual(whole.data);
       }
@@ -45,6 +46,6 @@ describe("the splitter of server-sent events", () => {
   test("keeps the bytes of an event that is not complete", () => {
     const { data, rest } = split(Buffer.from("data: 1\n\ndata: 2\n"), []);
     expect(data).toEqual(["1"]);
-    expect(Buffer.from(rest).toString()).toBe("data: 2\n");
+    expect(rest).toBe("data: 2\n");
   });
 });
