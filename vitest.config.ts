@@ -44,7 +44,7 @@ const withProcesses = {
 export default defineConfig({
   test: {
     // Most tests wait for an engine or a child process: more workers than cores.
-    maxWorkers: Math.ceil(1.5 * availableParallelism()),
+    maxWorkers: 2 * availableParallelism(),
     sequence: { sequencer: LongestFirst },
     projects: [
       {

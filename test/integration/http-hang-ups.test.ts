@@ -84,7 +84,8 @@ describe.each(ADAPTERS)("hang-ups on $name", (adapter) => {
     expect(handled).toBeGreaterThan(0);
   });
 
-  test(`${REQUESTS} requests leave heap, handles and listeners level`, async () => {
+  const patience = { timeout: SOAK ? 900_000 : 60_000 };
+  test(`${REQUESTS} requests leave heap, handles and listeners level`, patience, async () => {
     const warnings: Error[] = [];
     const onWarning = (warning: Error) => warnings.push(warning);
     process.on("warning", onWarning);
