@@ -17,7 +17,7 @@ export function rowOf(scenario, result) {
       }
     : { ...roundedAll(result), details: {} };
   const marks = scenario.marks.map((mark) => {
-    const value = measured[mark.of];
+    const value = measured[mark.of] ?? measured.details.ours[mark.of];
     const reached = mark.least === undefined ? value <= mark.most : value >= mark.least;
     return { ...mark, value, reached };
   });

@@ -37,11 +37,9 @@ async function taking(path, names) {
   return { loop, close: () => limiter.close() };
 }
 
-async function sql1(pace) {
-  const { folder, remove } = scratch();
-  const names = keys(KEYS);
-  const ours = await taking(join(folder, "ours.db"), names);
-  const database = open(join(folder, "theirs.db"));
+/** The limiter that counts one limit in fixed windows. */
+async function rivalTaking(path, names) {
+  const database = open(path);
   const rival = await new Promise((resolve, reject) => {
     const made = new RateLimiterSQLite(
       {
@@ -58,18 +56,47 @@ async function sql1(pace) {
     );
   });
   let at = 0;
-  const theirs = {
-    loop: async (count) => {
-      for (let left = count; left > 0; left -= 1) {
-        at = (at + 1) % names.length;
-        await rival.consume(names[at]);
-      }
-    },
+  const loop = async (count) => {
+    for (let left = count; left > 0; left -= 1) {
+      at = (at + 1) % names.length;
+      await rival.consume(names[at]);
+    }
   };
-  await theirs.loop(names.length);
+  await loop(names.length);
+  return { loop, close: () => database.close() };
+}
+
+/** A statement that writes as much as ours keeps of two limits, and decides nothing. */
+function bareUpdating(path, names) {
+  const database = open(path);
+  database.exec("CREATE TABLE buckets (key TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID");
+  const insert = database.prepare("INSERT INTO buckets VALUES (?, ?)");
+  const update = database.prepare("UPDATE buckets SET state = ? WHERE key = ? RETURNING state");
+  const limit = (name, n) => `["${name}",1000000000,1000000000,1000,${n},1700000000000,0,${n},0]`;
+  const state = (n) => `[1,"system",0,null,[${limit("rpm", n)},${limit("tpm", n)}],472222,${n}]`;
+  database.transaction(() => {
+    for (const name of names) insert.run(name, state(0));
+  })();
+  // Never the same twice: SQLite writes nothing where nothing changes.
+  let writes = 0;
+  const loop = async (count) => {
+    for (let left = count; left > 0; left -= 1) {
+      writes += 1;
+      // To its end: after `get`, which stops at the row, SQLite never brings its log to the file.
+      await update.all(state(writes), names[writes % names.length]);
+    }
+  };
+  return { loop, close: () => database.close() };
+}
+
+async function sql1(pace) {
+  const { folder, remove } = scratch();
+  const names = keys(KEYS);
+  const ours = await taking(join(folder, "ours.db"), names);
+  const theirs = await rivalTaking(join(folder, "theirs.db"), names);
   const results = await duel([ours, theirs], pace);
   await ours.close();
-  database.close();
+  theirs.close();
   remove();
   return results;
 }
@@ -78,32 +105,34 @@ async function sqlRaw(pace) {
   const { folder, remove } = scratch();
   const names = keys(KEYS);
   const ours = await taking(join(folder, "ours.db"), names);
-  const database = open(join(folder, "bare.db"));
-  database.exec("CREATE TABLE buckets (key TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID");
-  const insert = database.prepare("INSERT INTO buckets VALUES (?, ?)");
-  const update = database.prepare("UPDATE buckets SET state = ? WHERE key = ? RETURNING state");
-  // As much as ours keeps of two limits.
-  const limit = (name, n) => `["${name}",1000000000,1000000000,1000,${n},1700000000000,0,${n},0]`;
-  const state = (n) => `[1,"system",0,null,[${limit("rpm", n)},${limit("tpm", n)}],472222,${n}]`;
-  database.transaction(() => {
-    for (const name of names) insert.run(name, state(0));
-  })();
-  // Never the same twice: SQLite writes nothing where nothing changes.
-  let writes = 0;
-  const bare = {
-    loop: async (count) => {
-      for (let left = count; left > 0; left -= 1) {
-        writes += 1;
-        // To its end: after `get`, which stops at the row, SQLite never brings its log to the file.
-        await update.all(state(writes), names[writes % names.length]);
-      }
-    },
-  };
+  const bare = bareUpdating(join(folder, "bare.db"), names);
   const results = await duel([ours, bare], pace);
   await ours.close();
-  database.close();
+  bare.close();
   remove();
   return results;
+}
+
+/** How many times the CPU of ours the others need, 64 in flight; and ours, one at a time. */
+async function sql64(pace) {
+  const { folder, remove } = scratch();
+  const names = keys(KEYS);
+  const ours = await taking(join(folder, "ours.db"), names);
+  const theirs = await rivalTaking(join(folder, "theirs.db"), names);
+  const bare = bareUpdating(join(folder, "bare.db"), names);
+  const [mine, rival, update] = await duel([ours, theirs, bare], pace, { inFlight: 64 });
+  const [alone] = await duel([ours], pace);
+  await ours.close();
+  theirs.close();
+  bare.close();
+  remove();
+  return {
+    perSecond: mine.perSecond,
+    cpuUs: mine.cpuUs,
+    timesUpdate: update.cpuUs / mine.cpuUs,
+    timesRival: rival.cpuUs / mine.cpuUs,
+    timesAlone: alone.cpuUs / mine.cpuUs,
+  };
 }
 
 /** Both ask as fast as they can; nobody may starve. */
@@ -143,6 +172,17 @@ export const sqlite = [
     title: "the same against a bare better-sqlite3 UPDATE … RETURNING of a packed row",
     marks: [{ of: "ratio", least: 0.6 }],
     run: sqlRaw,
+  },
+  {
+    id: "sql-64",
+    title:
+      "64 in flight, CPU per acquire against a bare UPDATE, RateLimiterSQLite, and one at a time",
+    marks: [
+      { of: "timesUpdate", least: 1.2 },
+      { of: "timesRival", least: 4 },
+      { of: "timesAlone", least: 1 },
+    ],
+    run: sql64,
   },
   {
     id: "sql-2p",
