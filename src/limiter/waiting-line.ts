@@ -12,6 +12,7 @@ import type { CheckedRequest } from "./acquire-request.ts";
 import type { AmountsByName } from "./amounts.ts";
 import { Refusal } from "./decision.ts";
 import { statusBehind } from "./status-behind.ts";
+import { WaiterQueue } from "./waiter-queue.ts";
 
 /** What a line needs to know of a call. */
 export type LineRequest = Pick<CheckedRequest, "entityId" | "resource" | "limits" | "amounts">;
@@ -55,7 +56,7 @@ export class WaitingLine {
   /** The names of the buckets that it has to do with: of the entity itself, and of its parents. */
   readonly heardOf = new Set<string>();
   /** Those who wait for their turn, by their tickets. */
-  readonly #queue: Waiter[] = [];
+  readonly #queue = new WaiterQueue<Waiter>();
   /** Those who ask the store. */
   readonly #asking = new Set<Waiter>();
   readonly #queued = new Map<string, number>();
@@ -74,11 +75,11 @@ export class WaitingLine {
 
   /** How many requests wait, those that ask the store at this time included. */
   get size(): number {
-    return this.#queue.length + this.#asking.size;
+    return this.#queue.size + this.#asking.size;
   }
 
   isFirst(waiter: Waiter): boolean {
-    return this.#queue[0] === waiter;
+    return this.#queue.first === waiter;
   }
 
   /** Whether it is to ask the store. */
@@ -131,7 +132,7 @@ export class WaitingLine {
   heardAgain(): Promise<RateLimiterUnavailable | undefined> {
     return new Promise((resolve) => {
       this.#curious.push(resolve);
-      const [first] = this.#queue;
+      const { first } = this.#queue;
       if (this.#asking.size === 0 && first !== undefined) this.call(first);
     });
   }
@@ -184,7 +185,7 @@ export class WaitingLine {
 
   /** Somebody was granted, and this is left. */
   learnLeft(statuses: readonly LimitStatus[], waiter: Waiter, nowMs: number): void {
-    if (this.#queue.length === 0 || statuses.length === 0) return;
+    if (this.#queue.size === 0 || statuses.length === 0) return;
     this.#know(statuses, waiter, nowMs);
     this.#callFitting(nowMs);
     this.#tell(undefined);
@@ -201,20 +202,18 @@ export class WaitingLine {
 
   /** When nobody asks any more, it is the turn of the first one, unless it knows better. */
   #next(): void {
-    const [first] = this.#queue;
+    const { first } = this.#queue;
     if (this.#asking.size > 0 || first === undefined || first.restsUntilMs !== undefined) return;
     this.call(first);
   }
 
   #enqueue(waiter: Waiter): void {
-    let at = this.#queue.length;
-    while (at > 0 && (this.#queue[at - 1] as Waiter).ticket > waiter.ticket) at -= 1;
-    this.#queue.splice(at, 0, waiter);
+    this.#queue.add(waiter);
     add(this.#queued, waiter.request.amounts, 1);
   }
 
   #dequeue(waiter: Waiter): void {
-    this.#queue.splice(this.#queue.indexOf(waiter), 1);
+    this.#queue.delete(waiter);
     add(this.#queued, waiter.request.amounts, -1);
   }
 
@@ -246,7 +245,7 @@ export class WaitingLine {
 
   /** In their order, as far as what is known suffices for all of them. */
   #callFitting(nowMs: number): void {
-    for (let [first] = this.#queue; first !== undefined; [first] = this.#queue) {
+    for (let { first } = this.#queue; first !== undefined; { first } = this.#queue) {
       if (this.#behind(first.request, this.#asked, nowMs)?.violations.length !== 0) return;
       this.call(first);
     }
