@@ -32,7 +32,13 @@ export {
   ZaeLimiterError,
 } from "./domain/errors.ts";
 export type { JsonValue } from "./domain/json.ts";
-export { Limit, type LimitInput, type LimitJson, type LimitSpec } from "./domain/limit.ts";
+export {
+  Limit,
+  type LimitInput,
+  type LimitJson,
+  type LimitSpec,
+  type RateOptions,
+} from "./domain/limit.ts";
 export type { LimitStatus } from "./domain/limit-status.ts";
 export { isLimiterError, type LimiterError } from "./domain/limiter-error.ts";
 export type { ConfigSource } from "./domain/precedence.ts";
@@ -43,6 +49,7 @@ export {
   type RefusalJsonOptions,
 } from "./domain/rate-limit-exceeded.ts";
 export type { StackOptions } from "./domain/stack-options.ts";
+export { SweepIncompleteError } from "./domain/sweep-incomplete.ts";
 export type { Timer } from "./domain/timer.ts";
 export type { OnUnavailable } from "./domain/unavailability.ts";
 export {
@@ -74,13 +81,21 @@ export type { CacheStats } from "./records/config-cache.ts";
 export type { ResolvedLimits } from "./records/config-resolver.ts";
 export type { EntityRecords, NewEntity } from "./records/entities.ts";
 export type { EntityListOptions, EntityPage } from "./records/entity-list.ts";
-export type { ChangeOptions, LimitRecords, SystemConfig } from "./records/limits.ts";
+export type { FlagTarget } from "./records/level-flags.ts";
+export type { LimitRecords, SystemConfig } from "./records/limits.ts";
 export type {
   Namespace,
   NamespaceRecords,
   NamespaceStatus,
   OrphanNamespace,
 } from "./records/namespaces.ts";
+export type {
+  ChangeOptions,
+  SwitchRecords,
+  SwitchReport,
+  SwitchResult,
+  SwitchState,
+} from "./records/switches.ts";
 export type { UsageQuery, UsageRecords } from "./records/usage.ts";
 export type { UsageSnapshot } from "./records/usage-item.ts";
 export type { UsageSummary } from "./records/usage-sum.ts";

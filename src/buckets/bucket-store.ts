@@ -32,13 +32,15 @@ export interface BucketConfig {
   readonly unsupported?: readonly UnsupportedLimit[];
   /** Whether a stored level says that acquires cascade; absent: the record of the entity decides. */
   readonly cascade?: boolean;
+  /** Everything is granted: what is consumed is counted, and balances stay as they are. */
+  readonly bypass?: true;
 }
 
 export interface Leg {
   readonly entityId: string;
   readonly resource: string;
   readonly config: BucketConfig;
-  /** Milli-tokens, aligned with `config.limits`; only amounts above zero can be refused. */
+  /** Milli-tokens, aligned with `config.limits`; `gatesOf` tells which of them can be refused. */
   readonly amountsMilli: readonly number[];
   readonly link: Link;
   /** The link was read in the course of this call, so a new bucket may be created with it. */
@@ -191,6 +193,20 @@ export function restoreWarning(adjustment: Adjustment, cause: unknown): RestoreW
   return { kind: "restore_failed", entityId, resource, shard, amountsMilli, cause };
 }
 
+/** What the levels say about a bucket, for clients of the Python library. */
+export interface FlagStamps {
+  readonly state: "enabled" | "disabled" | "bypass";
+}
+
+/** The buckets to stamp: of an entity, of a resource, or of an entity for a resource. */
+export interface StampScope {
+  readonly entityId?: string | undefined;
+  readonly resource?: string | undefined;
+  /** What the levels say about a bucket, as it is stored now. */
+  readonly stampsOf: (entityId: string, resource: string) => Promise<FlagStamps>;
+  readonly onStamped: () => void;
+}
+
 export interface BucketStore {
   /** The store is in this process, with its records: nothing it does can hang. */
   readonly embedded?: boolean;
@@ -235,6 +251,8 @@ export interface BucketStore {
   reconfigure(entityId: string, resource: string, config: BucketConfig): Promise<void>;
   /** Tells live buckets of an entity whom it charges from now on. */
   relink(entityId: string, link: Link): Promise<void>;
+  /** Writes what the levels say into live buckets, where clients of the Python library read it. */
+  stamp?(scope: StampScope): Promise<void>;
   /** Removes all buckets of the namespace that are not items of their own. */
   deleteAll(): Promise<void>;
   /** Removes all buckets of an entity. */

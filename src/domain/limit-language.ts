@@ -1,6 +1,7 @@
 /**
  * The mini-language for limits: `name:rate[/[count]unit][:burst]`, unit `sec`, `min`, `hour` or
- * `day`, per minute when there is none. `rpm:100`, `tpm:10000/min:15000`, `burst:5/10sec`.
+ * `day`, per minute when there is none. `rpm:100`, `tpm:10000/min:15000`, `burst:5/10sec`. The
+ * word `soft` at the end makes a limit that refuses nothing: `tpm:10000/min soft`.
  */
 
 import { show } from "./check.ts";
@@ -17,6 +18,7 @@ const UNIT_SECONDS: ReadonlyMap<string, number> = new Map([
 
 const FORM =
   "name:rate[/[count]sec|min|hour|day][:burst], for example rpm:100 or tpm:10000/min:15000";
+const SOFT_PATTERN = / +soft$/;
 const PERIOD_PATTERN = /^([0-9]*)([a-z]+)$/;
 const INTEGER_PATTERN = /^-?[0-9]+$/;
 
@@ -25,7 +27,9 @@ export function parseLimit(text: string): LimitSpec {
   if (typeof text !== "string") {
     throw new ValidationError("limit", text, `expected text like ${FORM}, got ${show(text)}`);
   }
-  const [name = "", rateAndPeriod, burst, ...rest] = text.split(":");
+  const isSoft = SOFT_PATTERN.test(text);
+  const numbers = isSoft ? text.replace(SOFT_PATTERN, "") : text;
+  const [name = "", rateAndPeriod, burst, ...rest] = numbers.split(":");
   if (rateAndPeriod === undefined || rest.length > 0) {
     throw new ValidationError("limit", text, `expected ${FORM}, got ${show(text)}`);
   }
@@ -39,13 +43,16 @@ export function parseLimit(text: string): LimitSpec {
     refillAmount,
     refillPeriodSeconds: period === undefined ? 60 : parsePeriod(text, period),
     capacity: burst === undefined ? refillAmount : parseInteger(text, "burst", burst),
+    ...(isSoft ? { soft: true } : {}),
   };
 }
 
 /** Writes the text; reading it gives the same numbers. */
 export function printLimit(limit: LimitSpec): string {
   const burst = limit.capacity === limit.refillAmount ? "" : `:${limit.capacity}`;
-  return `${limit.name}:${limit.refillAmount}/${printPeriod(limit.refillPeriodSeconds)}${burst}`;
+  const soft = limit.soft === true ? " soft" : "";
+  const period = printPeriod(limit.refillPeriodSeconds);
+  return `${limit.name}:${limit.refillAmount}/${period}${burst}${soft}`;
 }
 
 /** `min`, `5min`, `day`: the coarsest unit that divides the seconds evenly. */

@@ -33,6 +33,12 @@ export interface LimitStatus {
   readonly fullAfterSeconds: number;
   /** How much is missing: `max(0, requested - available)`. */
   readonly deficit: number;
+  /** The limit is soft: it refuses nothing, and is consumed into debt. */
+  readonly soft?: true;
+  /** The limit is soft, and its balance is below zero. */
+  readonly overdrawn?: true;
+  /** All limits of the entity and resource are bypassed: consumption is counted, none refused. */
+  readonly bypassed?: true;
 }
 
 /** The question a status answers. */
@@ -41,6 +47,7 @@ export interface LimitCheck {
   readonly resource: string;
   readonly limit: Limit;
   readonly requested: number;
+  readonly bypassed?: boolean;
 }
 
 /** The status of a bucket at a moment. Only a request above zero can be exceeded. */
@@ -64,9 +71,10 @@ export function statusOf(
   rate: Rate,
   behindMs = 0,
 ): LimitStatus {
-  const { entityId, resource, limit, requested } = check;
+  const { entityId, resource, limit, requested, bypassed } = check;
   const available = floorDiv(availableMilli, 1000);
-  const waitingMs = requested > 0 ? waitMs(requested * 1000, availableMilli, rate) : 0;
+  const isGate = requested > 0 && !limit.soft && bypassed !== true;
+  const waitingMs = isGate ? waitMs(requested * 1000, availableMilli, rate) : 0;
   return {
     entityId,
     resource,
@@ -78,6 +86,7 @@ export function statusOf(
     retryAfterSeconds: waitingMs > 0 ? (waitingMs + behindMs) / 1000 : 0,
     fullAfterSeconds: secondsUntilFull(availableMilli, rate, behindMs),
     deficit: Math.max(0, requested - available),
+    ...marksOf(check, availableMilli),
   };
 }
 
@@ -102,5 +111,18 @@ export function grantedStatus(check: LimitCheck, leftMilli: number, rate: Rate):
     retryAfterSeconds: 0,
     fullAfterSeconds: secondsUntilFull(leftMilli, rate),
     deficit: 0,
+    ...marksOf(check, leftMilli),
+  };
+}
+
+type Marks = Pick<LimitStatus, "soft" | "overdrawn" | "bypassed">;
+
+/** What is said about a limit only where it is so. */
+function marksOf({ limit, bypassed }: LimitCheck, balanceMilli: number): Marks | undefined {
+  if (!limit.soft && bypassed !== true) return undefined;
+  return {
+    ...(limit.soft ? { soft: true } : {}),
+    ...(limit.soft && balanceMilli < 0 ? { overdrawn: true } : {}),
+    ...(bypassed === true ? { bypassed } : {}),
   };
 }

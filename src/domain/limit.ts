@@ -1,7 +1,7 @@
 /** A limit: how much a bucket holds and how fast it fills. */
 
 import type { Rate } from "../core/bucket.ts";
-import { checkFields, checkInteger, checkOptions, show, TOKENS_MAX } from "./check.ts";
+import { checkFields, checkFlag, checkInteger, checkOptions, show, TOKENS_MAX } from "./check.ts";
 import { ValidationError } from "./errors.ts";
 import { parseLimit, printLimit } from "./limit-language.ts";
 import { checkLimitName } from "./names.ts";
@@ -15,6 +15,8 @@ export interface LimitSpec {
   readonly capacity: number;
   readonly refillAmount: number;
   readonly refillPeriodSeconds: number;
+  /** Refuses nothing: it is consumed into debt. `false` when absent. */
+  readonly soft?: boolean;
 }
 
 /** The form of a limit in JSON. */
@@ -23,9 +25,18 @@ export type LimitJson = {
   readonly capacity: number;
   readonly refill_amount: number;
   readonly refill_period_seconds: number;
+  readonly soft?: true;
 };
 
-/** A limit, or its text in the mini-language: `"rpm:100"`, `"tpm:10000/min:15000"`. */
+/** What the factories of limits take besides the rate. */
+export interface RateOptions {
+  /** The most the bucket can hold; the rate when absent. */
+  readonly burst?: number;
+  /** Refuses nothing: it is consumed into debt. */
+  readonly soft?: boolean;
+}
+
+/** A limit, or its text: `"rpm:100"`, `"tpm:10000/min:15000"`, `"tpm:10000/min soft"`. */
 export type LimitInput = Limit | string;
 
 /**
@@ -38,6 +49,7 @@ export type LimitInput = Limit | string;
  * const tokens = Limit.perMinute('tpm', 10_000, { burst: 15_000 });
  * console.log(`${requests} ${tokens}`); // rpm:100/min tpm:10000/min:15000
  * console.log(Limit.parse('rpm:100').equals(requests)); // true
+ * console.log(String(Limit.perDay('tpd', 5000, { soft: true }))); // tpd:5000/day soft
  * ```
  */
 export class Limit implements LimitSpec {
@@ -45,6 +57,7 @@ export class Limit implements LimitSpec {
   readonly capacity: number;
   readonly refillAmount: number;
   readonly refillPeriodSeconds: number;
+  readonly soft: boolean;
   /** The same numbers in the units of the arithmetic. */
   readonly rate: Rate;
 
@@ -59,6 +72,8 @@ export class Limit implements LimitSpec {
       1,
       PERIOD_SECONDS_MAX,
     );
+    checkFlag("soft", spec.soft);
+    this.soft = spec.soft === true;
     this.rate = Object.freeze({
       capacityMilli: this.capacity * 1000,
       refillMilli: this.refillAmount * 1000,
@@ -68,22 +83,22 @@ export class Limit implements LimitSpec {
   }
 
   /** `rate` tokens per second; up to `burst` at once when given. */
-  static perSecond(name: string, rate: number, options: { burst?: number } = {}): Limit {
+  static perSecond(name: string, rate: number, options: RateOptions = {}): Limit {
     return Limit.#per(name, rate, 1, options);
   }
 
   /** `rate` tokens per minute; up to `burst` at once when given. */
-  static perMinute(name: string, rate: number, options: { burst?: number } = {}): Limit {
+  static perMinute(name: string, rate: number, options: RateOptions = {}): Limit {
     return Limit.#per(name, rate, 60, options);
   }
 
   /** `rate` tokens per hour; up to `burst` at once when given. */
-  static perHour(name: string, rate: number, options: { burst?: number } = {}): Limit {
+  static perHour(name: string, rate: number, options: RateOptions = {}): Limit {
     return Limit.#per(name, rate, 3600, options);
   }
 
   /** `rate` tokens per day; up to `burst` at once when given. */
-  static perDay(name: string, rate: number, options: { burst?: number } = {}): Limit {
+  static perDay(name: string, rate: number, options: RateOptions = {}): Limit {
     return Limit.#per(name, rate, 86_400, options);
   }
 
@@ -92,7 +107,7 @@ export class Limit implements LimitSpec {
     return new Limit(spec);
   }
 
-  /** Reads `name:rate[/[count]sec|min|hour|day][:burst]`; without a period it is per minute. */
+  /** Reads `name:rate[/[count]sec|min|hour|day][:burst][ soft]`; without a period per minute. */
   static parse(text: string): Limit {
     return new Limit(parseLimit(text));
   }
@@ -105,6 +120,7 @@ export class Limit implements LimitSpec {
       capacity: json.capacity,
       refillAmount: json.refill_amount,
       refillPeriodSeconds: json.refill_period_seconds,
+      ...(json.soft === undefined ? {} : { soft: json.soft }),
     });
   }
 
@@ -115,10 +131,10 @@ export class Limit implements LimitSpec {
     throw new ValidationError("limit", input, `expected a Limit or its text, got ${show(input)}`);
   }
 
-  static #per(name: string, rate: number, seconds: number, options: { burst?: number }): Limit {
-    checkFields("options", options, ["burst"]);
-    const capacity = options.burst ?? rate;
-    return new Limit({ name, capacity, refillAmount: rate, refillPeriodSeconds: seconds });
+  static #per(name: string, rate: number, seconds: number, options: RateOptions): Limit {
+    checkFields("options", options, ["burst", "soft"]);
+    const { burst: capacity = rate, soft = false } = options;
+    return new Limit({ name, capacity, refillAmount: rate, refillPeriodSeconds: seconds, soft });
   }
 
   /** Tokens per second, for display. */
@@ -137,6 +153,7 @@ export class Limit implements LimitSpec {
       capacity: this.capacity,
       refill_amount: this.refillAmount,
       refill_period_seconds: this.refillPeriodSeconds,
+      ...(this.soft ? { soft: true } : {}),
     };
   }
 
@@ -145,7 +162,8 @@ export class Limit implements LimitSpec {
       this.name === other.name &&
       this.capacity === other.capacity &&
       this.refillAmount === other.refillAmount &&
-      this.refillPeriodSeconds === other.refillPeriodSeconds
+      this.refillPeriodSeconds === other.refillPeriodSeconds &&
+      this.soft === other.soft
     );
   }
 }

@@ -21,6 +21,7 @@ import type {
   VersionMismatchError,
 } from "./errors.ts";
 import type { RateLimitExceeded } from "./rate-limit-exceeded.ts";
+import type { SweepIncompleteError } from "./sweep-incomplete.ts";
 import type { UnsupportedLimitError } from "./unsupported-limit.ts";
 
 /** An error of a class that others extend, with the code of that class itself. */
@@ -42,6 +43,7 @@ export type LimiterError =
   | NamespaceNotFoundError
   | NamespaceStateError
   | DamagedRecordError
+  | SweepIncompleteError
   | Coded<InfrastructureError, "ZAEL_INFRASTRUCTURE">
   | EntityNotFoundError
   | EntityExistsError

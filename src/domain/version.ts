@@ -122,3 +122,9 @@ function compareReleases(left: Version, right: Version): number {
 function incompatible(message: string): Compatibility {
   return { compatible: false, needsMigration: false, needsLambdaUpdate: false, message };
 }
+
+/** Whether a release comes before another one; text that is no version comes before all. */
+export function isOlder(text: string, other: string): boolean {
+  const version = parseVersion(text);
+  return version === undefined || isBelow(version, other);
+}

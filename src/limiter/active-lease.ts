@@ -106,6 +106,15 @@ export class ActiveLease implements Lease {
     return this.#statuses;
   }
 
+  get overdrawn(): readonly string[] {
+    const overdrawn = this.statuses.filter((status) => status.overdrawn === true);
+    return [...new Set(overdrawn.map(({ limitName }) => limitName))];
+  }
+
+  get bypassed(): boolean {
+    return this.#granted.legs[0]?.config.bypass === true;
+  }
+
   get isEnded(): boolean {
     return this.#ended !== undefined;
   }

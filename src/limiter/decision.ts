@@ -125,7 +125,7 @@ function statusesBy(
     const balances = balancesMilli[legAt] as readonly number[];
     for (const [at, limit] of config.limits.entries()) {
       const requested = (amountsMilli[at] ?? 0) / 1000;
-      const check = { entityId, resource, limit, requested };
+      const check = { entityId, resource, limit, requested, bypassed: config.bypass === true };
       statuses.push(make(check, balances[at] as number, limit.rate));
     }
   }

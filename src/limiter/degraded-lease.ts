@@ -10,6 +10,8 @@ export class DegradedLease implements Lease {
   readonly degraded = true;
   readonly consumed: Readonly<Record<string, number>> = Object.freeze({});
   readonly statuses: readonly LimitStatus[] = Object.freeze([]);
+  readonly overdrawn: readonly string[] = Object.freeze([]);
+  readonly bypassed = false;
   #ended = false;
 
   get isEnded(): boolean {

@@ -38,6 +38,10 @@ export interface Lease<Names extends string = string> {
   readonly statuses: readonly LimitStatus[];
   /** The store was down and `allow` let the call pass: nothing is counted. */
   readonly degraded: boolean;
+  /** The soft limits, of the entity or an ancestor, that the acquire has left below zero. */
+  readonly overdrawn: readonly string[];
+  /** The limits of the entity are bypassed: what is consumed is counted, and leaves no balance. */
+  readonly bypassed: boolean;
   /** Consumes more, with the same check against the store; throws `RateLimitExceeded`. */
   consume(amounts: Amounts<Names>): Promise<void>;
   /** + used more, - used less. Never refused, may go into debt; written at commit. */

@@ -149,17 +149,18 @@ export class Legs {
 
 /** The limits of a call, if it has any, or else those that are stored. */
 function configOf(
-  { limits: stored, cascade }: Resolution,
+  { limits: stored, cascade, bypassed }: Resolution,
   given: readonly Limit[] | undefined,
   forced: boolean,
 ): BucketConfig | undefined {
   const config =
     given === undefined ? stored : { limits: given, source: "override" as const, version: 0 };
-  if (config === undefined || (!forced && cascade === undefined)) return config;
+  if (config === undefined || (!forced && cascade === undefined && !bypassed)) return config;
   return {
     ...config,
     ...(forced ? { forced } : {}),
     ...(cascade === undefined ? {} : { cascade }),
+    ...(bypassed ? { bypass: true } : {}),
   };
 }
 

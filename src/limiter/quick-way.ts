@@ -34,7 +34,7 @@ export class QuickWay {
   remember({ legs }: Granted): void {
     const { buckets, resolver } = this.#internals;
     // Where the store says how far an acquire cascades, the links of the buckets do not tell.
-    if (legs.some(({ config }) => config.cascade !== undefined)) return;
+    if (legs.some(({ config }) => config.cascade !== undefined || config.bypass === true)) return;
     const { generation, version } = resolver.cache;
     for (const { entityId, resource, config: charged } of legs) {
       const known = resolver.remembered(entityId, resource);

@@ -20,7 +20,8 @@ export function statusBehind(status: LimitStatus, place: PlaceInLine): LimitStat
   const { requested } = place;
   const balanceMilli = balanceNow(status, place);
   const missingMilli = (place.ahead + requested) * 1000 - balanceMilli;
-  const exceeded = requested > 0 && missingMilli > 0;
+  const isGate = !limit.soft && status.bypassed !== true;
+  const exceeded = isGate && requested > 0 && missingMilli > 0;
   const waitMs =
     requested > limit.capacity ? Number.POSITIVE_INFINITY : retryAfterMs(missingMilli, limit.rate);
   const available = floorDiv(balanceMilli, 1000);

@@ -14,7 +14,7 @@ import { configVersion } from "./config-change.ts";
 import { entityConfigKey, namespaceIdKey, resourceConfigKey, systemConfigKey } from "./keys.ts";
 import { decodeLimits, onUnavailableIn, unsupportedLimits } from "./limit-attributes.ts";
 import { type InactiveNamespace, inactiveError, inactiveIn } from "./namespace-state.ts";
-import { cascadeIn, disabledIn } from "./python-attributes.ts";
+import { cascadeIn, type DisabledFlag, disabledIn } from "./python-attributes.ts";
 import type { RecordContext } from "./record-context.ts";
 
 /**
@@ -46,6 +46,8 @@ export interface Resolution {
   readonly limits: ResolvedLimits | undefined;
   /** The level that switches the resource off; `undefined` when it is on. */
   readonly disabledAt: DisabledLevel | undefined;
+  /** The limits are bypassed: consumption is counted, and nothing is refused. */
+  readonly bypassed: boolean;
   /** Whether acquires cascade; `undefined` when the record of the entity decides. */
   readonly cascade: boolean | undefined;
 }
@@ -106,6 +108,12 @@ export class ConfigResolver {
       this.#fetch(wanted, (name) => this.#keyOf(name, entityId, resource)),
     );
     return names.map((name, level) => slots[level] ?? loaded.get(name)) as ConfigSlot[];
+  }
+
+  /** What the levels say as they are stored now, past the cache. */
+  async current(entityId: string, resource: string): Promise<Resolution> {
+    const names = namesFor(entityId, resource);
+    return combine(await this.#fetch(names, (name) => this.#keyOf(name, entityId, resource)));
   }
 
   /** The same without a call; `undefined` when something is not remembered. */
@@ -218,17 +226,24 @@ function namesFor(entityId: string, resource: string): readonly string[] {
 }
 
 function combine(slots: readonly ConfigSlot[]): Resolution {
+  const flag = decidingFlag(slots);
   return {
     limits: combineLimits(slots),
-    disabledAt: disabledAt(slots),
+    disabledAt: flag?.value === true ? flag.level : undefined,
+    bypassed: flag?.value === "bypass",
     cascade: FLAG_LEVELS.map((_, at) => slots[at]?.cascade).find((flag) => flag !== undefined),
   };
 }
 
 /** The first level that has a value decides, whichever level supplies the limits. */
-function disabledAt(slots: readonly ConfigSlot[]): DisabledLevel | undefined {
-  const at = FLAG_LEVELS.findIndex((_, level) => slots[level]?.disabled !== undefined);
-  return slots[at]?.disabled === true ? FLAG_LEVELS[at] : undefined;
+function decidingFlag(
+  slots: readonly ConfigSlot[],
+): { readonly level: DisabledLevel; readonly value: DisabledFlag } | undefined {
+  for (const [at, level] of FLAG_LEVELS.entries()) {
+    const value = slots[at]?.disabled;
+    if (value !== undefined) return { level, value };
+  }
+  return undefined;
 }
 
 function combineLimits(slots: readonly ConfigSlot[]): ResolvedLimits | undefined {

@@ -5,7 +5,7 @@ import { Limit } from "../domain/limit.ts";
 import type { OnUnavailable } from "../domain/unavailability.ts";
 import type { UnsupportedLimit } from "../domain/unsupported-limit.ts";
 import type { Item } from "../storage/item.ts";
-import { numberAt, textAt } from "./fields.ts";
+import { flagAt, numberAt, textAt } from "./fields.ts";
 import { sessionQuotas, unsupportedInConfig } from "./python-attributes.ts";
 
 const PREFIX = "l_";
@@ -14,12 +14,13 @@ const SESSION_PREFIX = "w_";
 const CAPACITY_SUFFIX = "_cp";
 const LIMIT_SUFFIXES = ["cp", "ra", "rp", "soft"] as const;
 
-export function encodeLimits(limits: readonly Limit[]): Record<string, number> {
-  const attributes: Record<string, number> = {};
+export function encodeLimits(limits: readonly Limit[]): Record<string, number | true> {
+  const attributes: Record<string, number | true> = {};
   for (const limit of limits) {
     attributes[`${PREFIX}${limit.name}_cp`] = limit.capacity;
     attributes[`${PREFIX}${limit.name}_ra`] = limit.refillAmount;
     attributes[`${PREFIX}${limit.name}_rp`] = limit.refillPeriodSeconds;
+    if (limit.soft) attributes[`${PREFIX}${limit.name}_soft`] = true;
   }
   return attributes;
 }
@@ -37,6 +38,7 @@ export function decodeLimits(item: Item): readonly Limit[] {
         capacity: numberAt(item, `${PREFIX}${name}_cp`) ?? 0,
         refillAmount: numberAt(item, `${PREFIX}${name}_ra`) ?? 0,
         refillPeriodSeconds: numberAt(item, `${PREFIX}${name}_rp`) ?? 0,
+        soft: flagAt(item, `${PREFIX}${name}_soft`),
       });
     } catch (cause) {
       throw new InfrastructureError(
@@ -84,9 +86,9 @@ export function limitAttributeNames(item: Item): string[] {
  * version cannot express stay, and so does everything else that it does not know.
  */
 export function outdatedAttributes(item: Item, limits: readonly Limit[]): string[] {
-  const kept = new Set(limits.map(({ name }) => name));
+  const stays = new Set(Object.keys(encodeLimits(limits)));
   return limitNames(item)
-    .filter((name) => !kept.has(name) && unsupportedInConfig(item, name) === undefined)
+    .filter((name) => unsupportedInConfig(item, name) === undefined)
     .flatMap((name) => LIMIT_SUFFIXES.map((suffix) => `${PREFIX}${name}_${suffix}`))
-    .filter((attribute) => Object.hasOwn(item, attribute));
+    .filter((attribute) => Object.hasOwn(item, attribute) && !stays.has(attribute));
 }

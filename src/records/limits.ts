@@ -49,13 +49,9 @@ import {
   onUnavailableIn,
 } from "./limit-attributes.ts";
 import type { RecordContext } from "./record-context.ts";
+import { type ChangeOptions, type FlagFollower, SwitchRecords } from "./switches.ts";
 
 const ENTITIES_PER_PAGE = 1000;
-
-/** Who makes a change, for the audit log. */
-export interface ChangeOptions {
-  readonly principal?: string;
-}
 
 /** The limits and settings of a whole namespace. */
 export interface SystemConfig {
@@ -64,7 +60,7 @@ export interface SystemConfig {
 }
 
 /** Live buckets, which follow the limits of their entity at once. */
-export interface LimitFollower {
+export interface LimitFollower extends FlagFollower {
   entityLimitsChanged(entityId: string, resource: string): Promise<void>;
 }
 
@@ -82,7 +78,7 @@ export interface LimitFollower {
  * await repo.close();
  * ```
  */
-export class LimitRecords {
+export class LimitRecords extends SwitchRecords {
   readonly #context: RecordContext;
   readonly #follower: LimitFollower;
   readonly #audit: AuditLog;
@@ -94,6 +90,7 @@ export class LimitRecords {
     resolver: ConfigResolver,
     follower: LimitFollower,
   ) {
+    super(context, audit, resolver, follower);
     this.#context = context;
     this.#follower = follower;
     this.#audit = audit;

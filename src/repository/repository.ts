@@ -2,10 +2,9 @@
 
 /** What is stored: entities, limits, namespaces, audit. The same on every store. */
 
-import type { BucketStore } from "../buckets/bucket-store.ts";
 import { show } from "../domain/check.ts";
 import { NamespaceNotFoundError, ValidationError } from "../domain/errors.ts";
-import { checkNamespace, checkStackName, DEFAULT_RESOURCE } from "../domain/names.ts";
+import { checkNamespace, checkStackName } from "../domain/names.ts";
 import { checkStackOptions } from "../domain/stack-options.ts";
 import { systemTimer } from "../domain/timer.ts";
 import { AuditLog } from "../records/audit.ts";
@@ -26,6 +25,7 @@ import {
   dynamoOptions,
   openBackend,
 } from "./backend.ts";
+import { followLimits, stampFlags } from "./bucket-followers.ts";
 import { BucketRecords } from "./bucket-records.ts";
 import { environment } from "./environment.ts";
 import { INTERNALS, type RepositoryInternals } from "./internals.ts";
@@ -142,6 +142,7 @@ export class Repository {
     this.entities = new EntityRecords(context, this.audit, resolver, buckets);
     this.limits = new LimitRecords(context, this.audit, resolver, {
       entityLimitsChanged: (id, resource) => followLimits(buckets, resolver, id, resource),
+      stampFlags: (level, onStamped) => stampFlags(buckets, resolver, level, onStamped),
     });
     this.buckets = new BucketRecords(buckets, this.entities);
     this.usage = new UsageRecords(context, async (scope) => buckets.settleUsage?.(scope));
@@ -304,21 +305,6 @@ export class Repository {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
-  }
-}
-
-/** Limits of an entity reach its live buckets at once, whatever level applies to them now. */
-async function followLimits(
-  buckets: BucketStore,
-  resolver: ConfigResolver,
-  entityId: string,
-  resource: string,
-): Promise<void> {
-  const scope = resource === DEFAULT_RESOURCE ? undefined : resource;
-  const states = await buckets.list(entityId, scope);
-  for (const name of new Set(states.map((state) => state.resource))) {
-    const resolved = await resolver.resolve(entityId, name);
-    if (resolved !== undefined) await buckets.reconfigure(entityId, name, resolved);
   }
 }
 

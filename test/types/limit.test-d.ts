@@ -1,5 +1,11 @@
 import { describe, expectTypeOf, test } from "vitest";
-import { Limit, type LimitInput, type LimitJson, type LimitSpec } from "../../src/index.ts";
+import {
+  Limit,
+  type LimitInput,
+  type LimitJson,
+  type LimitSpec,
+  type RateOptions,
+} from "../../src/index.ts";
 
 describe("Limit", () => {
   const limit = Limit.parse("rpm:100");
@@ -10,6 +16,7 @@ describe("Limit", () => {
       readonly capacity: number;
       readonly refillAmount: number;
       readonly refillPeriodSeconds: number;
+      readonly soft: boolean;
     }>();
     // @ts-expect-error A limit never changes.
     limit.capacity = 5;
@@ -22,7 +29,7 @@ describe("Limit", () => {
   test("is made from a rate with an optional burst", () => {
     for (const factory of [Limit.perSecond, Limit.perMinute, Limit.perHour, Limit.perDay]) {
       expectTypeOf(factory).parameters.toEqualTypeOf<
-        [name: string, rate: number, options?: { burst?: number } | undefined]
+        [name: string, rate: number, options?: RateOptions | undefined]
       >();
       expectTypeOf(factory).returns.toEqualTypeOf<Limit>();
     }
@@ -44,7 +51,7 @@ describe("Limit", () => {
   test("has a JSON form with the names of the wire", () => {
     expectTypeOf(limit.toJSON()).toEqualTypeOf<LimitJson>();
     expectTypeOf<keyof LimitJson>().toEqualTypeOf<
-      "name" | "capacity" | "refill_amount" | "refill_period_seconds"
+      "name" | "capacity" | "refill_amount" | "refill_period_seconds" | "soft"
     >();
     expectTypeOf(limit.toString()).toBeString();
     expectTypeOf(limit.equals).parameters.toEqualTypeOf<[other: Limit]>();

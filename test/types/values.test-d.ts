@@ -52,6 +52,9 @@ describe("LimitStatus", () => {
       readonly retryAfterSeconds: number;
       readonly fullAfterSeconds: number;
       readonly deficit: number;
+      readonly soft?: true;
+      readonly overdrawn?: true;
+      readonly bypassed?: true;
     }>();
   });
 });

@@ -5,7 +5,8 @@
 
 import { invariant } from "../../domain/check.ts";
 import type { BucketConfig } from "../bucket-store.ts";
-import type { ConsumePlan } from "./consume-plan.ts";
+import { takenOf } from "../gating.ts";
+import { type ConsumePlan, withGates } from "./consume-plan.ts";
 import { limitImages, type SeenBucket } from "./image.ts";
 import {
   amountsByName,
@@ -30,8 +31,8 @@ export function planAdjust(
 ): ConsumePlan {
   invariant(deltasMilli.length <= config.limits.length, "every delta belongs to a limit");
   const { nowMs } = context;
-  const forced = { ...context, force: true };
-  const takes = consumes(deltasMilli);
+  const forced = withGates({ ...context, force: true }, config);
+  const takes = consumes(takenOf(config, deltasMilli));
   if (takes && mustRebase(bucket, nowMs)) {
     return planRebase(bucket, config, deltasMilli, forced, false);
   }

@@ -32,7 +32,8 @@ export function placeOf(adjustment: Adjustment): string {
   const names = config.limits.map(({ name }) => name).join(" ");
   // What consumes and what refunds are kept apart: a refund may be repeated.
   const kind = isRefund(adjustment) ? (deltasMilli.some((delta) => delta > 0) ? "±" : "-") : "+";
-  return `${bucketId(adjustment)}#${shard} ${kind} ${config.source} ${names}`;
+  const effect = config.bypass === true ? `${kind} bypass` : kind;
+  return `${bucketId(adjustment)}#${shard} ${effect} ${config.source} ${names}`;
 }
 
 /** All of them as one: the deltas add up, and the newest limits say how long the bucket is kept. */

@@ -5,6 +5,7 @@
 
 import type { Random } from "../../domain/chance.ts";
 import type { ShardPart } from "../bucket-store.ts";
+import { gatesOf } from "../gating.ts";
 import { fullBalances } from "./bucket-states.ts";
 import { fitting } from "./combining.ts";
 import { planConsume, type Weight, weigh } from "./consume-plan.ts";
@@ -40,7 +41,8 @@ export function nextOfAll(
   }
   const head = headOf(request, then, now);
   if (head === undefined) return refused(request, then, now);
-  const able = now.filter(({ balancesMilli }) => !exceeds(head.amountsMilli, balancesMilli));
+  const gatesMilli = gatesOf(request.config, head.amountsMilli);
+  const able = now.filter(({ balancesMilli }) => !exceeds(gatesMilli, balancesMilli));
   const enough = oneOf(able, situation.random);
   if (enough === undefined) return spread(request, head, born, now, situation);
   return writeTo(request, born.get(enough.shard) as SeenBucket, situation);
@@ -82,10 +84,10 @@ function headOf(
   now: readonly OpenOffer[],
 ): Member | undefined {
   const limits = config.limits.length;
-  const [head] = fitting(members, offered(then, limits));
+  const [head] = fitting(members, offered(then, limits), config);
   if (head !== undefined) return head;
   const full = fullBalances(config);
-  return exceeds(full, offered(now, limits)) ? undefined : fitting(members, full)[0];
+  return exceeds(full, offered(now, limits)) ? undefined : fitting(members, full, config)[0];
 }
 
 function refused(
@@ -132,7 +134,7 @@ function spread(
     const plan = planConsume(bucket, config, part.amountsMilli, context);
     return plan.kind === "write" ? [{ part, plan: plan.plan, link: linkIn(bucket) }] : [];
   };
-  const parts = spreadOver(member.amountsMilli, offers);
+  const parts = spreadOver(member.amountsMilli, offers, gatesOf(config, member.amountsMilli));
   const writes = parts.flatMap(writeOf);
   return writes.length === parts.length ? [{ do: "spread", member, writes }] : AGAIN;
 }

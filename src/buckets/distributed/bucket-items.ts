@@ -48,13 +48,39 @@ export class BucketItems {
 
   /** A resource's buckets. The index has only keys: balances would double the price of a take. */
   async *ofResource(resource: string): AsyncGenerator<StoredBucket> {
+    yield* this.#fetch(queryRecords(this.#context, this.#resourceQuery(resource)));
+  }
+
+  /** The items of an entity's buckets, of a resource's, or of an entity's for a resource. */
+  async *itemsOf(entityId: string | undefined, resource: string | undefined) {
+    let page: Key[] = [];
+    for await (const key of this.#keys(entityId, resource)) {
+      page.push({ PK: key.PK, SK: key.SK });
+      if (page.length < PAGE) continue;
+      yield* await this.#context.store.getMany(page, { consistent: true });
+      page = [];
+    }
+    if (page.length > 0) yield* await this.#context.store.getMany(page, { consistent: true });
+  }
+
+  async *#keys(entityId: string | undefined, resource: string | undefined): AsyncGenerator<Key> {
+    if (entityId === undefined) {
+      if (resource !== undefined) yield* queryRecords(this.#context, this.#resourceQuery(resource));
+      return;
+    }
     const { namespaceId } = this.#context;
-    const query: Query = {
+    const prefix = `${bucketKey(namespaceId, entityId, resource ?? "", 0).PK.slice(0, -2)}#`;
+    for (const key of await this.allKeysOf(entityId)) {
+      if (resource === undefined || key.PK.startsWith(prefix)) yield key;
+    }
+  }
+
+  #resourceQuery(resource: string): Query {
+    return {
       index: "GSI2",
-      partition: resourcePartition(namespaceId, resource),
+      partition: resourcePartition(this.#context.namespaceId, resource),
       sort: { beginsWith: BUCKET_PREFIX },
     };
-    yield* this.#fetch(queryRecords(this.#context, query));
   }
 
   /** All buckets of the namespace. */

@@ -5,6 +5,7 @@ import { shardRate } from "../../core/shares.ts";
 import type { Clock } from "../../domain/clock.ts";
 import { bucketKey } from "../../records/keys.ts";
 import type { BucketConfig } from "../bucket-store.ts";
+import { gatesOf } from "../gating.ts";
 import type { CachedState, CachedStates } from "./cached-states.ts";
 import { weigh } from "./consume-plan.ts";
 import { balanceOf, limitImage, type SeenBucket } from "./image.ts";
@@ -137,8 +138,9 @@ export class BucketStates {
     const first = this.of(name, 0);
     if (first?.bucket === undefined || !isRecent(first, nowMs)) return false;
     const { bucket } = first;
+    const gatesMilli = gatesOf(config, amountsMilli);
     return config.limits.some(({ name: limit, rate }, at) => {
-      const amount = amountsMilli[at] ?? 0;
+      const amount = gatesMilli[at] ?? 0;
       return amount > 0 && amount > balanceIn(bucket, limit, rate, nowMs);
     });
   }
@@ -167,7 +169,8 @@ export class BucketStates {
       );
     }
     if (2 * seen < count) return false;
-    return has.some((milli, at) => milli < (holds[at] as number) * SCARCE);
+    const scarce = gatesOf(config, holds).map((most) => most * SCARCE);
+    return has.some((milli, at) => milli < (scarce[at] as number));
   }
 
   /** The balances of a bucket as they were last seen; full where they never were. */

@@ -12,6 +12,7 @@ import type { RecordContext } from "../../records/record-context.ts";
 import type { Key } from "../../storage/item.ts";
 import type { WriteResult } from "../../storage/item-store.ts";
 import type { Adjustment } from "../bucket-store.ts";
+import { takenOf } from "../gating.ts";
 import { planAdjust } from "./adjust-plan.ts";
 import type { BucketStates } from "./bucket-states.ts";
 import { drive } from "./drive.ts";
@@ -200,7 +201,7 @@ export class Changes {
     tokens.unsure = undefined;
     if (result.ok) {
       const { config, deltasMilli } = adjustment;
-      this.#states.shards.changed(key.PK, amountsByName(config, deltasMilli));
+      this.#states.shards.changed(key.PK, amountsByName(config, takenOf(config, deltasMilli)));
       return { ok: true, item: undefined };
     }
     tokens.plans += 1;

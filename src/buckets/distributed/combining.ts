@@ -5,6 +5,8 @@
  */
 
 import { invariant } from "../../domain/check.ts";
+import type { BucketConfig } from "../bucket-store.ts";
+import { gatesOf, takenOf } from "../gating.ts";
 import { consumes, exceeds } from "./limit-plan.ts";
 
 /** One consume of a group, in milli-tokens aligned with the limits of the group. */
@@ -22,15 +24,16 @@ export const GROUP_MAX = 256;
 export function fitting<T extends Part>(
   parts: readonly T[],
   balancesMilli: readonly number[],
+  config: BucketConfig,
 ): T[] {
   const left = [...balancesMilli];
   const fit: T[] = [];
   for (const part of parts) {
-    const { amountsMilli } = part;
-    if (exceeds(amountsMilli, left)) continue;
+    if (exceeds(gatesOf(config, part.amountsMilli), left)) continue;
     fit.push(part);
+    const takenMilli = takenOf(config, part.amountsMilli);
     for (let at = 0; at < left.length; at += 1) {
-      left[at] = (left[at] as number) - (amountsMilli[at] ?? 0);
+      left[at] = (left[at] as number) - (takenMilli[at] ?? 0);
     }
   }
   return fit;
@@ -61,14 +64,15 @@ export function acquiresOf(parts: readonly Part[]): number {
 export function balancesAfterEach(
   parts: readonly Part[],
   balancesMilli: readonly number[],
+  config: BucketConfig,
 ): readonly (readonly number[])[] {
   if (parts.length === 1) return [balancesMilli];
   const after = new Array<readonly number[]>(parts.length);
   let left = balancesMilli;
   for (let at = parts.length - 1; at >= 0; at -= 1) {
     after[at] = left;
-    const { amountsMilli } = parts[at] as Part;
-    left = left.map((balance, limit) => balance + (amountsMilli[limit] ?? 0));
+    const takenMilli = takenOf(config, (parts[at] as Part).amountsMilli);
+    left = left.map((balance, limit) => balance + (takenMilli[limit] ?? 0));
   }
   return after;
 }

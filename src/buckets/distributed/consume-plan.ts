@@ -3,6 +3,7 @@
 import { invariant } from "../../domain/check.ts";
 import type { BucketConfig } from "../bucket-store.ts";
 import { type ConfigMatch, matchConfig } from "../config-match.ts";
+import { gatesOf, softNames, takenOf } from "../gating.ts";
 import { balanceOf, builtFrom, type LimitImage, limitImages, type SeenBucket } from "./image.ts";
 import {
   amountsByName,
@@ -41,8 +42,9 @@ export function planConsume(
   bucket: SeenBucket,
   config: BucketConfig,
   amountsMilli: readonly number[],
-  context: PlanContext,
+  given: PlanContext,
 ): ConsumePlan {
+  const context = withGates(given, config);
   const match = matchOf(bucket, config);
   if (match === "outdated") return { kind: "outdated" };
   const { nowMs } = context;
@@ -52,7 +54,8 @@ export function planConsume(
   }
   const images = limitImages(bucket, nowMs);
   const balancesMilli = balancesIn(images, config);
-  if (exceeds(amountsMilli, balancesMilli)) return { kind: "refused", balancesMilli };
+  if (exceeds(gatesOf(config, amountsMilli), balancesMilli))
+    return { kind: "refused", balancesMilli };
   const amounts = amountsByName(config, amountsMilli);
   const plan = new WritePlan();
   const guesses: Guess[] = [];
@@ -64,12 +67,20 @@ export function planConsume(
   const expired = bucket.ttl !== undefined && bucket.ttl * 1000 <= nowMs;
   if (plan.isEmpty && !expired) return { kind: "nothing", balancesMilli };
   countAcquires(plan, amountsMilli, context);
-  const ttl = planTtl(plan, bucket, config, leftOf(images, amounts), context);
-  requireCovered(plan, bucket, images, amounts, ttl, context);
+  const taken = amountsByName(config, takenOf(config, amountsMilli));
+  const ttl = planTtl(plan, bucket, config, leftOf(images, taken), context);
+  requireCovered(plan, bucket, images, taken, ttl, context);
   plan.requireSeen(bucket, nowMs);
   requireEnabled(plan, bucket);
   meterWrite(plan, bucket, nowMs, context.costMs);
   return { kind: "write", plan, guesses };
+}
+
+/** The context with what the limits of a call say about debt and balances. */
+export function withGates(context: PlanContext, config: BucketConfig): PlanContext {
+  const soft = softNames(config);
+  if (soft === undefined && config.bypass !== true) return context;
+  return { ...context, soft, bypass: config.bypass === true };
 }
 
 /** What a consume would find in a shard; `undefined` when the limits of the call are outdated. */

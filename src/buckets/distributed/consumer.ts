@@ -131,6 +131,7 @@ function isSameConfig(one: Leg["config"], other: Leg["config"]): boolean {
     one.version === other.version &&
     one.source === other.source &&
     one.forced === other.forced &&
-    one.cascade === other.cascade
+    one.cascade === other.cascade &&
+    one.bypass === other.bypass
   );
 }

@@ -27,11 +27,14 @@ import {
   type Link,
   type LinkOptions,
   refundOf,
+  type StampScope,
   type StoredState,
 } from "../bucket-store.ts";
+import { gatesOf, takenOf } from "../gating.ts";
 import { byPolicy, linkInRecord, sameLink } from "../recorded-link.ts";
 import { Adjustments } from "./adjusting.ts";
 import { BucketItems, statesOf } from "./bucket-items.ts";
+import { BucketStamps } from "./bucket-stamps.ts";
 import { BucketStates } from "./bucket-states.ts";
 import { CachedStates } from "./cached-states.ts";
 import { Cascade } from "./cascade.ts";
@@ -68,6 +71,7 @@ export class DistributedBucketStore implements BucketStore {
   readonly #shards = new CachedStates();
   readonly #states: BucketStates;
   readonly #items: BucketItems;
+  readonly #stamps: BucketStamps;
   readonly #links: LinkChecks;
   readonly #consumer: Consumer;
   readonly #cascade: Cascade;
@@ -82,6 +86,7 @@ export class DistributedBucketStore implements BucketStore {
     this.#options = options;
     const { timer, ttlMultiplier } = options;
     this.#items = new BucketItems(context);
+    this.#stamps = new BucketStamps(context, this.#items, this.#shards);
     this.#links = new LinkChecks(context, this.#shards, options);
     this.#states = new BucketStates(context, this.#shards, ttlMultiplier);
     const requests = new ShardRequests(context, this.#states, this.#links, ttlMultiplier);
@@ -225,6 +230,10 @@ export class DistributedBucketStore implements BucketStore {
     this.#relinks += 1;
   }
 
+  stamp(scope: StampScope): Promise<void> {
+    return this.#stamps.apply(scope);
+  }
+
   /** Buckets are items here, and the purge of a namespace finds all items. */
   async deleteAll(): Promise<void> {
     this.#shards.clear();
@@ -275,10 +284,11 @@ export class DistributedBucketStore implements BucketStore {
     const isScarce = (leg: Leg) => states.looksScarce(leg, leg.config, leg.amountsMilli, nowMs);
     if (!legs.some(isScarce)) return undefined;
     const known = legs.map((leg) => states.known(leg, leg.config, nowMs));
-    const isRefused = legs.some(({ amountsMilli }, at) => {
+    const isRefused = legs.some(({ config, amountsMilli }, at) => {
       const balances = known[at];
-      if (balances === undefined || !exceeds(amountsMilli, balances.sumsMilli)) return false;
-      return balances.shards.every((has) => exceeds(amountsMilli, has));
+      const gatesMilli = gatesOf(config, amountsMilli);
+      if (balances === undefined || !exceeds(gatesMilli, balances.sumsMilli)) return false;
+      return balances.shards.every((has) => exceeds(gatesMilli, has));
     });
     return isRefused ? known.map((balances) => balances?.sumsMilli) : undefined;
   }
@@ -327,7 +337,8 @@ function changedLinks(
 function balancesBefore(answer: Answer | undefined, leg: Leg): readonly number[] | undefined {
   if (answer === undefined || answer.kind === "outdated") return undefined;
   if (answer.kind === "refused") return answer.balancesMilli;
-  return answer.balancesMilli.map((balance, at) => balance + (leg.amountsMilli[at] ?? 0));
+  const takenMilli = takenOf(leg.config, leg.amountsMilli);
+  return answer.balancesMilli.map((balance, at) => balance + (takenMilli[at] ?? 0));
 }
 
 /** The sum over shards; `undefined` when none has the limit. */

@@ -23,7 +23,7 @@ export function planFor(
   };
   const plan = planOf(members);
   if (plan.kind !== "refused" || members.length === 1) return { plan, going: members };
-  const going = fitting(members, plan.balancesMilli);
+  const going = fitting(members, plan.balancesMilli, config);
   return going.length === 0 ? { plan, going } : { plan: planOf(going), going };
 }
 

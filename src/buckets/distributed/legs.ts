@@ -9,6 +9,7 @@
  */
 
 import type { Leg } from "../bucket-store.ts";
+import { gatesOf } from "../gating.ts";
 import type { BucketStates } from "./bucket-states.ts";
 import { exceeds } from "./limit-plan.ts";
 import type { Answer } from "./step.ts";
@@ -67,10 +68,10 @@ export function goesAgain(legs: readonly Leg[], history: LegsHistory): boolean {
   const { answers, weighed } = history;
   if (weighed === undefined) return false;
   const refused = at(answers, isRefused);
-  return refused.every(
-    (leg, position) =>
-      !exceeds((legs[leg] as Leg).amountsMilli, weighed[position] as readonly number[]),
-  );
+  return refused.every((leg, position) => {
+    const { config, amountsMilli } = legs[leg] as Leg;
+    return !exceeds(gatesOf(config, amountsMilli), weighed[position] as readonly number[]);
+  });
 }
 
 /** Those that go next: one that had too little, or hardly more than enough; else all together. */
@@ -85,7 +86,8 @@ function firstOf(
   });
   for (const times of [1, 2]) {
     const scarce = open.find((leg, position) => {
-      const needed = (legs[leg] as Leg).amountsMilli.map((amount) => times * amount);
+      const { config, amountsMilli } = legs[leg] as Leg;
+      const needed = gatesOf(config, amountsMilli).map((amount) => times * amount);
       return exceeds(needed, balances[position] as readonly number[]);
     });
     if (scarce !== undefined) return [scarce];

@@ -45,6 +45,10 @@ export interface PlanContext {
   readonly trustFull: (limitName: string) => boolean;
   /** An adjustment: never refused, may go into debt, and an amount below zero is a refund. */
   readonly force?: boolean;
+  /** What is consumed is only counted: balances stay as they are. */
+  readonly bypass?: boolean;
+  /** The limits that may go into debt. */
+  readonly soft?: ReadonlySet<string> | undefined;
   /** How many acquires the write counts as; when absent, one if it consumes, none if forced. */
   readonly acquires?: number;
   /** What the write adds to the meter; that of a plain write when absent. */
@@ -95,6 +99,7 @@ export function planLimit(
 ): Guess {
   invariant(Number.isSafeInteger(amount), "an amount is a safe integer of milli-tokens");
   plan.add(`b_${name}_tc`, amount);
+  if (context.bypass === true) return planCount(plan, name, image);
   if (amount < 0) return planRefund(plan, name, image, -amount);
   const { stored, share } = image;
   const { capacityMilli } = share;
@@ -113,10 +118,19 @@ export function planLimit(
     return { limitName: name, full, lookedFull, tokensMilli, remainder: expected };
   }
   plan.add(tokens, boundedChange(stored.tokensMilli, -amount));
-  if (context.force !== true) plan.requireEnough(name, image, amount);
+  if (context.force !== true && context.soft?.has(name) !== true) {
+    plan.requireEnough(name, image, amount);
+  }
   plan.requireLow(name, image, capacityMilli);
   const { remainder } = stored;
   return { limitName: name, full, lookedFull, tokensMilli: stored.tokensMilli - amount, remainder };
+}
+
+/** The balance stays as it is: only what was consumed in total changes. */
+function planCount(plan: WritePlan, name: string, { stored }: LimitImage): Guess {
+  plan.require({ is: "exists", name: `b_${name}_tk` });
+  const { tokensMilli, remainder } = stored;
+  return { limitName: name, full: false, lookedFull: false, tokensMilli, remainder };
 }
 
 /** Needs to know nothing of the item but that it has the limit. */

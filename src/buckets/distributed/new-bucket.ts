@@ -4,6 +4,7 @@ import { invariant } from "../../domain/check.ts";
 import { WRITES_RATE } from "../../records/bucket-item.ts";
 import type { BucketConfig, Link } from "../bucket-store.ts";
 import { bucketTtl } from "../bucket-ttl.ts";
+import { takenOf } from "../gating.ts";
 import type { SeenBucket } from "./image.ts";
 import type { BucketName } from "./shards.ts";
 
@@ -29,8 +30,9 @@ export interface NewBucket {
 export function newBucket(made: NewBucket): SeenBucket {
   const { name, config, link, amountsMilli, nowMs, ttlMultiplier: multiplier } = made;
   const { limits, source } = config;
+  const takenMilli = takenOf(config, amountsMilli);
   const left = limits.map(({ rate }, at) => {
-    const balanceMilli = rate.capacityMilli - (amountsMilli[at] ?? 0);
+    const balanceMilli = rate.capacityMilli - (takenMilli[at] ?? 0);
     return { rate, balanceMilli };
   });
   invariant(

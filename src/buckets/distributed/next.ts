@@ -8,6 +8,7 @@
  */
 
 import { invariant } from "../../domain/check.ts";
+import { gatesOf } from "../gating.ts";
 import { nextOfAll } from "./all-shards.ts";
 import { balancesOf, fullBalances } from "./bucket-states.ts";
 import { balancesAfterEach, fitting } from "./combining.ts";
@@ -90,10 +91,10 @@ function refusedLocally(
   const known = states.known(name, config, nowMs);
   if (known === undefined) return [];
   const { shards, sumsMilli: balancesMilli } = known;
-  const short = scarce.filter(
-    ({ amountsMilli }) =>
-      exceeds(amountsMilli, balancesMilli) && shards.every((has) => exceeds(amountsMilli, has)),
-  );
+  const short = scarce.filter(({ amountsMilli }) => {
+    const gatesMilli = gatesOf(config, amountsMilli);
+    return exceeds(gatesMilli, balancesMilli) && shards.every((has) => exceeds(gatesMilli, has));
+  });
   return short.map((member) => ({
     member,
     answer: { kind: "refused", balancesMilli, local: true },
@@ -166,7 +167,7 @@ function refusedBy(
 function nextOfNothing(request: Request, fresh: boolean, { nowMs }: Situation): readonly Step[] {
   const { config, members } = request;
   const balancesMilli = fullBalances(config);
-  const going = fitting(members, balancesMilli);
+  const going = fitting(members, balancesMilli, config);
   if (going.length > 0) return [{ do: "create", members: going, atMs: nowMs }];
   if (!fresh) return [{ do: "read", shard: 0 }];
   const answer = { kind: "refused", balancesMilli, local: false } as const;
@@ -205,7 +206,7 @@ function consumed(
   const link = linkIn(bucket);
   const left =
     shardCount === 1 ? balancesOf(bucket, config, nowMs) : states.lastBalances(name, config);
-  const after = balancesAfterEach(members, left);
+  const after = balancesAfterEach(members, left, config);
   return members.map((member, at) => {
     const parts = [{ shard, amountsMilli: member.amountsMilli }];
     const balancesMilli = after[at] as readonly number[];

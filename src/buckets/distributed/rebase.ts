@@ -16,6 +16,7 @@ import { PYTHON_LIMIT_SUFFIXES, unscheduled } from "../../records/python-attribu
 import type { BucketConfig } from "../bucket-store.ts";
 import type { LeftOver } from "../bucket-ttl.ts";
 import { appliesAnyway, sameRate, staleNames } from "../config-match.ts";
+import { gatesOf, takenOf } from "../gating.ts";
 import type { ConsumePlan, Weight } from "./consume-plan.ts";
 import {
   balanceOf,
@@ -68,7 +69,7 @@ export function planRebase(
   const amounts = amountsByName(config, amountsMilli);
   const rebase = rebaseOf(bucket, config, amounts, context, applies);
   const balancesMilli = rebase.balancesBefore(config);
-  if (context.force !== true && exceeds(amountsMilli, balancesMilli)) {
+  if (context.force !== true && exceeds(gatesOf(config, amountsMilli), balancesMilli)) {
     const limitsOnly = limitsAlone(bucket, config, context, applies);
     return { kind: "refused", balancesMilli, limitsOnly };
   }
@@ -76,8 +77,9 @@ export function planRebase(
   countAcquires(plan, amountsMilli, context);
   rebase.moveEpoch();
   if (applies) setOrigin(plan, bucket, config);
-  const ttl = planTtl(plan, bucket, config, rebase.leftOver(amounts), context);
-  requireCovered(plan, bucket, rebase.images, amounts, ttl, context);
+  const taken = amountsByName(config, takenOf(config, amountsMilli));
+  const ttl = planTtl(plan, bucket, config, rebase.leftOver(taken), context);
+  requireCovered(plan, bucket, rebase.images, taken, ttl, context);
   plan.requireSeen(bucket, context.nowMs);
   if (context.force !== true) requireEnabled(plan, bucket);
   return { kind: "write", plan, guesses: [] };
@@ -179,7 +181,8 @@ class Rebase {
   /** Brings one limit to the new epoch, capped by the old and the new capacity, less the amount. */
   #settle(name: string, stored: StoredLimit, rate: Rate, amount: number): void {
     const { plan } = this;
-    const { nowMs, force } = this.#context;
+    const { nowMs, force, soft } = this.#context;
+    const taken = this.#taken(amount);
     const now = limitImage(this.#bucket, stored, nowMs);
     const image = limitImage(this.#bucket, stored, this.#epochMs);
     const share = this.#shareOf(rate);
@@ -190,14 +193,16 @@ class Rebase {
       : mulAddDiv(image.remainder, share.periodMs, 0, image.share.periodMs);
     const tokens = `b_${name}_tk`;
     if (full) {
-      plan.set(tokens, capacityMilli - amount);
+      plan.set(tokens, capacityMilli - taken);
       plan.requireFull(name, image, capacityMilli);
     } else {
-      plan.add(tokens, boundedChange(stored.tokensMilli, image.accruedMilli - amount));
+      plan.add(tokens, boundedChange(stored.tokensMilli, image.accruedMilli - taken));
       plan.requireLow(name, image, capacityMilli);
       plan.requireRemainder(name, image);
     }
-    if (amount > 0 && force !== true) plan.requireEnough(name, now, amount);
+    if (taken > 0 && force !== true && soft?.has(name) !== true) {
+      plan.requireEnough(name, now, taken);
+    }
     plan.add(`b_${name}_tc`, amount);
     if (!sameRate(rate, stored.rate)) setParameters(plan, name, rate);
     plan.setRemainder(name, image, remainder);
@@ -217,7 +222,7 @@ class Rebase {
     this.images.set(name, { ...now, share });
     if (amount === 0 && sameRate(rate, stored.rate)) return;
     plan.require({ is: "=", name: `b_${name}_tk`, value: stored.tokensMilli });
-    plan.set(`b_${name}_tk`, balanceMilli - this.#accruedMilli(rate) - amount);
+    plan.set(`b_${name}_tk`, balanceMilli - this.#accruedMilli(rate) - this.#taken(amount));
     plan.add(`b_${name}_tc`, amount);
     plan.remove(`b_${name}_rr`);
     setParameters(plan, name, rate);
@@ -236,7 +241,7 @@ class Rebase {
     const { plan } = this;
     const { python } = this.#bucket;
     const share = this.#shareOf(rate);
-    const tokensMilli = share.capacityMilli - this.#accruedMilli(rate) - amount;
+    const tokensMilli = share.capacityMilli - this.#accruedMilli(rate) - this.#taken(amount);
     plan.set(`b_${name}_tk`, tokensMilli);
     // A limit counts as absent when its remainder cannot be, and would stay so with it.
     plan.remove(`b_${name}_rr`);
@@ -265,6 +270,11 @@ class Rebase {
     for (const [name, { rate, balanceMilli }] of this.#balances) {
       yield { rate, balanceMilli: balanceMilli - (amounts.get(name) ?? 0) };
     }
+  }
+
+  /** What the balance loses. */
+  #taken(amount: number): number {
+    return this.#context.bypass === true ? 0 : amount;
   }
 
   #shareOf(rate: Rate): Rate {

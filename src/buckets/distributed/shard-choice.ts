@@ -10,6 +10,7 @@
 import { shardRate } from "../../core/shares.ts";
 import type { Random } from "../../domain/chance.ts";
 import type { BucketConfig } from "../bucket-store.ts";
+import { gatesOf } from "../gating.ts";
 import { type BucketStates, balancesOf } from "./bucket-states.ts";
 import type { BucketName } from "./shards.ts";
 import { isSaturated } from "./writes-meter.ts";
@@ -91,8 +92,9 @@ function scoreOf(
   const balances = balancesOf(bucket, config, nowMs);
   const before = balancesOf(bucket, config, Math.min(nowMs, state?.asOfMs ?? nowMs));
   let score: Score = 1;
+  const gatesMilli = gatesOf(config, amountsMilli);
   config.limits.forEach(({ rate }, at) => {
-    const amount = amountsMilli[at] ?? 0;
+    const amount = gatesMilli[at] ?? 0;
     const balance = balances[at] as number;
     if (amount <= 0) return;
     const { capacityMilli } = shardRate(rate, shard, bucket.shardCount);
@@ -108,7 +110,8 @@ function scoreOf(
 
 /** Whether the share of a shard could ever hold the amounts. */
 function holds({ config, amountsMilli, count }: ShardWanted, shard: number): boolean {
+  const gatesMilli = gatesOf(config, amountsMilli);
   return config.limits.every(
-    ({ rate }, at) => (amountsMilli[at] ?? 0) <= shardRate(rate, shard, count).capacityMilli,
+    ({ rate }, at) => (gatesMilli[at] ?? 0) <= shardRate(rate, shard, count).capacityMilli,
   );
 }

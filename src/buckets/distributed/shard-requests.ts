@@ -13,6 +13,7 @@ import type { RecordContext } from "../../records/record-context.ts";
 import type { Item, Key } from "../../storage/item.ts";
 import type { Write } from "../../storage/item-store.ts";
 import type { BucketConfig, Link } from "../bucket-store.ts";
+import { takenOf } from "../gating.ts";
 import { byPolicy, linkInRecord, ownerStamps } from "../recorded-link.ts";
 import type { BucketStates } from "./bucket-states.ts";
 import type { CachedState } from "./cached-states.ts";
@@ -131,7 +132,8 @@ export class ShardRequests {
       return { ok: result.ok && bucket !== undefined, bucket };
     } catch (error) {
       if (error instanceof RateLimiterUnavailable && error.nothingWritten) {
-        unpredict(amountsByName(request.config, sumOf(members)));
+        const { config } = request;
+        unpredict(amountsByName(config, takenOf(config, sumOf(members))));
       }
       throw error;
     }

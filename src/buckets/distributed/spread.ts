@@ -20,15 +20,19 @@ export function offered(offers: readonly Offer[], limits: number): readonly numb
   );
 }
 
-/** The parts, from as few shards as possible; there must be enough in all of them together. */
+/**
+ * The parts, from as few shards as possible; there must be enough in all of them together of what
+ * can be refused (`gatesMilli`). The rest, which may go into debt, comes from the first shard.
+ */
 export function spreadOver(
   amountsMilli: readonly number[],
   offers: readonly Offer[],
+  gatesMilli: readonly number[] = amountsMilli,
 ): readonly ShardPart[] {
   const order = [...offers].sort(
-    (left, right) => worth(right, amountsMilli) - worth(left, amountsMilli),
+    (left, right) => worth(right, gatesMilli) - worth(left, gatesMilli),
   );
-  const missing = amountsMilli.map((amount) => Math.max(0, amount));
+  const missing = gatesMilli.map((amount) => Math.max(0, amount));
   const parts: ShardPart[] = [];
   for (const { shard, balancesMilli } of order) {
     const part = missing.map((amount, at) =>
@@ -41,7 +45,12 @@ export function spreadOver(
     });
     parts.push({ shard, amountsMilli: part });
   }
-  return parts;
+  const [first, ...others] = parts;
+  if (first === undefined || gatesMilli === amountsMilli) return parts;
+  const rest = first.amountsMilli.map(
+    (amount, at) => amount + (amountsMilli[at] as number) - (gatesMilli[at] as number),
+  );
+  return [{ shard: first.shard, amountsMilli: rest }, ...others];
 }
 
 /** The part of the scarcest amount that a shard could give. */

@@ -22,6 +22,7 @@ import type {
 } from "../bucket-store.ts";
 import { bucketTtl, ttlKeptSeconds } from "../bucket-ttl.ts";
 import { appliesAnyway, matchConfig } from "../config-match.ts";
+import { gatesOf, softNames } from "../gating.ts";
 import { LaterRestores } from "../later-restores.ts";
 import { sameLink } from "../recorded-link.ts";
 import type { BucketRow, BucketTable } from "./bucket-table.ts";
@@ -32,6 +33,7 @@ import {
   limitNamed,
   newBucket,
   withConfig,
+  withCounted,
   withTaken,
 } from "./embedded-bucket.ts";
 import { hourOf } from "./usage-hour.ts";
@@ -98,6 +100,8 @@ export class EmbeddedBucketStore implements BucketStore {
 
   remember(entityId: string, resource: string, memory: ConfigMemory): void {
     const { config, generation, untilMs } = memory;
+    // The fast path knows limits that refuse, and nothing else.
+    if (softNames(config) !== undefined) return;
     const rates = config.limits.map(({ rate }) => rate);
     const keepSeconds = ttlKeptSeconds(rates, this.#ttlMultiplier, config.source) ?? -1;
     const quick = { config, generation, keepSeconds, expires: this.#table.isShared };
@@ -105,8 +109,8 @@ export class EmbeddedBucketStore implements BucketStore {
   }
 
   async adjust(adjustment: Adjustment, options: BucketCallOptions = {}): Promise<void> {
-    if (this.#table.correct?.(adjustment) === true) return;
     const { entityId, resource, config, deltasMilli } = adjustment;
+    if (config.bypass !== true && this.#table.correct?.(adjustment) === true) return;
     await this.#table.step(() => {
       const now = this.#clock();
       const stored = this.#table.get(entityId, resource);
@@ -114,9 +118,8 @@ export class EmbeddedBucketStore implements BucketStore {
       if (live === undefined) return;
       const bucket = this.#counted(entityId, resource, stored, live, now);
       const deltas = new Map(config.limits.map(({ name }, at) => [name, deltasMilli[at] ?? 0]));
-      const limits = bucket.limits.map((limit) =>
-        withTaken(limit, deltas.get(limit.name) ?? 0, now),
-      );
+      const change = config.bypass === true ? withCounted : withTaken;
+      const limits = bucket.limits.map((limit) => change(limit, deltas.get(limit.name) ?? 0, now));
       const events = bucket.events + (adjustment.acquires ?? 0);
       this.#write(entityId, resource, { ...bucket, limits, events }, config, now, false);
     }, options.deadline?.timeoutMs);
@@ -317,9 +320,8 @@ export class EmbeddedBucketStore implements BucketStore {
     const amounts = new Map(
       leg.config.limits.map(({ name }, at) => [name, leg.amountsMilli[at] ?? 0]),
     );
-    const limits = bucket.limits.map((limit) =>
-      withTaken(limit, amounts.get(limit.name) ?? 0, now),
-    );
+    const change = leg.config.bypass === true ? withCounted : withTaken;
+    const limits = bucket.limits.map((limit) => change(limit, amounts.get(limit.name) ?? 0, now));
     const takes = leg.amountsMilli.some((amount) => amount > 0);
     const charged = { ...bucket, limits, events: bucket.events + (takes ? 1 : 0) };
     this.#write(leg.entityId, leg.resource, charged, leg.config, now, isNew);
@@ -371,7 +373,7 @@ function balances(bucket: EmbeddedBucket, leg: Leg, now: number): readonly numbe
 }
 
 function fits(leg: Leg, balancesMilli: readonly number[]): boolean {
-  return leg.amountsMilli.every(
+  return gatesOf(leg.config, leg.amountsMilli).every(
     (amount, at) => amount <= 0 || amount <= (balancesMilli[at] as number),
   );
 }

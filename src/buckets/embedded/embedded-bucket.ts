@@ -102,6 +102,12 @@ export function withTaken(limit: EmbeddedLimit, amountMilli: number, nowMs: numb
   };
 }
 
+/** Counts what was consumed, and leaves the balance as it is. */
+export function withCounted(limit: EmbeddedLimit, amountMilli: number): EmbeddedLimit {
+  if (amountMilli === 0) return limit;
+  return { ...limit, consumedMilli: sum(limit.consumedMilli, amountMilli) };
+}
+
 /** The balance now. */
 export function balanceMilli(limit: EmbeddedLimit, nowMs: number): number {
   return balanceAt(limit.level, limit.rate, nowMs);

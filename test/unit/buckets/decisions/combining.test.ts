@@ -8,6 +8,14 @@ import {
   sumOf,
 } from "../../../../src/buckets/distributed/combining.ts";
 
+import { Limit } from "../../../../src/domain/limit.ts";
+
+const CONFIG = {
+  limits: [Limit.parse("a:1"), Limit.parse("b:1")],
+  source: "system",
+  version: 1,
+} as const;
+
 const parts = (...amounts: readonly (readonly number[])[]) =>
   amounts.map((amountsMilli) => ({ amountsMilli }));
 
@@ -28,7 +36,7 @@ describe("of consumes that share a write", () => {
     ],
     ["what asks for nothing fits in a debt", [[0], [1]], [-1], [[0]]],
   ])("%s", (_, amounts, balances, fit) => {
-    const found = fitting(parts(...amounts), balances);
+    const found = fitting(parts(...amounts), balances, CONFIG);
     expect(found.map(({ amountsMilli }) => amountsMilli)).toEqual(fit);
   });
 
@@ -39,6 +47,6 @@ describe("of consumes that share a write", () => {
   });
 
   test("each sees what the ones before it have left", () => {
-    expect(balancesAfterEach(parts([1], [2], [3]), [4])).toEqual([[9], [7], [4]]);
+    expect(balancesAfterEach(parts([1], [2], [3]), [4], CONFIG)).toEqual([[9], [7], [4]]);
   });
 });

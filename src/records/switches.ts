@@ -1,0 +1,233 @@
+/** Switches entities and resources off and on, lets them bypass their limits, or cascade. */
+
+import { checkFields, show } from "../domain/check.ts";
+import { type DisabledLevel, ValidationError } from "../domain/errors.ts";
+import { DEFAULT_RESOURCE } from "../domain/names.ts";
+import { SweepIncompleteError } from "../domain/sweep-incomplete.ts";
+import type { Item, Key } from "../storage/item.ts";
+import { AUDIT_RETENTION_DAYS, type AuditLog, checkAuditor, retentionDaysIn } from "./audit.ts";
+import { changeConfig } from "./config-change.ts";
+import type { ConfigResolver } from "./config-resolver.ts";
+import { claimFeature } from "./feature-gate.ts";
+import { valueAt } from "./fields.ts";
+import { entityConfigKey, resourceConfigKey } from "./keys.ts";
+import {
+  checkFlagTarget,
+  clearFlag,
+  type FlagLevel,
+  type FlagTarget,
+  flagKey,
+  flagRegistryKey,
+  flagSlot,
+  flagSubject,
+  setFlag,
+} from "./level-flags.ts";
+import { cascadeIn, type DisabledFlag, disabledIn } from "./python-attributes.ts";
+import type { RecordContext } from "./record-context.ts";
+
+/** Who makes a change, for the audit log. */
+export interface ChangeOptions {
+  readonly principal?: string;
+}
+
+/** Whether limits are enforced, everything is refused, or everything is granted and counted. */
+export type SwitchState = "enabled" | "disabled" | "bypass";
+
+/**
+ * What the switches of an entity and a resource say.
+ *
+ * @example
+ * ```ts
+ * import { Repository, type SwitchReport } from 'zae-limiter';
+ * const repo = await Repository.open('memory:');
+ * await repo.limits.disable({ resource: 'gpt-4' });
+ * const place = { entityId: 'key-1', resource: 'gpt-4' };
+ * const report: SwitchReport = await repo.limits.state(place);
+ * console.log(report.state, report.level, report.own); // disabled resource undefined
+ * await repo.close();
+ * ```
+ */
+export interface SwitchReport {
+  /** What holds, whichever level decides. */
+  readonly state: SwitchState;
+  /** The level that decides; `undefined` where none says anything, so that limits are enforced. */
+  readonly level: DisabledLevel | undefined;
+  /** What is stored in exactly this place; `undefined` where a wider level answers. */
+  readonly own: SwitchState | undefined;
+}
+
+/** What a switch has done besides storing the setting. */
+export interface SwitchResult {
+  /** Live buckets that were stamped for clients of the Python library; 0 on embedded stores. */
+  readonly stampedBuckets: number;
+}
+
+/** Live buckets, which carry flags for clients of the Python library. */
+export interface FlagFollower {
+  /** Stamps the buckets of a place; `onStamped` is called after each of them. */
+  stampFlags(level: FlagLevel, onStamped: () => void): Promise<void>;
+}
+
+/** The setting of one flag; `undefined` removes it. */
+interface FlagChange {
+  readonly name: "disabled" | "cascade";
+  readonly value: DisabledFlag | undefined;
+}
+
+export class SwitchRecords {
+  readonly #context: RecordContext;
+  readonly #audit: AuditLog;
+  readonly #resolver: ConfigResolver;
+  readonly #follower: FlagFollower;
+
+  constructor(
+    context: RecordContext,
+    audit: AuditLog,
+    resolver: ConfigResolver,
+    follower: FlagFollower,
+  ) {
+    this.#context = context;
+    this.#audit = audit;
+    this.#resolver = resolver;
+    this.#follower = follower;
+  }
+
+  /**
+   * Switches a resource off, an entity, or an entity for one resource: every acquire is refused with
+   * `ResourceDisabled`. Balances stay. Where a call of this process is next, it is refused at once;
+   * other processes follow within the time that limits are cached.
+   */
+  disable(target: FlagTarget, options: ChangeOptions = {}): Promise<SwitchResult> {
+    return this.#change(target, { name: "disabled", value: true }, options);
+  }
+
+  /** Switches on, also where a wider level switches off. */
+  enable(target: FlagTarget, options: ChangeOptions = {}): Promise<SwitchResult> {
+    return this.#change(target, { name: "disabled", value: false }, options);
+  }
+
+  /** Grants everything and counts it: balances stay as they are, and nothing is refused. */
+  async bypass(target: FlagTarget, options: ChangeOptions = {}): Promise<SwitchResult> {
+    return this.#change(target, { name: "disabled", value: "bypass" }, options, "bypass");
+  }
+
+  /** Removes the switch of exactly this place, so that the next wider level answers. */
+  clear(target: FlagTarget, options: ChangeOptions = {}): Promise<SwitchResult> {
+    return this.#change(target, { name: "disabled", value: undefined }, options);
+  }
+
+  /** Whether a place is switched off, bypassed or enforced, and which level says so. */
+  async state(target: FlagTarget): Promise<SwitchReport> {
+    checkFields("target", target, ["entityId", "resource"]);
+    const level = checkFlagTarget(target);
+    const places = placesOf(this.#context.namespaceId, level);
+    const items = await this.#context.store.getMany(
+      places.map(({ key }) => key),
+      { consistent: true },
+    );
+    const flags = items.map((item) => (item === undefined ? undefined : disabledIn(item)));
+    const at = flags.findIndex((flag) => flag !== undefined);
+    const own = flags[0];
+    return {
+      state: stateOf(flags[at]) ?? "enabled",
+      level: places[at]?.level,
+      own: stateOf(own),
+    };
+  }
+
+  /**
+   * Says whether acquires cascade to the parent, for a resource, an entity, or an entity for one
+   * resource. `null` removes it: then the next wider level answers, and at last the entity itself.
+   */
+  async setCascade(
+    target: FlagTarget,
+    cascade: boolean | null,
+    options: ChangeOptions = {},
+  ): Promise<SwitchResult> {
+    if (cascade !== null && typeof cascade !== "boolean") {
+      const reason = `expected true, false or null, got ${show(cascade)}`;
+      throw new ValidationError("cascade", cascade, reason);
+    }
+    const change: FlagChange = { name: "cascade", value: cascade ?? undefined };
+    return this.#change(target, change, options, cascade === null ? undefined : "cascade policy");
+  }
+
+  /** The cascade policy of exactly this place; `undefined` where a wider level answers. */
+  async getCascade(target: FlagTarget): Promise<boolean | undefined> {
+    checkFields("target", target, ["entityId", "resource"]);
+    const key = flagKey(this.#context.namespaceId, checkFlagTarget(target));
+    const item = await this.#context.store.get(key, { consistent: true });
+    return item === undefined ? undefined : cascadeIn(item);
+  }
+
+  async #change(
+    target: FlagTarget,
+    { name, value }: FlagChange,
+    options: ChangeOptions,
+    feature?: "bypass" | "cascade policy",
+  ): Promise<SwitchResult> {
+    checkFields("target", target, ["entityId", "resource"]);
+    checkFields("options", options, ["principal"]);
+    const level = checkFlagTarget(target);
+    const principal = checkAuditor(options.principal);
+    if (feature !== undefined) await claimFeature(this.#context, feature);
+    const { namespaceId } = this.#context;
+    const keys = [flagKey(namespaceId, level), flagRegistryKey(namespaceId, level)];
+    const version = await changeConfig(this.#context, keys, ({ items, system }) => {
+      const [item, registry] = items;
+      const before = item === undefined ? undefined : valueAt(item, name);
+      if (before === value) return undefined;
+      const writes =
+        value === undefined
+          ? clearFlag(namespaceId, level, item as Item, registry, name)
+          : setFlag(namespaceId, level, item, name, value);
+      const entry = this.#audit.entry(
+        {
+          action: "limits_set",
+          subject: flagSubject(level),
+          principal,
+          resource: level.resource,
+          details: { [name]: value ?? null },
+        },
+        retentionDaysIn(system) ?? AUDIT_RETENTION_DAYS,
+      );
+      return { writes: [...writes, entry] };
+    });
+    this.#resolver.changed(version, [flagSlot(level)]);
+    return this.#stamp(level);
+  }
+
+  /** Stamps are for clients of the Python library; ours follow what is stored. */
+  async #stamp(level: FlagLevel): Promise<SwitchResult> {
+    let stampedBuckets = 0;
+    try {
+      await this.#follower.stampFlags(level, () => {
+        stampedBuckets += 1;
+      });
+    } catch (error) {
+      throw new SweepIncompleteError(stampedBuckets, error);
+    }
+    return { stampedBuckets };
+  }
+}
+
+/** The places that are asked, the most specific first, each with its name. */
+function placesOf(
+  namespaceId: string,
+  { entityId, resource }: FlagLevel,
+): { readonly key: Key; readonly level: DisabledLevel }[] {
+  const ofResource = { key: resourceConfigKey(namespaceId, resource), level: "resource" } as const;
+  if (entityId === undefined) return [ofResource];
+  const key = entityConfigKey(namespaceId, entityId, DEFAULT_RESOURCE);
+  const ofEntity = { key, level: "entity_default" } as const;
+  if (resource === DEFAULT_RESOURCE) return [ofEntity];
+  const own = entityConfigKey(namespaceId, entityId, resource);
+  return [{ key: own, level: "entity" }, ofEntity, ofResource];
+}
+
+/** The word for a stored flag. */
+export function stateOf(flag: DisabledFlag | undefined): SwitchState | undefined {
+  if (flag === undefined) return undefined;
+  if (flag === "bypass") return "bypass";
+  return flag ? "disabled" : "enabled";
+}
