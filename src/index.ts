@@ -91,6 +91,7 @@ export type {
 } from "./records/namespaces.ts";
 export type {
   ChangeOptions,
+  StoredLevel,
   SwitchRecords,
   SwitchReport,
   SwitchResult,

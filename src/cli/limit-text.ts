@@ -7,7 +7,9 @@ import { withThousands } from "./numbers.ts";
 /** `-l`, as all commands have it that store limits. */
 export const LIMITS_OPTION: OptionSpec = {
   flags: "-l, --limit <limit>",
-  text: "name:rate[/period][:burst], e.g. rpm:100 or tpm:10000/min:15000; repeatable",
+  text:
+    "name:rate[/period][:burst][ soft], e.g. rpm:100, tpm:10000/min:15000, 'tpm:500 soft'; " +
+    "repeatable",
   required: true,
   repeat: true,
 };
@@ -18,6 +20,7 @@ export const LIMIT_SHAPE: Shape = {
   capacity: "number",
   refill_amount: "number",
   refill_period_seconds: "number",
+  "soft?": "boolean",
 };
 
 /** Reads the values of `-l`, before anything is opened. */
@@ -28,12 +31,13 @@ export function parseLimits(texts: readonly string[]): Limit[] {
 export function limitText(limit: Limit): string {
   const burst =
     limit.capacity === limit.refillAmount ? "" : ` (burst: ${withThousands(limit.capacity)})`;
-  return `${limit.name}: ${rateText(limit)}${burst}`;
+  const soft = limit.soft ? ", soft" : "";
+  return `${limit.name}: ${rateText(limit)}${burst}${soft}`;
 }
 
 /** `10,000/min`. */
 export function rateText(limit: Limit): string {
-  const period = String(limit).split(":")[1]?.split("/")[1] ?? "";
+  const period = String(limit).split(":")[1]?.split("/")[1]?.split(" ")[0] ?? "";
   return `${withThousands(limit.refillAmount)}/${period}`;
 }
 

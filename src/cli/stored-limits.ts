@@ -27,16 +27,6 @@ export function limitsSet(
   };
 }
 
-export function limitsShown({ json, name }: Owner, limits: readonly Limit[]): Result {
-  return {
-    json: () => ({ ...json, limits: limits.map((limit) => limit.toJSON()) }),
-    text: () =>
-      limits.length === 0
-        ? `No limits are stored for ${name}`
-        : `Limits of ${name}:\n${limitLines(limits)}`,
-  };
-}
-
 /** Asks, then deletes what there is; a refusal is no failure, because nothing was lost. */
 export async function deleteLimits(
   { json, name }: Owner,

@@ -5,7 +5,9 @@
  */
 
 import { RateLimiterUnavailable, ZaeLimiterError } from "../domain/errors.ts";
+import type { LimitRecords } from "../records/limits.ts";
 import type { RecordContext } from "../records/record-context.ts";
+import type { ChangeOptions, SwitchRecords } from "../records/switches.ts";
 import { INTERNALS } from "../repository/internals.ts";
 import type { Repository } from "../repository/repository.ts";
 import { ApplyTurn } from "./apply-turn.ts";
@@ -113,7 +115,7 @@ async function carryOut(
     }
     const lost = await failureOf(turn.extend());
     if (lost !== undefined) return { applied, failed, skipped, lost };
-    const error = await failureOf(carryOutOne(repo, change.target, change.after, by));
+    const error = await failureOf(carryOutOne(repo, change, by));
     if (error === undefined) applied.push(change);
     else failed.push({ change, error });
     unavailable = error instanceof RateLimiterUnavailable ? unavailable + 1 : 0;
@@ -135,19 +137,55 @@ async function failureOf(work: Promise<void>): Promise<ZaeLimiterError | undefin
 
 async function carryOutOne(
   { limits }: Repository,
-  target: Target,
-  after: LevelConfig | undefined,
-  by: { principal?: string },
+  { target, before, after }: LimitChange,
+  by: ChangeOptions,
 ): Promise<void> {
   if (target.level === "system") {
     if (after === undefined) return limits.deleteSystem(by);
     return limits.setSystem(after.limits, { ...by, onUnavailable: after.onUnavailable ?? null });
   }
-  const { resource } = target;
-  if (target.level === "resource") {
-    if (after === undefined) return limits.deleteResource(resource, by);
-    return limits.setResource(resource, after.limits, by);
+  if (after === undefined) {
+    await removeLimits(limits, target, by);
+    return keepFlags(limits, target, before, after, by);
   }
-  if (after === undefined) return limits.deleteEntity(target.entityId, { ...by, resource });
+  // What is switched off must be so before limits that are meant for it are gone.
+  await keepFlags(limits, target, before, after, by);
+  // Where only flags are declared, limits that the Python library enforces stay.
+  if (after.limits.length === 0 && (before?.limits.length ?? 0) === 0) return;
+  const { resource } = target;
+  if (target.level === "resource") return limits.setResource(resource, after.limits, by);
   return limits.setEntity(target.entityId, after.limits, { ...by, resource });
+}
+
+type FlaggedTarget = Exclude<Target, { level: "system" }>;
+
+async function removeLimits(
+  limits: LimitRecords,
+  target: FlaggedTarget,
+  by: ChangeOptions,
+): Promise<void> {
+  const { resource } = target;
+  if (target.level === "resource") return limits.deleteResource(resource, by);
+  return limits.deleteEntity(target.entityId, { ...by, resource });
+}
+
+/** The flags of a level become what is declared, and only those that differ are written. */
+async function keepFlags(
+  limits: SwitchRecords,
+  target: FlaggedTarget,
+  before: LevelConfig | undefined,
+  after: LevelConfig | undefined,
+  by: ChangeOptions,
+): Promise<void> {
+  const { resource } = target;
+  const place = target.level === "entity" ? { entityId: target.entityId, resource } : { resource };
+  const disabled = after?.disabled;
+  if (disabled !== before?.disabled) {
+    if (disabled === undefined) await limits.clear(place, by);
+    else if (disabled === "bypass") await limits.bypass(place, by);
+    else await limits[disabled ? "disable" : "enable"](place, by);
+  }
+  if (after?.cascade !== before?.cascade) {
+    await limits.setCascade(place, after?.cascade ?? null, by);
+  }
 }

@@ -24,6 +24,9 @@ const PROPERTY_NAMES: ReadonlyMap<string, string> = new Map([
   ["Capacity", "capacity"],
   ["RefillAmount", "refill_amount"],
   ["RefillPeriod", "refill_period"],
+  ["Soft", "soft"],
+  ["Disabled", "disabled"],
+  ["Cascade", "cascade"],
 ]);
 
 /** A template with one resource, which keeps the limits of a namespace as the manifest has them. */
@@ -68,6 +71,7 @@ export function manifestFromProperties(properties: Readonly<Record<string, unkno
 /** Below these, names are chosen by users. */
 const NAMED = new Set(["Resources", "Entities", "Limits"]);
 const NUMBERS = new Set(["Capacity", "RefillAmount", "RefillPeriod"]);
+const FLAGS = new Set(["Soft", "Disabled", "Cascade"]);
 
 function renamed(value: unknown, kind: "fields" | "names"): unknown {
   if (!isPlainObject(value)) return value;
@@ -75,10 +79,16 @@ function renamed(value: unknown, kind: "fields" | "names"): unknown {
     Object.entries(value).map(([name, part]) => {
       if (kind === "names") return [name, renamed(part, "fields")];
       const below = NAMED.has(name) ? "names" : "fields";
-      const known = NUMBERS.has(name) ? wholeNumber(part) : renamed(part, below);
-      return [PROPERTY_NAMES.get(name) ?? name, known];
+      return [PROPERTY_NAMES.get(name) ?? name, known(name, part) ?? renamed(part, below)];
     }),
   );
+}
+
+/** The value of a number or a flag; `undefined` for everything else. */
+function known(name: string, value: unknown): unknown {
+  if (NUMBERS.has(name)) return wholeNumber(value);
+  if (!FLAGS.has(name)) return undefined;
+  return value === "true" || value === "false" ? value === "true" : value;
 }
 
 /** CloudFormation hands every number over as text. */
@@ -86,9 +96,11 @@ function wholeNumber(value: unknown): unknown {
   return typeof value === "string" && /^[0-9]+$/.test(value) ? Number(value) : value;
 }
 
-function levelProperties({ limits, onUnavailable }: LevelConfig): object {
+function levelProperties({ limits, onUnavailable, disabled, cascade }: LevelConfig): object {
   return {
     ...(onUnavailable === undefined ? {} : { OnUnavailable: onUnavailable }),
+    ...(disabled === undefined ? {} : { Disabled: disabled }),
+    ...(cascade === undefined ? {} : { Cascade: cascade }),
     Limits: Object.fromEntries(
       limits.map((limit) => [
         limit.name,
@@ -96,6 +108,7 @@ function levelProperties({ limits, onUnavailable }: LevelConfig): object {
           Capacity: limit.capacity,
           RefillAmount: limit.refillAmount,
           RefillPeriod: limit.refillPeriodSeconds,
+          ...(limit.soft ? { Soft: true } : {}),
         },
       ]),
     ),

@@ -21,10 +21,12 @@ import type { Problem, ProblemPath } from "./problem.ts";
 const ORDINARY = { name: "x", capacity: 1, refillAmount: 1, refillPeriodSeconds: 1 } as const;
 const PERIOD_SECONDS = 60;
 
+const DISABLED_FLAGS = [true, false, "bypass"] as const;
+const LEVEL_FIELDS = ["limits", "disabled", "cascade"];
 const MANIFEST_FIELDS = ["namespace", "system", "resources", "entities"];
 const SYSTEM_FIELDS = ["on_unavailable", "limits"];
 /** What each number of a declaration is in a limit. */
-const LIMIT_PARTS: Readonly<Record<string, keyof LimitSpec>> = {
+const LIMIT_PARTS: Readonly<Record<string, Exclude<keyof LimitSpec, "soft">>> = {
   capacity: "capacity",
   refill_amount: "refillAmount",
   refill_period: "refillPeriodSeconds",
@@ -50,7 +52,7 @@ class Checker {
   readonly problems: Problem[] = [];
 
   manifest(data: unknown): Manifest {
-    const fields = this.#fields(data, [], MANIFEST_FIELDS);
+    const fields = this.#fields(withoutExtensions(data), [], MANIFEST_FIELDS);
     if (!isPlainObject(data)) return emptyManifest("");
     const system =
       fields.system === undefined ? undefined : this.#system(fields.system, ["system"]);
@@ -99,10 +101,33 @@ class Checker {
     return configs;
   }
 
+  /** Limits, flags, or both. */
   #level(value: unknown, path: ProblemPath): LevelConfig {
-    const { limits } = this.#fields(value, path, ["limits"]);
-    this.#refuseEmpty(value, "limits", path, "leave it out to have none here");
-    return { limits: this.#limits(limits, [...path, "limits"]) };
+    const fields = this.#fields(value, path, LEVEL_FIELDS);
+    const disabled = this.#choice(fields.disabled, [...path, "disabled"], DISABLED_FLAGS);
+    const cascade = this.#choice(fields.cascade, [...path, "cascade"], [true, false]);
+    if (disabled === undefined && cascade === undefined) {
+      this.#refuseEmpty(value, "limits", path, "leave it out to have none here");
+    }
+    return {
+      limits: this.#limits(fields.limits, [...path, "limits"]),
+      ...(disabled === undefined ? {} : { disabled }),
+      ...(cascade === undefined ? {} : { cascade }),
+    };
+  }
+
+  /** One of a few values; `undefined` when it is not there or wrong. */
+  #choice<Value extends string | boolean>(
+    value: unknown,
+    path: ProblemPath,
+    choices: readonly Value[],
+  ): Value | undefined {
+    if (value === undefined) return undefined;
+    const found = choices.find((choice) => choice === value);
+    if (found === undefined) {
+      this.#refuse(path, `expected ${choices.join(" or ")}, got ${show(value)}`);
+    }
+    return found;
   }
 
   /** Nothing where something belongs: it could mean "none" as well as "not yet". */
@@ -124,8 +149,9 @@ class Checker {
 
   /** A name that is wrong was reported already: any other stands in for it. */
   #limit(value: unknown, path: ProblemPath, isNamed: boolean): Limit | undefined {
-    const fields = this.#fields(value, path, LIMIT_FIELDS);
+    const fields = this.#fields(value, path, [...LIMIT_FIELDS, "soft"]);
     if (!isPlainObject(value)) return undefined;
+    const soft = this.#choice(fields.soft, [...path, "soft"], [true, false]);
     if (fields.capacity === undefined) {
       this.#refuse(path, "the capacity is missing; write capacity: and a whole number");
       return undefined;
@@ -141,6 +167,7 @@ class Checker {
         capacity: most,
         refillAmount: refillAmount ?? most,
         refillPeriodSeconds: refillPeriod ?? PERIOD_SECONDS,
+        ...(soft === undefined ? {} : { soft }),
       }),
     );
   }
@@ -211,6 +238,12 @@ class Checker {
   #refuse(path: ProblemPath, message: string, atName = false): void {
     this.problems.push({ path, message, ...(atName ? { atName } : {}) });
   }
+}
+
+/** Fields that begin with `x-` are for the reader of the file, such as anchors. */
+function withoutExtensions(data: unknown): unknown {
+  if (!isPlainObject(data)) return data;
+  return Object.fromEntries(Object.entries(data).filter(([name]) => !name.startsWith("x-")));
 }
 
 /** Absent, or `{}`. */

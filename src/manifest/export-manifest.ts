@@ -13,7 +13,7 @@ import {
   targetKey,
   targetName,
 } from "./manifest.ts";
-import { readLevels } from "./stored-levels.ts";
+import { isSilent, readLevels } from "./stored-levels.ts";
 
 /** Reads, and changes nothing. Levels that are stored but say nothing are left out. */
 export async function exportManifest(repo: Repository): Promise<Manifest> {
@@ -32,7 +32,7 @@ export async function exportManifest(repo: Repository): Promise<Manifest> {
     if (level === undefined) continue;
     const config = level.config ?? unreadable(target);
     if (target.level === "system") system = config;
-    else if (config.limits.length === 0) continue;
+    else if (isSilent(config)) continue;
     else if (target.level === "resource") resources.set(target.resource, config);
     else {
       const configs = entities.get(target.entityId) ?? new Map<string, LevelConfig>();

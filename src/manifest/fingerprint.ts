@@ -26,9 +26,11 @@ function canonicalText(manifest: Manifest): string {
   });
 }
 
-function levelData({ limits, onUnavailable }: LevelConfig): object {
+function levelData({ limits, onUnavailable, disabled, cascade }: LevelConfig): object {
   return {
     ...(onUnavailable === undefined ? {} : { on_unavailable: onUnavailable }),
+    ...(disabled === undefined ? {} : { disabled }),
+    ...(cascade === undefined ? {} : { cascade }),
     limits: Object.fromEntries(
       limits.map((limit) => [
         limit.name,
@@ -36,6 +38,7 @@ function levelData({ limits, onUnavailable }: LevelConfig): object {
           capacity: limit.capacity,
           refill_amount: limit.refillAmount,
           refill_period: limit.refillPeriodSeconds,
+          ...(limit.soft ? { soft: true } : {}),
         },
       ]),
     ),

@@ -3,12 +3,20 @@
 import type { Limit } from "../domain/limit.ts";
 import { DEFAULT_RESOURCE } from "../domain/names.ts";
 import type { OnUnavailable } from "../domain/unavailability.ts";
+import type { UnsupportedLimit } from "../domain/unsupported-limit.ts";
+import type { DisabledFlag } from "../records/python-attributes.ts";
 
-/** What one level of a namespace says. Only the system level has `onUnavailable`. */
+/** What one level says. Only the system has `onUnavailable`, and only the others have flags. */
 export interface LevelConfig {
   /** By name. */
   readonly limits: readonly Limit[];
   readonly onUnavailable?: OnUnavailable;
+  /** Switched off, on, or bypassed; absent: the next wider level answers. */
+  readonly disabled?: DisabledFlag;
+  /** Whether acquires cascade; absent: the next wider level answers. */
+  readonly cascade?: boolean;
+  /** In what is stored: limits that only the Python library enforces. A manifest has none. */
+  readonly unsupported?: readonly UnsupportedLimit[];
 }
 
 /** A manifest that was checked: every name and number in it can be stored. */
@@ -83,6 +91,8 @@ function sortParts(target: Target): readonly [string, string, string] {
 export function sameConfig(a: LevelConfig, b: LevelConfig): boolean {
   return (
     a.onUnavailable === b.onUnavailable &&
+    a.disabled === b.disabled &&
+    a.cascade === b.cascade &&
     a.limits.length === b.limits.length &&
     a.limits.every((limit, position) => limit.equals(b.limits[position] as Limit))
   );

@@ -118,7 +118,11 @@ function distinct(targets: readonly Target[]): Target[] {
 /** A level in JSON, as plans show it. */
 type LevelJson = {
   readonly on_unavailable?: string;
+  readonly disabled?: boolean | string;
+  readonly cascade?: boolean;
   readonly limits: readonly LimitJson[];
+  /** Limits that only the Python library enforces, which stay as they are. */
+  readonly unsupported?: readonly { readonly name: string; readonly kind: string }[];
 };
 
 /** A change in JSON; `before` and `after` are `null` where there is nothing. */
@@ -145,9 +149,14 @@ export function changeJson(change: LimitChange): ChangeJson {
 
 function levelJson(config: LevelConfig | undefined): LevelJson | null {
   if (config === undefined) return null;
-  const { limits, onUnavailable } = config;
+  const { limits, onUnavailable, disabled, cascade, unsupported = [] } = config;
   return {
     ...(onUnavailable === undefined ? {} : { on_unavailable: onUnavailable }),
+    ...(disabled === undefined ? {} : { disabled }),
+    ...(cascade === undefined ? {} : { cascade }),
     limits: limits.map((limit) => limit.toJSON()),
+    ...(unsupported.length === 0
+      ? {}
+      : { unsupported: unsupported.map(({ name, kind }) => ({ name, kind })) }),
   };
 }

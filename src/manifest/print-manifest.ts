@@ -12,11 +12,20 @@ interface LimitDeclaration {
   readonly capacity: number;
   readonly refill_amount?: number;
   readonly refill_period?: number;
+  readonly soft?: true;
 }
 
 /** YAML. */
 export function printManifest(manifest: Manifest): string {
-  const { namespace, system, resources, entities } = manifest;
+  const { namespace } = manifest;
+  const system =
+    manifest.system !== undefined && isDeclared(manifest.system) ? manifest.system : undefined;
+  const resources = declared(manifest.resources);
+  const entities = new Map(
+    [...manifest.entities]
+      .map(([id, configs]) => [id, declared(configs)] as const)
+      .filter(([, configs]) => configs.size > 0),
+  );
   const document = new Document(
     {
       namespace,
@@ -29,6 +38,7 @@ export function printManifest(manifest: Manifest): string {
     // Names such as `on` are text to us, and a boolean to older readers.
     { version: "1.2", compat: "yaml-1.1", aliasDuplicateObjects: false },
   );
+  document.commentBefore = unsupportedComment(manifest) ?? null;
   // A limit is one line.
   visit(document, {
     Map: (_, node) => {
@@ -43,11 +53,43 @@ export function manifestJson(manifest: Manifest): JsonValue {
   return parse(printManifest(manifest), { stringKeys: true }) as JsonValue;
 }
 
-function levelData({ limits, onUnavailable }: LevelConfig): object {
+function levelData({ limits, onUnavailable, disabled, cascade }: LevelConfig): object {
+  const hasFlags = disabled !== undefined || cascade !== undefined;
   return {
     ...(onUnavailable === undefined ? {} : { on_unavailable: onUnavailable }),
-    limits: Object.fromEntries(limits.map((limit) => [limit.name, declarationOf(limit)])),
+    ...(disabled === undefined ? {} : { disabled }),
+    ...(cascade === undefined ? {} : { cascade }),
+    ...(hasFlags && limits.length === 0
+      ? {}
+      : { limits: Object.fromEntries(limits.map((limit) => [limit.name, declarationOf(limit)])) }),
   };
+}
+
+/** Says what is stored and cannot be declared: a file without it would look complete. */
+function unsupportedComment({ system, resources, entities }: Manifest): string | undefined {
+  const lines = (place: string, { unsupported = [] }: LevelConfig) =>
+    unsupported.map(({ name, kind }) => ` ${place}: ${name} (${kind})`);
+  const all = [
+    ...(system === undefined ? [] : lines("system", system)),
+    ...[...resources].flatMap(([resource, config]) => lines(resource, config)),
+    ...[...entities].flatMap(([entityId, configs]) =>
+      [...configs].flatMap(([resource, config]) => lines(`${entityId}/${resource}`, config)),
+    ),
+  ];
+  if (all.length === 0) return undefined;
+  const heading =
+    " Only the Python library enforces these, so they are not in this file. They stay:";
+  return [heading, ...all].join("\n");
+}
+
+/** Whether a level declares anything: what only Python enforces cannot be declared. */
+function isDeclared({ limits, onUnavailable, disabled, cascade }: LevelConfig): boolean {
+  const flags = [onUnavailable, disabled, cascade];
+  return limits.length > 0 || flags.some((flag) => flag !== undefined);
+}
+
+function declared(configs: ReadonlyMap<string, LevelConfig>): ReadonlyMap<string, LevelConfig> {
+  return new Map([...configs].filter(([, config]) => isDeclared(config)));
 }
 
 function declarationOf(limit: Limit): LimitDeclaration {
@@ -56,6 +98,7 @@ function declarationOf(limit: Limit): LimitDeclaration {
     capacity,
     ...(refillAmount === capacity ? {} : { refill_amount: refillAmount }),
     ...(refillPeriodSeconds === PERIOD_SECONDS ? {} : { refill_period: refillPeriodSeconds }),
+    ...(limit.soft ? { soft: true } : {}),
   };
 }
 

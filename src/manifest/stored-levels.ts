@@ -9,7 +9,8 @@ import {
   resourceRegistryKey,
   systemConfigKey,
 } from "../records/keys.ts";
-import { decodeLimits, onUnavailableIn } from "../records/limit-attributes.ts";
+import { decodeLimits, onUnavailableIn, unsupportedLimits } from "../records/limit-attributes.ts";
+import { cascadeIn, disabledIn } from "../records/python-attributes.ts";
 import type { RecordContext } from "../records/record-context.ts";
 import type { Item, Key } from "../storage/item.ts";
 import { type LevelConfig, type Target, targetKey } from "./manifest.ts";
@@ -54,16 +55,34 @@ function levelIn(
   const registered = textAt(item, "GSI4SK") !== undefined && isLedTo(target, item, resources);
   if (config === undefined) return { registered };
   // The item of the system is always there, to count changes; it need not say anything.
-  const silent = config.limits.length === 0 && config.onUnavailable === undefined;
-  return target.level === "system" && silent ? undefined : { config, registered };
+  return target.level === "system" && isSilent(config) ? undefined : { config, registered };
+}
+
+/** Whether a level says nothing at all. */
+export function isSilent(config: LevelConfig): boolean {
+  const { limits, unsupported = [], onUnavailable, disabled, cascade } = config;
+  const flags = [onUnavailable, disabled, cascade];
+  return (
+    limits.length === 0 && unsupported.length === 0 && flags.every((flag) => flag === undefined)
+  );
 }
 
 /** Somebody else may have stored what no limit can be: that differs from whatever is declared. */
 function configIn(target: Target, item: Item): LevelConfig | undefined {
   try {
     const limits = decodeLimits(item);
-    const onUnavailable = target.level === "system" ? onUnavailableIn(item) : undefined;
-    return onUnavailable === undefined ? { limits } : { limits, onUnavailable };
+    const isSystem = target.level === "system";
+    const onUnavailable = isSystem ? onUnavailableIn(item) : undefined;
+    const disabled = isSystem ? undefined : disabledIn(item);
+    const cascade = isSystem ? undefined : cascadeIn(item);
+    const unsupported = unsupportedLimits(item);
+    return {
+      limits,
+      ...(onUnavailable === undefined ? {} : { onUnavailable }),
+      ...(disabled === undefined ? {} : { disabled }),
+      ...(cascade === undefined ? {} : { cascade }),
+      ...(unsupported.length === 0 ? {} : { unsupported }),
+    };
   } catch (error) {
     if (error instanceof InfrastructureError) return undefined;
     throw error;

@@ -6,6 +6,7 @@
  */
 
 import { VersionMismatchError } from "../domain/errors.ts";
+import type { Limit } from "../domain/limit.ts";
 import { CLIENT_VERSION, isOlder } from "../domain/version.ts";
 import { versionKey } from "./keys.ts";
 import type { RecordContext } from "./record-context.ts";
@@ -47,4 +48,9 @@ export async function claimFeature(context: RecordContext, feature: GatedFeature
     );
     if (ok) return;
   }
+}
+
+/** Claims soft limits, where some of these are. */
+export async function claimSoft(context: RecordContext, limits: readonly Limit[]): Promise<void> {
+  if (limits.some(({ soft }) => soft)) await claimFeature(context, "soft limit");
 }

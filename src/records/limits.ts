@@ -31,6 +31,7 @@ import {
 import { deregistration, isCounted, registeredResources, registration } from "./config-registry.ts";
 import { type ConfigResolver, type ResolvedLimits, slotNames } from "./config-resolver.ts";
 import { listPage, type Page } from "./cursor.ts";
+import { claimSoft } from "./feature-gate.ts";
 import { textAt, valueAt } from "./fields.ts";
 import {
   entityConfigKey,
@@ -107,6 +108,7 @@ export class LimitRecords extends SwitchRecords {
     const principal = checkAuditor(options.principal);
     const given = options.onUnavailable ?? undefined;
     const mode = given === undefined ? undefined : checkOnUnavailable(given);
+    await claimSoft(this.#context, checked);
     const version = await changeConfig(this.#context, [], ({ system }) => {
       const attributes = encodeLimits(checked);
       return {
@@ -178,6 +180,7 @@ export class LimitRecords extends SwitchRecords {
     checkResource(resource);
     const checked = checkLimits(limits);
     const principal = checkAuditor(options.principal);
+    await claimSoft(this.#context, checked);
     const { namespaceId } = this.#context;
     const key = resourceConfigKey(namespaceId, resource);
     const registryKey = resourceRegistryKey(namespaceId);
@@ -258,6 +261,7 @@ export class LimitRecords extends SwitchRecords {
     const resource = checkConfigResource(options.resource ?? DEFAULT_RESOURCE);
     const checked = checkLimits(limits);
     const principal = checkAuditor(options.principal);
+    await claimSoft(this.#context, checked);
     const { namespaceId } = this.#context;
     const key = entityConfigKey(namespaceId, entityId, resource);
     const registryKey = entityConfigRegistryKey(namespaceId);

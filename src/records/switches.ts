@@ -2,15 +2,17 @@
 
 import { checkFields, show } from "../domain/check.ts";
 import { type DisabledLevel, ValidationError } from "../domain/errors.ts";
+import type { Limit } from "../domain/limit.ts";
 import { DEFAULT_RESOURCE } from "../domain/names.ts";
 import { SweepIncompleteError } from "../domain/sweep-incomplete.ts";
+import type { UnsupportedLimit } from "../domain/unsupported-limit.ts";
 import type { Item, Key } from "../storage/item.ts";
 import { AUDIT_RETENTION_DAYS, type AuditLog, checkAuditor, retentionDaysIn } from "./audit.ts";
 import { changeConfig } from "./config-change.ts";
 import type { ConfigResolver } from "./config-resolver.ts";
 import { claimFeature } from "./feature-gate.ts";
 import { valueAt } from "./fields.ts";
-import { entityConfigKey, resourceConfigKey } from "./keys.ts";
+import { entityConfigKey, resourceConfigKey, systemConfigKey } from "./keys.ts";
 import {
   checkFlagTarget,
   clearFlag,
@@ -22,6 +24,7 @@ import {
   flagSubject,
   setFlag,
 } from "./level-flags.ts";
+import { decodeLimits, unsupportedLimits } from "./limit-attributes.ts";
 import { cascadeIn, type DisabledFlag, disabledIn } from "./python-attributes.ts";
 import type { RecordContext } from "./record-context.ts";
 
@@ -56,6 +59,29 @@ export interface SwitchReport {
   readonly own: SwitchState | undefined;
 }
 
+/**
+ * Everything that one level says, and nothing of other levels.
+ *
+ * @example
+ * ```ts
+ * import { Repository, type StoredLevel } from 'zae-limiter';
+ * const repo = await Repository.open('memory:');
+ * await repo.limits.setResource('gpt-4', ['rpm:50']);
+ * const level: StoredLevel = await repo.limits.level({ resource: 'gpt-4' });
+ * console.log(String(level.limits[0]), level.state, level.unsupported.length); // rpm:50/min undefined 0
+ * await repo.close();
+ * ```
+ */
+export interface StoredLevel {
+  readonly limits: readonly Limit[];
+  /** Limits that only the Python library can enforce. */
+  readonly unsupported: readonly UnsupportedLimit[];
+  /** `undefined` where the next wider level answers. */
+  readonly state: SwitchState | undefined;
+  /** Whether acquires cascade; `undefined` where the next wider level answers. */
+  readonly cascade: boolean | undefined;
+}
+
 /** What a switch has done besides storing the setting. */
 export interface SwitchResult {
   /** Live buckets that were stamped for clients of the Python library; 0 on embedded stores. */
@@ -74,6 +100,27 @@ interface FlagChange {
   readonly value: DisabledFlag | undefined;
 }
 
+/**
+ * The switches of levels, as `repo.limits` has them.
+ *
+ * @example
+ * ```ts
+ * import { RateLimiter, ResourceDisabled } from 'zae-limiter';
+ * const limiter = await RateLimiter.open('memory:');
+ * const { limits } = limiter.repository;
+ * await limits.setResource('gpt-4', ['rpm:10']);
+ * await limits.disable({ resource: 'gpt-4' }, { principal: 'ops' });
+ * try {
+ *   await limiter.acquire({ entityId: 'key-1', resource: 'gpt-4', consume: { rpm: 1 } });
+ * } catch (error) {
+ *   console.log(error instanceof ResourceDisabled && error.level); // resource
+ * }
+ * await limits.bypass({ entityId: 'key-1', resource: 'gpt-4' });
+ * const lease = await limiter.acquire({ entityId: 'key-1', resource: 'gpt-4', consume: { rpm: 99 } });
+ * console.log(lease.bypassed); // true
+ * await limiter.close();
+ * ```
+ */
 export class SwitchRecords {
   readonly #context: RecordContext;
   readonly #audit: AuditLog;
@@ -152,12 +199,18 @@ export class SwitchRecords {
     return this.#change(target, change, options, cascade === null ? undefined : "cascade policy");
   }
 
-  /** The cascade policy of exactly this place; `undefined` where a wider level answers. */
-  async getCascade(target: FlagTarget): Promise<boolean | undefined> {
+  /** All that is stored in exactly this place: limits, flags, and what only Python enforces. */
+  async level(target: FlagTarget): Promise<StoredLevel> {
     checkFields("target", target, ["entityId", "resource"]);
     const key = flagKey(this.#context.namespaceId, checkFlagTarget(target));
     const item = await this.#context.store.get(key, { consistent: true });
-    return item === undefined ? undefined : cascadeIn(item);
+    return levelOf(item);
+  }
+
+  /** The same for the whole namespace, which has no flags. */
+  async systemLevel(): Promise<StoredLevel> {
+    const key = systemConfigKey(this.#context.namespaceId);
+    return levelOf(await this.#context.store.get(key, { consistent: true }));
   }
 
   async #change(
@@ -209,6 +262,17 @@ export class SwitchRecords {
     }
     return { stampedBuckets };
   }
+}
+
+function levelOf(item: Item | undefined): StoredLevel {
+  if (item === undefined)
+    return { limits: [], unsupported: [], state: undefined, cascade: undefined };
+  return {
+    limits: decodeLimits(item),
+    unsupported: unsupportedLimits(item),
+    state: stateOf(disabledIn(item)),
+    cascade: cascadeIn(item),
+  };
 }
 
 /** The places that are asked, the most specific first, each with its name. */

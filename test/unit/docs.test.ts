@@ -47,6 +47,7 @@ const SAMPLES: readonly api.ZaeLimiterError[] = [
   new api.NamespaceNotFoundError("namespace"),
   new api.NamespaceStateError(""),
   new api.DamagedRecordError("", "", ""),
+  new api.SweepIncompleteError(1, undefined),
   new api.EntityError(),
   new api.EntityNotFoundError("key-1"),
   new api.EntityExistsError("key-1"),

@@ -2,10 +2,13 @@
 
 import { DEFAULT_RESOURCE } from "../../domain/names.ts";
 import { leaf, type OptionSpec } from "../command.ts";
+import { LEVEL_SHAPE, levelShown } from "../level-text.ts";
 import { LIMIT_SHAPE, LIMITS_OPTION, parseLimits } from "../limit-text.ts";
 import { lostLimits, storedLevels, warningText } from "../lost-limits.ts";
 import { PRINCIPAL_OPTION, type PrincipalOptions, principalOf } from "../principal.ts";
-import { deleteLimits as deleting, limitsSet, limitsShown, type Owner } from "../stored-limits.ts";
+import { deleteLimits as deleting, limitsSet, type Owner } from "../stored-limits.ts";
+
+import type { Switched } from "./switch.ts";
 
 const ID = { name: "<id>", text: "the entity" } as const;
 const RESOURCE_OPTION: OptionSpec = {
@@ -54,9 +57,11 @@ export const getLimits = leaf<ResourceOptions>({
   arguments: [ID],
   options: [RESOURCE_OPTION],
   store: "read",
-  json: { ...OWNER_SHAPE, limits: [LIMIT_SHAPE] },
-  run: async ({ args: [id = ""], options: { resource }, open }) =>
-    limitsShown(ownerOf(id, resource), await (await open()).limits.getEntity(id, { resource })),
+  json: { ...OWNER_SHAPE, ...LEVEL_SHAPE },
+  run: async ({ args: [id = ""], options: { resource }, open }) => {
+    const level = await (await open()).limits.level({ entityId: id, resource });
+    return levelShown(ownerOf(id, resource), level);
+  },
 });
 
 export const deleteLimits = leaf<ResourceOptions & PrincipalOptions>({
@@ -79,6 +84,19 @@ export const deleteLimits = leaf<ResourceOptions & PrincipalOptions>({
       },
     }),
 });
+
+/** For the commands that switch an entity, and say whether it cascades. */
+export const SWITCHED: Switched = {
+  group: "entity",
+  argument: ID,
+  example: "key-1 -r gpt-4",
+  options: [{ flags: "-r, --resource <name>", text: "for one resource; else for all" }],
+  shape: { entity_id: "text", resource: "text | null" },
+  target: (entityId, { resource }) => ({
+    entityId,
+    ...(resource === undefined ? {} : { resource }),
+  }),
+};
 
 export const listResources = leaf({
   name: "list-resources",

@@ -2,6 +2,7 @@
 
 import type { Entity } from "../../domain/entity.ts";
 import { DEFAULT_RESOURCE } from "../../domain/names.ts";
+import type { SwitchState } from "../../records/switches.ts";
 import type { Repository } from "../../repository/repository.ts";
 import { leaf, UsageError } from "../command.ts";
 import { wholeNumber } from "../numbers.ts";
@@ -36,7 +37,7 @@ export const listEntities = leaf<ListOptions>({
   json: {
     resource: "text | null",
     entity_ids: ["text"],
-    entities: [ENTITY_SHAPE],
+    entities: [{ ...ENTITY_SHAPE, state: "text | null" }],
     cursor: "text | null",
   },
   run: async ({ options, open, note, terminal }) => {
@@ -49,11 +50,15 @@ export const listEntities = leaf<ListOptions>({
       resource === undefined
         ? await createdEntities(repo, options)
         : await limitedEntities(repo, resource, options);
+    const states = await statesOf(repo, entities);
     return {
       json: () => ({
         resource: resource ?? null,
         entity_ids: entityIds,
-        entities: entities.map(entityJson),
+        entities: entities.map((entity, at) => ({
+          ...entityJson(entity),
+          state: states[at] ?? null,
+        })),
         cursor: cursor ?? null,
       }),
       text: () => {
@@ -61,7 +66,7 @@ export const listEntities = leaf<ListOptions>({
         if (resource === undefined) {
           return entities.length === 0
             ? "There are no entities. Create one with: zae-limiter entity create <id>"
-            : entityTable(entities, terminal.palette.faint);
+            : entityTable(entities, terminal.palette.faint, states);
         }
         return entityIds.length === 0
           ? `No entity has limits of its own for ${resource}`
@@ -99,6 +104,14 @@ async function limitedEntities(
     return { found: entityIds, next };
   });
   return { entityIds: found, entities: [], cursor };
+}
+
+/** What is stored for all resources of each entity: most say nothing. */
+function statesOf(
+  { limits }: Repository,
+  entities: readonly Entity[],
+): Promise<(SwitchState | undefined)[]> {
+  return Promise.all(entities.map(async ({ id }) => (await limits.level({ entityId: id })).state));
 }
 
 /** Reads on until there are as many as wanted. */

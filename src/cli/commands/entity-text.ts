@@ -1,17 +1,18 @@
 /** Entities as JSON and as a table. */
 
 import type { Entity } from "../../domain/entity.ts";
+import type { SwitchState } from "../../records/switches.ts";
 import type { Shape } from "../command.ts";
 import { table } from "../table.ts";
 
-export const ENTITY_SHAPE: Shape = {
+export const ENTITY_SHAPE = {
   id: "text",
   name: "text",
   parent_id: "text | null",
   cascade: "boolean",
   metadata: "object",
   created_at: "text | null",
-};
+} as const satisfies Shape;
 
 export function entityJson(entity: Entity) {
   return {
@@ -27,14 +28,19 @@ export function entityJson(entity: Entity) {
 export function entityTable(
   entities: readonly Entity[],
   paint: (title: string) => string,
+  states: readonly (SwitchState | undefined)[],
 ): Promise<string> {
-  const columns = ["ENTITY", "NAME", "PARENT", "CASCADE", "CREATED"].map((title) => ({ title }));
-  const rows = entities.map((entity) => [
+  // Hardly any entity is switched off: the column is there only where one says something.
+  const isSwitched = states.some((state) => state !== undefined);
+  const titles = ["ENTITY", "NAME", "PARENT", "CASCADE", "CREATED"];
+  const columns = [...titles, ...(isSwitched ? ["STATE"] : [])].map((title) => ({ title }));
+  const rows = entities.map((entity, at) => [
     entity.id,
     entity.name ?? entity.id,
     entity.parentId ?? "-",
     entity.cascade ? "yes" : "no",
     entity.createdAt ?? "-",
+    ...(isSwitched ? [states[at] ?? "-"] : []),
   ]);
   return table(columns, rows, paint);
 }

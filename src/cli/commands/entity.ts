@@ -6,9 +6,11 @@ import { CommandFailure, type Group, leaf, UsageError } from "../command.ts";
 import { fields } from "../fields.ts";
 import { PRINCIPAL_OPTION, type PrincipalOptions, principalOf } from "../principal.ts";
 import { table } from "../table.ts";
-import { deleteLimits, getLimits, listResources, setLimits } from "./entity-limits.ts";
+import { cascadeCommands } from "./cascade.ts";
+import { deleteLimits, getLimits, listResources, SWITCHED, setLimits } from "./entity-limits.ts";
 import { listEntities } from "./entity-list.ts";
 import { ENTITY_SHAPE, entityJson } from "./entity-text.ts";
+import { switchCommands } from "./switch.ts";
 
 const ID = { name: "<id>", text: "the entity: a tenant, a project, a key, a user" } as const;
 
@@ -133,6 +135,8 @@ export const entity: Group = {
     deleteLimits,
     listEntities,
     listResources,
+    ...switchCommands(SWITCHED),
+    ...cascadeCommands(SWITCHED),
   ],
 };
 

@@ -56,12 +56,14 @@ function differences(
 /** Each limit and setting under its name. */
 function linesOf(config: LevelConfig | undefined): [string, string][] {
   if (config === undefined) return [];
-  const { limits, onUnavailable } = config;
+  const { limits, onUnavailable, disabled, cascade, unsupported = [] } = config;
+  const settings = { on_unavailable: onUnavailable, disabled, cascade };
   return [
-    ...(onUnavailable === undefined
-      ? []
-      : [["on_unavailable", `on_unavailable: ${onUnavailable}`] as [string, string]]),
+    ...Object.entries(settings).flatMap(([name, value]): [string, string][] =>
+      value === undefined ? [] : [[name, `${name}: ${value}`]],
+    ),
     ...limits.map((limit: Limit): [string, string] => [limit.name, limitText(limit)]),
+    ...unsupported.map(({ name, kind }): [string, string] => [name, `${name}: ${kind}`]),
   ];
 }
 

@@ -4,6 +4,7 @@ import { RateLimiter } from "../../limiter/rate-limiter.ts";
 import { bars, STATUS_SHAPE, statusJson } from "../bars.ts";
 import { leaf } from "../command.ts";
 import { CALL_LIMITS_OPTION, callLimits, TARGET_ARGUMENTS } from "../consume.ts";
+import { stateText } from "../level-text.ts";
 
 export const peek = leaf<{ limit: readonly string[] }>({
   name: "peek",
@@ -13,14 +14,33 @@ export const peek = leaf<{ limit: readonly string[] }>({
   options: [CALL_LIMITS_OPTION],
   store: "read",
   examples: ["peek key-1 gpt-4"],
-  json: { entity_id: "text", resource: "text", limits: [STATUS_SHAPE] },
+  json: {
+    entity_id: "text",
+    resource: "text",
+    state: "text",
+    level: "text | null",
+    limits: [STATUS_SHAPE],
+  },
   run: async ({ args: [entityId = "", resource = ""], options, open, terminal }) => {
     const overrides = callLimits(options);
-    const limiter = new RateLimiter(await open());
-    const statuses = await limiter.status({ entityId, resource, ...overrides });
+    const repo = await open();
+    const { state, level = null } = await repo.limits.state({ entityId, resource });
+    const limiter = new RateLimiter(repo);
+    // What is switched off has balances, and no use of them.
+    const statuses =
+      state === "disabled" ? [] : await limiter.status({ entityId, resource, ...overrides });
     return {
-      json: () => ({ entity_id: entityId, resource, limits: statuses.map(statusJson) }),
-      text: () => bars(statuses, terminal),
+      json: () => ({
+        entity_id: entityId,
+        resource,
+        state,
+        level,
+        limits: statuses.map(statusJson),
+      }),
+      text: () => {
+        const lines = level === null ? [] : [`${resource} is ${stateText(state)} (by ${level})`];
+        return [...lines, ...(statuses.length === 0 ? [] : [bars(statuses, terminal)])].join("\n");
+      },
     };
   },
 });

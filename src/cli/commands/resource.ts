@@ -1,10 +1,13 @@
 /** `resource`: limits of resources, for entities without limits of their own. */
 
 import { type Group, leaf } from "../command.ts";
+import { LEVEL_SHAPE, levelShown } from "../level-text.ts";
 import { LIMIT_SHAPE, LIMITS_OPTION, parseLimits } from "../limit-text.ts";
 import { lostByResource, warningText } from "../lost-limits.ts";
 import { PRINCIPAL_OPTION, type PrincipalOptions, principalOf } from "../principal.ts";
-import { deleteLimits, limitsSet, limitsShown, type Owner } from "../stored-limits.ts";
+import { deleteLimits, limitsSet, type Owner } from "../stored-limits.ts";
+import { cascadeCommands } from "./cascade.ts";
+import { type Switched, switchCommands } from "./switch.ts";
 
 const RESOURCE = { name: "<resource>", text: "e.g. gpt-4" } as const;
 
@@ -35,9 +38,9 @@ const getDefaults = leaf({
   summary: "shows the limits of a resource",
   arguments: [RESOURCE],
   store: "read",
-  json: { resource: "text", limits: [LIMIT_SHAPE] },
+  json: { resource: "text", ...LEVEL_SHAPE },
   run: async ({ args: [resource = ""], open }) =>
-    limitsShown(ownerOf(resource), await (await open()).limits.getResource(resource)),
+    levelShown(ownerOf(resource), await (await open()).limits.level({ resource })),
 });
 
 const deleteDefaults = leaf<PrincipalOptions>({
@@ -74,8 +77,24 @@ const list = leaf({
   },
 });
 
+const SWITCHED: Switched = {
+  group: "resource",
+  argument: RESOURCE,
+  example: "gpt-4",
+  options: [],
+  shape: { resource: "text" },
+  target: (name) => ({ resource: name }),
+};
+
 export const resource: Group = {
   name: "resource",
   summary: "limits of resources",
-  commands: [setDefaults, getDefaults, deleteDefaults, list],
+  commands: [
+    setDefaults,
+    getDefaults,
+    deleteDefaults,
+    list,
+    ...switchCommands(SWITCHED),
+    ...cascadeCommands(SWITCHED),
+  ],
 };

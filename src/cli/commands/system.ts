@@ -3,10 +3,11 @@
 import type { JsonValue } from "../../domain/json.ts";
 import type { OnUnavailable } from "../../domain/unavailability.ts";
 import { type Group, leaf, type Result } from "../command.ts";
+import { LEVEL_SHAPE, levelJson, levelText } from "../level-text.ts";
 import { LIMIT_SHAPE, LIMITS_OPTION, limitText, parseLimits } from "../limit-text.ts";
 import { lostBySystem, warningText } from "../lost-limits.ts";
 import { PRINCIPAL_OPTION, type PrincipalOptions, principalOf } from "../principal.ts";
-import { deleteLimits, limitsSet, limitsShown, type Owner } from "../stored-limits.ts";
+import { deleteLimits, limitsSet, type Owner } from "../stored-limits.ts";
 import { table } from "../table.ts";
 
 const OWNER: Owner = { json: {}, name: "the system" };
@@ -59,10 +60,16 @@ const getDefaults = leaf({
   name: "get-defaults",
   summary: "shows the limits of the namespace",
   store: "read",
-  json: CONFIG_SHAPE,
+  json: { ...CONFIG_SHAPE, unsupported: LEVEL_SHAPE.unsupported },
   run: async ({ open }) => {
-    const { limits, onUnavailable } = await (await open()).limits.getSystem();
-    return withMode(limitsShown(OWNER, limits), onUnavailable);
+    const { limits: records } = await open();
+    const [level, { onUnavailable }] = [await records.systemLevel(), await records.getSystem()];
+    const { limits, unsupported } = levelJson(level);
+    const shown = {
+      json: () => ({ limits, unsupported }),
+      text: () => levelText(OWNER.name, level),
+    };
+    return withMode(shown, onUnavailable);
   },
 });
 

@@ -34,7 +34,7 @@ describe("in bash", () => {
     expect(offered(bash, ["zae-limiter", "gateway", "--open", "--upstream-"])).toEqual([
       "--upstream-timeout",
     ]);
-    expect(offered(bash, ["zae-limiter", "entity", "set"])).toEqual(["set-limits"]);
+    expect(offered(bash, ["zae-limiter", "entity", "set-l"])).toEqual(["set-limits"]);
     expect(offered(bash, ["zae-limiter", "entity", "show", "x", "--js"])).toEqual(["--json"]);
     expect(offered(bash, ["zae-limiter", "acquire", "a", "b", "--con"])).toEqual(["--consume"]);
     expect(offered(bash, ["zae-limiter", "usage", "list", "--window", ""])).toEqual([

@@ -24,6 +24,22 @@ function propertiesOf(text: string): Record<string, unknown> {
   return (parse(text) as Template).Resources.TenantLimits.Properties;
 }
 
+test("flags and soft limits go there and come back, whether as booleans or as text", () => {
+  const manifest = parseManifest(`
+namespace: n
+resources: { off: { disabled: true }, by: { disabled: bypass, cascade: false } }
+entities: { u: { resources: { off: { disabled: false, limits: { t: { capacity: 1, soft: true } } } } } }
+`);
+  const properties = propertiesOf(cfnTemplate(manifest, "my-app"));
+  expect(manifestFromProperties(properties)).toEqual(manifest);
+  const asText = JSON.parse(
+    JSON.stringify(properties, (_, value: unknown) =>
+      typeof value === "boolean" ? String(value) : value,
+    ),
+  ) as Record<string, unknown>;
+  expect(manifestFromProperties(asText)).toEqual(manifest);
+});
+
 describe("the template", () => {
   test("op 42: has every number of a limit, and no burst", () => {
     const text = cfnTemplate(MANIFEST, "my-app");

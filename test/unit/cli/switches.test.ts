@@ -1,0 +1,72 @@
+/** `disable`, `enable`, `bypass`, `clear` and what shows them, in process. */
+
+import { describe, expect, test } from "vitest";
+import { entity } from "../../../src/cli/commands/entity.ts";
+import { peek } from "../../../src/cli/commands/peek.ts";
+import { resource } from "../../../src/cli/commands/resource.ts";
+import { system } from "../../../src/cli/commands/system.ts";
+import { expectShape, shapeOf } from "./shape.ts";
+import { temporaryStore } from "./temporary.ts";
+
+const store = temporaryStore();
+
+describe("switches", () => {
+  test("of a resource are set, shown, and refuse acquires", async () => {
+    const { run, json } = store.namespace();
+    await run("resource", "set-defaults", "gpt-4", "-l", "rpm:10");
+    const off = await run("resource", "disable", "gpt-4", "--principal", "ops");
+    expect(off).toMatchObject({
+      code: 0,
+      out: "gpt-4 is switched off: every acquire is refused\n",
+      err: "",
+    });
+    expect((await run("resource", "get-defaults", "gpt-4")).out).toBe(
+      "Limits of gpt-4:\n  rpm: 10/min\nIt is switched off: every acquire is refused\n",
+    );
+    expect((await run("peek", "key-1", "gpt-4")).out).toBe(
+      "gpt-4 is switched off: every acquire is refused (by resource)\n",
+    );
+    const refused = await run("acquire", "key-1", "gpt-4", "-c", "rpm=1");
+    expect(refused.code).not.toBe(0);
+    expect(refused.err).toContain("is switched off");
+    const peeked = await json("peek", "key-1", "gpt-4");
+    expectShape(peek.json, peeked);
+    expect(peeked).toMatchObject({ state: "disabled", level: "resource", limits: [] });
+    const cleared = await json("resource", "clear", "gpt-4");
+    expectShape(shapeOf(resource, "clear"), cleared);
+    expect(cleared).toEqual({ resource: "gpt-4", state: null, stamped_buckets: 0 });
+    expect((await run("acquire", "key-1", "gpt-4", "-c", "rpm=1")).code).toBe(0);
+  });
+
+  test("of an entity are for one resource or for all, and are listed", async () => {
+    const { run, json } = store.namespace();
+    await run("system", "set-defaults", "-l", "rpm:10");
+    await run("entity", "create", "key-1");
+    expect((await run("entity", "list")).out).not.toContain("STATE");
+    const by = await json("entity", "bypass", "key-1", "-r", "gpt-4");
+    expectShape(shapeOf(entity, "bypass"), by);
+    expect(by).toMatchObject({ entity_id: "key-1", resource: "gpt-4", state: "bypass" });
+    await run("entity", "disable", "key-1");
+    expect((await run("entity", "list")).out).toMatch(/STATE\n.*disabled/);
+    const listed = await json("entity", "list");
+    expectShape(shapeOf(entity, "list"), listed);
+    const level = await json("entity", "get-limits", "key-1");
+    expectShape(shapeOf(entity, "get-limits"), level);
+    expect(level).toMatchObject({ state: "disabled", limits: [], unsupported: [] });
+    expect((await run("peek", "key-1", "gpt-4")).out).toContain("bypassed");
+    expect((await run("acquire", "key-1", "other", "-c", "rpm=1")).err).toContain("switched off");
+    expect((await run("entity", "enable", "key-1")).out).toBe("key-1 is switched on\n");
+    expectShape(shapeOf(system, "get-defaults"), await json("system", "get-defaults"));
+  });
+
+  test("a soft limit is set by its text, and shown with its mark", async () => {
+    const { run, json } = store.namespace();
+    const set = await run("resource", "set-defaults", "gpt-4", "-l", "tpm:10 soft");
+    expect(set.out).toBe("Set 1 limit of gpt-4:\n  tpm: 10/min, soft\n");
+    const shown = await json("resource", "get-defaults", "gpt-4");
+    expectShape(shapeOf(resource, "get-defaults"), shown);
+    expect(shown).toMatchObject({ limits: [{ name: "tpm", soft: true }] });
+    expect((await run("acquire", "key-1", "gpt-4", "-c", "tpm=50")).code).toBe(0);
+    expect((await run("peek", "key-1", "gpt-4")).out).toContain("-40 of 10");
+  });
+});
