@@ -195,7 +195,19 @@ export function restoreWarning(adjustment: Adjustment, cause: unknown): RestoreW
 
 /** What the levels say about a bucket, for clients of the Python library. */
 export interface FlagStamps {
-  readonly state: "enabled" | "disabled" | "bypass";
+  /** Absent: stamps of switches stay as they are. */
+  readonly state?: "enabled" | "disabled" | "bypass";
+  /** Absent: the stamps of the owner stay as they are. */
+  readonly owner?: OwnerStamps;
+}
+
+/** Which parent a bucket charges, and the generation of its entity that says so. */
+export interface OwnerStamps {
+  readonly link: Link;
+  readonly generation: number;
+  readonly incarnation: string;
+  /** A policy or a move says so, and not just the entity: then Python has to know. */
+  readonly isStamped: boolean;
 }
 
 /** The buckets to stamp: of an entity, of a resource, or of an entity for a resource. */
@@ -249,8 +261,11 @@ export interface BucketStore {
   listAll(): AsyncIterable<StoredState>;
   /** Brings live buckets of an entity in line with limits that were just stored. */
   reconfigure(entityId: string, resource: string, config: BucketConfig): Promise<void>;
-  /** Tells live buckets of an entity whom it charges from now on. */
-  relink(entityId: string, link: Link): Promise<void>;
+  /**
+   * Tells live buckets of an entity which parent it has from now on. Returns whether all were told:
+   * those that carry stamps of the Python library are left to `stamp`.
+   */
+  relink(entityId: string, link: Link): Promise<boolean>;
   /** Writes what the levels say into live buckets, where clients of the Python library read it. */
   stamp?(scope: StampScope): Promise<void>;
   /** Removes all buckets of the namespace that are not items of their own. */

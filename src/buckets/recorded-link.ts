@@ -12,6 +12,11 @@ export function byPolicy({ parentId }: Link, cascade: boolean): Link {
   return { cascade: cascade && parentId !== undefined, parentId };
 }
 
+/** The link that counts: the stored one, unless a level says whether acquires cascade. */
+export function effectiveLink(link: Link, policy: boolean | undefined): Link {
+  return policy === undefined ? link : byPolicy(link, policy);
+}
+
 /** What the Python library stamps a bucket with, so that its link is known to be the policy. */
 export function ownerStamps(record: Item | undefined): Record<string, Value> {
   const generation = record === undefined ? undefined : numberAt(record, "pgen");

@@ -39,6 +39,7 @@ const AUDIT_ACTIONS = [
   "entity_created",
   "entity_updated",
   "entity_deleted",
+  "entity_parent_changed",
   "limits_set",
   "limits_deleted",
 ] as const;

@@ -6,6 +6,7 @@ import { Entity } from "../domain/entity.ts";
 import { EntityExistsError, EntityNotFoundError, ValidationError } from "../domain/errors.ts";
 import { checkJsonObject, type JsonValue } from "../domain/json.ts";
 import { checkEntityId, checkParentId } from "../domain/names.ts";
+import { SweepIncompleteError } from "../domain/sweep-incomplete.ts";
 import type { Item, Key, Value } from "../storage/item.ts";
 import { ITEM_ABSENT, ITEM_EXISTS } from "../storage/item-store.ts";
 import { checkAncestry } from "./ancestry.ts";
@@ -16,6 +17,8 @@ import { type ConfigResolver, slotNames } from "./config-resolver.ts";
 import { entityMark, unlessMarkedLater } from "./deletion-mark.ts";
 import { decodeEntity, encodeEntity } from "./entity-item.ts";
 import { type EntityListOptions, type EntityPage, listEntities } from "./entity-list.ts";
+import { moveEntity } from "./entity-move.ts";
+import { claimFeature } from "./feature-gate.ts";
 import { textAt } from "./fields.ts";
 import {
   childrenPartition,
@@ -59,6 +62,12 @@ const NEW_ENTITY_FIELDS = [
 /** The buckets of entities, which have to follow what happens to their entity. */
 export interface EntityBuckets {
   relink(id: string, link: { cascade: boolean; parentId: string | undefined }): Promise<void>;
+  /** The same after a move; `onStamped` is called after each bucket that was told. */
+  moved(
+    id: string,
+    link: { cascade: boolean; parentId: string | undefined },
+    onStamped: () => void,
+  ): Promise<void>;
   /** `lastBaseMs`: the latest base time among them. */
   deleteEntity(id: string): Promise<{ count: number; lastBaseMs: number }>;
 }
@@ -106,9 +115,8 @@ export class EntityRecords {
       // The tree has changed on the way: look at it again.
     }
     // An entity may have been used before it was created; its buckets then charge nobody else.
-    if (entity.cascade && entity.parentId !== undefined) {
-      await this.#buckets.relink(entity.id, entity);
-    }
+    // Where a level says that acquires cascade, the parent counts without a flag of the entity.
+    if (entity.parentId !== undefined) await this.#buckets.relink(entity.id, entity);
     return entity;
   }
 
@@ -190,6 +198,36 @@ export class EntityRecords {
     const stored = await this.get(id);
     if (stored === undefined) throw new EntityNotFoundError(id);
     return stored;
+  }
+
+  /**
+   * Gives an entity another parent, or none. Both must exist, and the tree must stay a tree of at
+   * most 8 ancestors. What was charged to the old parent stays there, also by leases that are open.
+   */
+  async setParent(
+    id: string,
+    parentId: string | null,
+    options: { principal?: string } = {},
+  ): Promise<Entity> {
+    checkEntityId(id);
+    const wanted = parentId === null ? undefined : checkParentId(parentId);
+    checkFields("options", options, ["principal"]);
+    const principal = checkAuditor(options.principal);
+    await checkActive(this.#context);
+    await claimFeature(this.#context, "change of parent");
+    const days = await this.#resolver.auditRetentionDays();
+    const entity = await moveEntity(this.#context, id, wanted, (details) =>
+      this.#audit.entry({ action: "entity_parent_changed", subject: id, principal, details }, days),
+    );
+    let stampedBuckets = 0;
+    try {
+      await this.#buckets.moved(id, entity, () => {
+        stampedBuckets += 1;
+      });
+    } catch (error) {
+      throw new SweepIncompleteError(stampedBuckets, error);
+    }
+    return entity;
   }
 
   /** All entities that were created, by id, a page at a time. A new one may be missing at first. */

@@ -1,9 +1,13 @@
 /** Brings what is stored for levels to live buckets. */
 
-import type { BucketStore } from "../buckets/bucket-store.ts";
+import type { BucketStore, OwnerStamps } from "../buckets/bucket-store.ts";
+import { effectiveLink, linkInRecord, ownerStamps } from "../buckets/recorded-link.ts";
 import { DEFAULT_RESOURCE } from "../domain/names.ts";
-import type { ConfigResolver } from "../records/config-resolver.ts";
+import type { ConfigResolver, Resolution } from "../records/config-resolver.ts";
+import type { EntityBuckets } from "../records/entities.ts";
+import { entityKey } from "../records/keys.ts";
 import type { FlagLevel } from "../records/level-flags.ts";
+import type { RecordContext } from "../records/record-context.ts";
 
 /** Limits of an entity reach its live buckets at once, whatever level applies to them now. */
 export async function followLimits(
@@ -22,6 +26,7 @@ export async function followLimits(
 
 /** Stamps the live buckets of a place with what the levels say about each of them. */
 export async function stampFlags(
+  context: RecordContext,
   buckets: BucketStore,
   resolver: ConfigResolver,
   { entityId, resource }: FlagLevel,
@@ -31,10 +36,58 @@ export async function stampFlags(
     entityId,
     resource: resource === DEFAULT_RESOURCE ? undefined : resource,
     stampsOf: async (id, name) => {
-      const { disabledAt, bypassed } = await resolver.current(id, name);
-      if (disabledAt !== undefined) return { state: "disabled" };
-      return { state: bypassed ? "bypass" : "enabled" };
+      const resolution = await resolver.current(id, name);
+      const owner = await ownerOf(context, id, resolution.cascade);
+      return { state: stateOf(resolution), owner };
     },
     onStamped,
   });
+}
+
+/** What entities do to their live buckets. */
+export function entityBuckets(
+  context: RecordContext,
+  buckets: BucketStore,
+  resolver: ConfigResolver,
+): EntityBuckets {
+  const stamp = async (entityId: string, onStamped: () => void) =>
+    buckets.stamp?.({
+      entityId,
+      stampsOf: async (id, name) => {
+        const { cascade } = await resolver.current(id, name);
+        return { owner: await ownerOf(context, id, cascade) };
+      },
+      onStamped,
+    });
+  return {
+    relink: async (id, link) => {
+      if (!(await buckets.relink(id, link))) await stamp(id, () => {});
+    },
+    moved: async (id, link, onStamped) => {
+      if (buckets.stamp === undefined) await buckets.relink(id, link);
+      else await stamp(id, onStamped);
+    },
+    deleteEntity: (id) => buckets.deleteEntity(id),
+  };
+}
+
+function stateOf({ disabledAt, bypassed }: Resolution): "enabled" | "disabled" | "bypass" {
+  if (disabledAt !== undefined) return "disabled";
+  return bypassed ? "bypass" : "enabled";
+}
+
+/** The parent that the record of an entity has, and whether its buckets charge it. */
+async function ownerOf(
+  { store, namespaceId }: RecordContext,
+  entityId: string,
+  policy: boolean | undefined,
+): Promise<OwnerStamps> {
+  const record = await store.get(entityKey(namespaceId, entityId), { consistent: true });
+  const { pgen, pinc } = ownerStamps(record);
+  return {
+    link: effectiveLink(linkInRecord(record), policy),
+    generation: Number(pgen),
+    incarnation: String(pinc),
+    isStamped: policy !== undefined || (record !== undefined && record.pgen !== undefined),
+  };
 }

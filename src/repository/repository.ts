@@ -25,7 +25,7 @@ import {
   dynamoOptions,
   openBackend,
 } from "./backend.ts";
-import { followLimits, stampFlags } from "./bucket-followers.ts";
+import { entityBuckets, followLimits, stampFlags } from "./bucket-followers.ts";
 import { BucketRecords } from "./bucket-records.ts";
 import { environment } from "./environment.ts";
 import { INTERNALS, type RepositoryInternals } from "./internals.ts";
@@ -139,10 +139,15 @@ export class Repository {
     const resolver = new ConfigResolver(context, cacheOf(shared, context));
     const buckets = bucketsOf(shared, namespace.namespaceId);
     this.audit = new AuditLog(context);
-    this.entities = new EntityRecords(context, this.audit, resolver, buckets);
+    this.entities = new EntityRecords(
+      context,
+      this.audit,
+      resolver,
+      entityBuckets(context, buckets, resolver),
+    );
     this.limits = new LimitRecords(context, this.audit, resolver, {
       entityLimitsChanged: (id, resource) => followLimits(buckets, resolver, id, resource),
-      stampFlags: (level, onStamped) => stampFlags(buckets, resolver, level, onStamped),
+      stampFlags: (level, onStamped) => stampFlags(context, buckets, resolver, level, onStamped),
     });
     this.buckets = new BucketRecords(buckets, this.entities);
     this.usage = new UsageRecords(context, async (scope) => buckets.settleUsage?.(scope));

@@ -6,6 +6,7 @@
 import type { Random } from "../../domain/chance.ts";
 import type { ShardPart } from "../bucket-store.ts";
 import { gatesOf } from "../gating.ts";
+import { effectiveLink } from "../recorded-link.ts";
 import { fullBalances } from "./bucket-states.ts";
 import { fitting } from "./combining.ts";
 import { planConsume, type Weight, weigh } from "./consume-plan.ts";
@@ -132,7 +133,8 @@ function spread(
     const once = { acquires: at === 0 ? 1 : 0, costMs: TRANSACTED_MS };
     const context = { nowMs, ttlMultiplier, trustFull, ...once };
     const plan = planConsume(bucket, config, part.amountsMilli, context);
-    return plan.kind === "write" ? [{ part, plan: plan.plan, link: linkIn(bucket) }] : [];
+    const link = effectiveLink(linkIn(bucket), config.cascade);
+    return plan.kind === "write" ? [{ part, plan: plan.plan, link }] : [];
   };
   const parts = spreadOver(member.amountsMilli, offers, gatesOf(config, member.amountsMilli));
   const writes = parts.flatMap(writeOf);

@@ -6,7 +6,7 @@
 
 import type { RecordContext } from "../../records/record-context.ts";
 import type { Item, Value } from "../../storage/item.ts";
-import type { Change } from "../../storage/item-store.ts";
+import type { Change, Condition, Test } from "../../storage/item-store.ts";
 import type { FlagStamps, StampScope } from "../bucket-store.ts";
 import type { BucketItems } from "./bucket-items.ts";
 import type { CachedStates } from "./cached-states.ts";
@@ -17,24 +17,60 @@ const PASSES = 2;
 const BYPASS_MS = 60_000;
 const BYPASS_MS_MIN = 48_000;
 
-/** Returns the change that makes a bucket carry what the levels say; `undefined` when it does already. */
-function stampChange(item: Item, stamps: FlagStamps, nowMs: number): Change | undefined {
-  const set: Record<string, Value> = {};
-  const remove: string[] = [];
-  const has = (name: string) => Object.hasOwn(item, name);
-  if (stamps.state === "disabled") {
-    if (item.disabled !== true) set.disabled = true;
-  } else if (has("disabled")) {
-    remove.push("disabled");
+/** Collects the stamps of one bucket that differ. */
+class StampChange {
+  readonly set: Record<string, Value> = {};
+  readonly remove: string[] = [];
+  readonly #item: Item;
+
+  constructor(item: Item) {
+    this.#item = item;
   }
-  if (stamps.state === "bypass") {
-    const untilMs = typeof item.bypass === "number" ? item.bypass : 0;
-    if (untilMs < nowMs + BYPASS_MS_MIN) set.bypass = nowMs + BYPASS_MS;
-  } else if (has("bypass")) {
-    remove.push("bypass");
+
+  get isEmpty(): boolean {
+    return Object.keys(this.set).length === 0 && this.remove.length === 0;
   }
-  const isSame = Object.keys(set).length === 0 && remove.length === 0;
-  return isSame ? undefined : { set, remove };
+
+  put(name: string, value: Value | undefined): void {
+    if (value === undefined) {
+      if (Object.hasOwn(this.#item, name)) this.remove.push(name);
+    } else if (this.#item[name] !== value) {
+      this.set[name] = value;
+    }
+  }
+}
+
+/** Returns the write that makes a bucket carry the stamps; `undefined` when it does already. */
+function stampWrite(
+  item: Item,
+  { state, owner }: FlagStamps,
+  nowMs: number,
+): { readonly change: Change; readonly condition: Condition } | undefined {
+  const change = new StampChange(item);
+  const condition: Test[] = [{ is: "exists", name: "rf" }];
+  if (state !== undefined) {
+    change.put("disabled", state === "disabled" ? true : undefined);
+    change.put("bypass", state === "bypass" ? bypassUntil(item, nowMs) : undefined);
+  }
+  if (owner !== undefined) {
+    const { link, generation, incarnation, isStamped } = owner;
+    const isSame = item.pinc === incarnation;
+    // A stamp of a later move stays.
+    if (isSame && typeof item.pgen === "number" && item.pgen > generation) return undefined;
+    if (isSame) condition.push({ is: "<=", name: "pgen", value: generation, orAbsent: true });
+    change.put("cascade", link.cascade);
+    change.put("parent_id", link.parentId);
+    if (isStamped || Object.hasOwn(item, "pgen")) {
+      change.put("pgen", generation);
+      change.put("pinc", incarnation);
+    }
+  }
+  return change.isEmpty ? undefined : { change, condition };
+}
+
+function bypassUntil(item: Item, nowMs: number): number {
+  const untilMs = typeof item.bypass === "number" ? item.bypass : 0;
+  return untilMs < nowMs + BYPASS_MS_MIN ? nowMs + BYPASS_MS : untilMs;
 }
 
 export class BucketStamps {
@@ -61,9 +97,9 @@ export class BucketStamps {
     const { store, clock } = this.#context;
     const { PK, SK, entity_id: entityId, resource } = item;
     const stamps = await stampsOf(String(entityId), String(resource));
-    const change = stampChange(item, stamps, clock());
-    if (change === undefined) return;
-    const { ok } = await store.update({ PK, SK }, change, [{ is: "exists", name: "rf" }]);
+    const write = stampWrite(item, stamps, clock());
+    if (write === undefined) return;
+    const { ok } = await store.update({ PK, SK }, write.change, write.condition);
     this.#states.forget(PK);
     if (ok) onStamped();
   }

@@ -31,7 +31,7 @@ import {
   type StoredState,
 } from "../bucket-store.ts";
 import { gatesOf, takenOf } from "../gating.ts";
-import { byPolicy, linkInRecord, sameLink } from "../recorded-link.ts";
+import { byPolicy, effectiveLink, linkInRecord, sameLink } from "../recorded-link.ts";
 import { Adjustments } from "./adjusting.ts";
 import { BucketItems, statesOf } from "./bucket-items.ts";
 import { BucketStamps } from "./bucket-stamps.ts";
@@ -44,7 +44,7 @@ import { Driver } from "./driver.ts";
 import type { Orphan } from "./group.ts";
 import { balanceOf, decoded, limitImage } from "./image.ts";
 import { exceeds } from "./limit-plan.ts";
-import { hasPolicy, linkChange, linkIn } from "./link.ts";
+import { hasPolicy, linkChange, linkIn, NO_POLICY } from "./link.ts";
 import { LinkChecks } from "./link-checks.ts";
 import { Reconfiguration } from "./reconfiguration.ts";
 import { Refunds } from "./refunding.ts";
@@ -126,7 +126,7 @@ export class DistributedBucketStore implements BucketStore {
     const { namespaceId, store, clock } = this.#context;
     const key = bucketKey(namespaceId, entityId, resource, 0);
     const cached = this.#shards.get(key.PK)?.bucket;
-    if (cached !== undefined) return linkIn(cached);
+    if (cached !== undefined) return effectiveLink(linkIn(cached), await policyOf?.());
     const deadline = this.#deadline(options);
     const observe = this.#shards.observe(key.PK);
     const [item, record] = await store.getMany([key, entityKey(namespaceId, entityId)], {
@@ -135,9 +135,9 @@ export class DistributedBucketStore implements BucketStore {
     });
     const { bucket } = observe(decoded(item), clock());
     const link = linkInRecord(record);
-    if (bucket !== undefined && hasPolicy(bucket)) return linkIn(bucket);
     const policy = await policyOf?.();
-    if (policy !== undefined) return bucket === undefined ? byPolicy(link, policy) : linkIn(bucket);
+    if (bucket !== undefined && hasPolicy(bucket)) return effectiveLink(linkIn(bucket), policy);
+    if (policy !== undefined) return byPolicy(link, policy);
     if (bucket === undefined) return link;
     this.#links.met(key, bucket);
     const seen = { entityId, link: linkIn(bucket) };
@@ -222,16 +222,21 @@ export class DistributedBucketStore implements BucketStore {
     }
   }
 
-  async relink(entityId: string, link: Link): Promise<void> {
+  async relink(entityId: string, link: Link): Promise<boolean> {
+    let isComplete = true;
     for (const key of await this.#items.allKeysOf(entityId)) {
-      await this.#context.store.update(key, linkChange(link), [ITEM_EXISTS]);
+      const condition = [ITEM_EXISTS, NO_POLICY];
+      const { ok, item } = await this.#context.store.update(key, linkChange(link), condition);
       this.#shards.forget(key.PK);
+      if (!ok && item !== undefined) isComplete = false;
     }
     this.#relinks += 1;
+    return isComplete;
   }
 
-  stamp(scope: StampScope): Promise<void> {
-    return this.#stamps.apply(scope);
+  async stamp(scope: StampScope): Promise<void> {
+    await this.#stamps.apply(scope);
+    this.#relinks += 1;
   }
 
   /** Buckets are items here, and the purge of a namespace finds all items. */

@@ -9,6 +9,7 @@
 
 import { invariant } from "../../domain/check.ts";
 import { gatesOf } from "../gating.ts";
+import { effectiveLink } from "../recorded-link.ts";
 import { nextOfAll } from "./all-shards.ts";
 import { balancesOf, fullBalances } from "./bucket-states.ts";
 import { balancesAfterEach, fitting } from "./combining.ts";
@@ -203,7 +204,7 @@ function consumed(
   { states, nowMs }: Situation,
 ): AnsweredMember[] {
   const { shard, shardCount } = bucket;
-  const link = linkIn(bucket);
+  const link = effectiveLink(linkIn(bucket), config.cascade);
   const left =
     shardCount === 1 ? balancesOf(bucket, config, nowMs) : states.lastBalances(name, config);
   const after = balancesAfterEach(members, left, config);

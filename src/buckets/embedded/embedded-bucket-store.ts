@@ -17,6 +17,7 @@ import type {
   Leg,
   LegOutcome,
   Link,
+  LinkOptions,
   RestoreWarning,
   StoredState,
 } from "../bucket-store.ts";
@@ -24,7 +25,7 @@ import { bucketTtl, ttlKeptSeconds } from "../bucket-ttl.ts";
 import { appliesAnyway, matchConfig } from "../config-match.ts";
 import { gatesOf, softNames } from "../gating.ts";
 import { LaterRestores } from "../later-restores.ts";
-import { sameLink } from "../recorded-link.ts";
+import { effectiveLink, sameLink } from "../recorded-link.ts";
 import type { BucketRow, BucketTable } from "./bucket-table.ts";
 import {
   balanceMilli,
@@ -36,6 +37,7 @@ import {
   withCounted,
   withTaken,
 } from "./embedded-bucket.ts";
+import { states } from "./row-states.ts";
 import { hourOf } from "./usage-hour.ts";
 import { asCounted, pendingUsage } from "./usage-tally.ts";
 
@@ -76,11 +78,16 @@ export class EmbeddedBucketStore implements BucketStore {
     return this.#relinks;
   }
 
-  linkOf(entityId: string, resource: string, options: BucketCallOptions = {}): Promise<Link> {
-    return this.#table.peek(
-      () => this.#table.get(entityId, resource)?.link ?? this.#table.recordedLink(entityId),
-      options.deadline?.timeoutMs,
-    );
+  async linkOf(
+    entityId: string,
+    resource: string,
+    { policy, deadline }: LinkOptions = {},
+  ): Promise<Link> {
+    const cascade = await policy?.();
+    return this.#table.peek(() => {
+      const stored = this.#table.get(entityId, resource)?.link;
+      return effectiveLink(stored ?? this.#table.recordedLink(entityId), cascade);
+    }, deadline?.timeoutMs);
   }
 
   consume(legs: readonly Leg[], options: BucketCallOptions = {}): Promise<ConsumeResult> {
@@ -188,12 +195,13 @@ export class EmbeddedBucketStore implements BucketStore {
     }, undefined);
   }
 
-  relink(entityId: string, link: Link): Promise<void> {
+  relink(entityId: string, link: Link): Promise<boolean> {
     return this.#table.step(() => {
       for (const row of this.#table.ofEntity(entityId)) {
         this.#table.set(entityId, row.resource, { ...row.bucket, link });
       }
       this.#relinks += 1;
+      return true;
     }, undefined);
   }
 
@@ -326,7 +334,8 @@ export class EmbeddedBucketStore implements BucketStore {
     const charged = { ...bucket, limits, events: bucket.events + (takes ? 1 : 0) };
     this.#write(leg.entityId, leg.resource, charged, leg.config, now, isNew);
     const parts = [{ shard: 0, amountsMilli: leg.amountsMilli }];
-    return { parts, link: bucket.link, balancesMilli: balances(charged, leg, now) };
+    const link = effectiveLink(bucket.link, leg.config.cascade);
+    return { parts, link, balancesMilli: balances(charged, leg, now) };
   }
 
   #write(
@@ -360,7 +369,8 @@ function changedLinks(
   legs: readonly Leg[],
   buckets: readonly EmbeddedBucket[],
 ): ReadonlyMap<string, Link> | undefined {
-  const linkAt = (at: number) => (buckets[at] as EmbeddedBucket).link;
+  const linkAt = (at: number) =>
+    effectiveLink((buckets[at] as EmbeddedBucket).link, legs[at]?.config.cascade);
   if (legs.every(({ link }, at) => sameLink(link, linkAt(at)))) return undefined;
   return new Map(legs.map(({ entityId }, at) => [entityId, linkAt(at)]));
 }
@@ -376,20 +386,4 @@ function fits(leg: Leg, balancesMilli: readonly number[]): boolean {
   return gatesOf(leg.config, leg.amountsMilli).every(
     (amount, at) => amount <= 0 || amount <= (balancesMilli[at] as number),
   );
-}
-
-function states(row: BucketRow, now: number): StoredState[] {
-  return row.bucket.limits.map((limit) => ({
-    entityId: row.entityId,
-    resource: row.resource,
-    shard: 0,
-    shardCount: 1,
-    limitName: limit.name,
-    capacityMilli: limit.rate.capacityMilli,
-    refillMilli: limit.rate.refillMilli,
-    periodMs: limit.rate.periodMs,
-    balanceMilli: balanceMilli(limit, now),
-    consumedMilli: limit.consumedMilli,
-    refilledAtMs: limit.level.refilledAtMs,
-  }));
 }

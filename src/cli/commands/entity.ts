@@ -122,6 +122,39 @@ const children = leaf({
   },
 });
 
+interface SetParentOptions extends PrincipalOptions {
+  readonly parent?: string;
+  /** `false` with `--no-parent`. */
+  readonly none?: boolean;
+}
+
+const setParent = leaf<SetParentOptions>({
+  name: "set-parent",
+  summary: "gives an entity another parent, or none",
+  details: "What was charged to the old parent stays there, also by leases that are open.",
+  arguments: [ID],
+  options: [
+    { flags: "--parent <id>", text: "the new parent" },
+    { flags: "--none", text: "no parent any more" },
+    PRINCIPAL_OPTION,
+  ],
+  store: "change",
+  examples: ["entity set-parent key-1 --parent project-2", "entity set-parent key-1 --none"],
+  json: ENTITY_SHAPE,
+  run: async ({ args: [id = ""], options, open, terminal }) => {
+    const { parent, none } = options;
+    if ((parent === undefined) === (none !== true)) {
+      throw new UsageError("expected either --parent <id> or --none");
+    }
+    const { entities } = await open();
+    const moved = await entities.setParent(id, parent ?? null, principalOf(options));
+    return {
+      json: () => entityJson(moved),
+      text: () => `Moved ${id}\n${describe(moved, terminal.palette.faint)}`,
+    };
+  },
+});
+
 export const entity: Group = {
   name: "entity",
   summary: "entities and limits of their own",
@@ -129,6 +162,7 @@ export const entity: Group = {
     create,
     show,
     remove,
+    setParent,
     children,
     setLimits,
     getLimits,

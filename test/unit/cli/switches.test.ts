@@ -70,3 +70,34 @@ describe("switches", () => {
     expect((await run("peek", "key-1", "gpt-4")).out).toContain("-40 of 10");
   });
 });
+
+describe("cascade and parents", () => {
+  test("a policy is set, shown and removed", async () => {
+    const { run, json } = store.namespace();
+    expect((await run("resource", "set-cascade", "gpt-4", "on")).out).toBe("gpt-4 cascades\n");
+    expect((await run("resource", "get-defaults", "gpt-4")).out).toBe(
+      "No limits are stored for gpt-4\nIt cascades\n",
+    );
+    const off = await json("entity", "set-cascade", "key-1", "off", "-r", "gpt-4");
+    expectShape(shapeOf(entity, "set-cascade"), off);
+    expect(off).toMatchObject({ entity_id: "key-1", resource: "gpt-4", cascade: false });
+    expect((await run("entity", "set-cascade", "key-1", "maybe")).code).toBe(2);
+    expect((await run("resource", "clear-cascade", "gpt-4")).out).toBe(
+      "Removed the cascade policy of gpt-4\n",
+    );
+    expect(await json("resource", "list")).toEqual({ resources: [] });
+  });
+
+  test("an entity is moved to another parent, and to none", async () => {
+    const { run, json } = store.namespace();
+    for (const id of ["a", "b", "key-1"]) await run("entity", "create", id);
+    const moved = await json("entity", "set-parent", "key-1", "--parent", "a");
+    expectShape(shapeOf(entity, "set-parent"), moved);
+    expect(moved).toMatchObject({ id: "key-1", parent_id: "a" });
+    expect((await run("entity", "set-parent", "key-1", "--none")).out).toContain("(none)");
+    expect((await run("entity", "set-parent", "key-1")).code).toBe(2);
+    const both = await run("entity", "set-parent", "key-1", "--none", "--parent", "b");
+    expect(both.code).toBe(2);
+    expect((await run("entity", "set-parent", "key-1", "--parent", "typo")).code).toBe(1);
+  });
+});
