@@ -290,7 +290,7 @@ function placesOf(
 }
 
 /** The word for a stored flag. */
-export function stateOf(flag: DisabledFlag | undefined): SwitchState | undefined {
+function stateOf(flag: DisabledFlag | undefined): SwitchState | undefined {
   if (flag === undefined) return undefined;
   if (flag === "bypass") return "bypass";
   return flag ? "disabled" : "enabled";
