@@ -2,9 +2,10 @@
 
 import type { Group } from "../command.ts";
 import { loadtestRun } from "./loadtest-run.ts";
+import { loadtestTune } from "./loadtest-tune.ts";
 
 export const loadtest: Group = {
   name: "loadtest",
   summary: "load tests: scenarios against any store",
-  commands: [loadtestRun],
+  commands: [loadtestRun, loadtestTune],
 };

@@ -111,6 +111,30 @@ describe("loadtest run", () => {
   });
 });
 
+describe("loadtest tune", () => {
+  const quick = [...MEMORY, "--max-users", "4", "--step-duration", "0.1"];
+
+  test("shows the curve and the command to use", async () => {
+    const file = scenario(`export default { users: {
+      Caller: { wait: 20, task: (session) => ${ACQUIRE} },
+    } };`);
+    const { code, out, err } = await cli(["loadtest", "tune", "-f", file, "Caller", ...quick]);
+    expect({ code, err }).toEqual({ code: 0, err: "" });
+    // Users that mostly wait do not get in each other's way: the more, the better.
+    expect(out).toMatch(/^\s+4 .* best$/m);
+    expect(out).toContain(`  zae-limiter loadtest run -f ${file} Caller --users 4`);
+  });
+
+  test("ends with 1 when not even one user is quick enough", async () => {
+    const args = ["loadtest", "tune", "-f", good, ...quick, "--max-p99", "0.0001", "--json"];
+    const { code, out } = await cli(args);
+    expect(code).toBe(1);
+    const { best, curve, command } = JSON.parse(out);
+    expect({ best, command }).toEqual({ best: null, command: null });
+    expect(curve.map(({ users }: { users: number }) => users)).toEqual([1, 2]);
+  });
+});
+
 describe("loadtest run refuses in one sentence", () => {
   const refusals: readonly [string, () => readonly string[], RegExp][] = [
     ["a file that is not there", () => ["-f", "none.mjs"], /: there is no file none\.mjs$/],
