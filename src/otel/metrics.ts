@@ -37,10 +37,19 @@ const OUTCOMES = {
   unavailable: "unavailable",
 } as const satisfies Record<AcquireEvent["type"], string>;
 
+/** The instruments that are made of a meter. */
+export type MetricsMeter = Pick<
+  Meter,
+  | "createHistogram"
+  | "createObservableCounter"
+  | "createObservableGauge"
+  | "createObservableUpDownCounter"
+>;
+
 /** Exports metrics until the result is called. */
 export function observeMetrics(
   limiter: RateLimiter,
-  meter: Meter,
+  meter: MetricsMeter,
   entitiesMax: number,
 ): () => void {
   const instruments = new Metrics(limiter, meter, entitiesMax);
@@ -56,7 +65,7 @@ export function observeMetrics(
 
 class Metrics {
   readonly #limiter: RateLimiter;
-  readonly #meter: Meter;
+  readonly #meter: MetricsMeter;
   readonly #namespace: string;
   readonly #database: ReturnType<typeof databaseOf>;
   readonly #entities: BoundedLabels | undefined;
@@ -75,7 +84,7 @@ class Metrics {
   readonly #timeInQueue;
   readonly #callDuration;
 
-  constructor(limiter: RateLimiter, meter: Meter, entitiesMax: number) {
+  constructor(limiter: RateLimiter, meter: MetricsMeter, entitiesMax: number) {
     this.#limiter = limiter;
     this.#meter = meter;
     this.#namespace = limiter.repository.namespaceName;

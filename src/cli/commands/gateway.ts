@@ -3,7 +3,9 @@
 import { readFileSync } from "node:fs";
 import { RateLimiter } from "../../limiter/rate-limiter.ts";
 import { type Call, CommandFailure, leaf, UsageError } from "../command.ts";
+import { DASHBOARD_PORT } from "../dashboard/options.ts";
 import { EXIT } from "../exit-codes.ts";
+import type { Gateway } from "../gateway/gateway.ts";
 import { interruptible } from "../interruption.ts";
 import { decimalNumber, wholeNumber } from "../numbers.ts";
 import type { StoreOptions } from "../store-options.ts";
@@ -18,6 +20,8 @@ interface ServeOptions extends StoreOptions {
   readonly maxBody: number;
   readonly upstreamTimeout: number;
   readonly grace: number;
+  readonly dashboard?: true;
+  readonly dashboardPort: number;
 }
 
 const MEGABYTE = 1024 * 1024;
@@ -28,7 +32,8 @@ export const gateway = leaf<ServeOptions>({
   details:
     "Clients use a key of `gateway key create` in place of the provider's. The provider's key comes " +
     "from OPENAI_API_KEY or ANTHROPIC_API_KEY, or from the variable that the file names. The " +
-    "resource is the model. Ctrl-C and SIGTERM let the calls at work end first.",
+    "resource is the model. Ctrl-C and SIGTERM let the calls at work end first. /healthz and " +
+    "/metrics need no key.",
   options: [
     { flags: "-u, --upstream <url>", text: "the provider, such as https://api.openai.com/v1" },
     { flags: "--config <file>", text: "several providers by model, in YAML" },
@@ -64,22 +69,30 @@ export const gateway = leaf<ServeOptions>({
       default: 30,
       parse: wholeNumber(0, 3600),
     },
+    { flags: "--dashboard", text: "serve the dashboard too, on 127.0.0.1" },
+    {
+      flags: "--dashboard-port <number>",
+      text: "where the dashboard listens; 0 takes a free one",
+      default: DASHBOARD_PORT,
+      parse: wholeNumber(0, 65_535),
+    },
   ],
   store: "write",
   examples: [
     "gateway --upstream https://api.openai.com/v1",
     "gateway --config upstreams.yaml --name my-app --host 0.0.0.0",
+    "gateway --upstream https://api.openai.com/v1 --dashboard",
   ],
-  json: { url: "text" },
+  json: { url: "text", dashboard: "text or null" },
   run: (call) => interruptible(call.terminal, (signal) => serve(call, signal)),
 });
 
 async function serve(call: Call<ServeOptions>, signal: AbortSignal) {
   const { options, terminal } = call;
   const upstreams = await upstreamsOf(call);
-  const { Gateway } = await import("../gateway/gateway.ts");
+  const { Gateway: Server } = await import("../gateway/gateway.ts");
   const limiter = new RateLimiter(await call.open("write"));
-  const started = Gateway.start({
+  const started = Server.start({
     limiter,
     upstreams,
     host: options.host,
@@ -92,30 +105,55 @@ async function serve(call: Call<ServeOptions>, signal: AbortSignal) {
   const running = await started.catch((error: unknown) => {
     throw new CommandFailure(`Cannot listen: ${(error as Error).message}`);
   });
+  const board = options.dashboard === true ? await dashboardOf(call, limiter, running) : undefined;
   const names = upstreams.map(({ url }) => url.origin).join(", ");
-  if (call.json) terminal.out(`${JSON.stringify({ url: running.url })}\n`);
-  else terminal.out(`Listening on ${running.url}, in front of ${names}\n`);
+  const { url } = running;
+  if (call.json) terminal.out(`${JSON.stringify({ url, dashboard: board?.url ?? null })}\n`);
+  else {
+    terminal.out(`Listening on ${url}, in front of ${names}\n`);
+    if (board !== undefined) terminal.out(`Dashboard: ${board.url}\n`);
+  }
   await new Promise<void>((resolve) => {
     if (signal.aborted) resolve();
     else signal.addEventListener("abort", () => resolve(), { once: true });
   });
   call.note("Ending: calls at work may finish");
+  await board?.close();
+  await stop(call, running);
+  return { code: EXIT.ok };
+}
+
+/** Lets calls at work end until the grace is over. */
+async function stop({ options, terminal }: Call<ServeOptions>, running: Gateway): Promise<void> {
   const done = new AbortController();
   const deadline = terminal.timer.sleep(options.grace * 1000, done.signal);
   await running.stop(deadline);
   done.abort();
-  return { code: EXIT.ok };
+}
+
+/** Serves the dashboard with the live refusals of the gateway. */
+async function dashboardOf(call: Call<ServeOptions>, limiter: RateLimiter, running: Gateway) {
+  const { serveDashboard } = await import("../dashboard/serve.ts");
+  const { dashboardPort: port } = call.options;
+  const place = { host: "127.0.0.1", port, readOnly: false, limiter };
+  try {
+    return await serveDashboard(limiter.repository, place);
+  } catch (error) {
+    await running.stop(Promise.resolve());
+    throw error;
+  }
 }
 
 async function upstreamsOf({ options, terminal }: Call<ServeOptions>) {
   const { upstream, config, open = false } = options;
-  const { checkUpstream, parseUpstreams } = await import("../gateway/upstreams.ts");
+  const { checkUpstream } = await import("../gateway/upstreams.ts");
   if (config === undefined && upstream !== undefined) {
     return [checkUpstream({ url: upstream }, terminal.env, open)];
   }
   if (config === undefined || upstream !== undefined) {
     throw new UsageError("expected --upstream or --config, and not both");
   }
+  const { parseUpstreams } = await import("../gateway/upstreams-file.ts");
   return parseUpstreams(textOf(config), terminal.env, open);
 }
 

@@ -9,13 +9,14 @@ export interface DashboardFlags {
   readonly open: boolean;
 }
 
-const PORT = 4983;
+/** Where the dashboard listens by default. */
+export const DASHBOARD_PORT = 4983;
 
 export const DASHBOARD_OPTIONS: readonly OptionSpec[] = [
   {
     flags: "--port <n>",
     text: "port to listen on; 0: any that is free",
-    default: PORT,
+    default: DASHBOARD_PORT,
     parse: wholeNumber(0, 65_535),
   },
   { flags: "--host <address>", text: "address to listen on", default: "127.0.0.1" },

@@ -13,8 +13,10 @@ import type { AddressInfo } from "node:net";
 import type { RateLimiter } from "../../limiter/rate-limiter.ts";
 import { Metering } from "../../llm/metering.ts";
 import { checkLlmOptions } from "../../llm/options.ts";
+import { PROMETHEUS_TYPE } from "../../otel/prometheus-meter.ts";
 import { INTERNALS } from "../../repository/internals.ts";
 import { type ExchangeSetup, exchange } from "./exchange.ts";
+import { GatewayMetrics } from "./gateway-metrics.ts";
 import { hashOf, KeyLookup } from "./keys.ts";
 import type { UpstreamSpec } from "./upstreams.ts";
 
@@ -31,10 +33,14 @@ export interface GatewayOptions {
   readonly timeoutMs: number;
 }
 
+/** The status of requests whose client hung up, as other proxies write it. */
+const HUNG_UP = 499;
+
 export class Gateway {
   readonly #server: Server;
   readonly #setup: ExchangeSetup;
   readonly #limiter: RateLimiter;
+  readonly #metrics: GatewayMetrics;
   /** Exchanges whose leases or responses have not ended. */
   readonly #open = new Set<Promise<void>>();
   #isStopping = false;
@@ -44,6 +50,7 @@ export class Gateway {
     const { clock } = limiter.repository[INTERNALS];
     const keys = new KeyLookup(limiter.repository, clock);
     this.#limiter = limiter;
+    this.#metrics = new GatewayMetrics(limiter, () => this.#open.size);
     this.#setup = {
       metering: new Metering(limiter, checkLlmOptions({ entityId: "gateway", maxWaitSeconds })),
       upstreams,
@@ -81,6 +88,7 @@ export class Gateway {
     this.#server.closeAllConnections();
     await this.#untilAnswered();
     for (const agent of Object.values(this.#setup.agents)) agent.destroy();
+    this.#metrics.stop();
   }
 
   async #untilAnswered(): Promise<void> {
@@ -105,10 +113,22 @@ export class Gateway {
       response.end();
     }
     await closed;
+    this.#metrics.answered(response.writableFinished ? response.statusCode : HUNG_UP);
   }
 
-  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    if (request.url !== "/healthz") return exchange(this.#setup, request, response);
+  #answer(request: IncomingMessage, response: ServerResponse): Promise<void> | void {
+    switch (request.url) {
+      case "/healthz":
+        return this.#sayHealth(response);
+      case "/metrics":
+        response.writeHead(200, { "content-type": PROMETHEUS_TYPE });
+        return void response.end(this.#metrics.text());
+      default:
+        return exchange(this.#setup, request, response);
+    }
+  }
+
+  async #sayHealth(response: ServerResponse): Promise<void> {
     const isAvailable = await this.#limiter.isAvailable();
     response.writeHead(isAvailable ? 200 : 503, { "content-type": "application/json" });
     response.end(JSON.stringify({ status: isAvailable ? "ok" : "store unavailable" }));

@@ -1,7 +1,6 @@
-/** The providers behind a gateway: one of the command line, or several of a file. */
+/** The providers behind a gateway. */
 
-import { parseDocument } from "yaml";
-import { checkFields, show } from "../../domain/check.ts";
+import { checkFields, isPlainObject, show } from "../../domain/check.ts";
 import { ValidationError } from "../../domain/errors.ts";
 
 /** A provider. */
@@ -15,49 +14,77 @@ export interface UpstreamSpec {
   readonly key: string | undefined;
 }
 
-type Environment = Readonly<Record<string, string | undefined>>;
+export type Environment = Readonly<Record<string, string | undefined>>;
 
 const DEFAULT_KEYS = { openai: "OPENAI_API_KEY", anthropic: "ANTHROPIC_API_KEY" } as const;
 
 /** Reads one upstream; `isOpen` forwards the client's own key. */
 export function checkUpstream(given: unknown, env: Environment, isOpen: boolean): UpstreamSpec {
-  checkFields("upstream", given, ["url", "models", "api", "key_env"]);
-  const { url: address, models = [], api: named, key_env } = given as Record<string, unknown>;
-  const url = checkUrl(address);
-  const api = named ?? (url.hostname.includes("anthropic") ? "anthropic" : "openai");
-  if (api !== "openai" && api !== "anthropic") {
-    const reason = `expected "openai" or "anthropic", got ${show(api)}`;
-    throw new ValidationError("upstream.api", api, reason);
+  const read = readUpstream(given, env, isOpen);
+  if ("spec" in read) return read.spec;
+  throw read.problems[0];
+}
+
+/** Reads one upstream, or returns everything that is wrong with it. */
+export function readUpstream(
+  given: unknown,
+  env: Environment,
+  isOpen: boolean,
+): { spec: UpstreamSpec } | { problems: readonly ValidationError[] } {
+  const problems: ValidationError[] = [];
+  const attempt = <T>(check: () => T): T | undefined => {
+    try {
+      return check();
+    } catch (error) {
+      if (!(error instanceof ValidationError)) throw error;
+      problems.push(error);
+      return undefined;
+    }
+  };
+  attempt(() => checkFields("upstream", given, ["url", "models", "api", "key_env"]));
+  if (!isPlainObject(given)) return { problems };
+  const url = attempt(() => checkUrl(given["url"]));
+  const api = attempt(() => checkApi(given["api"], url));
+  const models = attempt(() => checkModels(given["models"] ?? []));
+  const key = api && url && attempt(() => checkKey(given["key_env"], api, url, env, isOpen));
+  if (url === undefined || api === undefined || models === undefined || problems.length > 0) {
+    return { problems };
   }
-  if (!Array.isArray(models) || models.some((model) => typeof model !== "string" || model === "")) {
-    const reason = `expected a list of beginnings of model names, got ${show(models)}`;
-    throw new ValidationError("upstream.models", models, reason);
-  }
-  const variable = key_env ?? DEFAULT_KEYS[api];
+  return { spec: { url, models, api, key } };
+}
+
+function checkApi(named: unknown, url: URL | undefined): UpstreamSpec["api"] {
+  const api = named ?? (url?.hostname.includes("anthropic") ? "anthropic" : "openai");
+  if (api === "openai" || api === "anthropic") return api;
+  const reason = `expected "openai" or "anthropic", got ${show(api)}`;
+  throw new ValidationError("upstream.api", api, reason);
+}
+
+function checkModels(models: unknown): readonly string[] {
+  const isList = Array.isArray(models);
+  if (isList && models.every((model) => typeof model === "string" && model !== "")) return models;
+  const reason = `expected a list of beginnings of model names, got ${show(models)}`;
+  throw new ValidationError("upstream.models", models, reason);
+}
+
+/** Returns the key of the environment; `undefined` where clients send their own. */
+function checkKey(
+  named: unknown,
+  api: UpstreamSpec["api"],
+  url: URL,
+  env: Environment,
+  isOpen: boolean,
+): string | undefined {
+  const variable = named ?? DEFAULT_KEYS[api];
   if (typeof variable !== "string") {
     const reason = `expected the name of a variable, got ${show(variable)}`;
     throw new ValidationError("upstream.key_env", variable, reason);
   }
-  if (isOpen) return { url, models, api, key: undefined };
+  if (isOpen) return undefined;
   const key = env[variable];
-  if (key !== undefined && key !== "") return { url, models, api, key };
+  if (key !== undefined && key !== "") return key;
   const reason = `the variable ${variable} has no key for ${url.origin}; set it, or use --open`;
   throw new ValidationError("upstream.key_env", variable, reason);
-}
-
-/** Reads a file of upstreams in YAML or JSON. */
-export function parseUpstreams(text: string, env: Environment, isOpen: boolean): UpstreamSpec[] {
-  const document = parseDocument(text, { stringKeys: true, prettyErrors: true });
-  const [error] = document.errors;
-  if (error !== undefined) throw new ValidationError("config", "", error.message);
-  const data: unknown = document.toJS();
-  checkFields("config", data, ["upstreams"]);
-  const { upstreams } = data as { upstreams?: unknown };
-  if (!Array.isArray(upstreams) || upstreams.length === 0) {
-    const reason = `expected a list with at least one upstream, got ${show(upstreams)}`;
-    throw new ValidationError("upstreams", upstreams, reason);
-  }
-  return upstreams.map((each) => checkUpstream(each, env, isOpen));
 }
 
 /** Returns the upstream whose longest beginning matches; one without models takes the rest. */

@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { build } from "esbuild";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { parseUpstreams } from "../../../src/cli/gateway/upstreams.ts";
+import { parseUpstreams } from "../../../src/cli/gateway/upstreams-file.ts";
 import { chatEvents } from "../../support/llm/shapes.ts";
 import { stream, Upstream } from "../../support/llm/upstream.ts";
 

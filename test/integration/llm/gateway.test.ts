@@ -75,6 +75,12 @@ async function consumed(entityId = "team-a", resource = MODEL) {
   );
 }
 
+/** Calls that wait for tokens now. */
+async function waiting(): Promise<number> {
+  const text = await (await fetch(`${gateway.url}/metrics`)).text();
+  return Number(/^zae_limiter_queue_size\{.*\} (\d+)$/m.exec(text)?.[1]);
+}
+
 describe("keys of the gateway", () => {
   test("a key counts for its entity, and the provider's key stays behind the gateway", async () => {
     upstream.replyWith(json(chatAnswer, 200, { "x-ratelimit-remaining-tokens": "7" }));
@@ -138,6 +144,61 @@ describe("calls through the gateway", () => {
     for await (const part of parts) if (part.choices[0]?.delta.content === "12345678") break;
     await upstream.untilHungUp(1);
     await expect.poll(() => consumed()).toEqual({ rpm: 1, tpm: 12 });
+  });
+
+  test("a client that hangs up before the answer keeps its request and its input", async () => {
+    let arrived = () => {};
+    const reached = new Promise<void>((resolve) => {
+      arrived = resolve;
+    });
+    upstream.replyWith(() => arrived());
+    const leaving = new AbortController();
+    const { signal } = leaving;
+    const asked = client().chat.completions.create({ model: MODEL, messages }, { signal });
+    const failed = expect(asked).rejects.toThrow("aborted");
+    await reached;
+    leaving.abort();
+    await failed;
+    await upstream.untilHungUp(1);
+    await expect.poll(() => consumed()).toEqual({ rpm: 1, tpm: 10 });
+  });
+
+  test("a call that may wait is forwarded when tokens come back", async () => {
+    await limiter.repository.limits.setEntity("team-a", ["rpm:1"]);
+    await restart({ maxWaitSeconds: 120 });
+    let fail = () => {};
+    const reached = new Promise<void>((resolve) => {
+      upstream.replyWith((_, response) => {
+        fail = () => void response.writeHead(503).end("{}");
+        resolve();
+      }, json(chatAnswer));
+    });
+    const first = expect(chat()).rejects.toMatchObject({ status: 503 });
+    await reached;
+    const second = chat();
+    await expect.poll(() => waiting()).toBe(1);
+    expect(upstream.arrived).toHaveLength(1);
+    fail();
+    await first;
+    expect(await second).toMatchObject({ object: "chat.completion" });
+    expect(await consumed()).toEqual({ rpm: 1 });
+  });
+
+  test("a client that hangs up while it waits for tokens consumes nothing", async () => {
+    await limiter.repository.limits.setEntity("team-a", ["rpm:1"]);
+    await restart({ maxWaitSeconds: 120 });
+    upstream.replyWith(json(chatAnswer));
+    await chat();
+    const leaving = new AbortController();
+    const { signal } = leaving;
+    const asked = client().chat.completions.create({ model: MODEL, messages }, { signal });
+    const failed = expect(asked).rejects.toThrow("aborted");
+    await expect.poll(() => waiting()).toBe(1);
+    leaving.abort();
+    await failed;
+    await expect.poll(() => waiting()).toBe(0);
+    expect(upstream.arrived).toHaveLength(1);
+    expect(await consumed()).toEqual({ rpm: 1 });
   });
 
   test("a refusal is a 429 of OpenAI that names no parent", async () => {
@@ -207,6 +268,30 @@ describe("calls through the gateway", () => {
     const healthy = await fetch(`${gateway.url}/healthz`);
     expect(healthy.status).toBe(200);
     expect(await healthy.json()).toEqual({ status: "ok" });
+  });
+
+  test("/metrics tells Prometheus of calls, tokens and answers, and names no entity", async () => {
+    await limiter.repository.limits.setEntity("team-a", ["rpm:1", "tpm:1000"]);
+    upstream.replyWith(json(chatAnswer));
+    await chat();
+    await expect(chat()).rejects.toMatchObject({ status: 429 });
+    const answer = await fetch(`${gateway.url}/metrics`);
+    expect(answer.headers.get("content-type")).toContain("text/plain; version=0.0.4");
+    const text = await answer.text();
+    const labels = `zae_limiter_resource="${MODEL}",zae_limiter_namespace="default"`;
+    const refused = `${labels},zae_limiter_limit="rpm",zae_limiter_hierarchy_level="entity"`;
+    for (const line of [
+      "# TYPE zae_limiter_acquires_total counter",
+      `zae_limiter_acquires_total{zae_limiter_outcome="granted",${labels}} 1`,
+      `zae_limiter_acquires_total{zae_limiter_outcome="refused",${refused}} 1`,
+      `zae_limiter_acquire_duration_seconds_count{zae_limiter_outcome="granted",${labels}} 1`,
+      'zae_limiter_gateway_requests_total{http_response_status_code="200"} 1',
+      'zae_limiter_gateway_requests_total{http_response_status_code="429"} 1',
+      "# TYPE zae_limiter_gateway_open_requests gauge",
+    ]) {
+      expect(text.split("\n")).toContain(line);
+    }
+    expect(text).not.toContain("team-a");
   });
 
   test("a gateway that stops lets a stream end, and ends its lease", async () => {

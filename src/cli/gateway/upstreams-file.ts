@@ -1,0 +1,67 @@
+/** The file with several providers, with the lines of everything that is wrong in it. */
+
+import { isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from "yaml";
+import { ValidationError } from "../../domain/errors.ts";
+import { type Environment, readUpstream, type UpstreamSpec } from "./upstreams.ts";
+
+const EXAMPLE = "upstreams: [{ url: https://api.openai.com/v1 }]";
+
+/** Reads a file of upstreams in YAML or JSON; throws one error that names all problems. */
+export function parseUpstreams(text: string, env: Environment, isOpen: boolean): UpstreamSpec[] {
+  const lineCounter = new LineCounter();
+  const problems: { line: number; message: string }[] = [];
+  const report = (offset: number, message: string) => {
+    problems.push({ line: lineCounter.linePos(offset).line, message });
+  };
+  const document = parseDocument(text, { lineCounter, stringKeys: true, prettyErrors: false });
+  for (const { pos, message } of document.errors) report(pos[0], message);
+  const upstreams = document.errors.length > 0 ? [] : readAll(document, env, isOpen, report);
+  if (problems.length === 0) return upstreams;
+  const told = problems.map(({ line, message }) => `line ${line}: ${message}`);
+  throw new ValidationError("config", problems.length, told.join("; "));
+}
+
+type Report = (offset: number, message: string) => void;
+
+function readAll(
+  document: ReturnType<typeof parseDocument>,
+  env: Environment,
+  isOpen: boolean,
+  report: Report,
+): UpstreamSpec[] {
+  const { contents } = document;
+  const list: unknown = isMap(contents) ? contents.get("upstreams", true) : undefined;
+  for (const { key } of isMap(contents) ? contents.items : []) {
+    if (isScalar(key) && key.value !== "upstreams") {
+      report(startOf(key), `there is no "${String(key.value)}" here; expected upstreams`);
+    }
+  }
+  if (!isSeq(list) || list.items.length === 0) {
+    const at = isSeq(list) || isScalar(list) ? list : contents;
+    report(startOf(at), `expected a list with at least one upstream, like ${EXAMPLE}`);
+    return [];
+  }
+  return list.items.flatMap((item, index) => {
+    const node = item as Node;
+    const read = readUpstream(node.toJS(document), env, isOpen);
+    if ("spec" in read) return [read.spec];
+    for (const { field, reason } of read.problems) {
+      const name = field.slice("upstream.".length);
+      const path = name === "" ? `upstreams[${index}]` : `upstreams[${index}].${name}`;
+      report(placeOf(node, name), `${path}: ${reason}`);
+    }
+    return [];
+  });
+}
+
+/** Returns where the value of a field stands, or the upstream that should have the field. */
+function placeOf(node: Node, name: string): number {
+  const pair = isMap(node)
+    ? node.items.find(({ key }) => isScalar(key) && key.value === name)
+    : undefined;
+  return startOf(pair === undefined ? node : (pair.key as Node));
+}
+
+function startOf(node: Node | null): number {
+  return node?.range?.[0] ?? 0;
+}

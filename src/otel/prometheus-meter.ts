@@ -1,0 +1,141 @@
+/**
+ * A meter that writes the text format of Prometheus, for servers of this package that offer
+ * `/metrics`. Names are those that the exporter of OpenTelemetry writes, so the same dashboards
+ * work with both. It needs no package: of `@opentelemetry/api` only types are used.
+ */
+
+import type {
+  Attributes,
+  Histogram,
+  MetricOptions,
+  Observable,
+  ObservableResult,
+} from "@opentelemetry/api";
+import type { MetricsMeter } from "./metrics.ts";
+
+/** `content-type` of the text. */
+export const PROMETHEUS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
+
+type Kind = "counter" | "gauge" | "histogram";
+type Observe = (result: ObservableResult) => void;
+
+/** Writes the lines of one metric, without its header. */
+type Lines = () => Generator<string>;
+
+export class PrometheusMeter implements MetricsMeter {
+  readonly #metrics: { header: string; lines: Lines }[] = [];
+
+  createObservableCounter(name: string, options: MetricOptions = {}): Observable {
+    return this.#observable(`${nameOf(name, options)}_total`, "counter", options);
+  }
+
+  createObservableGauge(name: string, options: MetricOptions = {}): Observable {
+    return this.#observable(nameOf(name, options), "gauge", options);
+  }
+
+  /** A sum that also falls is a gauge to Prometheus. */
+  createObservableUpDownCounter(name: string, options: MetricOptions = {}): Observable {
+    return this.#observable(nameOf(name, options), "gauge", options);
+  }
+
+  createHistogram(name: string, options: MetricOptions = {}): Histogram {
+    const histogram = new Buckets(options.advice?.explicitBucketBoundaries ?? []);
+    const shown = nameOf(name, options);
+    this.#add(shown, "histogram", options, () => histogram.lines(shown));
+    return histogram;
+  }
+
+  /** Returns all metrics as they are now. */
+  text(): string {
+    let text = "";
+    for (const { header, lines } of this.#metrics) {
+      const values = [...lines()];
+      if (values.length > 0) text += `${header}${values.join("\n")}\n`;
+    }
+    return text;
+  }
+
+  #observable(name: string, kind: Kind, options: MetricOptions): Observable {
+    const callbacks = new Set<Observe>();
+    this.#add(name, kind, options, function* lines() {
+      const observed: string[] = [];
+      const result: ObservableResult = {
+        observe: (value, attributes = {}) => {
+          observed.push(`${name}${labelled(attributes)} ${value}`);
+        },
+      };
+      for (const callback of callbacks) callback(result);
+      yield* observed;
+    });
+    return {
+      addCallback: (callback) => void callbacks.add(callback as Observe),
+      removeCallback: (callback) => void callbacks.delete(callback as Observe),
+    };
+  }
+
+  #add(name: string, kind: Kind, { description = "" }: MetricOptions, lines: Lines): void {
+    const header = `# HELP ${name} ${escaped(description)}\n# TYPE ${name} ${kind}\n`;
+    this.#metrics.push({ header, lines });
+  }
+}
+
+interface Series {
+  readonly attributes: Attributes;
+  /** How many values fell between a boundary and the one before; the last has no boundary. */
+  readonly counts: number[];
+  sum: number;
+}
+
+class Buckets implements Histogram {
+  readonly #boundaries: readonly number[];
+  readonly #series = new Map<string, Series>();
+
+  constructor(boundaries: readonly number[]) {
+    this.#boundaries = boundaries;
+  }
+
+  record(value: number, attributes: Attributes = {}): void {
+    const key = Object.values(attributes).join("\u0000");
+    let series = this.#series.get(key);
+    if (series === undefined) {
+      series = { attributes, counts: new Array(this.#boundaries.length + 1).fill(0), sum: 0 };
+      this.#series.set(key, series);
+    }
+    const found = this.#boundaries.findIndex((boundary) => value <= boundary);
+    const at = found === -1 ? this.#boundaries.length : found;
+    series.counts[at] = (series.counts[at] ?? 0) + 1;
+    series.sum += value;
+  }
+
+  *lines(name: string): Generator<string> {
+    for (const { attributes, counts, sum } of this.#series.values()) {
+      let total = 0;
+      for (const [at, count] of counts.entries()) {
+        total += count;
+        const le = String(this.#boundaries[at] ?? "+Inf");
+        yield `${name}_bucket${labelled({ ...attributes, le })} ${total}`;
+      }
+      yield `${name}_sum${labelled(attributes)} ${sum}`;
+      yield `${name}_count${labelled(attributes)} ${total}`;
+    }
+  }
+}
+
+function nameOf(name: string, { unit }: MetricOptions): string {
+  return underscored(name) + (unit === "s" ? "_seconds" : "");
+}
+
+function underscored(name: string): string {
+  return name.replace(/[^\w]/g, "_");
+}
+
+function labelled(attributes: Attributes): string {
+  const labels = Object.entries(attributes).map(
+    ([name, value]) => `${underscored(name)}="${escaped(String(value)).replaceAll('"', '\\"')}"`,
+  );
+  return labels.length === 0 ? "" : `{${labels.join(",")}}`;
+}
+
+function escaped(text: string): string {
+  return text.replaceAll("\\", "\\\\").replaceAll("\n", "\\n");
+}
