@@ -1,7 +1,7 @@
 /** The documents keep up with the code: every error has its place, and no link leads nowhere. */
 
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { dirname, join, normalize } from "node:path";
+import { basename, dirname, join, normalize } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import * as api from "../../src/index.ts";
@@ -99,6 +99,14 @@ describe("the documents", () => {
     },
   );
 
+  test("every test that the threat model names exists", () => {
+    const text = readFileSync(join(ROOT, "docs/security.md"), "utf8");
+    const named = new Set([...text.matchAll(/`([\w-]+\.test\.ts)`/g)].map(([, name]) => name));
+    expect(named.size).toBeGreaterThan(20);
+    const found = new Set(readdirSync(join(ROOT, "test"), { recursive: true }).map(nameOf));
+    expect([...named].filter((name) => !found.has(name as string))).toEqual([]);
+  });
+
   test("a record of a decision is short", () => {
     const records = DOCUMENTS.filter((path) => path.includes("/adr/"));
     expect(records.length).toBeGreaterThan(0);
@@ -112,4 +120,8 @@ describe("the documents", () => {
 function isErrorClass(value: unknown): boolean {
   if (typeof value !== "function") return false;
   return value === api.ZaeLimiterError || value.prototype instanceof api.ZaeLimiterError;
+}
+
+function nameOf(path: string | Buffer): string {
+  return basename(String(path));
 }
