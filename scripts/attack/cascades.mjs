@@ -1,8 +1,11 @@
 /**
- * Clients that cascade through three levels at the same time, while the clock stands still. None
- * may end as unavailable without a fault. A refusal is wrong when, with every call counted that was
- * granted and began before the refusal ended, all levels had enough: then another call held tokens
- * for a moment that it refunded. Arguments: clients, callers, rounds, seed.
+ * Clients that cascade through three levels at the same time; hardly anything refills meanwhile.
+ * None may end as unavailable without a fault.
+ *
+ * A refusal is wrong when, with every call counted that was granted and began before the refusal
+ * ended, all levels had enough. It is within the bound when calls that were refused elsewhere held
+ * the rest for a moment, at most a second before: then the store has shown too little. All others
+ * are failures. Arguments: clients, callers, rounds, seed.
  */
 import { RateLimiter, Repository } from "../../bench/dist/modules/index.js";
 import { startDynoxide } from "../../bench/support.mjs";
@@ -15,6 +18,8 @@ const seed = Number(process.argv[5] ?? Date.now() % 1_000_000_007);
 const PROJECTS = 4;
 const KEYS = 12;
 const CALLS = 300;
+/** For so long a state that the store has shown may refuse. */
+const BOUND_MS = 1000;
 /** Of a round; its calls ask for 900 in all. */
 const CAPACITY = { org: 540, project: 150, key: 55 };
 
@@ -23,6 +28,9 @@ const legsOf = (round, key) => [
   [`project-${round}-${key % PROJECTS}`, CAPACITY.project],
   [`org-${round}`, CAPACITY.org],
 ];
+
+/** The statuses of refusals that cached states decided. */
+const fromCache = new WeakSet();
 
 /** One hierarchy, with the limits of each level. */
 async function build({ entities, limits }, round) {
@@ -53,8 +61,10 @@ async function storm(limiters, round, random) {
       const startedAt = performance.now();
       const request = { entityId: `key-${round}-${key}`, resource: "api", consume: { n: amount } };
       try {
-        const { granted } = await limiters[caller % clients].tryAcquire(request);
-        done.push({ key, amount, granted, startedAt, endedAt: performance.now() });
+        const decision = await limiters[caller % clients].tryAcquire(request);
+        const { granted } = decision;
+        const local = !granted && fromCache.has(decision.statuses);
+        done.push({ key, amount, granted, local, startedAt, endedAt: performance.now() });
       } catch (error) {
         failures.push(error);
       }
@@ -64,21 +74,48 @@ async function storm(limiters, round, random) {
   return { done, failures };
 }
 
-function wrongRefusals(round, done) {
-  const refused = done.filter(({ granted }) => !granted).sort((a, b) => a.endedAt - b.endedAt);
-  const granted = done.filter(({ granted }) => granted).sort((a, b) => a.startedAt - b.startedAt);
-  const consumed = new Map();
-  const left = ([id, capacity]) => capacity - (consumed.get(id) ?? 0);
-  let counted = 0;
-  return refused.filter(({ key, amount, endedAt }) => {
-    for (; granted[counted]?.startedAt < endedAt; counted += 1) {
-      const call = granted[counted];
-      for (const [id] of legsOf(round, call.key)) {
-        consumed.set(id, (consumed.get(id) ?? 0) + call.amount);
-      }
+/** What calls consumed, or held, by level. */
+class Book {
+  #sums = new Map();
+
+  constructor(round, calls = []) {
+    this.round = round;
+    for (const call of calls) this.add(call);
+  }
+
+  add({ key, amount }) {
+    for (const [id] of legsOf(this.round, key)) {
+      this.#sums.set(id, (this.#sums.get(id) ?? 0) + amount);
     }
-    return legsOf(round, key).every((leg) => left(leg) >= amount);
-  }).length;
+  }
+
+  isEnoughFor({ key, amount }) {
+    const left = ([id, capacity]) => capacity - (this.#sums.get(id) ?? 0);
+    return legsOf(this.round, key).every((leg) => left(leg) >= amount);
+  }
+}
+
+/** The refusals that were wrong, and those of them that nothing explains. */
+function wrongRefusals(round, done) {
+  const refused = done.filter(({ granted }) => !granted);
+  const granted = done.filter(({ granted }) => granted);
+  const before = (refusal) => granted.filter(({ startedAt }) => startedAt < refusal.endedAt);
+  const during = (refusal) =>
+    refused.filter(
+      (other) =>
+        other !== refusal &&
+        other.endedAt >= refusal.startedAt - BOUND_MS &&
+        other.startedAt < refusal.endedAt,
+    );
+  const wrong = refused.filter((refusal) => new Book(round, before(refusal)).isEnoughFor(refusal));
+  const unexplained = wrong.filter((refusal) =>
+    new Book(round, [...before(refusal), ...during(refusal)]).isEnoughFor(refusal),
+  );
+  return {
+    wrong: wrong.length,
+    wrongFromCache: wrong.filter(({ local }) => local).length,
+    unexplained: unexplained.length,
+  };
 }
 
 /** Whether every level was charged what was granted below it, and no more than it has. */
@@ -101,12 +138,14 @@ async function booksAreRight({ buckets }, round, done) {
 const engine = await startDynoxide();
 const { endpoint } = engine;
 const root = await Repository.createTable("cascades", { endpoint, timeoutMs: 60_000 });
-const nowMs = Date.now();
-const options = { endpoint, clock: () => nowMs, timeoutMs: 60_000 };
+const events = (event) => {
+  if (event.type === "rejected" && event.local) fromCache.add(event.statuses);
+};
+const options = { endpoint, timeoutMs: 60_000, events };
 const open = () => RateLimiter.open("dynamodb://cascades", options);
 const limiters = await Promise.all(Array.from({ length: clients }, open));
 const random = seeded(seed);
-const sums = { calls: 0, refused: 0, wrong: 0, unavailable: 0 };
+const sums = { calls: 0, refused: 0, wrong: 0, wrongFromCache: 0, unexplained: 0, unavailable: 0 };
 let books = true;
 for (let round = 0; round < rounds; round += 1) {
   await build(root, round);
@@ -114,7 +153,7 @@ for (let round = 0; round < rounds; round += 1) {
   for (const error of failures) console.log(String(error));
   sums.calls += done.length + failures.length;
   sums.refused += done.filter(({ granted }) => !granted).length;
-  sums.wrong += wrongRefusals(round, done);
+  for (const [name, count] of Object.entries(wrongRefusals(round, done))) sums[name] += count;
   sums.unavailable += failures.length;
   books &&= failures.length > 0 || (await booksAreRight(root, round, done));
 }
@@ -123,4 +162,4 @@ const wrongOf = { refusals: share(sums.refused), calls: share(sums.calls) };
 console.log(JSON.stringify({ seed, clients, callers, ...sums, wrongOf, books }));
 await Promise.all([...limiters, root].map((one) => one.close()));
 await engine.stop();
-process.exitCode = sums.unavailable === 0 && books ? 0 : 1;
+process.exitCode = sums.unavailable === 0 && sums.unexplained === 0 && books ? 0 : 1;
