@@ -55,6 +55,8 @@ export interface StackOptions {
   readonly alarmEmail?: string;
   /** The alarm on the Lambda's duration, in percent of its timeout. */
   readonly lambdaDurationThresholdPct?: number;
+  /** A dashboard in CloudWatch, which costs a fee per month. */
+  readonly enableDashboard?: boolean;
   /** The name or ARN of a policy. */
   readonly permissionBoundary?: string;
   /** A text with one `{}`, which becomes `<stack>-<component>`. */
@@ -101,6 +103,7 @@ export const STACK_DEFAULTS: Required<Omit<StackOptions, UnsetOption>> = Object.
   lambdaArchitecture: "arm64",
   enableAlarms: true,
   lambdaDurationThresholdPct: 80,
+  enableDashboard: false,
   enableAuditArchival: true,
   auditArchiveGlacierDays: 90,
   auditArchiveLockDays: 0,
@@ -134,6 +137,7 @@ const CHECKS: { readonly [Option in keyof Required<StackOptions>]: OptionCheck }
   alarmSnsTopic: checkTopicArn,
   alarmEmail: checkEmail,
   lambdaDurationThresholdPct: between(1, 100),
+  enableDashboard: checkFlag,
   permissionBoundary: checkText,
   roleNameFormat: nameFormat(ROLE_FORMAT_LENGTH_MAX),
   policyNameFormat: nameFormat(POLICY_FORMAT_LENGTH_MAX),

@@ -52,6 +52,7 @@ const PARAMETER_OF: Readonly<Record<PlainOption, string>> = {
   enableAlarms: "EnableAlarms",
   alarmSnsTopic: "AlarmSNSTopicArn",
   alarmEmail: "AlarmEmail",
+  enableDashboard: "EnableDashboard",
   permissionBoundary: "PermissionBoundary",
   roleNameFormat: "RoleNameFormat",
   policyNameFormat: "PolicyNameFormat",

@@ -36,6 +36,7 @@ const COMBINATIONS: Readonly<Record<string, StackOptions>> = {
   "bare table": { createIam: false, enableAggregator: false, enableAlarms: false },
   "no aggregator": { enableAggregator: false },
   "no alarms": { enableAlarms: false },
+  "a dashboard": { enableDashboard: true },
   "no archive": { enableAuditArchival: false, enableTracing: true },
   "role from elsewhere": { createIam: false, aggregatorRoleArn: ROLE },
   "role from elsewhere beside IAM": { aggregatorRoleArn: ROLE, createIamRoles: true },

@@ -26,6 +26,7 @@ export interface DeployOptions {
   readonly alarmSnsTopic?: string;
   readonly alarmEmail?: string;
   readonly lambdaDurationThresholdPct?: number;
+  readonly dashboard?: boolean;
   readonly permissionBoundary?: string;
   readonly roleNameFormat?: string;
   readonly policyNameFormat?: string;
@@ -115,6 +116,8 @@ export const DEPLOY_OPTIONS: readonly OptionSpec[] = [
     text: "alarm when the aggregator takes this much of its timeout (preset 80)",
     parse: wholeNumber(1, 100),
   },
+  { flags: "--dashboard", text: "a dashboard in CloudWatch" },
+  { flags: "--no-dashboard", text: "none (default)" },
   { flags: "--permission-boundary <policy>", text: "name or ARN of the boundary of every role" },
   { flags: "--role-name-format <format>", text: "how roles are named, with one {}" },
   { flags: "--policy-name-format <format>", text: "how policies are named, with one {}" },
@@ -165,6 +168,7 @@ export function stackOptionsOf(options: DeployOptions): StackOptions {
     alarmSnsTopic: options.alarmSnsTopic,
     alarmEmail: options.alarmEmail,
     lambdaDurationThresholdPct: options.lambdaDurationThresholdPct,
+    enableDashboard: options.dashboard,
     permissionBoundary: options.permissionBoundary,
     roleNameFormat: options.roleNameFormat,
     policyNameFormat: options.policyNameFormat,

@@ -29,6 +29,7 @@ export function summaryText(plan: DeployPlan, palette: Palette): string {
     ["Aggregator", onOff(aggregator)],
     ...(aggregator ? aggregatorRows(plan) : []),
     ["Alarms", onOff(options.enableAlarms)],
+    ["Dashboard", onOff(options.enableDashboard)],
     ...(options.alarmSnsTopic === undefined
       ? []
       : ([["Alarm topic", options.alarmSnsTopic]] as [string, string][])),

@@ -27,6 +27,7 @@ export const CONDITIONS: Readonly<Record<string, CfnValue>> = {
   DeployIAM: isTrue("EnableIAM"),
   DeployIAMRoles: all(isTrue("EnableIAMRoles"), condition("DeployIAM")),
   DeployAlarms: isTrue("EnableAlarms"),
+  DeployDashboard: isTrue("EnableDashboard"),
   ProtectTable: isTrue("EnableDeletionProtection"),
   HasPITRRecoveryPeriod: isSet("PITRRecoveryPeriodDays"),
   HasKMSKey: isSet("KMSKeyArn"),

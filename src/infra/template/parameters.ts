@@ -121,6 +121,7 @@ const SETTINGS: Readonly<Record<string, CfnParameter>> = {
     AllowedPattern: "(arn:[^:]+:sns:.+)?",
   }),
   AlarmEmail: text("Address that the new topic writes to", { AllowedPattern: "([^@ ]+@[^@ ]+)?" }),
+  EnableDashboard: flag("Whether there is a dashboard", STACK_DEFAULTS.enableDashboard),
   EnableIAM: flag("Whether the stack contains roles and policies", STACK_DEFAULTS.createIam),
   EnableIAMRoles: flag(
     "Whether there are roles for applications, administrators and readers",

@@ -4,6 +4,7 @@ import { AGGREGATOR_RESOURCES } from "./aggregator.ts";
 import { ALARM_RESOURCES } from "./alarms.ts";
 import type { CfnTemplate } from "./cfn.ts";
 import { CONDITIONS } from "./conditions.ts";
+import { DASHBOARD_RESOURCES } from "./dashboard.ts";
 import { OUTPUTS } from "./outputs.ts";
 import { PARAMETERS } from "./parameters.ts";
 import { POLICY_RESOURCES } from "./policies.ts";
@@ -35,6 +36,7 @@ export function stackTemplate(variant?: TableVariant): CfnTemplate {
       ...POLICY_RESOURCES,
       ...ROLE_RESOURCES,
       ...ALARM_RESOURCES,
+      ...DASHBOARD_RESOURCES,
     },
     Outputs: OUTPUTS,
   };

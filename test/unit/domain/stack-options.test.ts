@@ -164,6 +164,7 @@ describe("stackParameters", () => {
       EnableAggregator: "true",
       EnableProvisioner: "true",
       EnableAlarms: "true",
+      EnableDashboard: "false",
       LogRetentionDays: "30",
       LambdaDurationThreshold: "48000",
       EnableAuditArchival: "true",

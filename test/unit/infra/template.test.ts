@@ -245,6 +245,31 @@ describe("the template", () => {
     expect(ofType(resourcesWith({ enableAlarms: false }), "AWS::CloudWatch::Alarm")).toEqual([]);
   });
 
+  test("a dashboard is there on demand, and shows what the alarms watch by the same names", () => {
+    expect(ofType(resourcesWith(), "AWS::CloudWatch::Dashboard")).toEqual([]);
+    const place = { "AWS::StackName": "my-app", "AWS::Region": "eu-west-1" };
+    const parameters = { ...stackParameters({ enableDashboard: true }, "my-app"), ...place };
+    const { Dashboard } = resolveTemplate(stackTemplate(), parameters).Resources;
+    expect(Dashboard?.Properties.DashboardName).toBe("my-app");
+    const { widgets } = JSON.parse(String(Dashboard?.Properties.DashboardBody)) as {
+      widgets: { properties: { title: string; region: string; metrics: unknown[][] } }[];
+    };
+    expect(widgets.map(({ properties }) => properties.region)).toEqual(
+      widgets.map(() => "eu-west-1"),
+    );
+    const metrics = widgets.flatMap(({ properties }) => properties.metrics);
+    for (const shown of [
+      ["AWS/DynamoDB", "WriteThrottleEvents", "TableName", "my-app"],
+      ["AWS/Lambda", "IteratorAge", "FunctionName", functionNameOf("my-app", "aggregator")],
+      ["zae-limiter", "skipped", "Table", "my-app"],
+    ]) {
+      expect(metrics).toContainEqual(shown);
+    }
+    const { AggregatorDLQ } = resolveTemplate(stackTemplate(), parameters).Resources;
+    const queue = AggregatorDLQ?.Properties.QueueName;
+    expect(metrics.filter(([from]) => from === "AWS/SQS")[0]?.[3]).toBe(queue);
+  });
+
   test("the alarm for what was given up is about a metric that the aggregator writes", async () => {
     const lines: string[] = [];
     const clock = () => 0;
