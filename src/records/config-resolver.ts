@@ -16,6 +16,7 @@ import { decodeLimits, onUnavailableIn, unsupportedLimits } from "./limit-attrib
 import { type InactiveNamespace, inactiveError, inactiveIn } from "./namespace-state.ts";
 import { cascadeIn, type DisabledFlag, disabledIn } from "./python-attributes.ts";
 import type { RecordContext } from "./record-context.ts";
+import { readShared } from "./shared-reads.ts";
 
 /**
  * The limits that apply to a call, and where they came from.
@@ -101,11 +102,12 @@ export class ConfigResolver {
 
   async #resolve(entityId: string, resource: string): Promise<readonly ConfigSlot[]> {
     const names = namesFor(entityId, resource);
+    const bucketName = `${entityId}#${resource}`;
     const slots = names.map((name) => this.cache.find(name));
     const missing = names.filter((_, level) => slots[level] === undefined);
     if (missing.length === 0) return slots as ConfigSlot[];
     const loaded = await this.cache.load(missing, (wanted) =>
-      this.#fetch(wanted, (name) => this.#keyOf(name, entityId, resource)),
+      this.#fetch(wanted, (name) => this.#keyOf(name, entityId, resource), bucketName),
     );
     return names.map((name, level) => slots[level] ?? loaded.get(name)) as ConfigSlot[];
   }
@@ -148,7 +150,7 @@ export class ConfigResolver {
     const found = this.cache.find(slotNames.system);
     if (found !== undefined) return found;
     const loaded = await this.cache.load([slotNames.system], (wanted) =>
-      this.#fetch(wanted, () => systemConfigKey(this.#context.namespaceId)),
+      this.#fetch(wanted, () => systemConfigKey(this.#context.namespaceId), slotNames.system),
     );
     return loaded.get(slotNames.system) as ConfigSlot;
   }
@@ -183,15 +185,16 @@ export class ConfigResolver {
   async #fetch(
     names: readonly string[],
     keyOf: (name: string) => Key,
+    bucketName: string,
   ): Promise<readonly ConfigSlot[]> {
     const systemAt = names.indexOf(slotNames.system);
     const { version: knownVersion, epoch } = this.cache;
     const keys = names.map(keyOf);
     if (systemAt >= 0) keys.push(namespaceIdKey(this.#context.namespaceId));
-    const items = await this.#context.store.getMany(
-      keys,
-      systemAt >= 0 ? { snapshot: true } : { consistent: true },
-    );
+    const { store } = this.#context;
+    const items = await (systemAt >= 0
+      ? store.getMany(keys, { snapshot: true })
+      : readShared(store, bucketName, keys));
     const asOf = systemAt >= 0 ? configVersion(items[systemAt]) : knownVersion;
     const expiresAtMs = this.cache.expiry();
     const slots = names.map((_, at) =>

@@ -14,7 +14,7 @@ import { Stage } from "../contract/http/suite.ts";
 
 const SOAK = process.env.ZAEL_SOAK !== undefined;
 const CLIENTS = SOAK ? 1000 : 200;
-const REQUESTS = SOAK ? 100_000 : 800;
+const REQUESTS = SOAK ? 100_000 : 400;
 const CAPACITY = 1_000_000_000;
 /** Refills one token a day: what is missing was consumed. */
 const LIMITS = [`rpm:1/day:${CAPACITY}`, `tpm:1/day:${CAPACITY}`];

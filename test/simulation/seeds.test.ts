@@ -8,7 +8,7 @@ import { type RunReport, simulate } from "../../src/testing/simulation/simulatio
 import { WORLD_NAMES } from "../../src/testing/simulation/worlds.ts";
 import { bundledWith } from "./bundle.ts";
 
-const SEEDS = 12;
+const SEEDS = 8;
 const MINUTES = 0.2;
 const SEEDS_PER_WORLD = 3;
 

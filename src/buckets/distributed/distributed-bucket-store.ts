@@ -12,6 +12,7 @@ import type { Timer } from "../../domain/timer.ts";
 import type { StoredBucket } from "../../records/bucket-item.ts";
 import { bucketKey, entityKey } from "../../records/keys.ts";
 import type { RecordContext } from "../../records/record-context.ts";
+import { readShared } from "../../records/shared-reads.ts";
 import { ITEM_EXISTS } from "../../storage/item-store.ts";
 import {
   type Adjustment,
@@ -49,6 +50,7 @@ import { LinkChecks } from "./link-checks.ts";
 import { Reconfiguration } from "./reconfiguration.ts";
 import { Refunds } from "./refunding.ts";
 import { ShardRequests } from "./shard-requests.ts";
+import { bucketId } from "./shards.ts";
 import { type SplitNotice, Splitter } from "./splitter.ts";
 import type { Answer } from "./step.ts";
 
@@ -129,10 +131,9 @@ export class DistributedBucketStore implements BucketStore {
     if (cached !== undefined) return effectiveLink(linkIn(cached), await policyOf?.());
     const deadline = this.#deadline(options);
     const observe = this.#shards.observe(key.PK);
-    const [item, record] = await store.getMany([key, entityKey(namespaceId, entityId)], {
-      consistent: true,
-      timeoutMs: deadline.timeoutMs,
-    });
+    const keys = [key, entityKey(namespaceId, entityId)];
+    const name = bucketId({ entityId, resource });
+    const [item, record] = await readShared(store, name, keys, deadline.timeoutMs);
     const { bucket } = observe(decoded(item), clock());
     const link = linkInRecord(record);
     const policy = await policyOf?.();
