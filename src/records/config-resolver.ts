@@ -115,7 +115,8 @@ export class ConfigResolver {
   /** What the levels say as they are stored now, past the cache. */
   async current(entityId: string, resource: string): Promise<Resolution> {
     const names = namesFor(entityId, resource);
-    return combine(await this.#fetch(names, (name) => this.#keyOf(name, entityId, resource)));
+    const keyOf = (name: string) => this.#keyOf(name, entityId, resource);
+    return combine(await this.#fetch(names, keyOf, `${entityId}#${resource}`));
   }
 
   /** The same without a call; `undefined` when something is not remembered. */
