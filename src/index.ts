@@ -103,6 +103,12 @@ export type { UsageSummary } from "./records/usage-sum.ts";
 export type { VersionRecord } from "./records/version-record.ts";
 export type { BackendCapabilities } from "./repository/backend.ts";
 export type {
+  BucketOperationResult,
+  OperationTarget,
+  ResetRequest,
+  TopUpRequest,
+} from "./repository/balance-operations.ts";
+export type {
   BucketRecords,
   BucketState,
   EntityCapacity,

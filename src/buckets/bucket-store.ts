@@ -10,6 +10,8 @@ import type { Deadline } from "../domain/deadline.ts";
 import type { Limit } from "../domain/limit.ts";
 import type { ConfigSource } from "../domain/precedence.ts";
 import type { UnsupportedLimit } from "../domain/unsupported-limit.ts";
+import type { Operation, OperationResult } from "../records/operation-record.ts";
+import type { Item } from "../storage/item.ts";
 
 /** Whom an entity charges besides itself. */
 export interface Link {
@@ -219,6 +221,17 @@ export interface StampScope {
   readonly onStamped: () => void;
 }
 
+/** A change of balances by an operator, made once per key. */
+export interface BalanceOperation extends Operation {
+  /** Milli-tokens to add to a limit, at most up to full; `undefined` leaves it alone. */
+  readonly additionOf: (limitName: string) => number | undefined;
+  /** The items that record the operation, the one of its key first; written with the balances. */
+  readonly recordsOf: (
+    result: OperationResult,
+    made: { readonly incarnation: string; readonly nowMs: number },
+  ) => readonly Item[];
+}
+
 export interface BucketStore {
   /** The store is in this process, with its records: nothing it does can hang. */
   readonly embedded?: boolean;
@@ -268,6 +281,8 @@ export interface BucketStore {
   relink(entityId: string, link: Link): Promise<boolean>;
   /** Writes what the levels say into live buckets, where clients of the Python library read it. */
   stamp?(scope: StampScope): Promise<void>;
+  /** Resets or tops up the balances of a bucket, all shards or none, once per key. */
+  operate(operation: BalanceOperation): Promise<OperationResult>;
   /** Removes all buckets of the namespace that are not items of their own. */
   deleteAll(): Promise<void>;
   /** Removes all buckets of an entity. */

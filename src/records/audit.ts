@@ -42,6 +42,8 @@ const AUDIT_ACTIONS = [
   "entity_parent_changed",
   "limits_set",
   "limits_deleted",
+  "bucket_reset",
+  "bucket_topped_up",
 ] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 

@@ -16,6 +16,7 @@ import { deregistration, isCounted } from "./config-registry.ts";
 import { type ConfigResolver, slotNames } from "./config-resolver.ts";
 import { entityMark, unlessMarkedLater } from "./deletion-mark.ts";
 import { decodeEntity, encodeEntity } from "./entity-item.ts";
+import { deleteLeftovers } from "./entity-leftovers.ts";
 import { type EntityListOptions, type EntityPage, listEntities } from "./entity-list.ts";
 import { moveEntity } from "./entity-move.ts";
 import { claimFeature } from "./feature-gate.ts";
@@ -26,7 +27,6 @@ import {
   entityConfigRegistryKey,
   entityKey,
   entityPartition,
-  META_SK,
 } from "./keys.ts";
 import { checkActive } from "./namespace-state.ts";
 import { queryRecords } from "./query-records.ts";
@@ -36,7 +36,6 @@ export { ANCESTORS_MAX } from "./ancestry.ts";
 
 /** Leaves room in one transaction for the registry and the system config. */
 const CONFIGS_PER_TRANSACTION = 50;
-const DELETES_PER_BATCH = 500;
 
 /** What a new entity is. */
 export interface NewEntity {
@@ -266,7 +265,7 @@ export class EntityRecords {
     await checkActive(this.#context);
     const deletedConfigs = await this.#deleteConfigs(id);
     const deletedBuckets = await this.#deleteBuckets(id);
-    const deletedUsage = await this.#deleteUsage(id);
+    const deletedUsage = await deleteLeftovers(this.#context, id);
     const { store, namespaceId } = this.#context;
     const key = entityKey(namespaceId, id);
     const exists = (await store.get(key, { consistent: true })) !== undefined;
@@ -337,27 +336,6 @@ export class EntityRecords {
     const mark = entityMark(namespaceId, id, untilMs, clock());
     await store.put(mark, unlessMarkedLater(untilMs));
     return count;
-  }
-
-  /** Usage, page by page. */
-  async #deleteUsage(id: string): Promise<number> {
-    const { store, namespaceId } = this.#context;
-    let deleted = 0;
-    let batch: Key[] = [];
-    const flush = async () => {
-      await store.writeMany({ deletes: batch });
-      deleted += batch.length;
-      batch = [];
-    };
-    const query = { partition: entityPartition(namespaceId, id), consistent: true };
-    for await (const { PK, SK } of store.query(query)) {
-      // Limits that were set meanwhile are counted, and go only together with their count.
-      if (SK === META_SK || SK.startsWith(ENTITY_CONFIG_PREFIX)) continue;
-      batch.push({ PK, SK });
-      if (batch.length === DELETES_PER_BATCH) await flush();
-    }
-    if (batch.length > 0) await flush();
-    return deleted;
   }
 
   #check(fields: NewEntity): Entity {

@@ -73,7 +73,8 @@ export async function openBackend(
   if (kind === "memory") {
     const { MemoryItemStore } = await import("../storage/memory/item-store.ts");
     const store = new MemoryItemStore(shared);
-    const countUsage = usageCounter(memorySnapshots(store), usageBounds(kind, options.usage));
+    const items = memorySnapshots(store);
+    const countUsage = usageCounter(items, usageBounds(kind, options.usage));
     return {
       ...partsOf(kind, "memory", store, clock, options.usage !== false),
       openBuckets: (context, bucketOptions) => {
@@ -86,6 +87,7 @@ export async function openBackend(
           countUsage,
           recordedLink,
           wasDeleted,
+          items,
           refuseClosed: () => store.refuseClosed(),
         });
         return new EmbeddedBucketStore(table, { clock, random, ...bucketOptions });
@@ -107,8 +109,14 @@ export async function openBackend(
         const read = (key: Key) => rows.read(key)?.item;
         const recordedLink = linksIn(read, namespaceId);
         const wasDeleted = deletionsIn(read, namespaceId);
-        const options = { database, namespaceId, clock, countUsage, recordedLink, wasDeleted };
-        const table = new SqliteBucketTable(options);
+        const records = { recordedLink, wasDeleted, items: snapshots };
+        const table = new SqliteBucketTable({
+          database,
+          namespaceId,
+          clock,
+          countUsage,
+          ...records,
+        });
         return new EmbeddedBucketStore(table, { clock, random, ...bucketOptions });
       },
     };

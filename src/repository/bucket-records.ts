@@ -6,6 +6,12 @@ import { checkFields, checkFlag } from "../domain/check.ts";
 import { Limit } from "../domain/limit.ts";
 import { checkEntityId, checkLimitName, checkResource } from "../domain/names.ts";
 import type { EntityRecords } from "../records/entities.ts";
+import type {
+  BalanceOperations,
+  BucketOperationResult,
+  ResetRequest,
+  TopUpRequest,
+} from "./balance-operations.ts";
 
 /**
  * One limit of one bucket, in whole tokens.
@@ -57,7 +63,7 @@ export interface ResourceCapacity {
 }
 
 /**
- * Looks at live buckets.
+ * Looks at live buckets, and changes their balances.
  *
  * @example
  * ```ts
@@ -71,10 +77,25 @@ export interface ResourceCapacity {
 export class BucketRecords {
   readonly #buckets: BucketStore;
   readonly #entities: EntityRecords;
+  readonly #operations: BalanceOperations;
 
-  constructor(buckets: BucketStore, entities: EntityRecords) {
+  constructor(buckets: BucketStore, entities: EntityRecords, operations: BalanceOperations) {
     this.#buckets = buckets;
     this.#entities = entities;
+    this.#operations = operations;
+  }
+
+  /**
+   * Fills the limits of a bucket and forgives its debt; consumption in total stays counted. Where
+   * there is no bucket there is nothing to fill. All shards are changed or none, once per key.
+   */
+  reset(request: ResetRequest): Promise<BucketOperationResult> {
+    return this.#operations.reset(request);
+  }
+
+  /** Adds tokens to limits of a bucket, at most up to full: all shards or none, once per key. */
+  topUp(request: TopUpRequest): Promise<BucketOperationResult> {
+    return this.#operations.topUp(request);
   }
 
   /** The buckets of an entity, one entry per shard and limit. */

@@ -25,6 +25,7 @@ import {
   dynamoOptions,
   openBackend,
 } from "./backend.ts";
+import { BalanceOperations } from "./balance-operations.ts";
 import { entityBuckets, followLimits, stampFlags } from "./bucket-followers.ts";
 import { BucketRecords } from "./bucket-records.ts";
 import { environment } from "./environment.ts";
@@ -149,7 +150,8 @@ export class Repository {
       entityLimitsChanged: (id, resource) => followLimits(buckets, resolver, id, resource),
       stampFlags: (level, onStamped) => stampFlags(context, buckets, resolver, level, onStamped),
     });
-    this.buckets = new BucketRecords(buckets, this.entities);
+    const operations = new BalanceOperations(context, this.audit, resolver, buckets);
+    this.buckets = new BucketRecords(buckets, this.entities, operations);
     this.usage = new UsageRecords(context, async (scope) => buckets.settleUsage?.(scope));
     this[INTERNALS] = {
       buckets,

@@ -125,4 +125,26 @@ describeEngines("settings of both libraries, next to Python 0.17.0", (engine) =>
     await python.acquire(E, R, { rpd: 1 });
     expect([await consumed(both, "org-a"), await consumed(both, "org-b")]).toEqual([3000, 2000]);
   });
+
+  it("a reset or top-up of either library is seen by the other, and its key counts once", async () => {
+    const both = await table.open();
+    const { python, repo, limiter } = both;
+    await repo.limits.setResource(R, ["rpd:100/day"]);
+    await python.acquire(E, R, { rpd: 100 });
+    const order = { ...CALL, amounts: { rpd: 30 }, idempotencyKey: "order-1" };
+    expect((await repo.buckets.topUp(order)).amounts).toEqual({ rpd: 30 });
+    const kept = { idempotency_key: "order-1" };
+    const again = await python.repo("top_up", [E, R, { rpd: 30 }], kept);
+    expect(again).toMatchObject({ shards: 1, amounts: { rpd: 30 } });
+    expect(await python.grants(E, R, { rpd: 31 })).toBe(false);
+    expect(await python.grants(E, R, { rpd: 30 })).toBe(true);
+    await python.repo("reset_bucket", [E, R], { idempotency_key: "again" });
+    expect(await limiter.available(CALL)).toEqual({ rpd: 100 });
+    const reset = await repo.buckets.reset({ ...CALL, idempotencyKey: "again" });
+    expect(reset).toMatchObject({ shards: 1, amounts: { rpd: 100 } });
+    await limiter.acquire({ ...CALL, consume: { rpd: 100 } });
+    await repo.buckets.reset(CALL);
+    expect(await python.grants(E, R, { rpd: 100 })).toBe(true);
+    expect(await consumed(both, E)).toBe(330_000);
+  });
 });

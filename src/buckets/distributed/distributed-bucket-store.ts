@@ -11,11 +11,13 @@ import { RateLimiterUnavailable } from "../../domain/errors.ts";
 import type { Timer } from "../../domain/timer.ts";
 import type { StoredBucket } from "../../records/bucket-item.ts";
 import { bucketKey, entityKey } from "../../records/keys.ts";
+import type { OperationResult } from "../../records/operation-record.ts";
 import type { RecordContext } from "../../records/record-context.ts";
 import { readShared } from "../../records/shared-reads.ts";
 import { ITEM_EXISTS } from "../../storage/item-store.ts";
 import {
   type Adjustment,
+  type BalanceOperation,
   type BucketCallOptions,
   type BucketConfig,
   type BucketStore,
@@ -35,6 +37,7 @@ import { gatesOf, takenOf } from "../gating.ts";
 import { byPolicy, effectiveLink, linkInRecord, sameLink } from "../recorded-link.ts";
 import { Adjustments } from "./adjusting.ts";
 import { BucketItems, statesOf } from "./bucket-items.ts";
+import { BucketOperations } from "./bucket-operations.ts";
 import { BucketStamps } from "./bucket-stamps.ts";
 import { BucketStates } from "./bucket-states.ts";
 import { CachedStates } from "./cached-states.ts";
@@ -74,6 +77,7 @@ export class DistributedBucketStore implements BucketStore {
   readonly #states: BucketStates;
   readonly #items: BucketItems;
   readonly #stamps: BucketStamps;
+  readonly #operations: BucketOperations;
   readonly #links: LinkChecks;
   readonly #consumer: Consumer;
   readonly #cascade: Cascade;
@@ -89,6 +93,7 @@ export class DistributedBucketStore implements BucketStore {
     const { timer, ttlMultiplier } = options;
     this.#items = new BucketItems(context);
     this.#stamps = new BucketStamps(context, this.#items, this.#shards);
+    this.#operations = new BucketOperations(context, this.#shards);
     this.#links = new LinkChecks(context, this.#shards, options);
     this.#states = new BucketStates(context, this.#shards, ttlMultiplier);
     const requests = new ShardRequests(context, this.#states, this.#links, ttlMultiplier);
@@ -233,6 +238,10 @@ export class DistributedBucketStore implements BucketStore {
     }
     this.#relinks += 1;
     return isComplete;
+  }
+
+  operate(operation: BalanceOperation): Promise<OperationResult> {
+    return this.#operations.make(operation);
   }
 
   async stamp(scope: StampScope): Promise<void> {

@@ -4,6 +4,7 @@ import type { Limit } from "../../domain/limit.ts";
 import type { Adjustment, ChargedNow, Link } from "../bucket-store.ts";
 import type { EmbeddedBucket } from "./embedded-bucket.ts";
 import type { QuickConfig } from "./packed-bucket.ts";
+import type { StepItems } from "./row-operation.ts";
 import type { PendingUsage } from "./usage-tally.ts";
 
 /** One row with its key. */
@@ -17,6 +18,9 @@ export interface BucketRow {
 export interface BucketTable {
   /** Other processes may write to the store; what this one does is noticed at once. */
   readonly isShared: boolean;
+  readonly namespaceId: string;
+  /** The items of the store, for what is recorded together with a row. */
+  readonly items: StepItems;
   get(entityId: string, resource: string): EmbeddedBucket | undefined;
   set(entityId: string, resource: string, bucket: EmbeddedBucket): void;
   /** Charges a bucket on the spot, where rows are at hand and there is nothing else to do. */

@@ -5,8 +5,10 @@ import type { Clock } from "../../domain/clock.ts";
 import type { RateLimiterUnavailable } from "../../domain/errors.ts";
 import type { Limit } from "../../domain/limit.ts";
 import { systemTimer, type Timer } from "../../domain/timer.ts";
+import type { OperationResult } from "../../records/operation-record.ts";
 import type {
   Adjustment,
+  BalanceOperation,
   BucketCallOptions,
   BucketConfig,
   BucketStore,
@@ -23,20 +25,21 @@ import type {
 } from "../bucket-store.ts";
 import { bucketTtl, ttlKeptSeconds } from "../bucket-ttl.ts";
 import { appliesAnyway, matchConfig } from "../config-match.ts";
-import { gatesOf, softNames } from "../gating.ts";
+import { softNames } from "../gating.ts";
 import { LaterRestores } from "../later-restores.ts";
-import { effectiveLink, sameLink } from "../recorded-link.ts";
+import { effectiveLink } from "../recorded-link.ts";
 import type { BucketRow, BucketTable } from "./bucket-table.ts";
 import {
   balanceMilli,
   builtFrom,
   type EmbeddedBucket,
-  limitNamed,
   newBucket,
   withConfig,
   withCounted,
   withTaken,
 } from "./embedded-bucket.ts";
+import { balances, changedLinks, fits } from "./embedded-legs.ts";
+import { operateRow } from "./row-operation.ts";
 import { states } from "./row-states.ts";
 import { hourOf } from "./usage-hour.ts";
 import { asCounted, pendingUsage } from "./usage-tally.ts";
@@ -205,6 +208,18 @@ export class EmbeddedBucketStore implements BucketStore {
     }, undefined);
   }
 
+  operate(operation: BalanceOperation): Promise<OperationResult> {
+    const { entityId, resource } = operation;
+    return this.#table.step(() => {
+      const now = this.#clock();
+      const row = alive(this.#table.get(entityId, resource), now);
+      const { items, namespaceId } = this.#table;
+      return operateRow(items, namespaceId, operation, row, now, (bucket) =>
+        this.#table.set(entityId, resource, bucket),
+      );
+    }, undefined);
+  }
+
   deleteAll(): Promise<void> {
     return this.#table.step(() => this.#table.clear(), undefined);
   }
@@ -362,28 +377,4 @@ export class EmbeddedBucketStore implements BucketStore {
 function alive(bucket: EmbeddedBucket | undefined, now: number): EmbeddedBucket | undefined {
   const isOver = bucket?.ttl !== undefined && bucket.ttl * 1000 <= now;
   return isOver ? undefined : bucket;
-}
-
-/** The links of the buckets, when one is not what the legs were made from. */
-function changedLinks(
-  legs: readonly Leg[],
-  buckets: readonly EmbeddedBucket[],
-): ReadonlyMap<string, Link> | undefined {
-  const linkAt = (at: number) =>
-    effectiveLink((buckets[at] as EmbeddedBucket).link, legs[at]?.config.cascade);
-  if (legs.every(({ link }, at) => sameLink(link, linkAt(at)))) return undefined;
-  return new Map(legs.map(({ entityId }, at) => [entityId, linkAt(at)]));
-}
-
-function balances(bucket: EmbeddedBucket, leg: Leg, now: number): readonly number[] {
-  return leg.config.limits.map(({ name, rate }) => {
-    const limit = limitNamed(bucket, name);
-    return limit === undefined ? rate.capacityMilli : balanceMilli(limit, now);
-  });
-}
-
-function fits(leg: Leg, balancesMilli: readonly number[]): boolean {
-  return gatesOf(leg.config, leg.amountsMilli).every(
-    (amount, at) => amount <= 0 || amount <= (balancesMilli[at] as number),
-  );
 }

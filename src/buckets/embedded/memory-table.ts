@@ -7,6 +7,7 @@ import type { BucketRow, BucketTable } from "./bucket-table.ts";
 import type { EmbeddedBucket } from "./embedded-bucket.ts";
 import { PackedBucket, type QuickConfig } from "./packed-bucket.ts";
 import { chargeChain } from "./quick-chain.ts";
+import type { StepItems } from "./row-operation.ts";
 import { SharedBuilds } from "./shared-builds.ts";
 import { SweepClock } from "./sweep-clock.ts";
 import { type CountUsage, type PendingUsage, pendingUsage } from "./usage-tally.ts";
@@ -27,7 +28,8 @@ export class MemoryBucketTable implements BucketTable {
   readonly isShared = false;
   readonly recordedLink: (entityId: string) => Link;
   readonly wasDeleted: (entityId: string) => boolean;
-  readonly #namespaceId: string;
+  readonly namespaceId: string;
+  readonly items: StepItems;
   readonly #clock: Clock;
   readonly #sweepClock: SweepClock;
   readonly #countUsage: CountUsage;
@@ -47,10 +49,12 @@ export class MemoryBucketTable implements BucketTable {
     countUsage: CountUsage;
     recordedLink: (entityId: string) => Link;
     wasDeleted: (entityId: string) => boolean;
+    items: StepItems;
     /** Throws when the store was closed. */
     refuseClosed: () => void;
   }) {
-    this.#namespaceId = options.namespaceId;
+    this.namespaceId = options.namespaceId;
+    this.items = options.items;
     this.#clock = options.clock;
     this.#sweepClock = new SweepClock(options.clock);
     this.#countUsage = options.countUsage;
@@ -163,7 +167,7 @@ export class MemoryBucketTable implements BucketTable {
   }
 
   countUsage(entityId: string, resource: string, usage: PendingUsage): void {
-    this.#countUsage({ namespaceId: this.#namespaceId, entityId, resource }, usage);
+    this.#countUsage({ namespaceId: this.namespaceId, entityId, resource }, usage);
   }
 
   async step<T>(work: () => T): Promise<T> {

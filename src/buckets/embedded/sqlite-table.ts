@@ -11,6 +11,7 @@ import type { BucketRow, BucketTable } from "./bucket-table.ts";
 import type { EmbeddedBucket } from "./embedded-bucket.ts";
 import { PackedBucket, type QuickConfig } from "./packed-bucket.ts";
 import type { QuickCharge } from "./quick-charge.ts";
+import type { StepItems } from "./row-operation.ts";
 import { SharedBuilds } from "./shared-builds.ts";
 import { type RowKey, type SeenRow, SharedCharges } from "./shared-charges.ts";
 import { SweepClock } from "./sweep-clock.ts";
@@ -51,7 +52,8 @@ export class SqliteBucketTable implements BucketTable {
   readonly recordedLink: (entityId: string) => Link;
   readonly wasDeleted: (entityId: string) => boolean;
   readonly #database: SqliteDatabase;
-  readonly #namespaceId: string;
+  readonly namespaceId: string;
+  readonly items: StepItems;
   readonly #clock: Clock;
   readonly #sweepClock: SweepClock;
   readonly #countUsage: CountUsage;
@@ -74,9 +76,11 @@ export class SqliteBucketTable implements BucketTable {
     countUsage: CountUsage;
     recordedLink: (entityId: string) => Link;
     wasDeleted: (entityId: string) => boolean;
+    items: StepItems;
   }) {
     this.#database = options.database;
-    this.#namespaceId = options.namespaceId;
+    this.namespaceId = options.namespaceId;
+    this.items = options.items;
     this.#clock = options.clock;
     this.#sweepClock = new SweepClock(options.clock);
     this.#countUsage = options.countUsage;
@@ -90,7 +94,7 @@ export class SqliteBucketTable implements BucketTable {
   }
 
   get(entityId: string, resource: string): EmbeddedBucket | undefined {
-    const row = this.#database.prepare(SQL.get).get(this.#namespaceId, entityId, resource);
+    const row = this.#database.prepare(SQL.get).get(this.namespaceId, entityId, resource);
     return row === undefined ? undefined : bucketOf(row, nameOf(entityId, resource));
   }
 
@@ -131,7 +135,7 @@ export class SqliteBucketTable implements BucketTable {
 
   /** Whether the row was as it was last seen, and was written; `undefined` when the file is busy. */
   #writeAlone(key: RowKey, before: string, after: string | undefined): boolean | undefined {
-    const id = [this.#namespaceId, key.entityId, key.resource] as const;
+    const id = [this.namespaceId, key.entityId, key.resource] as const;
     try {
       if (after === undefined) return this.#database.tryGet(SQL.get, ...id)?.state === before;
       const changes = this.#database.tryRun(SQL.swap, after, ...id, before);
@@ -144,7 +148,7 @@ export class SqliteBucketTable implements BucketTable {
 
   /** In the transaction of several rows. */
   #writeShared(key: RowKey, before: string, after: string | undefined): boolean {
-    const id = [this.#namespaceId, key.entityId, key.resource] as const;
+    const id = [this.namespaceId, key.entityId, key.resource] as const;
     if (after === undefined) return this.#database.prepare(SQL.get).get(...id)?.state === before;
     return this.#database.change(SQL.swap, after, ...id, before) === 1;
   }
@@ -155,7 +159,7 @@ export class SqliteBucketTable implements BucketTable {
   }
 
   set(entityId: string, resource: string, bucket: EmbeddedBucket): void {
-    const key = [this.#namespaceId, entityId, resource] as const;
+    const key = [this.namespaceId, entityId, resource] as const;
     const ttl = bucket.ttl ?? null;
     const text = encodeRow(bucket);
     if (bucket.stored !== undefined && bucket.stored.ttl === bucket.ttl) {
@@ -171,14 +175,14 @@ export class SqliteBucketTable implements BucketTable {
   ofEntity(entityId: string): readonly BucketRow[] {
     return this.#database
       .prepare(SQL.ofEntity)
-      .all(this.#namespaceId, entityId)
+      .all(this.namespaceId, entityId)
       .flatMap((row) => listedRow(row, entityId, String(row.resource)));
   }
 
   ofResource(resource: string, after: string | undefined): readonly BucketRow[] {
     return this.#database
       .prepare(SQL.ofResource)
-      .all(this.#namespaceId, resource, after ?? "")
+      .all(this.namespaceId, resource, after ?? "")
       .flatMap((row) => listedRow(row, String(row.entity), resource));
   }
 
@@ -186,26 +190,26 @@ export class SqliteBucketTable implements BucketTable {
     const next = this.#database.prepare(SQL.nextResource);
     const found: string[] = [];
     for (;;) {
-      const row = next.get(this.#namespaceId, found.at(-1) ?? "");
+      const row = next.get(this.namespaceId, found.at(-1) ?? "");
       if (row === undefined) return found;
       found.push(String(row.resource));
     }
   }
 
   delete(entityId: string, resource: string): void {
-    this.#database.prepare(SQL.delete).run(this.#namespaceId, entityId, resource);
+    this.#database.prepare(SQL.delete).run(this.namespaceId, entityId, resource);
   }
 
   deleteEntity(entityId: string): void {
-    this.#database.prepare(SQL.deleteEntity).run(this.#namespaceId, entityId);
+    this.#database.prepare(SQL.deleteEntity).run(this.namespaceId, entityId);
   }
 
   clear(): void {
-    this.#database.prepare(SQL.clear).run(this.#namespaceId);
+    this.#database.prepare(SQL.clear).run(this.namespaceId);
   }
 
   countUsage(entityId: string, resource: string, usage: PendingUsage): void {
-    this.#countUsage({ namespaceId: this.#namespaceId, entityId, resource }, usage);
+    this.#countUsage({ namespaceId: this.namespaceId, entityId, resource }, usage);
   }
 
   step<T>(work: () => T, timeoutMs: number | undefined): Promise<T> {

@@ -6,6 +6,7 @@ import { CommandFailure, type Group, leaf, UsageError } from "../command.ts";
 import { fields } from "../fields.ts";
 import { PRINCIPAL_OPTION, type PrincipalOptions, principalOf } from "../principal.ts";
 import { table } from "../table.ts";
+import { resetBalances, topUpBalances } from "./balances.ts";
 import { cascadeCommands } from "./cascade.ts";
 import { deleteLimits, getLimits, listResources, SWITCHED, setLimits } from "./entity-limits.ts";
 import { listEntities } from "./entity-list.ts";
@@ -169,6 +170,8 @@ export const entity: Group = {
     deleteLimits,
     listEntities,
     listResources,
+    resetBalances,
+    topUpBalances,
     ...switchCommands(SWITCHED),
     ...cascadeCommands(SWITCHED),
   ],

@@ -114,6 +114,7 @@ export function embeddedSubject(options: SubjectOptions): Subject {
     recordedLink: () => UNLINKED,
     // The model knows no bucket that a correction creates; test/contract/limiter has those.
     wasDeleted: () => true,
+    items: { read: () => undefined, update: () => undefined },
     refuseClosed: () => undefined,
   });
   const store = new EmbeddedBucketStore(table, { clock, ttlMultiplier, onWarning: refuseWarning });

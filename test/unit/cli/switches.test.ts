@@ -101,3 +101,22 @@ describe("cascade and parents", () => {
     expect((await run("entity", "set-parent", "key-1", "--parent", "typo")).code).toBe(1);
   });
 });
+
+describe("balances", () => {
+  test("are reset and topped up, once per key", async () => {
+    const { run, json } = store.namespace();
+    await run("resource", "set-defaults", "gpt-4", "-l", "rpd:10/day", "-l", "tpd:5000/day");
+    await run("acquire", "key-1", "gpt-4", "-c", "rpd=10", "-c", "tpd=4000");
+    const order = ["--add", "tpd:1500", "--idempotency-key", "order-1"];
+    const topped = await run("entity", "top-up", "key-1", "-r", "gpt-4", ...order);
+    expect(topped.out).toBe("Topped up key-1 on gpt-4:\n  tpd: +1,500\n");
+    const again = await json("entity", "top-up", "key-1", "-r", "gpt-4", ...order);
+    expectShape(shapeOf(entity, "top-up"), again);
+    expect(again).toMatchObject({ shards: 1, amounts: { tpd: 1500 } });
+    const reset = await json("entity", "reset", "key-1", "-r", "gpt-4", "-l", "rpd");
+    expectShape(shapeOf(entity, "reset"), reset);
+    expect(reset).toMatchObject({ amounts: { rpd: 10 } });
+    expect((await run("entity", "reset", "other", "-r", "gpt-4")).out).toContain("has no bucket");
+    expect((await run("entity", "top-up", "key-1", "-r", "gpt-4", "--add", "tpd")).code).toBe(2);
+  });
+});

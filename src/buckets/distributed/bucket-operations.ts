@@ -1,0 +1,119 @@
+/**
+ * Resets and top-ups of all shards of a bucket: one transaction with the record that makes them
+ * happen once. Balances change by a difference, so consumes of other clients are not undone.
+ */
+
+import { RateLimiterUnavailable } from "../../domain/errors.ts";
+import { bucketKey, entityKey } from "../../records/keys.ts";
+import {
+  asRead,
+  incarnationOf,
+  madeBefore,
+  type OperationResult,
+  operationKey,
+} from "../../records/operation-record.ts";
+import type { RecordContext } from "../../records/record-context.ts";
+import type { Item } from "../../storage/item.ts";
+import type { Write } from "../../storage/item-store.ts";
+import type { BalanceOperation } from "../bucket-store.ts";
+import { splitByRoom } from "../top-up.ts";
+import type { CachedStates } from "./cached-states.ts";
+import { balanceOf, decoded, limitImages, type SeenBucket } from "./image.ts";
+import { WritePlan } from "./write-plan.ts";
+
+const ATTEMPTS_MAX = 20;
+
+export class BucketOperations {
+  readonly #context: RecordContext;
+  readonly #states: CachedStates;
+
+  constructor(context: RecordContext, states: CachedStates) {
+    this.#context = context;
+    this.#states = states;
+  }
+
+  /** Makes the operation, or returns what came of it when it was made before. */
+  async make(operation: BalanceOperation): Promise<OperationResult> {
+    const { store, namespaceId, clock } = this.#context;
+    const { entityId, resource } = operation;
+    const keys = [
+      operationKey(namespaceId, operation),
+      entityKey(namespaceId, entityId),
+      bucketKey(namespaceId, entityId, resource, 0),
+    ];
+    for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt += 1) {
+      const [record, entity, first] = await store.getMany(keys, { consistent: true });
+      const nowMs = clock();
+      const incarnation = incarnationOf(entity);
+      const before = madeBefore(record, operation, incarnation, nowMs);
+      if (before !== undefined) return before;
+      const shards = await this.#shardsOf(operation, decoded(first), nowMs);
+      const { writes, result } = this.#plan(operation, shards, nowMs);
+      const [recordItem, ...others] = operation.recordsOf(result, { incarnation, nowMs });
+      const { ok } = await store.transact([
+        { put: recordItem as Item, condition: asRead(record) },
+        ...others.map((put) => ({ put })),
+        ...writes,
+      ]);
+      for (const { shard } of shards) {
+        this.#states.forget(bucketKey(namespaceId, entityId, resource, shard).PK);
+      }
+      if (ok) return result;
+    }
+    throw new RateLimiterUnavailable("The bucket changed too often to be written in time", {
+      reason: "throttled",
+      nothingWritten: true,
+    });
+  }
+
+  /** The shards that exist; none of a bucket whose time is over, which would be full again. */
+  async #shardsOf(
+    { entityId, resource }: BalanceOperation,
+    first: SeenBucket | undefined,
+    nowMs: number,
+  ): Promise<SeenBucket[]> {
+    if (first === undefined || (first.ttl !== undefined && first.ttl * 1000 <= nowMs)) return [];
+    if (first.shardCount === 1) return [first];
+    const { store, namespaceId } = this.#context;
+    const keys = Array.from({ length: first.shardCount }, (_, shard) =>
+      bucketKey(namespaceId, entityId, resource, shard),
+    );
+    const items = await store.getMany(keys, { consistent: true });
+    return items.flatMap((item) => decoded(item) ?? []);
+  }
+
+  #plan(
+    { additionOf }: BalanceOperation,
+    shards: readonly SeenBucket[],
+    nowMs: number,
+  ): { writes: Write[]; result: OperationResult } {
+    const images = shards.map((shard) => limitImages(shard, nowMs));
+    const plans = shards.map((shard) => {
+      const plan = new WritePlan();
+      plan.requireSeen(shard, nowMs);
+      return plan;
+    });
+    const amounts: Record<string, number> = {};
+    for (const name of new Set(images.flatMap((limits) => [...limits.keys()]))) {
+      const addition = additionOf(name);
+      if (addition === undefined) continue;
+      const rooms = images.map((limits) => {
+        const image = limits.get(name);
+        return image === undefined ? 0 : image.share.capacityMilli - balanceOf(image);
+      });
+      const parts = splitByRoom(addition, rooms);
+      parts.forEach((part, at) => {
+        if (images[at]?.has(name) === true) plans[at]?.add(`b_${name}_tk`, part);
+      });
+      amounts[name] = Math.floor(parts.reduce((sum, part) => sum + part, 0) / 1000);
+    }
+    const { namespaceId } = this.#context;
+    const writes = plans.flatMap((plan, at): Write[] => {
+      if (plan.isEmpty) return [];
+      const { entityId, resource, shard } = shards[at] as SeenBucket;
+      const update = bucketKey(namespaceId, entityId, resource, shard);
+      return [{ update, change: plan.change, condition: plan.condition }];
+    });
+    return { writes, result: { shards: shards.length, amounts } };
+  }
+}

@@ -1,0 +1,181 @@
+/** Resets and top-ups: an operator changes the balances of one bucket, once per key. */
+
+import type { BucketStore } from "../buckets/bucket-store.ts";
+import { randomBytes } from "../domain/chance.ts";
+import { checkFields, checkInteger, show, TOKENS_MAX } from "../domain/check.ts";
+import { ValidationError } from "../domain/errors.ts";
+import { checkEntityId, checkLimitName, checkResource } from "../domain/names.ts";
+import { refuseUnsupported } from "../domain/unsupported-limit.ts";
+import type { AuditLog } from "../records/audit.ts";
+import { checkAuditor } from "../records/audit.ts";
+import type { ConfigResolver } from "../records/config-resolver.ts";
+import { checkActive } from "../records/namespace-state.ts";
+import {
+  checkIdempotencyKey,
+  encodeOperation,
+  type OperationKind,
+  type OperationResult,
+} from "../records/operation-record.ts";
+import type { RecordContext } from "../records/record-context.ts";
+import type { Item } from "../storage/item.ts";
+
+/** The bucket that is changed, and by which principal. */
+export interface OperationTarget {
+  readonly entityId: string;
+  readonly resource: string;
+  /** The same key makes the operation once within three days: 1 to 64 of letters, digits, `._:-`. */
+  readonly idempotencyKey?: string;
+  readonly principal?: string;
+}
+
+/** What to fill up. */
+export interface ResetRequest extends OperationTarget {
+  /** The limits to fill; all of the bucket when absent. */
+  readonly limits?: readonly string[];
+}
+
+/** What to add. */
+export interface TopUpRequest extends OperationTarget {
+  /** Whole tokens per limit; what a limit has no room for is not added. */
+  readonly amounts: Readonly<Record<string, number>>;
+}
+
+/**
+ * What a reset or a top-up has done.
+ *
+ * @example
+ * ```ts
+ * import { RateLimiter, type BucketOperationResult } from 'zae-limiter';
+ * const limiter = await RateLimiter.open('memory:');
+ * const { buckets, limits } = limiter.repository;
+ * await limits.setResource('gpt-4', ['tpd:100/day']);
+ * const bucket = { entityId: 'key-1', resource: 'gpt-4' };
+ * await limiter.acquire({ ...bucket, consume: { tpd: 80 } });
+ * const order = { ...bucket, amounts: { tpd: 50 }, idempotencyKey: 'order-1' };
+ * const added: BucketOperationResult = await buckets.topUp(order);
+ * await buckets.topUp(order); // made once
+ * console.log(added.amounts['tpd'], (await limiter.available(bucket))['tpd']); // 50 70
+ * console.log((await buckets.reset(bucket)).amounts['tpd']); // 30
+ * await limiter.close();
+ * ```
+ */
+export interface BucketOperationResult extends OperationResult {
+  readonly entityId: string;
+  readonly resource: string;
+}
+
+const TARGET_FIELDS = ["entityId", "resource", "idempotencyKey", "principal"] as const;
+const KEY_BYTES = 16;
+const WRITER_BYTES = 12;
+
+const ACTIONS = { reset: "bucket_reset", top_up: "bucket_topped_up" } as const;
+
+export class BalanceOperations {
+  readonly #context: RecordContext;
+  readonly #audit: AuditLog;
+  readonly #resolver: ConfigResolver;
+  readonly #buckets: BucketStore;
+
+  constructor(
+    context: RecordContext,
+    audit: AuditLog,
+    resolver: ConfigResolver,
+    buckets: BucketStore,
+  ) {
+    this.#context = context;
+    this.#audit = audit;
+    this.#resolver = resolver;
+    this.#buckets = buckets;
+  }
+
+  async reset(request: ResetRequest): Promise<BucketOperationResult> {
+    checkFields("request", request, [...TARGET_FIELDS, "limits"]);
+    const { limits } = request;
+    if (limits !== undefined && (!Array.isArray(limits) || limits.length === 0)) {
+      const reason = `expected names of limits, or nothing for all, got ${show(limits)}`;
+      throw new ValidationError("limits", limits, reason);
+    }
+    const names = limits?.map((name) => checkLimitName(name));
+    const additions = names && new Map(names.map((name) => [name, Number.POSITIVE_INFINITY]));
+    return this.#operate("reset", request, additions);
+  }
+
+  async topUp(request: TopUpRequest): Promise<BucketOperationResult> {
+    checkFields("request", request, [...TARGET_FIELDS, "amounts"]);
+    const { amounts } = request;
+    checkFields("amounts", amounts, Object.keys(amounts ?? {}));
+    const additions = new Map(
+      Object.entries(amounts).map(([name, amount]) => [
+        checkLimitName(name),
+        checkInteger(`amounts.${name}`, amount, 1, TOKENS_MAX) * 1000,
+      ]),
+    );
+    if (additions.size === 0) {
+      throw new ValidationError("amounts", amounts, "expected at least one limit and its amount");
+    }
+    return this.#operate("top_up", request, additions);
+  }
+
+  /** Without additions all limits of the bucket are filled. */
+  async #operate(
+    kind: OperationKind,
+    target: OperationTarget,
+    additions: ReadonlyMap<string, number> | undefined,
+  ): Promise<BucketOperationResult> {
+    const { idempotencyKey } = target;
+    const entityId = checkEntityId(target.entityId);
+    const resource = checkResource(target.resource);
+    const principal = checkAuditor(target.principal);
+    const key =
+      idempotencyKey === undefined ? this.#newName(KEY_BYTES) : checkIdempotencyKey(idempotencyKey);
+    await checkActive(this.#context);
+    const days = await this.#resolver.auditRetentionDays();
+    if (additions !== undefined) await this.#checkNames(entityId, resource, additions);
+    const writer = this.#newName(WRITER_BYTES);
+    const operation = { entityId, resource, kind, key };
+    const result = await this.#buckets.operate({
+      ...operation,
+      additionOf: (name) =>
+        additions === undefined ? Number.POSITIVE_INFINITY : additions.get(name),
+      recordsOf: (done, { incarnation, nowMs }) => {
+        const made = { incarnation, nowMs, writer };
+        const { shards, amounts } = done;
+        const event = this.#audit.entry(
+          {
+            action: ACTIONS[kind],
+            subject: entityId,
+            principal,
+            resource,
+            details: { shards, amounts: { ...amounts } },
+          },
+          days,
+        ) as { readonly put: Item };
+        return [encodeOperation(this.#context.namespaceId, operation, done, made), event.put];
+      },
+    });
+    return { entityId, resource, ...result };
+  }
+
+  /** Names must be limits of the entity, by what is stored or by the bucket itself. */
+  async #checkNames(
+    entityId: string,
+    resource: string,
+    additions: ReadonlyMap<string, number>,
+  ): Promise<void> {
+    const resolved = (await this.#resolver.current(entityId, resource)).limits;
+    const names = [...additions.keys()];
+    refuseUnsupported(names, resolved?.unsupported ?? [], `"${entityId}" for "${resource}"`);
+    const known = new Set(resolved?.limits.map(({ name }) => name));
+    if (names.every((name) => known.has(name))) return;
+    for (const { limitName } of await this.#buckets.list(entityId, resource)) known.add(limitName);
+    const unknown = names.find((name) => !known.has(name));
+    if (unknown === undefined) return;
+    const has = known.size === 0 ? "it has none" : `it has ${[...known].sort().join(", ")}`;
+    const reason = `"${entityId}" has no limit "${unknown}" for "${resource}"; ${has}`;
+    throw new ValidationError("limits", unknown, reason);
+  }
+
+  #newName(bytes: number): string {
+    return Buffer.from(randomBytes(this.#context.random, bytes)).toString("hex");
+  }
+}
