@@ -68,7 +68,7 @@ export type {
   RejectedEvent,
 } from "./limiter/events.ts";
 
-export type { Lease, SettledAmounts } from "./limiter/lease.ts";
+export type { Lease, ResourceLease, SettledAmounts } from "./limiter/lease.ts";
 export type { RateLimiterOptions } from "./limiter/limiter-options.ts";
 export type { MissingLimits } from "./limiter/missing-limits.ts";
 export type { LeaseEnd, OnError } from "./limiter/on-error.ts";

@@ -15,7 +15,8 @@ const ENTRY = "src/index.ts";
 const PAGES: readonly [string, number][] = [
   ["README.md", 4],
   ["docs/acquiring.md", 8],
-  ["docs/entities.md", 1],
+  ["docs/entities.md", 3],
+  ["docs/switches.md", 3],
 ];
 const FENCE_PATTERN = /^```ts\n([\s\S]*?)\n```$/gm;
 const IMPORT_PATTERN = /import (?:type )?\{([^}]*)\} from 'zae-limiter'/g;

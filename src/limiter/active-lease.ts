@@ -2,30 +2,26 @@
 
 import type { BucketStore } from "../buckets/bucket-store.ts";
 import { floorDiv } from "../core/integers.ts";
-import { checkInteger, TOKENS_MAX } from "../domain/check.ts";
 import { LeaseExpiredError, RateLimiterUnavailable, ValidationError } from "../domain/errors.ts";
 import { INSPECT, type InspectStyle, inspected } from "../domain/inspect.ts";
 import type { Limit } from "../domain/limit.ts";
 import type { LimitStatus } from "../domain/limit-status.ts";
 import type { OnUnavailable } from "../domain/unavailability.ts";
-import { type Amounts, type AmountsByName, checkAmounts, readCorrections } from "./amounts.ts";
+import type { Amounts, AmountsByName } from "./amounts.ts";
 import { statusesAfter } from "./decision.ts";
 import type { LeaseWarning, LimiterEvent } from "./events.ts";
 import {
   add,
-  addPending,
-  byEntity,
+  byBucket,
   copyOf,
-  countedMilli,
   type Granted,
   type Holding,
   holdingsOf,
-  placeOf,
   sameBucket,
   sumsOf,
-  usedMilli,
 } from "./holding.ts";
-import type { Lease, SettledAmounts } from "./lease.ts";
+import type { Lease, ResourceLease, SettledAmounts } from "./lease.ts";
+import { LeasePart } from "./lease-part.ts";
 import type { MissingLimits } from "./missing-limits.ts";
 
 /** What a lease consumes from. */
@@ -64,8 +60,6 @@ export interface LeaseHost {
   warn(warning: LeaseWarning): void;
 }
 
-type Correction = "adjust" | "release" | "settle";
-
 const DONE = Promise.resolve();
 
 export class ActiveLease implements Lease {
@@ -80,6 +74,7 @@ export class ActiveLease implements Lease {
   #statuses: readonly LimitStatus[] | undefined;
   #ended: "committed" | "rolled back" | undefined;
   #adjusted = false;
+  #ownPart: LeasePart | undefined;
   /** The write under way. Each one starts from what the one before it has written. */
   #lastWrite: Promise<void> | undefined;
 
@@ -91,10 +86,7 @@ export class ActiveLease implements Lease {
   }
 
   get consumed(): Amounts {
-    const sums = sumsOf(this.#ownHoldings, countedMilli);
-    // Shards hold parts of tokens: only their sum is whole.
-    const tokens = [...sums].filter(([, milli]) => milli !== 0);
-    return Object.fromEntries(tokens.map(([name, milli]) => [name, milli / 1000]));
+    return this.#own.consumed;
   }
 
   get statuses(): readonly LimitStatus[] {
@@ -107,55 +99,45 @@ export class ActiveLease implements Lease {
   }
 
   get overdrawn(): readonly string[] {
-    const overdrawn = this.statuses.filter((status) => status.overdrawn === true);
-    return [...new Set(overdrawn.map(({ limitName }) => limitName))];
+    return this.#own.overdrawn;
   }
 
   get bypassed(): boolean {
-    return this.#granted.legs[0]?.config.bypass === true;
+    return this.#own.bypassed;
+  }
+
+  get resources(): readonly string[] {
+    return [...new Set(this.#granted.legs.map(({ resource }) => resource))];
+  }
+
+  of(resource: string): ResourceLease {
+    const { resources } = this;
+    if (resource === this.#target.resource) return this.#own;
+    if (!resources.includes(resource)) {
+      const reason = `the lease has no "${resource}"; it has ${resources.join(", ")}`;
+      throw new ValidationError("resource", resource, reason);
+    }
+    return this.#partOf({ ...this.#target, resource, limits: undefined });
   }
 
   get isEnded(): boolean {
     return this.#ended !== undefined;
   }
 
-  async consume(amounts: Amounts): Promise<void> {
-    this.#refuseEnded();
-    const checked = checkAmounts("consume", amounts, 0);
-    this.#checkNames("consume", checked);
-    const granted = await this.#host.takeMore(this.#target, checked, this.#acquireId);
-    if (!this.isEnded) {
-      if (granted === undefined) this.#believe(checked);
-      else this.#hold(granted);
-      return;
-    }
-    // The lease has ended meanwhile: what came too late is refunded at once.
-    if (granted !== undefined) {
-      const late = holdingsOf(granted);
-      this.#tellRefund(late);
-      await this.#restore(late);
-    }
-    throw new LeaseExpiredError();
+  consume(amounts: Amounts): Promise<void> {
+    return this.#own.consume(amounts);
   }
 
   adjust(amounts: Amounts): void {
-    this.#adjust("adjust", amounts, 1);
+    this.#own.adjust(amounts);
   }
 
   release(amounts: Amounts): void {
-    this.#adjust("release", amounts, -1);
+    this.#own.release(amounts);
   }
 
   settle(amounts: SettledAmounts): void {
-    const totals = this.#read("settle", amounts, 1);
-    const deltas = new Map<string, number>();
-    for (const [name, total] of totals) {
-      const used = this.#used(name);
-      if (used === undefined) continue;
-      if (total < 0) this.#warn("amount_negative", "settle", name, total);
-      deltas.set(name, Math.max(0, total) - used);
-    }
-    this.#apply(deltas);
+    this.#own.settle(amounts);
   }
 
   async flush(): Promise<void> {
@@ -202,30 +184,50 @@ export class ActiveLease implements Lease {
     return this.#made;
   }
 
-  get #own(): Holding {
-    return this.#holdings[0] as Holding;
+  /** The resource that was acquired first. */
+  get #own(): LeasePart {
+    this.#ownPart ??= this.#partOf(this.#target);
+    return this.#ownPart;
   }
 
-  get #ownHoldings(): Holding[] {
-    return this.#holdings.filter(({ entityId }) => entityId === this.#own.entityId);
+  #partOf(target: LeaseTarget): LeasePart {
+    const lease = this;
+    return new LeasePart(
+      this.#host,
+      {
+        get holdings() {
+          return lease.#holdings;
+        },
+        get statuses() {
+          return lease.statuses;
+        },
+        refuseEnded: () => this.#refuseEnded(),
+        adjusted: () => {
+          this.#adjusted = true;
+        },
+        consumeMore: (from, amounts) => this.#consumeMore(from, amounts),
+      },
+      target,
+    );
+  }
+
+  async #consumeMore(target: LeaseTarget, amounts: AmountsByName): Promise<boolean> {
+    const granted = await this.#host.takeMore(target, amounts, this.#acquireId);
+    if (!this.isEnded) {
+      if (granted !== undefined) this.#hold(granted);
+      return granted !== undefined;
+    }
+    // The lease has ended meanwhile: what came too late is refunded at once.
+    if (granted !== undefined) {
+      const late = holdingsOf(granted);
+      this.#tellRefund(late);
+      await this.#restore(late);
+    }
+    throw new LeaseExpiredError();
   }
 
   #refuseEnded(): void {
     if (this.isEnded) throw new LeaseExpiredError();
-  }
-
-  #checkNames(field: string, amounts: AmountsByName): void {
-    this.#host.checkNames(this.#target, field, amounts, this.#own.config.limits);
-  }
-
-  #warn(
-    kind: "amount_missing" | "amount_negative",
-    operation: Correction,
-    limitName: string,
-    amount: unknown,
-  ): void {
-    const { entityId, resource } = this.#target;
-    this.#host.warn({ kind, entityId, resource, limitName, operation, amount });
   }
 
   /** One after the other, whether those before went well or not. */
@@ -244,67 +246,6 @@ export class ActiveLease implements Lease {
         continue;
       }
       for (const [at, amount] of taken.heldMilli.entries()) add(same.heldMilli, at, amount);
-    }
-  }
-
-  /** What nobody has counted is used up all the same. */
-  #believe(amounts: AmountsByName): void {
-    for (const holdings of byEntity(this.#holdings)) {
-      for (const [name, amount] of amounts) {
-        const place = placeOf(holdings, name);
-        if (place !== undefined) add(place.holding.unsureMilli, place.at, amount * 1000);
-      }
-    }
-  }
-
-  /** All amounts are checked before any of them is applied. */
-  #adjust(operation: "adjust" | "release", amounts: Amounts, sign: 1 | -1): void {
-    const deltas = new Map<string, number>();
-    for (const [name, amount] of this.#read(operation, amounts, sign)) {
-      const field = `${operation}.${name}`;
-      const used = this.#used(name);
-      if (used === undefined) continue;
-      const delta = sign * amount;
-      if (used + delta < 0) {
-        const reason = `the lease holds ${used} of "${name}", so it cannot give back ${-delta}`;
-        throw new ValidationError(field, amount, reason);
-      }
-      // Beyond it milli-tokens would leave the safe integers, one adjustment at a time.
-      checkInteger(field, used + delta, 0, TOKENS_MAX);
-      deltas.set(name, delta);
-    }
-    this.#apply(deltas);
-  }
-
-  #read(operation: Correction, amounts: SettledAmounts, sign: 1 | -1): AmountsByName {
-    this.#refuseEnded();
-    const read = readCorrections(operation, amounts, sign, (name, amount) => {
-      this.#warn("amount_missing", operation, name, amount);
-    });
-    this.#checkNames(operation, read);
-    return read;
-  }
-
-  /**
-   * What the caller has used of a limit, in tokens: of the entity itself, or of the first ancestor
-   * that has the limit where the entity has none. `undefined` where a missing limit is ignored.
-   */
-  #used(name: string): number | undefined {
-    const holder = placeOf(this.#holdings, name)?.holding.entityId;
-    if (holder === undefined) return undefined;
-    let used = 0;
-    for (const holding of this.#holdings) {
-      const at = holding.config.limits.findIndex((limit) => limit.name === name);
-      if (at >= 0 && holding.entityId === holder) used += usedMilli(holding, at);
-    }
-    return used / 1000;
-  }
-
-  /** Applies to the entity and to every ancestor that has the limit. */
-  #apply(deltas: AmountsByName): void {
-    this.#adjusted = true;
-    for (const holdings of byEntity(this.#holdings)) {
-      for (const [name, delta] of deltas) addPending(holdings, name, delta * 1000);
     }
   }
 
@@ -358,7 +299,9 @@ export class ActiveLease implements Lease {
   /** What an event tells of the lease, with the amounts of the entity itself. */
   #facts(holdings: readonly Holding[]) {
     const { entityId, resource } = this.#target;
-    const own = holdings.filter((holding) => holding.entityId === entityId);
+    const own = holdings.filter(
+      (holding) => holding.entityId === entityId && holding.resource === resource,
+    );
     const sums = [...sumsOf(own, ({ heldMilli }, at) => heldMilli[at] ?? 0)];
     const amounts = Object.fromEntries(sums.map(([name, milli]) => [name, milli / 1000]));
     return { acquireId: this.#acquireId, entityId, resource, amounts };
@@ -379,7 +322,7 @@ export class ActiveLease implements Lease {
 
   /** Parts of tokens, of shards, are worth telling only as far as they add up. */
   #tellGivenBack(holdings: readonly Holding[], sign: 1 | -1): void {
-    for (const some of byEntity(holdings)) {
+    for (const some of byBucket(holdings)) {
       const { entityId, resource } = some[0] as Holding;
       const tokens = new Map<string, number>();
       for (const [name, milli] of sumsOf(some, ({ heldMilli }, at) => heldMilli[at] ?? 0)) {

@@ -4,7 +4,7 @@ import { LeaseExpiredError } from "../domain/errors.ts";
 import { INSPECT, type InspectStyle, inspected } from "../domain/inspect.ts";
 import type { LimitStatus } from "../domain/limit-status.ts";
 import { type Amounts, checkAmounts, readCorrections } from "./amounts.ts";
-import type { Lease, SettledAmounts } from "./lease.ts";
+import type { Lease, ResourceLease, SettledAmounts } from "./lease.ts";
 
 export class DegradedLease implements Lease {
   readonly degraded = true;
@@ -12,6 +12,7 @@ export class DegradedLease implements Lease {
   readonly statuses: readonly LimitStatus[] = Object.freeze([]);
   readonly overdrawn: readonly string[] = Object.freeze([]);
   readonly bypassed = false;
+  readonly resources: readonly string[] = Object.freeze([]);
   #ended = false;
 
   get isEnded(): boolean {
@@ -33,6 +34,11 @@ export class DegradedLease implements Lease {
 
   settle(amounts: SettledAmounts): void {
     this.#check("settle", amounts);
+  }
+
+  /** Whatever is asked for does nothing, like the lease itself. */
+  of(_resource: string): ResourceLease {
+    return this;
   }
 
   async flush(): Promise<void> {

@@ -36,12 +36,14 @@ export function holdingsOf({ legs, outcomes }: Granted): Holding[] {
   );
 }
 
-/** What is held of each entity, in the order it was taken. */
-export function byEntity(holdings: readonly Holding[]): Iterable<readonly Holding[]> {
+/** What is held of each bucket, all its shards together, in the order it was taken. */
+export function byBucket(holdings: readonly Holding[]): Iterable<readonly Holding[]> {
   const groups = new Map<string, Holding[]>();
   for (const holding of holdings) {
-    const known = groups.get(holding.entityId);
-    if (known === undefined) groups.set(holding.entityId, [holding]);
+    // No resource has a line break, so names cannot be mistaken for each other.
+    const name = `${holding.resource}\n${holding.entityId}`;
+    const known = groups.get(name);
+    if (known === undefined) groups.set(name, [holding]);
     else known.push(holding);
   }
   return groups.values();
@@ -127,6 +129,7 @@ export function sameBucket(left: Holding, right: Holding): boolean {
   const names = right.config.limits;
   return (
     left.entityId === right.entityId &&
+    left.resource === right.resource &&
     left.shard === right.shard &&
     left.config.limits.length === names.length &&
     left.config.limits.every(({ name }, at) => name === names[at]?.name)

@@ -11,6 +11,44 @@ export type SettledAmounts<Names extends string = string> = Readonly<
 >;
 
 /**
+ * The part of a lease that belongs to one resource.
+ *
+ * @example
+ * ```ts
+ * import { RateLimiter } from 'zae-limiter';
+ * const limiter = await RateLimiter.open('memory:');
+ * await limiter.repository.limits.setSystem(['rpm:10', 'tpm:1000']);
+ * const lease = await limiter.acquire({
+ *   entityId: 'key-1', resource: 'gpt-4', consume: { rpm: 1 },
+ *   also: [{ resource: 'embeddings', consume: { tpm: 500 } }],
+ * });
+ * lease.of('embeddings').settle({ tpm: 320 });
+ * await lease.commit();
+ * console.log(lease.consumed['rpm'], lease.of('embeddings').consumed['tpm']); // 1 320
+ * await limiter.close();
+ * ```
+ */
+export interface ResourceLease<Names extends string = string> {
+  /** Net, of this entity, as far as it is counted; parents are not added in. */
+  readonly consumed: Amounts<Names>;
+  /** The soft limits, of the entity or an ancestor, that the acquire has left below zero. */
+  readonly overdrawn: readonly string[];
+  /** The limits of the entity are bypassed: what is consumed is counted, and leaves no balance. */
+  readonly bypassed: boolean;
+  /** Consumes more, with the same check against the store; throws `RateLimitExceeded`. */
+  consume(amounts: Amounts<Names>): Promise<void>;
+  /** + used more, - used less. Never refused, may go into debt; written at commit. */
+  adjust(amounts: Amounts<Names>): void;
+  /** `adjust` with the sign turned. */
+  release(amounts: Amounts<Names>): void;
+  /**
+   * Sets what the call cost in the end: `settle({ tpm: 730 })` is `adjust({ tpm: 730 - consumed })`.
+   * Limits that are not named keep their amounts. The lease stays open, and may be settled again.
+   */
+  settle(amounts: SettledAmounts<Names>): void;
+}
+
+/**
  * What a grant returns until it is committed or rolled back.
  *
  * Commit or roll back each lease once; `run` and `await using` do it for you. The net consumption
@@ -31,28 +69,15 @@ export type SettledAmounts<Names extends string = string> = Readonly<
  * await limiter.close();
  * ```
  */
-export interface Lease<Names extends string = string> {
-  /** Net, of this entity, as far as it is counted; parents are not added in. */
-  readonly consumed: Amounts<Names>;
+export interface Lease<Names extends string = string> extends ResourceLease<Names> {
   /** Right after the acquire: own entity, then parents. */
   readonly statuses: readonly LimitStatus[];
   /** The store was down and `allow` let the call pass: nothing is counted. */
   readonly degraded: boolean;
-  /** The soft limits, of the entity or an ancestor, that the acquire has left below zero. */
-  readonly overdrawn: readonly string[];
-  /** The limits of the entity are bypassed: what is consumed is counted, and leaves no balance. */
-  readonly bypassed: boolean;
-  /** Consumes more, with the same check against the store; throws `RateLimitExceeded`. */
-  consume(amounts: Amounts<Names>): Promise<void>;
-  /** + used more, - used less. Never refused, may go into debt; written at commit. */
-  adjust(amounts: Amounts<Names>): void;
-  /** `adjust` with the sign turned. */
-  release(amounts: Amounts<Names>): void;
-  /**
-   * Sets what the call cost in the end: `settle({ tpm: 730 })` is `adjust({ tpm: 730 - consumed })`.
-   * Limits that are not named keep their amounts. The lease stays open, and may be settled again.
-   */
-  settle(amounts: SettledAmounts<Names>): void;
+  /** The resources of the acquire: its own first, then those of `also`. */
+  readonly resources: readonly string[];
+  /** The part of one resource; the methods of the lease itself mean the first one. */
+  of(resource: string): ResourceLease<Names>;
   /** Writes what was adjusted so far, for long streams. */
   flush(): Promise<void>;
   /** Writes what was adjusted and ends the lease. */

@@ -1,0 +1,178 @@
+/** What a lease holds of one resource, and how it is corrected. */
+
+import { checkInteger, TOKENS_MAX } from "../domain/check.ts";
+import { ValidationError } from "../domain/errors.ts";
+import type { LimitStatus } from "../domain/limit-status.ts";
+import type { LeaseHost, LeaseTarget } from "./active-lease.ts";
+import { type Amounts, type AmountsByName, checkAmounts, readCorrections } from "./amounts.ts";
+import {
+  add,
+  addPending,
+  byBucket,
+  countedMilli,
+  type Holding,
+  placeOf,
+  sumsOf,
+  usedMilli,
+} from "./holding.ts";
+import type { ResourceLease, SettledAmounts } from "./lease.ts";
+
+type Correction = "adjust" | "release" | "settle";
+
+/** The lease that a part belongs to. */
+export interface PartOwner {
+  /** Of all resources; a part looks at its own. */
+  readonly holdings: readonly Holding[];
+  readonly statuses: readonly LimitStatus[];
+  refuseEnded(): void;
+  /** Something waits to be written. */
+  adjusted(): void;
+  /** Consumes more from a part; false: passed uncounted. */
+  consumeMore(target: LeaseTarget, amounts: AmountsByName): Promise<boolean>;
+}
+
+export class LeasePart implements ResourceLease {
+  readonly #host: LeaseHost;
+  readonly #owner: PartOwner;
+  readonly #target: LeaseTarget;
+
+  constructor(host: LeaseHost, owner: PartOwner, target: LeaseTarget) {
+    this.#host = host;
+    this.#owner = owner;
+    this.#target = target;
+  }
+
+  get consumed(): Amounts {
+    const { entityId } = this.#target;
+    const own = this.#holdings.filter((holding) => holding.entityId === entityId);
+    const sums = sumsOf(own, countedMilli);
+    // Shards hold parts of tokens: only their sum is whole.
+    const tokens = [...sums].filter(([, milli]) => milli !== 0);
+    return Object.fromEntries(tokens.map(([name, milli]) => [name, milli / 1000]));
+  }
+
+  get overdrawn(): readonly string[] {
+    const { resource } = this.#target;
+    const overdrawn = this.#owner.statuses.filter(
+      (status) => status.resource === resource && status.overdrawn === true,
+    );
+    return [...new Set(overdrawn.map(({ limitName }) => limitName))];
+  }
+
+  get bypassed(): boolean {
+    return this.#own.config.bypass === true;
+  }
+
+  async consume(amounts: Amounts): Promise<void> {
+    this.#owner.refuseEnded();
+    const checked = checkAmounts("consume", amounts, 0);
+    this.#checkNames("consume", checked);
+    if (!(await this.#owner.consumeMore(this.#target, checked))) this.#believe(checked);
+  }
+
+  adjust(amounts: Amounts): void {
+    this.#adjust("adjust", amounts, 1);
+  }
+
+  release(amounts: Amounts): void {
+    this.#adjust("release", amounts, -1);
+  }
+
+  settle(amounts: SettledAmounts): void {
+    const totals = this.#read("settle", amounts, 1);
+    const deltas = new Map<string, number>();
+    for (const [name, total] of totals) {
+      const used = this.#used(name);
+      if (used === undefined) continue;
+      if (total < 0) this.#warn("amount_negative", "settle", name, total);
+      deltas.set(name, Math.max(0, total) - used);
+    }
+    this.#apply(deltas);
+  }
+
+  get #holdings(): readonly Holding[] {
+    const { resource } = this.#target;
+    return this.#owner.holdings.filter((holding) => holding.resource === resource);
+  }
+
+  /** The one of the entity itself that was charged first. */
+  get #own(): Holding {
+    return this.#holdings[0] as Holding;
+  }
+
+  #checkNames(field: string, amounts: AmountsByName): void {
+    this.#host.checkNames(this.#target, field, amounts, this.#own.config.limits);
+  }
+
+  #warn(
+    kind: "amount_missing" | "amount_negative",
+    operation: Correction,
+    limitName: string,
+    amount: unknown,
+  ): void {
+    const { entityId, resource } = this.#target;
+    this.#host.warn({ kind, entityId, resource, limitName, operation, amount });
+  }
+
+  /** What nobody has counted is used up all the same. */
+  #believe(amounts: AmountsByName): void {
+    for (const holdings of byBucket(this.#holdings)) {
+      for (const [name, amount] of amounts) {
+        const place = placeOf(holdings, name);
+        if (place !== undefined) add(place.holding.unsureMilli, place.at, amount * 1000);
+      }
+    }
+  }
+
+  /** All amounts are checked before any of them is applied. */
+  #adjust(operation: "adjust" | "release", amounts: Amounts, sign: 1 | -1): void {
+    const deltas = new Map<string, number>();
+    for (const [name, amount] of this.#read(operation, amounts, sign)) {
+      const field = `${operation}.${name}`;
+      const used = this.#used(name);
+      if (used === undefined) continue;
+      const delta = sign * amount;
+      if (used + delta < 0) {
+        const reason = `the lease holds ${used} of "${name}", so it cannot give back ${-delta}`;
+        throw new ValidationError(field, amount, reason);
+      }
+      // Beyond it milli-tokens would leave the safe integers, one adjustment at a time.
+      checkInteger(field, used + delta, 0, TOKENS_MAX);
+      deltas.set(name, delta);
+    }
+    this.#apply(deltas);
+  }
+
+  #read(operation: Correction, amounts: SettledAmounts, sign: 1 | -1): AmountsByName {
+    this.#owner.refuseEnded();
+    const read = readCorrections(operation, amounts, sign, (name, amount) => {
+      this.#warn("amount_missing", operation, name, amount);
+    });
+    this.#checkNames(operation, read);
+    return read;
+  }
+
+  /**
+   * What the caller has used of a limit, in tokens: of the entity itself, or of the first ancestor
+   * that has the limit where the entity has none. `undefined` where a missing limit is ignored.
+   */
+  #used(name: string): number | undefined {
+    const holdings = this.#holdings;
+    const holder = placeOf(holdings, name)?.holding.entityId;
+    if (holder === undefined) return undefined;
+    let used = 0;
+    for (const holding of holdings) {
+      const at = holding.config.limits.findIndex((limit) => limit.name === name);
+      if (at >= 0 && holding.entityId === holder) used += usedMilli(holding, at);
+    }
+    return used / 1000;
+  }
+
+  /** Applies to the entity and to every ancestor that has the limit. */
+  #apply(deltas: AmountsByName): void {
+    this.#owner.adjusted();
+    for (const holdings of byBucket(this.#holdings)) {
+      for (const [name, delta] of deltas) addPending(holdings, name, delta * 1000);
+    }
+  }
+}
