@@ -62,6 +62,7 @@ interface Actions {
     Lambda.UpdateFunctionCodeCommandInput,
     Lambda.UpdateFunctionCodeCommandOutput
   >;
+  "lambda:Invoke": Action<Lambda.InvokeCommandInput, Lambda.InvokeCommandOutput>;
   "lambda:TagResource": Action<Lambda.TagResourceCommandInput, Lambda.TagResourceCommandOutput>;
   "lambda:ListEventSourceMappings": Action<
     Lambda.ListEventSourceMappingsCommandInput,

@@ -53,6 +53,11 @@ export interface PreparedPlan {
   readonly foreignCode: readonly LambdaName[];
 }
 
+/** What carrying out a plan needs of it. */
+export interface Executable extends Pick<PreparedPlan, "wanted" | "changeSet"> {
+  readonly plan: Pick<DeployPlan, "stackName" | "kind">;
+}
+
 /** Failed before anything was there to keep: it can only be deleted. */
 const STILLBORN: readonly string[] = ["ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "CREATE_FAILED"];
 const STUCK: readonly string[] = ["UPDATE_ROLLBACK_FAILED", "DELETE_FAILED"];
@@ -123,19 +128,19 @@ async function propose(
 }
 
 /** Takes back what preparing has made. */
-export async function discardPlan({ aws }: DeployContext, prepared: PreparedPlan): Promise<void> {
+export async function discardPlan({ aws }: DeployContext, prepared: Executable): Promise<void> {
   if (prepared.changeSet.changes === undefined) return;
   await discardChangeSet(aws, prepared.wanted, prepared.changeSet);
 }
 
 /** Starts the change; `executePlan` follows it to its end. One that cannot be begun goes. */
-export async function startPlan({ aws }: DeployContext, prepared: PreparedPlan): Promise<void> {
+export async function startPlan({ aws }: DeployContext, prepared: Executable): Promise<void> {
   const { wanted, changeSet } = prepared;
   await orDiscard(aws, wanted, changeSet, () => executeChangeSet(aws, wanted.stackName, changeSet));
 }
 
 /** Carries a plan out. A stack that failed to be created does not stay behind. */
-export async function executePlan(context: DeployContext, prepared: PreparedPlan): Promise<Stack> {
+export async function executePlan(context: DeployContext, prepared: Executable): Promise<Stack> {
   const { aws } = context;
   const { wanted, changeSet } = prepared;
   const { stackName, kind } = prepared.plan;
@@ -179,7 +184,10 @@ function kindOf(
 }
 
 /** The stack to change; `undefined` when there is none. Whoever works on it is waited for. */
-async function usableStack(context: DeployContext, stackName: string): Promise<Stack | undefined> {
+export async function usableStack(
+  context: DeployContext,
+  stackName: string,
+): Promise<Stack | undefined> {
   const { aws } = context;
   let stack = await findStack(aws, stackName);
   if (stack !== undefined) await refuseForeign(aws, stack);

@@ -68,19 +68,23 @@ export function checkScenarioPath(file: string): string {
 }
 
 /** Returns the files of this package by the names that scenarios import. */
-function ownModules(): Readonly<Record<string, string>> {
+export function ownModules(): Readonly<Record<string, string>> {
   const folder = [new URL("..", import.meta.url), new URL("../../dist/", import.meta.url)].find(
     (url) => existsSync(new URL("index.js", url)) && existsSync(new URL("loadtest/index.js", url)),
   );
   if (folder === undefined) return {};
-  const names = { "zae-limiter": "index.js", "zae-limiter/loadtest": "loadtest/index.js" };
+  const names = {
+    "zae-limiter": "index.js",
+    "zae-limiter/loadtest": "loadtest/index.js",
+    "zae-limiter/loadtest/worker": "loadtest/worker-entry.js",
+  };
   return Object.fromEntries(
     Object.entries(names).map(([name, file]) => [name, new URL(file, folder).href]),
   );
 }
 
 /** Returns the address of esbuild: the one of the scenario's project, else ours. */
-function findEsbuild(scenario: string): string | undefined {
+export function findEsbuild(scenario: string): string | undefined {
   for (const from of [scenario, fileURLToPath(import.meta.url)]) {
     try {
       return pathToFileURL(createRequire(from).resolve("esbuild")).href;

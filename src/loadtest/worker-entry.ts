@@ -2,6 +2,8 @@
 
 import { type Order, serveWorker } from "./worker-process.ts";
 
+export { type RoundAnswer, type RoundOrder, workerHandler } from "./lambda-worker.ts";
+
 /**
  * Works for the process that has started this one with a channel. `zae-limiter loadtest run
  * --workers` starts such processes.

@@ -69,6 +69,7 @@ export const loadtestTune = leaf<TuneCommandOptions>({
 async function search(call: Call<TuneCommandOptions>, signal: AbortSignal) {
   const { options, terminal } = call;
   const prepared = await prepare(call);
+  await step("setup", prepared);
   const makeFleet = localWorkers(prepared, 1);
   const measure = async (users: number): Promise<TuneStep> => {
     call.progress(`Trying ${users} users for ${options.stepDuration} s`);

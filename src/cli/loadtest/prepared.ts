@@ -6,6 +6,7 @@ import type { Load, LoadContext } from "../../loadtest/load.ts";
 import { intervalMsOf, type Plan } from "../../loadtest/plan.ts";
 import { checkScenarioPath, loadScenario } from "../../loadtest/scenario-file.ts";
 import type { StoreAddress } from "../../loadtest/worker-process.ts";
+import type { StoreLocation } from "../../repository/store-url.ts";
 import { type Call, CommandFailure, UsageError } from "../command.ts";
 import { urlOf } from "../open-store.ts";
 import { placeName, storePlace } from "../store-options.ts";
@@ -21,28 +22,25 @@ export interface Prepared {
   readonly store: StoreAddress;
   /** The store, for people. */
   readonly storeName: string;
-  /** Whether other processes see the same store. */
-  readonly isShared: boolean;
+  readonly location: StoreLocation;
 }
 
-/** Loads the scenario, opens the store and runs `setup`. */
+/** Loads the scenario and opens the store. */
 export async function prepare(call: Call<ScenarioOptions>): Promise<Prepared> {
   const { options, terminal, args } = call;
   const load = await loadScenario(options.file);
   const classes = chosenClasses(load, args);
   const { location, namespace, options: open } = storePlace(options, terminal);
   const limiter = new RateLimiter(await call.open("write"));
-  const prepared: Prepared = {
+  return {
     load,
     file: checkScenarioPath(options.file),
     classes,
     limiter,
     store: { url: urlOf(location), namespace, timeoutMs: open.timeoutMs as number },
     storeName: placeName(location),
-    isShared: location.kind !== "memory",
+    location,
   };
-  await step("setup", prepared);
-  return prepared;
 }
 
 /** Runs `setup` or `teardown` of the scenario. */
@@ -58,9 +56,9 @@ export async function step(name: "setup" | "teardown", prepared: Prepared): Prom
 }
 
 /** Returns the plan that the options say. */
-export function planOf(options: LoadOptions, { classes, isShared }: Prepared): Plan {
+export function planOf(options: LoadOptions, { classes, location }: Prepared): Plan {
   const { users, spawnRate, rate, duration, workers } = options;
-  if (workers > 1 && !isShared) {
+  if (workers > 1 && location.kind === "memory") {
     throw new UsageError(
       `memory: is seen by one process only, got --workers ${workers}; use sqlite: or DynamoDB`,
     );

@@ -2,6 +2,7 @@
 
 export {
   GetFunctionCommand,
+  InvokeCommand,
   LambdaClient,
   ListEventSourceMappingsCommand,
   TagResourceCommand,

@@ -4,14 +4,14 @@ import { FUNCTION_SUFFIXES, type LambdaName } from "../../domain/function-names.
 import { type CfnResource, type CfnValue, choose, ref, sub } from "./cfn.ts";
 
 /** The newest that AWS keeps up to date for years to come. */
-const RUNTIME = "nodejs22.x";
+export const RUNTIME = "nodejs22.x";
 
 /**
  * Stands in until the code is there, which `deploy` uploads as soon as the stack stands. Batches that
  * fail here are delivered again. The text must never change: CloudFormation would put it back in the
  * place of the code.
  */
-const STAND_IN =
+export const STAND_IN =
   'exports.handler=async()=>{throw new Error("The code is not there yet: run zae-limiter deploy")};';
 
 export interface LambdaSettings {

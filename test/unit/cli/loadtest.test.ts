@@ -181,6 +181,11 @@ describe("loadtest run refuses in one sentence", () => {
   test.each([
     ["a condition that cannot be read", ["--fail-if", "p98>1"], /expected a condition like/],
     ["a latency without a unit", ["--fail-if", "p99>50"], /expected a condition like/],
+    [
+      "Lambda workers without a table",
+      ["--lambda", "--yes"],
+      /--lambda is for a table on DynamoDB/,
+    ],
     ["several processes on memory", ["--workers", "2"], /memory: is seen by one process only/],
   ])("%s", async (_, args, expected) => {
     const { code, err } = await cli(["loadtest", "run", "-f", good, ...SHORT, ...args]);

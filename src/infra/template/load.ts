@@ -1,0 +1,119 @@
+/** The template of a stack for load tests: one function, its role and its logs. */
+
+import {
+  attribute,
+  type CfnParameter,
+  type CfnTemplate,
+  equals,
+  named,
+  not,
+  onlyIf,
+  ref,
+  sub,
+} from "./cfn.ts";
+import {
+  allow,
+  BOUNDARY_ARN,
+  LAMBDA_SERVICE,
+  policyDocument,
+  tableKeyUse,
+  trust,
+  writeLogs,
+} from "./iam.ts";
+import { RUNTIME, STAND_IN } from "./lambda.ts";
+
+const ARN = `arn:\${AWS::Partition}:dynamodb:\${AWS::Region}:\${AWS::AccountId}:table/\${TableName}`;
+
+/** What a scenario may do with the table: everything that limiters do, and no scans. */
+const ACTIONS = [
+  "GetItem",
+  "BatchGetItem",
+  "Query",
+  "PutItem",
+  "UpdateItem",
+  "DeleteItem",
+  "BatchWriteItem",
+  "ConditionCheckItem",
+];
+
+function text(Description: string, Default = ""): CfnParameter {
+  return { Type: "String", Description, Default };
+}
+
+function number(Description: string, Default: number): CfnParameter {
+  return { Type: "Number", Description, Default };
+}
+
+/** Nothing in it runs, or costs anything, while no test runs. */
+export function loadTemplate(): CfnTemplate {
+  return {
+    AWSTemplateFormatVersion: "2010-09-09",
+    Description: "zae-limiter: workers for load tests of a table",
+    Parameters: {
+      TableName: text("Table that is tested"),
+      KMSKeyArn: text("Key of the table; empty means the keys of AWS"),
+      PermissionBoundary: text("Name or ARN of the boundary of the role"),
+      LambdaMemorySize: number("Megabytes; 1769 are one processor", 1769),
+      LambdaTimeout: number("Seconds", 120),
+    },
+    Conditions: {
+      HasKMSKey: not(equals(ref("KMSKeyArn"), "")),
+      HasPermissionBoundary: not(equals(ref("PermissionBoundary"), "")),
+      PermissionBoundaryIsArn: equals(
+        { "Fn::Select": [0, { "Fn::Split": [":", ref("PermissionBoundary")] }] },
+        "arn",
+      ),
+    },
+    Resources: {
+      WorkerLogGroup: {
+        Type: "AWS::Logs::LogGroup",
+        DeletionPolicy: "Delete",
+        UpdateReplacePolicy: "Delete",
+        Properties: {
+          LogGroupName: sub(`/aws/lambda/\${AWS::StackName}-worker`),
+          RetentionInDays: 7,
+        },
+      },
+      WorkerRole: {
+        Type: "AWS::IAM::Role",
+        Properties: {
+          AssumeRolePolicyDocument: trust(LAMBDA_SERVICE),
+          PermissionsBoundary: onlyIf("HasPermissionBoundary", BOUNDARY_ARN),
+          Policies: [
+            {
+              PolicyName: "worker",
+              PolicyDocument: policyDocument([
+                writeLogs("WorkerLogGroup"),
+                allow({
+                  sid: "UseTable",
+                  actions: ACTIONS,
+                  resource: [sub(ARN), sub(`${ARN}/index/*`)],
+                }),
+                tableKeyUse("write"),
+              ]),
+            },
+          ],
+        },
+      },
+      WorkerFunction: {
+        Type: "AWS::Lambda::Function",
+        // Otherwise the first invocation makes a log group that keeps logs for ever.
+        DependsOn: "WorkerLogGroup",
+        Properties: {
+          FunctionName: named("worker"),
+          Runtime: RUNTIME,
+          Handler: "index.handler",
+          Architectures: ["arm64"],
+          MemorySize: ref("LambdaMemorySize"),
+          Timeout: ref("LambdaTimeout"),
+          Role: attribute("WorkerRole", "Arn"),
+          Code: { ZipFile: STAND_IN },
+        },
+      },
+    },
+    Outputs: {
+      FunctionName: { Description: "Workers", Value: ref("WorkerFunction") },
+      TableName: { Description: "Table that is tested", Value: ref("TableName") },
+    },
+  };
+}
