@@ -16,6 +16,7 @@ import { SdkTransport } from "./sdk-transport.ts";
 const TIMEOUT_MS = 120_000;
 const POLL_MS = 100;
 const LSI_COUNT = 5;
+const STREAM = { StreamEnabled: true, StreamViewType: "NEW_AND_OLD_IMAGES" } as const;
 
 export interface CreateTableOptions extends DynamoConnection {
   readonly table: string;
@@ -23,6 +24,8 @@ export interface CreateTableOptions extends DynamoConnection {
   readonly gsi2Projection?: "ALL" | "KEYS_ONLY";
   /** Adds the five unused local indexes that tables of the reference have. */
   readonly lsis?: boolean;
+  /** False where no one reads the stream: local engines get slower with each of its records. */
+  readonly stream?: boolean;
 }
 
 /** Creates the table and waits until it can be used. A table that is there stays as it is. */
@@ -85,7 +88,8 @@ async function withCalls(
   }
 }
 
-function tableInput({ table, gsi2Projection, lsis }: CreateTableOptions): Input<"CreateTable"> {
+function tableInput(options: CreateTableOptions): Input<"CreateTable"> {
+  const { table, gsi2Projection, lsis, stream = true } = options;
   const local = Array.from({ length: lsis === true ? LSI_COUNT : 0 }, (_, index) => index + 1);
   const attributes = [
     ...["PK", "SK"],
@@ -95,7 +99,7 @@ function tableInput({ table, gsi2Projection, lsis }: CreateTableOptions): Input<
   return {
     TableName: table,
     BillingMode: "PAY_PER_REQUEST",
-    StreamSpecification: { StreamEnabled: true, StreamViewType: "NEW_AND_OLD_IMAGES" },
+    ...(stream ? { StreamSpecification: STREAM } : {}),
     AttributeDefinitions: attributes.map((name) => ({ AttributeName: name, AttributeType: "S" })),
     KeySchema: keySchema("PK", "SK"),
     GlobalSecondaryIndexes: INDEXES.map(({ name, partition, sort, projection }) => ({
