@@ -6,6 +6,7 @@
 
 import { afterAll, beforeAll, expect, type TestContext, test } from "vitest";
 import { RateLimiter, Repository } from "../../src/index.ts";
+import { createTable } from "../../src/storage/dynamodb/create-table.ts";
 import type { RunningEngine } from "../engines/engine.ts";
 import { describeEngines } from "../engines/engines.ts";
 import { delayingProxy } from "../support/delaying-proxy.ts";
@@ -29,6 +30,7 @@ describeEngines("wall-clock contention", (engine: RunningEngine) => {
   let root: Repository;
 
   beforeAll(async () => {
+    await createTable({ table, endpoint: engine.endpoint, stream: false });
     root = await Repository.createTable(table, { endpoint: engine.endpoint });
     await root.limits.setSystem([`rps:${PER_SECOND}/sec:${CAPACITY}`]);
   });

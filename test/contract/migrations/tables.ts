@@ -99,7 +99,7 @@ async function openFile(): Promise<Place> {
 
 async function openEngine(endpoint: string): Promise<Place> {
   const table = newName();
-  await createTable({ table, endpoint });
+  await createTable({ table, endpoint, stream: false });
   const store = new DynamoItemStore({ table, endpoint, timeoutMs: TIMEOUT_MS });
   return {
     store,
