@@ -30,6 +30,7 @@ export class BucketCensus {
   readonly #empty = new TopList<BalanceJson>(LISTED_MAX, ({ available }) => -available);
   readonly #scarce = new TopList<BalanceJson>(LISTED_MAX, (balance) => -shareOf(balance));
   readonly #names = new Map<string, NameCensus>();
+  readonly #resources = new Set<string>();
   #buckets = 0;
   #emptyCount = 0;
   #debtCount = 0;
@@ -39,6 +40,11 @@ export class BucketCensus {
   add(state: StoredState): void {
     if (state.shardCount > 1) this.#shards.push(state);
     else this.#count(balanceOf(state));
+  }
+
+  /** The names of all resources so far. */
+  get resources(): ReadonlySet<string> {
+    return this.#resources;
   }
 
   /** Everything so far; after `complete` there must be no more. */
@@ -62,6 +68,7 @@ export class BucketCensus {
 
   #count(balance: BalanceJson): void {
     const { entityId, resource, available, capacity } = balance;
+    this.#resources.add(resource);
     // The limits of a bucket follow each other.
     if (this.#last?.entityId !== entityId || this.#last.resource !== resource) {
       this.#buckets += 1;

@@ -50,11 +50,20 @@ export class LiveCalls {
     else if (event.type === "degraded") this.#degraded += 1;
     else if (event.type === "rejected") {
       this.#refused += 1;
-      const { entityId, resource } = event;
-      const seconds = event.retryAfterSeconds;
-      const retryAfterSeconds = Number.isFinite(seconds) ? seconds : null;
-      this.#refusals.unshift({ atMs: this.#clock(), entityId, resource, retryAfterSeconds });
+      this.#refusals.unshift(refusalOf(event, this.#clock()));
       this.#refusals.length = Math.min(this.#refusals.length, REFUSALS_MAX);
     }
   }
+}
+
+function refusalOf(event: LimiterEvent & { type: "rejected" }, atMs: number): RefusalJson {
+  const { entityId, resource, refusedBy, retryAfterSeconds: seconds } = event;
+  return {
+    atMs,
+    entityId,
+    resource,
+    limitName: refusedBy.limitName,
+    ancestorId: refusedBy.level === 0 ? null : refusedBy.entityId,
+    retryAfterSeconds: Number.isFinite(seconds) ? seconds : null,
+  };
 }

@@ -12,6 +12,7 @@ import { previewChange } from "./preview.ts";
 import { allLimits, entityLimits, saveLimits } from "./stored-limits.ts";
 import type { Survey } from "./survey.ts";
 import { csvOf, type UsageOptions, usageReport, usageRows } from "./usage-report.ts";
+import { usedResources } from "./used-resources.ts";
 import type { SessionJson } from "./wire.ts";
 
 /** One request that passed the guard. */
@@ -127,14 +128,7 @@ async function usageFile(asked: Asked): Promise<Response> {
 }
 
 function rowsOf({ repository, survey, query }: Asked) {
-  const resources = async () => {
-    const [stored, overview] = await Promise.all([
-      repository.limits.listResources(),
-      survey.overview(),
-    ]);
-    const used = overview.busiest.flatMap(({ resources: found }) => found.map(({ name }) => name));
-    return [...new Set([...stored, ...used])];
-  };
+  const resources = () => usedResources(repository, survey);
   return usageRows(repository, usageOptions(query), resources);
 }
 

@@ -12,11 +12,18 @@ import type { OverviewJson } from "./wire.ts";
 
 /** How long the first answer waits for the first walk. */
 const FIRST_WAIT_MS = 60;
+/** How long a question for all resources waits for the first walk. */
+const RESOURCES_WAIT_MS = 2000;
 const PAUSE_MS_MIN = 1000;
 /** A walk may take a tenth of the time. */
 const PAUSE_FACTOR = 9;
 /** Walking never blocks the process for longer than some milliseconds. */
 const STATES_PER_TURN = 2000;
+
+interface Walk {
+  readonly done: Promise<void>;
+  readonly census: BucketCensus;
+}
 
 export class Survey {
   readonly #internals: RepositoryInternals;
@@ -24,7 +31,9 @@ export class Survey {
     throw error;
   });
   #finished: OverviewJson | undefined;
-  #walk: { readonly done: Promise<void>; readonly census: BucketCensus } | undefined;
+  /** Of the last finished walk. */
+  #resources: ReadonlySet<string> = new Set();
+  #walk: Walk | undefined;
   #nextAtMs = 0;
 
   constructor(internals: RepositoryInternals) {
@@ -33,12 +42,28 @@ export class Survey {
 
   /** Returns the newest overview, and starts the next walk when its time has come. */
   async overview(): Promise<OverviewJson> {
-    const { timer, clock } = this.#internals;
+    const walk = await this.#first(FIRST_WAIT_MS);
+    const census = walk?.census ?? new BucketCensus();
+    return this.#finished ?? census.overview(this.#internals.clock(), 0, false);
+  }
+
+  /** Returns the resources of all buckets, or of those that were read in time. */
+  async resources(): Promise<{ names: ReadonlySet<string>; complete: boolean }> {
+    const walk = await this.#first(RESOURCES_WAIT_MS);
+    if (this.#finished !== undefined) return { names: this.#resources, complete: true };
+    return { names: walk?.census.resources ?? new Set(), complete: false };
+  }
+
+  /** Starts a walk when its time has come, and waits for the first one. */
+  async #first(waitMs: number): Promise<Walk | undefined> {
+    const { timer } = this.#internals;
     if (this.#walk === undefined && timer.nowMs() >= this.#nextAtMs) this.#start();
-    if (this.#finished !== undefined) return this.#finished;
     const walk = this.#walk;
-    if (walk !== undefined) await Promise.race([walk.done, timer.sleep(FIRST_WAIT_MS)]);
-    return this.#finished ?? (walk?.census ?? new BucketCensus()).overview(clock(), 0, false);
+    if (this.#finished !== undefined || walk === undefined) return walk;
+    const waiting = new AbortController();
+    await Promise.race([walk.done, timer.sleep(waitMs, waiting.signal)]);
+    waiting.abort();
+    return walk;
   }
 
   /** Makes the next overview begin with a new walk, because limits were changed. */
@@ -68,6 +93,7 @@ export class Survey {
       states += 1;
       if (states % STATES_PER_TURN === 0) await timer.sleep(0);
     }
+    this.#resources = census.resources;
     this.#finished = census.overview(clock(), Math.round(timer.nowMs() - startedAtMs), true);
   }
 }

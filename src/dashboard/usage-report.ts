@@ -4,6 +4,7 @@ import { checkResource } from "../domain/names.ts";
 import type { UsageQuery, UsageRecords } from "../records/usage.ts";
 import type { UsageSnapshot } from "../records/usage-item.ts";
 import type { Repository } from "../repository/repository.ts";
+import type { UsedResources } from "./used-resources.ts";
 import type { UsageJson } from "./wire.ts";
 
 const PAGE = 1000;
@@ -26,18 +27,20 @@ interface UsageRows {
   readonly complete: boolean;
 }
 
-/** Reads the snapshots of an entity, of a resource, or of the given resources together. */
+/** Reads the snapshots of an entity, of a resource, or of all used resources together. */
 export async function usageRows(
   { usage }: Repository,
   options: UsageOptions,
-  resources: () => Promise<readonly string[]>,
+  resources: () => Promise<UsedResources>,
 ): Promise<UsageRows> {
   const { entityId, resource, window, start, end } = options;
   const named = resource === undefined ? {} : { resource: checkResource(resource) };
   const isNamed = entityId !== undefined || resource !== undefined;
-  const scopes = isNamed
-    ? [{ ...named, ...(entityId === undefined ? {} : { entityId }) }]
-    : (await resources()).map((name) => ({ resource: name }));
+  const used = isNamed ? undefined : await resources();
+  const scopes =
+    used === undefined
+      ? [{ ...named, ...(entityId === undefined ? {} : { entityId }) }]
+      : [...used.names].map((name) => ({ resource: name }));
   const range = {
     window,
     ...(start === undefined ? {} : { start }),
@@ -50,7 +53,7 @@ export async function usageRows(
       found.push(snapshot);
     }
   }
-  return { snapshots: found, complete: true };
+  return { snapshots: found, complete: used?.complete ?? true };
 }
 
 async function* snapshotsOf(usage: UsageRecords, query: UsageQuery): AsyncGenerator<UsageSnapshot> {

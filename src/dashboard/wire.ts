@@ -72,6 +72,10 @@ export interface RefusalJson {
   readonly atMs: number;
   readonly entityId: string;
   readonly resource: string;
+  /** The exceeded limit with the longest wait. */
+  readonly limitName: string;
+  /** The entity that has this limit, where it is an ancestor. */
+  readonly ancestorId: string | null;
   /** Null when the request never fits. */
   readonly retryAfterSeconds: number | null;
 }

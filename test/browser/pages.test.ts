@@ -66,6 +66,19 @@ function suite(visitor: Visitor, open: () => Promise<Repository>): void {
     expect(await page.title()).toBe("zae-limiter");
   });
 
+  test("usage is shown from one day to another, and a range without usage says so", async () => {
+    const repository = await open();
+    await furnish(repository);
+    const page = await visitor.visit(await visitor.serve(repository), "usage");
+    await page.getByRole("button", { name: "Dates" }).click();
+    await page.getByLabel("Windows").selectOption("hour");
+    await page.getByText("Download CSV").waitFor();
+    expect(await seriousFindings(page)).toEqual([]);
+    await page.getByLabel("From").fill("2000-01-01");
+    await page.getByLabel("To", { exact: true }).fill("2000-01-02");
+    await page.getByText("No usage was counted in this range.").waitFor();
+  });
+
   test("an edit shows its effect before it is saved, and is audited by name", async () => {
     const repository = await open();
     await furnish(repository);

@@ -42,6 +42,11 @@ function focusMain(): void {
   document.getElementById("main")?.focus();
 }
 
+/** On a phone not all tabs fit. */
+function showTab(tab: HTMLElement | null): void {
+  tab?.scrollIntoView({ block: "nearest", inline: "nearest" });
+}
+
 function Header() {
   const shown = session.value;
   return (
@@ -60,6 +65,7 @@ function Header() {
           <a
             key={name}
             href={hrefOf(name)}
+            ref={route.value.view === name ? showTab : null}
             aria-current={route.value.view === name ? "page" : undefined}
           >
             {title}

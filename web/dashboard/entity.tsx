@@ -45,7 +45,7 @@ export function EntityDetail({ id }: { id: string }) {
         )}
       </Card>
       <Card title="Usage" hint="by hour, the last two days">
-        <UsageChart entity={id} window="hourly" hours={48} group="resource" compact />
+        <UsageChart entity={id} window="hourly" range={{ hours: 48 }} group="resource" compact />
       </Card>
       <Card title="Audit trail">
         <AuditList subject={id} />

@@ -29,7 +29,7 @@ export function Namespaces() {
   return (
     <div class="stack">
       <h1 class="visually-hidden">Namespaces</h1>
-      <Card title="Namespaces" hint="separate worlds in one store">
+      <Card title="Namespaces" hint="each has its own entities, limits and usage">
         {shown !== undefined && <Note kind="bad">{shown}</Note>}
         {data === undefined && <Nothing>Reading…</Nothing>}
         {data?.namespaces.map((each) => (
@@ -83,40 +83,42 @@ function NamespaceRow(props: {
         <span class="faint">
           <code>{namespaceId}</code> {since !== null && `since ${time(since)}`}
         </span>
-        {status === "active" && (
-          <button
-            type="button"
-            class="quiet"
-            disabled={isShown}
-            onClick={() => void switchNamespace(name)}
-          >
-            {isShown ? "Shown" : "Show"}
-            <span class="visually-hidden"> {name}</span>
-          </button>
-        )}
-        {mayChange && status === "active" && !isShown && (
-          <SureButton
-            label="Delete"
-            question="Its limiters will refuse. It can be recovered."
-            act={() => props.change({ action: "delete", name })}
-          />
-        )}
-        {mayChange && status === "deleted" && (
-          <button
-            type="button"
-            class="quiet"
-            onClick={() => props.change({ action: "recover", namespaceId })}
-          >
-            Recover
-          </button>
-        )}
-        {mayChange && status !== "active" && (
-          <SureButton
-            label="Purge"
-            question="All its data is removed for good."
-            act={() => props.change({ action: "purge", namespaceId })}
-          />
-        )}
+        <span class="row-actions">
+          {status === "active" && (
+            <button
+              type="button"
+              class="quiet"
+              disabled={isShown}
+              onClick={() => void switchNamespace(name)}
+            >
+              {isShown ? "Shown" : "Show"}
+              <span class="visually-hidden"> {name}</span>
+            </button>
+          )}
+          {mayChange && status === "active" && !isShown && (
+            <SureButton
+              label="Delete"
+              question="Its limiters will refuse. It can be recovered."
+              act={() => props.change({ action: "delete", name })}
+            />
+          )}
+          {mayChange && status === "deleted" && (
+            <button
+              type="button"
+              class="quiet"
+              onClick={() => props.change({ action: "recover", namespaceId })}
+            >
+              Recover
+            </button>
+          )}
+          {mayChange && status !== "active" && (
+            <SureButton
+              label="Purge"
+              question="All its data is removed for good."
+              act={() => props.change({ action: "purge", namespaceId })}
+            />
+          )}
+        </span>
       </div>
     </div>
   );

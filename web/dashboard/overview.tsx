@@ -264,6 +264,12 @@ function Refusals() {
               <time class="faint">{clock(refusal.atMs)}</time>
               <EntityLink id={refusal.entityId} />
               <span class="faint">{refusal.resource}</span>
+              <span class="badge">{refusal.limitName}</span>
+              {refusal.ancestorId !== null && (
+                <span class="faint">
+                  of <EntityLink id={refusal.ancestorId} />
+                </span>
+              )}
               <span class="retry">again in {seconds(refusal.retryAfterSeconds)}</span>
             </li>
           ))}

@@ -9,42 +9,42 @@ import { useLoaded } from "./loaded.ts";
 import { Card, Note, Nothing } from "./parts.tsx";
 import { theme } from "./theme.ts";
 
+type Window = "hourly" | "daily" | "monthly";
+
+/** The last hours, or from one day to another, both included. */
+type Range = { readonly hours: number } | { readonly from: string; readonly to: string };
+
 const RANGES = [
   { name: "24 hours", window: "hourly", hours: 24 },
   { name: "7 days", window: "hourly", hours: 168 },
   { name: "30 days", window: "daily", hours: 720 },
   { name: "12 months", window: "monthly", hours: 8784 },
 ] as const;
+const DAY_MS = 86_400_000;
+const WINDOWS: readonly { readonly name: string; readonly window: Window }[] = [
+  { name: "hour", window: "hourly" },
+  { name: "day", window: "daily" },
+  { name: "month", window: "monthly" },
+];
 
 export function Usage() {
-  const [range, setRange] = useState(0);
+  const [preset, setPreset] = useState(0);
+  const [own, setOwn] = useState(() => lastWeek());
   const [entity, setEntity] = useState("");
   const [resource, setResource] = useState("");
   const [group, setGroup] = useState<"entity" | "resource">("resource");
-  const { window, hours } = RANGES[range] ?? RANGES[0];
+  const chosen = RANGES[preset];
+  const range: Range = chosen === undefined ? own : { hours: chosen.hours };
   return (
     <div class="stack">
       <h1 class="visually-hidden">Usage</h1>
       <Card
         title="Usage"
         hint="what was consumed, net of refunds"
-        actions={
-          <fieldset class="segments">
-            <legend class="visually-hidden">Range</legend>
-            {RANGES.map(({ name }, at) => (
-              <button
-                key={name}
-                type="button"
-                aria-pressed={at === range}
-                onClick={() => setRange(at)}
-              >
-                {name}
-              </button>
-            ))}
-          </fieldset>
-        }
+        actions={<Presets chosen={preset} choose={setPreset} />}
       >
         <form class="filters" onSubmit={(event) => event.preventDefault()}>
+          {chosen === undefined && <OwnRange range={own} change={setOwn} />}
           <label>
             <span class="field-label">Entity</span>
             <input
@@ -79,8 +79,8 @@ export function Usage() {
         <UsageChart
           entity={entity}
           resource={resource}
-          window={window}
-          hours={hours}
+          window={chosen?.window ?? own.window}
+          range={range}
           group={group}
         />
       </Card>
@@ -88,21 +88,104 @@ export function Usage() {
   );
 }
 
+function Presets(props: { chosen: number; choose: (preset: number) => void }) {
+  return (
+    <fieldset class="segments">
+      <legend class="visually-hidden">Range</legend>
+      {[...RANGES, { name: "Dates" }].map(({ name }, at) => (
+        <button
+          key={name}
+          type="button"
+          aria-pressed={at === props.chosen}
+          onClick={() => props.choose(at)}
+        >
+          {name}
+        </button>
+      ))}
+    </fieldset>
+  );
+}
+
+interface OwnDates {
+  readonly from: string;
+  readonly to: string;
+  readonly window: Window;
+}
+
+/** Two days and the windows between them. */
+function OwnRange(props: { range: OwnDates; change: (range: OwnDates) => void }) {
+  const { range, change } = props;
+  const { from, to, window } = range;
+  return (
+    <>
+      <label>
+        <span class="field-label">From</span>
+        <input
+          type="date"
+          value={from}
+          max={to}
+          onChange={({ currentTarget: { value } }) => value && change({ ...range, from: value })}
+        />
+      </label>
+      <label>
+        <span class="field-label">To</span>
+        <input
+          type="date"
+          value={to}
+          min={from}
+          onChange={({ currentTarget: { value } }) => value && change({ ...range, to: value })}
+        />
+      </label>
+      <label>
+        <span class="field-label">Windows</span>
+        <select
+          value={window}
+          onChange={({ currentTarget: { value } }) => change({ ...range, window: value as Window })}
+        >
+          {WINDOWS.map((each) => (
+            <option key={each.window} value={each.window}>
+              {each.name}
+            </option>
+          ))}
+        </select>
+      </label>
+    </>
+  );
+}
+
+function lastWeek(): OwnDates {
+  const now = Date.now();
+  return { from: day(now - 7 * DAY_MS), to: day(now), window: "daily" };
+}
+
+/** The day of a time, where the reader is. */
+function day(ms: number): string {
+  const date = new Date(ms);
+  return new Date(ms - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 10);
+}
+
+/** The times of a range. A window belongs to it when it begins in it. */
+function timesOf(range: Range): { start: string; end?: string } {
+  if ("hours" in range) {
+    return { start: new Date(Date.now() - range.hours * 3_600_000).toISOString() };
+  }
+  const start = new Date(`${range.from}T00:00:00`).toISOString();
+  return { start, end: new Date(`${range.to}T23:59:59.999`).toISOString() };
+}
+
 export function UsageChart(props: {
   entity?: string;
   resource?: string;
-  window: "hourly" | "daily" | "monthly";
-  hours: number;
+  window: Window;
+  range: Range;
   group: "entity" | "resource";
   compact?: boolean;
 }) {
-  const { entity, resource, window, hours, group } = props;
-  const key = [namespace.value, entity, resource, window, hours, group].join(" ");
+  const { entity, resource, window, range, group } = props;
+  const span = "hours" in range ? range.hours : `${range.from} ${range.to}`;
+  const key = [namespace.value, entity, resource, window, span, group].join(" ");
   // A new range begins at a new time.
-  const query = useMemo(() => {
-    const start = new Date(Date.now() - hours * 3_600_000).toISOString();
-    return { entity, resource, window, start, group };
-  }, [key]);
+  const query = useMemo(() => ({ entity, resource, window, ...timesOf(range), group }), [key]);
   const { data, error } = useLoaded(key, (signal) => get<UsageJson>("usage", query, signal));
   const [chosen, setChosen] = useState("");
   if (error !== undefined) return <Note kind="bad">{error}</Note>;
@@ -173,7 +256,11 @@ function UsageShown(props: {
           </li>
         ))}
       </ul>
-      {!data.complete && <Note kind="warn">There is more than fits here; narrow the range.</Note>}
+      {!data.complete && (
+        <Note kind="warn">
+          There is more than fits here; narrow the range, or name an entity or a resource.
+        </Note>
+      )}
       <details>
         <summary>Show as a table</summary>
         <UsageTable data={data} name={name} />

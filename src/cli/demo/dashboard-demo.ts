@@ -11,6 +11,8 @@ import { createFleet, useInThePast, useNow, useUp } from "./fleet.ts";
 import { StageTime } from "./stage-time.ts";
 
 const TICK_MS = 250;
+/** How long ago the traffic begins that is shown as usage. */
+const PAST_MS = 48 * 3_600_000;
 
 /** Runs until the command is interrupted. */
 export function runDashboardDemo(
@@ -21,13 +23,13 @@ export function runDashboardDemo(
   return withTemporaryStore(terminal, async (url, signal) => {
     const nowMs = systemClock();
     // The past is told by a clock of its own, then the time is the real one.
-    let past: StageTime | undefined = new StageTime(0);
+    const startMs = nowMs - PAST_MS;
+    let past: StageTime | undefined = new StageTime(startMs);
     const repository = await openStage(url, () => past?.clock() ?? systemClock());
     const limiter = new RateLimiter(repository);
     try {
-      past.moveTo(nowMs - 48 * 3_600_000);
       await createFleet(repository);
-      await useInThePast(limiter, random, (ms) => past?.moveTo(ms), nowMs);
+      await useInThePast(limiter, random, (ms) => past?.moveTo(ms - startMs), nowMs);
       past = undefined;
       await useUp(limiter, random);
       const served = await serveDashboard(repository, { ...flags, readOnly: false, limiter });

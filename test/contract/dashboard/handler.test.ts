@@ -2,7 +2,10 @@
 
 import { expect, test } from "vitest";
 import { isoSeconds } from "../../../src/core/windows.ts";
+import { Survey } from "../../../src/dashboard/survey.ts";
+import { usedResources } from "../../../src/dashboard/used-resources.ts";
 import { RateLimiter } from "../../../src/limiter/rate-limiter.ts";
+import { INTERNALS } from "../../../src/repository/internals.ts";
 import { usageItem } from "../../support/usage-item.ts";
 import { describeStores } from "../stores.ts";
 import { Browser } from "./suite.ts";
@@ -122,6 +125,30 @@ describeStores("the dashboard", (store) => {
     const usage = await browser.ok("usage?resource=gpt-4&window=hourly&group=entity");
     expect(usage.limitNames).toContain("tpm");
     expect(usage.windows).toContain(start);
+  });
+
+  test("usage without a filter has every resource, also one that has nothing but snapshots", async () => {
+    const repository = await store.open({ clock });
+    const limiter = new RateLimiter(repository);
+    const start = isoSeconds(NOW_MS - 3.5 * HOUR_MS);
+    const resources = Array.from({ length: 12 }, (_, n) => `model-${n}`);
+    for (const resource of resources) {
+      const counters = { tpm: 5 };
+      const seed = { entity: "a", resource, window: "hourly", start, events: 1, counters } as const;
+      await store.items.put(usageItem(repository.namespaceId, seed));
+    }
+    const target = { entityId: "b", resource: "model-12", consume: { tpm: 1 } };
+    await (await limiter.acquire({ ...target, limits: ["tpm:100/hour"] })).commit();
+    const usage = await new Browser(repository).ok("usage?window=hourly&group=entity");
+    expect(usage.complete).toBe(true);
+    const at = usage.windows.indexOf(start);
+    expect(usage.groups[0]).toMatchObject({ name: "a" });
+    expect(usage.groups[0].values.tpm[at]).toBe(60);
+    const { names, complete } = await usedResources(repository, new Survey(repository[INTERNALS]));
+    expect({ names: [...names].sort(), complete }).toEqual({
+      names: [...resources, "model-12"].sort(),
+      complete: true,
+    });
   });
 
   test("a save stores limits with the principal, and refuses when they changed since", async () => {

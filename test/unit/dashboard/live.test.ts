@@ -40,7 +40,7 @@ test("refusals of a limiter in the same process are told while the page is open"
   expect(live).toMatchObject({
     granted: 1,
     refused: 1,
-    refusals: [{ entityId: "key-1", resource: "gpt-4" }],
+    refusals: [{ entityId: "key-1", resource: "gpt-4", limitName: "rpm", ancestorId: null }],
   });
   await limiter.close();
 });
