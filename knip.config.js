@@ -14,7 +14,7 @@ export default {
         "test/**/*.test.ts",
         "test/**/*.test-d.ts",
         "examples/**/*.js",
-        "web/dashboard/main.tsx",
+        "web/{dashboard,loadtest}/main.tsx",
       ],
       project: ["src/**/*.ts", "web/**/*.{ts,tsx}", "test/**/*.ts", "scripts/*.mjs"],
       ignoreDependencies: ["better-sqlite3"],

@@ -20,6 +20,9 @@ export class Results {
   /** Processor time by worker and interval, to find the busiest one. */
   readonly #cpuMs = new Map<number, number>();
 
+  /** The oldest intervals go when there are more; the total keeps them. */
+  constructor(readonly intervalsMax = Number.POSITIVE_INFINITY) {}
+
   /** `worker`: its number. A slice is added once. */
   add(worker: number, slice: Slice): void {
     this.total.add(slice);
@@ -28,13 +31,22 @@ export class Results {
       merged = new Slice(slice.interval);
       this.#intervals.set(slice.interval, merged);
       this.#users.set(slice.interval, new Map());
+      this.#forget();
     }
     merged.add(slice);
-    const users = this.#users.get(slice.interval) as Map<number, number>;
+    // A slice that comes after its interval was forgotten is in the total alone.
+    const users = this.#users.get(slice.interval) ?? new Map<number, number>();
     // A worker that ends reports a last time, when its users have left.
     users.set(worker, Math.max(users.get(worker) ?? 0, slice.users));
     merged.users = [...users.values()].reduce((sum, each) => sum + each, 0);
     this.#cpuMs.set(worker, (this.#cpuMs.get(worker) ?? 0) + slice.cpuMs);
+  }
+
+  #forget(): void {
+    if (this.#intervals.size <= this.intervalsMax) return;
+    const oldest = Math.min(...this.#intervals.keys());
+    this.#intervals.delete(oldest);
+    this.#users.delete(oldest);
   }
 
   /** In the order of time. */

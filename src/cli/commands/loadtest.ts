@@ -4,9 +4,18 @@ import type { Group } from "../command.ts";
 import { loadtestRun } from "./loadtest-run.ts";
 import { loadtestDelete, loadtestDeploy, loadtestList, loadtestPush } from "./loadtest-stack.ts";
 import { loadtestTune } from "./loadtest-tune.ts";
+import { loadtestUi } from "./loadtest-ui.ts";
 
 export const loadtest: Group = {
   name: "loadtest",
   summary: "load tests: scenarios against any store",
-  commands: [loadtestRun, loadtestTune, loadtestDeploy, loadtestPush, loadtestList, loadtestDelete],
+  commands: [
+    loadtestRun,
+    loadtestUi,
+    loadtestTune,
+    loadtestDeploy,
+    loadtestPush,
+    loadtestList,
+    loadtestDelete,
+  ],
 };

@@ -7,12 +7,12 @@ import { openBrowser } from "./open-browser.ts";
 export function announce(
   url: string,
   terminal: Terminal,
-  { json, open }: { json: boolean; open: boolean },
+  { json, open, name = "Dashboard" }: { json: boolean; open: boolean; name?: string },
 ): void {
   if (json) terminal.out(`${JSON.stringify({ url })}\n`);
   else {
     const { title, faint } = terminal.palette;
-    terminal.out(`${title("Dashboard:")} ${url}\n${faint("Ctrl-C ends it.")}\n`);
+    terminal.out(`${title(`${name}:`)} ${url}\n${faint("Ctrl-C ends it.")}\n`);
   }
   if (open && !json && terminal.isTerminal) openBrowser(url);
 }

@@ -8,7 +8,7 @@ import { isLoopback } from "../../domain/loopback.ts";
 import type { RateLimiter } from "../../limiter/rate-limiter.ts";
 import type { Repository } from "../../repository/repository.ts";
 import { CommandFailure, UsageError } from "../command.ts";
-import { listen, type RunningServer } from "./node-server.ts";
+import { type FetchHandler, listen, type RunningServer } from "./node-server.ts";
 
 const TOKEN_BYTES = 24;
 const TOKEN_MIN = 16;
@@ -31,21 +31,41 @@ export async function serveDashboard(
   repository: Repository,
   options: ServeOptions,
 ): Promise<Served> {
-  const { host, readOnly, limiter } = options;
+  const { readOnly, limiter } = options;
+  const principal = options.principal ?? userName();
+  return servePage(options, ({ isKnownToken, hosts }) =>
+    dashboard(repository, {
+      readOnly,
+      authorize: (request) => isKnownToken(request) && principal,
+      ...(limiter === undefined ? {} : { limiter }),
+      ...(hosts === undefined ? {} : { hosts }),
+    }),
+  );
+}
+
+/** What protects a page. */
+export interface PageGuard {
+  readonly isKnownToken: (request: Request) => boolean;
+  /** `undefined`: any name leads here. */
+  readonly hosts: readonly string[] | undefined;
+}
+
+/** Serves a page to one person; the handler gets what has passed the login. */
+export async function servePage(
+  options: Pick<ServeOptions, "host" | "port" | "token">,
+  handlerOf: (guard: PageGuard) => FetchHandler,
+): Promise<Served> {
+  const { host } = options;
   const isLocal = isLoopback(`http://${inUrl(host)}`);
   const token = tokenOf(options.token, isLocal);
-  const principal = options.principal ?? userName();
-  const place = { host, port: options.port };
-  const server = await listen(place, (port) => {
+  const server = await listen({ host, port: options.port }, (port) => {
     const cookie = `zae-limiter-${port}`;
     // A public server has names that this process does not know; there the cookie, which belongs
     // to one name, is what protects it.
     const hosts = isLocal ? localNames(host, port) : undefined;
-    const handler = dashboard(repository, {
-      readOnly,
-      authorize: (request) => hasToken(request, token, cookie) && principal,
-      ...(limiter === undefined ? {} : { limiter }),
-      ...(hosts === undefined ? {} : { hosts }),
+    const handler = handlerOf({
+      isKnownToken: (request) => hasToken(request, token, cookie),
+      hosts,
     });
     return async (request) => {
       const isKnown = hosts?.includes(request.headers.get("host") ?? "") ?? true;

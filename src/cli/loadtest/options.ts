@@ -35,13 +35,22 @@ export const FILE_OPTION: OptionSpec = {
   required: true,
 };
 
+export const USERS_OPTION: OptionSpec = {
+  flags: "-u, --users <n>",
+  text: "users at work; with --rate, identities that arrivals take in turn",
+  default: 20,
+  parse: wholeNumber(1, USERS_MAX),
+};
+
+export const WORKERS_OPTION: OptionSpec = {
+  flags: "-w, --workers <n>",
+  text: "processes that make the load",
+  default: 1,
+  parse: wholeNumber(1, WORKERS_MAX),
+};
+
 export const LOAD_OPTIONS: readonly OptionSpec[] = [
-  {
-    flags: "-u, --users <n>",
-    text: "users at work; with --rate, identities that arrivals take in turn",
-    default: 20,
-    parse: wholeNumber(1, USERS_MAX),
-  },
+  USERS_OPTION,
   {
     flags: "--spawn-rate <n>",
     text: "users that begin per second",
@@ -59,12 +68,7 @@ export const LOAD_OPTIONS: readonly OptionSpec[] = [
     text: "arrivals per second, whether or not earlier tasks have ended",
     parse: decimalNumber(0.01, RATE_MAX),
   },
-  {
-    flags: "-w, --workers <n>",
-    text: "processes that make the load",
-    default: 1,
-    parse: wholeNumber(1, WORKERS_MAX),
-  },
+  WORKERS_OPTION,
 ];
 
 export const FAIL_IF_OPTION: OptionSpec = {

@@ -111,6 +111,27 @@ describe("loadtest run", () => {
   });
 });
 
+test("loadtest ui serves a page until Ctrl-C, which ends the run and its leases", async () => {
+  let changed: Promise<unknown> = Promise.resolve();
+  const args = ["loadtest", "ui", "-f", good, ...MEMORY, "--port", "0", "--no-open", "--json"];
+  const { code, err } = await cli(args, {
+    onOutput: (text, interrupt) => {
+      const { origin, searchParams } = new URL(JSON.parse(text).url);
+      const headers = {
+        authorization: `Bearer ${searchParams.get("token")}`,
+        "content-type": "application/json",
+        "x-zae-limiter-dashboard": "1",
+      };
+      const body = JSON.stringify({ users: 2, rate: 50 });
+      changed = fetch(`${origin}/api/start`, { method: "POST", headers, body })
+        .then((response) => response.json())
+        .finally(() => interrupt("SIGINT"));
+    },
+  });
+  expect({ code, err }).toEqual({ code: 130, err: "" });
+  expect(await changed).toMatchObject({ state: "running", users: 2, rate: 50, problem: null });
+});
+
 describe("loadtest tune", () => {
   const quick = [...MEMORY, "--max-users", "4", "--step-duration", "0.1"];
 
