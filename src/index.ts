@@ -57,7 +57,7 @@ export {
   type UnsupportedLimit,
   UnsupportedLimitError,
 } from "./domain/unsupported-limit.ts";
-export type { AcquireRequest } from "./limiter/acquire-request.ts";
+export type { AcquireRequest, AlsoRequest } from "./limiter/acquire-request.ts";
 export type { AmountRecord, Amounts } from "./limiter/amounts.ts";
 export { type Decision, Refusal } from "./limiter/decision.ts";
 export type {

@@ -76,8 +76,8 @@ export type ConsumeResult =
     }
   /** A bucket was built from newer limits than a leg has: read them again. */
   | { readonly outcome: "outdated" }
-  /** Entities cascade otherwise than the legs say: make the legs from these links. */
-  | { readonly outcome: "relinked"; readonly links: ReadonlyMap<string, Link> };
+  /** Entities cascade otherwise than the legs say: make the legs from these links, leg by leg. */
+  | { readonly outcome: "relinked"; readonly links: readonly Link[] };
 
 /** Limits that were found in the memory of limits. */
 export interface ConfigMemory {

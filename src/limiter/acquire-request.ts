@@ -30,6 +30,8 @@ export interface AcquireRequest<Names extends string = string> {
   readonly resource: string;
   /** Whole tokens >= 0 per limit name; only names of limits that the entity has. */
   readonly consume: Amounts<Names>;
+  /** Up to 15 more resources: all are granted, or none is consumed. Not with `limits`. */
+  readonly also?: readonly AlsoRequest<Names>[] | undefined;
   /** Instead of the stored limits, for this call. */
   readonly limits?: readonly LimitInput[] | undefined;
   /** What this call does while the store cannot answer; overrides the limiter and the store. */
@@ -44,10 +46,19 @@ export interface AcquireRequest<Names extends string = string> {
   readonly missingLimits?: MissingLimits | undefined;
 }
 
+/** What an acquire consumes of another resource. */
+export interface AlsoRequest<Names extends string = string> {
+  readonly resource: string;
+  /** Whole tokens >= 0 per limit name. */
+  readonly consume: Amounts<Names>;
+}
+
+const ALSO_MAX = 15;
 const TARGET_FIELDS = ["entityId", "resource", "limits"] as const;
 const REQUEST_FIELDS = [
   ...TARGET_FIELDS,
   "consume",
+  "also",
   "onUnavailable",
   "maxWaitSeconds",
   "signal",
@@ -55,11 +66,21 @@ const REQUEST_FIELDS = [
   "missingLimits",
 ] as const satisfies readonly (keyof AcquireRequest)[];
 
+/** What is consumed of another resource, checked. */
+export interface CheckedAlso {
+  readonly resource: string;
+  readonly amounts: AmountsByName;
+}
+
+const NO_OTHERS: readonly CheckedAlso[] = Object.freeze([]);
+
 /** A request whose parts have been checked. */
 export interface CheckedRequest {
   readonly entityId: string;
   readonly resource: string;
   readonly amounts: AmountsByName;
+  /** Other resources of the same call; none for most. */
+  readonly also: readonly CheckedAlso[];
   readonly limits: readonly Limit[] | undefined;
   readonly onUnavailable: OnUnavailable | undefined;
   readonly maxWaitMs: number;
@@ -109,11 +130,36 @@ export function checkAcquireRequest(request: AcquireRequest): CheckedRequest {
     resource,
     limits,
     amounts: checkAmounts("consume", request.consume, 0),
+    also: checkAlso(request),
     onUnavailable: onUnavailable === undefined ? undefined : checkOnUnavailable(onUnavailable),
     maxWaitMs: maxWaitSeconds * 1000,
     signal: checkSignal(request.signal),
     missingLimits: checkMissingLimits(request.missingLimits),
   };
+}
+
+function checkAlso({ also, resource, limits }: AcquireRequest): readonly CheckedAlso[] {
+  if (also === undefined) return NO_OTHERS;
+  if (!Array.isArray(also) || also.length > ALSO_MAX) {
+    const came = Array.isArray(also) ? `${also.length} of them` : show(also);
+    const reason = `expected at most ${ALSO_MAX} of { resource, consume }, got ${came}`;
+    throw new ValidationError("also", also, reason);
+  }
+  if (limits !== undefined && also.length > 0) {
+    const reason = "limits of a call are for one resource: leave out either also or limits";
+    throw new ValidationError("also", also, reason);
+  }
+  const seen = new Set([resource]);
+  return (also as readonly AlsoRequest[]).map((part, at) => {
+    checkFields(`also[${at}]`, part, ["resource", "consume"]);
+    const name = checkResource(part.resource);
+    if (seen.has(name)) {
+      const reason = `the resource "${name}" is there twice`;
+      throw new ValidationError(`also[${at}].resource`, name, reason);
+    }
+    seen.add(name);
+    return { resource: name, amounts: checkAmounts(`also[${at}].consume`, part.consume, 0) };
+  });
 }
 
 function checkSignal(signal: AbortSignal | undefined): AbortSignal | undefined {

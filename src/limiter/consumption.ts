@@ -1,6 +1,6 @@
 /** Makes the legs of a call and consumes them, again where limits or links turn out to be old. */
 
-import type { ConsumeResult, Leg, LegOutcome } from "../buckets/bucket-store.ts";
+import type { ConsumeResult, Leg, LegOutcome, Link } from "../buckets/bucket-store.ts";
 import { Deadline } from "../domain/deadline.ts";
 import { RateLimiterUnavailable } from "../domain/errors.ts";
 import type { RepositoryInternals } from "../repository/internals.ts";
@@ -60,9 +60,9 @@ export class Consumption {
         return { granted: false, legs, balancesMilli, local };
       }
       if (result.outcome === "relinked") {
-        for (const [entityId, link] of result.links) {
-          this.#links.see(entityId, target.resource, link);
-        }
+        legs.forEach(({ entityId, resource }, at) => {
+          this.#links.see(entityId, resource, result.links[at] as Link);
+        });
       } else {
         isOutdated = true;
         this.#internals.resolver.cache.clear();

@@ -19,11 +19,12 @@ export type SettledAmounts<Names extends string = string> = Readonly<
  * const limiter = await RateLimiter.open('memory:');
  * await limiter.repository.limits.setSystem(['rpm:10', 'tpm:1000']);
  * const lease = await limiter.acquire({
- *   entityId: 'key-1', resource: 'gpt-4', consume: { rpm: 1, tpm: 500 },
+ *   entityId: 'key-1', resource: 'gpt-4', consume: { rpm: 1 },
+ *   also: [{ resource: 'embeddings', consume: { tpm: 500 } }],
  * });
- * lease.of('gpt-4').settle({ tpm: 320 });
+ * lease.of('embeddings').settle({ tpm: 320 });
  * await lease.commit();
- * console.log(lease.of('gpt-4').consumed['tpm']); // 320
+ * console.log(lease.consumed['rpm'], lease.of('embeddings').consumed['tpm']); // 1 320
  * await limiter.close();
  * ```
  */

@@ -6,6 +6,7 @@ import type { Limit } from "../domain/limit.ts";
 import { refuseUnsupported } from "../domain/unsupported-limit.ts";
 import type { ConfigResolver, Resolution } from "../records/config-resolver.ts";
 import { ANCESTORS_MAX } from "../records/entities.ts";
+import type { CheckedAlso } from "./acquire-request.ts";
 import { type AmountsByName, checkAmountNames } from "./amounts.ts";
 import type { Links } from "./links.ts";
 import type { MissingLimits } from "./missing-limits.ts";
@@ -20,6 +21,8 @@ export interface Target {
   readonly limits: readonly Limit[] | undefined;
   /** For this call; the setting of the limiter when absent. */
   readonly missingLimits?: MissingLimits | undefined;
+  /** Other resources of the same call. */
+  readonly also?: readonly CheckedAlso[];
 }
 
 export class Legs {
@@ -49,7 +52,8 @@ export class Legs {
    * has to wait. Only for one entity by itself, which is what most calls are about.
    */
   remembered(target: Target): readonly [Leg] | undefined {
-    const { entityId, resource, amounts, limits } = target;
+    const { entityId, resource, amounts, limits, also } = target;
+    if (also !== undefined && also.length > 0) return undefined;
     const link = this.#links.known(entityId, resource);
     if (link === undefined || (link.cascade && link.parentId !== undefined)) return undefined;
     const known = this.#known(entityId, resource);
@@ -62,8 +66,25 @@ export class Legs {
     return [legOf(entityId, resource, config, { link, linkIsFresh: false }, amounts)];
   }
 
-  /** `forced`: the limits were just read anew, so they apply whatever a bucket says. */
+  /**
+   * The legs of all resources of a call, its own first. `forced`: the limits were just read anew, so
+   * they apply whatever a bucket says.
+   */
   async of(
+    target: Target,
+    options: BucketCallOptions,
+    forced: boolean,
+  ): Promise<readonly [Leg, ...Leg[]]> {
+    const { also = [] } = target;
+    if (also.length === 0) return this.#ofOne(target, options, forced);
+    const parts = [target, ...also.map((part, at) => partOf(target, part, at))] as const;
+    const [own, ...others] = await Promise.all(
+      parts.map((part) => this.#ofOne(part, options, forced)),
+    );
+    return [...(own as readonly [Leg, ...Leg[]]), ...others.flat()];
+  }
+
+  async #ofOne(
     target: Target,
     options: BucketCallOptions,
     forced: boolean,
@@ -145,6 +166,13 @@ export class Legs {
     const { version } = this.#resolver.cache;
     return resolution?.limits !== undefined && resolution.limits.version < version;
   }
+}
+
+/** Another resource of a call, as a call of its own. */
+function partOf(target: Target, { resource, amounts }: CheckedAlso, at: number): Target {
+  const { entityId, missingLimits } = target;
+  const field = `also[${at}].consume`;
+  return { entityId, resource, amounts, field, limits: undefined, missingLimits };
 }
 
 /** The limits of a call, if it has any, or else those that are stored. */

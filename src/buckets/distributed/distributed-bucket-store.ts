@@ -166,7 +166,8 @@ export class DistributedBucketStore implements BucketStore {
       return { outcome: "refused", balancesMilli, local: true };
     }
     const cascaded = await this.#cascade.consume(legs, { deadline, signal, onRestored });
-    if (cascaded.failures.length > 0) throw cascaded.failures[0];
+    const { failures, answers } = cascaded;
+    if (failures.length > 0 && !isRefusedAnyway(legs, answers)) throw failures[0];
     return this.#resultOf(legs, cascaded.answers, deadline, options);
   }
 
@@ -331,6 +332,13 @@ export class DistributedBucketStore implements BucketStore {
   }
 }
 
+/** A call for several resources is refused by one of them, whatever becomes of another. */
+function isRefusedAnyway(legs: readonly Leg[], answers: readonly (Answer | undefined)[]): boolean {
+  const [first] = legs;
+  const isSeveral = legs.some(({ resource }) => resource !== first?.resource);
+  return isSeveral && answers.some((answer) => answer?.kind === "refused");
+}
+
 type Consumed = Extract<Answer, { kind: "consumed" }>;
 
 function areConsumed(answers: readonly (Answer | undefined)[]): answers is readonly Consumed[] {
@@ -341,11 +349,11 @@ function areConsumed(answers: readonly (Answer | undefined)[]): answers is reado
 function changedLinks(
   legs: readonly Leg[],
   outcomes: readonly LegOutcome[],
-): ReadonlyMap<string, Link> | undefined {
+): readonly Link[] | undefined {
   if (legs.every(({ link }, at) => sameLink(link, (outcomes[at] as LegOutcome).link))) {
     return undefined;
   }
-  return new Map(legs.map(({ entityId }, at) => [entityId, (outcomes[at] as LegOutcome).link]));
+  return outcomes.map(({ link }) => link);
 }
 
 /** A leg that was consumed and refunded shows what it had before. */

@@ -9,11 +9,11 @@ import { balanceMilli, type EmbeddedBucket, limitNamed } from "./embedded-bucket
 export function changedLinks(
   legs: readonly Leg[],
   buckets: readonly EmbeddedBucket[],
-): ReadonlyMap<string, Link> | undefined {
+): readonly Link[] | undefined {
   const linkAt = (at: number) =>
     effectiveLink((buckets[at] as EmbeddedBucket).link, legs[at]?.config.cascade);
   if (legs.every(({ link }, at) => sameLink(link, linkAt(at)))) return undefined;
-  return new Map(legs.map(({ entityId }, at) => [entityId, linkAt(at)]));
+  return legs.map((_, at) => linkAt(at));
 }
 
 export function balances(bucket: EmbeddedBucket, leg: Leg, now: number): readonly number[] {
