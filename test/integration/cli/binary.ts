@@ -10,7 +10,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, inject } from "vitest";
 import { Repository } from "../../../src/repository/repository.ts";
-import { deleteTable } from "../../../src/storage/dynamodb/create-table.ts";
+import { createTable, deleteTable } from "../../../src/storage/dynamodb/create-table.ts";
 import { DynamoItemStore } from "../../../src/storage/dynamodb/item-store.ts";
 import type { Item } from "../../../src/storage/item.ts";
 import type { ItemStore } from "../../../src/storage/item-store.ts";
@@ -180,6 +180,7 @@ export function describeCliStores(title: string, suite: (store: CliStore) => voi
     const store = new CliStore();
     let root: Repository;
     beforeAll(async () => {
+      await createTable({ table, endpoint, stream: false });
       root = await Repository.createTable(table, connection);
       const url = `dynamodb://${table}?endpoint=${endpoint}`;
       store.enter(new Binary(), url, async () => new DynamoItemStore({ table, ...connection }));
