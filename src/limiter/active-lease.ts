@@ -191,16 +191,12 @@ export class ActiveLease implements Lease {
   }
 
   #partOf(target: LeaseTarget): LeasePart {
-    const lease = this;
     return new LeasePart(
       this.#host,
       {
-        get holdings() {
-          return lease.#holdings;
-        },
-        get statuses() {
-          return lease.statuses;
-        },
+        // Functions, because each object with accessors of its own costs the engine a new shape.
+        holdings: () => this.#holdings,
+        statuses: () => this.statuses,
         refuseEnded: () => this.#refuseEnded(),
         adjusted: () => {
           this.#adjusted = true;
@@ -232,7 +228,7 @@ export class ActiveLease implements Lease {
 
   /** One after the other, whether those before went well or not. */
   #inTurn(write: () => Promise<void>): Promise<void> {
-    const written = (this.#lastWrite ?? DONE).then(write);
+    const written = this.#lastWrite === undefined ? write() : this.#lastWrite.then(write);
     this.#lastWrite = written.catch(() => {});
     return written;
   }
@@ -254,10 +250,23 @@ export class ActiveLease implements Lease {
       pendingMilli.some((delta) => delta !== 0),
     );
     const deltas = due.map((holding) => ({ ...holding, heldMilli: [...holding.pendingMilli] }));
+    const [only] = due;
+    if (only !== undefined && due.length === 1) return this.#writeOnly(only, deltas);
     const results = await Promise.allSettled(due.map((holding) => this.#writeOne(holding)));
     this.#tellGivenBack(deltas, -1);
     this.#tellAdjusted(deltas.filter((_, at) => isWritten(results[at])));
     for (const result of results) if (result.status === "rejected") throw result.reason;
+  }
+
+  /** The same for one holding, which is what most leases have. */
+  async #writeOnly(holding: Holding, deltas: readonly Holding[]): Promise<void> {
+    let isDone = false;
+    try {
+      isDone = await this.#writeOne(holding);
+    } finally {
+      this.#tellGivenBack(deltas, -1);
+      if (isDone) this.#tellAdjusted(deltas);
+    }
   }
 
   /** Returns whether it was written; throws where the caller must know that it was not. */

@@ -38,6 +38,7 @@ export function holdingsOf({ legs, outcomes }: Granted): Holding[] {
 
 /** What is held of each bucket, all its shards together, in the order it was taken. */
 export function byBucket(holdings: readonly Holding[]): Iterable<readonly Holding[]> {
+  if (holdings.length === 1) return [holdings];
   const groups = new Map<string, Holding[]>();
   for (const holding of holdings) {
     // No resource has a line break, so names cannot be mistaken for each other.

@@ -22,8 +22,8 @@ type Correction = "adjust" | "release" | "settle";
 /** The lease that a part belongs to. */
 export interface PartOwner {
   /** Of all resources; a part looks at its own. */
-  readonly holdings: readonly Holding[];
-  readonly statuses: readonly LimitStatus[];
+  holdings(): readonly Holding[];
+  statuses(): readonly LimitStatus[];
   refuseEnded(): void;
   /** Something waits to be written. */
   adjusted(): void;
@@ -53,9 +53,9 @@ export class LeasePart implements ResourceLease {
 
   get overdrawn(): readonly string[] {
     const { resource } = this.#target;
-    const overdrawn = this.#owner.statuses.filter(
-      (status) => status.resource === resource && status.overdrawn === true,
-    );
+    const overdrawn = this.#owner
+      .statuses()
+      .filter((status) => status.resource === resource && status.overdrawn === true);
     return [...new Set(overdrawn.map(({ limitName }) => limitName))];
   }
 
@@ -92,7 +92,10 @@ export class LeasePart implements ResourceLease {
 
   get #holdings(): readonly Holding[] {
     const { resource } = this.#target;
-    return this.#owner.holdings.filter((holding) => holding.resource === resource);
+    const holdings = this.#owner.holdings();
+    // Nearly always there is one, and it is of this resource.
+    if (holdings.length === 1 && holdings[0]?.resource === resource) return holdings;
+    return holdings.filter((holding) => holding.resource === resource);
   }
 
   /** The one of the entity itself that was charged first. */
