@@ -43,9 +43,7 @@ export const resetBalances = leaf<OperationOptions & { limit: readonly string[] 
   },
 });
 
-export const topUpBalances = leaf<
-  OperationOptions & { add: readonly (readonly [string, number])[] }
->({
+export const topUpBalances = leaf<OperationOptions & { add: readonly string[] }>({
   name: "top-up",
   summary: "adds tokens to limits of an entity for a resource, at most up to full",
   arguments: [ID],
@@ -56,7 +54,6 @@ export const topUpBalances = leaf<
       text: "whole tokens for a limit; repeatable",
       required: true,
       repeat: true,
-      parse: addition,
     },
     KEY_OPTION,
     PRINCIPAL_OPTION,
@@ -65,8 +62,9 @@ export const topUpBalances = leaf<
   examples: ["entity top-up key-1 -r gpt-4 --add tpd:5000 --idempotency-key order-1"],
   json: SHAPE,
   run: async ({ args: [id = ""], options, open }) => {
+    const amounts = Object.fromEntries(options.add.map(addition));
     const { buckets } = await open();
-    const request = { ...targetOf(id, options), amounts: Object.fromEntries(options.add) };
+    const request = { ...targetOf(id, options), amounts };
     return shown("Topped up", await buckets.topUp(request));
   },
 });

@@ -10,7 +10,7 @@ import { configOf, KEY, TARGET, Table } from "./table.ts";
 
 const CONFIG = configOf(["a:1000/day"]);
 const PARENT = { cascade: true, parentId: "parent" };
-const RELINKED = { outcome: "relinked", links: new Map([[TARGET.entityId, PARENT]]) };
+const RELINKED = { outcome: "relinked", links: [PARENT] };
 
 function appear(table: Table): Promise<unknown> {
   const record = { PK: `ns/ENTITY#${TARGET.entityId}`, SK: "#META" };
