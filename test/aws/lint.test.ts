@@ -8,6 +8,7 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import type { StackOptions } from "../../src/domain/stack-options.ts";
 import { stackParameters } from "../../src/domain/stack-parameters.ts";
+import { loadTemplate } from "../../src/infra/template/load.ts";
 import { resolveTemplate } from "../../src/infra/template/resolve.ts";
 import { printTemplate, stackTemplate } from "../../src/infra/template/template.ts";
 import { describeAws } from "./aws.ts";
@@ -81,6 +82,7 @@ await describeAws("cfn-lint", ({ python }) => {
     });
     const findings = await lint({
       "template.yaml": yaml,
+      "load.json": printTemplate(loadTemplate(), "json"),
       ...Object.fromEntries(resolved),
       "mistake.yaml": yaml.replace("nodejs22.x", "nodejs12.x"),
     });
