@@ -42,6 +42,8 @@ export interface DeployRequest {
   readonly namespaces?: readonly string[];
   /** The most shards of a bucket; what is not given stays as it is. */
   readonly maxShards?: number;
+  /** The release of the Python library's Lambda that the table claims to have; none when absent. */
+  readonly pythonLambdaVersion?: string;
   readonly connection: DynamoOptions;
   /** Who is named in the version record. */
   readonly updatedBy?: string;
@@ -229,6 +231,7 @@ async function finish(
       namespaces: request.namespaces ?? [],
       auditRetentionDays: plan.options.auditRetentionDays,
       maxShards: request.maxShards,
+      pythonLambdaVersion: request.pythonLambdaVersion,
       updatedBy: request.updatedBy ?? `client:${CLIENT_VERSION}`,
     });
     return { code, records: written, eventSourceReady: await listening(request, context, code) };

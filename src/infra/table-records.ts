@@ -48,6 +48,8 @@ export async function writeRecords(
     readonly namespaces: readonly string[];
     readonly auditRetentionDays: number | undefined;
     readonly maxShards?: number | undefined;
+    /** Claims a Lambda of the Python library; none when absent. */
+    readonly pythonLambdaVersion?: string | undefined;
     readonly updatedBy: string;
   },
 ): Promise<WrittenRecords> {
@@ -55,7 +57,7 @@ export async function writeRecords(
     store,
     {
       aggregatorVersion: wanted.aggregatorVersion,
-      lambdaVersion: null,
+      lambdaVersion: wanted.pythonLambdaVersion ?? null,
       updatedBy: wanted.updatedBy,
       ...(wanted.maxShards === undefined ? {} : { maxShards: wanted.maxShards }),
     },

@@ -50,19 +50,35 @@ export function checkMaxShards(value: unknown): number {
   throw new ValidationError("maxShards", value, reason);
 }
 
+/** Checks a release of the Python library: three numbers. */
+export function checkRelease(field: string, value: unknown): string {
+  if (typeof value === "string" && /^[0-9]+\.[0-9]+\.[0-9]+$/.test(value)) return value;
+  throw new ValidationError(field, value, `expected a release like 0.17.0, got ${show(value)}`);
+}
+
 /** The record of a table that this package makes. Without a Lambda version, Python leaves ours alone. */
-export function newVersionItem(nowMs: number, maxShards?: number): Item {
+export function newVersionItem(
+  nowMs: number,
+  { maxShards, pythonLambdaVersion }: NewVersion = {},
+): Item {
   const key = versionKey();
   return {
     ...key,
     ...inNamespace(RESERVED_NAMESPACE, key.PK),
     schema_version: SCHEMA_VERSION,
-    lambda_version: null,
+    lambda_version: pythonLambdaVersion ?? null,
     client_min_version: "0.0.0",
     updated_at: isoSeconds(nowMs),
     updated_by: `client:${CLIENT_VERSION}`,
     ...(maxShards === undefined ? {} : { [MAX_SHARDS]: maxShards }),
   };
+}
+
+/** What a new table may say besides. */
+export interface NewVersion {
+  readonly maxShards?: number;
+  /** Claims a Lambda of the Python library; none when absent. */
+  readonly pythonLambdaVersion?: string;
 }
 
 export function decodeVersion(item: Item): VersionRecord {

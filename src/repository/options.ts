@@ -8,7 +8,7 @@ import { checkNamespace } from "../domain/names.ts";
 import type { StackOptions } from "../domain/stack-options.ts";
 import type { Timer } from "../domain/timer.ts";
 import { checkOnUnavailable, type OnUnavailable } from "../domain/unavailability.ts";
-import { checkMaxShards } from "../records/version-record.ts";
+import { checkMaxShards, checkRelease } from "../records/version-record.ts";
 import type { StoreCall } from "../storage/item-store.ts";
 import { checkEndpoint } from "./store-url.ts";
 import { checkUsageOptions, type UsageOptions } from "./usage-options.ts";
@@ -89,6 +89,13 @@ export interface CreateTableOptions extends DynamoOptions {
    * when absent. Python clients use at most 32.
    */
   readonly maxShards?: number;
+  /**
+   * The release of the Python library's Lambda that the table claims to have, such as `0.17.0`:
+   * without it Python clients store no session quotas, cascade policies, soft limits, bypasses,
+   * quota top-ups and moves. A Python client of a newer release that opens the table then deploys
+   * its own Lambda, unless it is told not to.
+   */
+  readonly pythonLambdaVersion?: string;
 }
 
 /** Options for a stack on AWS. */
@@ -153,7 +160,10 @@ export function checkOpenOptions(options: DynamoOptions, dynamodb: boolean): voi
 const PROJECTIONS: readonly unknown[] = ["KEYS_ONLY", "ALL"];
 
 /** What only a new table can be given. */
-type TableOptions = Pick<CreateTableOptions, "gsi2Projection" | "maxShards">;
+type TableOptions = Pick<
+  CreateTableOptions,
+  "gsi2Projection" | "maxShards" | "pythonLambdaVersion"
+>;
 
 /** The same for a new table; hands out the namespaces, which are none when not given. */
 export function checkCreateTableOptions(options: CreateTableOptions): {
@@ -162,8 +172,10 @@ export function checkCreateTableOptions(options: CreateTableOptions): {
   readonly connection: DynamoOptions;
 } {
   checkOptions("options", options, "an object of options");
-  const { namespaces = [], gsi2Projection, maxShards, ...connection } = options;
+  const { namespaces = [], gsi2Projection, maxShards, ...others } = options;
+  const { pythonLambdaVersion, ...connection } = others;
   if (maxShards !== undefined) checkMaxShards(maxShards);
+  if (pythonLambdaVersion !== undefined) checkRelease("pythonLambdaVersion", pythonLambdaVersion);
   if (gsi2Projection !== undefined && !PROJECTIONS.includes(gsi2Projection)) {
     const reason = `expected "KEYS_ONLY" or "ALL", got ${show(gsi2Projection)}`;
     throw new ValidationError("gsi2Projection", gsi2Projection, reason);
@@ -177,6 +189,7 @@ export function checkCreateTableOptions(options: CreateTableOptions): {
   const table = {
     ...(gsi2Projection === undefined ? {} : { gsi2Projection }),
     ...(maxShards === undefined ? {} : { maxShards }),
+    ...(pythonLambdaVersion === undefined ? {} : { pythonLambdaVersion }),
   };
   return { namespaces, table, connection };
 }

@@ -14,7 +14,12 @@ import { versionKey } from "../records/keys.ts";
 import { LimitRecords } from "../records/limits.ts";
 import { NamespaceRecords, NO_FOLLOWER } from "../records/namespaces.ts";
 import { UsageRecords } from "../records/usage.ts";
-import { decodeVersion, newVersionItem, type VersionRecord } from "../records/version-record.ts";
+import {
+  decodeVersion,
+  type NewVersion,
+  newVersionItem,
+  type VersionRecord,
+} from "../records/version-record.ts";
 import { listenTo } from "../storage/call-listeners.ts";
 import { ITEM_ABSENT, type ItemStore } from "../storage/item-store.ts";
 import {
@@ -189,12 +194,15 @@ export class Repository {
   static async createTable(table: string, options: CreateTableOptions = {}): Promise<Repository> {
     const location = tableLocation(table);
     const { namespaces, table: shape, connection } = checkCreateTableOptions(options);
-    const { maxShards, ...indexes } = shape;
+    const { maxShards, pythonLambdaVersion, ...indexes } = shape;
     const name = namespaceNameOf(location, connection);
     const { createTable } = await import("../storage/dynamodb/create-table.ts");
     await createTable({ ...dynamoOptions(location, connection), ...indexes });
     const backend = await openBackend(location, connection);
-    return Repository.#prepare(backend, connection, [name, ...namespaces], maxShards);
+    return Repository.#prepare(backend, connection, [name, ...namespaces], {
+      ...(maxShards === undefined ? {} : { maxShards }),
+      ...(pythonLambdaVersion === undefined ? {} : { pythonLambdaVersion }),
+    });
   }
 
   /**
@@ -205,7 +213,7 @@ export class Repository {
     const location = tableLocation(table);
     const { stack = {}, ...others } = options;
     const { namespaces, table: shape, connection } = checkCreateTableOptions(others);
-    const { maxShards, ...indexes } = shape;
+    const { maxShards, pythonLambdaVersion, ...indexes } = shape;
     checkStackOptions(stack);
     const name = namespaceNameOf(location, connection);
     const { deployStack } = await import("../infra/provision.ts");
@@ -214,6 +222,7 @@ export class Repository {
       options: { ...indexes, ...stack },
       connection,
       ...(maxShards === undefined ? {} : { maxShards }),
+      ...(pythonLambdaVersion === undefined ? {} : { pythonLambdaVersion }),
     });
     const backend = await openBackend(location, connection);
     return Repository.#prepare(backend, connection, [name, ...namespaces]);
@@ -260,13 +269,13 @@ export class Repository {
     backend: Backend,
     options: OpenOptions,
     names: readonly string[],
-    maxShards?: number,
+    fresh: NewVersion = {},
   ): Promise<Repository> {
     try {
       const context = recordContext(backend, options);
       // Whoever may not use a store does not change it either.
       if ((await refuseIncompatible(backend)) === undefined) {
-        await backend.store.put(newVersionItem(context.clock(), maxShards), [ITEM_ABSENT]);
+        await backend.store.put(newVersionItem(context.clock(), fresh), [ITEM_ABSENT]);
       }
       await new NamespaceRecords(context, NO_FOLLOWER).register(DEFAULT_NAMESPACE, ...names);
       return await Repository.#enter(backend, options, names[0] as string);

@@ -2,6 +2,7 @@
 
 import { LOG_RETENTION_DAYS } from "../../domain/stack-option-checks.ts";
 import type { StackOptions } from "../../domain/stack-options.ts";
+import { checkRelease } from "../../records/version-record.ts";
 import { CommandFailure, type OptionSpec, UsageError } from "../command.ts";
 import { wholeNumber } from "../numbers.ts";
 
@@ -15,6 +16,7 @@ export interface DeployOptions {
   readonly provisioner?: boolean;
   readonly gsi2Projection?: "KEYS_ONLY" | "ALL";
   readonly maxShards?: string;
+  readonly pythonLambdaVersion?: string;
   readonly kmsKeyArn?: string;
   readonly pitrRecoveryDays?: number;
   readonly logRetentionDays?: number;
@@ -81,6 +83,12 @@ export const DEPLOY_OPTIONS: readonly OptionSpec[] = [
     flags: "--max-shards <count>",
     text: "how often a hot bucket is split at most; 32 on a table shared with Python (preset 64)",
     choices: ["1", "2", "4", "8", "16", "32", "64"],
+  },
+  {
+    flags: "--python-lambda-version <release>",
+    text:
+      "claims a Lambda of the Python library, such as 0.17.0, so that its clients store what is " +
+      "new; a newer client may then replace our Lambda. Say it with every deploy",
   },
   { flags: "--kms-key-arn <arn>", text: "key of your own for table and archive" },
   {
@@ -216,4 +224,12 @@ function tagsOf(texts: readonly string[]): Record<string, string> {
       );
     }),
   );
+}
+
+/** The release of the Python library's Lambda that the table is to claim. */
+export function claimedLambda({ pythonLambdaVersion: release }: DeployOptions): {
+  readonly pythonLambdaVersion?: string;
+} {
+  if (release === undefined) return {};
+  return { pythonLambdaVersion: checkRelease("--python-lambda-version", release) };
 }

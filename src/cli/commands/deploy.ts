@@ -4,7 +4,12 @@ import { CLIENT_VERSION } from "../../domain/version.ts";
 import { leaf } from "../command.ts";
 import { Interrupted, interruptible } from "../interruption.ts";
 import { STACK_OPTIONS } from "../store-options.ts";
-import { DEPLOY_OPTIONS, type DeployOptions, stackOptionsOf } from "./deploy-options.ts";
+import {
+  claimedLambda,
+  DEPLOY_OPTIONS,
+  type DeployOptions,
+  stackOptionsOf,
+} from "./deploy-options.ts";
 import { type StackPlaceOptions, stackPlace } from "./deploy-place.ts";
 import { planText, RESULT_SHAPE, resultJson, resultText, summaryText } from "./deploy-text.ts";
 
@@ -37,6 +42,7 @@ export const deploy = leaf<
   json: RESULT_SHAPE,
   run: async ({ options, terminal, confirm, note, progress }) => {
     const given = stackOptionsOf(options);
+    const claimed = claimedLambda(options);
     const { stackName, connection } = stackPlace(options, terminal);
     const { deployStack } = await import("../../infra/provision.ts");
     let isAgreed = false;
@@ -50,6 +56,7 @@ export const deploy = leaf<
         wait: options.wait !== false,
         namespaces: options.namespace,
         ...(options.maxShards === undefined ? {} : { maxShards: Number(options.maxShards) }),
+        ...claimed,
         updatedBy: `cli:${CLIENT_VERSION}`,
         confirm: async (plan) => {
           progress("");

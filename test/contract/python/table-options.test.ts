@@ -3,6 +3,7 @@
 import { DescribeTableCommand, DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { expect, it } from "vitest";
 import { ValidationError } from "../../../src/domain/errors.ts";
+import { openRecords, writeRecords } from "../../../src/infra/table-records.ts";
 import { RateLimiter } from "../../../src/limiter/rate-limiter.ts";
 import { bucketKey, versionKey } from "../../../src/records/keys.ts";
 import { Repository } from "../../../src/repository/repository.ts";
@@ -45,6 +46,50 @@ describeEngines("a table for both libraries", ({ endpoint }) => {
     }
     expect(await items.get(key, { consistent: true })).toMatchObject({ shard_count: 2 });
     await Promise.all([repo.close(), items.close()]);
+    await deleteTable({ table, endpoint });
+  });
+
+  it("claims a Lambda of the Python library where it is told to, and nothing otherwise", async () => {
+    const options = { endpoint, timeoutMs: 20_000 };
+    for (const pythonLambdaVersion of ["0.17.0", undefined]) {
+      const table = newName();
+      const claim = pythonLambdaVersion === undefined ? {} : { pythonLambdaVersion };
+      const repo = await Repository.createTable(table, { ...options, ...claim });
+      expect((await repo.version())?.lambdaVersion).toBe(pythonLambdaVersion);
+      const items = new DynamoItemStore({ table, endpoint, timeoutMs: 20_000 });
+      const stored = await items.get(versionKey(), { consistent: true });
+      expect(stored).toMatchObject({ lambda_version: pythonLambdaVersion ?? null });
+      await Promise.all([repo.close(), items.close()]);
+      await deleteTable({ table, endpoint });
+    }
+    const wrong = { endpoint, pythonLambdaVersion: "latest" };
+    expect(await failureOf(Repository.createTable("never", wrong))).toMatchObject({
+      field: "pythonLambdaVersion",
+    });
+  });
+
+  it("deploy writes the most shards, and keeps them where a later one says nothing", async () => {
+    const table = newName();
+    const place = { endpoint, region: "us-east-1" };
+    await (await Repository.createTable(table, place)).close();
+    const records = await openRecords(table, place);
+    const wanted = {
+      aggregatorVersion: null,
+      namespaces: [],
+      auditRetentionDays: undefined,
+      updatedBy: "test",
+    };
+    const first = await writeRecords(records, {
+      ...wanted,
+      maxShards: 32,
+      pythonLambdaVersion: "0.17.0",
+    });
+    expect(first.version).toMatchObject({ maxShards: 32, lambdaVersion: "0.17.0" });
+    const { version } = await writeRecords(records, wanted);
+    expect(version.maxShards).toBe(32);
+    // The claim is for one deploy: a stack whose Lambda is ours says so again by itself.
+    expect(version.lambdaVersion).toBeUndefined();
+    await records.close();
     await deleteTable({ table, endpoint });
   });
 
