@@ -1,5 +1,6 @@
 /** Runs the part of one worker in this process. */
 
+import { setMaxListeners } from "node:events";
 import { INTERNALS } from "../repository/internals.ts";
 import { Arrivals } from "./arrivals.ts";
 import { Crowd } from "./crowd.ts";
@@ -33,6 +34,8 @@ export class Worker {
     this.#slice = new Slice(Math.floor(place.doneMs / plan.intervalMs));
     this.#cpuMs = job.cpuMs?.() ?? 0;
     this.#turnedMs = timer.nowMs();
+    // Every task may wait for the end, and there are many.
+    setMaxListeners(0, this.#ended.signal);
     const end = () => this.#ended.abort(signal.reason);
     if (signal.aborted) end();
     else signal.addEventListener("abort", end, { once: true });

@@ -7,10 +7,10 @@ import { escaped, lineChart } from "./svg-chart.ts";
 
 const STYLE = `
 :root { color-scheme: light dark; font: 14px/1.5 system-ui, sans-serif; }
-body { max-width: 800px; margin: 2rem auto; padding: 0 1rem; }
+body { max-width: 900px; margin: 2rem auto; padding: 0 1rem; }
 table { border-collapse: collapse; width: 100%; margin: 1rem 0; font-variant-numeric: tabular-nums; }
-th, td { padding: .25rem .5rem; text-align: right; border-bottom: 1px solid #8884; }
-th:first-child, td:first-child { text-align: left; }
+th, td { padding: .25rem .5rem; text-align: right; white-space: nowrap; border-bottom: 1px solid #8884; }
+th:first-child, td:first-child { text-align: left; white-space: normal; }
 figure { margin: 1.5rem 0; } figcaption { display: flex; gap: 1rem; align-items: baseline; font-weight: 600; }
 figcaption span { font-weight: 400; } figcaption small { opacity: .7; font-weight: 400; }
 figcaption i { display: inline-block; width: .75rem; height: .2rem; margin-right: .35rem; vertical-align: middle; }

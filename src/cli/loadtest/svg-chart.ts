@@ -22,7 +22,8 @@ const LEFT = 64;
 const BOTTOM = 28;
 const TOP = 8;
 const Y_STEPS = 4;
-const X_STEPS = 6;
+const X_STEPS_MAX = 6;
+const RIGHT = 24;
 
 /** Draws a chart with a legend. */
 export function lineChart({ title, xUnit, series, yText, xText }: ChartOptions): string {
@@ -30,18 +31,19 @@ export function lineChart({ title, xUnit, series, yText, xText }: ChartOptions):
   const xs = points.map(([x]) => x);
   const [xMin, xMax] = [Math.min(...xs, 0), Math.max(...xs, 1)];
   const yMax = niceMax(Math.max(...points.map(([, y]) => y), 0));
-  const left = (x: number) => LEFT + ((x - xMin) / (xMax - xMin)) * (WIDTH - LEFT - 8);
+  const left = (x: number) => LEFT + ((x - xMin) / (xMax - xMin)) * (WIDTH - LEFT - RIGHT);
   const top = (y: number) => HEIGHT - BOTTOM - (y / yMax) * (HEIGHT - BOTTOM - TOP);
   const grid = Array.from({ length: Y_STEPS + 1 }, (_, at) => {
     const value = (yMax * at) / Y_STEPS;
     const y = top(value).toFixed(1);
     return (
-      `<line class="grid" x1="${LEFT}" x2="${WIDTH - 8}" y1="${y}" y2="${y}"/>` +
+      `<line class="grid" x1="${LEFT}" x2="${WIDTH - RIGHT}" y1="${y}" y2="${y}"/>` +
       `<text x="${LEFT - 6}" y="${y}" dy="4" text-anchor="end">${escaped(yText(value))}</text>`
     );
   });
-  const ticks = Array.from({ length: X_STEPS + 1 }, (_, at) => {
-    const value = xMin + ((xMax - xMin) * at) / X_STEPS;
+  const step = Math.max(1, niceMax((xMax - xMin) / X_STEPS_MAX));
+  const ticks = Array.from({ length: Math.floor((xMax - xMin) / step) + 1 }, (_, at) => {
+    const value = xMin + step * at;
     const x = left(value).toFixed(1);
     return `<text x="${x}" y="${HEIGHT - 8}" text-anchor="middle">${escaped(xText(value))}</text>`;
   });

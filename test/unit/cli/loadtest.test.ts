@@ -91,6 +91,20 @@ describe("loadtest run", () => {
     expect(error_messages).toEqual([{ message: "TypeError: no such thing", count: total.errors }]);
   });
 
+  test("warns of nothing while many tasks wait", async () => {
+    const file = scenario(`export default { users: {
+      Sleeper: { wait: 5, task: (session) => session.sleep(50) },
+    } };`);
+    const warnings: Error[] = [];
+    const listener = (warning: Error) => warnings.push(warning);
+    process.on("warning", listener);
+    const load = ["--users", "30", "--spawn-rate", "1000", "--duration", "0.1"];
+    const { code } = await cli(["loadtest", "run", "-f", file, ...MEMORY, ...load]);
+    await new Promise((resolve) => setImmediate(resolve));
+    process.off("warning", listener);
+    expect({ code, warnings }).toEqual({ code: 0, warnings: [] });
+  });
+
   test("Ctrl-C runs teardown, shows what there is, and ends with 130", async () => {
     const torn = join(folder, "torn-down");
     const file = scenario(`import { writeFileSync } from "node:fs";
