@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { PACE } from "./measure.mjs";
 import { markdown, rowOf, table } from "./report.mjs";
+import { dashboards } from "./scenarios/dashboard.mjs";
 import { dynamodb } from "./scenarios/dynamodb.mjs";
 import { growth } from "./scenarios/growth.mjs";
 import { http } from "./scenarios/http.mjs";
@@ -25,6 +26,7 @@ const SCENARIOS = [
   ...http,
   ...llm,
   ...llmGateway,
+  ...dashboards,
   ...growth,
   ...starting,
 ];

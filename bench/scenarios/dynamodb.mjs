@@ -26,7 +26,8 @@ function sdkOptions(endpoint) {
   return { ...LOCAL, endpoint, requestHandler };
 }
 
-async function withTable(work) {
+/** Does work with a fresh table on local DynamoDB. */
+export async function withTable(work) {
   const engine = await startDynoxide();
   const table = "bench";
   const root = await Repository.createTable(table, {
@@ -55,11 +56,12 @@ async function withoutStream(endpoint, TableName) {
   client.destroy();
 }
 
-async function limiterAt(table, endpoint, options = {}) {
+export async function limiterAt(table, endpoint, options = {}) {
   return RateLimiter.open(`dynamodb://${table}`, { endpoint, timeoutMs: 20_000, ...options });
 }
 
-function taking(limiter, names) {
+/** Acquires and commits, for one key after the other. */
+export function taking(limiter, names) {
   let at = 0;
   return {
     loop: async (count) => {

@@ -18,7 +18,7 @@ const PAUSE_MS_MIN = 1000;
 /** A walk may take a tenth of the time. */
 const PAUSE_FACTOR = 9;
 /** Walking never blocks the process for longer than some milliseconds. */
-const STATES_PER_TURN = 2000;
+const STATES_PER_TURN = 1000;
 
 interface Walk {
   readonly done: Promise<void>;

@@ -2,7 +2,7 @@
 
 import { crc32 } from "node:zlib";
 import { type HttpAnswer, headerOf } from "./exchange.ts";
-import { storedItemIn } from "./stored-item.ts";
+import { type StoredAnswer, storedAnswerIn } from "./stored-item.ts";
 
 /** The body is not what the server sent, or is none of DynamoDB's. */
 class BrokenAnswer extends Error {
@@ -36,9 +36,8 @@ function checkSum(header: string | undefined, body: Buffer): void {
 }
 
 /** What nearly every write is answered with. */
-function storedItem(body: Buffer): Fields | undefined {
-  const Attributes = storedItemIn(body.toString());
-  return Attributes === undefined ? undefined : { Attributes };
+function storedItem(body: Buffer): (Fields & StoredAnswer) | undefined {
+  return storedAnswerIn(body.toString()) as (Fields & StoredAnswer) | undefined;
 }
 
 function parse(body: Buffer): Fields {

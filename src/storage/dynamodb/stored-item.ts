@@ -1,6 +1,6 @@
 /**
  * Reads the answer of nearly every write, `{"Attributes":{…}}` with numbers, texts and truths, in one
- * pass from the text to the item. By way of `JSON.parse` there would be an object per attribute.
+ * pass from the text to the item; a price may follow. By way of `JSON.parse` there would be an object per attribute.
  */
 
 import type { Item, Value } from "../item.ts";
@@ -15,7 +15,16 @@ export class StoredItem {
   }
 }
 
+/** An answer that was read in one pass. */
+export interface StoredAnswer {
+  readonly Attributes: StoredItem;
+  /** What the write has cost, where that was asked for. */
+  readonly ConsumedCapacity?: unknown;
+}
+
 const HEAD = '{"Attributes":{"';
+/** Behind the item where something listens: a price of one or two numbers, and nothing else. */
+const CAPACITY = ',"ConsumedCapacity":';
 const AFTER_NAME = '":{"';
 const NUMBER = 'N":"';
 const TEXT = 'S":"';
@@ -35,7 +44,7 @@ const DIGITS_MAX = 15;
 const blanks = new ItemBlanks();
 
 /** `undefined` where the text is anything else: longer numbers, escapes, lists, or no JSON at all. */
-export function storedItemIn(text: string): StoredItem | undefined {
+export function storedAnswerIn(text: string): StoredAnswer | undefined {
   if (!text.startsWith(HEAD) || text.includes("\\")) return undefined;
   return new Reader(text).read();
 }
@@ -48,7 +57,7 @@ class Reader {
     this.#text = text;
   }
 
-  read(): StoredItem | undefined {
+  read(): StoredAnswer | undefined {
     const text = this.#text;
     const names: string[] = [];
     const values: Value[] = [];
@@ -67,8 +76,30 @@ class Reader {
       if (next !== COMMA || text.charCodeAt(this.#at + 1) !== QUOTE) return undefined;
       this.#at += 2;
     }
-    const isWhole = text.length === this.#at + 2 && text.charCodeAt(this.#at + 1) === BRACE;
-    return isWhole ? new StoredItem(blanks.fill(names, values) as unknown as Item) : undefined;
+    return this.#answer(names, values);
+  }
+
+  /** Reads what stands behind the last attribute, and makes the answer. */
+  #answer(names: readonly string[], values: readonly Value[]): StoredAnswer | undefined {
+    const text = this.#text;
+    const end = this.#at + 1;
+    const isWhole = text.length === end + 1 && text.charCodeAt(end) === BRACE;
+    const price = isWhole ? undefined : this.#price(end);
+    if (!isWhole && price === undefined) return undefined;
+    const Attributes = new StoredItem(blanks.fill(names, values) as unknown as Item);
+    return price === undefined ? { Attributes } : { Attributes, ...price };
+  }
+
+  /** Reads what stands behind the item; `undefined` where that is not the price alone. */
+  #price(from: number): { readonly ConsumedCapacity: unknown } | undefined {
+    const text = this.#text;
+    if (!text.startsWith(CAPACITY, from)) return undefined;
+    try {
+      const rest = JSON.parse(`{${text.slice(from + 1)}`) as { ConsumedCapacity: unknown };
+      return Object.keys(rest).length === 1 ? rest : undefined;
+    } catch {
+      return undefined;
+    }
   }
 
   /** Leaves off behind the value and its brace. */

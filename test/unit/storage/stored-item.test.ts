@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { decodeItem } from "../../../src/storage/attribute-value.ts";
 import { ItemBlanks } from "../../../src/storage/dynamodb/item-blanks.ts";
-import { storedItemIn } from "../../../src/storage/dynamodb/stored-item.ts";
+import { storedAnswerIn } from "../../../src/storage/dynamodb/stored-item.ts";
 import { property } from "../property.ts";
 
 const attribute = fc.oneof(
@@ -21,9 +21,9 @@ const answer = fc
   .map((Attributes) => JSON.stringify({ Attributes }));
 
 property("an answer that is read is read right", [answer], (text) => {
-  const read = storedItemIn(text);
+  const read = storedAnswerIn(text);
   if (read === undefined) return;
-  expect(read.item).toEqual(decodeItem(JSON.parse(text).Attributes));
+  expect(read.Attributes.item).toEqual(decodeItem(JSON.parse(text).Attributes));
 });
 
 test("what buckets are made of is read", () => {
@@ -36,13 +36,23 @@ test("what buckets are made of is read", () => {
     on: { BOOL: true },
     empty: { S: "" },
   };
-  const read = storedItemIn(JSON.stringify({ Attributes }));
-  expect(read?.item).toEqual(decodeItem(Attributes));
+  const read = storedAnswerIn(JSON.stringify({ Attributes }));
+  expect(read?.Attributes.item).toEqual(decodeItem(Attributes));
+});
+
+test("the price behind an item is read with it", () => {
+  const Attributes = { a: { N: "1" }, b: { S: "x" } };
+  const ConsumedCapacity = { TableName: "t", CapacityUnits: 2, Table: { CapacityUnits: 1 } };
+  const read = storedAnswerIn(JSON.stringify({ Attributes, ConsumedCapacity }));
+  expect(read?.Attributes.item).toEqual({ a: 1, b: "x" });
+  expect(read?.ConsumedCapacity).toEqual(ConsumedCapacity);
 });
 
 test.each([
   ['{"Attributes":{}}', "no attribute"],
-  ['{"Attributes":{"a":{"N":"1"}},"ConsumedCapacity":{}}', "more than an item"],
+  ['{"Attributes":{"a":{"N":"1"}},"ItemCollectionMetrics":{}}', "more than an item"],
+  ['{"Attributes":{"a":{"N":"1"}},"ConsumedCapacity":{},"b":1}', "more than a price"],
+  ['{"Attributes":{"a":{"N":"1"}},"ConsumedCapacity":{}', "a price that was cut"],
   ['{"Item":{"a":{"N":"1"}}}', "another answer"],
   ['{"Attributes":{"a":{"N":"1234567890123456"}}}', "a long number"],
   ['{"Attributes":{"a":{"N":"1.5"}}}', "a decimal"],
@@ -51,17 +61,18 @@ test.each([
   ['{"Attributes":{"a":{"S":"1","N":"1"}}}', "two types"],
   ['{"Attributes":{"__proto__":{"S":"1"}}}', "a name that means something"],
 ])("%s is left to others: %s", (text) => {
-  expect(storedItemIn(text)).toBeUndefined();
+  expect(storedAnswerIn(text)).toBeUndefined();
 });
 
 test("nothing that was cut or is no JSON is read", () => {
   const text = '{"Attributes":{"a":{"S":"x"},"b":{"N":"12"},"c":{"BOOL":true}}}';
-  expect(storedItemIn(text)).toBeDefined();
+  expect(storedAnswerIn(text)).toBeDefined();
   for (let end = 0; end < text.length; end += 1) {
-    expect(storedItemIn(text.slice(0, end))).toBeUndefined();
+    expect(storedAnswerIn(text.slice(0, end))).toBeUndefined();
     const damaged = `${text.slice(0, end)}~${text.slice(end + 1)}`;
-    const read = storedItemIn(damaged);
-    if (read !== undefined) expect(read.item).toEqual(decodeItem(JSON.parse(damaged).Attributes));
+    const read = storedAnswerIn(damaged);
+    if (read === undefined) continue;
+    expect(read.Attributes.item).toEqual(decodeItem(JSON.parse(damaged).Attributes));
   }
 });
 
