@@ -27,7 +27,7 @@ afterAll(() => installed?.remove());
 describe("the tarball", () => {
   test("holds the build and the documents, and nothing else", () => {
     const expected =
-      /^(dist\/.+\.(js|d\.ts)|dist\/lambda\/\w+\.zip|dist\/(?:dashboard|loadtest)\/page\.html\.gz|dist\/(dashboard\/)?notices\.txt|schema\/limits\.schema\.json|README\.md|LICENSE|CHANGELOG\.md|package\.json)$/;
+      /^(dist\/.+\.(js|d\.ts)|dist\/lambda\/\w+\.zip|dist\/(?:dashboard|loadtest)\/page\.html\.gz|dist\/((?:dashboard|loadtest)\/)?notices\.txt|schema\/limits\.schema\.json|README\.md|LICENSE|CHANGELOG\.md|package\.json)$/;
     expect(installed.files.filter((path) => !expected.test(path))).toEqual([]);
     expect(installed.files).toEqual(
       expect.arrayContaining(["dist/index.js", "dist/index.d.ts", "dist/cli/main.js"]),
