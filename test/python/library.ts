@@ -9,7 +9,7 @@ import {
 import { once } from "node:events";
 import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { homedir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
@@ -20,6 +20,14 @@ const DRIVER = fileURLToPath(new URL("./driver.py", import.meta.url));
 /** Outside of the repository, so that a fresh clone finds what an earlier one has installed. */
 const CACHE =
   process.env["ZAEL_PYTHON_VENVS"] ?? join(homedir(), ".cache", "zae-limiter", "python-venvs");
+
+const ENVIRONMENT = {
+  ...process.env,
+  AWS_ACCESS_KEY_ID: "test",
+  AWS_SECRET_ACCESS_KEY: "test",
+  AWS_DEFAULT_REGION: "us-east-1",
+  PYTHONWARNINGS: "ignore",
+};
 
 /** An error of the Python library. */
 export class PythonError extends Error {
@@ -44,6 +52,12 @@ function interpreterOf(release: Release): string {
   execFileSync(python, [...pip, `zae-limiter==${release}`], quiet);
   mkdirSync(join(venv, ".installed"));
   return python;
+}
+
+/** Runs the command of a release to its end; what it printed. Throws when it fails. */
+export function pythonCommand(release: Release, args: readonly string[]): string {
+  const command = join(dirname(interpreterOf(release)), "zae-limiter");
+  return execFileSync(command, args, { env: ENVIRONMENT, encoding: "utf8" });
 }
 
 /** A limit as the driver takes it; refills over a minute unless said otherwise. */
@@ -74,13 +88,7 @@ export class PythonClient {
   constructor(release: Release) {
     this.release = release;
     this.#child = spawn(interpreterOf(release), [DRIVER], {
-      env: {
-        ...process.env,
-        AWS_ACCESS_KEY_ID: "test",
-        AWS_SECRET_ACCESS_KEY: "test",
-        AWS_DEFAULT_REGION: "us-east-1",
-        PYTHONWARNINGS: "ignore",
-      },
+      env: ENVIRONMENT,
     });
     this.#child.stderr.setEncoding("utf8").on("data", (text: string) => this.#said.push(text));
     createInterface({ input: this.#child.stdout }).on("line", (line) => this.#answer(line));

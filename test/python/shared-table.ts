@@ -53,6 +53,11 @@ export class SharedTable {
     });
   }
 
+  /** The table, for commands of both libraries. */
+  get place(): { readonly table: string; readonly endpoint: string } {
+    return { table: this.#table, endpoint: this.#endpoint };
+  }
+
   /** What is stored, past both libraries. */
   get items(): DynamoItemStore {
     if (this.#items === undefined) throw new Error("The table is not there yet");
