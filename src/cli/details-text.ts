@@ -7,8 +7,11 @@ import { Limit } from "../domain/limit.ts";
 export function detailsText(details: Readonly<Record<string, JsonValue>>): string {
   const { limits, ...others } = details;
   const parts = Array.isArray(limits) ? limits.map(limitText) : [];
+  // A switch that is set to false, or removed, says nothing else.
+  const isSwitch =
+    Object.keys(details).length === 1 && ("disabled" in details || "cascade" in details);
   for (const [name, value] of Object.entries(others)) {
-    if (!isEmpty(value)) parts.push(`${name}=${plain(value)}`);
+    if (isSwitch || !isEmpty(value)) parts.push(`${name}=${plain(value ?? "none")}`);
   }
   return parts.length === 0 ? "-" : parts.join(" ");
 }
@@ -22,6 +25,7 @@ function limitText(limit: JsonValue): string {
       capacity: stored.capacity as number,
       refillAmount: stored.refill_amount as number,
       refillPeriodSeconds: stored.refill_period_seconds as number,
+      soft: stored.soft === true,
     }).toString();
   } catch {
     // Another library may have written other fields.

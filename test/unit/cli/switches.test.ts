@@ -102,6 +102,18 @@ describe("cascade and parents", () => {
   });
 });
 
+test("the audit log shows switches that are set, unset and removed, and soft limits", async () => {
+  const { run } = store.namespace();
+  await run("resource", "set-defaults", "gpt-4", "-l", "tpm:10 soft");
+  for (const action of ["disable", "enable", "clear"]) await run("resource", action, "gpt-4");
+  await run("resource", "set-cascade", "gpt-4", "off");
+  const { out } = await run("audit", "list");
+  for (const text of ["tpm:10/min soft", "disabled=true", "disabled=false", "disabled=none"]) {
+    expect(out).toContain(text);
+  }
+  expect(out).toContain("cascade=false");
+});
+
 describe("balances", () => {
   test("are reset and topped up, once per key", async () => {
     const { run, json } = store.namespace();
