@@ -17,6 +17,7 @@ export function parseUpstreams(text: string, env: Environment, isOpen: boolean):
   for (const { pos, message } of document.errors) report(pos[0], message);
   const upstreams = document.errors.length > 0 ? [] : readAll(document, env, isOpen, report);
   if (problems.length === 0) return upstreams;
+  problems.sort((left, right) => left.line - right.line);
   const told = problems.map(({ line, message }) => `line ${line}: ${message}`);
   throw new ValidationError("config", problems.length, told.join("; "));
 }
