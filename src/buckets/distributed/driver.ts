@@ -89,7 +89,7 @@ export class Driver {
       nowMs,
       random,
       ttlMultiplier: this.#options.ttlMultiplier,
-      throttledPauseMs: throttledPauseMs(queue.pace, random),
+      throttledPauseMs: () => throttledPauseMs(queue.pace, random),
       isUnsettled: (bucket) => this.#settled.isDue(name, bucket),
       isCooled: (shard) => {
         const atMs = this.#cooledAtMs.get(`${bucketId(name)}#${shard}`);

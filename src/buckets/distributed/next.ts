@@ -194,7 +194,7 @@ function afterThrottling(
 ): readonly Step[] {
   const refused = refusedLocally(request, situation);
   if (refused.length > 0) return [{ do: "answer", answers: refused }];
-  return [{ do: "wait", ms: situation.throttledPauseMs, cause }];
+  return [{ do: "wait", ms: situation.throttledPauseMs(), cause }];
 }
 
 function consumed(

@@ -141,7 +141,7 @@ export interface Situation {
   readonly random: Random;
   readonly ttlMultiplier: number;
   /** How long a group waits that was throttled. */
-  readonly throttledPauseMs: number;
+  readonly throttledPauseMs: () => number;
   /** Whether shards of the bucket are announced rather than made, and were not settled yet. */
   isUnsettled(bucket: SeenBucket): boolean;
   /** Whether this process has looked after a throttled shard a moment ago. */

@@ -59,7 +59,7 @@ export function situationOf(
     nowMs,
     random: () => 0,
     ttlMultiplier: 7,
-    throttledPauseMs: 2,
+    throttledPauseMs: () => 2,
     isCooled: () => false,
     isUnsettled: () => false,
     ...rest,
