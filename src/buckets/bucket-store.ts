@@ -262,6 +262,8 @@ export interface BucketStore {
    * its entity or namespace was deleted; a refund to a bucket that is gone does nothing.
    */
   adjust(adjustment: Adjustment, options?: BucketCallOptions): Promise<void>;
+  /** The same on the spot, where the bucket is in this process; false, with nothing done: adjust. */
+  adjustNow?(adjustment: Adjustment): boolean;
   /** Gives back, and never throws: it is repeated, then reported as a warning. */
   restore(adjustment: Adjustment, options?: BucketCallOptions): Promise<void>;
   /** The balances of each leg, shards summed; a bucket that is not there is full. */

@@ -148,7 +148,7 @@ export class ActiveLease implements Lease {
   commit(): Promise<void> {
     if (this.isEnded) return Promise.reject(new LeaseExpiredError());
     this.#ended = "committed";
-    if (!this.#adjusted && this.#lastWrite === undefined) return DONE;
+    if (this.#lastWrite === undefined && (!this.#adjusted || this.#adjustNow())) return DONE;
     return this.#inTurn(() => this.#writePending());
   }
 
@@ -256,6 +256,22 @@ export class ActiveLease implements Lease {
     this.#tellGivenBack(deltas, -1);
     this.#tellAdjusted(deltas.filter((_, at) => isWritten(results[at])));
     for (const result of results) if (result.status === "rejected") throw result.reason;
+  }
+
+  /** Writes what is pending without a promise, where the bucket is in this process. */
+  #adjustNow(): boolean {
+    const { buckets, isHeard } = this.#host;
+    const [holding] = this.#holdings;
+    if (isHeard || holding === undefined || this.#holdings.length > 1) return false;
+    const { pendingMilli, heldMilli } = holding;
+    if (buckets.adjustNow?.({ ...holding, deltasMilli: pendingMilli }) !== true) return false;
+    const isRefund = pendingMilli.some((delta) => delta < 0);
+    if (isRefund) this.#tellGivenBack([{ ...holding, heldMilli: [...pendingMilli] }], -1);
+    pendingMilli.forEach((delta, at) => {
+      add(heldMilli, at, delta);
+    });
+    pendingMilli.fill(0);
+    return true;
   }
 
   /** The same for one holding, which is what most leases have. */

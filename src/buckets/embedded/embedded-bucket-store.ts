@@ -118,9 +118,19 @@ export class EmbeddedBucketStore implements BucketStore {
     this.#table.remember?.(entityId, resource, quick, untilMs);
   }
 
+  adjustNow(adjustment: Adjustment): boolean {
+    if (adjustment.config.bypass === true) return false;
+    try {
+      return this.#table.correct?.(adjustment) === true;
+    } catch {
+      // The store was closed; the long way says so.
+      return false;
+    }
+  }
+
   async adjust(adjustment: Adjustment, options: BucketCallOptions = {}): Promise<void> {
     const { entityId, resource, config, deltasMilli } = adjustment;
-    if (config.bypass !== true && this.#table.correct?.(adjustment) === true) return;
+    if (this.adjustNow(adjustment)) return;
     await this.#table.step(() => {
       const now = this.#clock();
       const stored = this.#table.get(entityId, resource);
