@@ -117,7 +117,7 @@ export class LeasePart implements ResourceLease {
     this.#host.warn({ kind, entityId, resource, limitName, operation, amount });
   }
 
-  /** What nobody has counted is used up all the same. */
+  /** What was passed uncounted is used up all the same. */
   #believe(amounts: AmountsByName): void {
     for (const holdings of byBucket(this.#holdings)) {
       for (const [name, amount] of amounts) {

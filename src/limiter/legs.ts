@@ -67,7 +67,7 @@ export class Legs {
   }
 
   /**
-   * The legs of all resources of a call, its own first. `forced`: the limits were just read anew, so
+   * The legs of all resources of a call, its own first. `forced`: the limits were just read again, so
    * they apply whatever a bucket says.
    */
   async of(

@@ -6,7 +6,7 @@ import type { PackedBucket } from "./packed-bucket.ts";
 import type { QuickCharge } from "./quick-charge.ts";
 
 /** A bucket of the chain, and what it is charged with. */
-interface Link {
+interface ChainedBucket {
   readonly entityId: string;
   readonly bucket: PackedBucket;
   readonly amounts: readonly number[];
@@ -26,37 +26,37 @@ export interface ChainRequest {
 /** Charges all buckets of the chain or none; `undefined`, with nothing done: take the long way. */
 export function chargeChain(request: ChainRequest): ChargedNow | undefined {
   const { resource, nowMs } = request;
-  const links = linksOf(request);
-  if (links === undefined) return undefined;
+  const chain = chainOf(request);
+  if (chain === undefined) return undefined;
   let granted = true;
-  for (const { bucket, amounts } of links) {
+  for (const { bucket, amounts } of chain) {
     const fits = bucket.fits(amounts, nowMs);
     if (fits === undefined) return undefined;
     if (!fits) granted = false;
   }
-  const charges = links.map(({ entityId, bucket, amounts }) =>
+  const charges = chain.map(({ entityId, bucket, amounts }) =>
     bucket.leg(entityId, resource, amounts, granted, nowMs),
   );
   return new QuickChain(granted, request.entityId, resource, charges);
 }
 
-function linksOf({ entityId, bucket, consume, above }: ChainRequest): Link[] | undefined {
+function chainOf({ entityId, bucket, consume, above }: ChainRequest): ChainedBucket[] | undefined {
   const own = bucket.amountsOf(consume, false);
   if (own === undefined) return undefined;
-  const links: Link[] = [{ entityId, bucket, amounts: own }];
+  const chain: ChainedBucket[] = [{ entityId, bucket, amounts: own }];
   let last = bucket;
   while (last.cascades) {
     const { parentId } = last.link;
     const next = parentId === undefined ? undefined : above(parentId);
     const amounts = next?.amountsOf(consume, true);
     // The long way tells of a circle; an ancestor without a bucket may have no limits.
-    if (links.length > ANCESTORS_MAX || next === undefined || amounts === undefined) {
+    if (chain.length > ANCESTORS_MAX || next === undefined || amounts === undefined) {
       return undefined;
     }
-    links.push({ entityId: parentId as string, bucket: next, amounts });
+    chain.push({ entityId: parentId as string, bucket: next, amounts });
     last = next;
   }
-  return links;
+  return chain;
 }
 
 /** What came of it, leg by leg. */

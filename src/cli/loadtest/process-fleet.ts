@@ -15,7 +15,7 @@ import { CommandFailure } from "../command.ts";
 const ENTRIES = ["../loadtest/worker-entry.js", "../../../dist/loadtest/worker-entry.js"];
 const START =
   "const { runWorkerProcess } = await import(process.argv[1]); await runWorkerProcess();";
-/** A worker that dies again and again is not replaced for ever. */
+/** A worker that dies again and again is not replaced without end. */
 const LOST_MAX = 10;
 
 export interface ProcessFleetOptions {

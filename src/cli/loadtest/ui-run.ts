@@ -11,7 +11,7 @@ import type { Slice } from "../../loadtest/slice.ts";
 import type { MakeFleet } from "./run.ts";
 import type { UiInterval, UiState } from "./ui-wire.ts";
 
-/** A page that is left open does not run for ever. */
+/** A page that is left open does not run without end. */
 const DURATION_MS = 24 * 3600 * 1000;
 const INTERVAL_MS = 1000;
 const INTERVALS_SHOWN = 300;

@@ -31,7 +31,7 @@ export function lambdaResource(settings: LambdaSettings): CfnResource {
   return {
     Type: "AWS::Lambda::Function",
     Condition: settings.condition,
-    // Otherwise the first invocation makes a log group that keeps logs for ever.
+    // Otherwise the first invocation makes a log group that never deletes logs.
     DependsOn: settings.logGroup,
     Properties: {
       FunctionName: settings.name,

@@ -97,7 +97,7 @@ export function loadTemplate(): CfnTemplate {
       },
       WorkerFunction: {
         Type: "AWS::Lambda::Function",
-        // Otherwise the first invocation makes a log group that keeps logs for ever.
+        // Otherwise the first invocation makes a log group that never deletes logs.
         DependsOn: "WorkerLogGroup",
         Properties: {
           FunctionName: named("worker"),

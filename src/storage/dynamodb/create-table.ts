@@ -24,7 +24,7 @@ export interface CreateTableOptions extends DynamoConnection {
   readonly gsi2Projection?: "ALL" | "KEYS_ONLY";
   /** Adds the five unused local indexes that tables of the reference have. */
   readonly lsis?: boolean;
-  /** False where no one reads the stream: local engines get slower with each of its records. */
+  /** False where nothing reads the stream: local engines get slower with each of its records. */
   readonly stream?: boolean;
 }
 
