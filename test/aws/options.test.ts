@@ -26,7 +26,7 @@ await describeAws("options on moto", (aws) => {
 
   const stacks = async () => (await command.json<{ stacks: { name: string }[] }>("list")).stacks;
 
-  test("op 5, 9: without IAM there is no aggregator, and a protected table stays", async () => {
+  test("without IAM there is no aggregator, and a protected table stays (op 5, 9)", async () => {
     const options = ["--no-iam", "--enable-deletion-protection", "--audit-retention-days", "30"];
     const plain = await command.tries("deploy", "-n", "plain", "--yes", ...options);
     expect(plain.code).toBe(0);
@@ -58,7 +58,7 @@ await describeAws("options on moto", (aws) => {
     expect(status.stack_status).toBe("CREATE_COMPLETE");
   });
 
-  test("op 6: without IAM, a role of the user's own lets the aggregator run, under the longest name", async () => {
+  test("without IAM, a role of the user's own lets the aggregator run, under the longest name (op 6)", async () => {
     const name = `own-role-${"x".repeat(46)}`;
     expect(name).toHaveLength(55);
     const role = "arn:aws:iam::123456789012:role/X";
@@ -92,7 +92,7 @@ await describeAws("options on moto", (aws) => {
     expect(status).toMatchObject({ aggregator_enabled: true, lambda_version: "0.1.0" });
   });
 
-  test("op 10: names follow the formats, and roles carry the boundary", async () => {
+  test("names follow the formats, and roles carry the boundary (op 10)", async () => {
     const boundary = "arn:aws:iam::aws:policy/PowerUserAccess";
     const options = [
       ...["--role-name-format", "PowerUserPB-{}", "--policy-name-format", "pb-{}"],

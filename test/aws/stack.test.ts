@@ -174,7 +174,7 @@ await describeAws("a stack on moto", (aws) => {
     });
   });
 
-  test("op 18, 19: the template and the code as files", async () => {
+  test("the template and the code as files (op 18, 19)", async () => {
     expect((await command.run("cfn-template")).out).toContain("AWS::DynamoDB::Table");
     expect((await command.run("cfn-template", "-o", "template.yaml")).code).toBe(0);
     expect(readFileSync(join(command.folder, "template.yaml"), "utf8")).toContain(

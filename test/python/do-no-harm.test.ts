@@ -26,7 +26,7 @@ describeEngines("next to Python 0.17.0", (engine) => {
     return table.shards(both, E, R);
   }
 
-  it("H1 a resource that Python switches off is refused by ours, and granted when it is on", async () => {
+  it("a resource that Python switches off is refused by ours, and granted when it is on (H1)", async () => {
     const both = await table.open(60);
     const { python, limiter } = both;
     await python.repo("set_resource_defaults", [R, [limit("rpm", 100)]]);
@@ -42,7 +42,7 @@ describeEngines("next to Python 0.17.0", (engine) => {
     expect(await python.grants(E, R, { rpm: 1 })).toBe(true);
   });
 
-  it("H2 a cascade policy is followed by ours, on old and new buckets, and stays", async () => {
+  it("a cascade policy is followed by ours, on old and new buckets, and stays (H2)", async () => {
     await claimPythonLambda(table);
     const both = await table.open();
     const { python, limiter } = both;
@@ -63,7 +63,7 @@ describeEngines("next to Python 0.17.0", (engine) => {
     expect(own).toMatchObject({ cascade: true, parent_id: "org" });
   });
 
-  it("H3 H10 a calendar quota is refused by name, and survives what ours does next to it", async () => {
+  it("a calendar quota is refused by name, and survives what ours does next to it (H3, H10)", async () => {
     const both = await table.open();
     const { python, limiter } = both;
     await python.repo("set_resource_defaults", [R, [limit("rpm", 100), HOURLY]]);
@@ -78,7 +78,7 @@ describeEngines("next to Python 0.17.0", (engine) => {
     expect((await buckets(both))[0]).toMatchObject({ b_quota_tc: 50_000, b_rpm_tc: 7000 });
   });
 
-  it("H4 a table that asks for a client newer than 0.14 is opened by ours", async () => {
+  it("a table that asks for a client newer than 0.14 is opened by ours (H4)", async () => {
     await claimPythonLambda(table);
     const both = await table.open();
     const session = { $quota: { name: "session", amount: 9, reset_after: { $seconds: 60 } } };
@@ -91,7 +91,7 @@ describeEngines("next to Python 0.17.0", (engine) => {
     expect(error).toMatchObject({ kind: "session quota" });
   });
 
-  it("H5 a limit with a schedule is refused by name, and its neighbour is granted", async () => {
+  it("a limit with a schedule is refused by name, and its neighbour is granted (H5)", async () => {
     const { python, limiter } = await table.open();
     const schedule = { $schedule: [{ cron: "* 9-17 * * *", scale: 0.5 }] };
     const scheduled = { $limit: { ...limit("rpm", 100).$limit, schedule } };
@@ -102,7 +102,7 @@ describeEngines("next to Python 0.17.0", (engine) => {
     await python.acquire(E, R, { rpm: 1, tpm: 1 });
   });
 
-  it("H7 limits that ours sets leave the flags and quotas of the level to Python", async () => {
+  it("limits that ours sets leave the flags and quotas of the level to Python (H7)", async () => {
     const { python, repo } = await table.open();
     await python.repo("set_resource_defaults", [R, [limit("rpm", 100), HOURLY]]);
     await python.repo("disable_resource", [R]);

@@ -37,7 +37,7 @@ describeEngines("Custom::ZaeLimiterLimits", ({ endpoint }) => {
     await deleteTable({ table, endpoint });
   });
 
-  it("op 49: create, update and delete, with what everybody else then sees", async () => {
+  it("create, update and delete, with what everybody else then sees (op 49)", async () => {
     const place = { region: undefined, endpoint, namespace: undefined };
     const handler = createLimitsHandler({
       place: LOCAL_PLACE,

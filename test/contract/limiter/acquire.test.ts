@@ -17,7 +17,7 @@ const USER = { entityId: "user-1", resource: RESOURCE };
 function acquires(store: LimiterStore): void {
   const extra = it.skipIf(store.slow);
 
-  it("A050 takes one token and says so", async () => {
+  it("takes one token and says so (A050)", async () => {
     const { limiter } = await store.open();
     const lease = await limiter.acquire({ ...USER, limits: ["rpm:100"], consume: { rpm: 1 } });
     expect(lease.consumed).toEqual({ rpm: 1 });
@@ -25,14 +25,14 @@ function acquires(store: LimiterStore): void {
     expect(lines(lease.statuses)).toEqual(["user-1/openai/gpt-4 rpm 1/99"]);
   });
 
-  it("A051 takes of two limits at once", async () => {
+  it("takes of two limits at once (A051)", async () => {
     const { limiter } = await store.open();
     const limits = [Limit.perMinute("rpm", 100), Limit.perMinute("tpm", 10_000)];
     const lease = await limiter.acquire({ ...USER, limits, consume: { rpm: 1, tpm: 500 } });
     expect(lease.consumed).toEqual({ rpm: 1, tpm: 500 });
   });
 
-  it("A052 refuses more than there is; more than there can ever be has no time", async () => {
+  it("refuses more than there is; more than there can ever be has no time (A052)", async () => {
     const { limiter } = await store.open();
     const request = { ...USER, limits: ["rpm:10"] };
     const never = await refusalOf(limiter.acquire({ ...request, consume: { rpm: 20 } }));
@@ -44,7 +44,7 @@ function acquires(store: LimiterStore): void {
     expect(later.retryAfterSeconds).toBe(60.001);
   });
 
-  it("A053 lists all limits of a refusal, and writes nothing", async () => {
+  it("lists all limits of a refusal, and writes nothing (A053)", async () => {
     const { limiter, repo } = await store.open();
     const request = { ...USER, limits: ["rpm:100", "tpm:100"], consume: { rpm: 1, tpm: 200 } };
     const refusal = await refusalOf(limiter.acquire(request));
@@ -54,7 +54,7 @@ function acquires(store: LimiterStore): void {
     expect(await repo.buckets.list("user-1")).toEqual([]);
   });
 
-  it("A055 has written what was taken before the work starts", async () => {
+  it("has written what was taken before the work starts (A055)", async () => {
     const subject = await store.open();
     const { limiter } = subject;
     const request = { ...USER, limits: ["rpm:100"], consume: { rpm: 10 } };
@@ -62,7 +62,7 @@ function acquires(store: LimiterStore): void {
     expect(during).toEqual({ balance: 90_000, consumed: 10_000 });
   });
 
-  it("A056 refills with time, looking first or not", async () => {
+  it("refills with time, looking first or not (A056)", async () => {
     const limits = [Limit.perSecond("rps", 100)];
     for (const speculativeWrites of [true, false]) {
       const { limiter, time } = await store.open({ speculativeWrites });
@@ -76,7 +76,7 @@ function acquires(store: LimiterStore): void {
     }
   });
 
-  it("A057 refuses the third of two, by name", async () => {
+  it("refuses the third of two, by name (A057)", async () => {
     const { limiter } = await store.open();
     const request = { ...USER, limits: ["rpm:2"], consume: { rpm: 1 } };
     await limiter.acquire(request);
@@ -87,7 +87,7 @@ function acquires(store: LimiterStore): void {
     expect(refusal.retryAfterSeconds).toBe(30.001);
   });
 
-  it("A058 counts ten at once exactly", async () => {
+  it("counts ten at once exactly (A058)", async () => {
     const subject = await store.open();
     const { limiter } = subject;
     const limits = [Limit.perHour("rph", 1000)];
@@ -97,14 +97,14 @@ function acquires(store: LimiterStore): void {
     expect(milli).toEqual({ balance: 900_000, consumed: 100_000 });
   });
 
-  it("A061 works for an entity that was never created", async () => {
+  it("works for an entity that was never created (A061)", async () => {
     const { limiter, repo } = await store.open();
     await limiter.acquire({ ...USER, limits: ["rpm:100"], consume: { rpm: 1 } });
     expect(await repo.entities.get("user-1")).toBeUndefined();
     expect(await repo.buckets.list("user-1")).toHaveLength(1);
   });
 
-  it("A065 ★ takes any legal name of a limit, on every way", async () => {
+  it("takes any legal name of a limit, on every way (A065)", async () => {
     for (const speculativeWrites of [true, false]) {
       const subject = await store.open({ speculativeWrites });
       const { limiter, repo } = subject;
@@ -131,7 +131,7 @@ function acquires(store: LimiterStore): void {
     }
   });
 
-  it("A067 ★ is not held up by debt of a limit that is not asked for", async () => {
+  it("is not held up by debt of a limit that is not asked for (A067)", async () => {
     for (const speculativeWrites of [true, false]) {
       const { limiter } = await store.open({ speculativeWrites });
       const request = { ...USER, limits: ["rpm:100", "tpm:1000"] };
@@ -239,7 +239,7 @@ describeLimiterStores("the statuses of an acquire", (store) => {
   }
 
   it.each([
-    ["A064 looking at each bucket first", false],
+    ["looking at each bucket first (A064)", false],
     ["trusting what was seen last", true],
   ])("are all limits of all entities, own first, on every way: %s", async (_, speculative) => {
     const own = (rpm: string, tpm: string) => [
@@ -267,7 +267,7 @@ describeLimiterStores("the statuses of an acquire", (store) => {
 
 describe("what is not a request", () => {
   describeLimiterStores("is refused before any write", (store) => {
-    it("A059 without limits at any level", async () => {
+    it("without limits at any level (A059)", async () => {
       const { limiter, repo } = await store.open();
       const error = await failureOf(limiter.acquire({ ...USER, consume: { rpm: 1 } }));
       expect(error).toMatchObject({ name: "ValidationError", field: "limits" });
@@ -276,7 +276,7 @@ describe("what is not a request", () => {
       expect(await repo.buckets.list("user-1")).toEqual([]);
     });
 
-    it("A060 with a bad id or resource", async () => {
+    it("with a bad id or resource (A060)", async () => {
       const { limiter } = await store.open();
       const call = (entityId: string, resource: string) =>
         failureOf(limiter.acquire({ entityId, resource, limits: ["rpm:1"], consume: { rpm: 1 } }));
@@ -312,7 +312,7 @@ describe("what is not a request", () => {
       ["a list", [1]],
       ["nothing at all", undefined],
     ];
-    it.each(store.variants(amounts))("A066 ★ consume with %s", async (_, consume) => {
+    it.each(store.variants(amounts))("consume with %s (A066)", async (_, consume) => {
       const { limiter, repo } = await store.open();
       await repo.limits.setSystem(["rpm:100"]);
       const request = { ...USER, consume: consume as Record<string, number> };
@@ -329,7 +329,7 @@ describe("what is not a request", () => {
 });
 
 describeItemStores("an acquire", (store) => {
-  it("A063 leaves the item that the reference would have left", async () => {
+  it("leaves the item that the reference would have left (A063)", async () => {
     const subject = await store.open();
     const { limiter, repo, time } = subject;
     await repo.limits.setSystem(["rpm:100"]);

@@ -17,7 +17,7 @@ describeItemStores("the legs of a cascade", (store) => {
     return subject;
   }
 
-  it("A109 are given back to the milli when the parent's fails", async () => {
+  it("are given back to the milli when the parent's fails (A109)", async () => {
     const faults = new Faults();
     const subject = await subjectWith(faults);
     subject.time.advance(1234);
@@ -30,7 +30,7 @@ describeItemStores("the legs of a cascade", (store) => {
     expect(await used(subject, "child", "parent")).toEqual([10, 10]);
   });
 
-  it("A110 are decided by what is stored, however often a write fails", async () => {
+  it("are decided by what is stored, however often a write fails (A110)", async () => {
     const faults = new Faults();
     const subject = await subjectWith(faults);
     const other = await store.another(subject);
@@ -40,7 +40,7 @@ describeItemStores("the legs of a cascade", (store) => {
     expect(lines(lease.statuses)).toEqual(["child/api rpm 5/85", "parent/api rpm 5/0"]);
   });
 
-  it("A111 are given back when the child's is refused, and only those that were taken", async () => {
+  it("are given back when the child's is refused, and only those that were taken (A111)", async () => {
     const faults = new Faults();
     const subject = await subjectWith(faults);
     const other = await store.another(subject);
@@ -60,7 +60,7 @@ describeItemStores("the legs of a cascade", (store) => {
     expect(await used(subject, "child", "parent")).toEqual([10, 100]);
   });
 
-  it("A112 are written without a read once the chain is known", async () => {
+  it("are written without a read once the chain is known (A112)", async () => {
     const faults = new Faults();
     const subject = await subjectWith(faults);
     await subject.limiter.acquire({ ...CHILD, consume: { rpm: 1 } });

@@ -9,7 +9,7 @@ import { invalidityOf, lines, refusalOf } from "./outcomes.ts";
 describeLimiterStores("cascade", (store) => {
   const extra = it.skipIf(store.slow);
 
-  it("A100 charges the parent too, before the work starts", async () => {
+  it("charges the parent too, before the work starts (A100)", async () => {
     const subject = await store.open();
     await family(subject, "child", "parent");
     await subject.repo.limits.setSystem(["rpm:100"]);
@@ -36,7 +36,7 @@ describeLimiterStores("cascade", (store) => {
     expect(await used(subject, "child", "parent")).toEqual([0, 900]);
   });
 
-  it("A101 leaves the parent alone without the flag", async () => {
+  it("leaves the parent alone without the flag (A101)", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await repo.entities.create({ id: "parent" });
@@ -49,7 +49,7 @@ describeLimiterStores("cascade", (store) => {
     });
   });
 
-  it("A102 means nothing without a parent", async () => {
+  it("means nothing without a parent (A102)", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await repo.entities.create({ id: "child", cascade: true });
@@ -58,7 +58,7 @@ describeLimiterStores("cascade", (store) => {
     expect(lines(lease.statuses)).toEqual(["child/api rpm 1/99"]);
   });
 
-  it("A103 says what the entity itself consumed; parents are not added in", async () => {
+  it("says what the entity itself consumed; parents are not added in (A103)", async () => {
     const { limiter, repo } = await store.open();
     await repo.entities.create({ id: "parent" });
     await repo.entities.create({ id: "child", parentId: "parent", cascade: true });
@@ -71,7 +71,7 @@ describeLimiterStores("cascade", (store) => {
     }
   });
 
-  it("A104 refuses by the parent, and makes no bucket for the child", async () => {
+  it("refuses by the parent, and makes no bucket for the child (A104)", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await family(subject, "child", "parent");
@@ -86,7 +86,7 @@ describeLimiterStores("cascade", (store) => {
     expect(child?.consumed ?? 0).toBe(0);
   });
 
-  it("A105 ★ refuses by the parent with everything known, and the child keeps its tokens", async () => {
+  it("refuses by the parent with everything known, and the child keeps its tokens (A105)", async () => {
     for (const speculativeWrites of [true, false]) {
       const subject = await store.open({ speculativeWrites });
       const { limiter, repo } = subject;
@@ -110,7 +110,7 @@ describeLimiterStores("cascade", (store) => {
     }
   });
 
-  it("A106 makes the parent's bucket anew when it is gone", async () => {
+  it("makes the parent's bucket anew when it is gone (A106)", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await family(subject, "child", "parent");
@@ -124,7 +124,7 @@ describeLimiterStores("cascade", (store) => {
     expect(await left(subject, "child", "parent")).toEqual([90, 100]);
   });
 
-  it("A107 gives the parent a limit that it did not have", async () => {
+  it("gives the parent a limit that it did not have (A107)", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await family(subject, "child", "parent");
@@ -141,7 +141,7 @@ describeLimiterStores("cascade", (store) => {
     ]);
   });
 
-  it("A108 counts what the parent has gained meanwhile", async () => {
+  it("counts what the parent has gained meanwhile (A108)", async () => {
     const subject = await store.open();
     const { limiter, repo, time } = subject;
     await family(subject, "child", "parent");
@@ -153,7 +153,7 @@ describeLimiterStores("cascade", (store) => {
     expect(lines(lease.statuses)).toEqual(["child/api rpm 1/999", "parent/api rpm 1/499"]);
   });
 
-  it("A113 is adjusted for limits that were not asked for, in every leg that has them", async () => {
+  it("is adjusted for limits that were not asked for, in every leg that has them (A113)", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await family(subject, "child", "parent", "top");
@@ -171,7 +171,7 @@ describeLimiterStores("cascade", (store) => {
     }
   });
 
-  it("A114 ★ follows the chain to its end, on every way", async () => {
+  it("follows the chain to its end, on every way (A114)", async () => {
     for (const speculativeWrites of [true, false]) {
       const subject = await store.open({ speculativeWrites });
       const { limiter, repo } = subject;
@@ -194,7 +194,7 @@ describeLimiterStores("cascade", (store) => {
     }
   });
 
-  it("A114 stops where an entity does not cascade", async () => {
+  it("stops where an entity does not cascade (A114)", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await repo.entities.create({ id: "top" });
@@ -205,7 +205,7 @@ describeLimiterStores("cascade", (store) => {
     expect(await left(subject, "child", "parent", "top")).toEqual([99, 99, "-"]);
   });
 
-  it("A115 charges the parent too when the child's write lost a race", async () => {
+  it("charges the parent too when the child's write lost a race (A115)", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await family(subject, "child", "parent");
@@ -218,7 +218,7 @@ describeLimiterStores("cascade", (store) => {
     expect(await left(subject, "child", "parent")).toEqual([1, 50]);
   });
 
-  it("A116 ★ takes a new child under a parent that others change all the time", async () => {
+  it("takes a new child under a parent that others change all the time (A116)", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await repo.entities.create({ id: "parent" });

@@ -33,7 +33,7 @@ async function bucket({ repo }: Subject, entityId = "user-1"): Promise<string[]>
 describeLimiterStores("a change of limits", (store) => {
   const extra = it.skipIf(store.slow);
 
-  it("A140 of the entity reaches its bucket at once, balance kept", async () => {
+  it("of the entity reaches its bucket at once, balance kept (A140)", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     const set = (...limits: string[]) => repo.limits.setEntity("user-1", limits, OWN);
@@ -51,14 +51,14 @@ describeLimiterStores("a change of limits", (store) => {
     expect(await milliOf(subject, "user-1", RESOURCE, "rpm")).toMatchObject({ consumed: 10_000 });
   });
 
-  it("A141 makes no bucket where there is none", async () => {
+  it("makes no bucket where there is none (A141)", async () => {
     const subject = await store.open();
     await subject.repo.limits.setEntity("user-1", ["rpm:100"], OWN);
     await subject.repo.limits.setSystem(["rpm:100"]);
     expect(await bucket(subject)).toEqual([]);
   });
 
-  it("A142 to an empty list is a change to what applies then", async () => {
+  it("to an empty list is a change to what applies then (A142)", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await repo.limits.setEntity("user-1", ["rpm:100"], OWN);
@@ -71,7 +71,7 @@ describeLimiterStores("a change of limits", (store) => {
     });
   });
 
-  it("A145 back to the resource's limits reaches the bucket", async () => {
+  it("back to the resource's limits reaches the bucket (A145)", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await repo.limits.setResource(RESOURCE, ["rpm:100"]);
@@ -82,7 +82,7 @@ describeLimiterStores("a change of limits", (store) => {
     expect(await bucket(subject)).toEqual(["rpm 90/rpm:100/min"]);
   });
 
-  it("A146 removes the limits that are gone", async () => {
+  it("removes the limits that are gone (A146)", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await repo.limits.setResource(RESOURCE, ["rpm:100"]);
@@ -96,7 +96,7 @@ describeLimiterStores("a change of limits", (store) => {
     });
   });
 
-  it("A147 leaves the bucket alone where nothing applies any more", async () => {
+  it("leaves the bucket alone where nothing applies any more (A147)", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await repo.limits.setEntity("user-1", ["rpm:100"], OWN);
@@ -105,7 +105,7 @@ describeLimiterStores("a change of limits", (store) => {
     expect(await bucket(subject)).toEqual(["rpm 90/rpm:100/min"]);
   });
 
-  it("A148 is no trouble without a bucket", async () => {
+  it("is no trouble without a bucket (A148)", async () => {
     const subject = await store.open();
     const { repo } = subject;
     await repo.limits.setResource(RESOURCE, ["rpm:100"]);
@@ -114,7 +114,7 @@ describeLimiterStores("a change of limits", (store) => {
     expect(await bucket(subject)).toEqual([]);
   });
 
-  it("A149 is what the next acquire goes by", async () => {
+  it("is what the next acquire goes by (A149)", async () => {
     const { limiter, repo } = await store.open();
     await repo.limits.setSystem(["rpm:1000"]);
     await limiter.acquire({ ...USER, consume: { rpm: 1 } });
@@ -127,7 +127,7 @@ describeLimiterStores("a change of limits", (store) => {
   });
 
   it.each(store.variants(LEVELS))(
-    "A150 ★ to more limits: the new ones start full (%s)",
+    "to more limits: the new ones start full (%s) (A150)",
     async (_, set) => {
       const subject = await store.open();
       const { limiter, repo } = subject;
@@ -147,7 +147,7 @@ describeLimiterStores("a change of limits", (store) => {
     },
   );
 
-  it.each(store.variants(LEVELS))("A151 ★ to other limits altogether (%s)", async (_, set) => {
+  it.each(store.variants(LEVELS))("to other limits altogether (%s) (A151)", async (_, set) => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await set(repo, ["rpm:100", "tpm:1000"]);
@@ -321,7 +321,7 @@ describeLimiterStores("a change of limits by another client", (store) => {
 });
 
 describeItemStores("a change of limits", (store) => {
-  it("A140 shows in the item at once, in milli-tokens", async () => {
+  it("shows in the item at once, in milli-tokens (A140)", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     const item = () => store.item(subject, "user-1", RESOURCE);
@@ -341,7 +341,7 @@ describeItemStores("a change of limits", (store) => {
     });
   });
 
-  it("A146 leaves no attribute of a limit that is gone", async () => {
+  it("leaves no attribute of a limit that is gone (A146)", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await repo.limits.setSystem(["rpm:100", "my-limit.v2:7"]);
@@ -353,7 +353,7 @@ describeItemStores("a change of limits", (store) => {
     expect(names).toContain("b_rpm_tk");
   });
 
-  it("A143 fails when the live bucket cannot follow, and can be repeated", async () => {
+  it("fails when the live bucket cannot follow, and can be repeated (A143)", async () => {
     const faults = new Faults();
     const subject = await store.open({ faults });
     const { limiter, repo } = subject;

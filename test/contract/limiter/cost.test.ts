@@ -72,21 +72,24 @@ function price(store: LimiterStore, calls: number, units: { read?: number; write
 }
 
 describeItemStores("the price of an acquire", (store) => {
-  it.each([1, 2, 5])("A062 is one write and no read once it is warm: %i limits", async (count) => {
-    const limits = LIMITS.slice(0, count);
-    const { limiter, meter, time } = await metered(store, limits);
-    const request = { ...USER, consume: consumeOf(limits) };
-    const warm = price(store, 1, { write: 1 });
-    await limiter.acquire(request);
-    expect(await meter.priceOf(() => limiter.acquire(request))).toEqual(warm);
-    // Whatever has accrued meanwhile; the time to live is renewed along the way.
-    for (const idleMs of [10, 1000, 1500, 20_000, 59_000, 61_000, 600_000, 3_000_000]) {
-      time.advance(idleMs);
-      expect(await meter.priceOf(() => limiter.acquire(request)), `${idleMs}`).toEqual(warm);
-    }
-  });
+  it.each([1, 2, 5])(
+    "is one write and no read once it is warm: %i limits (A062)",
+    async (count) => {
+      const limits = LIMITS.slice(0, count);
+      const { limiter, meter, time } = await metered(store, limits);
+      const request = { ...USER, consume: consumeOf(limits) };
+      const warm = price(store, 1, { write: 1 });
+      await limiter.acquire(request);
+      expect(await meter.priceOf(() => limiter.acquire(request))).toEqual(warm);
+      // Whatever has accrued meanwhile; the time to live is renewed along the way.
+      for (const idleMs of [10, 1000, 1500, 20_000, 59_000, 61_000, 600_000, 3_000_000]) {
+        time.advance(idleMs);
+        expect(await meter.priceOf(() => limiter.acquire(request)), `${idleMs}`).toEqual(warm);
+      }
+    },
+  );
 
-  it("A062 stays one write over days without use, where the bucket does not expire", async () => {
+  it("stays one write over days without use, where the bucket does not expire (A062)", async () => {
     const { limiter, repo, meter, time } = await metered(store, []);
     await repo.limits.setEntity(ENTITY, LIMITS, { resource: RESOURCE });
     const request = { ...USER, consume: consumeOf(LIMITS) };

@@ -17,7 +17,7 @@ describeItemStores("the item of a bucket", (store) => {
 
   const item = (subject: Subject) => store.item(subject, "user-1", RESOURCE);
 
-  it("A160 loses what is taken, and counts it", async () => {
+  it("loses what is taken, and counts it (A160)", async () => {
     const subject = await store.open();
     const { limiter } = subject;
     await limiter.acquire({ ...BOTH, consume: { rpm: 1 } });
@@ -33,7 +33,7 @@ describeItemStores("the item of a bucket", (store) => {
     expect(await item(subject)).toMatchObject({ b_rpm_tc: 10_000, b_tpm_tc: 500_000 });
   });
 
-  it("A160 is not written just to refill it", async () => {
+  it("is not written just to refill it (A160)", async () => {
     const subject = await store.open();
     const { limiter, time } = subject;
     const start = time.nowMs;
@@ -50,7 +50,7 @@ describeItemStores("the item of a bucket", (store) => {
     expect(await limiter.available(RPM)).toEqual({ rpm: 99 });
   });
 
-  it("A161 A162 stays as it is when one limit refuses", async () => {
+  it("stays as it is when one limit refuses (A161, A162)", async () => {
     const subject = await store.open();
     const { limiter } = subject;
     const limits = ["rpm:10", "tpm:5"];
@@ -63,7 +63,7 @@ describeItemStores("the item of a bucket", (store) => {
     expect(await item(subject)).toEqual(before);
   });
 
-  it("A163 is emptied bite by bite, and no further", async () => {
+  it("is emptied bite by bite, and no further (A163)", async () => {
     const subject = await store.open();
     const { limiter } = subject;
     const request = { ...USER, limits: ["rpm:10"], consume: { rpm: 3 } };
@@ -76,7 +76,7 @@ describeItemStores("the item of a bucket", (store) => {
     expect(await item(subject)).toMatchObject({ b_rpm_tk: 1000, b_rpm_tc: 9000 });
   });
 
-  it("A164 is made when it is missing, full but for what is taken", async () => {
+  it("is made when it is missing, full but for what is taken (A164)", async () => {
     const subject = await store.open();
     await subject.limiter.acquire({ ...RPM, consume: { rpm: 1 } });
     await store.place.items?.delete(bucketKey(subject.repo.namespaceId, "user-1", RESOURCE, 0));
@@ -86,7 +86,7 @@ describeItemStores("the item of a bucket", (store) => {
     expect(await item(subject)).toMatchObject({ b_rpm_tk: 70_000, b_rpm_tc: 30_000 });
   });
 
-  it("A165 is never refused for its meter of writes", async () => {
+  it("is never refused for its meter of writes (A165)", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await limiter.acquire({ ...RPM, consume: { rpm: 1 } });
@@ -99,7 +99,7 @@ describeItemStores("the item of a bucket", (store) => {
     expect(refusal.statuses.map(({ limitName }) => limitName)).toEqual(["rpm"]);
   });
 
-  it("A166 carries the link to the parent, and the number of shards", async () => {
+  it("carries the link to the parent, and the number of shards (A166)", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await repo.entities.create({ id: "team" });
@@ -115,7 +115,7 @@ describeItemStores("the item of a bucket", (store) => {
     expect(parent).not.toHaveProperty("parent_id");
   });
 
-  it("A167 is decided anew when others drained it meanwhile", async () => {
+  it("is decided anew when others drained it meanwhile (A167)", async () => {
     const subject = await store.open();
     const other = await store.another(subject);
     const { limiter, time } = subject;
@@ -131,7 +131,7 @@ describeItemStores("the item of a bucket", (store) => {
     expect(await item(subject)).toMatchObject({ b_rpm_tk: 10_000, b_rpm_tc: 90_000 });
   });
 
-  it("A168 is adjusted limit by limit, up and down in one write", async () => {
+  it("is adjusted limit by limit, up and down in one write (A168)", async () => {
     const subject = await store.open();
     const lease = await subject.limiter.acquire({ ...BOTH, consume: { rpm: 5, tpm: 5 } });
     expect(await item(subject)).toMatchObject({ b_rpm_tk: 95_000, b_tpm_tk: 9_995_000 });
@@ -150,7 +150,7 @@ describeItemStores("the item of a bucket", (store) => {
     expect(await item(subject)).toEqual(before);
   });
 
-  it("A068 is refused by one failed write, and then from memory for a second", async () => {
+  it("is refused by one failed write, and then from memory for a second (A068)", async () => {
     const faults = new Faults();
     const subject = await store.open({ faults });
     const { limiter, time } = subject;
@@ -176,7 +176,7 @@ describeItemStores("the item of a bucket", (store) => {
     await limiter.acquire(request);
   });
 
-  it("A082 A083 is taken by the stored state when its creation lost the race", async () => {
+  it("is taken by the stored state when its creation lost the race (A082, A083)", async () => {
     const subject = await store.open();
     const clients = await Promise.all(Array.from({ length: 6 }, () => store.another(subject)));
     const request = { ...RPM, consume: { rpm: 10 } };
@@ -185,7 +185,7 @@ describeItemStores("the item of a bucket", (store) => {
     expect(await item(subject)).toMatchObject({ b_rpm_tk: 40_000, b_rpm_tc: 60_000 });
   });
 
-  it("A084 is refused with the statuses of child and parent when the race is lost", async () => {
+  it("is refused with the statuses of child and parent when the race is lost (A084)", async () => {
     const subject = await store.open();
     const { repo } = subject;
     await repo.entities.create({ id: "team" });
@@ -239,7 +239,7 @@ describeItemStores("the item of a bucket", (store) => {
 describeItemStores("a write that meets trouble", (store) => {
   const extra = it.skipIf(store.slow);
 
-  it("A085 A086 is repeated while others are on the item, and takes once", async () => {
+  it("is repeated while others are on the item, and takes once (A085, A086)", async () => {
     const faults = new Faults();
     const subject = await store.open({ faults });
     const { limiter } = subject;

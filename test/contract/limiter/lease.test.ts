@@ -24,7 +24,7 @@ function tokens(subject: Subject, limitName: string) {
 describeLimiterStores("a lease", (store) => {
   const extra = it.skipIf(store.slow);
 
-  it("A070 takes more, checked like the first time", async () => {
+  it("takes more, checked like the first time (A070)", async () => {
     const subject = await store.open();
     const lease = await subject.limiter.acquire({ ...TPM, consume: { tpm: 500 } });
     await lease.consume({ tpm: 500 });
@@ -33,7 +33,7 @@ describeLimiterStores("a lease", (store) => {
     expect(await tokens(subject, "tpm")).toEqual({ balance: 0, consumed: 1_000_000 });
   });
 
-  it("A071 is still of use after more was refused", async () => {
+  it("is still of use after more was refused (A071)", async () => {
     const subject = await store.open();
     const lease = await subject.limiter.acquire({ ...TPM, consume: { tpm: 500 } });
     const refusal = await refusalOf(lease.consume({ tpm: 600 }));
@@ -45,7 +45,7 @@ describeLimiterStores("a lease", (store) => {
     expect(await tokens(subject, "tpm")).toEqual({ balance: 400_000, consumed: 600_000 });
   });
 
-  it("A071 is refused what others took meanwhile", async () => {
+  it("is refused what others took meanwhile (A071)", async () => {
     const subject = await store.open();
     const lease = await subject.limiter.acquire({ ...TPM, consume: { tpm: 100 } });
     const other = await store.another(subject);
@@ -55,7 +55,7 @@ describeLimiterStores("a lease", (store) => {
     expect(await tokens(subject, "tpm")).toEqual({ balance: 0, consumed: 1_000_000 });
   });
 
-  it("A072 may be adjusted into debt", async () => {
+  it("may be adjusted into debt (A072)", async () => {
     const subject = await store.open();
     const lease = await subject.limiter.acquire({ ...TPM, consume: { tpm: 500 } });
     lease.adjust({ tpm: 1000 });
@@ -66,7 +66,7 @@ describeLimiterStores("a lease", (store) => {
     expect(await tokens(subject, "tpm")).toEqual({ balance: -500_000, consumed: 1_500_000 });
   });
 
-  it("A073 gives back what was not used", async () => {
+  it("gives back what was not used (A073)", async () => {
     const subject = await store.open();
     const lease = await subject.limiter.acquire({ ...TPM, consume: { tpm: 500 } });
     lease.release({ tpm: 200 });
@@ -75,7 +75,7 @@ describeLimiterStores("a lease", (store) => {
     expect(await tokens(subject, "tpm")).toEqual({ balance: 700_000, consumed: 300_000 });
   });
 
-  it.each(["commit", "rollback"] as const)("A074 is over after %s", async (end) => {
+  it.each(["commit", "rollback"] as const)("is over after %s (A074)", async (end) => {
     const subject = await store.open();
     const lease = await subject.limiter.acquire({ ...TPM, consume: { tpm: 500 } });
     await lease[end]();
@@ -97,7 +97,7 @@ describeLimiterStores("a lease", (store) => {
     expect(lease.consumed).toEqual(end === "commit" ? { tpm: 500 } : {});
   });
 
-  it("A075 changes only the limits that are named", async () => {
+  it("changes only the limits that are named (A075)", async () => {
     const { limiter } = await store.open();
     const limits = ["rpm:100", "tpm:1000"];
     const lease = await limiter.acquire({ ...USER, limits, consume: { rpm: 1, tpm: 100 } });
@@ -107,7 +107,7 @@ describeLimiterStores("a lease", (store) => {
     expect(lease.consumed).toEqual({ rpm: 6, tpm: 100 });
   });
 
-  it("A076 keeps count of what was consumed, net", async () => {
+  it("keeps count of what was consumed, net (A076)", async () => {
     const subject = await store.open();
     const limits = [Limit.perDay("tpd", 10_000)];
     const lease = async (act: (lease: Awaited<ReturnType<typeof take>>) => unknown) => {
@@ -126,7 +126,7 @@ describeLimiterStores("a lease", (store) => {
     expect(await lease((taken) => taken.release({ tpd: 100 }))).toBe(0);
   });
 
-  it("A077 counts two leases at once", async () => {
+  it("counts two leases at once (A077)", async () => {
     const subject = await store.open();
     const { limiter } = subject;
     const request = { ...USER, limits: [Limit.perDay("rpd", 1000)] };
@@ -141,7 +141,7 @@ describeLimiterStores("a lease", (store) => {
     expect(await tokens(subject, "rpd")).toEqual({ balance: 950_000, consumed: 50_000 });
   });
 
-  it("A078 shows debt while it lasts", async () => {
+  it("shows debt while it lasts (A078)", async () => {
     const { limiter, time } = await store.open();
     const request = { ...USER, limits: ["rpm:10"] };
     const lease = await limiter.acquire({ ...request, consume: { rpm: 10 } });
@@ -155,7 +155,7 @@ describeLimiterStores("a lease", (store) => {
     await limiter.acquire({ ...request, consume: { rpm: 1 } });
   });
 
-  it("A089 tells real figures after a race was lost", async () => {
+  it("tells real figures after a race was lost (A089)", async () => {
     const subject = await store.open();
     const other = await store.another(subject);
     const request = { ...USER, limits: ["rpm:100"] };
@@ -166,7 +166,7 @@ describeLimiterStores("a lease", (store) => {
     expect(refusal.retryAfterSeconds).toBe(6.001);
   });
 
-  it("A090 ★ is adjusted for limits that were not asked for, every time", async () => {
+  it("is adjusted for limits that were not asked for, every time (A090)", async () => {
     for (const speculativeWrites of [true, false]) {
       const subject = await store.open({ speculativeWrites });
       const request = { ...USER, limits: ["rpm:100", "tpm:1000"], consume: { rpm: 1 } };
@@ -183,7 +183,7 @@ describeLimiterStores("a lease", (store) => {
     }
   });
 
-  it("A091 settles on the bucket it was taken from, whatever others do to it", async () => {
+  it("settles on the bucket it was taken from, whatever others do to it (A091)", async () => {
     const subject = await store.open();
     const { repo, time } = subject;
     // Limits of its own: such a bucket is never dropped, however long nobody uses it.
@@ -201,7 +201,7 @@ describeLimiterStores("a lease", (store) => {
     expect(await tokens(subject, "tpm")).toEqual({ balance: 1_600_000, consumed: 1_100_000 });
   });
 
-  it("A092 ★ never brings back a bucket that is gone", async () => {
+  it("never brings back a bucket that is gone (A092)", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     const leases = await Promise.all(
@@ -424,7 +424,7 @@ describeItemStores("the requests of a lease", (store) => {
     await work(subject, calls);
   }
 
-  it("A079 are none where nothing changes in the end", () =>
+  it("are none where nothing changes in the end (A079)", () =>
     during(async ({ limiter }, calls) => {
       const lease = await limiter.acquire({ ...TPM, consume: { tpm: 10 } });
       calls();
@@ -435,7 +435,7 @@ describeItemStores("the requests of a lease", (store) => {
       expect(calls()).toEqual([]);
     }));
 
-  it("A080 are one for each bucket that was adjusted or given back", () =>
+  it("are one for each bucket that was adjusted or given back (A080)", () =>
     during(async (subject, calls) => {
       const { limiter } = subject;
       const adjusted = await limiter.acquire({ ...TPM, consume: { tpm: 10 } });

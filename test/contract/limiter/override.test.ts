@@ -15,7 +15,7 @@ const USER = { entityId: "user-1", resource: RESOURCE };
 describeLimiterStores("limits that come with a call", (store) => {
   const extra = it.skipIf(store.slow);
 
-  it("A124 are enough where nothing is stored", async () => {
+  it("are enough where nothing is stored (A124)", async () => {
     const { limiter } = await store.open();
     const lease = await limiter.acquire({ ...USER, limits: ["rpm:100"], consume: { rpm: 75 } });
     expect(lines(lease.statuses)).toEqual(["user-1/gpt-4 rpm 75/25"]);

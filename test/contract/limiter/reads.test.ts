@@ -10,7 +10,7 @@ const USER = { entityId: "user-1", resource: RESOURCE };
 describeLimiterStores("a look at the limits", (store) => {
   const extra = it.skipIf(store.slow);
 
-  it("A128 shows what is available, with and without a bucket", async () => {
+  it("shows what is available, with and without a bucket (A128)", async () => {
     const { limiter, repo } = await store.open();
     await repo.limits.setResource(RESOURCE, ["rpm:100", "tpm:5000"]);
     expect(await limiter.available(USER)).toEqual({ rpm: 100, tpm: 5000 });
@@ -20,7 +20,7 @@ describeLimiterStores("a look at the limits", (store) => {
     expect(await limiter.available(USER)).toEqual({ rpm: 70, tpm: 5000 });
   });
 
-  it("A128 is the smallest of the entity and its ancestors", async () => {
+  it("is the smallest of the entity and its ancestors (A128)", async () => {
     const { limiter, repo } = await store.open();
     await repo.entities.create({ id: "top" });
     await repo.entities.create({ id: "team", parentId: "top", cascade: true });
@@ -53,7 +53,7 @@ describeLimiterStores("a look at the limits", (store) => {
     expect(await limiter.available(USER)).toEqual({ rpm: 10 });
   });
 
-  it("A129 tells the time until enough is there, ancestors counted", async () => {
+  it("tells the time until enough is there, ancestors counted (A129)", async () => {
     const { limiter, repo, time } = await store.open();
     const until = (needed: Record<string, number>) =>
       limiter.timeUntilAvailable({ ...USER, needed });
@@ -77,7 +77,7 @@ describeLimiterStores("a look at the limits", (store) => {
     await invalidityOf(until({ rpm: 0.5 }));
   });
 
-  it("A129 is right when the time has come, not a moment before", async () => {
+  it("is right when the time has come, not a moment before (A129)", async () => {
     const { limiter, time } = await store.open();
     const request = { ...USER, limits: ["rpm:7", "rps:3/sec"] };
     await limiter.acquire({ ...request, consume: { rpm: 7 } });
@@ -128,7 +128,7 @@ describeLimiterStores("a look at the limits", (store) => {
 });
 
 describeLimiterStores("the buckets of a resource", (store) => {
-  it("A177 are one for an entity, however it is stored", async () => {
+  it("are one for an entity, however it is stored (A177)", async () => {
     const { limiter, repo } = await store.open();
     await limiter.acquire({ ...USER, limits: ["rpm:100"], consume: { rpm: 30 } });
     const capacity = await repo.buckets.capacity(RESOURCE, "rpm");
@@ -136,7 +136,7 @@ describeLimiterStores("the buckets of a resource", (store) => {
     expect(capacity.entities).toHaveLength(1);
   });
 
-  it("A178 are summed over all entities, or over those without a parent", async () => {
+  it("are summed over all entities, or over those without a parent (A178)", async () => {
     const { limiter, repo } = await store.open();
     await repo.limits.setSystem(["rpm:100"]);
     await repo.entities.create({ id: "a" });
@@ -169,7 +169,7 @@ describeLimiterStores("the buckets of a resource", (store) => {
     expect(none.entities).toEqual([]);
   });
 
-  it("A179 are listed limit by limit, without the meter of writes", async () => {
+  it("are listed limit by limit, without the meter of writes (A179)", async () => {
     const { limiter, repo } = await store.open();
     await repo.limits.setSystem(["rpm:100", "tpm:1000"]);
     for (const resource of ["gpt-4", "gpt-4o"]) {

@@ -41,7 +41,7 @@ describeLimiterStores("run", (store) => {
     expect(await books(subject)).toBe("rpm 99 left 1 used, tpm 680 left 320 used");
   });
 
-  it("A054 gives everything back when the work throws, and rethrows", async () => {
+  it("gives everything back when the work throws, and rethrows (A054)", async () => {
     const subject = await store.open();
     const error = new UserError("mine");
     const run = subject.limiter.run(REQUEST, async (lease) => {

@@ -25,7 +25,7 @@ describeItemStores("a lease on the shard that had enough", (store) => {
     return store.another(first);
   }
 
-  it("A115 ★ charges the parent too", async () => {
+  it("charges the parent too (A115)", async () => {
     const subject = await drained();
     for (let call = 1; call <= 4; call += 1) {
       await subject.limiter.acquire({ ...CHILD, consume: { rpm: 10 } });
@@ -37,7 +37,7 @@ describeItemStores("a lease on the shard that had enough", (store) => {
     }
   });
 
-  it("A091 ★ is adjusted, committed and given back there", async () => {
+  it("is adjusted, committed and given back there (A091)", async () => {
     const subject = await drained();
     const { limiter } = subject;
     const adjusted = await limiter.acquire({ ...CHILD, consume: TOKENS });

@@ -18,7 +18,7 @@ describeItemStores("a sharded bucket", (store) => {
   const split = (subject: Subject, count: number, entityId = USER.entityId) =>
     splitInto(itemsOf(store), target(subject, entityId), count, subject.time.nowMs);
 
-  it("A170 is charged on both shards of two", async () => {
+  it("is charged on both shards of two (A170)", async () => {
     const subject = await opened(store, ["rpm:100"]);
     await split(subject, 2);
     for (let call = 0; call < 30; call += 1) await subject.limiter.acquire(ONE);
@@ -28,7 +28,7 @@ describeItemStores("a sharded bucket", (store) => {
     expect(sum(shards, "b_rpm_tk")).toBe(69_000);
   });
 
-  it("A171 B3 is charged where there is enough, with a lease like any other", async () => {
+  it("is charged where there is enough, with a lease like any other (A171, B3)", async () => {
     const subject = await opened(store, ["rpm:100"]);
     const { limiter, repo } = subject;
     await repo.entities.create({ id: "team" });
@@ -53,7 +53,7 @@ describeItemStores("a sharded bucket", (store) => {
     expect(sum(await shardsOf(store, subject, 2), "b_rpm_tc") - before).toBe(20_000);
   });
 
-  it("A172 refuses when all shards are drained, with the sum of what there is", async () => {
+  it("refuses when all shards are drained, with the sum of what there is (A172)", async () => {
     const subject = await opened(store, ["rpm:10/day", "tpm:100/day"]);
     await split(subject, 4);
     const other = await store.another(subject);
@@ -67,7 +67,7 @@ describeItemStores("a sharded bucket", (store) => {
     await refusalOf(subject.limiter.acquire(ONE));
   });
 
-  it("A173 doubles when its meter of writes is exhausted, and the call succeeds", async () => {
+  it("doubles when its meter of writes is exhausted, and the call succeeds (A173)", async () => {
     const events: LimiterEvent[] = [];
     const subject = await opened(store, ["rpm:100"], { events: (event) => events.push(event) });
     subject.time.advance(1000);
@@ -97,7 +97,7 @@ describeItemStores("a sharded bucket", (store) => {
     expect(item).toMatchObject({ shard_count: 1, b_rpm_tc: 2000 });
   });
 
-  it("A174 learns the real number when others were faster", async () => {
+  it("learns the real number when others were faster (A174)", async () => {
     const subject = await opened(store, ["rpm:1000"]);
     const others = [await store.another(subject), await store.another(subject)];
     for (const other of others) await other.limiter.acquire(ONE);
@@ -118,7 +118,7 @@ describeItemStores("a sharded bucket", (store) => {
     for (const shard of shards) expect(Number(shard?.b_rpm_tc)).toBeGreaterThan(6000);
   });
 
-  extra("A174 warns at the last doubling, and stays there", async () => {
+  extra("warns at the last doubling, and stays there (A174)", async () => {
     const warnings: LimiterWarning[] = [];
     const onWarning = (warning: LimiterWarning) => warnings.push(warning);
     const subject = await opened(store, ["rpm:100000"], { onWarning });
@@ -140,7 +140,7 @@ describeItemStores("a sharded bucket", (store) => {
     expect(warnings).toHaveLength(1);
   });
 
-  it("A174 a split that is throttled fails no acquire, and comes with a later one", async () => {
+  it("a split that is throttled fails no acquire, and comes with a later one (A174)", async () => {
     const faults = new Faults();
     const subject = await opened(store, ["rpm:100"], { faults, maxAttempts: 1 });
     subject.time.advance(1000);
@@ -159,7 +159,7 @@ describeItemStores("a sharded bucket", (store) => {
     expect((await shardsOf(store, subject, 1))[0]).toMatchObject({ shard_count: 2 });
   });
 
-  it("A175 stays on one shard with 2,000 acquires at one per second", async () => {
+  it("stays on one shard with 2,000 acquires at one per second (A175)", async () => {
     const subject = await opened(store, ["rps:5/sec"]);
     const request = { ...USER, consume: { rps: 1 } };
     // An engine sees the last of them: a meter that never refilled would have five writes left.
@@ -174,7 +174,7 @@ describeItemStores("a sharded bucket", (store) => {
     expect(other).toBeUndefined();
   });
 
-  it("A176 doubles at most once for one exhaustion", async () => {
+  it("doubles at most once for one exhaustion (A176)", async () => {
     const subject = await opened(store, ["rpm:1000"]);
     subject.time.advance(1000);
     await exhaust(store, subject, 0);
@@ -186,7 +186,7 @@ describeItemStores("a sharded bucket", (store) => {
     expect((await shardsOf(store, subject, 1))[0]).toMatchObject({ shard_count: 2 });
   });
 
-  it("A177 counts once in the capacity of a resource", async () => {
+  it("counts once in the capacity of a resource (A177)", async () => {
     const subject = await opened(store, ["rpm:100"]);
     await subject.limiter.acquire({ ...USER, consume: { rpm: 29 } });
     await split(subject, 2);
@@ -202,7 +202,7 @@ describeItemStores("a sharded bucket", (store) => {
     expect(lines(await subject.limiter.status(USER))).toEqual(["user-1/gpt-4 rpm 0/70"]);
   });
 
-  it("A178 adds up over entities, sharded or not", async () => {
+  it("adds up over entities, sharded or not (A178)", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await repo.limits.setSystem(["rpm:100"]);
@@ -234,7 +234,7 @@ describeItemStores("a sharded bucket", (store) => {
     expect(parents.entities.map(({ entityId }) => entityId)).toEqual(["parent"]);
   });
 
-  it("A179 never shows its meter of writes", async () => {
+  it("never shows its meter of writes (A179)", async () => {
     const subject = await opened(store, ["rpm:100", "tpm:1000"]);
     await subject.limiter.acquire({ ...ONE, resource: "other" });
     const states = await subject.repo.buckets.list("user-1");
@@ -250,7 +250,7 @@ describeItemStores("a sharded bucket", (store) => {
     expect(new Set(all.map(({ limitName }) => limitName))).toEqual(new Set(["rpm", "tpm"]));
   });
 
-  it("A180 is listed with all shards of all resources, and a split moves half of what is there", async () => {
+  it("is listed with all shards of all resources, and a split moves half of what is there (A180)", async () => {
     const subject = await opened(store, ["rpm:100"]);
     await subject.limiter.acquire({ ...USER, consume: { rpm: 19 } });
     await subject.limiter.acquire({ ...ONE, resource: "other" });
@@ -333,7 +333,7 @@ describeItemStores("a sharded bucket", (store) => {
     expect(await subject.limiter.available(USER)).toEqual({ rpm: 40, tpm: 8 });
   });
 
-  it("B8 gives back where it was taken, and adjusts there", async () => {
+  it("gives back where it was taken, and adjusts there (B8)", async () => {
     const subject = await opened(store, ["rpm:100"]);
     await split(subject, 4);
     const before = await shardsOf(store, subject, 4);

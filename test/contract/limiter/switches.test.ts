@@ -70,7 +70,7 @@ describeLimiterStores("a switch", (store) => {
     await limiter.acquire(CALL);
   });
 
-  extra("N8 is a refusal also for an entity without any limits, and for reads", async () => {
+  extra("is a refusal also for an entity without any limits, and for reads (N8)", async () => {
     const { limiter, repo } = await store.open();
     await repo.limits.disable({ entityId: "key-1" });
     expect(await failureOf(limiter.acquire(CALL))).toBeInstanceOf(ResourceDisabled);
@@ -168,7 +168,7 @@ describeLimiterStores("a switch", (store) => {
   });
 
   extra(
-    "N9 leaves nothing behind when it is cleared, and keeps limits that are there",
+    "leaves nothing behind when it is cleared, and keeps limits that are there (N9)",
     async () => {
       const { repo } = await store.open();
       const place = { entityId: "key-1", resource: R };
@@ -246,7 +246,7 @@ describeItemStores("the stamps of a switch", (store) => {
   });
 
   it.skipIf(store.real)(
-    "N1 that cannot be written are an error with their count, and change no answer",
+    "that cannot be written are an error with their count, and change no answer (N1)",
     async () => {
       const isStamp = ({ change }: { change?: { set?: object } }) =>
         change?.set !== undefined && Object.hasOwn(change.set, "disabled");

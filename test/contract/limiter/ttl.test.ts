@@ -38,7 +38,7 @@ describeItemStores("the time to live of a bucket", (store) => {
     expect(found).toBeLessThanOrEqual(seconds + 2);
   }
 
-  it("A155 is seven times its filling time, and at least an hour", async () => {
+  it("is seven times its filling time, and at least an hour (A155)", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await repo.limits.setSystem(["rpm:100"]);
@@ -46,13 +46,13 @@ describeItemStores("the time to live of a bucket", (store) => {
     await expectTtl(subject, HOUR);
   });
 
-  it("A155 is longer where filling takes longer", async () => {
+  it("is longer where filling takes longer (A155)", async () => {
     const subject = await store.open();
     await subject.limiter.acquire({ ...USER, limits: [SLOW, "rpm:1"], consume: { slow: 1 } });
     await expectTtl(subject, 42_000);
   });
 
-  it("A155 is for ever with limits of its own, and where the multiplier is 0", async () => {
+  it("is for ever with limits of its own, and where the multiplier is 0 (A155)", async () => {
     const subject = await store.open();
     await subject.repo.limits.setEntity("user-1", ["rpm:100"], OWN);
     await subject.limiter.acquire({ ...USER, consume: { rpm: 1 } });
@@ -62,14 +62,14 @@ describeItemStores("the time to live of a bucket", (store) => {
     expect(await store.item(forever, "user-1", RESOURCE)).not.toHaveProperty("ttl");
   });
 
-  it("H9 is for ever with defaults of the entity, as in the Python library since 0.14", async () => {
+  it("is for ever with defaults of the entity, as in the Python library since 0.14 (H9)", async () => {
     const subject = await store.open();
     await subject.repo.limits.setEntity("user-1", ["rpm:100"]);
     await subject.limiter.acquire({ ...USER, consume: { rpm: 1 } });
     expect(await store.item(subject, "user-1", RESOURCE)).not.toHaveProperty("ttl");
   });
 
-  it("A144 goes when the entity gets limits of its own", async () => {
+  it("goes when the entity gets limits of its own (A144)", async () => {
     const subject = await store.open();
     await subject.repo.limits.setSystem(["rpm:100"]);
     await subject.limiter.acquire({ ...USER, consume: { rpm: 1 } });
@@ -78,7 +78,7 @@ describeItemStores("the time to live of a bucket", (store) => {
     expect(await store.item(subject, "user-1", RESOURCE)).not.toHaveProperty("ttl");
   });
 
-  it("A144 goes with the next use where they are the same", async () => {
+  it("goes with the next use where they are the same (A144)", async () => {
     const subject = await store.open();
     await subject.repo.limits.setSystem(["rpm:100"]);
     await subject.limiter.acquire({ ...USER, consume: { rpm: 1 } });
@@ -87,7 +87,7 @@ describeItemStores("the time to live of a bucket", (store) => {
     expect(await store.item(subject, "user-1", RESOURCE)).not.toHaveProperty("ttl");
   });
 
-  it("A156 comes when they are deleted", async () => {
+  it("comes when they are deleted (A156)", async () => {
     const subject = await store.open();
     await subject.repo.limits.setSystem(["rpm:100"]);
     await subject.repo.limits.setEntity("user-1", ["rpm:100"], OWN);
@@ -121,7 +121,7 @@ describeItemStores("the time to live of a bucket", (store) => {
     expect(await ttl(subject)).toBeGreaterThanOrEqual(60_060);
   });
 
-  it("A157 A158 is not accepted when it is over, and then renewed", async () => {
+  it("is not accepted when it is over, and then renewed (A157, A158)", async () => {
     const subject = await store.open();
     const { limiter, repo, time } = subject;
     await repo.limits.setSystem(["rpm:100"]);
@@ -139,7 +139,7 @@ describeItemStores("the time to live of a bucket", (store) => {
 describeLimiterStores("a bucket whose time is over", (store) => {
   const extra = it.skipIf(store.slow);
 
-  it("A157 is as good as new", async () => {
+  it("is as good as new (A157)", async () => {
     const subject = await store.open();
     const { limiter, repo, time } = subject;
     await repo.limits.setSystem(["rpm:100"]);
@@ -173,7 +173,7 @@ describeLimiterStores("a bucket whose time is over", (store) => {
     expect(refusal.statuses[1]).toMatchObject({ available: 8 });
   });
 
-  it("A158 without a time to live stays as it is", async () => {
+  it("without a time to live stays as it is (A158)", async () => {
     const { limiter, repo, time } = await store.open();
     await repo.limits.setEntity("user-1", [SLOW], OWN);
     await limiter.acquire({ ...USER, consume: { slow: 1000 } });

@@ -65,7 +65,7 @@ async function survive({ subject, fail, mend }: Breakable): Promise<void> {
 // Once more where it fails: sockets know no virtual time, and a busy machine may be too slow for the
 // short deadlines of these tests while its store is still well.
 describe("while the store is down", { retry: 2 }, () => {
-  describe("A185 a store that fails", () => {
+  describe("a store that fails (A185)", () => {
     describeItemStores("is unavailable", (store) => {
       it.each(store.variants(FAILURES))("when it is: %s", (kind) =>
         breakable(store, kind).then(survive),
@@ -97,7 +97,7 @@ describe("while the store is down", { retry: 2 }, () => {
   });
 
   describeItemStores("a store that fails", (store) => {
-    it("A088 A185 does so in any step of an acquire: allowed or blocked alike", async () => {
+    it("does so in any step of an acquire: allowed or blocked alike (A088, A185)", async () => {
       const faults = new Faults();
       const subject = await store.open({ ...IMPATIENT, faults });
       const { limiter, repo } = subject;
@@ -127,7 +127,7 @@ describe("while the store is down", { retry: 2 }, () => {
       }
     });
 
-    it("A185 is not one that refuses: bad input, permissions and tables are errors in both modes", async () => {
+    it("is not one that refuses: bad input, permissions and tables are errors in both modes (A185)", async () => {
       const faults = new Faults();
       const subject = await store.open({ ...IMPATIENT, faults, onUnavailable: "allow" });
       const { limiter, repo } = subject;
@@ -148,7 +148,7 @@ describe("while the store is down", { retry: 2 }, () => {
       });
     });
 
-    it("A185 may be allowed for more that a lease takes, too", async () => {
+    it("may be allowed for more that a lease takes, too (A185)", async () => {
       const faults = new Faults();
       const subject = await store.open({ ...IMPATIENT, faults });
       const { limiter, repo } = subject;
@@ -207,7 +207,7 @@ describe("while the store is down", { retry: 2 }, () => {
     const whereItFails = it.skipIf(store.name === "memory");
 
     whereItFails(
-      "A185 is said by the call, else by the limiter, else by the repository",
+      "is said by the call, else by the limiter, else by the repository (A185)",
       async () => {
         await using broken = await breakable(store, "throttled", { onUnavailable: "allow" });
         const { subject } = broken;
@@ -236,7 +236,7 @@ describe("while the store is down", { retry: 2 }, () => {
     );
 
     whereItFails(
-      "A186 is what is stored, as it was seen last; nothing stored means block",
+      "is what is stored, as it was seen last; nothing stored means block (A186)",
       async () => {
         await using broken = await breakable(store, "throttled");
         const { subject } = broken;
@@ -281,7 +281,7 @@ describe("while the store is down", { retry: 2 }, () => {
       await broken.mend();
     });
 
-    whereItFails("A186 is block where nobody has ever seen the setting", async () => {
+    whereItFails("is block where nobody has ever seen the setting (A186)", async () => {
       await using broken = await breakable(store, "throttled");
       const { subject } = broken;
       const limits = ["rpm:100"];
@@ -292,13 +292,13 @@ describe("while the store is down", { retry: 2 }, () => {
   });
 
   describeLimiterStores("isAvailable", (store) => {
-    it("A187 is true while the store answers", async () => {
+    it("is true while the store answers (A187)", async () => {
       const { limiter } = await store.open();
       expect(await limiter.isAvailable()).toBe(true);
       expect(await limiter.isAvailable({ timeoutMs: 20_000 })).toBe(true);
     });
 
-    it.runIf(store.distributed)("A187 is false when it fails or hangs, in time", async () => {
+    it.runIf(store.distributed)("is false when it fails or hangs, in time (A187)", async () => {
       const faults = new Faults();
       const { limiter } = await store.open({ faults });
       for (const failure of ["broken", "hang", "drip", "denied", "missing"] as const) {

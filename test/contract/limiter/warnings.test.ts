@@ -22,7 +22,7 @@ describe("while the store is down", { retry: 2 }, () => {
     const random = () => Math.random() / 50;
 
     whereItFails(
-      "A081 is reported as a warning, and never hides the error of the work",
+      "is reported as a warning, and never hides the error of the work (A081)",
       async () => {
         const warnings: LimiterWarning[] = [];
         const onWarning = (warning: LimiterWarning) => warnings.push(warning);
@@ -91,7 +91,7 @@ describe("while the store is down", { retry: 2 }, () => {
     });
 
     whereItFails(
-      "A080 is an error of the commit; what could not be taken is a warning with allow",
+      "is an error of the commit; what could not be taken is a warning with allow (A080)",
       async () => {
         const warnings: LimiterWarning[] = [];
         const onWarning = (warning: LimiterWarning) => warnings.push(warning);
@@ -121,7 +121,7 @@ describe("while the store is down", { retry: 2 }, () => {
     );
 
     it.runIf(store.distributed)(
-      "A087 is not repeated when the store will not have it",
+      "is not repeated when the store will not have it (A087)",
       async () => {
         const warnings: LimiterWarning[] = [];
         const faults = new Faults();

@@ -21,7 +21,7 @@ import { counts, manifestOf, NOTHING } from "./sample.ts";
 const texts = (limits: readonly Limit[]) => limits.map(String);
 
 describeStores("applying a manifest", (store) => {
-  it("op 45: stores every level, readable like everything else", async () => {
+  it("stores every level, readable like everything else (op 45)", async () => {
     const repo = await store.open();
     const result = await applyManifest(repo, manifestOf(repo), { principal: "ci" });
     expect(counts(result)).toEqual({ ...NOTHING, created: 4 });
@@ -38,7 +38,7 @@ describeStores("applying a manifest", (store) => {
     expect([event?.action, event?.principal]).toEqual(["limits_set", "ci"]);
   });
 
-  it("op 46: has no changes the second time, and writes nothing", async () => {
+  it("has no changes the second time, and writes nothing (op 46)", async () => {
     const repo = await store.open();
     await applyManifest(repo, manifestOf(repo));
     const before = await store.itemsOf(`${repo.namespaceId}/SYSTEM#`);
@@ -48,7 +48,7 @@ describeStores("applying a manifest", (store) => {
     expect(await repo.audit.list("$SYSTEM")).toHaveLength(1);
   });
 
-  it("op 47 and 48: removes what the file no longer has, and only that", async () => {
+  it("removes what the file no longer has, and only that (op 47, 48)", async () => {
     const repo = await store.open();
     await repo.limits.setResource("by-hand", ["rpm:1"]);
     await applyManifest(repo, manifestOf(repo));
@@ -63,7 +63,7 @@ describeStores("applying a manifest", (store) => {
     expect((await repo.audit.list("user-1"))[0]?.action).toBe("limits_deleted");
   });
 
-  it("op 49: is what CloudFormation asks for, too", async () => {
+  it("is what CloudFormation asks for, too (op 49)", async () => {
     const repo = await store.open();
     const properties = (rpm: string, more: object = {}) =>
       manifestFromProperties({

@@ -56,7 +56,7 @@ describeStores("the flags of a limits file", (store) => {
     expect(await repo.limits.listResources()).toEqual([]);
   });
 
-  it("H12 that Python stored are shown by export and plan, with the limits only it enforces", async () => {
+  it("that Python stored are shown by export and plan, with the limits only it enforces (H12)", async () => {
     const repo = await store.open();
     const { namespaceId, namespaceName: namespace } = repo;
     await store.items.writeMany({

@@ -35,7 +35,7 @@ describeTables("opening a table", (tables) => {
     expect((await repo.version())?.schemaVersion).toBe(schema);
   });
 
-  it("B33 of a later client is refused", async () => {
+  it("of a later client is refused (B33)", async () => {
     await fill(tables.store, [version("0.10.0"), ...namespace("default", DEFAULT_ID)]);
     await writeVersion(tables.store, { clientMinVersion: "0.99.0" }, NOW);
     await expect(tables.open()).rejects.toThrow("keep up with release 0.99.0");

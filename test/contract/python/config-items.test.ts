@@ -21,7 +21,7 @@ async function opened(store: TestStore, ...files: string[]) {
 }
 
 describeStores("a level that the Python library wrote", (store) => {
-  it("H3 H5 refuses only the limits that carry a quota or a schedule, by name", async () => {
+  it("refuses only the limits that carry a quota or a schedule, by name (H3, H5)", async () => {
     const { repo, limiter } = await opened(store, "40-config-resource-schedules");
     const call = { entityId: "u2", resource: "sched" };
     const lease = await limiter.acquire({ ...call, consume: { tpm: 10 } });
@@ -40,7 +40,7 @@ describeStores("a level that the Python library wrote", (store) => {
     ]);
   });
 
-  it("H6 refuses a session quota by name, and enforces its neighbour", async () => {
+  it("refuses a session quota by name, and enforces its neighbour (H6)", async () => {
     const { limiter } = await opened(store, "42-config-resource-session-quota");
     const call = { entityId: "u2", resource: "session" };
     await limiter.acquire({ ...call, consume: { rpm: 1 } });
@@ -49,7 +49,7 @@ describeStores("a level that the Python library wrote", (store) => {
     expect(session).toMatchObject({ limitName: "session", kind: "session quota" });
   });
 
-  it("H1 refuses a switched-off resource, with stored limits and with those of a call", async () => {
+  it("refuses a switched-off resource, with stored limits and with those of a call (H1)", async () => {
     const { limiter } = await opened(store, "45-config-resource-disabled");
     const call = { entityId: "u1", resource: "dis" };
     for (const request of [
@@ -64,7 +64,7 @@ describeStores("a level that the Python library wrote", (store) => {
     expect(await failureOf(limiter.status(call))).toBeInstanceOf(ResourceDisabled);
   });
 
-  it("H1 grants where an entity's own level switches the resource on again", async () => {
+  it("grants where an entity's own level switches the resource on again (H1)", async () => {
     const { limiter } = await opened(
       store,
       "45-config-resource-disabled",
@@ -77,7 +77,7 @@ describeStores("a level that the Python library wrote", (store) => {
     expect(error).toBeInstanceOf(ResourceDisabled);
   });
 
-  it("H1 refuses an entity that is switched off and has no limits as switched off", async () => {
+  it("refuses an entity that is switched off and has no limits as switched off (H1)", async () => {
     const { limiter } = await opened(store, "72-flag-only-configs-and-registries");
     for (const [entityId, resource, level] of [
       ["e1", "r", "entity"],
@@ -90,7 +90,7 @@ describeStores("a level that the Python library wrote", (store) => {
     }
   });
 
-  it("H1 refuses a child whose ancestor is switched off, in the name of the ancestor", async () => {
+  it("refuses a child whose ancestor is switched off, in the name of the ancestor (H1)", async () => {
     const { repo, limiter, namespaceId } = await opened(store, "45-config-resource-disabled");
     await repo.entities.create({ id: "team" });
     await repo.entities.create({ id: "u2", parentId: "team", cascade: true });
@@ -102,7 +102,7 @@ describeStores("a level that the Python library wrote", (store) => {
     expect(await repo.buckets.list("u2")).toEqual([]);
   });
 
-  it("H7 keeps flags, quotas and schedules when limits are replaced", async () => {
+  it("keeps flags, quotas and schedules when limits are replaced (H7)", async () => {
     for (const [file, resource] of [
       ["45-config-resource-disabled", "dis"],
       ["52-config-resource-cascade", "casc"],
@@ -130,7 +130,7 @@ describeStores("a level that the Python library wrote", (store) => {
     expect(soft).not.toHaveProperty("l_rpm_cp");
   });
 
-  it("H7 keeps limits that it cannot express, and refuses to replace one by its name", async () => {
+  it("keeps limits that it cannot express, and refuses to replace one by its name (H7)", async () => {
     const file = "40-config-resource-schedules";
     const { repo, read } = await opened(store, file);
     const before = await read(file);
@@ -151,7 +151,7 @@ describeStores("a level that the Python library wrote", (store) => {
     });
   });
 
-  it("H7 deletes the limits of a level and leaves its flags, as Python stores flags alone", async () => {
+  it("deletes the limits of a level and leaves its flags, as Python stores flags alone (H7)", async () => {
     const { repo, read, limiter } = await opened(store, "45-config-resource-disabled");
     await repo.limits.deleteResource("dis");
     const left = await read("45-config-resource-disabled");
@@ -164,7 +164,7 @@ describeStores("a level that the Python library wrote", (store) => {
     expect(await failureOf(limiter.acquire(call))).toBeInstanceOf(ResourceDisabled);
   });
 
-  it("H7 deletes a quota together with its level", async () => {
+  it("deletes a quota together with its level (H7)", async () => {
     const { repo, read, limiter } = await opened(store, "42-config-resource-session-quota");
     await repo.limits.deleteResource("session");
     expect(await read("42-config-resource-session-quota")).toBeUndefined();
@@ -172,7 +172,7 @@ describeStores("a level that the Python library wrote", (store) => {
     expect(await failureOf(limiter.acquire(call))).toBeInstanceOf(ValidationError);
   });
 
-  it("H7 keeps the flags of an entity's level, and of the namespace's", async () => {
+  it("keeps the flags of an entity's level, and of the namespace's (H7)", async () => {
     const { repo, namespaceId } = await opened(store, "46-config-entity-enabled");
     const { PK, SK } = pythonItem("46-config-entity-enabled", namespaceId);
     await repo.limits.setEntity("u2", ["rpm:5"], { resource: "dis" });

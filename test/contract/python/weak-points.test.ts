@@ -15,7 +15,7 @@ describeItemStores("a weak point of the Python library", (store) => {
   };
 
   it.skipIf(store.slow)(
-    "N3 a cascading child finds every token, in whichever shard it is",
+    "a cascading child finds every token, in whichever shard it is (N3)",
     async () => {
       const subject = await store.open();
       const { limiter, repo, time } = subject;
@@ -36,7 +36,7 @@ describeItemStores("a weak point of the Python library", (store) => {
     },
   );
 
-  it("N11 a quota is not turned into a dripping limit by setting its name", async () => {
+  it("a quota is not turned into a dripping limit by setting its name (N11)", async () => {
     const { repo } = await store.open();
     const golden = pythonItem("40-config-resource-schedules", repo.namespaceId);
     await itemsOf().put(golden);

@@ -12,7 +12,7 @@ function actions(events: readonly AuditEvent[]): string[] {
 }
 
 describeStores("the audit log", (store) => {
-  it("A192 tells of a creation and a deletion, newest first", async () => {
+  it("tells of a creation and a deletion, newest first (A192)", async () => {
     const nowMs = Date.UTC(2030, 0, 1, 12, 0, 0, 5);
     const repo = await store.open({ clock: () => nowMs });
     await repo.entities.create({ id: "key-1", name: "Key", principal: "ops" });
@@ -35,7 +35,7 @@ describeStores("the audit log", (store) => {
     });
   });
 
-  it("A192 A193 tells of limits: whose, for what, and which", async () => {
+  it("tells of limits: whose, for what, and which (A192, A193)", async () => {
     const repo = await store.open();
     const { limits } = repo;
     await limits.setEntity("key-1", ["rpm:1", "tpm:2"], { resource: "gpt-4", principal: "ops" });
@@ -87,7 +87,7 @@ describeStores("the audit log", (store) => {
     expect(await told("gpt-4")).toEqual([]);
   });
 
-  it("A192 gives as many events as asked for, and goes on after one", async () => {
+  it("gives as many events as asked for, and goes on after one (A192)", async () => {
     // All in one millisecond, so that the order is that of the ids alone.
     const nowMs = Date.now();
     const repo = await store.open({ clock: () => nowMs });
@@ -109,7 +109,7 @@ describeStores("the audit log", (store) => {
     expect(await repo.audit.list("key-1", next)).toEqual([all[1]]);
   });
 
-  it("A192 keeps events for 90 days, or as long as the namespace says", async () => {
+  it("keeps events for 90 days, or as long as the namespace says (A192)", async () => {
     const nowMs = Date.now() + 1000;
     const nowSeconds = Math.floor(nowMs / 1000);
     const repo = await store.open({ clock: () => nowMs, configCacheTtlSeconds: 0 });
@@ -184,7 +184,7 @@ describeStores("the audit log", (store) => {
   });
 });
 
-describe("A038 the JSON of an event", () => {
+describe("the JSON of an event (A038)", () => {
   const minimal: AuditEvent = {
     eventId: "01M7G7PX76Z6KZAK4FZ2WJKRA8",
     timestamp: "2026-11-15T18:32:29Z",

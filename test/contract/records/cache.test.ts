@@ -24,7 +24,7 @@ function standingClock() {
 }
 
 describeStores("the cache of limits", (store) => {
-  it("A206 finds out with one request, and then with none", async () => {
+  it("finds out with one request, and then with none (A206)", async () => {
     const counter = new CallCounter();
     const repo = await store.open({ onCall: counter.onCall });
     await repo.limits.setSystem(["rpm:1"]);
@@ -34,7 +34,7 @@ describeStores("the cache of limits", (store) => {
     expect(repo.limits.cacheStats()).toEqual({ hits: 4, misses: 4, size: 4, ttlSeconds: 60 });
   });
 
-  it("A206 asks only for what it does not know", async () => {
+  it("asks only for what it does not know (A206)", async () => {
     const counter = new CallCounter();
     const repo = await store.open({ onCall: counter.onCall });
     await repo.limits.setSystem(["rpm:1"]);
@@ -47,7 +47,7 @@ describeStores("the cache of limits", (store) => {
     expect(repo.limits.cacheStats()).toMatchObject({ hits: 8, misses: 8, size: 8 });
   });
 
-  it("A206 remembers that there is nothing", async () => {
+  it("remembers that there is nothing (A206)", async () => {
     const counter = new CallCounter();
     const repo = await store.open({ onCall: counter.onCall });
     expect(await repo.limits.resolve("user-1", "gpt-4")).toBeUndefined();
@@ -56,7 +56,7 @@ describeStores("the cache of limits", (store) => {
     expect(repo.limits.cacheStats()).toMatchObject({ hits: 4, misses: 4, size: 4 });
   });
 
-  it("A206 asks again when the time is over, and not before", async () => {
+  it("asks again when the time is over, and not before (A206)", async () => {
     const counter = new CallCounter();
     const { clock, advance } = standingClock();
     const options = { onCall: counter.onCall, clock, configCacheTtlSeconds: 5 };
@@ -70,7 +70,7 @@ describeStores("the cache of limits", (store) => {
     expect(repo.limits.cacheStats()).toEqual({ hits: 4, misses: 8, size: 4, ttlSeconds: 5 });
   });
 
-  it("A206 asks every time when it is turned off", async () => {
+  it("asks every time when it is turned off (A206)", async () => {
     const counter = new CallCounter();
     const repo = await store.open({ onCall: counter.onCall, configCacheTtlSeconds: 0 });
     await repo.limits.setSystem(["rpm:1"]);
@@ -83,7 +83,7 @@ describeStores("the cache of limits", (store) => {
     expect(await rpm(repo)).toBe(2);
   });
 
-  it("A206 forgets on request and keeps its counters", async () => {
+  it("forgets on request and keeps its counters (A206)", async () => {
     const counter = new CallCounter();
     const repo = await store.open({ onCall: counter.onCall });
     await repo.limits.resolve("user-1", "gpt-4");
@@ -93,7 +93,7 @@ describeStores("the cache of limits", (store) => {
     expect(await counter.during(() => repo.limits.resolve("user-1", "gpt-4"))).toBe(1);
   });
 
-  it("A136 B17 shows every change to the process that made it, at once", async () => {
+  it("shows every change to the process that made it, at once (A136, B17)", async () => {
     const repo = await store.open();
     const { limits } = repo;
     expect(await rpm(repo)).toBeUndefined();
@@ -175,7 +175,7 @@ describeStores("the cache of limits", (store) => {
 });
 
 describe("the cache of limits while a read is on its way", () => {
-  it("B31 makes one read for everybody who asks for the same", async () => {
+  it("makes one read for everybody who asks for the same (B31)", async () => {
     const gate = new Gate();
     const repo = await repositoryOver(gate.store);
     const held = gate.holdNext();
@@ -187,7 +187,7 @@ describe("the cache of limits while a read is on its way", () => {
     expect(gate.reads[0]).toHaveLength(5);
   });
 
-  it("B31 asks for each record once when different entities are asked for", async () => {
+  it("asks for each record once when different entities are asked for (B31)", async () => {
     const gate = new Gate();
     const repo = await repositoryOver(gate.store);
     const ids = Array.from({ length: 20 }, (_, number) => `user-${number}`);
@@ -197,7 +197,7 @@ describe("the cache of limits while a read is on its way", () => {
     expect(keys).toHaveLength(2 * 20 + 3);
   });
 
-  it("B31 answers others while one read hangs, also those that must read", async () => {
+  it("answers others while one read hangs, also those that must read (B31)", async () => {
     const gate = new Gate();
     const repo = await repositoryOver(gate.store);
     await repo.limits.setSystem(["rpm:1"]);
@@ -213,7 +213,7 @@ describe("the cache of limits while a read is on its way", () => {
     expect((await slow)?.source).toBe("system");
   });
 
-  it("A126 tells everybody who waited of a failure, and remembers nothing of it", async () => {
+  it("tells everybody who waited of a failure, and remembers nothing of it (A126)", async () => {
     const gate = new Gate();
     const repo = await repositoryOver(gate.store);
     await repo.limits.setSystem(["rpm:1"]);

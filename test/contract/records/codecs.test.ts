@@ -104,7 +104,7 @@ describe("a bucket as people look at it", () => {
     return repo.buckets.list("key-1");
   };
 
-  it("A025 has the limit that its parameters make", async () => {
+  it("has the limit that its parameters make (A025)", async () => {
     const [state, ...others] = await look(limit({ tokensMilli: 100_000 }));
     expect(others).toEqual([]);
     expect(state?.limit.toJSON()).toEqual({
@@ -122,7 +122,7 @@ describe("a bucket as people look at it", () => {
     [-1, -1],
     [-500, -1],
     [-1000, -1],
-  ])("A036 of %i milli-tokens has %i tokens", async (tokensMilli, tokens) => {
+  ])("of %i milli-tokens has %i tokens (A036)", async (tokensMilli, tokens) => {
     const rate = { ...RATE, capacityMilli: 200_000 };
     const [state] = await look(limit({ tokensMilli, rate }));
     expect(state).toMatchObject({ tokens, capacity: 200, limitName: "rpm" });

@@ -20,7 +20,7 @@ async function createChain(repo: Repository, length: number): Promise<void> {
 }
 
 describeStores("entities", (store) => {
-  it("A190 are created once, read back and deleted", async () => {
+  it("are created once, read back and deleted (A190)", async () => {
     const nowMs = Date.UTC(2030, 0, 2, 3, 4, 5, 678);
     const repo = await store.open({ clock: () => nowMs });
     const created = await repo.entities.create({ id: "key-1", metadata: { tier: "gold" } });
@@ -44,7 +44,7 @@ describeStores("entities", (store) => {
     expect((await repo.entities.get("key-1"))?.name).toBe("Second life");
   });
 
-  it("A190 know their children, which may come first and stay when the parent goes", async () => {
+  it("know their children, which may come first and stay when the parent goes (A190)", async () => {
     const repo = await store.open();
     await repo.entities.create({ id: "key-2", parentId: "project-1", cascade: true });
     await repo.entities.create({ id: "project-1", name: "Search" });
@@ -62,7 +62,7 @@ describeStores("entities", (store) => {
     expect((await repo.entities.get("key-1"))?.parentId).toBe("project-1");
   });
 
-  it("B18 list more children than one answer of the store holds", async () => {
+  it("list more children than one answer of the store holds (B18)", async () => {
     const repo = await store.open();
     // More than a megabyte, where DynamoDB ends a page, and more rows than sqlite reads at once.
     const metadata = { text: "x".repeat(6000) };
@@ -96,7 +96,7 @@ describeStores("entities", (store) => {
     });
   });
 
-  it("A191 B28 leave nothing behind when an argument is wrong", async () => {
+  it("leave nothing behind when an argument is wrong (A191, B28)", async () => {
     const repo = await store.open();
     const circle: Record<string, unknown> = {};
     circle.self = circle;

@@ -130,7 +130,7 @@ describeStores("the deletion of an entity", (store) => {
     expect((await repo.audit.list("user-1"))[0]?.details).toEqual({ records_deleted: 60 });
   });
 
-  it("A190 does nothing, and tells nobody, when there is nothing to delete", async () => {
+  it("does nothing, and tells nobody, when there is nothing to delete (A190)", async () => {
     const repo = await store.open();
     await repo.entities.delete("user-1");
     expect(await repo.audit.list("user-1")).toEqual([]);

@@ -30,7 +30,7 @@ function provisionerItems(namespaceId: string): Item[] {
 }
 
 describeStores("the purge of a namespace", (store) => {
-  it("A201 removes all it holds, page by page, and tells how far it is", async () => {
+  it("removes all it holds, page by page, and tells how far it is (A201)", async () => {
     const repo = await store.open();
     const [name, otherName] = [newName(), newName()];
     const ids = await repo.namespaces.register(name, otherName);
@@ -68,7 +68,7 @@ describeStores("the purge of a namespace", (store) => {
     await repo.namespaces.purge(id);
   });
 
-  it("A201 refuses a namespace that is in use, and does not know others", async () => {
+  it("refuses a namespace that is in use, and does not know others (A201)", async () => {
     const repo = await store.open();
     await repo.limits.setSystem(["rpm:1"]);
     const refused = repo.namespaces.purge(repo.namespaceId);
@@ -78,7 +78,7 @@ describeStores("the purge of a namespace", (store) => {
     await repo.namespaces.purge("AAAAAAAAAAA");
   });
 
-  it("B24 also removes items without the keys of the namespace's index", async () => {
+  it("also removes items without the keys of the namespace's index (B24)", async () => {
     const repo = await store.open();
     const name = newName();
     const id = (await repo.namespaces.register(name))[name] as string;
@@ -98,7 +98,7 @@ describeStores("the purge of a namespace", (store) => {
     expect(await left()).toEqual([0, 0, 0]);
   });
 
-  it("B24 also removes such items when only a registry leads to them", async () => {
+  it("also removes such items when only a registry leads to them (B24)", async () => {
     const repo = await store.open();
     const name = newName();
     const id = (await repo.namespaces.register(name))[name] as string;
@@ -132,7 +132,7 @@ describeStores("the purge of a namespace", (store) => {
     expect(await store.items.get(namespaceIdKey(id), { consistent: true })).toBeUndefined();
   });
 
-  it("B32 and a recovery at the same time: one wins, and nothing is half done", async () => {
+  it("and a recovery at the same time: one wins, and nothing is half done (B32)", async () => {
     const repo = await store.open();
     const other = await store.open({ namespace: repo.namespaceName });
     const name = newName();

@@ -34,7 +34,7 @@ async function stateOf(refused: Promise<unknown>): Promise<string> {
 }
 
 describeStores("namespaces", (store) => {
-  it("A200 lead from a name to an id and back", async () => {
+  it("lead from a name to an id and back (A200)", async () => {
     const repo = await store.open({ clock: () => Date.UTC(2030, 0, 1) });
     const name = newName();
     const id = await register(repo, name);
@@ -61,7 +61,7 @@ describeStores("namespaces", (store) => {
     expect(await repo.namespaces.get(newName())).toBeUndefined();
   });
 
-  it("A200 are registered many at once, or none when one name is wrong", async () => {
+  it("are registered many at once, or none when one name is wrong (A200)", async () => {
     const repo = await store.open();
     const names = [newName(), newName(), newName()];
     for (const wrong of ["_", "", "a\nb", "x".repeat(257), 5 as unknown as string]) {
@@ -76,7 +76,7 @@ describeStores("namespaces", (store) => {
     expect(await repo.namespaces.register()).toEqual({});
   });
 
-  it("A200 get one id when two register the same name at once", async () => {
+  it("get one id when two register the same name at once (A200)", async () => {
     const repo = await store.open();
     const other = await store.open({ namespace: repo.namespaceName });
     const name = newName();
@@ -88,7 +88,7 @@ describeStores("namespaces", (store) => {
     expect(listed.filter((namespace) => namespace.name === name)).toHaveLength(1);
   });
 
-  it("A201 are deleted by name in one step, and their data stays", async () => {
+  it("are deleted by name in one step, and their data stays (A201)", async () => {
     const repo = await store.open({ clock: () => Date.UTC(2030, 0, 1) });
     const name = newName();
     const id = await register(repo, name);
@@ -111,7 +111,7 @@ describeStores("namespaces", (store) => {
     await expect(repo.namespaces.delete("_")).rejects.toBeInstanceOf(ValidationError);
   });
 
-  it("B32 keep both records or lose none when one is not as expected", async () => {
+  it("keep both records or lose none when one is not as expected (B32)", async () => {
     const repo = await store.open();
     const name = newName();
     const id = await register(repo, name);
@@ -120,7 +120,7 @@ describeStores("namespaces", (store) => {
     expect((await records(store, name, id))[0]).toBeDefined();
   });
 
-  it("A201 are recovered by id, as they were", async () => {
+  it("are recovered by id, as they were (A201)", async () => {
     const repo = await store.open();
     const name = newName();
     const id = await register(repo, name);
@@ -138,7 +138,7 @@ describeStores("namespaces", (store) => {
     await expect(unknown).rejects.toBeInstanceOf(EntityNotFoundError);
   });
 
-  it("A201 are not recovered while they are purged, or when the name is taken", async () => {
+  it("are not recovered while they are purged, or when the name is taken (A201)", async () => {
     const repo = await store.open();
     const name = newName();
     const id = await register(repo, name);
@@ -153,7 +153,7 @@ describeStores("namespaces", (store) => {
     expect(orphans.map(({ namespaceId }) => namespaceId)).not.toContain(id);
   });
 
-  it("A202 keep entities, limits and audit apart", async () => {
+  it("keep entities, limits and audit apart (A202)", async () => {
     const repo = await store.open();
     const [nameA, nameB] = [newName(), newName()];
     await repo.namespaces.register(nameA, nameB);
@@ -177,7 +177,7 @@ describeStores("namespaces", (store) => {
     expect(await a.limits.resolve("user-1", "gpt-4")).toMatchObject({ source: "entity_default" });
   });
 
-  it("B32 take no more changes once they are deleted", async () => {
+  it("take no more changes once they are deleted (B32)", async () => {
     const repo = await store.open();
     const name = newName();
     const id = await register(repo, name);
@@ -208,7 +208,7 @@ describeStores("namespaces", (store) => {
 });
 
 describe("a namespace that is deleted while a change is on its way", () => {
-  it("B32 does not take the change", async () => {
+  it("does not take the change (B32)", async () => {
     const gate = new Gate();
     const repo = await repositoryOver(gate.store);
     const id = await register(repo, "tenant-a");

@@ -110,7 +110,7 @@ describe("options", () => {
 });
 
 describe("an embedded store", () => {
-  it("A203 is the file in the current folder when nothing is named, and is created", async () => {
+  it("is the file in the current folder when nothing is named, and is created (A203)", async () => {
     const folder = mkdtempSync(join(tmpdir(), "zae-limiter-"));
     const before = process.cwd();
     process.chdir(folder);
@@ -128,7 +128,7 @@ describe("an embedded store", () => {
     }
   });
 
-  it("A203 is what ZAEL_URL names, unless an address is given", async () => {
+  it("is what ZAEL_URL names, unless an address is given (A203)", async () => {
     const folder = mkdtempSync(join(tmpdir(), "zae-limiter-"));
     try {
       const path = join(folder, "other.db");
@@ -145,7 +145,7 @@ describe("an embedded store", () => {
     }
   });
 
-  it("A203 takes the namespace of the options, the address, the environment, in this order", async () => {
+  it("takes the namespace of the options, the address, the environment, in this order (A203)", async () => {
     vi.stubEnv("ZAEL_NAMESPACE", "from-environment");
     const names: string[] = [];
     for (const [url, options] of [
@@ -191,7 +191,7 @@ describe("an embedded store", () => {
 });
 
 describeStores("a repository", (store) => {
-  it("A202 shares its store with those scoped from it, which close nothing", async () => {
+  it("shares its store with those scoped from it, which close nothing (A202)", async () => {
     const repo = await store.open();
     const name = newName();
     await repo.namespaces.register(name);
@@ -208,7 +208,7 @@ describeStores("a repository", (store) => {
     expect(back.namespaceId).toBe(repo.namespaceId);
   });
 
-  it("A202 does not scope to a namespace that is not there", async () => {
+  it("does not scope to a namespace that is not there (A202)", async () => {
     const repo = await store.open();
     const name = newName();
     const scoping = repo.namespace(name);
@@ -290,7 +290,7 @@ describeEngines("a table", ({ endpoint }) => {
     expect(await registry()).toEqual(before);
   });
 
-  it("A203 that is missing is not created by opening it", async () => {
+  it("that is missing is not created by opening it (A203)", async () => {
     const table = newName();
     const opening = Repository.connect(table, options);
     await expect(opening).rejects.toBeInstanceOf(InfrastructureNotFoundError);
@@ -299,7 +299,7 @@ describeEngines("a table", ({ endpoint }) => {
     await expect(again).rejects.toBeInstanceOf(InfrastructureNotFoundError);
   });
 
-  it("A203 A204 without the namespace is refused, and the namespace is not registered", async () => {
+  it("without the namespace is refused, and the namespace is not registered (A203, A204)", async () => {
     const { table, registry } = await newTable();
     const before = await registry();
     for (const open of [
@@ -313,7 +313,7 @@ describeEngines("a table", ({ endpoint }) => {
     expect(await registry()).toEqual(before);
   });
 
-  it("A204 is created once: again, it stays as it is and only gains what is new", async () => {
+  it("is created once: again, it stays as it is and only gains what is new (A204)", async () => {
     const { table, repo, registry } = await newTable({ namespace: "tenant-a" });
     await repo.limits.setSystem(["rpm:1"]);
     const before = await registry();

@@ -118,7 +118,7 @@ describeStores("usage", (store) => {
     });
   });
 
-  test("A194: three hours, by window, time and resource, in pages, summed up", async () => {
+  test("three hours, by window, time and resource, in pages, summed up (A194)", async () => {
     const repo = await store.open();
     const hours = [
       { tpm: 1000, rpm: 5 },
@@ -169,7 +169,7 @@ describeStores("usage", (store) => {
     expect(summary.average.rpm).toBeCloseTo(7.667, 3);
   });
 
-  test("A195: windows end with their last second; what is no window ends where it starts", async () => {
+  test("windows end with their last second; what is no window ends where it starts (A195)", async () => {
     const repo = await store.open();
     const windows = [
       ["hourly", "2026-11-15T10:00:00Z", "2026-11-15T10:59:59Z"],
@@ -194,7 +194,7 @@ describeStores("usage", (store) => {
     expect(ends.toSorted()).toEqual(windows.map((window) => [...window]).toSorted());
   });
 
-  test("A196: items that are no snapshots are skipped, and a subject is asked for", async () => {
+  test("items that are no snapshots are skipped, and a subject is asked for (A196)", async () => {
     const repo = await store.open();
     await seed(store, repo);
     const odd = snapshot(repo.namespaceId, {

@@ -43,7 +43,7 @@ describeStores("the version of a table", (store) => {
     expect(item).toMatchObject({ lambda_version: null, GSI4PK: "_", GSI4SK: "_/SYSTEM#" });
   });
 
-  it("A205 of the Python library fits, and stays as it is", async () => {
+  it("of the Python library fits, and stays as it is (A205)", async () => {
     await pretend({});
     const repo = await store.open();
     expect(await repo.version()).toEqual({
@@ -76,7 +76,7 @@ describeStores("the version of a table", (store) => {
     },
   );
 
-  it("A205 fits with an older Lambda, which is the deployer's business", async () => {
+  it("fits with an older Lambda, which is the deployer's business (A205)", async () => {
     await pretend({ lambda_version: "0.0.1" });
     expect((await (await store.open()).version())?.lambdaVersion).toBe("0.0.1");
     await pretend({ lambda_version: "what?" });
@@ -84,10 +84,10 @@ describeStores("the version of a table", (store) => {
   });
 
   it.each<[string, { client_min_version?: string; schema_version?: string }]>([
-    ["A205 a newer client", { client_min_version: "0.99.0" }],
-    ["A205 another major version", { schema_version: "1.0.0" }],
-    ["B33 a client version that is none", { client_min_version: "1.2" }],
-    ["B33 a schema version that is none", { schema_version: "soon" }],
+    ["a newer client (A205)", { client_min_version: "0.99.0" }],
+    ["another major version (A205)", { schema_version: "1.0.0" }],
+    ["a client version that is none (B33)", { client_min_version: "1.2" }],
+    ["a schema version that is none (B33)", { schema_version: "soon" }],
   ])("does not fit when the table asks for %s", async (_, attributes) => {
     await pretend(attributes);
     const namespace = newName();

@@ -106,7 +106,7 @@ describeEngines("the aggregator", ({ endpoint }) => {
     }
   });
 
-  test("op 77: an empty bucket is refilled for other readers; a stale view writes nothing", async () => {
+  test("an empty bucket is refilled for other readers; a stale view writes nothing (op 77)", async () => {
     const repo = await newNamespace();
     const limiter = new RateLimiter(repo);
     await limiter.acquire({ entityId: "key-1", resource: "gpt-4", consume: { tpm: 10_000 } });
@@ -121,7 +121,7 @@ describeEngines("the aggregator", ({ endpoint }) => {
     expect(await store.get(key, { consistent: true })).toEqual(item);
   });
 
-  test("op 78: what is taken between the change and the refill is not lost", async () => {
+  test("what is taken between the change and the refill is not lost (op 78)", async () => {
     const repo = await newNamespace();
     const limiter = new RateLimiter(repo);
     await limiter.acquire({ entityId: "key-1", resource: "gpt-4", consume: { tpm: 9000 } });
@@ -137,7 +137,7 @@ describeEngines("the aggregator", ({ endpoint }) => {
     expect(after?.rf).toBe(rf + 12_000);
   });
 
-  test("op 83: an entity's buckets of two resources and two shards are found by the entity", async () => {
+  test("an entity's buckets of two resources and two shards are found by the entity (op 83)", async () => {
     const repo = await newNamespace();
     const limiter = new RateLimiter(repo);
     for (const resource of ["gpt-3", "gpt-4"]) {

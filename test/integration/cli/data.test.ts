@@ -12,7 +12,7 @@ describeCliStores("the command line", (store) => {
     return limits.find((limit) => limit.name === name);
   };
 
-  test("op 21, 22, 23: limits are read with rate, period and burst", async () => {
+  test("limits are read with rate, period and burst (op 21, 22, 23)", async () => {
     const texts = [
       "tpm:10000",
       "burst:10000:15000",
@@ -32,7 +32,7 @@ describeCliStores("the command line", (store) => {
     expect((await stored("rpm"))?.refillPeriodSeconds).toBe(300);
   });
 
-  test("op 24: what is no limit is refused in one line, each for its reason", async () => {
+  test("what is no limit is refused in one line, each for its reason (op 24)", async () => {
     const refused = await Promise.all(
       ["invalid", "tpm:abc", "rpm:100/week", "a:1:2:3"].map((text) =>
         store.run("system", "set-defaults", "-l", text),
@@ -49,7 +49,7 @@ describeCliStores("the command line", (store) => {
     expect((await store.repository.limits.getSystem()).limits).toEqual([]);
   });
 
-  test("op 25: limits are shown with separators, period and burst", async () => {
+  test("limits are shown with separators, period and burst (op 25)", async () => {
     await store.repository.limits.setSystem(["tpm:10000", "burst:10000:15000", "rpm:100/5min"]);
     const { out } = await store.run("system", "get-defaults");
     expect(out.split("\n").slice(1, 4).sort()).toEqual([
@@ -59,7 +59,7 @@ describeCliStores("the command line", (store) => {
     ]);
   });
 
-  test("op 26: the limits of a resource are counted and stored", async () => {
+  test("the limits of a resource are counted and stored (op 26)", async () => {
     const limits = ["-l", "rpm:1000/min", "-l", "tph:50000/hour"];
     const { code, out } = await store.run("resource", "set-defaults", "gpt-4", ...limits);
     expect(code).toBe(0);
@@ -70,7 +70,7 @@ describeCliStores("the command line", (store) => {
     ]);
   });
 
-  test("op 27: usage of neither an entity nor a resource is refused before connecting", async () => {
+  test("usage of neither an entity nor a resource is refused before connecting (op 27)", async () => {
     const env = { ZAEL_URL: "dynamodb://nowhere?endpoint=http://127.0.0.1:1" };
     const commands = ["list", "summary"];
     const ran = await Promise.all(commands.map((name) => store.run("usage", name, { env })));
@@ -80,7 +80,7 @@ describeCliStores("the command line", (store) => {
     }
   });
 
-  test("op 28: a full page of audit events tells how to go on", async () => {
+  test("a full page of audit events tells how to go on (op 28)", async () => {
     const principal = `${"long-".repeat(20)}principal`;
     await store.repository.entities.create({ id: "key-1", principal });
     for (let times = 0; times < 2; times += 1) {
@@ -104,7 +104,7 @@ describeCliStores("the command line", (store) => {
     expect(err).toMatch(/go on with --start-event-id [0-9A-Z]{26}\n$/);
   });
 
-  test("op 29: where nothing can draw, a plot is a table", async () => {
+  test("where nothing can draw, a plot is a table (op 29)", async () => {
     const start = "2026-11-15T10:00:00Z";
     const seed = { entity: "key-1", window: "hourly", start, events: 3 } as const;
     const counters = { rpm: 3, tpm: 1200 };
@@ -117,13 +117,13 @@ describeCliStores("the command line", (store) => {
     expect(ofResource).toEqual(drawn);
   });
 
-  test("op 30: limits of an entity without a resource are for all resources", async () => {
+  test("limits of an entity without a resource are for all resources (op 30)", async () => {
     const set = await store.json("entity", "set-limits", "u", "-l", "rpm:1");
     expect(set).toMatchObject({ entity_id: "u", resource: "_default_" });
     expect(await store.repository.limits.getEntity("u", { resource: "_default_" })).toHaveLength(1);
   });
 
-  test("op 31: a list of entities has all of them, or those with limits of a resource", async () => {
+  test("a list of entities has all of them, or those with limits of a resource (op 31)", async () => {
     const { entities, limits } = store.repository;
     await entities.create({ id: "key-1" });
     await entities.create({ id: "key-2" });
@@ -136,7 +136,7 @@ describeCliStores("the command line", (store) => {
     expect(some.out).not.toContain("key-1");
   });
 
-  test("op 32: namespaces are registered and counted; the reserved one is refused", async () => {
+  test("namespaces are registered and counted; the reserved one is refused (op 32)", async () => {
     const names = [`${store.namespace}-a`, `${store.namespace}-b`];
     const { code, out } = await store.run("namespace", "register", ...names);
     expect(code).toBe(0);
@@ -148,7 +148,7 @@ describeCliStores("the command line", (store) => {
     expect(await store.run("namespace", "register", "_")).toMatchObject({ code: 1, out: "" });
   });
 
-  test("op 33: a namespace is deleted, an orphan, and recovered; its neighbour stays", async () => {
+  test("a namespace is deleted, an orphan, and recovered; its neighbour stays (op 33)", async () => {
     const [a, b] = [`${store.namespace}-a`, `${store.namespace}-b`];
     const ids = await store.repository.namespaces.register(a, b);
     const id = ids[a] as string;
@@ -161,7 +161,7 @@ describeCliStores("the command line", (store) => {
     expect((await store.repository.namespaces.get(b))?.namespaceId).toBe(ids[b]);
   });
 
-  test("op 34: an active namespace is not purged; an unknown id is no failure", async () => {
+  test("an active namespace is not purged; an unknown id is no failure (op 34)", async () => {
     const { namespaceId, namespaces } = store.repository;
     const active = await store.run("namespace", "purge", namespaceId, "--yes");
     expect(active).toMatchObject({ code: 1, out: "" });
@@ -179,7 +179,7 @@ describeCliStores("the command line", (store) => {
     expect((await namespaces.orphans()).map(({ namespaceId: each }) => each)).not.toContain(id);
   });
 
-  test("op 35: a declined question deletes nothing, and is no failure", async () => {
+  test("a declined question deletes nothing, and is no failure (op 35)", async () => {
     await store.repository.limits.setResource("gpt-4", ["rpm:1"]);
     const command = ["resource", "delete-defaults", "gpt-4"];
     // Nothing is connected to before the answer: there is nothing at this address.
@@ -194,7 +194,7 @@ describeCliStores("the command line", (store) => {
     expect(await store.repository.limits.getResource("gpt-4")).toEqual([]);
   });
 
-  test("W16: a wrong name of a namespace registers nothing, by reading or by acquiring", async () => {
+  test("a wrong name of a namespace registers nothing, by reading or by acquiring (W16)", async () => {
     const typo = `${store.namespace}-typo`;
     const commands = [
       ["entity", "show", "key-1"],

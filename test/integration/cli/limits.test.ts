@@ -42,7 +42,7 @@ interface Applied {
 }
 
 describeCliStores("limits", (store) => {
-  test("op 37, 45, 46, 47, 48: create, no change, drift, update, delete", async () => {
+  test("create, no change, drift, update, delete (op 37, 45, 46, 47, 48)", async () => {
     const file = fileOf(manifest(store));
     const first = await store.json<Applied>("limits", "apply", "-f", file);
     expect(first).toMatchObject({ created: 4, updated: 0, deleted: 0, errors: [] });
@@ -70,7 +70,7 @@ describeCliStores("limits", (store) => {
     expect(await limits.getSystem()).toEqual({ limits: [] });
   });
 
-  test("op 38, 50: one change fails, the others are applied, and it is said", async () => {
+  test("one change fails, the others are applied, and it is said (op 38, 50)", async () => {
     // An apply cannot fail by its own doing; somebody has to be in the way of one change.
     const { records } = store.repository[INTERNALS];
     const registry = { ...provisionerKey(records.namespaceId), SK: "#ENTITY_CONFIG_RESOURCES" };
@@ -84,7 +84,7 @@ describeCliStores("limits", (store) => {
     expect(again).toMatchObject({ created: 1, errors: [] });
   });
 
-  test("op 39, 44: a list, and a file without a namespace, are refused with their lines", async () => {
+  test("a list, and a file without a namespace, are refused with their lines (op 39, 44)", async () => {
     const list = await store.run("limits", "plan", "-f", fileOf("- a\n- b\n"));
     expect(list.code).toBe(1);
     expect(list.err).toMatch(/limits-\d+\.yaml:1:1: expected a mapping, got an array/);
@@ -95,7 +95,7 @@ describeCliStores("limits", (store) => {
     expect(ran.err).toMatch(/:2:29: .*there is no "capcity" here/);
   });
 
-  test("op 40: a store that does not answer is exit 4, and a missing file exit 1", async () => {
+  test("a store that does not answer is exit 4, and a missing file exit 1 (op 40)", async () => {
     const url = "dynamodb://app?endpoint=http://127.0.0.1:9";
     const file = fileOf(manifest(store));
     const down = await store.run("limits", "plan", "-f", file, "--url", url, "--timeout", "0.3");
@@ -104,7 +104,7 @@ describeCliStores("limits", (store) => {
     expect([missing.code, missing.out]).toEqual([1, ""]);
   });
 
-  test("op 41: a namespace that is not there is planned for, and registered by apply", async () => {
+  test("a namespace that is not there is planned for, and registered by apply (op 41)", async () => {
     const namespace = `${store.namespace}-new`;
     const file = fileOf({ namespace, resources: { "gpt-4": rpm(5) } });
     const plan = await store.run("limits", "plan", "-f", file);
@@ -118,7 +118,7 @@ describeCliStores("limits", (store) => {
     expect(await scoped.limits.listResources()).toEqual(["gpt-4"]);
   });
 
-  test("op 42, 43: cfn-template has the numbers of a limit, defaults filled in, no burst", async () => {
+  test("cfn-template has the numbers of a limit, defaults filled in, no burst (op 42, 43)", async () => {
     const limits = {
       a: { capacity: 1000, refill_amount: 100, refill_period: 60 },
       b: { capacity: 1000 },

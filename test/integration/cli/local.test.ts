@@ -242,7 +242,7 @@ describe.skipIf(dynamoDbLocal?.endpoint === undefined)("local, with DynamoDB Loc
 });
 
 describe("local env", () => {
-  test("op 36: has a line for each variable for PowerShell, and needs nothing that runs", async () => {
+  test("has a line for each variable for PowerShell, and needs nothing that runs (op 36)", async () => {
     const { code, out } = await run("env", "-f", "powershell");
     expect([code, out]).toEqual([
       0,

@@ -142,7 +142,7 @@ describe.skipIf(first === undefined)("policies", () => {
   const denied = (work: Promise<unknown>) => expect(work).rejects.toThrow(DENIED);
 
   describe("for the whole table", () => {
-    test("W23: acq acquires and adjusts on a fresh table, and nothing else", async () => {
+    test("acq acquires and adjusts on a fresh table, and nothing else (W23)", async () => {
       as("AcquireOnlyPolicy");
       const limiter = await enter();
       await acquires(limiter, "acq");
@@ -186,7 +186,7 @@ describe.skipIf(first === undefined)("policies", () => {
       expect(used).toEqual(allowedOnTable("AcquireOnlyPolicy"));
     });
 
-    test("H8: acq and ns-acq may create a bucket as the Python library does, and no more", async () => {
+    test("acq and ns-acq may create a bucket as the Python library does, and no more (H8)", async () => {
       for (const policy of ["AcquireOnlyPolicy", "NamespaceAcquirePolicy"]) {
         as(policy, { zael_namespace_id: seed.namespaceId });
         const store = new DynamoItemStore({
@@ -236,7 +236,7 @@ describe.skipIf(first === undefined)("policies", () => {
   describe("for one namespace", () => {
     const tagged = () => ({ zael_namespace_id: seed.namespaceId });
 
-    test("W24: ns-acq acquires in its own, and not in another", async () => {
+    test("ns-acq acquires in its own, and not in another (W24)", async () => {
       as("NamespaceAcquirePolicy", tagged());
       const limiter = await enter();
       await acquires(limiter, "ns-acq");
@@ -261,7 +261,7 @@ describe.skipIf(first === undefined)("policies", () => {
       await stranger.close();
     });
 
-    test("W24: ns-full changes its own, and neither another nor the registry", async () => {
+    test("ns-full changes its own, and neither another nor the registry (W24)", async () => {
       as("NamespaceFullAccessPolicy", tagged());
       const limiter = await enter();
       await acquires(limiter, "ns-full");

@@ -51,7 +51,7 @@ function auditItem(eventId: string, timestamp = "2024-01-15T14:30:00Z"): Item {
 const removed = (item: Item): StreamChange => change(item, undefined);
 
 describe("the audit archive", () => {
-  test("op 84: nothing to archive, or nowhere to archive it: nothing is written", async () => {
+  test("nothing to archive, or nowhere to archive it: nothing is written (op 84)", async () => {
     const archive = new MemoryArchive();
     const { aggregator } = aggregatorOver({ archive });
     expect((await aggregator.process([])).counters).toMatchObject({ records: 0, archived: 0 });
@@ -62,7 +62,7 @@ describe("the audit archive", () => {
     expect(failedIds).toEqual([]);
   });
 
-  test("op 85: one object for each event; others are left, malformed are named", async () => {
+  test("one object for each event; others are left, malformed are named (op 85)", async () => {
     const archive = new MemoryArchive();
     const { aggregator, lines } = aggregatorOver({ archive });
     const { action: _, ...incomplete } = auditItem("X");
@@ -86,7 +86,7 @@ describe("the audit archive", () => {
     expect(failed.failedIds).toEqual([first.id]);
   });
 
-  test("op 86: named by day, namespace and event; compact lines with their namespace", async () => {
+  test("named by day, namespace and event; compact lines with their namespace (op 86)", async () => {
     const archive = new MemoryArchive();
     const { aggregator } = aggregatorOver({ archive });
     await aggregator.process([

@@ -75,7 +75,7 @@ describe("the Lambda handler", () => {
     }
   });
 
-  test("op 71: records that could not be counted are reported, and counted when they come again", async () => {
+  test("records that could not be counted are reported, and counted when they come again (op 71)", async () => {
     const store = new CrashingStore({ clock: () => AT });
     const { handler, lines } = handlerOver(store);
     const steps = [0, 1000, 3000].map((tpm) => bucketItem({ tc: { tpm } }));

@@ -56,7 +56,7 @@ function busy(changes: readonly StreamChange[], writes: number): StreamChange[] 
 }
 
 describe("shards", () => {
-  test("op 80: writes close to what an item can take split it, from 1 to 2 to 4, at most to 64", async () => {
+  test("writes close to what an item can take split it, from 1 to 2 to 4, at most to 64 (op 80)", async () => {
     const { time, store, aggregator, use, shards, total } = await world();
     await use({ rpm: 10 });
     for (const count of [2, 4, 8, 16, 32, 64, 64]) {
@@ -77,7 +77,7 @@ describe("shards", () => {
     expect(total(items, "b_rpm_tc")).toBe(16_000);
   });
 
-  test("op 81: all pairs follow when the first has split, also when a batch holds nothing else", async () => {
+  test("all pairs follow when the first has split, also when a batch holds nothing else (op 81)", async () => {
     const { time, store, aggregator, use, shards } = await world();
     await use({ rpm: 1 });
     for (const count of [2, 4]) {
@@ -97,7 +97,7 @@ describe("shards", () => {
     }
   });
 
-  test("op 82: a split mints nothing and loses nothing; its new shard has consumed nothing", async () => {
+  test("a split mints nothing and loses nothing; its new shard has consumed nothing (op 82)", async () => {
     const { time, store, repo, aggregator, use, shards, total } = await world(["rpm:100000"]);
     for (let times = 0; times < 10; times += 1) await use({ rpm: 10_000 });
     time.nowMs += 6000;

@@ -23,14 +23,14 @@ async function refilled(
 }
 
 describe("fresh balances", () => {
-  test("op 72: less stored than was just consumed: 5 s of refill are written, rf is now", async () => {
+  test("less stored than was just consumed: 5 s of refill are written, rf is now (op 72)", async () => {
     const { item, refills } = await refilled({ tk: { tpm: 5_000_000 }, consumed: 20_000_000 });
     expect(refills).toBe(1);
     expect(item).toMatchObject({ b_tpm_tk: 5_000_000 + 8_333_333, rf: AT });
     expect(item?.b_tpm_tc).toBe(120_000_000);
   });
 
-  test("op 73: enough stored, nothing accrued, given back, no limits: nothing is written", async () => {
+  test("enough stored, nothing accrued, given back, no limits: nothing is written (op 73)", async () => {
     const plenty = { tk: { tpm: 90_000_000 }, consumed: 1_000_000, ageMs: 60_000 };
     expect((await refilled(plenty)).refills).toBe(0);
     const short = { tk: { tpm: 5_000_000 } };
@@ -39,7 +39,7 @@ describe("fresh balances", () => {
     expect((await refilled({ tc: {}, consumed: 1000 })).refills).toBe(0);
   });
 
-  test("op 74: a bucket that moved on is left alone; another failure is logged and counted", async () => {
+  test("a bucket that moved on is left alone; another failure is logged and counted (op 74)", async () => {
     const { aggregator, store, lines } = aggregatorOver();
     const rf = AT - 5000;
     const fields = { rf, tk: { tpm: 0 } };
@@ -52,7 +52,7 @@ describe("fresh balances", () => {
     expect(lines.some(({ message }) => message === "a bucket could not be refilled")).toBe(true);
   });
 
-  test("op 75: all limits go together, so no sibling loses its time", async () => {
+  test("all limits go together, so no sibling loses its time (op 75)", async () => {
     const { item, refills } = await refilled({
       tc: { rpm: 0, tpm: 0, rpd: 0 },
       tk: { rpm: 1_000_000, tpm: 5_000_000, rpd: 50_000_000 },
@@ -68,7 +68,7 @@ describe("fresh balances", () => {
     });
   });
 
-  test("op 76: a shard accrues its share, under its own key", async () => {
+  test("a shard accrues its share, under its own key (op 76)", async () => {
     const more = { b_tpm_cp: 10_000_000, b_tpm_ra: 10_000_000 };
     const { item } = await refilled({
       shards: 2,
@@ -81,7 +81,7 @@ describe("fresh balances", () => {
     expect(item?.b_tpm_tk).toBe(1_000_000);
   });
 
-  test("op 79: what several changes of a batch consumed counts together", async () => {
+  test("what several changes of a batch consumed counts together (op 79)", async () => {
     const { aggregator, store } = aggregatorOver();
     const fields = { rf: AT - 10_000, tk: { tpm: 0 } };
     const steps = [15, 18, 20].map((tc) => bucketItem({ ...fields, tc: { tpm: tc * 1_000_000 } }));
@@ -123,7 +123,7 @@ class NotingSplitter implements ShardSplitter {
 }
 
 describe("shards", () => {
-  test("op 80: a bucket is split by its measured writes, not by how many it ever had", async () => {
+  test("a bucket is split by its measured writes, not by how many it ever had (op 80)", async () => {
     const splitter = new NotingSplitter();
     const { aggregator } = aggregatorOver({ splitter });
     const writes = (entity: string, count: number, perSecond: number) =>
@@ -141,7 +141,7 @@ describe("shards", () => {
     expect(splitter.asked).toEqual(["split busy 0"]);
   });
 
-  test("op 81: a number of shards that grew is completed, also when nothing else happened", async () => {
+  test("a number of shards that grew is completed, also when nothing else happened (op 81)", async () => {
     const splitter = new NotingSplitter();
     const { aggregator } = aggregatorOver({ splitter });
     const grew = change(

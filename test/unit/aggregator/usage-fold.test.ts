@@ -30,7 +30,7 @@ function snapshotsOf(
 }
 
 describe("what a change consumed", () => {
-  test("op 61: tc 0 to 5,000,000 is one delta, dated by the change and not by rf", () => {
+  test("tc 0 to 5,000,000 is one delta, dated by the change and not by rf (op 61)", () => {
     const rf = AT - 3 * 3_600_000;
     const found = consumptionOf(
       change(bucketItem({ tc: { tpm: 0 }, rf }), bucketItem({ tc: { tpm: 5_000_000 }, rf })),
@@ -38,14 +38,14 @@ describe("what a change consumed", () => {
     expect(found).toMatchObject({ amountsMilli: [["tpm", 5_000_000]], events: 1, atMs: AT });
   });
 
-  test("op 62: a refund counts down", () => {
+  test("a refund counts down (op 62)", () => {
     const found = consumptionOf(
       change(bucketItem({ tc: { tpm: 10_000_000 } }), bucketItem({ tc: { tpm: 5_000_000 } })),
     );
     expect(found?.amountsMilli).toEqual([["tpm", -5_000_000]]);
   });
 
-  test("op 63: every limit is a delta, wcu is none, and together they are one event", () => {
+  test("every limit is a delta, wcu is none, and together they are one event (op 63)", () => {
     const found = consumptionOf(
       change(
         bucketItem({ tc: { rpm: 0, tpm: 0, wcu: 0 } }),
@@ -61,7 +61,7 @@ describe("what a change consumed", () => {
     });
   });
 
-  test("op 64: what did not move, other items and removals are none; creations are", () => {
+  test("what did not move, other items and removals are none; creations are (op 64)", () => {
     const bucket = bucketItem({ tc: { tpm: 3000 } });
     expect(consumptionOf(change(bucket, { ...bucket, ttl: 5 }))).toBeUndefined();
     expect(consumptionOf(change(undefined, { ...bucket, SK: "#META" }))).toBeUndefined();
@@ -101,7 +101,7 @@ describe("what a change consumed", () => {
 });
 
 describe("snapshots", () => {
-  test("op 65: a key without a namespace is named as malformed, and the rest is counted", () => {
+  test("a key without a namespace is named as malformed, and the rest is counted (op 65)", () => {
     const odd = { ...bucketItem({ tc: { tpm: 1000 } }), PK: "BUCKET#user-1#gpt-4#0" };
     const { tallies, malformed } = foldUsage(
       [change(undefined, odd), change(undefined, bucketItem({ tc: { tpm: 1000 } }))],
@@ -111,7 +111,7 @@ describe("snapshots", () => {
     expect(tallies).toHaveLength(1);
   });
 
-  test("op 66: windows begin on the hour, at midnight, on the first; others are refused", () => {
+  test("windows begin on the hour, at midnight, on the first; others are refused (op 66)", () => {
     const start = (type: WindowType, at: string) => isoSeconds(windowStartMs(type, Date.parse(at)));
     expect(start("hourly", "2024-01-01T14:35:22Z")).toBe("2024-01-01T14:00:00Z");
     expect(start("daily", "2024-01-15T23:59:59Z")).toBe("2024-01-15T00:00:00Z");
@@ -121,20 +121,20 @@ describe("snapshots", () => {
     expect(() => parseWindows("")).toThrow(/expected some of/);
   });
 
-  test("op 67: months end on their last day, also in February and December", () => {
+  test("months end on their last day, also in February and December (op 67)", () => {
     const end = (at: string) => isoSeconds(windowEndMs("monthly", Date.parse(at)) - 1000);
     expect(end("2024-02-10T00:00:00Z")).toBe("2024-02-29T23:59:59Z");
     expect(end("2024-12-31T23:00:00Z")).toBe("2024-12-31T23:59:59Z");
   });
 
-  test("op 68: a snapshot is kept for 90 days after its window", () => {
+  test("a snapshot is kept for 90 days after its window (op 68)", () => {
     const tally = foldUsage([change(undefined, bucketItem({ tc: { tpm: 1000 } }))], ["monthly"]);
     const item = written(tally.tallies[0] as SnapshotTally);
     expect(item?.ttl).toBeGreaterThanOrEqual(AT / 1000 + 7_776_000);
     expect(item?.ttl).toBe(Date.parse("2024-02-01T00:00:00Z") / 1000 + 7_776_000);
   });
 
-  test("op 69: keys, counters and events of a snapshot", () => {
+  test("keys, counters and events of a snapshot (op 69)", () => {
     const [item] = snapshotsOf([change(undefined, bucketItem({ tc: { tpm: 5_000_000 } }))]);
     expect(item).toMatchObject({
       PK: "ns1/ENTITY#user-1",
@@ -152,7 +152,7 @@ describe("snapshots", () => {
     });
   });
 
-  test("A197: 5000 at 14:30, more and less, from batch to batch", () => {
+  test("5000 at 14:30, more and less, from batch to batch (A197)", () => {
     const at = { atMs: Date.parse("2024-01-01T14:30:00Z") };
     const first = bucketItem({ tc: { tpm: 5_000_000 } });
     const more = bucketItem({ tc: { tpm: 7_000_000 } });
@@ -173,14 +173,14 @@ describe("snapshots", () => {
     expect(decodeUsage(item as Item)).toMatchObject({ counters: { tpm: 3000 }, totalEvents: 2 });
   });
 
-  test("op 70: creations count, removals do not, one snapshot per window", () => {
+  test("creations count, removals do not, one snapshot per window (op 70)", () => {
     const made = bucketItem({ tc: { tpm: 1000 } });
     const changes = [change(undefined, made), change(made, undefined)];
     expect(snapshotsOf(changes, ["hourly", "daily"])).toHaveLength(2);
     expect(snapshotsOf([change(made, undefined)])).toEqual([]);
   });
 
-  test("A198: hourly 00:00, daily and monthly of the first never meet", () => {
+  test("hourly 00:00, daily and monthly of the first never meet (A198)", () => {
     const atMs = Date.parse("2024-01-01T00:10:00Z");
     const items = snapshotsOf(
       [change(undefined, bucketItem({ tc: { tpm: 10_000 } }), { atMs })],

@@ -29,7 +29,7 @@ describe("refill", () => {
     expect(granted).toBe(100);
   });
 
-  test("B4: a slow limit beside a fast one refills exactly, taken every 10 s for a day", async () => {
+  test("a slow limit beside a fast one refills exactly, taken every 10 s for a day (B4)", async () => {
     const table = new Table();
     const client = table.client();
     const config = configOf(["rps:1000/sec", "rpd:5/day"]);
@@ -201,7 +201,7 @@ describe("rebase", () => {
 });
 
 describe("time to live", () => {
-  test("B46: it covers the time to repay a debt", async () => {
+  test("it covers the time to repay a debt (B46)", async () => {
     const table = new Table();
     const client = table.client();
     const config = configOf(["a:60/min"]);

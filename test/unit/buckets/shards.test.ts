@@ -161,7 +161,7 @@ describe("a bucket with four shards", () => {
   });
 });
 
-test("B8: a leg is given back on the shard it was charged on when another one refuses", async () => {
+test("a leg is given back on the shard it was charged on when another one refuses (B8)", async () => {
   const table = new Table();
   const config = configOf(["a:40/day"]);
   const [client, other] = [table.client(), table.client()];
@@ -430,7 +430,7 @@ describe("a shard that the store throttles", () => {
   });
 });
 
-test("B5: 2,000 acquires at one per second never change the number of shards", async () => {
+test("2,000 acquires at one per second never change the number of shards (B5)", async () => {
   const table = new Table();
   const config = configOf(["a:1000/sec"]);
   const clients = [table.client(), table.client()];

@@ -12,7 +12,7 @@ test.each([
   ["rps:50/sec", "rps: 50/sec"],
   ["x:1/90sec", "x: 1/90sec"],
   ["x:1/7day", "x: 1/7day"],
-])("op 25: %s prints %j", (text, expected) => {
+])("%s prints %j (op 25)", (text, expected) => {
   expect(limitText(Limit.parse(text))).toBe(expected);
 });
 

@@ -22,27 +22,27 @@ function level(tokensMilli: number, refilledAtMs = 0, remainder = 0): Level {
 }
 
 describe("refill", () => {
-  test("A001 no time passed: nothing changes", () => {
+  test("no time passed: nothing changes (A001)", () => {
     expect(refill(level(50_000_000, 1000), RATE, 1000)).toEqual(level(50_000_000, 1000));
   });
 
-  test("A002 half a period gives half the amount", () => {
+  test("half a period gives half the amount (A002)", () => {
     expect(refill(level(0), RATE, 30_000)).toEqual(level(50_000_000, 30_000));
   });
 
-  test("A003 a bucket never holds more than its capacity", () => {
+  test("a bucket never holds more than its capacity (A003)", () => {
     expect(refill(level(0), RATE, 120_000)).toEqual(level(100_000_000, 120_000));
   });
 
-  test("A004 a debt is paid off first", () => {
+  test("a debt is paid off first (A004)", () => {
     expect(refill(level(-50_000_000), RATE, 30_000)).toEqual(level(0, 30_000));
   });
 
-  test("A005 a clock that ran backwards changes nothing", () => {
+  test("a clock that ran backwards changes nothing (A005)", () => {
     expect(refill(level(50_000_000, 1000), RATE, 500)).toEqual(level(50_000_000, 1000));
   });
 
-  test("A006 what is less than a milli-token is kept for later, and the time always moves on", () => {
+  test("what is less than a milli-token is kept for later, and the time always moves on (A006)", () => {
     const perMinute: Rate = { capacityMilli: 1000, refillMilli: 1000, periodMs: 60_000 };
     const early = refill(level(0), perMinute, 59);
     expect(early).toEqual(level(0, 59, 59_000));
@@ -50,7 +50,7 @@ describe("refill", () => {
     expect(refill(level(0), perMinute, 60)).toEqual(level(1, 60));
   });
 
-  test("A007 what exceeds the capacity is cut, whether time passed or not", () => {
+  test("what exceeds the capacity is cut, whether time passed or not (A007)", () => {
     expect(refill(level(150_000), SMALL, 60_000)).toEqual(level(100_000, 60_000));
     expect(refill(level(150_000), SMALL, 0)).toEqual(level(100_000, 0));
     expect(refill(level(150_000, 1000), SMALL, 500)).toEqual(level(100_000, 1000));
@@ -101,7 +101,7 @@ describe("refill", () => {
 });
 
 describe("take", () => {
-  test("A008 enough is there", () => {
+  test("enough is there (A008)", () => {
     expect(take(level(100_000_000), RATE, 50_000_000, 0)).toEqual({
       taken: true,
       level: level(50_000_000),
@@ -110,13 +110,13 @@ describe("take", () => {
     });
   });
 
-  test("A009 exactly enough is enough", () => {
+  test("exactly enough is enough (A009)", () => {
     const taken = take(level(100_000_000), RATE, 100_000_000, 0);
     expect(taken.taken).toBe(true);
     expect(taken.level.tokensMilli).toBe(0);
   });
 
-  test("A010 too much takes nothing; more than the capacity never fits", () => {
+  test("too much takes nothing; more than the capacity never fits (A010)", () => {
     expect(take(level(100_000_000), RATE, 150_000_000, 0)).toEqual({
       taken: false,
       level: level(100_000_000),
@@ -128,13 +128,13 @@ describe("take", () => {
     expect(refused.retryAfterMs).toBe(18_001);
   });
 
-  test("A011 what has flowed in since counts", () => {
+  test("what has flowed in since counts (A011)", () => {
     const taken = take(level(0), RATE, 30_000_000, 30_000);
     expect(taken).toMatchObject({ taken: true, availableMilli: 50_000_000 });
     expect(taken.level).toEqual(level(20_000_000, 30_000));
   });
 
-  test("A012 999 of 1000 milli-tokens are not a token", () => {
+  test("999 of 1000 milli-tokens are not a token (A012)", () => {
     expect(take(level(999), SMALL, 1000, 0)).toMatchObject({ taken: false, retryAfterMs: 1 });
   });
 
@@ -165,7 +165,7 @@ describe("accruedMilli", () => {
 });
 
 describe("waiting", () => {
-  test("A014 no deficit, no wait; otherwise past the millisecond in which it is covered", () => {
+  test("no deficit, no wait; otherwise past the millisecond in which it is covered (A014)", () => {
     expect(retryAfterMs(0, RATE)).toBe(0);
     expect(retryAfterMs(-1, RATE)).toBe(0);
     expect(retryAfterMs(10_000_000, RATE)).toBe(6001);
@@ -180,14 +180,14 @@ describe("waiting", () => {
 });
 
 describe("forceTake", () => {
-  test("A015 never asks: it may go into debt, and giving back may pass the capacity until read", () => {
+  test("never asks: it may go into debt, and giving back may pass the capacity until read (A015)", () => {
     const full = level(100_000_000);
     expect(forceTake(full, RATE, 50_000_000, 0)).toEqual(level(50_000_000));
     expect(forceTake(full, RATE, 150_000_000, 0)).toEqual(level(-50_000_000));
     expect(forceTake(full, RATE, -50_000_000, 0)).toEqual(level(150_000_000));
   });
 
-  test("A016 a debt of 100,000 tokens is half paid after half a minute", () => {
+  test("a debt of 100,000 tokens is half paid after half a minute (A016)", () => {
     expect(refill(level(-100_000_000), RATE, 30_000).tokensMilli).toBe(-50_000_000);
   });
 

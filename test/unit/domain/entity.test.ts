@@ -5,7 +5,7 @@ import { checkJsonObject } from "../../../src/domain/json.ts";
 import { refusal } from "./refusal.ts";
 
 describe("Entity", () => {
-  test("A036 without a parent it is a parent, with one a child", () => {
+  test("without a parent it is a parent, with one a child (A036)", () => {
     const parent = new Entity({ id: "project-1" });
     expect([parent.isParent, parent.isChild]).toEqual([true, false]);
     const child = new Entity({ id: "key-1", parentId: "project-1" });

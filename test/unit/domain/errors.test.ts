@@ -99,7 +99,7 @@ describe("the tree", () => {
 });
 
 describe("ValidationError", () => {
-  test("A033 keeps 50 characters of a long value, and says field and reason", () => {
+  test("keeps 50 characters of a long value, and says field and reason (A033)", () => {
     const error = new ValidationError("entity_id", "x".repeat(100), "must be shorter");
     expect(error.value).toBe(`${"x".repeat(50)}...`);
     expect(error).toMatchObject({ field: "entity_id", reason: "must be shorter" });
@@ -148,7 +148,7 @@ describe("ValidationError", () => {
 });
 
 describe("infrastructure", () => {
-  test("A046 names only the context it has", () => {
+  test("names only the context it has (A046)", () => {
     const error = new RateLimiterUnavailable("m", { stackName: "s" });
     expect(error.message).toBe("m [stack=s]");
     expect(error.message).not.toMatch(/entity=|resource=/);
@@ -158,13 +158,13 @@ describe("infrastructure", () => {
     expect(new RateLimiterUnavailable("m").message).toBe("m");
   });
 
-  test("A047 an unavailable store is no rate limit", () => {
+  test("an unavailable store is no rate limit (A047)", () => {
     const error = new RateLimiterUnavailable("m");
     expect(error).toBeInstanceOf(InfrastructureError);
     expect(error).not.toBeInstanceOf(RateLimitError);
   });
 
-  test("A048 a stack that is there is no failed operation", () => {
+  test("a stack that is there is no failed operation (A048)", () => {
     expect(new StackAlreadyExistsError("s")).not.toBeInstanceOf(StackOperationError);
   });
 
@@ -199,7 +199,7 @@ test("entities that are missing or there are named", () => {
   expect(new EntityExistsError("key-1").entityId).toBe("key-1");
 });
 
-test("A049 versions: an unknown Lambda is unknown, the guide is named only when there is one", () => {
+test("versions: an unknown Lambda is unknown, the guide is named only when there is one (A049)", () => {
   expect(new VersionMismatchError(versions).message).toContain("lambda unknown");
   expect(new VersionMismatchError(versions).canAutoUpdate).toBe(false);
   const known = new VersionMismatchError({ ...versions, lambdaVersion: "0.0.9" });

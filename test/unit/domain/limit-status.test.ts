@@ -30,7 +30,7 @@ function statuses(
 }
 
 describe("available", () => {
-  test("A012 999 milli-tokens are no token: exceeded, for a millisecond", () => {
+  test("999 milli-tokens are no token: exceeded, for a millisecond (A012)", () => {
     expect(status(RPM, 1, level(999))).toEqual({
       entityId: "key-1",
       resource: "gpt-4",
@@ -56,23 +56,23 @@ describe("available", () => {
     expect(status(TPM, 0, level(-100_000_000)).fullAfterSeconds).toBe(120);
   });
 
-  test("A013 half a token of debt shows as one: toward minus infinity", () => {
+  test("half a token of debt shows as one: toward minus infinity (A013)", () => {
     expect(status(RPM, 0, level(-500)).available).toBe(-1);
   });
 
-  test("A014 the wait in seconds", () => {
+  test("the wait in seconds (A014)", () => {
     expect(status(TPM, 10_000, level(0)).retryAfterSeconds).toBe(6.001);
     expect(status(TPM, 100_000, level(0)).retryAfterSeconds).toBe(60.001);
     expect(status(TPM, 10_000, level(100_000_000)).retryAfterSeconds).toBe(0);
   });
 
-  test("A016 half of a debt is paid after half a minute", () => {
+  test("half of a debt is paid after half a minute (A016)", () => {
     expect(status(TPM, 0, level(-100_000_000), 30_000).available).toBe(-50_000);
   });
 });
 
 describe("enough after the refill?", () => {
-  test("A017 ten of fifty fit; a hundred after a second do not", () => {
+  test("ten of fifty fit; a hundred after a second do not (A017)", () => {
     const fits = statuses([[RPM, level(0)]], { rpm: 10 }, 30_000);
     expect(fits).toMatchObject([{ exceeded: false, available: 50, retryAfterSeconds: 0 }]);
     const [refused] = statuses([[RPM, level(0)]], { rpm: 100 }, 1000);
@@ -80,7 +80,7 @@ describe("enough after the refill?", () => {
     expect(refused?.retryAfterSeconds).toBe(59.001);
   });
 
-  test("A018 one of two limits that has too little is enough to refuse", () => {
+  test("one of two limits that has too little is enough to refuse (A018)", () => {
     const found = statuses(
       [
         [RPM, level(100_000)],
@@ -92,7 +92,7 @@ describe("enough after the refill?", () => {
     expect(found.map((each) => each.exceeded)).toEqual([false, true]);
   });
 
-  test("A019 names that no bucket has give no status here; the limiter refuses them before", () => {
+  test("names that no bucket has give no status here; the limiter refuses them before (A019)", () => {
     expect(statuses([[RPM, level(0)]], { other: 5 }, 0)).toEqual([]);
     expect(statuses([], { rpm: 5 }, 0)).toEqual([]);
   });
@@ -121,7 +121,7 @@ test.each([
   [30, 50, 20],
   [-10, 5, 15],
   [100, 50, 0],
-])("A037 available %d, requested %d: %d are missing", (available, requested, deficit) => {
+])("available %d, requested %d: %d are missing (A037)", (available, requested, deficit) => {
   expect(status(RPM, requested, level(available * 1000)).deficit).toBe(deficit);
 });
 

@@ -28,20 +28,20 @@ function untyped(call: unknown): (...values: unknown[]) => unknown {
 }
 
 describe("factories", () => {
-  test("A020 a rate per second, minute, hour and day", () => {
+  test("a rate per second, minute, hour and day (A020)", () => {
     expect(Limit.perMinute("rpm", 100)).toMatchObject(NUMBERS);
     expect(Limit.perSecond("rps", 5).refillPeriodSeconds).toBe(1);
     expect(Limit.perHour("rph", 5).refillPeriodSeconds).toBe(3600);
     expect(Limit.perDay("rpd", 5).refillPeriodSeconds).toBe(86_400);
   });
 
-  test("A021 a burst is the capacity, above or below the rate", () => {
+  test("a burst is the capacity, above or below the rate (A021)", () => {
     const limit = Limit.perMinute("rpm", 100, { burst: 150 });
     expect(limit).toMatchObject({ capacity: 150, refillAmount: 100 });
     expect(Limit.perMinute("rpm", 100, { burst: 50 })).toMatchObject({ capacity: 50 });
   });
 
-  test("A022 the rate per second, for display", () => {
+  test("the rate per second, for display (A022)", () => {
     expect(Limit.perMinute("rpm", 60).refillRate).toBe(1);
   });
 
@@ -71,7 +71,7 @@ describe("checks", () => {
     ["refill_amount", { refillAmount: -1 }],
     ["refill_period_seconds", { refillPeriodSeconds: 0 }],
     ["refill_period_seconds", { refillPeriodSeconds: -1 }],
-  ])("A023 %s must be positive: %o", (field, change) => {
+  ])("%s must be positive: %o (A023)", (field, change) => {
     const error = refusal(() => Limit.custom({ ...NUMBERS, ...change }));
     expect(error.field).toBe(field);
     expect(error.message).toContain(field);
@@ -120,7 +120,7 @@ describe("checks", () => {
 });
 
 describe("values", () => {
-  test("A024 a limit is immutable, and its JSON reads back equal", () => {
+  test("a limit is immutable, and its JSON reads back equal (A024)", () => {
     const limit = Limit.perMinute("tpm", 10_000, { burst: 15_000 });
     expect(() => Object.assign(limit, { capacity: 1 })).toThrow(TypeError);
     expect(() => Object.assign(limit.rate, { capacityMilli: 1 })).toThrow(TypeError);

@@ -22,7 +22,7 @@ const UUID = "6a2f41a3-c54c-4f2b-8d0e-1f3f3a0b9c11";
 
 describe("limit names", () => {
   test.each(["rpm", "tokens_per_minute", "rate-limit", "gpt-3.5", "WCU", "a"])(
-    "A026 accepts %o",
+    "accepts %o (A026)",
     (name) => {
       expect(checkLimitName(name)).toBe(name);
     },
@@ -39,7 +39,7 @@ describe("limit names", () => {
     ["rpm test", "letter"],
     ["wcu", "reserved"],
     ["__proto__", "letter"],
-  ])("A027 refuses %o and says why", (name, reason) => {
+  ])("refuses %o and says why (A027)", (name, reason) => {
     const error = refusal(() => checkLimitName(name));
     expect(error).toBeInstanceOf(InvalidNameError);
     expect(error).toMatchObject({ field: "name", code: "ZAEL_INVALID_NAME" });
@@ -69,7 +69,7 @@ describe("resources", () => {
     "123",
     "arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.anthropic.claude-3-7-sonnet-v1:0",
     "a".repeat(256),
-  ])("A028 accepts %o", (name) => {
+  ])("accepts %o (A028)", (name) => {
     expect(checkResource(name)).toBe(name);
     expect(checkConfigResource(name)).toBe(name);
   });
@@ -82,7 +82,7 @@ describe("resources", () => {
     [":8b", "letter"],
     ["gpt 4", "letter"],
     ["_default_", "letter"],
-  ])("A029 refuses %o and says why", (name, reason) => {
+  ])("refuses %o and says why (A029)", (name, reason) => {
     const error = refusal(() => checkResource(name));
     expect(error).toBeInstanceOf(InvalidNameError);
     expect(error.field).toBe("resource");
@@ -98,7 +98,7 @@ describe("resources", () => {
 
 describe("ids", () => {
   test.each([UUID, "sk-proj-abc123_xyz", "user@example.com", "0", "a".repeat(256)])(
-    "A030 accepts %o",
+    "accepts %o (A030)",
     (id) => {
       expect(checkEntityId(id)).toBe(id);
       expect(checkParentId(id)).toBe(id);
@@ -113,7 +113,7 @@ describe("ids", () => {
     ["a".repeat(257), "length"],
     ["_user123", "letter"],
     ["a b", "letter"],
-  ])("A031 refuses %o and says why", (id, reason) => {
+  ])("refuses %o and says why (A031)", (id, reason) => {
     for (const [check, field] of [
       [checkEntityId, "entity_id"],
       [checkParentId, "parent_id"],
@@ -133,7 +133,7 @@ describe("ids", () => {
   });
 });
 
-test("A032 a newline at the end is not overlooked", () => {
+test("a newline at the end is not overlooked (A032)", () => {
   const checks = [
     checkEntityId,
     checkParentId,
@@ -160,7 +160,7 @@ describe("stack names", () => {
     "abc",
     longest,
     "ZAEL-limiter",
-  ])("A034 accepts %o, unchanged", (name) => {
+  ])("accepts %o, unchanged (A034)", (name) => {
     expect(checkStackName(name)).toBe(name);
   });
 
@@ -179,7 +179,7 @@ describe("stack names", () => {
     ["my:app", ["letters, digits and hyphens"]],
     ["my\tapp", ["letters, digits and hyphens"]],
     ["my\napp", ["letters, digits and hyphens"]],
-  ])("A035 refuses %o and says why", (name, words) => {
+  ])("refuses %o and says why (A035)", (name, words) => {
     const error = refusal(() => checkStackName(name));
     expect(error.field).toBe("name");
     for (const word of words) expect(error.reason).toContain(word);

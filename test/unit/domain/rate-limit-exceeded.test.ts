@@ -25,12 +25,12 @@ function status(fields: Partial<LimitStatus> = {}): LimitStatus {
 const passed = status({ limitName: "rpm", exceeded: false, retryAfterSeconds: 0, deficit: 0 });
 
 describe("violations", () => {
-  test("A041 a refusal without a violation is a mistake", () => {
+  test("a refusal without a violation is a mistake (A041)", () => {
     expect(() => new RateLimitExceeded([])).toThrow(ValidationError);
     expect(() => new RateLimitExceeded([passed])).toThrow(ValidationError);
   });
 
-  test("A042 the longest wait is the primary one; the first of equals", () => {
+  test("the longest wait is the primary one; the first of equals (A042)", () => {
     const statuses = [5, 15, 10, 15].map((retryAfterSeconds, index) =>
       status({ retryAfterSeconds, limitName: `limit${index}` }),
     );
@@ -56,7 +56,7 @@ describe("violations", () => {
 });
 
 describe("message", () => {
-  test("A043 names entity, resource, limit and wait", () => {
+  test("names entity, resource, limit and wait (A043)", () => {
     const { message } = new RateLimitExceeded([status({ retryAfterSeconds: 12.5 })]);
     for (const part of ["test-entity/gpt-4", "[tpm]", "12.5s"]) expect(message).toContain(part);
   });
@@ -143,7 +143,7 @@ test("console.log of a refusal shows what was exceeded and when to come back", (
 });
 
 describe("JSON", () => {
-  test("A044 carries what a client needs", () => {
+  test("carries what a client needs (A044)", () => {
     const error = new RateLimitExceeded([passed, status({ retryAfterSeconds: 7.5 })]);
     expect(JSON.parse(JSON.stringify(error))).toEqual({
       error: "rate_limit_exceeded",
@@ -200,6 +200,6 @@ test.each([
   [2.0, "2"],
   [60.001, "61"],
   [Number.POSITIVE_INFINITY, "2147483647"],
-])("A045 the header of %d seconds is %s: rounded up, at least 1", (retryAfterSeconds, header) => {
+])("the header of %d seconds is %s: rounded up, at least 1 (A045)", (retryAfterSeconds, header) => {
   expect(new RateLimitExceeded([status({ retryAfterSeconds })]).retryAfterHeader).toBe(header);
 });

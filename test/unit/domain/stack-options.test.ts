@@ -77,7 +77,7 @@ describe("checkStackOptions", () => {
         { tags: { team: "v".repeat(257) } },
       ],
     ],
-  ])("A040 %s out of range is refused by its name", (field, cases) => {
+  ])("%s out of range is refused by its name (A040)", (field, cases) => {
     for (const options of cases) {
       const error = refusal(() => checkStackOptions(options));
       expect([field, error.field]).toEqual([field, field]);
@@ -132,7 +132,7 @@ describe("checkStackOptions", () => {
 describe("names", () => {
   const options = { roleNameFormat: "pb-{}-PowerUser", policyNameFormat: "$&-{}" };
 
-  test("A040 a format takes the stack and the component", () => {
+  test("a format takes the stack and the component (A040)", () => {
     expect(roleName(options, "mytable", "aggr")).toBe("pb-mytable-aggr-PowerUser");
     expect(policyName(options, "mytable", "ns-acq")).toBe("$&-mytable-ns-acq");
     expect(roleName({}, "mytable", "aggr")).toBeUndefined();
@@ -152,7 +152,7 @@ describe("names", () => {
 });
 
 describe("stackParameters", () => {
-  test("A040 everything is text, and 80 % of 60 seconds are 48000 milliseconds", () => {
+  test("everything is text, and 80 % of 60 seconds are 48000 milliseconds (A040)", () => {
     expect(stackParameters({})).toEqual({
       SnapshotWindows: "hourly,daily,monthly",
       SnapshotRetentionDays: "90",
@@ -249,7 +249,7 @@ describe("LimiterInfo", () => {
     ["UPDATE_ROLLBACK_COMPLETE", false, false, true],
     ["DELETE_FAILED", false, false, true],
     ["DELETE_COMPLETE", false, false, false],
-  ])("A039 %s", (status, isHealthy, isInProgress, isFailed) => {
+  ])("%s (A039)", (status, isHealthy, isInProgress, isFailed) => {
     expect(info(status)).toMatchObject({ isHealthy, isInProgress, isFailed });
   });
 

@@ -39,20 +39,28 @@ describe("deploy", () => {
     ["--pitr-recovery-days", "36"],
     ["--log-retention-days", "15"],
     ["--gsi2-projection", "SOME"],
-  ])("op 3: %s %s cannot be read", async (option, value) => {
+  ])("%s %s cannot be read (op 3)", async (option, value) => {
     expect((await run("deploy", option, value)).code).toBe(2);
     expect(aws.asked).toEqual([]);
   });
 
   test.each<[string, string[], RegExp]>([
-    ["op 4", ["--no-iam", "--create-iam-roles"], /--no-iam and --create-iam-roles exclude each/],
-    ["op 7", ["--aggregator-role-arn", "invalid-arn"], /aggregator_role_arn.*arn:aws:iam/],
-    ["op 8", ["--tag", "invalid-tag"], /key=value/],
+    [
+      "two ways with IAM (op 4)",
+      ["--no-iam", "--create-iam-roles"],
+      /--no-iam and --create-iam-roles exclude each/,
+    ],
+    [
+      "a role that is none (op 7)",
+      ["--aggregator-role-arn", "invalid-arn"],
+      /aggregator_role_arn.*arn:aws:iam/,
+    ],
+    ["a tag without a value (op 8)", ["--tag", "invalid-tag"], /key=value/],
     ["two ways at once", ["--enable-alarms", "--no-alarms"], /exclude each other/],
     ["a namespace that is none", ["-N", "fine", "-N", "_"], /Invalid namespace: "_" is reserved/],
     ["an address that is none", ["--alarm-email", "ops"], /ops@example\.com/],
     ["a topic that is none", ["--alarm-sns-topic", "alarms"], /arn:aws:sns/],
-  ])("%s: refused before AWS is asked", async (_, args, expected) => {
+  ])("the command line is refused before AWS is asked: %s", async (_, args, expected) => {
     const { code, err } = await run("deploy", "-n", "demo", ...args);
     expect(code).toBeGreaterThan(0);
     expect(err).toMatch(expected);
@@ -60,7 +68,7 @@ describe("deploy", () => {
     expect(aws.asked).toEqual([]);
   });
 
-  test("op 8: everything after the first = is the value", async () => {
+  test("everything after the first = is the value (op 8)", async () => {
     aws.answers.DescribeStacks = noStack("demo");
     aws.answers.CreateChangeSet = failure(400, "Unexpected", "stop here");
     const { err } = await run("deploy", "-n", "demo", ...PLAIN, "--tag", "a=b=c");
@@ -79,7 +87,7 @@ describe("deploy", () => {
   });
 });
 
-describe("op 11: a name that AWS would not take", () => {
+describe("a name that AWS would not take (op 11)", () => {
   const NAMES = ["rate_limits", "my.app", "my app", "123app"];
   const COMMANDS = [
     ["deploy"],
@@ -102,7 +110,7 @@ describe("op 11: a name that AWS would not take", () => {
 });
 
 describe("delete", () => {
-  test("op 12: declined, nothing is deleted", async () => {
+  test("declined, nothing is deleted (op 12)", async () => {
     const args = ["delete", "-n", "demo", "--endpoint-url", aws.endpoint];
     const { code, err, questions } = await cli(args, { answers: [false] });
     expect(code).toBe(1);
@@ -111,7 +119,7 @@ describe("delete", () => {
     expect(aws.asked).toEqual([]);
   });
 
-  test("op 12: --no-wait only begins it", async () => {
+  test("--no-wait only begins it (op 12)", async () => {
     const tags = stackTags("demo", {});
     aws.answers.DescribeStacks = describeStacks({ name: "demo", status: "CREATE_COMPLETE", tags });
     aws.answers.DeleteStack = { body: "<DeleteStackResponse/>" };
@@ -121,7 +129,7 @@ describe("delete", () => {
     expect((await run("delete", "-n", "demo", "--yes", "--no-wait", "--with-data")).code).toBe(1);
   });
 
-  test("op 55: a stack that is not there is no error", async () => {
+  test("a stack that is not there is no error (op 55)", async () => {
     aws.answers.DescribeStacks = noStack("demo");
     const { code, out } = await run("delete", "-n", "demo", "--yes");
     expect([code, out]).toEqual([0, "There is no stack demo\n"]);
@@ -139,7 +147,7 @@ describe("delete", () => {
 });
 
 describe("status", () => {
-  test("op 13: complete and active is ready", async () => {
+  test("complete and active is ready (op 13)", async () => {
     aws.answers.DescribeStacks = describeStacks({
       name: "demo",
       status: "CREATE_COMPLETE",
@@ -163,7 +171,7 @@ describe("status", () => {
     ["CREATE_IN_PROGRESS", 0, /⏳/],
     ["CREATE_FAILED", 1, /✗ The last operation failed/],
     ["UPDATE_ROLLBACK_COMPLETE", 1, /✗/],
-  ])("op 14: %s", async (status, expected, line) => {
+  ])("%s (op 14)", async (status, expected, line) => {
     const parameters = { EnableAggregator: "false" };
     aws.answers.DescribeStacks = describeStacks({ name: "demo", status, parameters });
     const { code, out } = await run("status", "-n", "demo");
@@ -172,7 +180,7 @@ describe("status", () => {
     expect(out).toMatch(/Table +Not found/);
   });
 
-  test("op 14: no table is an error", async () => {
+  test("no table is an error (op 14)", async () => {
     aws.answers.DescribeStacks = noStack("demo");
     const { code, out } = await run("status", "-n", "demo");
     expect(code).toBe(1);
@@ -221,7 +229,7 @@ describe("an endpoint that has only DynamoDB", () => {
   });
 });
 
-describe("op 16: a table without a version record", () => {
+describe("a table without a version record (op 16)", () => {
   test.each<[string, number, RegExp]>([
     ["version", 0, /Not initialised/],
     ["check", 1, /Not initialised/],
@@ -236,7 +244,7 @@ describe("op 16: a table without a version record", () => {
   });
 });
 
-describe("op 17: the tags of an upgrade", () => {
+describe("the tags of an upgrade (op 17)", () => {
   const migrations = { schemaVersion: "0.11.0", targetVersion: "0.11.0", pending: [] };
   const done: Upgraded = {
     outcome: "done",
@@ -267,7 +275,7 @@ describe("op 17: the tags of an upgrade", () => {
 });
 
 describe("list", () => {
-  test("op 20: stacks by the names that other commands accept, with what is wrong", async () => {
+  test("stacks by the names that other commands accept, with what is wrong (op 20)", async () => {
     aws.answers.DescribeStacks = describeStacks(
       { name: "zeta", status: "CREATE_COMPLETE", tags: stackTags("zeta", {}) },
       { name: "ZAEL-alpha", status: "UPDATE_FAILED" },
@@ -287,7 +295,7 @@ describe("list", () => {
     expect(stacks.map(({ name }) => name)).toEqual(stacks.map(({ stack_name }) => stack_name));
   });
 
-  test("op 20: none is a hint, and a time that is missing is unknown", async () => {
+  test("none is a hint, and a time that is missing is unknown (op 20)", async () => {
     aws.answers.DescribeStacks = describeStacks();
     expect(await run("list")).toMatchObject({
       code: 0,
@@ -300,7 +308,7 @@ describe("list", () => {
 });
 
 describe("cfn-template", () => {
-  test("op 19: prints YAML, or JSON", async () => {
+  test("prints YAML, or JSON (op 19)", async () => {
     const { code, out } = await cli(["cfn-template"]);
     expect(code).toBe(0);
     expect(out).toContain("Type: AWS::DynamoDB::Table");

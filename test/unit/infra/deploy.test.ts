@@ -53,7 +53,7 @@ async function failure(work: Promise<unknown>): Promise<StackOperationError> {
 }
 
 describe("a new stack", () => {
-  test("op 51: no options send the schema version and nothing else", async () => {
+  test("no options send the schema version and nothing else (op 51)", async () => {
     const aws = new FakeAws();
     const { context } = contextOf(aws);
     const { plan } = await preparePlan(context, "demo", PLAIN, false);
@@ -162,7 +162,7 @@ describe("a new stack", () => {
     expect(aws.stacks.map(({ status }) => status)).toEqual(["DELETE_COMPLETE"]);
   });
 
-  test("op 54: somebody else was quicker", async () => {
+  test("somebody else was quicker (op 54)", async () => {
     const aws = new FakeAws();
     aws.answers["cloudformation:CreateChangeSet"] = () => {
       throw refusal("ValidationError", "Stack [demo] already exists and cannot be created again");
@@ -217,7 +217,7 @@ describe("a new stack", () => {
 });
 
 describe("a stack that is there", () => {
-  test("W17: one option changed is one change, and everything else is as it was", async () => {
+  test("one option changed is one change, and everything else is as it was (W17)", async () => {
     const aws = new FakeAws();
     deployed(aws, { PermissionBoundary: "PowerUser", LambdaCodeBucket: "mine" });
     aws.changes = [
@@ -285,7 +285,7 @@ describe("a stack that is there", () => {
     ]);
   });
 
-  test("op 53: an operation under way is waited for, and then the change is made", async () => {
+  test("an operation under way is waited for, and then the change is made (op 53)", async () => {
     const aws = new FakeAws();
     const stack = deployed(aws);
     stack.status = "CREATE_IN_PROGRESS";

@@ -67,7 +67,7 @@ const properties = (more: object = {}) => ({
 });
 
 describe("Custom::ZaeLimiterLimits", () => {
-  test("op 49: create, update and delete", async () => {
+  test("create, update and delete (op 49)", async () => {
     const handler = handlerOver();
     const created = await cloudFormation.send(handler, {
       type: "Create",
@@ -105,7 +105,7 @@ describe("Custom::ZaeLimiterLimits", () => {
     expect(await repo.limits.getSystem()).toEqual({ limits: [] });
   });
 
-  test("W22: what it writes is listed, audited and counted like any other limit", async () => {
+  test("what it writes is listed, audited and counted like any other limit (W22)", async () => {
     const Entities = { "key-1": { Resources: { "gpt-4": { Limits: { rpm: { Capacity: 9 } } } } } };
     await cloudFormation.send(handlerOver(), {
       type: "Create",
@@ -239,7 +239,7 @@ describe("Custom::ZaeLimiterLimits", () => {
     expect(deleted.Data).toMatchObject({ Deleted: 1 });
   });
 
-  test("W22: changes that fail make it fail, with what was done; the name stays", async () => {
+  test("changes that fail make it fail, with what was done; the name stays (W22)", async () => {
     const store = repo.namespaces;
     const refuse = async (): Promise<never> => {
       throw new RateLimiterUnavailable("DynamoDB could not be reached", { reason: "network" });

@@ -33,7 +33,7 @@ async function stackOf(aws: FakeAws, name: string): Promise<Stack> {
 }
 
 describe("deleting", () => {
-  test("op 55: a missing stack is no error, any other failure is one with its cause", async () => {
+  test("a missing stack is no error, any other failure is one with its cause (op 55)", async () => {
     const aws = new FakeAws();
     const context = contextOf(aws);
     await deleteStack(context, "missing", "missing");
@@ -127,7 +127,7 @@ describe("deleting", () => {
 });
 
 describe("tags", () => {
-  test("op 57: ours win over those of a user", () => {
+  test("ours win over those of a user (op 57)", () => {
     expect(stackTags("demo", { ManagedBy: "x", team: "search" })).toMatchObject({
       ManagedBy: "zae-limiter",
       "zae-limiter:name": "demo",
@@ -136,7 +136,7 @@ describe("tags", () => {
     });
   });
 
-  test("op 56: present, nothing is asked; ZAEL-my-app is known as my-app", async () => {
+  test("present, nothing is asked; ZAEL-my-app is known as my-app (op 56)", async () => {
     const aws = new FakeAws();
     aws.add({
       name: "ZAEL-my-app",
@@ -147,7 +147,7 @@ describe("tags", () => {
     expect(aws.writes).toEqual([]);
   });
 
-  test("op 56: missing, they are added to the template and parameters that are there", async () => {
+  test("missing, they are added to the template and parameters that are there (op 56)", async () => {
     const aws = new FakeAws();
     aws.add({
       name: "demo",
@@ -171,7 +171,7 @@ describe("tags", () => {
     expect(Object.keys(tags).filter((name) => name.startsWith("aws:"))).toEqual([]);
   });
 
-  test("op 56: tags that CloudFormation does not set are reported as missing", async () => {
+  test("tags that CloudFormation does not set are reported as missing (op 56)", async () => {
     const aws = new FakeAws();
     const sketch = aws.add({ name: "demo", status: "CREATE_COMPLETE" });
     const stack = await stackOf(aws, "demo");
@@ -216,7 +216,7 @@ describe("tags", () => {
   });
 });
 
-describe("op 58: the mapping of the aggregator", () => {
+describe("the mapping of the aggregator (op 58)", () => {
   function withStates(...states: [state: string, lastResult?: string | null][]) {
     const aws = new FakeAws();
     let polls = 0;
@@ -279,7 +279,7 @@ describe("code", () => {
   });
 });
 
-describe("op 59: finding limiters", () => {
+describe("finding limiters (op 59)", () => {
   function region() {
     const aws = new FakeAws();
     aws.add({ name: "zeta", status: "CREATE_COMPLETE", tags: { ...stackTags("zeta", {}) } });
@@ -380,7 +380,7 @@ describe("a template that is too long for a request", () => {
   });
 });
 
-describe("op 60: versions", () => {
+describe("versions (op 60)", () => {
   const check = (client: string, more: { schema?: string; clientMin?: string; lambda?: string }) =>
     checkCompatibility({ client, schema: "1.0.0", clientMin: "0.0.0", ...more });
 

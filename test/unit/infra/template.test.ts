@@ -50,7 +50,7 @@ function ofType(resources: Readonly<Record<string, CfnResource>>, type: string):
 }
 
 describe("parameters", () => {
-  test("op 51: no options are the schema version alone; three options are four parameters", () => {
+  test("no options are the schema version alone; three options are four parameters (op 51)", () => {
     expect(givenParameters({}, "my-app")).toEqual({ SchemaVersion: "0.11.0" });
     const three = { snapshotWindows: "daily", usageRetentionDays: 7, enableAggregator: false };
     expect(givenParameters(three, "my-app")).toEqual({
@@ -61,7 +61,7 @@ describe("parameters", () => {
     });
   });
 
-  test("op 52: the days of point-in-time recovery are text", () => {
+  test("the days of point-in-time recovery are text (op 52)", () => {
     for (const pitrRecoveryDays of [1, 35]) {
       expect(givenParameters({ pitrRecoveryDays }, "my-app").PITRRecoveryPeriodDays).toBe(
         String(pitrRecoveryDays),
@@ -69,7 +69,7 @@ describe("parameters", () => {
     }
   });
 
-  test("op 2: 80 % of 120 seconds are 96000 milliseconds, and follow either option", () => {
+  test("80 % of 120 seconds are 96000 milliseconds, and follow either option (op 2)", () => {
     const both = { lambdaTimeout: 120, lambdaDurationThresholdPct: 80 };
     expect(givenParameters(both, "my-app").LambdaDurationThreshold).toBe("96000");
     expect(givenParameters({ lambdaTimeout: 120 }, "my-app").LambdaDurationThreshold).toBe("96000");
@@ -335,7 +335,7 @@ describe("the template", () => {
     ]);
   });
 
-  test("op 10: names follow the formats, and roles carry the boundary", () => {
+  test("names follow the formats, and roles carry the boundary (op 10)", () => {
     const resources = resourcesWith({
       roleNameFormat: "PowerUserPB-{}",
       policyNameFormat: "P-{}",
@@ -367,7 +367,7 @@ describe("the filters of the stream", () => {
     expect(matchesFilter(BUCKET_FILTER, record("REMOVE", key))).toBe(false);
   });
 
-  test("W3: let through audit events that go, whatever their namespace", () => {
+  test("let through audit events that go, whatever their namespace (W3)", () => {
     const key = auditKey("aBcDeFgHiJk", "$RESOURCE:gpt-4", "01J0000000000000000000000A");
     expect(matchesFilter(AUDIT_FILTER, record("REMOVE", key))).toBe(true);
     expect(matchesFilter(AUDIT_FILTER, record("INSERT", key))).toBe(false);

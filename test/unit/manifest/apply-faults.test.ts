@@ -22,7 +22,7 @@ afterEach(() => items.close());
 const store = { open: (options: OpenOptions = {}) => repositoryOver(items, options) };
 
 describe("an apply", () => {
-  it("op 50: goes on after a failure, records what succeeded, and is resumed", async () => {
+  it("goes on after a failure, records what succeeded, and is resumed (op 50)", async () => {
     const repo = await store.open();
     const manifest = manifestOf(repo);
     const failing = brokenAt(repo, "gpt-3");

@@ -41,7 +41,7 @@ entities: { u: { resources: { off: { disabled: false, limits: { t: { capacity: 1
 });
 
 describe("the template", () => {
-  test("op 42: has every number of a limit, and no burst", () => {
+  test("has every number of a limit, and no burst (op 42)", () => {
     const text = cfnTemplate(MANIFEST, "my-app");
     const { AWSTemplateFormatVersion, Resources } = parse(text) as Template;
     expect(AWSTemplateFormatVersion).toBe("2010-09-09");

@@ -55,7 +55,7 @@ describe("a manifest that is accepted", () => {
     expect([...(entity?.keys() ?? [])]).toEqual(["_default_", "gpt-4"]);
   });
 
-  test("op 43: the refill is the capacity per minute by default, and a burst is the capacity", () => {
+  test("the refill is the capacity per minute by default, and a burst is the capacity (op 43)", () => {
     expect(limitsOf("{ capacity: 1000 }")?.map(String)).toEqual(["rpm:1000/min"]);
     expect(limitsOf("{ capacity: 1000, burst: 1500 }")?.map(String)).toEqual(["rpm:1500/min"]);
     const given = limitsOf("{ capacity: 1000, burst: 1500, refill_amount: 10 }");
@@ -100,13 +100,13 @@ describe("a manifest that is accepted", () => {
 });
 
 describe("a manifest that is refused", () => {
-  test("op 39: is no mapping", () => {
+  test("is no mapping (op 39)", () => {
     expect(problemsOf("- a\n- b\n")).toEqual(["1:1 expected a mapping, got an array"]);
     expect(problemsOf("")).toEqual(["1:1 expected a mapping, got null"]);
     expect(problemsOf("words")).toEqual(['1:1 expected a mapping, got "words" (string)']);
   });
 
-  test("op 44: has no namespace", () => {
+  test("has no namespace (op 44)", () => {
     expect(problemsOf("resources: {}\n")).toEqual([
       "1:1 the namespace is missing; write namespace: and its name",
     ]);

@@ -7,21 +7,21 @@ const check = (change: object) =>
   checkCompatibility({ client: "0.1.0", schema: "0.11.0", clientMin: "0.0.0", ...change });
 
 describe("versions", () => {
-  test("op 60: a development version is one before its release", () => {
+  test("a development version is one before its release (op 60)", () => {
     expect(parseVersion("0.1.0.dev123+gabc")).toEqual({ release: [0, 1, 0], prerelease: "dev" });
   });
 
-  test("op 60: an older Lambda fits and can be updated", () => {
+  test("an older Lambda fits and can be updated (op 60)", () => {
     const versions = { client: "1.1.0", schema: "1.0.0", lambda: "1.0.0" };
     expect(check(versions)).toMatchObject({ compatible: true, needsLambdaUpdate: true });
   });
 
-  test("op 60: another major version of the schema needs a migration first", () => {
+  test("another major version of the schema needs a migration first (op 60)", () => {
     const versions = { client: "2.0.0", schema: "1.0.0" };
     expect(check(versions)).toMatchObject({ compatible: false, needsMigration: true });
   });
 
-  test("op 60: a client below the minimum does not fit", () => {
+  test("a client below the minimum does not fit (op 60)", () => {
     const result = check({ clientMin: "0.18.0" });
     expect(result).toMatchObject({ compatible: false, needsMigration: false });
     expect(result.message).toContain("0.18.0");
