@@ -14,9 +14,9 @@ const ENTRY = "src/index.ts";
 /** Each page with the number of blocks that it has at least. */
 const PAGES: readonly [string, number][] = [
   ["README.md", 4],
-  ["docs/acquiring.md", 8],
-  ["docs/entities.md", 3],
-  ["docs/switches.md", 3],
+  ["docs/guide/acquiring.md", 8],
+  ["docs/guide/entities.md", 3],
+  ["docs/guide/switches.md", 3],
 ];
 const FENCE_PATTERN = /^```ts\n([\s\S]*?)\n```$/gm;
 const IMPORT_PATTERN = /import (?:type )?\{([^}]*)\} from 'zae-limiter'/g;

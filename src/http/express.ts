@@ -37,7 +37,7 @@ export type ExpressRequest = IncomingMessage & {
   lease?: Lease | undefined;
 };
 
-/** Options of `rateLimit`; see the table in docs/http.md. */
+/** Options of `rateLimit`; see the table in docs/guide/http.md. */
 export type HttpOptions<R extends ExpressRequest = ExpressRequest> = Options<R>;
 
 /** `app.use` takes it; on `node:http`, call it with a function that goes on. */

@@ -72,7 +72,7 @@ export interface FastifyLike<R extends FastifyRequestLike = FastifyRequestLike> 
 /** When a request is limited: before its body is read, or after, with the body at hand. */
 export type RequestHook = "onRequest" | "preParsing" | "preValidation" | "preHandler";
 
-/** Options of the plugin; see the table in docs/http.md. */
+/** Options of the plugin; see the table in docs/guide/http.md. */
 export interface HttpOptions<R extends FastifyRequestLike = FastifyRequest> extends Options<R> {
   /** Default `onRequest`; take `preHandler` where `entityId` or `consume` look at the body. */
   readonly hook?: RequestHook;

@@ -18,7 +18,7 @@ export type { HttpEvent } from "./events.ts";
 export type { HeaderStyle } from "./headers.ts";
 export type { Outcome, RefusedAnswer } from "./options.ts";
 
-/** Options of `rateLimit`; see the table in docs/http.md. */
+/** Options of `rateLimit`; see the table in docs/guide/http.md. */
 export type HttpOptions = Options<Request>;
 
 /** A web-standard handler. Runtimes pass more than the request, such as the connection. */

@@ -49,7 +49,7 @@ export interface LeaseVariables {
   lease: Lease | undefined;
 }
 
-/** Options of `rateLimit`; see the table in docs/http.md. */
+/** Options of `rateLimit`; see the table in docs/guide/http.md. */
 export interface HttpOptions<C extends HonoContext = Context> extends Options<C> {
   /** Returns the connection: `getConnInfo` of the runtime's adapter. */
   readonly getConnInfo?: (context: C) => { readonly remote: { readonly address?: string } };

@@ -1,4 +1,4 @@
-/** Metrics of a limiter. docs/monitoring.md has the list, and a test compares the two. */
+/** Metrics of a limiter. docs/operators/monitoring.md has the list, and a test compares the two. */
 
 import type { Meter, Observable, ObservableResult } from "@opentelemetry/api";
 import type { AcquireEvent, LimiterEvent } from "../limiter/events.ts";

@@ -26,7 +26,7 @@ const LABELS_MAX = 1000;
 
 /**
  * Exports metrics and traces of a limiter from now on; the result stops it. It needs the package
- * `@opentelemetry/api`; docs/monitoring.md names all metrics.
+ * `@opentelemetry/api`; docs/operators/monitoring.md names all metrics.
  *
  * @example
  * ```ts

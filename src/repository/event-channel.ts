@@ -5,5 +5,5 @@
 
 import { channel } from "node:diagnostics_channel";
 
-/** Carries `{ limiter?, namespaceId, event }`; see docs/events.md. */
+/** Carries `{ limiter?, namespaceId, event }`; see docs/reference/events.md. */
 export const eventChannel = channel("zae-limiter:event");

@@ -4,7 +4,7 @@ import { channel } from "node:diagnostics_channel";
 import { unbreakable } from "../domain/listener.ts";
 import type { CallListener, StoreCall } from "./item-store.ts";
 
-/** Carries `{ call }`, a `StoreCall`, for every request of any store; see docs/events.md. */
+/** Carries `{ call }`, a `StoreCall`, for every request of any store; see docs/reference/events.md. */
 const callChannel = channel("zae-limiter:call");
 
 export class CallListeners {

@@ -1,4 +1,4 @@
-/** The store in docs/backends.md passes the contract and carries a limiter, with its usage. */
+/** The store in docs/guide/backends.md passes the contract and carries a limiter, with its usage. */
 
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,7 +15,7 @@ import { Workshop } from "../examples/workshop.ts";
 import { itemStoreContract } from "./item-store/contract.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
-const PAGE = "docs/backends.md";
+const PAGE = "docs/guide/backends.md";
 const ENTRIES = new Map([
   ["zae-limiter/testing", "src/testing/index.ts"],
   ["zae-limiter", "src/index.ts"],

@@ -1,4 +1,4 @@
-/** The code in docs/testing.md runs, and prints what its comments say. */
+/** The code in docs/guide/testing.md runs, and prints what its comments say. */
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ import { lineAt } from "../architecture/source.ts";
 import { Workshop } from "../examples/workshop.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
-const PATH = "docs/testing.md";
+const PATH = "docs/guide/testing.md";
 const FENCE_PATTERN = /^```ts\n([\s\S]*?)\n```$/gm;
 
 const entries = new Map([

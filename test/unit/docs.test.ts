@@ -7,13 +7,14 @@ import { describe, expect, test } from "vitest";
 import * as api from "../../src/index.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
-const FOLDERS = ["", "docs", "docs/adr", "docs/operations"].map((folder) => join(ROOT, folder));
-const DOCUMENTS = FOLDERS.flatMap((folder) =>
-  readdirSync(folder)
-    .filter((name) => name.endsWith(".md"))
-    .map((name) => join(folder, name)),
-);
-const LINK_PATTERN = /\]\((?!https?:)([^)#\s]+)/g;
+const DOCUMENTS = [
+  ...readdirSync(ROOT),
+  ...readdirSync(join(ROOT, "docs"), { recursive: true }).map((path) => join("docs", String(path))),
+  ...readdirSync(join(ROOT, "examples"), { recursive: true }).map((path) => `examples/${path}`),
+]
+  .filter((path) => path.endsWith(".md") && !path.includes("node_modules"))
+  .map((path) => join(ROOT, path));
+const LINK_PATTERN = /\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)/g;
 const COLUMNS_MAX = 100;
 const RECORD_LINES_MAX = 100;
 
@@ -59,8 +60,8 @@ const SAMPLES: readonly api.ZaeLimiterError[] = [
   new api.InvalidNameError("field", 1, ""),
 ];
 
-describe("docs/errors.md", () => {
-  const page = readFileSync(join(ROOT, "docs/errors.md"), "utf8");
+describe("docs/reference/errors.md", () => {
+  const page = readFileSync(join(ROOT, "docs/reference/errors.md"), "utf8");
   const exported = Object.entries(api)
     .filter(([, value]) => isErrorClass(value))
     .map(([name]) => name);
@@ -89,9 +90,8 @@ describe("the documents", () => {
     "%s has no dead link and no line that is too long",
     (_, path) => {
       const text = readFileSync(path, "utf8");
-      const links = [...text.matchAll(LINK_PATTERN)].map(([, link = ""]) => link);
-      const dead = links.filter((link) => !existsSync(normalize(join(dirname(path), link))));
-      expect(dead).toEqual([]);
+      const links = [...text.matchAll(LINK_PATTERN)];
+      expect(links.filter(([, to = "", heading]) => !leadsTo(path, to, heading))).toEqual([]);
       const long = text
         .split("\n")
         .filter((line) => line.length > COLUMNS_MAX && !line.startsWith("|"));
@@ -100,7 +100,7 @@ describe("the documents", () => {
   );
 
   test("every test that the threat model names exists", () => {
-    const text = readFileSync(join(ROOT, "docs/security.md"), "utf8");
+    const text = readFileSync(join(ROOT, "docs/operators/security.md"), "utf8");
     const named = new Set([...text.matchAll(/`([\w-]+\.test\.ts)`/g)].map(([, name]) => name));
     expect(named.size).toBeGreaterThan(20);
     const found = new Set(readdirSync(join(ROOT, "test"), { recursive: true }).map(nameOf));
@@ -120,6 +120,21 @@ describe("the documents", () => {
 function isErrorClass(value: unknown): boolean {
   if (typeof value !== "function") return false;
   return value === api.ZaeLimiterError || value.prototype instanceof api.ZaeLimiterError;
+}
+
+/** Tells whether a link of the document at `path` leads to a file, and to a heading of it. */
+function leadsTo(path: string, to: string, heading: string | undefined): boolean {
+  const target = to === "" ? path : normalize(join(dirname(path), to));
+  if (!existsSync(target)) return false;
+  if (heading === undefined) return true;
+  const headings = readFileSync(target, "utf8").matchAll(/^#+ (.+)$/gm);
+  return [...headings].some(([, text = ""]) => slugOf(text) === heading);
+}
+
+/** Returns the anchor that GitHub gives to a heading; site/config.mjs gives the same one. */
+function slugOf(heading: string): string {
+  const text = heading.trim().toLowerCase();
+  return text.replace(/[^\p{L}\p{N}\s_-]/gu, "").replace(/\s/g, "-");
 }
 
 function nameOf(path: string | Buffer): string {

@@ -43,8 +43,8 @@ it("the Grafana dashboard shows every metric, and none that does not exist", asy
   expect([...new Set(shown)].sort()).toEqual([...prometheus].sort());
 });
 
-it("docs/monitoring.md lists every metric, and its queries name none that does not exist", async () => {
-  const page = read("docs/monitoring.md");
+it("docs/operators/monitoring.md lists every metric, and its queries name none that does not exist", async () => {
+  const page = read("docs/operators/monitoring.md");
   const { own, prometheus } = await metricNames();
   const listed = [...page.matchAll(/^\| `((?:zae_limiter|db)\.[\w.]+)` \|/gm)].map(
     ([, name]) => name,
@@ -62,13 +62,13 @@ it("every alarm of the stack has a runbook", () => {
   const suffixes = Object.values(ALARM_RESOURCES)
     .filter(({ Type }) => Type === "AWS::CloudWatch::Alarm")
     .map(({ Properties }) => /[a-z-]+$/.exec(nameOf(Properties))?.[0].replace(/^-/, ""));
-  expect(headingsOf("docs/operations/alarms.md").sort()).toEqual(suffixes.sort());
+  expect(headingsOf("docs/operators/runbooks/alarms.md").sort()).toEqual(suffixes.sort());
 });
 
 it("every warning has a runbook", () => {
-  const events = read("docs/events.md");
+  const events = read("docs/reference/events.md");
   const kinds = [...events.matchAll(/^\| `(\w+)` \| .*$/gm)].map(([, kind]) => kind as string);
-  const headings = headingsOf("docs/operations/warnings.md");
+  const headings = headingsOf("docs/operators/runbooks/warnings.md");
   const warnings = kinds.slice(kinds.indexOf("restore_failed"));
   expect(warnings.length).toBeGreaterThan(5);
   expect(headings).toEqual(expect.arrayContaining(warnings));

@@ -60,8 +60,8 @@ describe("examples", () => {
 });
 
 describe("recipes", () => {
-  test("docs/http-recipes.md shows them as they are", () => {
-    const page = readFileSync(new URL("../docs/http-recipes.md", FOLDER), "utf8");
+  test("docs/guide/http-recipes.md shows them as they are", () => {
+    const page = readFileSync(new URL("../docs/guide/http-recipes.md", FOLDER), "utf8");
     for (const name of ["koa", "nest", "trpc", "lambda"]) {
       expect(page).toContain(readFileSync(new URL(`recipes/${name}.js`, FOLDER), "utf8"));
     }

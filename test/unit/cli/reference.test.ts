@@ -2,8 +2,8 @@ import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { referencePage } from "./reference.ts";
 
-const PAGE = fileURLToPath(new URL("../../../docs/cli.md", import.meta.url));
+const PAGE = fileURLToPath(new URL("../../../docs/reference/cli.md", import.meta.url));
 
-test("docs/cli.md is what the commands say; `vitest run -u` on this file writes it anew", async () => {
+test("docs/reference/cli.md is what the commands say; `vitest run -u` on this file writes it anew", async () => {
   await expect(await referencePage()).toMatchFileSnapshot(PAGE);
 });

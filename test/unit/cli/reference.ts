@@ -1,4 +1,4 @@
-/** Writes docs/cli.md from the commands themselves. */
+/** Writes docs/reference/cli.md from the commands themselves. */
 
 import { isGroup, type Leaf, type OptionSpec, type Shape } from "../../../src/cli/command.ts";
 import { COMMON_OPTIONS, ownOptions, storeOptions } from "../../../src/cli/options.ts";

@@ -2,9 +2,9 @@ import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { runTrace } from "../../support/llm/reservation-trace.ts";
 
-const DOCUMENT = new URL("../../../docs/llm.md", import.meta.url);
+const DOCUMENT = new URL("../../../docs/guide/llm.md", import.meta.url);
 
-test("learned estimates waste at most a fifth of what max_tokens does, as docs/llm.md says", async () => {
+test("learned estimates waste at most a fifth of what max_tokens does, as docs/guide/llm.md says", async () => {
   const percent = (share: number) => `${(100 * share).toFixed(1)} %`;
   const rows: string[] = [];
   const wasted: number[] = [];
