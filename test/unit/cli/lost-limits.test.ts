@@ -56,7 +56,10 @@ describe("commands that set limits", () => {
 });
 
 describe("limits plan and apply", () => {
-  const PAGE = readFileSync(new URL("../../../docs/reference/limits-file.md", import.meta.url), "utf8");
+  const PAGE = readFileSync(
+    new URL("../../../docs/reference/limits-file.md", import.meta.url),
+    "utf8",
+  );
   const [, EXAMPLE = ""] = /```yaml\n([\s\S]*?)```/.exec(PAGE) ?? [];
 
   function fileIn(namespace: string, text: string): string {

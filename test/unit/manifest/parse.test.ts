@@ -63,7 +63,10 @@ describe("a manifest that is accepted", () => {
   });
 
   test("is the one in the documents", () => {
-    const page = readFileSync(new URL("../../../docs/reference/limits-file.md", import.meta.url), "utf8");
+    const page = readFileSync(
+      new URL("../../../docs/reference/limits-file.md", import.meta.url),
+      "utf8",
+    );
     const [, example = ""] = /```yaml\n([\s\S]*?)```/.exec(page) ?? [];
     const { resources, entities } = parseManifest(example);
     expect([resources.size, entities.get("key-1")?.size]).toEqual([1, 2]);
