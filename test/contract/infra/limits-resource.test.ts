@@ -12,7 +12,7 @@ import { openAsItIs, Repository } from "../../../src/repository/repository.ts";
 import { deleteTable } from "../../../src/storage/dynamodb/create-table.ts";
 import { describeEngines } from "../../engines/engines.ts";
 import { unpackLambda } from "../../support/lambda.ts";
-import { CloudFormation, LOCAL_PLACE } from "../../unit/infra/limits-resource-requests.ts";
+import { CloudFormation, LOCAL_PLACE } from "../../unit/infra/limits-resource/requests.ts";
 import { newName } from "../stores.ts";
 
 const TIMEOUT_MS = 20_000;

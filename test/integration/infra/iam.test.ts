@@ -29,7 +29,7 @@ import { arnOf, isAllowed, statementsOf, type Tags } from "../../aws/iam/evaluat
 import { type Gate, openGate } from "../../aws/iam/gate.ts";
 import { newName } from "../../contract/stores.ts";
 import "../../engines/engine.ts";
-import { CloudFormation, LOCAL_PLACE } from "../../unit/infra/limits-resource-requests.ts";
+import { CloudFormation, LOCAL_PLACE } from "../../unit/infra/limits-resource/requests.ts";
 import { streamRecords } from "./stream-records.ts";
 
 const TIMEOUT_MS = 20_000;

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { ceilDiv, floorDiv, mulAddDiv, mulAddDivRem } from "../../../src/core/integers.ts";
-import { property } from "../property.ts";
+import { property } from "../../support/property.ts";
 import { clamp, floorBig } from "./oracle.ts";
 
 const SAFE = Number.MAX_SAFE_INTEGER;

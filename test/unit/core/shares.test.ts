@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type Level, type Rate, refill } from "../../../src/core/bucket.ts";
 import { shardRate, shareOf } from "../../../src/core/shares.ts";
-import { property } from "../property.ts";
+import { property } from "../../support/property.ts";
 import { partsOf } from "./oracle.ts";
 
 const SHARDS_MAX = 64;

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { isoSeconds, WINDOW_TYPES, windowEndMs, windowStartMs } from "../../../src/core/windows.ts";
-import { property } from "../property.ts";
+import { property } from "../../support/property.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 86_400_000;

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { randomBytes, randomInteger, systemRandom } from "../../../src/domain/chance.ts";
 import { systemClock, wholeClock } from "../../../src/domain/clock.ts";
 import { systemTimer } from "../../../src/domain/timer.ts";
-import { property } from "../property.ts";
+import { property } from "../../support/property.ts";
 import { refusal } from "./refusal.ts";
 
 /** The largest number below one: where rounding up would leave the range. */

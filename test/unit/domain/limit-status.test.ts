@@ -5,7 +5,7 @@ import { take } from "../../../src/core/bucket.ts";
 import { shardRate } from "../../../src/core/shares.ts";
 import { Limit } from "../../../src/domain/limit.ts";
 import { type LimitStatus, limitStatus, statusOf } from "../../../src/domain/limit-status.ts";
-import { property } from "../property.ts";
+import { property } from "../../support/property.ts";
 
 const RPM = Limit.perMinute("rpm", 100);
 const TPM = Limit.perMinute("tpm", 100_000);

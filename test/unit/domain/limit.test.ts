@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { InvalidNameError, ValidationError } from "../../../src/domain/errors.ts";
 import { checkLimits, Limit, type LimitJson } from "../../../src/domain/limit.ts";
-import { property } from "../property.ts";
+import { property } from "../../support/property.ts";
 import { refusal } from "./refusal.ts";
 
 const TOKENS_MAX = 1_000_000_000_000;

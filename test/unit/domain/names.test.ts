@@ -15,7 +15,7 @@ import {
   checkResource,
   checkStackName,
 } from "../../../src/domain/names.ts";
-import { property } from "../property.ts";
+import { property } from "../../support/property.ts";
 import { refusal } from "./refusal.ts";
 
 const UUID = "6a2f41a3-c54c-4f2b-8d0e-1f3f3a0b9c11";

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { checkEntityId } from "../../../src/domain/names.ts";
 import { entityIdOf, keyOfEntityId } from "../../../src/http/entity-ids.ts";
-import { property } from "../property.ts";
+import { property } from "../../support/property.ts";
 
 const key = fc.oneof(
   fc.string({ minLength: 1, maxLength: 60, unit: "grapheme" }),

@@ -1,0 +1,105 @@
+/**
+ * Calls per acquire with many clients on one bucket, counted in virtual time.
+ *
+ * Arrivals are a Poisson process, each at a random client, for one token. At a utilisation u the
+ * bucket is not full for about u of them. A client that guesses by what was right more often is
+ * wrong for the lesser of u and 1 - u, and each wrong guess costs one more call.
+ */
+
+import { describe, expect, test } from "vitest";
+import type { BucketConfig } from "../../../../src/buckets/bucket-store.ts";
+import { DistributedBucketStore } from "../../../../src/buckets/distributed/distributed-bucket-store.ts";
+import { UNLINKED } from "../../../../src/buckets/recorded-link.ts";
+import { Limit } from "../../../../src/domain/limit.ts";
+import type { Timer } from "../../../../src/domain/timer.ts";
+import { MemoryItemStore } from "../../../../src/storage/memory/item-store.ts";
+
+const SEED = Number(process.env.FC_SEED ?? 20_251_115);
+const CLIENTS = 16;
+const ARRIVALS = 15_000;
+const PER_SECOND = 50;
+const CAPACITY = 100;
+
+interface Counted {
+  readonly granted: number;
+  readonly refused: number;
+  readonly calls: number;
+}
+
+/** Arrivals at `load` times the rate of the bucket. */
+async function count(load: number, capacity = CAPACITY): Promise<Counted> {
+  const random = lehmer(SEED);
+  let nowMs = 1_800_000_000_000;
+  let calls = 0;
+  const clock = () => Math.floor(nowMs);
+  const store = new MemoryItemStore({
+    clock,
+    onCall: () => {
+      calls += 1;
+    },
+  });
+  const timer: Timer = {
+    nowMs: clock,
+    // Nobody needs what is done in the background.
+    sleep: async (_ms, _signal, background) =>
+      background === true ? new Promise(() => {}) : undefined,
+  };
+  const clients = Array.from(
+    { length: CLIENTS },
+    () =>
+      new DistributedBucketStore(
+        { store, namespaceId: "ns", clock, random },
+        { ttlMultiplier: 7, timeoutMs: 2000, timer, onWarning: () => undefined },
+      ),
+  );
+  const limit = Limit.perSecond("rps", PER_SECOND, { burst: capacity });
+  const config: BucketConfig = { limits: [limit], source: "system", version: 1 };
+  const leg = {
+    entityId: "hot",
+    resource: "api",
+    config,
+    amountsMilli: [1000],
+    link: UNLINKED,
+    linkIsFresh: true,
+  };
+  let granted = 0;
+  for (let arrival = 0; arrival < ARRIVALS; arrival += 1) {
+    nowMs += (-Math.log(1 - random()) * 1000) / (PER_SECOND * load);
+    const client = clients[Math.floor(random() * CLIENTS)] as DistributedBucketStore;
+    const { outcome } = await client.consume([leg]);
+    if (outcome === "granted") granted += 1;
+  }
+  return { granted, refused: ARRIVALS - granted, calls };
+}
+
+describe("calls per acquire, 16 clients on one bucket", () => {
+  test.each([
+    [0.05, 1.1],
+    [0.3, 1.3],
+    [0.6, 1.5],
+    [0.9, 1.2],
+  ])(`at a utilisation of %d at most %d (seed ${SEED})`, async (utilisation, most) => {
+    const { granted, calls } = await count(utilisation);
+    console.info(`utilisation ${utilisation}: ${(calls / granted).toFixed(3)} calls per acquire`);
+    expect(calls / granted).toBeLessThanOrEqual(most);
+  });
+
+  test(`saturated at most 1.05 per attempt, refusals included (seed ${SEED})`, async () => {
+    const { granted, refused, calls } = await count(3);
+    const perAttempt = calls / (granted + refused);
+    console.info(
+      `saturated: ${perAttempt.toFixed(3)} calls per attempt, ${granted} granted, ${refused} refused`,
+    );
+    expect(refused).toBeGreaterThan(ARRIVALS / 2);
+    expect(perAttempt).toBeLessThanOrEqual(1.05);
+  });
+});
+
+/** Random numbers that are the same in every run. */
+function lehmer(seed: number): () => number {
+  let state = (seed % 2_147_483_646) + 1;
+  return () => {
+    state = (state * 48_271) % 2_147_483_647;
+    return state / 2_147_483_647;
+  };
+}

@@ -1,0 +1,118 @@
+/** Answers that are read in one pass say what `JSON.parse` finds in them. */
+
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { decodeItem } from "../../../../src/storage/attribute-value.ts";
+import { ItemBlanks } from "../../../../src/storage/dynamodb/item-blanks.ts";
+import { storedAnswerIn } from "../../../../src/storage/dynamodb/stored-item.ts";
+import { property } from "../../../support/property.ts";
+
+const attribute = fc.oneof(
+  fc.record({ S: fc.string({ unit: "binary" }) }),
+  fc.record({ N: fc.maxSafeInteger().map(String) }),
+  fc.record({ N: fc.bigInt().map(String) }),
+  fc.record({ N: fc.double({ noNaN: true, noDefaultInfinity: true }).map(String) }),
+  fc.record({ BOOL: fc.boolean() }),
+  fc.record({ SS: fc.array(fc.string(), { minLength: 1 }) }),
+  fc.record({ NULL: fc.constant(true) }),
+);
+const answer = fc
+  .dictionary(fc.oneof(fc.string(), fc.constantFrom("PK", "b_rpm_tk", "__proto__")), attribute)
+  .map((Attributes) => JSON.stringify({ Attributes }));
+
+property("an answer that is read is read right", [answer], (text) => {
+  const read = storedAnswerIn(text);
+  if (read === undefined) return;
+  expect(read.Attributes.item).toEqual(decodeItem(JSON.parse(text).Attributes));
+});
+
+test("what buckets are made of is read", () => {
+  const Attributes = {
+    PK: { S: "ns/BUCKET#schlüssel#api#0" },
+    b_rpm_tk: { N: "-999999999999999" },
+    rf: { N: "1794801152651" },
+    zero: { N: "0" },
+    cascade: { BOOL: false },
+    on: { BOOL: true },
+    empty: { S: "" },
+  };
+  const read = storedAnswerIn(JSON.stringify({ Attributes }));
+  expect(read?.Attributes.item).toEqual(decodeItem(Attributes));
+});
+
+test("the price behind an item is read with it", () => {
+  const Attributes = { a: { N: "1" }, b: { S: "x" } };
+  const ConsumedCapacity = { TableName: "t", CapacityUnits: 2, Table: { CapacityUnits: 1 } };
+  const read = storedAnswerIn(JSON.stringify({ Attributes, ConsumedCapacity }));
+  expect(read?.Attributes.item).toEqual({ a: 1, b: "x" });
+  expect(read?.ConsumedCapacity).toEqual(ConsumedCapacity);
+});
+
+test.each([
+  ['{"Attributes":{}}', "no attribute"],
+  ['{"Attributes":{"a":{"N":"1"}},"ItemCollectionMetrics":{}}', "more than an item"],
+  ['{"Attributes":{"a":{"N":"1"}},"ConsumedCapacity":{},"b":1}', "more than a price"],
+  ['{"Attributes":{"a":{"N":"1"}},"ConsumedCapacity":{}', "a price that was cut"],
+  ['{"Item":{"a":{"N":"1"}}}', "another answer"],
+  ['{"Attributes":{"a":{"N":"1234567890123456"}}}', "a long number"],
+  ['{"Attributes":{"a":{"N":"1.5"}}}', "a decimal"],
+  ['{"Attributes":{"a":{"N":"-"}}}', "no digit"],
+  ['{"Attributes":{"a":{"S":"\\""}}}', "an escape"],
+  ['{"Attributes":{"a":{"S":"1","N":"1"}}}', "two types"],
+  ['{"Attributes":{"__proto__":{"S":"1"}}}', "a name that means something"],
+])("%s is left to others: %s", (text) => {
+  expect(storedAnswerIn(text)).toBeUndefined();
+});
+
+test("nothing that was cut or is no JSON is read", () => {
+  const text = '{"Attributes":{"a":{"S":"x"},"b":{"N":"12"},"c":{"BOOL":true}}}';
+  expect(storedAnswerIn(text)).toBeDefined();
+  for (let end = 0; end < text.length; end += 1) {
+    expect(storedAnswerIn(text.slice(0, end))).toBeUndefined();
+    const damaged = `${text.slice(0, end)}~${text.slice(end + 1)}`;
+    const read = storedAnswerIn(damaged);
+    if (read === undefined) continue;
+    expect(read.Attributes.item).toEqual(decodeItem(JSON.parse(damaged).Attributes));
+  }
+});
+
+describe("blanks", () => {
+  const filled = (blanks: ItemBlanks, item: Record<string, number>) =>
+    expect(blanks.fill(Object.keys(item), Object.values(item))).toStrictEqual(item);
+  const named = (count: number) =>
+    Object.fromEntries(Array.from({ length: count }, (_, at) => [`attribute-${at}`, at]));
+
+  test("make an item of its attributes in any order, whatever others have", () => {
+    const blanks = new ItemBlanks();
+    filled(blanks, { a: 1, b: 2 });
+    filled(blanks, { b: 3, a: 4 });
+    filled(blanks, { c: 5 });
+    filled(blanks, { a: 6, c: 7 });
+    filled(blanks, { a: 8 });
+  });
+
+  test("take no two sets for the same, up to the last name they know", () => {
+    const blanks = new ItemBlanks();
+    const whole = named(60);
+    filled(blanks, whole);
+    for (const name of Object.keys(whole)) {
+      const { [name]: _, ...rest } = whole;
+      filled(blanks, rest);
+    }
+  });
+
+  test("make items of other names as well, and learn them in time", () => {
+    const blanks = new ItemBlanks();
+    filled(blanks, named(60));
+    for (let item = 0; item < 1100; item += 1) filled(blanks, { x: item, "attribute-0": 1 });
+    filled(blanks, named(61));
+  });
+
+  test("stay few, however many sets there are", () => {
+    const blanks = new ItemBlanks();
+    for (let set = 1; set < 1024; set += 1) {
+      const bits = Array.from({ length: 10 }, (_, bit) => bit).filter((bit) => set & (1 << bit));
+      filled(blanks, Object.fromEntries(bits.map((bit) => [`n${bit}`, set])));
+    }
+  });
+});
