@@ -26,7 +26,7 @@ const STEPS = [
   ["histories against an ideal bucket", script("histories", 30)],
   ["processes killed with -9", script("kills", 30)],
   ["a full disk, freed again", script("full-disk", 30)],
-  ["hostile items", tests("unit", "untrusted-items")],
+  ["hostile items", tests("unit", "/untrusted-")],
   ["a bad network", tests("integration", "transport-faults")],
   ["cascades of four clients, three levels", script("cascades", 4, 24, 15)],
   ["forged index keys, and every policy", tests("integration", "iam-forgery", "iam-matrix")],
