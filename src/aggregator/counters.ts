@@ -22,6 +22,7 @@ export interface AggregatorCounters {
   readonly archived: number;
   /** From the newest change to now, in milliseconds. */
   readonly lagMs: number;
+  /** Change records that failed and are delivered again. */
   readonly failures: number;
   /** Change records that were given up, because nobody could ever process them. */
   readonly skipped: number;

@@ -8,8 +8,11 @@ type Attributes = Readonly<Record<string, unknown>>;
 
 /** A record of a DynamoDB stream, as far as it matters here. */
 export interface LambdaRecord {
+  /** `INSERT`, `MODIFY` or `REMOVE`. */
   readonly eventName?: string;
+  /** The stream that the record comes from. */
   readonly eventSourceARN?: string;
+  /** The item before and after the change, and its place in the stream. */
   readonly dynamodb?: {
     readonly ApproximateCreationDateTime?: number;
     readonly Keys?: Attributes;
@@ -19,7 +22,9 @@ export interface LambdaRecord {
   };
 }
 
+/** A batch of stream records, as Lambda passes it to the handler. */
 export interface LambdaEvent {
+  /** The records, in the order of the stream. */
   readonly Records?: readonly LambdaRecord[];
 }
 

@@ -19,13 +19,17 @@ const METRICS_NAMESPACE = "zae-limiter";
 
 /** As Lambda calls it, as far as it matters here. */
 export interface LambdaContext {
+  /** The id of this invocation, for the log. */
   readonly awsRequestId?: string;
+  /** The name of the function, for the log. */
   readonly functionName?: string;
+  /** Returns the milliseconds until Lambda ends this invocation. */
   getRemainingTimeInMillis?(): number;
 }
 
 /** What is to be delivered again: Lambda goes on from the first of them. */
 export interface LambdaResponse {
+  /** The sequence numbers of the records to deliver again. */
   readonly batchItemFailures: readonly { readonly itemIdentifier: string }[];
 }
 

@@ -4,6 +4,7 @@ import { isoSeconds } from "../core/windows.ts";
 import type { Clock } from "../domain/clock.ts";
 
 export const LOG_LEVELS = ["debug", "info", "warning", "error"] as const;
+/** How important a log line is. */
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
 export type LogFields = Readonly<Record<string, unknown>>;

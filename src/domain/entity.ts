@@ -16,11 +16,15 @@ import type { JsonValue } from "./json.ts";
  * ```
  */
 export class Entity {
+  /** The id that callers pass as `entityId`. */
   readonly id: string;
+  /** The name to show. */
   readonly name: string | undefined;
+  /** The id of the parent, if it has one. */
   readonly parentId: string | undefined;
   /** Whether an acquire of this entity also charges its parent. */
   readonly cascade: boolean;
+  /** Data of your own, such as a plan or a contact. */
   readonly metadata: Readonly<Record<string, JsonValue>>;
   /** `YYYY-MM-DDTHH:MM:SSZ`. */
   readonly createdAt: string | undefined;

@@ -31,6 +31,7 @@ export class ZaeLimiterError extends Error {
   /** Stable across releases, unlike the message. */
   readonly code: ErrorCode = "ZAEL_ERROR";
 
+  /** The name of the class. */
   override get name(): string {
     return this.constructor.name;
   }
@@ -70,7 +71,9 @@ export class ResourceDisabled extends RateLimitError {
   constructor(
     /** Of the caller, or of the ancestor that is switched off. */
     readonly entityId: string,
+    /** The resource that is switched off. */
     readonly resource: string,
+    /** The level at which it was switched off. */
     readonly level: DisabledLevel,
   ) {
     super(`The resource "${resource}" is switched off for "${entityId}" (${LEVEL_TEXTS[level]})`);
@@ -104,13 +107,17 @@ export type UnavailableReason = "throttled" | "timeout" | "network" | "server";
  */
 export class RateLimiterUnavailable extends InfrastructureError {
   override readonly code = "ZAEL_UNAVAILABLE";
+  /** The kind of failure, where the store told it. */
   readonly reason: UnavailableReason | undefined;
   /** True when it is known that nothing was written; false when a write may have happened. */
   readonly nothingWritten: boolean;
   /** True when only the key range of one item was throttled, not the table, the account or an index. */
   readonly keyRange: boolean;
+  /** The table, where it is known. */
   readonly stackName: string | undefined;
+  /** The entity of the acquire, where there was one. */
   readonly entityId: string | undefined;
+  /** The resource of the acquire, where there was one. */
   readonly resource: string | undefined;
 
   constructor(
@@ -142,8 +149,11 @@ export class RateLimiterUnavailable extends InfrastructureError {
 
 /** One event of a stack operation that led to its failure. */
 export interface StackFailureEvent {
+  /** The logical id of the resource in the template. */
   readonly resource: string;
+  /** The status that CloudFormation reported, such as `CREATE_FAILED`. */
   readonly status: string;
+  /** The reason that CloudFormation gave. */
   readonly reason?: string;
 }
 
@@ -152,8 +162,11 @@ export class StackOperationError extends InfrastructureError {
   override readonly code = "ZAEL_STACK_OPERATION";
 
   constructor(
+    /** The stack. */
     readonly stackName: string,
+    /** Why the operation failed. */
     readonly reason: string,
+    /** The events that led to the failure, the oldest first. */
     readonly events: readonly StackFailureEvent[] = [],
     options?: ErrorOptions,
   ) {
@@ -165,7 +178,10 @@ export class StackOperationError extends InfrastructureError {
 export class StackAlreadyExistsError extends InfrastructureError {
   override readonly code = "ZAEL_STACK_EXISTS";
 
-  constructor(readonly stackName: string) {
+  constructor(
+    /** The stack. */
+    readonly stackName: string,
+  ) {
     super(`Stack "${stackName}" already exists`);
   }
 }
@@ -175,6 +191,7 @@ export class InfrastructureNotFoundError extends InfrastructureError {
   override readonly code = "ZAEL_INFRASTRUCTURE_NOT_FOUND";
 
   constructor(
+    /** The stack or table that was looked for. */
     readonly stackName: string,
     options?: ErrorOptions,
   ) {
@@ -190,7 +207,10 @@ export class InfrastructureNotFoundError extends InfrastructureError {
 export class NamespaceNotFoundError extends InfrastructureError {
   override readonly code = "ZAEL_NAMESPACE_NOT_FOUND";
 
-  constructor(readonly namespaceName: string) {
+  constructor(
+    /** The name that is not registered. */
+    readonly namespaceName: string,
+  ) {
     super(
       `There is no namespace "${namespaceName}". ` +
         `Register it with repo.namespaces.register(${JSON.stringify(namespaceName)})`,
@@ -201,7 +221,9 @@ export class NamespaceNotFoundError extends InfrastructureError {
 /** The namespace is in a state that does not allow the operation. */
 export class NamespaceStateError extends InfrastructureError {
   override readonly code = "ZAEL_NAMESPACE_STATE";
+  /** The namespace, by its name or id. */
   readonly namespaceName: string;
+  /** The state that it is in. */
   readonly state: string;
 
   constructor(message: string, details: { namespaceName?: string; state?: string } = {}) {
@@ -251,7 +273,10 @@ export class EntityError extends ZaeLimiterError {
 export class EntityNotFoundError extends EntityError {
   override readonly code = "ZAEL_ENTITY_NOT_FOUND";
 
-  constructor(readonly entityId: string) {
+  constructor(
+    /** The id that has no record. */
+    readonly entityId: string,
+  ) {
     super(`"${entityId}" not found`);
   }
 }
@@ -260,7 +285,10 @@ export class EntityNotFoundError extends EntityError {
 export class EntityExistsError extends EntityError {
   override readonly code = "ZAEL_ENTITY_EXISTS";
 
-  constructor(readonly entityId: string) {
+  constructor(
+    /** The id that is taken. */
+    readonly entityId: string,
+  ) {
     super(`Entity "${entityId}" already exists`);
   }
 }
@@ -273,9 +301,13 @@ export class VersionError extends ZaeLimiterError {
 /** The deployed Lambda is older than this client. */
 export class VersionMismatchError extends VersionError {
   override readonly code = "ZAEL_VERSION_MISMATCH";
+  /** The version of this client. */
   readonly clientVersion: string;
+  /** The schema version of the table. */
   readonly schemaVersion: string;
+  /** The version of the deployed aggregator, where it is known. */
   readonly lambdaVersion: string | undefined;
+  /** Whether `zae-limiter upgrade` can update the aggregator. */
   readonly canAutoUpdate: boolean;
 
   constructor(details: {
@@ -299,8 +331,11 @@ export class VersionMismatchError extends VersionError {
 /** This client cannot work with the schema of the table. */
 export class IncompatibleSchemaError extends VersionError {
   override readonly code = "ZAEL_INCOMPATIBLE_SCHEMA";
+  /** The version of this client. */
   readonly clientVersion: string;
+  /** The schema version of the table. */
   readonly schemaVersion: string;
+  /** Where to read how to migrate, if there is a page. */
   readonly migrationGuideUrl: string | undefined;
 
   constructor(details: {
@@ -339,8 +374,10 @@ export class ValidationError extends ZaeLimiterError {
   readonly value: string;
 
   constructor(
+    /** The argument or option that is wrong, by its name in JavaScript. */
     readonly field: string,
     value: unknown,
+    /** What was expected. */
     readonly reason: string,
     options?: ErrorOptions,
   ) {

@@ -19,6 +19,7 @@ export const FUNCTION_SUFFIXES = {
   provisioner: { parameter: "ProvisionerSuffix", usual: "limits-provisioner", short: "prov" },
 } as const satisfies Record<string, Suffix>;
 
+/** One of the Lambda functions of a stack. */
 export type LambdaName = keyof typeof FUNCTION_SUFFIXES;
 
 export const LAMBDA_NAMES = Object.keys(FUNCTION_SUFFIXES) as LambdaName[];

@@ -15,9 +15,13 @@ import type { Limit } from "./limit.ts";
  * ```
  */
 export interface LimitStatus {
+  /** The entity whose bucket this is: the caller's, or that of an ancestor. */
   readonly entityId: string;
+  /** The resource of the bucket. */
   readonly resource: string;
+  /** The name of the limit, such as `rpm`. */
   readonly limitName: string;
+  /** The limit that applies. */
   readonly limit: Limit;
   /**
    * Whole tokens in the bucket, rounded down; negative in debt. In a refusal and in a peek: what
@@ -26,6 +30,7 @@ export interface LimitStatus {
   readonly available: number;
   /** Whole tokens asked for; 0 when the limit was not named. */
   readonly requested: number;
+  /** Whether this limit refused the request. */
   readonly exceeded: boolean;
   /** 0 when not exceeded; `Infinity` when the bucket can never hold that much. */
   readonly retryAfterSeconds: number;

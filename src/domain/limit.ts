@@ -10,10 +10,13 @@ export const PERIOD_SECONDS_MAX = 1_000_000_000;
 
 /** The numbers of a limit, in whole tokens and seconds. */
 export interface LimitSpec {
+  /** The name that `consume` uses, such as `rpm`. */
   readonly name: string;
   /** The most the bucket can hold. */
   readonly capacity: number;
+  /** Tokens that come back in one period. */
   readonly refillAmount: number;
+  /** The length of a period in seconds. */
   readonly refillPeriodSeconds: number;
   /** Refuses nothing: it is consumed into debt. `false` when absent. */
   readonly soft?: boolean;
@@ -21,10 +24,15 @@ export interface LimitSpec {
 
 /** The form of a limit in JSON. */
 export type LimitJson = {
+  /** The name of the limit. */
   readonly name: string;
+  /** The most the bucket can hold. */
   readonly capacity: number;
+  /** Tokens that come back in one period. */
   readonly refill_amount: number;
+  /** The length of a period in seconds. */
   readonly refill_period_seconds: number;
+  /** Present when the limit is soft. */
   readonly soft?: true;
 };
 
@@ -53,10 +61,15 @@ export type LimitInput = Limit | string;
  * ```
  */
 export class Limit implements LimitSpec {
+  /** The name that `consume` uses, such as `rpm`. */
   readonly name: string;
+  /** The most the bucket can hold, in tokens. */
   readonly capacity: number;
+  /** Tokens that come back in one period. */
   readonly refillAmount: number;
+  /** The length of a period in seconds. */
   readonly refillPeriodSeconds: number;
+  /** A soft limit refuses nothing: it is consumed into debt. */
   readonly soft: boolean;
   /** The same numbers in the units of the arithmetic. */
   readonly rate: Rate;
@@ -147,6 +160,7 @@ export class Limit implements LimitSpec {
     return printLimit(this);
   }
 
+  /** Returns the limit as JSON, with the field names of the limits file. */
   toJSON(): LimitJson {
     return {
       name: this.name,
@@ -157,6 +171,7 @@ export class Limit implements LimitSpec {
     };
   }
 
+  /** Returns whether both limits have the same name and numbers. */
   equals(other: Limit): boolean {
     return (
       this.name === other.name &&

@@ -16,18 +16,25 @@ const HEALTHY_STATUSES: readonly string[] = ["CREATE_COMPLETE", "UPDATE_COMPLETE
  * ```
  */
 export class LimiterInfo {
+  /** The name of the stack in CloudFormation. */
   readonly stackName: string;
   /** The name the user knows it by: the stack's, without the prefix of very old versions. */
   readonly userName: string;
+  /** The region of the stack. */
   readonly region: string;
   /** As CloudFormation says it, such as `CREATE_COMPLETE`. */
   readonly stackStatus: string;
   /** `YYYY-MM-DDTHH:MM:SSZ`. */
   readonly creationTime: string;
+  /** `YYYY-MM-DDTHH:MM:SSZ`; `undefined` when it was never updated. */
   readonly lastUpdatedTime: string | undefined;
+  /** The version of the package that deployed it, by its tag. */
   readonly version: string | undefined;
+  /** The version of the aggregator, by its tag. */
   readonly lambdaVersion: string | undefined;
+  /** The schema version of the table, by its tag. */
   readonly schemaVersion: string | undefined;
+  /** The kind of stack, by its tag: `limiter`, or the kind of a load test. */
   readonly stackType: string | undefined;
 
   constructor(fields: {

@@ -2,10 +2,13 @@
 
 /** Dollars per million request units. */
 export interface Prices {
+  /** The region that they hold for. */
   readonly region: string;
   /** When the prices were looked up. */
   readonly asOf: string;
+  /** Of a million write units. */
   readonly writePerMillion: number;
+  /** Of a million read units. */
   readonly readPerMillion: number;
 }
 

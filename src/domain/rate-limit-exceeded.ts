@@ -8,15 +8,25 @@ const HEADER_SECONDS_MAX = 2_147_483_647;
 
 /** One limit in the JSON of a refusal. A wait that never ends is `null`, as JSON has no infinity. */
 export interface LimitStatusJson {
+  /** The entity whose bucket this is. */
   readonly entity_id: string;
+  /** The resource of the bucket. */
   readonly resource: string;
+  /** The name of the limit. */
   readonly limit_name: string;
+  /** The most the bucket can hold. */
   readonly capacity: number;
+  /** Tokens that come back in one period. */
   readonly refill_amount: number;
+  /** The length of a period in seconds. */
   readonly refill_period_seconds: number;
+  /** Whole tokens in the bucket; negative in debt. */
   readonly available: number;
+  /** Whole tokens asked for. */
   readonly requested: number;
+  /** Whether this limit refused the request. */
   readonly exceeded: boolean;
+  /** Seconds until the request fits this limit; `null` when it never does. */
   readonly retry_after_seconds: number | null;
 }
 
@@ -28,10 +38,15 @@ export interface RefusalJsonOptions {
 
 /** The body of a 429 answer. */
 export interface RateLimitExceededJson {
+  /** Always this text, for clients to test. */
   readonly error: "rate_limit_exceeded";
+  /** A sentence for a person. */
   readonly message: string;
+  /** Seconds until the same request can succeed; `null` when it never can. */
   readonly retry_after_seconds: number | null;
+  /** The same in whole milliseconds. */
   readonly retry_after_ms: number | null;
+  /** Every limit that was checked, the entity's own first. */
   readonly limits: readonly LimitStatusJson[];
 }
 
@@ -91,6 +106,7 @@ export class RateLimitExceeded extends RateLimitError {
     return !Number.isFinite(this.retryAfterSeconds);
   }
 
+  /** Returns the body of a 429 answer. */
   toJSON(options: RefusalJsonOptions = {}): RateLimitExceededJson {
     return refusalJson(this.statuses, options);
   }

@@ -30,8 +30,11 @@ import {
 export interface StackOptions {
   /** The windows usage is counted by: `hourly`, `daily`, `monthly`, separated by commas. */
   readonly snapshotWindows?: string;
+  /** Days that a usage snapshot is kept after its window. */
   readonly usageRetentionDays?: number;
+  /** Days that an audit event stays in the table. */
   readonly auditRetentionDays?: number;
+  /** Whether a Lambda function counts usage and archives audit events. */
   readonly enableAggregator?: boolean;
   /** Whether there is a Lambda behind `Custom::ZaeLimiterLimits`. */
   readonly enableProvisioner?: boolean;
@@ -47,7 +50,9 @@ export interface StackOptions {
   readonly lambdaTimeout?: number;
   /** Megabytes. */
   readonly lambdaMemory?: number;
+  /** The processor of the Lambda functions. */
   readonly lambdaArchitecture?: "arm64" | "x86_64";
+  /** Whether the stack has alarms. */
   readonly enableAlarms?: boolean;
   /** The ARN of the topic that alarms are sent to; a new one when not given. */
   readonly alarmSnsTopic?: string;
@@ -63,17 +68,23 @@ export interface StackOptions {
   readonly roleNameFormat?: string;
   /** A text with one `{}`, which becomes `<stack>-<component>`. */
   readonly policyNameFormat?: string;
+  /** Whether expired audit events are kept in an S3 bucket. */
   readonly enableAuditArchival?: boolean;
+  /** Days after which archived events move to Glacier. */
   readonly auditArchiveGlacierDays?: number;
   /** Days that S3 Object Lock keeps archived events from being deleted; 0 is no lock. */
   readonly auditArchiveLockDays?: number;
+  /** Whether X-Ray traces the aggregator. */
   readonly enableTracing?: boolean;
+  /** Whether the stack has roles in addition to its policies. */
   readonly createIamRoles?: boolean;
   /** Whether the stack may contain anything of IAM at all. */
   readonly createIam?: boolean;
   /** A role made elsewhere, for the aggregator. */
   readonly aggregatorRoleArn?: string;
+  /** Whether DynamoDB refuses to delete the table. */
   readonly enableDeletionProtection?: boolean;
+  /** Tags for the stack and its resources, in addition to our own. */
   readonly tags?: Readonly<Record<string, string>>;
 }
 

@@ -17,7 +17,9 @@ export type UnsupportedKind = "calendar quota" | "session quota" | "schedule";
  * ```
  */
 export interface UnsupportedLimit {
+  /** The name of the limit. */
   readonly name: string;
+  /** The kind of limit that this version cannot enforce. */
   readonly kind: UnsupportedKind;
 }
 
@@ -33,7 +35,9 @@ export interface UnsupportedLimit {
  */
 export class UnsupportedLimitError extends ZaeLimiterError {
   override readonly code = "ZAEL_UNSUPPORTED_LIMIT";
+  /** The name of the limit. */
   readonly limitName: string;
+  /** The kind of limit that this version cannot enforce. */
   readonly kind: UnsupportedKind;
 
   /** `place`: where the limit is, such as an entity and a resource. */

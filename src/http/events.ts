@@ -12,9 +12,11 @@
  * ```
  */
 export interface HttpEvent {
+  /** How the request was decided; `commit_failed`: its final amounts could not be written. */
   readonly type: "granted" | "refused" | "observed" | "degraded" | "unavailable" | "commit_failed";
   /** `undefined` for a request without a key. */
   readonly entityId?: string | undefined;
+  /** The resource of the request; `undefined` when the request failed before it was known. */
   readonly resource?: string | undefined;
   /** The status of an answer that replaced the handler's, also of one that was only observed. */
   readonly status?: number;

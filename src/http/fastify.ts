@@ -23,11 +23,13 @@ export type { Outcome, RefusedAnswer } from "./options.ts";
 export interface FastifyRequestLike {
   /** The client's address by the rules of Fastify's `trustProxy`. */
   readonly ip: string;
+  /** The headers of the request, for `entityId` and the other functions of the options. */
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
 }
 
 /** What this plugin needs of Fastify's reply. */
 export interface FastifyReplyLike {
+  /** The response of `node:http`, which tells when the client has gone. */
   readonly raw: {
     readonly writableEnded: boolean;
     readonly writableFinished: boolean;
@@ -39,10 +41,15 @@ export interface FastifyReplyLike {
     readonly statusCode: number;
     once(event: "close", listener: () => void): unknown;
   };
+  /** Sets the status. */
   code(status: number): unknown;
+  /** Sets a header. */
   header(name: string, value: string): unknown;
+  /** Returns a header. */
   getHeader(name: string): unknown;
+  /** Sends the body. */
   send(body: unknown): unknown;
+  /** Takes the response out of Fastify's hands. */
   hijack(): unknown;
 }
 
@@ -57,8 +64,11 @@ declare module "fastify" {
 
 /** What this plugin needs of a Fastify instance. */
 export interface FastifyLike<R extends FastifyRequestLike = FastifyRequestLike> {
+  /** Returns whether requests already have a property of that name. */
   hasRequestDecorator(name: string): boolean;
+  /** Adds a property to all requests. */
   decorateRequest(name: string, property: { getter(this: R): Lease | undefined }): unknown;
+  /** Adds a hook. */
   addHook(
     name: RequestHook | "onSend",
     hook: (request: R, reply: FastifyReplyLike) => Promise<unknown>,

@@ -24,8 +24,11 @@ export type { Outcome, RefusedAnswer } from "./options.ts";
 
 /** What this middleware needs of Hono's `Context`. */
 export interface HonoContext {
+  /** The request. */
   readonly req: { readonly raw: Request };
+  /** The bindings of the runtime, where Node.js, Bun and Deno have the client's address. */
   readonly env: unknown;
+  /** The response, once there is one. */
   res: Response;
   /** What a handler threw: Hono answers it before the middleware sees it. */
   readonly error: Error | undefined;
@@ -46,6 +49,7 @@ export interface HonoContext {
  * ```
  */
 export interface LeaseVariables {
+  /** The lease of the request; `undefined` when the request is not limited. */
   lease: Lease | undefined;
 }
 

@@ -14,7 +14,9 @@ import { HEADER_STYLES, type HeaderStyle } from "./headers.ts";
 
 /** What replaces the answer to a refused request. Absent parts keep their defaults. */
 export interface RefusedAnswer {
+  /** The status of the answer. */
   readonly status?: number;
+  /** Headers of the answer, which replace those of the same name. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Text and bytes are sent as they are, anything else as JSON. */
   readonly body?: unknown;
@@ -22,6 +24,7 @@ export interface RefusedAnswer {
 
 /** How a response ended. */
 export interface Outcome {
+  /** The status of the response. */
   readonly status: number;
   /** The client was gone before the response was complete. */
   readonly aborted: boolean;

@@ -9,11 +9,15 @@ import { type Repeating, repeatRefusedOnce } from "./refused-connection.ts";
 
 /** Where AWS is and who asks. What is left out is resolved as every AWS tool does. */
 export interface AwsConnection {
+  /** The region; the one of the environment when absent. */
   readonly region?: string | undefined;
   /** Of a local engine or a private endpoint. */
   readonly endpoint?: string | undefined;
+  /** Credentials, or a provider of them, as the AWS SDK takes them. */
   readonly credentials?: unknown;
+  /** A request handler of the AWS SDK. */
   readonly requestHandler?: object | undefined;
+  /** The most attempts of one request. */
   readonly maxAttempts?: number | undefined;
 }
 

@@ -10,9 +10,11 @@ import { findStack, isShell } from "./stack.ts";
 
 /** What would happen to one resource. */
 export interface ResourceChange {
+  /** `Add`, `Modify`, `Remove`, as CloudFormation says it. */
   readonly action: string;
   /** The logical id in the template. */
   readonly resource: string;
+  /** The type of the resource, such as `AWS::DynamoDB::Table`. */
   readonly type: string;
   /** A new one takes its place, and the old one goes. */
   readonly replaced: boolean;

@@ -12,9 +12,13 @@ import { LAMBDA_VERSION_TAG } from "./stack-tags.ts";
 
 /** What was uploaded, or was there. */
 export interface UploadedCode {
+  /** Which of our functions. */
   readonly lambda: LambdaName;
+  /** The name of the function on AWS. */
   readonly functionName: string;
+  /** The ARN of the function. */
   readonly functionArn: string;
+  /** The size of the uploaded archive. */
   readonly sizeBytes: number;
   /** As Lambda computes it. */
   readonly sha256: string;

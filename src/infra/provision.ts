@@ -32,6 +32,7 @@ import { openRecords, type WrittenRecords, writeRecords } from "./table-records.
 
 /** How to deploy, besides what. */
 export interface DeployRequest {
+  /** The stack, which is also the name of the table. */
   readonly stackName: string;
   /** What is not given stays as it is deployed. */
   readonly options: StackOptions;
@@ -39,18 +40,23 @@ export interface DeployRequest {
   readonly reset?: boolean;
   /** False: the change is started and not followed; code and records are for another time. */
   readonly wait?: boolean;
+  /** Namespaces to register in addition to `default`. */
   readonly namespaces?: readonly string[];
   /** The most shards of a bucket; what is not given stays as it is. */
   readonly maxShards?: number;
   /** The release of the Python library's Lambda that the table claims to have; none when absent. */
   readonly pythonLambdaVersion?: string;
+  /** How to reach AWS. */
   readonly connection: DynamoOptions;
   /** Who is named in the version record. */
   readonly updatedBy?: string;
   /** Sees the plan, and decides. Not asked where nothing would change. */
   readonly confirm?: (plan: DeployPlan) => Promise<boolean>;
+  /** Receives each event of the stack while it changes. */
   readonly onEvent?: (event: StackEvent) => void;
+  /** Receives a sentence for each step. */
   readonly onStep?: (step: string) => void;
+  /** Stops the deployment; a change that has begun goes on in CloudFormation. */
   readonly signal?: AbortSignal;
 }
 
@@ -58,12 +64,17 @@ export interface DeployRequest {
 export interface Deployed {
   /** `started`: nobody waited for the end. `declined`: everything is as it was. */
   readonly outcome: "done" | "started" | "declined";
+  /** What was planned. */
   readonly plan: DeployPlan;
+  /** The ARN of the stack. */
   readonly stackId: string;
+  /** The status of the stack at the end, as CloudFormation says it. */
   readonly stackStatus: string;
+  /** The code of the functions, uploaded or found as it should be. */
   readonly code: readonly UploadedCode[];
   /** Whether the aggregator reads the stream; `undefined` where there is none. */
   readonly eventSourceReady: boolean | undefined;
+  /** The records that were written to the table; `undefined` when nobody waited for it. */
   readonly records: WrittenRecords | undefined;
 }
 

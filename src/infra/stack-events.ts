@@ -16,14 +16,19 @@ import { findStack, isBusy, isMissing, type Stack } from "./stack.ts";
  * ```
  */
 export interface StackEvent {
+  /** The id that CloudFormation gave the event. */
   readonly id: string;
+  /** When it happened. */
   readonly at: Date | undefined;
   /** The logical id in the template. */
   readonly resource: string;
   /** Its name or ARN on AWS, as soon as there is one. */
   readonly physicalId: string | undefined;
+  /** The type of the resource, such as `AWS::DynamoDB::Table`. */
   readonly type: string;
+  /** The status of the resource, such as `CREATE_COMPLETE`. */
   readonly status: string;
+  /** Why it failed, or another remark of CloudFormation. */
   readonly reason: string | undefined;
 }
 

@@ -23,7 +23,9 @@ import { findStack, type Stack } from "./stack.ts";
  * ```
  */
 export interface StackStatus {
+  /** The stack, which is also the name of the table. */
   readonly name: string;
+  /** The region. */
   readonly region: string;
   /** Whether the table answers. */
   readonly available: boolean;
@@ -33,21 +35,29 @@ export interface StackStatus {
   readonly hasStacks: boolean;
   /** As CloudFormation says it; `undefined` where there is no stack. */
   readonly stackStatus: string | undefined;
+  /** As DynamoDB says it, such as `ACTIVE`; `undefined` where there is no table. */
   readonly tableStatus: string | undefined;
   /** Whether there is an aggregator that reads the stream. */
   readonly aggregatorEnabled: boolean;
   /** `Enabled`, `Disabled`, …; `undefined` where there is none. */
   readonly eventSourceState: string | undefined;
+  /** The version of this client. */
   readonly clientVersion: string;
+  /** The schema version of the table; `undefined` where it has no version record. */
   readonly schemaVersion: string | undefined;
   /** Whether `upgrade` would bring the table to a newer schema. */
   readonly needsMigration: boolean;
+  /** The version of the deployed aggregator, where it is known. */
   readonly lambdaVersion: string | undefined;
   /** As DynamoDB counts it every six hours. */
   readonly tableItemCount: number | undefined;
+  /** The size of the table, as DynamoDB counts it every six hours. */
   readonly tableSizeBytes: number | undefined;
+  /** The role for applications, if the stack has roles. */
   readonly appRoleArn: string | undefined;
+  /** The role for administrators, if the stack has roles. */
   readonly adminRoleArn: string | undefined;
+  /** The role for readers, if the stack has roles. */
   readonly readonlyRoleArn: string | undefined;
 }
 

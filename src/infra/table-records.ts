@@ -33,7 +33,9 @@ export async function openRecords(table: string, options: DynamoOptions): Promis
   return { store, namespaces, clock, close: () => store.close() };
 }
 
+/** The records of a table that a deployment wrote or found. */
 export interface WrittenRecords {
+  /** The version record. */
   readonly version: VersionRecord;
   /** The names of all that are registered now. */
   readonly namespaces: readonly string[];

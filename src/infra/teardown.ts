@@ -17,18 +17,25 @@ import type { StackEvent } from "./stack-events.ts";
 import { stoppableTimer } from "./stoppable-timer.ts";
 import { tableExists } from "./table-exists.ts";
 
+/** Which stack to delete, and how. */
 export interface TeardownRequest {
+  /** The stack. */
   readonly stackName: string;
+  /** How to reach AWS. */
   readonly connection: DynamoOptions;
   /** Also the table and the archive, with everything in them. */
   readonly withData?: boolean;
   /** False: only started. The data then stays. */
   readonly wait?: boolean;
+  /** Receives each event of the stack while it is deleted. */
   readonly onEvent?: (event: StackEvent) => void;
+  /** Receives a sentence for each step. */
   readonly onStep?: (step: string) => void;
+  /** Stops waiting; a deletion that has begun goes on in CloudFormation. */
   readonly signal?: AbortSignal;
 }
 
+/** What was deleted. */
 export interface Teardown {
   /** `missing`: there was no such stack. */
   readonly outcome: "deleted" | "started" | "missing";

@@ -41,8 +41,11 @@ import { type OpenRecords, openRecords } from "./table-records.ts";
 /** Said where there is a table without a stack. */
 const NO_STACKS_NOTE = "There is no stack behind this endpoint: only the table is upgraded";
 
+/** Which stack or table to upgrade, and how. */
 export interface UpgradeRequest {
+  /** The stack, which is also the name of the table. */
   readonly stackName: string;
+  /** How to reach AWS. */
   readonly connection: DynamoOptions;
   /** Only the code of the Lambdas, and what the record says about it. */
   readonly lambdaOnly?: boolean;
@@ -50,11 +53,15 @@ export interface UpgradeRequest {
   readonly force?: boolean;
   /** Says what would be done; migrations are tried out without writing. */
   readonly dryRun?: boolean;
+  /** The name that goes into the version record. */
   readonly updatedBy?: string;
   /** Sees what there is to do, and decides. */
   readonly confirm?: (plan: UpgradePlan) => Promise<boolean>;
+  /** Receives a sentence for each step. */
   readonly onStep?: (step: string) => void;
+  /** Receives how far a migration is. */
   readonly onProgress?: (progress: MigrationProgress) => void;
+  /** Stops at the next checkpoint of a migration. */
   readonly signal?: AbortSignal;
 }
 
@@ -64,9 +71,11 @@ export interface UpgradePlan {
   readonly version: VersionRecord | undefined;
   /** False where the endpoint has only DynamoDB. */
   readonly hasStacks: boolean;
+  /** The functions whose code is to be replaced. */
   readonly code: readonly LambdaName[];
   /** Whether the stack lacks the tags it is found by. */
   readonly tags: boolean;
+  /** The migrations that are pending. */
   readonly migrations: MigrationPlan;
   /** Migrations that are left for another time, because only the code is wanted. */
   readonly migrationsLeft: readonly PendingMigration[];
@@ -76,15 +85,19 @@ export interface UpgradePlan {
   readonly notes: readonly string[];
 }
 
+/** What an upgrade did. */
 export interface Upgraded {
   /** `stopped`: by the signal, at a checkpoint of a migration; the next upgrade goes on from there. */
   readonly outcome: "done" | "planned" | "current" | "declined" | "stopped" | "uninitialised";
+  /** What was planned. */
   readonly plan: UpgradePlan;
   /** `undefined`: not looked at. */
   readonly tagsAdded: boolean | undefined;
   /** Why the tags could not be set; nothing else depends on them. */
   readonly tagsError: Error | undefined;
+  /** What the migrations did; `undefined` when none ran. */
   readonly migrations: MigrationReport | undefined;
+  /** The version record afterwards; `undefined` when none was written. */
   readonly version: VersionRecord | undefined;
 }
 

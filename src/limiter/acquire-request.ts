@@ -48,6 +48,7 @@ export interface AcquireRequest<Names extends string = string> {
 
 /** What an acquire consumes of another resource. */
 export interface AlsoRequest<Names extends string = string> {
+  /** The other resource. */
   readonly resource: string;
   /** Whole tokens >= 0 per limit name. */
   readonly consume: Amounts<Names>;

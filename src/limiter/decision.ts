@@ -47,6 +47,7 @@ export type Decision<Names extends string = string> =
  * ```
  */
 export class Refusal {
+  /** Always `false`, to tell a refusal from a grant. */
   readonly granted = false;
   #statuses: readonly LimitStatus[] | Seen;
 
@@ -84,10 +85,12 @@ export class Refusal {
     return !Number.isFinite(this.retryAfterSeconds);
   }
 
+  /** Returns the body of a 429 answer. */
   toJSON(options: RefusalJsonOptions = {}): RateLimitExceededJson {
     return refusalJson(this.statuses, options);
   }
 
+  /** Returns what `console.log` shows. */
   [INSPECT](...style: InspectStyle): string {
     const { granted, retryAfterSeconds } = this;
     const violations = this.violations.map(

@@ -77,10 +77,13 @@ interface AcquireFacts {
   readonly waitedMs: number;
 }
 
+/** An acquire was refused, because a limit was exceeded. */
 export interface RejectedEvent extends AcquireFacts {
+  /** Always `rejected`. */
   readonly type: "rejected";
   /** Decided by what an earlier request had shown, at most a second before. */
   readonly local: boolean;
+  /** Seconds until the same request can succeed; `Infinity` when it never can. */
   readonly retryAfterSeconds: number;
   /** The exceeded limit with the longest wait. */
   readonly refusedBy: {

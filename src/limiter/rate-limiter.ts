@@ -49,7 +49,9 @@ type FastDecision<Names extends string> =
 
 /** A bucket to look at. */
 export interface StatusRequest {
+  /** The entity to look at. */
   readonly entityId: string;
+  /** The resource to look at. */
   readonly resource: string;
   /** Instead of the stored limits. */
   readonly limits?: readonly LimitInput[] | undefined;
@@ -91,6 +93,7 @@ export interface StatusRequest {
  * ```
  */
 export class RateLimiter<Names extends string = string> {
+  /** The records of the store: entities, limits, namespaces, audit log, buckets, usage. */
   readonly repository: Repository;
   readonly #acquirer: Acquirer;
   readonly #announcer: Announcer;
@@ -274,6 +277,7 @@ export class RateLimiter<Names extends string = string> {
     }
   }
 
+  /** Closes the limiter at the end of an `await using` block. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }

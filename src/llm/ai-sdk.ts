@@ -14,7 +14,9 @@ import { countOf, fieldsOf } from "./usage.ts";
 
 /** The model that is wrapped. */
 export interface AiSdkModel {
+  /** The name of the model, which is the resource by default. */
   readonly modelId: string;
+  /** The provider, such as `openai.chat`. */
   readonly provider: string;
 }
 
@@ -26,10 +28,13 @@ interface Wrapped {
 
 /** The middleware of majors 5, 6 and 7 of the AI SDK, as far as it is needed. */
 export interface RateLimitMiddleware {
+  /** The version of the middleware interface. */
   readonly specificationVersion: "v3";
+  /** Limits a call whose answer comes whole. */
   readonly wrapGenerate: <R extends object>(
     options: Wrapped & { readonly doGenerate: () => PromiseLike<R> },
   ) => Promise<R>;
+  /** Limits a call whose answer is streamed. */
   readonly wrapStream: <R extends { stream: ReadableStream }>(
     options: Wrapped & { readonly doStream: () => PromiseLike<R> },
   ) => Promise<R>;

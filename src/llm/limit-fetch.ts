@@ -54,10 +54,15 @@ export type AnthropicMiddleware = <R extends AnthropicRequest>(
 
 /** A request as the SDK hands it to a middleware. */
 export interface AnthropicRequest {
+  /** The address of the request. */
   readonly url: string;
+  /** The method; `POST` for every call to a model. */
   readonly method?: string | undefined;
+  /** The headers. */
   readonly headers?: unknown;
+  /** The body. */
   readonly body?: unknown;
+  /** Aborts the request. */
   readonly signal?: AbortSignal | null | undefined;
 }
 

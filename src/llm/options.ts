@@ -9,12 +9,15 @@ import type { Tokenizer } from "./prompt-size.ts";
 
 /** A call to a model, as `entityId` and `resource` see it. */
 export interface LlmCall {
+  /** The API that is called. */
   readonly api: LlmApi | "ai-sdk";
   /** Empty where the request names no model. */
   readonly model: string;
+  /** Whether the answer is streamed. */
   readonly stream: boolean;
   /** Of calls over HTTP. */
   readonly url?: string;
+  /** Headers of the request, of calls over HTTP. */
   readonly headers?: Headers;
   /** The parsed body of a request, or the parameters of the AI SDK. */
   readonly body: unknown;
@@ -36,7 +39,9 @@ export interface LlmCount {
 
 /** How an upstream failed: by an answer, or by an error. */
 export interface LlmFailure {
+  /** The status of the answer; `undefined` when there was none. */
   readonly status?: number;
+  /** The error, when there was no answer. */
   readonly error?: unknown;
 }
 
@@ -54,9 +59,11 @@ export interface LlmFailure {
  * ```
  */
 export interface LlmOptions {
+  /** The entity that pays: an id, or a function of the call. */
   readonly entityId: string | ((call: LlmCall) => string | Promise<string>);
   /** Default: the model's name. */
   readonly resource?: (call: LlmCall) => string;
+  /** The names of the limits that count requests and tokens. */
   readonly count?: LlmCount;
   /** After so long without a read, a stream is counted by what was streamed. Default 60. */
   readonly idleSeconds?: number;

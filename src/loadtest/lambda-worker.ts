@@ -15,9 +15,13 @@ import type { StoreAddress } from "./worker-process.ts";
 export interface RoundOrder {
   /** The name of the scenario's file. */
   readonly scenario: string;
+  /** The store to load. */
   readonly store: StoreAddress;
+  /** The classes, the number of users and the duration of the whole run. */
   readonly plan: Plan;
+  /** Which of the workers this one is. */
   readonly place?: WorkerPlace;
+  /** How long this invocation works, in milliseconds. */
   readonly roundMs?: number;
 }
 

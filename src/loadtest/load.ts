@@ -9,7 +9,9 @@ import type { Repository } from "../repository/repository.ts";
 
 /** What `setup` and `teardown` get. Nothing they do is recorded. */
 export interface LoadContext {
+  /** A limiter on the store under test. */
   readonly limiter: RateLimiter;
+  /** The repository of that limiter. */
   readonly repository: Repository;
 }
 
@@ -56,6 +58,7 @@ export interface LoadUser {
 export interface Load {
   /** Runs once, before the first worker begins. */
   readonly setup?: (context: LoadContext) => unknown;
+  /** The classes of users by name. */
   readonly users: Readonly<Record<string, LoadUser>>;
   /** Runs once, after the last worker has ended. */
   readonly teardown?: (context: LoadContext) => unknown;

@@ -25,15 +25,21 @@ import { readTableVersion } from "./table-version.ts";
 
 export type { MigrationProgress } from "./run.ts";
 
+/** A migration that has not run yet. */
 export interface PendingMigration {
+  /** The schema version that it leads to. */
   readonly version: string;
+  /** What it changes, in a sentence. */
   readonly description: string;
+  /** Whether `rollbackMigrations` can take it back. */
   readonly reversible: boolean;
 }
 
+/** What an upgrade of a table would run. */
 export interface MigrationPlan {
   /** What the table says it has; `undefined` where it says nothing. */
   readonly schemaVersion: string | undefined;
+  /** The schema version of this client. */
   readonly targetVersion: string;
   /** In the order they will run; none when the table is up to date or newer than this client. */
   readonly pending: readonly PendingMigration[];
@@ -47,24 +53,33 @@ export interface MigrationPlan {
   };
 }
 
+/** How migrations run. */
 export interface RunOptions {
   /** Does everything, but writes nothing. */
   readonly dryRun?: boolean;
+  /** Receives how far a migration is. */
   readonly onProgress?: (progress: MigrationProgress) => void;
   /** Stops at the next checkpoint. The next run goes on from there. */
   readonly signal?: AbortSignal;
   /** Goes into the version record; `client:` and our version when absent. */
   readonly updatedBy?: string;
+  /** Epoch milliseconds; for tests. */
   readonly clock?: Clock;
+  /** Numbers in [0, 1); for tests. */
   readonly random?: Random;
 }
 
+/** What a run of migrations did. */
 export interface MigrationReport {
+  /** Whether it was a trial that wrote nothing. */
   readonly dryRun: boolean;
   /** Otherwise it was stopped. */
   readonly completed: boolean;
+  /** The schema version before the run. */
   readonly fromVersion: string | undefined;
+  /** The schema version after the run. */
   readonly toVersion: string;
+  /** Each migration that ran. */
   readonly migrations: readonly MigrationOutcome[];
 }
 

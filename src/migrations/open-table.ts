@@ -10,7 +10,9 @@ const TIMEOUT_MS = 30_000;
 
 /** A table, whatever its version. */
 export interface OpenTable {
+  /** The items of the table. */
   readonly store: ScanStore;
+  /** Closes the connection. */
   close(): Promise<void>;
 }
 

@@ -31,17 +31,25 @@ export interface MigrationProgress {
   readonly migration: string;
   /** From 1. */
   readonly position: number;
+  /** How many migrations run. */
   readonly of: number;
+  /** Items that were looked at. */
   readonly scanned: number;
+  /** Items that were changed. */
   readonly changed: number;
 }
 
 /** What one migration has done, earlier runs that broke off included. */
 export interface MigrationOutcome {
+  /** The schema version that it leads to. */
   readonly version: string;
+  /** What it changes, in a sentence. */
   readonly description: string;
+  /** Whether it reached the end of the table. */
   readonly completed: boolean;
+  /** Items that were looked at. */
   readonly scanned: number;
+  /** Items that were changed. */
   readonly changed: number;
   /** How many items were changed, by what was changed about them. */
   readonly changes: Readonly<Record<string, number>>;

@@ -45,6 +45,7 @@ const AUDIT_ACTIONS = [
   "bucket_reset",
   "bucket_topped_up",
 ] as const;
+/** What an audit event says was done. */
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 
 /**
@@ -65,11 +66,15 @@ export interface AuditEvent {
   readonly eventId: string;
   /** `YYYY-MM-DDTHH:MM:SSZ`. */
   readonly timestamp: string;
+  /** What was done: an `AuditAction`, or an action of the Python library. */
   readonly action: string;
   /** An entity, `$SYSTEM`, or `$RESOURCE:` and a resource. */
   readonly entityId: string;
+  /** The person or program that made the change, as it named itself. */
   readonly principal?: string;
+  /** The resource that the change is about. */
   readonly resource?: string;
+  /** What was changed to what; the fields depend on the action. */
   readonly details: Readonly<Record<string, JsonValue>>;
 }
 

@@ -50,9 +50,13 @@ export interface ConfigSlot {
  * ```
  */
 export interface CacheStats {
+  /** Lookups that the cache answered. */
   readonly hits: number;
+  /** Lookups that read the store. */
   readonly misses: number;
+  /** Entries in the cache now. */
   readonly size: number;
+  /** Seconds that an entry is kept. */
   readonly ttlSeconds: number;
 }
 

@@ -32,10 +32,13 @@ import { readShared } from "./shared-reads.ts";
  * ```
  */
 export interface ResolvedLimits {
+  /** The limits of the level that applies. */
   readonly limits: readonly Limit[];
   /** Limits of the same level that only the Python library can enforce: calls may not name them. */
   readonly unsupported: readonly UnsupportedLimit[];
+  /** The level that applies. */
   readonly source: ConfigSource;
+  /** The stored setting of the system level; `undefined` when there is none. */
   readonly onUnavailable: OnUnavailable | undefined;
   /** The config version that these limits are at least as new as. */
   readonly version: number;

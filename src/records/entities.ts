@@ -39,13 +39,17 @@ const CONFIGS_PER_TRANSACTION = 50;
 
 /** What a new entity is. */
 export interface NewEntity {
+  /** The id that callers pass as `entityId`. */
   readonly id: string;
   /** The id when not given. */
   readonly name?: string;
+  /** The id of the parent, which must exist. */
   readonly parentId?: string;
   /** Whether an acquire of this entity also charges its parent. */
   readonly cascade?: boolean;
+  /** Data of your own, such as a plan or a contact. */
   readonly metadata?: Readonly<Record<string, JsonValue>>;
+  /** The person or program that creates it, for the audit log. */
   readonly principal?: string;
 }
 
@@ -234,6 +238,7 @@ export class EntityRecords {
     return listEntities(this.#context, options);
   }
 
+  /** Returns the record of an entity, or `undefined`. */
   async get(id: string): Promise<Entity | undefined> {
     checkEntityId(id);
     const { store, namespaceId } = this.#context;

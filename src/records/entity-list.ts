@@ -59,6 +59,7 @@ export interface EntityListOptions {
  * ```
  */
 export interface EntityPage {
+  /** The entities of this page, by id. */
   readonly entities: Entity[];
   /** Where the next page begins; absent at the end. */
   readonly cursor?: string;

@@ -26,7 +26,9 @@ import {
 
 /** The place of a flag: a resource, an entity, or an entity for one resource. */
 export interface FlagTarget {
+  /** The entity; absent for a whole resource. */
   readonly entityId?: string;
+  /** The resource; absent for all resources of an entity. */
   readonly resource?: string;
 }
 

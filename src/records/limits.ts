@@ -56,7 +56,9 @@ const ENTITIES_PER_PAGE = 1000;
 
 /** The limits and settings of a whole namespace. */
 export interface SystemConfig {
+  /** The limits that apply where no other level has any. */
   readonly limits: readonly Limit[];
+  /** What acquires do while the store cannot answer. */
   readonly onUnavailable?: OnUnavailable;
 }
 
@@ -212,6 +214,7 @@ export class LimitRecords extends SwitchRecords {
     return this.#readLimits(resourceConfigKey(this.#context.namespaceId, resource));
   }
 
+  /** Deletes the limits of a resource; its switch and cascade setting stay. */
   async deleteResource(resource: string, options: ChangeOptions = {}): Promise<void> {
     checkFields("options", options, ["principal"]);
     checkResource(resource);
@@ -298,6 +301,7 @@ export class LimitRecords extends SwitchRecords {
     return this.#readLimits(entityConfigKey(this.#context.namespaceId, entityId, resource));
   }
 
+  /** Deletes the limits of an entity for `resource`, or those it has for all other resources. */
   async deleteEntity(
     entityId: string,
     options: ChangeOptions & { resource?: string } = {},
@@ -367,6 +371,7 @@ export class LimitRecords extends SwitchRecords {
     this.#resolver.cache.clear();
   }
 
+  /** Returns how often the cache of stored limits was asked, and what it holds. */
   cacheStats(): CacheStats {
     return this.#resolver.cache.stats();
   }

@@ -56,8 +56,11 @@ export type NamespaceStatus = "active" | "deleted" | "purging";
  * ```
  */
 export interface Namespace {
+  /** The name that `open` takes. */
   readonly name: string;
+  /** The id that the keys of its items begin with. */
   readonly namespaceId: string;
+  /** Whether it can be used. */
   readonly status: NamespaceStatus;
   /** `YYYY-MM-DDTHH:MM:SSZ`. */
   readonly createdAt: string;
@@ -65,9 +68,11 @@ export interface Namespace {
 
 /** A deleted namespace that still has data. */
 export interface OrphanNamespace {
+  /** The id that the keys of its items begin with. */
   readonly namespaceId: string;
   /** The name it had. */
   readonly namespace: string;
+  /** `YYYY-MM-DDTHH:MM:SSZ`, where it is known. */
   readonly deletedAt: string | undefined;
 }
 

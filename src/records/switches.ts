@@ -30,6 +30,7 @@ import type { RecordContext } from "./record-context.ts";
 
 /** Who makes a change, for the audit log. */
 export interface ChangeOptions {
+  /** The name that goes into the audit log. */
   readonly principal?: string;
 }
 
@@ -73,6 +74,7 @@ export interface SwitchReport {
  * ```
  */
 export interface StoredLevel {
+  /** The limits of the level; empty when it has none. */
   readonly limits: readonly Limit[];
   /** Limits that only the Python library can enforce. */
   readonly unsupported: readonly UnsupportedLimit[];

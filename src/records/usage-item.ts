@@ -36,8 +36,11 @@ import {
  * ```
  */
 export interface UsageSnapshot {
+  /** The entity that consumed. */
   readonly entityId: string;
+  /** The resource that was consumed. */
   readonly resource: string;
+  /** `hourly`, `daily` or `monthly`. */
   readonly windowType: string;
   /** The first second of the window, `YYYY-MM-DDTHH:MM:SSZ`. */
   readonly windowStart: string;

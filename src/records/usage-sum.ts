@@ -28,7 +28,9 @@ export interface UsageSummary {
    * count once each.
    */
   readonly average: Readonly<Record<string, number>>;
+  /** The start of the first window that was counted. */
   readonly minWindowStart?: string;
+  /** The start of the last window that was counted. */
   readonly maxWindowStart?: string;
 }
 

@@ -21,8 +21,11 @@ const FETCHED_AT_ONCE = 100;
 
 /** Whose usage, of what, and when. At least one of entity and resource must be named. */
 export interface UsageQuery {
+  /** The entity; absent for all entities of a resource. */
   readonly entityId?: string;
+  /** The resource; absent for all resources of an entity. */
   readonly resource?: string;
+  /** The type of window; a summary without it counts the finest type there is. */
   readonly window?: WindowType;
   /** The first window to count, by its start; a time or its text. Included. */
   readonly start?: Date | string;

@@ -24,6 +24,7 @@ import { inNamespace, versionKey } from "./keys.ts";
  * ```
  */
 export interface VersionRecord {
+  /** The schema version of the table. */
   readonly schemaVersion: string;
   /** Of the Python library's Lambda; absent where ours runs. */
   readonly lambdaVersion?: string;
@@ -33,6 +34,7 @@ export interface VersionRecord {
   readonly clientMinVersion: string;
   /** `YYYY-MM-DDTHH:MM:SSZ`. */
   readonly updatedAt: string;
+  /** The client that wrote the record. */
   readonly updatedBy?: string;
   /** The most shards that a hot bucket is split into; absent: 64. */
   readonly maxShards?: number;

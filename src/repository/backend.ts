@@ -34,10 +34,15 @@ import { usageBounds } from "./usage-options.ts";
  * ```
  */
 export interface BackendCapabilities {
+  /** Whether changes are written to an audit log. */
   readonly supportsAuditLogging: boolean;
+  /** Whether usage can be counted and read. */
   readonly supportsUsageSnapshots: boolean;
+  /** Whether `Repository.provision` can deploy it. */
   readonly supportsInfrastructureManagement: boolean;
+  /** Whether the store has a stream of changes that another process can read. */
   readonly supportsChangeStreams: boolean;
+  /** Whether several items can be read or written in one request. */
   readonly supportsBatchOperations: boolean;
 }
 

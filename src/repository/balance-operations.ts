@@ -21,10 +21,13 @@ import type { Item } from "../storage/item.ts";
 
 /** The bucket that is changed, and by which principal. */
 export interface OperationTarget {
+  /** The entity whose bucket is changed. */
   readonly entityId: string;
+  /** The resource whose bucket is changed. */
   readonly resource: string;
   /** The same key makes the operation once within three days: 1 to 64 of letters, digits, `._:-`. */
   readonly idempotencyKey?: string;
+  /** The person or program that makes the change, for the audit log. */
   readonly principal?: string;
 }
 
@@ -60,7 +63,9 @@ export interface TopUpRequest extends OperationTarget {
  * ```
  */
 export interface BucketOperationResult extends OperationResult {
+  /** The entity whose bucket was changed. */
   readonly entityId: string;
+  /** The resource whose bucket was changed. */
   readonly resource: string;
 }
 

@@ -29,16 +29,23 @@ import type {
  * ```
  */
 export interface BucketState {
+  /** The entity of the bucket. */
   readonly entityId: string;
+  /** The resource of the bucket. */
   readonly resource: string;
+  /** The name of the limit. */
   readonly limitName: string;
+  /** The limit that the bucket was last written with. */
   readonly limit: Limit;
   /** Rounded down; negative in debt. */
   readonly tokens: number;
+  /** The most this shard can hold. */
   readonly capacity: number;
   /** Net of everything that was given back. */
   readonly totalConsumed: number;
+  /** The number of this shard, from 0. */
   readonly shard: number;
+  /** How many shards the bucket has. */
   readonly shardCount: number;
   /** Epoch milliseconds of the last write that moved the balance in time. */
   readonly lastRefillMs: number;
@@ -46,19 +53,29 @@ export interface BucketState {
 
 /** How full the buckets of one entity are. */
 export interface EntityCapacity {
+  /** The entity. */
   readonly entityId: string;
+  /** The most its bucket can hold. */
   readonly capacity: number;
+  /** Whole tokens that its bucket has now. */
   readonly available: number;
+  /** How much of the capacity is used, in percent. */
   readonly utilizationPct: number;
 }
 
 /** How full all buckets of a resource are, for one limit. */
 export interface ResourceCapacity {
+  /** The resource. */
   readonly resource: string;
+  /** The limit. */
   readonly limitName: string;
+  /** The sum of the capacities. */
   readonly totalCapacity: number;
+  /** The sum of the tokens that are there now. */
   readonly totalAvailable: number;
+  /** How much of all capacity is used, in percent. */
   readonly utilizationPct: number;
+  /** Each entity with a bucket of this resource. */
   readonly entities: readonly EntityCapacity[];
 }
 

@@ -56,12 +56,15 @@ export interface OpenOptions {
 
 /** Options for DynamoDB, passed on to its client. */
 export interface DynamoOptions extends OpenOptions {
+  /** The region of the table; the one of the environment when absent. */
   readonly region?: string;
   /** Of a local engine or a private endpoint. */
   readonly endpoint?: string;
+  /** Credentials, or a provider of them; the default chain of the AWS SDK when absent. */
   readonly credentials?: Credentials;
   /** Of the AWS SDK. With one, all requests go through the SDK. */
   readonly requestHandler?: object;
+  /** The most attempts of one request. */
   readonly maxAttempts?: number;
   /**
    * `lean` (default): requests for data are signed and sent without the AWS SDK, at a fraction of

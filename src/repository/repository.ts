@@ -95,13 +95,21 @@ export interface StoreAsItIs {
  * ```
  */
 export class Repository {
+  /** The namespace that this repository works in. */
   readonly namespaceName: string;
+  /** The id of that namespace, with which the keys of its items begin. */
   readonly namespaceId: string;
+  /** Entities: create, list, change, move and delete them. */
   readonly entities: EntityRecords;
+  /** Stored limits and switches at all levels. */
   readonly limits: LimitRecords;
+  /** Namespaces of the store: register, delete, recover and purge them. */
   readonly namespaces: NamespaceRecords;
+  /** The audit log. */
   readonly audit: AuditLog;
+  /** Balances: look at them, reset them, top them up. */
   readonly buckets: BucketRecords;
+  /** Usage by hour, day and month. */
   readonly usage: UsageRecords;
   /** For the limiter. */
   readonly [INTERNALS]: RepositoryInternals;
@@ -319,6 +327,7 @@ export class Repository {
     await closeShared(this.#shared);
   }
 
+  /** Closes the repository at the end of an `await using` block. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }

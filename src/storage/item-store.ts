@@ -13,11 +13,15 @@ import type { IndexName } from "./table.ts";
 
 /** How an update changes an item; an item that is not there is created. */
 export interface Change {
+  /** Sets attributes. */
   readonly set?: Readonly<Record<string, Value>>;
+  /** Sets attributes that are absent, and leaves the others as they are. */
   readonly setIfAbsent?: Readonly<Record<string, Value>>;
   /** Adds to numbers; an absent attribute counts as 0. */
   readonly add?: Readonly<Record<string, number | bigint>>;
+  /** Removes attributes. */
   readonly remove?: readonly string[];
+  /** Adds members to sets of texts; an absent attribute becomes a set. */
   readonly addToSet?: Readonly<Record<string, readonly string[]>>;
   /** A set that loses its last member is removed. */
   readonly deleteFromSet?: Readonly<Record<string, readonly string[]>>;
@@ -58,7 +62,9 @@ export type Write =
  * Not `ok`: the condition failed, and `item` is what is stored.
  */
 export interface WriteResult {
+  /** Whether the condition held and the item was written. */
   readonly ok: boolean;
+  /** The item as it is stored now; `undefined` where there is none. */
   readonly item: Item | undefined;
 }
 
@@ -70,6 +76,7 @@ export type TransactResult =
 /** The most writes in one transaction, and the most keys in one snapshot. */
 export const TRANSACT_MAX = 100;
 
+/** How one request is made. */
 export interface CallOptions {
   /** How long the call may take, retries included; the store's own setting when absent. */
   readonly timeoutMs?: number;
@@ -80,16 +87,19 @@ export interface CallOptions {
   readonly hotKey?: "repeat" | "raise";
 }
 
+/** How an item is read. */
 export interface ReadOptions extends CallOptions {
   /** See every write that was acknowledged before the read. */
   readonly consistent?: boolean;
 }
 
+/** How several items are read. */
 export interface ReadManyOptions extends ReadOptions {
   /** All items as of one moment, as if read in a transaction; at most 100 keys. */
   readonly snapshot?: boolean;
 }
 
+/** How a transaction is made. */
 export interface TransactOptions extends CallOptions {
   /** Makes a repetition of the same transaction harmless for ten minutes: it is applied once. */
   readonly token?: string;
@@ -97,12 +107,16 @@ export interface TransactOptions extends CallOptions {
 
 /** Items of one partition of the table or an index, in the order of their sort key. */
 export interface Query {
+  /** The index to query; the table itself when absent. */
   readonly index?: IndexName;
+  /** The partition key. */
   readonly partition: string;
+  /** A condition on the sort key. */
   readonly sort?:
     | { readonly beginsWith: string }
     /** Both ends included; either may be left out. */
     | { readonly from?: string; readonly to?: string };
+  /** Whether the largest sort key comes first. */
   readonly descending?: boolean;
   /** The most items to hand out. */
   readonly limit?: number;
@@ -114,9 +128,13 @@ export interface Query {
 
 /** One change of an item. */
 export interface ChangeRecord {
+  /** The key of the item. */
   readonly key: Key;
+  /** The item before the change; `undefined` when it was created. */
   readonly before: Item | undefined;
+  /** The item after the change; `undefined` when it was removed. */
   readonly after: Item | undefined;
+  /** Epoch milliseconds of the change. */
   readonly atMs: number;
   /** Removed by its time to live. */
   readonly expired: boolean;
@@ -128,6 +146,7 @@ export interface ChangeRecord {
   readonly position: string;
 }
 
+/** Where a feed of changes begins, and when it ends. */
 export interface ChangesOptions {
   /** `now` (default): only changes from here on; `oldest`: all that are kept; or after a position. */
   readonly from?: "now" | "oldest" | { readonly after: string };
@@ -137,7 +156,9 @@ export interface ChangesOptions {
 
 /** One request to the store, for those who count. */
 export interface StoreCall {
+  /** The operation, such as `update`; on DynamoDB the name of the API call, as `UpdateItem`. */
   readonly operation: string;
+  /** Read units that it consumed. */
   readonly readUnits: number;
   /** Table and indexes together. */
   readonly writeUnits: number;
@@ -158,17 +179,22 @@ export type CallOutcome = "ok" | "condition" | "refused" | UnavailableReason;
 
 export type CallListener = (call: StoreCall) => void;
 
+/** The port to a store of items. An adapter that passes its contract can carry a limiter. */
 export interface ItemStore {
+  /** Returns the item of a key, or `undefined`. */
   get(key: Key, options?: ReadOptions): Promise<Item | undefined>;
   /** In the order of the keys; `undefined` where there is no item. Any number of keys. */
   getMany(keys: readonly Key[], options?: ReadManyOptions): Promise<(Item | undefined)[]>;
+  /** Writes a whole item where the condition holds. */
   put(item: Item, condition?: Condition, options?: CallOptions): Promise<WriteResult>;
+  /** Changes attributes of an item where the condition holds, and creates it when it is absent. */
   update(
     key: Key,
     change: Change,
     condition?: Condition,
     options?: CallOptions,
   ): Promise<WriteResult>;
+  /** Removes an item where the condition holds. */
   delete(key: Key, condition?: Condition, options?: CallOptions): Promise<WriteResult>;
   /** All or nothing; at most 100 writes, each to another item. */
   transact(writes: readonly Write[], options?: TransactOptions): Promise<TransactResult>;
@@ -181,5 +207,6 @@ export interface ItemStore {
   query(query: Query): AsyncIterable<Item>;
   /** The feed of old and new images, in order per item. It waits for more until it is broken off. */
   changes(options?: ChangesOptions): AsyncIterable<ChangeRecord>;
+  /** Ends everything that the store has open. */
   close(): Promise<void>;
 }

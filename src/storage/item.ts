@@ -2,7 +2,9 @@
 
 /** The key of an item. */
 export interface Key {
+  /** The partition key. */
   readonly PK: string;
+  /** The sort key. */
   readonly SK: string;
 }
 
@@ -32,6 +34,7 @@ export class OpaqueValue {
 
 /** An item: its key and any other attributes. Immutable; stores share the objects they hand out. */
 export interface Item extends Key {
+  /** The attributes by name. */
   readonly [name: string]: Value;
 }
 

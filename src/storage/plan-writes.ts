@@ -7,16 +7,21 @@ import { checkDistinct, checkTransaction, checkWrite, keyOfWrite } from "./trans
 
 /** One write, and the item before and after it. */
 export interface PlannedWrite {
+  /** The key of the item. */
   readonly key: Key;
   /** Whether the condition holds; where it does not, `after` is what is stored. */
   readonly ok: boolean;
+  /** The item before the write. */
   readonly before: Item | undefined;
+  /** The item after the write. */
   readonly after: Item | undefined;
 }
 
 /** Checks writes that go together and works out what they do; `failures` as a transaction has them. */
 export interface PlannedWrites {
+  /** The writes in their order. */
   readonly writes: readonly PlannedWrite[];
+  /** The result that the transaction has. */
   readonly result: TransactResult;
 }
 

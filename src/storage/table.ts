@@ -7,6 +7,7 @@ import type { Item } from "./item.ts";
 
 /** The indexes that can be queried. */
 export const INDEX_NAMES = ["GSI1", "GSI2", "GSI3", "GSI4"] as const;
+/** The name of an index that can be queried. */
 export type IndexName = (typeof INDEX_NAMES)[number];
 
 /** How an index is keyed and what it copies. */

@@ -8,40 +8,67 @@ export type CfnValue =
   | readonly CfnValue[]
   | { readonly [name: string]: CfnValue | undefined };
 
+/** A parameter of a CloudFormation template. */
 export interface CfnParameter {
+  /** The type of its value. */
   readonly Type: "String" | "Number";
+  /** What it is for. */
   readonly Description: string;
+  /** The value when none is passed. */
   readonly Default: string | number;
+  /** The values that are allowed. */
   readonly AllowedValues?: readonly (string | number)[];
+  /** A regular expression for allowed values. */
   readonly AllowedPattern?: string;
+  /** What CloudFormation says of a value that is not allowed. */
   readonly ConstraintDescription?: string;
+  /** The smallest number that is allowed. */
   readonly MinValue?: number;
+  /** The largest number that is allowed. */
   readonly MaxValue?: number;
 }
 
+/** A resource of a CloudFormation template. */
 export interface CfnResource {
+  /** The type of the resource, such as `AWS::DynamoDB::Table`. */
   readonly Type: string;
+  /** The condition under which the stack has it. */
   readonly Condition?: string;
+  /** What happens to it when the stack is deleted. */
   readonly DeletionPolicy?: "Delete" | "Retain" | "RetainExceptOnCreate";
+  /** What happens to it when another takes its place. */
   readonly UpdateReplacePolicy?: "Delete" | "Retain";
+  /** The resources that must exist before it. */
   readonly DependsOn?: string | readonly string[];
+  /** Its settings, as CloudFormation documents them for its type. */
   readonly Properties: Readonly<Record<string, CfnValue | undefined>>;
 }
 
+/** An output of a CloudFormation template. */
 export interface CfnOutput {
+  /** What it is. */
   readonly Description: string;
+  /** The condition under which the stack has it. */
   readonly Condition?: string;
+  /** Its value. */
   readonly Value: CfnValue;
+  /** The name under which other stacks can import it. */
   readonly Export?: { readonly Name: CfnValue };
 }
 
 /** All of a template that we use. */
 export interface CfnTemplate {
+  /** The version of the template format. */
   readonly AWSTemplateFormatVersion: "2010-09-09";
+  /** What the stack is. */
   readonly Description: string;
+  /** Its parameters by name. */
   readonly Parameters: Readonly<Record<string, CfnParameter>>;
+  /** Its conditions by name. */
   readonly Conditions: Readonly<Record<string, CfnValue>>;
+  /** Its resources by logical id. */
   readonly Resources: Readonly<Record<string, CfnResource>>;
+  /** Its outputs by name. */
   readonly Outputs: Readonly<Record<string, CfnOutput>>;
 }
 

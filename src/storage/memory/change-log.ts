@@ -30,6 +30,7 @@ export class ChangeLog {
   readonly #waiting = new Set<() => void>();
   #closed = false;
 
+  /** Adds a change, and wakes the readers that wait for one. */
   append(
     key: Key,
     before: Item | undefined,
@@ -57,6 +58,7 @@ export class ChangeLog {
     this.#waiting.clear();
   }
 
+  /** Returns the changes from a position on; it waits for more until it is broken off. */
   read({ from = "now", signal }: ChangesOptions): AsyncIterableIterator<ChangeRecord> {
     const returned = new AbortController();
     const signals = [returned.signal, ...(signal === undefined ? [] : [signal])];
@@ -73,6 +75,7 @@ export class ChangeLog {
     return iterator;
   }
 
+  /** Ends all readers. */
   close(): void {
     this.#closed = true;
     for (const wake of this.#waiting) wake();

@@ -41,8 +41,11 @@ type Tree = InstanceType<typeof BTree<string, Item>>;
 const EXPIRED_PER_WRITE = 2;
 const TOKEN_LIFETIME_MS = 600_000;
 
+/** How a store in memory is made. */
 export interface MemoryItemStoreOptions {
+  /** Epoch milliseconds; for tests and simulation. */
   readonly clock?: Clock;
+  /** Receives every request to the store. */
   readonly onCall?: CallListener | undefined;
 }
 
@@ -78,10 +81,12 @@ export class MemoryItemStore implements ScanStore {
     this.#listeners = new CallListeners(options.onCall);
   }
 
+  /** Adds a listener for requests, and returns a function that removes it. */
   listen(listener: CallListener): () => void {
     return this.#listeners.add(listener);
   }
 
+  /** Returns the item of a key, or `undefined`. */
   async get(key: Key): Promise<Item | undefined> {
     this.#count("get");
     checkKey(key);
@@ -116,6 +121,7 @@ export class MemoryItemStore implements ScanStore {
     return this.#items.values();
   }
 
+  /** Returns items in the order of the keys; `undefined` where there is none. */
   async getMany(
     keys: readonly Key[],
     options: ReadManyOptions = {},
@@ -126,21 +132,25 @@ export class MemoryItemStore implements ScanStore {
     return keys.map((key) => this.#items.get(tableKey(key)));
   }
 
+  /** Writes a whole item where the condition holds. */
   async put(item: Item, condition?: Condition): Promise<WriteResult> {
     this.#count("put");
     return this.#write({ put: item, ...withCondition(condition) });
   }
 
+  /** Changes attributes of an item where the condition holds, and creates it when it is absent. */
   async update(key: Key, change: Change, condition?: Condition): Promise<WriteResult> {
     this.#count("update");
     return this.#write({ update: key, change, ...withCondition(condition) });
   }
 
+  /** Removes an item where the condition holds. */
   async delete(key: Key, condition?: Condition): Promise<WriteResult> {
     this.#count("delete");
     return this.#write({ delete: key, ...withCondition(condition) });
   }
 
+  /** Writes all items where all conditions hold, else none. */
   async transact(writes: readonly Write[], options: TransactOptions = {}): Promise<TransactResult> {
     this.#count("transact");
     checkTransaction(writes);
@@ -152,6 +162,7 @@ export class MemoryItemStore implements ScanStore {
     return { ok: true };
   }
 
+  /** Puts and deletes any number of items without conditions. */
   async writeMany(writes: {
     readonly puts?: readonly Item[];
     readonly deletes?: readonly Key[];
@@ -193,10 +204,12 @@ export class MemoryItemStore implements ScanStore {
     }
   }
 
+  /** Returns the changes of all items; it waits for more until it is broken off. */
   changes(options: ChangesOptions = {}): AsyncIterable<ChangeRecord> {
     return this.#log.read(options);
   }
 
+  /** Ends all feeds of changes. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#log.close();

@@ -9,6 +9,7 @@ import { type Cases, casesOf, type TestRunner } from "./test-runner.ts";
 
 /** A store that was opened for the suite. */
 export interface OpenedStore {
+  /** The store. */
   readonly store: ItemStore;
   /** Lets time pass for the store; without it, `noTimePasses` says why. */
   readonly advance?: (milliseconds: number) => void;

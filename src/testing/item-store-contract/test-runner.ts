@@ -4,11 +4,17 @@ import { format } from "node:util";
 
 /** Compares; throws where the comparison fails. `expect` of Vitest and of Jest do. */
 export interface Matchers {
+  /** Compares by identity. */
   toBe(expected: unknown): unknown;
+  /** Passes for `undefined` only. */
   toBeUndefined(): unknown;
+  /** Compares by value; absent and `undefined` members are the same. */
   toEqual(expected: unknown): unknown;
+  /** Compares the length. */
   toHaveLength(expected: number): unknown;
+  /** Compares the members that are named. */
   toMatchObject(expected: object): unknown;
+  /** Compares by value and type. */
   toStrictEqual(expected: unknown): unknown;
 }
 
@@ -18,12 +24,17 @@ export interface Matchers {
  * from the package of that name.
  */
 export interface TestRunner {
+  /** Groups tests. */
   readonly describe: (title: string, suite: () => void) => unknown;
+  /** Declares a test. */
   readonly test: ((title: string, run: () => Promise<void>) => unknown) & {
     readonly skip: (title: string, run: () => Promise<void>) => unknown;
   };
+  /** Makes a comparison. */
   readonly expect: (value: unknown) => Matchers;
+  /** Runs before the tests of the group. */
   readonly beforeAll: (work: () => Promise<void>) => unknown;
+  /** Runs after the tests of the group. */
   readonly afterAll: (work: () => Promise<void>) => unknown;
 }
 

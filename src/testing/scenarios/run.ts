@@ -16,6 +16,7 @@ const SETTLED_SECONDS = 10;
 /** For calls that are under way when the last one has begun. */
 const QUIET_MS = 5000;
 
+/** How a scenario runs. */
 export interface ScenarioOptions {
   readonly seed?: number;
   /** Virtual seconds; the scenario's own when absent. */

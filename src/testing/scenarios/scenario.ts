@@ -37,6 +37,7 @@ export interface SecondReport {
   readonly shards: number;
 }
 
+/** What a scenario measured. */
 export interface ScenarioReport {
   readonly name: string;
   readonly title: string;

@@ -3,6 +3,7 @@
 import { type RunReport, simulate } from "./simulation.ts";
 import { drawWorld, WORLD_NAMES, type WorldName } from "./worlds.ts";
 
+/** Which seeds to run, and how. */
 export interface SeedsOptions {
   /** The first seed. */
   readonly seed: number;
@@ -18,6 +19,7 @@ export interface SeedsOptions {
   readonly isStopped?: () => boolean;
 }
 
+/** What the runs of all seeds came to. */
 export interface SeedsReport {
   readonly runs: number;
   readonly calls: number;

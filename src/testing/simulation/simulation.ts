@@ -16,6 +16,7 @@ import { ancestorsOf, entitiesOf, entityAt, RESOURCE } from "./population.ts";
 import { Staff } from "./staff.ts";
 import { World } from "./world.ts";
 
+/** What one run came to. */
 export interface RunReport {
   readonly parameters: Parameters;
   readonly violation: Violation | undefined;

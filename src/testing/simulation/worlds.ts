@@ -29,6 +29,7 @@ export const WORLD_NAMES = [
   "scarce",
   "waits",
 ] as const;
+/** The name of a world that runs are made in. */
 export type WorldName = (typeof WORLD_NAMES)[number];
 
 /** What a world changes in the parameters that its seed has drawn. */

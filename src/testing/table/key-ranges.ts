@@ -11,7 +11,9 @@ import { hashOf } from "../chance.ts";
 
 /** The limits of a key range. */
 export interface Throughput {
+  /** Write units that one key takes per second. */
   readonly writeUnitsPerSecond: number;
+  /** Read units that one key takes per second. */
   readonly readUnitsPerSecond: number;
   /** The same for the key ranges of an index. */
   readonly indexWriteUnitsPerSecond: number;

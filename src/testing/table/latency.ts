@@ -10,6 +10,7 @@ export interface Latency {
   readonly spread: number;
   /** The share of requests that are delayed, and by how much at most. */
   readonly slowShare: number;
+  /** The longest extra delay in milliseconds. */
   readonly slowMs: number;
 }
 

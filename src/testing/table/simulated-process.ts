@@ -47,10 +47,13 @@ export interface SimulatedProcessParts {
  * ```
  */
 export class SimulatedProcess {
+  /** The number of this process. */
   readonly id: number;
   /** Epoch milliseconds, as this process has them. */
   readonly clock: Clock;
+  /** The timer of this process, in virtual time. */
   readonly timer: Timer;
+  /** The random source of this process. */
   readonly random: Random;
   /** The table as this process reaches it. */
   readonly store: ItemStore;
@@ -75,6 +78,7 @@ export class SimulatedProcess {
     };
   }
 
+  /** Whether this process has crashed. */
   get crashed(): boolean {
     return this.#crashed;
   }

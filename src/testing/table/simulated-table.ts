@@ -15,13 +15,19 @@ import { Server } from "./server.ts";
 import { type ProcessOptions, SimulatedProcess } from "./simulated-process.ts";
 import { type MutableUsage, noUsage, type Usage } from "./usage.ts";
 
+/** How a simulated table is made. */
 export interface SimulatedTableOptions {
+  /** The time that it lives in. */
   readonly time: VirtualTime;
   /** Everything that is left to chance comes from here. Default 1. */
   readonly seed?: number;
+  /** What goes wrong, and how often. */
   readonly faults?: Faults;
+  /** How long requests take. */
   readonly latency?: Partial<Latency>;
+  /** How much one key takes per second. */
   readonly throughput?: Partial<Throughput>;
+  /** The prices that `usage` is computed with. */
   readonly prices?: Prices;
 }
 
@@ -44,6 +50,7 @@ const OPTION_NAMES = ["time", "seed", "faults", "latency", "throughput", "prices
  * ```
  */
 export class SimulatedTable {
+  /** The time that the table lives in. */
   readonly time: VirtualTime;
   readonly #seed: number;
   readonly #latency: Latency;

@@ -2,16 +2,25 @@
 
 /** Counters; units of table and indexes together. */
 export interface Usage {
+  /** Requests. */
   readonly calls: number;
+  /** Requests that write. */
   readonly writes: number;
+  /** Requests that read. */
   readonly reads: number;
+  /** Requests that were throttled. */
   readonly throttled: number;
   /** Of `throttled`, those because of a hot key. */
   readonly throttledKeys: number;
+  /** Transactions that met another one. */
   readonly conflicts: number;
+  /** Writes whose condition did not hold. */
   readonly refusedConditions: number;
+  /** Transactions. */
   readonly transactions: number;
+  /** Read units. */
   readonly readUnits: number;
+  /** Write units. */
   readonly writeUnits: number;
   /** The part of `writeUnits` that went to indexes. */
   readonly indexUnits: number;
