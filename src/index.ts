@@ -11,7 +11,6 @@ export {
   EntityError,
   EntityExistsError,
   EntityNotFoundError,
-  IncompatibleSchemaError,
   InfrastructureError,
   InfrastructureNotFoundError,
   InvalidIdentifierError,
@@ -27,8 +26,6 @@ export {
   StackOperationError,
   type UnavailableReason,
   ValidationError,
-  VersionError,
-  VersionMismatchError,
   ZaeLimiterError,
 } from "./domain/errors.ts";
 export type { JsonValue } from "./domain/json.ts";
@@ -57,6 +54,11 @@ export {
   type UnsupportedLimit,
   UnsupportedLimitError,
 } from "./domain/unsupported-limit.ts";
+export {
+  IncompatibleSchemaError,
+  VersionError,
+  VersionMismatchError,
+} from "./domain/version-errors.ts";
 export type { AcquireRequest, AlsoRequest } from "./limiter/acquire-request.ts";
 export type { AmountRecord, Amounts } from "./limiter/amounts.ts";
 export { type Decision, Refusal } from "./limiter/decision.ts";

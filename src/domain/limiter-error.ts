@@ -4,7 +4,6 @@ import type {
   DamagedRecordError,
   EntityExistsError,
   EntityNotFoundError,
-  IncompatibleSchemaError,
   InfrastructureError,
   InfrastructureNotFoundError,
   InvalidIdentifierError,
@@ -17,12 +16,15 @@ import type {
   StackAlreadyExistsError,
   StackOperationError,
   ValidationError,
-  VersionError,
-  VersionMismatchError,
 } from "./errors.ts";
 import type { RateLimitExceeded } from "./rate-limit-exceeded.ts";
 import type { SweepIncompleteError } from "./sweep-incomplete.ts";
 import type { UnsupportedLimitError } from "./unsupported-limit.ts";
+import type {
+  IncompatibleSchemaError,
+  VersionError,
+  VersionMismatchError,
+} from "./version-errors.ts";
 
 /** An error of a class that others extend, with the code of that class itself. */
 type Coded<E, Code extends string> = E & { readonly code: Code };

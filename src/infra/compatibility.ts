@@ -1,12 +1,13 @@
 /** Which version a table has, and whether this client may change anything about it. */
 
-import { IncompatibleSchemaError, RateLimiterUnavailable } from "../domain/errors.ts";
+import { RateLimiterUnavailable } from "../domain/errors.ts";
 import {
   CLIENT_VERSION,
   type Compatibility,
   checkCompatibility,
   SCHEMA_VERSION,
 } from "../domain/version.ts";
+import { IncompatibleSchemaError } from "../domain/version-errors.ts";
 import { readState } from "../migrations/migration-state.ts";
 import { isAfter } from "../migrations/registry.ts";
 import { readTableVersion, type TableVersion } from "../migrations/table-version.ts";

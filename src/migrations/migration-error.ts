@@ -1,6 +1,6 @@
 /** What can stop a migration. */
 
-import { VersionError } from "../domain/errors.ts";
+import { VersionError } from "../domain/version-errors.ts";
 
 /** A migration could not be finished. What it has done stays done; the next run goes on from there. */
 export class MigrationError extends VersionError {

@@ -1,8 +1,8 @@
 /** Which version a table has: what its version record says, wherever that is. */
 
 import { isoSeconds } from "../core/windows.ts";
-import { IncompatibleSchemaError } from "../domain/errors.ts";
 import { CLIENT_VERSION, parseVersion } from "../domain/version.ts";
+import { IncompatibleSchemaError } from "../domain/version-errors.ts";
 import { textAt } from "../records/fields.ts";
 import { versionKey } from "../records/keys.ts";
 import { newVersionItem, unprefixedVersionKey } from "../records/version-record.ts";

@@ -5,9 +5,9 @@
  * open it. Where a Lambda of the Python library runs that does not know the feature, it is refused.
  */
 
-import { VersionMismatchError } from "../domain/errors.ts";
 import type { Limit } from "../domain/limit.ts";
 import { CLIENT_VERSION, isOlder } from "../domain/version.ts";
+import { VersionMismatchError } from "../domain/version-errors.ts";
 import { versionKey } from "./keys.ts";
 import type { RecordContext } from "./record-context.ts";
 import { decodeVersion } from "./version-record.ts";

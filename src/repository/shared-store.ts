@@ -2,14 +2,11 @@
 
 import type { BucketStore, BucketWarning } from "../buckets/bucket-store.ts";
 import { systemRandom } from "../domain/chance.ts";
-import {
-  IncompatibleSchemaError,
-  NamespaceNotFoundError,
-  VersionMismatchError,
-} from "../domain/errors.ts";
+import { NamespaceNotFoundError } from "../domain/errors.ts";
 import { shorten } from "../domain/shorten.ts";
 import { systemTimer } from "../domain/timer.ts";
 import { CLIENT_VERSION, checkCompatibility } from "../domain/version.ts";
+import { IncompatibleSchemaError, VersionMismatchError } from "../domain/version-errors.ts";
 import { ConfigCache } from "../records/config-cache.ts";
 import { versionKey } from "../records/keys.ts";
 import { type Namespace, NamespaceRecords } from "../records/namespaces.ts";

@@ -5,11 +5,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import {
-  IncompatibleSchemaError,
   InfrastructureError,
   RateLimiterUnavailable,
   ValidationError,
 } from "../../src/domain/errors.ts";
+import { IncompatibleSchemaError } from "../../src/domain/version-errors.ts";
 import { SqliteDatabase } from "../../src/storage/sqlite/database.ts";
 import { type Connection, loadDriver } from "../../src/storage/sqlite/driver.ts";
 import { MIGRATIONS } from "../../src/storage/sqlite/migrations.ts";

@@ -1,6 +1,7 @@
 /** Brings a file to the present schema when it is opened, and refuses files that are not ours. */
 
-import { IncompatibleSchemaError, InfrastructureError } from "../../domain/errors.ts";
+import { InfrastructureError } from "../../domain/errors.ts";
+import { IncompatibleSchemaError } from "../../domain/version-errors.ts";
 import type { Connection } from "./driver.ts";
 import { APPLICATION_ID, MIGRATIONS, type Migration } from "./migrations.ts";
 

@@ -1,8 +1,8 @@
 /** Who may open a table of which version, and what its record says. */
 
 import { expect, it } from "vitest";
-import { IncompatibleSchemaError } from "../../../src/domain/errors.ts";
 import { CLIENT_VERSION } from "../../../src/domain/version.ts";
+import { IncompatibleSchemaError } from "../../../src/domain/version-errors.ts";
 import { runMigrations } from "../../../src/migrations/migrations.ts";
 import { versionKey } from "../../../src/records/keys.ts";
 import { readVersion, writeVersion } from "../../../src/records/version-record.ts";

@@ -1,8 +1,11 @@
 /** The version record: whose table it is, and who may use it. */
 
 import { afterEach, expect, it } from "vitest";
-import { IncompatibleSchemaError, VersionMismatchError } from "../../../src/domain/errors.ts";
 import { CLIENT_VERSION, SCHEMA_VERSION } from "../../../src/domain/version.ts";
+import {
+  IncompatibleSchemaError,
+  VersionMismatchError,
+} from "../../../src/domain/version-errors.ts";
 import { namespaceKey, versionKey } from "../../../src/records/keys.ts";
 import type { DynamoOptions } from "../../../src/repository/options.ts";
 import type { Item } from "../../../src/storage/item.ts";

@@ -1,8 +1,11 @@
 import { describe, expect, test } from "vitest";
-import * as errors from "../../../src/domain/errors.ts";
+import * as commonErrors from "../../../src/domain/errors.ts";
 import { Limit } from "../../../src/domain/limit.ts";
 import { isLimiterError } from "../../../src/domain/limiter-error.ts";
 import { RateLimitExceeded } from "../../../src/domain/rate-limit-exceeded.ts";
+import * as versionErrors from "../../../src/domain/version-errors.ts";
+
+const errors = { ...commonErrors, ...versionErrors };
 
 const {
   DamagedRecordError,
