@@ -155,15 +155,15 @@ export class DistributedBucketStore implements BucketStore {
     const deadline = this.#deadline(options);
     const { signal, onRestored } = options;
     if (options.speculative === false) for (const leg of legs) this.#states.forgetAll(leg);
-    const [first] = legs;
-    if (legs.length === 1 && first !== undefined) {
-      const answer = await this.#consumer.consume(first, deadline, signal);
-      return this.#resultOf(legs, [answer], deadline, options);
-    }
     const known = this.#refusedLocally(legs);
     if (known !== undefined) {
       const balancesMilli = await this.#fill(legs, known, deadline);
       return { outcome: "refused", balancesMilli, local: true };
+    }
+    const [first] = legs;
+    if (legs.length === 1 && first !== undefined) {
+      const answer = await this.#consumer.consume(first, deadline, signal);
+      return this.#resultOf(legs, [answer], deadline, options);
     }
     const cascaded = await this.#cascade.consume(legs, { deadline, signal, onRestored });
     const { failures, answers } = cascaded;

@@ -16,10 +16,12 @@ const PAGE = 1000;
 /** Buckets looked at by each write, to see whether their time is over. */
 const SWEPT_PER_WRITE = 2;
 /**
- * With more buckets than this, those that are full again go before their time: a new one would be
- * the same. Ids come from outside, and there may be millions of them within an hour.
+ * Entity ids come from outside, and an hour may bring millions of them. A bucket that is full again
+ * can be deleted before its TTL, because a new one would hold the same. With more than `kept`
+ * buckets the table deletes full ones that were idle for `idleMs`; with more than `most`, every full
+ * one that the sweep meets.
  */
-const BUCKETS_KEPT = 100_000;
+const ROOM = { kept: 100_000, most: 1_000_000, idleMs: 300_000 };
 /** Charges on the spot make no bucket, so they sweep more rarely. */
 const CHARGES_PER_SWEEP = 512;
 const SWEPT_BY_CHARGES = 16;
@@ -34,6 +36,7 @@ export class MemoryBucketTable implements BucketTable {
   readonly #sweepClock: SweepClock;
   readonly #countUsage: CountUsage;
   readonly #refuseClosed: () => void;
+  readonly #room: typeof ROOM;
   readonly #resources = new Map<string, Map<string, PackedBucket>>();
   readonly #builds = new SharedBuilds();
   #charges = 0;
@@ -52,6 +55,7 @@ export class MemoryBucketTable implements BucketTable {
     items: StepItems;
     /** Throws when the store was closed. */
     refuseClosed: () => void;
+    room?: typeof ROOM;
   }) {
     this.namespaceId = options.namespaceId;
     this.items = options.items;
@@ -61,6 +65,7 @@ export class MemoryBucketTable implements BucketTable {
     this.recordedLink = options.recordedLink;
     this.wasDeleted = options.wasDeleted;
     this.#refuseClosed = options.refuseClosed;
+    this.#room = options.room ?? ROOM;
   }
 
   get(entityId: string, resource: string): EmbeddedBucket | undefined {
@@ -194,12 +199,17 @@ export class MemoryBucketTable implements BucketTable {
       }
       const [entityId, resource, bucket] = value;
       if (bucket.ttl === undefined) continue;
-      if (bucket.ttl > nowSeconds && !(this.#count > BUCKETS_KEPT && bucket.isFull(nowMs)))
-        continue;
+      if (bucket.ttl > nowSeconds && !this.#mayGoEarly(bucket, nowMs)) continue;
       const usage = pendingUsage(bucket.unpacked());
       if (usage !== undefined) this.countUsage(entityId, resource, usage);
       this.delete(entityId, resource);
     }
+  }
+
+  #mayGoEarly(bucket: PackedBucket, nowMs: number): boolean {
+    const { kept, most, idleMs } = this.#room;
+    if (this.#count <= kept || !bucket.isFull(nowMs)) return false;
+    return this.#count > most || bucket.idleMs(nowMs) >= idleMs;
   }
 
   *#all(): Generator<readonly [string, string, PackedBucket]> {

@@ -234,6 +234,15 @@ export class PackedBucket {
     return true;
   }
 
+  /** Returns the time since the last consume, in milliseconds. */
+  idleMs(nowMs: number): number {
+    let lastMs = 0;
+    for (let place = REFILLED_AT; place < this.#numbers.length; place += STRIDE) {
+      lastMs = Math.max(lastMs, this.#numbers[place] as number);
+    }
+    return nowMs - lastMs;
+  }
+
   /** Neither limits, nor time to live, nor usage have anything to settle before. */
   #isOrdinary({ keepSeconds, expires }: QuickConfig, nowMs: number): boolean {
     if (expires && nowMs >= this.#freshUntil * 1000) return false;

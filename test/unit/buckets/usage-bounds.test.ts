@@ -126,23 +126,3 @@ test("a file gives back what expired snapshots and their log have used", async (
   await limiter.close();
   expect(statSync(path).size).toBeLessThan(0.75 * before);
 });
-
-test("buckets that are full again make room for others, and limits stay exact", async () => {
-  const time = new VirtualTime(START_MS);
-  const limiter = await RateLimiter.open("memory:", { clock: time.clock });
-  await limiter.repository.limits.setSystem(["rpm:2"]);
-  let granted = 0;
-  const ask = async (entityId: string) => {
-    const answer = await limiter.tryAcquire({ entityId, resource: RESOURCE, consume: { rpm: 1 } });
-    if (answer.granted) granted += 1;
-  };
-  for (let id = 0; id < 3000; id += 1) {
-    // A regular that asks far more often than it may, among ids that are never seen again.
-    await ask(`guest-${id}`);
-    await ask("regular");
-    time.advance(100);
-  }
-  // Five minutes at two a minute, and a full bucket at the beginning.
-  expect(granted).toBe(3000 + 2 + 9);
-  await limiter.close();
-});
