@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { newName } from "../contract/stores.ts";
 import { describeEngines } from "../engines/engines.ts";
+import { itUnless } from "../support/unless.ts";
 import { COMPILER, type Installed, installPackage, manifest } from "./package/installed.ts";
 import { loadedModules } from "./package/loaded-modules.ts";
 import { storing, taking } from "./package/programs.ts";
@@ -141,7 +142,7 @@ describe(`on Node ${process.versions.node}`, () => {
     expect(ran).toEqual({ ...SILENT_SUCCESS, out: "200 429\n" });
   });
 
-  test.skipIf(isBuiltin("node:sqlite"))(
+  itUnless(isBuiltin("node:sqlite") && "this Node has node:sqlite")(
     "says which line to paste when a file is opened and there is no SQLite driver",
     async () => {
       const ran = await installed.script("no-driver.mjs", taking(1));

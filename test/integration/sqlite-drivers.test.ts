@@ -9,6 +9,7 @@ import { InfrastructureError, ValidationError } from "../../src/domain/errors.ts
 import type { DriverName } from "../../src/storage/sqlite/driver.ts";
 import { openSqlite } from "../../src/storage/sqlite/open.ts";
 import { fetchedPackage } from "../engines/fetched-package.ts";
+import { itUnless } from "../support/unless.ts";
 import { builtSources, compileSources } from "./sqlite/build.ts";
 import { Child, SCRIPTS } from "./sqlite/child.ts";
 
@@ -96,33 +97,37 @@ async function tour(driver: string, node: string): Promise<[seen: unknown, compl
 }
 
 describe.each(CASES)("$driver on $nodeName", ({ driver, node, missing }) => {
-  const reason = missing === undefined ? "" : ` (skipped: ${missing})`;
-
-  test.skipIf(missing !== undefined)(`works like the others, in silence${reason}`, async () => {
+  itUnless(missing)("works like the others, in silence", async () => {
     expect(await tour(driver, node)).toStrictEqual([EXPECTED, ""]);
   });
 });
 
 const absent = CASES.find(({ driver, missing }) => missing !== undefined && driver !== "libsql");
 
-test.skipIf(absent === undefined)("a driver that is not there is named", async () => {
-  const driver = absent?.driver;
-  await expect(openSqlite({ path: join(directory, "a.db"), driver })).rejects.toThrow(
-    new InfrastructureError(`The SQLite driver ${driver} does not load`),
-  );
-});
+itUnless(absent === undefined && "every driver is there")(
+  "a driver that is not there is named",
+  async () => {
+    const driver = absent?.driver;
+    await expect(openSqlite({ path: join(directory, "a.db"), driver })).rejects.toThrow(
+      new InfrastructureError(`The SQLite driver ${driver} does not load`),
+    );
+  },
+);
 
-test.skipIf(isCertain)("without any driver, the error says which line to paste", async () => {
-  // From there no package is found.
-  const lonely = compileSources(directory);
-  const child = new Child(SCRIPTS.open, [lonely.open, "name", join(directory, "a.db")]);
-  await child.answer();
-  child.go();
-  await child.ended();
-  expect(child.complaints).toMatch(
-    /InfrastructureError: No SQLite driver: Node [0-9.]+ has no node:sqlite .*: npm install libsql\n/,
-  );
-});
+itUnless(isCertain && "a driver is there that no folder can hide")(
+  "without any driver, the error says which line to paste",
+  async () => {
+    // From there no package is found.
+    const lonely = compileSources(directory);
+    const child = new Child(SCRIPTS.open, [lonely.open, "name", join(directory, "a.db")]);
+    await child.answer();
+    child.go();
+    await child.ended();
+    expect(child.complaints).toMatch(
+      /InfrastructureError: No SQLite driver: Node [0-9.]+ has no node:sqlite .*: npm install libsql\n/,
+    );
+  },
+);
 
 test("a driver that does not exist is refused", async () => {
   const driver = "sqlite3" as DriverName;

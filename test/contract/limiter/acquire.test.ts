@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import { Limit } from "../../../src/domain/limit.ts";
+import { itUnless } from "../../support/unless.ts";
 import {
   describeItemStores,
   describeLimiterStores,
@@ -15,7 +16,7 @@ const RESOURCE = "openai/gpt-4";
 const USER = { entityId: "user-1", resource: RESOURCE };
 
 function acquires(store: LimiterStore): void {
-  const extra = it.skipIf(store.slow);
+  const extra = itUnless(store.slow);
 
   it("takes one token and says so (A050)", async () => {
     const { limiter } = await store.open();

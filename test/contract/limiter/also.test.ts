@@ -3,6 +3,7 @@
 import { expect, it } from "vitest";
 import { ResourceDisabled, ValidationError } from "../../../src/domain/errors.ts";
 import type { StoreCall } from "../../../src/storage/item-store.ts";
+import { itUnless } from "../../support/unless.ts";
 import {
   describeItemStores,
   describeLimiterStores,
@@ -40,7 +41,7 @@ async function consumed(subject: Subject, entityId = "key-1"): Promise<number[]>
 }
 
 describeLimiterStores("an acquire of several resources", (store) => {
-  const extra = it.skipIf(store.slow);
+  const extra = itUnless(store.slow);
 
   it("consumes from all of them, and its lease corrects each", async () => {
     const subject = await opened(store);

@@ -5,6 +5,7 @@ import { ValidationError } from "../../../src/domain/errors.ts";
 import { UnsupportedLimitError } from "../../../src/domain/unsupported-limit.ts";
 import { bucketKey } from "../../../src/records/keys.ts";
 import { splitInto } from "../../support/force-split.ts";
+import { itUnless } from "../../support/unless.ts";
 import { pythonItem } from "../python/golden-items.ts";
 import {
   describeItemStores,
@@ -24,7 +25,7 @@ async function opened(store: LimiterStore) {
 }
 
 describeLimiterStores("the balances of a bucket", (store) => {
-  const extra = it.skipIf(store.slow);
+  const extra = itUnless(store.slow);
 
   it("are filled by a reset, debt and all, while the total stays", async () => {
     const subject = await opened(store);
@@ -136,7 +137,7 @@ describeItemStores("the balances of a bucket with shards", (store) => {
     await refusalOf(fresh.limiter.acquire({ ...BUCKET, consume: { tpd: 1 } }));
   });
 
-  it.skipIf(store.slow)(
+  itUnless(store.slow)(
     "are recorded as Python does, and its quotas are refused by name",
     async () => {
       const subject = await opened(store);

@@ -1,13 +1,14 @@
 /** The legs of a cascade are items of their own: each may fail alone, and then none counts. */
 
 import { expect, it } from "vitest";
+import { itUnless } from "../../support/unless.ts";
 import { CHILD, family, RESOURCE, used } from "./family.ts";
 import { Faults, isBucketOf } from "./faults.ts";
 import { describeItemStores, milliOf, type Subject } from "./limiter-stores.ts";
 import { failureOf, lines, refusalOf } from "./outcomes.ts";
 
 describeItemStores("the legs of a cascade", (store) => {
-  const extra = it.skipIf(store.slow);
+  const extra = itUnless(store.slow);
 
   async function subjectWith(faults: Faults): Promise<Subject> {
     const subject = await store.open({ faults, timeoutMs: 1000 });

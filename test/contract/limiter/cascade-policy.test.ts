@@ -4,6 +4,7 @@ import { expect, it } from "vitest";
 import { EntityNotFoundError, ValidationError } from "../../../src/domain/errors.ts";
 import { entityKey } from "../../../src/records/keys.ts";
 import type { Item } from "../../../src/storage/item.ts";
+import { itUnless } from "../../support/unless.ts";
 import { pythonItem } from "../python/golden-items.ts";
 import {
   describeItemStores,
@@ -35,7 +36,7 @@ async function consumed(subject: Subject, ...ids: string[]): Promise<(number | u
 }
 
 describeLimiterStores("a cascade policy", (store) => {
-  const extra = it.skipIf(store.slow);
+  const extra = itUnless(store.slow);
 
   it("of a resource is followed at every step, by old and new buckets, until it is removed", async () => {
     const subject = await opened(store);
@@ -95,7 +96,7 @@ describeLimiterStores("a cascade policy", (store) => {
 });
 
 describeLimiterStores("a move", (store) => {
-  const extra = it.skipIf(store.slow);
+  const extra = itUnless(store.slow);
 
   it("charges the new parent from then on, and leaves the old one what it was charged", async () => {
     const subject = await opened(store, true);

@@ -2,12 +2,13 @@
 
 import { expect, it } from "vitest";
 import { Limit } from "../../../src/domain/limit.ts";
+import { itUnless } from "../../support/unless.ts";
 import { CHILD, family, left, RESOURCE, used } from "./family.ts";
 import { describeLimiterStores, milliOf } from "./limiter-stores.ts";
 import { invalidityOf, lines, refusalOf } from "./outcomes.ts";
 
 describeLimiterStores("cascade", (store) => {
-  const extra = it.skipIf(store.slow);
+  const extra = itUnless(store.slow);
 
   it("charges the parent too, before the work starts (A100)", async () => {
     const subject = await store.open();

@@ -1,10 +1,11 @@
 /** What the diagnostics channels carry, for telemetry that is no part of this package. */
 
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
-import { afterEach, expect, it, vi } from "vitest";
+import { afterEach, expect, vi } from "vitest";
 import { Refusal } from "../../../src/limiter/decision.ts";
 import type { LimiterEvent } from "../../../src/limiter/events.ts";
 import type { ObservedCall } from "../../../src/limiter/observed-call.ts";
+import { itUnless } from "../../support/unless.ts";
 import { describeLimiterStores } from "./limiter-stores.ts";
 import { failureOf, refusalOf } from "./outcomes.ts";
 
@@ -28,7 +29,7 @@ function messagesOf<T>(name: string, onMessage?: (message: T) => void): T[] {
 }
 
 describeLimiterStores("the diagnostics channels", (store) => {
-  const extra = it.skipIf(store.slow);
+  const extra = itUnless(store.slow);
 
   extra("carry the events of each limiter, with the limiter and its namespace", async () => {
     const { limiter, repo } = await store.open();

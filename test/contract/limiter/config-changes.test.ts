@@ -2,6 +2,7 @@
 
 import { expect, it } from "vitest";
 import type { Repository } from "../../../src/repository/repository.ts";
+import { itUnless } from "../../support/unless.ts";
 import { Faults, isBucketOf } from "./faults.ts";
 import {
   describeItemStores,
@@ -31,7 +32,7 @@ async function bucket({ repo }: Subject, entityId = "user-1"): Promise<string[]>
 }
 
 describeLimiterStores("a change of limits", (store) => {
-  const extra = it.skipIf(store.slow);
+  const extra = itUnless(store.slow);
 
   it("of the entity reaches its bucket at once, balance kept (A140)", async () => {
     const subject = await store.open();
@@ -258,7 +259,7 @@ describeLimiterStores("a change of limits", (store) => {
 });
 
 describeLimiterStores("a change of limits by another client", (store) => {
-  const extra = it.skipIf(store.slow);
+  const extra = itUnless(store.slow);
 
   extra.each(LEVELS)("is noticed when what was remembered is too old (%s)", async (_, set) => {
     const subject = await store.open();

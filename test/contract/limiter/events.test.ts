@@ -1,10 +1,11 @@
 /** What a limiter tells about itself, and what it costs when nobody listens. */
 
 import { setImmediate as tick } from "node:timers/promises";
-import { expect, it, vi } from "vitest";
+import { expect, vi } from "vitest";
 import { Refusal } from "../../../src/limiter/decision.ts";
 import type { LimiterEvent } from "../../../src/limiter/events.ts";
 import { RateLimiter } from "../../../src/limiter/rate-limiter.ts";
+import { itUnless } from "../../support/unless.ts";
 import { Faults, isBucketOf } from "./faults.ts";
 import { describeItemStores, describeLimiterStores, milliOf } from "./limiter-stores.ts";
 import { failureOf, refusalOf } from "./outcomes.ts";
@@ -18,7 +19,7 @@ function withoutCalls(events: readonly LimiterEvent[]): LimiterEvent[] {
 }
 
 describeLimiterStores("events", (store) => {
-  const extra = it.skipIf(store.slow);
+  const extra = itUnless(store.slow);
 
   extra("tell what was taken and what was refused", async () => {
     const events: LimiterEvent[] = [];
@@ -109,7 +110,7 @@ describeLimiterStores("events", (store) => {
 });
 
 describeItemStores("events", (store) => {
-  const extra = it.skipIf(store.slow);
+  const extra = itUnless(store.slow);
 
   extra("tell refusals from memory from those of the store", async () => {
     const events: LimiterEvent[] = [];
@@ -190,40 +191,43 @@ describeItemStores("events", (store) => {
     ]);
   });
 
-  it.runIf(store.real)("tell of every request, with its price", async () => {
-    const events: LimiterEvent[] = [];
-    const subject = await store.open();
-    const { repo, time } = subject;
-    const { address, table } = store.place;
-    const url = `dynamodb://${table}?endpoint=${address}&namespace=${repo.namespaceName}`;
-    const calls: string[] = [];
-    const limiter = await RateLimiter.open(url, {
-      clock: time.clock,
-      timeoutMs: 20_000,
-      events: (event) => events.push(event),
-      onCall: ({ operation }) => calls.push(operation),
-    });
-    await limiter.acquire({ ...RPM, consume: { rpm: 1 } });
-    events.splice(0);
-    calls.splice(0);
-    await limiter.acquire({ ...RPM, consume: { rpm: 1 } });
-    await limiter.close();
-    expect(events).toEqual([
-      {
-        type: "call",
-        call: {
-          operation: "UpdateItem",
-          readUnits: 0,
-          writeUnits: 1,
-          indexUnits: 0,
-          estimated: false,
-          outcome: "ok",
-          attempt: 1,
-          durationMs: expect.any(Number),
+  itUnless(!store.real && "only requests to DynamoDB have a price")(
+    "tell of every request, with its price",
+    async () => {
+      const events: LimiterEvent[] = [];
+      const subject = await store.open();
+      const { repo, time } = subject;
+      const { address, table } = store.place;
+      const url = `dynamodb://${table}?endpoint=${address}&namespace=${repo.namespaceName}`;
+      const calls: string[] = [];
+      const limiter = await RateLimiter.open(url, {
+        clock: time.clock,
+        timeoutMs: 20_000,
+        events: (event) => events.push(event),
+        onCall: ({ operation }) => calls.push(operation),
+      });
+      await limiter.acquire({ ...RPM, consume: { rpm: 1 } });
+      events.splice(0);
+      calls.splice(0);
+      await limiter.acquire({ ...RPM, consume: { rpm: 1 } });
+      await limiter.close();
+      expect(events).toEqual([
+        {
+          type: "call",
+          call: {
+            operation: "UpdateItem",
+            readUnits: 0,
+            writeUnits: 1,
+            indexUnits: 0,
+            estimated: false,
+            outcome: "ok",
+            attempt: 1,
+            durationMs: expect.any(Number),
+          },
         },
-      },
-      expect.objectContaining({ type: "acquired", ...USER }),
-    ]);
-    expect(calls).toEqual(["UpdateItem"]);
-  });
+        expect.objectContaining({ type: "acquired", ...USER }),
+      ]);
+      expect(calls).toEqual(["UpdateItem"]);
+    },
+  );
 });

@@ -3,6 +3,7 @@
 import { expect, it } from "vitest";
 import { bucketKey } from "../../../src/records/keys.ts";
 import type { Value } from "../../../src/storage/item.ts";
+import { itUnless } from "../../support/unless.ts";
 import { Faults, isBucketOf } from "./faults.ts";
 import { describeDynamo, describeItemStores, milliOf, type Subject } from "./limiter-stores.ts";
 import { failureOf, lines, refusalOf } from "./outcomes.ts";
@@ -13,7 +14,7 @@ const RPM = { ...USER, limits: ["rpm:100"] };
 const BOTH = { ...USER, limits: ["rpm:100", "tpm:10000"] };
 
 describeItemStores("the item of a bucket", (store) => {
-  const extra = it.skipIf(store.slow);
+  const extra = itUnless(store.slow);
 
   const item = (subject: Subject) => store.item(subject, "user-1", RESOURCE);
 
@@ -237,7 +238,7 @@ describeItemStores("the item of a bucket", (store) => {
 });
 
 describeItemStores("a write that meets trouble", (store) => {
-  const extra = it.skipIf(store.slow);
+  const extra = itUnless(store.slow);
 
   it("is repeated while others are on the item, and takes once (A085, A086)", async () => {
     const faults = new Faults();

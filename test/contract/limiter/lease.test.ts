@@ -5,6 +5,7 @@ import { LeaseExpiredError } from "../../../src/domain/errors.ts";
 import { Limit } from "../../../src/domain/limit.ts";
 import type { LimiterWarning } from "../../../src/limiter/events.ts";
 import type { StoreCall } from "../../../src/storage/item-store.ts";
+import { itUnless } from "../../support/unless.ts";
 import {
   describeItemStores,
   describeLimiterStores,
@@ -22,7 +23,7 @@ function tokens(subject: Subject, limitName: string) {
 }
 
 describeLimiterStores("a lease", (store) => {
-  const extra = it.skipIf(store.slow);
+  const extra = itUnless(store.slow);
 
   it("takes more, checked like the first time (A070)", async () => {
     const subject = await store.open();

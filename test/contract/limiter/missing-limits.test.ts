@@ -2,6 +2,7 @@
 
 import { expect, it } from "vitest";
 import type { MissingLimits } from "../../../src/limiter/missing-limits.ts";
+import { itUnless } from "../../support/unless.ts";
 import { family } from "./family.ts";
 import { describeLimiterStores, milliOf, type Subject } from "./limiter-stores.ts";
 import { invalidityOf, lines, refusalOf } from "./outcomes.ts";
@@ -23,7 +24,7 @@ async function used(subject: Subject, entityId: string, name: string): Promise<n
 }
 
 describeLimiterStores("a name without a limit", (store) => {
-  const extra = it.skipIf(store.slow);
+  const extra = itUnless(store.slow);
 
   it("is an error that names the limits there are, and nothing is consumed", async () => {
     const subject = await store.open();

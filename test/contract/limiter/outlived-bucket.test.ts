@@ -1,14 +1,15 @@
 /** Leases that outlive their bucket: what was used beyond the estimate is not lost. */
 
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { bucketKey } from "../../../src/records/keys.ts";
+import { describeUnless } from "../../support/unless.ts";
 import { describeLimiterStores, milliOf, type Subject } from "./limiter-stores.ts";
 
 const TARGET = { entityId: "user-1", resource: "gpt-4" };
 const LIMITS = ["rpm:60", "tpm:10000"];
 
 describeLimiterStores("a lease that outlives its bucket", (store) => {
-  const variants = describe.skipIf(store.slow);
+  const variants = describeUnless(store.slow);
 
   /** Lets the bucket's time pass, and the store remove it. */
   async function expire({ repo, time }: Subject, ...entityIds: string[]): Promise<void> {

@@ -6,6 +6,7 @@
 
 import { expect, it } from "vitest";
 import { Limit } from "../../../src/domain/limit.ts";
+import { itUnless } from "../../support/unless.ts";
 import { describeLimiterStores, milliOf } from "./limiter-stores.ts";
 import { invalidityOf, lines, refusalOf } from "./outcomes.ts";
 
@@ -13,7 +14,7 @@ const RESOURCE = "gpt-4";
 const USER = { entityId: "user-1", resource: RESOURCE };
 
 describeLimiterStores("limits that come with a call", (store) => {
-  const extra = it.skipIf(store.slow);
+  const extra = itUnless(store.slow);
 
   it("are enough where nothing is stored (A124)", async () => {
     const { limiter } = await store.open();

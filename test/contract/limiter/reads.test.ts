@@ -1,6 +1,7 @@
 /** Looking without taking: a peek shows exactly what an acquire would find. */
 
 import { expect, it } from "vitest";
+import { itUnless } from "../../support/unless.ts";
 import { describeLimiterStores } from "./limiter-stores.ts";
 import { invalidityOf, lines } from "./outcomes.ts";
 
@@ -8,7 +9,7 @@ const RESOURCE = "gpt-4";
 const USER = { entityId: "user-1", resource: RESOURCE };
 
 describeLimiterStores("a look at the limits", (store) => {
-  const extra = it.skipIf(store.slow);
+  const extra = itUnless(store.slow);
 
   it("shows what is available, with and without a bucket (A128)", async () => {
     const { limiter, repo } = await store.open();

@@ -2,38 +2,42 @@
 
 import { expect, it } from "vitest";
 import { Limit } from "../../../src/domain/limit.ts";
+import { itUnless } from "../../support/unless.ts";
 import { describeLimiterStores, milliOf } from "./limiter-stores.ts";
 import { refusalOf } from "./outcomes.ts";
 
 const USER = { entityId: "user-1", resource: "gpt-4" };
 
 describeLimiterStores("refill", (store) => {
-  const extra = it.skipIf(store.slow);
+  const extra = itUnless(store.slow);
 
   // 8,640 writes would take DynamoDB Local half a minute, and the arithmetic is the same there.
-  it.skipIf(store.real)("gives a slow limit next to a fast one exactly its tokens", async () => {
-    const subject = await store.open();
-    const { limiter, repo, time } = subject;
-    await repo.limits.setSystem([Limit.perSecond("rps", 1000), Limit.perDay("rpd", 5)]);
-    const slow = () => milliOf(subject, "user-1", "gpt-4", "rpd");
-    await limiter.acquire({ ...USER, consume: { rps: 1, rpd: 5 } });
-    expect(await slow()).toEqual({ balance: 0, consumed: 5000 });
-    const startMs = time.nowMs;
-    let taken = 0;
-    for (let call = 1; call <= 8640; call += 1) {
-      time.advance(10_000);
-      await limiter.acquire({ ...USER, consume: { rps: 1000 } });
-      if (call % 1728 !== 0) continue;
-      // A fifth of a day is one token, to the milli.
-      expect(await slow()).toMatchObject({ balance: 1000 });
-      await limiter.acquire({ ...USER, consume: { rpd: 1 } });
-      taken += 1;
-      await refusalOf(limiter.acquire({ ...USER, consume: { rpd: 1 } }));
-    }
-    expect(time.nowMs - startMs).toBe(86_400_000);
-    expect(taken).toBe(5);
-    expect(await slow()).toEqual({ balance: 0, consumed: 10_000 });
-  });
+  itUnless(store.real && "8,640 writes take DynamoDB Local half a minute")(
+    "gives a slow limit next to a fast one exactly its tokens",
+    async () => {
+      const subject = await store.open();
+      const { limiter, repo, time } = subject;
+      await repo.limits.setSystem([Limit.perSecond("rps", 1000), Limit.perDay("rpd", 5)]);
+      const slow = () => milliOf(subject, "user-1", "gpt-4", "rpd");
+      await limiter.acquire({ ...USER, consume: { rps: 1, rpd: 5 } });
+      expect(await slow()).toEqual({ balance: 0, consumed: 5000 });
+      const startMs = time.nowMs;
+      let taken = 0;
+      for (let call = 1; call <= 8640; call += 1) {
+        time.advance(10_000);
+        await limiter.acquire({ ...USER, consume: { rps: 1000 } });
+        if (call % 1728 !== 0) continue;
+        // A fifth of a day is one token, to the milli.
+        expect(await slow()).toMatchObject({ balance: 1000 });
+        await limiter.acquire({ ...USER, consume: { rpd: 1 } });
+        taken += 1;
+        await refusalOf(limiter.acquire({ ...USER, consume: { rpd: 1 } }));
+      }
+      expect(time.nowMs - startMs).toBe(86_400_000);
+      expect(taken).toBe(5);
+      expect(await slow()).toEqual({ balance: 0, consumed: 10_000 });
+    },
+  );
 
   extra("gives a slow limit its tokens in fewer, uneven steps", async () => {
     const subject = await store.open();

@@ -5,6 +5,7 @@ import { expect, it } from "vitest";
 import { InfrastructureError } from "../../../src/domain/errors.ts";
 import type { LimiterWarning } from "../../../src/limiter/events.ts";
 import type { OnError } from "../../../src/limiter/on-error.ts";
+import { itUnless } from "../../support/unless.ts";
 import { describeLimiterStores, milliOf, type Subject } from "./limiter-stores.ts";
 import { failureOf, refusalOf } from "./outcomes.ts";
 
@@ -29,7 +30,7 @@ const WARNING = { kind: "amount_missing", ...USER, limitName: "tpm" } as const;
 class UserError extends Error {}
 
 describeLimiterStores("run", (store) => {
-  const extra = it.skipIf(store.slow);
+  const extra = itUnless(store.slow);
 
   it("hands on the result and writes the adjustments", async () => {
     const subject = await store.open();
@@ -211,7 +212,7 @@ describeLimiterStores("run", (store) => {
 });
 
 describeLimiterStores("await using", (store) => {
-  const extra = it.skipIf(store.slow);
+  const extra = itUnless(store.slow);
 
   extra("commits when the block ends, also by a throw", async () => {
     const subject = await store.open();
@@ -241,7 +242,7 @@ describeLimiterStores("await using", (store) => {
 });
 
 describeLimiterStores("close", (store) => {
-  const extra = it.skipIf(store.slow);
+  const extra = itUnless(store.slow);
 
   extra("refuses everything afterwards, and says so", async () => {
     const { limiter } = await store.open();

@@ -5,6 +5,7 @@ import type { LimiterEvent, LimiterWarning } from "../../../src/limiter/events.t
 import { bucketKey } from "../../../src/records/keys.ts";
 import type { Item } from "../../../src/storage/item.ts";
 import { splitInto, splitShard } from "../../support/force-split.ts";
+import { itUnless } from "../../support/unless.ts";
 import { Faults, isBucketOf } from "./faults.ts";
 import { describeItemStores, type LimiterStore, milliOf, type Subject } from "./limiter-stores.ts";
 import { failureOf, lines, refusalOf } from "./outcomes.ts";
@@ -14,7 +15,7 @@ const USER = { entityId: "user-1", resource: RESOURCE };
 const ONE = { ...USER, consume: { rpm: 1 } };
 
 describeItemStores("a sharded bucket", (store) => {
-  const extra = it.skipIf(store.slow);
+  const extra = itUnless(store.slow);
   const split = (subject: Subject, count: number, entityId = USER.entityId) =>
     splitInto(itemsOf(store), target(subject, entityId), count, subject.time.nowMs);
 

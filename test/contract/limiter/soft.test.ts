@@ -3,6 +3,7 @@
 import { expect, it } from "vitest";
 import { Limit } from "../../../src/domain/limit.ts";
 import { splitShard } from "../../support/force-split.ts";
+import { itUnless } from "../../support/unless.ts";
 import { pythonItems } from "../python/golden-items.ts";
 import { describeItemStores, describeLimiterStores, milliOf } from "./limiter-stores.ts";
 import { refusalOf } from "./outcomes.ts";
@@ -12,7 +13,7 @@ const CALL = { entityId: "key-1", resource: R };
 const LIMITS = ["rpd:10/day", "tpd:100/day soft"];
 
 describeLimiterStores("a soft limit", (store) => {
-  const extra = it.skipIf(store.slow);
+  const extra = itUnless(store.slow);
 
   it("is consumed into debt, and the lease says so", async () => {
     const subject = await store.open();
@@ -110,7 +111,7 @@ describeItemStores("a soft limit of a shared table", (store) => {
     );
   });
 
-  it.skipIf(store.slow)("is consumed from shards that have nothing left", async () => {
+  itUnless(store.slow)("is consumed from shards that have nothing left", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await repo.limits.setResource(R, ["rpd:100/day", "tpd:100/day soft"]);

@@ -2,6 +2,7 @@
 
 import { expect, it } from "vitest";
 import { Limit } from "../../../src/domain/limit.ts";
+import { itUnless } from "../../support/unless.ts";
 import {
   describeItemStores,
   describeLimiterStores,
@@ -22,7 +23,7 @@ const SLOW = Limit.custom({
 });
 
 describeItemStores("the time to live of a bucket", (store) => {
-  const extra = it.skipIf(store.slow);
+  const extra = itUnless(store.slow);
 
   /** Seconds from now; `undefined` when it has none. */
   async function ttl(subject: Subject): Promise<number | undefined> {
@@ -137,7 +138,7 @@ describeItemStores("the time to live of a bucket", (store) => {
 });
 
 describeLimiterStores("a bucket whose time is over", (store) => {
-  const extra = it.skipIf(store.slow);
+  const extra = itUnless(store.slow);
 
   it("is as good as new (A157)", async () => {
     const subject = await store.open();

@@ -51,7 +51,10 @@ describeItemStores("shards that the Python library announces", (store) => {
   it.for([2, 32, 2048])(
     "%d of them, none made: every token that is stored can be acquired, and none twice",
     async (announced, { skip }) => {
-      skip(store.slow && announced === 32, "thirty shards take this engine half a minute");
+      skip(
+        store.slow !== false && announced === 32,
+        "thirty shards take this engine half a minute",
+      );
       const subject = await store.open();
       await subject.repo.limits.setResource(BUCKET.resource, limitsOf(store));
       await subject.limiter.acquire(ONE);

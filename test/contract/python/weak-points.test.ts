@@ -3,6 +3,7 @@
 import { expect, it } from "vitest";
 import { UnsupportedLimitError } from "../../../src/domain/unsupported-limit.ts";
 import { splitInto } from "../../support/force-split.ts";
+import { itUnless } from "../../support/unless.ts";
 import { describeItemStores } from "../limiter/limiter-stores.ts";
 import { failureOf, refusalOf } from "../limiter/outcomes.ts";
 import { pythonItem } from "./golden-items.ts";
@@ -14,7 +15,7 @@ describeItemStores("a weak point of the Python library", (store) => {
     return items;
   };
 
-  it.skipIf(store.slow)(
+  itUnless(store.slow)(
     "a cascading child finds every token, in whichever shard it is (N3)",
     async () => {
       const subject = await store.open();

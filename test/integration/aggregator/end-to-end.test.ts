@@ -6,13 +6,14 @@
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as pause } from "node:timers/promises";
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import { WINDOW_TYPES } from "../../../src/core/windows.ts";
 import { RateLimiter } from "../../../src/limiter/rate-limiter.ts";
 import { Repository } from "../../../src/repository/repository.ts";
 import { deleteTable } from "../../../src/storage/dynamodb/create-table.ts";
 import { newName } from "../../contract/stores.ts";
 import { describeEngines } from "../../engines/engines.ts";
+import { itUnless } from "../../support/unless.ts";
 import { Binary } from "../cli/binary.ts";
 
 const SOAK = process.env.ZAEL_SOAK !== undefined;
@@ -144,7 +145,7 @@ const total = (sums: Readonly<Record<string, number>>) =>
   Object.values(sums).reduce((sum, amount) => sum + amount, 0);
 
 describeEngines("an aggregator that is killed five times", ({ name, endpoint }) => {
-  test.runIf(name === "dynamodb-local")(
+  itUnless(name !== "dynamodb-local" && "one local DynamoDB is enough")(
     `counts ${ACQUIRES} acquires exactly`,
     { timeout: SOAK ? 600_000 : 180_000 },
     async () => {

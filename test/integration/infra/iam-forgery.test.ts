@@ -4,7 +4,7 @@
  * reads through the gate as its own policy allows.
  */
 
-import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { afterAll, beforeAll, expect, inject, test } from "vitest";
 import { stackParameters } from "../../../src/domain/stack-parameters.ts";
 import { type LimiterWarning, RateLimiter, Repository } from "../../../src/index.ts";
 import { resolveTemplate } from "../../../src/infra/template/resolve.ts";
@@ -17,6 +17,7 @@ import { type Gate, openGate } from "../../aws/iam/gate.ts";
 import { forgedItems, KEYS_OF_THE_FORGER } from "../../contract/records/forged-items.ts";
 import { newName } from "../../contract/stores.ts";
 import "../../engines/engine.ts";
+import { describeUnless } from "../../support/unless.ts";
 
 const TIMEOUT_MS = 20_000;
 const TEMPLATE = resolveTemplate(stackTemplate(), stackParameters({}, "my-app"));
@@ -44,104 +45,107 @@ const READERS = ["NamespaceReadOnlyPolicy", "NamespaceFullAccessPolicy", "ReadOn
 /** IAM knows nothing of engines, so one of them is enough. */
 const [first] = inject("engines").filter((engine) => engine.endpoint !== undefined);
 
-describe.skipIf(first === undefined)("a tenant that writes the index keys of another", () => {
-  const endpoint = first?.endpoint ?? "";
-  const table = newName();
-  let gate: Gate;
-  let forger: Repository;
-  let victim: Repository;
+describeUnless(first === undefined && "no local DynamoDB runs")(
+  "a tenant that writes the index keys of another",
+  () => {
+    const endpoint = first?.endpoint ?? "";
+    const table = newName();
+    let gate: Gate;
+    let forger: Repository;
+    let victim: Repository;
 
-  beforeAll(async () => {
-    gate = await openGate(endpoint, arnOf(TABLE));
-    forger = await Repository.createTable(table, {
-      endpoint,
-      timeoutMs: TIMEOUT_MS,
-      namespaces: ["victim"],
+    beforeAll(async () => {
+      gate = await openGate(endpoint, arnOf(TABLE));
+      forger = await Repository.createTable(table, {
+        endpoint,
+        timeoutMs: TIMEOUT_MS,
+        namespaces: ["victim"],
+      });
+      victim = await forger.namespace("victim");
+      await victim.entities.create({ id: "org" });
+      await victim.entities.create({ id: "key-1", parentId: "org" });
+      await victim.limits.setEntity("org", ["rpm:100/day"], { resource: RESOURCE });
+      const limiter = new RateLimiter(victim);
+      const request = { entityId: "org", resource: RESOURCE, consume: { rpm: 1 } };
+      await (await limiter.acquire(request)).commit();
     });
-    victim = await forger.namespace("victim");
-    await victim.entities.create({ id: "org" });
-    await victim.entities.create({ id: "key-1", parentId: "org" });
-    await victim.limits.setEntity("org", ["rpm:100/day"], { resource: RESOURCE });
-    const limiter = new RateLimiter(victim);
-    const request = { entityId: "org", resource: RESOURCE, consume: { rpm: 1 } };
-    await (await limiter.acquire(request)).commit();
-  });
-  afterAll(async () => {
-    await gate.close();
-    await forger.close();
-    await deleteTable({ table, endpoint });
-  });
-
-  function as(policy: string, tags: Tags): void {
-    const statements = statementsOf(TEMPLATE, policy);
-    gate.admit((access) => isAllowed(statements, tags, access));
-  }
-
-  async function forge({ policy, keys }: (typeof FORGERS)[number]): Promise<void> {
-    as(policy, { zael_namespace_id: forger.namespaceId });
-    const store = new DynamoItemStore({ table, endpoint: gate.endpoint, timeoutMs: TIMEOUT_MS });
-    const items = forgedItems(victim.namespaceId, forger.namespaceId, keys.keyOf);
-    for (const item of items) await store.put(item);
-    await store.close();
-  }
-
-  async function seenBy(policy: string) {
-    as(policy, { zael_namespace_id: victim.namespaceId });
-    const warnings: LimiterWarning[] = [];
-    const url = `dynamodb://${table}?endpoint=${gate.endpoint}&namespace=victim`;
-    const limiter = await RateLimiter.open(url, {
-      timeoutMs: TIMEOUT_MS,
-      onWarning: (warning) => warnings.push(warning),
+    afterAll(async () => {
+      await gate.close();
+      await forger.close();
+      await deleteTable({ table, endpoint });
     });
-    const seen: Record<string, unknown> = {};
-    for (const [name, list] of Object.entries(LISTINGS)) {
-      seen[name] = await list(limiter.repository);
-    }
-    await limiter.close();
-    return { seen, warnings };
-  }
 
-  test("changes no listing, whichever policies both have, and every listing warns", async () => {
-    const { seen: before } = await seenBy("ReadOnlyPolicy");
-    for (const attack of FORGERS) await forge(attack);
-    for (const policy of READERS) {
-      const { seen, warnings } = await seenBy(policy);
-      expect(seen, policy).toEqual(before);
-      expect(warnings.length, policy).toBe(Object.keys(LISTINGS).length);
-      expect(new Set(warnings.map(({ kind }) => kind))).toEqual(new Set(["foreign_items"]));
+    function as(policy: string, tags: Tags): void {
+      const statements = statementsOf(TEMPLATE, policy);
+      gate.admit((access) => isAllowed(statements, tags, access));
     }
-  });
 
-  test("does not keep the victim from deleting its own entity", async () => {
-    for (const attack of FORGERS) await forge(attack);
-    as("NamespaceFullAccessPolicy", { zael_namespace_id: victim.namespaceId });
-    const url = `dynamodb://${table}?endpoint=${gate.endpoint}&namespace=victim`;
-    const limiter = await RateLimiter.open(url, { timeoutMs: TIMEOUT_MS, onWarning: () => {} });
-    await limiter.repository.entities.create({ id: "passing" });
-    const request = { entityId: "passing", resource: RESOURCE, limits: ["rpm:5"] };
-    await (await limiter.acquire({ ...request, consume: { rpm: 1 } })).commit();
-    const store = new DynamoItemStore({ table, endpoint, timeoutMs: TIMEOUT_MS });
-    await store.put({
-      PK: `${forger.namespaceId}/BUCKET#x#${RESOURCE}#0`,
-      SK: "#STATE",
-      GSI3PK: `${victim.namespaceId}/ENTITY#passing`,
-      GSI3SK: `BUCKET#${RESOURCE}#1`,
+    async function forge({ policy, keys }: (typeof FORGERS)[number]): Promise<void> {
+      as(policy, { zael_namespace_id: forger.namespaceId });
+      const store = new DynamoItemStore({ table, endpoint: gate.endpoint, timeoutMs: TIMEOUT_MS });
+      const items = forgedItems(victim.namespaceId, forger.namespaceId, keys.keyOf);
+      for (const item of items) await store.put(item);
+      await store.close();
+    }
+
+    async function seenBy(policy: string) {
+      as(policy, { zael_namespace_id: victim.namespaceId });
+      const warnings: LimiterWarning[] = [];
+      const url = `dynamodb://${table}?endpoint=${gate.endpoint}&namespace=victim`;
+      const limiter = await RateLimiter.open(url, {
+        timeoutMs: TIMEOUT_MS,
+        onWarning: (warning) => warnings.push(warning),
+      });
+      const seen: Record<string, unknown> = {};
+      for (const [name, list] of Object.entries(LISTINGS)) {
+        seen[name] = await list(limiter.repository);
+      }
+      await limiter.close();
+      return { seen, warnings };
+    }
+
+    test("changes no listing, whichever policies both have, and every listing warns", async () => {
+      const { seen: before } = await seenBy("ReadOnlyPolicy");
+      for (const attack of FORGERS) await forge(attack);
+      for (const policy of READERS) {
+        const { seen, warnings } = await seenBy(policy);
+        expect(seen, policy).toEqual(before);
+        expect(warnings.length, policy).toBe(Object.keys(LISTINGS).length);
+        expect(new Set(warnings.map(({ kind }) => kind))).toEqual(new Set(["foreign_items"]));
+      }
     });
-    await store.close();
-    await limiter.repository.entities.delete("passing");
-    expect(await limiter.repository.entities.get("passing")).toBeUndefined();
-    await limiter.close();
-  });
 
-  test("may not write under the keys of the other namespace, nor of entities with ns-acq", async () => {
-    as("NamespaceAcquirePolicy", { zael_namespace_id: forger.namespaceId });
-    const store = new DynamoItemStore({ table, endpoint: gate.endpoint, timeoutMs: TIMEOUT_MS });
-    for (const { keyOf } of KEYS_OF_THE_FORGER) {
-      const [item] = forgedItems(victim.namespaceId, victim.namespaceId, keyOf);
-      await expect(store.put(item as never)).rejects.toThrow(/not authorized|may not call/);
-    }
-    const [own] = forgedItems(victim.namespaceId, forger.namespaceId, ENTITY_KEYS.keyOf);
-    await expect(store.put(own as never)).rejects.toThrow(/not authorized|may not call/);
-    await store.close();
-  });
-});
+    test("does not keep the victim from deleting its own entity", async () => {
+      for (const attack of FORGERS) await forge(attack);
+      as("NamespaceFullAccessPolicy", { zael_namespace_id: victim.namespaceId });
+      const url = `dynamodb://${table}?endpoint=${gate.endpoint}&namespace=victim`;
+      const limiter = await RateLimiter.open(url, { timeoutMs: TIMEOUT_MS, onWarning: () => {} });
+      await limiter.repository.entities.create({ id: "passing" });
+      const request = { entityId: "passing", resource: RESOURCE, limits: ["rpm:5"] };
+      await (await limiter.acquire({ ...request, consume: { rpm: 1 } })).commit();
+      const store = new DynamoItemStore({ table, endpoint, timeoutMs: TIMEOUT_MS });
+      await store.put({
+        PK: `${forger.namespaceId}/BUCKET#x#${RESOURCE}#0`,
+        SK: "#STATE",
+        GSI3PK: `${victim.namespaceId}/ENTITY#passing`,
+        GSI3SK: `BUCKET#${RESOURCE}#1`,
+      });
+      await store.close();
+      await limiter.repository.entities.delete("passing");
+      expect(await limiter.repository.entities.get("passing")).toBeUndefined();
+      await limiter.close();
+    });
+
+    test("may not write under the keys of the other namespace, nor of entities with ns-acq", async () => {
+      as("NamespaceAcquirePolicy", { zael_namespace_id: forger.namespaceId });
+      const store = new DynamoItemStore({ table, endpoint: gate.endpoint, timeoutMs: TIMEOUT_MS });
+      for (const { keyOf } of KEYS_OF_THE_FORGER) {
+        const [item] = forgedItems(victim.namespaceId, victim.namespaceId, keyOf);
+        await expect(store.put(item as never)).rejects.toThrow(/not authorized|may not call/);
+      }
+      const [own] = forgedItems(victim.namespaceId, forger.namespaceId, ENTITY_KEYS.keyOf);
+      await expect(store.put(own as never)).rejects.toThrow(/not authorized|may not call/);
+      await store.close();
+    });
+  },
+);

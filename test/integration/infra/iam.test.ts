@@ -29,6 +29,7 @@ import { arnOf, isAllowed, statementsOf, type Tags } from "../../aws/iam/evaluat
 import { type Gate, openGate } from "../../aws/iam/gate.ts";
 import { newName } from "../../contract/stores.ts";
 import "../../engines/engine.ts";
+import { describeUnless } from "../../support/unless.ts";
 import { CloudFormation, LOCAL_PLACE } from "../../unit/infra/limits-resource/requests.ts";
 import { streamRecords } from "./stream-records.ts";
 
@@ -40,7 +41,7 @@ const NAME = { entityId: "child", resource: "shards" };
 /** IAM knows nothing of engines, so one of them is enough. */
 const [first] = inject("engines").filter((engine) => engine.endpoint !== undefined);
 
-describe.skipIf(first === undefined)("policies", () => {
+describeUnless(first === undefined && "no local DynamoDB runs")("policies", () => {
   const endpoint = first?.endpoint ?? "";
   const table = newName();
   let gate: Gate;
