@@ -53,10 +53,10 @@ describe("the bundle", () => {
   });
 
   test("starts and answers without network and without any other file", () => {
-    const flags = [
-      "--experimental-permission",
-      ...[bundle, caller].map((f) => `--allow-fs-read=${f}`),
-    ];
+    // Node 22.13 and later have it under its final name, and Node 24 under no other.
+    const hasFinalName = process.allowedNodeEnvironmentFlags.has("--permission");
+    const permission = hasFinalName ? "--permission" : "--experimental-permission";
+    const flags = [permission, ...[bundle, caller].map((f) => `--allow-fs-read=${f}`)];
     const line = call({ Records: [] }, { TABLE_NAME: "t", OFFLINE: "yes" }, flags);
     expect(line).toMatchObject({ message: "invocation finished", records: 0 });
   });
