@@ -32,8 +32,9 @@ export function build(node: Group | Leaf, path: string, perform: Perform): Comma
 }
 
 function buildGroup(group: Group, path: string, perform: Perform): Command {
-  const command = new Command(group.name).description(`${sentence(group.summary)}.`);
-  // Alone it explains itself, like the program as a whole.
+  const details = group.details === undefined ? "" : `\n\n${group.details}`;
+  const command = new Command(group.name).description(`${sentence(group.summary)}.${details}`);
+  // Without a command a group prints its help, like the program as a whole.
   command.usage("<command>").action(() => {
     const [word] = command.args;
     if (word === undefined) return command.outputHelp();
@@ -53,6 +54,7 @@ function buildLeaf(leaf: Leaf, path: string, perform: Perform): Command {
     .description(`${sentence(leaf.summary)}.${details}`)
     .helpOption("-h, --help", "show this text")
     .allowExcessArguments(false);
+  if (leaf.alias !== undefined) command.alias(leaf.alias);
   for (const spec of leaf.arguments ?? []) command.addArgument(argumentOf(spec));
   for (const spec of ownOptions(leaf)) command.addOption(optionOf(spec));
   for (const spec of storeOptions(leaf)) command.addOption(optionOf(spec).helpGroup(STORE_HEADING));

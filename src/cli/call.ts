@@ -4,6 +4,7 @@ import type { Access, Call, Finished, Leaf, Result } from "./command.ts";
 import { UsageError } from "./command.ts";
 import { EXIT } from "./exit-codes.ts";
 import { failureOf } from "./failure.ts";
+import { namespaceHint, storeHint } from "./hint.ts";
 import type { OpenStores } from "./open-store.ts";
 import type { StoreOptions } from "./store-options.ts";
 import type { Terminal } from "./terminal.ts";
@@ -43,6 +44,8 @@ export async function callLeaf(
     terminal,
     open: async (access) => (await openStores()).repository(accessOf(access)),
     openStore: async (access) => (await openStores()).store(accessOf(access)),
+    hint: (...words) => namespaceHint(words, options),
+    storeHint: (...words) => storeHint(words, options),
     confirm: (question) => confirm(question, options, terminal),
     note,
     progress: (text) => lines.progress(text),
@@ -65,10 +68,10 @@ export async function callLeaf(
 export function report(
   error: unknown,
   path: string,
-  options: CommonOptions,
+  options: CommonOptions & StoreOptions,
   terminal: Terminal,
 ): number {
-  const { exitCode, code, line } = failureOf(error);
+  const { exitCode, code, line } = failureOf(error, options);
   if (line === undefined) return exitCode;
   const said = exitCode === EXIT.usage ? withAdvice(line, path) : line;
   if (options.json === true) {
@@ -99,7 +102,7 @@ async function confirm(
   if (options.yes === true) return true;
   const answer = await terminal.ask(question);
   if (answer !== undefined) return answer;
-  throw new UsageError(`${question} There is nobody to ask here: say --yes`);
+  throw new UsageError(`Cannot ask "${question}": stdin is not a terminal. Pass --yes to confirm`);
 }
 
 /** The work, then what has to follow it however it ends; the first error counts. */

@@ -63,9 +63,13 @@ export interface Call<Options = Record<string, never>> {
   open(access?: Access): Promise<Repository>;
   /** The store without any namespace. */
   openStore(access?: Access): Promise<StoreAsItIs>;
+  /** Returns a command that works on the same store and namespace, to suggest in a message. */
+  hint(...words: readonly string[]): string;
+  /** The same for a command that takes no namespace. */
+  storeHint(...words: readonly string[]): string;
   /** Asks, unless `--yes` was given. Needs `confirms`. */
   confirm(question: string): Promise<boolean>;
-  /** A line for people beside the result. */
+  /** Prints a line for people in addition to the result. */
   note(text: string): void;
   /** A line that the next one replaces, where there is a terminal; an empty one removes it. */
   progress(text: string): void;
@@ -74,6 +78,8 @@ export interface Call<Options = Record<string, never>> {
 /** A command without commands below it. */
 export interface Leaf<Options = never> {
   readonly name: string;
+  /** Another word for it, which earlier versions use. */
+  readonly alias?: string;
   readonly summary: string;
   /** More sentences for its help. */
   readonly details?: string;
@@ -94,6 +100,8 @@ export interface Leaf<Options = never> {
 export interface Group {
   readonly name: string;
   readonly summary: string;
+  /** More sentences for its help. */
+  readonly details?: string;
   readonly commands: readonly Leaf[];
 }
 

@@ -1,8 +1,9 @@
-/** What an error looks like on a command line: one line, and a number for scripts. */
+/** An error as the command line reports it: one line, and an exit code for scripts. */
 
 import {
   EntityExistsError,
   EntityNotFoundError,
+  InfrastructureNotFoundError,
   NamespaceNotFoundError,
   RateLimiterUnavailable,
   ValidationError,
@@ -12,10 +13,12 @@ import { RateLimitExceeded } from "../domain/rate-limit-exceeded.ts";
 import { AwsUnavailable } from "../infra/aws-failure.ts";
 import { CommandFailure, UsageError } from "./command.ts";
 import { EXIT } from "./exit-codes.ts";
+import { namespaceHint, stackAt, stackHint, storeHint } from "./hint.ts";
 import { Interrupted } from "./interruption.ts";
+import type { StoreOptions } from "./store-options.ts";
 import { visible } from "./visible.ts";
 
-/** How the limiter begins when there is nothing to limit by. */
+/** The beginning of the reason when no level has limits. */
 const NO_LIMITS = "no limits are configured";
 
 /** An error as it is reported; without a line there is nothing to say. */
@@ -25,14 +28,15 @@ export interface Failure {
   readonly line: string | undefined;
 }
 
-export function failureOf(error: unknown): Failure {
+/** `options` are those of the command line: the commands it suggests repeat them. */
+export function failureOf(error: unknown, options: StoreOptions = {}): Failure {
   if (error instanceof Interrupted) {
     return { exitCode: error.exitCode, code: "INTERRUPTED", line: undefined };
   }
   if (error instanceof UsageError) return failure(EXIT.usage, "USAGE", error.message);
   if (error instanceof CommandFailure) return failure(error.exitCode, "FAILED", error.message);
   if (error instanceof ZaeLimiterError) {
-    return failure(exitCodeOf(error), error.code, advised(error));
+    return failure(exitCodeOf(error), error.code, advised(error, options));
   }
   const message = error instanceof Error ? error.message : String(error);
   return failure(EXIT.failed, "BUG", `${message} (unexpected; --debug shows where it comes from)`);
@@ -48,17 +52,24 @@ function exitCodeOf(error: ZaeLimiterError): number {
   return EXIT.failed;
 }
 
-/** Messages are for programs; on a command line, the way on is another command. */
-function advised(error: ZaeLimiterError): string {
+/** Messages are for programs; on a command line, the next step is another command. */
+function advised(error: ZaeLimiterError, options: StoreOptions): string {
   if (error instanceof NamespaceNotFoundError) {
     const { namespaceName: name } = error;
-    return `There is no namespace "${name}". Register it with: zae-limiter namespace register ${name}`;
+    const command = storeHint(["namespace", "register", name], options);
+    return `There is no namespace "${name}". Register it with: ${command}`;
+  }
+  if (error instanceof InfrastructureNotFoundError) {
+    const command = stackHint(["deploy"], stackAt(error.stackName, options));
+    return `There is no table "${error.stackName}" here. Create it with: ${command}`;
   }
   if (error instanceof EntityExistsError) {
-    return `${error.message}. See it with: zae-limiter entity show ${error.entityId}`;
+    const command = namespaceHint(["entity", "show", error.entityId], options);
+    return `${error.message}. Show it with: ${command}`;
   }
   if (error instanceof ValidationError && error.reason.startsWith(NO_LIMITS)) {
-    return `${capital(error.reason)}. Set some with: zae-limiter system set-defaults -l rpm:100`;
+    const command = namespaceHint(["system", "set-limits", "-l", "rpm:100"], options);
+    return `${capital(error.reason)}. Set some with: ${command}`;
   }
   if (error instanceof EntityNotFoundError) return `There is no "${error.entityId}" here`;
   if (error instanceof RateLimiterUnavailable && !(error instanceof AwsUnavailable)) {

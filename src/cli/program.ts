@@ -1,4 +1,4 @@
-/** What a command line asks for, and the exit code it ends with. */
+/** The program: from the words of a command line to an exit code. */
 
 import { Command, CommanderError } from "commander";
 import { CLIENT_VERSION } from "../domain/version.ts";
@@ -15,12 +15,12 @@ import { guarded } from "./visible.ts";
 const PROGRAM = "zae-limiter";
 const HELP_COLUMNS_MAX = 100;
 
-/** Reads the command line, does what it says, and ends with the exit code. */
+/** Reads the command line, runs its command, and returns the exit code. */
 export async function runProgram(args: readonly string[], raw: Terminal): Promise<number> {
   const terminal = guarded(raw);
   const words = named(movedBehind(args));
   const names = REGISTRY.map(({ name }) => name);
-  // `help entity` is what others write for `entity --help`.
+  // Other programs take `help entity` for `entity --help`.
   const [first, ...others] = words[0] === "help" ? [...words.slice(1), "--help"] : words;
   let code: number = EXIT.ok;
   try {
@@ -49,16 +49,17 @@ function named(words: readonly string[]): readonly string[] {
   return [...words.slice(0, at), name, ...words.slice(at + 2)];
 }
 
-/** The command whose help is worth reading. */
+/** Returns the command whose help explains the error. */
 async function pathOf([first, second]: readonly string[]): Promise<string> {
   const entry = REGISTRY.find(({ name }) => name === first);
   if (entry === undefined) return PROGRAM;
   const node = await entry.load();
-  const isCommand = isGroup(node) && node.commands.some(({ name }) => name === second);
+  const isCommand =
+    isGroup(node) && node.commands.some(({ name, alias }) => name === second || alias === second);
   return [PROGRAM, first, ...(isCommand ? [second] : [])].join(" ");
 }
 
-/** The program; only the command that is used is there with all it has. */
+/** Builds the program; only the command that is used has its options and code. */
 async function programWith(
   used: Entry | undefined,
   terminal: Terminal,
@@ -73,7 +74,7 @@ async function programWith(
     .action(() => program.outputHelp());
   for (const entry of REGISTRY) {
     const command = entry === used ? build(await entry.load(), PROGRAM, perform) : stubOf(entry);
-    program.addCommand(command.helpGroup(entry.heading));
+    program.addCommand(command.helpGroup(entry.heading), { hidden: entry.shortFor !== undefined });
   }
   inherit(program, terminal);
   return program;
@@ -84,7 +85,7 @@ function stubOf({ name, summary }: Entry): Command {
   return new Command(name).summary(summary);
 }
 
-/** Output and ways to end are the terminal's, for all commands below. */
+/** Sends output and errors of the command and of all commands below it to the terminal. */
 function inherit(command: Command, terminal: Terminal): void {
   const { palette } = terminal;
   command

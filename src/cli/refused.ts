@@ -1,4 +1,4 @@
-/** What is said when there is not enough. */
+/** A refusal as commands show it. */
 
 import type { LimitStatus } from "../domain/limit-status.ts";
 import type { Refusal } from "../limiter/decision.ts";
@@ -7,7 +7,7 @@ import { duration, withThousands } from "./numbers.ts";
 export interface Refused {
   /** One line: what is missing, and when to try again. */
   readonly line: string;
-  /** `Infinity` when it never fits. */
+  /** `Infinity` when the request can never be granted. */
   readonly retryAfterSeconds: number;
   readonly statuses: readonly LimitStatus[];
 }
@@ -16,11 +16,11 @@ export function refused({ violations, retryAfterSeconds, statuses }: Refusal): R
   const missing = violations
     .map(
       ({ entityId, limitName, available, requested }) =>
-        `${entityId} has ${withThousands(available)} ${limitName} of ${withThousands(requested)}`,
+        `${entityId} needs ${withThousands(requested)} ${limitName}, has ${withThousands(available)}`,
     )
-    .join(", ");
+    .join("; ");
   const advice = Number.isFinite(retryAfterSeconds)
     ? `try again in ${duration(retryAfterSeconds)}`
-    : "that is more than fits at any time";
+    : "that is more than the limit can ever hold";
   return { line: `${missing}; ${advice}`, retryAfterSeconds, statuses };
 }

@@ -1,22 +1,24 @@
-/** Every command by its first word. What a command needs is loaded when it is used. */
+/** Every command by its first word. The module of a command is loaded when it is used. */
 
 import type { Group, Leaf } from "./command.ts";
 
 export interface Entry {
   readonly name: string;
   readonly summary: string;
-  /** The heading it stands under in the help. */
+  /** The heading the help lists it under. */
   readonly heading: string;
+  /** Set for a short form: the group whose command it is. Help and completion do not offer it. */
+  readonly shortFor?: string;
   readonly load: () => Promise<Group | Leaf>;
 }
 
-/** A command with all it has. */
+/** A command with its arguments, options and code. */
 export interface Branch {
   readonly entry: Entry;
   readonly node: Group | Leaf;
 }
 
-/** Everything there is, for completion and the reference. */
+/** Loads every command, for completion and the reference. */
 export async function loadTree(): Promise<readonly Branch[]> {
   return Promise.all(REGISTRY.map(async (entry) => ({ entry, node: await entry.load() })));
 }
@@ -27,7 +29,7 @@ const RECORDS = "Records:";
 const STACK = "Stack:";
 const OTHER = "Other:";
 
-export const REGISTRY: readonly Entry[] = [
+const COMMANDS: readonly Entry[] = [
   {
     name: "acquire",
     summary: "takes from the limits of an entity",
@@ -78,7 +80,7 @@ export const REGISTRY: readonly Entry[] = [
   },
   {
     name: "namespace",
-    summary: "separate worlds in one store",
+    summary: "isolated sets of entities and limits in one store",
     heading: RECORDS,
     load: async () => (await import("./commands/namespace.ts")).namespace,
   },
@@ -131,58 +133,10 @@ export const REGISTRY: readonly Entry[] = [
     load: async () => (await import("./commands/local.ts")).local,
   },
   {
-    name: "deploy",
-    summary: "creates a stack on AWS, or changes it",
+    name: "stack",
+    summary: "stacks on AWS: deploy, status, list, upgrade, delete",
     heading: STACK,
-    load: async () => (await import("./commands/deploy.ts")).deploy,
-  },
-  {
-    name: "status",
-    summary: "shows how a stack is",
-    heading: STACK,
-    load: async () => (await import("./commands/status.ts")).status,
-  },
-  {
-    name: "list",
-    summary: "lists the stacks of a region",
-    heading: STACK,
-    load: async () => (await import("./commands/list.ts")).list,
-  },
-  {
-    name: "upgrade",
-    summary: "brings the code and the table of a stack to this version",
-    heading: STACK,
-    load: async () => (await import("./commands/upgrade.ts")).upgrade,
-  },
-  {
-    name: "check",
-    summary: "says whether this client and a store fit",
-    heading: STACK,
-    load: async () => (await import("./commands/check.ts")).check,
-  },
-  {
-    name: "version",
-    summary: "shows the versions of client, store and Lambda",
-    heading: STACK,
-    load: async () => (await import("./commands/version.ts")).version,
-  },
-  {
-    name: "delete",
-    summary: "deletes a stack; its table and its archive stay",
-    heading: STACK,
-    load: async () => (await import("./commands/delete.ts")).deleteStack,
-  },
-  {
-    name: "cfn-template",
-    summary: "prints the CloudFormation template",
-    heading: STACK,
-    load: async () => (await import("./commands/cfn-template.ts")).cfnTemplate,
-  },
-  {
-    name: "lambda-export",
-    summary: "writes the code of a Lambda to a file",
-    heading: STACK,
-    load: async () => (await import("./commands/lambda-export.ts")).lambdaExport,
+    load: async () => (await import("./commands/stack.ts")).stack,
   },
   {
     name: "demo",
@@ -197,3 +151,72 @@ export const REGISTRY: readonly Entry[] = [
     load: async () => (await import("./commands/completion.ts")).completionOf(loadTree),
   },
 ];
+
+/** The commands of `stack` without that word, as earlier versions have them. */
+const SHORT_FORMS: readonly Entry[] = [
+  {
+    name: "deploy",
+    summary: "creates a stack on AWS, or changes it",
+    heading: STACK,
+    shortFor: "stack",
+    load: async () => (await import("./commands/deploy.ts")).deploy,
+  },
+  {
+    name: "status",
+    summary: "shows the state of a stack",
+    heading: STACK,
+    shortFor: "stack",
+    load: async () => (await import("./commands/status.ts")).status,
+  },
+  {
+    name: "list",
+    summary: "lists the stacks of a region",
+    heading: STACK,
+    shortFor: "stack",
+    load: async () => (await import("./commands/list.ts")).list,
+  },
+  {
+    name: "upgrade",
+    summary: "brings the code and the table of a stack to this version",
+    heading: STACK,
+    shortFor: "stack",
+    load: async () => (await import("./commands/upgrade.ts")).upgrade,
+  },
+  {
+    name: "check",
+    summary: "checks whether this client can use a store",
+    heading: STACK,
+    shortFor: "stack",
+    load: async () => (await import("./commands/check.ts")).check,
+  },
+  {
+    name: "version",
+    summary: "shows the versions of client, store and Lambda",
+    heading: STACK,
+    shortFor: "stack",
+    load: async () => (await import("./commands/version.ts")).version,
+  },
+  {
+    name: "delete",
+    summary: "deletes a stack; its table and its archive stay",
+    heading: STACK,
+    shortFor: "stack",
+    load: async () => (await import("./commands/delete.ts")).deleteStack,
+  },
+  {
+    name: "cfn-template",
+    summary: "prints the CloudFormation template",
+    heading: STACK,
+    shortFor: "stack",
+    load: async () => (await import("./commands/cfn-template.ts")).cfnTemplate,
+  },
+  {
+    name: "lambda-export",
+    summary: "writes the code of a Lambda to a file",
+    heading: STACK,
+    shortFor: "stack",
+    load: async () => (await import("./commands/lambda-export.ts")).lambdaExport,
+  },
+];
+
+export const REGISTRY: readonly Entry[] = [...COMMANDS, ...SHORT_FORMS];

@@ -6,30 +6,30 @@ import { shorten } from "./shorten.ts";
 /** The most tokens a capacity, a refill amount or a single amount may have: 10^12. */
 export const TOKENS_MAX = 1_000_000_000_000;
 
-/** A whole number within bounds, or a `ValidationError` that says what was expected and what came. */
+/** Returns a whole number within bounds; throws a `ValidationError` for anything else. */
 export function checkInteger(field: string, value: unknown, min: number, max: number): number {
   if (typeof value !== "number" || !Number.isInteger(value)) {
     throw new ValidationError(field, value, `expected a whole number, got ${show(value)}`);
   }
   if (value < min) {
     const bound = min === 1 ? "must be positive" : `must be at least ${min}`;
-    throw new ValidationError(field, value, `${field} ${bound}, got ${value}`);
+    throw new ValidationError(field, value, `${bound}, got ${value}`);
   }
   // Beyond the safe integers a number may have lost digits, whatever the caller allows.
   const most = Math.min(max, Number.MAX_SAFE_INTEGER);
   if (value > most) {
-    throw new ValidationError(field, value, `${field} must be at most ${most}, got ${value}`);
+    throw new ValidationError(field, value, `must be at most ${most}, got ${value}`);
   }
   return value;
 }
 
-/** True, false, or nothing. */
+/** Throws unless the value is true, false or undefined. */
 export function checkFlag(field: string, value: unknown): void {
   if (value === undefined || typeof value === "boolean") return;
   throw new ValidationError(field, value, `expected true or false, got ${show(value)}`);
 }
 
-/** An object of options, or a `ValidationError` that shows the form it should have. */
+/** Throws unless the value is an object; the error shows the form it should have. */
 export function checkOptions(field: string, value: unknown, form: string): void {
   if (!isPlainObject(value)) {
     throw new ValidationError(field, value, `expected ${form}, got ${show(value)}`);
@@ -37,8 +37,8 @@ export function checkOptions(field: string, value: unknown, form: string): void 
 }
 
 /**
- * The same, with nothing in it that is not known: most unknown names are typos, and a typo must
- * not quietly become a default.
+ * Throws unless the value is an object that has only the named fields. An unknown name is most
+ * likely a typo, and a typo must not silently mean the default.
  */
 export function checkFields(field: string, value: unknown, names: readonly string[]): void {
   if (!isPlainObject(value)) checkOptions(field, value, `an object like { ${names.join(", ")} }`);
@@ -52,23 +52,23 @@ export function checkFields(field: string, value: unknown, names: readonly strin
   }
 }
 
-/** A programmer's assumption that can only be broken by a bug in this library. */
+/** Throws when a condition that only a bug in this library can break does not hold. */
 export function invariant(condition: boolean, sentence: string): asserts condition {
   if (!condition) throw new Error(`zae-limiter has a bug: ${sentence}`);
 }
 
-/** Written with braces: a map, a date or an instance of a class would be read as empty. */
+/** Returns whether a value is an object literal. A map or a class instance has no own fields. */
 export function isPlainObject(value: unknown): value is Record<string, unknown> {
   if (typeof value !== "object" || value === null) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === Object.prototype || prototype === null;
 }
 
-/** A value as it should appear in a sentence: text in quotes and not too long, with its type. */
+/** Returns a value as it appears in a sentence: text in quotes, shortened. */
 export function show(value: unknown): string {
-  if (typeof value === "string") return `${JSON.stringify(shorten(value))} (string)`;
+  if (typeof value === "string") return JSON.stringify(shorten(value));
   if (value === null || value === undefined) return String(value);
   if (typeof value === "object") return Array.isArray(value) ? "an array" : "an object";
   if (typeof value === "function") return "a function";
-  return `${String(value)} (${typeof value})`;
+  return typeof value === "bigint" ? `${value}n` : String(value);
 }

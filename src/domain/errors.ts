@@ -195,7 +195,7 @@ export class InfrastructureNotFoundError extends InfrastructureError {
     options?: ErrorOptions,
   ) {
     super(
-      `There is no table "${stackName}" here. Create it with: zae-limiter deploy --name ` +
+      `There is no table "${stackName}" here. Create it with: zae-limiter stack deploy --name ` +
         `${stackName} (or Repository.createTable for a bare one)`,
       options,
     );
@@ -318,7 +318,7 @@ export class ValidationError extends ZaeLimiterError {
     readonly reason: string,
     options?: ErrorOptions,
   ) {
-    super(`Invalid ${field}: ${reason}`, options);
+    super(`Invalid ${javascriptName(field)}: ${reason}`, options);
     this.value = shorten(describe(value));
   }
 }
@@ -331,6 +331,12 @@ export class InvalidIdentifierError extends ValidationError {
 /** A limit or resource name breaks its rules. */
 export class InvalidNameError extends ValidationError {
   override readonly code = "ZAEL_INVALID_NAME";
+}
+
+/** Fields are named as in records; messages name the option as JavaScript code writes it. */
+function javascriptName(field: string): string {
+  if (!/^[a-z]+(?:_[a-z]+)+$/.test(field)) return field;
+  return field.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
 function causeOf(details: { cause?: unknown }): ErrorOptions | undefined {

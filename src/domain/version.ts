@@ -87,7 +87,7 @@ export function checkCompatibility(versions: {
   if (isBelow(schema, SCHEMA_VERSION_MIN)) {
     return {
       ...incompatible(
-        `The table is older than ${SCHEMA_VERSION_MIN}: bring it up to date with "zae-limiter upgrade"`,
+        `The table is older than ${SCHEMA_VERSION_MIN}: bring it up to date with "zae-limiter stack upgrade"`,
       ),
       needsMigration: true,
     };

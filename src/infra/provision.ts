@@ -95,7 +95,7 @@ const EVENT_SOURCE_TIMEOUT_MS = 60_000;
  * import { deployStack } from 'zae-limiter/infra';
  * const options = { lambdaTimeout: 1000 };
  * await deployStack({ stackName: 'my-app', options, connection: { region: 'eu-west-1' } })
- *   .catch((error) => console.log(error.message)); // Invalid lambda_timeout: lambda_timeout must be at most 900, got 1000
+ *   .catch((error) => console.log(error.message)); // Invalid lambdaTimeout: must be at most 900, got 1000
  * ```
  */
 export async function deployStack(request: DeployRequest): Promise<Deployed> {

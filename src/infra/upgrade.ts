@@ -200,7 +200,7 @@ function refuseForeignCode(stackName: string, lambdas: DeployedLambdas): void {
       stackName,
       `its ${name} is that of the Python library (${found.runtime ?? "an image"}, ` +
         `${found.handler ?? "no handler"}); nothing was changed. Upgrade it with the tools of that ` +
-        `library, or run zae-limiter deploy --name ${stackName} first, which replaces it`,
+        `library, or run zae-limiter stack deploy --name ${stackName} first, which replaces it`,
     );
   }
 }

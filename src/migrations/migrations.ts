@@ -208,7 +208,7 @@ async function checkIndexes(store: ItemStore): Promise<void> {
       }
       throw new MigrationError(
         `The index ${index} cannot be read: ${cause.message}. If the table lacks it, run ` +
-          "zae-limiter deploy, which adds it to a stack (or aws dynamodb update-table); if it was " +
+          "zae-limiter stack deploy, which adds it to a stack (or aws dynamodb update-table); if it was " +
           "just added, wait until it is filled; nothing was changed",
         { migration: SCHEMA_VERSION, cause },
       );

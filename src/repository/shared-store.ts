@@ -216,7 +216,7 @@ export function refuseOutdatedLambda({ name }: Backend, version: VersionRecord |
     clientVersion: CLIENT_VERSION,
     schemaVersion,
     lambdaVersion: aggregatorVersion,
-    message: `Update the Lambda with: zae-limiter upgrade --name ${name} --lambda-only`,
+    message: `Update the Lambda with: zae-limiter stack upgrade --name ${name} --lambda-only`,
     canAutoUpdate: true,
   });
 }
@@ -228,6 +228,7 @@ async function refuseUnprefixed(store: ItemStore): Promise<void> {
   throw new IncompatibleSchemaError({
     clientVersion: CLIENT_VERSION,
     schemaVersion: decodeVersion(item).schemaVersion,
-    message: 'The table has no namespaces yet: bring it up to date with "zae-limiter upgrade"',
+    message:
+      'The table has no namespaces yet: bring it up to date with "zae-limiter stack upgrade"',
   });
 }

@@ -127,7 +127,7 @@ await describeAws("tables on moto", (aws) => {
     // Migrating comes second, and says so.
     const early = await command.tries("upgrade", "-n", "old", "--yes");
     expect(early.code).toBe(1);
-    expect(early.err).toMatch(/index GSI4 .*zae-limiter deploy.* nothing was changed/);
+    expect(early.err).toMatch(/index GSI4 .*zae-limiter stack deploy.* nothing was changed/);
 
     const deployed = await command.tries("deploy", "-n", "old", "--yes");
     expect(deployed.code).toBe(0);
@@ -137,7 +137,7 @@ await describeAws("tables on moto", (aws) => {
     );
     expect(rest).toMatch(/will change:[\s\S]*Updating the stack/);
     expect(deployed.out).toMatch(
-      /The table has schema 0\.8\.0: run zae-limiter upgrade --name old/,
+      /The table has schema 0\.8\.0: run zae-limiter stack upgrade --name old/,
     );
 
     const rehearsed = await command.on("upgrade", "-n", "old", "--dry-run");

@@ -1,4 +1,4 @@
-/** `cfn-template`: the template, for pipelines of one's own. */
+/** `stack cfn-template`: the template, for other deployment tools. */
 
 import { CommandFailure, leaf } from "../command.ts";
 
@@ -6,15 +6,18 @@ export const cfnTemplate = leaf<{ output?: string; format: "yaml" | "json" }>({
   name: "cfn-template",
   summary: "prints the CloudFormation template",
   options: [
-    { flags: "-o, --output <file>", text: "writes it to a file instead" },
+    { flags: "-o, --output <file>", text: "write it to this file instead" },
     {
       flags: "--format <format>",
-      text: "how it is written",
+      text: "the format",
       choices: ["yaml", "json"],
       default: "yaml",
     },
   ],
-  examples: ["cfn-template > template.yaml", "cfn-template --format json -o template.json"],
+  examples: [
+    "stack cfn-template > template.yaml",
+    "stack cfn-template --format json -o template.json",
+  ],
   json: { format: "text", bytes: "number", output: "text | null", template: "text | null" },
   run: async ({ options }) => {
     const { printTemplate, stackTemplate } = await import("../../infra/template/template.ts");

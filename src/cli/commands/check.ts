@@ -1,4 +1,4 @@
-/** `check`: whether this client and a store fit, for scripts. */
+/** `stack check`: whether this client can use a store, for scripts. */
 
 import { leaf } from "../command.ts";
 import { EXIT } from "../exit-codes.ts";
@@ -15,11 +15,11 @@ const FINE: readonly string[] = ["compatible", "update_available"];
 
 export const check = leaf<StoreOptions>({
   name: "check",
-  summary: "says whether this client and a store fit",
-  details: "Ends with 1 when they do not, or when the store has no version record.",
+  summary: "checks whether this client can use a store",
+  details: "Ends with 1 when it cannot, or when the store has no version record.",
   store: "read",
   namespaced: false,
-  examples: ["check --name my-app", "check --url sqlite:limits.db"],
+  examples: ["stack check --name my-app", "stack check --url sqlite:limits.db"],
   json: REPORT_SHAPE,
   run: async ({ options, terminal }) => {
     const report = await versionReport(storePlace(options, terminal));

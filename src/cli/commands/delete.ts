@@ -1,6 +1,7 @@
-/** `delete`: takes a stack down. */
+/** `stack delete`: deletes a stack. */
 
 import { CommandFailure, leaf } from "../command.ts";
+import { type NamedStack, stackAt, stackHint } from "../hint.ts";
 import { Interrupted, interruptible } from "../interruption.ts";
 import { NAMED_STACK_OPTIONS, type StackPlaceOptions, stackPlace } from "./deploy-place.ts";
 
@@ -8,16 +9,16 @@ export const deleteStack = leaf<StackPlaceOptions & { wait?: boolean; withData?:
   name: "delete",
   summary: "deletes a stack; its table and its archive stay",
   details:
-    "A stack that is not there is no error. The table and the archive are kept unless --with-data " +
-    "is given; deploy under the same name takes a kept table over again.",
+    "A missing stack is no error. The table and the archive are kept unless --with-data is given; " +
+    "a later deploy under the same name uses the kept table.",
   options: [
     ...NAMED_STACK_OPTIONS,
-    { flags: "--with-data", text: "deletes the table and the archive, too, for good" },
-    { flags: "--wait", text: "until the stack is gone (preset)" },
-    { flags: "--no-wait", text: "starts it and ends" },
+    { flags: "--with-data", text: "also delete the table and the archive, for good" },
+    { flags: "--wait", text: "wait until the stack is gone (default)" },
+    { flags: "--no-wait", text: "start it and return" },
   ],
   confirms: true,
-  examples: ["delete --name my-app", "delete --name my-app --with-data --yes"],
+  examples: ["stack delete --name my-app", "stack delete --name my-app --with-data --yes"],
   json: {
     outcome: "text",
     stack_name: "text",
@@ -26,6 +27,7 @@ export const deleteStack = leaf<StackPlaceOptions & { wait?: boolean; withData?:
   },
   run: async ({ options, terminal, confirm, note }) => {
     const { stackName, connection } = stackPlace(options, terminal);
+    const stack = stackAt(stackName, options);
     const withData = options.withData === true;
     const wait = options.wait !== false;
     if (withData && !wait) {
@@ -49,8 +51,8 @@ export const deleteStack = leaf<StackPlaceOptions & { wait?: boolean; withData?:
     ).catch((error: unknown) => {
       if (error instanceof Interrupted) {
         note(
-          "What CloudFormation has begun goes on by itself: see it with zae-limiter status " +
-            `--name ${stackName}${withData ? ", and run delete again for the data" : ""}`,
+          `CloudFormation goes on with what it has begun. Follow it with: ${stackHint(["status"], stack)}` +
+            `${withData ? `. Delete the data with: ${stackHint(["delete", "--with-data"], stack)}` : ""}`,
         );
       }
       throw error;
@@ -65,7 +67,7 @@ export const deleteStack = leaf<StackPlaceOptions & { wait?: boolean; withData?:
       }),
       text: () =>
         [
-          headline(outcome, stackName),
+          headline(outcome, stack),
           ...keptLines(table, bucket),
           ...(tableDeleted ? [`  Deleted: table ${stackName} with everything in it`] : []),
           ...(withData && outcome === "missing" ? [archiveLine(stackName)] : []),
@@ -74,16 +76,16 @@ export const deleteStack = leaf<StackPlaceOptions & { wait?: boolean; withData?:
   },
 });
 
-function headline(outcome: "deleted" | "started" | "missing", stackName: string): string {
-  if (outcome === "missing") return `There is no stack ${stackName}`;
-  if (outcome === "deleted") return `✓ Stack ${stackName} is deleted`;
-  return `Deletion of stack ${stackName} initiated; follow it with: zae-limiter status --name ${stackName}`;
+function headline(outcome: "deleted" | "started" | "missing", stack: NamedStack): string {
+  if (outcome === "missing") return `There is no stack ${stack.name}`;
+  if (outcome === "deleted") return `✓ Stack ${stack.name} is deleted`;
+  return `Deletion of stack ${stack.name} has started. Follow it with: ${stackHint(["status"], stack)}`;
 }
 
-/** Only the stack knew what its bucket was called; CloudFormation has made up the end of it. */
+/** The name of the bucket ends in random characters, and only the deleted stack had it whole. */
 function archiveLine(stackName: string): string {
   return (
-    "  Not looked for: an archive that an earlier stack may have left, a bucket whose name begins " +
+    "  Not searched for: the archive of an earlier stack, which is a bucket whose name begins " +
     `with ${stackName.toLowerCase()}-auditarchivebucket-`
   );
 }

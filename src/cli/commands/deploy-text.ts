@@ -6,6 +6,7 @@ import type { Deployed, DeployPlan, ResourceChange, SettingChange } from "../../
 import { isManagedTag } from "../../infra/stack-tags.ts";
 import { isAfter } from "../../migrations/registry.ts";
 import { fields } from "../fields.ts";
+import { type NamedStack, stackHint } from "../hint.ts";
 import type { Palette } from "../palette.ts";
 
 const SIGNS: Readonly<Record<string, string>> = { Add: "+", Modify: "~", Remove: "-", Import: ">" };
@@ -115,13 +116,13 @@ function statusWords(status: string): string {
   return status.toLowerCase().replaceAll("_", " ");
 }
 
-export function resultText(result: Deployed, palette: Palette): string {
+export function resultText(result: Deployed, stack: NamedStack, palette: Palette): string {
   const { plan, code, records } = result;
   if (result.outcome === "declined") return "Cancelled: nothing was changed";
   if (result.outcome === "started") {
-    const later = "Follow it with: zae-limiter status";
-    const rest = "run deploy again when it is done, for the code and the first records";
-    return `Started: ${statusWords(result.stackStatus)}. ${later} --name ${plan.stackName}; ${rest}`;
+    const follow = `Follow it with: ${stackHint(["status"], stack)}`;
+    const rest = `When it is done, upload the code and write the first records with: ${stackHint(["deploy"], stack)}`;
+    return `Started: ${statusWords(result.stackStatus)}. ${follow}. ${rest}`;
   }
   const head =
     plan.kind === "nothing" ? "is up to date" : `is deployed (${statusWords(result.stackStatus)})`;
@@ -135,10 +136,12 @@ export function resultText(result: Deployed, palette: Palette): string {
     ),
     ...(result.eventSourceReady === true ? ["  The aggregator reads the stream"] : []),
     ...(result.eventSourceReady === false
-      ? [`  ${palette.warning("The aggregator does not read the stream yet")}: see status`]
+      ? [
+          `  ${palette.warning("The aggregator does not read the stream yet")}: see ${stackHint(["status"], stack)}`,
+        ]
       : []),
     ...(records === undefined ? [] : [`  Namespaces: ${records.namespaces.join(", ")}`]),
-    ...schemaLines(result, palette),
+    ...schemaLines(result, stack, palette),
   ].join("\n");
 }
 
@@ -148,10 +151,10 @@ function fateOfCode(version: string): string {
 }
 
 /** Deploying does not touch what is in a table that was there. */
-function schemaLines({ plan, records }: Deployed, palette: Palette): string[] {
+function schemaLines({ records }: Deployed, stack: NamedStack, palette: Palette): string[] {
   const schema = records?.version.schemaVersion ?? SCHEMA_VERSION;
   if (!isAfter(SCHEMA_VERSION, schema)) return [];
-  const command = `zae-limiter upgrade --name ${plan.stackName}`;
+  const command = stackHint(["upgrade"], stack);
   return [`  ${palette.warning(`The table has schema ${schema}`)}: run ${command}`];
 }
 

@@ -2,6 +2,7 @@
 
 import { CLIENT_VERSION } from "../../domain/version.ts";
 import { leaf } from "../command.ts";
+import { stackAt, stackHint } from "../hint.ts";
 import { Interrupted, interruptible } from "../interruption.ts";
 import { STACK_OPTIONS } from "../store-options.ts";
 import {
@@ -20,7 +21,7 @@ export const deploy = leaf<
   summary: "creates a stack on AWS, or changes it",
   details:
     "Shows what will change and asks. Options that are not given stay as they are deployed; for a " +
-    "new stack, and with --reset, they are the presets. Run it again to finish what broke off.",
+    "new stack, and with --reset, they have their defaults. Run it again to finish a deploy that was interrupted.",
   options: [
     ...STACK_OPTIONS,
     ...DEPLOY_OPTIONS,
@@ -29,21 +30,22 @@ export const deploy = leaf<
       text: "namespace to register besides default",
       repeat: true,
     },
-    { flags: "--reset", text: "options that are not given go back to their presets" },
-    { flags: "--wait", text: "until the stack stands (preset)" },
-    { flags: "--no-wait", text: "starts it and ends" },
+    { flags: "--reset", text: "set options that are not given back to their defaults" },
+    { flags: "--wait", text: "wait until the stack is complete (default)" },
+    { flags: "--no-wait", text: "start it and return" },
   ],
   confirms: true,
   examples: [
-    "deploy --name my-app --region eu-west-1",
-    "deploy --name my-app --lambda-memory 512 --yes",
-    "deploy --name my-app --role-name-format pb-{} --permission-boundary PowerUser",
+    "stack deploy --name my-app --region eu-west-1",
+    "stack deploy --name my-app --lambda-memory 512 --yes",
+    "stack deploy --name my-app --role-name-format pb-{} --permission-boundary PowerUser",
   ],
   json: RESULT_SHAPE,
   run: async ({ options, terminal, confirm, note, progress }) => {
     const given = stackOptionsOf(options);
     const claimed = claimedLambda(options);
     const { stackName, connection } = stackPlace(options, terminal);
+    const stack = stackAt(stackName, options);
     const { deployStack } = await import("../../infra/provision.ts");
     let isAgreed = false;
     const result = await interruptible(terminal, (signal) =>
@@ -74,15 +76,15 @@ export const deploy = leaf<
     ).catch((error: unknown) => {
       if (error instanceof Interrupted && isAgreed) {
         note(
-          "What CloudFormation has begun goes on by itself: see it with zae-limiter status " +
-            `--name ${stackName}, and run deploy again to finish`,
+          `CloudFormation goes on with what it has begun. Follow it with: ${stackHint(["status"], stack)}. ` +
+            `Finish it with: ${stackHint(["deploy"], stack)}`,
         );
       }
       throw error;
     });
     return {
       json: () => resultJson(result),
-      text: () => resultText(result, terminal.palette),
+      text: () => resultText(result, stack, terminal.palette),
       code: result.outcome === "declined" ? 1 : 0,
     };
   },

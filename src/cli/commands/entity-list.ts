@@ -40,7 +40,7 @@ export const listEntities = leaf<ListOptions>({
     entities: [{ ...ENTITY_SHAPE, state: "text | null" }],
     cursor: "text | null",
   },
-  run: async ({ options, open, note, terminal }) => {
+  run: async ({ options, open, note, terminal, hint }) => {
     const { withCustomLimits: resource, prefix } = options;
     if (resource !== undefined && prefix !== undefined) {
       throw new UsageError("--prefix does not go with --with-custom-limits");
@@ -65,7 +65,7 @@ export const listEntities = leaf<ListOptions>({
         if (cursor !== undefined) note(`There are more; go on with --cursor ${cursor}`);
         if (resource === undefined) {
           return entities.length === 0
-            ? "There are no entities. Create one with: zae-limiter entity create <id>"
+            ? `There are no entities. Create one with: ${hint("entity", "create", "key-1")}`
             : entityTable(entities, terminal.palette.faint, states);
         }
         return entityIds.length === 0

@@ -66,9 +66,12 @@ const show = leaf({
   arguments: [ID],
   store: "read",
   json: ENTITY_SHAPE,
-  run: async ({ args: [id = ""], open, terminal }) => {
+  run: async ({ args: [id = ""], open, terminal, hint }) => {
     const entity = await (await open()).entities.get(id);
-    if (entity === undefined) throw new CommandFailure(missing(id));
+    if (entity === undefined) {
+      const command = hint("entity", "create", id);
+      throw new CommandFailure(`There is no entity "${id}". Create it with: ${command}`);
+    }
     return {
       json: () => entityJson(entity),
       text: () => `${terminal.palette.title(id)}\n${describe(entity, terminal.palette.faint)}`,
@@ -94,7 +97,7 @@ const remove = leaf<PrincipalOptions>({
     return {
       json: () => ({ id, deleted: known }),
       text: () =>
-        known ? `Deleted ${id}` : `${id} had never been created; whatever it had is gone`,
+        known ? `Deleted ${id}` : `There was no entity ${id}; its leftover data was deleted`,
     };
   },
 });
@@ -191,10 +194,6 @@ function describe(entity: Entity, paint: (label: string) => string): string {
     ],
     paint,
   );
-}
-
-function missing(id: string): string {
-  return `There is no entity "${id}". Create it with: zae-limiter entity create ${id}`;
 }
 
 function jsonObject(text: string): unknown {

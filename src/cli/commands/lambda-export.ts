@@ -1,4 +1,4 @@
-/** `lambda-export`: the code of a Lambda as a file, for pipelines of one's own. */
+/** `stack lambda-export`: the code of a Lambda as a file, for other deployment tools. */
 
 import { CommandFailure, leaf } from "../command.ts";
 
@@ -15,10 +15,10 @@ export const lambdaExport = leaf<{
   options: [
     { flags: "-o, --output <file>", text: "the file", default: "lambda.zip" },
     { flags: "--lambda <name>", text: "which one", choices: NAMES, default: "aggregator" },
-    { flags: "--info", text: "only shows what is in it" },
-    { flags: "-f, --force", text: "also over a file that is there" },
+    { flags: "--info", text: "only show what it contains" },
+    { flags: "-f, --force", text: "overwrite an existing file" },
   ],
-  examples: ["lambda-export --info", "lambda-export --output build/lambda.zip --force"],
+  examples: ["stack lambda-export --info", "stack lambda-export --output build/lambda.zip --force"],
   json: {
     lambda: "text",
     output: "text | null",
@@ -70,13 +70,13 @@ async function write(path: string, bytes: Uint8Array, force: boolean): Promise<v
   const { dirname } = await import("node:path");
   try {
     await mkdir(dirname(path), { recursive: true });
-    // Whether it is there and writing it are one step, so that nothing gets lost in between.
+    // `wx` checks and writes in one step, so a file created in between is not overwritten.
     await writeFile(path, bytes, { flag: force ? "w" : "wx" });
   } catch (error) {
     const cause = error as NodeJS.ErrnoException;
     const reason =
       cause.code === "EEXIST"
-        ? `${path} is there already: say --force to write over it`
+        ? `${path} already exists. Pass --force to overwrite it`
         : `${path} cannot be written: ${cause.message}`;
     throw new CommandFailure(reason, 1, { cause });
   }

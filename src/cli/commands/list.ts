@@ -1,7 +1,8 @@
-/** `list`: the stacks of a region. */
+/** `stack list`: the stacks of a region. */
 
 import type { AwsConnection } from "../../infra/index.ts";
 import { leaf } from "../command.ts";
+import { stackAt, stackHint } from "../hint.ts";
 import { STACK_OPTIONS } from "../store-options.ts";
 import { table } from "../table.ts";
 import { connectionOf, type StackPlaceOptions } from "./deploy-place.ts";
@@ -10,7 +11,7 @@ export const list = leaf<StackPlaceOptions>({
   name: "list",
   summary: "lists the stacks of a region",
   options: STACK_OPTIONS.filter(({ flags }) => !flags.startsWith("-n,")),
-  examples: ["list --region eu-west-1"],
+  examples: ["stack list --region eu-west-1"],
   json: {
     region: "text",
     stacks: [
@@ -48,7 +49,8 @@ export const list = leaf<StackPlaceOptions>({
       }),
       text: async () => {
         if (stacks.length === 0) {
-          return `No stacks in ${region}. Deploy one with: zae-limiter deploy --name my-app`;
+          const command = stackHint(["deploy"], stackAt("my-app", options));
+          return `There are no stacks in ${region}. Deploy one with: ${command}`;
         }
         const rows = stacks.map((info) => [
           info.stackName,

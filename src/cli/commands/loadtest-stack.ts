@@ -42,7 +42,7 @@ export const loadtestDeploy = leaf<PushOptions & { readonly memory?: number }>({
   confirms: true,
   examples: ["loadtest deploy --name my-app -f max-rps.mjs -f simple.mjs"],
   json: { outcome: "text", stack_name: "text", function: "text" },
-  run: async ({ options, terminal, confirm, note }) => {
+  run: async ({ options, terminal, confirm, note, storeHint }) => {
     const { stackName: name, connection } = stackPlace(options, terminal);
     const { deployLoadStack, loadStackName } = await import("../../infra/load-stack.ts");
     const { bundleScenarios } = await import("../loadtest/bundle.ts");
@@ -73,7 +73,7 @@ export const loadtestDeploy = leaf<PushOptions & { readonly memory?: number }>({
       }),
       text: () =>
         `✓ Stack ${deployed.stackName} is ${deployed.outcome}\n` +
-        `  Run: zae-limiter loadtest run --name ${name} -f ${options.file[0]} --lambda --workers 4`,
+        `  Run: ${storeHint("loadtest", "run", "-f", options.file[0] ?? "", "--lambda", "--workers", "4")}`,
     };
   },
 });

@@ -111,10 +111,10 @@ function codeOf({ best }: Tuned, signal: AbortSignal): number {
 }
 
 /** What to type next. */
-function commandOf({ options, args }: Call<TuneCommandOptions>, { best }: Tuned) {
+function commandOf({ options, args, hint }: Call<TuneCommandOptions>, { best }: Tuned) {
   if (best === undefined) return undefined;
-  const classes = args.length === 0 ? "" : ` ${args.join(" ")}`;
-  return `zae-limiter loadtest run -f ${options.file}${classes} --users ${best.users}`;
+  const users = String(best.users);
+  return hint("loadtest", "run", "-f", options.file, ...args, "--users", users);
 }
 
 async function tunedText(

@@ -1,6 +1,7 @@
-/** Which local engine a command is about: that of a folder. */
+/** The option that names the folder of a local DynamoDB. */
 
 import type { OptionSpec } from "../command.ts";
+import { commandLine } from "../hint.ts";
 import { LOCAL_FOLDER } from "../local/local-folder.ts";
 import { wholeNumber } from "../numbers.ts";
 
@@ -14,7 +15,12 @@ export interface FolderOptions {
   readonly folder: string;
 }
 
-/** That of DynamoDB Local. */
+/** Returns a command for the local DynamoDB of the same folder, to suggest in a message. */
+export function localHint(command: string, { folder }: FolderOptions): string {
+  return commandLine(["local", command, ...(folder === LOCAL_FOLDER ? [] : ["--folder", folder])]);
+}
+
+/** The port of DynamoDB Local. */
 export const DEFAULT_PORT = 8000;
 
 export const readPort = wholeNumber(0, 65_535);

@@ -13,6 +13,7 @@ import {
   DEFAULT_PORT,
   FOLDER_OPTION,
   type FolderOptions,
+  localHint,
   readPort,
 } from "./local-folder-option.ts";
 
@@ -54,7 +55,8 @@ export const env = leaf<FolderOptions & { format: Shell; port?: number }>({
     const running = state !== undefined && isRunning(state.process) ? state : undefined;
     const port = options.port ?? running?.port ?? DEFAULT_PORT;
     if (running === undefined && options.port === undefined) {
-      note(`Nothing runs here; these are for port ${port}. Start it with: zae-limiter local up`);
+      const start = localHint("up", options);
+      note(`Nothing runs here; these are for port ${port}. Start it with: ${start}`);
     }
     const variables = variablesOf(port, running?.port === port ? running : undefined);
     return { json: () => variables, text: () => shellLines(options.format, variables) };
@@ -81,7 +83,7 @@ export const logs = leaf<LogOptions>({
     const folder = new LocalFolder(options.folder);
     const state = folder.read();
     if (state === undefined) {
-      throw new CommandFailure("Nothing runs here; start it with: zae-limiter local up");
+      throw new CommandFailure(`Nothing runs here. Start it with: ${localHint("up", options)}`);
     }
     if (!isRunning(state.process)) note(`${state.engine} is not running any more`);
     const sources = [

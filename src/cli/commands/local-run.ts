@@ -15,6 +15,7 @@ import {
   DEFAULT_PORT,
   FOLDER_OPTION,
   type FolderOptions,
+  localHint,
   readPort,
 } from "./local-folder-option.ts";
 
@@ -92,7 +93,7 @@ export const status = leaf<FolderOptions>({
     if (state === undefined) {
       return {
         json: () => ({ running: false, healthy: false }),
-        text: () => "Not running; start it with: zae-limiter local up",
+        text: () => `Not running. Start it with: ${localHint("up", options)}`,
         code: EXIT.failed,
       };
     }
@@ -101,7 +102,8 @@ export const status = leaf<FolderOptions>({
     const aggregating = state.aggregator !== undefined && isRunning(state.aggregator);
     return {
       json: () => ({ running, healthy, state: stateJson(state), aggregating }),
-      text: () => statusText(state, { running, healthy, aggregating }, terminal),
+      text: () =>
+        statusText(state, { running, healthy, aggregating }, localHint("up", options), terminal),
       code: healthy ? EXIT.ok : EXIT.failed,
     };
   },
@@ -153,7 +155,7 @@ async function alreadyUp(
   if (!differs) return state;
   throw new CommandFailure(
     `${state.engine} already runs on port ${state.port} with the table ${state.table} and the ` +
-      `namespace ${state.namespace}; stop it with zae-limiter local down first`,
+      `namespace ${state.namespace}. Stop it first with: ${localHint("down", options)}`,
   );
 }
 
@@ -182,7 +184,7 @@ async function bringUp(folder: LocalFolder, call: Call<UpOptions>): Promise<Loca
 }
 
 function goneNote({ engine, process: { pid } }: LocalState): string {
-  return `${engine} (pid ${pid}) is not there any more, although nobody has stopped it`;
+  return `${engine} (pid ${pid}) has ended, although it was not stopped`;
 }
 
 function stateJson(state: LocalState): Record<string, JsonValue> {
@@ -217,6 +219,7 @@ function aggregatorText({ aggregator }: LocalState): string {
 function statusText(
   state: LocalState,
   seen: { running: boolean; healthy: boolean; aggregating: boolean },
+  restart: string,
   { palette }: Terminal,
 ): string {
   const { running, healthy, aggregating } = seen;
@@ -235,6 +238,6 @@ function statusText(
         : `pid ${state.aggregator.pid}, ${aggregating ? palette.good("running") : palette.bad("ended")}`,
     ],
   ];
-  const hint = healthy ? [] : ["", "Start it anew with: zae-limiter local up"];
+  const hint = healthy ? [] : ["", `Start it again with: ${restart}`];
   return [...rows.map(([label = "", text]) => `${label.padEnd(11)} ${text}`), ...hint].join("\n");
 }

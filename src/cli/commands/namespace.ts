@@ -1,4 +1,4 @@
-/** `namespace`: separate worlds in one store, and their way from register to purge. */
+/** `namespace`: isolated sets of entities and limits in one store, from register to purge. */
 
 import { NamespaceNotFoundError } from "../../domain/errors.ts";
 import { checkNamespace } from "../../domain/names.ts";
@@ -18,7 +18,7 @@ const ID = { name: "<id>", text: "the id, as `namespace orphans` shows it" } as 
 
 const register = leaf({
   name: "register",
-  summary: "registers namespaces; those that are there stay as they are",
+  summary: "registers namespaces; existing ones stay as they are",
   arguments: [{ name: "<names...>", text: "one or more" }],
   store: "write",
   namespaced: false,
@@ -79,15 +79,15 @@ const show = leaf({
   store: "read",
   namespaced: false,
   json: NAMESPACE_SHAPE,
-  run: async ({ args: [name = ""], openStore, terminal }) => {
+  run: async ({ args: [name = ""], openStore, terminal, storeHint }) => {
     const { namespaces } = await openStore();
     const found = await namespaces.get(name);
     if (found === undefined) {
       const orphan = (await namespaces.orphans()).find(({ namespace }) => namespace === name);
       if (orphan === undefined) throw new NamespaceNotFoundError(name);
       throw new CommandFailure(
-        `The namespace "${name}" was deleted. Get it back with: ` +
-          `zae-limiter namespace recover ${orphan.namespaceId}`,
+        `The namespace "${name}" was deleted. Recover it with: ` +
+          storeHint("namespace", "recover", orphan.namespaceId),
       );
     }
     const { namespaceId, status, createdAt } = found;
@@ -108,13 +108,13 @@ const show = leaf({
 
 const remove = leaf({
   name: "delete",
-  summary: "takes the name of a namespace away; its data stays until it is purged",
+  summary: "deletes the name of a namespace; its data stays until it is purged",
   arguments: [{ name: "<name>", text: "the namespace" }],
   store: "change",
   namespaced: false,
   confirms: true,
   json: { name: "text", namespace_id: "text | null", deleted: "boolean" },
-  run: async ({ args: [name = ""], openStore, confirm }) => {
+  run: async ({ args: [name = ""], openStore, confirm, storeHint }) => {
     checkNamespace(name);
     if (!(await confirm(`Delete the namespace ${name}? It can be recovered until it is purged.`))) {
       throw new CommandFailure("Aborted, nothing was deleted");
@@ -131,14 +131,14 @@ const remove = leaf({
       text: () =>
         namespaceId === undefined
           ? `There was no namespace ${name}`
-          : `Deleted ${name}. Get it back with: zae-limiter namespace recover ${namespaceId}`,
+          : `Deleted ${name}. Recover it with: ${storeHint("namespace", "recover", namespaceId)}`,
     };
   },
 });
 
 const recover = leaf({
   name: "recover",
-  summary: "gives a deleted namespace its name back",
+  summary: "restores the name of a deleted namespace",
   arguments: [ID],
   store: "change",
   namespaced: false,
@@ -217,6 +217,6 @@ const purge = leaf({
 
 export const namespace: Group = {
   name: "namespace",
-  summary: "separate worlds in one store",
+  summary: "isolated sets of entities and limits in one store",
   commands: [register, list, show, remove, recover, orphans, purge],
 };

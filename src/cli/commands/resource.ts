@@ -16,12 +16,13 @@ function ownerOf(resource: string): Owner {
 }
 
 const setDefaults = leaf<PrincipalOptions & { limit: string[] }>({
-  name: "set-defaults",
+  name: "set-limits",
+  alias: "set-defaults",
   summary: "replaces the limits of a resource",
   arguments: [RESOURCE],
   options: [LIMITS_OPTION, PRINCIPAL_OPTION],
   store: "write",
-  examples: ["resource set-defaults gpt-4 -l rpm:1000 -l tpm:50000/min:80000"],
+  examples: ["resource set-limits gpt-4 -l rpm:1000 -l tpm:50000/min:80000"],
   json: { resource: "text", limits: [LIMIT_SHAPE], warnings: ["text"] },
   run: async ({ args: [resource = ""], options, open, json, note }) => {
     const limits = parseLimits(options.limit);
@@ -34,7 +35,8 @@ const setDefaults = leaf<PrincipalOptions & { limit: string[] }>({
 });
 
 const getDefaults = leaf({
-  name: "get-defaults",
+  name: "get-limits",
+  alias: "get-defaults",
   summary: "shows the limits of a resource",
   arguments: [RESOURCE],
   store: "read",
@@ -44,7 +46,8 @@ const getDefaults = leaf({
 });
 
 const deleteDefaults = leaf<PrincipalOptions>({
-  name: "delete-defaults",
+  name: "delete-limits",
+  alias: "delete-defaults",
   summary: "removes the limits of a resource",
   arguments: [RESOURCE],
   options: [PRINCIPAL_OPTION],

@@ -1,10 +1,11 @@
-/** `status`: how a stack, a table or a file is. */
+/** `stack status`: the state of a stack, a table or a file. */
 
 import type { StackStatus } from "../../infra/index.ts";
 import type { DynamoOptions } from "../../repository/options.ts";
 import { leaf } from "../command.ts";
 import { EXIT } from "../exit-codes.ts";
 import { fields } from "../fields.ts";
+import { type NamedStack, stackHint } from "../hint.ts";
 import type { Palette } from "../palette.ts";
 import { type StoreOptions, type StorePlace, storePlace } from "../store-options.ts";
 import { fileJson, fileStatus, fileText } from "./file-status.ts";
@@ -15,13 +16,16 @@ const NO_STACKS = "None: this endpoint has DynamoDB only";
 
 export const status = leaf<StoreOptions>({
   name: "status",
-  summary: "shows how a stack is",
+  summary: "shows the state of a stack",
   details:
-    "Also a table on a local DynamoDB, or a file. Looking changes nothing. Ends with 1 when the " +
+    "Also of a table on a local DynamoDB, or of a file. It changes nothing. Ends with 1 when the " +
     "table does not answer, the stack failed, or nothing is stored yet.",
   store: "read",
   namespaced: false,
-  examples: ["status --name my-app --region eu-west-1", "status --url sqlite:limits.db"],
+  examples: [
+    "stack status --name my-app --region eu-west-1",
+    "stack status --url sqlite:limits.db",
+  ],
   json: {
     name: "text",
     region: "text | null",
@@ -52,16 +56,18 @@ export const status = leaf<StoreOptions>({
       };
     }
     const { stackStatus } = await import("../../infra/stack-status.ts");
-    const found = await stackStatus(place.location.table, connectionTo(place));
+    const { table: name, region, endpoint } = place.location;
+    const found = await stackStatus(name, connectionTo(place));
+    const stack = { name, region, endpoint };
     return {
       json: () => toJson(found),
-      text: () => toText(found, terminal.palette),
+      text: () => toText(found, stack, terminal.palette),
       code: isFine(found) ? EXIT.ok : EXIT.failed,
     };
   },
 });
 
-/** What the address says is an option here. */
+/** Returns the options for AWS, with the region and endpoint of the address. */
 function connectionTo({ location, options }: StorePlace): DynamoOptions {
   if (location.kind !== "dynamodb") return options;
   const { region, endpoint } = location;
@@ -84,7 +90,7 @@ function isInProgress(status: string | undefined): boolean {
   return /IN_PROGRESS/.test(status ?? "") && !isFailed(status);
 }
 
-function toText(found: StackStatus, palette: Palette): string {
+function toText(found: StackStatus, stack: NamedStack, palette: Palette): string {
   const { latencyMs } = found;
   const roles = [
     ["App", found.appRoleArn],
@@ -112,7 +118,7 @@ function toText(found: StackStatus, palette: Palette): string {
       "Versions",
       [
         ["Client", found.clientVersion],
-        ["Schema", schemaText(found)],
+        ["Schema", schemaText(found, stack)],
         ["Lambda", found.lambdaVersion ?? NONE],
       ],
     ],
@@ -128,14 +134,14 @@ function toText(found: StackStatus, palette: Palette): string {
   const blocks = sections.map(
     ([title, rows]) => `${palette.title(title)}\n${fields(rows, palette.faint)}`,
   );
-  return [`${palette.title(found.name)}`, ...blocks, ...closing(found, palette)].join("\n\n");
+  return [`${palette.title(found.name)}`, ...blocks, ...closing(found, stack, palette)].join(
+    "\n\n",
+  );
 }
 
-function schemaText({ name, schemaVersion, needsMigration }: StackStatus): string {
+function schemaText({ schemaVersion, needsMigration }: StackStatus, stack: NamedStack): string {
   if (schemaVersion === undefined) return NONE;
-  return needsMigration
-    ? `${schemaVersion}; run: zae-limiter upgrade --name ${name}`
-    : schemaVersion;
+  return needsMigration ? `${schemaVersion}; run: ${stackHint(["upgrade"], stack)}` : schemaVersion;
 }
 
 function aggregatorText({ aggregatorEnabled, eventSourceState, hasStacks }: StackStatus): string {
@@ -144,15 +150,17 @@ function aggregatorText({ aggregatorEnabled, eventSourceState, hasStacks }: Stac
   return eventSourceState === undefined ? "Disabled" : `Disabled (${eventSourceState})`;
 }
 
-function closing(found: StackStatus, palette: Palette): string[] {
-  const { name, available, stackStatus, tableStatus, hasStacks } = found;
+function closing(found: StackStatus, stack: NamedStack, palette: Palette): string[] {
+  const { available, stackStatus, tableStatus, hasStacks } = found;
   if (isFailed(stackStatus)) return [palette.bad(`✗ The last operation failed: ${stackStatus}`)];
   if (isInProgress(stackStatus)) return [`⏳ An operation is under way: ${stackStatus}`];
   if (tableStatus === undefined && !hasStacks) {
-    return [palette.bad(`✗ There is no table ${name} here. Make it with: zae-limiter local up`)];
+    return [
+      palette.bad(`✗ There is no table ${stack.name} here. Create it with Repository.createTable`),
+    ];
   }
   if (tableStatus === undefined && stackStatus === undefined) {
-    return [palette.bad(`✗ Not deployed here. Deploy it with: zae-limiter deploy --name ${name}`)];
+    return [palette.bad(`✗ Not deployed here. Deploy it with: ${stackHint(["deploy"], stack)}`)];
   }
   if (!available) return [palette.bad("✗ The table does not answer")];
   return [palette.good("✓ Ready")];

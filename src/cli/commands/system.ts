@@ -27,7 +27,8 @@ function withMode(result: Result, mode: OnUnavailable | undefined): Result {
 }
 
 const setDefaults = leaf<PrincipalOptions & { limit: string[]; onUnavailable?: OnUnavailable }>({
-  name: "set-defaults",
+  name: "set-limits",
+  alias: "set-defaults",
   summary: "replaces the limits of the namespace",
   options: [
     LIMITS_OPTION,
@@ -39,7 +40,7 @@ const setDefaults = leaf<PrincipalOptions & { limit: string[]; onUnavailable?: O
     PRINCIPAL_OPTION,
   ],
   store: "write",
-  examples: ["system set-defaults -l rpm:100 -l tpm:10000 --on-unavailable block"],
+  examples: ["system set-limits -l rpm:100 -l tpm:10000 --on-unavailable block"],
   json: { ...CONFIG_SHAPE, warnings: ["text"] },
   run: async ({ options, open, json, note }) => {
     const limits = parseLimits(options.limit);
@@ -57,7 +58,8 @@ const setDefaults = leaf<PrincipalOptions & { limit: string[]; onUnavailable?: O
 });
 
 const getDefaults = leaf({
-  name: "get-defaults",
+  name: "get-limits",
+  alias: "get-defaults",
   summary: "shows the limits of the namespace",
   store: "read",
   json: { ...CONFIG_SHAPE, unsupported: LEVEL_SHAPE.unsupported },
@@ -74,7 +76,8 @@ const getDefaults = leaf({
 });
 
 const deleteDefaults = leaf<PrincipalOptions>({
-  name: "delete-defaults",
+  name: "delete-limits",
+  alias: "delete-defaults",
   summary: "removes the limits of the namespace, and its setting for unavailable stores",
   options: [PRINCIPAL_OPTION],
   store: "change",

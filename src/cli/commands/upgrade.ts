@@ -1,9 +1,10 @@
-/** `upgrade`: brings a stack to the version of this client. */
+/** `stack upgrade`: brings a stack to the version of this client. */
 
 import { CLIENT_VERSION } from "../../domain/version.ts";
 import type { Upgraded, UpgradePlan } from "../../infra/index.ts";
 import { CommandFailure, leaf } from "../command.ts";
 import { EXIT } from "../exit-codes.ts";
+import { type NamedStack, stackHint } from "../hint.ts";
 import { interruptible } from "../interruption.ts";
 import { placeName, STACK_OPTIONS, storePlace } from "../store-options.ts";
 import type { Terminal } from "../terminal.ts";
@@ -14,9 +15,9 @@ export const upgrade = leaf<StackPlaceOptions & { lambdaOnly?: true; force?: tru
     name: "upgrade",
     summary: "brings the code and the table of a stack to this version",
     details:
-      "Uploads the code of the Lambdas, looks after the tags, migrates the table, and writes its " +
-      "version. The template of the stack is for deploy. Without --name it is about the table in " +
-      "ZAEL_URL, like status.",
+      "Uploads the code of the Lambdas, adds missing tags, migrates the table, and writes its " +
+      "version. It leaves the template of the stack alone, which deploy changes. Without --name it " +
+      "works on the table in ZAEL_URL, like status.",
     options: [
       ...STACK_OPTIONS,
       { flags: "--lambda-only", text: "only the code of the Lambdas" },
@@ -27,7 +28,7 @@ export const upgrade = leaf<StackPlaceOptions & { lambdaOnly?: true; force?: tru
       { flags: "--dry-run", text: "shows what would be done, and writes nothing" },
     ],
     confirms: true,
-    examples: ["upgrade --name my-app --dry-run", "upgrade --name my-app --yes"],
+    examples: ["stack upgrade --name my-app --dry-run", "stack upgrade --name my-app --yes"],
     json: {
       outcome: "text",
       stack_name: "text",
@@ -37,7 +38,7 @@ export const upgrade = leaf<StackPlaceOptions & { lambdaOnly?: true; force?: tru
       migrations: [{ version: "text", description: "text", scanned: "number", changed: "number" }],
     },
     run: async ({ options, terminal, confirm, note, progress }) => {
-      const { stackName, connection } = tablePlace(options, terminal);
+      const { stackName, connection, stack } = tablePlace(options, terminal);
       const { upgradeStack } = await import("../../infra/upgrade.ts");
       const result = await interruptible(terminal, async (signal) => {
         const upgraded = await upgradeStack({
@@ -57,19 +58,19 @@ export const upgrade = leaf<StackPlaceOptions & { lambdaOnly?: true; force?: tru
             progress(`  ${migration}: ${scanned} items read, ${changed} changed`),
         });
         if (upgraded.outcome !== "stopped") return upgraded;
-        note(stoppedText(upgraded));
+        note(stoppedText(upgraded, stack));
         throw signal.reason;
       });
       if (result.outcome === "uninitialised") {
         throw new CommandFailure(
-          `The table ${stackName} has no version record. Run: zae-limiter deploy --name ` +
-            `${stackName}, or upgrade --force for a stack that was made with other tools`,
+          `The table ${stackName} has no version record. Run: ${stackHint(["deploy"], stack)}. ` +
+            `For a stack that other tools created: ${stackHint(["upgrade", "--force"], stack)}`,
         );
       }
       for (const line of [...result.plan.notes, ...upgradeWarnings(result)]) note(line);
       return {
         json: () => toJson(result, stackName),
-        text: () => upgradeText(result, stackName),
+        text: () => upgradeText(result, stack),
         code: result.outcome === "declined" ? EXIT.failed : EXIT.ok,
       };
     },
@@ -77,11 +78,14 @@ export const upgrade = leaf<StackPlaceOptions & { lambdaOnly?: true; force?: tru
 );
 
 /** Returns the table that status, version and check are about; a file needs no upgrade. */
-function tablePlace(options: StackPlaceOptions, terminal: Terminal): StackPlace {
+function tablePlace(
+  options: StackPlaceOptions,
+  terminal: Terminal,
+): StackPlace & { readonly stack: NamedStack } {
   const { location } = storePlace(options, terminal);
   if (location.kind !== "dynamodb") {
     throw new CommandFailure(
-      `upgrade is for a table on DynamoDB, and ${placeName(location)} is none. For a stack on ` +
+      `upgrade needs a table on DynamoDB, and ${placeName(location)} is not one. For a stack on ` +
         "AWS, pass --name or set ZAEL_STACK",
     );
   }
@@ -90,7 +94,11 @@ function tablePlace(options: StackPlaceOptions, terminal: Terminal): StackPlace 
     ...(region === undefined ? {} : { region }),
     ...(endpoint === undefined ? {} : { endpointUrl: endpoint }),
   };
-  return { stackName: table, connection: connectionOf(place, terminal) };
+  return {
+    stackName: table,
+    connection: connectionOf(place, terminal),
+    stack: { name: table, region, endpoint },
+  };
 }
 
 /** What there is to do. */
@@ -110,15 +118,16 @@ export function upgradeWarnings({ tagsError }: Upgraded): string[] {
 }
 
 /** What is done stays done. */
-function stoppedText({ migrations }: Upgraded): string {
+function stoppedText({ migrations }: Upgraded, stack: NamedStack): string {
   if (migrations?.dryRun === true) return "Stopped: nothing was changed";
   const last = migrations?.migrations.at(-1);
   const done = `${last?.scanned ?? 0} items read, ${last?.changed ?? 0} changed`;
-  return `Stopped on the way to ${last?.version}: ${done}. Run upgrade again to go on from there`;
+  return `Stopped on the way to ${last?.version}: ${done}. Continue with: ${stackHint(["upgrade"], stack)}`;
 }
 
-export function upgradeText(result: Upgraded, stackName: string): string {
+export function upgradeText(result: Upgraded, stack: NamedStack): string {
   const { outcome, plan, migrations } = result;
+  const { name: stackName } = stack;
   const changed = (migrations?.migrations ?? []).map(
     (done) => `  ${done.version}: ${done.scanned} items read, ${done.changed} changed`,
   );
@@ -126,7 +135,7 @@ export function upgradeText(result: Upgraded, stackName: string): string {
     case "current":
       return plan.migrationsLeft.length === 0
         ? `✓ ${subjectOf(plan)} ${stackName} is up to date with ${CLIENT_VERSION}`
-        : [`✓ The code is up to date with ${CLIENT_VERSION}`, ...leftLines(plan)].join("\n");
+        : [`✓ The code is up to date with ${CLIENT_VERSION}`, ...leftLines(plan, stack)].join("\n");
     case "declined":
       return "Cancelled: nothing was changed";
     case "planned":
@@ -137,7 +146,7 @@ export function upgradeText(result: Upgraded, stackName: string): string {
         ...plan.code.map((lambda) => `  Code of the ${lambda}: uploaded`),
         ...tagsLine(result),
         ...changed,
-        ...leftLines(plan),
+        ...leftLines(plan, stack),
       ].join("\n");
   }
 }
@@ -154,12 +163,10 @@ function tagsLine({ tagsAdded, tagsError }: Upgraded): string[] {
 }
 
 /** With `--lambda-only` the table stays as it is. */
-function leftLines({ migrations, migrationsLeft }: UpgradePlan): string[] {
+function leftLines({ migrations, migrationsLeft }: UpgradePlan, stack: NamedStack): string[] {
   if (migrationsLeft.length === 0) return [];
   const schema = migrations.schemaVersion ?? "no version";
-  return [
-    `  The table has schema ${schema} and is not migrated: run upgrade without --lambda-only`,
-  ];
+  return [`  The table has schema ${schema}. Migrate it with: ${stackHint(["upgrade"], stack)}`];
 }
 
 function toJson({ outcome, plan, tagsAdded, migrations, version }: Upgraded, stackName: string) {

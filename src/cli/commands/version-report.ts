@@ -1,8 +1,9 @@
-/** The versions of a store, and whether they fit: for `version` and `check`. */
+/** The versions of a store, and whether this client can use them: for `version` and `check`. */
 
 import { CLIENT_VERSION, type Compatibility, SCHEMA_VERSION } from "../../domain/version.ts";
 import type { VersionRecord } from "../../records/version-record.ts";
 import type { StoreLocation } from "../../repository/store-url.ts";
+import { stackHint } from "../hint.ts";
 import { isMissing, reading } from "../open-store.ts";
 import { placeName, type StorePlace } from "../store-options.ts";
 
@@ -63,7 +64,7 @@ export function verdictText(report: VersionReport): string {
   switch (verdictOf(report)) {
     case "uninitialised":
       return location.kind === "dynamodb"
-        ? `Not initialised: the table has no version record. Run: zae-limiter deploy --name ${location.table}`
+        ? `Not initialised: the table has no version record. Run: ${tableHint("deploy", location)}`
         : `Not initialised: nothing is stored in ${placeName(location)} yet`;
     case "incompatible":
       return `✗ Incompatible: ${message}`;
@@ -75,5 +76,12 @@ export function verdictText(report: VersionReport): string {
 }
 
 function upgradeAdvice(location: StoreLocation): string {
-  return location.kind === "dynamodb" ? `. Run: zae-limiter upgrade --name ${location.table}` : "";
+  return location.kind === "dynamodb" ? `. Run: ${tableHint("upgrade", location)}` : "";
+}
+
+function tableHint(
+  command: string,
+  { table, region, endpoint }: Extract<StoreLocation, { kind: "dynamodb" }>,
+): string {
+  return stackHint([command], { name: table, region, endpoint });
 }

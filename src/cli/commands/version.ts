@@ -1,4 +1,4 @@
-/** `version`: the versions of the client, the store and the Lambda. */
+/** `stack version`: the versions of the client, the store and the Lambda. */
 
 import { CLIENT_VERSION, SCHEMA_VERSION } from "../../domain/version.ts";
 import { leaf } from "../command.ts";
@@ -20,7 +20,7 @@ export const version = leaf<StoreOptions>({
   summary: "shows the versions of client, store and Lambda",
   store: "read",
   namespaced: false,
-  examples: ["version --name my-app", "version --url sqlite:limits.db"],
+  examples: ["stack version --name my-app", "stack version --url sqlite:limits.db"],
   json: REPORT_SHAPE,
   run: async ({ options, terminal }) => {
     const report = await versionReport(storePlace(options, terminal));

@@ -50,7 +50,7 @@ export function completionLines(tree: readonly Branch[]): Line[] {
 /** The last words of the commands whose name begins like that: `key` of `gateway key`. */
 function wordsAfter(beginning: string, tree: readonly Branch[]): Word[] {
   return tree
-    .filter(({ entry }) => entry.name.startsWith(beginning))
+    .filter(({ entry }) => entry.name.startsWith(beginning) && entry.shortFor === undefined)
     .map(({ entry }) => ({ word: entry.name.slice(beginning.length), text: entry.summary }))
     .filter(({ word }) => !word.includes(" "));
 }

@@ -59,7 +59,7 @@ export function nextSteps(
   // What is set may be the store of a whole company, and these commands only try things out.
   const url = isSet(env.ZAEL_URL) || isSet(env.ZAEL_STACK) ? ` --url ${DEFAULT_FILE}` : "";
   return [
-    [`${program} system set-defaults -l rpm:10 -l tpm:5000${url}`, "limits for everybody"],
+    [`${program} system set-limits -l rpm:10 -l tpm:5000${url}`, "limits for every entity"],
     [`${program} acquire key-1 gpt-4 -c rpm=1 -c tpm=500${url}`, "take; exit code 3 when refused"],
     [`${program} watch key-1 gpt-4${url}`, "live, in another terminal"],
     [`${program} usage list -e key-1 -w hourly${url}`, "what was consumed"],

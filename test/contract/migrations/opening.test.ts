@@ -21,7 +21,7 @@ describeTables("opening a table", (tables) => {
     await expect(opening).rejects.toMatchObject({
       clientVersion: CLIENT_VERSION,
       schemaVersion: "0.8.0",
-      message: expect.stringContaining('"zae-limiter upgrade"') as string,
+      message: expect.stringContaining('"zae-limiter stack upgrade"') as string,
     });
     expect(await contents(tables.store)).toEqual(before);
     await runMigrations(tables.store, { clock: () => NOW });

@@ -74,7 +74,7 @@ describeStores("the version of a table", (store) => {
       const error = await store.open(refuse).catch((thrown: unknown) => thrown);
       expect(error).toBeInstanceOf(VersionMismatchError);
       expect(error).toMatchObject({ lambdaVersion: "0.0.9", canAutoUpdate: true });
-      expect(String(error)).toContain("zae-limiter upgrade --name");
+      expect(String(error)).toContain("zae-limiter stack upgrade --name");
       const odd = { outdatedLambda: "perhaps" } as unknown as DynamoOptions;
       await expect(store.open(odd)).rejects.toThrow(/expected "accept" or "refuse"/);
     },

@@ -216,7 +216,7 @@ describeCliStores("the command line", (store) => {
     expect(await store.run(...acquire)).toMatchObject(SILENT);
     const { code, out } = await store.run(...acquire);
     expect(code).toBe(3);
-    expect(out).toMatch(/^Refused: key-1 has 0 rpm of 2; try again in (1 d|23 h 59 min)\n$/);
+    expect(out).toMatch(/^Refused: key-1 needs 2 rpm, has 0; try again in (1 d|23 h 59 min)\n$/);
     expect(await store.json("peek", "key-1", "gpt-4")).toMatchObject({
       limits: [{ entity_id: "key-1", limit_name: "rpm", available: 0 }],
     });

@@ -77,6 +77,6 @@ test("a file of upstreams that cannot be used is refused with its lines", async 
     out: "",
     err:
       "zae-limiter: Invalid config: line 2: upstreams[0].url: expected a URL like " +
-      'https://api.openai.com/v1, got "nonsense" (string)\n',
+      'https://api.openai.com/v1, got "nonsense"\n',
   });
 });

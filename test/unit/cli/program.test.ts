@@ -20,8 +20,10 @@ describe("the command line", () => {
     const { code, out, err } = await cli(args);
     expect({ code, err }).toEqual({ code: 0, err: "" });
     expect(out).toMatch(/^Usage: zae-limiter <command>\n/);
-    for (const { name, summary } of REGISTRY)
-      expect(out).toMatch(new RegExp(`${name} +${summary}`));
+    for (const { name, summary, shortFor } of REGISTRY) {
+      const line = new RegExp(`^  ${name} +${summary}$`, "m");
+      expect([name, line.test(out)]).toEqual([name, shortFor === undefined]);
+    }
   });
 
   test.each([
@@ -83,10 +85,10 @@ describe("the command line", () => {
     const args = ["entity", "get-limits", "#", "--url", "memory:"];
     const plain = await cli(args);
     expect(plain).toMatchObject({ code: 1, out: "" });
-    expect(plain.err).toMatch(/^zae-limiter: Invalid entity_id: .*\n$/);
+    expect(plain.err).toMatch(/^zae-limiter: Invalid entityId: .*\n$/);
     const debug = await cli([...args, "--debug"]);
     expect(debug.err).toMatch(
-      /^zae-limiter: Invalid entity_id: .*\nInvalidIdentifierError: .*\n +at /,
+      /^zae-limiter: Invalid entityId: .*\nInvalidIdentifierError: .*\n +at /,
     );
     const json = await cli([...args, "--json"]);
     expect(json).toMatchObject({ code: 1, out: "" });

@@ -12,7 +12,7 @@ const INTRODUCTION = `# The command line
 This page is generated from the commands; \`zae-limiter <command> --help\` says the same.
 
 \`\`\`sh
-zae-limiter system set-defaults -l rpm:100 -l tpm:10000   # in the folder you are in
+zae-limiter system set-limits -l rpm:100 -l tpm:10000   # in the folder you are in
 zae-limiter acquire key-1 gpt-4 -c rpm=1 -c tpm=500
 zae-limiter peek key-1 gpt-4
 \`\`\`
@@ -23,13 +23,13 @@ Every command that works on a store takes these options, before or after its nam
 
 @STORE@
 
-The first of these that is there says where: \`--url\`; \`--name\`, \`--region\` or \`--endpoint-url\`,
+The first of these that is given names the store: \`--url\`; \`--name\`, \`--region\` or \`--endpoint-url\`,
 which mean a table on DynamoDB and replace that part of a \`ZAEL_URL\` for DynamoDB; \`ZAEL_URL\`;
 \`ZAEL_STACK\`, the name of a table; else the file \`.zae-limiter/limits.db\` in the current folder.
 
-Commands that read change nothing, anywhere: no file, no namespace, no table is made by looking.
-Commands that store something make the file and the namespace of an embedded store when they are not
-there. On DynamoDB, namespaces are registered with \`namespace register\` or by \`limits apply\`.
+Commands that read change nothing: they create no file, no namespace and no table. Commands that
+write create the file and the namespace of an embedded store when they are missing. On DynamoDB,
+namespaces are registered with \`namespace register\` or by \`limits apply\`.
 
 ## Output
 
@@ -47,20 +47,21 @@ The JSON of each command is shown with it: the types are \`text\`, \`number\`, \
 | code | meaning |
 |---|---|
 | 0 | done |
-| 1 | failed or refused: a value that is not allowed, something that is not there, a declined question |
+| 1 | failed: a value that is not allowed, something that does not exist, a declined question |
 | 2 | the command line cannot be read |
-| 3 | the limit is exceeded; nothing was taken |
+| 3 | a limit is exceeded; nothing was consumed |
 | 4 | the store does not answer |
 | 5 | what is stored is not what the file says (\`limits diff\`) |
 | 130 | ended by Ctrl-C; 143 and 129 by other signals |
 
-Questions are asked on a terminal. Elsewhere a line is read from stdin, so \`yes | zae-limiter …\`
-works; with \`--yes\` nothing is asked.
+A command that asks for confirmation reads one line from stdin, so \`yes | zae-limiter …\` works;
+\`--yes\` skips the question. Commands that a message suggests repeat the options that name the store:
+pasted into a shell, they work on the same store and namespace.
 `;
 
 /** The whole page. */
 export async function referencePage(): Promise<string> {
-  const tree = await loadTree();
+  const tree = (await loadTree()).filter(({ entry }) => entry.shortFor === undefined);
   const headings = [...new Set(tree.map(({ entry }) => entry.heading))];
   const introduction = INTRODUCTION.replace(
     "@STORE@",
@@ -75,7 +76,10 @@ export async function referencePage(): Promise<string> {
 
 function branchPart({ node }: Branch): string {
   if (!isGroup(node)) return leafPart("", node);
-  return node.commands.map((leaf) => leafPart(`${node.name} `, leaf)).join("\n");
+  const parts = node.commands.map((leaf) => leafPart(`${node.name} `, leaf));
+  return [...(node.details === undefined ? [] : [`${wrapped(node.details)}\n`]), ...parts].join(
+    "\n",
+  );
 }
 
 function leafPart(before: string, leaf: Leaf): string {
@@ -85,6 +89,7 @@ function leafPart(before: string, leaf: Leaf): string {
   const blocks = [
     `### \`${before}${leaf.name}${names}\``,
     wrapped(`${capital(leaf.summary)}. ${leaf.details ?? ""}`.trim()),
+    leaf.alias === undefined ? "" : `\`${before}${leaf.alias}\` is the same command.`,
     argumentTable(leaf),
     own.length === 0 ? "" : optionTable(own),
     storeLine(store.length, store.includes(NAMESPACE_OPTION)),

@@ -106,7 +106,7 @@ describe("ValidationError", () => {
     const error = new ValidationError("entity_id", "x".repeat(100), "must be shorter");
     expect(error.value).toBe(`${"x".repeat(50)}...`);
     expect(error).toMatchObject({ field: "entity_id", reason: "must be shorter" });
-    expect(error.message).toBe("Invalid entity_id: must be shorter");
+    expect(error.message).toBe("Invalid entityId: must be shorter");
     expect(new ValidationError("f", "x".repeat(50), "r").value).toBe("x".repeat(50));
   });
 
@@ -186,7 +186,7 @@ describe("infrastructure", () => {
     expect(failed.events).toBe(events);
     expect(new StackAlreadyExistsError("app").message).toContain('"app"');
     expect(new InfrastructureNotFoundError("app").message).toContain(
-      "zae-limiter deploy --name app",
+      "zae-limiter stack deploy --name app",
     );
     expect(new NamespaceNotFoundError("ten").message).toContain('"ten"');
     expect(

@@ -227,7 +227,7 @@ describe("what is no text", () => {
     for (const [value, shown] of [
       [undefined, "undefined"],
       [null, "null"],
-      [5, "5 (number)"],
+      [5, "5"],
       [["a"], "an array"],
       [new String("abc"), "an object"],
     ] as const) {

@@ -45,6 +45,7 @@ describe("deploy", () => {
   });
 
   test.each<[string, string[], RegExp]>([
+<<<<<<< HEAD
     [
       "two ways with IAM (op 4)",
       ["--no-iam", "--create-iam-roles"],
@@ -56,6 +57,11 @@ describe("deploy", () => {
       /aggregator_role_arn.*arn:aws:iam/,
     ],
     ["a tag without a value (op 8)", ["--tag", "invalid-tag"], /key=value/],
+=======
+    ["op 4", ["--no-iam", "--create-iam-roles"], /--no-iam and --create-iam-roles exclude each/],
+    ["op 7", ["--aggregator-role-arn", "invalid-arn"], /aggregatorRoleArn.*arn:aws:iam/],
+    ["op 8", ["--tag", "invalid-tag"], /key=value/],
+>>>>>>> 9d65055 (feat(cli): add the stack group and hints that repeat the store options)
     ["two ways at once", ["--enable-alarms", "--no-alarms"], /exclude each other/],
     ["a namespace that is none", ["-N", "fine", "-N", "_"], /Invalid namespace: "_" is reserved/],
     ["an address that is none", ["--alarm-email", "ops"], /ops@example\.com/],
@@ -124,7 +130,7 @@ describe("delete", () => {
     aws.answers.DescribeStacks = describeStacks({ name: "demo", status: "CREATE_COMPLETE", tags });
     aws.answers.DeleteStack = { body: "<DeleteStackResponse/>" };
     const { code, out } = await run("delete", "-n", "demo", "--yes", "--no-wait");
-    expect([code, out]).toEqual([0, expect.stringMatching(/initiated/)]);
+    expect([code, out]).toEqual([0, expect.stringMatching(/has started/)]);
     expect(aws.asked).toEqual(["DescribeStacks", "DeleteStack"]);
     expect((await run("delete", "-n", "demo", "--yes", "--no-wait", "--with-data")).code).toBe(1);
   });
@@ -135,12 +141,12 @@ describe("delete", () => {
     expect([code, out]).toEqual([0, "There is no stack demo\n"]);
   });
 
-  test("without the stack nobody knows its archive, and that is said", async () => {
+  test("delete without a stack says that it did not search for the archive", async () => {
     aws.answers.DescribeStacks = noStack("Demo");
     const { code, out } = await run("delete", "-n", "Demo", "--yes", "--with-data");
     expect([code, out]).toEqual([
       0,
-      "There is no stack Demo\n  Not looked for: an archive that an earlier stack may have left, a " +
+      "There is no stack Demo\n  Not searched for: the archive of an earlier stack, which is a " +
         "bucket whose name begins with demo-auditarchivebucket-\n",
     ]);
   });
@@ -264,11 +270,17 @@ describe("the tags of an upgrade (op 17)", () => {
     version: undefined,
   };
 
-  test("were missing, were there, or could not be set", () => {
-    expect(upgradeText(done, "demo")).toMatch(/✓ Stack demo is upgraded[\s\S]*Tags: added/);
-    expect(upgradeText({ ...done, tagsAdded: false }, "demo")).toMatch(/Tags: already present/);
+  test("upgrade reports whether tags were added, already present, or failed", () => {
+    expect(upgradeText(done, { name: "demo" })).toMatch(
+      /✓ Stack demo is upgraded[\s\S]*Tags: added/,
+    );
+    expect(upgradeText({ ...done, tagsAdded: false }, { name: "demo" })).toMatch(
+      /Tags: already present/,
+    );
     const failed = { ...done, tagsAdded: undefined, tagsError: new Error("not allowed") };
-    expect(upgradeText(failed, "demo")).toMatch(/✓ Stack demo is upgraded[\s\S]*Tags: missing$/);
+    expect(upgradeText(failed, { name: "demo" })).toMatch(
+      /✓ Stack demo is upgraded[\s\S]*Tags: missing$/,
+    );
     expect(upgradeWarnings(failed)).toEqual([expect.stringMatching(/Warning: .*not allowed/)]);
     expect(upgradeWarnings(done)).toEqual([]);
   });

@@ -66,21 +66,22 @@ describe("Ctrl-C while deploying", () => {
     };
     const { code, err } = await pressedAt("ExecuteChangeSet", "deploy", "-n", "demo", ...PLAIN);
     expect(code).toBe(130);
+    const there = `--name demo --endpoint-url ${aws.endpoint}`;
     expect(err.trimEnd().split("\n").at(-1)).toBe(
-      "What CloudFormation has begun goes on by itself: see it with zae-limiter status --name " +
-        "demo, and run deploy again to finish",
+      `CloudFormation goes on with what it has begun. Follow it with: zae-limiter stack status ${there}. ` +
+        `Finish it with: zae-limiter stack deploy ${there}`,
     );
     expect(aws.asked).not.toContain("DeleteChangeSet");
   });
 
-  test("while AWS is not there: nobody waits until it has been tried often enough", async () => {
+  test("Ctrl-C ends the wait for an AWS that does not answer", async () => {
     aws.answers.DescribeStacks = failure(503, "ServiceUnavailable", "later");
     const { code } = await pressedAt("DescribeStacks", "deploy", "-n", "demo", ...PLAIN);
     expect([code, aws.asked]).toEqual([130, ["DescribeTable", "DescribeStacks"]]);
   });
 });
 
-test("whoever asks often leaves nobody listening", async () => {
+test("many calls with one signal leave no listener on it", async () => {
   aws.answers.DescribeStacks = describeStacks();
   const { signal } = new AbortController();
   const connected = connectAws({ endpoint: aws.endpoint }, signal);
@@ -96,7 +97,9 @@ test("Ctrl-C while deleting", async () => {
   const args = ["delete", "-n", "demo", "--yes", "--with-data"];
   const { code, err } = await pressedAt("DeleteStack", ...args);
   expect(code).toBe(130);
-  expect(err).toMatch(/goes on by itself.*run delete again for the data\n$/);
+  expect(err).toMatch(
+    /goes on with what it has begun.*zae-limiter stack delete --with-data --name demo --endpoint-url \S+\n$/,
+  );
 });
 
 describe("one line with what to do", () => {

@@ -105,7 +105,7 @@ test("the result of a deployment tells of newer code", () => {
   const text = (version: string) => {
     const plan = { kind: "nothing", stackName: "demo" };
     const result = { outcome: "done", plan, stackId: "arn:s", code: [{ ...code, version }] };
-    return resultText(result as unknown as Deployed, PLAIN).split("\n")[2];
+    return resultText(result as unknown as Deployed, { name: "demo" }, PLAIN).split("\n")[2];
   };
   expect(text(CLIENT_VERSION)).toBe("  demo-aggregator: 2.0 KB, abc (as it was)");
   expect(text("2.0.0")).toBe(

@@ -107,7 +107,7 @@ describe("a Lambda of the Python library", () => {
         1,
         'zae-limiter: Stack "demo": its aggregator is that of the Python library (python3.12, ' +
           "zae_limiter_aggregator.handler.handler); nothing was changed. Upgrade it with the tools of " +
-          "that library, or run zae-limiter deploy --name demo first, which replaces it\n",
+          "that library, or run zae-limiter stack deploy --name demo first, which replaces it\n",
       ]);
       expect(writes()).toEqual([]);
     },
@@ -121,7 +121,7 @@ describe("a table from before there were namespaces", () => {
     const { code, out } = await run(command);
     expect([code, out]).toEqual([
       1,
-      expect.stringMatching(/✗ Incompatible: .*"zae-limiter upgrade"/),
+      expect.stringMatching(/✗ Incompatible: .*"zae-limiter stack upgrade"/),
     ]);
     const { out: json } = await run(command, "--json");
     expect(JSON.parse(json)).toMatchObject({ status: "incompatible", schema_version: "0.8.0" });
@@ -129,7 +129,7 @@ describe("a table from before there were namespaces", () => {
 
   test("status, too", async () => {
     const { out } = await run("status");
-    expect(out).toMatch(/Schema +0\.8\.0; run: zae-limiter upgrade --name demo/);
+    expect(out).toMatch(/Schema +0\.8\.0; run: zae-limiter stack upgrade --name demo/);
   });
 
   test("is old whatever number it says", async () => {
@@ -141,8 +141,8 @@ describe("a table from before there were namespaces", () => {
     const { code, out } = await run("upgrade", "--lambda-only", "--yes");
     expect([code, out]).toEqual([
       0,
-      "✓ The code is up to date with 0.1.0\n  The table has schema 0.8.0 and is not migrated: run " +
-        "upgrade without --lambda-only\n",
+      "✓ The code is up to date with 0.1.0\n  The table has schema 0.8.0. Migrate it with: " +
+        `zae-limiter stack upgrade --name demo --endpoint-url ${aws.endpoint}\n`,
     ]);
     expect(writes()).toEqual([]);
   });

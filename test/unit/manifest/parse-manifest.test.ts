@@ -106,7 +106,7 @@ describe("a manifest that is refused", () => {
   test("is no mapping (op 39)", () => {
     expect(problemsOf("- a\n- b\n")).toEqual(["1:1 expected a mapping, got an array"]);
     expect(problemsOf("")).toEqual(["1:1 expected a mapping, got null"]);
-    expect(problemsOf("words")).toEqual(['1:1 expected a mapping, got "words" (string)']);
+    expect(problemsOf("words")).toEqual(['1:1 expected a mapping, got "words"']);
   });
 
   test("has no namespace (op 44)", () => {
@@ -115,7 +115,7 @@ describe("a manifest that is refused", () => {
     ]);
     expect(problemsOf('namespace: ""\n')).toEqual(["1:12 namespace: must not be empty"]);
     expect(problemsOf("namespace: _\n")).toEqual(['1:12 namespace: "_" is reserved']);
-    expect(problemsOf("namespace: 5\n")).toEqual(["1:12 namespace: expected text, got 5 (number)"]);
+    expect(problemsOf("namespace: 5\n")).toEqual(["1:12 namespace: expected text, got 5"]);
   });
 
   test("is no YAML, has a name twice, or is several documents", () => {
@@ -169,10 +169,10 @@ describe("a manifest that is refused", () => {
       expect.stringMatching(/^3:3 entities\.a b: must start with a letter or digit/),
       expect.stringMatching(/^5:7 entities\.a b\.resources\.gpt#4: must not contain "#"/),
       expect.stringMatching(/^7:11 .*\.wcu: "wcu" is reserved/),
-      expect.stringMatching(/^8:23 .*\.capacity: capacity must be pos/),
+      expect.stringMatching(/^8:23 .*\.capacity: must be pos/),
       expect.stringMatching(/^12:12 resources\.gpt-4\.limits\.rpm: expected a mapping, got 100/),
       expect.stringMatching(/^14:19 .*tpm\.capacity: expected a whole number/),
-      expect.stringMatching(/^15:24 .*tpm\.refill_period: refill_period_se/),
+      expect.stringMatching(/^15:24 .*tpm\.refill_period: must be at most/),
       expect.stringMatching(/^17:19 system\.on_unavailable: expected "allow" or "block"/),
     ]);
   });
@@ -184,7 +184,7 @@ describe("a manifest that is refused", () => {
     ]);
     expect(problemsOf(text.replace("5", "0"))).toEqual([
       expect.stringMatching(/^4:5 .*must start/),
-      expect.stringMatching(/^4:\d+ .*capacity must be/),
+      expect.stringMatching(/^4:\d+ .*capacity: must be/),
     ]);
   });
 

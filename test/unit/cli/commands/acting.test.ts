@@ -74,7 +74,7 @@ describe("acquire", () => {
     const refused = await run("acquire", "key-1", "gpt-4", "-c", "rpm=1", "-c", "tpm=200");
     expect(refused).toMatchObject({
       code: 3,
-      out: "Refused: key-1 has 100 tpm of 200; try again in 6.1 s\n",
+      out: "Refused: key-1 needs 200 tpm, has 100; try again in 6.1 s\n",
       err: "",
     });
     const { code, out } = await run("acquire", "key-1", "gpt-4", "-c", "tpm=200", "--json");
@@ -88,7 +88,7 @@ describe("acquire", () => {
     const never = await run("acquire", "key-1", "gpt-4", "-c", "tpm=2000", "--json");
     expect(JSON.parse(never.out)).toMatchObject({ granted: false, retry_after_seconds: null });
     expect((await run("acquire", "key-1", "gpt-4", "-c", "tpm=2000")).out).toContain(
-      "that is more than fits at any time",
+      "that is more than the limit can ever hold",
     );
     expect(await left()).toEqual({ "key-1 rpm": 10, "key-1 tpm": 100, "acme tpm": 4100 });
   });
@@ -189,7 +189,7 @@ describe("peek", () => {
     expect({ code, out }).toEqual({ code: 1, out: "" });
     expect(err).toBe(
       'zae-limiter: No limits are configured for entity "key-1" and resource "gpt-4" at any level. ' +
-        "Set some with: zae-limiter system set-defaults -l rpm:100\n",
+        "Set some with: zae-limiter system set-limits -l rpm:100\n",
     );
   });
 });
@@ -298,7 +298,7 @@ describe("run", () => {
     expect(refused).toMatchObject({
       code: 3,
       out: "",
-      err: "zae-limiter: Not run: key-1 has 0 tpm of 400; try again in 25 s\n",
+      err: "zae-limiter: Not run: key-1 needs 400 tpm, has 0; try again in 25 s\n",
     });
     expect(existsSync(mark)).toBe(false);
     const json = await run(...take, "--json", "--", NODE, "-e", script);

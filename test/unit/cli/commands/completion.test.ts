@@ -23,8 +23,13 @@ printf '%s\\n' "\${COMPREPLY[@]}"`;
 describe("in bash", () => {
   test("words, commands, options and values are offered where they belong", async () => {
     const bash = await script("bash");
-    const names = REGISTRY.map(({ name }) => name.split(" ")[0]);
-    expect(offered(bash, ["zae-limiter", ""])).toEqual(expect.arrayContaining(names));
+    const names = REGISTRY.filter(({ shortFor }) => shortFor === undefined).map(
+      ({ name }) => name.split(" ")[0],
+    );
+    expect(offered(bash, ["zae-limiter", ""])).toEqual(expect.arrayContaining([...names, "stack"]));
+    expect(offered(bash, ["zae-limiter", "de"])).toEqual(["demo"]);
+    expect(offered(bash, ["zae-limiter", "stack", "de"])).toEqual(["deploy", "delete"]);
+    expect(offered(bash, ["zae-limiter", "deploy", "--lambda-m"])).toEqual(["--lambda-memory"]);
     expect(offered(bash, ["zae-limiter", "nam"])).toEqual(["namespace"]);
     expect(offered(bash, ["zae-limiter", "gateway", "k"])).toEqual(["key"]);
     expect(offered(bash, ["zae-limiter", "gateway", "key", "cr"])).toEqual(["create"]);

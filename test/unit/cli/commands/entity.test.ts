@@ -56,7 +56,7 @@ describe("entity create and show", () => {
     expect({ code, err }).toEqual({ code: 0, err: "There is no entity typo yet\n" });
   });
 
-  test("what is there twice, wrong or missing is refused", async () => {
+  test("an entity that exists, has a bad id or is missing is refused", async () => {
     const { run } = store.namespace();
     await run("entity", "create", "key-1");
     expect(await run("entity", "create", "key-1")).toMatchObject({
@@ -64,15 +64,15 @@ describe("entity create and show", () => {
       out: "",
       err:
         'zae-limiter: Entity "key-1" already exists. ' +
-        "See it with: zae-limiter entity show key-1\n",
+        "Show it with: zae-limiter entity show key-1\n",
     });
     expect(await run("entity", "create", "a#b")).toMatchObject({ code: 1, out: "" });
-    expect(await run("entity", "show", "nobody")).toMatchObject({
+    expect(await run("entity", "show", "missing")).toMatchObject({
       code: 1,
       out: "",
       err:
-        'zae-limiter: There is no entity "nobody". ' +
-        "Create it with: zae-limiter entity create nobody\n",
+        'zae-limiter: There is no entity "missing". ' +
+        "Create it with: zae-limiter entity create missing\n",
     });
     for (const metadata of ["[1]", "gold", "null"]) {
       const { code, err } = await run("entity", "create", "key-2", "--metadata", metadata);
@@ -103,7 +103,7 @@ describe("entity delete", () => {
     expectShape(shapeOf(entity, "delete"), again);
     expect(again).toEqual({ id: "key-1", deleted: false });
     const { out } = await run("entity", "delete", "key-1", "--yes");
-    expect(out).toBe("key-1 had never been created; whatever it had is gone\n");
+    expect(out).toBe("There was no entity key-1; its leftover data was deleted\n");
   });
 });
 

@@ -14,7 +14,7 @@ const LEVELS = [
   {
     level: "system",
     group: system,
-    names: ["set-defaults", "get-defaults", "delete-defaults"],
+    names: ["set-limits", "get-limits", "delete-limits"],
     target: [],
     who: "the system",
     owner: {},
@@ -22,7 +22,7 @@ const LEVELS = [
   {
     level: "resource",
     group: resource,
-    names: ["set-defaults", "get-defaults", "delete-defaults"],
+    names: ["set-limits", "get-limits", "delete-limits"],
     target: ["gpt-4"],
     who: "gpt-4",
     owner: { resource: "gpt-4" },
@@ -84,7 +84,7 @@ describe.each(LEVELS)("limits of $level", ({ level, group, names, target, who, o
     expect(await json(level, remove, ...target, "--yes")).toEqual({ ...owner, deleted: false });
   });
 
-  test("stay when the question is declined, and when there is nobody to ask", async () => {
+  test("stay when the question is declined, and when stdin is not a terminal", async () => {
     const { run, under } = store.namespace();
     await run(level, set, ...target, ...limits);
     const declined = await under({ answers: [false] }, level, remove, ...target);
@@ -95,7 +95,7 @@ describe.each(LEVELS)("limits of $level", ({ level, group, names, target, who, o
     });
     const unheard = await run(level, remove, ...target);
     expect(unheard).toMatchObject({ code: 2, out: "" });
-    expect(unheard.err).toContain("say --yes");
+    expect(unheard.err).toContain("Pass --yes");
     expect((await run(level, get, ...target)).out).toContain("rpm: 100/min");
     const agreed = await under({ answers: [true] }, level, remove, ...target);
     expect(agreed.out).toBe(`Deleted the limits of ${who}\n`);

@@ -110,7 +110,7 @@ describe("limits", () => {
     for (const name of ["plan", "apply", "diff"]) {
       const { code, out, err } = await run(name, "-f", file);
       expect([code, out]).toEqual([1, ""]);
-      expect(err).toContain(`${file}:2:9: system: expected a mapping, got 5 (number)\n`);
+      expect(err).toContain(`${file}:2:9: system: expected a mapping, got 5\n`);
       expect(err).toContain(`${file}:3:14: resources.gpt-4: expected limits`);
       const asJson = await run(name, "-f", file, "--json");
       expect(JSON.parse(asJson.err)).toMatchObject({ error: "FAILED" });

@@ -200,8 +200,8 @@ describe("loadtest run refuses in one sentence", () => {
     ],
     [
       "a class that the scenario does not have",
-      () => ["-f", good, "Nobody"],
-      /the scenario has no user class "Nobody" \(string\); it has Caller, Other/,
+      () => ["-f", good, "Missing"],
+      /the scenario has no user class "Missing"; it has Caller, Other/,
     ],
   ];
   test.each(refusals)("%s", async (_, args, expected) => {

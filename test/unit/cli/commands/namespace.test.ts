@@ -100,7 +100,7 @@ describe("list and show", () => {
     });
   });
 
-  test("one that is not there is an error with the way on", async () => {
+  test("show of a missing namespace fails and suggests the next command", async () => {
     const id = await register("gone");
     expect(await run("show", "typo")).toMatchObject({
       code: 1,
@@ -112,16 +112,16 @@ describe("list and show", () => {
     await run("delete", "gone", "-y");
     expect((await run("show", "gone")).err).toBe(
       `zae-limiter: The namespace "gone" was deleted. ` +
-        `Get it back with: zae-limiter namespace recover ${id}\n`,
+        `Recover it with: zae-limiter namespace recover ${id}\n`,
     );
   });
 });
 
 describe("delete, orphans, recover", () => {
-  test("a name goes, waits, and comes back", async () => {
+  test("a deleted namespace is listed as an orphan and can be recovered", async () => {
     const id = await register("a");
     const { out } = await run("delete", "a", "--yes");
-    expect(out).toBe(`Deleted a. Get it back with: zae-limiter namespace recover ${id}\n`);
+    expect(out).toBe(`Deleted a. Recover it with: zae-limiter namespace recover ${id}\n`);
     expect(cells((await run("orphans")).out)).toEqual([
       ["ID", "NAME", "DELETED", "STATUS"],
       [id, "a", NOON, "deleted"],

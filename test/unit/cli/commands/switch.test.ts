@@ -56,7 +56,7 @@ describe("switches", () => {
     expect((await run("peek", "key-1", "gpt-4")).out).toContain("bypassed");
     expect((await run("acquire", "key-1", "other", "-c", "rpm=1")).err).toContain("switched off");
     expect((await run("entity", "enable", "key-1")).out).toBe("key-1 is switched on\n");
-    expectShape(shapeOf(system, "get-defaults"), await json("system", "get-defaults"));
+    expectShape(shapeOf(system, "get-limits"), await json("system", "get-defaults"));
   });
 
   test("a soft limit is set by its text, and shown with its mark", async () => {
@@ -64,7 +64,7 @@ describe("switches", () => {
     const set = await run("resource", "set-defaults", "gpt-4", "-l", "tpm:10 soft");
     expect(set.out).toBe("Set 1 limit of gpt-4:\n  tpm: 10/min, soft\n");
     const shown = await json("resource", "get-defaults", "gpt-4");
-    expectShape(shapeOf(resource, "get-defaults"), shown);
+    expectShape(shapeOf(resource, "get-limits"), shown);
     expect(shown).toMatchObject({ limits: [{ name: "tpm", soft: true }] });
     expect((await run("acquire", "key-1", "gpt-4", "-c", "tpm=50")).code).toBe(0);
     expect((await run("peek", "key-1", "gpt-4")).out).toContain("-40 of 10");

@@ -51,7 +51,7 @@ describe("upgrade", () => {
       const { code, err } = await cli(["upgrade", "--yes"], { env });
       expect(code).toBe(1);
       expect(err).toMatch(
-        /^zae-limiter: upgrade is for a table on DynamoDB, and \S+ is none\. .*--name/,
+        /^zae-limiter: upgrade needs a table on DynamoDB, and \S+ is not one\. .*--name/,
       );
     }
   });

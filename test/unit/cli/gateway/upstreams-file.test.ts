@@ -40,12 +40,12 @@ upstreams:
 upstream: 7
 `;
   expect(said(text).split("; line ")).toEqual([
-    'Invalid config: line 3: upstreams[0].url: expected a URL like https://api.openai.com/v1, got "ftp://files.example" (string)',
-    '4: upstreams[0].models: expected a list of beginnings of model names, got "gpt-" (string)',
+    'Invalid config: line 3: upstreams[0].url: expected a URL like https://api.openai.com/v1, got "ftp://files.example"',
+    '4: upstreams[0].models: expected a list of beginnings of model names, got "gpt-"',
     "5: upstreams[1].key_env: the variable ANTHROPIC_API_KEY has no key for " +
       "https://api.anthropic.com; set it, or use --open",
-    '6: upstreams[2]: expected an object like { url, models, api, key_env }, got "just text" (string)',
-    '8: upstreams[3].api: expected "openai" or "anthropic", got "bedrock" (string)',
+    '6: upstreams[2]: expected an object like { url, models, api, key_env }, got "just text"',
+    '8: upstreams[3].api: expected "openai" or "anthropic", got "bedrock"',
     '9: upstreams[3].modles: there is no "modles" here; expected url, models, api, key_env',
     '10: there is no "upstream" here; expected upstreams',
   ]);

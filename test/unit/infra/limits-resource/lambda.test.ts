@@ -149,7 +149,7 @@ describe("Custom::ZaeLimiterLimits", () => {
 
   test.each<[string, Record<string, unknown>, string]>([
     ["an unknown namespace", { Namespace: "tenant-x" }, 'no namespace "tenant-x". Register it'],
-    ["an unknown namespace id", { NamespaceId: "xyz" }, 'with the id "xyz" (string)'],
+    ["an unknown namespace id", { NamespaceId: "xyz" }, 'with the id "xyz"'],
     ["another table", { TableName: "other" }, 'served for the table "my-app"'],
     ["a typo", { Resource: GPT4 }, "Resource"],
     ["a limit that is none", { System: { Limits: { rpm: { Capacity: "many" } } } }, "many"],
