@@ -45,7 +45,6 @@ describe("deploy", () => {
   });
 
   test.each<[string, string[], RegExp]>([
-<<<<<<< HEAD
     [
       "two ways with IAM (op 4)",
       ["--no-iam", "--create-iam-roles"],
@@ -54,14 +53,9 @@ describe("deploy", () => {
     [
       "a role that is none (op 7)",
       ["--aggregator-role-arn", "invalid-arn"],
-      /aggregator_role_arn.*arn:aws:iam/,
+      /aggregatorRoleArn.*arn:aws:iam/,
     ],
     ["a tag without a value (op 8)", ["--tag", "invalid-tag"], /key=value/],
-=======
-    ["op 4", ["--no-iam", "--create-iam-roles"], /--no-iam and --create-iam-roles exclude each/],
-    ["op 7", ["--aggregator-role-arn", "invalid-arn"], /aggregatorRoleArn.*arn:aws:iam/],
-    ["op 8", ["--tag", "invalid-tag"], /key=value/],
->>>>>>> 9d65055 (feat(cli): add the stack group and hints that repeat the store options)
     ["two ways at once", ["--enable-alarms", "--no-alarms"], /exclude each other/],
     ["a namespace that is none", ["-N", "fine", "-N", "_"], /Invalid namespace: "_" is reserved/],
     ["an address that is none", ["--alarm-email", "ops"], /ops@example\.com/],
