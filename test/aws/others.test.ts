@@ -119,7 +119,9 @@ await describeAws("what others have deployed", (moto) => {
     const refused = await command.tries("upgrade", "-n", "python", "--yes", "--force");
     expect([refused.code, refused.err]).toEqual([
       1,
-      expect.stringMatching(/that of the Python library \(python3\.12.*zae-limiter stack deploy --name/),
+      expect.stringMatching(
+        /that of the Python library \(python3\.12.*zae-limiter stack deploy --name/,
+      ),
     ]);
     expect(await runs("python-aggregator")).toEqual(before);
 
