@@ -140,7 +140,7 @@ describeUnless(dynoxide?.skipped)("local, with dynoxide", () => {
     expect((await run("logs")).code).toBe(1);
   });
 
-  test("an engine that somebody has killed is noticed, and started anew", async () => {
+  test("up notices a local DynamoDB that was killed and starts it again", async () => {
     const { value: first } = await json<State>("up", "--port", "0");
     process.kill(first.pid, "SIGKILL");
     const status = await run("status");
@@ -148,7 +148,7 @@ describeUnless(dynoxide?.skipped)("local, with dynoxide", () => {
     const { code, out, err } = await run("up", "--port", "0", "--no-aggregator", "--json");
     const second = JSON.parse(out) as State;
     expect([code, second.started, second.aggregator_pid]).toEqual([0, true, null]);
-    expect(err).toContain(`dynoxide (pid ${first.pid}) is not there any more`);
+    expect(err).toContain(`dynoxide (pid ${first.pid}) has ended`);
     expect(isAlive(first.aggregator_pid ?? 0)).toBe(false);
   });
 
