@@ -3,9 +3,9 @@
  *
  * A batch is a piece of one shard of a stream, in order. It is folded into snapshots, which are
  * written first; then buckets that it shows at work are kept in shape, and audit events that left
- * the table are archived. What failed is named record by record. Delivering a record again does
- * no harm, so whoever runs this delivers everything again from the first failure on. What can never
- * succeed is given up at once, loudly: it would hold up everything behind it for a day.
+ * the table are archived. Failures are reported record by record. Delivering a record again does
+ * no harm, so the caller delivers everything again from the first failure on. A record that can
+ * never succeed is skipped at once with a warning: it would block the stream for a day.
  *
  * Records from before the deletion of their entity, or of a namespace that is purged, are not
  * counted. The marks of deletions are read before the snapshots are written and once more after:
@@ -34,7 +34,7 @@ export const RETENTION_DAYS = 90;
 const WRITES_AT_ONCE = 16;
 /** What a record says cannot be, however often it is delivered: the rest may be well meanwhile. */
 const FINAL_ERRORS = [ValidationError, DamagedRecordError, RangeError] as const;
-/** Whoever stops the work needs a moment to say what is left. */
+/** The time kept to report the records that are left when the work is stopped. */
 const TIME_LEFT_MS_MIN = 2000;
 
 export interface AggregatorOptions {
@@ -220,7 +220,7 @@ class Batch {
   readonly #timeLeftMs: () => number;
   readonly #failed = new Set<string>();
   failures = 0;
-  /** Records that nobody will ever count. */
+  /** Records that can never be counted. */
   skipped = 0;
 
   constructor(changes: readonly StreamChange[], log: Log, timeLeftMs: () => number) {
@@ -242,8 +242,8 @@ class Batch {
   }
 
   /**
-   * Work on some records: when it fails, they are named and the rest goes on. What the store calls
-   * invalid stays invalid however often it is tried; everything else may be mended meanwhile.
+   * Runs work on some records: when it fails, they are reported and the rest goes on. A request the
+   * store calls invalid stays invalid; any other failure may pass, so it is tried again.
    */
   async attempt(
     message: string,
@@ -271,7 +271,7 @@ class Batch {
     }
   }
 
-  /** What nobody could ever process would only block the stream. */
+  /** Skips records that can never be processed: they would only block the stream. */
   skip(changes: readonly StreamChange[], message: string): void {
     for (const { key, id } of changes) {
       this.failures += 1;

@@ -48,7 +48,7 @@ const SAFE_PATTERN = /^[A-Za-z0-9_-]{1,64}$/;
 const UNSAFE_PATTERN = /[^A-Za-z0-9_-]/g;
 const READABLE_LENGTH = 32;
 
-/** The audit events that were removed, by whomever: their time was over, or somebody deleted them. */
+/** Returns the audit events that were removed, by expiry or by a deletion. */
 export function removedEvents(changes: Iterable<StreamChange>): AuditHarvest {
   const events: ArchivedEvent[] = [];
   const malformed: StreamChange[] = [];

@@ -33,7 +33,7 @@ export function bucketActivity(changes: Iterable<StreamChange>): BucketActivity[
     const { PK, SK } = change.key;
     if (SK !== STATE_SK) continue;
     if (change.after === undefined) {
-      // A bucket that is gone needs nothing; if it comes back, it starts anew.
+      // A deleted bucket needs nothing; if it is created again, it starts from its config.
       found.delete(PK);
       continue;
     }

@@ -13,7 +13,7 @@ import type { ItemStore } from "../storage/item-store.ts";
 import type { BucketActivity } from "./bucket-activity.ts";
 import { WriteRates } from "./write-rates.ts";
 
-/** How shards are made. Nothing is minted and nothing lost, whoever else does the same. */
+/** Splits a bucket. Concurrent splits neither create nor lose tokens. */
 export interface ShardSplitter {
   /**
    * Splits this shard, where that is allowed; says how many shards came of it. `largestMilli`: what
@@ -50,7 +50,7 @@ export class BucketUpkeep {
     this.#options = options;
   }
 
-  /** Rebases the bucket where that helps; false when it does not, or somebody else was faster. */
+  /** Rebases the bucket where that helps; false when it does not, or another write was faster. */
   async refill({ name, item, consumedMilli }: BucketActivity): Promise<boolean> {
     const nowMs = this.#options.clock();
     const bucket = decoded(item);

@@ -24,7 +24,7 @@ export interface AggregatorCounters {
   readonly lagMs: number;
   /** Change records that failed and are delivered again. */
   readonly failures: number;
-  /** Change records that were given up, because nobody could ever process them. */
+  /** Change records that were skipped because they can never be processed. */
   readonly skipped: number;
 }
 

@@ -36,7 +36,7 @@ export function changeOfRecord(record: LambdaRecord): StreamChange {
     throw new Error("expected a record of a DynamoDB stream, with its keys and sequence number");
   }
   const { PK, SK } = decodeItem(Keys);
-  // Images of other records are not looked at, so nobody pays for reading them.
+  // Images of other records are not used, so they are not decoded.
   const matters = SK === STATE_SK || SK.startsWith(AUDIT_PREFIX);
   return {
     id: SequenceNumber,

@@ -142,7 +142,7 @@ function changesOf(event: LambdaEvent, log: Log): { changes: StreamChange[]; ski
 
 /**
  * CloudWatch makes metrics of a line with these fields. A batch that is delivered again is no
- * error of the function, so without them nobody would be alarmed.
+ * error of the function, so without them no alarm would fire.
  */
 function metrics(counters: AggregatorCounters, table: string, clock: Clock) {
   const fields = counterFields(counters);

@@ -25,8 +25,8 @@ export const ONLY_GENERATION = "";
 
 /**
  * Which stream of the table it is, by the time it was made. A table that was restored, or whose
- * stream was switched off and on, has a new stream, and nobody promises that its numbers go on
- * where the old ones ended.
+ * stream was switched off and on, has a new stream, whose sequence numbers need not continue the
+ * old ones.
  */
 export function generationOf(streamArn: string): string {
   const label = streamArn.slice(streamArn.lastIndexOf("/") + 1);

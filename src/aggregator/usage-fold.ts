@@ -147,7 +147,7 @@ function mergedShards(parts: readonly Map<number, Consumption[]>[]): ShardTally[
   }));
 }
 
-/** Each change once, in the order it happened. A stream delivers nothing else, so sorting is rare. */
+/** Returns each change once, in order. A stream delivers in order, so sorting is rare. */
 function inOrder(entries: readonly Consumption[]): readonly Consumption[] {
   const follows = (entry: Consumption, at: number) =>
     at === 0 || (entries[at - 1] as Consumption).order < entry.order;

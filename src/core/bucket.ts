@@ -31,7 +31,7 @@ export interface Level {
   readonly remainder: number;
 }
 
-/** The answer to a take: whether it fits, and the level after it (refilled, and reduced if it fits). */
+/** The result of a take: whether it fits, and the level after refill and take. */
 export interface Take {
   readonly taken: boolean;
   readonly level: Level;
@@ -85,7 +85,7 @@ export function balanceAt(level: Level, rate: Rate, nowMs: number): number {
   return Math.max(-DEBT_MILLI_MAX, Math.min(rate.capacityMilli, balance));
 }
 
-/** Takes `requestedMilli` if the refilled bucket has it. Only a request above zero can be refused. */
+/** Takes `requestedMilli` if the refilled bucket has it. A request of zero is never refused. */
 export function take(level: Level, rate: Rate, requestedMilli: number, nowMs: number): Take {
   const refilled = refill(level, rate, nowMs);
   const availableMilli = refilled.tokensMilli;
@@ -99,7 +99,10 @@ export function take(level: Level, rate: Rate, requestedMilli: number, nowMs: nu
   return { taken: false, level: refilled, availableMilli, retryAfterMs };
 }
 
-/** Takes without asking: the bucket may go into debt, down to `DEBT_MILLI_MAX`. A negative amount gives back. */
+/**
+ * Takes an amount without a check: the bucket may go into debt, down to `DEBT_MILLI_MAX`. A
+ * negative amount is a refund.
+ */
 export function forceTake(level: Level, rate: Rate, amountMilli: number, nowMs: number): Level {
   const refilled =
     nowMs < level.refilledAtMs ? cappedAt(level, rate, nowMs) : refill(level, rate, nowMs);
@@ -118,14 +121,14 @@ function cappedAt(level: Level, rate: Rate, nowMs: number): Level {
   return { ...level, tokensMilli: capacityMilli - accruedUp };
 }
 
-/** How long until `neededMilli` are there, given `availableMilli` now; `Infinity` when they never fit. */
+/** Returns the time until the bucket has `neededMilli`; `Infinity` when they never fit. */
 export function waitMs(neededMilli: number, availableMilli: number, rate: Rate): number {
   if (neededMilli <= availableMilli) return 0;
   if (neededMilli > rate.capacityMilli) return Number.POSITIVE_INFINITY;
   return retryAfterMs(neededMilli - availableMilli, rate);
 }
 
-/** The time in which `deficitMilli` accrue, rounded up past the next millisecond; 0 when there is no deficit. */
+/** Returns the time in which `deficitMilli` accrue, rounded up past the next millisecond. */
 export function retryAfterMs(
   deficitMilli: number,
   rate: Pick<Rate, "refillMilli" | "periodMs">,

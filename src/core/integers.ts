@@ -8,7 +8,7 @@
 
 const SAFE = Number.MAX_SAFE_INTEGER;
 
-/** A quotient rounded toward minus infinity and what is left: `value = quotient * divisor + remainder`. */
+/** A quotient rounded down, and the rest: `value = quotient * divisor + remainder`. */
 export interface Division {
   /** Saturates at ±(2^53 - 1). */
   readonly quotient: number;

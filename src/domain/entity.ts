@@ -1,4 +1,4 @@
-/** Who is limited: a tenant, a project, a key, a user. */
+/** The subject of limits: a tenant, a project, a key, a user. */
 
 import type { JsonValue } from "./json.ts";
 

@@ -110,7 +110,7 @@ export class RateLimiterUnavailable extends InfrastructureError {
   readonly reason: UnavailableReason | undefined;
   /** True when it is known that nothing was written; false when a write may have happened. */
   readonly nothingWritten: boolean;
-  /** True when only the key range of one item was throttled, not the table, the account or an index. */
+  /** True when only the key range of one item was throttled, not the table or the account. */
   readonly keyRange: boolean;
   /** The table, where it is known. */
   readonly stackName: string | undefined;

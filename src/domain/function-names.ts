@@ -1,7 +1,7 @@
 /**
- * The names of the Lambda functions of a stack: its own name and a suffix. AWS allows 64 characters,
- * so a long stack name gets a short suffix. The template cannot count characters; the suffixes are
- * its parameters.
+ * The names of the Lambda functions of a stack: its own name and a suffix. AWS allows 64
+ * characters, so a long stack name gets a short suffix. The template cannot count characters; the
+ * suffixes are its parameters.
  */
 
 const FUNCTION_NAME_LENGTH_MAX = 64;

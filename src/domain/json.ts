@@ -1,4 +1,4 @@
-/** JSON data from users: checked, copied and frozen, so that nobody changes it afterwards. */
+/** JSON data from users: checked, copied and frozen, so later changes by the caller have no effect. */
 
 import { isPlainObject, show } from "./check.ts";
 import { ValidationError } from "./errors.ts";
@@ -15,7 +15,7 @@ export type JsonValue =
 /** DynamoDB nests at most 32 levels; the item itself and the audit details take some of them. */
 const DEPTH_MAX = 28;
 
-/** A frozen copy of a plain object, or a `ValidationError` that names the place that is not JSON. */
+/** Returns a frozen copy of a plain object; throws a `ValidationError` where it is not JSON. */
 export function checkJsonObject(
   field: string,
   value: unknown,

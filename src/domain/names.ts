@@ -22,7 +22,7 @@ const RESOURCE_LENGTH_MAX = 256;
 /** DynamoDB: the stack's name is the name of its table. */
 const STACK_LENGTH_MIN = 3;
 const STACK_LENGTH_MAX = 55;
-/** Even of four-byte characters, it fits the 1024 bytes of a sort key with the prefix of its record. */
+/** With four-byte characters and the prefix of its record it fits a sort key of 1024 bytes. */
 const NAMESPACE_LENGTH_MAX = 250;
 
 const ID_PATTERN = /^[A-Za-z0-9][A-Za-z0-9_.\-:@]*$/;
@@ -30,7 +30,7 @@ const LIMIT_PATTERN = /^[A-Za-z][A-Za-z0-9_.-]*$/;
 /** What models are called: `llama3.1:8b`, `@cf/meta/llama`, `01-ai/yi-34b`, an ARN. */
 const RESOURCE_PATTERN = /^[A-Za-z0-9@][A-Za-z0-9_.\-/:@]*$/;
 const STACK_PATTERN = /^[A-Za-z][A-Za-z0-9-]*$/;
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: it has to find control characters.
 const CONTROL_PATTERN = /[\u0000-\u001f\u007f]/;
 /** Half of a surrogate pair. Stores write UTF-8, where all of them become the same character. */
 const LONE_SURROGATE_PATTERN = /\p{Surrogate}/u;
@@ -45,7 +45,7 @@ export function checkParentId(value: unknown): string {
   return checkId("parent_id", value);
 }
 
-/** Checks who is named in the audit log: an id, or an ARN as it is. */
+/** Checks a principal of the audit log: an id, or any ARN. */
 export function checkPrincipal(value: unknown): string {
   if (typeof value === "string" && value.startsWith("arn:")) return value;
   return checkId("principal", value);

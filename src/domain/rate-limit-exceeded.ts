@@ -6,7 +6,7 @@ import type { LimitStatus } from "./limit-status.ts";
 /** The most a `Retry-After` header can say; used when waiting would never help. */
 const HEADER_SECONDS_MAX = 2_147_483_647;
 
-/** One limit in the JSON of a refusal. A wait that never ends is `null`, as JSON has no infinity. */
+/** One limit in the JSON of a refusal. An infinite wait is `null`. */
 export interface LimitStatusJson {
   /** The entity whose bucket this is. */
   readonly entity_id: string;

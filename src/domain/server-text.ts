@@ -11,8 +11,8 @@ const CREDENTIALS =
   /\b(?:AKIA|ASIA)[A-Z0-9]{12,}|\b(?:Credential|Signature)=[^\s,]+|[A-Za-z0-9+/=]{40,}/g;
 
 /**
- * Returns a message of a server on one line, without what looks like a credential, and cut. A server
- * that repeats the headers of a request must not get a session token into logs.
+ * Returns a message of a server on one line, shortened, without anything that looks like a
+ * credential: a server that repeats request headers must not get a session token into logs.
  */
 export function serverText(message: string): string {
   const line = message.replace(CREDENTIALS, "[hidden]").replace(/\s+/g, " ").trim();

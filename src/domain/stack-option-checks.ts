@@ -108,7 +108,7 @@ export function oneOf(words: readonly string[]): OptionCheck {
   };
 }
 
-/** The tags of a user, beside ours. */
+/** Checks the tags of the user, which are added to those of the library. */
 export function checkTags(field: string, value: unknown): void {
   checkOptions(field, value, "an object of texts");
   const tags = Object.entries(value as object);

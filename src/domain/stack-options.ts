@@ -56,7 +56,7 @@ export interface StackOptions {
   readonly enableAlarms?: boolean;
   /** The ARN of the topic that alarms are sent to; a new one when not given. */
   readonly alarmSnsTopic?: string;
-  /** Who hears of alarms by mail, when the topic is a new one. */
+  /** The address that gets alarms by mail, when the stack creates the topic. */
   readonly alarmEmail?: string;
   /** The alarm on the Lambda's duration, in percent of its timeout. */
   readonly lambdaDurationThresholdPct?: number;
@@ -88,7 +88,7 @@ export interface StackOptions {
   readonly tags?: Readonly<Record<string, string>>;
 }
 
-/** Options that are simply absent when nobody sets them. */
+/** Options without a default. */
 type UnsetOption =
   | "pitrRecoveryDays"
   | "kmsKeyArn"

@@ -14,8 +14,8 @@ export const REFERENCE_VERSION = "0.17.0";
 export const SCHEMA_VERSION = "0.11.0";
 
 /**
- * The oldest layout that this package can work on as it is. Before it, buckets lay elsewhere: they
- * would be taken for unused ones, and everybody could spend everything once more.
+ * The oldest layout that this package can use without a migration. Before it, buckets had other
+ * keys: this client would see every bucket as unused and grant its whole capacity again.
  */
 const SCHEMA_VERSION_MIN = "0.9.0";
 

@@ -34,9 +34,9 @@ export interface AcquirerOptions {
   readonly announcer: Announcer;
   readonly onWarning: ((warning: LimiterWarning) => void) | undefined;
   readonly missingLimits: MissingLimits | undefined;
-  /** Told what leases have given back, so that nobody waits for what is there. */
+  /** Called with what leases refund, so that waiters learn of it. */
   readonly gaveBack: LeaseHost["gaveBack"];
-  /** A refusal where what is there belongs to others, who wait for it. */
+  /** Refuses a call that does not wait when the tokens left belong to the queue. */
   readonly refusedByOthers: (target: LineRequest) => Promise<Refusal | undefined>;
 }
 
@@ -182,7 +182,7 @@ export class Acquirer implements LeaseHost {
     this.#options.gaveBack(bucket, tokens);
   }
 
-  /** With `allow` a failed adjustment is no error of the call, but somebody must hear of it. */
+  /** With `allow` a failed adjustment is a warning instead of an error of the call. */
   adjustmentFailed(request: LeaseTarget, cause: unknown): boolean {
     if (this.#outage.blocks(request)) return false;
     const { entityId, resource } = request;

@@ -69,7 +69,7 @@ export class ActiveLease implements Lease {
   readonly #granted: Granted;
   /** Names the acquire in events; `undefined` where nothing listened to it. */
   readonly #acquireId: string | undefined;
-  /** Made when somebody needs them: most leases are committed as they are. */
+  /** Created on first use: most leases are committed unchanged. */
   #made: Holding[] | undefined;
   #statuses: readonly LimitStatus[] | undefined;
   #ended: "committed" | "rolled back" | undefined;

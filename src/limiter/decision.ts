@@ -51,14 +51,14 @@ export class Refusal {
   readonly granted = false;
   #statuses: readonly LimitStatus[] | Seen;
 
-  /** From statuses, or from what they are made of when somebody asks for them. */
+  /** Takes statuses, or the legs they are computed from on first use. */
   constructor(statuses: readonly LimitStatus[] | Seen) {
     this.#statuses = statuses;
   }
 
   /** All limits checked: of the entity itself, then of its parents. */
   get statuses(): readonly LimitStatus[] {
-    // Who refuses by the thousand seldom asks for all of them.
+    // Built lazily: most callers never read the statuses of a refusal.
     if ("legs" in this.#statuses) {
       this.#statuses = statusesOf(this.#statuses.legs, this.#statuses.balancesMilli);
     }

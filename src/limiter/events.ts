@@ -1,5 +1,5 @@
 /**
- * What a limiter tells about itself. Nothing is computed while nobody listens.
+ * Events of a limiter. Nothing is computed without a listener.
  *
  * A limiter hears of its own calls: what was acquired, rejected, degraded and restored. Splits and
  * warnings belong to buckets, so all limiters of the namespace on this repository hear of them.
@@ -139,7 +139,7 @@ export function listen(
   events: ((event: LimiterEvent) => void) | undefined,
   onWarning: ((warning: LimiterWarning) => void) | undefined,
 ): () => void {
-  // Limiters that nobody listens to may be made by the thousand.
+  // A process may create thousands of limiters; one without listeners subscribes to nothing.
   if (events === undefined && onWarning === undefined) return () => {};
   const listener: RepositoryListener = {
     onWarning,

@@ -42,7 +42,7 @@ export interface ResourceLease<Names extends string = string> {
   /** `adjust` with the sign turned. */
   release(amounts: Amounts<Names>): void;
   /**
-   * Sets what the call cost in the end: `settle({ tpm: 730 })` is `adjust({ tpm: 730 - consumed })`.
+   * Sets the final amounts: `settle({ tpm: 730 })` is `adjust({ tpm: 730 - consumed })`.
    * Limits that are not named keep their amounts. The lease stays open, and may be settled again.
    */
   settle(amounts: SettledAmounts<Names>): void;

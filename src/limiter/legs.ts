@@ -48,8 +48,8 @@ export class Legs {
   }
 
   /**
-   * The legs of a call, when all that they are made of is remembered: nothing is read, and nobody
-   * has to wait. Only for one entity by itself, which is what most calls are about.
+   * Returns the leg of a call from cached limits and links, without a read; `undefined` when
+   * something is not cached or the entity cascades.
    */
   remembered(target: Target): readonly [Leg] | undefined {
     const { entityId, resource, amounts, limits, also } = target;
@@ -67,8 +67,8 @@ export class Legs {
   }
 
   /**
-   * The legs of all resources of a call, its own first. `forced`: the limits were just read again, so
-   * they apply whatever a bucket says.
+   * Returns the legs of all resources of a call, its own first. `forced`: the limits were just read
+   * again, so they apply whatever version a bucket has.
    */
   async of(
     target: Target,
@@ -155,8 +155,8 @@ export class Legs {
 
   async #stored(entityId: string, resource: string): Promise<Resolution> {
     const resolved = await this.#resolver.resolution(entityId, resource);
-    // A live bucket takes limits only from a newer version. When a level was remembered from before
-    // the last change, nobody would notice that another one has changed: they are read together.
+    // A live bucket takes limits only from a newer version. If one cached level is older than the
+    // last change, a change of another level would go unnoticed: read all levels together.
     if (!this.#isOld(resolved)) return resolved;
     this.#resolver.cache.clear();
     return this.#resolver.resolution(entityId, resource);

@@ -1,4 +1,4 @@
-/** Whom entities charge besides themselves, as last seen. A hint: buckets tell when it is wrong. */
+/** Cached parent links of entities. A hint: a consume reports when a bucket has another link. */
 
 import { LRUCache } from "lru-cache";
 import type { BucketStore, Link, LinkOptions } from "../buckets/bucket-store.ts";

@@ -36,7 +36,7 @@ const PING_TIMEOUT_MS = 1000;
 /** Names the method of a limiter that only this package calls. */
 export const TRY_NOW = Symbol("zae-limiter.tryNow");
 
-/** A decision whose lease knows the names of the limits. Names are checked by the compiler alone. */
+/** A decision whose lease has the names of the limits in its type. */
 type NamedDecision<Names extends string> =
   | { readonly granted: true; readonly lease: Lease<Names> & { readonly isEnded: boolean } }
   | Refusal;
@@ -264,8 +264,8 @@ export class RateLimiter<Names extends string = string> {
   }
 
   /**
-   * Lets go of the store, with everybody else who uses this repository; on a scoped one, only of
-   * this limiter. Calls that wait are refused, and so are all that come later.
+   * Closes the repository, for all its users; on a scoped repository, closes only this limiter.
+   * Calls that wait are refused, and so are later calls.
    */
   async close(): Promise<void> {
     this.#closed = true;
@@ -282,7 +282,7 @@ export class RateLimiter<Names extends string = string> {
     await this.close();
   }
 
-  /** Where nobody waits in line and nothing has to be waited for. */
+  /** Decides on the fast path: no request waits and nothing has to be read. */
   #decideNow(request: AcquireRequest<Names>, acquireId?: string): FastDecision<Names> {
     if (this.#closed || !this.#lines.isEmpty) return undefined;
     const decision = this.#acquirer.attemptNow(request as AcquireRequest, acquireId);

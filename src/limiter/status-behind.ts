@@ -1,4 +1,4 @@
-/** What a refusal means for somebody who stands in line behind others. */
+/** The status of a limit for a request that waits behind others in the queue. */
 
 import { retryAfterMs } from "../core/bucket.ts";
 import { floorDiv, mulAddDiv } from "../core/integers.ts";
@@ -6,15 +6,15 @@ import { type LimitStatus, secondsUntilFull } from "../domain/limit-status.ts";
 
 export interface PlaceInLine {
   readonly requested: number;
-  /** What those ahead ask for. */
+  /** Tokens that the requests ahead need. */
   readonly ahead: number;
-  /** Since the status was seen. */
+  /** Milliseconds since the store reported the status. */
   readonly elapsedMs: number;
-  /** Since then, by this process. */
+  /** Tokens this process has refunded since then. */
   readonly givenBack: number;
 }
 
-/** The status of a limit, with a wait that counts everybody ahead. */
+/** Returns the status with a wait that includes the requests ahead. */
 export function statusBehind(status: LimitStatus, place: PlaceInLine): LimitStatus {
   const { limit } = status;
   const { requested } = place;
@@ -36,7 +36,7 @@ export function statusBehind(status: LimitStatus, place: PlaceInLine): LimitStat
   };
 }
 
-/** As exact as the status tells; where it rounded, at most what it may have been. */
+/** Returns the balance now; where the status was rounded, the highest it may have been. */
 function balanceNow(status: LimitStatus, { elapsedMs, givenBack }: PlaceInLine): number {
   const { rate } = status.limit;
   const accrued = mulAddDiv(elapsedMs, rate.refillMilli, 0, rate.periodMs);
@@ -47,7 +47,7 @@ function balanceNow(status: LimitStatus, { elapsedMs, givenBack }: PlaceInLine):
   return Math.min(rate.capacityMilli, seen + accrued + givenBack * 1000);
 }
 
-/** What was missing, from the time in which it accrues. */
+/** Returns what was missing, computed from the time in which it accrues. */
 function missedMilli({ limit: { rate }, retryAfterSeconds }: LimitStatus): number {
   const waitMs = Math.round(retryAfterSeconds * 1000);
   return mulAddDiv(waitMs - 1, rate.refillMilli, 0, rate.periodMs);

@@ -1,8 +1,8 @@
 /**
- * One line of calls that wait for the same entity and resource, first come, first served.
+ * The queue of calls that wait for one entity and resource, first come, first served.
  *
- * The first one asks the store, for itself and for what everybody wants to know. Whoever should fit
- * by what it has heard is called, and asks at the same time; the others make no calls.
+ * The head asks the store, and its answer is shared with the queue. Waiters that fit by that answer
+ * are started and ask concurrently; the others make no calls.
  */
 
 import type { RateLimiterUnavailable } from "../domain/errors.ts";
@@ -14,66 +14,66 @@ import { Refusal } from "./decision.ts";
 import { statusBehind } from "./status-behind.ts";
 import { WaiterQueue } from "./waiter-queue.ts";
 
-/** What a line needs to know of a call. */
+/** The parts of a call that a queue needs. */
 export type LineRequest = Pick<CheckedRequest, "entityId" | "resource" | "limits" | "amounts">;
 
 export interface Waiter {
   readonly request: CheckedRequest;
   /** Whether the limiter that it came through, or its store, was closed. */
   readonly isClosed: () => boolean;
-  /** By the timer. */
+  /** Time of the timer at which the wait ends. */
   readonly until: number;
-  /** Its place among all that have come. */
+  /** Its place in the order of arrival. */
   ticket: number;
   /** Set when its turn would come too late. */
   refusal: Refusal | undefined;
-  /** Set when the store could not answer the one who asked. */
+  /** Set when the store could not answer the waiter that asked. */
   failure: RateLimiterUnavailable | undefined;
-  /** Whether it was checked that its turn may come in time. */
+  /** Whether the queue has checked that its turn can come in time. */
   judged: boolean;
-  /** It was refused as the first one: then there should be enough. */
+  /** Set when it was refused as the head: the time at which the bucket should have enough. */
   restsUntilMs: number | undefined;
-  /** What had been given back when it began to ask. */
+  /** What had been refunded when it began to ask. */
   givenBefore: AmountsByName;
   /** Ends the sleep of this waiter, if it sleeps. */
   wake: () => void;
 }
 
-/** What the store has last said. */
-interface Knowledge {
+/** The last answer of the store. */
+interface CachedState {
   readonly statuses: readonly LimitStatus[];
   readonly limits: readonly Limit[] | undefined;
   readonly seenAtMs: number;
-  /** What this process has given back since, by bucket and limit. */
+  /** What this process has refunded since, by bucket and limit. */
   readonly givenBack: Map<string, number>;
 }
 
-/** As long as a refusal may be repeated without asking the store. */
+/** How long a cached state may refuse requests, in milliseconds. */
 const KNOWN_MS = 1000;
-const NOBODY: AmountsByName = new Map();
+const NO_AMOUNTS: AmountsByName = new Map();
 
 export class WaitingLine {
-  /** The names of the buckets that it has to do with: of the entity itself, and of its parents. */
+  /** Names of the buckets its requests consume from: of the entity and of its ancestors. */
   readonly heardOf = new Set<string>();
-  /** Those who wait for their turn, by their tickets. */
+  /** Waiters in the order of their tickets. */
   readonly #queue = new WaiterQueue<Waiter>();
-  /** Those who ask the store. */
+  /** Waiters that are asking the store. */
   readonly #asking = new Set<Waiter>();
   readonly #queued = new Map<string, number>();
   readonly #asked = new Map<string, number>();
   #tickets = 0;
-  #knowledge: Knowledge | undefined;
+  #cached: CachedState | undefined;
   #unjudged = 0;
-  /** What was given back, ever. */
+  /** All refunds so far, by bucket and limit. */
   readonly #given = new Map<string, number>();
-  /** Those who wait for what is heard next. */
-  #curious: ((failure: RateLimiterUnavailable | undefined) => void)[] = [];
+  /** Called with the next answer of the store. */
+  #listeners: ((failure: RateLimiterUnavailable | undefined) => void)[] = [];
 
   get isEmpty(): boolean {
     return this.size === 0;
   }
 
-  /** How many requests wait, those that ask the store at this time included. */
+  /** How many requests wait, including those that are asking the store. */
   get size(): number {
     return this.#queue.size + this.#asking.size;
   }
@@ -82,7 +82,7 @@ export class WaitingLine {
     return this.#queue.first === waiter;
   }
 
-  /** Whether it is to ask the store. */
+  /** Returns whether the waiter is to ask the store. */
   isCalled(waiter: Waiter): boolean {
     return this.#asking.has(waiter);
   }
@@ -95,7 +95,7 @@ export class WaitingLine {
     if (this.#asking.size === 0 && this.isFirst(waiter)) this.call(waiter);
   }
 
-  /** It is its turn. */
+  /** Starts a waiter: it asks the store next. */
   call(waiter: Waiter): void {
     if (this.#asking.has(waiter)) return;
     waiter.restsUntilMs = undefined;
@@ -106,7 +106,7 @@ export class WaitingLine {
     waiter.wake();
   }
 
-  /** It has asked in vain, and waits in its old place. */
+  /** Returns a refused waiter to its place. */
   sendBack(waiter: Waiter): void {
     this.#stopAsking(waiter);
     this.#enqueue(waiter);
@@ -121,27 +121,27 @@ export class WaitingLine {
     this.#tell(undefined);
   }
 
-  /** Whether what is known is too old to refuse anybody by it. */
+  /** Returns whether the cached state is too old to refuse a request. */
   isStale(nowMs: number): boolean {
-    if (this.#knowledge === undefined) return false;
-    const ageMs = nowMs - this.#knowledge.seenAtMs;
+    if (this.#cached === undefined) return false;
+    const ageMs = nowMs - this.#cached.seenAtMs;
     return ageMs < 0 || ageMs >= KNOWN_MS;
   }
 
-  /** Makes the first one ask again; resolves when something was heard, with a failure if that was it. */
+  /** Makes the head ask again; resolves with the next answer, with the error if it fails. */
   heardAgain(): Promise<RateLimiterUnavailable | undefined> {
     return new Promise((resolve) => {
-      this.#curious.push(resolve);
+      this.#listeners.push(resolve);
       const { first } = this.#queue;
       if (this.#asking.size === 0 && first !== undefined) this.call(first);
     });
   }
 
-  /** Something was given back to a bucket it has heard of. Those for whom that is enough are called. */
+  /** Records a refund to one of its buckets and starts the waiters that now fit. */
   giveBack(bucketName: string, amounts: AmountsByName, nowMs: number): void {
     addAt(this.#given, bucketName, amounts);
-    if (this.#knowledge === undefined) return;
-    addAt(this.#knowledge.givenBack, bucketName, amounts);
+    if (this.#cached === undefined) return;
+    addAt(this.#cached.givenBack, bucketName, amounts);
     this.#callFitting(nowMs);
   }
 
@@ -149,14 +149,14 @@ export class WaitingLine {
     for (const { wake } of [...this.#queue, ...this.#asking]) wake();
   }
 
-  /** What is known tells a newcomer this; `undefined` when nothing is known. */
+  /** Returns the answer for a new request; `undefined` without a cached state. */
   behindAll(request: LineRequest, nowMs: number): Refusal | undefined {
     const ahead = new Map(this.#asked);
     add(ahead, this.#queued, 1);
     return this.#behind(request, ahead, nowMs);
   }
 
-  /** The same for one who stands in line. */
+  /** Returns the answer for a waiter behind those ahead of it. */
   behindOthers(waiter: Waiter, nowMs: number): Refusal | undefined {
     const ahead = new Map(this.#asked);
     for (const other of this.#queue) {
@@ -166,16 +166,16 @@ export class WaitingLine {
     return this.#behind(waiter.request, ahead, nowMs);
   }
 
-  /** Whether so much was given back since it has asked that it should ask again at once. */
+  /** Returns whether refunds since it asked may suffice, so that it should ask again at once. */
   isWorthAsking(waiter: Waiter, nowMs: number): boolean {
     if (this.#givenSince(waiter).size === 0) return false;
-    return this.#behind(waiter.request, NOBODY, nowMs)?.violations.length === 0;
+    return this.#behind(waiter.request, NO_AMOUNTS, nowMs)?.violations.length === 0;
   }
 
   /**
-   * Somebody was refused. Whoever lined up before anything was known is judged now, once: those who
-   * would wait in vain are sent away, and those who do not ask for what is missing are called. The
-   * answer may not count what was given back while it was on its way.
+   * Records a refusal. Waiters that joined before any answer are judged now, once: those that
+   * cannot succeed in time are refused, and those that do not need the exceeded limit are started.
+   * The answer may not include refunds that were made while it was under way.
    */
   learn(refusal: Refusal, waiter: Waiter, nowMs: number, timerMs: number): void {
     this.#know(refusal.statuses, waiter, nowMs);
@@ -183,7 +183,7 @@ export class WaitingLine {
     this.#tell(undefined);
   }
 
-  /** Somebody was granted, and this is left. */
+  /** Records what a grant has left, and starts the waiters that fit. */
   learnLeft(statuses: readonly LimitStatus[], waiter: Waiter, nowMs: number): void {
     if (this.#queue.size === 0 || statuses.length === 0) return;
     this.#know(statuses, waiter, nowMs);
@@ -191,7 +191,7 @@ export class WaitingLine {
     this.#tell(undefined);
   }
 
-  /** The store could not answer. Nobody waits for it to fail once more, one after the other. */
+  /** Fails all waiters with one error of the store, instead of one call each. */
   fail(failure: RateLimiterUnavailable): void {
     for (const waiter of this.#queue) {
       waiter.failure = failure;
@@ -200,7 +200,7 @@ export class WaitingLine {
     this.#tell(failure);
   }
 
-  /** When nobody asks any more, it is the turn of the first one, unless it knows better. */
+  /** If no waiter is asking, starts the head, unless it sleeps until a known time. */
   #next(): void {
     const { first } = this.#queue;
     if (this.#asking.size > 0 || first === undefined || first.restsUntilMs !== undefined) return;
@@ -225,11 +225,11 @@ export class WaitingLine {
   #know(statuses: readonly LimitStatus[], waiter: Waiter, nowMs: number): void {
     const { limits } = waiter.request;
     const givenBack = this.#givenSince(waiter);
-    this.#knowledge = { statuses, limits, seenAtMs: nowMs, givenBack };
+    this.#cached = { statuses, limits, seenAtMs: nowMs, givenBack };
     for (const status of statuses) this.heardOf.add(bucketNameOf(status));
   }
 
-  /** Since it has begun to ask. */
+  /** Returns the refunds since the waiter began to ask. */
   #givenSince({ givenBefore }: Waiter): Map<string, number> {
     const since = new Map<string, number>();
     for (const [at, amount] of this.#given) {
@@ -240,10 +240,10 @@ export class WaitingLine {
   }
 
   #tell(failure: RateLimiterUnavailable | undefined): void {
-    for (const resolve of this.#curious.splice(0)) resolve(failure);
+    for (const resolve of this.#listeners.splice(0)) resolve(failure);
   }
 
-  /** In their order, as far as what is known suffices for all of them. */
+  /** Starts waiters in order while the cached state suffices for all that were started. */
   #callFitting(nowMs: number): void {
     for (let { first } = this.#queue; first !== undefined; { first } = this.#queue) {
       if (this.#behind(first.request, this.#asked, nowMs)?.violations.length !== 0) return;
@@ -262,7 +262,7 @@ export class WaitingLine {
   #judge(waiter: Waiter, ahead: AmountsByName, nowMs: number, timerMs: number): void {
     waiter.judged = true;
     this.#unjudged -= 1;
-    // The first one has its answer from the store.
+    // The head has its own answer from the store.
     if (this.isFirst(waiter)) return;
     const refusal = this.#behind(waiter.request, ahead, nowMs);
     if (refusal === undefined) return;
@@ -274,9 +274,9 @@ export class WaitingLine {
     }
   }
 
-  /** Limits that came with a call tell nothing about calls with others. */
+  /** Limits given with a call say nothing about calls with other limits. */
   #behind(request: LineRequest, ahead: AmountsByName, nowMs: number): Refusal | undefined {
-    const known = this.#knowledge;
+    const known = this.#cached;
     if (known === undefined || !sameLimits(known.limits, request.limits)) return undefined;
     const elapsedMs = Math.max(0, nowMs - known.seenAtMs);
     return new Refusal(
@@ -292,7 +292,7 @@ export class WaitingLine {
   }
 }
 
-/** Whether waiting is in vain. What never fits is too late for those who would wait for ever. */
+/** Returns whether waiting cannot help: a request that never fits is always too late. */
 export function isTooLate(refusal: Refusal, nowMs: number, until: number): boolean {
   const { retryAfterSeconds } = refusal;
   return !Number.isFinite(retryAfterSeconds) || nowMs + retryAfterSeconds * 1000 > until;

@@ -1,7 +1,7 @@
 /**
- * Fair waiting. Calls for one entity and resource stand in one line per process: the first one
- * asks the store when the bucket should have enough, the others make no calls until there should be
- * enough for them as well. A large request is therefore not starved by small ones behind it.
+ * Fair waiting. Calls for one entity and resource share one queue per process: the head asks the
+ * store when the bucket should have enough, and the others make no calls until the bucket should
+ * have enough for them too. Small requests therefore cannot starve a large one ahead of them.
  */
 
 import type { BucketStore } from "../buckets/bucket-store.ts";
@@ -21,25 +21,25 @@ import {
   WaitingLine,
 } from "./waiting-line.ts";
 
-/** Timers take no more than 2^31 milliseconds; whoever sleeps longer looks around in between. */
+/** Timers take at most 2^31 milliseconds; a longer sleep is split. */
 const SLEEP_MS_MAX = 86_400_000;
-/** As long as limits are remembered: what other processes change is noticed by then. */
+/** As long as limits are cached, so changes by other processes are noticed. */
 const ASK_MS_MAX = 60_000;
 /** Requests that wait at a time, in all queues of a store; a waiter takes some 6 KB. */
 const WAITERS_MAX = 10_000;
 
 type Grant = { readonly granted: true; readonly lease: Pick<Lease, "statuses"> };
-/** Throws `RateLimiterUnavailable` where the store cannot answer, and so does whoever waits for it. */
+/** Throws `RateLimiterUnavailable` where the store cannot answer; then the queue fails with it. */
 type Attempt<G> = () => Promise<G | Refusal>;
 
-/** One set of lines per bucket store, whichever limiter a call comes through. */
+/** One set of queues per bucket store, shared by all its limiters. */
 const linesOfStores = new WeakMap<BucketStore, WaitingLines>();
 
 export class WaitingLines {
   readonly #clock: Clock;
   readonly #timer: Timer;
   readonly #lines = new Map<string, WaitingLine>();
-  /** Which lines wait for something of a bucket. */
+  /** Queues whose requests consume from a bucket, by its name. */
   readonly #heardOf = new Map<string, Set<WaitingLine>>();
   #size = 0;
 
@@ -48,7 +48,7 @@ export class WaitingLines {
     this.#timer = timer;
   }
 
-  /** The lines for the buckets of a store: two limiters on it are two doors to one room. */
+  /** Returns the queues of a store; all limiters on it share them. */
   static of(buckets: BucketStore, clock: Clock, timer: Timer): WaitingLines {
     const known = linesOfStores.get(buckets);
     if (known !== undefined) return known;
@@ -67,14 +67,14 @@ export class WaitingLines {
     return this.#size;
   }
 
-  /** Makes those look up whose limiter or store was closed. */
+  /** Wakes all waiters, so that those of a closed limiter or store end. */
   wakeAll(): void {
     for (const line of this.#lines.values()) line.wakeAll();
   }
 
   /**
-   * The refusal of a call that does not wait, when what is there belongs to those who do: it may
-   * pass only where there is enough for everybody.
+   * Refuses a call that does not wait when the tokens left belong to the queue: it is granted only
+   * where the balance covers all waiters too.
    */
   async refusal(request: LineRequest, signal?: AbortSignal): Promise<Refusal | undefined> {
     const isShort = ({ violations }: Refusal) => violations.length > 0;
@@ -82,7 +82,7 @@ export class WaitingLines {
     return known === undefined || !isShort(known) ? undefined : known;
   }
 
-  /** This process has given something back to a bucket: of an entity, or of the parent of others. */
+  /** Tells the queues of a bucket that this process has refunded tokens to it. */
   giveBack(
     bucket: { readonly entityId: string; readonly resource: string },
     back: AmountsByName,
@@ -97,9 +97,8 @@ export class WaitingLines {
   }
 
   /**
-   * Asks until it is granted, or until it is clear that waiting longer than `maxWaitMs` would be
-   * needed: then the refusal is handed out at once, as it is where too many wait already. Throws
-   * the reason of an aborted signal.
+   * Asks until the request is granted. Returns the refusal at once when the wait would exceed
+   * `maxWaitMs`, or when too many requests wait already. Throws the reason of an aborted signal.
    */
   async wait<G extends Grant>(
     request: CheckedRequest,
@@ -131,8 +130,8 @@ export class WaitingLines {
   }
 
   /**
-   * What the line tells a newcomer. Before it refuses one by what is old, the first in line asks
-   * again, for all that come meanwhile; if the store does not answer, nobody asks it once more.
+   * Returns the queue's answer for a new request. A stale answer does not refuse: the head asks
+   * again, once for all requests that arrive meanwhile; if the store fails, they fail with it.
    */
   async #behindAll(
     request: LineRequest,
@@ -174,7 +173,7 @@ export class WaitingLines {
     }
   }
 
-  /** Sleeps until this waiter is called, or hands out why it will not be in time. */
+  /** Sleeps until this waiter is to ask; returns the refusal when its turn comes too late. */
   async #turn(line: WaitingLine, waiter: Waiter): Promise<Refusal | undefined> {
     for (;;) {
       if (waiter.failure !== undefined) throw waiter.failure;
@@ -187,8 +186,8 @@ export class WaitingLines {
   }
 
   /**
-   * It has rested, and there should be enough; or its time is over. Then, when the line knows of no
-   * reason, the store itself has to be asked.
+   * Handles the end of a sleep: the bucket should have enough, or the time of the waiter is over.
+   * In the second case the waiter asks the store, unless the queue has a refusal for it.
    */
   #wakeUp(line: WaitingLine, waiter: Waiter): void {
     if (waiter.restsUntilMs !== undefined) {
@@ -201,7 +200,7 @@ export class WaitingLines {
     else waiter.refusal = refusal;
   }
 
-  /** Asks the store; `undefined` when it is to be asked again in its turn. */
+  /** Asks the store; `undefined` when the waiter has to ask again later. */
   async #ask<G extends Grant>(
     line: WaitingLine,
     waiter: Waiter,
@@ -233,7 +232,7 @@ export class WaitingLines {
     }
   }
 
-  /** What is given back to a parent is for all who wait for it. */
+  /** Lets the queue learn of refunds to the buckets of its ancestors. */
   #watch(line: WaitingLine): void {
     for (const bucket of line.heardOf) {
       this.#heardOf.set(bucket, (this.#heardOf.get(bucket) ?? new Set()).add(line));
@@ -265,8 +264,8 @@ export class WaitingLines {
 }
 
 /**
- * Who asks for nothing need not line up, nor where there is enough for everybody ahead as well:
- * those ahead then wait for a limit that is not asked for.
+ * Returns whether a request skips the queue: it asks for zero tokens, or the balance covers all
+ * requests ahead too, which then wait for another limit.
  */
 function needsNoWait({ amounts }: CheckedRequest, known: Refusal | undefined): boolean {
   if (known !== undefined && known.violations.length === 0) return true;

@@ -1,4 +1,4 @@
-/** Trees of entities: nobody is their own ancestor, and nobody has too many. */
+/** Trees of entities: no entity is its own ancestor, and the chain of ancestors is bounded. */
 
 import { ValidationError } from "../domain/errors.ts";
 import { textAt } from "./fields.ts";
@@ -10,9 +10,9 @@ import type { RecordContext } from "./record-context.ts";
 export const ANCESTORS_MAX = 8;
 
 /**
- * Refuses a parent with which the tree would be circular or too deep. Where the way up ends at an
- * ancestor that was never created, returns its id: whoever relies on the answer must see to it that
- * it is still not there, because with it the tree may be another.
+ * Refuses a parent with which the tree would be circular or too deep. Where the chain ends at an
+ * ancestor that was never created, returns its id: the caller's write must require that it still
+ * does not exist, because its record could extend the chain.
  */
 export async function checkAncestry(
   context: RecordContext,

@@ -1,6 +1,6 @@
 /**
- * The audit log: who changed what. An event is written in the transaction of the change it tells
- * of, so there is never one without the other.
+ * The audit log of changes and their principals. An event is written in the transaction of the
+ * change it describes, so neither exists without the other.
  */
 
 import { monotonicFactory } from "ulid";

@@ -74,7 +74,7 @@ export const WRITES_RATE: Rate = {
   periodMs: 1000,
 };
 
-/** How many acquires took something; ours, for those who count usage. Other writers leave it. */
+/** Number of acquires that consumed; usage aggregation reads it. The Python library ignores it. */
 export const ACQUIRES = "ac";
 
 /** The meter of writes to the item, which every write of ours that consumes moves. */
@@ -260,7 +260,7 @@ function isComplete(item: Item, names: LimitAttributes): boolean {
   );
 }
 
-/** A limit whose parameters are incomplete is as good as absent: it starts anew with its config. */
+/** A limit with incomplete parameters counts as absent: it starts again from its config. */
 function limitAt(item: Item, names: LimitAttributes): StoredLimit | undefined {
   const tokensMilli = integerAt(item, names.tokens, -MILLI_MAX, MILLI_MAX);
   const capacityMilli = integerAt(item, names.capacity, 1, TOKENS_MILLI_MAX);

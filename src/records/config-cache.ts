@@ -1,10 +1,10 @@
 /**
- * Stored limits, remembered for a while.
+ * Cached limits.
  *
- * A slot holds one config item, or the fact that there is none. Each knows the namespace's config
- * version it is at least as new as (`asOf`): whoever applies limits to a live bucket must not let
- * old ones replace newer ones. When a newer version is seen, older slots are dropped, so that one
- * change is noticed everywhere within the lifetime of the system slot.
+ * A slot holds one config item, or the fact that there is none. Each has the namespace's config
+ * version it is at least as new as (`asOf`), because a live bucket must not replace newer limits by
+ * older ones. When a newer version is seen, older slots are dropped, so that a change takes effect
+ * within the lifetime of the system slot.
  */
 
 import { LRUCache } from "lru-cache";
@@ -97,7 +97,7 @@ export class ConfigCache {
     return this.#generation;
   }
 
-  /** A fresh slot, and no trace that anybody looked. */
+  /** Returns a fresh slot without counting a hit. */
   peek(name: string): ConfigSlot | undefined {
     const slot = this.#slots.get(name);
     if (slot === undefined || !this.isFresh(slot.expiresAtMs)) return undefined;

@@ -2,7 +2,7 @@
  * One change of stored limits, as one transaction.
  *
  * Every change reads what it needs as of one moment, and writes only if nothing of it has changed
- * since; otherwise it starts anew. The `config_version` of the system config counts the changes of
+ * since; otherwise it starts again. The `config_version` of the system config counts the changes of
  * the namespace: it is how caches and live buckets notice that something happened.
  */
 
@@ -17,10 +17,10 @@ import type { RecordContext } from "./record-context.ts";
 
 export const CONFIG_VERSION = "config_version";
 
-/** Somebody must have succeeded each time we lost, so this many losses in a row mean trouble. */
+/** Each lost attempt means that another client succeeded; this many in a row are an error. */
 const ATTEMPTS_MAX = 100;
 
-/** All at once, all but one of a process's changes would have to start anew, again and again. */
+/** Changes of one process run one by one: concurrent ones would only make each other retry. */
 const lines = new WeakMap<ItemStore, OneByOne>();
 
 /** What a plan is given: the items it asked for, in order, and the system config. */

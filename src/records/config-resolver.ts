@@ -182,9 +182,10 @@ export class ConfigResolver {
 
   /**
    * Reads config items into slots. The state of the namespace is read along with the system
-   * config, so that a limiter learns of a deletion when it would learn of new limits. With the system config among them all are read as of one
-   * moment and its version dates them all. Without it the version known before the read is a safe
-   * lower bound, provided the read sees everything written before: hence consistent.
+   * config, so that a limiter learns of a deletion when it would learn of new limits. With the
+   * system config among them all are read as of one moment, and its version dates them all. Without
+   * it the version known before the read is a safe lower bound, provided the read sees everything
+   * written before: hence consistent.
    */
   async #fetch(
     names: readonly string[],
@@ -271,7 +272,7 @@ function slotOf(
   inactive: InactiveNamespace | undefined,
 ): ConfigSlot {
   return {
-    // Frozen, because everybody who asks gets the same list.
+    // Frozen, because all callers share the list.
     limits: Object.freeze(item === undefined ? [] : decodeLimits(item)),
     unsupported: item === undefined ? [] : unsupportedLimits(item),
     disabled: item === undefined ? undefined : disabledIn(item),

@@ -36,7 +36,7 @@ export function namespaceMark(namespaceId: string, nowMs: number): Item {
   return { ...deletionKey(namespaceId), ttl: expiry(nowMs) };
 }
 
-/** The last base time from before the deletion; Infinity for a namespace, which never comes back. */
+/** Returns the last base time before the deletion; Infinity for a namespace, which stays gone. */
 export function deletedUntilMs(mark: Item): number {
   return numberAt(mark, UNTIL) ?? Number.POSITIVE_INFINITY;
 }

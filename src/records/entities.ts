@@ -1,4 +1,4 @@
-/** Entities: who is limited, and which parent they charge. */
+/** Entities, and the parents that they cascade to. */
 
 import { isoSeconds } from "../core/windows.ts";
 import { checkFields, checkFlag, show } from "../domain/check.ts";
@@ -117,7 +117,7 @@ export class EntityRecords {
     while (!(await this.#tryCreate(entity, principal, days))) {
       // The tree has changed on the way: look at it again.
     }
-    // An entity may have been used before it was created; its buckets then charge nobody else.
+    // An entity may have been used before it was created; its buckets then have no parent link.
     // Where a level says that acquires cascade, the parent counts without a flag of the entity.
     if (entity.parentId !== undefined) await this.#buckets.relink(entity.id, entity);
     return entity;
@@ -286,7 +286,7 @@ export class EntityRecords {
       },
       days,
     );
-    // When somebody else has just deleted the record, the event has been written by them.
+    // When another client has just deleted the record, it has also written the event.
     await store.transact(exists ? [{ delete: key, condition: [ITEM_EXISTS] }, event] : [event]);
   }
 

@@ -1,4 +1,4 @@
-/** Moves an entity to another parent: one transaction, which proves that the tree is still a tree. */
+/** Moves an entity to another parent, in one transaction that keeps the tree without cycles. */
 
 import type { Entity } from "../domain/entity.ts";
 import { EntityNotFoundError, RateLimiterUnavailable } from "../domain/errors.ts";

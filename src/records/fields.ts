@@ -1,4 +1,4 @@
-/** Reads attributes of items that other writers may have written: by type and range, never by trust. */
+/** Reads attributes of items that other writers may have written, checking type and range. */
 
 import type { JsonValue } from "../domain/json.ts";
 import { type Item, OpaqueValue, type Value } from "../storage/item.ts";

@@ -26,8 +26,8 @@ export function encodeLimits(limits: readonly Limit[]): Record<string, number | 
 }
 
 /**
- * The limits of a config item, by name, so that the answer does not depend on the store. What
- * cannot be a limit is no fault of whoever asks: it was stored by somebody else.
+ * Returns the limits of a config item sorted by name, so that the order does not depend on the
+ * store. An invalid stored limit is not an error of the caller's input.
  */
 export function decodeLimits(item: Item): readonly Limit[] {
   const names = limitNames(item).filter((name) => unsupportedInConfig(item, name) === undefined);
@@ -42,8 +42,8 @@ export function decodeLimits(item: Item): readonly Limit[] {
       });
     } catch (cause) {
       throw new InfrastructureError(
-        `The limit "${name}" that is stored at ${item.PK} ${item.SK} cannot be: ` +
-          `${(cause as Error).message}. Set the limits there anew, or delete them`,
+        `Stored limit "${name}" at ${item.PK} ${item.SK} is invalid: ` +
+          `${(cause as Error).message}. Overwrite or delete the limits there`,
         { cause },
       );
     }
@@ -68,7 +68,7 @@ export function limitNames(item: Item): string[] {
     .sort();
 }
 
-/** What the namespace's config says about times when the store is down; unknown words say nothing. */
+/** Returns `onUnavailable` of the namespace's config; an unknown word counts as absent. */
 export function onUnavailableIn(item: Item | undefined): OnUnavailable | undefined {
   const mode = item === undefined ? undefined : textAt(item, "on_unavailable");
   return mode === "allow" || mode === "block" ? mode : undefined;

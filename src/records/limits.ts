@@ -1,4 +1,4 @@
-/** Stored limits: of the namespace, of a resource, of an entity. The most specific level applies. */
+/** Stored limits of a namespace, a resource or an entity. The most specific level applies. */
 
 import { checkFields } from "../domain/check.ts";
 import { checkLimits, type Limit, type LimitInput } from "../domain/limit.ts";

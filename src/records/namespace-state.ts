@@ -1,6 +1,6 @@
 /**
- * Changes are refused in a namespace that was deleted. Whoever holds it open may not know yet, and
- * what is written after a purge would stay for ever: nothing leads to it any more.
+ * Refuses changes in a deleted namespace. A process that has it open may not know of the deletion,
+ * and records written after a purge could never be found and removed.
  */
 
 import { NamespaceStateError } from "../domain/errors.ts";

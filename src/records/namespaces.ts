@@ -113,7 +113,7 @@ export class NamespaceRecords {
     this.#follower = follower;
   }
 
-  /** Registers names that are not yet there; returns the id of each. All names are checked first. */
+  /** Registers the missing names; returns the id of each. All names are checked first. */
   async register(...names: string[]): Promise<Record<string, string>> {
     for (const name of names) checkNamespace(name);
     const unique = [...new Set(names)];
@@ -268,7 +268,7 @@ export class NamespaceRecords {
       const writes = [forward(fields), reverse(fields), ...(await this.#settings(fields))];
       const result = await store.transact(writes);
       if (result.ok) return fields.namespaceId;
-      // Otherwise somebody else was faster, or the id is taken: both are answered by another round.
+      // Another client was faster, or the id is taken: in both cases try again.
       const stored = result.failures.get(0)?.item;
       const status = stored === undefined ? "active" : decodeNamespace(stored).status;
       if (status !== "active") {
@@ -349,7 +349,7 @@ function cannotRecover(name: string, state: string): NamespaceStateError {
   const why: Record<string, string> = {
     active: "it is active",
     purging: "it is being purged",
-    "re-registered": "the name has been registered anew",
+    "re-registered": "the name has been registered again",
   };
   return new NamespaceStateError(
     `The namespace "${name}" cannot be recovered: ${why[state] ?? state}`,

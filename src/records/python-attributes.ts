@@ -124,7 +124,7 @@ function isScheduled(item: Item, own: string, common: string): boolean {
   return schedule !== undefined && schedule !== NO_SCHEDULE;
 }
 
-/** The names of the session quotas of a config item, which are stored under a prefix of their own. */
+/** Returns the names of the session quotas of a config item, which have their own prefix. */
 export function sessionQuotas(item: Item): string[] {
   return Object.keys(item)
     .filter((name) => name.startsWith("w_") && name.endsWith("_cp"))

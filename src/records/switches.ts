@@ -28,7 +28,7 @@ import { decodeLimits, unsupportedLimits } from "./limit-attributes.ts";
 import { cascadeIn, type DisabledFlag, disabledIn } from "./python-attributes.ts";
 import type { RecordContext } from "./record-context.ts";
 
-/** Who makes a change, for the audit log. */
+/** Options of a change: the principal for the audit log. */
 export interface ChangeOptions {
   /** The name that goes into the audit log. */
   readonly principal?: string;
@@ -69,7 +69,7 @@ export interface SwitchReport {
  * const repo = await Repository.open('memory:');
  * await repo.limits.setResource('gpt-4', ['rpm:50']);
  * const level: StoredLevel = await repo.limits.level({ resource: 'gpt-4' });
- * console.log(String(level.limits[0]), level.state, level.unsupported.length); // rpm:50/min undefined 0
+ * console.log(String(level.limits[0]), level.state); // rpm:50/min undefined
  * await repo.close();
  * ```
  */
@@ -118,7 +118,8 @@ interface FlagChange {
  *   console.log(error instanceof ResourceDisabled && error.level); // resource
  * }
  * await limits.bypass({ entityId: 'key-1', resource: 'gpt-4' });
- * const lease = await limiter.acquire({ entityId: 'key-1', resource: 'gpt-4', consume: { rpm: 99 } });
+ * const request = { entityId: 'key-1', resource: 'gpt-4', consume: { rpm: 99 } };
+ * const lease = await limiter.acquire(request);
  * console.log(lease.bypassed); // true
  * await limiter.close();
  * ```
@@ -142,9 +143,9 @@ export class SwitchRecords {
   }
 
   /**
-   * Switches a resource off, an entity, or an entity for one resource: every acquire is refused with
-   * `ResourceDisabled`. Balances stay. Where a call of this process is next, it is refused at once;
-   * other processes follow within the time that limits are cached.
+   * Switches a resource off, an entity, or an entity for one resource: every acquire is refused
+   * with `ResourceDisabled`. Balances stay. This process refuses from its next call on; other
+   * processes follow within the time that limits are cached.
    */
   disable(target: FlagTarget, options: ChangeOptions = {}): Promise<SwitchResult> {
     return this.#change(target, { name: "disabled", value: true }, options);

@@ -4,7 +4,7 @@
  * A counter is a number under the name of its limit, in tokens: that is how the Python library
  * reads it. A limit whose name is taken by an attribute of the record, or by a key, counts under
  * its name after a `#`, which no name of a limit contains. Marks of the stream (`@0`, `@1`, …) are
- * texts, so that nobody takes them for counters.
+ * texts, so that they cannot be mistaken for counters.
  */
 
 import {
@@ -141,7 +141,7 @@ function counterAttribute(limitName: string): string {
   return taken ? ESCAPE + limitName : limitName;
 }
 
-/** Beside a counter of the Python library: how often a soft limit was below zero. */
+/** Suffix of a counter of the Python library: how often a soft limit was below zero. */
 const OVERDRAWN_SUFFIX = "#od";
 
 /** The counters of an item in tokens, with parts of tokens where there are any. */
@@ -187,7 +187,7 @@ export function wholeTokens(tokens: number): number {
   return Math.trunc(tokens) + 0;
 }
 
-/** Exact: DynamoDB adds decimals, so that parts of tokens add up before anybody rounds. */
+/** Converts exactly: DynamoDB adds decimals, so parts of tokens add up before any rounding. */
 function inTokens(milli: number | bigint): number | bigint {
   if (typeof milli === "number") return milli / 1000;
   return milli % 1000n === 0n ? milli / 1000n : Number(milli) / 1000;

@@ -188,7 +188,7 @@ export class UsageRecords {
     };
   }
 
-  /** `ordered`: the keys after the prefix are those of one resource, so times are ranges of them. */
+  /** `ordered`: all keys with the prefix are of one resource, so a time span is a key range. */
   #scope(entityId: string | undefined, resource: string | undefined) {
     const { namespaceId } = this.#context;
     if (resource !== undefined) checkResource(resource);

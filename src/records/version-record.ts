@@ -58,7 +58,7 @@ export function checkRelease(field: string, value: unknown): string {
   throw new ValidationError(field, value, `expected a release like 0.17.0, got ${show(value)}`);
 }
 
-/** The record of a table that this package makes. Without a Lambda version, Python leaves ours alone. */
+/** Returns the record of a new table. Without a Lambda version Python clients do not update it. */
 export function newVersionItem(
   nowMs: number,
   { maxShards, pythonLambdaVersion }: NewVersion = {},
@@ -99,7 +99,7 @@ export function decodeVersion(item: Item): VersionRecord {
   };
 }
 
-/** What can be said anew about a table. The schema is not among it: only migrations change that. */
+/** The updatable fields of the record. Only migrations change the schema. */
 export interface VersionUpdate {
   /** The version of our Lambda; `null` when there is none any more. */
   readonly aggregatorVersion?: string | null;
@@ -116,7 +116,7 @@ export async function readVersion(store: ItemStore): Promise<VersionRecord | und
   return item === undefined ? undefined : decodeVersion(item);
 }
 
-/** Changes what is named and nothing else; a table without a record gets one of the newest schema. */
+/** Updates only the given fields; a table without a record gets one of the newest schema. */
 export async function writeVersion(
   store: ItemStore,
   update: VersionUpdate,

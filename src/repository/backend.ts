@@ -139,7 +139,7 @@ export function clockOf(options: OpenOptions): Clock {
   return options.clock === undefined ? systemClock : wholeClock(options.clock);
 }
 
-/** Opens buckets that any number of processes share; loaded with the first store that needs them. */
+/** Opens buckets that several processes share; loaded with the first store that needs them. */
 async function sharedBuckets(): Promise<Backend["openBuckets"]> {
   const { DistributedBucketStore } = await import(
     "../buckets/distributed/distributed-bucket-store.ts"
@@ -147,7 +147,7 @@ async function sharedBuckets(): Promise<Backend["openBuckets"]> {
   return (context, options) => new DistributedBucketStore(context, options);
 }
 
-/** A store that is open already. Whoever cannot wait for a file brings the buckets along. */
+/** Wraps an open store. Tests with virtual time pass the buckets: they cannot await an import. */
 export async function backendOver(
   kind: Backend["kind"],
   name: string,

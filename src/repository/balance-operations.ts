@@ -25,7 +25,7 @@ export interface OperationTarget {
   readonly entityId: string;
   /** The resource whose bucket is changed. */
   readonly resource: string;
-  /** The same key makes the operation once within three days: 1 to 64 of letters, digits, `._:-`. */
+  /** One operation per key within three days; 1 to 64 letters, digits and `._:-`. */
   readonly idempotencyKey?: string;
   /** The person or program that makes the change, for the audit log. */
   readonly principal?: string;

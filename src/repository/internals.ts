@@ -24,14 +24,14 @@ export interface RepositoryInternals {
   /** Asks the store for something that costs next to nothing. */
   ping(timeoutMs: number): Promise<unknown>;
   readonly onUnavailable: OnUnavailable | undefined;
-  /** Who is told of splits and warnings in this namespace. */
+  /** Listeners for splits and warnings in this namespace. */
   readonly listeners: Set<RepositoryListener>;
   /** Tells of all requests to the store, for whichever namespace; the result ends it. */
   listen(listener: CallListener): () => void;
 }
 
 export interface RepositoryListener {
-  /** Where nobody has it, the process is warned. */
+  /** Without any such listener the warning goes to the process. */
   readonly onWarning?: ((warning: BucketWarning | RecordWarning) => void) | undefined;
   readonly onSplit?:
     | ((notice: { entityId: string; resource: string; shardCount: number }) => void)

@@ -36,11 +36,11 @@ export interface OpenOptions {
   readonly namespace?: string;
   /** How long stored limits are remembered; 0 turns that off. Default 60. */
   readonly configCacheTtlSeconds?: number;
-  /** An idle bucket is kept this many times as long as it takes to fill; 0: for ever. Default 7. */
+  /** An idle bucket is kept this many times its time to fill; 0: without end. Default 7. */
   readonly bucketTtlMultiplier?: number;
   /** What acquires do while the store cannot answer; beats the stored setting. */
   readonly onUnavailable?: OnUnavailable;
-  /** After this a store that refuses, hangs or drips is unavailable, retries included. Default 2000. */
+  /** Time limit of a store operation including retries, in milliseconds. Default 2000. */
   readonly timeoutMs?: number;
   /** What `memory:` and `sqlite:` keep of usage; `false`: nothing. Not for DynamoDB. */
   readonly usage?: false | UsageOptions;

@@ -281,7 +281,7 @@ export class Repository {
   ): Promise<Repository> {
     try {
       const context = recordContext(backend, options);
-      // Whoever may not use a store does not change it either.
+      // A client that may not use a store must not change it either.
       if ((await refuseIncompatible(backend)) === undefined) {
         await backend.store.put(newVersionItem(context.clock(), fresh), [ITEM_ABSENT]);
       }

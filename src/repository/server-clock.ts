@@ -6,8 +6,8 @@ import type { Clock } from "../domain/clock.ts";
 const SKEW_MS_MAX = 2000;
 
 /**
- * A clock that follows the server once the two differ by more than is explained by rounding. A
- * process whose clock runs ahead would otherwise take a refill that nobody else gets.
+ * Returns a clock that follows the server once the two differ by more than rounding explains.
+ * Otherwise a process with a fast clock would get refill before all other processes.
  */
 export function serverClock(local: Clock, skewMs: () => number | undefined): Clock {
   return () => {

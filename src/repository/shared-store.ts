@@ -124,7 +124,7 @@ export function bucketsOf(shared: Shared, namespaceId: string): BucketStore {
   return opened;
 }
 
-/** Who listens in a namespace, whichever repository they have. */
+/** Returns the listeners of a namespace, shared by all repositories on it. */
 export function listenersOf({ listeners }: Shared, namespaceId: string): Set<RepositoryListener> {
   const known = listeners.get(namespaceId) ?? new Set();
   listeners.set(namespaceId, known);
@@ -136,7 +136,7 @@ function publish(namespaceId: string | undefined, event: object): void {
   if (eventChannel.hasSubscribers) eventChannel.publish({ namespaceId, event });
 }
 
-/** Somebody must hear of it: the process, where no limiter listens. */
+/** Sends a warning to the limiters that listen, or else to the process. */
 function warn(
   listeners: ReadonlySet<RepositoryListener>,
   warning: BucketWarning | RecordWarning,

@@ -72,7 +72,7 @@ function split(address: string): [scheme: string, place: string] {
   return [address.slice(0, colon).toLowerCase(), address.slice(colon + 1)];
 }
 
-/** `sqlite:limits.db`, `sqlite:/var/limits.db`, and `sqlite:///var/limits.db` as others write it. */
+/** Returns the path in `sqlite:limits.db`, `sqlite:/var/limits.db` or `sqlite:///var/limits.db`. */
 function sqlitePath(url: string, place: string): string {
   const path = place.startsWith("//") ? place.slice(2) : place;
   if (path === "" || path.endsWith("/")) throw refusal(url, "a file is missing after sqlite:");

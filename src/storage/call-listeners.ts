@@ -1,10 +1,10 @@
-/** Who is told of every request to a store. They come and go while it is open. */
+/** Listeners for requests to a store; they can be added and removed while it is open. */
 
 import { channel } from "node:diagnostics_channel";
 import { unbreakable } from "../domain/listener.ts";
 import type { CallListener, StoreCall } from "./item-store.ts";
 
-/** Carries `{ call }`, a `StoreCall`, for every request of any store; see docs/reference/events.md. */
+/** Carries `{ call }`, a `StoreCall`, for every request; see docs/reference/events.md. */
 const callChannel = channel("zae-limiter:call");
 
 export class CallListeners {
@@ -14,7 +14,7 @@ export class CallListeners {
     if (first !== undefined) this.add(first);
   }
 
-  /** Nobody has to ask for the price of a request, or to work it out. */
+  /** True: requests need not ask for their consumed capacity, nor estimate it. */
   get isEmpty(): boolean {
     return this.#listeners.size === 0 && !callChannel.hasSubscribers;
   }

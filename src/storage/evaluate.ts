@@ -81,7 +81,7 @@ function compares(
 ): boolean {
   switch (is) {
     case "=":
-      // biome-ignore lint/suspicious/noDoubleEquals: 1n == 1 is wanted, and the types are known to fit.
+      // biome-ignore lint/suspicious/noDoubleEquals: 1n == 1 is wanted, and the types fit.
       return value == other;
     case "<":
       return value < other;

@@ -3,8 +3,9 @@
  *
  * A failed condition is a result that carries the stored item, not an exception. Exceptions are
  * `RateLimiterUnavailable` when the infrastructure failed (with `nothingWritten` when that is
- * certain, and `keyRange` when only the partition of that item was throttled), `InfrastructureNotFoundError` when the table is missing, `ValidationError` for a
- * request that could never work, and `InfrastructureError` for anything else the store refused.
+ * certain, and `keyRange` when only the partition of that item was throttled),
+ * `InfrastructureNotFoundError` when the table is missing, `ValidationError` for a request that
+ * could never work, and `InfrastructureError` for anything else the store refused.
  */
 
 import type { UnavailableReason } from "../domain/errors.ts";
@@ -148,13 +149,13 @@ export interface ChangeRecord {
 
 /** Where a feed of changes begins, and when it ends. */
 export interface ChangesOptions {
-  /** `now` (default): only changes from here on; `oldest`: all that are kept; or after a position. */
+  /** `now` (default): only later changes; `oldest`: all that are kept; or after a position. */
   readonly from?: "now" | "oldest" | { readonly after: string };
   /** Ends the feed. */
   readonly signal?: AbortSignal;
 }
 
-/** One request to the store, for those who count. */
+/** One request to the store, as listeners see it. */
 export interface StoreCall {
   /** The operation, such as `update`; on DynamoDB the name of the API call, as `UpdateItem`. */
   readonly operation: string;
@@ -164,7 +165,7 @@ export interface StoreCall {
   readonly writeUnits: number;
   /** The part of `writeUnits` and `readUnits` that went to indexes. */
   readonly indexUnits: number;
-  /** The store reports no units for a refused condition: they are then counted from the item's size. */
+  /** True when the units are computed from the item size: a failed condition reports none. */
   readonly estimated: boolean;
   /** What came of it; absent where the store is in this process. */
   readonly outcome?: CallOutcome;
@@ -205,7 +206,7 @@ export interface ItemStore {
   }): Promise<void>;
   /** Pages are fetched as the iteration goes on; breaking off stops the fetching. */
   query(query: Query): AsyncIterable<Item>;
-  /** The feed of old and new images, in order per item. It waits for more until it is broken off. */
+  /** The feed of old and new images, in order per item. It waits for more until it is stopped. */
   changes(options?: ChangesOptions): AsyncIterable<ChangeRecord>;
   /** Ends everything that the store has open. */
   close(): Promise<void>;

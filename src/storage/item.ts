@@ -10,7 +10,7 @@ export interface Key {
 
 /**
  * An attribute. Numbers are integers or decimals as JavaScript holds them; an integer beyond 2^53
- * is read as a bigint, so that no digit is lost. A set is never empty: the attribute is then absent.
+ * is read as a bigint, so that no digit is lost. A set is never empty: it is absent instead.
  */
 export type Value =
   | string
@@ -23,7 +23,7 @@ export type Value =
   | OpaqueValue
   | { readonly [name: string]: Value };
 
-/** An attribute of a type that this library never writes. It is kept as it came and not looked at. */
+/** An attribute of a type that this library never writes. It is kept unchanged. */
 export class OpaqueValue {
   readonly wire: object;
 

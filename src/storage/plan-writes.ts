@@ -17,7 +17,7 @@ export interface PlannedWrite {
   readonly after: Item | undefined;
 }
 
-/** Checks writes that go together and works out what they do; `failures` as a transaction has them. */
+/** The effect of writes that go together; `failures` as in the result of a transaction. */
 export interface PlannedWrites {
   /** The writes in their order. */
   readonly writes: readonly PlannedWrite[];

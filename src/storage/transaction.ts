@@ -62,7 +62,7 @@ function checkChange(change: Change): void {
   }
 }
 
-/** An index follows the table with a delay, so that nobody can promise a consistent read of it. */
+/** An index follows the table with a delay, so a consistent read of it is not possible. */
 export function checkQuery(query: Query): void {
   if (query.index === undefined || query.consistent !== true) return;
   throw new ValidationError("consistent", query.index, "an index cannot be read consistently");

@@ -1,4 +1,4 @@
-/** Who reads which shard: pure. */
+/** Assigns the shards of a stream to processes. Pure. */
 
 import type { ShardLease } from "./lease-items.ts";
 import type { SourceShard } from "./shard-source.ts";
@@ -16,13 +16,13 @@ export interface AssignmentInput {
 export interface Assignment {
   /** To be taken. */
   readonly take: readonly string[];
-  /** To be given to others, who have less. */
+  /** Shards to release to processes that have fewer. */
   readonly release: readonly string[];
 }
 
 /**
- * Everybody takes an equal part. Whoever has more lets go of the rest, so that nobody has to take
- * anything away from anybody.
+ * Gives every process an equal share. A process that has more releases the rest by itself, so that
+ * no process has to take a shard from another.
  */
 export function assign(input: AssignmentInput): Assignment {
   const { worker, leases, workers, dead } = input;

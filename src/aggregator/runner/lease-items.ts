@@ -1,6 +1,6 @@
 /**
- * What the processes that share a stream tell each other, as items of the table itself: who is
- * alive, who reads which shard, and how far it has come.
+ * Coordination of the processes that share a stream, as items of the table itself: which processes
+ * are alive, which shard each one reads, and how far it has come.
  *
  * A lease has a beat that its owner raises. Others take it for dead when the beat has not changed
  * for a while by their own watch, so clocks need not agree. Leases only spare work: two readers of
@@ -21,7 +21,7 @@ const KEPT_SECONDS = 3 * 86_400;
 
 export interface ShardLease {
   readonly shardId: string;
-  /** Nobody, when absent. */
+  /** The process that reads the shard; absent when none does. */
   readonly owner: string | undefined;
   readonly beat: number;
   /** The last sequence number that is done. */
@@ -61,7 +61,7 @@ export class LeaseItems {
     return { leases, workers };
   }
 
-  /** Takes a shard that nobody has, or whose owner is dead, unless somebody was faster. */
+  /** Takes a shard without a live owner, unless another process was faster. */
   async take(shardId: string, seen: ShardLease | undefined, worker: string, nowMs: number) {
     const condition: Condition =
       seen === undefined
@@ -77,7 +77,7 @@ export class LeaseItems {
       : undefined;
   }
 
-  /** Keeps a shard, and notes how far it is read; false when somebody else has it by now. */
+  /** Keeps a shard and stores its position; false when another process has it by now. */
   async renew(
     shardId: string,
     worker: string,

@@ -1,4 +1,4 @@
-/** Who is dead: whose beat has not changed for the time of a lease, by this process's own watch. */
+/** Finds dead processes: their beat has not changed for the time of a lease, by the local timer. */
 
 import type { ShardLease, WorkerSign } from "./lease-items.ts";
 

@@ -88,7 +88,7 @@ class BufferedFeed implements ShardFeed {
   }
 
   async next(): Promise<SourcePage> {
-    // Whoever reads has had time; what is on its way should be here.
+    // The reader has had time to deliver what was under way.
     await Promise.resolve();
     if (this.#buffer.length === 0 && this.#error !== undefined) throw this.#error;
     const changes = this.#buffer;

@@ -1,4 +1,4 @@
-/** Many items in one call: what does not fit is cut into pieces, what is left undone is repeated. */
+/** Batches: splits requests that are too large, and repeats items that were left unprocessed. */
 
 import type { AttributeValue as SdkValue, WriteRequest } from "@aws-sdk/client-dynamodb";
 import { RateLimiterUnavailable } from "../../domain/errors.ts";

@@ -26,7 +26,7 @@ export interface CallsOptions {
   readonly timeoutMs: number;
   readonly maxAttempts: number;
   readonly random: Random;
-  /** Without any, nobody asks DynamoDB for the price. */
+  /** Without any, requests do not ask for the consumed capacity. */
   readonly listeners: CallListeners;
 }
 
@@ -38,7 +38,7 @@ const REFUSED_MS_MAX = 300;
 
 type Failed = Extract<Verdict, { kind: "failed" }>;
 
-/** Whether a request may be sent again when nobody knows what became of it. */
+/** Whether a request may be sent again after an attempt with unknown outcome. */
 type Repetition = "read" | "repeatable" | "once";
 
 export type Written<Name extends OperationName> =

@@ -29,7 +29,7 @@ export function reported(operation: OperationName, output: object): StoreCall {
     readUnits: sum(parts, (part) => unitsOf(operation, part, "read")),
     writeUnits: sum(parts, (part) => unitsOf(operation, part, "write")),
     indexUnits: sum(indexes, (part) => allUnits(part)),
-    // Nobody had asked for the price when the request was sent.
+    // The request did not ask for its consumed capacity.
     estimated: consumed === undefined && CAPACITY_KIND.has(operation),
   };
 }

@@ -30,7 +30,7 @@ export async function* readChanges(
   try {
     yield* new StreamReader(calls).read(from, signal);
   } catch (error) {
-    // Whoever stopped the feed does not care how the last request ended.
+    // After a stop the outcome of the last request does not matter.
     if (!signal.aborted) throw error;
   }
 }

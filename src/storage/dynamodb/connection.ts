@@ -1,4 +1,4 @@
-/** Where DynamoDB is, who asks, and how requests travel. */
+/** The connection to DynamoDB: endpoint, credentials and transport. */
 
 import type { DynamoDBClientConfig } from "@aws-sdk/client-dynamodb";
 import { isLoopback } from "../../domain/loopback.ts";

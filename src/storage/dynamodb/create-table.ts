@@ -134,7 +134,7 @@ async function enableTtl(calls: Calls, deadline: Deadline): Promise<void> {
   const TimeToLiveSpecification = { AttributeName: TTL_ATTRIBUTE, Enabled: true };
   await calls
     .read("UpdateTimeToLive", { TableName, TimeToLiveSpecification }, deadline)
-    // Somebody else has just switched it on.
+    // Another client has just switched it on.
     .catch(unlessNamed("ValidationException"));
 }
 

@@ -8,7 +8,7 @@ export class AttemptTimeout extends Error {
 /** Attempts shorter than this are not worth it: the rest goes to one last attempt. */
 const ATTEMPT_MS_MIN = 250;
 
-/** Whoever starts a write with less time than this will hardly learn what became of it. */
+/** A write that starts with less time than this would most likely end with unknown outcome. */
 const LAST_ATTEMPT_MS_MIN = 100;
 
 /** Real time, also in tests with a virtual clock: sockets know no other. */

@@ -118,7 +118,7 @@ class Exchange<T> implements Dispatcher.DispatchHandler {
     const error = new AttemptTimeout(`no answer within ${Math.round(timeoutMs)} ms`);
     this.#end();
     this.#reject(new SendError(error, this.#abort === undefined ? "connecting" : "sent"));
-    // Nobody waits for the answer any more, and a connection with an answer to come is of no use.
+    // The caller has given up, and a connection with a pending response cannot be reused.
     this.#abort?.(error);
   }
 

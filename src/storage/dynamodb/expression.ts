@@ -8,7 +8,7 @@ import type { Value } from "../item.ts";
 import type { Change, Condition, Test } from "../item-store.ts";
 import type { SortRange } from "./sort-range.ts";
 
-/** What an expression needs beside itself. */
+/** The names and values that an expression refers to. */
 interface Attributes {
   ExpressionAttributeNames?: Record<string, string>;
   ExpressionAttributeValues?: Record<string, AttributeValue>;

@@ -1,4 +1,4 @@
-/** Who asks and where: the SDK's own providers answer, and are asked again when it gets old. */
+/** Credentials, region and endpoint from the providers of the SDK, renewed before they expire. */
 
 import type { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { systemClock } from "../../domain/clock.ts";
@@ -58,7 +58,7 @@ export class Identities {
     return expiration.getTime() - systemClock() > RENEW_MS ? this.#identity : undefined;
   }
 
-  /** Asks; those who ask at the same time share the answer. */
+  /** Asks the providers; concurrent callers share the answer. */
   resolve(): Promise<Identity> {
     this.#resolving ??= this.#resolve(false).finally(() => {
       this.#resolving = undefined;

@@ -1,7 +1,7 @@
 /**
- * Empty items to be filled in. DynamoDB names the attributes of an item in any order, and V8 makes a
- * class of objects for every order in which properties are added. So an item is a copy of one that
- * has all of its attributes already, and those are known by the set of their names.
+ * Object templates for items. DynamoDB returns the attributes of an item in any order, and V8 makes
+ * a hidden class for every order in which properties are added. So an item starts as a copy of a
+ * template that has all its attributes; templates are found by the set of attribute names.
  */
 
 import type { Value } from "../item.ts";

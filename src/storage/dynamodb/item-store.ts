@@ -48,7 +48,7 @@ export interface DynamoItemStoreOptions extends DynamoConnection {
   readonly random?: Random | undefined;
   /** What the server's time is compared with. Deadlines always run in real time. */
   readonly clock?: Clock | undefined;
-  /** Sees every request and what it cost. Without it, nobody asks DynamoDB for the cost. */
+  /** Called with every request and its consumed capacity, which is requested only for it. */
   readonly onCall?: CallListener | undefined;
 }
 
@@ -87,7 +87,7 @@ export class DynamoItemStore implements ScanStore {
     return this.#listeners.add(listener);
   }
 
-  /** How far the server's clock is ahead of ours, to the second; unknown before the first answer. */
+  /** How far the server's clock is ahead, to the second; `undefined` before the first answer. */
   get serverDateSkewMs(): number | undefined {
     return this.#transport.serverDateSkewMs;
   }
@@ -240,7 +240,7 @@ function resultOf(result: Written<"PutItem" | "UpdateItem" | "DeleteItem">): Wri
   return { ok: true, item: isRead ? Attributes.item : decodeItem({ ...Attributes }) };
 }
 
-/** What goes through the handler of somebody else goes through the SDK. */
+/** A request handler of the caller needs the SDK; otherwise the lean transport is used. */
 function transportFor(options: DynamoItemStoreOptions, timeoutMs: number): Transport {
   const { transport, requestHandler, clock = systemClock } = options;
   if (transport !== undefined && !TRANSPORTS.includes(transport)) {

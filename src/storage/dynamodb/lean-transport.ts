@@ -1,7 +1,7 @@
 /**
- * Requests for data without the SDK on their way: signed, sent over connections that stay open, and
- * read. The SDK costs several times the processor time of everything else in an acquire. It still
- * says who asks and where, and carries all other requests.
+ * Sends data requests without the SDK: signs them, sends them over connections that stay open, and
+ * reads the answers. The SDK costs several times the CPU of everything else in an acquire. It still
+ * provides credentials and endpoint, and sends all other requests.
  */
 
 import type { Pool } from "undici";

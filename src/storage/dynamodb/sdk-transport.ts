@@ -31,7 +31,7 @@ interface Service {
   readonly commands: Commands;
 }
 
-/** A module with a command for each of these operations: one that lacks a command does not compile. */
+/** A module with a command for each operation; a missing command does not compile. */
 type WithCommands<Name extends string> = Readonly<
   Record<`${Name}Command`, new (input: never) => unknown>
 >;
@@ -65,7 +65,7 @@ export class SdkTransport implements Transport {
     await this.#serviceOf(operation);
   }
 
-  /** The client for data, for those who ask it for credentials and the endpoint. */
+  /** Returns the client for data; its config has the credentials and the endpoint. */
   async dataClient(): Promise<DynamoDBClient> {
     const { client } = await this.#serviceOf("GetItem");
     return client as unknown as DynamoDBClient;

@@ -1,6 +1,7 @@
 /**
- * Reads the answer of nearly every write, `{"Attributes":{…}}` with numbers, texts and truths, in one
- * pass from the text to the item; a price may follow. By way of `JSON.parse` there would be an object per attribute.
+ * Reads the answer of nearly every write, `{"Attributes":{…}}` with numbers, texts and booleans, in
+ * one pass from the text to the item; consumed capacity may follow. `JSON.parse` would allocate an
+ * object per attribute.
  */
 
 import type { Item, Value } from "../item.ts";
@@ -43,7 +44,7 @@ const DIGITS_MAX = 15;
 /** Buckets, which nearly all answers are about, have the same few attributes in every table. */
 const blanks = new ItemBlanks();
 
-/** `undefined` where the text is anything else: longer numbers, escapes, lists, or no JSON at all. */
+/** Returns `undefined` for any other text: long numbers, escapes, lists, or invalid JSON. */
 export function storedAnswerIn(text: string): StoredAnswer | undefined {
   if (!text.startsWith(HEAD) || text.includes("\\")) return undefined;
   return new Reader(text).read();

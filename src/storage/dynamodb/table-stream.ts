@@ -9,7 +9,7 @@ import type { Calls } from "./calls.ts";
 import { decodeImage } from "./image.ts";
 import { ShardReader } from "./shard-reader.ts";
 
-/** Who deletes items whose time to live is over. */
+/** The principal of deletions by time to live. */
 const EXPIRY_PRINCIPAL = "dynamodb.amazonaws.com";
 
 /** A shard, and the one it follows. */

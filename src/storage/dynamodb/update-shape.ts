@@ -15,7 +15,7 @@ import { Prepared } from "./prepared.ts";
 
 type UpdateInput = Input<"UpdateItem">;
 
-/** Limits have few names in practice; whoever has more begins anew. */
+/** Limits have few names in practice; beyond this many shapes the cache is cleared. */
 const SHAPES_MAX = 1000;
 const INDEX_KEYS = new Set(INDEXES.flatMap((index) => [index.partition, index.sort]));
 
@@ -50,7 +50,7 @@ export class UpdateShapes {
   }
 }
 
-/** What tells one shape from another, and the values, in the order in which expressions have them. */
+/** The key of a shape, and its values in the order in which the expressions use them. */
 class Sketch {
   readonly values: Value[] = [];
   name = "";

@@ -93,7 +93,7 @@ export class MemoryItemStore implements ScanStore {
     return this.#items.get(tableKey(key));
   }
 
-  /** Without a promise, for those who do all their work in one step. */
+  /** Reads without a promise, for callers that work in one step. */
   readNow(key: Key): Item | undefined {
     return this.#items.get(tableKey(key));
   }
@@ -183,7 +183,7 @@ export class MemoryItemStore implements ScanStore {
     const [low, high] = bounds(query);
     let left = query.limit ?? Number.POSITIVE_INFINITY;
     let at = query.after === undefined ? undefined : positionOf(query.after, index);
-    // Each step starts anew from the last key, so the tree may change between two steps.
+    // Each step starts from the last key, so the tree may change between two steps.
     while (left > 0) {
       const next = query.descending === true ? before(tree, at, high) : after(tree, at, low);
       if (next === undefined || next[0] < low || next[0] > high) return;

@@ -1,4 +1,4 @@
-/** The feed of a file: rows that every change leaves behind, polled by those who follow it. */
+/** The feed of a file: every change appends a row, and readers poll for new rows. */
 
 import { ValidationError } from "../../domain/errors.ts";
 import { keyOf } from "../item.ts";

@@ -112,7 +112,7 @@ export class SqliteDatabase {
     return this.#attempt(work);
   }
 
-  /** One statement as a transaction of its own: how many rows it changed, or BUSY like `tryWrite`. */
+  /** Runs one statement as a transaction; returns the changed rows, or BUSY like `tryWrite`. */
   tryRun(sql: string, ...values: Bindable[]): number | typeof BUSY {
     const statement = this.prepare(sql);
     if (this.#connection.losesBusyStatements === true) {

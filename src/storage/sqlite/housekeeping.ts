@@ -47,7 +47,7 @@ export class Housekeeping {
     else this.#shrink();
   }
 
-  /** Gives free pages back to the disk, a few at a time; not in files from before it was possible. */
+  /** Returns free pages to the disk, a few at a time; older files do not support it. */
   #shrink(): void {
     this.#tidied += 1;
     if (this.#tidied % TIDIED_PER_SHRINK !== 0) return;

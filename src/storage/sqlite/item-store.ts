@@ -190,7 +190,7 @@ export class SqliteItemStore implements ScanStore {
     return this.#feed.read(options);
   }
 
-  /** Closes the file, too: nobody else uses it without the store. */
+  /** Also closes the file, which only this store uses. */
   async close(): Promise<void> {
     this.#feed.close();
     this.#database.close();

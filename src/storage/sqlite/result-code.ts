@@ -20,7 +20,7 @@ const SENTENCES: Readonly<Record<string, string>> = {
   PERM: "may not be opened by this process",
   READONLY: "is read-only",
   IOERR: "could not be read or written",
-  CORRUPT: "is damaged; restore it from a copy, or delete it to start anew",
+  CORRUPT: "is damaged; restore it from a copy, or delete it to start again",
   FULL: "could not grow: the disk is full",
   CANTOPEN: "could not be opened; is its folder there and writable?",
   NOTADB: "is not a SQLite database",

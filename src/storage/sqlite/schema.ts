@@ -6,7 +6,7 @@ import type { Connection } from "./driver.ts";
 import { APPLICATION_ID, MIGRATIONS, type Migration } from "./migrations.ts";
 
 const CACHE_KIB = 32_768;
-/** Of 4 KiB each. With more of them the disk keeps an acquire waiting for longer, seldom as it is. */
+/** Frames of 4 KiB before a checkpoint. With more, the rare checkpoint blocks an acquire longer. */
 const LOG_FRAMES = 2000;
 /** Of the log file. A reader that stays in a transaction makes it longer, until it has left. */
 const LOG_BYTES = LOG_FRAMES * 4096;
@@ -70,7 +70,7 @@ function versionOf(connection: Connection, path: string, latest: number): number
   return version;
 }
 
-/** Throws when another process has migrated the file to a version that this library does not know. */
+/** Throws when another process has migrated the file to a version this library does not know. */
 export function refuseMigrated(version: number, path: string): void {
   refuseNewer(version, path, MIGRATIONS.at(-1)?.version ?? 0);
 }

@@ -1,15 +1,15 @@
 /**
  * How long this process may keep the write lock almost to itself.
  *
- * SQLite has no queue of waiting processes: whoever asks while the lock is free gets it. A busy
+ * SQLite has no queue of waiting processes: one that asks while the lock is free gets it. A busy
  * loop frees it for microseconds between two transactions, so a process that asks again every
  * millisecond would hardly ever hit such a moment. After a turn the loop therefore leaves a gap.
  * Time held counts up and time free counts down several times as fast: a process that leaves the
  * lock free often enough by itself never has to stop.
  *
- * A turn is long while nobody else is about, so that gaps cost a lone process little. Once another
- * process was met turns are short, and a gap lasts until somebody used it; each gap that nobody
- * used makes the next turn twice as long.
+ * A turn is long while no other process writes, so that gaps cost a lone process little. Once
+ * another process was met turns are short, and a gap lasts until another process has used it; each
+ * unused gap makes the next turn twice as long.
  */
 
 const TURN_MS_MIN = 5;

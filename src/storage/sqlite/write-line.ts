@@ -57,7 +57,7 @@ export class WriteLine {
     });
   }
 
-  /** Sends everybody away. */
+  /** Rejects all waiters. */
   dismiss(error: Error): void {
     for (const waiter of this.#waiters) waiter.reject(error);
     this.#waiters.clear();
@@ -67,7 +67,7 @@ export class WriteLine {
     if (this.#serving) return;
     this.#serving = true;
     for (const waiter of this.#waiters) {
-      // Whoever was dismissed or timed out meanwhile is not in the line any more.
+      // A waiter that was rejected or timed out has left the queue.
       while (this.#waiters.has(waiter)) {
         await this.#gap();
         if (!this.#waiters.has(waiter) || settle(waiter)) {

@@ -18,7 +18,7 @@ export async function loadLibsql(): Promise<Connect> {
         try {
           database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
         } catch {
-          // Others use the file, or it is damaged. Neither keeps anybody from closing it.
+          // Another process uses the file, or it is damaged. Closing continues in both cases.
         }
         database.close();
       },

@@ -161,7 +161,7 @@ describe("delete, orphans, recover", () => {
     await register("a");
     const { code, err } = await run("recover", id);
     expect(code).toBe(1);
-    expect(err).toContain("registered anew");
+    expect(err).toContain("registered again");
   });
 });
 
