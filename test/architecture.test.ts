@@ -12,9 +12,10 @@ import {
   entryFiles,
   type PackageEntries,
 } from "./architecture/graph.ts";
-import { AWAITED, PLACES } from "./architecture/house-rules.ts";
+import { AWAITED, PLACES, QUOTES, WORDY_FOLDERS } from "./architecture/house-rules.ts";
 import { layerViolations } from "./architecture/layers.ts";
 import { placeViolations, staleExceptions } from "./architecture/places.ts";
+import { staleQuotes, wordViolations } from "./architecture/plain-words.ts";
 import { readSources, report, toSource } from "./architecture/source.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
@@ -49,6 +50,12 @@ describe("this project", () => {
 
   test("time, chance, environment and unwanted words stay in their places", () => {
     expect(report(placeViolations(files, PLACES))).toBe("");
+  });
+
+  test("comments and messages use plain words and comments fit 100 columns", () => {
+    const plain = files.filter(({ path }) => !WORDY_FOLDERS.some((at) => path.startsWith(at)));
+    expect(report(wordViolations(plain, QUOTES))).toBe("");
+    expect(staleQuotes(files, QUOTES)).toEqual([]);
   });
 
   test("no exception outlives its reason", () => {
@@ -271,5 +278,30 @@ describe("the checker", () => {
     expect(words).not.toMatch(/Date\.now|\bany\b|import/);
     expect(words).toContain("any_ = 4 / 2 / 1;");
     expect(words).toContain("Math.random()");
+  });
+});
+
+describe("the rule of plain words", () => {
+  const violations = (text: string, part = "nothing quoted") =>
+    report(wordViolations([toSource("src/a.ts", text)], [["src/a.ts", part]]));
+
+  test.each(["// Nobody waits.", "/** Whoever asks. */", '"say it anew"', " * waits in vain"])(
+    "an unwanted word is reported with its line: %s",
+    (line) => {
+      expect(violations(`const a = 1;\n${line}\n`)).toMatch(/^src\/a\.ts:2 says /);
+      expect(violations(`const a = 1;\n${line}\n`, line)).toBe("");
+    },
+  );
+
+  test("a word that only contains an unwanted one is allowed", () => {
+    expect(violations("// besides, the whole amendment\n")).toBe("");
+  });
+
+  test("a comment line past 100 columns is reported, and a line of code is not", () => {
+    expect(violations(`// ${"x".repeat(97)}\n`)).toBe("");
+    expect(violations(`// ${"x".repeat(98)}\n`)).toBe(
+      "src/a.ts:1 has a comment of 101 columns, at most 100",
+    );
+    expect(violations(`const a = "${"x".repeat(98)}";\n`)).toBe("");
   });
 });

@@ -7,7 +7,7 @@ import { duration, withThousands } from "./numbers.ts";
 import type { Palette } from "./palette.ts";
 
 const BAR_MAX = 80;
-/** A bar with fewer cells than this gives way to the text beside it. */
+/** A bar with fewer cells than this is left out in favour of the text. */
 const BAR_GOOD = 10;
 const BAR_MIN = 3;
 /** Between the parts of a line. */

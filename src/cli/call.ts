@@ -118,7 +118,7 @@ async function finishing<T>(work: () => Promise<T>, after: () => Promise<void>):
   return result;
 }
 
-/** Notes and progress beside the result. */
+/** Prints notes and progress to stderr. */
 class StatusLine {
   readonly #terminal: Terminal;
   #shown = false;

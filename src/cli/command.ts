@@ -35,7 +35,7 @@ export interface ArgumentSpec {
  */
 export type Access = "read" | "change" | "write";
 
-/** The form of `--json`: names of types, objects and arrays of them. For the reference and tests. */
+/** The form of `--json`: type names, objects and arrays of them. For the reference and tests. */
 export type Shape = string | readonly [Shape] | { readonly [name: string]: Shape };
 
 /** What a command has to say: either form is made only when it is asked for. */

@@ -1,4 +1,4 @@
-/** `-c rpm=1 -c tpm=500`: what a call takes. */
+/** `-c rpm=1 -c tpm=500`: the amounts that a call consumes. */
 
 import type { AcquireRequest } from "../limiter/acquire-request.ts";
 import { type OptionSpec, UsageError } from "./command.ts";
@@ -19,8 +19,8 @@ export interface ConsumeOptions {
 }
 
 export const TARGET_ARGUMENTS = [
-  { name: "<entity>", text: "who: e.g. key-1" },
-  { name: "<resource>", text: "of what: e.g. gpt-4" },
+  { name: "<entity>", text: "the entity, e.g. key-1" },
+  { name: "<resource>", text: "the resource, e.g. gpt-4" },
 ] as const;
 
 /** Limits for one call, instead of the stored ones. */
@@ -40,7 +40,7 @@ export const CONSUME_OPTIONS: readonly OptionSpec[] = [
   },
   {
     flags: "-w, --wait <seconds>",
-    text: "wait in line for so long, instead of being refused at once",
+    text: "wait in the queue up to this long instead of being refused at once",
     default: 0,
     parse: decimalNumber(0, WAIT_SECONDS_MAX),
   },

@@ -1,4 +1,4 @@
-/** Finds the word somebody meant. */
+/** Finds the known word nearest to a misspelled one. */
 
 /** The closest of the words; the first of equals. */
 export function nearest(word: string, words: readonly string[]): string | undefined {

@@ -1,10 +1,10 @@
-/** Who makes a change, for the audit log. */
+/** The principal of a change, for the audit log. */
 
 import type { OptionSpec } from "./command.ts";
 
 export const PRINCIPAL_OPTION: OptionSpec = {
-  flags: "--principal <who>",
-  text: "who makes the change, for the audit log",
+  flags: "--principal <name>",
+  text: "principal of the change, for the audit log",
 };
 
 export interface PrincipalOptions {

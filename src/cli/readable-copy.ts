@@ -1,5 +1,5 @@
 /**
- * A SQLite file that this user may read but not write. SQLite has to write beside such a file, so
+ * A SQLite file that this user may read but not write. SQLite writes files next to such a file, so
  * commands that only read work on a copy of it.
  */
 

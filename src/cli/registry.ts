@@ -86,7 +86,7 @@ const COMMANDS: readonly Entry[] = [
   },
   {
     name: "audit",
-    summary: "who changed what",
+    summary: "the log of changes and their principals",
     heading: RECORDS,
     load: async () => (await import("./commands/audit.ts")).audit,
   },

@@ -1,4 +1,4 @@
-/** Tables for people: columns as wide as they need, no lines, so that `grep` and `awk` work, too. */
+/** Tables of text: columns as wide as needed and no lines, so that `grep` and `awk` work too. */
 
 import { visible } from "./visible.ts";
 

@@ -1,10 +1,10 @@
-/** Everything a command sees of the outside: where it writes, whom it asks, what interrupts it. */
+/** The outside of a command: its output, its questions and its interruptions. */
 
 import type { Clock } from "../domain/clock.ts";
 import type { Timer } from "../domain/timer.ts";
 import type { Palette } from "./palette.ts";
 
-/** What can end a command early. `SIGPIPE` means that nobody reads its output any more. */
+/** What can end a command early. `SIGPIPE` means that its output is not read any more. */
 export type Interruption = "SIGINT" | "SIGTERM" | "SIGHUP" | "SIGPIPE";
 
 export interface Terminal {
@@ -25,11 +25,11 @@ export interface Terminal {
   /** How high it is, where that is known. */
   readonly rows?: number | undefined;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Yes or no; `undefined` when there is nobody to ask. */
+  /** Returns yes or no; `undefined` when stdin is no terminal and has no answer. */
   readonly ask: (question: string) => Promise<boolean | undefined>;
   /**
-   * While anybody listens, interruptions are theirs to deal with; else they end the process. Call
-   * the result to stop listening.
+   * Adds a listener. With a listener an interruption does not end the process. Call the result to
+   * remove it.
    */
   readonly onInterruption: (listener: (interruption: Interruption) => void) => () => void;
   readonly timer: Timer;

@@ -6,15 +6,15 @@
 
 import type { Terminal } from "./terminal.ts";
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: it finds control characters.
 const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: it finds control characters.
 const CONTROL_AND_LINES = /[\u0000-\u001f\u007f-\u009f]/g;
 /** The colours of the palette; the brackets keep them when a text is split by them. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: it finds control characters.
 const OWN_COLOURS = /(\u001b\[(?:1|2|22|31|32|33|39)m)/;
 /** What a drawing and a line of progress write apart from any text. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: it finds control characters.
 const OWN_MOVES = /^(?:\r\u001b\[K|\u001b\[\?25[lh]|\u001b\[\d+A\u001b\[J)$/;
 
 /** One value in a line: without colours, tabs and line ends. */

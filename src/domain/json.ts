@@ -1,4 +1,4 @@
-/** JSON data from users: checked, copied and frozen, so later changes by the caller have no effect. */
+/** JSON data from users: checked, copied and frozen, so that callers cannot change it later. */
 
 import { isPlainObject, show } from "./check.ts";
 import { ValidationError } from "./errors.ts";

@@ -1,8 +1,7 @@
 /**
- * Applies of one namespace take turns. Whoever has the turn says so in the record of what is
- * managed, for a while that he extends as he goes; an apply that died is waited for no longer than
- * that. Every write to the record proves that nobody has written since, so a turn that was lost
- * is noticed, and its apply stops.
+ * A lock for the applies of one namespace. An apply holds it in the record of managed places for a
+ * limited time, which it extends as it goes; the lock of a dead apply expires. Every write to the
+ * record requires that it has not changed since, so an apply that lost the lock notices and stops.
  */
 
 import { randomBytes } from "../domain/chance.ts";
@@ -47,8 +46,8 @@ export class ApplyTurn {
   }
 
   /**
-   * Waits until nobody is at work, then lets `prepare` say how to begin. If the record changes
-   * meanwhile it is asked again; if there is nothing to begin, nothing is written.
+   * Waits until no apply holds the lock, then calls `prepare`. If the record changes meanwhile,
+   * calls it again; if there is nothing to begin, writes nothing.
    */
   static async take<Prepared extends { readonly begin?: ManagedContent }>(
     context: RecordContext,

@@ -1,5 +1,5 @@
 /**
- * Brings what is stored to what a manifest declares, through the same calls that everybody uses:
+ * Brings what is stored to what a manifest declares, through the public calls:
  * each change is one transaction with its audit event, its registries and a new config version, and
  * live buckets follow.
  */
@@ -23,7 +23,7 @@ const WAIT_MS = 60_000;
 const UNAVAILABLE_MAX = 3;
 
 export interface ApplyOptions {
-  /** Who is named in the audit log. */
+  /** The principal in the audit log. */
   readonly principal?: string;
   /** How long to wait for another apply; 60 seconds when absent. */
   readonly waitMs?: number;

@@ -13,14 +13,14 @@ export interface Carried {
   readonly skipped: readonly LimitChange[];
 }
 
-/** Nothing to change, nothing to record, and nobody left anything behind. */
+/** Returns whether there is nothing to change, to record or to clean up. */
 export function isSettled(record: ManagedRecord, plan: LimitPlan, fingerprint: string): boolean {
   const nothing = plan.changes.length + plan.adopted.length + plan.forgotten.length === 0;
   const tidy = record.unsettled.length === 0 && record.run === undefined;
   return nothing && tidy && record.fingerprint === fingerprint;
 }
 
-/** Before the first change: what is going to be created, in case nobody comes back to tell. */
+/** Returns the record before the first change: the places to create, in case the apply dies. */
 export function beginning(record: ManagedRecord, plan: LimitPlan): Content {
   const created = plan.changes.filter(({ action }) => action === "create").map(targetIn);
   return {

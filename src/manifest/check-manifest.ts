@@ -1,6 +1,6 @@
 /**
  * From data of any kind to a manifest. Everything is checked that storing would check, and more:
- * a name that nobody knows is a typo, and a typo must not quietly remove limits.
+ * an unknown name is a typo, and a typo must not silently remove limits.
  */
 
 import { isPlainObject, show } from "../domain/check.ts";
@@ -255,7 +255,7 @@ function ownField(value: Record<string, unknown>, name: string): unknown {
   return Object.hasOwn(value, name) ? value[name] : undefined;
 }
 
-/** The two mistakes that are made most often: a section without content, a limit that is a number. */
+/** Hints for the two most common mistakes: an empty section, and a limit that is a number. */
 function hintFor(value: unknown, path: ProblemPath): string {
   if (value === null && path.length === 1 && path[0] !== "system") return "; write {} for none";
   if (typeof value === "number" && path.at(-2) === "limits") {

@@ -65,6 +65,6 @@ async function targetsOf({ limits }: Repository): Promise<Target[]> {
 function unreadable(target: Target): never {
   throw new InfrastructureError(
     `What is stored for ${targetName(target) ?? "the system"} cannot be limits. ` +
-      "Set them anew, or delete them, and export again",
+      "Overwrite or delete them, and export again",
   );
 }

@@ -2,10 +2,10 @@
  * What applies have written: the places that belong to the manifest of a namespace. The record and
  * its attributes are those of the Python library; ours are added:
  *
- * - `state_version` counts the writes, so that nobody writes over what he has not read;
+ * - `state_version` counts the writes, so that no apply overwrites a change it has not read;
  * - `apply_run` and `apply_until_ms` say whose turn it is, and how long at most;
- * - `unsettled` names the places that an apply has set out to create. If it never came back, they
- *   may be there all the same, and whoever comes next knows them.
+ * - `unsettled` names the places that an apply has set out to create. If it died, they may exist
+ *   all the same, and the next apply knows them.
  */
 
 import { isoSeconds } from "../core/windows.ts";

@@ -111,7 +111,7 @@ function offsetOf(
     if (pair === undefined) return offset;
     const last = depth === path.length - 1;
     const value = pair.value as Node | null;
-    // A mapping begins on the line after its name, where the reader would look in vain.
+    // A mapping begins on the line after its name; the problem is shown at the name.
     const shown = last && !atName && isScalar(value) ? value : (pair.key as Node);
     offset = startOf(shown) ?? offset;
     node = value;

@@ -32,7 +32,7 @@ export interface LimitChange {
   readonly reason?: "unreadable" | "unregistered";
 }
 
-/** Which places earlier applies have written, and which of them nobody is certain about. */
+/** The places that earlier applies have written, and those with unknown outcome. */
 export interface Managed {
   readonly targets: readonly Target[];
   /** An apply set out to create them, and was not heard of again. */

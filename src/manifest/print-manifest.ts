@@ -48,7 +48,7 @@ export function printManifest(manifest: Manifest): string {
   return document.toString({ lineWidth: 0 });
 }
 
-/** The same as data, for those who do not write YAML. */
+/** Returns the manifest as JSON data. */
 export function manifestJson(manifest: Manifest): JsonValue {
   return parse(printManifest(manifest), { stringKeys: true }) as JsonValue;
 }

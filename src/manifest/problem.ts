@@ -1,4 +1,4 @@
-/** What is wrong with a manifest, all of it at once: whoever mends a file wants the whole list. */
+/** The problems of a manifest, reported all at once. */
 
 import { ValidationError } from "../domain/errors.ts";
 

@@ -67,7 +67,7 @@ export function isSilent(config: LevelConfig): boolean {
   );
 }
 
-/** Somebody else may have stored what no limit can be: that differs from whatever is declared. */
+/** An invalid stored limit differs from every declared one: other tools may have written it. */
 function configIn(target: Target, item: Item): LevelConfig | undefined {
   try {
     const limits = decodeLimits(item);

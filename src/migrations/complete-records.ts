@@ -1,9 +1,9 @@
 /**
  * To 0.11.0: what the Python library leaves behind is completed, and usage says its window.
  *
- * Tables of 0.9.0 and 0.10.0 work as they are, also while this runs, and beside clients of either
- * library. It removes what misleads readers: buckets that nobody uses any more, remains of buckets
- * that were deleted, and limits that are in no index and so in no list.
+ * Tables of 0.9.0 and 0.10.0 work as they are, also while this runs, with clients of either
+ * library. It removes what misleads readers: unused buckets and remains of deleted ones. It adds
+ * limits that are in no index, and so in no list, to their index.
  */
 
 import { CONFIG_VERSION } from "../records/config-change.ts";
@@ -86,7 +86,7 @@ const entityLimits: Rule = {
             GSI3SK: entityId,
             ...inNamespace(namespaceId, item.PK),
           },
-          // So that whoever is about to replace these limits reads again, and does not count twice.
+          // A concurrent change of these limits must read again, so that it does not count twice.
           add: { [CONFIG_VERSION]: 1 },
         },
         condition: asRead(item),

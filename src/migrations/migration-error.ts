@@ -2,7 +2,7 @@
 
 import { VersionError } from "../domain/version-errors.ts";
 
-/** A migration could not be finished. What it has done stays done; the next run goes on from there. */
+/** A migration could not be finished. Its changes stay; the next run continues from there. */
 export class MigrationError extends VersionError {
   override readonly code = "ZAEL_MIGRATION";
   /** The version that could not be reached. */
@@ -20,14 +20,14 @@ export class MigrationError extends VersionError {
   }
 }
 
-/** Somebody else is migrating the table. */
+/** Another process is migrating the table. */
 export class MigrationRunningError extends VersionError {
   override readonly code = "ZAEL_MIGRATION_RUNNING";
 
   constructor(
-    /** Who it is, if that is known. */
+    /** The process that migrates, if it is known. */
     readonly owner: string | undefined,
-    /** Until when nobody else may; a run that is alive renews it. `YYYY-MM-DDTHH:MM:SSZ`. */
+    /** When its lease ends unless it is renewed. `YYYY-MM-DDTHH:MM:SSZ`. */
     readonly until: string | undefined,
   ) {
     super(

@@ -1,7 +1,7 @@
 /**
- * How far a migration has come, and who is at it: one item, kept while a migration is unfinished.
+ * The checkpoint and the lease of a migration: one item, kept while a migration is unfinished.
  *
- * Whoever migrates holds a lease on it and renews that with every checkpoint. A run that breaks off
+ * The migrating process renews its lease with every checkpoint. A run that breaks off
  * leaves item and lease behind; when the lease is over, the next run goes on after the last
  * checkpoint. Should the first one still be alive then, it notices at its next checkpoint, and
  * until then both are harmless: see `migration.ts`.
@@ -62,7 +62,7 @@ export class MigrationLease {
     this.#state = state;
   }
 
-  /** Throws while somebody else has it, unless nobody will notice. */
+  /** Takes the lease; throws while another process holds it, except for a dry run. */
   static async take(
     store: ItemStore,
     { clock, random, dryRun }: { clock: Clock; random: Random; dryRun: boolean },
@@ -97,7 +97,7 @@ export class MigrationLease {
     this.#state = decodeState(item as Item);
   }
 
-  /** The part of a transaction that remembers a version as reached; it fails if we lost the lease. */
+  /** Returns the write that stores a version as reached; it fails if the lease was lost. */
   reaching(version: string): Write {
     const change: Change = {
       set: { reached: version, ...renewed(this.#clock()) },

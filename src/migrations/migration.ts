@@ -3,7 +3,7 @@
  *
  * A rule looks at what an item is, not at what the version record claims, and each of its writes
  * holds only while everything it is based on is as it was read. So a migration may be repeated,
- * resumed anywhere, or run twice at once: whoever comes second finds nothing left to do.
+ * resumed anywhere, or run twice at once: the second run finds nothing left to do.
  */
 
 import type { Clock } from "../domain/clock.ts";

@@ -1,4 +1,4 @@
-/** Brings a table to the schema of this version, or back. For `upgrade` and for tools of one's own. */
+/** Migrates a table to the schema of this version, or back. For `upgrade` and other tools. */
 
 import { type Random, systemRandom } from "../domain/chance.ts";
 import { checkFields } from "../domain/check.ts";
@@ -195,8 +195,8 @@ export async function rollbackMigrations(
 }
 
 /**
- * Tables from before there were namespaces have fewer indexes. They could be migrated, but nobody
- * would find anything in them afterwards.
+ * Tables from before there were namespaces have fewer indexes. Without the new ones, the migrated
+ * records could not be found.
  */
 async function checkIndexes(store: ItemStore): Promise<void> {
   for (const index of INDEX_NAMES) {

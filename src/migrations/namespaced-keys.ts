@@ -2,7 +2,7 @@
  * To 0.9.0: everything lies in a namespace, and every bucket in a partition of its own.
  *
  * What had no namespace goes to the one called `default`. The count of entities with limits of
- * their own is not taken along but made anew by the next migration, which finds every one of them
+ * their own is not moved but computed again by the next migration, which finds every one of them
  * by the index keys it does not have: old counts were wrong after entities had been deleted.
  */
 
@@ -55,7 +55,7 @@ const namespaceKeys: Rule = {
     if (item.SK === COUNTS) return [remove];
     if (item.SK === RESOURCES) return [...resourcesInto(home.namespaceId, item), remove];
     const moved = movedTo(home, item);
-    // Somebody has already moved it, and may have changed it since.
+    // Another process has already moved it, and may have changed it since.
     if ((await isThere(moved, table)) === true) return [remove];
     return [{ put: moved, condition: [ITEM_ABSENT] }, remove];
   },

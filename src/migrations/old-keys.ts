@@ -3,7 +3,7 @@
 import type { Item } from "../storage/item.ts";
 import type { Condition, Test } from "../storage/item-store.ts";
 
-/** A partition key in its parts: `n1/ENTITY#key-1`, or `ENTITY#key-1` before there were namespaces. */
+/** The parts of a partition key: `n1/ENTITY#key-1`, or `ENTITY#key-1` in older tables. */
 export interface Partition {
   readonly namespaceId: string | undefined;
   /** `ENTITY#key-1`. */

@@ -90,7 +90,7 @@ export class OverlayStore implements ScanStore {
     return this.#below.changes();
   }
 
-  /** The table below is somebody else's. */
+  /** Leaves the table below open, which belongs to the caller. */
   async close(): Promise<void> {}
 
   /** What is in the table, as it would be, then what would be new. */

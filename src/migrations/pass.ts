@@ -8,7 +8,7 @@ import type { Checkpoint, MigrationLease } from "./migration-state.ts";
 const TOGETHER = 16;
 /** Items that are looked at, at most, before it is remembered. */
 const CHECKPOINT_ITEMS = 1000;
-/** Each time we lost, somebody has changed the item: this often in a row means trouble. */
+/** Each lost attempt means that another client changed the item; this many are an error. */
 const ATTEMPTS_MAX = 20;
 
 export interface PassOptions {

@@ -66,8 +66,7 @@ export interface RunContext {
 }
 
 /**
- * Takes the lease, asks what is to be done now that nobody else does it, and does it. Stops at the
- * first failure.
+ * Takes the lease, reads what is left to do under it, and does that. Stops at the first failure.
  */
 export async function runSteps(
   context: RunContext,
@@ -160,7 +159,7 @@ async function say(context: RunContext, step: Step, state: readonly Write[]): Pr
   ]);
   if (result.ok) return;
   if (result.failures.has(1)) throw new MigrationRunningError(undefined, undefined);
-  throw new Error("somebody else has changed the version record");
+  throw new Error("another client has changed the version record");
 }
 
 function rulesOf({ migration, direction }: Step): readonly Rule[] {

@@ -1,9 +1,9 @@
 /**
  * Buckets move out of the partition of their entity into one of their own, as shard 0 of 1.
  *
- * The balance goes along, so nobody gets a full bucket as a present. What was consumed in total
- * begins at 0 again: whoever counts usage takes a new item's total for new consumption, and the old
- * total has been counted where it was.
+ * The balance moves along, so that no bucket is filled by the migration. The total consumed starts
+ * at 0 again: usage aggregation counts the total of a new item as new consumption, and has counted
+ * the old total already.
  */
 
 import { encodeBucket, type StoredBucket, WRITES_RATE } from "../records/bucket-item.ts";
@@ -64,7 +64,7 @@ async function bucketIn(item: Item, table: MigrationTable): Promise<StoredBucket
   };
 }
 
-/** Whom the bucket charges too. Older ones did not say so: then the record of the entity does. */
+/** Returns the parent link of the bucket; older buckets have none, so the entity record has it. */
 async function parentOf(
   item: Item,
   { store, namespaces }: MigrationTable,

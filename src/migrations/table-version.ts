@@ -26,7 +26,7 @@ export interface TableVersion {
 /**
  * A record outside every namespace means that other items are there too, whatever the other record
  * says: the Python library makes that as soon as it has created its namespace. Its number says
- * little, as versions were once counted from 1.0.0. `reached` is what an unfinished migration knows.
+ * little, as versions were once counted from 1.0.0. `reached` is that of an unfinished migration.
  */
 export async function readTableVersion(
   store: ItemStore,
@@ -52,11 +52,11 @@ export function knownVersion(text: string): NonNullable<ReturnType<typeof parseV
   throw new IncompatibleSchemaError({
     clientVersion: CLIENT_VERSION,
     schemaVersion: text,
-    message: `"${text}" is no version: mend the version record of the table first`,
+    message: `"${text}" is no version: correct the version record of the table first`,
   });
 }
 
-/** The write that makes a version known, as long as nobody else has changed it. */
+/** Returns the write of a version, on the condition that the record is unchanged. */
 export function versionWrite(
   { record, unprefixed }: TableVersion,
   version: string,

@@ -108,7 +108,7 @@ async function follow(call: Call<AggregateOptions>, signal: AbortSignal) {
   return { code: EXIT.ok };
 }
 
-/** Following what nobody else can write to would never end and never do anything. */
+/** Refuses memory: no other process can write to it, so there would be nothing to aggregate. */
 function refuseNothing(location: StoreLocation): void {
   if (location.kind === "memory") {
     throw new UsageError("memory: belongs to one process; there is nothing to follow");

@@ -1,4 +1,4 @@
-/** `audit`: who changed what. */
+/** `audit`: the log of changes. */
 
 import { type Group, leaf } from "../command.ts";
 import { detailsText } from "../details-text.ts";
@@ -87,4 +87,8 @@ const list = leaf<ListOptions>({
   },
 });
 
-export const audit: Group = { name: "audit", summary: "who changed what", commands: [list] };
+export const audit: Group = {
+  name: "audit",
+  summary: "the log of changes and their principals",
+  commands: [list],
+};

@@ -118,7 +118,7 @@ export const DEPLOY_OPTIONS: readonly OptionSpec[] = [
   },
   ...pair("alarms", "alarms, sent to a topic", "on"),
   { flags: "--alarm-sns-topic <arn>", text: "topic for the alarms (preset: a new one)" },
-  { flags: "--alarm-email <address>", text: "who hears of alarms from the new topic" },
+  { flags: "--alarm-email <address>", text: "address for alarms of the new topic" },
   {
     flags: "--lambda-duration-threshold-pct <percent>",
     text: "alarm when the aggregator takes this much of its timeout (preset 80)",

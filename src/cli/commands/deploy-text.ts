@@ -84,7 +84,7 @@ export function planText(plan: DeployPlan): string {
   return [`Stack ${plan.stackName} ${verb}:`, ...(lines.length === 0 ? nothing : lines)].join("\n");
 }
 
-/** Of a new stack only what somebody asked for is news; ours is always there. */
+/** Returns the changes to show: of a new stack only the settings that were given. */
 function chosen(changes: readonly SettingChange[], { kind }: DeployPlan): readonly SettingChange[] {
   if (kind !== "create") return changes;
   return changes.filter(({ name }) => name !== "SchemaVersion" && !isManagedTag(name));

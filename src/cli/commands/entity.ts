@@ -1,4 +1,4 @@
-/** `entity`: who is limited. */
+/** `entity`: the subjects of limits. */
 
 import type { Entity } from "../../domain/entity.ts";
 import type { JsonValue } from "../../domain/json.ts";

@@ -81,7 +81,7 @@ export const apply = leaf<ApplyOptions>({
   },
 });
 
-/** What was done stays done and is recorded; whoever stopped it should know. */
+/** Reports a stopped apply: finished changes stay and are recorded. */
 function stopped(call: Call<ApplyOptions>, result: ApplyResult, signal: AbortSignal): unknown {
   const { applied, skipped } = result;
   call.note(

@@ -102,7 +102,7 @@ export const cfnTemplate = leaf<FileOptions & { name?: string }>({
   },
 });
 
-/** A file that is there may have comments that nobody can write anew. */
+/** Refuses to overwrite a file by default: its comments would be lost. */
 function writeNew(file: string, text: string, replace: boolean): void {
   try {
     writeFileSync(file, text, { flag: replace ? "w" : "wx" });

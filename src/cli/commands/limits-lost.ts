@@ -20,7 +20,7 @@ export async function lostInManifest(
   return lines;
 }
 
-/** What is declared, and what is stored beside it and stays. */
+/** Returns the levels after an apply: the declared ones and the stored ones that stay. */
 function levelsAfter(
   manifest: Manifest,
   { changes }: LimitPlan,

@@ -92,7 +92,7 @@ async function planOfNew(manifest: Manifest): Promise<LimitPlan> {
 
 function planText({ plan, registered }: Comparison, palette: Palette): string {
   const { namespace, changes, unchanged, adopted, forgotten } = plan;
-  const beside = [
+  const notes = [
     ...(registered ? [] : [`Apply registers the namespace ${namespace}, which is not there yet.`]),
     ...(adopted.length === 0
       ? []
@@ -105,7 +105,7 @@ function planText({ plan, registered }: Comparison, palette: Palette): string {
     changes.length === 0
       ? `No changes: ${counted(unchanged, "place")} in ${namespace} as declared`
       : `${counted(changes.length, "change")} in ${namespace} (${totals(plan)}):`;
-  return [heading, ...changes.map((change) => changeLines(change, palette)), ...beside].join("\n");
+  return [heading, ...changes.map((change) => changeLines(change, palette)), ...notes].join("\n");
 }
 
 function diffText({ plan }: Comparison, file: string, palette: Palette): string {

@@ -20,7 +20,7 @@ export const CHANGE_SHAPE = {
 const SYMBOLS: Readonly<Record<ChangeAction, string>> = { create: "+", update: "~", delete: "-" };
 const REASONS: Readonly<Record<NonNullable<LimitChange["reason"]>, string>> = {
   unreadable: "what is stored cannot be limits",
-  unregistered: "stored past the registries; writing it anew mends that",
+  unregistered: "missing in the registries; writing it again adds it",
 };
 
 /** `+ create resource gpt-4` and what changes within; the word can be left out. */

@@ -95,7 +95,7 @@ async function exitCodeOf(
   const child = spawn(command, [...args], { stdio: "inherit" });
   const stop = terminal.onInterruption((interruption) => {
     if (interruption === "SIGPIPE") return;
-    // Ctrl-C reaches the whole group of a terminal, the child included; twice would be once too many.
+    // A terminal sends Ctrl-C to the child too; it must not get the signal twice.
     if (interruption === "SIGINT" && process.stdin.isTTY) return;
     child.kill(interruption);
   });

@@ -1,4 +1,4 @@
-/** Completion for fish, with a description beside each word. */
+/** Completion for fish, with a description of each word. */
 
 import type { Line, OptionWords } from "./lines.ts";
 

@@ -1,4 +1,4 @@
-/** Completion for zsh, with a description beside each word. */
+/** Completion for zsh, with a description of each word. */
 
 import type { Line } from "./lines.ts";
 

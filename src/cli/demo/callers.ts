@@ -1,4 +1,4 @@
-/** Who calls the gateway of the demonstration, and when. Drawn by lot, and the same for a seed. */
+/** The callers of the demo gateway and their times, drawn from a seeded random source. */
 
 import { type Random, randomInteger } from "../../domain/chance.ts";
 import type { Key } from "./project.ts";
@@ -32,7 +32,7 @@ interface Habit {
 }
 
 const HABITS: Readonly<Record<Key, Habit>> = {
-  // People who ask: often, and rather short answers.
+  // Interactive users: frequent calls with short answers.
   web: {
     fromMs: 400,
     pauseMs: [400, 1000],
@@ -48,7 +48,7 @@ const HABITS: Readonly<Record<Key, Habit>> = {
     usedPercent: [80, 120],
     lastsMs: [600, 1600],
   },
-  // Answers that nobody can estimate; it waits as long as it is told to.
+  // Answers of unpredictable length; it waits as long as the limiter says.
   agent: {
     fromMs: 1500,
     pauseMs: [3000, 4500],

@@ -1,4 +1,4 @@
-/** `demo --dashboard`: live traffic in a temporary store, shown in the browser until it is ended. */
+/** `demo --dashboard`: live traffic in a temporary store, shown in the browser until Ctrl-C. */
 
 import { systemClock } from "../../domain/clock.ts";
 import { RateLimiter } from "../../limiter/rate-limiter.ts";

@@ -1,4 +1,4 @@
-/** What `demo --dashboard` shows: two organizations, their keys, two days of usage, live traffic. */
+/** The data of `demo --dashboard`: two organizations with keys, two days of usage, traffic. */
 
 import { type Random, randomInteger } from "../../domain/chance.ts";
 import type { RateLimiter } from "../../limiter/rate-limiter.ts";

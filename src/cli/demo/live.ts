@@ -35,10 +35,10 @@ export class Live {
     this.tell(atMs, entityId, `${paint(outcome.padEnd(OUTCOME_COLUMNS))}  ${line}`);
   }
 
-  tell(atMs: number, who: string, what: string): void {
+  tell(atMs: number, name: string, what: string): void {
     const { out, palette, isTerminal } = this.#terminal;
     const at = palette.faint(`${(atMs / 1000).toFixed(1).padStart(4)} s`);
-    const line = `  ${at}  ${who.padEnd(NAME_COLUMNS)}${what}`;
+    const line = `  ${at}  ${name.padEnd(NAME_COLUMNS)}${what}`;
     if (isTerminal) this.#news = [...this.#news, line].slice(-NEWS_MAX);
     else out(`${this.#afterPicture ? "\n" : ""}${line}\n`);
     this.#afterPicture = false;

@@ -1,4 +1,4 @@
-/** Who is limited in the demonstration: a project with three keys, and limits at several levels. */
+/** The entities of the demo: a project with three keys, and limits at several levels. */
 
 import type { Limit } from "../../domain/limit.ts";
 import type { ConfigSource } from "../../domain/precedence.ts";

@@ -1,4 +1,4 @@
-/** The time of the demonstration: it moves when it is told to, so every run has the same numbers. */
+/** The virtual time of the demo, so that every run has the same numbers. */
 
 import type { Clock } from "../../domain/clock.ts";
 import type { Timer } from "../../domain/timer.ts";
@@ -27,7 +27,7 @@ export class StageTime {
   }
 }
 
-/** Waits until so much time has passed for those who look. */
+/** Waits so that viewers see virtual time pass at the chosen speed. */
 export type Pace = (passedMs: number) => Promise<void>;
 
 /** A second is a second. */

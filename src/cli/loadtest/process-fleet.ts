@@ -11,7 +11,7 @@ import { Slice } from "../../loadtest/slice.ts";
 import type { Order, Report, StoreAddress } from "../../loadtest/worker-process.ts";
 import { CommandFailure } from "../command.ts";
 
-/** Beside this file's folder in a build; in the build of the same tree when this runs as source. */
+/** Next to this file's folder in a build; in `dist` when this runs as source. */
 const ENTRIES = ["../loadtest/worker-entry.js", "../../../dist/loadtest/worker-entry.js"];
 const START =
   "const { runWorkerProcess } = await import(process.argv[1]); await runWorkerProcess();";

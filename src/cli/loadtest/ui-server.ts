@@ -13,7 +13,7 @@ import type { FetchHandler } from "../dashboard/node-server.ts";
 import type { PageGuard } from "../dashboard/serve.ts";
 import type { UiRun } from "./ui-run.ts";
 
-/** Beside this file's folder in a build; in the build of the same tree when this runs as source. */
+/** Next to this file's folder in a build; in `dist` when this runs as source. */
 const PLACES = ["../loadtest/page.html.gz", "../../../dist/loadtest/page.html.gz"];
 const BODY_MAX = 10_000;
 const SAFE_HEADERS = {

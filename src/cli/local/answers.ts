@@ -23,7 +23,7 @@ export async function answers(endpoint: string, timer: Timer): Promise<boolean> 
   }
 }
 
-/** The port itself, or any free one for 0; a `CommandFailure` when somebody has it. */
+/** Returns the port, or any free one for 0; throws a `CommandFailure` when it is taken. */
 export async function freePort(wanted: number): Promise<number> {
   const server = createServer();
   try {

@@ -72,7 +72,7 @@ function dynoxidePackage(): string {
 function foundDynoxide(search: EngineSearch): Engine | undefined {
   const folder =
     packageFolder(dynoxidePackage(), search.folder) ??
-    // Some installers keep the binary's package beside the one that asks for it.
+    // Some installers keep the package of the binary next to the package that depends on it.
     packageFolder(dynoxidePackage(), packageFolder("dynoxide", search.folder));
   const name = `dynoxide${EXECUTABLE}`;
   const command = folder === undefined ? undefined : executableIn([folder], name);

@@ -40,7 +40,7 @@ export class LocalFolder {
     }
   }
 
-  /** In one step, so that nobody reads half of it. */
+  /** Writes in one step, so that other processes never read half a file. */
   write(state: LocalState): void {
     const draft = `${this.#state}.new`;
     writeFileSync(draft, `${JSON.stringify(state, null, 2)}\n`, { mode: PRIVATE_FILE });
@@ -70,7 +70,7 @@ export class LocalFolder {
   #lock(self: BackgroundProcess): void {
     if (this.#tryLock(self)) return;
     if (!this.#isLocked()) {
-      // Whoever made it has ended without removing it.
+      // The process that made it has ended without removing it.
       rmSync(this.#lockFile, { force: true });
       if (this.#tryLock(self)) return;
     }
@@ -79,7 +79,7 @@ export class LocalFolder {
     );
   }
 
-  /** Linked into place with its contents, so that nobody sees it empty. */
+  /** Links the lock into place with its contents, so that it is never seen empty. */
   #tryLock(self: BackgroundProcess): boolean {
     const draft = `${this.#lockFile}.${self.pid}`;
     writeFileSync(draft, JSON.stringify(self), { mode: PRIVATE_FILE });

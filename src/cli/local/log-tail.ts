@@ -2,7 +2,7 @@
 
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 
-/** More than anybody reads of the end of a log. */
+/** The most that is read of the end of a log. */
 const TAIL_BYTES_MAX = 1_000_000;
 
 /** The last lines of a file; none when it is not there. */

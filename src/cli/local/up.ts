@@ -23,7 +23,7 @@ const POLL_MS = 50;
 /** An engine that has just started is slow once. */
 const TIMEOUT_MS = 20_000;
 const AGGREGATE = "aggregate";
-/** This program, as it is installed: in a bundle, and as a file beside its sources. */
+/** This program, as it is installed: in a bundle, and as a source file. */
 const PROGRAM = fileURLToPath(
   new URL(import.meta.url.includes("/chunks/") ? "../cli/main.js" : "../main.js", import.meta.url),
 );
@@ -37,7 +37,7 @@ export interface UpRequest {
   readonly aggregator: boolean;
 }
 
-/** Where it runs, and who waits for it. */
+/** The folder, terminal and signal of one `local up`. */
 export interface UpPlace {
   readonly folder: LocalFolder;
   readonly terminal: Terminal;
@@ -112,7 +112,7 @@ async function untilItAnswers(state: LocalState, place: UpPlace): Promise<void> 
     }
     await timer.sleep(POLL_MS, signal);
   }
-  // Somebody else may have taken the port in the meantime, and answered instead.
+  // Another process may have taken the port in the meantime, and answered instead.
   if (!isRunning(state.process)) throw failedWith(`${state.engine} ended at once`, folder);
 }
 
