@@ -5,22 +5,8 @@ import { LongestFirst } from "./test/support/longest-first.ts";
 
 const SOURCES = fileURLToPath(new URL("src", import.meta.url));
 
+/** What takes minutes, or needs the machine for itself: `npm run soak:…`. */
 const IS_SOAK = process.env.ZAEL_SOAK !== undefined;
-
-/**
- * Tests that judge how fairly processes share a store in real time. They get the machine to
- * themselves. The others of their kind judge that only in a soak: `npm run soak:contention`.
- */
-const WALL_CLOCK = IS_SOAK
-  ? ["test/integration/**/*contention*.test.ts", "test/integration/aggregator/end-to-end.test.ts"]
-  : ["test/integration/contention-sqlite.test.ts", "test/integration/sqlite-contention.test.ts"];
-
-/** What takes minutes: `npm run soak:mutants`. */
-const SOAK = [
-  "test/simulation/contract.test.ts",
-  "test/simulation/mutants.test.ts",
-  "test/simulation/scenarios.test.ts",
-];
 
 const shared = {
   // Loading the same modules for each file would take half of the time. Projects whose files change
@@ -59,7 +45,6 @@ export default defineConfig({
           ...shared,
           name: "simulation",
           include: ["test/simulation/**/*.test.ts"],
-          exclude: IS_SOAK ? [] : SOAK,
         },
       },
       {
@@ -84,19 +69,16 @@ export default defineConfig({
           name: "integration",
           isolate: true,
           include: ["test/integration/**/*.test.ts"],
-          exclude: WALL_CLOCK,
         },
       },
       {
         test: {
           ...withProcesses,
-          name: "wall-clock",
+          name: "soak",
           isolate: true,
-          include: WALL_CLOCK,
+          include: ["test/soak/**/*.test.ts"],
+          exclude: IS_SOAK ? [] : ["test/soak/**"],
           fileParallelism: false,
-          // First: engines get slower with every table and every record that they keep. Not 0,
-          // where files that run one by one come last.
-          sequence: { groupOrder: 1 },
         },
       },
       {

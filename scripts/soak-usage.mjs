@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 
 const vitest = fileURLToPath(new URL("../node_modules/vitest/vitest.mjs", import.meta.url));
 const test = "test/integration/aggregator/end-to-end.test.ts";
-const { status } = spawnSync(process.execPath, [vitest, "run", "--project", "wall-clock", test], {
+const { status } = spawnSync(process.execPath, [vitest, "run", "--project", "integration", test], {
   cwd: fileURLToPath(new URL("..", import.meta.url)),
   env: { ...process.env, ZAEL_SOAK: "1" },
   stdio: "inherit",

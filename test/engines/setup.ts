@@ -17,7 +17,7 @@ interface Shared {
   readonly started: Promise<{ engine: Engine; process?: EngineProcess }[]>;
 }
 
-const HAMMERING = "wall-clock";
+const HAMMERING = "soak";
 const SHARED = Symbol.for("zae-limiter.test.engines");
 const OWN = Symbol.for("zae-limiter.test.engines.own");
 const shares = globalThis as { [SHARED]?: Shared; [OWN]?: Shared };

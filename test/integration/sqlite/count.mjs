@@ -4,7 +4,7 @@ import { startingShot } from "./starting-shot.mjs";
 
 const [open, path, durationMs] = process.argv.slice(2);
 const { openSqlite } = await import(open);
-const { store } = await openSqlite({ path });
+const { store } = await openSqlite({ path, timeoutMs: 20_000 });
 
 await startingShot();
 let count = 0;

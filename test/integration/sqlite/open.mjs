@@ -7,7 +7,7 @@ const { openSqlite } = await import(open);
 
 await startingShot();
 for (const path of paths) {
-  const { store } = await openSqlite({ path });
+  const { store } = await openSqlite({ path, timeoutMs: 20_000 });
   await store.put({ PK: "opened", SK: name });
   await store.close();
 }

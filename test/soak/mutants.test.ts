@@ -1,8 +1,8 @@
 /** Tests of the simulator: every mutant is caught within fifty seeds. */
 
 import { describe, expect, test } from "vitest";
-import { bundledWith } from "./bundle.ts";
-import { MUTANTS } from "./mutants.ts";
+import { bundledWith } from "../simulation/bundle.ts";
+import { MUTANTS } from "../simulation/mutants.ts";
 
 const SEEDS = 50;
 
