@@ -152,6 +152,8 @@ export interface BucketCallOptions {
 export interface LinkOptions extends BucketCallOptions {
   /** Whether a stored level says that acquires cascade; asked where the bucket does not say. */
   readonly policy?: () => Promise<boolean | undefined>;
+  /** Ask the store, past what this process has cached for longer than a moment. */
+  readonly fresh?: boolean;
 }
 
 export interface ConsumeOptions extends BucketCallOptions {

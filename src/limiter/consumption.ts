@@ -51,7 +51,7 @@ export class Consumption {
       if (result.outcome === "granted") {
         const { legs: outcomes } = result;
         legs.forEach(({ entityId, resource }, at) => {
-          this.#links.see(entityId, resource, (outcomes[at] as LegOutcome).link);
+          this.#links.see(entityId, resource, (outcomes[at] as LegOutcome).link, true);
         });
         return { legs, outcomes };
       }
@@ -61,7 +61,7 @@ export class Consumption {
       }
       if (result.outcome === "relinked") {
         legs.forEach(({ entityId, resource }, at) => {
-          this.#links.see(entityId, resource, result.links[at] as Link);
+          this.#links.see(entityId, resource, result.links[at] as Link, false);
         });
       } else {
         isOutdated = true;

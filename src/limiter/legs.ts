@@ -1,6 +1,12 @@
 /** Makes the legs of a call: the entity, then the ancestors it cascades to, with their limits. */
 
-import type { BucketCallOptions, BucketConfig, Leg, Link } from "../buckets/bucket-store.ts";
+import type {
+  BucketCallOptions,
+  BucketConfig,
+  Leg,
+  Link,
+  LinkOptions,
+} from "../buckets/bucket-store.ts";
 import { ResourceDisabled, ValidationError } from "../domain/errors.ts";
 import type { Limit } from "../domain/limit.ts";
 import { refuseUnsupported } from "../domain/unsupported-limit.ts";
@@ -84,9 +90,23 @@ export class Legs {
     return [...(own as readonly [Leg, ...Leg[]]), ...others.flat()];
   }
 
+  /** An ancestor that is switched off refuses by links that were seen within the last second. */
   async #ofOne(
     target: Target,
     options: BucketCallOptions,
+    forced: boolean,
+  ): Promise<readonly [Leg, ...Leg[]]> {
+    try {
+      return await this.#chainOf(target, options, forced);
+    } catch (error) {
+      if (!(error instanceof ResourceDisabled) || error.entityId === target.entityId) throw error;
+      return this.#chainOf(target, { ...options, fresh: true }, forced);
+    }
+  }
+
+  async #chainOf(
+    target: Target,
+    options: LinkOptions,
     forced: boolean,
   ): Promise<readonly [Leg, ...Leg[]]> {
     const { entityId, resource, amounts, limits } = target;
@@ -112,7 +132,7 @@ export class Legs {
     legs: Leg[],
     target: Target,
     first: Link,
-    options: BucketCallOptions,
+    options: LinkOptions,
     forced: boolean,
   ): Promise<void> {
     const { resource, amounts, limits } = target;
@@ -141,7 +161,7 @@ export class Legs {
   }
 
   /** What is stored for an entity, and which parent it cascades to. */
-  #look(entityId: string, resource: string, options: BucketCallOptions) {
+  #look(entityId: string, resource: string, options: LinkOptions) {
     const stored = this.#stored(entityId, resource);
     const policy = async () => (await stored).cascade;
     return Promise.all([stored, this.#links.of(entityId, resource, { ...options, policy })]);

@@ -7,10 +7,14 @@ import type { Clock } from "../domain/clock.ts";
 
 const LINKS_MAX = 50_000;
 const LIFETIME_MS = 60_000;
+/** A refusal may go by a link that was shown so long ago, as by a balance. */
+const SHOWN_MS = 1000;
 
 interface SeenLink {
   readonly link: Link;
   seenAtMs: number;
+  /** When the store has last shown it; a link may also come from a cached state. */
+  shownAtMs: number;
   /** Of the store: what this process has changed since, it has not seen. */
   relinks: number;
 }
@@ -35,31 +39,44 @@ export class Links {
     resource: string,
     options: LinkOptions,
   ): Promise<{ link: Link; linkIsFresh: boolean }> {
-    const known = this.known(entityId, resource);
-    if (known !== undefined) return { link: known, linkIsFresh: false };
+    const isFresh = options.fresh === true;
+    const found = this.#find(entityId, resource);
+    const isKnown = found !== undefined && (!isFresh || this.#isShown(found));
+    if (isKnown) return { link: found.link, linkIsFresh: false };
     const link = await this.#buckets.linkOf(entityId, resource, options);
-    this.see(entityId, resource, link);
+    this.see(entityId, resource, link, isFresh);
     return { link, linkIsFresh: true };
   }
 
   /** As it was seen lately. */
   known(entityId: string, resource: string): Link | undefined {
-    const found = this.#links.get(keyOf(entityId, resource));
-    if (found === undefined || found.relinks !== this.#buckets.relinks) return undefined;
-    return this.#clock() - found.seenAtMs > LIFETIME_MS ? undefined : found.link;
+    return this.#find(entityId, resource)?.link;
   }
 
-  see(entityId: string, resource: string, link: Link): void {
+  /** `isShown`: the store has just shown it. */
+  see(entityId: string, resource: string, link: Link, isShown: boolean): void {
     const key = keyOf(entityId, resource);
     const seenAtMs = this.#clock();
     const { relinks } = this.#buckets;
     const known = this.#links.get(key);
     if (known === undefined || !sameLink(known.link, link)) {
-      this.#links.set(key, { link, seenAtMs, relinks });
+      const shownAtMs = isShown ? seenAtMs : Number.NEGATIVE_INFINITY;
+      this.#links.set(key, { link, seenAtMs, shownAtMs, relinks });
       return;
     }
     known.seenAtMs = seenAtMs;
+    if (isShown) known.shownAtMs = seenAtMs;
     known.relinks = relinks;
+  }
+
+  #find(entityId: string, resource: string): SeenLink | undefined {
+    const found = this.#links.get(keyOf(entityId, resource));
+    if (found === undefined || found.relinks !== this.#buckets.relinks) return undefined;
+    return this.#clock() - found.seenAtMs > LIFETIME_MS ? undefined : found;
+  }
+
+  #isShown({ shownAtMs }: SeenLink): boolean {
+    return this.#clock() - shownAtMs <= SHOWN_MS;
   }
 }
 

@@ -128,12 +128,14 @@ export class DistributedBucketStore implements BucketStore {
   async linkOf(
     entityId: string,
     resource: string,
-    { policy: policyOf, ...options }: LinkOptions = {},
+    { policy: policyOf, fresh, ...options }: LinkOptions = {},
   ): Promise<Link> {
     const { namespaceId, store, clock } = this.#context;
     const key = bucketKey(namespaceId, entityId, resource, 0);
     const cached = this.#shards.get(key.PK)?.bucket;
-    if (cached !== undefined) return effectiveLink(linkIn(cached), await policyOf?.());
+    if (cached !== undefined && fresh !== true) {
+      return effectiveLink(linkIn(cached), await policyOf?.());
+    }
     const deadline = this.#deadline(options);
     const observe = this.#shards.observe(key.PK);
     const keys = [key, entityKey(namespaceId, entityId)];
@@ -158,7 +160,7 @@ export class DistributedBucketStore implements BucketStore {
     const known = this.#refusedLocally(legs);
     if (known !== undefined) {
       const balancesMilli = await this.#fill(legs, known, deadline);
-      return { outcome: "refused", balancesMilli, local: true };
+      return this.#refused(legs, balancesMilli, true);
     }
     const [first] = legs;
     if (legs.length === 1 && first !== undefined) {
@@ -287,6 +289,27 @@ export class DistributedBucketStore implements BucketStore {
     const balances = answers.map((answer, at) => balancesBefore(answer, legs[at] as Leg));
     const balancesMilli = await this.#fill(legs, balances, deadline);
     const local = answers.every((answer) => answer?.kind !== "refused" || answer.local);
+    return this.#refused(legs, balancesMilli, local);
+  }
+
+  /**
+   * A refusal, unless the buckets have another parent than the legs were made from: an ancestor
+   * refuses only those that cascade to it. All buckets were shown within the last second.
+   */
+  #refused(
+    legs: readonly Leg[],
+    balancesMilli: readonly (readonly number[])[],
+    local: boolean,
+  ): ConsumeResult {
+    if (legs.length > 1) {
+      const shown = legs.map((leg) => {
+        const bucket = this.#states.of(leg, 0)?.bucket;
+        const link = bucket && effectiveLink(linkIn(bucket), leg.config.cascade);
+        return { link: link ?? leg.link };
+      });
+      const links = changedLinks(legs, shown);
+      if (links !== undefined) return { outcome: "relinked", links };
+    }
     return { outcome: "refused", balancesMilli, local };
   }
 
@@ -348,9 +371,9 @@ function areConsumed(answers: readonly (Answer | undefined)[]): answers is reado
 /** The links that the buckets have shown, when one is not what the legs were made from. */
 function changedLinks(
   legs: readonly Leg[],
-  outcomes: readonly LegOutcome[],
+  outcomes: readonly Pick<LegOutcome, "link">[],
 ): readonly Link[] | undefined {
-  if (legs.every(({ link }, at) => sameLink(link, (outcomes[at] as LegOutcome).link))) {
+  if (legs.every(({ link }, at) => sameLink(link, (outcomes[at] as { link: Link }).link))) {
     return undefined;
   }
   return outcomes.map(({ link }) => link);
