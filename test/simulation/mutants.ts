@@ -10,6 +10,7 @@
 import type { CheckerName } from "../../src/testing/checkers/violation.ts";
 import type { WorldName } from "../../src/testing/simulation/worlds.ts";
 import type { Change } from "./bundle.ts";
+import { OPERATOR_MUTANTS } from "./operator-mutants.ts";
 
 export interface Mutant {
   readonly name: string;
@@ -322,6 +323,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...REFUSALS,
   ...COMBINED,
   ...BLOCKS,
+  ...OPERATOR_MUTANTS,
 ];
 
 /** Changes that no world can catch, because they do no harm: why. */

@@ -3,7 +3,7 @@
  * Written from the description of the table, and not from the code that writes it.
  */
 
-import type { Item } from "../../storage/item.ts";
+import type { Item, Key } from "../../storage/item.ts";
 
 /** One limit of a shard. Amounts are milli-tokens, times milliseconds. */
 export interface LimitOfShard {
@@ -27,6 +27,8 @@ export interface ShardImage {
   readonly shard: number;
   readonly count: number;
   readonly epochMs: number;
+  /** How many acquires have consumed from it. */
+  readonly acquires: number;
   readonly limits: readonly LimitOfShard[];
 }
 
@@ -34,8 +36,9 @@ const BUCKET_PATTERN = /\/BUCKET#(.+)#([^#]+)#(\d+)$/;
 const ATTRIBUTE_PATTERN = /^b_(.+)_tk$/;
 const METER = "wcu";
 
-export function isBucket(item: { readonly PK: string }): boolean {
-  return item.PK.includes("/BUCKET#");
+/** Whether an item is the state of a bucket. Records of resets and top-ups lie next to it. */
+export function isBucket({ PK, SK }: Key): boolean {
+  return PK.includes("/BUCKET#") && SK === "#STATE";
 }
 
 /** What the key of a bucket item says. */
@@ -66,6 +69,7 @@ export function imageOf(item: Item): ShardImage | undefined {
     shard,
     count,
     epochMs: rf,
+    acquires: typeof item.ac === "number" ? item.ac : 0,
     limits,
   };
 }

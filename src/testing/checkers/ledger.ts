@@ -6,6 +6,7 @@
 import type { Condition } from "../../storage/item-store.ts";
 import type { Landing, TableCall } from "../table/call.ts";
 import { imageOf, isBucket, type ShardImage } from "./bucket-image.ts";
+import { type Charged, chargedBy, isOperation } from "./charges.ts";
 import { Moments } from "./moments.ts";
 import { Share, type ShareRate, shareRate } from "./share.ts";
 import { Violation } from "./violation.ts";
@@ -19,6 +20,8 @@ export interface BucketLanding {
   readonly plannedMs: number;
   /** The limits whose remainder the write knew for certain, because its condition names it. */
   readonly exactLimits: ReadonlySet<string>;
+  /** What left the balance of each limit, in milli-tokens; below zero: what came into it. */
+  readonly charged: Charged;
 }
 
 /** How deep in debt adjustments may have brought a limit, in milli-tokens. */
@@ -88,7 +91,7 @@ export class Ledger {
         // It is full at the epoch, which is ahead of a clock that is slower than another.
         const startMs = Math.max(plannedMs, after.epochMs);
         const fresh = Share.full(rate, startMs);
-        fresh.take(limit.consumed, startMs);
+        fresh.take(landing.charged.get(limit.name) ?? 0n, startMs);
         shares.set(limit.name, fresh);
         continue;
       }
@@ -96,7 +99,7 @@ export class Ledger {
         const moved = movedTo(split, limit.name, plannedMs);
         share.change(rate, plannedMs, moved, landing.exactLimits.has(limit.name));
       }
-      share.take(limit.consumed - was.consumed, plannedMs);
+      share.take(landing.charged.get(limit.name) ?? 0n, plannedMs);
     }
   }
 
@@ -121,7 +124,7 @@ export class Ledger {
                 : Share.numerator(rate, level, image.epochMs),
             );
       // A shard that begins with a part of another has taken that part already.
-      if (image.shard === 0) share.take(limit.consumed, image.epochMs);
+      if (image.shard === 0) share.take(landing.charged.get(limit.name) ?? 0n, image.epochMs);
       shares.set(limit.name, share);
     }
     this.#shards.set(image.id, shares);
@@ -150,7 +153,9 @@ export function bucketLandings(
   call: TableCall,
   landings: readonly Landing[],
   moments = new Moments(),
+  bypasses = false,
 ): BucketLanding[] {
+  const context = { operated: landings.some(isOperation), bypasses };
   return landings.flatMap(({ key, before: old, after: next, condition = [] }) => {
     if (!isBucket(key)) return [];
     const stored = old && imageOf(old);
@@ -166,8 +171,9 @@ export function bucketLandings(
     const sentMs = before === undefined ? call.plannedMs : moments.of(call, before, key.PK, bounds);
     const plannedMs = plannedFor(sentMs, before, after, landings.length === 1);
     const landing = { PK: key.PK, plannedMs, exactLimits: exactLimitsOf(condition) };
-    const landed = { ...landing, before, after };
-    return [...removalOf(gone, { ...landing, before: stored, after: undefined }), landed];
+    const landed = { ...landing, before, after, charged: chargedBy(before, after, context) };
+    const removal = { ...landing, before: stored, after: undefined, charged: new Map() };
+    return [...removalOf(gone, removal), landed];
   });
 }
 

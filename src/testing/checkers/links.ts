@@ -6,48 +6,88 @@
 import { Violation } from "./violation.ts";
 
 interface LinkChange {
-  readonly parentId: string;
+  readonly parentId: string | undefined;
   readonly begunMs: number;
-  /** When every client can know; until then both links count. */
+  /** When every client can know; until then the link before it counts too. */
   doneMs: number;
 }
 
+/** A refusal may go by a link that was known so long ago, as by a balance. */
+const KNOWLEDGE_MS = 1000;
+
 export class LinkHistory {
-  /** Each entity gets a parent at most once. */
-  readonly #changes = new Map<string, LinkChange>();
+  /** By entity, in order; each of them begins after the one before it is done. */
+  readonly #changes = new Map<string, LinkChange[]>();
+  readonly #first = new Map<string, string>();
 
   /** Links are judged only in runs that change them. */
   get isEmpty(): boolean {
     return this.#changes.size === 0;
   }
 
+  /** The parent that an entity has from the beginning. */
+  start(entityId: string, parentId: string): void {
+    this.#first.set(entityId, parentId);
+  }
+
   /** The change is on its way. Call the result when it is done. */
-  begin(entityId: string, parentId: string, now: () => number): () => void {
+  begin(entityId: string, parentId: string | undefined, now: () => number): () => void {
     const change = { parentId, begunMs: now(), doneMs: Number.POSITIVE_INFINITY };
-    this.#changes.set(entityId, change);
+    const changes = this.#changes.get(entityId) ?? [];
+    this.#changes.set(entityId, changes);
+    changes.push(change);
     return () => {
       change.doneMs = now();
     };
   }
 
+  /** The parent that the last change gives. */
+  parentOf(entityId: string): string | undefined {
+    const last = this.#changes.get(entityId)?.at(-1);
+    return last === undefined ? this.#first.get(entityId) : last.parentId;
+  }
+
   /** `consumed`: the entities that a call which began at `sinceMs` has consumed from. */
   judge(subject: string, entityId: string, consumed: ReadonlySet<string>, sinceMs: number): void {
-    const chains = this.#chainsOf(entityId, sinceMs);
+    const chains = this.#chainsOf(entityId, sinceMs, []);
     if (chains.some((chain) => isSame(chain, consumed))) return;
-    const right = chains.map((chain) => chain.join(" ")).join(" or ");
-    const detail = `consumed from ${[...consumed].join(" ")}, where its links say ${right}`;
+    const detail = `consumed from ${[...consumed].join(" ")}, where its links say ${textOf(chains)}`;
     throw new Violation("links", subject, detail);
   }
 
-  #chainsOf(entityId: string, sinceMs: number): string[][] {
-    const change = this.#changes.get(entityId);
-    const alone = change === undefined || change.doneMs >= sinceMs ? [[entityId]] : [];
-    if (change === undefined) return alone;
-    const above = this.#chainsOf(change.parentId, sinceMs);
-    return [...alone, ...above.map((chain) => [entityId, ...chain])];
+  /** `named`: the entities that refuse a call. One of them must be in a chain that was in force. */
+  judgeRefusal(subject: string, entityId: string, named: readonly string[], sinceMs: number): void {
+    const chains = this.#chainsOf(entityId, sinceMs - KNOWLEDGE_MS, []);
+    if (named.some((name) => chains.some((chain) => chain.includes(name)))) return;
+    const detail = `refused by ${named.join(" ")}, where its links say ${textOf(chains)}`;
+    throw new Violation("links", subject, detail);
+  }
+
+  /** Old and new links together may form a circle, which no call goes by. */
+  #chainsOf(entityId: string, sinceMs: number, below: readonly string[]): string[][] {
+    if (below.includes(entityId)) return [];
+    return this.#parentsOf(entityId, sinceMs).flatMap((parentId) => {
+      if (parentId === undefined) return [[entityId]];
+      const above = this.#chainsOf(parentId, sinceMs, [...below, entityId]);
+      return above.map((chain) => [entityId, ...chain]);
+    });
+  }
+
+  /** The parents that the entity had at some time from `sinceMs` on. */
+  #parentsOf(entityId: string, sinceMs: number): readonly (string | undefined)[] {
+    const changes = this.#changes.get(entityId) ?? [];
+    const first = { parentId: this.#first.get(entityId) };
+    const links = [first, ...changes];
+    return links
+      .filter((_, at) => (changes[at]?.doneMs ?? Number.POSITIVE_INFINITY) >= sinceMs)
+      .map(({ parentId }) => parentId);
   }
 }
 
 function isSame(chain: readonly string[], consumed: ReadonlySet<string>): boolean {
   return chain.length === consumed.size && chain.every((entityId) => consumed.has(entityId));
+}
+
+function textOf(chains: readonly (readonly string[])[]): string {
+  return chains.map((chain) => chain.join(" ")).join(" or ");
 }

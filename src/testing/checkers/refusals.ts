@@ -53,9 +53,10 @@ export class Refusals {
   }
 
   landed(landings: readonly BucketLanding[], nowMs: number): void {
-    for (const { before, after } of landings) {
+    for (const landing of landings) {
+      const { before, after } = landing;
       if (after === undefined) this.#forget(before);
-      else for (const limit of after.limits) this.#landed(before, after, limit, nowMs);
+      else for (const limit of after.limits) this.#landed(landing, after, limit, nowMs);
     }
   }
 
@@ -115,13 +116,12 @@ export class Refusals {
   }
 
   #landed(
-    before: ShardImage | undefined,
+    { before, charged }: BucketLanding,
     after: ShardImage,
     limit: LimitOfShard,
     nowMs: number,
   ): void {
     const id = `${after.bucket} ${limit.name}`;
-    const was = before?.limits.find(({ name }) => name === limit.name);
     if (before === undefined && after.shard === 0) this.#followed.delete(id);
     if (!this.#followed.has(id)) {
       this.#followed.set(id, { limit, history: new LevelHistory(limit, nowMs) });
@@ -133,7 +133,7 @@ export class Refusals {
       this.#followed.set(id, undefined);
       return;
     }
-    followed.history.take(Number(limit.consumed - (was?.consumed ?? 0n)), nowMs);
+    followed.history.take(Number(charged.get(limit.name) ?? 0n), nowMs);
   }
 
   #forget(before: ShardImage | undefined): void {

@@ -1,7 +1,7 @@
 /**
  * The rule itself, for a whole bucket however many shards it has: what `tc` says was consumed never
- * exceeds the capacity and what has accrued. It looks at nothing but `tc`, and only at buckets
- * whose limits never change.
+ * exceeds the capacity, what has accrued and what operators have added. It looks at nothing but
+ * `tc` and operations, and only at buckets whose limits never change.
  */
 
 import type { LimitOfShard, ShardImage } from "./bucket-image.ts";
@@ -28,15 +28,14 @@ export class Totals {
   }
 
   landed(landings: readonly BucketLanding[]): void {
-    for (const { before, after, plannedMs } of landings) {
+    for (const { before, after, plannedMs, charged } of landings) {
       this.#dropRemoved(before, after);
       if (after === undefined) continue;
       for (const limit of after.limits) {
         const id = `${after.bucket} ${limit.name}`;
-        const was = before?.limits.find(({ name }) => name === limit.name);
         const total = this.#totalOf(id, limit, after.epochMs);
         if (total === undefined) continue;
-        const taken = limit.consumed - (was?.consumed ?? 0n);
+        const taken = charged.get(limit.name) ?? 0n;
         total.share.take(taken, plannedMs);
         if (taken > 0n && total.share.overdrawn(this.#debtOf(after.bucket, limit.name))) {
           const detail = `a take of ${taken} milli-tokens got more than there ever were`;

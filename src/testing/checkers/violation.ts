@@ -7,6 +7,8 @@ export type CheckerName =
   | "ghosts"
   | "leases"
   | "links"
+  | "switches"
+  | "operations"
   | "shards"
   | "patience"
   | "refusals"

@@ -1,42 +1,21 @@
 /** One call of a process from its beginning to its end, and what it says it has kept. */
 
-import { LeaseExpiredError, RateLimiterUnavailable, ValidationError } from "../../domain/errors.ts";
-import type { LimitStatus } from "../../domain/limit-status.ts";
+import {
+  LeaseExpiredError,
+  RateLimiterUnavailable,
+  ResourceDisabled,
+  ValidationError,
+} from "../../domain/errors.ts";
 import { RateLimitExceeded } from "../../domain/rate-limit-exceeded.ts";
-import type { Timer } from "../../domain/timer.ts";
 import type { AcquireRequest } from "../../limiter/acquire-request.ts";
 import type { Lease } from "../../limiter/lease.ts";
-import type { RateLimiter } from "../../limiter/rate-limiter.ts";
 import { type Amounts, slotOf } from "../checkers/books.ts";
-import type { Wanted } from "../checkers/refusals.ts";
 import { Violation } from "../checkers/violation.ts";
+import { CallJudge } from "./call-judge.ts";
 import type { Deed } from "./parameters.ts";
+import type { Caller, PlannedCall, PlannedPart, Tokens } from "./planned-call.ts";
 import { RESOURCE } from "./population.ts";
 import type { World } from "./world.ts";
-
-/** Whole tokens by limit name. */
-export type Tokens = Readonly<Record<string, number>>;
-
-/** A call, as it was drawn. */
-export interface PlannedCall {
-  readonly number: number;
-  readonly entityId: string;
-  readonly ancestors: readonly string[];
-  readonly deed: Deed;
-  readonly consume: Tokens;
-  /** For `adjust` and `flush`: below zero gives back. */
-  readonly deltas: Tokens;
-  readonly limits: readonly string[] | undefined;
-  readonly thinkMs: number;
-}
-
-/** Who makes it. */
-export interface Caller {
-  readonly id: number;
-  readonly limiter: RateLimiter;
-  readonly timer: Timer;
-  readonly timeoutMs: number;
-}
 
 const THROWN = new Error("thrown by the body");
 const ABORTED = new Error("aborted");
@@ -48,26 +27,35 @@ export class CallRun {
   readonly call: PlannedCall;
   readonly #world: World;
   readonly #caller: Caller;
+  readonly #judge: CallJudge;
   outcome = "under way";
 
   constructor(world: World, caller: Caller, call: PlannedCall) {
     this.#world = world;
     this.#caller = caller;
     this.call = call;
+    this.#judge = new CallJudge(world, caller, call);
   }
 
   /** The most that it can have consumed when its process crashes in the middle of it. */
   get most(): Amounts {
-    const { entityId, ancestors, consume, deltas } = this.call;
+    const { entityId, ancestors, deltas } = this.call;
     const most = new Map<string, number>();
     for (const entity of [entityId, ...ancestors]) {
-      for (const [name, amount] of Object.entries(consume)) {
-        // Twice, for those that take more of the same.
-        const sum = 2 * amount + Math.max(0, deltas[name] ?? 0);
-        most.set(slotOf(entity, RESOURCE, name), sum * 1000);
+      for (const { resource, consume } of this.#parts) {
+        for (const [name, amount] of Object.entries(consume)) {
+          // Twice, for those that take more of the same.
+          const sum = 2 * amount + Math.max(0, deltas[name] ?? 0);
+          most.set(slotOf(entity, resource, name), sum * 1000);
+        }
       }
     }
     return most;
+  }
+
+  get #parts(): readonly PlannedPart[] {
+    const { consume, also } = this.call;
+    return [{ resource: RESOURCE, consume }, ...also];
   }
 
   async run(): Promise<void> {
@@ -83,11 +71,12 @@ export class CallRun {
   }
 
   get #request(): AcquireRequest {
-    const { entityId, consume, limits, deed } = this.call;
+    const { entityId, consume, also, limits, deed } = this.call;
     return {
       entityId,
       resource: RESOURCE,
       consume,
+      ...(also.length === 0 ? {} : { also }),
       ...(limits === undefined ? {} : { limits }),
       ...(deed === "wait" ? { maxWaitSeconds: WAIT_SECONDS } : {}),
     };
@@ -124,29 +113,20 @@ export class CallRun {
   async #acquire(deed: Deed): Promise<void> {
     const { limiter, timer, id } = this.#caller;
     const waitMs = deed === "wait" ? WAIT_SECONDS * 1000 : 0;
-    const startMs = this.#world.time.nowMs;
-    const stopWaiting = waitMs > 0 ? this.#world.refusals.wait(id, this.#wanted) : () => {};
+    const stopWaiting = waitMs > 0 ? this.#judge.waits() : () => {};
     const decision = await this.#timed(
       "tryAcquire",
       limiter.tryAcquire(this.#request),
       waitMs,
     ).finally(stopWaiting);
-    if (waitMs > 0) this.#judgeWait(startMs);
+    if (waitMs > 0) this.#judge.wait();
     if (!decision.granted) {
-      this.outcome = "refused";
-      if (decision.violations.length === 0) {
-        throw new Violation("leases", `call ${this.call.number}`, "refused without a reason");
-      }
-      this.#judgeRefusal(decision.violations, startMs);
+      this.outcome = this.#judge.refusal(decision.violations);
       return;
     }
     const { lease } = decision;
-    this.#expect(lease, this.call.consume);
-    if (!this.#world.links.isEmpty && !lease.degraded) {
-      const consumed = new Set(lease.statuses.map(({ entityId }) => entityId));
-      const subject = `call ${this.call.number} of process ${id}`;
-      this.#world.links.judge(subject, this.call.entityId, consumed, startMs);
-    }
+    this.#expect(lease, this.#parts);
+    this.#judge.grant(lease);
     const held = heldBy(lease);
     await timer.sleep(this.call.thinkMs);
     const { books } = this.#world;
@@ -167,58 +147,10 @@ export class CallRun {
     }
   }
 
-  /** What the call asks of its own bucket. */
-  get #wanted(): Wanted[] {
-    const { entityId, consume } = this.call;
-    return Object.entries(consume).map(([limitName, amount]) => {
-      return { bucket: `${entityId} ${RESOURCE}`, limitName, amountMilli: amount * 1000 };
-    });
-  }
-
-  #judgeRefusal(violations: readonly LimitStatus[], startMs: number): void {
-    const { refusals, time, judgesRefusals } = this.#world;
-    // The parameters of a bucket follow those of a call, for other calls too.
-    if (this.call.limits !== undefined) return;
-    const named = violations.map(({ entityId, resource, limitName, requested }) => {
-      return { bucket: `${entityId} ${resource}`, limitName, amountMilli: requested * 1000 };
-    });
-    const reason = refusals.whyWrong(this.#caller.id, named, startMs, time.nowMs);
-    if (reason === undefined) return;
-    this.outcome = "refused wrongly";
-    this.#world.log.add(`call ${this.call.number} is refused wrongly: ${reason}`);
-    if (judgesRefusals) throw new Violation("refusals", `call ${this.call.number}`, reason);
-  }
-
-  #judgeWait(startMs: number): void {
-    const { refusals, time, judgesRefusals } = this.#world;
-    // A call that cascades may wait for an ancestor, and another process wakes up nothing here.
-    const isAlone = this.call.ancestors.length === 0 && this.#world.links.isEmpty;
-    if (!judgesRefusals || !isAlone) return;
-    if (!refusals.isLate(this.#caller.id, this.#wanted, startMs, time.nowMs)) return;
-    const detail = "waited on although there was enough for it";
-    throw new Violation("refusals", `call ${this.call.number}`, detail);
-  }
-
   async #adjust(lease: Lease, held: Amounts, deed: "adjust" | "flush"): Promise<void> {
     const { books } = this.#world;
-    const { entityId, consume } = this.call;
-    const deltas: Record<string, number> = {};
-    const expected: Record<string, number> = { ...consume };
     const change = new Map(held);
-    for (const [name, delta] of Object.entries(this.call.deltas)) {
-      const known = lease.statuses.filter(({ limitName }) => limitName === name);
-      if (!known.some((status) => status.entityId === entityId)) continue;
-      const bounded = Math.max(-(consume[name] ?? 0), delta);
-      deltas[name] = bounded;
-      expected[name] = (consume[name] ?? 0) + bounded;
-      for (const status of known) {
-        const slot = slotOf(status.entityId, RESOURCE, name);
-        change.set(slot, (held.get(slot) ?? 0) + bounded * 1000);
-        if (bounded > 0)
-          this.#world.allowDebt(`${status.entityId} ${RESOURCE}`, name, bounded * 1000);
-      }
-    }
-    lease.adjust(deltas);
+    const expected = this.#parts.map((part) => this.#adjustPart(lease, part, held, change));
     this.#expect(lease, expected);
     try {
       if (deed === "flush") await this.#timed("flush", lease.flush());
@@ -233,6 +165,35 @@ export class CallRun {
     books.claim(this.#caller.id, change);
   }
 
+  /** Adjusts one resource, notes what its buckets have then, and returns what the lease holds. */
+  #adjustPart(
+    lease: Lease,
+    { resource, consume }: PlannedPart,
+    held: Amounts,
+    change: Map<string, number>,
+  ): PlannedPart {
+    const { entityId } = this.call;
+    const deltas: Record<string, number> = {};
+    const expected: Record<string, number> = { ...consume };
+    for (const [name, delta] of Object.entries(this.call.deltas)) {
+      const known = lease.statuses.filter(
+        (status) => status.limitName === name && status.resource === resource,
+      );
+      if (!known.some((status) => status.entityId === entityId)) continue;
+      const bounded = Math.max(-(consume[name] ?? 0), delta);
+      deltas[name] = bounded;
+      expected[name] = (consume[name] ?? 0) + bounded;
+      for (const status of known) {
+        const slot = slotOf(status.entityId, resource, name);
+        change.set(slot, (held.get(slot) ?? 0) + bounded * 1000);
+        if (bounded > 0)
+          this.#world.allowDebt(`${status.entityId} ${resource}`, name, bounded * 1000);
+      }
+    }
+    lease.of(resource).adjust(deltas);
+    return { resource, consume: expected };
+  }
+
   async #takeMore(lease: Lease, held: Amounts): Promise<void> {
     const { books } = this.#world;
     const { consume } = this.call;
@@ -240,12 +201,13 @@ export class CallRun {
     this.outcome = "took no more";
     try {
       await this.#timed("consume", lease.consume(consume));
-      for (const { entityId, limitName } of lease.statuses) {
+      for (const { entityId, limitName, resource } of lease.statuses) {
+        if (resource !== RESOURCE) continue;
         const slot = slotOf(entityId, RESOURCE, limitName);
         const amount = (consume[limitName] ?? 0) * 1000;
         if (amount > 0) all.set(slot, (held.get(slot) ?? 0) + amount);
       }
-      this.#expect(lease, double(consume));
+      this.#expect(lease, [{ resource: RESOURCE, consume: double(consume) }, ...this.call.also]);
       this.outcome = "took more";
     } catch (error) {
       if (!isExpected(error)) throw error;
@@ -254,14 +216,18 @@ export class CallRun {
     books.claim(this.#caller.id, all);
   }
 
-  /** The lease says what it holds, exactly. */
-  #expect(lease: Lease, tokens: Tokens): void {
+  /** The lease says what it holds of each resource, exactly. */
+  #expect(lease: Lease, parts: readonly PlannedPart[]): void {
     if (lease.degraded) return;
-    for (const name of new Set([...Object.keys(tokens), ...Object.keys(lease.consumed)])) {
-      const [found, expected] = [lease.consumed[name] ?? 0, tokens[name] ?? 0];
-      if (found === expected) continue;
-      const detail = `its lease holds ${found} of "${name}", and should hold ${expected}`;
-      throw new Violation("leases", `call ${this.call.number}`, detail);
+    for (const { resource, consume } of parts) {
+      const { consumed } = lease.of(resource);
+      for (const name of new Set([...Object.keys(consume), ...Object.keys(consumed)])) {
+        const [found, expected] = [consumed[name] ?? 0, consume[name] ?? 0];
+        if (found === expected) continue;
+        const what = `"${name}" of ${resource}`;
+        const detail = `its lease holds ${found} of ${what}, and should hold ${expected}`;
+        throw new Violation("leases", `call ${this.call.number}`, detail);
+      }
     }
   }
 
@@ -282,8 +248,19 @@ export class CallRun {
     }
   }
 
+  /** A refusal that came as an error, from `run`. */
+  #refused({ violations }: RateLimitExceeded): void {
+    try {
+      this.outcome = this.#judge.refusal(violations);
+    } catch (error) {
+      this.#world.fail(error);
+    }
+  }
+
   #failed(error: unknown): void {
     if (error instanceof Error) this.outcome = `${error.name}`;
+    if (error instanceof ResourceDisabled) this.#judge.disabled(error);
+    if (error instanceof RateLimitExceeded) this.#refused(error);
     if (error instanceof Violation || !isExpected(error)) this.#world.fail(error);
     if (error instanceof RateLimiterUnavailable && this.#world.isHealthy) {
       const detail = `nothing has failed, and yet it ends with: ${error.message}`;
@@ -297,6 +274,7 @@ function isExpected(error: unknown): boolean {
   return (
     error instanceof RateLimiterUnavailable ||
     error instanceof RateLimitExceeded ||
+    error instanceof ResourceDisabled ||
     error instanceof ValidationError ||
     error instanceof LeaseExpiredError ||
     error === THROWN ||

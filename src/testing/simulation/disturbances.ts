@@ -3,10 +3,11 @@
 import type { Random } from "../../domain/chance.ts";
 import { EntityExistsError, RateLimiterUnavailable } from "../../domain/errors.ts";
 import { between, seededRandom } from "../chance.ts";
-import type { PlannedCall } from "./call-run.ts";
 import { nextEdgeMs } from "./edges.ts";
 import { ForeignClient } from "./foreign-client.ts";
+import { startOperators } from "./operators/operators.ts";
 import type { Parameters } from "./parameters.ts";
+import type { PlannedCall } from "./planned-call.ts";
 import { entityAt, RESOURCE } from "./population.ts";
 import type { Staff } from "./staff.ts";
 import type { World } from "./world.ts";
@@ -42,6 +43,9 @@ export class Disturbances {
     if (edges) this.#planEdge(endMs);
     if (foreignDoublings) this.#planDoubling(new ForeignClient(this.#foreignStore()), endMs);
     if (latecomers) this.#planLatecomers(endMs);
+    startOperators(this.#world, this.#staff, this.#parameters, endMs).catch((error: unknown) =>
+      this.#world.fail(error),
+    );
   }
 
   #foreignStore() {

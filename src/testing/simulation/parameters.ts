@@ -7,6 +7,7 @@
 import type { Random } from "../../domain/chance.ts";
 import { between, pick, seededRandom } from "../chance.ts";
 import type { Faults } from "../table/faults.ts";
+import type { OperatorName } from "./operators/operators.ts";
 import type { WorldName } from "./worlds.ts";
 
 /** What a call does with its lease, or instead of one. */
@@ -64,6 +65,12 @@ export interface Parameters {
   readonly foreignDoublings: boolean;
   /** Entities are used first, and created below a parent later. */
   readonly latecomers: boolean;
+  /** What operators change while calls are under way. */
+  readonly operators: readonly OperatorName[];
+  /** How often each of them does. */
+  readonly operationsPerMinute: number;
+  /** How many resources there are; calls that use several acquire them at once. */
+  readonly resources: number;
   /** Wrong refusals are violations; in other runs they are only counted. */
   readonly judgesRefusals: boolean;
   /** Nothing fails and nothing is throttled, so no call may end as unavailable. */
@@ -84,6 +91,9 @@ const NOTHING_SPECIAL = {
   edges: false,
   foreignDoublings: false,
   latecomers: false,
+  operators: [],
+  operationsPerMinute: 0,
+  resources: 1,
   judgesRefusals: false,
   isHealthy: false,
 } as const satisfies Partial<Parameters>;

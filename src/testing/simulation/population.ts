@@ -16,11 +16,19 @@ export function ancestorsOf(entityId: string, family: Family): string[] {
   return Array.from({ length: position }, (_, at) => entityAt(position - 1 - at));
 }
 
-/** The arguments that create everybody, ancestors first. */
-export function entitiesOf({ entities, family }: Pick<Parameters, "entities" | "family">) {
+/** The names of what entities use, the main one first. */
+export function resourcesOf({ resources }: Pick<Parameters, "resources">): string[] {
+  return [RESOURCE, ...Array.from({ length: resources - 1 }, (_, at) => `${RESOURCE}${at + 2}`)];
+}
+
+/** The arguments that create all entities, ancestors first. Those that may be moved all cascade. */
+export function entitiesOf(parameters: Pick<Parameters, "entities" | "family" | "operators">) {
+  const { entities, family, operators } = parameters;
+  const moves = operators.includes("move");
   return Array.from({ length: entities }, (_, position) => {
     const id = entityAt(position);
     const [parentId] = ancestorsOf(id, family);
-    return parentId === undefined ? { id } : { id, parentId, cascade: true };
+    if (parentId === undefined) return moves ? { id, cascade: true } : { id };
+    return { id, parentId, cascade: true };
   });
 }

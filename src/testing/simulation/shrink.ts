@@ -59,7 +59,8 @@ function tellingLines({ log, violation }: RunReport): readonly string[] {
   const entityId = bucket.split(" ")[0] ?? "";
   const telling = log.filter(
     (line) =>
-      line.includes(` ${entityId} `) || /VIOLATION|crashes|configures|of process/.test(line),
+      line.includes(` ${entityId} `) ||
+      /VIOLATION|crashes|configures|of process|operator|moves|moved|switch|key-/.test(line),
   );
   return (telling.length > 1 ? telling : log).slice(-LINES_MAX);
 }

@@ -8,12 +8,12 @@ import { refuseGhost } from "../checkers/shape.ts";
 import { Violation } from "../checkers/violation.ts";
 import type { Usage } from "../table/usage.ts";
 import { VirtualTime } from "../time/virtual-time.ts";
-import type { PlannedCall } from "./call-run.ts";
 import { Disturbances } from "./disturbances.ts";
 import { Follower } from "./follower.ts";
 import type { Parameters } from "./parameters.ts";
-import { ancestorsOf, entitiesOf, entityAt, RESOURCE } from "./population.ts";
-import { Staff } from "./staff.ts";
+import type { PlannedCall, PlannedPart, Tokens } from "./planned-call.ts";
+import { ancestorsOf, entitiesOf, entityAt, RESOURCE, resourcesOf } from "./population.ts";
+import { KNOWN_MS, Staff } from "./staff.ts";
 import { World } from "./world.ts";
 
 /** What one run came to. */
@@ -68,6 +68,7 @@ class Simulation {
       time,
       keepsLog,
       skewMs: 2 * skewMs,
+      knownMs: KNOWN_MS,
       isHealthy,
       judgesRefusals,
       table: {
@@ -107,11 +108,17 @@ class Simulation {
     const { repository } = this.#staff.first.limiter;
     this.#follower.start(this.#staff.first.process);
     if (!this.#parameters.latecomers) {
-      for (const entity of entitiesOf(this.#parameters)) await repository.entities.create(entity);
+      for (const entity of entitiesOf(this.#parameters)) {
+        await repository.entities.create(entity);
+        if (entity.parentId !== undefined) this.#world.links.start(entity.id, entity.parentId);
+      }
     }
-    await repository.limits.setResource(RESOURCE, [...limits]);
+    for (const resource of resourcesOf(this.#parameters)) {
+      await repository.limits.setResource(resource, [...limits]);
+    }
     for (let hired = 1; hired < processes; hired += 1) await this.#staff.hire();
-    if (this.#parameters.latecomers) await this.#useAll();
+    const { latecomers, operators } = this.#parameters;
+    if (latecomers || operators.includes("move")) await this.#useAll();
   }
 
   /** Every entity has a bucket before its link changes: one that is made meanwhile learns it later. */
@@ -178,18 +185,44 @@ class Simulation {
       if (name === "a" || random() < 0.7) consume[name] = between(random, 1, amountMax);
       deltas[name] = between(random, -amountMax, adjustMax);
     }
+    const also = this.#drawOthers(names);
     const override = deed === "override" ? limits.map((limit) => `${limit}`) : undefined;
     return {
       number: this.#calls,
       entityId,
-      ancestors: ancestorsOf(entityId, family),
+      ancestors: this.#ancestorsOf(entityId, family),
       deed,
       consume,
+      also,
       deltas,
       limits: override,
       thinkMs: random() * random() * this.#parameters.thinkMs,
       ...fields,
     };
+  }
+
+  /** The other resources of a call, in any order; often there are none. */
+  #drawOthers(names: readonly string[]): PlannedPart[] {
+    const { resources, amountMax } = this.#parameters;
+    if (resources === 1) return [];
+    const random = this.#random;
+    const [, ...others] = resourcesOf(this.#parameters);
+    const chosen = others.filter(() => random() < 0.6);
+    if (random() < 0.5) chosen.reverse();
+    return chosen.map((resource) => {
+      const used = names.filter((name) => name === "a" || random() < 0.5);
+      const amounts = used.map((name) => [name, between(random, 1, amountMax)] as const);
+      const consume: Tokens = Object.fromEntries(amounts);
+      return { resource, consume };
+    });
+  }
+
+  /** Where entities are moved, any other one may be an ancestor. */
+  #ancestorsOf(entityId: string, family: Parameters["family"]): readonly string[] {
+    if (!this.#parameters.operators.includes("move")) return ancestorsOf(entityId, family);
+    const { entities } = this.#parameters;
+    const all = Array.from({ length: entities }, (_, position) => entityAt(position));
+    return all.filter((other) => other !== entityId);
   }
 
   /** Somebody stores other limits; when that fails, nobody tries again. */

@@ -6,11 +6,15 @@ import { RateLimiterUnavailable } from "../../domain/errors.ts";
 import { between, pick } from "../chance.ts";
 import { slotOf } from "../checkers/books.ts";
 import type { SimulatedProcess } from "../table/simulated-process.ts";
-import { type Caller, CallRun, type PlannedCall } from "./call-run.ts";
+import { CallRun } from "./call-run.ts";
+import type { Caller, PlannedCall } from "./planned-call.ts";
 import type { World } from "./world.ts";
 
 /** Short, so that a run sees many of them end. */
 const TIMEOUT_MS = 800;
+const CONFIG_CACHE_SECONDS = 2;
+/** After so long every process knows what is stored for levels: cached, and read before that. */
+export const KNOWN_MS = CONFIG_CACHE_SECONDS * 1000 + TIMEOUT_MS + 200;
 const RESTART_MS = 500;
 /** For so long a process may still be giving back what a call of it had taken. */
 const BACKGROUND_MS = 15_000;
@@ -49,30 +53,35 @@ export class Staff {
     return this.#workers.flatMap(({ running }) => [...running]);
   }
 
+  get callers(): readonly Caller[] {
+    return this.#workers;
+  }
+
   /** Another process, as soon as the table lets it in. */
   async hire(): Promise<void> {
+    this.#workers.push(await this.#open());
+  }
+
+  /** A process that makes no calls and never crashes. */
+  operator(): Promise<Caller> {
+    return this.#open();
+  }
+
+  async #open(): Promise<Worker> {
     const skewMs = this.#skewMs === 0 ? 0 : between(this.#random, -this.#skewMs, this.#skewMs);
     const process = this.#world.table.process({ skewMs });
     for (;;) {
       try {
         const limiter = await process.open({
           timeoutMs: TIMEOUT_MS,
-          configCacheTtlSeconds: 2,
+          configCacheTtlSeconds: CONFIG_CACHE_SECONDS,
           onWarning: (warning) => {
             if (warning.kind === "restore_failed") this.#kept(process.id, warning);
           },
         });
         const { id, timer } = process;
-        this.#workers.push({
-          process,
-          id,
-          limiter,
-          timer,
-          timeoutMs: TIMEOUT_MS,
-          running: new Set(),
-          ended: [],
-        });
-        return;
+        const timeoutMs = TIMEOUT_MS;
+        return { process, id, limiter, timer, timeoutMs, running: new Set(), ended: [] };
       } catch (error) {
         if (!(error instanceof RateLimiterUnavailable)) throw error;
         await process.timer.sleep(RESTART_MS);

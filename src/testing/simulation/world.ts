@@ -5,9 +5,11 @@ import type { ShardImage } from "../checkers/bucket-image.ts";
 import { bucketLandings, Ledger } from "../checkers/ledger.ts";
 import { LinkHistory } from "../checkers/links.ts";
 import { Moments } from "../checkers/moments.ts";
+import { Operations } from "../checkers/operations.ts";
 import { Refusals } from "../checkers/refusals.ts";
 import { Returns } from "../checkers/returns.ts";
 import { Shape } from "../checkers/shape.ts";
+import { SwitchHistory } from "../checkers/switch-history.ts";
 import { Totals } from "../checkers/total.ts";
 import { Violation } from "../checkers/violation.ts";
 import type { Landing, TableCall } from "../table/call.ts";
@@ -24,6 +26,8 @@ export interface WorldOptions {
   readonly logs?: boolean;
   /** By how much the clocks of two processes may differ. */
   readonly skewMs: number;
+  /** After so long every process knows what is stored for levels. */
+  readonly knownMs?: number;
   /** Nothing fails and nothing is throttled: every call must be decided. */
   readonly isHealthy?: boolean;
   /** A wrong refusal is a violation; otherwise it is only counted. */
@@ -39,6 +43,8 @@ export class World {
   readonly totals: Totals;
   readonly shape: Shape;
   readonly links = new LinkHistory();
+  readonly switches: SwitchHistory;
+  readonly operations = new Operations();
   readonly refusals: Refusals;
   /** Resolves when something is wrong. */
   readonly failed: Promise<void>;
@@ -58,6 +64,7 @@ export class World {
     this.isHealthy = options.isHealthy === true;
     this.judgesRefusals = options.judgesRefusals === true;
     this.refusals = new Refusals(skewMs);
+    this.switches = new SwitchHistory(options.knownMs ?? 0);
     this.#logs = logs;
     this.time = time;
     this.table = new SimulatedTable({ ...table, time });
@@ -115,10 +122,11 @@ export class World {
   #landed(call: TableCall, landings: readonly Landing[]): void {
     if (this.violation !== undefined) return;
     try {
-      const parsed = bucketLandings(call, landings, this.#moments);
+      const parsed = bucketLandings(call, landings, this.#moments, !this.switches.isEmpty);
       if (this.#logs) {
         for (const landing of parsed) this.log.add(lineOf(call, landing.PK, landing.after));
       }
+      this.operations.landed(landings, parsed);
       if (parsed.length === 0) return;
       for (const { PK, before, after } of parsed) {
         if (after?.shard === 0) this.#newest.set(after.bucket, { PK, image: after });
@@ -127,6 +135,7 @@ export class World {
       this.shape.landed(landings, parsed);
       this.books.landed(call, parsed);
       this.#returns.landed(call, parsed);
+      this.switches.landed(parsed, call.process, this.time.nowMs);
       this.refusals.landed(parsed, this.time.nowMs);
       this.totals.landed(parsed);
       this.ledger.landed(parsed);

@@ -5,6 +5,7 @@
 
 import type { Random } from "../../domain/chance.ts";
 import { pick, seededRandom } from "../chance.ts";
+import { filled, moved, operated, several, switched } from "./operator-worlds.ts";
 import { type Deed, drawLimit, drawParameters, heated, type Parameters } from "./parameters.ts";
 
 /**
@@ -28,6 +29,11 @@ export const WORLD_NAMES = [
   "links",
   "scarce",
   "waits",
+  "switched",
+  "moved",
+  "filled",
+  "several",
+  "operated",
 ] as const;
 /** The name of a world that runs are made in. */
 export type WorldName = (typeof WORLD_NAMES)[number];
@@ -46,6 +52,11 @@ const WORLDS: Readonly<Record<WorldName, Draw>> = {
   links,
   scarce,
   waits,
+  switched,
+  moved,
+  filled,
+  several,
+  operated,
 };
 
 /** The parameters that a seed draws in a world. */

@@ -2,6 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import type { ShardImage } from "../../../src/testing/checkers/bucket-image.ts";
+import { chargedBy } from "../../../src/testing/checkers/charges.ts";
 import { LevelHistory } from "../../../src/testing/checkers/level-history.ts";
 import { LinkHistory } from "../../../src/testing/checkers/links.ts";
 import { Refusals } from "../../../src/testing/checkers/refusals.ts";
@@ -13,11 +14,12 @@ const RATE = { capacity: 10_000, refill: 10_000, period: HOUR_MS };
 function image(consumed: number, rate = RATE): ShardImage {
   const limit = { name: "a", tokens: 0n, consumed: BigInt(consumed), remainder: 0, ...rate };
   const place = { entityId: "e0", resource: "api", bucket: "e0 api", id: "e0 api 0" };
-  return { ...place, shard: 0, count: 1, epochMs: 0, limits: [limit] };
+  return { ...place, shard: 0, count: 1, epochMs: 0, acquires: 0, limits: [limit] };
 }
 
 function landing(before: ShardImage | undefined, after: ShardImage | undefined) {
-  return [{ PK: "e0", before, after, plannedMs: 0, exactLimits: new Set<string>() }];
+  const charged = chargedBy(before, after, {});
+  return [{ PK: "e0", before, after, plannedMs: 0, exactLimits: new Set<string>(), charged }];
 }
 
 const one = [{ bucket: "e0 api", limitName: "a", amountMilli: 1000 }];

@@ -1,0 +1,145 @@
+/** Mutants of what operators do, and of calls for several resources. */
+
+import type { Mutant } from "./mutants.ts";
+
+const BUCKETS = "src/buckets/distributed";
+
+/** Switches: off, on, bypass. */
+const SWITCHES: readonly Mutant[] = [
+  {
+    name: "disabled-entity-granted",
+    breaks: "A switch that is set for all resources of an entity refuses nothing.",
+    changes: [
+      {
+        file: "src/limiter/legs.ts",
+        from: "if (disabledAt !== undefined) throw new ResourceDisabled",
+        to: 'if (disabledAt !== undefined && disabledAt !== "entity_default") throw new ResourceDisabled',
+      },
+    ],
+    world: "switched",
+    caughtBy: ["switches"],
+  },
+  {
+    name: "switch-known-too-late",
+    breaks: "What is stored for levels is cached for three times as long as was asked for.",
+    changes: [
+      {
+        file: "src/records/config-cache.ts",
+        from: "return this.#clock() + this.ttlSeconds * 1000;",
+        to: "return this.#clock() + this.ttlSeconds * 3000;",
+      },
+    ],
+    world: "switched",
+    caughtBy: ["switches"],
+  },
+  {
+    name: "bypass-consumes",
+    breaks: "A call that bypasses its limits consumes from the balance all the same.",
+    changes: [
+      {
+        file: `${BUCKETS}/limit-plan.ts`,
+        from: "if (context.bypass === true) return planCount(plan, name, image);",
+        to: "",
+      },
+    ],
+    world: "switched",
+    caughtBy: ["switches", "over-admission"],
+  },
+];
+
+/** Moves of entities. */
+const MOVES: readonly Mutant[] = [
+  {
+    name: "refund-to-new-parent",
+    breaks:
+      "What a lease has consumed from the parent is refunded to the parent that its entity has " +
+      "by then.",
+    changes: [
+      {
+        file: "src/limiter/consumption.ts",
+        from: "        return { legs, outcomes };",
+        to: `        const parents = ((globalThis as any).parents ??= new Map());
+        parents.set(legs[0]?.entityId, legs[1]?.entityId);
+        return { legs, outcomes };`,
+      },
+      {
+        file: "src/limiter/active-lease.ts",
+        from: "          deltasMilli: holding.heldMilli.map((held) => -held),",
+        to: `          deltasMilli: holding.heldMilli.map((held) => -held),
+          ...(holding.entityId === this.#target.entityId ? {} : {
+            entityId: (globalThis as any).parents.get(this.#target.entityId) ?? holding.entityId,
+          }),`,
+      },
+    ],
+    world: "moved",
+    caughtBy: ["leases", "books"],
+  },
+  {
+    name: "refused-by-old-parent",
+    breaks: "An exhausted ancestor refuses calls of an entity that was moved away from it.",
+    changes: [
+      {
+        file: `${BUCKETS}/distributed-bucket-store.ts`,
+        from: "    if (legs.length > 1) {",
+        to: "    if (legs.length < 0) {",
+      },
+    ],
+    world: "moved",
+    caughtBy: ["links"],
+  },
+];
+
+/** Resets and top-ups. */
+const OPERATIONS: readonly Mutant[] = [
+  {
+    name: "top-up-applied-twice",
+    breaks: "A reset or a top-up that was made before under the same key is made again.",
+    changes: [
+      {
+        file: `${BUCKETS}/bucket-operations.ts`,
+        from: "if (before !== undefined) return before;",
+        to: "",
+      },
+    ],
+    world: "filled",
+    caughtBy: ["operations"],
+  },
+  {
+    name: "top-up-of-one-shard",
+    breaks: "A reset or a top-up of a bucket with several shards changes the first of them only.",
+    changes: [
+      {
+        file: `${BUCKETS}/bucket-operations.ts`,
+        from: "if (images[at]?.has(name) === true)",
+        to: "if (images[at]?.has(name) === true && at === 0)",
+      },
+    ],
+    world: "filled",
+    caughtBy: ["operations"],
+  },
+];
+
+/** Several resources in one acquire. */
+const SEVERAL: readonly Mutant[] = [
+  {
+    name: "also-half-consumed",
+    breaks: "A call of which one resource is refused keeps what it has consumed of another.",
+    changes: [
+      {
+        file: `${BUCKETS}/cascade.ts`,
+        from: 'if (answer?.kind !== "consumed" || !consumes(leg.amountsMilli)) return [];',
+        to: `if (answer?.kind !== "consumed" || !consumes(leg.amountsMilli)) return [];
+      if (leg.resource !== legs[0]?.resource) return [];`,
+      },
+    ],
+    world: "several",
+    caughtBy: ["books"],
+  },
+];
+
+export const OPERATOR_MUTANTS: readonly Mutant[] = [
+  ...SWITCHES,
+  ...MOVES,
+  ...OPERATIONS,
+  ...SEVERAL,
+];
