@@ -13,7 +13,7 @@ import type { UnsupportedLimit } from "../domain/unsupported-limit.ts";
 import type { Operation, OperationResult } from "../records/operation-record.ts";
 import type { Item } from "../storage/item.ts";
 
-/** Whom an entity charges besides itself. */
+/** The parent that an entity cascades to. */
 export interface Link {
   readonly cascade: boolean;
   readonly parentId: string | undefined;
@@ -32,7 +32,7 @@ export interface BucketConfig {
   readonly forced?: boolean;
   /** Limits of the same level that only the Python library can enforce. */
   readonly unsupported?: readonly UnsupportedLimit[];
-  /** Whether a stored level says that acquires cascade; absent: the record of the entity decides. */
+  /** Whether a stored level lets acquires cascade; absent: the entity record decides. */
   readonly cascade?: boolean;
   /** Everything is granted: what is consumed is counted, and balances stay as they are. */
   readonly bypass?: true;
@@ -106,7 +106,7 @@ export interface Adjustment {
   readonly config: BucketConfig;
   /** Milli-tokens, aligned with `config.limits`. */
   readonly deltasMilli: readonly number[];
-  /** -1 with what makes an acquire void: nobody is to count it. */
+  /** -1 for a refund that makes an acquire void, so that usage does not count it. */
   readonly acquires?: number;
 }
 
@@ -239,14 +239,14 @@ export interface BucketStore {
   readonly embedded?: boolean;
   /** Aborts when the store is closed. */
   readonly closed: AbortSignal;
-  /** Rises when this process changes whom an entity charges. */
+  /** Version of parent links; incremented when this process changes one. */
   readonly relinks: number;
-  /** Whom an entity charges next, from its bucket or its record. */
+  /** Returns the parent link of an entity, from its bucket or its record. */
   linkOf(entityId: string, resource: string, options?: LinkOptions): Promise<Link>;
   /**
-   * Charges an entity and those it cascades to, on the spot, by limits that were remembered in this generation
-   * of the memory of limits: those that are stored, or this very list. `undefined`, with nothing
-   * done: take the long way.
+   * Consumes from an entity and its ancestors on the fast path, by limits that were cached in this
+   * generation of the limit cache: the stored ones, or this very list. `undefined`, with nothing
+   * done: use the slow path.
    */
   chargeNow?(
     entityId: string,
@@ -264,7 +264,7 @@ export interface BucketStore {
    * its entity or namespace was deleted; a refund to a bucket that is gone does nothing.
    */
   adjust(adjustment: Adjustment, options?: BucketCallOptions): Promise<void>;
-  /** The same on the spot, where the bucket is in this process; false, with nothing done: adjust. */
+  /** The same on the fast path, for a bucket in this process; false, with nothing done: adjust. */
   adjustNow?(adjustment: Adjustment): boolean;
   /** Gives back, and never throws: it is repeated, then reported as a warning. */
   restore(adjustment: Adjustment, options?: BucketCallOptions): Promise<void>;
@@ -291,7 +291,7 @@ export interface BucketStore {
   deleteAll(): Promise<void>;
   /** Removes all buckets of an entity. */
   deleteEntity(entityId: string): Promise<DeletedBuckets>;
-  /** Brings usage that was counted with the buckets to its snapshots, where nobody else does. */
+  /** Adds usage that is counted in the buckets to its snapshots, where no aggregator does it. */
   settleUsage?(scope: { readonly entityId?: string; readonly resource?: string }): Promise<void>;
   /** Waits for what is being given back in the background. */
   close(): Promise<void>;

@@ -1,4 +1,4 @@
-/** How long a bucket that nobody uses is kept. */
+/** How long an idle bucket is kept. */
 
 import type { Rate } from "../core/bucket.ts";
 import { ceilDiv, mulAddDiv } from "../core/integers.ts";
@@ -6,7 +6,7 @@ import type { LimitSource } from "./bucket-store.ts";
 
 /** So that a store's clock, ours, and a slow sweep never meet. */
 const TTL_SECONDS_MIN = 3600;
-/** Three thousand years: as good as for ever, and far from where numbers end. */
+/** Three thousand years: practically without end, and far from the largest number. */
 const TTL_SECONDS_MAX = 100_000_000_000;
 
 /** One limit of a bucket, and what a write leaves of it. */
@@ -16,7 +16,7 @@ export interface LeftOver {
 }
 
 export interface TtlRule {
-  /** How many times its filling time an idle bucket is kept; 0: for ever. */
+  /** An idle bucket is kept this many times its time to fill; 0: without end. */
   readonly multiplier: number;
   /** Where the limits of the call came from. */
   readonly source: LimitSource;
@@ -76,7 +76,7 @@ function keptSeconds(neededSeconds: number, wantedSeconds: number): number {
   return Math.max(neededSeconds, Math.floor(wantedSeconds / 2));
 }
 
-/** How long a bucket must be kept, and how long it is kept when its time is set anew. */
+/** Returns how long a bucket must be kept, and how long it is kept when its TTL is renewed. */
 function spanOf(
   limits: Iterable<LeftOver>,
   multiplier: number,

@@ -77,9 +77,9 @@ export function staleNames(bucket: BuiltFrom, config: BucketConfig): string[] {
 }
 
 /**
- * Whether a call that is refused brings its limits to the bucket all the same. Without it a bucket
- * that is only ever asked for more than it could hold before would never come to hold it. Stored
- * limits are in force whoever is refused; those of a call only where they take nothing away.
+ * Returns whether a refused call applies its limits to the bucket all the same. Otherwise a bucket
+ * whose requests all exceed the old capacity would never get the new one. Stored limits always
+ * apply; limits of a call only where they take nothing away.
  */
 export function appliesAnyway(bucket: BuiltFrom, config: BucketConfig): boolean {
   if (config.source !== "override") return true;

@@ -1,10 +1,10 @@
-/** Whom an entity charges, by its own record. */
+/** The parent link in the record of an entity. */
 
 import { flagAt, numberAt, textAt } from "../records/fields.ts";
 import type { Item, Value } from "../storage/item.ts";
 import type { Link } from "./bucket-store.ts";
 
-/** An entity that charges nobody else. */
+/** The link of an entity that does not cascade. */
 export const UNLINKED: Link = Object.freeze({ cascade: false, parentId: undefined });
 
 /** A link where a stored level says whether acquires cascade; without a parent they never do. */
@@ -25,7 +25,7 @@ export function ownerStamps(record: Item | undefined): Record<string, Value> {
   return { pgen: generation ?? 0, pinc: incarnation ?? "-" };
 }
 
-/** An entity that was never created charges nobody else. */
+/** Returns the link of a record. An entity that was never created does not cascade. */
 export function linkInRecord(record: Item | undefined): Link {
   if (record === undefined) return UNLINKED;
   return { cascade: flagAt(record, "cascade"), parentId: textAt(record, "parent_id") };

@@ -1,4 +1,4 @@
-/** Counts the calls of a limiter in this process while a page looks, and keeps its last refusals. */
+/** Counts the calls of a limiter while a page is open, and keeps its last refusals. */
 
 import type { Clock } from "../domain/clock.ts";
 import type { LimiterEvent } from "../limiter/events.ts";

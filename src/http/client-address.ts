@@ -10,7 +10,7 @@ const MAPPED_PATTERN = /^::ffff:(?:0:)?(\d+\.\d+\.\d+\.\d+)$/i;
 const GROUPS = 8;
 const GROUP_BITS = 16;
 
-/** Returns `1.2.3.4`, or for IPv6 eight groups and the prefix length: `2001:db8:0:1200:0:0:0:0-56`. */
+/** Returns `1.2.3.4`, or for IPv6 eight groups and the prefix: `2001:db8:0:1200:0:0:0:0-56`. */
 export function addressId(address: string, ipv6Subnet: number): string {
   if (!address.includes(":")) return entityIdOf(address);
   const mapped = MAPPED_PATTERN.exec(address)?.[1];

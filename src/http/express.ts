@@ -88,9 +88,9 @@ export function rateLimit<R extends ExpressRequest = ExpressRequest>(
 }
 
 /**
- * Returns the lease of a request, in a handler behind `rateLimit`; `request.lease` is the same. With
- * several middlewares it is the one of the last; without a lease (skipped, or only observed) it is
- * `undefined`.
+ * Returns the lease of a request, in a handler behind `rateLimit`; `request.lease` is the same.
+ * With several middlewares it is the one of the last; without a lease (skipped, or only observed)
+ * it is `undefined`.
  *
  * @example
  * ```ts

@@ -200,8 +200,9 @@ Object.assign(rateLimit, {
 });
 
 /**
- * Returns the lease of a request, in a handler behind `rateLimit`; `request.lease` is the same. With
- * several registrations it is the one of the last; without a lease (skipped, or only observed) it is `undefined`.
+ * Returns the lease of a request, in a handler behind `rateLimit`; `request.lease` is the same.
+ * With several registrations it is the one of the last; without a lease (skipped, or only observed)
+ * it is `undefined`.
  *
  * @example
  * ```ts

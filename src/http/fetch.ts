@@ -69,8 +69,8 @@ export function rateLimit<More extends readonly unknown[]>(
 }
 
 /**
- * Returns the lease of a request, inside a handler wrapped by `rateLimit`; without a lease (skipped,
- * or only observed) it is `undefined`.
+ * Returns the lease of a request, inside a handler wrapped by `rateLimit`; `undefined` without a
+ * lease (skipped, or only observed).
  *
  * @example
  * ```ts

@@ -56,7 +56,7 @@ export interface HttpOptions<R> {
   readonly anonymous?: string;
   /** Default `http`. */
   readonly resource?: string | ((request: R) => string | Promise<string>);
-  /** Default: 1 of each limit in `limits`; without `limits`, 1 of each stored limit that applies. */
+  /** Default: 1 of each limit in `limits`, or else 1 of each stored limit that applies. */
   readonly consume?: Amounts | ((request: R) => Amounts | Promise<Amounts>);
   /** How long a request may wait for tokens. Default 0. */
   readonly maxWaitSeconds?: number;

@@ -1,4 +1,4 @@
-/** What an error of AWS means for somebody who deploys: one sentence, and what to do. */
+/** Explains an error of AWS in one sentence, with what to do. */
 
 import { InfrastructureError, RateLimiterUnavailable } from "../domain/errors.ts";
 import { serverText, withServerText } from "../domain/server-text.ts";
@@ -44,7 +44,7 @@ const NETWORK: ReadonlySet<string> = new Set([
   "EPIPE",
 ]);
 
-/** An answer of AWS that is neither about who asks nor about the way there. */
+/** An error answer of AWS that is about neither credentials nor the connection. */
 export class AwsRefusal extends InfrastructureError {
   /** As AWS calls it, such as `ValidationError`. */
   readonly awsCode: string;

@@ -7,7 +7,7 @@ import type { ActionName, Input, Output, ServiceName } from "./aws-actions.ts";
 import { explainAwsError } from "./aws-failure.ts";
 import { type Repeating, repeatRefusedOnce } from "./refused-connection.ts";
 
-/** Where AWS is and who asks. What is left out is resolved as every AWS tool does. */
+/** Endpoint, region and credentials. What is left out is resolved as every AWS tool does. */
 export interface AwsConnection {
   /** The region; the one of the environment when absent. */
   readonly region?: string | undefined;
@@ -26,7 +26,7 @@ export interface Aws {
   send<Name extends ActionName>(action: Name, input: Input<Name>): Promise<Output<Name>>;
   /** As the SDK has resolved it. */
   region(): Promise<string>;
-  /** The same, whether or not somebody wants to stop: for putting things in order. */
+  /** The same without the stop signal: for cleaning up. */
   readonly unstoppable: Aws;
   close(): void;
 }
@@ -44,11 +44,11 @@ interface Service {
 
 type Configured = new (config: object) => Client;
 
-/** CloudFormation throttles whoever asks often; the SDK waits longer each time. */
+/** CloudFormation throttles frequent calls; the SDK waits longer after each attempt. */
 const ATTEMPTS_MAX = 8;
-/** A local engine throttles nobody: it is there, or it is not. */
+/** A local DynamoDB does not throttle: it runs, or it does not. */
 const ATTEMPTS_MAX_LOCALLY = 2;
-/** A person waits; somebody who is not there within this will not come. */
+/** A person waits; a server that does not accept within this time is not reachable. */
 const CONNECT_TIMEOUT_MS = 5000;
 const REQUEST_TIMEOUT_MS = 60_000;
 
@@ -58,7 +58,7 @@ const LOCAL_ENGINE = {
   credentials: { accessKeyId: "local", secretAccessKey: "local" },
 } as const;
 
-/** What only looks: nobody has to wait for the answer. */
+/** Calls that only read: a stop need not wait for their answer. */
 const LOOKS = /:(Describe|Get|List)/;
 
 /**

@@ -125,7 +125,7 @@ export class ZaeLimiter extends Construct {
     return made;
   }
 
-  /** In a stack of ours the tags of the stack go to its resources; this stack is somebody else's. */
+  /** Adds the tags to each resource: this stack belongs to the caller and does not have them. */
   #tagged({ Type, Properties }: ResourceData): ResourceData["Properties"] {
     if (this.#tags.length === 0 || !TAGGABLE.has(Type)) return Properties;
     const { Tags = [] } = Properties;

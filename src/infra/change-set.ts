@@ -22,7 +22,7 @@ export interface ResourceChange {
   readonly kept: boolean;
   /** The properties that change. */
   readonly properties: readonly string[];
-  /** Those of them for which a new one may be needed; CloudFormation knows better while it works. */
+  /** Properties that may need a new resource; CloudFormation decides while it works. */
   readonly replacedIfNeeded: readonly string[];
 }
 
@@ -115,9 +115,8 @@ export async function executeChangeSet(
 }
 
 /**
- * Nothing of a change set stays, nor of the shell that one for a new stack makes. But the shell may
- * be that of others, too: their change sets are in the same one, and carrying one out makes it a
- * stack. Whoever wants to stop waits for this.
+ * Deletes the change set, and the empty REVIEW_IN_PROGRESS stack if ours was its only change set:
+ * executing another client's change set would turn it into a stack. Not interruptible.
  */
 export async function discardChangeSet(
   aws: Aws,
@@ -134,7 +133,7 @@ export async function discardChangeSet(
   if (isLast) await unstoppable.send("cloudformation:DeleteStack", { StackName: stackId });
 }
 
-/** Without its change set, the shell would be empty. One that has lost ours is somebody else's. */
+/** Returns whether ours is the only change set. Without ours, the stack is another client's. */
 async function isAloneInShell(aws: Aws, stackId: string, id: string): Promise<boolean> {
   const stack = await findStack(aws, stackId);
   if (stack === undefined || !isShell(stack)) return false;
@@ -191,7 +190,7 @@ async function requestChangeSet(
     });
   } catch (error) {
     if (error instanceof AwsRefusal && NO_CHANGES.test(error.detail)) return undefined;
-    // Somebody else was quicker.
+    // Another client was faster.
     if (type === "CREATE" && isTaken(error)) throw new StackAlreadyExistsError(stackName);
     throw isOvertaken(error) ? new Overtaken(stackName, error) : error;
   }

@@ -29,7 +29,7 @@ export interface VersionFinding {
   readonly effective: string;
 }
 
-/** A table that is being made has nothing in it, and answers nobody. */
+/** A table that is being created is empty, and does not answer yet. */
 const ANSWERING: readonly string[] = ["ACTIVE", "UPDATING"];
 
 /** Returns `undefined` where the store has no version record. Changes nothing. */
@@ -45,7 +45,7 @@ export async function findVersion(
   }
 }
 
-/** The same as `refuseNewer`, where there may be no table yet, or somebody else's. */
+/** The same as `refuseNewer`, where the table may be missing or not made by this library. */
 export async function refuseNewerTable(
   aws: Aws,
   table: string,

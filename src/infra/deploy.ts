@@ -183,7 +183,7 @@ function kindOf(
   return changeSet.changes === undefined && code.length === 0 ? "nothing" : "update";
 }
 
-/** The stack to change; `undefined` when there is none. Whoever works on it is waited for. */
+/** The stack to change; `undefined` when there is none. Waits for an operation under way. */
 export async function usableStack(
   context: DeployContext,
   stackName: string,
@@ -245,7 +245,7 @@ function adviceFor({ type, reason = "" }: StackEvent): string {
 function stuck({ name, status }: Stack): string {
   const command = status === "DELETE_FAILED" ? "delete-stack" : "continue-update-rollback";
   return (
-    `it is stuck in ${status}; mend it first with: aws cloudformation ${command} ` +
+    `it is stuck in ${status}; repair it first with: aws cloudformation ${command} ` +
     `--stack-name ${name}`
   );
 }

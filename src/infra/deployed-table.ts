@@ -54,7 +54,7 @@ export function templateAround(table: DeployedTable | undefined): CfnTemplate {
 
 /**
  * The first index that neither the template nor the table has: tables from before there were
- * namespaces lack GSI4. What somebody has added by hand is there, and would fail to be added.
+ * namespaces lack GSI4. An index that was added by hand exists, and adding it again would fail.
  */
 export async function missingIndex(
   aws: Aws,

@@ -1,4 +1,4 @@
-/** The template of a stack that is there, whoever wrote it. */
+/** The template of an existing stack of any origin. */
 
 import { parseDocument, type Tags, type YAMLSeq } from "yaml";
 import { isPlainObject } from "../domain/check.ts";

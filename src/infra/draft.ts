@@ -1,4 +1,4 @@
-/** What a deployment would send to CloudFormation, worked out from what is there. Changes nothing. */
+/** Computes what a deployment would send to CloudFormation. Changes nothing. */
 
 import { functionNameOf, type LambdaName } from "../domain/function-names.ts";
 import { checkStackOptions, type StackOptions } from "../domain/stack-options.ts";

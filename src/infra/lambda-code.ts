@@ -39,7 +39,7 @@ export interface DeployedFunction {
   readonly state: string;
   readonly lastUpdate: string;
   readonly lastUpdateReason: string | undefined;
-  /** Of the package that put its code there; `undefined` where nobody has said it. */
+  /** Version of the package that uploaded the code; `undefined` where it is not recorded. */
   readonly version: string | undefined;
 }
 
@@ -91,8 +91,8 @@ export async function uploadCode(
 }
 
 /**
- * Which code gives way to ours: what is not newer, whatever a version says that is not ours, or also
- * what is the same.
+ * Which deployed code is replaced: code that is not newer, all code of another version, or also the
+ * same code.
  */
 export type Overwriting = "older" | "other" | "all";
 
@@ -133,7 +133,7 @@ export async function putCode(
   return { functionArn, sizeBytes: zip.length, sha256, changed, version: CLIENT_VERSION };
 }
 
-/** False when somebody else is at it, who may bring the same; unless we have had patience. */
+/** Returns false while another client updates the function, until the attempts are used up. */
 async function update(
   aws: Aws,
   functionName: string,

@@ -6,8 +6,8 @@ import { InfrastructureError } from "../domain/errors.ts";
 import type { LambdaName } from "../domain/function-names.ts";
 
 /**
- * In the package: beside this file's folder, or in it, wherever the bundler has put this code. When
- * this runs as source: in the build of the same tree.
+ * In the package: next to this file's folder, or in it, wherever the bundler has put this code.
+ * When this runs as source: in the build of the same tree.
  */
 const FOLDERS = ["../lambda/", "./lambda/", "../../dist/lambda/"].map(
   (path) => new URL(path, import.meta.url),

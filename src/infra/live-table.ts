@@ -1,4 +1,4 @@
-/** A table as DynamoDB has it, whoever made it. */
+/** A table as DynamoDB describes it. */
 
 import { StackOperationError, ValidationError } from "../domain/errors.ts";
 import type { Timer } from "../domain/timer.ts";
@@ -24,7 +24,7 @@ export async function describeTable(aws: Aws, name: string): Promise<LiveTable |
   }
 }
 
-/** Whether a table was made for us: nobody else has these keys and these indexes. */
+/** Returns whether a table has the keys and indexes that only this library uses. */
 export function isLimiterTable(table: LiveTable): boolean {
   const indexes = indexesOf(table);
   return keysOf(table) === OUR_KEYS && indexes.has("GSI1") && indexes.has("GSI2");
@@ -74,7 +74,7 @@ export function checkAdoptable(
   return projection;
 }
 
-/** AWS cannot change what an index copies; it would have to be made anew. */
+/** AWS cannot change the projection of an index; it would have to be created again. */
 export function refuseProjectionChange(has: string | undefined, wanted: string | undefined): void {
   if (has === undefined || wanted === undefined || has === wanted) return;
   throw new ValidationError(

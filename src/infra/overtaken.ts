@@ -1,6 +1,6 @@
 /**
- * Somebody else was quicker: what was prepared is void, because they have carried out a change of
- * their own. Nothing is lost by it; whoever deploys looks again and goes on from what stands.
+ * Another client has changed the stack first, so the prepared change set is void. Nothing is lost:
+ * the deployment reads the stack again and continues from there.
  */
 
 import { StackOperationError } from "../domain/errors.ts";
@@ -10,7 +10,7 @@ export class Overtaken extends StackOperationError {
   constructor(stackName: string, cause?: unknown) {
     super(
       stackName,
-      "somebody else is changing it at the same time. Run the same command again",
+      "another client is changing it at the same time. Run the same command again",
       [],
       { cause },
     );

@@ -1,7 +1,7 @@
 /**
- * Whose a stack is. A name says nothing: somebody else's stack may have the one that was chosen or
- * mistyped, and is neither changed nor deleted. Ours are marked; those of the Python library may not
- * be, but have our table and nothing that does not go with it.
+ * Whether a stack belongs to this library. The name alone proves nothing: a stack of other software
+ * may have a chosen or mistyped name, and is neither changed nor deleted. Our stacks are tagged;
+ * those of the Python library may not be, but have our table and only resources that belong to it.
  */
 
 import { isPlainObject } from "../domain/check.ts";
@@ -21,7 +21,7 @@ const RELATED_TYPES: readonly string[] = [
   "AWS::S3::BucketPolicy",
 ];
 
-/** Throws when a stack is somebody else's. To be asked before anything is changed. */
+/** Throws when a stack does not belong to this library. Call it before any change. */
 export async function refuseForeign(aws: Aws, stack: Stack): Promise<void> {
   const sign = await foreignSign(aws, stack);
   if (sign === undefined) return;
@@ -36,7 +36,7 @@ export async function isOurs(aws: Aws, stack: Stack): Promise<boolean> {
   return (await foreignSign(aws, stack)) === undefined;
 }
 
-/** What tells that a stack is somebody else's; `undefined` for ours. */
+/** Returns what shows that a stack is not ours; `undefined` for ours. */
 async function foreignSign(aws: Aws, stack: Stack): Promise<string | undefined> {
   if (isMarked(stack.name, stack.tags) || isShell(stack)) return undefined;
   const resources = Object.values((await deployedTemplate(aws, stack.id)).resources);

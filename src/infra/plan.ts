@@ -54,7 +54,7 @@ export interface DeployPlan {
   readonly code: readonly LambdaName[];
   /** All that is in force afterwards. */
   readonly options: StackOptions;
-  /** What was decided although nobody asked for it. */
+  /** Decisions that were made without an option of the caller. */
   readonly notes: readonly string[];
 }
 

@@ -48,7 +48,7 @@ export interface DeployRequest {
   readonly pythonLambdaVersion?: string;
   /** How to reach AWS. */
   readonly connection: DynamoOptions;
-  /** Who is named in the version record. */
+  /** The name in the version record. */
   readonly updatedBy?: string;
   /** Sees the plan, and decides. Not asked where nothing would change. */
   readonly confirm?: (plan: DeployPlan) => Promise<boolean>;
@@ -62,7 +62,7 @@ export interface DeployRequest {
 
 /** What became of it. */
 export interface Deployed {
-  /** `started`: nobody waited for the end. `declined`: everything is as it was. */
+  /** `started`: returned without waiting for the end. `declined`: nothing was changed. */
   readonly outcome: "done" | "started" | "declined";
   /** What was planned. */
   readonly plan: DeployPlan;
@@ -74,13 +74,13 @@ export interface Deployed {
   readonly code: readonly UploadedCode[];
   /** Whether the aggregator reads the stream; `undefined` where there is none. */
   readonly eventSourceReady: boolean | undefined;
-  /** The records that were written to the table; `undefined` when nobody waited for it. */
+  /** The records that were written to the table; `undefined` without a wait. */
   readonly records: WrittenRecords | undefined;
 }
 
-/** How often somebody else may be quicker; many may deploy the same when they start. */
+/** How often another client may be faster; many may deploy the same stack when they start. */
 const OVERTAKEN_MAX = 10;
-/** CloudFormation takes a moment to tell what somebody has begun. */
+/** CloudFormation takes a moment to show an operation that has begun. */
 const OVERTAKEN_PAUSE_MS = 2000;
 /** Once the code is there; what happened before waits in the stream. */
 const EVENT_SOURCE_TIMEOUT_MS = 60_000;
@@ -95,7 +95,7 @@ const EVENT_SOURCE_TIMEOUT_MS = 60_000;
  * import { deployStack } from 'zae-limiter/infra';
  * const options = { lambdaTimeout: 1000 };
  * await deployStack({ stackName: 'my-app', options, connection: { region: 'eu-west-1' } })
- *   .catch((error) => console.log(error.message)); // Invalid lambdaTimeout: must be at most 900, got 1000
+ *   .catch((error) => console.log(error.reason)); // must be at most 900, got 1000
  * ```
  */
 export async function deployStack(request: DeployRequest): Promise<Deployed> {
@@ -137,7 +137,7 @@ export async function deployOver(
   }
 }
 
-/** Where somebody else is quicker, it is tried anew on what they have made. */
+/** Tries again from the current stack whenever another client was faster. */
 export async function whileOvertaken<Result>(
   { timer, random, onStep }: Pick<DeployContext, "timer" | "random" | "onStep">,
   attempt: () => Promise<Result>,
@@ -148,7 +148,7 @@ export async function whileOvertaken<Result>(
     } catch (error) {
       const isOver = error instanceof Overtaken || error instanceof StackAlreadyExistsError;
       if (!isOver || times > OVERTAKEN_MAX) throw error;
-      onStep?.("Somebody else was quicker: going on from what they have begun");
+      onStep?.("Another client was faster: continuing from its change");
       await timer.sleep(Math.ceil(OVERTAKEN_PAUSE_MS * (1 + random())));
     }
   }
@@ -228,7 +228,7 @@ async function finish(
   const code: UploadedCode[] = [];
   const records = await openRecords(stackName, request.connection);
   try {
-    // Whoever was waited for may have been a newer client.
+    // The client that was waited for may have been newer.
     await refuseNewer(records.store);
     for (const lambda of enabledLambdas(plan.options)) {
       context.onStep?.(`Checking the code of the ${lambda}`);

@@ -110,7 +110,7 @@ function isAbout({ type, resource, physicalId }: StackEvent, { id, name }: Stack
 export async function neverStood(aws: Aws, stack: Stack): Promise<boolean> {
   const events = await newEvents(aws, stack.id, undefined);
   const statuses = events.filter((event) => isAbout(event, stack)).map(({ status }) => status);
-  // Events are forgotten after a while; without the first one nobody can tell.
+  // CloudFormation drops old events; without the first one the list is incomplete.
   const isComplete = ["REVIEW_IN_PROGRESS", "CREATE_IN_PROGRESS"].includes(statuses[0] ?? "");
   return isComplete && !statuses.some((status) => STOOD.includes(status));
 }

@@ -75,7 +75,7 @@ interface Table {
  * ```ts
  * import { stackStatus } from 'zae-limiter/infra';
  * await stackStatus('my_app')
- *   .catch((error) => console.log(error.message)); // Invalid name: must not contain an underscore; use a hyphen instead
+ *   .catch((error) => console.log(error.code, error.field)); // ZAEL_VALIDATION name
  * ```
  */
 export async function stackStatus(
@@ -152,7 +152,7 @@ async function findTable(aws: Aws, name: string, nowMs: () => number): Promise<T
   }
 }
 
-/** A stack without an aggregator has no Lambda to ask for, and who looks may not be allowed to. */
+/** A stack without an aggregator has no Lambda, and the caller may lack the permission. */
 async function aggregatorOf(
   aws: Aws,
   name: string,

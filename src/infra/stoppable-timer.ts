@@ -1,4 +1,4 @@
-/** Waiting that ends, with the reason, when somebody wants to stop. */
+/** A timer whose sleep ends with the reason of the stop signal. */
 
 import type { Timer } from "../domain/timer.ts";
 

@@ -1,4 +1,4 @@
-/** Whether there is a table of a name, whoever made it. */
+/** Returns whether a table of that name exists, of any origin. */
 
 import type { Aws } from "./aws.ts";
 import { describeTable } from "./live-table.ts";

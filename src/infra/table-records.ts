@@ -1,4 +1,4 @@
-/** What a table needs in it before anybody can connect: its version and its namespaces. */
+/** Writes the records that clients need to connect: the version and the namespaces. */
 
 import { systemRandom } from "../domain/chance.ts";
 import type { Clock } from "../domain/clock.ts";

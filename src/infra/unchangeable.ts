@@ -1,7 +1,7 @@
 /**
  * Properties of resources with a name of their own that AWS cannot change in place. A new value
  * means a new resource, and that cannot be made while the old one has the name; so what is deployed
- * stays as it is, whoever wrote it.
+ * stays as it is.
  */
 
 import { isPlainObject } from "../domain/check.ts";

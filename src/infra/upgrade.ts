@@ -87,7 +87,7 @@ export interface UpgradePlan {
 
 /** What an upgrade did. */
 export interface Upgraded {
-  /** `stopped`: by the signal, at a checkpoint of a migration; the next upgrade goes on from there. */
+  /** `stopped`: by the signal, at a checkpoint of a migration; the next upgrade continues. */
   readonly outcome: "done" | "planned" | "current" | "declined" | "stopped" | "uninitialised";
   /** What was planned. */
   readonly plan: UpgradePlan;
@@ -108,7 +108,7 @@ export interface Upgraded {
  * ```ts
  * import { upgradeStack } from 'zae-limiter/infra';
  * await upgradeStack({ stackName: 'my.app', connection: { region: 'eu-west-1' } })
- *   .catch((error) => console.log(error.message)); // Invalid name: must not contain a period; use a hyphen instead
+ *   .catch((error) => console.log(error.code, error.field)); // ZAEL_VALIDATION name
  * ```
  */
 export async function upgradeStack(request: UpgradeRequest): Promise<Upgraded> {
@@ -192,7 +192,7 @@ async function lambdasOf(aws: Aws, stackName: string): Promise<DeployedLambdas> 
   return new Map(entries.flatMap(([name, one]) => (one === undefined ? [] : [[name, one]])));
 }
 
-/** Our code in their Lambda would fail every batch, and nobody could put theirs back. */
+/** Refuses a Lambda of the Python library: our code would fail, and theirs would be lost. */
 function refuseForeignCode(stackName: string, lambdas: DeployedLambdas): void {
   for (const [name, found] of lambdas) {
     if (isNode(found)) continue;
@@ -218,7 +218,7 @@ async function carryOut(request: UpgradeRequest, site: Site, plan: UpgradePlan):
     migrations: undefined,
     version: plan.version,
   };
-  // Who insists gets a table that says nothing looked through, and its first record.
+  // With --force, scan a table that has no version record and write one.
   const insists = request.force === true && request.lambdaOnly !== true;
   if (plan.migrations.schemaVersion === undefined && !insists) {
     return { ...result, outcome: "uninitialised" };
@@ -268,7 +268,7 @@ async function steps(
   const pending = plan.migrations.pending.length > 0;
   if (pending) onStep?.(`Migrating the table to schema ${plan.migrations.targetVersion}`);
   const migrations = pending ? await runMigrations(store, runOptions(request)) : undefined;
-  // Whoever stopped it wants nothing more to happen; the next upgrade writes the record.
+  // After a stop nothing more is written; the next upgrade writes the record.
   const version = isStopped(migrations)
     ? await readVersion(store)
     : await writeVersion(store, await lambdaRecord(hasStacks ? aws : undefined, request), clock());
@@ -295,7 +295,7 @@ function stackVersion({ force }: UpgradeRequest, lambdas: DeployedLambdas): stri
   return newer === undefined ? CLIENT_VERSION : versionOf(newer);
 }
 
-/** The Lambdas that are not of this version. Newer ones are, unless somebody insists. */
+/** Returns the Lambdas to update: those of another version; newer ones only with --force. */
 function outdatedLambdas(lambdas: DeployedLambdas, force: boolean): LambdaName[] {
   return [...lambdas].flatMap(([name, found]) => {
     if (lambdaPackagePath(name) === undefined) return [];

@@ -26,12 +26,15 @@ type Send = (body: string | undefined) => Promise<Response>;
  * import { limitFetch } from 'zae-limiter/llm';
  * const limiter = await RateLimiter.open('memory:');
  * await limiter.repository.limits.setSystem(['rpm:60/day', 'tpm:10000/day']);
- * const upstream = async () => Response.json({ usage: { prompt_tokens: 9, completion_tokens: 3 } });
+ * const usage = { prompt_tokens: 9, completion_tokens: 3 };
+ * const upstream = async () => Response.json({ usage });
  * const fetch = limitFetch(limiter, { entityId: 'team-a', fetch: upstream });
  * const body = JSON.stringify({ model: 'gpt-4o', messages: [{ role: 'user', content: 'Hi' }] });
- * const answer = await fetch('https://api.openai.com/v1/chat/completions', { method: 'POST', body });
+ * const url = 'https://api.openai.com/v1/chat/completions';
+ * const answer = await fetch(url, { method: 'POST', body });
  * await answer.json();
- * console.log(await limiter.available({ entityId: 'team-a', resource: 'gpt-4o' })); // { rpm: 59, tpm: 9988 }
+ * const target = { entityId: 'team-a', resource: 'gpt-4o' };
+ * console.log(await limiter.available(target)); // { rpm: 59, tpm: 9988 }
  * await limiter.close();
  * ```
  */

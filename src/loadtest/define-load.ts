@@ -48,7 +48,7 @@ export function checkLoad(load: unknown): Load {
   return load as Load;
 }
 
-/** Returns the names of the classes to run: all that have a weight, or those that were asked for. */
+/** Returns the names of the classes to run: all with a weight, or the requested ones. */
 export function chosenClasses(load: Load, names: readonly string[]): readonly string[] {
   const all = Object.keys(load.users);
   const unknown = names.find((name) => !all.includes(name));

@@ -17,7 +17,7 @@ export interface LoadContext {
 
 /** What a task gets: the limiter, with every acquire recorded, and the identity of its user. */
 export interface LoadSession {
-  /** Unique among the users of all workers, and the same in each of its tasks. A valid entity id. */
+  /** Unique among the users of all workers, the same in all its tasks; a valid entity id. */
   readonly userId: string;
   /** The name of the class in `users`. */
   readonly userClass: string;
@@ -31,7 +31,7 @@ export interface LoadSession {
   readonly signal: AbortSignal;
   /** Waits; ends early when the run ends. */
   sleep(ms: number): Promise<void>;
-  /** Consumes, or throws `RateLimitExceeded`. A lease that is still open after the task is committed. */
+  /** Consumes, or throws `RateLimitExceeded`. An open lease is committed after the task. */
   acquire(request: AcquireRequest): Promise<Lease>;
   /** Consumes, or returns why it was refused. */
   tryAcquire(request: AcquireRequest): Promise<Decision>;

@@ -7,7 +7,7 @@ import type { Load } from "./load.ts";
 export interface Plan {
   /** The classes to run. */
   readonly classes: readonly string[];
-  /** Users at work at the same time; in an open model, the identities that arrivals take in turn. */
+  /** Concurrent users; in an open model, the identities that arrivals use in turn. */
   readonly users: number;
   /** Users that begin per second. */
   readonly spawnRate: number;
@@ -23,7 +23,7 @@ export interface WorkerPlace {
   /** From 0. */
   readonly worker: number;
   readonly workers: number;
-  /** What was done of the run before this worker began, in milliseconds: it replaces another one. */
+  /** Milliseconds of the run before this worker began, which replaces another worker. */
   readonly doneMs: number;
 }
 
@@ -35,7 +35,7 @@ export function intervalMsOf(durationMs: number): number {
   return 1000 * Math.max(1, Math.ceil(durationMs / 1000 / INTERVALS_MAX));
 }
 
-/** Returns the class of a user by its number. Every prefix of the users has the weights as its shares. */
+/** Returns the class of a user by its number. The first n users keep the weights, for any n. */
 export function classPicker(load: Load, classes: readonly string[]): (user: number) => string {
   const weights = classes.map((name) => Math.max(weightOf(load, name), Number.EPSILON));
   const total = weights.reduce((sum, weight) => sum + weight, 0);

@@ -13,8 +13,8 @@ const ENDINGS = [".js", ".mjs", ".ts", ".mts"];
 
 /**
  * Runs in the thread of the module loader. Scenarios get this very package, whatever is installed
- * where they are, because a class of another copy is another class. TypeScript loses its types where
- * Node does not do that itself.
+ * where they are, because a class of another copy is another class. Types are stripped where Node
+ * does not do that itself.
  */
 const HOOKS = `
 let own, esbuild;

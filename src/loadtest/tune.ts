@@ -71,7 +71,7 @@ class Search {
     return step;
   }
 
-  /** Doubles until it gets worse; the best is between the numbers before and after the best seen. */
+  /** Doubles until it gets worse; the best is between the neighbours of the best seen. */
   async range(): Promise<[low: number, high: number]> {
     const { usersMax } = this.#options;
     let [low, middle] = [1, 1];

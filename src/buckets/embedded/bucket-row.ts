@@ -1,4 +1,4 @@
-/** A bucket as the text of one SQLite column: an array, because it is written with every acquire. */
+/** A bucket as text in one SQLite column: a short array, as every acquire writes it. */
 
 import { DamagedRecordError } from "../../domain/errors.ts";
 import type { EmbeddedBucket, EmbeddedLimit } from "./embedded-bucket.ts";

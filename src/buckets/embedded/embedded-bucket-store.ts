@@ -46,7 +46,7 @@ import { asCounted, pendingUsage } from "./usage-tally.ts";
 
 export interface EmbeddedBucketStoreOptions {
   readonly clock: Clock;
-  /** How many times its filling time an idle bucket is kept; 0: for ever. */
+  /** An idle bucket is kept this many times its time to fill; 0: without end. */
   readonly ttlMultiplier: number;
   /** Told when something that was taken could not be given back. */
   readonly onWarning: (warning: RestoreWarning) => void;

@@ -18,8 +18,8 @@ const SWEPT_PER_WRITE = 2;
 /**
  * Entity ids come from outside, and an hour may bring millions of them. A bucket that is full again
  * can be deleted before its TTL, because a new one would hold the same. With more than `kept`
- * buckets the table deletes full ones that were idle for `idleMs`; with more than `most`, every full
- * one that the sweep meets.
+ * buckets the table deletes full ones that were idle for `idleMs`; with more than `most`, every
+ * full one that the sweep meets.
  */
 const ROOM = { kept: 100_000, most: 1_000_000, idleMs: 300_000 };
 /** Charges on the spot make no bucket, so they sweep more rarely. */
@@ -42,7 +42,7 @@ export class MemoryBucketTable implements BucketTable {
   #charges = 0;
   /** How many buckets there are. */
   #count = 0;
-  /** The entities of a resource in order, while nobody comes or goes. */
+  /** The entities of a resource in order; dropped when a bucket is added or removed. */
   readonly #sorted = new Map<string, readonly string[]>();
   #sweep: Iterator<readonly [string, string, PackedBucket]> | undefined;
 

@@ -27,7 +27,7 @@ export interface QuickConfig {
   readonly config: BucketConfig;
   /** Of the memory of limits: in another one they may be others. */
   readonly generation: number;
-  /** Whether somebody else may change the limits, so that they are to be read again in time. */
+  /** Whether other processes may change the limits, so that they have to be read again in time. */
   readonly expires: boolean;
   /** A time to live that is at least so far off stays as it is; negative: there is none. */
   readonly keepSeconds: number;

@@ -1,4 +1,4 @@
-/** A charge that was decided on the spot, in the form of any other as soon as somebody asks. */
+/** A consume decided on the fast path; the common form of its result is built on demand. */
 
 import type { BucketConfig, Leg, LegOutcome, Link } from "../bucket-store.ts";
 

@@ -30,7 +30,7 @@ const SQL = {
     ON CONFLICT (namespace, entity, resource) DO UPDATE SET state = excluded.state, ttl = excluded.ttl`,
   // Leaves the index on ttl alone, which most writes do not change.
   setState: "UPDATE buckets SET state = ? WHERE namespace = ? AND entity = ? AND resource = ?",
-  /** Only if nobody has changed it since it was seen. */
+  /** Replaces a row only if it is unchanged since it was read. */
   swap: `UPDATE buckets SET state = ?
     WHERE namespace = ? AND entity = ? AND resource = ? AND state = ?`,
   delete: "DELETE FROM buckets WHERE namespace = ? AND entity = ? AND resource = ?",
@@ -133,7 +133,7 @@ export class SqliteBucketTable implements BucketTable {
     return undefined;
   }
 
-  /** Whether the row was as it was last seen, and was written; `undefined` when the file is busy. */
+  /** Returns whether the row was unchanged and is written; `undefined` when the file is busy. */
   #writeAlone(key: RowKey, before: string, after: string | undefined): boolean | undefined {
     const id = [this.namespaceId, key.entityId, key.resource] as const;
     try {

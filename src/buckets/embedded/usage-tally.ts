@@ -1,10 +1,10 @@
 /**
  * Usage of an embedded bucket, counted in the acquire's own step.
  *
- * A bucket knows what it has consumed in total; beside it stands how much of that is in the
- * snapshots already. The difference belongs to one hour. It is brought to the snapshots when the
- * hour is over, when the bucket goes, and when somebody asks: an acquire costs no more than a
- * comparison, and what is not in the snapshots yet is in the bucket, so nothing is ever lost.
+ * A bucket has its total consumption, and how much of it the snapshots contain already. The
+ * difference belongs to one hour. It is added to the snapshots when the hour is over, when the
+ * bucket is deleted, and when usage is read: an acquire costs no more than a comparison, and
+ * consumption that is not in the snapshots yet is in the bucket, so nothing is lost.
  */
 
 import type { UsageSubject } from "../../records/usage-item.ts";

@@ -14,7 +14,7 @@ const TIMEOUT_MS = 5000;
 /** No more changes are begun when less than this is left; and when less than that, we answer. */
 const STOP_MS = 20_000;
 const ANSWER_MS = 10_000;
-/** For those who call without saying how long they wait: five minutes, as the stack has it. */
+/** The time of a call without a Lambda context: five minutes, as in the stack. */
 const REMAINING_MS = 300_000;
 
 /** As Lambda calls it, as far as it matters here. */

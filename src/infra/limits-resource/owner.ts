@@ -19,7 +19,7 @@ export async function ownerOf(context: RecordContext): Promise<string | undefine
   return item === undefined ? undefined : textAt(item, OWNER);
 }
 
-/** It is nobody any more, unless it has become another one. */
+/** Removes the owner record, unless it names another resource by now. */
 export async function release(context: RecordContext, physicalId: string): Promise<void> {
   const mine = [{ is: "=", name: OWNER, value: physicalId }] as const;
   await context.store.delete(ownerKey(context.namespaceId), mine);

@@ -1,5 +1,5 @@
 /**
- * The name under which CloudFormation knows a resource: `{table}/{namespace id}/{resource}@{stack}`.
+ * The physical id of a resource in CloudFormation: `{table}/{namespace id}/{resource}@{stack}`.
  *
  * It says which resource of which stack it is. If it were the namespace alone, a resource that gets
  * another logical id would be taken for its successor, and deleting the one, which CloudFormation

@@ -1,7 +1,7 @@
 /**
- * Where an answer may go. CloudFormation passes an address that is signed for a bucket of its own in
- * the region of the stack, which is the region of this function. A caller that may invoke the
- * function must not make it write to any other host.
+ * Checks the address of an answer. CloudFormation passes a signed address of its own bucket in the
+ * region of the stack, which is the region of this function. A caller that may invoke the function
+ * must not make it write to any other host.
  */
 
 import { ValidationError } from "../../domain/errors.ts";

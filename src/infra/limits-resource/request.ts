@@ -9,7 +9,7 @@ type RequestType = (typeof REQUEST_TYPES)[number];
 /** The request, as CloudFormation sends it; its words are not ours. */
 export interface LimitsRequest {
   readonly RequestType: RequestType;
-  /** Signed ahead: whoever has it can answer in our place, so it is never logged. */
+  /** A presigned address: it allows to answer in our place, so it is never logged. */
   readonly ResponseURL: string;
   readonly StackId: string;
   readonly RequestId: string;
@@ -21,7 +21,7 @@ export interface LimitsRequest {
 
 const TEXTS = ["ResponseURL", "StackId", "RequestId", "LogicalResourceId"] as const;
 
-/** Refuses what is no request: there is nobody to answer to. */
+/** Throws for an event that is no request: it has no address to answer to. */
 export function checkRequest(event: unknown): LimitsRequest {
   if (!isPlainObject(event)) {
     throw new ValidationError("event", event, `expected a request, got ${show(event)}`);

@@ -1,4 +1,4 @@
-/** The part of the AWS SDK for finding tagged resources. Naming it lets the bundler drop the rest. */
+/** Named imports of the AWS SDK for tagged resources, so that the bundler drops the rest. */
 
 export {
   GetResourcesCommand,

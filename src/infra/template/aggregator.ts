@@ -31,7 +31,7 @@ const FOURTEEN_DAYS_S = 1_209_600;
 /**
  * Usage is counted exactly once (ADR 011), so a change that could not be counted is delivered again
  * for as long as that makes sense, however often: a throttled table, a key that was disabled or a
- * permission that was taken away get mended, and the alarms for delay and errors say so within
+ * permission that was taken away are repaired, and the alarms for delay and errors say so within
  * minutes. What can never be counted is given up by the function itself and does not come again. A
  * stream keeps its records for a day. Two hours before that Lambda gives up, because only then does
  * a message about it get to the dead-letter queue, and the records can still be looked at.

@@ -1,4 +1,4 @@
-/** What somebody should hear of. Every alarm is sent to the topic. */
+/** The alarms. Each one is sent to the topic. */
 
 import { INDEX_NAMES } from "../../storage/table.ts";
 import { attribute, type CfnResource, type CfnValue, choose, named, ref } from "./cfn.ts";

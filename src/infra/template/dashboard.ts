@@ -3,8 +3,8 @@
 import { type CfnResource, STACK_NAME, sub } from "./cfn.ts";
 
 /**
- * A metric in the notation of CloudWatch: the namespace, the name, and dimensions by name and value;
- * a dot repeats what the metric before has in its place.
+ * A metric in the notation of CloudWatch: the namespace, the name, and dimensions by name and
+ * value; a dot repeats the value of the previous metric.
  */
 type Metric = readonly (string | { readonly stat: string })[];
 

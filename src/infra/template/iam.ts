@@ -51,11 +51,11 @@ export function leadingKeys(...patterns: readonly string[]): CfnValue {
   };
 }
 
-/** What DynamoDB does with the key of a table, in the name of who reads or writes it. */
+/** What DynamoDB does with the key of a table on behalf of a reader or writer. */
 const KEY_READING = ["Decrypt", "DescribeKey"] as const;
 const KEY_WRITING = [...KEY_READING, "Encrypt", "ReEncrypt*", "GenerateDataKey*"] as const;
 
-/** Who uses a table that is encrypted with a key of one's own needs the key too, through AWS. */
+/** Allows the use of a customer key, which reading or writing an encrypted table needs. */
 export function tableKeyUse(purpose: "read" | "write"): CfnValue {
   return keyUse("dynamodb", ...(purpose === "read" ? KEY_READING : KEY_WRITING));
 }

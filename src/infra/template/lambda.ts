@@ -7,9 +7,9 @@ import { type CfnResource, type CfnValue, choose, ref, sub } from "./cfn.ts";
 export const RUNTIME = "nodejs22.x";
 
 /**
- * Stands in until the code is there, which `deploy` uploads as soon as the stack stands. Batches that
- * fail here are delivered again. The text must never change: CloudFormation would put it back in the
- * place of the code.
+ * The placeholder until `deploy` uploads the code, when the stack is complete. Batches that fail
+ * here are delivered again. The text must never change: CloudFormation would replace the uploaded
+ * code by it.
  */
 export const STAND_IN =
   'exports.handler=async()=>{throw new Error("The code is not there yet: run zae-limiter deploy")};';

@@ -1,6 +1,6 @@
 /**
  * The parameters of the template. Their defaults are those of the options, so that a parameter
- * which nobody sends means the same as an option which nobody sets.
+ * that is not sent means the same as an option that is not set.
  */
 
 import { FUNCTION_SUFFIXES, type LambdaName } from "../../domain/function-names.ts";

@@ -20,7 +20,7 @@ import {
 const NAMESPACE_ID = `\${aws:PrincipalTag/zael_namespace_id}`;
 /** The version record and the registry of namespaces. */
 const REGISTRY = "_/SYSTEM#";
-/** What an acquire reads: limits, entities, buckets, marks of deletions. Not usage by key, and not the audit log. */
+/** What an acquire reads: limits, entities, buckets and deletion marks; no usage, no audit log. */
 const READ_BY_ACQUIRE = ["SYSTEM#", "RESOURCE#*", "ENTITY#*", "BUCKET#*", "DELETED#*"];
 
 const READ = ["GetItem", "BatchGetItem", "Query"];

@@ -1,4 +1,4 @@
-/** Roles for those who have none: anybody in the account who may assume roles may take them. */
+/** Optional roles: every principal of the account that may assume roles may assume them. */
 
 import { ROLE_NAME_PARAMETERS } from "../../domain/stack-parameters.ts";
 import { type CfnResource, ref, sub } from "./cfn.ts";

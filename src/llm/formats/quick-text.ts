@@ -6,8 +6,8 @@ const CLOSING_BRACE = 0x7d;
 
 /**
  * Reads events that have one delta with nothing but text. Inside of a JSON string each quote has a
- * backslash before it, so a delta and `"usage"` are found as parts of the event and never as parts of
- * a text. All events of a stream begin alike, so the beginning is searched once.
+ * backslash before it, so a delta and `"usage"` are found as parts of the event and never inside a
+ * text. All events of a stream begin alike, so the beginning is searched once.
  */
 export class QuickText {
   readonly #prefix: string;

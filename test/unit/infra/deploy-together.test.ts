@@ -120,7 +120,7 @@ describe("whoever is overtaken", () => {
     const done = await Promise.all(replicas);
     expect(done.map(({ kind }) => kind).sort()).toEqual(["create", ...Array(4).fill("update")]);
     const others = done.filter(({ kind }) => kind !== "create");
-    for (const { steps } of others) expect(steps.join()).toMatch(/^Somebody else was quicker/);
+    for (const { steps } of others) expect(steps.join()).toMatch(/^Another client was faster/);
     expect(statuses(aws)).toEqual(["CREATE_COMPLETE"]);
   });
 
@@ -143,7 +143,7 @@ describe("whoever is overtaken", () => {
     expect(result.outcome).toBe("declined");
     expect(steps).toEqual([
       "Creating the stack",
-      "Somebody else was quicker: going on from what they have begun",
+      "Another client was faster: continuing from its change",
     ]);
     expect(statuses(aws)).toEqual(["CREATE_COMPLETE"]);
   });

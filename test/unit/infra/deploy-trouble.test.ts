@@ -93,7 +93,7 @@ test("an update that could not be rolled back either is not called as it was bef
   const prepared = await preparePlan(contextOf(aws), "demo", { lambdaMemory: 512 }, false);
   await expect(executePlan(contextOf(aws), prepared)).rejects.toThrow(
     'Stack "demo": it could not be updated: LimiterTable (AWS::DynamoDB::Table): no; and it is ' +
-      "stuck in UPDATE_ROLLBACK_FAILED; mend it first with: aws cloudformation " +
+      "stuck in UPDATE_ROLLBACK_FAILED; repair it first with: aws cloudformation " +
       "continue-update-rollback --stack-name demo",
   );
 });

@@ -162,7 +162,7 @@ describe("a new stack", () => {
     expect(aws.stacks.map(({ status }) => status)).toEqual(["DELETE_COMPLETE"]);
   });
 
-  test("somebody else was quicker (op 54)", async () => {
+  test("deploy reports a stack that another client created first (op 54)", async () => {
     const aws = new FakeAws();
     aws.answers["cloudformation:CreateChangeSet"] = () => {
       throw refusal("ValidationError", "Stack [demo] already exists and cannot be created again");
