@@ -19,7 +19,7 @@ export function slotOf(entityId: string, resource: string, limitName: string): s
 /** Milli-tokens per slot. */
 export type Amounts = ReadonlyMap<string, number>;
 
-/** What the calls of a process claim to have kept; `from` is below `to` where nobody can know. */
+/** What the calls of a process kept; `from` is below `to` where the outcome is unknown. */
 interface Claim {
   from: number;
   to: number;
@@ -37,7 +37,7 @@ export class Books {
   /** By token: landed, and perhaps heard of when it is repeated. */
   readonly #byToken = new Map<string, { slot: string; amount: number }[]>();
   readonly #byCall = new WeakMap<TableCall, { slot: string; amount: number }[]>();
-  /** Slots whose count began anew: the limit was removed, or the bucket. */
+  /** Slots whose count started again: the limit was removed, or the bucket. */
   readonly #restarted = new Set<string>();
   readonly #totals = new Map<string, bigint>();
   /** Shards that are there, as they were last written. */
@@ -45,7 +45,7 @@ export class Books {
 
   landed(call: TableCall, landings: readonly BucketLanding[]): void {
     for (const { PK, before, after } of landings) {
-      // Where there was one, and nobody has deleted it, its time was over.
+      // A bucket that existed and was not deleted has expired.
       this.#noteRestarts(before ?? this.#live.get(PK), before === undefined ? undefined : after);
       if (after === undefined) this.#live.delete(PK);
       else this.#live.set(PK, after);
@@ -94,7 +94,7 @@ export class Books {
     }
   }
 
-  /** What is consumed without anybody having been granted it, in milli-tokens. */
+  /** Consumption that no call was granted, in milli-tokens. */
   get unheardMilli(): number {
     let sum = 0;
     for (const amount of this.#unheard.values()) sum += amount;

@@ -1,6 +1,6 @@
 /**
- * A bucket item, read from its attributes alone: `b_{limit}_tk|cp|ra|rp|tc|rr`, `rf`, `shard_count`.
- * Written from the description of the table, and not from the code that writes it.
+ * A bucket item, read from its attributes alone: `b_{limit}_tk|cp|ra|rp|tc|rr`, `rf` and
+ * `shard_count`. Based on the description of the table, not on the code that writes it.
  */
 
 import type { Item, Key } from "../../storage/item.ts";

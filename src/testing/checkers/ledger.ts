@@ -51,7 +51,7 @@ export class Ledger {
     for (const { after } of landings) if (after !== undefined) this.#judge(after);
   }
 
-  /** The most that is there of a limit, and the least, in milli-tokens; for comparisons at the end. */
+  /** Returns the highest and lowest balance of a limit, in milli-tokens, for the final check. */
   levels(
     bucket: string,
     limitName: string,
@@ -106,7 +106,7 @@ export class Ledger {
   #created(landing: BucketLanding, all: readonly BucketLanding[]): void {
     const image = landing.after as ShardImage;
     const gone = this.#shards.get(image.id);
-    // It was not deleted by anybody, so its time to live was over.
+    // No client has deleted it, so its TTL was over.
     if (gone !== undefined) refuseLoss(image, gone);
     const origin = all.find((other) => isSplit(other, landing));
     const shares: Shares = new Map();
@@ -231,15 +231,17 @@ function sameParameters(before: ShardImage, after: ShardImage): boolean {
 
 /**
  * Whether another library has announced shards, without moving the base time or making them: a
- * split of ours writes both halves at once. All clients then count the time since the base time by the new share: tokens are lost, none minted.
+ * split of ours writes both halves at once. All clients then count the time since the base time by
+ * the new share: tokens are lost, none are created.
  */
 function isAnnouncement(before: ShardImage, after: ShardImage): boolean {
   return before.epochMs === after.epochMs && before.count !== after.count;
 }
 
 /**
- * What another shard gives, in the same transaction, to one that was announced and not made: in
- * milli-tokens. The shard that gives is judged by itself: it may give only what is beyond its share.
+ * Returns what another shard gives, in the same transaction, to one that was announced and not
+ * made, in milli-tokens. The shard that gives is checked too: it may give only what exceeds its
+ * share.
  */
 function givenBy(all: readonly BucketLanding[], made: ShardImage, limitName: string): bigint {
   for (const { before, after } of all) {

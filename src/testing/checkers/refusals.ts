@@ -96,7 +96,7 @@ export class Refusals {
     });
   }
 
-  /** By how much the least level of the window was above what a call needed; below 0: too little. */
+  /** Returns the lowest balance of the window minus what a call needed; below 0: too little. */
   #leastBeyond(
     process: number,
     { bucket, limitName, amountMilli }: Wanted,

@@ -78,7 +78,7 @@ function refuseOddCount({ id, shard, count }: ShardImage): void {
   if (shard >= count) throw new Violation("shards", id, `it is beyond the ${count} that there are`);
 }
 
-/** An item of which only a part is there, as an update of something that was deleted leaves behind. */
+/** Refuses a partial item, as an update of a deleted one leaves behind. */
 export function refuseGhost(item: Item): void {
   const missing = REQUIRED.filter((name) => item[name] === undefined);
   for (const attribute in item) {

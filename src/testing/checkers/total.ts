@@ -45,7 +45,7 @@ export class Totals {
     }
   }
 
-  /** A limit that was removed, with its bucket or without it, begins anew when it comes back. */
+  /** A limit that was removed, with its bucket or without it, starts from zero when it returns. */
   #dropRemoved(before: ShardImage | undefined, after: ShardImage | undefined): void {
     for (const { name } of before?.limits ?? []) {
       if (after?.limits.some((limit) => limit.name === name) === true) continue;

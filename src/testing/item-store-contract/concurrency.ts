@@ -1,4 +1,4 @@
-/** Writers at the same time: nothing is lost, and of those who exclude each other one wins. */
+/** Concurrent writers: nothing is lost, and of writes that exclude each other one wins. */
 
 import { ITEM_ABSENT } from "../../storage/item-store.ts";
 import { range, type Subject } from "./subject.ts";
@@ -18,7 +18,7 @@ export function concurrencyContract(subject: Subject): void {
     expect(new Set(results.map((result) => result.item?.n)).size).toBe(WRITERS);
   });
 
-  test("of those who create an item one wins", async () => {
+  test("of concurrent creations of an item one wins", async () => {
     const key = subject.key();
     const results = await Promise.all(
       range(WRITERS).map((at) => subject.store.put({ ...key, at }, [ITEM_ABSENT])),

@@ -26,7 +26,7 @@ export interface ContractOptions {
    * ask only for the keys.
    */
   readonly gsi2Projection?: "ALL" | "KEYS_ONLY";
-  /** Why writes that change nothing show up in the feed, where they do: the test is skipped then. */
+  /** Why writes without a change appear in the feed, where they do: that test is skipped. */
   readonly unchangedAppear?: string | undefined;
   /** Why the store cannot be told the time: the tests of expiry are skipped then. */
   readonly noTimePasses?: string | undefined;

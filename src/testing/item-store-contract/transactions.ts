@@ -1,4 +1,4 @@
-/** Transactions: all or nothing, and who was in the way. */
+/** Transactions: all or nothing, and the condition that failed. */
 
 import { ITEM_ABSENT, ITEM_EXISTS, TRANSACT_MAX, type Write } from "../../storage/item-store.ts";
 import { padded, range, type Subject } from "./subject.ts";

@@ -40,7 +40,7 @@ const SAME: readonly (readonly [what: string, value: Value])[] = [
   ],
 ];
 
-/** Numbers of JavaScript that are read in another form: as the one form there is for their value. */
+/** Numbers that are read in another form than written: one form per value. */
 const NORMALIZED: readonly (readonly [what: string, value: Value, read: Value])[] = [
   ["a small bigint", 5n, 5],
   ["a bigint at the border", BigInt(Number.MAX_SAFE_INTEGER), Number.MAX_SAFE_INTEGER],

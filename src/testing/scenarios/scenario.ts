@@ -3,7 +3,7 @@
 import type { Usage } from "../table/usage.ts";
 import type { FlowRate } from "./ideal-flow.ts";
 
-/** Who asks, how often, and for what. */
+/** The callers of a scenario, their rates and their requests. */
 export interface Scenario {
   readonly name: string;
   readonly title: string;
@@ -12,7 +12,7 @@ export interface Scenario {
   readonly seconds: number;
   readonly processes: number;
   readonly callsPerSecond: number;
-  /** In the mini-language, for everybody. */
+  /** Limits of all entities, in the mini-language. */
   readonly limits: readonly string[];
   /** Instead of `limits`, for one entity. */
   readonly entityLimits?: Readonly<Record<string, readonly string[]>>;

@@ -39,8 +39,8 @@ function hot(name: string, processes: number): Scenario {
 }
 
 /**
- * Many entities, of which few are busy. All buckets are new, and all those of a namespace are in one
- * partition of an index, which takes 1,000 new ones per second: more calls would measure only that.
+ * Many entities, of which few are busy. All buckets are new, and all those of a namespace are in
+ * one partition of an index, which takes 1,000 new ones per second: more calls would measure that.
  */
 function many(): Scenario {
   const [entities, processes, callsPerSecond, limit, exponent] = [1_000_000, 1000, 2000, 50, 1];
@@ -64,7 +64,7 @@ function many(): Scenario {
   };
 }
 
-/** Everybody charges one parent. */
+/** All entities cascade to one parent. */
 function family(): Scenario {
   const [children, processes, callsPerSecond] = [5000, 100, 4000];
   const [own, shared] = [10, 5000];

@@ -231,7 +231,7 @@ export class CallRun {
     }
   }
 
-  /** Nobody waits for longer than the timeout, and what it was allowed to wait for. */
+  /** Checks that no call takes longer than the timeout and its allowed wait. */
   async #timed<T>(name: string, work: Promise<T>, allowedMs = 0): Promise<T> {
     const { time } = this.#world;
     const startMs = time.nowMs;

@@ -1,4 +1,4 @@
-/** What happens to a world besides calls, crashes and new limits; each only in worlds that ask for it. */
+/** Disturbances of a world besides calls, crashes and new limits; worlds choose them. */
 
 import type { Random } from "../../domain/chance.ts";
 import { EntityExistsError, RateLimiterUnavailable } from "../../domain/errors.ts";

@@ -1,6 +1,6 @@
 /**
- * A client of the Python library, as far as it disturbs ours: it doubles the number of shards in the
- * first one, and neither moves its base time nor makes the others.
+ * A client of the Python library, as far as it disturbs ours: it doubles the shard count in the
+ * first shard, and neither moves its base time nor creates the others.
  */
 
 import { RateLimiterUnavailable } from "../../domain/errors.ts";

@@ -1,4 +1,4 @@
-/** Worlds in which operators change things while calls are under way, or calls use several resources. */
+/** Worlds with changes by operators during calls, or with calls of several resources. */
 
 import type { Random } from "../../domain/chance.ts";
 import { pick } from "../chance.ts";

@@ -25,7 +25,7 @@ const DEEDS = [
 ] as const;
 export type Deed = (typeof DEEDS)[number];
 
-/** Who charges whom: nobody, all of them the first, or each the one before it. */
+/** The hierarchy: none, all cascade to the first, or each cascades to the one before it. */
 export type Family = "none" | "star" | "chain";
 
 export interface Parameters {
@@ -77,7 +77,7 @@ export interface Parameters {
   readonly isHealthy: boolean;
 }
 
-/** At most two thirds of the minute's calls, so that a thousand seeds take minutes and not hours. */
+/** The most calls per minute, so that a thousand seeds take minutes and not hours. */
 const CALLS_MAX = 1500;
 /** Each of these makes many attempts. */
 const HEATED_CALLS_MAX = 600;

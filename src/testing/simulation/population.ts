@@ -1,4 +1,4 @@
-/** Who there is: entities, whom they charge, and the name of what they use. */
+/** The entities of a run, their hierarchy and their resource. */
 
 import type { Family, Parameters } from "./parameters.ts";
 
@@ -8,7 +8,7 @@ export function entityAt(position: number): string {
   return `e${position}`;
 }
 
-/** Whom an entity charges besides itself, in order. */
+/** Returns the ancestors that an entity cascades to, in order. */
 export function ancestorsOf(entityId: string, family: Family): string[] {
   const position = Number(entityId.slice(1));
   if (family === "none" || position === 0) return [];

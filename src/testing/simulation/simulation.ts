@@ -121,7 +121,7 @@ class Simulation {
     if (latecomers || operators.includes("move")) await this.#useAll();
   }
 
-  /** Every entity has a bucket before its link changes: one that is made meanwhile learns it later. */
+  /** Creates every bucket before links change: a bucket created meanwhile learns its link later. */
   async #useAll(): Promise<void> {
     const { time } = this.#world;
     for (let position = 0; position < this.#parameters.entities; position += 1) {
@@ -225,7 +225,7 @@ class Simulation {
     return all.filter((other) => other !== entityId);
   }
 
-  /** Somebody stores other limits; when that fails, nobody tries again. */
+  /** Stores other limits, once; a failure is not repeated. */
   #configure(): void {
     const { laterLimits, deletions, entities } = this.#parameters;
     const limits = laterLimits[this.#configured % laterLimits.length] as readonly string[];
@@ -241,7 +241,7 @@ class Simulation {
           ? repository.limits.setResource(RESOURCE, [...limits])
           : repository.limits.setEntity(entityId, [...limits], { resource: RESOURCE });
     Promise.resolve(work).catch((error: unknown) => {
-      if (isRefusal(error)) this.#world.log.add("configures in vain");
+      if (isRefusal(error)) this.#world.log.add("configures without effect");
       else this.#world.fail(error);
     });
   }

@@ -89,7 +89,7 @@ export class Staff {
     }
   }
 
-  /** Somebody makes the call. */
+  /** Starts the call in one of the processes. */
   start(call: PlannedCall): void {
     if (this.#workers.length === 0) return;
     const worker = pick(this.#random, this.#workers);
@@ -124,7 +124,7 @@ export class Staff {
     });
   }
 
-  /** What could not be given back stays consumed, and somebody was told. */
+  /** Records a refund that failed: the tokens stay consumed, and a warning was sent. */
   #kept(process: number, { entityId, resource, amountsMilli }: RestoreWarning): void {
     const kept = new Map(
       Object.entries(amountsMilli).map(([name, amount]) => [

@@ -1,4 +1,4 @@
-/** What everybody in a run shares: time, the table, the log, the checkers, and the first violation. */
+/** The shared parts of a run: time, table, log, checkers, and the first violation. */
 
 import { Books } from "../checkers/books.ts";
 import type { ShardImage } from "../checkers/bucket-image.ts";
@@ -86,7 +86,7 @@ export class World {
     });
   }
 
-  /** Somebody is about to adjust upwards: the bucket may go into debt by that much. */
+  /** Announces an upward adjustment: the bucket may go into debt by that much. */
   allowDebt(bucket: string, limitName: string, milli: number): void {
     const id = `${bucket} ${limitName}`;
     this.#debts.set(id, (this.#debts.get(id) ?? 0n) + BigInt(milli));
@@ -112,7 +112,7 @@ export class World {
     }
   }
 
-  /** Nobody should send what the table must refuse, such as one token for two transactions. */
+  /** Fails when a client sends an invalid request, such as one token for two transactions. */
   #refused(call: TableCall, error: Error): void {
     this.books.unanswered(call);
     const subject = `${call.operation} of process ${call.process}`;

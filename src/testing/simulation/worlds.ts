@@ -1,6 +1,6 @@
 /**
- * Worlds: what a run draws when it looks for one kind of trouble. "any" has a little of everything;
- * each of the others provokes what "any" meets too rarely, and keeps the rest of what its seed draws.
+ * Worlds: the parameters of a run that looks for one kind of trouble. "any" has a little of
+ * everything; each other world provokes what "any" meets too rarely, and keeps the rest of its seed.
  */
 
 import type { Random } from "../../domain/chance.ts";
@@ -196,7 +196,7 @@ function links({ limits, minutes, faults }: Parameters, random: Random): Partial
   };
 }
 
-/** Buckets that are nearly empty and hardly fill: whoever is refused is refused for a reason. */
+/** Buckets that are nearly empty and hardly fill, so that refusals are justified. */
 function scarce({ limits, minutes }: Parameters, random: Random): Partial<Parameters> {
   return {
     ...HEALTHY,

@@ -31,7 +31,7 @@ export type Outcome<T> =
   /** A request that could never work. */
   | { readonly kind: "wrong"; readonly error: Error };
 
-/** Sees what a table does, for those who check it. */
+/** Observes a table, for checkers. */
 export interface TableObserver {
   /** A request has arrived. */
   arrived?(call: TableCall, failure: Failure | undefined): void;

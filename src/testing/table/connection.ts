@@ -13,7 +13,7 @@ import { drawLatencyMs, type Latency } from "./latency.ts";
 import type { Server } from "./server.ts";
 import type { MutableUsage } from "./usage.ts";
 
-/** Whether a request may be sent again when nobody knows what became of it. */
+/** Whether a request may be sent again after an attempt with unknown outcome. */
 export type Repetition = "read" | "repeatable" | "once";
 
 export interface ConnectionOptions {
@@ -46,7 +46,7 @@ interface Pending<T> {
   certain: boolean;
 }
 
-/** As in the adapter: half of the time for one attempt, and nothing is begun for the last moments. */
+/** As in the adapter: half of the time for one attempt, and no attempt in the last moments. */
 const ATTEMPT_MS_MIN = 250;
 const LAST_ATTEMPT_MS_MIN = 100;
 

@@ -1,4 +1,4 @@
-/** A stream whose reader is started anew now and then: the last records come again. */
+/** A stream whose reader restarts now and then: the last records are delivered again. */
 
 import type { Random } from "../../domain/chance.ts";
 import type { ChangeRecord } from "../../storage/item-store.ts";

@@ -2,7 +2,7 @@
 
 /** Absent: never. */
 export interface Faults {
-  /** It is done, and nobody hears of it: the client runs into its timeout. */
+  /** The request is executed and its response is lost: the client runs into its timeout. */
   readonly lostResponses?: number;
   /** It never arrives, and the client cannot tell the difference. */
   readonly lostRequests?: number;

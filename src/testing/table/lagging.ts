@@ -56,7 +56,7 @@ export class Lagging {
     else this.#time.after(this.#random() * lagMs, () => this.#show(key, after, change));
   }
 
-  /** What a reader sees who does not insist on the newest. */
+  /** Returns what an eventually consistent read sees. */
   read(key: Key): Item | undefined {
     const recent = this.#recent.get(`${key.PK} ${key.SK}`);
     if (recent !== undefined && this.#time.nowMs < recent.untilMs) return recent.before;

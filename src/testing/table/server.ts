@@ -2,7 +2,7 @@
  * The side of the table: an item store in memory that gets tired, locks, and lags behind.
  *
  * A request is served at the moment it arrives. Only a transaction takes time: it holds its items,
- * and whoever writes to them meanwhile is told of a conflict.
+ * and a write to them meanwhile gets a conflict.
  */
 
 import type { Random } from "../../domain/chance.ts";
@@ -220,7 +220,7 @@ export class Server {
     return this.#done(call, { ok: true });
   }
 
-  /** Nobody else writes to these items for a while. */
+  /** Holds these items for a while, so that other writes to them conflict. */
   async #hold(ids: readonly string[]): Promise<void> {
     const longest = this.faults.transactionMs ?? TRANSACTION_MS;
     for (const id of ids) this.#held.add(id);
@@ -261,7 +261,7 @@ export class Server {
     return undefined;
   }
 
-  /** Counts what was written, and tells those who watch. `factor`: transactions pay twice. */
+  /** Counts what was written and notifies the observers. `factor`: transactions pay twice. */
   #land(call: TableCall, landings: readonly Landing[], factor: number): void {
     const nowMs = this.#time.nowMs;
     const changed: Landing[] = [];

@@ -1,4 +1,4 @@
-/** What is going to happen, in the order of time; what happens at one moment, in the order it was planned. */
+/** Future events in the order of time; events of one moment in the order of planning. */
 
 export interface PlannedEvent {
   readonly atMs: number;
