@@ -16,7 +16,7 @@ export class Returns {
       if (after === undefined) continue;
       for (const limit of after.limits) {
         const id = `${after.id} ${limit.name}`;
-        // A limit that was removed and added again is the same one for leases that still hold tokens.
+        // A limit that was removed and added again is the same one for open leases.
         const was = before?.limits.find(({ name }) => name === limit.name);
         this.#count(id, process, limit.consumed - (was?.consumed ?? 0n));
       }

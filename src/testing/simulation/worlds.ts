@@ -1,6 +1,6 @@
 /**
  * Worlds: the parameters of a run that looks for one kind of trouble. "any" has a little of
- * everything; each other world provokes what "any" meets too rarely, and keeps the rest of its seed.
+ * everything; each other world provokes what "any" meets too rarely, and keeps the rest.
  */
 
 import type { Random } from "../../domain/chance.ts";
