@@ -4,6 +4,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, join, normalize } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
+import { STACK_DEFAULTS } from "../../src/domain/stack-options.ts";
 import * as api from "../../src/index.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
@@ -15,6 +16,8 @@ const DOCUMENTS = [
   .filter((path) => path.endsWith(".md") && !path.includes("node_modules"))
   .map((path) => join(ROOT, path));
 const LINK_PATTERN = /\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)/g;
+/** The codes at the end of a title, such as `(A190, B28)`. */
+const CODES_PATTERN = /\((?:[A-Z]\d{1,3}(?:, | |–|-|\.\.)?)+\)["'`]/g;
 const COLUMNS_MAX = 100;
 const RECORD_LINES_MAX = 100;
 
@@ -105,6 +108,27 @@ describe("the documents", () => {
     expect(named.size).toBeGreaterThan(20);
     const found = new Set(readdirSync(join(ROOT, "test"), { recursive: true }).map(nameOf));
     expect([...named].filter((name) => !found.has(name as string))).toEqual([]);
+  });
+
+  test("docs/behaviour.md explains every code at the end of a test title", () => {
+    const page = readFileSync(join(ROOT, "docs/behaviour.md"), "utf8");
+    const explained = new Set([...page.matchAll(/\b[A-Z]\d{1,3}\b/g)].map(([code]) => code));
+    const names = readdirSync(join(ROOT, "test"), { recursive: true }).map(String);
+    const titles = names
+      .filter((name) => name.endsWith(".test.ts"))
+      .flatMap((name) => readFileSync(join(ROOT, "test", name), "utf8").match(CODES_PATTERN) ?? []);
+    const codes = new Set(titles.flatMap((title) => title.match(/[A-Z]\d{1,3}/g) ?? []));
+    expect(codes.size).toBeGreaterThan(100);
+    expect([...codes].filter((code) => !explained.has(code))).toEqual([]);
+  });
+
+  test("docs/reference/options.md names every stack option with its default", () => {
+    const page = readFileSync(join(ROOT, "docs/reference/options.md"), "utf8");
+    const rows = page.split("\n").map((line) => line.replaceAll("`", ""));
+    const missing = Object.entries(STACK_DEFAULTS).filter(
+      ([name, value]) => !rows.some((row) => row.startsWith(`| ${name} | ${value} |`)),
+    );
+    expect(missing).toEqual([]);
   });
 
   test("a record of a decision is short", () => {
