@@ -229,7 +229,7 @@ describe("the checker", () => {
     ],
     [
       "an unfinished place",
-      // In two parts, so that nobody who looks for such places finds this one.
+      // In two parts, so that a search for such places does not find this one.
       extended("src/core/sum.ts", `// ${"TO"}${"DO"}: later\n`),
       /^src\/core\/sum\.ts:2 nothing left to do/,
     ],

@@ -1,4 +1,4 @@
-/** Who imports whom. */
+/** The imports of each file. */
 
 import { dirname, join } from "node:path/posix";
 import { lineAt, type SourceFile } from "./source.ts";

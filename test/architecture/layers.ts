@@ -24,9 +24,9 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
     "buckets",
   ],
   limiter: ["core", "domain", "storage", "records", "buckets", "repository"],
-  // Beside the limiter: what a file declares is stored, not taken.
+  // On the level of the limiter: a file declares limits and consumes nothing.
   manifest: ["core", "domain", "storage", "records", "repository"],
-  // Beside it too: older tables, which no limiter works on before they are up to date.
+  // On the same level: older tables, which no limiter uses before they are migrated.
   migrations: ["core", "domain", "storage", "records", "repository"],
 };
 

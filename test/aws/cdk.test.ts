@@ -1,4 +1,4 @@
-/** The construct: the resources of the template, in somebody else's stack. */
+/** The construct: the resources of the template, in a stack of the user. */
 
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

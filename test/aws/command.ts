@@ -1,5 +1,5 @@
 /**
- * The command as it is shipped, on moto. In a process of its own it is somebody who has neither
+ * The command as it is shipped, on moto. In a process of its own it has neither
  * credentials nor a region; in this one it costs a tenth of that.
  */
 
@@ -12,7 +12,7 @@ import { collect, type Ran } from "../integration/cli/binary.ts";
 import { type Circumstances, cli } from "../unit/cli/captured.ts";
 import type { RunningAws } from "./aws.ts";
 
-const NOBODY = {
+const ANONYMOUS = {
   PATH: process.env.PATH ?? "",
   AWS_CONFIG_FILE: "/nowhere",
   AWS_SHARED_CREDENTIALS_FILE: "/nowhere",
@@ -47,7 +47,7 @@ export class Command {
 
   /** Without moto. */
   run(...args: string[]): Promise<Ran> {
-    const env = NOBODY;
+    const env = ANONYMOUS;
     const child = spawn(process.execPath, [this.#binary, ...args], { env, cwd: this.folder });
     child.stdin.end();
     return collect(child);

@@ -40,7 +40,7 @@ const COMBINATIONS: Readonly<Record<string, StackOptions>> = {
   "a dashboard": { enableDashboard: true },
   "no archive": { enableAuditArchival: false, enableTracing: true },
   "role from elsewhere": { createIam: false, aggregatorRoleArn: ROLE },
-  "role from elsewhere beside IAM": { aggregatorRoleArn: ROLE, createIamRoles: true },
+  "role from elsewhere together with IAM": { aggregatorRoleArn: ROLE, createIamRoles: true },
   "own topic and boundary": {
     alarmSnsTopic: TOPIC,
     permissionBoundary: "arn:aws:iam::aws:policy/PowerUserAccess",
@@ -48,7 +48,7 @@ const COMBINATIONS: Readonly<Record<string, StackOptions>> = {
   },
 };
 
-/** Programs in Python beside a busy machine take their time. */
+/** Python programs are slow on a busy machine. */
 vi.setConfig({ testTimeout: 180_000 });
 
 await describeAws("cfn-lint", ({ python }) => {

@@ -8,7 +8,7 @@ interface Lambda {
   readonly Configuration: { readonly Role: string; readonly Timeout: number };
 }
 
-/** Programs in Python beside a busy machine take their time. */
+/** Python programs are slow on a busy machine. */
 vi.setConfig({ testTimeout: 180_000 });
 
 await describeAws("options on moto", (aws) => {
@@ -85,7 +85,7 @@ await describeAws("options on moto", (aws) => {
     const { Configuration } = await command.lambda<Lambda>(`${name}-aggr`);
     expect(Configuration).toMatchObject({ Role: role, Timeout: 120 });
     expect(await policies("own-role-")).toEqual([]);
-    // Nobody could give the other Lambda a role.
+    // The other Lambda would have no role.
     const missing = await command.lambda<Partial<Lambda>>(`${name}-prov`);
     expect(missing.Configuration).toBeUndefined();
     const status = await command.json<Record<string, unknown>>("status", "-n", name);

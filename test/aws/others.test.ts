@@ -1,4 +1,4 @@
-/** What others have deployed: the Python library, a newer client, somebody else. On moto. */
+/** Stacks of the Python library, of a newer client and of other software. On moto. */
 
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { connectAws } from "../../src/infra/aws.ts";
@@ -78,7 +78,7 @@ const PYTHON_STACK = JSON.stringify({
   },
 });
 
-/** Programs in Python beside a busy machine take their time. */
+/** Python programs are slow on a busy machine. */
 vi.setConfig({ testTimeout: 180_000 });
 
 await describeAws("what others have deployed", (moto) => {
@@ -157,7 +157,7 @@ await describeAws("what others have deployed", (moto) => {
     const tags = Stacks?.[0]?.Tags ?? [];
     expect(tags.find(({ Key }) => Key === LAMBDA_VERSION_TAG)?.Value).toBe("2.0.0");
 
-    // Whoever insists gets this client's.
+    // --force installs the code of this client.
     await command.on("upgrade", ...place, "--force");
     expect(await runs(FunctionName)).toMatchObject({ version: "0.1.0" });
     const ours = await command.json<Record<string, string>>("version", "-n", "newer");
@@ -165,7 +165,7 @@ await describeAws("what others have deployed", (moto) => {
     await command.on("delete", ...place, "--with-data");
   });
 
-  test("somebody else's stack is neither changed nor deleted", async () => {
+  test("a stack of other software is neither changed nor deleted", async () => {
     const Site = { Type: "AWS::SQS::Queue", Properties: { QueueName: "website-queue" } };
     await create("website", JSON.stringify({ Resources: { Site } }));
     for (const args of [["deploy"], ["delete"], ["delete", "--with-data"]]) {

@@ -41,7 +41,7 @@ await describeAws("a stack on moto", (aws) => {
     expect(deployed.out).toMatch(
       /✓ Stack demo is deployed \(create complete\)[\s\S]*demo-aggregator: [\d.]+ KB[\s\S]*reads the stream[\s\S]*Namespaces: default/,
     );
-    // op 1: what nobody asked for is the defaults, and the record names the schema.
+    // op 1: options that are not given have their defaults, and the record names the schema.
     const version = await command.json<Record<string, string>>("version", "-n", "demo");
     expect(version).toMatchObject({
       status: "compatible",

@@ -40,7 +40,7 @@ const OLD_STACK = [
   "  TableArn: {Value: !GetAtt RateLimitTable.Arn}",
 ].join("\n");
 
-/** Programs in Python beside a busy machine take their time. */
+/** Python programs are slow on a busy machine. */
 vi.setConfig({ testTimeout: 180_000 });
 
 await describeAws("tables on moto", (aws) => {
@@ -64,7 +64,7 @@ await describeAws("tables on moto", (aws) => {
     expect(await command.json("deploy", "-n", "kept", "--yes")).toMatchObject({ kind: "nothing" });
     const gone = await command.on("delete", "-n", "kept", "--with-data", "--yes");
     expect(gone).toMatch(/Deleted: table kept with everything in it/);
-    // Nobody else's table is deleted by a name that is mistyped.
+    // A mistyped name does not delete a table of other software.
     await command.dynamodb("CreateTable", {
       TableName: "orders",
       BillingMode: "PAY_PER_REQUEST",
@@ -143,7 +143,7 @@ await describeAws("tables on moto", (aws) => {
     const rehearsed = await command.on("upgrade", "-n", "old", "--dry-run");
     expect(rehearsed).toMatch(/Would do:[\s\S]*schema 0\.9\.0[\s\S]*0\.9\.0: \d+ items read/);
 
-    // Whoever presses Ctrl-C is told that it is not done, and the next one goes on.
+    // Ctrl-C reports that the upgrade is not done, and the next one continues.
     const pressed: Circumstances = {
       isTerminal: true,
       onOutput: (text, interrupt) => {

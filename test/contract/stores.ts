@@ -18,7 +18,7 @@ import { openSqlite } from "../../src/storage/sqlite/open.ts";
 import type { RunningEngine } from "../engines/engine.ts";
 import { describeEngines } from "../engines/engines.ts";
 
-/** The engines share the machine with everybody else, so deadlines prove nothing here. */
+/** The databases share the machine with other tests, so deadlines prove nothing here. */
 const TIMEOUT_MS = 20_000;
 
 /** Where items are, and how a repository gets there. */
@@ -169,7 +169,7 @@ async function openTable({ endpoint }: RunningEngine): Promise<Place> {
   };
 }
 
-/** A store that somebody else closes, with requests counted for this borrower alone. */
+/** A store that its owner closes, with requests counted for this borrower alone. */
 function borrowed(items: MemoryItemStore, onCall: OpenOptions["onCall"]): ItemStore {
   return new Proxy<ItemStore>(items, {
     get: (_, operation: keyof ItemStore) => {

@@ -97,7 +97,7 @@ export const drip: FakeAnswer = (response) => {
   response.on("close", () => clearInterval(timer));
 };
 
-/** An address where nobody listens. */
+/** An address without a server. */
 export async function closedEndpoint(): Promise<string> {
   const server = await fakeDynamo();
   await server[Symbol.asyncDispose]();

@@ -27,7 +27,7 @@ import {
 const IMPATIENT = { timeoutMs: 400 };
 /** For calls that succeed in the end, on a busy machine too. */
 const PATIENT = { timeoutMs: 20_000 };
-/** A busy machine notices a deadline late, but a call without one would take for ever. */
+/** A busy machine notices a deadline late, but a call without one would never end. */
 const SLACK_MS = 1500;
 const KEY = { PK: "p", SK: "s" };
 const TWO_WRITES = [{ put: KEY }, { delete: { PK: "p", SK: "t" } }];
@@ -413,7 +413,7 @@ describe("what is reported", () => {
     expect(server.requests[0]?.body.ReturnConsumedCapacity).toBe("INDEXES");
   });
 
-  it("nothing is asked for when nobody listens, and nothing reported that was never sent", async () => {
+  it("without a listener no capacity is requested, and an unsent request is not reported", async () => {
     await using server = await fakeDynamo(DONE);
     using store = storeAt(server.endpoint);
     await store.put(KEY);
@@ -427,7 +427,7 @@ describe("what is reported", () => {
     expect(calls).toStrictEqual([]);
   });
 
-  it("the price is asked for while somebody listens", async () => {
+  it("consumed capacity is requested while there is a listener", async () => {
     await using server = await fakeDynamo({
       body: { ConsumedCapacity: { TableName: "t", CapacityUnits: 2 } },
     });
@@ -456,7 +456,7 @@ describe("what is reported", () => {
     );
   });
 
-  it("who comes when a request is under way is told that its price is not known", async () => {
+  it("a listener that joins during a request is told that its capacity is estimated", async () => {
     await using server = await fakeDynamo({ body: {} });
     using store = storeAt(server.endpoint);
     const calls: StoreCall[] = [];

@@ -136,7 +136,7 @@ it("a change says whether the item's time was over", async () => {
   const records = [
     fakeRecord(1, { userIdentity: expiry }),
     fakeRecord(2),
-    fakeRecord(3, { userIdentity: { Type: "AWSService", PrincipalId: "somebody" } }),
+    fakeRecord(3, { userIdentity: { Type: "AWSService", PrincipalId: "other" } }),
   ];
   await using stream = await fakeStream({ id: "a", records });
   const changes = await read(stream, "oldest", 3);

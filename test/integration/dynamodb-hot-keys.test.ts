@@ -55,7 +55,7 @@ it.each([
   expect(requests).toBe(2);
 });
 
-it("a hot key is repeated, or reported at once to who asks for that", async () => {
+it("a throttled key is retried, or reported at once where the caller asks for that", async () => {
   const answer = throttled("ThrottlingException", "throttlingReasons", HOT);
   expect((await failureOf(answer)).requests).toBe(2);
   expect((await failureOf(answer, { hotKey: "raise" })).requests).toBe(1);

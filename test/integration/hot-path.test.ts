@@ -70,13 +70,13 @@ describe("an acquire in memory", () => {
     const limiter = await RateLimiter.open("memory:");
     await limiter.repository.limits.setSystem(LIMITS);
     const take = taking(limiter);
-    // One of the acquire, the others of those who await it: the lease has its own ready.
+    // One of the acquire, the others of its callers: the lease has its own ready.
     expect(await promisesPer(take)).toBeLessThan(5.5);
     expect(await bytesPer(take, 2000)).toBeLessThan(1700);
     await limiter.close();
   });
 
-  it("makes one promise when it is refused, and no statuses that nobody asks for", async () => {
+  it("makes one promise when it is refused, and no statuses that are not read", async () => {
     const limiter = await RateLimiter.open("memory:");
     await limiter.repository.limits.setSystem(["rpm:1/day", "tpm:2/day"]);
     const ask = () => limiter.tryAcquire(REQUEST);

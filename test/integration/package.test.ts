@@ -12,7 +12,7 @@ import { loadedModules } from "./package/loaded-modules.ts";
 import { storing, taking } from "./package/programs.ts";
 
 const INSTALL_TIMEOUT_MS = 120_000;
-/** Read by people who do not update often; the README names it. */
+/** For users that do not update often; the README names it. */
 const OLD_COMPILER = "typescript@5.4.5";
 /** The last compiler that is written in TypeScript itself. */
 const LATER_COMPILER = "typescript-5.9@npm:typescript@5.9.3";

@@ -1,4 +1,4 @@
-/** One file: how it is opened, what a transaction promises, and who has to wait for whom. */
+/** One file: how it is opened, what a transaction promises, and which writer waits. */
 
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -191,7 +191,7 @@ describe("opening", () => {
     }
   });
 
-  test("waits for a lock, but not for ever", async () => {
+  test("waits for a lock, but not without end", async () => {
     const unlock = await lock();
     const error = await refusalOf(open({ timeoutMs: 20 }));
     expect(error).toBeInstanceOf(RateLimiterUnavailable);
@@ -325,7 +325,7 @@ describe("a write", () => {
 });
 
 describe("closing", () => {
-  test("sends those away who wait", async () => {
+  test("rejects the waiters", async () => {
     const database = await open();
     const unlock = await lock();
     const error = refusalOf(database.write(remember(database, "a")));

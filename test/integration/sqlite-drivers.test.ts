@@ -23,7 +23,7 @@ const EXPECTED = {
   index: [{ PK: "a", SK: "b", GSI2PK: "g", GSI2SK: "1" }],
   absent: true,
   busy: "symbol",
-  beside: "written beside a reader",
+  meanwhile: "written while another connection reads",
   rollback: "rolled back",
   closed: 'ZAEL_INFRASTRUCTURE The file "/limits.db" was closed',
   kept: true,

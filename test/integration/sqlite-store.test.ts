@@ -292,9 +292,9 @@ test("a hundred thousand items load while another process writes", async () => {
   const loading = store.writeMany({ puts }).finally(() => {
     isLoading = false;
   });
-  let beside = 0;
-  for (; isLoading; beside += 1) await other.update(item("n"), { add: { n: 1 } });
+  let meanwhile = 0;
+  for (; isLoading; meanwhile += 1) await other.update(item("n"), { add: { n: 1 } });
   await loading;
   expect(await rowsOf("items")).toBe(100_001);
-  expect(beside).toBeGreaterThan(100);
+  expect(meanwhile).toBeGreaterThan(100);
 });

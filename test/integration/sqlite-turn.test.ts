@@ -25,7 +25,7 @@ test("a process that met another one may not", () => {
   expect(heldUntilOver(turn, 0.05, 0)).toBe(5);
 });
 
-test("gaps that nobody used make the turns long again", () => {
+test("unused gaps make the turns long again", () => {
   const turn = new Turn();
   turn.meet();
   const lengths: number[] = [];

@@ -173,7 +173,7 @@ describe("errors are those of the SDK", () => {
     ["throttling", { error: "ProvisionedThroughputExceededException" }],
     ["a conflict", { error: "TransactionConflictException" }],
     ["a server error", { error: "InternalServerError", status: 500 }],
-    ["an error that nobody knows", { error: "SomethingNewException" }],
+    ["an unknown error", { error: "SomethingNewException" }],
     ["a name in a header", raw(400, "{}", { "x-amzn-errortype": "ThrottlingException:x" })],
     ["a name as a code", raw(400, '{"code":"ThrottlingException","Message":"slow down"}')],
     ["a bare name", raw(400, '{"__type":"ValidationException","message":"no"}')],

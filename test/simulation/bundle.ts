@@ -34,7 +34,7 @@ function mutating(changes: readonly Change[]): Plugin {
         if (mine.length === 0) return undefined;
         let contents = readFileSync(path, "utf8");
         for (const { file, from, to } of mine) {
-          // A mutant that changes nothing would be caught by nobody.
+          // A mutant that changes nothing could not be caught.
           if (!contents.includes(from)) throw new Error(`${file} does not say: ${from}`);
           contents = contents.replaceAll(from, to);
         }

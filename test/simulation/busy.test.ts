@@ -14,7 +14,7 @@ describe("a busy bucket", () => {
     expect(report.callsPerAcquire).toBeLessThan(0.6);
   });
 
-  test("that has enough is split until it is not busy, and nobody is refused", async () => {
+  test("that has enough is split until it is not busy, and no call is refused", async () => {
     const scenario = { ...SCENARIOS.hot, processes: 20, callsPerSecond: 2000 };
     const { timeline, violation, refused, shards } = await runScenario(scenario, { seconds: 6 });
     expect(violation).toBeUndefined();

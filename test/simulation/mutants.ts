@@ -174,7 +174,7 @@ const EXPIRY: readonly Mutant[] = [
     name: "ttl-forgets-debt",
     breaks:
       "The time to live covers filling an empty bucket, and not paying back its debt. The " +
-      "condition that the time covers the debt still holds, so adjustments fail for ever.",
+      "condition that the time covers the debt still holds, so adjustments always fail.",
     changes: [
       {
         file: "src/buckets/bucket-ttl.ts",

@@ -56,7 +56,7 @@ describe("fixed seeds", () => {
 
   test.each([
     [40_063, "a call in line that asked again and again, in no time"],
-    [40_093, "a shard that was replaced although the bucket had been made anew"],
+    [40_093, "a shard that was replaced although the bucket had been created again"],
   ])("seed %i is clean: it has shown %s", async (seed) => {
     const { failure } = await simulateSeeds({ seed, runs: 1 });
     expect(failure?.violation?.message).toBeUndefined();

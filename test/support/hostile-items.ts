@@ -164,7 +164,7 @@ export function hostileItem(random: Random, kind?: number): Item {
   const item: Record<string, Value> & { PK: string; SK: string } = { ...sound };
   const changes = 1 + Math.floor(random() * 4);
   for (let change = 0; change < changes; change += 1) {
-    // Stores refuse keys that are no texts, so nobody can put them there.
+    // Stores refuse keys that are no texts, so such items cannot be stored.
     const names = Object.keys(item).filter((name) => !/^(?:GSI\d)?[PS]K$/.test(name));
     const what = random();
     if (what < 0.7) item[pick(names)] = pick(VALUES)();

@@ -1,7 +1,7 @@
 /**
  * A gate before an engine of DynamoDB: it asks about every request what IAM would be asked, answers
  * the refused ones as AWS would, and lets the others through. The engine, like all local ones, would
- * let everybody do everything.
+ * allow every action to every principal.
  */
 
 import { once } from "node:events";
@@ -13,12 +13,12 @@ export interface Gate {
   readonly endpoint: string;
   /** Everything that was asked for, in order. */
   readonly accesses: readonly Access[];
-  /** Who comes from now on. */
+  /** The principal of the next requests. */
   admit(judge: (access: Access) => boolean): void;
   close(): Promise<void>;
 }
 
-/** Lets everybody through until told otherwise. */
+/** Allows every request until a principal is set. */
 export async function openGate(target: string, tableArn: string): Promise<Gate> {
   const accesses: Access[] = [];
   let judge: (access: Access) => boolean = () => true;

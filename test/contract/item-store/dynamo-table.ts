@@ -32,7 +32,7 @@ export async function openTable(
     credentials: { accessKeyId: "local", secretAccessKey: "local" },
   };
   await createTable({ ...connection, ...shape });
-  // Both engines share two cores with everybody else, so the deadline proves nothing here.
+  // Both databases share two cores with other tests, so the deadline proves nothing here.
   const store = new DynamoItemStore({ ...connection, transport, timeoutMs: 20_000 });
   const close = async () => {
     await store.close();

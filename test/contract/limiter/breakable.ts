@@ -1,4 +1,4 @@
-/** Stores that a test can break and mend: by a server in between, or by locking their file. */
+/** Stores that a test can break and repair: by a server in between, or by locking their file. */
 
 import { expect } from "vitest";
 import { RateLimiterUnavailable } from "../../../src/domain/errors.ts";
@@ -15,11 +15,11 @@ export const IMPATIENT = { timeoutMs: 600 };
 /** A busy machine notices a deadline late; the reference takes 26 to 51 seconds. */
 export const SLACK_MS = 1500;
 
-/** A limiter on a store that can be broken and mended. */
+/** A limiter on a store that can be broken and repaired. */
 export interface Breakable extends AsyncDisposable {
   readonly subject: Subject;
   fail(): Promise<void>;
-  mend(): Promise<void>;
+  repair(): Promise<void>;
 }
 
 export async function breakable(
@@ -35,7 +35,7 @@ export async function breakable(
     fail: async () => {
       faults.rule = () => failure;
     },
-    mend: async () => {
+    repair: async () => {
       faults.rule = () => undefined;
     },
     [Symbol.asyncDispose]: async () => undefined,
@@ -48,7 +48,7 @@ async function lockable(store: LimiterStore, options: SubjectOptions): Promise<B
   return {
     subject,
     fail: async () => void database.prepare("BEGIN IMMEDIATE").run(),
-    mend: async () => void database.prepare("ROLLBACK").run(),
+    repair: async () => void database.prepare("ROLLBACK").run(),
     [Symbol.asyncDispose]: async () => database.close(),
   };
 }

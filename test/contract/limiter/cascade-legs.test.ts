@@ -116,7 +116,7 @@ describeItemStores("the legs of a cascade", (store) => {
     expect(await milliOf(subject, "child", RESOURCE, "rpm")).toBeUndefined();
   });
 
-  extra("reach a parent that the index missed, however long nobody asks", async () => {
+  extra("reach a parent that the index missed, however long no call comes", async () => {
     const subject = await store.open({ virtualTimer: true, configCacheTtlSeconds: 1e9 });
     const { limiter, repo, time } = subject;
     await repo.limits.setSystem(["rpm:100"]);
@@ -131,7 +131,7 @@ describeItemStores("the legs of a cascade", (store) => {
     expect(lines(lease.statuses)).toEqual(["child/api rpm 1/99", "parent/api rpm 1/99"]);
   });
 
-  extra("stay consumed where nobody knows whether they were taken", async () => {
+  extra("stay consumed when the outcome of the write is unknown", async () => {
     const faults = new Faults();
     const subject = await subjectWith(faults);
     faults.next("lost", isBucketOf("parent", "update"));

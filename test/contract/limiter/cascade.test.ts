@@ -95,7 +95,7 @@ describeLimiterStores("cascade", (store) => {
       await repo.limits.setSystem(["rpm:100"]);
       await repo.limits.setEntity("parent", ["rpm:60"]);
       await limiter.acquire({ ...CHILD, consume: { rpm: 1 } });
-      // Somebody else empties the parent, so the child cannot know.
+      // Another client empties the parent, so the cached state of this one is wrong.
       const other = await store.another(subject);
       await other.limiter.acquire({
         entityId: "parent",
@@ -111,7 +111,7 @@ describeLimiterStores("cascade", (store) => {
     }
   });
 
-  it("makes the parent's bucket anew when it is gone (A106)", async () => {
+  it("creates the parent's bucket again when it is gone (A106)", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await family(subject, "child", "parent");
@@ -335,7 +335,7 @@ describeLimiterStores("cascade", (store) => {
     expect(await used(subject, "child")).toEqual([10]);
   });
 
-  extra("starts anew after the entity was deleted, without its parent", async () => {
+  extra("starts from a full bucket without a parent after the entity was deleted", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await family(subject, "child", "parent");

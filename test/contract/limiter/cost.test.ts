@@ -141,7 +141,7 @@ describeItemStores("the price of an acquire", (store) => {
     await repo.entities.create({ id: "child", parentId: ENTITY, cascade: true });
     await repo.limits.setEntity("child", ["rpm:50"]);
     const child = () => refusalOf(limiter.acquire({ ...request, entityId: "child" }));
-    // What was remembered of limits is read anew once, after they were changed.
+    // Cached limits are read again once after a change.
     await child();
     await child();
     expect(await meter.priceOf(child)).toEqual(price(store, 0));

@@ -1,4 +1,4 @@
-/** A store in memory that somebody else closes, with the requests of one borrower counted. */
+/** A store in memory that its owner closes, with the requests of one borrower counted. */
 
 import { CallListeners, freeCall } from "../../../src/storage/call-listeners.ts";
 import type { CallListener, ItemStore } from "../../../src/storage/item-store.ts";

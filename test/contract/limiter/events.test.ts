@@ -1,4 +1,4 @@
-/** What a limiter tells about itself, and what it costs when nobody listens. */
+/** The events of a limiter, and their cost without a listener. */
 
 import { setImmediate as tick } from "node:timers/promises";
 import { expect, vi } from "vitest";
@@ -98,7 +98,7 @@ describeLimiterStores("events", (store) => {
     expect(warnings).toEqual([expect.objectContaining({ code: "ZAEL_LISTENER_FAILED" })]);
   });
 
-  extra("cost nothing where nobody listens", async () => {
+  extra("cost nothing without a listener", async () => {
     const { limiter } = await store.open();
     await limiter.acquire({ ...RPM, consume: { rpm: 10 } });
     const read = vi.spyOn(Refusal.prototype, "retryAfterSeconds", "get");

@@ -30,7 +30,7 @@ export interface Request {
 export type Failure =
   /** Refused, and nothing is written. */
   | "throttled"
-  /** Carried out, but nobody hears of it. */
+  /** The request is executed and its response is lost. */
   | "lost"
   /** Never answered; answered drop by drop; cut off; answered with an error of the server. */
   | "hang"

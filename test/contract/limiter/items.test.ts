@@ -116,7 +116,7 @@ describeItemStores("the item of a bucket", (store) => {
     expect(parent).not.toHaveProperty("parent_id");
   });
 
-  it("is decided anew when others drained it meanwhile (A167)", async () => {
+  it("is decided again when another client drained the bucket meanwhile (A167)", async () => {
     const subject = await store.open();
     const other = await store.another(subject);
     const { limiter, time } = subject;
@@ -211,7 +211,7 @@ describeItemStores("the item of a bucket", (store) => {
     }
   });
 
-  extra("is started anew where another writer left half of it", async () => {
+  extra("is created again where another writer left half of it", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     const key = bucketKey(repo.namespaceId, "user-1", RESOURCE, 0);
@@ -271,7 +271,7 @@ describeItemStores("a write that meets trouble", (store) => {
     });
   });
 
-  extra("is not repeated when nobody knows what became of it", async () => {
+  extra("is not repeated when its outcome is unknown", async () => {
     const faults = new Faults();
     const subject = await store.open({ faults });
     const { limiter } = subject;

@@ -187,7 +187,7 @@ describeLimiterStores("a lease", (store) => {
   it("settles on the bucket it was taken from, whatever others do to it (A091)", async () => {
     const subject = await store.open();
     const { repo, time } = subject;
-    // Limits of its own: such a bucket is never dropped, however long nobody uses it.
+    // Limits of its own: such a bucket is never dropped, however long it is idle.
     await repo.limits.setEntity("user-1", ["tpm:1000"], { resource: RESOURCE });
     const adjusted = await subject.limiter.acquire({ ...USER, consume: { tpm: 300 } });
     const returned = await subject.limiter.acquire({ ...USER, consume: { tpm: 300 } });

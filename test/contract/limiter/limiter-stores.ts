@@ -29,7 +29,7 @@ import { counted } from "./counted.ts";
 import { type Faults, faultyEndpoint, faultyItems } from "./faults.ts";
 import { timed } from "./timed.ts";
 
-/** The engines share the machine with everybody else, so deadlines prove nothing here. */
+/** The databases share the machine with other tests, so deadlines prove nothing here. */
 const TIMEOUT_MS = 20_000;
 
 /** Where buckets are, and how a repository gets there. */

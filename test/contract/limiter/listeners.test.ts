@@ -1,6 +1,6 @@
 /**
- * Who hears of what. A limiter hears of its own calls; of splits and warnings in its namespace; and
- * of all requests to the store, because they belong to nobody.
+ * What listeners get. A limiter hears of its own calls; of splits and warnings in its namespace; and
+ * of all requests to the store, because they belong to no limiter.
  */
 
 import { once } from "node:events";
@@ -23,7 +23,7 @@ import { refusalOf } from "./outcomes.ts";
 const USER = { entityId: "user-1", resource: "gpt-4" };
 const RPM = { ...USER, limits: ["rpm:10"] };
 
-/** A limiter that somebody listens to, on a repository that was opened before. */
+/** A limiter with a listener, on a repository that was opened before. */
 class Heard {
   readonly events: LimiterEvent[] = [];
   readonly warnings: string[] = [];
@@ -116,7 +116,7 @@ describeLimiterStores("two limiters on one repository", (store) => {
     },
   );
 
-  extra("leave nothing behind in it where nobody listens", async () => {
+  extra("leave nothing behind in it without a listener", async () => {
     const { repo } = await store.open();
     const { listeners } = repo[INTERNALS];
     const before = listeners.size;
@@ -184,7 +184,7 @@ describeItemStores("two limiters on one repository", (store) => {
     expect(other.news).toEqual([]);
   });
 
-  extra("hear of splits in their namespace, whoever called", async () => {
+  extra("hear of splits in their namespace, whichever limiter called", async () => {
     const subject = await store.open();
     const { repo, time, limiter } = subject;
     await repo.namespaces.register("neighbour");
@@ -200,7 +200,7 @@ describeItemStores("two limiters on one repository", (store) => {
     expect(neighbour.news).toEqual([]);
   });
 
-  extra("hear of warnings in their namespace, whoever called", async () => {
+  extra("hear of warnings in their namespace, whichever limiter called", async () => {
     const faults = new Faults();
     const { repo } = await store.open({ faults });
     await repo.namespaces.register("neighbour");

@@ -193,6 +193,6 @@ describeLimiterStores("the buckets of a resource", (store) => {
       shard: 0,
       shardCount: 1,
     });
-    expect(await repo.buckets.list("nobody")).toEqual([]);
+    expect(await repo.buckets.list("unknown")).toEqual([]);
   });
 });

@@ -265,7 +265,7 @@ describeLimiterStores("close", (store) => {
     await limiter.close();
   });
 
-  extra("sends away who waits", async () => {
+  extra("refuses calls that wait", async () => {
     const { limiter, time } = await store.open({ virtualTimer: true });
     await limiter.acquire({ ...REQUEST, consume: { tpm: 1000 } });
     const waits = [1, 2].map((tpm) =>

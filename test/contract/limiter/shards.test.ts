@@ -36,7 +36,7 @@ describeItemStores("a sharded bucket", (store) => {
     await repo.entities.create({ id: "user-1", parentId: "team", cascade: true });
     await limiter.acquire(ONE);
     await split(subject, 2);
-    // Whoever asks next has seen shard 0 full, and finds it drained.
+    // The next call has cached shard 0 as full, and finds it drained.
     await drain(store, subject, 0);
     const before = sum(await shardsOf(store, subject, 2), "b_rpm_tc");
     for (let call = 0; call < 4; call += 1) {
@@ -86,7 +86,7 @@ describeItemStores("a sharded bucket", (store) => {
     for (const shard of used) expect(Number(shard?.b_rpm_tc)).toBeGreaterThan(2000);
   });
 
-  extra("stays as it is where nobody may split it, and the call succeeds", async () => {
+  extra("stays as it is where splits are not allowed, and the call succeeds", async () => {
     const faults = new Faults();
     const subject = await opened(store, ["rpm:100"], { faults });
     subject.time.advance(1000);

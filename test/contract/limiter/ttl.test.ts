@@ -1,4 +1,4 @@
-/** How long a bucket that nobody uses is kept: until it would be full anyway, and then it goes. */
+/** The TTL of an idle bucket: it expires when it would be full anyway. */
 
 import { expect, it } from "vitest";
 import { Limit } from "../../../src/domain/limit.ts";
@@ -53,7 +53,7 @@ describeItemStores("the time to live of a bucket", (store) => {
     await expectTtl(subject, 42_000);
   });
 
-  it("is for ever with limits of its own, and where the multiplier is 0 (A155)", async () => {
+  it("has no end with limits of its own, and where the multiplier is 0 (A155)", async () => {
     const subject = await store.open();
     await subject.repo.limits.setEntity("user-1", ["rpm:100"], OWN);
     await subject.limiter.acquire({ ...USER, consume: { rpm: 1 } });
@@ -63,7 +63,7 @@ describeItemStores("the time to live of a bucket", (store) => {
     expect(await store.item(forever, "user-1", RESOURCE)).not.toHaveProperty("ttl");
   });
 
-  it("is for ever with defaults of the entity, as in the Python library since 0.14 (H9)", async () => {
+  it("has no end with defaults of the entity, as in the Python library since 0.14 (H9)", async () => {
     const subject = await store.open();
     await subject.repo.limits.setEntity("user-1", ["rpm:100"]);
     await subject.limiter.acquire({ ...USER, consume: { rpm: 1 } });

@@ -1,6 +1,6 @@
 /**
  * What acquires do while the store cannot answer. The stores are real: servers on the loopback that
- * misbehave in front of an engine, a port where nobody listens, a file that somebody else has locked.
+ * misbehave in front of an engine, a port without a server, a file that another process has locked.
  * A memory cannot fail.
  */
 
@@ -39,7 +39,7 @@ async function expectBlocked({ limiter }: Subject): Promise<void> {
 }
 
 /** Whatever the store does: decided in time, both ways, and right again afterwards. */
-async function survive({ subject, fail, mend }: Breakable): Promise<void> {
+async function survive({ subject, fail, repair }: Breakable): Promise<void> {
   const { limiter, repo } = subject;
   await repo.limits.setSystem(["rpm:100"]);
   await limiter.acquire(RPM);
@@ -54,7 +54,7 @@ async function survive({ subject, fail, mend }: Breakable): Promise<void> {
     return "done";
   });
   expect(result).toBe("done");
-  await mend();
+  await repair();
   const lease = await limiter.acquire(RPM);
   expect(lease.degraded).toBe(false);
   expect(await milliOf(subject, "user-1", RESOURCE, "rpm")).toEqual({
@@ -84,7 +84,7 @@ describe("while the store is down", () => {
     });
 
     describeDynamo("is unavailable", (store) => {
-      itUnless(store.slow)("when nobody listens any more", async () => {
+      itUnless(store.slow)("when the server is gone", async () => {
         const faults = new Faults();
         const server = await faultyEndpoint(store.place.address, faults);
         const subject = await store.open({ ...IMPATIENT, endpoint: server.endpoint });
@@ -239,7 +239,7 @@ describe("while the store is down", () => {
           passes(subject.limiter),
           passes(subject.limiter, "block"),
         ]);
-        await broken.mend();
+        await broken.repair();
         expect(answers).toEqual([true, false, false, true, true, false]);
       },
     );
@@ -254,7 +254,7 @@ describe("while the store is down", () => {
         await limiter.acquire(RPM);
         await broken.fail();
         await unavailable(() => limiter.acquire(RPM));
-        await broken.mend();
+        await broken.repair();
         await limiter.acquire(RPM);
         await repo.limits.setSystem(["rpm:100"], { onUnavailable: "allow" });
         await limiter.acquire(RPM);
@@ -266,37 +266,40 @@ describe("while the store is down", () => {
         // Long after, when nothing else that was remembered counts any more.
         time.advance(600_000);
         expect((await limiter.acquire(RPM)).degraded).toBe(true);
-        await broken.mend();
+        await broken.repair();
       },
     );
 
-    whereItFails("is known to all who share a namespace, and to who has stored it", async () => {
-      await using broken = await breakable(store, "throttled");
-      const { repo } = broken.subject;
-      await repo.limits.setSystem(["rpm:100"]);
-      const scoped = async () => new RateLimiter(await repo.namespace(repo.namespaceName));
-      const [one, two] = [await scoped(), await scoped()];
-      await one.acquire(RPM);
-      await two.acquire(RPM);
-      await repo.limits.setSystem(["rpm:100"], { onUnavailable: "allow" });
-      await broken.fail();
-      const leases = [await one.acquire(RPM), await two.acquire(RPM)];
-      await broken.mend();
-      expect(leases.map(({ degraded }) => degraded)).toEqual([true, true]);
-      await repo.limits.deleteSystem();
-      await repo.limits.setResource(RESOURCE, ["rpm:100"]);
-      await broken.fail();
-      await unavailable(() => two.acquire(RPM));
-      await broken.mend();
-    });
+    whereItFails(
+      "is known to all limiters of a namespace, and to the one that stored it",
+      async () => {
+        await using broken = await breakable(store, "throttled");
+        const { repo } = broken.subject;
+        await repo.limits.setSystem(["rpm:100"]);
+        const scoped = async () => new RateLimiter(await repo.namespace(repo.namespaceName));
+        const [one, two] = [await scoped(), await scoped()];
+        await one.acquire(RPM);
+        await two.acquire(RPM);
+        await repo.limits.setSystem(["rpm:100"], { onUnavailable: "allow" });
+        await broken.fail();
+        const leases = [await one.acquire(RPM), await two.acquire(RPM)];
+        await broken.repair();
+        expect(leases.map(({ degraded }) => degraded)).toEqual([true, true]);
+        await repo.limits.deleteSystem();
+        await repo.limits.setResource(RESOURCE, ["rpm:100"]);
+        await broken.fail();
+        await unavailable(() => two.acquire(RPM));
+        await broken.repair();
+      },
+    );
 
-    whereItFails("is block where nobody has ever seen the setting (A186)", async () => {
+    whereItFails("is block where no client has read the setting (A186)", async () => {
       await using broken = await breakable(store, "throttled");
       const { subject } = broken;
       const limits = ["rpm:100"];
       await broken.fail();
       await unavailable(() => subject.limiter.acquire({ ...RPM, limits }));
-      await broken.mend();
+      await broken.repair();
     });
   });
 

@@ -1,4 +1,4 @@
-/** Waiting in line: first come, first served, and nobody waits in vain. Time is virtual. */
+/** The wait queue: first come, first served, and no call waits without a chance. Virtual time. */
 
 import { describe, expect, it } from "vitest";
 import type { AcquireRequest } from "../../../src/limiter/acquire-request.ts";
@@ -21,7 +21,7 @@ const DRAIN = { ...RPS, consume: { rps: 10 } };
 describeLimiterStores("waiting", (store) => {
   const extra = itUnless(store.slow);
 
-  /** A limiter whose bucket is empty, and notes of who was served when. */
+  /** A limiter whose bucket is empty, and the times at which calls were served. */
   async function drained(): Promise<Subject & { served: string[]; ask: typeof ask }> {
     const subject = await store.open({ virtualTimer: true });
     const { limiter, time } = subject;
@@ -98,7 +98,7 @@ describeLimiterStores("waiting", (store) => {
 
   extra("refuses as soon as it is known, those that lined up before", async () => {
     const { ask, served, time } = await drained();
-    // All at once, when nobody knows yet how much there is.
+    // All at once, before the store has answered.
     const all = [ask("a", 5, 10), ask("b", 5, 1.2), ask("c", 5, 1.2), ask("d", 2, 1.3)];
     await time.settle();
     await time.until(Promise.all(all));
@@ -155,7 +155,7 @@ describeLimiterStores("waiting", (store) => {
     expect(served).toEqual(["waiting got 10 at 1001"]);
   });
 
-  extra("does not hold up who asks for nothing, or for another limit", async () => {
+  extra("does not hold up a call for zero tokens, or for another limit", async () => {
     const { limiter, time } = await store.open({ virtualTimer: true });
     const both = { ...USER, limits: ["rps:10/sec", "tps:100/sec"] };
     await time.until(limiter.acquire({ ...both, consume: { rps: 10 } }));
@@ -234,7 +234,7 @@ describe("thousands of waiters", () => {
         });
         await time.until(Promise.all(all));
         expect(served).toEqual(Array.from({ length: 2000 }, (_, place) => place));
-        // As fast as the limit allows, one write each, and hardly one in vain.
+        // As fast as the limit allows, one write each, and hardly one refused.
         expect(time.nowMs - startMs).toBeLessThan(20_000 * 1.15);
         expect(faults.requests.length).toBeLessThan(2000 * 1.05);
         expect(await milliOf(subject, "user-1", "gpt-4", "rps")).toMatchObject({
@@ -244,7 +244,7 @@ describe("thousands of waiters", () => {
     );
 
     itUnless(store.name !== "items" && "the test holds every request, which needs items in memory")(
-      "2,000 of whom most come too late",
+      "2,000 calls of which most come too late",
       async () => {
         const faults = new Faults();
         const { limiter, time } = await store.open({ virtualTimer: true, faults });
@@ -277,7 +277,7 @@ describe("thousands of waiters", () => {
 
 describeItemStores("a line while the store fails", (store) => {
   itUnless(store.name !== "items" && "the test holds every request, which needs items in memory")(
-    "hands the failure to each, and to nobody twice",
+    "hands the failure to each waiter once",
     async () => {
       const faults = new Faults();
       const { limiter, time } = await store.open({ virtualTimer: true, faults });

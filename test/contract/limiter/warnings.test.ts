@@ -1,4 +1,4 @@
-/** What went wrong behind a call that was answered: somebody must hear of it. */
+/** Failures behind a call that was answered are warnings. */
 
 import { once } from "node:events";
 import { describe, expect } from "vitest";
@@ -38,7 +38,7 @@ describe("while the store is down", () => {
         });
         expect(await failureOf(run)).toBe(error);
         await expect.poll(() => warnings.length, { timeout: 10_000 }).toBe(1);
-        await broken.mend();
+        await broken.repair();
         expect(warnings).toEqual([
           expect.objectContaining({
             kind: "restore_failed",
@@ -57,24 +57,21 @@ describe("while the store is down", () => {
       },
     );
 
-    whereItFails(
-      "is given back later, when the store is well again, and nobody is warned",
-      async () => {
-        const warnings: LimiterWarning[] = [];
-        const onWarning = (warning: LimiterWarning) => warnings.push(warning);
-        await using broken = await breakable(store, "throttled", { onWarning, random });
-        const { subject } = broken;
-        const { limiter, repo } = subject;
-        await repo.limits.setSystem(["rpm:100"]);
-        const lease = await limiter.acquire(RPM);
-        await broken.fail();
-        await lease.rollback();
-        await broken.mend();
-        const consumed = async () => (await milliOf(subject, "user-1", RESOURCE, "rpm"))?.consumed;
-        await expect.poll(consumed, { timeout: 5000 }).toBe(0);
-        expect(warnings).toEqual([]);
-      },
-    );
+    whereItFails("is refunded later, when the store answers again, without a warning", async () => {
+      const warnings: LimiterWarning[] = [];
+      const onWarning = (warning: LimiterWarning) => warnings.push(warning);
+      await using broken = await breakable(store, "throttled", { onWarning, random });
+      const { subject } = broken;
+      const { limiter, repo } = subject;
+      await repo.limits.setSystem(["rpm:100"]);
+      const lease = await limiter.acquire(RPM);
+      await broken.fail();
+      await lease.rollback();
+      await broken.repair();
+      const consumed = async () => (await milliOf(subject, "user-1", RESOURCE, "rpm"))?.consumed;
+      await expect.poll(consumed, { timeout: 5000 }).toBe(0);
+      expect(warnings).toEqual([]);
+    });
 
     itUnless(store.name !== "sqlite" && "only a file can be locked")(
       "is waited for when the limiter is closed",
@@ -88,7 +85,7 @@ describe("while the store is down", () => {
         await broken.fail();
         await lease.rollback();
         const closed = limiter.close();
-        await broken.mend();
+        await broken.repair();
         await closed;
         expect(await milliOf(other, "user-1", RESOURCE, "rpm")).toMatchObject({ consumed: 0 });
       },
@@ -112,7 +109,7 @@ describe("while the store is down", () => {
         await unavailable(() => flushed.flush());
         expect(warnings).toEqual([]);
         await allowed.commit();
-        await broken.mend();
+        await broken.repair();
         expect(warnings).toEqual([
           expect.objectContaining({ kind: "adjustment_failed", entityId: "user-1" }),
         ]);
@@ -142,7 +139,7 @@ describe("while the store is down", () => {
     );
 
     itUnless(store.name !== "items" && "the test holds every request, which needs items in memory")(
-      "is a warning of the process where nobody listens",
+      "is a warning of the process without a listener",
       async () => {
         const faults = new Faults();
         const { limiter } = await store.open({ ...IMPATIENT, faults });

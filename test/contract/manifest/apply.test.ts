@@ -82,7 +82,7 @@ describeStores("applying a manifest", (store) => {
     expect(counts(deleted)).toEqual({ ...NOTHING, deleted: 2 });
   });
 
-  it("finds drift in any value, and mends it", async () => {
+  it("finds drift in any value, and corrects it", async () => {
     const repo = await store.open();
     const manifest = manifestOf(repo);
     await applyManifest(repo, manifest);
@@ -185,7 +185,7 @@ describeStores("applying a manifest", (store) => {
     expect(counts(await applyManifest(repo, emptyManifest(repo.namespaceName))).deleted).toBe(3);
   });
 
-  it("sets anew what is stored and cannot be a limit", async () => {
+  it("overwrites a stored limit that is invalid", async () => {
     const repo = await store.open();
     await applyManifest(repo, manifestOf(repo));
     const key = resourceConfigKey(repo.namespaceId, "gpt-4");

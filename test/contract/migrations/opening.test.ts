@@ -1,4 +1,4 @@
-/** Who may open a table of which version, and what its record says. */
+/** Which clients may open a table of which version, and what its record says. */
 
 import { expect, it } from "vitest";
 import { CLIENT_VERSION } from "../../../src/domain/version.ts";

@@ -1,4 +1,4 @@
-/** Tables to migrate, on every store: empty at the beginning of each test, and nobody else's. */
+/** Tables to migrate, on every store: empty at the beginning of each test, and not shared. */
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -44,7 +44,7 @@ export async function contents(store: ScanStore): Promise<Item[]> {
   return items.sort((one, other) => (name(one) < name(other) ? -1 : 1));
 }
 
-/** Puts items as somebody else has written them. */
+/** Puts items as other software has written them. */
 export async function fill(store: ScanStore, items: readonly Item[]): Promise<void> {
   await store.writeMany({ puts: items });
 }

@@ -72,11 +72,11 @@ describeTables("a table of an older version", (tables) => {
     const repo = await tables.open({ clock });
     expect(await repo.version()).toMatchObject({ schemaVersion: "0.11.0", lambdaVersion: "0.9.1" });
     await expectContentsOf08(repo);
-    // Counted anew: the entity that was deleted is counted no more.
+    // Counted again: the deleted entity is not counted any more.
     expect(await repo.limits.listEntityResources()).toEqual(["_default_"]);
     expect((await contents(tables.store)).filter(({ PK }) => !PK.includes("/"))).toEqual([]);
 
-    // What buckets owe and hold, and whom they charge.
+    // The balances and parent links of buckets.
     const limiter = new RateLimiter(repo);
     // 40 were left six seconds ago, and 10 have come since; the debt of 500 is 500 in surplus now.
     expect(await limiter.available({ entityId: "org-1", resource: "gpt-4" })).toEqual({
@@ -165,7 +165,7 @@ describeTables("a table of an older version", (tables) => {
     expect(lasting(await contents(tables.store))).toEqual(lasting(before));
   });
 
-  it("keeps what already lies in its namespace, where somebody has copied it there", async () => {
+  it("keeps records that were already copied into the namespace", async () => {
     // The Python library's own script copies, and leaves the originals.
     await fill(tables.store, [
       ...table08(),

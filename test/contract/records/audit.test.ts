@@ -1,4 +1,4 @@
-/** The audit log: who changed what, newest first, never without the change and never missing. */
+/** The audit log: newest first, never without the change and never missing. */
 
 import { describe, expect, it } from "vitest";
 import { type AuditEvent, auditEventJson } from "../../../src/records/audit.ts";

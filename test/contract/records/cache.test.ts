@@ -175,7 +175,7 @@ describeStores("the cache of limits", (store) => {
 });
 
 describe("the cache of limits while a read is on its way", () => {
-  it("makes one read for everybody who asks for the same (B31)", async () => {
+  it("makes one read for concurrent callers of the same limits (B31)", async () => {
     const gate = new Gate();
     const repo = await repositoryOver(gate.store);
     const held = gate.holdNext();
@@ -213,7 +213,7 @@ describe("the cache of limits while a read is on its way", () => {
     expect((await slow)?.source).toBe("system");
   });
 
-  it("tells everybody who waited of a failure, and remembers nothing of it (A126)", async () => {
+  it("fails all callers that shared a failed read, and caches nothing (A126)", async () => {
     const gate = new Gate();
     const repo = await repositoryOver(gate.store);
     await repo.limits.setSystem(["rpm:1"]);
@@ -243,7 +243,7 @@ describe("the cache of limits while a read is on its way", () => {
     expect(await rpm(repo)).toBe(2);
   });
 
-  it("notices at its own next change that somebody else has made one", async () => {
+  it("notices a change of another client at its own next change", async () => {
     const gate = new Gate();
     const mine = await repositoryOver(gate.store);
     const theirs = await repositoryOver(gate.items);

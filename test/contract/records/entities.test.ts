@@ -87,7 +87,7 @@ describeStores("entities", (store) => {
     };
     const created = await repo.entities.create({ id: "key-1", metadata });
     expect(created.metadata).toEqual(metadata);
-    // What the caller does to it afterwards is nobody's business.
+    // Later changes by the caller have no effect.
     (metadata.list as JsonValue[]).push("late");
     const read = await repo.entities.get("key-1");
     expect(read?.metadata).toEqual(created.metadata);
@@ -107,7 +107,7 @@ describeStores("entities", (store) => {
       { parentId: "a b" },
       { parentId: "key-1" },
       { principal: "" },
-      { principal: "who#" },
+      { principal: "bad#" },
       { principal: null },
       { name: 5 },
       { cascade: "yes" },

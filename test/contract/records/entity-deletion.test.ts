@@ -130,7 +130,7 @@ describeStores("the deletion of an entity", (store) => {
     expect((await repo.audit.list("user-1"))[0]?.details).toEqual({ records_deleted: 60 });
   });
 
-  it("does nothing, and tells nobody, when there is nothing to delete (A190)", async () => {
+  it("writes nothing and no event when there is nothing to delete (A190)", async () => {
     const repo = await store.open();
     await repo.entities.delete("user-1");
     expect(await repo.audit.list("user-1")).toEqual([]);
@@ -184,7 +184,7 @@ function interrupted(
 }
 
 describe("the deletion of an entity that is disturbed", () => {
-  it("keeps the counts right when somebody sets limits meanwhile", async () => {
+  it("keeps the counts right when another client sets limits meanwhile", async () => {
     const items = new MemoryItemStore();
     const other = await repositoryOver(items);
     // The limits come after those of the entity were deleted, and before its usage is.

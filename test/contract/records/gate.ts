@@ -15,7 +15,7 @@ export class Gate {
   /** The keys of every batched read. */
   readonly reads: (readonly Key[])[] = [];
   readonly store: ItemStore;
-  /** The same items for others, who are not held up. */
+  /** The same items for other clients, which are not held up. */
   readonly items = new MemoryItemStore();
   readonly #holds: { onRead: () => void; released: Promise<void> }[] = [];
   readonly #failures: Error[] = [];

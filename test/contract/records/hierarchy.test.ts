@@ -191,7 +191,7 @@ describeStores("the hierarchy of limits", (store) => {
     expect(await repo.limits.listEntityResources()).toEqual(["alpha", "middle", "zebra"]);
     await repo.limits.deleteEntity("user-1", { resource: "alpha" });
     await repo.limits.deleteEntity("user-1", { resource: "middle" });
-    await repo.limits.deleteEntity("nobody", { resource: "zebra" });
+    await repo.limits.deleteEntity("unknown", { resource: "zebra" });
     expect(await repo.limits.listEntityResources()).toEqual(["alpha", "zebra"]);
     await repo.limits.deleteEntity("user-2", { resource: "alpha" });
     await repo.limits.deleteEntity("user-2", { resource: "alpha" });
@@ -259,7 +259,7 @@ describeStores("the hierarchy of limits", (store) => {
     await expect(limits.getSystem()).rejects.toMatchObject(unreadable);
     await expect(limits.resolve("user-1", "gpt-4")).rejects.toMatchObject(unreadable);
     await limits.setSystem(["tpm:1"]);
-    // A mode that nobody knows is as good as none.
+    // An unknown mode counts as absent.
     expect(await limits.getSystem()).toMatchObject({ limits: [{ name: "tpm" }] });
     expect(await limits.getSystem()).not.toHaveProperty("onUnavailable");
     expect((await limits.resolve("user-1", "gpt-4"))?.onUnavailable).toBeUndefined();

@@ -208,7 +208,7 @@ describe("a purge that something is written into", () => {
 });
 
 describe("two purges at once", () => {
-  it("both end well, whoever is first", async () => {
+  it("both succeed in either order", async () => {
     const items = new MemoryItemStore();
     const first = await repositoryOver(items);
     const id = (await first.namespaces.register("tenant-a"))["tenant-a"] as string;

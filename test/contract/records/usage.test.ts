@@ -111,7 +111,7 @@ describeStores("usage", (store) => {
       minWindowStart: hour(10),
       maxWindowStart: hour(12),
     });
-    expect(await repo.usage.summary({ entityId: "nobody" })).toEqual({
+    expect(await repo.usage.summary({ entityId: "unknown" })).toEqual({
       snapshotCount: 0,
       total: {},
       average: {},

@@ -1,4 +1,4 @@
-/** The version record: whose table it is, and who may use it. */
+/** The version record: which clients may use a table. */
 
 import { afterEach, expect, it } from "vitest";
 import { CLIENT_VERSION, SCHEMA_VERSION } from "../../../src/domain/version.ts";
@@ -102,13 +102,13 @@ describeStores("the version of a table", (store) => {
       schemaVersion: attributes.schema_version ?? "0.10.0",
     });
     if (store.embedded) {
-      // Who may not use it does not register anything in it either.
+      // A client that may not use the table does not register anything in it either.
       const record = await store.items.get(namespaceKey(namespace), { consistent: true });
       expect(record).toBeUndefined();
     }
   });
 
-  it("may be missing, where somebody else makes the table", async () => {
+  it("may be missing where other tools create the table", async () => {
     await pretend({});
     const namespace = (await store.open()).namespaceName;
     await store.items.delete(versionKey());

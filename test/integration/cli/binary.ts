@@ -18,7 +18,7 @@ import { openSqlite } from "../../../src/storage/sqlite/open.ts";
 import { newName } from "../../contract/stores.ts";
 import { builtSources } from "../sqlite/build.ts";
 
-/** The engines share the machine with everybody else, so deadlines prove nothing here. */
+/** The databases share the machine with other tests, so deadlines prove nothing here. */
 const TIMEOUT_MS = 20_000;
 
 export interface Ran {

@@ -71,7 +71,7 @@ describeCliStores("limits", (store) => {
   });
 
   test("one change fails, the others are applied, and it is said (op 38, 50)", async () => {
-    // An apply cannot fail by its own doing; somebody has to be in the way of one change.
+    // An apply cannot fail by itself; another client has to be in the way of one change.
     const { records } = store.repository[INTERNALS];
     const registry = { ...provisionerKey(records.namespaceId), SK: "#ENTITY_CONFIG_RESOURCES" };
     await records.store.put({ ...registry, "gpt-4": "not a number" });

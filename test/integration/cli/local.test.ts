@@ -62,7 +62,7 @@ async function json<T>(
 function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
-    // One that nobody has collected yet is not alive any more.
+    // A process that was not collected yet is not alive any more.
     return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, "utf8"));
   } catch {
     return false;
@@ -170,7 +170,7 @@ describeUnless(dynoxide?.skipped)("local, with dynoxide", () => {
     const child = binary.start(["local", "logs", "--follow", "--tail", "0"], { cwd: folder });
     const ended = collect(child);
     const said = once(child.stdout ?? child, "data");
-    // The engine itself says nothing more, and whoever follows may not have begun yet.
+    // The database itself prints nothing more, and the follower may not have started yet.
     const log = join(folder, ".zae-limiter", "local", "engine.log");
     const writing = setInterval(() => appendFileSync(log, "another line\n"), 50);
     await said;

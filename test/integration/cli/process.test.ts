@@ -57,7 +57,7 @@ describe("the default store", () => {
 });
 
 describe("a closed pipe", () => {
-  test("ends what would go on for ever, without a word", async () => {
+  test("a signal ends an endless command without a message", async () => {
     const child = binary.start(["watch", "key-1", "gpt-4", "--json", "-i", "0.1"], { env });
     const ended = collect(child);
     await once(child.stdout as NonNullable<typeof child.stdout>, "data");

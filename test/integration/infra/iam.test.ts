@@ -1,6 +1,6 @@
 /**
  * Every policy of the template, on the calls that are really made: each run goes through a gate that
- * refuses what IAM would refuse. Whoever may do something can, and nobody can do more.
+ * refuses what IAM would refuse. Each role can do what it may do, and no more.
  */
 
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
@@ -173,7 +173,7 @@ describeUnless(first === undefined && "no local DynamoDB runs")("policies", () =
       // No single shard holds that much.
       const most = { ...NAME, consume: { rpm: 60 } };
       await (await fresh.acquire(most)).commit();
-      // As after a split that was begun and not finished: whoever misses a shard makes it.
+      // As after an unfinished split: a client that misses a shard creates it.
       await store.update(shard(0), { set: { shard_count: 4 } });
       await fresh.close();
       const last = await enter();
@@ -279,7 +279,7 @@ describeUnless(first === undefined && "no local DynamoDB runs")("policies", () =
       await stranger.close();
     });
 
-    test("without a tag there is no namespace, and a request without a key is nobody's", async () => {
+    test("without a tag there is no namespace, and a request without a key is refused", async () => {
       for (const policy of ["NamespaceAcquirePolicy", "NamespaceFullAccessPolicy"]) {
         as(policy);
         const limiter = await enter();
@@ -400,7 +400,7 @@ describeUnless(first === undefined && "no local DynamoDB runs")("policies", () =
       expect(usedSince(from)).toEqual(allowedOnTable("ProvisionerRole"));
     });
 
-    test("neither may scan, nor write where nobody looks", () => {
+    test("neither role may scan, nor write outside of its keys", () => {
       for (const role of ["AggregatorRole", "ProvisionerRole"]) {
         const statements = statementsOf(TEMPLATE, role);
         for (const action of ["Scan", "BatchWriteItem"]) {
@@ -410,7 +410,7 @@ describeUnless(first === undefined && "no local DynamoDB runs")("policies", () =
       }
     });
 
-    test("nobody may change the table itself, or give away what is in it", () => {
+    test("no role may change the table itself, or export its data", () => {
       const tags = { zael_namespace_id: seed.namespaceId };
       for (const [id, { Type }] of Object.entries(TEMPLATE.Resources)) {
         if (Type !== "AWS::IAM::ManagedPolicy" && Type !== "AWS::IAM::Role") continue;

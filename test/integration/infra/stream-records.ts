@@ -47,7 +47,7 @@ export async function streamRecords(table: string, endpoint: string): Promise<St
     while (next !== undefined) {
       const page: Answer = await streams("GetRecords", { ShardIterator: next });
       records.push(...(page.Records ?? []));
-      // Nobody writes meanwhile: an empty page is the end.
+      // No client writes meanwhile: an empty page is the end.
       next = (page.Records ?? []).length === 0 ? undefined : page.NextShardIterator;
     }
   }

@@ -1,4 +1,4 @@
-/** A child process that runs one of the scripts beside this file and answers in lines. */
+/** A child process that runs one of the scripts in this folder and answers in lines. */
 
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";

@@ -105,7 +105,7 @@ describe("the audit archive", () => {
     );
   });
 
-  test("an event whose time nobody can read is filed under the day it was removed", async () => {
+  test("an event with an unreadable time is filed under the day it was removed", async () => {
     const archive = new MemoryArchive();
     const { aggregator } = aggregatorOver({ archive });
     await aggregator.process([removed(auditItem("A/../b", "soon"))]);
@@ -182,7 +182,7 @@ describe("the audit archive", () => {
         let checkpoint = 0;
         for (const { size, dies } of attempts) {
           await aggregator.process(records.slice(checkpoint, checkpoint + size));
-          // A process that dies has archived, and nobody knows.
+          // A process dies after archiving, before it could report that.
           if (!dies) checkpoint += size;
         }
         await aggregator.process(records.slice(checkpoint));

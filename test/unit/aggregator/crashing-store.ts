@@ -11,7 +11,7 @@ export class CrashingStore extends MemoryItemStore {
   #left = Number.POSITIVE_INFINITY;
   #afterwards = false;
 
-  /** The write after so many is the last; `afterwards`: it happens, but nobody hears of it. */
+  /** The write after so many is the last; `afterwards`: it is executed, and its response is lost. */
   crashAfter(writes: number, afterwards: boolean): void {
     this.#left = writes;
     this.#afterwards = afterwards;

@@ -1,5 +1,5 @@
 /**
- * Every change counts once: batches are replayed, divided and begun anew, shards of the stream come
+ * Every change counts once: batches are replayed, divided and begun renewed, shards of the stream come
  * in any order, readers overtake each other, and processes die between any two writes.
  */
 
@@ -24,8 +24,8 @@ interface Step {
   readonly amounts: readonly [rpm: number, tpm: number];
   readonly acquires: boolean;
   readonly minutes: number;
-  /** The item is gone before, and is made anew. */
-  readonly anew: boolean;
+  /** The item is gone before, and is made renewed. */
+  readonly renewed: boolean;
 }
 
 /** What a reader does next. */
@@ -47,7 +47,7 @@ const steps = fc.array(
     amounts: fc.tuple(fc.integer({ min: -3, max: 9 }), fc.integer({ min: -900, max: 5000 })),
     acquires: fc.boolean(),
     minutes: fc.integer({ min: 0, max: 50 }),
-    anew: fc.integer({ min: 0, max: 19 }).map((drawn) => drawn === 0),
+    renewed: fc.integer({ min: 0, max: 19 }).map((drawn) => drawn === 0),
   }),
   { minLength: 1, maxLength: 60 },
 );
@@ -89,7 +89,7 @@ function historyOf(all: readonly Step[]): History {
     const place = `${entity}#${step.shard}`;
     const line = (step.entity * BUCKET_SHARDS + step.shard) % STREAM_SHARDS;
     const shard = (position < all.length / 2 ? parents : children)[line] as Shard;
-    const before = step.anew ? undefined : items.get(place);
+    const before = step.renewed ? undefined : items.get(place);
     const count = ((before?.ac as number | undefined) ?? 0) + (step.acquires ? 1 : 0);
     const [rpm, tpm] = step.amounts.map((amount, at) => {
       const name = at === 0 ? "rpm" : "tpm";
@@ -220,7 +220,7 @@ test("a process that dies between any two writes leaves nothing half counted", a
     amounts: [1, 100 * (at + 1)],
     acquires: true,
     minutes: 25,
-    anew: false,
+    renewed: false,
   }));
   for (const afterwards of [false, true]) {
     for (let crashAfter = 0; crashAfter < 40; crashAfter += 1) {
