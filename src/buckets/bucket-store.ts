@@ -246,7 +246,7 @@ export interface BucketStore {
   /**
    * Consumes from an entity and its ancestors on the fast path, by limits that were cached in this
    * generation of the limit cache: the stored ones, or this very list. `undefined`, with nothing
-   * done: use the slow path.
+   * done: use the slow path. `ignoresMissing` passes over names that the entity has no limit for.
    */
   chargeNow?(
     entityId: string,
@@ -254,6 +254,7 @@ export interface BucketStore {
     consume: Readonly<Record<string, number>>,
     generation: number,
     limits: readonly Limit[] | undefined,
+    ignoresMissing: boolean,
   ): ChargedNow | Promise<ChargedNow | undefined> | undefined;
   /** Says which limits are in force for a bucket that was charged by them. */
   remember?(entityId: string, resource: string, memory: ConfigMemory): void;

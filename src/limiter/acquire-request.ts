@@ -109,6 +109,7 @@ function isPlainOption(name: keyof AcquireRequest, request: AcquireRequest): boo
   if (name === "limits") return isCheckedList(request.limits ?? []);
   if (name === "onUnavailable") return value === "allow" || value === "block";
   if (name === "missingLimits") return value === "ignore" || value === "error";
+  if (name === "maxWaitSeconds") return value === 0;
   return false;
 }
 

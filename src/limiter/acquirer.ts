@@ -53,7 +53,7 @@ export class Acquirer implements LeaseHost {
   constructor(internals: RepositoryInternals, options: AcquirerOptions) {
     this.#internals = internals;
     this.#options = options;
-    this.#quickWay = new QuickWay(internals);
+    this.#quickWay = new QuickWay(internals, options.missingLimits);
     this.#outage = new Outage(internals, options);
     this.#warnings = new Warnings(options.onWarning, options.announcer);
     const onRestored = (leg: Leg) => this.#refundedLeg(leg);

@@ -7,12 +7,15 @@ import type { RepositoryInternals } from "../repository/internals.ts";
 import { type AcquireRequest, isPlain } from "./acquire-request.ts";
 import type { LeaseTarget } from "./active-lease.ts";
 import type { Granted } from "./holding.ts";
+import type { MissingLimits } from "./missing-limits.ts";
 
 export class QuickWay {
   readonly #internals: RepositoryInternals;
+  readonly #missingLimits: MissingLimits | undefined;
 
-  constructor(internals: RepositoryInternals) {
+  constructor(internals: RepositoryInternals, missingLimits: MissingLimits | undefined) {
     this.#internals = internals;
+    this.#missingLimits = missingLimits;
   }
 
   /**
@@ -25,7 +28,16 @@ export class QuickWay {
     const { entityId, resource, consume } = request;
     const { cache } = resolver;
     const limits = givenLimits(request);
-    const charged = buckets.chargeNow(entityId, resource, consume, cache.generation, limits);
+    const { generation } = cache;
+    const ignoresMissing = (request.missingLimits ?? this.#missingLimits) === "ignore";
+    const charged = buckets.chargeNow(
+      entityId,
+      resource,
+      consume,
+      generation,
+      limits,
+      ignoresMissing,
+    );
     if (charged !== undefined) cache.countHits(CONFIG_LEVELS.length);
     return charged;
   }

@@ -30,6 +30,7 @@ export interface BucketTable {
     consume: Readonly<Record<string, number>>,
     generation: number,
     limits: readonly Limit[] | undefined,
+    ignoresMissing: boolean,
   ): ChargedNow | Promise<ChargedNow | undefined> | undefined;
   /** Corrects what was consumed on the spot; false, with nothing done: take the long way. */
   correct?(adjustment: Adjustment): boolean;

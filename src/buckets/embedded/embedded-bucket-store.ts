@@ -104,8 +104,9 @@ export class EmbeddedBucketStore implements BucketStore {
     consume: Readonly<Record<string, number>>,
     generation: number,
     limits: readonly Limit[] | undefined,
+    ignoresMissing: boolean,
   ): ChargedNow | Promise<ChargedNow | undefined> | undefined {
-    return this.#table.charge?.(entityId, resource, consume, generation, limits);
+    return this.#table.charge?.(entityId, resource, consume, generation, limits, ignoresMissing);
   }
 
   remember(entityId: string, resource: string, memory: ConfigMemory): void {

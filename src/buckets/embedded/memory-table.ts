@@ -79,6 +79,7 @@ export class MemoryBucketTable implements BucketTable {
     consume: Readonly<Record<string, number>>,
     generation: number,
     limits: readonly Limit[] | undefined,
+    ignoresMissing: boolean,
   ): ChargedNow | undefined {
     const bucket = this.#resources.get(resource)?.get(entityId);
     if (bucket === undefined) return undefined;
@@ -91,13 +92,14 @@ export class MemoryBucketTable implements BucketTable {
           resource,
           bucket,
           consume,
+          ignoresMissing,
           nowMs,
           above: (id) => {
             const ancestor = this.#resources.get(resource)?.get(id);
             return ancestor?.isChargedAbove(limits, generation) === true ? ancestor : undefined;
           },
         })
-      : bucket.charge(entityId, resource, consume, nowMs);
+      : bucket.charge(entityId, resource, consume, ignoresMissing, nowMs);
     this.#charges += 1;
     if (this.#charges % CHARGES_PER_SWEEP === 0) this.#sweepSome(SWEPT_BY_CHARGES);
     return charge;

@@ -137,10 +137,11 @@ export class PackedBucket {
     entityId: string,
     resource: string,
     consume: Readonly<Record<string, number>>,
+    ignoresMissing: boolean,
     nowMs: number,
   ): QuickCharge | undefined {
     const quick = this.#quick;
-    const amounts = amountsIn(consume, this.build.names, false);
+    const amounts = this.ownAmounts(consume, ignoresMissing);
     if (quick === undefined || amounts === undefined) return undefined;
     const fits = this.fits(amounts, nowMs);
     if (fits === undefined) return undefined;
@@ -153,12 +154,25 @@ export class PackedBucket {
     return this.link.cascade && this.link.parentId !== undefined;
   }
 
-  /** In milli-tokens; `isAncestor`: names of other limits are those of the entity below. */
-  amountsOf(
+  /** Returns the amounts of a call in milli-tokens; `undefined`: take the long way. */
+  ownAmounts(
     consume: Readonly<Record<string, number>>,
-    isAncestor: boolean,
+    ignoresMissing: boolean,
   ): readonly number[] | undefined {
-    return amountsIn(consume, this.build.names, isAncestor);
+    if (!ignoresMissing) return amountsIn(consume, this.build.names, false);
+    // A name may belong to a limit that is stored and not supported: the long way tells.
+    const mayHaveOthers = this.#supportsAll && areAmounts(consume);
+    return amountsIn(consume, this.build.names, mayHaveOthers);
+  }
+
+  /** The same for an ancestor: names of other limits are those of the entity below. */
+  amountsBelow(consume: Readonly<Record<string, number>>): readonly number[] | undefined {
+    return amountsIn(consume, this.build.names, this.#supportsAll);
+  }
+
+  get #supportsAll(): boolean {
+    const unsupported = this.#quick?.config.unsupported;
+    return unsupported === undefined || unsupported.length === 0;
   }
 
   /** Whether the bucket holds as much; `undefined` where only the long way can tell. */
@@ -328,11 +342,20 @@ function amountsIn(
       amounts[at] = 0;
       continue;
     }
-    if (!Number.isInteger(amount) || amount < 0 || amount > TOKENS_MAX) return undefined;
+    if (!isAmount(amount)) return undefined;
     unknown -= 1;
     amounts[at] = amount * 1000;
   }
   return unknown === 0 || mayHaveOthers ? amounts : undefined;
+}
+
+function areAmounts(consume: Readonly<Record<string, number>>): boolean {
+  for (const name in consume) if (!isAmount(consume[name])) return false;
+  return true;
+}
+
+function isAmount(value: number | undefined): boolean {
+  return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= TOKENS_MAX;
 }
 
 /** Of exactly the size that is needed: an array that grows takes room for more. */

@@ -18,6 +18,7 @@ export interface ChainRequest {
   readonly resource: string;
   readonly bucket: PackedBucket;
   readonly consume: Readonly<Record<string, number>>;
+  readonly ignoresMissing: boolean;
   readonly nowMs: number;
   /** The bucket of an ancestor, where its limits are remembered. */
   readonly above: (entityId: string) => PackedBucket | undefined;
@@ -40,15 +41,16 @@ export function chargeChain(request: ChainRequest): ChargedNow | undefined {
   return new QuickChain(granted, request.entityId, resource, charges);
 }
 
-function chainOf({ entityId, bucket, consume, above }: ChainRequest): ChainedBucket[] | undefined {
-  const own = bucket.amountsOf(consume, false);
+function chainOf(request: ChainRequest): ChainedBucket[] | undefined {
+  const { entityId, bucket, consume, ignoresMissing, above } = request;
+  const own = bucket.ownAmounts(consume, ignoresMissing);
   if (own === undefined) return undefined;
   const chain: ChainedBucket[] = [{ entityId, bucket, amounts: own }];
   let last = bucket;
   while (last.cascades) {
     const { parentId } = last.link;
     const next = parentId === undefined ? undefined : above(parentId);
-    const amounts = next?.amountsOf(consume, true);
+    const amounts = next?.amountsBelow(consume);
     // The long way tells of a circle; an ancestor without a bucket may have no limits.
     if (chain.length > ANCESTORS_MAX || next === undefined || amounts === undefined) {
       return undefined;

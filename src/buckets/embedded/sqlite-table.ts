@@ -108,6 +108,7 @@ export class SqliteBucketTable implements BucketTable {
     consume: Readonly<Record<string, number>>,
     generation: number,
     limits: readonly Limit[] | undefined,
+    ignoresMissing: boolean,
   ): QuickCharge | Promise<QuickCharge | undefined> | undefined {
     const name = nameOf(entityId, resource);
     const view = this.#views.get(name);
@@ -115,7 +116,7 @@ export class SqliteBucketTable implements BucketTable {
     const { bucket, text } = view;
     // Several rows need a transaction.
     if (bucket.cascades || !bucket.isChargedBy(limits, generation)) return undefined;
-    const charge = bucket.charge(entityId, resource, consume, this.#clock());
+    const charge = bucket.charge(entityId, resource, consume, ignoresMissing, this.#clock());
     if (charge === undefined) return undefined;
     const key = { name, entityId, resource };
     if (this.#isTurn || this.#shared.has(name)) return this.#shared.add(key, view, text, charge);

@@ -1,7 +1,12 @@
 /** One request through the gateway, from its first byte to the end of its lease. */
 
-import { once } from "node:events";
-import type { Agent, ClientRequest, IncomingMessage, ServerResponse } from "node:http";
+import type {
+  Agent,
+  ClientRequest,
+  IncomingMessage,
+  OutgoingHttpHeaders,
+  ServerResponse,
+} from "node:http";
 import { request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
 import { headersOf } from "../../http/headers.ts";
@@ -119,7 +124,10 @@ async function answered(
 ): Promise<void> {
   let answer: IncomingMessage;
   try {
-    [answer] = (await once(forwarded, "response")) as [IncomingMessage];
+    answer = await new Promise((resolve, reject) => {
+      forwarded.once("response", resolve);
+      forwarded.on("error", reject);
+    });
   } catch (error) {
     if (response.destroyed) return metered.breakOff();
     await metered.fail({ error });
@@ -127,10 +135,9 @@ async function answered(
     return send(response, errorAnswer(502, "api_error", message, provider));
   }
   const status = answer.statusCode ?? 502;
-  response.writeHead(status, {
-    ...clientHeaders(answer.headers, call.hidesUsage),
-    ...limitHeaders(setup, metered),
-  });
+  const headers = clientHeaders(answer.headers, call.hidesUsage);
+  addLimits(headers, setup, metered);
+  response.writeHead(status, headers);
   if (status >= 400) {
     await metered.fail({ status });
     return pump(answer, response, undefined);
@@ -187,15 +194,25 @@ async function pump(
   response.end();
 }
 
-function limitHeaders(setup: ExchangeSetup, metered: MeteredCall): Record<string, string> {
-  const own = metered.statuses[0]?.entityId;
-  const statuses = metered.statuses.filter(({ entityId }) => entityId === own);
-  const headers = headersOf(["draft", "openai"], { statuses, nowMs: setup.nowMs() });
-  return Object.fromEntries(headers.map(({ name, value }) => [name.toLowerCase(), value]));
+/** Adds what the client has left, and nothing about its ancestors. */
+function addLimits(
+  headers: OutgoingHttpHeaders,
+  { nowMs }: ExchangeSetup,
+  { statuses: all }: MeteredCall,
+): void {
+  const own = all[0]?.entityId;
+  const statuses = all.filter(({ entityId }) => entityId === own);
+  for (const { name, value } of headersOf(["draft", "openai"], { statuses, nowMs: nowMs() })) {
+    headers[name.toLowerCase()] = value;
+  }
 }
+
+/** A path that needs no normalizing: no dots, no escapes, no query. */
+const PLAIN_PATH = /^(?:\/[\w-]+)+$/;
 
 /** Returns the path and the query of a request, in the form that the upstream gets. */
 function pathOf({ url = "/" }: IncomingMessage): string {
+  if (PLAIN_PATH.test(url)) return url;
   const { pathname, search } = new URL(url, "http://localhost");
   return pathname + search;
 }

@@ -15,15 +15,19 @@ const HOP_BY_HOP = [
   "transfer-encoding",
   "upgrade",
 ];
-/** Credentials of the client, and what the gateway sets itself. */
-const REPLACED = [
+/** Besides those, credentials of the client and what the gateway sets itself. */
+const NOT_FOR_UPSTREAM: ReadonlySet<string> = new Set([
+  ...HOP_BY_HOP,
   "host",
   "content-length",
   "accept-encoding",
   "authorization",
   "x-api-key",
   "cookie",
-];
+]);
+const NOT_FOR_CLIENT: ReadonlySet<string> = new Set([...HOP_BY_HOP, "set-cookie"]);
+/** Limits of the provider's account are not the client's. */
+const PROVIDER_LIMITS = /ratelimit-/;
 
 /** Returns the key that a client sends, in the way of OpenAI or of Anthropic. */
 export function clientKey(headers: IncomingHttpHeaders): string | undefined {
@@ -39,33 +43,43 @@ export function upstreamHeaders(
   clientsKey: string,
   body: Buffer,
 ): OutgoingHttpHeaders {
-  const forwarded = without(headers, [...HOP_BY_HOP, ...REPLACED]);
   const sent = key ?? clientsKey;
-  return {
-    ...forwarded,
-    host: url.host,
-    // Compressed answers could not be read on their way through.
-    "accept-encoding": "identity",
-    ...(api === "anthropic" ? { "x-api-key": sent } : { authorization: `Bearer ${sent}` }),
-    ...(body.length === 0 ? {} : { "content-length": String(body.length) }),
-  };
+  const forwarded = without(headers, NOT_FOR_UPSTREAM);
+  forwarded["host"] = url.host;
+  // Compressed answers could not be read on their way through.
+  forwarded["accept-encoding"] = "identity";
+  if (api === "anthropic") forwarded["x-api-key"] = sent;
+  else forwarded["authorization"] = `Bearer ${sent}`;
+  if (body.length > 0) forwarded["content-length"] = String(body.length);
+  return forwarded;
 }
 
-/** Returns the headers for the client: limits of the provider's account are not the client's. */
+/** Returns the headers for the client; `hasNewLength`: the body will not be the upstream's. */
 export function clientHeaders(
   headers: IncomingHttpHeaders,
   hasNewLength: boolean,
 ): OutgoingHttpHeaders {
-  const dropped = [...HOP_BY_HOP, "set-cookie", ...(hasNewLength ? ["content-length"] : [])];
-  const kept = without(headers, dropped);
-  return Object.fromEntries(Object.entries(kept).filter(([name]) => !/ratelimit-/.test(name)));
+  const kept = without(headers, NOT_FOR_CLIENT);
+  for (const name in kept) if (PROVIDER_LIMITS.test(name)) delete kept[name];
+  if (hasNewLength) delete kept["content-length"];
+  return kept;
 }
 
-function without(headers: IncomingHttpHeaders, names: readonly string[]): OutgoingHttpHeaders {
-  const listed = (headers.connection ?? "").split(",").map((name) => name.trim().toLowerCase());
+/** Leaves out these headers, and those that the header `connection` names. */
+function without(headers: IncomingHttpHeaders, names: ReadonlySet<string>): OutgoingHttpHeaders {
+  const { connection } = headers;
+  const listed = isUsual(connection) ? [] : namesIn(connection ?? "");
   const kept: OutgoingHttpHeaders = {};
-  for (const [name, value] of Object.entries(headers)) {
-    if (!names.includes(name) && !listed.includes(name)) kept[name] = value;
+  for (const name in headers) {
+    if (!names.has(name) && !listed.includes(name)) kept[name] = headers[name];
   }
   return kept;
+}
+
+function isUsual(connection: string | undefined): boolean {
+  return connection === undefined || connection === "keep-alive" || connection === "close";
+}
+
+function namesIn(connection: string): readonly string[] {
+  return connection.split(",").map((name) => name.trim().toLowerCase());
 }

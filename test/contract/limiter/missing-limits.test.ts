@@ -91,6 +91,23 @@ describeLimiterStores("a name without a limit", (store) => {
     expect(await used(subject, "key-1", "rpm")).toBe(1);
   });
 
+  extra(
+    "must have a proper amount although it is ignored, also in a bucket that is warm",
+    async () => {
+      const subject = await store.open({ missingLimits: "ignore" });
+      await raised(subject);
+      const { limiter } = subject;
+      for (const times of [1, 2]) {
+        await limiter.acquire({ ...BOTH, maxWaitSeconds: 0 });
+        for (const tpm of [Number.NaN, -1, 0.5]) {
+          const error = await invalidityOf(limiter.acquire({ ...KEY, consume: { rpm: 1, tpm } }));
+          expect(error.field).toBe("consume.tpm");
+        }
+        expect(await used(subject, "key-1", "rpm")).toBe(times);
+      }
+    },
+  );
+
   extra("has no third way", async () => {
     const { limiter } = await store.open();
     for (const missingLimits of ["allow", null, true]) {
