@@ -28,7 +28,7 @@ import type { Lease } from "./lease.ts";
 import { checkOptions, type RateLimiterOptions } from "./limiter-options.ts";
 import type { ObservedCall } from "./observed-call.ts";
 import { endAfter } from "./on-error.ts";
-import { waitAlone } from "./waiting-alone.ts";
+import { waitForSeveral } from "./waiting-for-several.ts";
 import { WaitingLines } from "./waiting-lines.ts";
 
 const PING_TIMEOUT_MS = 1000;
@@ -360,18 +360,16 @@ export class RateLimiter<Names extends string = string> {
       return this.#acquirer.attempt(checked, call?.acquireId);
     };
     try {
-      const isSingle = checked.also.length === 0;
-      if (checked.maxWaitMs > 0 && isSingle) {
-        return await this.#lines.wait(checked, attempt, () => this.#isClosed);
-      }
+      const stand = (part: CheckedRequest) => this.#lines.wait(part, attempt, () => this.#isClosed);
+      if (checked.maxWaitMs > 0 && checked.also.length === 0) return await stand(checked);
       const behindOthers = async () => {
         const lines = this.#lines;
-        const refused = lines.isEmpty ? undefined : await lines.refusal(checked, checked.signal);
+        const refused = lines.isEmpty ? undefined : await lines.refusalOfAny(checked);
         return refused ?? (await attempt());
       };
       if (checked.maxWaitMs === 0) return await behindOthers();
       const { timer } = this.repository[INTERNALS];
-      return await waitAlone(timer, checked, behindOthers, () => this.#isClosed);
+      return await waitForSeveral(timer, checked, behindOthers, stand);
     } catch (error) {
       if (!(error instanceof RateLimiterUnavailable)) throw error;
       call?.unanswered(error);

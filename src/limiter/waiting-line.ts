@@ -222,8 +222,11 @@ export class WaitingLine {
     add(this.#asked, waiter.request.amounts, -1);
   }
 
-  #know(statuses: readonly LimitStatus[], waiter: Waiter, nowMs: number): void {
-    const { limits } = waiter.request;
+  /** A call for several resources tells the line about the one that it is for. */
+  #know(all: readonly LimitStatus[], waiter: Waiter, nowMs: number): void {
+    const { limits, also, resource } = waiter.request;
+    const isOwn = (status: LimitStatus) => status.resource === resource;
+    const statuses = also.length === 0 ? all : all.filter(isOwn);
     const givenBack = this.#givenSince(waiter);
     this.#cached = { statuses, limits, seenAtMs: nowMs, givenBack };
     for (const status of statuses) this.heardOf.add(bucketNameOf(status));

@@ -4,6 +4,7 @@
  * have enough for them too. Small requests therefore cannot starve a large one ahead of them.
  */
 
+import { onAdded } from "../buckets/added-tokens.ts";
 import type { BucketStore } from "../buckets/bucket-store.ts";
 import type { Clock } from "../domain/clock.ts";
 import { InfrastructureError, RateLimiterUnavailable } from "../domain/errors.ts";
@@ -13,6 +14,7 @@ import type { CheckedRequest } from "./acquire-request.ts";
 import type { AmountsByName } from "./amounts.ts";
 import type { Refusal } from "./decision.ts";
 import type { Lease } from "./lease.ts";
+import { scarcestOf } from "./waiting-for-several.ts";
 import {
   bucketNameOf,
   isTooLate,
@@ -54,6 +56,7 @@ export class WaitingLines {
     if (known !== undefined) return known;
     const lines = new WaitingLines(clock, timer);
     linesOfStores.set(buckets, lines);
+    onAdded(buckets, (bucket, tokens) => lines.giveBack(bucket, tokens));
     buckets.closed.addEventListener("abort", () => lines.wakeAll(), { once: true });
     return lines;
   }
@@ -80,6 +83,18 @@ export class WaitingLines {
     const isShort = ({ violations }: Refusal) => violations.length > 0;
     const known = await this.#behindAll(request, isShort, signal);
     return known === undefined || !isShort(known) ? undefined : known;
+  }
+
+  /** The same for a call with all its resources. */
+  async refusalOfAny(request: CheckedRequest): Promise<Refusal | undefined> {
+    const { also, signal } = request;
+    const own = await this.refusal(request, signal);
+    if (own !== undefined) return own;
+    for (const part of also) {
+      const refused = await this.refusal({ ...request, ...part }, signal);
+      if (refused !== undefined) return refused;
+    }
+    return undefined;
   }
 
   /** Tells the queues of a bucket that this process has refunded tokens to it. */
@@ -214,6 +229,7 @@ export class WaitingLines {
     line.sendBack(waiter);
     line.learn(decision, waiter, this.#clock(), this.#timer.nowMs());
     this.#watch(line);
+    if (isOfAnother(decision, waiter.request)) return decision;
     const again = line.isWorthAsking(waiter, this.#clock());
     if (!again && isTooLate(decision, this.#timer.nowMs(), waiter.until)) return decision;
     if (line.isFirst(waiter)) {
@@ -271,4 +287,9 @@ function needsNoWait({ amounts }: CheckedRequest, known: Refusal | undefined): b
   if (known !== undefined && known.violations.length === 0) return true;
   for (const amount of amounts.values()) if (amount > 0) return false;
   return true;
+}
+
+/** Whether a call for several resources must wait longer for another one than for this queue's. */
+function isOfAnother(refusal: Refusal, { also, resource }: CheckedRequest): boolean {
+  return also.length > 0 && scarcestOf(refusal) !== resource;
 }

@@ -1,5 +1,6 @@
 /** Resets and top-ups: an operator changes the balances of one bucket, once per key. */
 
+import { tellAdded } from "../buckets/added-tokens.ts";
 import type { BucketStore } from "../buckets/bucket-store.ts";
 import { randomBytes } from "../domain/chance.ts";
 import { checkFields, checkInteger, show, TOKENS_MAX } from "../domain/check.ts";
@@ -158,6 +159,8 @@ export class BalanceOperations {
         return [encodeOperation(this.#context.namespaceId, operation, done, made), event.put];
       },
     });
+    // Calls of this process that wait for the bucket ask again.
+    tellAdded(this.#buckets, { entityId, resource }, result.amounts);
     return { entityId, resource, ...result };
   }
 

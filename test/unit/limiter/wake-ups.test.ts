@@ -1,0 +1,133 @@
+/** What wakes a call that waits, besides time: resets and top-ups; and calls for several resources. */
+
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { AcquireRequest } from "../../../src/limiter/acquire-request.ts";
+import { RateLimiter } from "../../../src/limiter/rate-limiter.ts";
+import { SimulatedTable } from "../../../src/testing/table/simulated-table.ts";
+import { VirtualTime } from "../../../src/testing/time/virtual-time.ts";
+
+const bucket = { entityId: "key-1", resource: "chat" };
+const DAY_SECONDS = 86_400;
+const call = { ...bucket, consume: { rpd: 1 }, maxWaitSeconds: DAY_SECONDS };
+
+const STORES = {
+  memory: (time: VirtualTime) =>
+    RateLimiter.open("memory:", { clock: time.clock, timer: time.timer }),
+  "distributed buckets": (time: VirtualTime) =>
+    new SimulatedTable({ time, seed: 1 }).process().open(),
+};
+
+for (const [name, open] of Object.entries(STORES)) {
+  describe(`on ${name}`, () => {
+    let time: VirtualTime;
+    let limiter: RateLimiter;
+
+    beforeEach(async () => {
+      time = new VirtualTime();
+      limiter = await time.until(open(time));
+      await time.until(limiter.repository.limits.setSystem(["rpd:10/day"]));
+    });
+    afterEach(() => time.until(limiter.close()));
+
+    const empty = (resource: string) =>
+      time.until(limiter.acquire({ entityId: "key-1", resource, consume: { rpd: 10 } }));
+
+    /** Notes in which order calls are granted; the end of the test refuses those that wait. */
+    function granted(order: string[], label: string, request: AcquireRequest): void {
+      void limiter.acquire(request).then(
+        () => order.push(label),
+        () => {},
+      );
+    }
+
+    test("a top-up wakes as many waiters as it has tokens for, in their order", async () => {
+      await empty("chat");
+      const order: string[] = [];
+      for (const label of ["first", "second", "third"]) granted(order, label, call);
+      await time.pass(1000);
+      expect(order).toEqual([]);
+      await time.until(limiter.repository.buckets.topUp({ ...bucket, amounts: { rpd: 2 } }));
+      await time.pass(1000);
+      expect(order).toEqual(["first", "second"]);
+    });
+
+    test("a reset wakes all waiters", async () => {
+      await empty("chat");
+      const order: string[] = [];
+      for (const label of ["first", "second"]) granted(order, label, call);
+      await time.pass(1000);
+      await time.until(limiter.repository.buckets.reset(bucket));
+      await time.pass(1000);
+      expect(order).toEqual(["first", "second"]);
+    });
+
+    test("a call for several resources keeps its place in the queue of the scarcest", async () => {
+      await empty("embed");
+      const order: string[] = [];
+      const several = { ...call, also: [{ resource: "embed", consume: { rpd: 3 } }] };
+      granted(order, "several", several);
+      await time.pass(100);
+      granted(order, "behind it", { ...call, resource: "embed" });
+      granted(order, "of the other", call);
+      await time.pass(1000);
+      expect(order).toEqual(["of the other"]);
+      const { buckets } = limiter.repository;
+      const topUp = async (rpd: number) => {
+        const embed = { entityId: "key-1", resource: "embed", amounts: { rpd } };
+        await time.until(buckets.topUp(embed));
+        await time.pass(1000);
+      };
+      await topUp(2);
+      expect(order).toEqual(["of the other"]);
+      await topUp(1);
+      expect(order).toEqual(["of the other", "several"]);
+      await topUp(1);
+      expect(order).toEqual(["of the other", "several", "behind it"]);
+    });
+
+    test("a call for several resources overtakes no waiter of any of them", async () => {
+      await empty("embed");
+      const order: string[] = [];
+      granted(order, "waiter", { ...call, resource: "embed", consume: { rpd: 3 } });
+      await time.pass(100);
+      const embed = { entityId: "key-1", resource: "embed" };
+      await time.until(limiter.repository.buckets.topUp({ ...embed, amounts: { rpd: 2 } }));
+      await time.pass(100);
+      const also = [{ resource: "embed", consume: { rpd: 1 } }];
+      const decision = await time.until(
+        limiter.tryAcquire({ ...bucket, consume: { rpd: 1 }, also }),
+      );
+      expect(decision.granted).toBe(false);
+      await time.until(limiter.repository.buckets.topUp({ ...embed, amounts: { rpd: 1 } }));
+      await time.pass(100);
+      expect(order).toEqual(["waiter"]);
+    });
+
+    test("a call for several resources goes to the queue of one that becomes scarcer", async () => {
+      await empty("embed");
+      const order: string[] = [];
+      const several = { ...call, also: [{ resource: "embed", consume: { rpd: 1 } }] };
+      granted(order, "several", several);
+      await time.pass(1000);
+      await empty("chat");
+      const { buckets } = limiter.repository;
+      await time.until(buckets.reset({ entityId: "key-1", resource: "embed" }));
+      await time.pass(1000);
+      granted(order, "of embed", { ...call, resource: "embed" });
+      await time.pass(1000);
+      expect(order).toEqual(["of embed"]);
+      await time.until(buckets.topUp({ ...bucket, amounts: { rpd: 1 } }));
+      await time.pass(1000);
+      expect(order).toEqual(["of embed", "several"]);
+    });
+
+    test("a call for several resources that would wait too long is refused at once", async () => {
+      await empty("embed");
+      const also = [{ resource: "embed", consume: { rpd: 1 } }];
+      const decision = await time.until(limiter.tryAcquire({ ...call, also, maxWaitSeconds: 5 }));
+      expect(decision.granted ? [] : decision.violations.map(({ resource }) => resource)).toEqual([
+        "embed",
+      ]);
+    });
+  });
+}
