@@ -37,6 +37,7 @@ export default defineConfig({
       include: ["src/**/*.ts"],
       // The text table has a row for each of 500 files; the page in `coverage` has them too.
       reporter: ["text-summary", "html"],
+      reportOnFailure: true,
     },
     projects: [
       {
