@@ -35,7 +35,7 @@ await other.database.write(() => {
 // A reader is in nobody's way.
 other.database.prepare("BEGIN").run();
 other.database.prepare("SELECT * FROM items").get();
-seen.beside = await database.write(() => "written beside a reader");
+seen.meanwhile = await database.write(() => "written while another connection reads");
 other.database.prepare("COMMIT").run();
 seen.rollback = await database
   .write(() => {
