@@ -1,7 +1,7 @@
 /** Which buckets a batch shows at work: pure. */
 
 import { type BucketName, parseBucketKey } from "../records/bucket-key.ts";
-import { textAt } from "../records/fields.ts";
+import { textAt, valueAt } from "../records/fields.ts";
 import { STATE_SK } from "../records/keys.ts";
 import type { Item } from "../storage/item.ts";
 import { consumptionOf } from "./consumption.ts";
@@ -32,8 +32,8 @@ export function bucketActivity(changes: Iterable<StreamChange>): BucketActivity[
   for (const change of changes) {
     const { PK, SK } = change.key;
     if (SK !== STATE_SK) continue;
-    if (change.after === undefined) {
-      // A deleted bucket needs nothing; if it is created again, it starts from its config.
+    if (change.after === undefined || valueAt(change.after, "rf") === undefined) {
+      // A bucket that is gone or was merged needs nothing; if it comes back, it starts over.
       found.delete(PK);
       continue;
     }

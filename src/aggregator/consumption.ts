@@ -4,12 +4,13 @@
  * `tc` counts what was consumed in total, net of what was given back, whatever the refill did: the
  * difference between two images is the consumption. An item that is created brings its first
  * consumption along; a shard that comes of a split has consumed nothing yet. An item that goes
- * away takes nothing back.
+ * away takes nothing back. A merge adds the totals of the shard that goes to those of the one that
+ * stays, and consumes nothing: it lowers the number of shards, and raises their generation (`mg`).
  */
 
 import { isLimitName } from "../domain/names.ts";
 import { ACQUIRES, METER } from "../records/bucket-item.ts";
-import { numberAt, valueAt } from "../records/fields.ts";
+import { integerAt, numberAt, valueAt } from "../records/fields.ts";
 import { STATE_SK } from "../records/keys.ts";
 import type { Item } from "../storage/item.ts";
 import { type Milli, minus } from "./milli.ts";
@@ -35,7 +36,7 @@ const ORIGIN = "cs";
 /** `undefined` when the change has nothing to do with consumption. */
 export function consumptionOf(change: StreamChange): Consumption | undefined {
   const { after, before, key } = change;
-  if (after === undefined || key.SK !== STATE_SK) return undefined;
+  if (after === undefined || key.SK !== STATE_SK || isMerge(before, after)) return undefined;
   const amountsMilli: [string, Milli][] = [];
   for (const attribute of Object.keys(after)) {
     if (!attribute.startsWith(PREFIX) || !attribute.endsWith(SUFFIX)) continue;
@@ -48,6 +49,15 @@ export function consumptionOf(change: StreamChange): Consumption | undefined {
   if (amountsMilli.length === 0 && events === 0) return undefined;
   const { id, order, atMs } = change;
   return { id, order, atMs, baseMs: numberAt(after, "rf") ?? 0, amountsMilli, events };
+}
+
+function isMerge(before: Item | undefined, after: Item): boolean {
+  if (before === undefined || wholeAt(after, "mg") <= wholeAt(before, "mg")) return false;
+  return wholeAt(after, "shard_count") < wholeAt(before, "shard_count");
+}
+
+function wholeAt(item: Item, name: string): number {
+  return integerAt(item, name, 0, Number.MAX_SAFE_INTEGER) ?? 0;
 }
 
 /**

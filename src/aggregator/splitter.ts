@@ -2,6 +2,7 @@
 
 import { LRUCache } from "lru-cache";
 import { CachedStates } from "../buckets/distributed/cached-states.ts";
+import { decoded } from "../buckets/distributed/image.ts";
 import { LinkChecks } from "../buckets/distributed/link-checks.ts";
 import { Splitter } from "../buckets/distributed/splitter.ts";
 import { type Random, systemRandom } from "../domain/chance.ts";
@@ -87,5 +88,6 @@ async function missingShards(
   const keys = shards.map((shard) => bucketKey(namespaceId, entityId, resource, shard));
   const items = await store.getMany(keys, { consistent: true });
   // Without the first there is no bucket any more, and nothing to complete.
-  return items[0] === undefined ? [] : shards.filter((shard) => items[shard] === undefined);
+  if (decoded(items[0]) === undefined) return [];
+  return shards.filter((shard) => decoded(items[shard]) === undefined);
 }

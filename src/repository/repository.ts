@@ -302,6 +302,7 @@ export class Repository {
     if (options.outdatedLambda === "refuse") refuseOutdatedLambda(backend, version);
     if (namespace === undefined) throw new NamespaceNotFoundError(name);
     shared.maxShards = version?.maxShards;
+    shared.keepsShards = version?.maxShards !== undefined || version?.lambdaVersion !== undefined;
     return new Repository(shared, namespace, false);
   }
 

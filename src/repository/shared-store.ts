@@ -40,6 +40,8 @@ export interface Shared {
   readonly caches: Map<string, ConfigCache>;
   /** The most shards of a bucket, by the version record; `undefined` before it was read. */
   maxShards: number | undefined;
+  /** Clients of the Python library use the table. */
+  keepsShards: boolean;
 }
 
 export function sharedOver(backend: Backend, options: OpenOptions): Shared {
@@ -57,6 +59,7 @@ export function sharedOver(backend: Backend, options: OpenOptions): Shared {
     buckets: new Map(),
     caches: new Map(),
     maxShards: undefined,
+    keepsShards: false,
   };
   return shared;
 }
@@ -114,6 +117,7 @@ export function bucketsOf(shared: Shared, namespaceId: string): BucketStore {
     timeoutMs: options.timeoutMs ?? TIMEOUT_MS,
     timer: options.timer ?? systemTimer,
     ...(shared.maxShards === undefined ? {} : { maxShards: shared.maxShards }),
+    keepsShards: shared.keepsShards,
     onWarning: (warning) => warn(listeners, warning, namespaceId),
     onSplit: (notice) => {
       for (const listener of listeners) listener.onSplit?.(notice);

@@ -215,7 +215,7 @@ const SPLITS: readonly Mutant[] = [
     changes: [
       {
         file: `${BUCKETS}/split.ts`,
-        from: "const remainder = full || !settled ? 0 : image.remainder * 2;",
+        from: "const remainder = full || !settled ? 0 : image.remainder * rooms.length;",
         to: "const remainder = full || !settled ? 0 : image.remainder * 0;",
       },
     ],
@@ -236,6 +236,73 @@ const SPLITS: readonly Mutant[] = [
     ],
     world: "splits",
     caughtBy: ["over-admission"],
+  },
+];
+
+/** Shards that are merged. */
+const MERGES: readonly Mutant[] = [
+  {
+    name: "merge-loses-debt",
+    breaks: "A merge takes a shard in debt for an empty one.",
+    changes: [
+      {
+        file: `${BUCKETS}/merge.ts`,
+        from: "const tokensMilli = mine.balanceMilli + others.balanceMilli + whole;",
+        to: "const tokensMilli = mine.balanceMilli + Math.max(0, others.balanceMilli) + whole;",
+      },
+    ],
+    world: "merges",
+    caughtBy: ["over-admission"],
+  },
+  {
+    name: "merge-pays-twice",
+    breaks:
+      "A merge does not require the shard that goes to be as it was seen: what was consumed from " +
+      "it meanwhile comes back.",
+    changes: [
+      {
+        file: `${BUCKETS}/merge.ts`,
+        // biome-ignore lint/suspicious/noTemplateCurlyInString: it is a text of the sources
+        from: '{ is: "=", name: `b_${name}_tk`, value: tokensMilli },',
+        to: "",
+      },
+      {
+        file: `${BUCKETS}/merge.ts`,
+        // biome-ignore lint/suspicious/noTemplateCurlyInString: it is a text of the sources
+        from: 'plan.require({ is: "=", name: `b_${name}_tc`, value, orAbsent: total === undefined });',
+        to: "void value;",
+      },
+    ],
+    world: "merges",
+    caughtBy: ["over-admission", "conservation", "books"],
+  },
+  {
+    name: "merge-undone",
+    breaks:
+      "A client that still counts a merged shard splits it off again, although the first shard " +
+      "is about to stop counting it.",
+    changes: [
+      {
+        file: `${BUCKETS}/splitter.ts`,
+        from: 'if (from.generation > first.generation) return "none";',
+        to: "",
+      },
+    ],
+    world: "merges",
+    caughtBy: ["shards"],
+  },
+  {
+    name: "merge-drops-refund",
+    breaks: "A refund to a shard that was merged is dropped.",
+    changes: [
+      {
+        file: `${BUCKETS}/changes.ts`,
+        from: "if (heir !== undefined) return heir.generation > 0 ? shard : undefined;",
+        to: "if (heir !== undefined) return undefined;",
+      },
+    ],
+    world: "merges",
+    caughtBy: ["books"],
   },
 ];
 
@@ -320,6 +387,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...RACES,
   ...EXPIRY,
   ...SPLITS,
+  ...MERGES,
   ...REFUSALS,
   ...COMBINED,
   ...BLOCKS,

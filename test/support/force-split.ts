@@ -1,10 +1,10 @@
 /** Splits buckets whether they are hot or not, and however small their shares become. */
 
-import { decoded } from "../../src/buckets/distributed/image.ts";
+import { decoded, encodeShard } from "../../src/buckets/distributed/image.ts";
 import { planSplit } from "../../src/buckets/distributed/split.ts";
-import { encodeBucket } from "../../src/records/bucket-item.ts";
+import { NO_BUCKET } from "../../src/buckets/distributed/write-plan.ts";
 import { bucketKey } from "../../src/records/keys.ts";
-import { ITEM_ABSENT, type ItemStore } from "../../src/storage/item-store.ts";
+import type { ItemStore } from "../../src/storage/item-store.ts";
 
 export interface Target {
   readonly namespaceId: string;
@@ -26,7 +26,7 @@ export async function splitShard(
   const { plan, created } = planSplit(bucket, nowMs);
   const result = await items.transact([
     { update: key, change: plan.change, condition: plan.condition },
-    { put: encodeBucket(namespaceId, created), condition: [ITEM_ABSENT] },
+    ...created.map((half) => ({ put: encodeShard(namespaceId, half), condition: [NO_BUCKET] })),
   ]);
   return result.ok;
 }

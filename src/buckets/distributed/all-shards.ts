@@ -87,6 +87,12 @@ function headOf(
   const limits = config.limits.length;
   const [head] = fitting(members, offered(then, limits), config);
   if (head !== undefined) return head;
+  // A debt of one shard does not refuse what another one has.
+  const served = members.find(({ amountsMilli }) => {
+    const gatesMilli = gatesOf(config, amountsMilli);
+    return then.some(({ balancesMilli }) => !exceeds(gatesMilli, balancesMilli));
+  });
+  if (served !== undefined) return served;
   const full = fullBalances(config);
   return exceeds(full, offered(now, limits)) ? undefined : fitting(members, full, config)[0];
 }

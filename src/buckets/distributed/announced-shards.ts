@@ -7,13 +7,11 @@
 import { LRUCache } from "lru-cache";
 import type { Deadline } from "../../domain/deadline.ts";
 import { RateLimiterUnavailable } from "../../domain/errors.ts";
-import { encodeBucket } from "../../records/bucket-item.ts";
 import { bucketKey } from "../../records/keys.ts";
 import type { RecordContext } from "../../records/record-context.ts";
-import type { Key } from "../../storage/item.ts";
 import { ITEM_EXISTS } from "../../storage/item-store.ts";
 import type { CachedStates } from "./cached-states.ts";
-import { decoded, isAnnounced, type SeenBucket } from "./image.ts";
+import { decoded, encodeShard, isAnnounced, type SeenBucket, UNSHARDED } from "./image.ts";
 import { planLateShard } from "./late-shard.ts";
 import { FULL_PYTHON_METER } from "./new-bucket.ts";
 import { type BucketName, bucketId, countBefore, originOf } from "./shards.ts";
@@ -126,10 +124,14 @@ export class AnnouncedShards {
     const first = await this.#read(name, 0, deadline);
     if (first === undefined || first.shardCount <= shard) return;
     const { namespaceId, store, clock } = this.#context;
-    const donor = (await this.#donor(name, shard, deadline)) ?? first;
+    const origin = await this.#read(name, originOf(shard), deadline);
+    if (origin === undefined || origin.shardCount <= countBefore(shard)) return;
+    const donor = (await this.#donor(name, shard, deadline)) ?? origin;
     const { plan, limits } = planLateShard(donor, first, shard);
     const bucket = {
       ...first,
+      ...UNSHARDED,
+      generation: origin.generation,
       shard,
       rebases: 0,
       refilledAtMs: clock(),
@@ -138,22 +140,25 @@ export class AnnouncedShards {
       writes: FULL_PYTHON_METER,
       meterMs: undefined,
     };
-    const [origin, key] = [donor.shard, shard].map((number) =>
-      bucketKey(namespaceId, name.entityId, name.resource, number),
-    ) as [Key, Key];
+    const keyOf = (number: number) => bucketKey(namespaceId, name.entityId, name.resource, number);
+    const [donorKey, key] = [keyOf(donor.shard), keyOf(shard)];
     const observe = this.#states.observe(key.PK);
-    // The bucket may have been deleted since, and created with fewer shards. A client that may
-    // acquire may not check an item without writing it, so what it has is written again.
+    // The bucket may have been deleted since and created with fewer shards, or the shard may have
+    // been merged into its origin: then it must not come back. A client that may acquire may not
+    // check an item without writing it, so what the item has is written again.
     const result = await store.transact(
       [
-        { update: origin, change: plan.change, condition: plan.condition },
-        { put: encodeBucket(namespaceId, bucket), condition: [NO_BUCKET] },
+        { put: encodeShard(namespaceId, bucket), condition: [NO_BUCKET] },
+        { update: donorKey, change: plan.change, condition: plan.condition },
+        ...(donor.shard === origin.shard
+          ? []
+          : [{ update: keyOf(origin.shard), ...writtenAgain(origin) }]),
       ],
       { timeoutMs: leftFor(deadline) },
     );
-    this.#states.forget(origin.PK);
+    this.#states.forget(donorKey.PK);
     if (result.ok) observe(bucket, clock());
-    else if (result.failures.has(1)) observe(decoded(result.failures.get(1)?.item), clock());
+    else if (result.failures.has(0)) observe(decoded(result.failures.get(0)?.item), clock());
   }
 
   /** The nearest shard that this one descends from and that holds more than its share. */
@@ -181,6 +186,13 @@ export class AnnouncedShards {
     const options = { consistent: true, timeoutMs: leftFor(deadline) };
     return observe(decoded(await store.get(key, options)), clock()).bucket;
   }
+}
+
+/** Checks that a shard has the number of shards it was seen with. */
+function writtenAgain({ shardCount, announced }: SeenBucket) {
+  const value = announced ?? shardCount;
+  const name = "shard_count";
+  return { change: { set: { [name]: value } }, condition: [{ is: "=", name, value }] as const };
 }
 
 /**

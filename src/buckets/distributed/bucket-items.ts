@@ -2,6 +2,7 @@
 
 import type { Deadline } from "../../domain/deadline.ts";
 import { decodeBucket, type StoredBucket } from "../../records/bucket-item.ts";
+import { valueAt } from "../../records/fields.ts";
 import {
   BUCKET_PREFIX,
   bucketKey,
@@ -11,7 +12,7 @@ import {
 import { listedBucket } from "../../records/listed-bucket.ts";
 import { queryRecords } from "../../records/query-records.ts";
 import type { RecordContext } from "../../records/record-context.ts";
-import type { Key } from "../../storage/item.ts";
+import type { Item, Key } from "../../storage/item.ts";
 import type { Query } from "../../storage/item-store.ts";
 import type { DeletedBuckets, StoredState } from "../bucket-store.ts";
 import { balanceOf, limitImage } from "./image.ts";
@@ -119,7 +120,7 @@ export class BucketItems {
       bucketKey(namespaceId, entityId, resource, shard),
     );
     const items = await store.getMany(keys, { consistent: true });
-    return items.flatMap((found, shard) => (found === undefined ? [] : [shard]));
+    return items.flatMap((found, shard) => (isBucket(found) ? [shard] : []));
   }
 
   /** The keys of an entity's buckets, with the shards that the index does not know yet. */
@@ -155,7 +156,7 @@ export class BucketItems {
         const results = await Promise.all(some.map((key) => this.#context.store.delete(key)));
         some.forEach(deleting);
         for (const { item } of results) {
-          if (item === undefined) continue;
+          if (item === undefined || !isBucket(item)) continue;
           count += 1;
           lastBaseMs = Math.max(lastBaseMs, listedBucket(item)?.refilledAtMs ?? 0);
         }
@@ -197,6 +198,11 @@ export class BucketItems {
     const items = await store.getMany(keys, { consistent: true });
     return items.flatMap((item) => listedBucket(item, onWarning) ?? []);
   }
+}
+
+/** A merge leaves a stub behind, which expires. */
+function isBucket(item: Item | undefined): boolean {
+  return item !== undefined && valueAt(item, "rf") !== undefined;
 }
 
 /** The limits of an item, for people. `wcu` is not one of them. */

@@ -9,7 +9,7 @@ import { gatesOf } from "../gating.ts";
 import type { CachedState, CachedStates } from "./cached-states.ts";
 import { weigh } from "./consume-plan.ts";
 import { balanceOf, limitImage, type SeenBucket } from "./image.ts";
-import { type BucketName, bucketId, countBefore, originOf } from "./shards.ts";
+import { type BucketName, bucketId, countBefore, originOf, SHARDS_MAX } from "./shards.ts";
 
 /** For so long a state may refuse without a call. */
 const LOCAL_REFUSAL_MS = 1000;
@@ -79,6 +79,22 @@ export class BucketStates {
     this.#told.set(bucketId(bucket), { count, atMs: this.clock() });
   }
 
+  /**
+   * Whether a shard that is not there was merged into one that it descends from, while the first
+   * one still counts it.
+   */
+  isMerged(name: BucketName, shard: number): boolean {
+    const state = shard === 0 ? undefined : this.of(name, shard);
+    if (state === undefined || state.bucket !== undefined) return false;
+    const known = this.of(name, 0)?.bucket?.generation ?? 0;
+    for (let origin = originOf(shard); origin > 0; origin = originOf(origin)) {
+      const bucket = this.of(name, origin)?.bucket;
+      if (bucket === undefined) continue;
+      return bucket.shardCount <= countBefore(shard) && bucket.generation > known;
+    }
+    return false;
+  }
+
   /** The store has just throttled a write to a shard. */
   throttled(name: BucketName, shard: number): void {
     this.#throttledAtMs.set(`${bucketId(name)}#${shard}`, this.clock());
@@ -91,9 +107,13 @@ export class BucketStates {
     return agoMs >= 0 && agoMs < THROTTLED_MS;
   }
 
+  /** Drops all states, also those of shards that the first one does not count any more. */
   forgetAll(name: BucketName): void {
     const count = this.countOf(name) ?? 1;
-    for (let shard = 0; shard < count; shard += 1) this.shards.forget(this.idOf(name, shard));
+    for (let shard = 0; shard < SHARDS_MAX; shard += 1) {
+      const id = this.idOf(name, shard);
+      if (shard < count || this.shards.get(id) !== undefined) this.shards.forget(id);
+    }
   }
 
   /** The balances of all shards, when every one was shown a moment ago; else `undefined`. */
@@ -120,9 +140,9 @@ export class BucketStates {
     nowMs: number,
   ): readonly number[] | undefined {
     const state = this.of(name, shard);
-    if (state === undefined) return this.#isUnborn(name, shard) ? [] : undefined;
+    // One that was not there may have come about with a split that the origin has shown since.
+    if (state?.bucket === undefined) return this.#isUnborn(name, shard) ? [] : undefined;
     if (!isRecent(state, nowMs)) return undefined;
-    if (state.bucket === undefined) return [];
     const weight = weigh(state.bucket, config, this.#context(nowMs));
     // Where limits wait to be brought, a call brings them.
     return weight?.limitsOnly === undefined ? weight?.balancesMilli : undefined;

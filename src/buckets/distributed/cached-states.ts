@@ -96,6 +96,7 @@ export class CachedStates {
       const entry = this.#entryOf(id);
       const late = entry.change > begun;
       const state = { bucket, seenAtMs: late ? NEVER : nowMs, asOfMs: nowMs };
+      if (bucket !== undefined) this.#dropMerged(id, bucket, entry.state?.bucket?.shardCount ?? 1);
       if (!late || entry.state === undefined) begin(entry, state);
       return state;
     };
@@ -172,6 +173,17 @@ export class CachedStates {
 
   clear(): void {
     for (const id of [...this.#entries.keys()]) this.forget(id);
+  }
+
+  /** Drops the states of shards that were merged since: what comes in their place is another one. */
+  #dropMerged(id: string, { shard, shardCount }: SeenBucket, before: number): void {
+    if (before <= shardCount) return;
+    const place = id.slice(0, id.lastIndexOf("#") + 1);
+    // The first shard counts all of them, and each other one those that descend from it.
+    const step = shard === 0 ? 1 : shardCount;
+    for (let gone = shard + shardCount; gone < before; gone += step) {
+      if (this.#entries.has(`${place}${gone}`)) this.forget(`${place}${gone}`);
+    }
   }
 
   #voidEarlier(entry: Entry): void {

@@ -20,6 +20,7 @@ import { decoded, type SeenBucket } from "./image.ts";
 import { amountsByName } from "./limit-plan.ts";
 import { outlivedBucket } from "./outlived-bucket.ts";
 import type { ShardRequests } from "./shard-requests.ts";
+import { originOf } from "./shards.ts";
 import { newToken } from "./tokens.ts";
 import { NO_BUCKET, type WritePlan } from "./write-plan.ts";
 import { TRANSACTED_MS, WRITE_MS } from "./writes-meter.ts";
@@ -33,8 +34,8 @@ export interface Tokens {
   readonly base: string;
   /** How many plans the store has refused, each under a token of its own. */
   plans: number;
-  /** The one that was sent last, while its outcome is unknown: the token belongs to it. */
-  unsure: WritePlan | undefined;
+  /** What was sent last, while its outcome is unknown: the token belongs to it. */
+  unsure: { readonly plan: WritePlan; readonly shard: number } | undefined;
 }
 
 /** An adjustment that waits to be written. */
@@ -84,7 +85,8 @@ export class Changes {
   }
 
   /** Writes the deltas; throws when the store cannot. */
-  async write({ adjustment, deadline }: SharedAdjustment, tokens: Tokens): Promise<void> {
+  async write(shared: SharedAdjustment, tokens: Tokens): Promise<void> {
+    const { adjustment, deadline } = shared;
     if (adjustment.deltasMilli.every((delta) => delta === 0)) return;
     const cached = this.#cached(adjustment);
     const attempt: Attempt = {
@@ -94,12 +96,37 @@ export class Changes {
       isDone: false,
     };
     if (cached === undefined) attempt.bucket = await this.#read(adjustment, deadline);
+    const heir =
+      attempt.bucket === undefined ? await this.#heirOf(adjustment, deadline) : undefined;
+    if (heir !== undefined) return this.#writeInstead(heir, shared, tokens);
     do {
       await drive(
         () => this.#next(adjustment, attempt),
         (plan) => this.#write(adjustment, plan, attempt, tokens, deadline),
       );
+      if (!attempt.isDone && attempt.bucket === undefined) {
+        const merged = await this.#heirOf(adjustment, deadline);
+        if (merged !== undefined) return this.#writeInstead(merged, shared, tokens);
+      }
     } while (await this.#isCreatedByAnother(adjustment, attempt, deadline));
+  }
+
+  #writeInstead(shard: number, shared: SharedAdjustment, tokens: Tokens): Promise<void> {
+    const adjustment = { ...shared.adjustment, shard };
+    return this.write({ ...shared, adjustment }, tokens);
+  }
+
+  /**
+   * The shard that has the share of one that was merged; `undefined` when there is none. A bucket
+   * that was deleted and made again knows nothing of merges.
+   */
+  async #heirOf(adjustment: Adjustment, deadline: Deadline): Promise<number | undefined> {
+    for (let shard = adjustment.shard; shard > 0; ) {
+      shard = originOf(shard);
+      const heir = await this.#read({ ...adjustment, shard }, deadline);
+      if (heir !== undefined) return heir.generation > 0 ? shard : undefined;
+    }
+    return undefined;
   }
 
   /**
@@ -131,7 +158,8 @@ export class Changes {
   /** Sends a plan of unknown outcome once more: it is made once, or refused for certain. */
   async hasArrived({ adjustment, deadline }: SharedAdjustment, tokens: Tokens): Promise<boolean> {
     if (tokens.unsure === undefined) return false;
-    return (await this.#transact(adjustment, tokens.unsure, tokens, deadline)).ok;
+    const { plan, shard } = tokens.unsure;
+    return (await this.#transact({ ...adjustment, shard }, plan, tokens, deadline)).ok;
   }
 
   #next(adjustment: Adjustment, attempt: Attempt): readonly WritePlan[] | undefined {
@@ -196,7 +224,7 @@ export class Changes {
     const key = this.#keyOf(adjustment);
     const write = { update: key, change: plan.change, condition: plan.condition };
     const token = `${tokens.base}-${tokens.plans}`;
-    tokens.unsure = plan;
+    tokens.unsure = { plan, shard: adjustment.shard };
     const result = await this.#context.store.transact([write], { token, timeoutMs });
     tokens.unsure = undefined;
     if (result.ok) {

@@ -14,7 +14,6 @@ import { bucketKey, entityKey } from "../../records/keys.ts";
 import type { OperationResult } from "../../records/operation-record.ts";
 import type { RecordContext } from "../../records/record-context.ts";
 import { readShared } from "../../records/shared-reads.ts";
-import { ITEM_EXISTS } from "../../storage/item-store.ts";
 import {
   type Adjustment,
   type BalanceOperation,
@@ -26,16 +25,16 @@ import {
   type ConsumeResult,
   type DeletedBuckets,
   type Leg,
-  type LegOutcome,
   type Link,
   type LinkOptions,
   refundOf,
   type StampScope,
   type StoredState,
 } from "../bucket-store.ts";
-import { gatesOf, takenOf } from "../gating.ts";
-import { byPolicy, effectiveLink, linkInRecord, sameLink } from "../recorded-link.ts";
+import { gatesOf } from "../gating.ts";
+import { byPolicy, effectiveLink, linkInRecord } from "../recorded-link.ts";
 import { Adjustments } from "./adjusting.ts";
+import { areConsumed, balancesBefore, changedLinks, isRefusedAnyway } from "./answers.ts";
 import { BucketItems, statesOf } from "./bucket-items.ts";
 import { BucketOperations } from "./bucket-operations.ts";
 import { BucketStamps } from "./bucket-stamps.ts";
@@ -50,12 +49,14 @@ import { balanceOf, decoded, limitImage } from "./image.ts";
 import { exceeds } from "./limit-plan.ts";
 import { hasPolicy, linkChange, linkIn, NO_POLICY } from "./link.ts";
 import { LinkChecks } from "./link-checks.ts";
+import { Merger } from "./merger.ts";
 import { Reconfiguration } from "./reconfiguration.ts";
 import { Refunds } from "./refunding.ts";
 import { ShardRequests } from "./shard-requests.ts";
 import { bucketId } from "./shards.ts";
 import { type SplitNotice, Splitter } from "./splitter.ts";
 import type { Answer } from "./step.ts";
+import { BUCKET_EXISTS } from "./write-plan.ts";
 
 export interface DistributedBucketStoreOptions {
   /** How many times its filling time an idle bucket is kept; 0: for ever. */
@@ -64,6 +65,8 @@ export interface DistributedBucketStoreOptions {
   readonly timer: Timer;
   /** The most shards that a bucket is split into; as many as there can be when absent. */
   readonly maxShards?: number;
+  /** Clients of the Python library use the table: shards that are not needed any more stay. */
+  readonly keepsShards?: boolean;
   /** Told when something that was taken could not be given back, or a bucket has all its shards. */
   readonly onWarning: (warning: BucketWarning) => void;
   /** Told when a bucket has more shards than before. */
@@ -84,6 +87,7 @@ export class DistributedBucketStore implements BucketStore {
   readonly #adjustments: Adjustments;
   readonly #refunds: Refunds;
   readonly #reconfiguration: Reconfiguration;
+  readonly #merger: Merger;
   readonly #closing = new AbortController();
   #relinks = 0;
 
@@ -104,7 +108,9 @@ export class DistributedBucketStore implements BucketStore {
     const onOrphan = ({ leg, parts }: Orphan) => {
       for (const refund of refundOf(leg, parts)) void this.restore(refund);
     };
-    const driver = new Driver(context, this.#states, requests, splitter, { ...options, onOrphan });
+    this.#merger = new Merger(context, this.#shards, options);
+    const workers = { requests, splitter, merger: this.#merger };
+    const driver = new Driver(context, this.#states, workers, { ...options, onOrphan });
     this.#consumer = new Consumer(driver, timer);
     this.#reconfiguration = new Reconfiguration(context, this.#shards, ttlMultiplier);
     this.#cascade = new Cascade({
@@ -234,10 +240,10 @@ export class DistributedBucketStore implements BucketStore {
   async relink(entityId: string, link: Link): Promise<boolean> {
     let isComplete = true;
     for (const key of await this.#items.allKeysOf(entityId)) {
-      const condition = [ITEM_EXISTS, NO_POLICY];
+      const condition = [BUCKET_EXISTS, NO_POLICY];
       const { ok, item } = await this.#context.store.update(key, linkChange(link), condition);
       this.#shards.forget(key.PK);
-      if (!ok && item !== undefined) isComplete = false;
+      if (!ok && decoded(item) !== undefined) isComplete = false;
     }
     this.#relinks += 1;
     return isComplete;
@@ -266,7 +272,7 @@ export class DistributedBucketStore implements BucketStore {
   /** Waits until what is being given back in the background has been. */
   async close(): Promise<void> {
     this.#closing.abort();
-    await Promise.all([this.#links.close(), this.#refunds.idle()]);
+    await Promise.all([this.#links.close(), this.#refunds.idle(), this.#merger.close()]);
   }
 
   #deadline({ deadline }: BucketCallOptions): Deadline {
@@ -353,38 +359,6 @@ export class DistributedBucketStore implements BucketStore {
     let next = 0;
     return known.map((balances) => balances ?? (read[next++] as readonly number[]));
   }
-}
-
-/** A call for several resources is refused by one of them, whatever becomes of another. */
-function isRefusedAnyway(legs: readonly Leg[], answers: readonly (Answer | undefined)[]): boolean {
-  const [first] = legs;
-  const isSeveral = legs.some(({ resource }) => resource !== first?.resource);
-  return isSeveral && answers.some((answer) => answer?.kind === "refused");
-}
-
-type Consumed = Extract<Answer, { kind: "consumed" }>;
-
-function areConsumed(answers: readonly (Answer | undefined)[]): answers is readonly Consumed[] {
-  return answers.every((answer) => answer?.kind === "consumed");
-}
-
-/** The links that the buckets have shown, when one is not what the legs were made from. */
-function changedLinks(
-  legs: readonly Leg[],
-  outcomes: readonly Pick<LegOutcome, "link">[],
-): readonly Link[] | undefined {
-  if (legs.every(({ link }, at) => sameLink(link, (outcomes[at] as { link: Link }).link))) {
-    return undefined;
-  }
-  return outcomes.map(({ link }) => link);
-}
-
-/** A leg that was consumed and refunded shows what it had before. */
-function balancesBefore(answer: Answer | undefined, leg: Leg): readonly number[] | undefined {
-  if (answer === undefined || answer.kind === "outdated") return undefined;
-  if (answer.kind === "refused") return answer.balancesMilli;
-  const takenMilli = takenOf(leg.config, leg.amountsMilli);
-  return answer.balancesMilli.map((balance, at) => balance + (takenMilli[at] ?? 0));
 }
 
 /** The sum over shards; `undefined` when none has the limit. */

@@ -10,6 +10,7 @@ import { GROUP_MAX } from "./combining.ts";
 import type { Queue } from "./consumer.ts";
 import { drive } from "./drive.ts";
 import type { Group, Orphan } from "./group.ts";
+import type { Merger } from "./merger.ts";
 import { next } from "./next.ts";
 import { paceAfter, throttledPauseMs } from "./pacing.ts";
 import type { ShardRequests } from "./shard-requests.ts";
@@ -26,6 +27,13 @@ const WAIT_MS_MIN = 2;
 /** Steps that decide nothing for the members. */
 const FOLLOWING: ReadonlySet<Step["do"]> = new Set(["relieve", "limits"]);
 
+/** What carries out the steps. */
+export interface DriverWorkers {
+  readonly requests: ShardRequests;
+  readonly splitter: Splitter;
+  readonly merger: Merger;
+}
+
 export interface DriverOptions {
   readonly timer: Timer;
   readonly ttlMultiplier: number;
@@ -38,6 +46,7 @@ export class Driver {
   readonly #states: BucketStates;
   readonly #requests: ShardRequests;
   readonly #splitter: Splitter;
+  readonly #merger: Merger;
   readonly #options: DriverOptions;
   readonly #settled = new SettledCounts();
   readonly #cooledAtMs = new LRUCache<string, number>({
@@ -48,14 +57,14 @@ export class Driver {
   constructor(
     context: RecordContext,
     states: BucketStates,
-    requests: ShardRequests,
-    splitter: Splitter,
+    { requests, splitter, merger }: DriverWorkers,
     options: DriverOptions,
   ) {
     this.#context = context;
     this.#states = states;
     this.#requests = requests;
     this.#splitter = splitter;
+    this.#merger = merger;
     this.#options = options;
   }
 
@@ -177,6 +186,7 @@ export class Driver {
     }
     this.#states.correct(bucket);
     this.#splitter.loads.sawMeter(bucket);
+    this.#merger.saw(bucket);
     queue.pace = paceAfter(queue.pace, "consumed");
     if (!group.isRetry)
       this.#splitter.loads.count(name, this.#states.countOf(name) ?? 1, "consumed");

@@ -12,29 +12,73 @@ import { shardRate } from "../../core/shares.ts";
 import {
   boundedAt,
   decodeBucket,
+  encodeBucket,
   type StoredBucket,
   type StoredLimit,
 } from "../../records/bucket-item.ts";
+import { textAt } from "../../records/fields.ts";
 import type { Item } from "../../storage/item.ts";
 import type { BuiltFrom } from "../config-match.ts";
 
-/** A bucket, and which of the rebases to its epoch it has been through. */
+/** A bucket, and what only clients of this library keep in it. */
 export interface SeenBucket extends StoredBucket {
-  /** 0 for the first, which is nearly always the only one. */
+  /** Which of the rebases to its base time it has been through; nearly always 0, the first. */
   readonly rebases: number;
+  /** Rises with every merge; a shard is split only by clients that know its generation (ADR 030). */
+  readonly generation: number;
+  /** When a client last began to merge shards; on the first shard. */
+  readonly mergingAtMs: number | undefined;
+  /** How many writes the first of several shards has counted. */
+  readonly writesCounted: number;
+  /** What the bucket has needed, see `need.ts`; on the first shard. */
+  readonly need: string | undefined;
 }
 
 /** Absent, unless a bucket was rebased more than once within a millisecond. */
 export const REBASES = "rn";
+/** Absent, unless shards of the bucket were merged. */
+export const GENERATION = "mg";
+export const MERGING = "ma";
+/** The record of what the bucket has needed, and the count of writes that it is measured by. */
+export const NEED = "nd";
+export const WRITES = "wn";
+
+/** What a bucket of one shard has of its own. */
+export const UNSHARDED = {
+  generation: 0,
+  mergingAtMs: undefined,
+  writesCounted: 0,
+  need: undefined,
+} as const;
 
 /** The bucket in an item, if there is one. */
 export function decoded(item: Item | undefined): SeenBucket | undefined {
   const bucket = item === undefined ? undefined : decodeBucket(item);
   if (item === undefined || bucket === undefined) return undefined;
   // Nobody else has it yet: a copy would only cost time.
-  return Object.assign(bucket, {
-    rebases: boundedAt(item, REBASES, 1, Number.MAX_SAFE_INTEGER) ?? 0,
-  });
+  const rebases = boundedAt(item, REBASES, 1, Number.MAX_SAFE_INTEGER) ?? 0;
+  return Object.assign(bucket, { rebases, ...shardingIn(item, bucket) });
+}
+
+/** The item of a shard other than the first. */
+export function encodeShard(namespaceId: string, bucket: SeenBucket): Item {
+  const { rebases, generation } = bucket;
+  return {
+    ...encodeBucket(namespaceId, bucket),
+    ...(rebases === 0 ? {} : { [REBASES]: rebases }),
+    ...(generation === 0 ? {} : { [GENERATION]: generation }),
+  };
+}
+
+function shardingIn(item: Item, { shard, shardCount }: StoredBucket) {
+  const generation = boundedAt(item, GENERATION, 1, Number.MAX_SAFE_INTEGER) ?? 0;
+  if (shard > 0 || shardCount === 1) return { ...UNSHARDED, generation };
+  return {
+    generation,
+    mergingAtMs: boundedAt(item, MERGING, 0, Number.MAX_SAFE_INTEGER),
+    writesCounted: boundedAt(item, WRITES, 0, Number.MAX_SAFE_INTEGER) ?? 0,
+    need: textAt(item, NEED),
+  };
 }
 
 /**

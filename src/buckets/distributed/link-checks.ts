@@ -13,12 +13,12 @@ import type { Timer } from "../../domain/timer.ts";
 import { entityKey } from "../../records/keys.ts";
 import type { RecordContext } from "../../records/record-context.ts";
 import type { Key } from "../../storage/item.ts";
-import { ITEM_EXISTS } from "../../storage/item-store.ts";
 import type { Link } from "../bucket-store.ts";
 import { linkInRecord, sameLink } from "../recorded-link.ts";
 import type { CachedStates } from "./cached-states.ts";
 import { decoded, type SeenBucket } from "./image.ts";
 import { hasPolicy, linkChange, linkIn, linkTests, NO_POLICY } from "./link.ts";
+import { BUCKET_EXISTS } from "./write-plan.ts";
 
 /** Indexes lag by less than a second; this is generous. */
 const YOUNG_MS = 2000;
@@ -147,7 +147,7 @@ export class LinkChecks {
     const bucket = decoded(item);
     const link = linkInRecord(record);
     if (bucket === undefined || hasPolicy(bucket) || sameLink(linkIn(bucket), link)) return;
-    const condition = [ITEM_EXISTS, NO_POLICY, ...linkTests(bucket)];
+    const condition = [BUCKET_EXISTS, NO_POLICY, ...linkTests(bucket)];
     await store.update(key, linkChange(link), condition, { timeoutMs });
     this.#states.forget(key.PK);
   }

@@ -46,7 +46,8 @@ export function pickShard(
   if (tried.size >= Math.max(TRIES_MIN, count * TRIED_PART)) return undefined;
   const open: number[] = [];
   for (let shard = 0; shard < count; shard += 1) {
-    if (!tried.has(shard) && holds(wanted, shard)) open.push(shard);
+    if (tried.has(shard) || !holds(wanted, shard)) continue;
+    if (!states.isMerged(wanted.name, shard)) open.push(shard);
   }
   const best = bestOf(some(open, random), (shard) => scoreOf(wanted, shard, states, nowMs));
   if (best !== undefined) return best;

@@ -1,63 +1,78 @@
 /**
- * Plans the split of shard `i` of `n` into `i` and `i + n` of `2n`.
+ * Plans the split of shard `i` of `n` into `i`, `i + n`, … of `f * n`; nearly always in two.
  *
- * Both get the same epoch, and the new one half the balance, which the old one loses in the same
- * transaction: nothing is minted and nothing is lost. Shares of `2n` add up to those of `n`, in
- * capacity and in rate, so each pair may split at a time of its own.
+ * All get the same base time, and each new one its part of the balance, which the old one loses in
+ * the same transaction: nothing is minted and nothing is lost. Shares of `f * n` add up to those of
+ * `n`, in capacity and in rate, so each shard may split at a time of its own.
  */
 
 import { shardRate } from "../../core/shares.ts";
+import { invariant } from "../../domain/check.ts";
 import type { StoredLimit } from "../../records/bucket-item.ts";
 import {
   accruedUp,
   balanceOf,
+  GENERATION,
   isEven,
   type LimitImage,
   limitImage,
   looksFull,
+  NEED,
   type SeenBucket,
+  UNSHARDED,
 } from "./image.ts";
 import { linkTests } from "./link.ts";
+import { needAfterSplit } from "./need.ts";
 import { FULL_PYTHON_METER } from "./new-bucket.ts";
 import { moveEpoch } from "./rebase.ts";
-import { WritePlan } from "./write-plan.ts";
+import { asSeen, WritePlan } from "./write-plan.ts";
 import { restartMeter } from "./writes-meter.ts";
 
 export interface Split {
   /** The write to the shard that is there. */
   readonly plan: WritePlan;
-  /** What it will look like, if nobody else writes meanwhile. */
+  /** What it will look like, if no other client writes meanwhile. */
   readonly kept: SeenBucket;
-  readonly created: SeenBucket;
+  readonly created: readonly SeenBucket[];
 }
 
-/** How to split a shard that others keep writing to; each attempt minds them more. */
+/** How to split a shard that other clients keep writing to; each attempt minds them more. */
 export interface SplitManner {
   /** A limit that looks full is full. Where others write all the time, it was a moment ago. */
   readonly trustFull: boolean;
   /** The remainder must be as seen. Without, a part of a milli-token is given up instead. */
   readonly exact: boolean;
-  /** Nothing is moved where nothing has to be: half of what was seen may not be there any more. */
+  /** Nothing is moved where nothing has to be: what was seen may not be there any more. */
   readonly cautious: boolean;
 }
 
-/** Where nobody else writes. */
+/** Where no other client writes. */
 export const UNDISTURBED: SplitManner = { trustFull: true, exact: true, cautious: false };
 
-export function planSplit(bucket: SeenBucket, nowMs: number, manner = UNDISTURBED): Split {
+/** `factor`: into how many shards, a power of two. */
+export function planSplit(
+  bucket: SeenBucket,
+  nowMs: number,
+  manner = UNDISTURBED,
+  factor = 2,
+): Split {
   const { shard, shardCount, refilledAtMs } = bucket;
+  invariant(factor >= 2 && Number.isInteger(Math.log2(factor)), "shards double");
   const plan = new WritePlan();
-  const count = shardCount * 2;
+  const count = shardCount * factor;
   const epochMs = Math.max(nowMs, refilledAtMs);
+  const places = Array.from({ length: factor - 1 }, (_, at) => shard + (at + 1) * shardCount);
   const kept = new Map<string, StoredLimit>();
-  const moved = new Map<string, StoredLimit>();
+  const moved = places.map(() => new Map<string, StoredLimit>());
   for (const [name, stored] of bucket.limits) {
     const image = limitImage(bucket, stored, epochMs);
-    const { capacityMilli } = shardRate(stored.rate, shard, count);
-    const half = planHalf(plan, name, image, capacityMilli, manner);
-    kept.set(name, { ...stored, tokensMilli: half.keptMilli, remainder: half.remainder });
+    const rooms = [shard, ...places].map((at) => shardRate(stored.rate, at, count).capacityMilli);
+    const parts = planParts(plan, name, image, rooms, manner);
+    kept.set(name, { ...stored, tokensMilli: parts.keptMilli, remainder: parts.remainder });
     const fresh = { remainder: 0, totalConsumedMilli: 0 };
-    moved.set(name, { ...stored, tokensMilli: half.movedMilli, ...fresh });
+    parts.movedMilli.forEach((tokensMilli, at) => {
+      moved[at]?.set(name, { ...stored, tokensMilli, ...fresh });
+    });
   }
   const meterMs = restartMeter(plan, bucket, epochMs);
   const writes = bucket.writes && FULL_PYTHON_METER;
@@ -65,53 +80,90 @@ export function planSplit(bucket: SeenBucket, nowMs: number, manner = UNDISTURBE
   // One that went away by itself, in parts, could not be told from one that was never split.
   if (bucket.ttl !== undefined) plan.remove("ttl");
   plan.requireSeen(bucket, nowMs);
-  plan.require(...linkTests(bucket));
+  plan.require(asSeen(GENERATION, bucket.generation), ...linkTests(bucket));
+  const sharding = planSharding(plan, bucket, count, epochMs);
   const rebases = moveEpoch(plan, bucket, epochMs);
-  const both = { ...bucket, shardCount: count, refilledAtMs: epochMs, ttl: undefined };
-  const other = { shard: shard + shardCount, rebases: 0, writes: FULL_PYTHON_METER, meterMs };
+  const all = { ...bucket, shardCount: count, refilledAtMs: epochMs, ttl: undefined };
+  const { generation } = sharding;
+  // Numbered like the old one: a merged shard that comes back within a millisecond is another one.
+  const other = { ...UNSHARDED, generation, rebases, writes: FULL_PYTHON_METER, meterMs };
   return {
     plan,
-    kept: { ...both, rebases, limits: kept, writes, meterMs },
-    created: { ...both, ...other, limits: moved },
+    kept: { ...all, ...sharding, rebases, limits: kept, writes, meterMs },
+    created: places.map((at, index) => {
+      const limits = moved[index] as Map<string, StoredLimit>;
+      return { ...all, ...other, shard: at, limits };
+    }),
   };
 }
 
-/** Halves the balance of one limit; `capacityMilli` is what the shard holds after the split. */
-function planHalf(
+/**
+ * Only the first shard says how many there are, and what was needed. When it splits while shards
+ * are being merged, its generation rises, so that those may split again.
+ */
+function planSharding(plan: WritePlan, bucket: SeenBucket, count: number, epochMs: number) {
+  const { shard, generation, mergingAtMs, writesCounted } = bucket;
+  if (shard > 0) return { generation };
+  const need = needAfterSplit(bucket, count, epochMs);
+  plan.set(NEED, need);
+  if (mergingAtMs === undefined) return { generation, need, writesCounted };
+  plan.set(GENERATION, generation + 1);
+  return { generation: generation + 1, need, writesCounted };
+}
+
+/** Divides the balance of one limit; `rooms`: what each shard holds afterwards, the old one first. */
+function planParts(
   plan: WritePlan,
   name: string,
   image: LimitImage,
-  capacityMilli: number,
+  rooms: readonly number[],
   { trustFull, exact, cautious }: SplitManner,
 ) {
   const tokens = `b_${name}_tk`;
+  const [capacityMilli = 0] = rooms;
   const balanceMilli = balanceOf(image);
   const full = looksFull(image) && trustFull;
   const settled = exact || isEven(image);
   const accruedMilli = settled ? image.accruedMilli : image.accruedMin;
   const upMilli = settled ? accruedUp(image) : image.accruedMax;
   const part = full ? 0 : upMilli - accruedMilli;
-  const beyond = balanceMilli + part - capacityMilli;
-  const movedMilli =
-    cautious && beyond <= 0 ? 0 : halfOf(balanceMilli, beyond, image, capacityMilli);
+  const movedMilli = partsOf(balanceMilli, part, rooms, cautious);
+  const sumMilli = movedMilli.reduce((sum, moved) => sum + moved, 0);
   if (full) {
-    plan.set(tokens, balanceMilli - movedMilli);
+    plan.set(tokens, balanceMilli - sumMilli);
     plan.requireFull(name, image, balanceMilli);
   } else {
-    plan.add(tokens, accruedMilli - movedMilli);
-    // Others may take or give back meanwhile, as long as each half holds its part.
-    plan.atMost(tokens, capacityMilli + movedMilli - accruedMilli - part);
-    if (movedMilli > 0) plan.atLeast(tokens, movedMilli - accruedMilli);
+    plan.add(tokens, accruedMilli - sumMilli);
+    // Other clients may consume or refund meanwhile, as long as each shard holds its part.
+    plan.atMost(tokens, capacityMilli + sumMilli - accruedMilli - part);
+    if (sumMilli > 0) plan.atLeast(tokens, sumMilli - accruedMilli);
     if (settled) plan.requireRemainder(name, image);
   }
-  // The period is twice as long, and so are the parts of a milli-token in it.
-  const remainder = full || !settled ? 0 : image.remainder * 2;
+  // The period is longer, and so are the parts of a milli-token in it.
+  const remainder = full || !settled ? 0 : image.remainder * rooms.length;
   plan.setRemainder(name, image, remainder);
-  return { keptMilli: balanceMilli - movedMilli, movedMilli, remainder };
+  return { keptMilli: balanceMilli - sumMilli, movedMilli, remainder };
 }
 
-/** Half of what is there, or more where the rest would not fit; no more than the new shard holds. */
-function halfOf(balanceMilli: number, beyond: number, image: LimitImage, keptMilli: number) {
-  const most = image.share.capacityMilli - keptMilli;
-  return Math.min(Math.max(0, Math.floor(balanceMilli / 2), beyond), most);
+/**
+ * An even part of the balance for each new shard, none in debt, and more where the rest would not
+ * fit into the old one; no more than it holds.
+ */
+function partsOf(
+  balanceMilli: number,
+  part: number,
+  rooms: readonly number[],
+  cautious: boolean,
+): readonly number[] {
+  const [keptMilli = 0, ...others] = rooms;
+  const stays = cautious && balanceMilli + part <= keptMilli;
+  const even = stays ? 0 : Math.max(0, Math.floor(balanceMilli / rooms.length));
+  const parts = others.map((room) => Math.min(even, room));
+  let beyond = balanceMilli + part - keptMilli - parts.reduce((sum, moved) => sum + moved, 0);
+  for (let at = 0; at < parts.length && beyond > 0; at += 1) {
+    const more = Math.min(beyond, (others[at] as number) - (parts[at] as number));
+    parts[at] = (parts[at] as number) + more;
+    beyond -= more;
+  }
+  return parts;
 }

@@ -9,16 +9,15 @@
 import { LRUCache } from "lru-cache";
 import type { Deadline } from "../../domain/deadline.ts";
 import { RateLimiterUnavailable } from "../../domain/errors.ts";
-import { encodeBucket } from "../../records/bucket-item.ts";
 import { bucketKey } from "../../records/keys.ts";
 import type { RecordContext } from "../../records/record-context.ts";
-import type { Item, Key } from "../../storage/item.ts";
+import type { Key } from "../../storage/item.ts";
 import type { Condition } from "../../storage/item-store.ts";
 import type { ShardsWarning } from "../bucket-store.ts";
 import { AnnouncedShards } from "./announced-shards.ts";
 import { BucketLoads } from "./bucket-loads.ts";
 import type { CachedStates } from "./cached-states.ts";
-import { decoded, isPinned, REBASES, type SeenBucket } from "./image.ts";
+import { decoded, encodeShard, GENERATION, isPinned, REBASES, type SeenBucket } from "./image.ts";
 import type { LinkChecks } from "./link-checks.ts";
 import { type BucketName, bucketId, countBefore, originOf, SHARDS_MAX } from "./shards.ts";
 import { planSplit, type SplitManner, UNDISTURBED } from "./split.ts";
@@ -97,7 +96,11 @@ export class Splitter {
   async #relieve(hot: SeenBucket, sign: Sign, deadline: Deadline): Promise<boolean> {
     const first = hot.shard === 0 ? hot : await this.#read(hot, 0, deadline);
     if (first === undefined) return false;
-    if (hot.shardCount < first.shardCount) return this.#split(hot, hot.shardCount, deadline);
+    if (hot.shardCount < first.shardCount) {
+      return (
+        (await this.#knows(first, hot, deadline)) && this.#split(hot, hot.shardCount, deadline)
+      );
+    }
     if (hot.shardCount > first.shardCount || !this.#mayDouble(first, sign)) return false;
     const { shardCount } = first;
     if (!(await this.#split(first, shardCount, deadline))) return false;
@@ -129,15 +132,22 @@ export class Splitter {
     const origin = originOf(shard);
     let from = origin === 0 ? first : await this.#read(name, origin, deadline);
     for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
-      if (from !== undefined && from.shardCount > countBefore(shard)) {
-        return this.#restoreLost(name, shard, deadline);
+      switch (wayTo(shard, from, first)) {
+        case "none":
+          return;
+        case "restore":
+          return this.#restoreLost(name, shard, deadline);
+        case "raise":
+          await this.#announced.raise(from as SeenBucket, first.shardCount, deadline);
+          break;
+        case "split":
+          await this.#split(from as SeenBucket, (from as SeenBucket).shardCount, deadline);
+          break;
+        case "origin":
+          await this.bringAbout(name, origin, deadline);
       }
-      if (from !== undefined && isPinned(from)) {
-        await this.#announced.raise(from, first.shardCount, deadline);
-      } else if (from !== undefined) await this.#split(from, from.shardCount, deadline);
-      else if (origin === 0) return;
-      else await this.bringAbout(name, origin, deadline);
       from = await this.#read(name, origin, deadline);
+      if (from === undefined) return;
     }
   }
 
@@ -159,39 +169,73 @@ export class Splitter {
     return false;
   }
 
-  /** Splits one shard while it is one of `count`; whether it was this call that did. */
-  async #split(seen: SeenBucket, count: number, deadline: Deadline): Promise<boolean> {
+  /**
+   * Splits one shard while it is one of `count`, in two or in more; whether it was this call that
+   * did.
+   */
+  async #split(seen: SeenBucket, count: number, deadline: Deadline, factor = 2): Promise<boolean> {
     const { namespaceId, store, clock, random } = this.#context;
     const { entityId, resource, shard } = seen;
-    const keys = [shard, shard + count].map((number) =>
-      bucketKey(namespaceId, entityId, resource, number),
-    ) as [Key, Key];
+    const keys = Array.from({ length: factor }, (_, at) =>
+      bucketKey(namespaceId, entityId, resource, shard + at * count),
+    );
+    const [key] = keys as [Key];
     let bucket: SeenBucket | undefined = seen;
-    let inTheWay: SeenBucket | undefined;
+    const inTheWay = new Map<number, SeenBucket | undefined>();
     for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
       const nowMs = clock();
       if (bucket?.shardCount !== count) return false;
-      const { plan, kept, created } = planSplit(bucket, nowMs, MANNERS[attempt]);
-      const half = { ...created, rebases: rebasesAfter(inTheWay, created.refilledAtMs) };
-      const observe = this.#states.observe(keys[0].PK);
+      const { plan, kept, created } = planSplit(bucket, nowMs, MANNERS[attempt], factor);
+      const made = created.map((half, at) => ({
+        ...half,
+        rebases: Math.max(half.rebases, rebasesAfter(inTheWay.get(at + 1), half.refilledAtMs)),
+      }));
+      const observe = this.#states.observe(key.PK);
       const result = await store.transact(
         [
-          { update: keys[0], change: plan.change, condition: plan.condition },
-          { put: encoded(namespaceId, half), condition: placeOf(inTheWay) },
+          { update: key, change: plan.change, condition: plan.condition },
+          ...made.map((half, at) => ({
+            put: encodeShard(namespaceId, half),
+            condition: placeOf(inTheWay.get(at + 1)),
+          })),
         ],
         { token: newToken(random), timeoutMs: leftFor(deadline) },
       );
       if (result.ok) {
-        this.#states.assume(keys[0].PK, kept);
-        this.#states.assume(keys[1].PK, half);
-        this.#links.met(keys[1], half);
+        this.#states.assume(key.PK, kept);
+        made.forEach((half, at) => {
+          const place = keys[at + 1] as Key;
+          this.#states.assume(place.PK, half);
+          this.#links.met(place, half);
+        });
         return true;
       }
       const failed = result.failures.get(0);
       if (failed !== undefined) bucket = observe(decoded(failed.item), clock()).bucket;
-      else inTheWay = decoded(result.failures.get(1)?.item);
+      else for (const [at, { item }] of result.failures) inTheWay.set(at, decoded(item));
     }
     return false;
+  }
+
+  /**
+   * Whether the first shard knows the generation of another one. Where a merge has begun and not
+   * ended, and the shard is needed again, the first one is told.
+   */
+  async #knows(first: SeenBucket, hot: SeenBucket, deadline: Deadline): Promise<boolean> {
+    if (hot.generation <= first.generation) return true;
+    const { namespaceId, store } = this.#context;
+    const key = bucketKey(namespaceId, first.entityId, first.resource, 0);
+    const { ok } = await store.update(
+      key,
+      { set: { [GENERATION]: hot.generation } },
+      [
+        { is: "=", name: "shard_count", value: first.shardCount },
+        asSeen(GENERATION, first.generation),
+      ],
+      { timeoutMs: leftFor(deadline) },
+    );
+    this.#states.forget(key.PK);
+    return ok;
   }
 
   async #restoreLost(name: BucketName, shard: number, deadline: Deadline): Promise<void> {
@@ -219,6 +263,15 @@ export class Splitter {
   }
 }
 
+/** How a shard that is not there comes about, given the one that it is split from, and the first. */
+function wayTo(shard: number, from: SeenBucket | undefined, first: SeenBucket) {
+  if (from === undefined) return originOf(shard) === 0 ? "none" : "origin";
+  // The two were merged, and the first shard will say so: the origin serves for both.
+  if (from.generation > first.generation) return "none";
+  if (from.shardCount > countBefore(shard)) return "restore";
+  return isPinned(from) ? "raise" : "split";
+}
+
 /**
  * Where the new half goes. Something may be there although nobody has split the shard: it was left
  * behind when the bucket was deleted, and the new one takes its place.
@@ -231,11 +284,6 @@ function placeOf(old: SeenBucket | undefined): Condition {
 /** Cached states of the old item must not fit the new one. */
 function rebasesAfter(old: SeenBucket | undefined, epochMs: number): number {
   return old?.refilledAtMs === epochMs ? old.rebases + 1 : 0;
-}
-
-function encoded(namespaceId: string, bucket: SeenBucket): Item {
-  const item = encodeBucket(namespaceId, bucket);
-  return bucket.rebases === 0 ? item : { ...item, [REBASES]: bucket.rebases };
 }
 
 function leftFor({ leftMs }: Deadline): number {

@@ -6,8 +6,14 @@ import type { Change, Condition, Test } from "../../storage/item-store.ts";
 
 import { accruedUp, isEven, type LimitImage, REBASES, type SeenBucket } from "./image.ts";
 
-/** Passes when there is no item, or a stub that the Python library left behind: no bucket has no epoch. */
+/**
+ * Passes when there is no item, or a stub that a merge or the Python library left behind: every
+ * bucket has a base time.
+ */
 export const NO_BUCKET: Test = { is: "absent", name: "rf" };
+
+/** Passes when there is a bucket. */
+export const BUCKET_EXISTS: Test = { is: "exists", name: "rf" };
 
 export class WritePlan {
   readonly #set: Record<string, Value> = {};

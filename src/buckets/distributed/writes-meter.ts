@@ -16,6 +16,7 @@
 import { RESERVED_LIMIT } from "../../domain/names.ts";
 import { METER, WRITES_RATE } from "../../records/bucket-item.ts";
 import type { SeenBucket } from "./image.ts";
+import { countNeed } from "./need.ts";
 import type { WritePlan } from "./write-plan.ts";
 
 /** What one write, and one write of a transaction, counts. */
@@ -43,6 +44,7 @@ export function meterWrite(
   costMs = WRITE_MS,
 ): void {
   fillPythonMeter(plan, bucket, nowMs);
+  countNeed(plan, bucket, nowMs);
   const aheadMs = aheadOf(bucket, nowMs);
   if (aheadMs !== undefined && aheadMs > -BEHIND_MS_MAX) {
     // Beyond the most it moves all the same, so that every write shows as one of this library.

@@ -44,7 +44,8 @@ export class Books {
   readonly #live = new Map<string, ShardImage>();
 
   landed(call: TableCall, landings: readonly BucketLanding[]): void {
-    for (const { PK, before, after } of landings) {
+    for (const { PK, before, after, merged } of landings) {
+      if (merged !== undefined) this.#live.delete(merged.PK);
       // A bucket that existed and was not deleted has expired.
       this.#noteRestarts(before ?? this.#live.get(PK), before === undefined ? undefined : after);
       if (after === undefined) this.#live.delete(PK);

@@ -7,6 +7,7 @@ import type { Condition } from "../../storage/item-store.ts";
 import type { Landing, TableCall } from "../table/call.ts";
 import { imageOf, isBucket, type ShardImage } from "./bucket-image.ts";
 import { type Charged, chargedBy, isOperation } from "./charges.ts";
+import { imageBefore, isTakenIn, type MergedShard, mergedInto } from "./merged-shard.ts";
 import { Moments } from "./moments.ts";
 import { Share, type ShareRate, shareRate } from "./share.ts";
 import { Violation } from "./violation.ts";
@@ -22,6 +23,8 @@ export interface BucketLanding {
   readonly exactLimits: ReadonlySet<string>;
   /** What left the balance of each limit, in milli-tokens; below zero: what came into it. */
   readonly charged: Charged;
+  /** The shard that a merge has taken in; `before` then counts what both have consumed. */
+  readonly merged?: MergedShard | undefined;
 }
 
 /** How deep in debt adjustments may have brought a limit, in milli-tokens. */
@@ -40,6 +43,7 @@ export class Ledger {
   landed(landings: readonly BucketLanding[]): void {
     for (const landing of landings) {
       if (landing.after === undefined) this.#shards.delete(landing.before?.id ?? "");
+      else if (landing.merged !== undefined) this.#merged(landing, landing.after, landing.merged);
       else if (landing.before !== undefined) this.#changed(landing, landings);
     }
     // New shards take what the old ones have given, so they come last.
@@ -103,6 +107,24 @@ export class Ledger {
     }
   }
 
+  /** Both together hold what they held, and nothing is consumed. */
+  #merged({ plannedMs }: BucketLanding, after: ShardImage, { image: gone }: MergedShard): void {
+    const [mine, others] = [this.#shards.get(after.id), this.#shards.get(gone.id)];
+    const shares: Shares = new Map();
+    for (const limit of after.limits) {
+      // A limit that a shard does not have would start full in it.
+      const shareIn = (known: Shares | undefined, shard: number) =>
+        known?.get(limit.name) ??
+        Share.full(shareRate(limit, shard, gone.count), Math.max(plannedMs, after.epochMs));
+      const share = shareIn(mine, after.shard);
+      const rate = shareRate(limit, after.shard, after.count);
+      share.absorb(shareIn(others, gone.shard), rate, plannedMs);
+      shares.set(limit.name, share);
+    }
+    this.#shards.set(after.id, shares);
+    this.#shards.delete(gone.id);
+  }
+
   #created(landing: BucketLanding, all: readonly BucketLanding[]): void {
     const image = landing.after as ShardImage;
     const gone = this.#shards.get(image.id);
@@ -156,11 +178,13 @@ export function bucketLandings(
   bypasses = false,
 ): BucketLanding[] {
   const context = { operated: landings.some(isOperation), bypasses };
-  return landings.flatMap(({ key, before: old, after: next, condition = [] }) => {
-    if (!isBucket(key)) return [];
-    const stored = old && imageOf(old);
+  return landings.flatMap((landed) => {
+    const { key, after: next, condition = [] } = landed;
+    if (!isBucket(key) || isTakenIn(landed, landings)) return [];
+    const merged = mergedInto(landed, landings);
+    const stored = imageBefore(landed, merged);
     const after = next && imageOf(next);
-    const gone = isLeftBehind(stored, after);
+    const gone = merged === undefined && isLeftBehind(stored, after);
     const before = gone ? undefined : stored;
     if (next !== undefined && after === undefined) {
       const detail = `an attribute is missing: ${Object.keys(next).join(" ")}`;
@@ -171,9 +195,9 @@ export function bucketLandings(
     const sentMs = before === undefined ? call.plannedMs : moments.of(call, before, key.PK, bounds);
     const plannedMs = plannedFor(sentMs, before, after, landings.length === 1);
     const landing = { PK: key.PK, plannedMs, exactLimits: exactLimitsOf(condition) };
-    const landed = { ...landing, before, after, charged: chargedBy(before, after, context) };
+    const charged = chargedBy(before, after, context);
     const removal = { ...landing, before: stored, after: undefined, charged: new Map() };
-    return [...removalOf(gone, removal), landed];
+    return [...removalOf(gone, removal), { ...landing, before, after, merged, charged }];
   });
 }
 

@@ -1,24 +1,49 @@
 /**
  * What is given back goes where it was taken: no process ever gives a shard more than it took
- * there. A bucket as a whole would not show it.
+ * there, or where that was merged into. A bucket as a whole would not show it.
  */
 
 import type { TableCall } from "../table/call.ts";
+import type { ShardImage } from "./bucket-image.ts";
 import type { BucketLanding } from "./ledger.ts";
 import { Violation } from "./violation.ts";
+
+const SHARDS_MAX = 64;
 
 export class Returns {
   /** By limit of a shard: per process, what it took and has not given back. */
   readonly #taken = new Map<string, Map<number, bigint>>();
 
+  readonly #merged = new Set<string>();
+
   landed({ process }: TableCall, landings: readonly BucketLanding[]): void {
-    for (const { before, after } of landings) {
+    for (const { before, after, merged } of landings) {
       if (after === undefined) continue;
+      if (merged !== undefined) this.#mergeAll(after);
       for (const limit of after.limits) {
-        const id = `${after.id} ${limit.name}`;
+        const place = this.#merged.has(after.bucket) ? after.bucket : after.id;
+        const id = `${place} ${limit.name}`;
         // A limit that was removed and added again is the same one for open leases.
         const was = before?.limits.find(({ name }) => name === limit.name);
         this.#count(id, process, limit.consumed - (was?.consumed ?? 0n));
+      }
+    }
+  }
+
+  /**
+   * From now on the bucket counts as a whole: what was taken from a shard that is gone is refunded
+   * to the one that has its share, or to that shard when it was split off again.
+   */
+  #mergeAll({ bucket, limits }: ShardImage): void {
+    this.#merged.add(bucket);
+    for (const { name } of limits) {
+      for (let shard = 0; shard < SHARDS_MAX; shard += 1) {
+        const id = `${bucket} ${shard} ${name}`;
+        const taken = this.#taken.get(id);
+        this.#taken.delete(id);
+        for (const [process, amount] of taken ?? []) {
+          this.#count(`${bucket} ${name}`, process, amount);
+        }
       }
     }
   }

@@ -4,6 +4,7 @@ import type { Item } from "../../storage/item.ts";
 import type { Landing } from "../table/call.ts";
 import { isBucket, type ShardImage } from "./bucket-image.ts";
 import type { BucketLanding } from "./ledger.ts";
+import { isStub } from "./merged-shard.ts";
 import { Violation } from "./violation.ts";
 
 const SHARDS_MAX = 64;
@@ -20,9 +21,12 @@ export class Shape {
   readonly #splitAtMs = new Map<string, number>();
   readonly #toleranceMs: number;
   readonly #counts = new Map<string, number>();
+  /** By bucket: how many shards each of its shards counts. */
+  readonly #shards = new Map<string, Map<number, number>>();
   /** The most shards that any bucket has had. */
   shardsMax = 1;
   splits = 0;
+  merges = 0;
 
   /** `toleranceMs`: by how much the clocks of the processes differ. */
   constructor(toleranceMs: number) {
@@ -36,16 +40,43 @@ export class Shape {
 
   landed(landings: readonly Landing[], parsed: readonly BucketLanding[]): void {
     for (const { key, after } of landings)
-      if (after !== undefined && isBucket(key)) refuseGhost(after);
-    for (const { before, after, plannedMs } of parsed) {
+      if (after !== undefined && isBucket(key) && !isStub(after)) refuseGhost(after);
+    for (const landing of parsed) {
+      const { before, after, plannedMs, merged } = landing;
       if (after === undefined) this.#forget(before);
-      else this.#follow(before, after, plannedMs);
+      else if (merged === undefined) this.#follow(before, after, plannedMs);
+      else this.#merged(after, merged.image);
     }
+  }
+
+  #merged(after: ShardImage, gone: ShardImage): void {
+    refuseOddCount(after);
+    this.merges += 1;
+    const shards = this.#shardsIn(after.bucket);
+    shards.set(after.shard, after.count);
+    shards.delete(gone.shard);
+    if (after.shard !== 0) return;
+    this.#counts.set(after.bucket, after.count);
+    this.#splitAtMs.delete(after.bucket);
+    // Clients go by the first shard: what it does not count must be gone.
+    for (const [shard, count] of shards) {
+      if (count <= after.count || !isBorn(shard, shards)) continue;
+      const detail = `counts ${count} shards, and the first one ${after.count}`;
+      throw new Violation("shards", `${after.bucket} ${shard}`, detail);
+    }
+  }
+
+  #shardsIn(bucket: string): Map<number, number> {
+    const shards = this.#shards.get(bucket) ?? new Map<number, number>();
+    this.#shards.set(bucket, shards);
+    return shards;
   }
 
   /** Whatever comes in its place is another bucket, which may split at once. */
   #forget(before: ShardImage | undefined): void {
+    if (before !== undefined) this.#shards.get(before.bucket)?.delete(before.shard);
     if (before?.shard !== 0) return;
+    this.#shards.delete(before.bucket);
     this.#splitAtMs.delete(before.bucket);
     this.#counts.delete(before.bucket);
   }
@@ -53,6 +84,7 @@ export class Shape {
   #follow(before: ShardImage | undefined, after: ShardImage, plannedMs: number): void {
     refuseOddCount(after);
     this.shardsMax = Math.max(this.shardsMax, after.count);
+    this.#shardsIn(after.bucket).set(after.shard, after.count);
     if (before === undefined || before.count === after.count) return;
     if (after.count !== 2 * before.count) {
       const detail = `from ${before.count} to ${after.count} at once`;
@@ -69,6 +101,13 @@ export class Shape {
     if (plannedMs - last >= SPLIT_PAUSE_MS - this.#toleranceMs) return;
     throw new Violation("shards", bucket, `split twice within ${plannedMs - last} ms`);
   }
+}
+
+/** Whether a shard counts: its origin was split, and was not merged with it since. */
+function isBorn(shard: number, counts: ReadonlyMap<number, number>): boolean {
+  if (shard === 0) return true;
+  const before = 2 ** Math.floor(Math.log2(shard));
+  return (counts.get(shard - before) ?? 0) > before && isBorn(shard - before, counts);
 }
 
 function refuseOddCount({ id, shard, count }: ShardImage): void {

@@ -117,6 +117,24 @@ export class Share {
     if (moved !== undefined && !exact) this.lowest -= 2n * this.rate.period;
   }
 
+  /**
+   * Takes in another share of the same count: `rate` is that of both together. Each of them was cut
+   * at what it holds until `plannedMs`, and not any more since. Half of the least part that is
+   * stored may be given up.
+   */
+  absorb(other: Share, rate: ShareRate, plannedMs: number): void {
+    const untilMs = Math.max(plannedMs, this.atMs, other.atMs);
+    for (const share of [this, other]) share.refill(untilMs);
+    const regained = 2n * this.#gained(plannedMs, untilMs);
+    const before = this.rate.period;
+    this.rate = rate;
+    this.#rounded = true;
+    this.#recounted += other.#recounted;
+    const highest = this.highest + other.highest + regained;
+    this.highest = smaller(this.#full, ceilDiv(highest * rate.period, before));
+    this.lowest = floorDiv((this.lowest + other.lowest) * rate.period, before) - 1n;
+  }
+
   /** Why the stored balance cannot be right, if it cannot. */
   judge(stored: StoredLevel): "above" | "below" | undefined {
     const level = this.#levelOf(stored);

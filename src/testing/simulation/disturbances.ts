@@ -5,6 +5,7 @@ import { EntityExistsError, RateLimiterUnavailable } from "../../domain/errors.t
 import { between, seededRandom } from "../chance.ts";
 import { nextEdgeMs } from "./edges.ts";
 import { ForeignClient } from "./foreign-client.ts";
+import { Housekeeper } from "./housekeeper.ts";
 import { startOperators } from "./operators/operators.ts";
 import type { Parameters } from "./parameters.ts";
 import type { PlannedCall } from "./planned-call.ts";
@@ -18,6 +19,8 @@ const LOOK_AGAIN_MS = 300;
 const SURELY_MS = 0.01;
 /** A bucket may be doubled once a second. */
 const DOUBLING_MS_MIN = 1500;
+/** How long a bucket keeps its shards where they change all the time, on average. */
+const RESHARD_MS = 500;
 
 /** Draws a call of an entity, with these fields instead of its own. */
 export type DrawCall = (fields: Partial<PlannedCall>) => PlannedCall;
@@ -39,7 +42,8 @@ export class Disturbances {
 
   /** Plans everything until `endMs`. */
   start(endMs: number): void {
-    const { edges, foreignDoublings, latecomers } = this.#parameters;
+    const { edges, foreignDoublings, latecomers, reshards } = this.#parameters;
+    if (reshards) this.#planReshard(new Housekeeper(this.#world.table.process()), endMs);
     if (edges) this.#planEdge(endMs);
     if (foreignDoublings) this.#planDoubling(new ForeignClient(this.#foreignStore()), endMs);
     if (latecomers) this.#planLatecomers(endMs);
@@ -82,6 +86,21 @@ export class Disturbances {
         client.double(found.PK, found.image).catch((error: unknown) => this.#world.fail(error));
       }
       this.#planDoubling(client, endMs);
+    });
+  }
+
+  #planReshard(housekeeper: Housekeeper, endMs: number): void {
+    const { time } = this.#world;
+    const pauseMs = RESHARD_MS * (0.2 + this.#random());
+    if (time.nowMs + pauseMs > endMs) return;
+    time.after(pauseMs, () => {
+      const { namespaceId } = this.#staff.first.limiter.repository;
+      const entityId = entityAt(between(this.#random, 0, this.#parameters.entities - 1));
+      const work = this.#random() < 0.5 ? "split" : "merge";
+      housekeeper
+        .change(work, { namespaceId, entityId, resource: RESOURCE })
+        .catch((error: unknown) => this.#world.fail(error));
+      this.#planReshard(housekeeper, endMs);
     });
   }
 

@@ -63,6 +63,8 @@ export interface Parameters {
   readonly edges: boolean;
   /** A client of the Python library doubles the number of shards now and then. */
   readonly foreignDoublings: boolean;
+  /** A client changes the number of shards of buckets all the time. */
+  readonly reshards: boolean;
   /** Entities are used first, and created below a parent later. */
   readonly latecomers: boolean;
   /** What operators change while calls are under way. */
@@ -90,6 +92,7 @@ const NOTHING_SPECIAL = {
   silenceIsExtra: false,
   edges: false,
   foreignDoublings: false,
+  reshards: false,
   latecomers: false,
   operators: [],
   operationsPerMinute: 0,

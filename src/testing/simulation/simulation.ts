@@ -4,6 +4,7 @@ import type { Random } from "../../domain/chance.ts";
 import { RateLimiterUnavailable } from "../../domain/errors.ts";
 import { between, pick, seededRandom } from "../chance.ts";
 import { imageOf, isBucket, type ShardImage } from "../checkers/bucket-image.ts";
+import { isStub } from "../checkers/merged-shard.ts";
 import { refuseGhost } from "../checkers/shape.ts";
 import { Violation } from "../checkers/violation.ts";
 import type { Usage } from "../table/usage.ts";
@@ -27,6 +28,7 @@ export interface RunReport {
   readonly outcomes: Readonly<Record<string, number>>;
   readonly crashes: number;
   readonly splits: number;
+  readonly merges: number;
   readonly shardsMax: number;
   readonly unheardMilli: number;
   /** How many refusals were compared with the ideal bucket, and how many of them were wrong. */
@@ -267,7 +269,7 @@ class Simulation {
     const { namespaceId } = this.#staff.first.limiter.repository;
     const images: ShardImage[] = [];
     for await (const item of this.#world.table.items(namespaceId)) {
-      if (!isBucket(item)) continue;
+      if (!isBucket(item) || isStub(item)) continue;
       refuseGhost(item);
       const image = imageOf(item);
       if (image !== undefined) images.push(image);
@@ -286,6 +288,7 @@ class Simulation {
       outcomes: Object.fromEntries([...this.#staff.outcomes].sort()),
       crashes: this.#staff.crashes,
       splits: shape.splits,
+      merges: shape.merges,
       shardsMax: shape.shardsMax,
       unheardMilli: books.unheardMilli,
       refusals: { judged: refusals.judged, wrong: refusals.wrong },

@@ -23,6 +23,7 @@ export const WORLD_NAMES = [
   "expiring",
   "clocks",
   "splits",
+  "merges",
   "lost",
   "edges",
   "foreign",
@@ -46,6 +47,7 @@ const WORLDS: Readonly<Record<WorldName, Draw>> = {
   expiring,
   clocks,
   splits,
+  merges,
   lost,
   edges,
   foreign,
@@ -123,6 +125,37 @@ function splits(drawn: Parameters, random: Random): Partial<Parameters> {
     latencyMs: pick(random, [4, 20]),
     silenceMs: 0,
     faults: faults.transactionMs === undefined ? {} : { transactionMs: faults.transactionMs },
+  };
+}
+
+/** Shards that are split and merged while calls are under way, debts and late refunds included. */
+function merges(drawn: Parameters, random: Random): Partial<Parameters> {
+  const { limits, faults, minutes } = drawn;
+  const { lostResponses, lostRequests, transactionMs } = faults;
+  const refunds: readonly Deed[] = ["rollback", "throw", "abort"];
+  return {
+    processes: pick(random, [2, 3, 5]),
+    entities: pick(random, [1, 2]),
+    family: "none",
+    limits: limits.map((limit) => {
+      const period = pick(random, ["sec", "7sec", "13sec", "hour", "day"]);
+      return `${nameOf(limit)}:${pick(random, [64, 97, 997, 10_007])}/${period}`;
+    }),
+    laterLimits: [],
+    callsPerSecond: Math.min(60, 600 / (minutes * 60)),
+    deeds: random() < 0.3 ? refunds : ["commit", "rollback", "adjust", "more"],
+    amountMax: pick(random, [1, 3, 10]),
+    adjustMax: pick(random, [3, 300]),
+    thinkMs: pick(random, [200, 3000]),
+    latencyMs: pick(random, [1, 4, 20]),
+    silenceMs: 0,
+    writeUnitsPerSecond: pick(random, [20, 1000]),
+    reshards: true,
+    faults: {
+      ...(lostResponses === undefined ? {} : { lostResponses }),
+      ...(lostRequests === undefined ? {} : { lostRequests }),
+      ...(transactionMs === undefined ? {} : { transactionMs }),
+    },
   };
 }
 

@@ -1,9 +1,11 @@
 /** How much of its refill a sharded bucket loses, compared with an ideal one in one piece. */
 
+import { setImmediate as tick } from "node:timers/promises";
 import { expect, test } from "vitest";
+import type { BucketConfig } from "../../../../src/buckets/bucket-store.ts";
 import { seededRandom } from "../../../../src/testing/chance.ts";
 import { splitInto } from "../../../support/force-split.ts";
-import { configOf, TARGET, Table } from "../table.ts";
+import { type Client, configOf, TARGET, Table } from "../table.ts";
 
 const NAMED = { namespaceId: "ns", ...TARGET };
 const CAPACITY = 1000;
@@ -11,14 +13,15 @@ const PER_MS = CAPACITY / 60_000;
 const CALLS = 250;
 
 /** What is missing at the end, as a part of the capacity, and how many refusals were wrong. */
-async function history(seed: number, shards: number, load: number, most: number) {
+async function history(seed: number, shards: number, load: number, most: number, cools = false) {
   const random = seededRandom(seed);
   const table = new Table();
   const config = configOf([`a:${CAPACITY}/min`]);
   const client = table.client();
   await client.take(config, { a: 1000 });
   await splitInto(table.items, NAMED, shards, table.nowMs);
-  let ideal = CAPACITY - 1;
+  if (cools) await coolDown(table, client, config);
+  let ideal = cools ? CAPACITY : CAPACITY - 1;
   let wrong = 0;
   for (let call = 0; call < CALLS; call += 1) {
     const amount = 1 + Math.floor(random() * most);
@@ -31,6 +34,16 @@ async function history(seed: number, shards: number, load: number, most: number)
   }
   const [left] = await client.balances(config);
   return { missing: (ideal - (left as number) / 1000) / CAPACITY, wrong: wrong / CALLS };
+}
+
+/** A call a minute, for as long as it takes until the shards are merged, and then the bucket fills. */
+async function coolDown(table: Table, client: Client, config: BucketConfig): Promise<void> {
+  for (let minute = 0; minute < 90; minute += 1) {
+    table.nowMs += 60_000;
+    await client.take(config, { a: 1000 });
+    await tick();
+  }
+  table.nowMs += 60_000;
 }
 
 // A shard refills by itself: what one gives, the others cannot make up for while they are full.
@@ -52,5 +65,21 @@ test.each([
     expect(wrong).toBeLessThan(0.02);
     expect(missing).toBeLessThan(bound);
     expect(missing).toBeGreaterThan(-0.0001);
+  },
+);
+
+test.each([
+  [0.9, 20],
+  [1.3, 20],
+  [0.9, 60],
+])(
+  "a bucket that no longer needs its shards misses at most 0.02 of it at a load of %d with amounts up to %d",
+  async (load, most) => {
+    for (let seed = 1; seed <= 4; seed += 1) {
+      const { missing, wrong } = await history(seed, 2 ** seed, load, most, true);
+      expect(missing).toBeLessThan(0.02);
+      expect(missing).toBeGreaterThan(-0.0001);
+      expect(wrong).toBe(0);
+    }
   },
 );

@@ -51,9 +51,10 @@ const command: fc.Arbitrary<ShardCommand> = fc.oneof(
     }),
   },
   { weight: 2, arbitrary: fc.constant({ do: "split" as const }) },
+  { weight: 1, arbitrary: fc.constant({ do: "merge" as const }) },
 );
 
-test(`three clients with stale views, split at any time (${RUNS} runs, FC_SEED=${SEED})`, async () => {
+test(`three clients with stale views, split and merged at any time (${RUNS} runs, FC_SEED=${SEED})`, async () => {
   await fc.assert(
     fc.asyncProperty(
       limits,

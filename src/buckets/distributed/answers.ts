@@ -1,0 +1,46 @@
+/** What the answers of all legs of a call come to together. Pure. */
+
+import type { Leg, LegOutcome, Link } from "../bucket-store.ts";
+import { takenOf } from "../gating.ts";
+import { sameLink } from "../recorded-link.ts";
+import type { Answer } from "./step.ts";
+
+/** A call for several resources is refused by one of them, whatever becomes of another. */
+export function isRefusedAnyway(
+  legs: readonly Leg[],
+  answers: readonly (Answer | undefined)[],
+): boolean {
+  const [first] = legs;
+  const isSeveral = legs.some(({ resource }) => resource !== first?.resource);
+  return isSeveral && answers.some((answer) => answer?.kind === "refused");
+}
+
+type Consumed = Extract<Answer, { kind: "consumed" }>;
+
+export function areConsumed(
+  answers: readonly (Answer | undefined)[],
+): answers is readonly Consumed[] {
+  return answers.every((answer) => answer?.kind === "consumed");
+}
+
+/** The links that the buckets have shown, when one is not what the legs were made from. */
+export function changedLinks(
+  legs: readonly Leg[],
+  outcomes: readonly Pick<LegOutcome, "link">[],
+): readonly Link[] | undefined {
+  if (legs.every(({ link }, at) => sameLink(link, (outcomes[at] as { link: Link }).link))) {
+    return undefined;
+  }
+  return outcomes.map(({ link }) => link);
+}
+
+/** A leg that was consumed and refunded shows what it had before. */
+export function balancesBefore(
+  answer: Answer | undefined,
+  leg: Leg,
+): readonly number[] | undefined {
+  if (answer === undefined || answer.kind === "outdated") return undefined;
+  if (answer.kind === "refused") return answer.balancesMilli;
+  const takenMilli = takenOf(leg.config, leg.amountsMilli);
+  return answer.balancesMilli.map((balance, at) => balance + (takenMilli[at] ?? 0));
+}
