@@ -172,7 +172,11 @@ export class RateLimiter<Names extends string = string> {
     return this[TRY_NOW](request);
   }
 
-  /** The same for other parts of this package: without a promise where nothing is waited for. */
+  /**
+   * The same for other parts of this package: without a promise where nothing is waited for.
+   *
+   * @internal
+   */
   [TRY_NOW](request: AcquireRequest<Names>): Decision<Names> | Promise<Decision<Names>> {
     if (this.#announcer.isHeard) return this.#observe(request);
     const now = this.#decideNow(request);

@@ -111,7 +111,11 @@ export class Repository {
   readonly buckets: BucketRecords;
   /** Usage by hour, day and month. */
   readonly usage: UsageRecords;
-  /** For the limiter. */
+  /**
+   * For the limiter.
+   *
+   * @internal
+   */
   readonly [INTERNALS]: RepositoryInternals;
   readonly #shared: Shared;
   /** A scoped repository borrows the store: closing it closes nothing. */

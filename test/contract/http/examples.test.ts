@@ -59,11 +59,38 @@ describe("examples", () => {
   });
 });
 
+describe("examples without a server", () => {
+  test("the quick start grants three calls and refuses the others", async () => {
+    const { outcomes } = (await load("quick-start/index.js")) as { outcomes: string[] };
+    expect(outcomes.map((line) => /refused|50 tokens/.exec(line)?.[0])).toEqual([
+      ...Array(3).fill("50 tokens"),
+      ...Array(2).fill("refused"),
+    ]);
+  });
+
+  test("the keys of the multi-tenant example share the limit of their project", async () => {
+    const { results } = (await load("multi-tenant/index.js")) as { results: unknown[] };
+    expect(results).toEqual([
+      { entityId: "key-1", calls: 10, refusedBy: ["key-1"] },
+      { entityId: "key-2", calls: 5, refusedBy: ["acme-search"] },
+    ]);
+  });
+
+  test("the workers of the queue example do all jobs within the limit", async () => {
+    const { done, seconds } = (await load("worker-queue/index.js")) as {
+      done: unknown[];
+      seconds: number;
+    };
+    expect(done).toHaveLength(20);
+    expect(seconds).toBeGreaterThanOrEqual(0.7);
+  });
+});
+
 describe("recipes", () => {
   test("docs/guide/http-recipes.md shows them as they are", () => {
     const page = readFileSync(new URL("../docs/guide/http-recipes.md", FOLDER), "utf8");
-    for (const name of ["koa", "nest", "trpc", "lambda"]) {
-      expect(page).toContain(readFileSync(new URL(`recipes/${name}.js`, FOLDER), "utf8"));
+    for (const name of ["recipes/koa", "recipes/nest", "recipes/trpc", "lambda/handler"]) {
+      expect(page).toContain(readFileSync(new URL(`${name}.js`, FOLDER), "utf8"));
     }
   });
 
@@ -146,7 +173,7 @@ describe("recipes", () => {
   });
 
   test("Lambda: an event of API Gateway is limited, and its lease has ended", async () => {
-    const { handler } = (await load("recipes/lambda.js")) as {
+    const { handler } = (await load("lambda/handler.js")) as {
       handler: (event: unknown) => Promise<{
         statusCode: number;
         headers: Record<string, string>;
