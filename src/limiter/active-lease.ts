@@ -263,14 +263,15 @@ export class ActiveLease implements Lease {
     const { buckets, isHeard } = this.#host;
     const [holding] = this.#holdings;
     if (isHeard || holding === undefined || this.#holdings.length > 1) return false;
-    const { pendingMilli, heldMilli } = holding;
-    if (buckets.adjustNow?.({ ...holding, deltasMilli: pendingMilli }) !== true) return false;
+    const { entityId, resource, shard, config, pendingMilli, heldMilli } = holding;
+    const adjustment = { entityId, resource, shard, config, deltasMilli: pendingMilli };
+    if (buckets.adjustNow?.(adjustment) !== true) return false;
     const isRefund = pendingMilli.some((delta) => delta < 0);
     if (isRefund) this.#tellGivenBack([{ ...holding, heldMilli: [...pendingMilli] }], -1);
-    pendingMilli.forEach((delta, at) => {
-      add(heldMilli, at, delta);
-    });
-    pendingMilli.fill(0);
+    for (let at = 0; at < pendingMilli.length; at += 1) {
+      add(heldMilli, at, pendingMilli[at] as number);
+      pendingMilli[at] = 0;
+    }
     return true;
   }
 

@@ -54,7 +54,8 @@ export function readCorrections(
 ): AmountsByName {
   checkOptions(field, amounts, FORM);
   const checked = new Map<string, number>();
-  for (const [name, amount] of Object.entries(amounts)) {
+  for (const name of Object.keys(amounts)) {
+    const amount = amounts[name];
     if (isMissing(amount)) {
       onMissing(name, amount);
       continue;
@@ -67,7 +68,10 @@ export function readCorrections(
       );
     }
     const rounded = sign * Math.ceil(sign * amount);
-    checked.set(name, checkInteger(`${field}.${name}`, rounded, -TOKENS_MAX, TOKENS_MAX));
+    // Most amounts are in order, and need no name for a message.
+    const inOrder = rounded >= -TOKENS_MAX && rounded <= TOKENS_MAX;
+    if (!inOrder) checkInteger(`${field}.${name}`, rounded, -TOKENS_MAX, TOKENS_MAX);
+    checked.set(name, rounded);
   }
   return checked;
 }

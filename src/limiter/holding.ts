@@ -23,17 +23,25 @@ export interface Holding {
 }
 
 export function holdingsOf({ legs, outcomes }: Granted): Holding[] {
-  return legs.flatMap((leg, at) =>
-    (outcomes[at]?.parts ?? []).map(({ shard, amountsMilli }) => ({
-      entityId: leg.entityId,
-      resource: leg.resource,
-      shard,
-      config: leg.config,
-      heldMilli: [...amountsMilli],
-      pendingMilli: amountsMilli.map(() => 0),
-      unsureMilli: amountsMilli.map(() => 0),
-    })),
-  );
+  const holdings: Holding[] = [];
+  for (let at = 0; at < legs.length; at += 1) {
+    const { entityId, resource, config } = legs[at] as Leg;
+    for (const { shard, amountsMilli } of outcomes[at]?.parts ?? []) {
+      const heldMilli = amountsMilli.slice();
+      const pendingMilli = new Array<number>(heldMilli.length).fill(0);
+      const unsureMilli = new Array<number>(heldMilli.length).fill(0);
+      holdings.push({
+        entityId,
+        resource,
+        shard,
+        config,
+        heldMilli,
+        pendingMilli,
+        unsureMilli,
+      });
+    }
+  }
+  return holdings;
 }
 
 /** What is held of each bucket, all its shards together, in the order it was taken. */
