@@ -31,7 +31,11 @@ export interface Level {
   readonly remainder: number;
 }
 
-/** The result of a take: whether it fits, and the level after refill and take. */
+/**
+ * The result of a take: whether it fits, and the level after refill and take.
+ *
+ * @internal Only tests use it.
+ */
 export interface Take {
   readonly taken: boolean;
   readonly level: Level;
@@ -85,7 +89,11 @@ export function balanceAt(level: Level, rate: Rate, nowMs: number): number {
   return Math.max(-DEBT_MILLI_MAX, Math.min(rate.capacityMilli, balance));
 }
 
-/** Takes `requestedMilli` if the refilled bucket has it. A request of zero is never refused. */
+/**
+ * Takes `requestedMilli` if the refilled bucket has it. A request of zero is never refused.
+ *
+ * @internal Only tests use it.
+ */
 export function take(level: Level, rate: Rate, requestedMilli: number, nowMs: number): Take {
   const refilled = refill(level, rate, nowMs);
   const availableMilli = refilled.tokensMilli;

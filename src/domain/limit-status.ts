@@ -1,6 +1,6 @@
 /** What a check of one limit found. */
 
-import { type Level, type Rate, refill, waitMs } from "../core/bucket.ts";
+import { type Rate, waitMs } from "../core/bucket.ts";
 import { floorDiv } from "../core/integers.ts";
 import type { Limit } from "./limit.ts";
 
@@ -55,20 +55,10 @@ export interface LimitCheck {
   readonly bypassed?: boolean;
 }
 
-/** The status of a bucket at a moment. Only a request above zero can be exceeded. */
-export function limitStatus(
-  check: LimitCheck,
-  level: Level,
-  nowMs: number,
-  rate: Rate = check.limit.rate,
-): LimitStatus {
-  const refilled = refill(level, rate, nowMs);
-  return statusOf(check, refilled.tokensMilli, rate, refilled.refilledAtMs - nowMs);
-}
-
 /**
- * The status of a bucket whose balance is known. `behindMs` is how far a clock that ran backwards
- * is behind that balance: nothing accrues until it has caught up.
+ * The status of a bucket whose balance is known. Only a request above zero can be exceeded.
+ * `behindMs` is how far a clock that ran backwards is behind that balance: nothing accrues until it
+ * has caught up.
  */
 export function statusOf(
   check: LimitCheck,

@@ -97,7 +97,11 @@ export function checkAuditor(principal: string | undefined): string | undefined 
   return principal === undefined ? undefined : checkPrincipal(principal);
 }
 
-/** The JSON form of an event: empty parts are left out. */
+/**
+ * The JSON form of an event: empty parts are left out.
+ *
+ * @internal Only tests use it.
+ */
 export function auditEventJson(event: AuditEvent): Record<string, JsonValue> {
   return {
     event_id: event.eventId,

@@ -38,7 +38,11 @@ export async function createTable(options: CreateTableOptions): Promise<void> {
   });
 }
 
-/** Deletes the table and waits until it is gone. A table that is not there is no error. */
+/**
+ * Deletes the table and waits until it is gone. A table that is not there is no error.
+ *
+ * @internal Only tests use it.
+ */
 export async function deleteTable(options: DynamoConnection & { table: string }): Promise<void> {
   await withCalls(options, async (calls, deadline) => {
     const TableName = calls.table;

@@ -62,7 +62,11 @@ export function itemStoreContract(
   });
 }
 
-/** The part of the contract that depends on the indexes of the table. */
+/**
+ * The part of the contract that depends on the indexes of the table.
+ *
+ * @internal Only tests use it.
+ */
 export function indexContract(
   runner: TestRunner,
   name: string,

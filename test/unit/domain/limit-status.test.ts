@@ -1,10 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Level } from "../../../src/core/bucket.ts";
-import { take } from "../../../src/core/bucket.ts";
+import { type Level, type Rate, refill, take } from "../../../src/core/bucket.ts";
 import { shardRate } from "../../../src/core/shares.ts";
 import { Limit } from "../../../src/domain/limit.ts";
-import { type LimitStatus, limitStatus, statusOf } from "../../../src/domain/limit-status.ts";
+import { type LimitCheck, type LimitStatus, statusOf } from "../../../src/domain/limit-status.ts";
 import { property } from "../../support/property.ts";
 
 const RPM = Limit.perMinute("rpm", 100);
@@ -12,6 +11,16 @@ const TPM = Limit.perMinute("tpm", 100_000);
 
 function level(tokensMilli: number, refilledAtMs = 0): Level {
   return { tokensMilli, refilledAtMs, remainder: 0 };
+}
+
+function limitStatus(
+  check: LimitCheck,
+  from: Level,
+  nowMs: number,
+  rate: Rate = check.limit.rate,
+): LimitStatus {
+  const { tokensMilli, refilledAtMs } = refill(from, rate, nowMs);
+  return statusOf(check, tokensMilli, rate, refilledAtMs - nowMs);
 }
 
 function status(limit: Limit, requested: number, from: Level, nowMs = 0): LimitStatus {
