@@ -15,7 +15,7 @@ import {
 import { AWAITED, PLACES, QUOTES, WORDY_FOLDERS } from "./architecture/house-rules.ts";
 import { layerViolations } from "./architecture/layers.ts";
 import { placeViolations, staleExceptions } from "./architecture/places.ts";
-import { staleQuotes, wordViolations } from "./architecture/plain-words.ts";
+import { readTexts, staleQuotes, wordViolations } from "./architecture/plain-words.ts";
 import { readSources, report, toSource } from "./architecture/source.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
@@ -52,10 +52,11 @@ describe("this project", () => {
     expect(report(placeViolations(files, PLACES))).toBe("");
   });
 
-  test("comments and messages use plain words and comments fit 100 columns", () => {
-    const plain = files.filter(({ path }) => !WORDY_FOLDERS.some((at) => path.startsWith(at)));
+  test("comments, messages and titles use plain words and comments fit 100 columns", () => {
+    const all = [...files, ...readTexts(ROOT, "test")];
+    const plain = all.filter(({ path }) => !WORDY_FOLDERS.some((at) => path.startsWith(at)));
     expect(report(wordViolations(plain, QUOTES))).toBe("");
-    expect(staleQuotes(files, QUOTES)).toEqual([]);
+    expect(staleQuotes(all, QUOTES)).toEqual([]);
   });
 
   test("no exception outlives its reason", () => {

@@ -1,4 +1,6 @@
-/** What follows from all imports together: cycles, dead files, and what loading the package loads. */
+/**
+ * What follows from all imports together: cycles, dead files, and what loading the package loads.
+ */
 
 import { type Import, importsOf } from "./imports.ts";
 import type { SourceFile, Violation } from "./source.ts";

@@ -1,6 +1,8 @@
-/** Comments, messages and titles in plain words, by docs/glossary.md, and comments that fit the page. */
+/** The rule of plain words for comments, messages and titles, and of the width of comments. */
 
-import { lineAt, type SourceFile, type Violation } from "./source.ts";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { lineAt, type Violation } from "./source.ts";
 
 const COLUMNS_MAX = 100;
 
@@ -10,14 +12,26 @@ const UNWANTED =
 
 const COMMENT_LINE = /^[ \t]*(?:\/\/|\/\*|\*).*$/gm;
 
+/** A file as it is written. */
+export interface TextFile {
+  readonly path: string;
+  readonly text: string;
+}
+
 /** A text that needs one of the words: the file, and a part of the line. */
 export type Quote = readonly [path: string, part: string];
 
+/** Reads the TypeScript files of a folder of the project, without installed packages. */
+export function readTexts(root: string, folder: string): TextFile[] {
+  return readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
+    .map((entry) => `${folder}/${entry.replaceAll("\\", "/")}`)
+    .filter((path) => path.endsWith(".ts") && !path.includes("/node_modules/"))
+    .sort()
+    .map((path) => ({ path, text: readFileSync(join(root, path), "utf8") }));
+}
+
 /** Returns the lines with unwanted words, except for the quotes, and comment lines too long. */
-export function wordViolations(
-  files: readonly SourceFile[],
-  quotes: readonly Quote[],
-): Violation[] {
+export function wordViolations(files: readonly TextFile[], quotes: readonly Quote[]): Violation[] {
   return files.flatMap(({ path, text }) => [
     ...[...text.matchAll(UNWANTED)]
       .filter(({ index }) => !isQuoted(path, lineTextAt(text, index), quotes))
@@ -37,7 +51,7 @@ export function wordViolations(
 }
 
 /** Returns the quotes that no file needs any more. */
-export function staleQuotes(files: readonly SourceFile[], quotes: readonly Quote[]): Quote[] {
+export function staleQuotes(files: readonly TextFile[], quotes: readonly Quote[]): Quote[] {
   return quotes.filter(
     ([path, part]) => !files.some((file) => file.path === path && file.text.includes(part)),
   );

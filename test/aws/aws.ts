@@ -1,4 +1,6 @@
-/** AWS on this machine: moto, and cfn-lint. Where there is no Python, a named skip; in CI, an error. */
+/**
+ * AWS on this machine: moto, and cfn-lint. Where there is no Python, a named skip; in CI, an error.
+ */
 
 import { existsSync, readFileSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";

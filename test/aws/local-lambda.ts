@@ -1,7 +1,7 @@
 /**
- * Lambda that runs code, in front of moto, which does not. Code that is uploaded goes to moto and is
- * kept here; an invocation gets a Node process of its own, which speaks the runtime API and serves
- * later invocations too, as an instance of a function does. All other requests are moto's.
+ * Lambda that runs code, in front of moto, which does not. Code that is uploaded goes to moto and
+ * is kept here; an invocation gets a Node process of its own, which speaks the runtime API and
+ * serves later invocations too, as an instance of a function does. All other requests are moto's.
  */
 
 import { type ChildProcess, spawn } from "node:child_process";

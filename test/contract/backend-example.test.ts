@@ -1,4 +1,6 @@
-/** The store in docs/guide/backends.md passes the contract and carries a limiter, with its usage. */
+/**
+ * The store in docs/guide/backends.md passes the contract and carries a limiter, with its usage.
+ */
 
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

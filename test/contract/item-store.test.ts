@@ -1,4 +1,6 @@
-/** Every adapter passes the one contract; local DynamoDB has files of its own, by their duration. */
+/**
+ * Every adapter passes the one contract; local DynamoDB has files of its own, by their duration.
+ */
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -86,7 +86,9 @@ export class TestStore {
   }
 }
 
-/** One `describe` per store; an engine that does not run here shows up as a skip with its reason. */
+/**
+ * One `describe` per store; an engine that does not run here shows up as a skip with its reason.
+ */
 export function describeStores(title: string, suite: (store: TestStore) => void): void {
   describe(`${title} in memory`, () => onStore(new TestStore(true), openMemory, suite));
   describe(`${title} in sqlite`, () => onStore(new TestStore(true), openFile, suite));

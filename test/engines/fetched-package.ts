@@ -1,6 +1,6 @@
 /**
- * A package that few tests need and that is too large for every clone: npm fetches it when the first
- * of them runs, and it stays for the next run.
+ * A package that few tests need and that is too large for every clone: npm fetches it when the
+ * first of them runs, and it stays for the next run.
  */
 
 import { execFile } from "node:child_process";

@@ -45,7 +45,9 @@ async function promisesPer(work: Work): Promise<number> {
   return promises / 1000;
 }
 
-/** Bytes per call, once everything is compiled; the least of several passes, since others only add. */
+/**
+ * Bytes per call, once everything is compiled; the least of several passes, since others only add.
+ */
 async function bytesPer(work: Work, count: number): Promise<number> {
   await repeat(work, count * 10);
   const passes: number[] = [];

@@ -259,7 +259,7 @@ describeEngines("a table", ({ endpoint }) => {
        process.env.AWS_CONFIG_FILE = "aws.ini";
        process.env.AWS_REGION = "us-east-1";
        process.env.AWS_EC2_METADATA_DISABLED = "true";
-       for (const profile of ["file", "command", "nobody"]) {
+       for (const profile of ["file", "command", "unknown"]) {
          process.env.AWS_PROFILE = profile;
          for (const transport of ["lean", "sdk"]) {
            const answer = await Repository.open(${JSON.stringify(elsewhere)}, { transport }).then(
@@ -277,8 +277,8 @@ describeEngines("a table", ({ endpoint }) => {
         "file sdk opened",
         "command lean opened",
         "command sdk opened",
-        "nobody lean ZAEL_INFRASTRUCTURE",
-        "nobody sdk ZAEL_INFRASTRUCTURE",
+        "unknown lean ZAEL_INFRASTRUCTURE",
+        "unknown sdk ZAEL_INFRASTRUCTURE",
         "",
       ].join("\n"),
     });

@@ -1,4 +1,6 @@
-/** The Python library in a process of its own: a cached venv per release, and calls as JSON lines. */
+/**
+ * The Python library in a process of its own: a cached venv per release, and calls as JSON lines.
+ */
 
 import {
   type ChildProcessWithoutNullStreams,

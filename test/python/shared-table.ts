@@ -1,4 +1,6 @@
-/** One table, two languages: a namespace of its own for every test, with a client of each library. */
+/**
+ * One table, two languages: a namespace of its own for every test, with a client of each library.
+ */
 
 import { afterAll, afterEach, beforeAll } from "vitest";
 import { RateLimiter } from "../../src/limiter/rate-limiter.ts";

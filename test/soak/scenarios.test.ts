@@ -1,4 +1,7 @@
-/** Smaller versions of the scenarios, and what must be true of them. `docs/operators/scale.md` has the large ones. */
+/**
+ * Smaller versions of the scenarios, and what must be true of them. `docs/operators/scale.md` has
+ * the large ones.
+ */
 
 import { describe, expect, test } from "vitest";
 import { seededRandom } from "../../src/testing/chance.ts";

@@ -1,4 +1,6 @@
-/** Items as a hostile or broken writer could leave them: sound ones with some attributes changed. */
+/**
+ * Items as a hostile or broken writer could leave them: sound ones with some attributes changed.
+ */
 
 import { type Item, OpaqueValue, type Value } from "../../src/storage/item.ts";
 
@@ -175,7 +177,9 @@ export function hostileItem(random: Random, kind?: number): Item {
   return item;
 }
 
-/** The same item in a form that a store of ours accepts: it refuses to write such numbers itself. */
+/**
+ * The same item in a form that a store of ours accepts: it refuses to write such numbers itself.
+ */
 export function storable(item: Item): Item {
   const parts = Object.entries(item).map(([name, value]) => [
     name,

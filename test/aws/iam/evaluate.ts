@@ -1,7 +1,7 @@
 /**
- * What IAM answers, as far as our policies go: explicit allows, wildcards, variables for tags of the
- * principal, and the condition operators that occur in them. Whatever it does not know is an error,
- * so that no policy passes because it was not understood.
+ * What IAM answers, as far as our policies go: explicit allows, wildcards, variables for tags of
+ * the principal, and the condition operators that occur in them. Whatever it does not know is an
+ * error, so that no policy passes because it was not understood.
  */
 
 import type { CfnValue } from "../../../src/infra/template/cfn.ts";

@@ -1,7 +1,7 @@
 /**
  * A gate before an engine of DynamoDB: it asks about every request what IAM would be asked, answers
- * the refused ones as AWS would, and lets the others through. The engine, like all local ones, would
- * allow every action to every principal.
+ * the refused ones as AWS would, and lets the others through. The engine, like all local ones,
+ * would allow every action to every principal.
  */
 
 import { once } from "node:events";

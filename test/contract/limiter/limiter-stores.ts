@@ -1,7 +1,7 @@
 /**
- * The stores that limiters are tested on: the embedded ones, the distributed buckets over a store in
- * memory, and both DynamoDB engines. A test file has one of each, and every test a namespace of its
- * own, with a clock that the test moves.
+ * The stores that limiters are tested on: the embedded ones, the distributed buckets over a store
+ * in memory, and both DynamoDB engines. A test file has one of each, and every test a namespace of
+ * its own, with a clock that the test moves.
  */
 
 import { mkdtempSync, rmSync } from "node:fs";

@@ -1,6 +1,6 @@
 /**
- * What listeners get. A limiter hears of its own calls; of splits and warnings in its namespace; and
- * of all requests to the store, because they belong to no limiter.
+ * What listeners get. A limiter hears of its own calls; of splits and warnings in its namespace;
+ * and of all requests to the store, because they belong to no limiter.
  */
 
 import { once } from "node:events";

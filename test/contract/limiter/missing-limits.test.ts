@@ -1,4 +1,6 @@
-/** Names in `consume` that the entity has no limit for: an error, or ignored where that is asked. */
+/**
+ * Names in `consume` that the entity has no limit for: an error, or ignored where that is asked.
+ */
 
 import { expect, it } from "vitest";
 import type { MissingLimits } from "../../../src/limiter/missing-limits.ts";

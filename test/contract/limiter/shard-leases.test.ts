@@ -1,4 +1,6 @@
-/** Leases on a bucket of two shards, of which the first is empty: everything happens on the other. */
+/**
+ * Leases on a bucket of two shards, of which the first is empty: everything happens on the other.
+ */
 
 import { expect, it } from "vitest";
 import { bucketKey } from "../../../src/records/keys.ts";

@@ -1,4 +1,6 @@
-/** Each scenario of `examples/loadtest` on every store: its report is what the store has counted. */
+/**
+ * Each scenario of `examples/loadtest` on every store: its report is what the store has counted.
+ */
 
 import { expect, test } from "vitest";
 import { RateLimiter } from "../../../src/limiter/rate-limiter.ts";

@@ -1,4 +1,6 @@
-/** Config items that the Python library 0.17 wrote: what is in them survives, and is not ignored. */
+/**
+ * Config items that the Python library 0.17 wrote: what is in them survives, and is not ignored.
+ */
 
 import { expect, it } from "vitest";
 import { ResourceDisabled, ValidationError } from "../../../src/domain/errors.ts";

@@ -1,4 +1,6 @@
-/** Buckets and usage as items: what is written is read back, and what others wrote is understood. */
+/**
+ * Buckets and usage as items: what is written is read back, and what others wrote is understood.
+ */
 
 import { describe, expect, it } from "vitest";
 import {

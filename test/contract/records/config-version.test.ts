@@ -1,4 +1,6 @@
-/** The counter of changes of a namespace's limits, and the registry of entities with limits, exact. */
+/**
+ * The counter of changes of a namespace's limits, and the registry of entities with limits, exact.
+ */
 
 import { describe, expect, it } from "vitest";
 import { configVersion } from "../../../src/records/config-change.ts";

@@ -1,4 +1,6 @@
-/** B36: names that are also attribute names, or members of every JavaScript object, are only names. */
+/**
+ * B36: names that are also attribute names, or members of every JavaScript object, are only names.
+ */
 
 import { expect, it } from "vitest";
 import { RateLimiter } from "../../../src/limiter/rate-limiter.ts";

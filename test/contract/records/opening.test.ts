@@ -1,4 +1,6 @@
-/** Opening a store: how it is found, what it creates, what it refuses. A203, A204 as we mean them. */
+/**
+ * Opening a store: how it is found, what it creates, what it refuses. A203, A204 as we mean them.
+ */
 
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

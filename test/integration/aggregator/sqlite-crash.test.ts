@@ -1,4 +1,6 @@
-/** A process that is killed while it takes from a file: what was taken and what was counted agree. */
+/**
+ * A process that is killed while it takes from a file: what was taken and what was counted agree.
+ */
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";

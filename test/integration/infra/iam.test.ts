@@ -1,6 +1,6 @@
 /**
- * Every policy of the template, on the calls that are really made: each run goes through a gate that
- * refuses what IAM would refuse. Each role can do what it may do, and no more.
+ * Every policy of the template, on the calls that are really made: each run goes through a gate
+ * that refuses what IAM would refuse. Each role can do what it may do, and no more.
  */
 
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";

@@ -1,4 +1,6 @@
-/** The records of a table's stream, as the engine writes them: the form in which Lambda has them. */
+/**
+ * The records of a table's stream, as the engine writes them: the form in which Lambda has them.
+ */
 
 export interface StreamRecord {
   readonly eventID?: string;

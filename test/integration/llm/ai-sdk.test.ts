@@ -1,4 +1,6 @@
-/** `rateLimitMiddleware` with the real AI SDK. The model is a double: a provider's package is HTTP. */
+/**
+ * `rateLimitMiddleware` with the real AI SDK. The model is a double: a provider's package is HTTP.
+ */
 
 import { generateText, RetryError, streamText, wrapLanguageModel } from "ai";
 import { MockLanguageModelV3, simulateReadableStream } from "ai/test";

@@ -1,4 +1,6 @@
-/** Metrics of what is rare, with the real SDK: outages, splits and warnings of a simulated table. */
+/**
+ * Metrics of what is rare, with the real SDK: outages, splits and warnings of a simulated table.
+ */
 
 import {
   AggregationTemporality,

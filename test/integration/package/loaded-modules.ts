@@ -6,7 +6,8 @@ import type { Installed, Ran } from "./installed.ts";
 
 /**
  * Runs code and prints every module it loaded. ES modules are seen by a loader hook, which lives in
- * a thread of its own and therefore writes to a file; CommonJS modules are in the cache of `require`.
+ * a thread of its own and therefore writes to a file; CommonJS modules are in the cache of
+ * `require`.
  */
 export async function loadedModules(installed: Installed, code: string): Promise<Ran> {
   await writeFile(

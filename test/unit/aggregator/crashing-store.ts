@@ -11,7 +11,9 @@ export class CrashingStore extends MemoryItemStore {
   #left = Number.POSITIVE_INFINITY;
   #afterwards = false;
 
-  /** The write after so many is the last; `afterwards`: it is executed, and its response is lost. */
+  /**
+   * The write after so many is the last; `afterwards`: it is executed, and its response is lost.
+   */
   crashAfter(writes: number, afterwards: boolean): void {
     this.#left = writes;
     this.#afterwards = afterwards;

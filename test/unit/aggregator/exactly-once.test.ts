@@ -1,6 +1,6 @@
 /**
- * Every change counts once: batches are replayed, divided and begun renewed, shards of the stream come
- * in any order, readers overtake each other, and processes die between any two writes.
+ * Every change counts once: batches are replayed, divided and begun renewed, shards of the stream
+ * come in any order, readers overtake each other, and processes die between any two writes.
  */
 
 import fc from "fast-check";
@@ -33,7 +33,9 @@ interface Turn {
   /** Which of the shards that can be read. */
   readonly pick: number;
   readonly size: number;
-  /** How many records before the checkpoint are delivered again, by a reader that lost its lease. */
+  /**
+   * How many records before the checkpoint are delivered again, by a reader that lost its lease.
+   */
   readonly back: number;
   readonly crashAfter: number;
   readonly crashes: boolean;
@@ -148,7 +150,7 @@ async function deliver(
   store.restart();
   const failed = batch.findIndex(({ id }) => id === failedIds[0]);
   const reached = from + (failed === -1 ? batch.length : failed);
-  // What was delivered again by somebody who is late moves nobody's checkpoint back.
+  // A late redelivery moves no checkpoint back.
   shard.checkpoint = Math.max(shard.checkpoint, reached);
 }
 

@@ -11,7 +11,7 @@ import { MemoryItemStore } from "../../../src/storage/memory/item-store.ts";
 
 const START = Date.parse("2027-01-01T12:00:00Z");
 
-/** A bucket on a store that any number of processes could share, and an aggregator beside it. */
+/** A bucket on a store that several processes could share, and an aggregator. */
 async function world(limits: readonly string[] = ["rpm:100000"]) {
   const time = { nowMs: START };
   const clock = () => time.nowMs;

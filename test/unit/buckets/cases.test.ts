@@ -29,7 +29,7 @@ describe("refill", () => {
     expect(granted).toBe(100);
   });
 
-  test("a slow limit beside a fast one refills exactly, taken every 10 s for a day (B4)", async () => {
+  test("a slow limit next to a fast one refills exactly, taken every 10 s for a day (B4)", async () => {
     const table = new Table();
     const client = table.client();
     const config = configOf(["rps:1000/sec", "rpd:5/day"]);

@@ -128,7 +128,9 @@ export class IdealBucket {
     this.#onlyOverrides = false;
   }
 
-  /** Whether a refused call changes the limits: stored ones do, its own only if they are no less. */
+  /**
+   * Whether a refused call changes the limits: stored ones do, its own only if they are no less.
+   */
   isKept(config: BucketConfig): boolean {
     if (config.source !== "override") return true;
     return config.limits.every(({ name, rate }) => {

@@ -138,7 +138,7 @@ export class ModelRun {
       case "delete":
         await this.#client(command.client).deleteEntity(ENTITY);
         this.#ideal = undefined;
-        // A bucket that is made anew in the millisecond of the old one could not be told from it.
+        // A bucket created in the millisecond of the old one could not be told from it.
         this.#nowMs += 1;
         this.#see();
     }
@@ -212,7 +212,7 @@ export class ModelRun {
     });
   }
 
-  /** A bucket may only go by itself when nobody could tell it from a new one. */
+  /** A bucket may only expire when it equals a new one. */
   #noticeExpiry(): void {
     if (this.#ideal === undefined || this.#subject.held(this.#latestMs) !== undefined) return;
     this.#ideal.refill(this.#latestMs);

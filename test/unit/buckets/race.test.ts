@@ -1,7 +1,7 @@
 /**
  * Interleavings. Every call to the store waits for its turn before it is done and again before its
- * answer comes, and a scheduler decides who goes next. After each race: nothing was admitted beyond
- * the ideal bucket, nothing was lost, `tc` is what was granted and kept, no ghosts, and everybody
+ * answer comes, and a scheduler picks the next actor. After each race: nothing was admitted beyond
+ * the ideal bucket, nothing was lost, `tc` is what was granted and kept, no ghosts, and every actor
  * has got an answer.
  */
 
@@ -22,7 +22,7 @@ const client = fc.nat(2);
 /** Mostly one that charges itself or one parent, so that many meet in one bucket. */
 const entity = fc.constantFrom(...ENTITIES, "solo" as const, "child" as const);
 const tokens = fc.record({ a: fc.integer({ min: 1, max: 3 }), b: fc.nat(2) });
-/** `a` always, so that every call names a limit that everybody has. */
+/** `a` always, so that every call names a limit that all entities have. */
 const limits = fc
   .record({
     a: fc.integer({ min: 1, max: 6 }),
@@ -139,7 +139,7 @@ describe("cascades that meet", () => {
         async (race, scheduler) => {
           const run = new RaceRun(race, scheduler);
           await run.run();
-          if (run.granted === 0) throw new Error("nobody was granted what everybody could have");
+          if (run.granted === 0) throw new Error("no actor was granted what all could have");
         },
       ),
       { seed: SEED, numRuns: RUNS },

@@ -1,4 +1,4 @@
-/** Giving back that is repeated, because nobody knows whether it arrived. */
+/** Refunds that are repeated because their outcome is unknown. */
 
 import { expect, test } from "vitest";
 import { RateLimiterUnavailable } from "../../../src/domain/errors.ts";

@@ -123,7 +123,7 @@ export function embeddedSubject(options: SubjectOptions): Subject {
     observer: store,
     held: (nowMs) => {
       const bucket = table.get(ENTITY, RESOURCE);
-      // One whose time is over is as good as gone, and goes when somebody comes along.
+      // An expired bucket counts as gone, and is removed by the next call.
       if (bucket === undefined || (bucket.ttl ?? Number.POSITIVE_INFINITY) * 1000 <= nowMs) {
         return undefined;
       }
@@ -171,5 +171,5 @@ export function heldIn(item: Item, nowMs: number): Map<string, Held> {
 }
 
 function refuseWarning(): never {
-  throw new Error("nothing fails here, so nobody is warned");
+  throw new Error("nothing fails here, so there is no warning");
 }

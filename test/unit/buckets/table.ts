@@ -47,7 +47,9 @@ export class Table {
     this.#ttlMultiplier = ttlMultiplier;
   }
 
-  /** A client with its own views, whose clock may be ahead, and whose calls may be tampered with. */
+  /**
+   * A client with its own views, whose clock may be ahead, and whose calls may be tampered with.
+   */
   client(aheadMs = 0, tamper: Partial<ItemStore> = {}): Client {
     const store = new Proxy<ItemStore>(this.items, {
       get: (items, operation: keyof ItemStore) =>
@@ -86,7 +88,7 @@ export interface BusyTimer extends Timer {
   wake(): void;
 }
 
-/** Time passes whenever somebody looks, so that what goes round in circles comes to an end. */
+/** Time passes with every read of the clock, so that an endless loop comes to an end. */
 export function busyTimer(): BusyTimer {
   let elapsedMs = 0;
   const asleep = new Set<() => void>();

@@ -10,7 +10,7 @@ import type { Clock } from "../../../src/domain/clock.ts";
 import { systemTimer, type Timer } from "../../../src/domain/timer.ts";
 
 export interface Circumstances {
-  /** What is answered to questions, one by one; then there is nobody to ask. */
+  /** The answers to questions, in order; without more answers stdin is not a terminal. */
   readonly answers?: readonly boolean[];
   readonly env?: Readonly<Record<string, string>>;
   /** Whether a person looks; then there are colours, unless `NO_COLOR` is set. */

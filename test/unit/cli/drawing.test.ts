@@ -44,7 +44,7 @@ describe("a drawing", () => {
     );
   });
 
-  test("is text below each other where nobody looks", () => {
+  test("is text below each other without a terminal", () => {
     expect(drawn({ columns: 3, rows: 2, isTerminal: false }, ["12345\n6\n", "7\n"])).toBe(
       "12345\n6\n7\n",
     );

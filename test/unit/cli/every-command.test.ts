@@ -1,4 +1,4 @@
-/** What holds for every command there is, whoever wrote it. */
+/** Rules that hold for every command. */
 
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -118,7 +118,7 @@ describe("every command", () => {
     const before = await bytes();
     const args = (leaf.arguments ?? []).map(() => "gpt-4");
     const options = [...required(leaf), "--url", `sqlite:${file}`];
-    // Those that would go on for ever are ended after their first word.
+    // Endless commands are ended after their first output.
     const onOutput: Circumstances["onOutput"] = (_, interrupt) => interrupt("SIGINT");
     const { code } = await cli([...words, ...args, ...options], { onOutput });
     // A command that goes on until it is interrupted ends as shells expect it.

@@ -87,7 +87,7 @@ describe("limits plan and apply", () => {
     expect((await run("limits", "apply", "-f", file)).err).toBe(WARNING);
   });
 
-  test("what is stored beside the file counts, unless the plan removes it", async () => {
+  test("limits that are stored and not in the file count, unless the plan removes them", async () => {
     const { name, run } = store.namespace();
     const entity =
       "entities: { key-1: { resources: { gpt-4: { limits: { rpm: { capacity: 1 } } } } } }";

@@ -55,7 +55,7 @@ describe("floorDiv and ceilDiv", () => {
   });
 
   property(
-    "floorDiv is right beside every multiple of the divisor",
+    "floorDiv is right next to every multiple of the divisor",
     [fc.integer({ min: -SAFE, max: SAFE }), divisor, fc.integer({ min: -2, max: 2 })],
     (near, by, offset) => {
       const value = near - (near % by) + offset;

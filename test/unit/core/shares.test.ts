@@ -74,7 +74,7 @@ describe("shardRate", () => {
     [rateOf, count, fc.nat(SHARDS_MAX - 1), fc.integer({ min: 1, max: 31_536_000_000 })],
     (rate, n, any, elapsed) => {
       const shard = any % n;
-      // From a debt nobody can pay off in that time, so that no cap hides a difference.
+      // From a debt too large for that time, so that no cap hides a difference.
       const empty: Level = { tokensMilli: -8_000_000_000_000_000, refilledAtMs: 0, remainder: 0 };
       const grown = (part: Rate) => {
         const after = refill(empty, part, elapsed);

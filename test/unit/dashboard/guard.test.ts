@@ -1,4 +1,4 @@
-/** Who may ask the dashboard for what: names, origins, changes, tokens. */
+/** The guard of the dashboard: host names, origins, changes, tokens. */
 
 import { describe, expect, test } from "vitest";
 import { hasToken, tokenLogin } from "../../../src/dashboard/token-session.ts";

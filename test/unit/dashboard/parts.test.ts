@@ -1,4 +1,6 @@
-/** The pure parts of the dashboard: rankings, differences, charts, files, the policy of the page. */
+/**
+ * The pure parts of the dashboard: rankings, differences, charts, files, the policy of the page.
+ */
 
 import { expect, test } from "vitest";
 import { allowedInHour, differencesOf, exceededBy } from "../../../src/dashboard/differences.ts";
@@ -50,7 +52,7 @@ test("an hour that used exactly what is allowed does not exceed it", () => {
   ]);
 });
 
-test("usage is grouped by who used most, and the rest is one group", () => {
+test("usage is grouped by the entities that used most, and the rest is one group", () => {
   const many = Array.from({ length: 12 }, (_, n) =>
     snapshot({ entityId: `key-${n}`, totalEvents: n + 1, counters: { tpm: 10 } }),
   );

@@ -99,7 +99,7 @@ describe("what AWS says, in one line with what to do", () => {
     aws.close();
   });
 
-  test("a local endpoint needs no region and no credentials, and says when nobody is there", async () => {
+  test("a local endpoint needs no region and no credentials, and reports when no server answers", async () => {
     const aws = connectAws({ endpoint: "http://127.0.0.1:1", maxAttempts: 1 });
     await expect(aws.send("cloudformation:DescribeStacks", {})).rejects.toThrow(
       /http:\/\/127\.0\.0\.1:1 could not be reached for cloudformation:DescribeStacks/,

@@ -1,4 +1,6 @@
-/** AWS on a socket, as far as commands ask for it: each request gets the answer a test has for it. */
+/**
+ * AWS on a socket, as far as commands ask for it: each request gets the answer a test has for it.
+ */
 
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";

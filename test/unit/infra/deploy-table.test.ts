@@ -266,7 +266,7 @@ describe("a table of the Python library", () => {
     );
   });
 
-  test("an index that somebody has added by hand is not added again", async () => {
+  test("an index that was added by hand is not added again", async () => {
     const aws = theirs("GSI1", "GSI2", "GSI3");
     aws.answers["dynamodb:DescribeTable"] = () => live();
     const { plan } = await preparePlan(contextOf(aws), "demo", {}, false);

@@ -1,4 +1,4 @@
-/** Several who deploy the same stack at once, and a CloudFormation that tells of it late. */
+/** Clients that deploy the same stack at once, and a CloudFormation that reports it late. */
 
 import { describe, expect, test } from "vitest";
 import { StackOperationError } from "../../../src/domain/errors.ts";
@@ -44,7 +44,7 @@ function standing(aws: FakeAws): FakeStack {
 const statuses = (aws: FakeAws) => aws.stacks.map(({ status }) => status);
 
 describe("two first deployments", () => {
-  test("share a shell: whoever declines takes away only what is theirs", async () => {
+  test("a client that declines removes only its own change set from a shared stack", async () => {
     const aws = new FakeAws();
     const first = await prepare(aws, 1);
     const second = await prepare(aws, 2);
@@ -101,7 +101,7 @@ describe("two first deployments", () => {
   });
 });
 
-describe("whoever is overtaken", () => {
+describe("a client that was overtaken", () => {
   test("goes on from what stands: all of many succeed", async () => {
     const aws = new FakeAws();
     const event = { ...TABLE_EVENT, status: "CREATE_IN_PROGRESS" };
@@ -148,7 +148,7 @@ describe("whoever is overtaken", () => {
     expect(statuses(aws)).toEqual(["CREATE_COMPLETE"]);
   });
 
-  test("also while somebody else updates; and the name being taken counts, too", async () => {
+  test("also while another client updates; and the name being taken counts, too", async () => {
     const aws = new FakeAws();
     standing(aws);
     const first = await prepare(aws, 1);

@@ -59,7 +59,7 @@ describe("nothing stays of a change set", () => {
     await expect(preparePlan(contextOf(aws), "demo", PLAIN, false)).rejects.toThrow("not allowed");
   });
 
-  test("somebody stops while CloudFormation thinks", async () => {
+  test("a stop while CloudFormation computes the change set", async () => {
     const aws = new FakeAws();
     const stop = new AbortController();
     aws.answers["cloudformation:DescribeChangeSet"] = () => {

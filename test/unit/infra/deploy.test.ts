@@ -173,7 +173,7 @@ describe("a new stack", () => {
     );
   });
 
-  test("what failed before stands in nobody's way", async () => {
+  test("a failed earlier attempt does not block a deploy", async () => {
     const aws = new FakeAws();
     aws.add({ name: "demo", status: "ROLLBACK_COMPLETE" });
     const { context, steps } = contextOf(aws);

@@ -1,9 +1,9 @@
 /**
  * AWS as far as deploying asks for it, in this process: stacks that take their time, fail where a
  * test says so, are changed by several at once, and are told of late. Change sets for a new stack
- * share one shell, and carrying one out voids the others. moto, which `test/aws` uses, knows nothing
- * of that. It stands behind the same interface as
- * the real one, so what is tested is everything above the SDK.
+ * share one shell, and carrying one out voids the others. moto, which `test/aws` uses, knows
+ * nothing of that. It stands behind the same interface as the real one, so what is tested is
+ * everything above the SDK.
  */
 
 import type { Aws } from "../../../src/infra/aws.ts";

@@ -3,7 +3,7 @@
 import type { Timer } from "../../../src/domain/timer.ts";
 
 export interface InstantTimer extends Timer {
-  /** How often somebody has waited. */
+  /** The number of sleeps. */
   readonly waits: number;
 }
 

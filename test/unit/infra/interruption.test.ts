@@ -108,7 +108,7 @@ describe("one line with what to do", () => {
     return [code, ...err.trimEnd().split("\n")];
   };
 
-  test("nobody is there", async () => {
+  test("the server does not answer", async () => {
     const place = ["--endpoint-url", "http://127.0.0.1:1"];
     expect(await lines("list", ...place)).toEqual([
       4,
@@ -117,7 +117,7 @@ describe("one line with what to do", () => {
     ]);
   });
 
-  test("somebody else answers", async () => {
+  test("another server answers", async () => {
     aws.answers.DescribeStacks = { body: "<html><title>Sign in</html>" };
     const [code, line, ...more] = await lines("list", "--endpoint-url", aws.endpoint);
     expect([code, more]).toEqual([4, []]);

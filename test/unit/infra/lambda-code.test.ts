@@ -65,7 +65,7 @@ test.each<[string | undefined, Overwriting]>([
   expect(found).toEqual({ sha256: sha256Of(ZIP), Tags: { [LAMBDA_VERSION_TAG]: CLIENT_VERSION } });
 });
 
-test("somebody else uploads at the same moment: it is looked at again", async () => {
+test("the code is checked again when another client uploads at the same moment", async () => {
   const { aws, found, put } = withCode(undefined);
   let times = 0;
   aws.answers["lambda:UpdateFunctionCode"] = () => {
@@ -75,7 +75,7 @@ test("somebody else uploads at the same moment: it is looked at again", async ()
   };
   expect(await put("older")).toMatchObject({ changed: false, version: CLIENT_VERSION });
   expect(times).toBe(2);
-  // But not for ever.
+  // But not without end.
   found.sha256 = "theirs";
   times = 2;
   await expect(put("older")).rejects.toThrow(/in progress/);

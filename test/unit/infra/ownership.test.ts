@@ -43,11 +43,11 @@ describe("a stack is ours", () => {
     ["with what goes with it", true, {}, withOther("AWS::Lambda::Permission")],
     ["not with other keys", false, {}, tableWith([{ AttributeName: "id" }], INDEXES)],
     ["not with other indexes", false, {}, tableWith(KEYS, [{ IndexName: "GSI1" }])],
-    ["not with keys nobody can read", false, {}, tableWith({ "Fn::If": [] }, INDEXES)],
+    ["not with unreadable keys", false, {}, tableWith({ "Fn::If": [] }, INDEXES)],
     ["not without a table", false, {}, JSON.stringify(WEBSITE)],
     ["not with a template that is none", false, {}, "what?"],
     ["not with other things", false, {}, withOther("AWS::EC2::VPC")],
-    ["not by the tag of somebody else", false, { tags: { ManagedBy: "cdk" } }, "{}"],
+    ["not by the tag of other software", false, { tags: { ManagedBy: "cdk" } }, "{}"],
   ])("%s: %s", async (_, expected, stack, template) => {
     const aws = new FakeAws();
     aws.template = template;
@@ -57,7 +57,7 @@ describe("a stack is ours", () => {
 });
 
 test.each(["CREATE_COMPLETE", "ROLLBACK_COMPLETE", "DELETE_FAILED", "UPDATE_IN_PROGRESS"])(
-  "deploy leaves somebody else's stack alone in %s",
+  "deploy leaves a stack of other software alone in %s",
   async (status) => {
     const aws = new FakeAws();
     aws.template = JSON.stringify(WEBSITE);

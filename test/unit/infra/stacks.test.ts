@@ -94,7 +94,7 @@ describe("deleting", () => {
     await expect(refuseToDelete(aws, "demo")).rejects.toThrow(
       /protected.*--no-deletion-protection/,
     );
-    // Somebody else's table may have the name that somebody mistypes.
+    // A table of other software may have a mistyped name.
     aws.answers["dynamodb:DescribeTable"] = () => ({
       Table: { KeySchema: [{ AttributeName: "id", KeyType: "HASH" }] },
     });
@@ -260,7 +260,7 @@ describe("the mapping of the aggregator (op 58)", () => {
 });
 
 describe("code", () => {
-  test("the same is not uploaded again, unless somebody insists", async () => {
+  test("the same code is not uploaded again without --force", async () => {
     const aws = new FakeAws();
     let sha256 = "";
     aws.answers["lambda:GetFunction"] = () => ({
@@ -290,7 +290,7 @@ describe("finding limiters (op 59)", () => {
       status: "REVIEW_IN_PROGRESS",
       tags: { ...stackTags("planned", {}) },
     });
-    aws.add({ name: "somebody-else", status: "CREATE_COMPLETE" });
+    aws.add({ name: "other-software", status: "CREATE_COMPLETE" });
     aws.add({
       name: "load",
       status: "CREATE_COMPLETE",

@@ -82,7 +82,7 @@ describe("a table that is too new for this client", () => {
     expect((await run("upgrade", "--yes")).err).toContain("stop here");
   });
 
-  test("somebody else's table is not asked for a version", async () => {
+  test("a table of other software is not asked for a version", async () => {
     aws.answers.DescribeStacks = noStack("demo");
     aws.answers.DescribeTable = {
       body: JSON.stringify({ Table: { KeySchema: [{ AttributeName: "id" }] } }),
@@ -148,7 +148,7 @@ describe("a table from before there were namespaces", () => {
   });
 });
 
-test("whoever may read only the registry sees its record", async () => {
+test("a client that may only read the registry sees its record", async () => {
   deployed({ schema_version: "0.11.0" });
   aws.answers.BatchGetItem = {
     status: 400,

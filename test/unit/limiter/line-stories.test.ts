@@ -1,4 +1,4 @@
-/** Whatever happens around a line: nobody overtakes, nobody is late, nobody hangs, all is counted. */
+/** Stories of a queue: no call overtakes, is late or hangs, and all is counted. */
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -9,7 +9,7 @@ const SEED = Number(process.env.FC_SEED ?? 20_251_115);
 const RUNS = 200;
 const BUCKET = { entityId: "key-1", resource: "gpt-4" };
 const CAPACITY = 10;
-/** Longer than everybody who comes in a story may have to wait for everybody else. */
+/** Longer than any call of a story may have to wait for all others. */
 const END_MS = 400_000;
 
 const step = fc.oneof(
@@ -51,7 +51,7 @@ class Story {
   readonly #time: VirtualTime;
   readonly #limiter: RateLimiter;
   readonly #leases: Lease[] = [];
-  /** Those who wait, in the order in which they came. */
+  /** The waiters in the order of arrival. */
   readonly #waiting = new Set<number>();
   readonly #ended: Promise<void>[] = [];
   #calls = 0;
@@ -124,14 +124,17 @@ class Story {
     }
     const decided = decision as Decision;
     if (decided.granted) {
-      expect(first, "nobody overtakes").toBe(call);
+      expect(first, "no call overtakes").toBe(call);
       expect(nowMs).toBeLessThanOrEqual(untilMs + 1);
       this.#keep(decided.lease, amount);
       return;
     }
     const retryMs = decided.retryAfterSeconds * 1000;
     expect(Number.isFinite(retryMs)).toBe(amount <= CAPACITY);
-    if (amount <= CAPACITY) expect(nowMs + retryMs, "not in vain").toBeGreaterThan(untilMs - 1);
+    if (amount <= CAPACITY)
+      expect(nowMs + retryMs, "a refusal means that waiting cannot help").toBeGreaterThan(
+        untilMs - 1,
+      );
   }
 
   async #ask(amount: number): Promise<void> {
@@ -139,7 +142,7 @@ class Story {
       this.#limiter.tryAcquire({ ...BUCKET, consume: { rps: amount } }),
     );
     if (!decision.granted) return;
-    if (amount > 0) expect([...this.#waiting], "nobody is overtaken").toEqual([]);
+    if (amount > 0) expect([...this.#waiting], "no call is overtaken").toEqual([]);
     this.#keep(decision.lease, amount);
   }
 

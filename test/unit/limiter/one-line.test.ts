@@ -73,7 +73,7 @@ test("giving back is announced", async () => {
   await limiter.close();
 });
 
-test("any number of calls may share a signal, and nobody is warned of a leak", async () => {
+test("any number of calls may share a signal, without a warning of a leak", async () => {
   const { time, limiter } = await drained();
   const warnings: Error[] = [];
   const warn = (warning: Error) => warnings.push(warning);

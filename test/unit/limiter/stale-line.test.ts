@@ -1,6 +1,6 @@
 /**
- * What a line knows grows old: tokens are given back, limits change, others take. Nobody waits for
- * what is there already, and nobody is refused by what is long past.
+ * The cached state of a queue gets old: refunds, new limits, other clients. No call waits for
+ * tokens that are there already, and none is refused by a stale state.
  */
 
 import { describe, expect, test, vi } from "vitest";
@@ -69,14 +69,14 @@ describe("what is given back", () => {
     await limiter.close();
   });
 
-  test("makes nobody ask all the time where it is never enough", async () => {
+  test("makes no call ask all the time where it is never enough", async () => {
     const { time, repo, limiter, lease, waiting, asked: before } = await held();
     before.mockRestore();
     const { buckets } = repo[INTERNALS];
     const consume = buckets.consume.bind(buckets);
     const asked = vi.spyOn(buckets, "consume").mockImplementation(async (...call) => {
       const refused = await consume(...call);
-      // Somebody gives back a little, and somebody else takes it, whenever the answer is on its way.
+      // One client refunds a little and another consumes it while each answer is under way.
       lease.release({ rpd: 1 });
       await lease.flush();
       lease.adjust({ rpd: 1 });
@@ -106,7 +106,7 @@ describe("what is given back", () => {
 });
 
 describe("limits that were raised", () => {
-  test("are noticed by whoever comes, a second later at most", async () => {
+  test("are noticed by new calls, a second later at most", async () => {
     const { time, repo, limiter, waiting, asked, ask } = await held();
     await repo.limits.setSystem(["rpd:1000/sec"]);
     time.advance(999);
@@ -144,7 +144,7 @@ test("thousands that do not wait ask once a second, together", async () => {
 });
 
 describe("what can never be", () => {
-  test("is refused at once, however long somebody would wait", async () => {
+  test("is refused at once, however long the call may wait", async () => {
     const { time, limiter, lease, waiting } = await held();
     const never = { ...BUCKET, maxWaitSeconds: Number.POSITIVE_INFINITY, consume: { rpd: 11 } };
     const behind = await time.until(limiter.tryAcquire(never));
@@ -155,7 +155,7 @@ describe("what can never be", () => {
     await limiter.close();
   });
 
-  test("also when nobody knew it when it lined up", async () => {
+  test("also when it joined the queue before that was known", async () => {
     const { time, limiter, lease, waiting } = await held();
     await lease.rollback();
     await waiting;

@@ -1,4 +1,6 @@
-/** What wakes a call that waits, besides time: resets and top-ups; and calls for several resources. */
+/**
+ * What wakes a call that waits, besides time: resets and top-ups; and calls for several resources.
+ */
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { AcquireRequest } from "../../../src/limiter/acquire-request.ts";

@@ -1,4 +1,4 @@
-/** A line holds nobody up who need not wait, and ends for all when the store cannot answer. */
+/** A queue holds up no call that need not wait, and fails as a whole with the store. */
 
 import { describe, expect, test } from "vitest";
 import {
@@ -56,7 +56,7 @@ describe("where there is enough", () => {
     expect(table.usage.calls - before).toBeLessThan(250);
   });
 
-  test("who asks for another limit passes, also when both come at once", async () => {
+  test("a call for another limit passes, also when both come at once", async () => {
     const { time, limiter } = await inMemory();
     const patient = { ...BUCKET, limits: ["rpm:1", "tpm:100"], maxWaitSeconds: 90 };
     await limiter.acquire({ ...patient, consume: { rpm: 1 } });
@@ -82,7 +82,7 @@ async function longWaitThenOutage() {
 }
 
 describe("when the store cannot answer", () => {
-  test("all who wait for it are decided at once, each as it wants", async () => {
+  test("all waiters are decided at once, each by its own mode", async () => {
     const { table, limiter, took } = await onTable(["rpm:10"]);
     table.faults = { lostRequests: 1 };
     const request = { ...BUCKET, consume: { rpm: 1 }, maxWaitSeconds: 30 };
@@ -98,7 +98,7 @@ describe("when the store cannot answer", () => {
     expect(ms).toBeLessThan(600);
   });
 
-  test("so are those who do not wait, and nobody is refused by what is old", async () => {
+  test("so are calls that do not wait, and none is refused by a stale state", async () => {
     const { limiter, took, waiting } = await longWaitThenOutage();
     const request = { ...BUCKET, consume: { rpm: 1 }, onUnavailable: "allow" } as const;
     const { result, ms } = await took(limiter.acquire(request));
@@ -120,7 +120,7 @@ describe("when the store cannot answer", () => {
   });
 });
 
-test("what is given back to a parent is for all who wait for it", async () => {
+test("a refund to a parent reaches all its waiters", async () => {
   const { time, repo, limiter } = await inMemory();
   await repo.limits.setSystem(["rpd:10/day"]);
   await repo.entities.create({ id: "team" });
@@ -148,7 +148,7 @@ test("closing the repository ends what waits, too", async () => {
   expect(time.nowMs).toBe(START_MS);
 });
 
-test("a lease that takes more does not overtake those who wait", async () => {
+test("a lease that consumes more does not overtake waiters", async () => {
   const { time, limiter } = await inMemory();
   const bucket = { ...BUCKET, limits: ["rps:20/sec"] };
   const lease = await limiter.acquire({ ...bucket, consume: { rps: 20 } });

@@ -1,4 +1,6 @@
-/** Applies that fail, die, are stopped, or meet another one. What is proved holds for every store. */
+/**
+ * Applies that fail, die, are stopped, or meet another one. What is proved holds for every store.
+ */
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { InfrastructureError } from "../../../src/domain/errors.ts";
@@ -45,7 +47,8 @@ describe("an apply", () => {
     const repo = await store.open();
     const crashing = brokenAt(repo, "gpt-4", new Error("the process ends here"));
     await expect(applyManifest(crashing, manifestOf(repo))).rejects.toThrow("ends here");
-    // The system and gpt-3 are stored, and nobody has said so. Time passes; the file has changed.
+    // The system and gpt-3 are stored, and the record does not say so. Time passes; the file has
+    // changed.
     const later = await store.open({
       namespace: repo.namespaceName,
       clock: () => Date.now() + 31_000,
@@ -74,12 +77,12 @@ describe("an apply", () => {
     const { records } = repo[INTERNALS];
     const manifest = manifestOf(repo);
     const before = await readManaged(records);
-    const run = { id: "somebody", untilMs: Date.now() + 60_000 };
+    const run = { id: "other", untilMs: Date.now() + 60_000 };
     await writeManaged(records, before, { targets: [], unsettled: [], run });
     await expect(applyManifest(repo, manifest, { waitMs: 0 })).rejects.toThrow(InfrastructureError);
     await expect(applyManifest(repo, manifest, { waitMs: 0 })).rejects.toThrow(/at work/);
     expect(await repo.limits.listResources()).toEqual([]);
-    // A plan only reads, and waits for nobody.
+    // A plan only reads, and does not wait.
     expect((await planManifest(repo, manifest)).changes).toHaveLength(4);
     const held = await readManaged(records);
     await writeManaged(records, held, { targets: [], unsettled: [] });

@@ -88,7 +88,7 @@ describe("the properties", () => {
     expect(manifestFromProperties({ TableName: "t", NamespaceId: "x" }).namespace).toBe("default");
   });
 
-  test("are refused when nobody knows them", () => {
+  test("are refused when they are unknown", () => {
     const wrong = { Namespace: "n", System: { Limits: { rpm: { Capacity: "many", Burst: 1 } } } };
     expect(() => manifestFromProperties(wrong)).toThrow(InvalidManifestError);
     expect(() => manifestFromProperties(wrong)).toThrow(

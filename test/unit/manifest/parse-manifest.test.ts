@@ -128,7 +128,7 @@ describe("a manifest that is refused", () => {
     ]);
   });
 
-  test("has names that nobody knows, where they stand", () => {
+  test("has unknown names reported where they stand", () => {
     const text = lines(
       "namespace: n",
       "sytem: {}",

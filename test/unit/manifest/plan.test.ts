@@ -39,7 +39,7 @@ function storing(levels: readonly [Target, LevelConfig][], ...unregistered: Targ
   };
 }
 
-const nobody = { targets: [], unsettled: [] };
+const UNMANAGED = { targets: [], unsettled: [] };
 const shown = ({ changes }: LimitPlan) =>
   changes.map(({ action, target }) => `${action} ${targetName(target) ?? "system"}`);
 
@@ -64,7 +64,7 @@ const allManaged = { targets: ALL.map(([target]) => target), unsettled: [] };
 
 describe("a plan", () => {
   test("creates everything in an empty store, from general to special", () => {
-    const plan = planChanges(MANIFEST, storing([]), nobody);
+    const plan = planChanges(MANIFEST, storing([]), UNMANAGED);
     expect(shown(plan)).toEqual([
       "create system",
       "create a",
@@ -81,7 +81,7 @@ describe("a plan", () => {
   });
 
   test("takes over what is already as declared, without a change", () => {
-    const plan = planChanges(MANIFEST, storing(ALL), nobody);
+    const plan = planChanges(MANIFEST, storing(ALL), UNMANAGED);
     expect(plan.changes).toEqual([]);
     expect(plan.adopted).toHaveLength(5);
   });
@@ -132,7 +132,7 @@ describe("a plan", () => {
     expect(plan.changes[1]?.before).toEqual(SYSTEM);
   });
 
-  test("forgets what somebody else has removed", () => {
+  test("forgets entries that other tools have removed", () => {
     const plan = planChanges(emptyManifest("n"), storing([]), allManaged);
     expect(plan.changes).toEqual([]);
     expect(plan.forgotten).toHaveLength(5);
@@ -194,7 +194,7 @@ resources:
   });
 
   test("is not written again when nothing has changed", () => {
-    const settled = planChanges(emptyManifest("n"), storing([]), nobody);
+    const settled = planChanges(emptyManifest("n"), storing([]), UNMANAGED);
     const before = { ...record, targets: [], fingerprint: "f" };
     expect(isSettled(before, settled, "f")).toBe(true);
     expect(isSettled(before, settled, "g")).toBe(false);

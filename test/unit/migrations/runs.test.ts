@@ -65,7 +65,7 @@ describe("a dry run", () => {
     expect(rehearsed.dryRun).toBe(true);
   });
 
-  test("is possible while somebody else migrates", async () => {
+  test("is possible while another process migrates", async () => {
     const store = await filled(table08Namespaced());
     store.disturb = crashAt(8);
     await expect(runMigrations(store, { clock, random })).rejects.toThrow();
@@ -89,7 +89,7 @@ describe("a run that breaks off", () => {
       store.disturb = crashAt(position);
       await expect(runMigrations(store, { clock, random })).rejects.toThrow();
       store.disturb = () => undefined;
-      // Whoever died could not give the lease back.
+      // The process that died could not release its lease.
       const later = () => NOW + LEASE_MS;
       const { completed } = await runMigrations(store, { clock: later, random });
       expect(completed).toBe(true);
@@ -127,7 +127,7 @@ describe("a run that breaks off", () => {
     const onProgress = (progress: MigrationProgress) => reports.push(progress);
     const later = () => NOW + LEASE_MS;
     const { migrations } = await runMigrations(store, { clock: later, random, onProgress });
-    // Two were changed after the last checkpoint: nobody knows of those any more.
+    // Two were changed after the last checkpoint: no record has them any more.
     expect(migrations[0]?.changed).toBe(98);
     expect(reports[0]?.changed).toBeGreaterThan(48);
     expect(await planMigrations(store)).not.toHaveProperty("interrupted");
@@ -211,7 +211,7 @@ describe("a run", () => {
         const key = "delete" in write ? write.delete : { PK: "", SK: "" };
         const kind = key.SK.slice(0, key.SK.indexOf("#", 1) + 1);
         const add = left.get(kind);
-        // Once for each: while it is about to be deleted, somebody writes to it.
+        // Once for each: another client writes to it while it is about to be deleted.
         left.delete(kind);
         if (add !== undefined) await store.update(key, { add });
       }
@@ -225,7 +225,7 @@ describe("a run", () => {
     });
   });
 
-  test("says who has upgraded, and keeps the rest of the version record", async () => {
+  test("names the upgrading client, and keeps the rest of the version record", async () => {
     const record = {
       ...version("0.10.0"),
       client_min_version: "0.0.1",

@@ -124,7 +124,7 @@ describe("the ledger", () => {
     });
 
     test.each([
-      ["nobody had tried before", () => {}, below(0)],
+      ["no call had tried before", () => {}, below(0)],
       ["another process had", (moments: Moments) => moments.missed(callAt(10, 1), key), below(0)],
       ["it proves no moment", (moments: Moments) => moments.missed(callAt(10), key), below(1)],
     ])("is too much where %s", (_, prepare, condition) => {
@@ -243,7 +243,7 @@ describe("the books", () => {
     expect(books.unheardMilli).toBe(0);
   });
 
-  test("a write that nobody answers for, and one that was only claimed", () => {
+  test("a write without a call, and one that was only claimed", () => {
     const call = callAt(0);
     const books = booksAfter(call);
     books.answered(call);

@@ -1,4 +1,6 @@
-/** The checkers of switches, moves, resets and top-ups, on stories that are short enough to follow. */
+/**
+ * The checkers of switches, moves, resets and top-ups, on stories that are short enough to follow.
+ */
 
 import { describe, expect, test } from "vitest";
 import type { ShardImage } from "../../../src/testing/checkers/bucket-image.ts";

@@ -279,12 +279,12 @@ describe("a limiter on a simulated table", () => {
       first.open({ onCall: ({ operation }) => operations.push(operation) }),
     );
     operations.length = 0;
-    await time.until(limiter.repository.entities.get("nobody"));
+    await time.until(limiter.repository.entities.get("unknown"));
     expect(operations).toEqual(["GetItem"]);
     const heard: string[] = [];
     const events = (event: LimiterEvent) => heard.push(event.type);
     const other = new RateLimiter(limiter.repository, { events });
-    await time.until(limiter.repository.entities.get("nobody"));
+    await time.until(limiter.repository.entities.get("unknown"));
     await time.until(other.close());
     expect(heard).toEqual(["call"]);
   });

@@ -41,7 +41,7 @@ class Process {
       reportMs: 60_000,
     });
     this.ended = runner.run(this.#stop.signal);
-    // Whoever does not wait for its end is not told of it.
+    // Its end is reported only to callers that wait for it.
     this.ended.catch(() => undefined);
   }
 
@@ -239,7 +239,7 @@ describe("a runner", () => {
     await expect(time.until(start("w1").ended)).rejects.toThrow(InfrastructureNotFoundError);
   });
 
-  test("a new stream of the table is read from its beginning, and its numbers count anew", async () => {
+  test("a new stream of the table is read from its beginning, and its numbers start again", async () => {
     const { time, stream, use, start, usage } = world();
     stream.generation = "000000001.";
     stream.add("a");
@@ -280,16 +280,18 @@ describe("shards are shared out", () => {
   const shard = (id: string, parentId?: string) => ({ id, parentId });
   const lease = (shardId: string, owner: string | undefined, done = false) =>
     [shardId, { shardId, owner, beat: 1, checkpoint: undefined, done }] as const;
-  const nobody = new Set<string>();
+  const NONE_DEAD = new Set<string>();
 
-  test("equally, the rest to whoever comes", () => {
+  test("equally, and the rest to the next process", () => {
     const shards = ["a", "b", "c"].map((id) => shard(id));
     const workers = new Set(["w1", "w2"]);
-    const plan = assign({ worker: "w1", shards, leases: new Map(), workers, dead: nobody });
+    const plan = assign({ worker: "w1", shards, leases: new Map(), workers, dead: NONE_DEAD });
     expect(plan).toEqual({ take: ["a", "b"], release: [] });
     const leases = new Map(["a", "b", "c"].map((id) => lease(id, "w1")));
-    expect(assign({ worker: "w1", shards, leases, workers, dead: nobody }).release).toEqual(["c"]);
-    expect(assign({ worker: "w2", shards, leases, workers, dead: nobody }).take).toEqual([]);
+    expect(assign({ worker: "w1", shards, leases, workers, dead: NONE_DEAD }).release).toEqual([
+      "c",
+    ]);
+    expect(assign({ worker: "w2", shards, leases, workers, dead: NONE_DEAD }).take).toEqual([]);
   });
 
   test("those of the dead, but not children of what is not finished", () => {

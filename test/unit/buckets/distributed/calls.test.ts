@@ -40,7 +40,7 @@ async function count(load: number, capacity = CAPACITY): Promise<Counted> {
   });
   const timer: Timer = {
     nowMs: clock,
-    // Nobody needs what is done in the background.
+    // Background work is not part of the result.
     sleep: async (_ms, _signal, background) =>
       background === true ? new Promise(() => {}) : undefined,
   };

@@ -122,7 +122,7 @@ describe("a parent that the index missed", () => {
     expect(table.calls.slice(before)).toStrictEqual(["get", "put"]);
   });
 
-  test("stays where it is when somebody else has told the bucket", async () => {
+  test("stays where it is when another client has updated the bucket", async () => {
     const table = new Table();
     const maker = table.client();
     await maker.take(CONFIG, { a: 1000 });
@@ -130,7 +130,7 @@ describe("a parent that the index missed", () => {
     await table.client().store.relink(TARGET.entityId, PARENT);
     const before = table.calls.length;
     await maker.later();
-    // Both are looked at as of one moment, and there is nothing to mend.
+    // Both are looked at as of one moment, and there is nothing to correct.
     expect(table.calls.slice(before)).toStrictEqual(["getMany", "getMany"]);
     expect(table.items.readNow(KEY)).toMatchObject({ parent_id: "parent" });
   });

@@ -247,7 +247,7 @@ describe("a split", () => {
     await table.client().take(config, { a: 1000 });
     await splitInto(table.items, NAMED, 2, table.nowMs);
     await splitShard(table.items, NAMED, 0, table.nowMs);
-    // Shard 1 is one of two, and shard 3 is not there: whoever picks it brings it about.
+    // Shard 1 is one of two, and shard 3 is missing: the client that picks it creates it.
     for (let attempt = 0; attempt < 20; attempt += 1) {
       const client = table.client();
       await client.store.linkOf(TARGET.entityId, TARGET.resource);

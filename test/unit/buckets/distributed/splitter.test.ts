@@ -1,4 +1,4 @@
-/** What whoever splits has seen of a bucket is as old as the question. */
+/** A splitter may have an old cached state of the bucket. */
 
 import { expect, test } from "vitest";
 import { CachedStates } from "../../../../src/buckets/distributed/cached-states.ts";

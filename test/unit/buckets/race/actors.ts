@@ -1,4 +1,4 @@
-/** Who takes part in a race, as data, and how each of them acts. */
+/** The actors of a race, as data, and how each of them acts. */
 
 import {
   LeaseExpiredError,
@@ -13,7 +13,7 @@ import type { World } from "./world.ts";
 
 export const RESOURCE = "api";
 
-/** `child` charges `parent` too; `late` will, once it is adopted; `solo` charges nobody. */
+/** `child` cascades to `parent`; `late` will, once it is adopted; `solo` does not. */
 export const ENTITIES = ["solo", "child", "late", "parent"] as const;
 
 /** Whole tokens by limit name. */

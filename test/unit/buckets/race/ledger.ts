@@ -28,7 +28,7 @@ export class Ledger {
   readonly taken = new Map<number, Sums>();
   /** Actors one of whose writes was done without an answer. */
   readonly unanswered = new Set<number>();
-  /** Limits that were removed, and those of buckets that went: their sums started anew. */
+  /** Limits that were removed, and those of buckets that went: their sums started again. */
   readonly resets = new Set<string>();
   /** How deep in debt adjustments may have brought a limit. */
   readonly debts: Sums = new Map();
@@ -67,7 +67,7 @@ export class Ledger {
     this.#gone(item.PK, String(item.entity_id));
   }
 
-  /** Nobody has given back to a shard what it did not take there. */
+  /** No actor has refunded more to a shard than it consumed there. */
   checkPlaces(): void {
     for (const [place, { net, slot: at }] of this.#takenAt) {
       if (net < 0 && !this.resets.has(at)) throw new Error(`${place} was given ${-net} too much`);
@@ -130,7 +130,7 @@ export class Ledger {
 
   /**
    * A shard that splits keeps what it says it keeps, and the rest must be in the new one, which
-   * lands next. A new shard that nobody has split off has nothing.
+   * lands next. A new shard that no split made has nothing.
    */
   #split(id: string, before: Item | undefined, after: Item): void {
     const place = id.lastIndexOf("#") + 1;
@@ -142,7 +142,7 @@ export class Ledger {
     const moved = new Map<string, Fraction>();
     for (const [name, { level }] of heldIn(after, this.#world.nowMs)) {
       const ideal = this.#buckets.get(id)?.get(name);
-      if (ideal === undefined) throw new Error(`nobody has written "${name}" of ${id}`);
+      if (ideal === undefined) throw new Error(`no actor has written "${name}" of ${id}`);
       ideal.refill(this.#world.nowMs);
       moved.set(name, minus(ideal.level, level));
       ideal.level = level;
@@ -173,7 +173,7 @@ export class Ledger {
     const ideals = this.#buckets.get(item.PK);
     for (const [name, { level }] of heldIn(item, nowMs)) {
       const ideal = ideals?.get(name);
-      if (ideal === undefined) throw new Error(`nobody has written "${name}" of ${item.PK}`);
+      if (ideal === undefined) throw new Error(`no actor has written "${name}" of ${item.PK}`);
       ideal.refill(nowMs);
       const held = smaller(ideal.full, level);
       const seen = `"${name}" of ${item.PK} holds ${show(level)}, the ideal ${show(ideal.level)}`;
@@ -212,7 +212,7 @@ function totalIn(item: Item, name: string): number {
   return typeof total === "number" ? total : 0;
 }
 
-/** Whether a write takes or gives back anything; one that mends a link does not. */
+/** Whether a write takes or gives back anything; one that corrects a link does not. */
 function takes(before: Item | undefined, after: Item | undefined): boolean {
   if (before === undefined || after === undefined) return true;
   return limitNames(after).some((name) => totalIn(before, name) !== totalIn(after, name));

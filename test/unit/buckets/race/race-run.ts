@@ -1,4 +1,6 @@
-/** One race: clients on one store, actors that all start at once, and what must be true after it. */
+/**
+ * One race: clients on one store, actors that all start at once, and what must be true after it.
+ */
 
 import type { Scheduler } from "fast-check";
 import type { RestoreWarning } from "../../../../src/buckets/bucket-store.ts";
@@ -188,7 +190,7 @@ export class RaceRun {
   #judgeActor(actor: number, report: Report): void {
     const { unanswered } = this.#ledger;
     if (unanswered.has(actor) && report.outcome === "granted" && !report.caught) {
-      throw new Error(`actor ${actor} was granted what nobody has answered`);
+      throw new Error(`actor ${actor} was granted without an answer`);
     }
     const taken = this.#ledger.taken.get(actor) ?? new Map<string, number>();
     for (const at of new Set([...taken.keys(), ...report.kept.keys()])) {
@@ -216,7 +218,7 @@ export class RaceRun {
     return sum;
   }
 
-  /** Where everything that anybody asks for fits together, nobody is refused. */
+  /** Where all requests fit together, none is refused. */
   #judgeRefusals(): void {
     if (!fitsTogether(this.#race)) return;
     for (const [actor, { outcome }] of this.#reports) {

@@ -60,7 +60,7 @@ export class ScheduledStore implements ItemStore {
 
   transact(writes: readonly Write[], options?: TransactOptions): Promise<TransactResult> {
     const keys = writes.map(keyOfWrite);
-    // With a token it is repeated until somebody hears of it.
+    // With a token it is repeated until the response arrives.
     const repeatable = options?.token !== undefined;
     return this.#write("transact", keys, () => this.#items.transact(writes, options), repeatable);
   }
@@ -79,7 +79,7 @@ export class ScheduledStore implements ItemStore {
   }
 
   changes(): never {
-    throw new Error("nobody follows the changes of a race");
+    throw new Error("a race has no feed of changes");
   }
 
   async close(): Promise<void> {}

@@ -1,4 +1,4 @@
-/** Everything a race shares: the time, the scheduler that decides who goes next, and the faults. */
+/** Everything a race shares: the time, the scheduler that picks the next actor, and the faults. */
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Scheduler } from "fast-check";
@@ -7,7 +7,7 @@ import type { Timer } from "../../../../src/domain/timer.ts";
 
 /**
  * What may happen to a call. `throttled`, `conflict`: refused, nothing was done. `lost`: it was
- * done, and nobody hears of it.
+ * done, and its response is lost.
  */
 export type Fault = "throttled" | "conflict" | "lost";
 

@@ -21,7 +21,7 @@ interface Listed {
 
 test("the newest comes first, page by page; what is not known is a dash", async () => {
   const { run, json } = store.namespace({ clock });
-  const principal = `somebody.with.a.long.name.${"x".repeat(60)}@example.com`;
+  const principal = `operator.with.a.long.name.${"x".repeat(60)}@example.com`;
   await run("entity", "create", "key-1");
   await run("entity", "set-limits", "key-1", "-l", "rpm:1", "--principal", principal);
   await run("entity", "delete-limits", "key-1", "-y");

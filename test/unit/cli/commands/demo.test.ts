@@ -107,7 +107,7 @@ describe("in a pipe", () => {
     expect(out.split("\n").filter((line) => line.length > 80)).toEqual([]);
   });
 
-  test("it ends with what was counted, who changed what, and what to do next", async () => {
+  test("it ends with the usage, the audit log, and what to do next", async () => {
     const { out } = await run();
     const rows = out.split("\n").map((line) => line.trim().split(/ {2,}/));
     const together = rows.find(([first]) => first === "together");
@@ -285,7 +285,7 @@ describe("what to try next", () => {
     for (const command of next) {
       const [program, ...words] = command.replace("limits.yaml", file).split(" ");
       expect(program).toBe("zae-limiter");
-      // Nobody is here to end it.
+      // No user is here to end it.
       const more = words[0] === "watch" ? ["--count", "1"] : [];
       expect(await cli([...words, ...more], { env }), command).toMatchObject({ code: 0, err: "" });
     }

@@ -16,7 +16,7 @@ const LEVELS = [
     group: system,
     names: ["set-limits", "get-limits", "delete-limits"],
     target: [],
-    who: "the system",
+    shown: "the system",
     owner: {},
   },
   {
@@ -24,7 +24,7 @@ const LEVELS = [
     group: resource,
     names: ["set-limits", "get-limits", "delete-limits"],
     target: ["gpt-4"],
-    who: "gpt-4",
+    shown: "gpt-4",
     owner: { resource: "gpt-4" },
   },
   {
@@ -32,7 +32,7 @@ const LEVELS = [
     group: entity,
     names: ["set-limits", "get-limits", "delete-limits"],
     target: ["key-1", "-r", "gpt-4"],
-    who: "key-1 on gpt-4",
+    shown: "key-1 on gpt-4",
     owner: { entity_id: "key-1", resource: "gpt-4" },
   },
 ] as const;
@@ -42,101 +42,104 @@ const LIMITS = [
   { name: "tpm", capacity: 15_000, refill_amount: 10_000, refill_period_seconds: 60 },
 ];
 
-describe.each(LEVELS)("limits of $level", ({ level, group, names, target, who, owner }) => {
-  const [set, get, remove] = names;
-  const limits = ["-l", "rpm:100", "-l", "tpm:10000/min:15000"];
+describe.each(LEVELS)(
+  "limits of $level",
+  ({ level, group, names, target, shown: ownerText, owner }) => {
+    const [set, get, remove] = names;
+    const limits = ["-l", "rpm:100", "-l", "tpm:10000/min:15000"];
 
-  test("are set, shown and deleted", async () => {
-    const { run } = store.namespace();
-    const lines = "  rpm: 100/min\n  tpm: 10,000/min (burst: 15,000)\n";
-    expect(await run(level, set, ...target, ...limits)).toMatchObject({
-      code: 0,
-      out: `Set 2 limits of ${who}:\n${lines}`,
-      err: "",
+    test("are set, shown and deleted", async () => {
+      const { run } = store.namespace();
+      const lines = "  rpm: 100/min\n  tpm: 10,000/min (burst: 15,000)\n";
+      expect(await run(level, set, ...target, ...limits)).toMatchObject({
+        code: 0,
+        out: `Set 2 limits of ${ownerText}:\n${lines}`,
+        err: "",
+      });
+      const shown = { code: 0, out: `Limits of ${ownerText}:\n${lines}`, err: "" };
+      expect(await run(level, get, ...target)).toMatchObject(shown);
+      expect(await run(level, remove, ...target, "--yes")).toMatchObject({
+        code: 0,
+        out: `Deleted the limits of ${ownerText}\n`,
+      });
+      expect(await run(level, get, ...target)).toMatchObject({
+        code: 0,
+        out: `No limits are stored for ${ownerText}\n`,
+      });
+      expect(await run(level, remove, ...target, "-y")).toMatchObject({
+        code: 0,
+        out: `No limits were stored for ${ownerText}\n`,
+      });
     });
-    const shown = { code: 0, out: `Limits of ${who}:\n${lines}`, err: "" };
-    expect(await run(level, get, ...target)).toMatchObject(shown);
-    expect(await run(level, remove, ...target, "--yes")).toMatchObject({
-      code: 0,
-      out: `Deleted the limits of ${who}\n`,
+
+    test("are JSON for programs", async () => {
+      const { json } = store.namespace();
+      const stored = await json(level, set, ...target, ...limits);
+      expect(stored).toMatchObject({ ...owner, limits: LIMITS });
+      expectShape(shapeOf(group, set), stored);
+      const shown = await json(level, get, ...target);
+      expect({ ...(shown as object), warnings: [] }).toMatchObject(stored as object);
+      expectShape(shapeOf(group, get), shown);
+      const deleted = await json(level, remove, ...target, "--yes");
+      expect(deleted).toEqual({ ...owner, deleted: true });
+      expectShape(shapeOf(group, remove), deleted);
+      expect(await json(level, remove, ...target, "--yes")).toEqual({ ...owner, deleted: false });
     });
-    expect(await run(level, get, ...target)).toMatchObject({
-      code: 0,
-      out: `No limits are stored for ${who}\n`,
+
+    test("stay when the question is declined, and when stdin is not a terminal", async () => {
+      const { run, under } = store.namespace();
+      await run(level, set, ...target, ...limits);
+      const declined = await under({ answers: [false] }, level, remove, ...target);
+      expect(declined).toMatchObject({
+        code: 0,
+        out: "Cancelled, nothing was deleted\n",
+        questions: [`Delete the limits of ${ownerText}?`],
+      });
+      const unheard = await run(level, remove, ...target);
+      expect(unheard).toMatchObject({ code: 2, out: "" });
+      expect(unheard.err).toContain("Pass --yes");
+      expect((await run(level, get, ...target)).out).toContain("rpm: 100/min");
+      const agreed = await under({ answers: [true] }, level, remove, ...target);
+      expect(agreed.out).toBe(`Deleted the limits of ${ownerText}\n`);
     });
-    expect(await run(level, remove, ...target, "-y")).toMatchObject({
-      code: 0,
-      out: `No limits were stored for ${who}\n`,
+
+    test.each([
+      ["invalid", "expected name:rate"],
+      ["tpm:abc", "the rate must be a whole number"],
+      ["rpm:100/week", "the period must be sec, min, hour or day"],
+      ["rpm:0", "must be positive, got 0"],
+      ["wcu:5", "wcu"],
+    ])("%j is refused", async (limit, reason) => {
+      const { run } = store.namespace();
+      const { code, out, err } = await run(level, set, ...target, "-l", limit);
+      expect({ code, out }).toEqual({ code: 1, out: "" });
+      expect(err).toMatch(/^zae-limiter: [^\n]+\n$/);
+      expect(err).toContain(reason);
     });
-  });
 
-  test("are JSON for programs", async () => {
-    const { json } = store.namespace();
-    const stored = await json(level, set, ...target, ...limits);
-    expect(stored).toMatchObject({ ...owner, limits: LIMITS });
-    expectShape(shapeOf(group, set), stored);
-    const shown = await json(level, get, ...target);
-    expect({ ...(shown as object), warnings: [] }).toMatchObject(stored as object);
-    expectShape(shapeOf(group, get), shown);
-    const deleted = await json(level, remove, ...target, "--yes");
-    expect(deleted).toEqual({ ...owner, deleted: true });
-    expectShape(shapeOf(group, remove), deleted);
-    expect(await json(level, remove, ...target, "--yes")).toEqual({ ...owner, deleted: false });
-  });
-
-  test("stay when the question is declined, and when stdin is not a terminal", async () => {
-    const { run, under } = store.namespace();
-    await run(level, set, ...target, ...limits);
-    const declined = await under({ answers: [false] }, level, remove, ...target);
-    expect(declined).toMatchObject({
-      code: 0,
-      out: "Cancelled, nothing was deleted\n",
-      questions: [`Delete the limits of ${who}?`],
+    test("have to be given, and each name once", async () => {
+      const { run } = store.namespace();
+      expect(await run(level, set, ...target)).toMatchObject({ code: 2, out: "" });
+      const twice = await run(level, set, ...target, "-l", "rpm:1", "-l", "rpm:2");
+      expect(twice).toMatchObject({ code: 1, out: "" });
+      expect(twice.err).toContain('the limit "rpm" is there twice');
     });
-    const unheard = await run(level, remove, ...target);
-    expect(unheard).toMatchObject({ code: 2, out: "" });
-    expect(unheard.err).toContain("Pass --yes");
-    expect((await run(level, get, ...target)).out).toContain("rpm: 100/min");
-    const agreed = await under({ answers: [true] }, level, remove, ...target);
-    expect(agreed.out).toBe(`Deleted the limits of ${who}\n`);
-  });
 
-  test.each([
-    ["invalid", "expected name:rate"],
-    ["tpm:abc", "the rate must be a whole number"],
-    ["rpm:100/week", "the period must be sec, min, hour or day"],
-    ["rpm:0", "must be positive, got 0"],
-    ["wcu:5", "wcu"],
-  ])("%j is refused", async (limit, reason) => {
-    const { run } = store.namespace();
-    const { code, out, err } = await run(level, set, ...target, "-l", limit);
-    expect({ code, out }).toEqual({ code: 1, out: "" });
-    expect(err).toMatch(/^zae-limiter: [^\n]+\n$/);
-    expect(err).toContain(reason);
-  });
-
-  test("have to be given, and each name once", async () => {
-    const { run } = store.namespace();
-    expect(await run(level, set, ...target)).toMatchObject({ code: 2, out: "" });
-    const twice = await run(level, set, ...target, "-l", "rpm:1", "-l", "rpm:2");
-    expect(twice).toMatchObject({ code: 1, out: "" });
-    expect(twice.err).toContain('the limit "rpm" is there twice');
-  });
-
-  test("say in the audit log who changed them", async () => {
-    const { run, json } = store.namespace();
-    await run(level, set, ...target, ...limits, "--principal", "ops@example");
-    await run(level, remove, ...target, "-y", "--principal", "ops2");
-    const subject = { system: "$SYSTEM", resource: "$RESOURCE:gpt-4", entity: "key-1" }[level];
-    const { events } = await json<{ events: object[] }>("audit", "list", "-e", subject);
-    expect(events).toMatchObject([
-      { action: "limits_deleted", principal: "ops2" },
-      { action: "limits_set", principal: "ops@example" },
-    ]);
-    const wrong = await run(level, set, ...target, "-l", "rpm:1", "--principal", "a b");
-    expect(wrong).toMatchObject({ code: 1, out: "" });
-  });
-});
+    test("have the principal of each change in the audit log", async () => {
+      const { run, json } = store.namespace();
+      await run(level, set, ...target, ...limits, "--principal", "ops@example");
+      await run(level, remove, ...target, "-y", "--principal", "ops2");
+      const subject = { system: "$SYSTEM", resource: "$RESOURCE:gpt-4", entity: "key-1" }[level];
+      const { events } = await json<{ events: object[] }>("audit", "list", "-e", subject);
+      expect(events).toMatchObject([
+        { action: "limits_deleted", principal: "ops2" },
+        { action: "limits_set", principal: "ops@example" },
+      ]);
+      const wrong = await run(level, set, ...target, "-l", "rpm:1", "--principal", "a b");
+      expect(wrong).toMatchObject({ code: 1, out: "" });
+    });
+  },
+);
 
 describe("system", () => {
   test("keeps what acquires do while the store does not answer", async () => {

@@ -138,7 +138,7 @@ describe("logs", () => {
     expect(lastLines(path, 0)).toEqual([]);
   });
 
-  test("are followed line by line, also after they have begun anew", () => {
+  test("are followed line by line, also after they were started again", () => {
     const path = join(folder, "log");
     writeFileSync(path, "old\n");
     const log = new LogFollower(path);

@@ -347,7 +347,7 @@ describe("the handler", () => {
     ["nothing", undefined],
     ["a direct call", { action: "plan" }],
     ["a request without an address", { RequestType: "Create" }],
-  ])("refuses %s: there is nobody to answer to", async (_, event) => {
+  ])("refuses %s, which has no address to answer to", async (_, event) => {
     await expect(handlerOver()(event)).rejects.toMatchObject({ code: "ZAEL_VALIDATION" });
   });
 

@@ -195,7 +195,7 @@ describe("the template", () => {
     });
   });
 
-  test("a key of one's own encrypts the table and the archive, and everybody may use it", () => {
+  test("a key of one's own encrypts the table and the archive, and all roles may use it", () => {
     const kmsKeyArn = "arn:aws:kms:us-east-1:123456789012:key/x";
     const resources = resourcesWith({ kmsKeyArn, createIamRoles: true });
     expect(resources.LimiterTable?.Properties.SSESpecification).toMatchObject({
@@ -382,7 +382,7 @@ describe("the filters of the stream", () => {
     }
   });
 
-  test("without an archive nobody is woken up for audit events", () => {
+  test("without an archive no Lambda is invoked for audit events", () => {
     const text = JSON.stringify(resourcesWith({ enableAuditArchival: false }));
     expect(text).not.toContain("#AUDIT#");
     expect(JSON.stringify(resourcesWith())).toContain("#AUDIT#");

@@ -44,12 +44,12 @@ test("every signature is the one that aws4 would make", () => {
     fc.property(
       fc.array(identity, { minLength: 1, maxLength: 3 }),
       fc.array(request),
-      (who, all) => {
+      (identities, all) => {
         vi.setSystemTime(START_MS);
         const signer = new Signer();
         all.forEach(({ operation, body, afterMs }, at) => {
           vi.setSystemTime(Date.now() + afterMs);
-          const one = who[at % who.length] as (typeof who)[number];
+          const one = identities[at % identities.length] as (typeof identities)[number];
           const { headers, atMs } = signer.sign(operation, body, one);
           const named = pairs(headers);
           const { authorization, ...others } = named;
@@ -57,7 +57,7 @@ test("every signature is the one that aws4 would make", () => {
           const { path } = one.endpoint;
           const { region, credentials } = one;
           const signed = aws4.sign(
-            // Lengths are not signed: whoever sends the body writes its own.
+            // Lengths are not signed: the transport that sends the body writes its own.
             {
               method: "POST",
               path,
@@ -83,17 +83,21 @@ const UNCHANGED = { doNotModifyHeaders: true };
 
 test("a signature that was far off is corrected by the server's time, and the next one has it", () => {
   const signer = new Signer();
-  const who = {
+  const identities = {
     region: "us-east-1",
     credentials: { accessKeyId: "a", secretAccessKey: "s" },
     endpoint: { origin: "http://h", host: "h", path: "/" },
   };
   const body = Buffer.from("{}");
-  const { atMs } = signer.sign("GetItem", body, who);
+  const { atMs } = signer.sign("GetItem", body, identities);
   expect(signer.correct(atMs, atMs + 60_000)).toBe(false);
-  expect(pairs(signer.sign("GetItem", body, who).headers)["x-amz-date"]).toBe("20270115T235958Z");
+  expect(pairs(signer.sign("GetItem", body, identities).headers)["x-amz-date"]).toBe(
+    "20270115T235958Z",
+  );
   expect(signer.correct(atMs, atMs + 3_600_000)).toBe(true);
-  expect(pairs(signer.sign("GetItem", body, who).headers)["x-amz-date"]).toBe("20270116T005958Z");
+  expect(pairs(signer.sign("GetItem", body, identities).headers)["x-amz-date"]).toBe(
+    "20270116T005958Z",
+  );
 });
 
 function pairs(headers: readonly string[]): Record<string, string> {

@@ -1,4 +1,4 @@
-/** Updates whose expressions were written before: the same as if they were written anew. */
+/** Updates whose expressions were written before: the same as if they were built from scratch. */
 
 import fc from "fast-check";
 import { describe, expect, it, test } from "vitest";
@@ -13,7 +13,7 @@ const KEY = { PK: "p", SK: "s" };
 const FIELDS = { ReturnValues: "ALL_NEW" } as const;
 
 /** As a request would be made without any memory. */
-function anew(key: typeof KEY, change: Change, condition: Condition): unknown {
+function written(key: typeof KEY, change: Change, condition: Condition): unknown {
   const expressions = new Expressions();
   return {
     TableName: "t",
@@ -70,11 +70,11 @@ describe("an update of a shape", () => {
   const shapes = new UpdateShapes("t", FIELDS);
 
   property(
-    "says the same as one that is made anew, in both forms",
+    "says the same as one that is built from scratch, in both forms",
     [fc.string({ minLength: 1 }).map((text) => text.replaceAll("\0", "x")), change, condition],
     (text, changed, tests) => {
       const key = { PK: text, SK: "s" };
-      const expected = anew(key, changed, tests);
+      const expected = written(key, changed, tests);
       const prepared = shapes.prepare(key, changed, tests);
       expect(JSON.parse(prepared.text())).toStrictEqual(JSON.parse(JSON.stringify(expected)));
       expect(prepared.input()).toStrictEqual(expected);
