@@ -181,8 +181,7 @@ describe("purge", () => {
     });
     const { code, out, err } = await under({ isTerminal: true }, "purge", id, "-y");
     expect({ code, out }).toEqual({ code: 0, out: `Purged ${id}: 6 records deleted\n` });
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: what draws over a line begins with
-    // one.
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: it has to find them.
     const shown = err.replace(/\u001b\[[0-9;]*m/g, "").split(/\r\u001b\[K/);
     expect(shown[0]).toBe(`Purging ${id}: 6 records deleted`);
     // What is drawn over is gone in the end.
