@@ -36,7 +36,7 @@ async function history(seed: number, shards: number, load: number, most: number,
   return { missing: (ideal - (left as number) / 1000) / CAPACITY, wrong: wrong / CALLS };
 }
 
-/** A call a minute, for as long as it takes until the shards are merged, and then the bucket fills. */
+/** Makes a call a minute until the shards are merged, and then lets the bucket fill. */
 async function coolDown(table: Table, client: Client, config: BucketConfig): Promise<void> {
   for (let minute = 0; minute < 90; minute += 1) {
     table.nowMs += 60_000;
