@@ -7,7 +7,7 @@ import type { Quote } from "./plain-words.ts";
 export const AWAITED: readonly string[] = [];
 
 /** Folders that do not follow the rule of plain words yet. */
-export const WORDY_FOLDERS: readonly string[] = ["src/buckets/distributed/"];
+export const WORDY_FOLDERS: readonly string[] = [];
 
 /** Texts that need one of the unwanted words. */
 export const QUOTES: readonly Quote[] = [

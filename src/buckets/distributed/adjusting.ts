@@ -1,4 +1,4 @@
-/** Adjusts leases after the fact. Adjustments of one shard that are under way together share a write. */
+/** Adjusts leases. Concurrent adjustments of one shard share a write. */
 
 import { invariant } from "../../domain/check.ts";
 import type { Deadline } from "../../domain/deadline.ts";

@@ -75,9 +75,9 @@ function offersAt(
 }
 
 /**
- * The first member for which all shards together had enough when the group began. What comes in
- * while it goes from shard to shard belongs to later calls: otherwise all callers of a scarce bucket
- * would compete for every token. Where all shards are full by now, nothing is scarce.
+ * Returns the first member for which all shards together had enough when the group began. Tokens
+ * that accrue meanwhile belong to later calls: otherwise all callers of a scarce bucket would
+ * compete for every token. Where all shards are full by now, nothing is scarce.
  */
 function headOf(
   { config, members }: Request,

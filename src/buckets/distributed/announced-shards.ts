@@ -116,9 +116,9 @@ export class AnnouncedShards {
   }
 
   /**
-   * A shard that must have been there and is not: the bucket is being deleted, or the Python
-   * library has announced it without making it. It starts with what a shard that it descends from holds
-   * beyond its own share, which is nothing where a shard was lost.
+   * Creates a missing shard: the bucket is being deleted, or the Python library has announced the
+   * shard without creating it. It starts with what the shard it descends from holds beyond its own
+   * share, which is nothing where a shard was lost.
    */
   async make(name: BucketName, shard: number, deadline: Deadline): Promise<void> {
     const first = await this.#read(name, 0, deadline);

@@ -4,8 +4,8 @@
  *
  * The protocol:
  * 1. `observe` before every request, and call the result with the answer. An answer to a request
- *    that began before a change of this process (`changed`, `forget`) is *late*: it does not replace
- *    the cached state, and nothing is refused by it.
+ *    that began before a change of this process (`changed`, `forget`) is *late*: it does not
+ *    replace the cached state, and nothing is refused by it.
  * 2. `predict` before a write is sent, and call the result when nothing was written after all. A
  *    prediction counts as never seen, so nothing is refused by it.
  * 3. `changed` after a write whose answer did not show the state.
@@ -13,8 +13,8 @@
  * A limit that looks full may not be: other clients may have consumed since. At a utilisation u it
  * is not full for about u of the time, whenever this process looks. So each entry counts how often
  * a limit that looked full was full, and trusts the look when that was right more often than not:
- * then the lesser of u and 1 - u of the consumes need a second call. A limit that does not look full
- * needs no guess and teaches nothing.
+ * then the lesser of u and 1 - u of the consumes need a second call. A limit that does not look
+ * full needs no prediction and is not counted.
  */
 
 import { LRUCache } from "lru-cache";
@@ -23,7 +23,7 @@ import type { SeenBucket } from "./image.ts";
 import type { AmountsByName } from "./limit-plan.ts";
 
 const STATES_MAX = 10_000;
-/** The first sightings count evenly; later ones have at least this weight, so that habits change. */
+/** The first observations count evenly; later ones have at least this weight. */
 const LEARNING_RATE_MIN = 0.02;
 const NEVER = Number.NEGATIVE_INFINITY;
 
@@ -175,7 +175,7 @@ export class CachedStates {
     for (const id of [...this.#entries.keys()]) this.forget(id);
   }
 
-  /** Drops the states of shards that were merged since: what comes in their place is another one. */
+  /** Drops the cached states of merged shards; a later shard of that number is another one. */
   #dropMerged(id: string, { shard, shardCount }: SeenBucket, before: number): void {
     if (before <= shardCount) return;
     const place = id.slice(0, id.lastIndexOf("#") + 1);

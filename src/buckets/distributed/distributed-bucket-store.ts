@@ -59,7 +59,7 @@ import type { Answer } from "./step.ts";
 import { BUCKET_EXISTS } from "./write-plan.ts";
 
 export interface DistributedBucketStoreOptions {
-  /** How many times its filling time an idle bucket is kept; 0: for ever. */
+  /** An idle bucket is kept this many times its time to fill; 0: without end. */
   readonly ttlMultiplier: number;
   readonly timeoutMs: number;
   readonly timer: Timer;

@@ -1,4 +1,4 @@
-/** The only loop that talks to the store: asks what to do next, and does it, until nothing is left. */
+/** The only loop that talks to the store: decides the next step and runs it, until done. */
 
 /** `undefined`: there is nothing more to do. */
 export type Decide<Step> = () => readonly Step[] | undefined;

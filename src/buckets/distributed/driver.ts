@@ -18,7 +18,7 @@ import { bucketId } from "./shards.ts";
 import type { Splitter } from "./splitter.ts";
 import type { Situation, Step } from "./step.ts";
 
-/** A process looks after a throttled shard at most once in this time, however many calls meet it. */
+/** How often a process handles a throttled shard, however many calls meet it: once per this. */
 const COOL_MS = 100;
 const COOLED_MAX = 10_000;
 /** With less time than this a throttled call ends instead of waiting. */
@@ -254,7 +254,7 @@ export class Driver {
     }
   }
 
-  /** Another client may have split the shard already, and reading tells; otherwise it is time to. */
+  /** Reads the throttled shard: another client may have split it already. Splits it otherwise. */
   async #cool({ shard, cause }: Extract<Step, { do: "cool" }>, group: Group): Promise<void> {
     const { name, config, deadline } = group;
     this.#cooledAtMs.set(`${bucketId(name)}#${shard}`, this.#context.clock());

@@ -1,4 +1,4 @@
-/** Consumes that share their writes: who is in the group, and what has come of it so far. */
+/** Consumes that share their writes: the members of the group, and its result so far. */
 
 import { invariant } from "../../domain/check.ts";
 import type { Deadline } from "../../domain/deadline.ts";

@@ -1,8 +1,8 @@
 /**
  * What the stored item says at a moment: virtual refill.
  *
- * `rf` is an epoch that rarely moves, and `tk` the balance relative to it. What has accrued since
- * is computed by whoever looks, and nothing is written just to refill. Parameters are stored
+ * `rf` is a base time that rarely moves, and `tk` the balance at it. What has accrued since is
+ * computed by each reader, and nothing is written just to refill. Parameters are stored
  * undivided; a shard has its share of them.
  */
 
@@ -24,7 +24,7 @@ import type { BuiltFrom } from "../config-match.ts";
 export interface SeenBucket extends StoredBucket {
   /** Which of the rebases to its base time it has been through; nearly always 0, the first. */
   readonly rebases: number;
-  /** Rises with every merge; a shard is split only by clients that know its generation (ADR 030). */
+  /** Rises with every merge; only clients that know it split the shard (ADR 030). */
   readonly generation: number;
   /** When a client last began to merge shards; on the first shard. */
   readonly mergingAtMs: number | undefined;
@@ -55,7 +55,7 @@ export const UNSHARDED = {
 export function decoded(item: Item | undefined): SeenBucket | undefined {
   const bucket = item === undefined ? undefined : decodeBucket(item);
   if (item === undefined || bucket === undefined) return undefined;
-  // Nobody else has it yet: a copy would only cost time.
+  // The object is not shared yet: a copy would only cost time.
   const rebases = boundedAt(item, REBASES, 1, Number.MAX_SAFE_INTEGER) ?? 0;
   return Object.assign(bucket, { rebases, ...shardingIn(item, bucket) });
 }
@@ -90,8 +90,8 @@ export function isPinned({ python }: StoredBucket): boolean {
 }
 
 /**
- * Whether the shards of a bucket are announced rather than made, as the Python library does it: more
- * than there can be, or with the tokens of several shards still in this one.
+ * Returns whether the shards of a bucket are announced and not created, as the Python library does
+ * it: more than there can be, or with the tokens of several shards still in this one.
  */
 export function isAnnounced(bucket: SeenBucket): boolean {
   if (bucket.announced !== undefined) return true;
@@ -145,7 +145,7 @@ export function limitImage(
   };
 }
 
-/** Whether every millisecond accrues whole milli-tokens: then there is no remainder and will be none. */
+/** Returns whether every millisecond accrues whole milli-tokens, so that there is no remainder. */
 export function isEven({ share, stored }: LimitImage): boolean {
   return stored.remainder === 0 && share.refillMilli % share.periodMs === 0;
 }

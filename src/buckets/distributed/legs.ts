@@ -3,9 +3,9 @@
  *
  * Legs are independent items. Those that are likely to refuse go before the others, the rest in
  * parallel; when one is refused or fails, those that were consumed are refunded. Two calls may then
- * have stood in each other's way, each holding what the other needed: a call of which only a part
- * was refused weighs the refused legs again after refunding, and if there is enough now, goes leg by
- * leg. All calls go in the same order then, from the child up, so that one of them gets through.
+ * have blocked each other, each holding what the other needed: a call of which only a part was
+ * refused checks the refused legs again after the refund, and if they have enough now, consumes leg
+ * by leg. All calls use the same order then, from the child up, so that one of them is granted.
  */
 
 import type { Leg } from "../bucket-store.ts";

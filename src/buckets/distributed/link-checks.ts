@@ -1,11 +1,11 @@
 /**
- * Whether buckets know whom their entity charges.
+ * Checks the parent links in buckets.
  *
- * Creating an entity writes its link into the buckets that exist, which it finds by an index. The
- * index lags, so a bucket that comes about at that very moment may be missed. Whoever meets a
- * bucket that young therefore compares it with the record of its entity once more when the index
- * has caught up, in the background and many at once: an acquire stays one write and no read,
- * whenever it comes. Whoever meets an old one compares at once.
+ * Creating an entity writes its link into the existing buckets, which it finds by an index. The
+ * index lags, so a bucket that is created at that moment may be missed. A process that meets a
+ * young bucket therefore compares it with the record of its entity when the index has caught up, in
+ * the background and many at once: an acquire stays one write and no read. A process that meets an
+ * old bucket for the first time compares at once.
  */
 
 import { RateLimiterUnavailable } from "../../domain/errors.ts";
@@ -24,7 +24,7 @@ import { BUCKET_EXISTS } from "./write-plan.ts";
 const YOUNG_MS = 2000;
 /** Long after the index has caught up, so that one request does for many. */
 const PAUSE_MS = 30_000;
-/** A process that was asleep meanwhile, as Lambdas are between calls, compares before it charges. */
+/** A process that slept meanwhile, as Lambdas do between calls, compares before it consumes. */
 const LATE_MS = 60_000;
 /** So many are remembered; more within a pause, and the first of them go unchecked. */
 const MET_MAX = 10_000;
@@ -53,7 +53,7 @@ export class LinkChecks {
   readonly #closing = new AbortController();
   #watch: Promise<void> | undefined;
 
-  /** Without options nobody stays to compare later. */
+  /** Without options there is no background check. */
   constructor(context: RecordContext, states: CachedStates, options?: LinkCheckOptions) {
     this.#context = context;
     this.#states = states;
@@ -86,7 +86,7 @@ export class LinkChecks {
     if (met !== undefined) await this.#compareAll([met], timeoutMs);
   }
 
-  /** What has not been compared is compared by whoever meets the bucket next. */
+  /** Ends the background check; the next process that meets a bucket compares it. */
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#watch;
@@ -96,7 +96,7 @@ export class LinkChecks {
     return this.#closing.signal.aborted;
   }
 
-  /** Ends when there is nothing left to compare, or the store fails: then somebody else begins. */
+  /** Compares until nothing is left or the store fails; then a later call starts it again. */
   async #watchOver({ timer, timeoutMs }: LinkCheckOptions): Promise<void> {
     while (this.#met.size > 0) {
       const begunMs = timer.nowMs();

@@ -32,8 +32,8 @@ export function isOversized(first: SeenBucket, nowMs: number): boolean {
 }
 
 /**
- * Whether a shard may be merged at all. A client of the Python library makes a shard that it misses,
- * full: where one has left a trace, shards stay.
+ * Whether a shard may be merged at all. A client of the Python library makes a shard that it
+ * misses, full: where one has left a trace, shards stay.
  */
 export function isMergeable(bucket: SeenBucket): boolean {
   const { python } = bucket;

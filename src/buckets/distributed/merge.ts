@@ -2,9 +2,9 @@
  * Plans the merge of shards `i` and `i + n` of `2n` into `i` of `n`: a split in reverse.
  *
  * Both are brought to a new base time; then balances, debts, parts of a milli-token and totals add
- * up in shard `i`, and the other one ceases to be a bucket, in one transaction. Its share is that of
- * both, so it holds exactly what they held. Both must be as they were seen, to the milli-token: the
- * store cannot add one item to another.
+ * up in shard `i`, and the other one ceases to be a bucket, in one transaction. Its share is that
+ * of both, so it holds exactly what they held. Both must be as they were seen, to the milli-token:
+ * the store cannot add one item to another.
  *
  * The shard that goes becomes a stub without base time, which no client takes for a bucket, and
  * expires: a client that may acquire may write the items of buckets, and not delete them.
@@ -117,7 +117,7 @@ interface Sum {
   readonly consumedMilli: number;
 }
 
-/** What both hold together; `undefined` when they have other limits, or more than numbers can tell. */
+/** Returns the sums of both; `undefined` when limits differ or a sum is no safe integer. */
 function sumsOf(kept: SeenBucket, gone: SeenBucket, epochMs: number): Map<string, Sum> | undefined {
   const names = new Set([...kept.limits.keys(), ...gone.limits.keys()]);
   // One of them has not taken new limits yet: the next consume brings them.

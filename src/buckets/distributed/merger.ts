@@ -1,11 +1,12 @@
 /**
  * Halves the number of shards of a bucket that no longer needs them, in the background.
  *
- * Pairs are merged one by one, each in a transaction, and the first shard last: it counts all shards
- * until they are gone. Every state on the way is one that splits lead to as well, so clients that
- * know nothing of it stay exact. A pair that was merged must not be split by a client that still
- * counts it: each shard that stays gets a generation above that of the first one, and only a client
- * that has seen the first one with that generation splits it (`Splitter`). ADR 030 has the proof.
+ * Pairs are merged one by one, each in a transaction, and the first shard last: it counts all
+ * shards until they are gone. Every state on the way is one that splits lead to as well, so clients
+ * that know nothing of it stay exact. A pair that was merged must not be split by a client that
+ * still counts it: each shard that stays gets a generation above that of the first one, and only a
+ * client that has seen the first one with that generation splits it (`Splitter`). ADR 030 has the
+ * proof.
  */
 
 import { LRUCache } from "lru-cache";
@@ -107,7 +108,7 @@ export class Merger {
     return ok;
   }
 
-  /** Merges all pairs; returns the first shard afterwards, `undefined` when that was not possible. */
+  /** Merges all pairs; returns the first shard, or `undefined` when that was not possible. */
   async halve({ entityId, resource, shardCount }: SeenBucket): Promise<SeenBucket | undefined> {
     const name = { entityId, resource };
     const { store } = this.#context;

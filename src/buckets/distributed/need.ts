@@ -4,9 +4,9 @@
  *
  * `wn` counts the writes to the first shard. `nd` holds the highest level of each of the last seven
  * windows of ten minutes, newest first, and the mark that the next measurement starts from: when
- * ten seconds have passed since the mark, the next write to the first shard measures. Clients spread
- * their consumes evenly, so all shards together take as many writes as the first one, times their
- * number. A window without a record has had no write to the first shard: nothing was needed.
+ * ten seconds have passed since the mark, the next write to the first shard measures. Clients
+ * spread their consumes evenly, so all shards together take as many writes as the first one, times
+ * their number. A window without a record has had no write to the first shard: nothing was needed.
  *
  * Levels double: level 0 is a quarter of what one shard serves, level 2 one shard, level 8 all 64.
  * Two clients that measure at once may overwrite each other: the record decides only when to merge,
@@ -71,7 +71,7 @@ export function peaksOf(need: Need, nowMs: number): { recent: number; hour: numb
   return { recent: Math.max(...levels.slice(0, RECENT_WINDOWS)), hour: Math.max(...levels) };
 }
 
-/** Counts a write that is planned to the first of several shards, and measures where that is due. */
+/** Counts a planned write to the first of several shards, and measures when that is due. */
 export function countNeed(plan: WritePlan, bucket: SeenBucket, nowMs: number): void {
   if (bucket.shard !== 0 || bucket.shardCount === 1) return;
   plan.add(WRITES, 1);
@@ -117,7 +117,7 @@ function raised(need: Need, level: number, nowMs: number): Need {
   return { window, levels: [Math.max(newest, level), ...older], ...mark };
 }
 
-/** The record as of now: windows that have begun since come first. A clock that is behind adds none. */
+/** Returns the record now, with windows that began since. A clock that is behind adds none. */
 function rolled(need: Need, nowMs: number): Need {
   const since = Math.min(WINDOWS, windowOf(nowMs) - need.window);
   if (since <= 0) return need;

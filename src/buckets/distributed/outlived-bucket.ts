@@ -10,8 +10,9 @@ import { linkInRecord } from "../recorded-link.ts";
 import { newBucket } from "./new-bucket.ts";
 
 /**
- * Returns the item of a full bucket from which the adjustment was consumed. `undefined` when nothing
- * is consumed, since a refund needs no bucket, and when the entity or the namespace was deleted.
+ * Returns the item of a full bucket from which the adjustment was consumed. `undefined` when
+ * nothing is consumed, since a refund needs no bucket, and when the entity or the namespace was
+ * deleted.
  */
 export async function outlivedBucket(
   { store, namespaceId, clock }: RecordContext,

@@ -79,7 +79,7 @@ function some(open: readonly number[], random: Random): readonly number[] {
   return chosen;
 }
 
-/** What part of its share the scarcest limit of the shard would have left; unknown counts as full. */
+/** Returns the part of its share that the scarcest limit would have left; unknown: full. */
 function scoreOf(
   { name, config, amountsMilli }: ShardWanted,
   shard: number,

@@ -139,7 +139,7 @@ export class ShardRequests {
     }
   }
 
-  /** Creates the bucket, full but for what the members consume, unless another client was faster. */
+  /** Creates the bucket, full except for what the members consume, unless it exists by now. */
   async create(
     { name, config }: Request,
     members: readonly Member[],

@@ -5,8 +5,8 @@
  * that of other items. The meter of the shard must show traffic of its own. The first split waits
  * for nothing else. Afterwards calls that were throttled before come back for a
  * while and prove little: soon after a split, nearly all calls must be throttled, or the meter of
- * the shard must be saturated. Clocks differ, so what counts is since when this process knows of the
- * shards; one that has just started may go by the base time, when that is old on every clock.
+ * the shard must be saturated. Clocks differ, so what counts is since when this process knows of
+ * the shards; a new process may use the base time, when that is old on every clock.
  */
 
 import { isPinned, type SeenBucket } from "./image.ts";

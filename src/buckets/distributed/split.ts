@@ -111,7 +111,7 @@ function planSharding(plan: WritePlan, bucket: SeenBucket, count: number, epochM
   return { generation: generation + 1, need, writesCounted };
 }
 
-/** Divides the balance of one limit; `rooms`: what each shard holds afterwards, the old one first. */
+/** Divides the balance of one limit; `rooms`: the capacity of each shard, the old one first. */
 function planParts(
   plan: WritePlan,
   name: string,

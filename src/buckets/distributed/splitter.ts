@@ -1,6 +1,6 @@
 /**
- * Splits shards: when an item takes more writes than it can, and when somebody picks a shard whose
- * share still lies in the one it descends from.
+ * Splits shards: when an item gets more writes than it can take, and when a call picks a shard
+ * whose share is still in the shard it descends from.
  *
  * Shard 0 is the truth for the number of shards, so it always splits first. The others follow when
  * they are hot themselves or when their other half is picked.
@@ -58,7 +58,7 @@ export class Splitter {
   readonly #links: LinkChecks;
   readonly #options: SplitterOptions;
   readonly #announced: AnnouncedShards;
-  /** When this process last tried to relieve a shard: while nothing comes of it, that costs a read. */
+  /** When this process last tried to relieve a shard; a try without effect costs a read. */
   readonly #relievedAtMs = new LRUCache<string, number>(BOUNDED);
 
   constructor(
@@ -86,7 +86,7 @@ export class Splitter {
     try {
       return await this.#relieve(hot, sign, deadline);
     } catch (error) {
-      // It is too busy even for that: others would wait in vain, so it is tried again soon.
+      // It is too busy even for that; waiting does not help, so it is tried again soon.
       const againMs = this.#context.clock() - SPLIT_PAUSE_MS + RETRY_MS;
       this.#relievedAtMs.set(`${bucketId(hot)}#${hot.shard}`, againMs);
       throw error;
@@ -263,7 +263,7 @@ export class Splitter {
   }
 }
 
-/** How a shard that is not there comes about, given the one that it is split from, and the first. */
+/** Returns how to create a missing shard, given the one it is split from, and the first. */
 function wayTo(shard: number, from: SeenBucket | undefined, first: SeenBucket) {
   if (from === undefined) return originOf(shard) === 0 ? "none" : "origin";
   // The two were merged, and the first shard will say so: the origin serves for both.
@@ -273,8 +273,8 @@ function wayTo(shard: number, from: SeenBucket | undefined, first: SeenBucket) {
 }
 
 /**
- * Where the new half goes. Something may be there although nobody has split the shard: it was left
- * behind when the bucket was deleted, and the new one takes its place.
+ * Returns the condition for the new half. An item may exist although the shard was never split: it
+ * was left behind when the bucket was deleted, and the new one replaces it.
  */
 function placeOf(old: SeenBucket | undefined): Condition {
   if (old === undefined) return [NO_BUCKET];

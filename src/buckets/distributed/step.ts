@@ -1,6 +1,6 @@
 /**
- * The words between the decision and the driver: what a group of consumes asks for (`Request`),
- * what has come of it so far (`History`), what to do next (`Step`) and what that led to (`Outcome`).
+ * The types between the decision and the driver: what a group of consumes asks for (`Request`), its
+ * results so far (`History`), what to do next (`Step`) and the result of that (`Outcome`).
  */
 
 import type { Random } from "../../domain/chance.ts";

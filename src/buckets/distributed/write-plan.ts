@@ -35,7 +35,7 @@ export class WritePlan {
     this.#remove.push(...names);
   }
 
-  /** Nothing below `value`. No balance is beyond the safe integers, so a bound there says nothing. */
+  /** Requires at least `value`. Balances are safe integers, so a bound beyond them is left out. */
   atLeast(name: string, value: number): void {
     if (value > -Number.MAX_SAFE_INTEGER) this.#tests.push({ is: ">=", name, value });
   }
