@@ -1,30 +1,37 @@
 /**
  * Builds the documentation site, or serves it with `--dev`. The site has its own dependencies,
- * which are installed by the first run, and again when its lock file has changed.
+ * which are installed by the first run, and again when its lock file has changed. The API reference
+ * is made from the types, so the packages of the project itself must be there too.
  */
 import { spawnSync } from "node:child_process";
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-const site = fileURLToPath(new URL("../site", import.meta.url));
+const root = fileURLToPath(new URL("..", import.meta.url));
+const site = join(root, "site");
 
 function changedAt(path) {
-  return statSync(join(site, path), { throwIfNoEntry: false })?.mtimeMs ?? 0;
+  return statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0;
 }
 
-function run(command, args) {
+/** Installs the packages of a folder as its lock file has them. */
+function install(folder) {
+  console.log(`Installing the packages of ${folder} ...`);
+  run("npm", ["ci", "--ignore-scripts", "--no-progress"], folder);
+}
+
+function run(command, args, cwd) {
   const { status } = spawnSync(command, args, {
-    cwd: site,
+    cwd,
     stdio: "inherit",
     shell: process.platform === "win32",
   });
   if (status !== 0) process.exit(status ?? 1);
 }
 
-if (changedAt("node_modules/.package-lock.json") < changedAt("package-lock.json")) {
-  console.log("Installing the tools of the site in site/node_modules ...");
-  run("npm", ["ci", "--ignore-scripts", "--no-progress"]);
-}
-run(process.execPath, ["build.mjs", ...process.argv.slice(2)]);
+const locked = changedAt(join(site, "package-lock.json"));
+if (changedAt(join(root, "node_modules/.package-lock.json")) === 0) install(root);
+if (changedAt(join(site, "node_modules/.package-lock.json")) < locked) install(site);
+run(process.execPath, ["build.mjs", ...process.argv.slice(2)], site);
 if (!process.argv.includes("--dev")) console.log("The site is in site/.vitepress/dist");
