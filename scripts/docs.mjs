@@ -15,10 +15,10 @@ function changedAt(path) {
   return statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0;
 }
 
-/** Installs the packages of a folder as its lock file has them. */
+/** Installs the packages of a folder, and leaves its lock file as it is. */
 function install(folder) {
   console.log(`Installing the packages of ${folder} ...`);
-  run("npm", ["ci", "--ignore-scripts", "--no-progress"], folder);
+  run("npm", ["install", "--no-save", "--ignore-scripts", "--no-progress"], folder);
 }
 
 function run(command, args, cwd) {
