@@ -8,6 +8,16 @@ const SOURCES = fileURLToPath(new URL("src", import.meta.url));
 /** What takes minutes, or needs the machine for itself: `npm run soak:…`. */
 const IS_SOAK = process.env.ZAEL_SOAK !== undefined;
 
+/** Another major of the AI SDK than the one that is installed: `npm run test:ai-sdk-7`. */
+const AI_SDK = process.env.ZAEL_AI_SDK;
+const aiSdk =
+  AI_SDK === undefined
+    ? []
+    : [
+        { find: /^ai$/, replacement: `${AI_SDK}/dist/index.js` },
+        { find: /^ai\/test$/, replacement: `${AI_SDK}/dist/test/index.js` },
+      ];
+
 const shared = {
   // Loading the same modules for each file would take half of the time. Projects whose files change
   // the process they run in say so.
@@ -71,6 +81,7 @@ export default defineConfig({
         },
       },
       {
+        resolve: { alias: aiSdk },
         test: {
           ...withProcesses,
           name: "integration",
