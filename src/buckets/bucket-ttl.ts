@@ -2,6 +2,7 @@
 
 import type { Rate } from "../core/bucket.ts";
 import { ceilDiv, mulAddDiv } from "../core/integers.ts";
+import { invariant } from "../domain/check.ts";
 import type { LimitSource } from "./bucket-store.ts";
 
 /** So that a store's clock, ours, and a slow sweep never meet. */
@@ -90,10 +91,9 @@ function spanOf(
     wanted = Math.max(wanted, Math.ceil((fillMs * multiplier) / 1000));
   }
   const neededSeconds = Math.min(needed, TTL_SECONDS_MAX);
-  return {
-    neededSeconds,
-    wantedSeconds: Math.min(Math.max(wanted, neededSeconds), TTL_SECONDS_MAX),
-  };
+  const wantedSeconds = Math.min(Math.max(wanted, neededSeconds), TTL_SECONDS_MAX);
+  invariant(neededSeconds <= wantedSeconds, "a bucket is kept until it is full");
+  return { neededSeconds, wantedSeconds };
 }
 
 /** The deepest balance now from which a limit is full again when `ttl` comes; without end, any. */

@@ -62,6 +62,11 @@ describe("fixed seeds", () => {
     expect(failure?.violation?.message).toBeUndefined();
   });
 
+  test("seed 1079 of the world merges is clean: it has shown a split that undid a merge", async () => {
+    const { failure } = await simulateSeeds({ seed: 1079, runs: 1, minutes: 0.2, world: "merges" });
+    expect(failure?.violation?.message).toBeUndefined();
+  });
+
   test("the same seed is the same run, event by event", async () => {
     const parameters = small(7, {
       faults: { lostResponses: 0.05, serverErrors: 0.05, lagMs: 500, duplicateRecords: 0.1 },

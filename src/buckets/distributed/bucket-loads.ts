@@ -1,6 +1,7 @@
 /** What this process remembers of the traffic of buckets, for the split policy. */
 
 import { LRUCache } from "lru-cache";
+import { invariant } from "../../domain/check.ts";
 import type { Clock } from "../../domain/clock.ts";
 import type { BucketConfig } from "../bucket-store.ts";
 import type { SeenBucket } from "./image.ts";
@@ -101,6 +102,7 @@ export class BucketLoads {
       before !== undefined && elapsedMs < STALE_MS && meterMs >= before.meterMs && elapsedMs > 0;
     const writes = isUsable ? meterMs - before.meterMs : undefined;
     const writesPerSecond = writes === undefined ? undefined : (writes * 1000) / elapsedMs;
+    invariant((writesPerSecond ?? 0) >= 0, "a shard is written to, and not unwritten");
     this.#meters.set(id, { meterMs, seenAtMs: nowMs, writesPerSecond });
   }
 

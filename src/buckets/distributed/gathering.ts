@@ -4,6 +4,8 @@
  * no wait.
  */
 
+import { invariant } from "../../domain/check.ts";
+
 interface Gathered<Work> {
   readonly work: Work;
   readonly resolve: () => void;
@@ -57,6 +59,7 @@ export class Gathering<Work> {
       for (const { reject } of together) reject(error);
     }
     place.underWay -= 1;
+    invariant(place.underWay >= 0, "what has ended was under way");
     if (place.waiting.length > 0) this.#schedule(id, place);
     else if (place.underWay === 0) this.#places.delete(id);
   }

@@ -67,6 +67,7 @@ export function planMerge(
   if (!isMergeable(kept) || !isMergeable(gone)) return undefined;
   const epochMs = Math.max(nowMs, kept.refilledAtMs, gone.refilledAtMs);
   if (epochMs - nowMs > AHEAD_MS_MAX) return undefined;
+  invariant(epochMs >= gone.refilledAtMs, "a merge does not move the base time back");
   const sums = sumsOf(kept, gone, epochMs);
   if (sums === undefined) return undefined;
   const shardCount = kept.shardCount / 2;

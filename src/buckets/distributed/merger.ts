@@ -10,6 +10,7 @@
  */
 
 import { LRUCache } from "lru-cache";
+import { invariant } from "../../domain/check.ts";
 import { InfrastructureError } from "../../domain/errors.ts";
 import { bucketKey } from "../../records/keys.ts";
 import type { RecordContext } from "../../records/record-context.ts";
@@ -118,6 +119,7 @@ export class Merger {
     const first = decoded(items[0]);
     if (first?.shardCount !== shardCount || shardCount === 1) return undefined;
     const halving = { name, count: shardCount / 2, generation: first.generation + 1, items };
+    invariant(Number.isInteger(halving.count), "the number of shards is a power of two");
     for (let shard = halving.count - 1; shard > 0; shard -= 1) {
       if (this.#isClosed || !(await this.#settle(halving, shard))) return undefined;
     }

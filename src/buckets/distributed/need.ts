@@ -52,6 +52,10 @@ export function needOf({ need }: SeenBucket): Need | undefined {
 
 export function encodeNeed({ window, levels, markMs, markWrites }: Need): string {
   invariant(levels.length === WINDOWS, "a need has a level for each window");
+  invariant(
+    levels.every((level) => level >= 0 && level <= LEVEL_MAX),
+    "a level is a digit",
+  );
   return `${window}.${levels.join("")}.${markMs}.${markWrites}`;
 }
 

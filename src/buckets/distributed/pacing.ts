@@ -9,6 +9,7 @@
  */
 
 import type { Random } from "../../domain/chance.ts";
+import { invariant } from "../../domain/check.ts";
 
 /** So many writes of a bucket may be under way before further consumes gather. */
 export const WIDTH_MAX = 2;
@@ -36,6 +37,7 @@ export const FULL_PACE: Pace = { width: WIDTH_MAX, pauseMs: THROTTLED_PAUSE_MS_M
 
 export function paceAfter(pace: Pace, outcome: "consumed" | "throttled"): Pace {
   const { width, pauseMs: before } = pace;
+  invariant(width >= 1 && width <= WIDTH_MAX, "at least one write may be under way");
   if (outcome === "consumed") {
     if (width >= WIDTH_MAX && before === THROTTLED_PAUSE_MS_MIN) return pace;
     return { width: Math.min(WIDTH_MAX, width + 1), pauseMs: THROTTLED_PAUSE_MS_MIN };

@@ -11,6 +11,7 @@
 import type { Rate } from "../../core/bucket.ts";
 import { mulAddDiv } from "../../core/integers.ts";
 import { shardRate } from "../../core/shares.ts";
+import { invariant } from "../../domain/check.ts";
 import type { StoredLimit } from "../../records/bucket-item.ts";
 import { PYTHON_LIMIT_SUFFIXES, unscheduled } from "../../records/python-attributes.ts";
 import type { BucketConfig } from "../bucket-store.ts";
@@ -147,6 +148,10 @@ class Rebase {
     this.#pinned = isPinned(bucket);
     this.#epochMs = farAhead ? nowMs : Math.max(nowMs, refilledAtMs);
     if (this.#pinned) this.#epochMs = refilledAtMs;
+    invariant(
+      farAhead || this.#epochMs >= refilledAtMs,
+      "only a base time that is far ahead is moved back",
+    );
   }
 
   moveEpoch(): void {

@@ -29,7 +29,9 @@ export function countBefore(shard: number): number {
 
 /** The shard that `shard` was split from; not for the first. */
 export function originOf(shard: number): number {
-  return shard - countBefore(shard);
+  const origin = shard - countBefore(shard);
+  invariant(origin >= 0 && origin < shard, "a shard descends from a lower one");
+  return origin;
 }
 
 /**

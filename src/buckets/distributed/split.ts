@@ -61,6 +61,7 @@ export function planSplit(
   const plan = new WritePlan();
   const count = shardCount * factor;
   const epochMs = Math.max(nowMs, refilledAtMs);
+  invariant(epochMs >= refilledAtMs, "a split does not move the base time back");
   const places = Array.from({ length: factor - 1 }, (_, at) => shard + (at + 1) * shardCount);
   const kept = new Map<string, StoredLimit>();
   const moved = places.map(() => new Map<string, StoredLimit>());
@@ -165,5 +166,9 @@ function partsOf(
     parts[at] = (parts[at] as number) + more;
     beyond -= more;
   }
+  invariant(
+    parts.every((moved, at) => moved >= 0 && moved <= (others[at] as number)),
+    "a new shard gets at most its share",
+  );
   return parts;
 }

@@ -184,7 +184,8 @@ export class Splitter {
     const inTheWay = new Map<number, SeenBucket | undefined>();
     for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
       const nowMs = clock();
-      if (bucket?.shardCount !== count) return false;
+      // A generation that has risen since belongs to a merge that the first shard may not know of.
+      if (bucket?.shardCount !== count || bucket.generation > seen.generation) return false;
       const { plan, kept, created } = planSplit(bucket, nowMs, MANNERS[attempt], factor);
       const made = created.map((half, at) => ({
         ...half,

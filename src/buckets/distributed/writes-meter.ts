@@ -13,6 +13,7 @@
  * nothing from it, and fills it up where it is full by Python's own rule.
  */
 
+import { invariant } from "../../domain/check.ts";
 import { RESERVED_LIMIT } from "../../domain/names.ts";
 import { METER, WRITES_RATE } from "../../records/bucket-item.ts";
 import type { SeenBucket } from "./image.ts";
@@ -43,6 +44,7 @@ export function meterWrite(
   nowMs: number,
   costMs = WRITE_MS,
 ): void {
+  invariant(costMs > 0, "every write moves the meter");
   fillPythonMeter(plan, bucket, nowMs);
   countNeed(plan, bucket, nowMs);
   const aheadMs = aheadOf(bucket, nowMs);

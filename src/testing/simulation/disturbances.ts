@@ -94,6 +94,7 @@ export class Disturbances {
     const pauseMs = RESHARD_MS * (0.2 + this.#random());
     if (time.nowMs + pauseMs > endMs) return;
     time.after(pauseMs, () => {
+      if (this.#staff.size === 0) return this.#planReshard(housekeeper, endMs);
       const { namespaceId } = this.#staff.first.limiter.repository;
       const entityId = entityAt(between(this.#random, 0, this.#parameters.entities - 1));
       const work = this.#random() < 0.5 ? "split" : "merge";
