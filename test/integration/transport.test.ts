@@ -8,6 +8,7 @@ import {
   type DynamoItemStoreOptions,
 } from "../../src/storage/dynamodb/item-store.ts";
 import type { ItemStore } from "../../src/storage/item-store.ts";
+import { failureOf } from "../contract/limiter/outcomes.ts";
 import {
   type FakeAnswer,
   type FakeDynamo,
@@ -31,13 +32,6 @@ function storeAt(
 ): DynamoItemStore & Disposable {
   const store = new DynamoItemStore({ table: "t", endpoint, timeoutMs: 20_000, ...options });
   return Object.assign(store, { [Symbol.dispose]: () => void store.close() });
-}
-
-async function failureOf(call: Promise<unknown>): Promise<unknown> {
-  return call.then(
-    (value) => expect.fail(`it went well: ${JSON.stringify(value)}`),
-    (reason: unknown) => reason,
-  );
 }
 
 describe("what is sent", () => {

@@ -6,17 +6,6 @@ import { type Item, OpaqueValue, type Value } from "../../src/storage/item.ts";
 
 export type Random = () => number;
 
-/** The same numbers in every run; the seed is part of what a failing test prints. */
-export function seededRandom(seed: number): Random {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
 const AT = 1_800_000_000_000;
 
 /** One sound item of each kind, as this library writes them. */

@@ -7,9 +7,9 @@ import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { RateLimiter } from "../../../src/index.ts";
 import { limitFetch } from "../../../src/llm/index.ts";
-import { seededRandom } from "../../support/llm/seeded-random.ts";
 import { chatEvents, sse } from "../../support/llm/shapes.ts";
 import { type Arrived, type Reply, Upstream } from "../../support/llm/upstream.ts";
+import { seededRandom } from "../../support/seeded-random.ts";
 
 const CALLS = 500;
 const SEED = 20_260_816;

@@ -2,7 +2,7 @@
 
 import { RateLimiter } from "../../../src/index.ts";
 import { OutputEstimate, type Reserve } from "../../../src/llm/output-estimate.ts";
-import { seededRandom } from "./seeded-random.ts";
+import { seededRandom } from "../seeded-random.ts";
 
 const CALLS = 3000;
 const SEED = 18;

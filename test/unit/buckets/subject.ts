@@ -10,6 +10,7 @@ import { shareOf } from "../../../src/core/shares.ts";
 import { bucketKey } from "../../../src/records/keys.ts";
 import type { Item } from "../../../src/storage/item.ts";
 import { MemoryItemStore } from "../../../src/storage/memory/item-store.ts";
+import { lehmer } from "../../support/lehmer.ts";
 import { type Fraction, fraction, plus, smaller, ZERO } from "./fraction.ts";
 import { busyTimer } from "./table.ts";
 
@@ -45,11 +46,7 @@ export interface SubjectOptions {
 /** Every client has its own views and its own clock. */
 export function distributedSubject(options: SubjectOptions): Subject {
   const store = new MemoryItemStore({ clock: options.clock });
-  let drawn = 1;
-  const random = () => {
-    drawn = (drawn * 48_271) % 2_147_483_647;
-    return drawn / 2_147_483_647;
-  };
+  const random = lehmer(1);
   const open = (clock: () => number) =>
     new DistributedBucketStore(
       { store, namespaceId: NAMESPACE, clock, random },

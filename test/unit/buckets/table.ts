@@ -15,6 +15,7 @@ import { bucketKey } from "../../../src/records/keys.ts";
 import type { Item } from "../../../src/storage/item.ts";
 import type { ItemStore } from "../../../src/storage/item-store.ts";
 import { MemoryItemStore } from "../../../src/storage/memory/item-store.ts";
+import { lehmer } from "../../support/lehmer.ts";
 
 /** Milli-tokens by limit name. */
 export type AmountsMilli = Readonly<Record<string, number>>;
@@ -40,7 +41,7 @@ export class Table {
     onCall: ({ operation }) => this.calls.push(operation),
   });
   readonly #ttlMultiplier: number;
-  #drawn = 1;
+  readonly #random = lehmer(1);
 
   /** 0: buckets never expire. */
   constructor(ttlMultiplier = 7) {
@@ -55,10 +56,7 @@ export class Table {
       get: (items, operation: keyof ItemStore) =>
         tamper[operation] ?? (items[operation].bind(items) as unknown),
     });
-    const random = () => {
-      this.#drawn = (this.#drawn * 48_271) % 2_147_483_647;
-      return this.#drawn / 2_147_483_647;
-    };
+    const random = this.#random;
     const clock = () => this.nowMs + aheadMs;
     const timer = busyTimer();
     return new Client(

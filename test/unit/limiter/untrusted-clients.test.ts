@@ -10,7 +10,8 @@ import { encodeItem } from "../../../src/storage/attribute-value.ts";
 import type { Item, Value } from "../../../src/storage/item.ts";
 import { MemoryItemStore } from "../../../src/storage/memory/item-store.ts";
 import { tellFigures } from "../../support/figures.ts";
-import { hostileItem, SOUND_ITEMS, seededRandom, storable } from "../../support/hostile-items.ts";
+import { hostileItem, SOUND_ITEMS, storable } from "../../support/hostile-items.ts";
+import { seededRandom } from "../../support/seeded-random.ts";
 import { AT, bucketItem, change } from "../aggregator/changes.ts";
 import { aggregatorOver } from "../aggregator/setup.ts";
 

@@ -17,7 +17,8 @@ import { decodeVersion } from "../../../src/records/version-record.ts";
 import { decodeItem, encodeItem } from "../../../src/storage/attribute-value.ts";
 import type { Item } from "../../../src/storage/item.ts";
 import { tellFigures } from "../../support/figures.ts";
-import { hostileItem, SOUND_ITEMS, seededRandom } from "../../support/hostile-items.ts";
+import { hostileItem, SOUND_ITEMS } from "../../support/hostile-items.ts";
+import { seededRandom } from "../../support/seeded-random.ts";
 import { change } from "../aggregator/changes.ts";
 
 const SEED = Number(process.env.FC_SEED ?? 20_261_116);

@@ -5,6 +5,7 @@ import { RateLimiterUnavailable } from "../../../../src/domain/errors.ts";
 import { bucketKey } from "../../../../src/records/keys.ts";
 import type { Item } from "../../../../src/storage/item.ts";
 import { splitInto, splitShard } from "../../../support/force-split.ts";
+import { lehmer } from "../../../support/lehmer.ts";
 import { type Client, configOf, KEY, TARGET, Table } from "../table.ts";
 
 const NAMED = { namespaceId: "ns", ...TARGET };
@@ -137,11 +138,7 @@ describe("a bucket with four shards", () => {
   });
 
   test("admits over a day what one bucket would, at least nine tenths and never more", async () => {
-    const random = () => {
-      drawn = (drawn * 48_271) % 2_147_483_647;
-      return drawn / 2_147_483_647;
-    };
-    let drawn = 7;
+    const random = lehmer(7);
     const table = new Table();
     const texts = ["a:40/hour"];
     const config = configOf(texts);

@@ -9,6 +9,7 @@ import { repositoryOver } from "../../../../src/repository/repository.ts";
 import type { Item } from "../../../../src/storage/item.ts";
 import { MemoryItemStore } from "../../../../src/storage/memory/item-store.ts";
 import { splitShard } from "../../../support/force-split.ts";
+import { lehmer } from "../../../support/lehmer.ts";
 import {
   type Actor,
   acquire,
@@ -87,15 +88,12 @@ export class RaceRun {
   async #prepare(): Promise<void> {
     const world = this.#world;
     const { clients, limits, parentLimits } = this.#race;
-    let drawn = 1;
+    const random = lehmer(1);
     for (let client = 0; client < clients; client += 1) {
       const repository = await repositoryOver(this.#store, {
         clock: world.clock,
         timer: world.timer,
-        random: () => {
-          drawn = (drawn * 48_271) % 2_147_483_647;
-          return drawn / 2_147_483_647;
-        },
+        random,
       });
       const onWarning = (warning: { kind: string }) => {
         if (warning.kind === "restore_failed") this.#warnings.push(warning as RestoreWarning);

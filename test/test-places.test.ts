@@ -1,0 +1,61 @@
+/** Where tests are and what they are called, so that a newcomer finds them. */
+
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+
+const ROOT = fileURLToPath(new URL("..", import.meta.url));
+const filesOf = (folder: string) =>
+  readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" })
+    .filter((path) => path.endsWith(".ts") && !path.includes("node_modules"))
+    .map((path) => path.replaceAll("\\", "/"));
+
+const SOURCES = filesOf("src");
+const UNIT_TESTS = filesOf("test/unit").filter((path) => path.endsWith(".test.ts"));
+const TESTS = filesOf("test").map((path) => ({
+  path,
+  text: readFileSync(join(ROOT, "test", path), "utf8"),
+}));
+
+/** Tests that are about no file of `src`. */
+const ELSEWHERE = ["doc-comments.test.ts", "docs.test.ts"];
+/** Wait for the move of the simulator, which these test, into a folder of its own. */
+const MOVING = /^testing\//;
+
+test("every folder of unit tests is a folder of src", () => {
+  const strange = UNIT_TESTS.filter(
+    (path) =>
+      !ELSEWHERE.includes(path) &&
+      (!path.includes("/") || !existsSync(join(ROOT, "src", dirname(path)))),
+  );
+  expect(strange).toEqual([]);
+});
+
+test("a unit test with the name of a source file of its layer is in the folder of that file", () => {
+  const misplaced = UNIT_TESTS.filter((path) => {
+    if (MOVING.test(path)) return false;
+    const name = basename(path).replace(".test.ts", ".ts");
+    const [layer = ""] = path.split("/");
+    const named = SOURCES.filter((file) => file.startsWith(`${layer}/`) && basename(file) === name);
+    return named.length > 0 && !named.some((file) => dirname(file) === dirname(path));
+  });
+  expect(misplaced).toEqual([]);
+});
+
+/** What no test may contain, and what to do instead. */
+const RULES: readonly [string, RegExp, RegExp?][] = [
+  [
+    "a title ends with the codes of the behaviour and does not begin with them",
+    /\b(?:it|test|describe|extra)\(\s*["`](?:A\d{3}|[BHNW]\d{1,2}|op \d+)\b/,
+  ],
+  ["no test is repeated until it passes", /\bretry: \d/],
+  ["a skip names its reason: use itUnless", /\.(?:skipIf|runIf)\(/, /^support\/unless\.ts$/],
+];
+
+test.each(RULES)("in every test file %s", (_, pattern, allowed) => {
+  const found = TESTS.filter(({ path, text }) => !allowed?.test(path) && pattern.test(text));
+  expect(found.map(({ path }) => path).filter((path) => path !== "test-places.test.ts")).toEqual(
+    [],
+  );
+});

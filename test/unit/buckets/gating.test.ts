@@ -1,0 +1,29 @@
+import { expect, test } from "vitest";
+import { gatesOf, softNames, takenOf } from "../../../src/buckets/gating.ts";
+import { Limit } from "../../../src/domain/limit.ts";
+
+const HARD = Limit.perMinute("hard", 10);
+const SOFT = Limit.perMinute("soft", 10, { soft: true });
+const AMOUNTS = [3000, 5000];
+
+test.each<[string, Parameters<typeof gatesOf>[0], number[], number[]]>([
+  ["two hard limits", { limits: [HARD, HARD] }, AMOUNTS, AMOUNTS],
+  ["a hard and a soft limit", { limits: [HARD, SOFT] }, [3000, 0], AMOUNTS],
+  ["two soft limits", { limits: [SOFT, SOFT] }, [0, 0], AMOUNTS],
+  ["any limits under bypass", { limits: [HARD, SOFT], bypass: true }, [0, 0], [0, 0]],
+])(
+  "the amounts that need a balance and that lower one are right for %s",
+  (_, config, gates, taken) => {
+    expect(gatesOf(config, AMOUNTS)).toEqual(gates);
+    expect(takenOf(config, AMOUNTS)).toEqual(taken);
+  },
+);
+
+test("amounts are handed out as they came when every limit can refuse", () => {
+  expect(gatesOf({ limits: [HARD] }, AMOUNTS)).toBe(AMOUNTS);
+});
+
+test("only soft limits are named as those that may go into debt", () => {
+  expect(softNames({ limits: [HARD] })).toBeUndefined();
+  expect(softNames({ limits: [HARD, SOFT] })).toEqual(new Set(["soft"]));
+});
