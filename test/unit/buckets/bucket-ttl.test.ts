@@ -18,9 +18,9 @@ const left = (limit: string, balanceMilli = 0) => {
 test.each<[string, Partial<TtlRule>, string, number | undefined]>([
   ["at least an hour", {}, "rpm:100", 3600],
   ["seven times its time to fill", {}, "rpd:10/day", 7 * 86_400 + 1],
-  ["for ever with limits of the entity", { source: "entity" }, "rpm:100", undefined],
-  ["for ever with defaults of the entity", { source: "entity_default" }, "rpm:100", undefined],
-  ["for ever with the multiplier 0", { multiplier: 0 }, "rpm:100", undefined],
+  ["without end with limits of the entity", { source: "entity" }, "rpm:100", undefined],
+  ["without end with defaults of the entity", { source: "entity_default" }, "rpm:100", undefined],
+  ["without end with the multiplier 0", { multiplier: 0 }, "rpm:100", undefined],
 ])("a bucket is kept %s", (_, rule, limit, seconds) => {
   const ttl = bucketTtl(undefined, { ...RULE, ...rule }, left(limit), NOW_MS);
   expect(ttl === undefined ? undefined : ttl - NOW_S).toBe(seconds);
