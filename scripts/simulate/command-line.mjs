@@ -7,7 +7,7 @@ export const USAGE = `Usage: npm run simulate -- [options]
   --seed N          the first seed (default 1)
   --runs M          how many seeds (default 20)
   --world NAME      what the runs look for; "all" for one world after the other (default any)
-  --judge-refusals  a wrong refusal breaks a rule in every world
+  --count-refusals  count wrong refusals; without it each of them breaks a rule
   --minutes T       virtual minutes of each run (default: the seed decides, 0.25 to 2)
   --scenario NAME   a scenario of the scale report instead; "all" for each of them
   --seconds S       virtual seconds of the scenario (default: its own)
@@ -22,7 +22,7 @@ const OPTIONS = {
   runs: { type: "string" },
   minutes: { type: "string" },
   world: { type: "string" },
-  "judge-refusals": { type: "boolean" },
+  "count-refusals": { type: "boolean" },
   scenario: { type: "string" },
   seconds: { type: "string" },
   json: { type: "boolean", default: false },
@@ -51,7 +51,7 @@ export const CommandLine = {
         runs: whole("--runs", values.runs ?? "20", 1),
         minutes: positive("--minutes", values.minutes),
         world: values.world ?? "any",
-        judgesRefusals: values["judge-refusals"],
+        judgesRefusals: values["count-refusals"] !== true,
         seconds: positive("--seconds", values.seconds),
       };
     } catch (error) {

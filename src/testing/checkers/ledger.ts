@@ -258,7 +258,7 @@ function sameParameters(before: ShardImage, after: ShardImage): boolean {
  * split of ours writes both halves at once. All clients then count the time since the base time by
  * the new share: tokens are lost, none are created.
  */
-function isAnnouncement(before: ShardImage, after: ShardImage): boolean {
+export function isAnnouncement(before: ShardImage, after: ShardImage): boolean {
   return before.epochMs === after.epochMs && before.count !== after.count;
 }
 

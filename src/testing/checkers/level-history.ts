@@ -8,6 +8,8 @@ const KEPT_MS = 15_000;
 interface Entry {
   readonly atMs: number;
   least: number;
+  /** What was consumed since `atMs`, refunds left out. */
+  consumed: number;
   /** After the last landing, at `lastMs`. */
   last: number;
   lastMs: number;
@@ -22,20 +24,27 @@ export class LevelHistory {
   constructor(rate: { capacity: number; refill: number; period: number }, nowMs: number) {
     this.#capacity = rate.capacity;
     this.#perMs = rate.refill / rate.period;
-    this.#entries = [{ atMs: nowMs, least: rate.capacity, last: rate.capacity, lastMs: nowMs }];
+    const { capacity } = rate;
+    this.#entries = [{ atMs: nowMs, least: capacity, consumed: 0, last: capacity, lastMs: nowMs }];
   }
 
-  /** Something was consumed, or refunded when the amount is below zero. */
-  take(amountMilli: number, nowMs: number): void {
+  /**
+   * Something was consumed, or refunded when the amount is below zero. `levelMilli`: what is there
+   * then, where that is known.
+   */
+  take(amountMilli: number, nowMs: number, levelMilli = Number.POSITIVE_INFINITY): void {
     const entry = this.#entries.at(-1) as Entry;
-    const level = Math.min(this.#capacity, this.#project(entry, nowMs) - amountMilli);
+    const ideal = Math.min(this.#capacity, this.#project(entry, nowMs) - amountMilli);
+    const level = Math.min(ideal, levelMilli);
     if (nowMs - entry.atMs < SLOT_MS) {
       entry.least = Math.min(entry.least, level);
+      entry.consumed += Math.max(0, amountMilli);
       entry.last = level;
       entry.lastMs = nowMs;
       return;
     }
-    this.#entries.push({ atMs: nowMs, least: level, last: level, lastMs: nowMs });
+    const consumed = Math.max(0, amountMilli);
+    this.#entries.push({ atMs: nowMs, least: level, consumed, last: level, lastMs: nowMs });
     if (this.#entries.length % 1024 === 0) this.#forgetOld(nowMs);
   }
 
@@ -51,6 +60,20 @@ export class LevelHistory {
     const before = this.#entries[at];
     // Before the first landing the bucket was full.
     return Math.min(least, before === undefined ? this.#capacity : this.#project(before, fromMs));
+  }
+
+  /**
+   * The least that a client may have seen which has read shards one by one from `fromMs` to `toMs`:
+   * what was consumed since, and nothing of what was refunded.
+   */
+  leastSeen(fromMs: number, toMs: number): number {
+    let seen = this.least(fromMs, fromMs);
+    for (let at = this.#entries.length - 1; at >= 0; at -= 1) {
+      const { atMs, lastMs, consumed } = this.#entries[at] as Entry;
+      if (lastMs <= fromMs) break;
+      if (atMs <= toMs) seen -= consumed;
+    }
+    return Math.min(seen, this.least(fromMs, toMs));
   }
 
   #project({ last, lastMs }: Entry, nowMs: number): number {

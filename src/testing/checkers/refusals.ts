@@ -7,15 +7,19 @@
  * - one second, because a cached state may refuse for so long without a request;
  * - tokens that other calls hold and will refund count as consumed, because they are in the store;
  * - so do blocks that other processes have reserved: they are consumed in the store as well;
- * - tokens that belong to waiters of the same process, which are served first;
- * - what accrues in one round trip, and in the time by which clocks differ.
+ * - tokens that calls of the same process wait for, or are about to consume, which go first;
+ * - what accrues in one round trip, and in the time by which clocks differ;
+ * - shards are read one by one: what was refunded meanwhile may be missing in their sum, and one
+ *   that is full gains nothing while the others do.
  * Every other refusal is wrong. Limits whose parameters have changed are not judged: processes
- * learn of that at different times.
+ * learn of that at different times. Nor are those of a bucket for which another library has
+ * announced shards: its tokens are spread over shards that do not exist yet.
  */
 
 import type { LimitOfShard, ShardImage } from "./bucket-image.ts";
-import type { BucketLanding } from "./ledger.ts";
+import { type BucketLanding, isAnnouncement } from "./ledger.ts";
 import { LevelHistory } from "./level-history.ts";
+import { shareRate } from "./share.ts";
 
 /** For so long a cached state may refuse without a request. */
 const KNOWLEDGE_MS = 1000;
@@ -35,6 +39,10 @@ export interface Wanted {
 
 interface Followed {
   readonly limit: LimitOfShard;
+  /** Several shards are read one by one. */
+  isSharded: boolean;
+  /** By shard: what it holds at a moment, in milli-tokens. */
+  readonly levels: Map<number, (nowMs: number) => number>;
   readonly history: LevelHistory;
 }
 
@@ -60,7 +68,7 @@ export class Refusals {
     }
   }
 
-  /** A call of the process waits for these. Call the result when it does not any more. */
+  /** A call of the process asks or waits for these. Call the result when it does not any more. */
   wait(process: number, wanted: readonly Wanted[]): () => void {
     this.#count(process, wanted, 1);
     return () => this.#count(process, wanted, -1);
@@ -106,13 +114,15 @@ export class Refusals {
     const id = `${bucket} ${limitName}`;
     const followed = this.#followed.get(id);
     if (followed === undefined) return undefined;
-    const { limit, history } = followed;
+    const { limit, history, isSharded } = followed;
     const slackMs = ROUND_TRIP_MS + this.#skewMs;
     const slackMilli = ROUNDING_MILLI + (slackMs * limit.refill) / limit.period;
     const ahead = this.#waiting.get(`${process} ${id}`) ?? 0;
     const needed = Math.min(limit.capacity, amountMilli + ahead + slackMilli);
     if (amountMilli > limit.capacity) return -1;
-    return Math.floor(history.least(sinceMs - KNOWLEDGE_MS, nowMs) - needed);
+    const fromMs = sinceMs - KNOWLEDGE_MS;
+    const least = isSharded ? history.leastSeen(fromMs, nowMs) : history.least(fromMs, nowMs);
+    return Math.floor(least - needed);
   }
 
   #landed(
@@ -124,16 +134,24 @@ export class Refusals {
     const id = `${after.bucket} ${limit.name}`;
     if (before === undefined && after.shard === 0) this.#followed.delete(id);
     if (!this.#followed.has(id)) {
-      this.#followed.set(id, { limit, history: new LevelHistory(limit, nowMs) });
+      const history = new LevelHistory(limit, nowMs);
+      this.#followed.set(id, { limit, history, isSharded: false, levels: new Map() });
     }
     const followed = this.#followed.get(id);
     if (followed === undefined) return;
+    if (before !== undefined && isAnnouncement(before, after)) {
+      this.#followed.set(id, undefined);
+      return;
+    }
+    followed.isSharded ||= after.count > 1;
+    followed.levels.set(after.shard, levelOf(limit, after));
     const { capacity, refill, period } = followed.limit;
     if (capacity !== limit.capacity || refill !== limit.refill || period !== limit.period) {
       this.#followed.set(id, undefined);
       return;
     }
-    followed.history.take(Number(charged.get(limit.name) ?? 0n), nowMs);
+    const level = followed.isSharded ? sumOf(followed.levels.values(), nowMs) : undefined;
+    followed.history.take(Number(charged.get(limit.name) ?? 0n), nowMs, level);
   }
 
   #forget(before: ShardImage | undefined): void {
@@ -148,4 +166,17 @@ export class Refusals {
       this.#waiting.set(id, (this.#waiting.get(id) ?? 0) + sign * amountMilli);
     }
   }
+}
+
+/** A shard that is full gains nothing, whatever the others hold. */
+function levelOf(limit: LimitOfShard, { shard, count, epochMs }: ShardImage) {
+  const { capacity, refill, period } = shareRate(limit, shard, count);
+  const [most, perMs] = [Number(capacity), Number(refill) / Number(period)];
+  return (nowMs: number) => Math.min(most, Number(limit.tokens) + (nowMs - epochMs) * perMs);
+}
+
+function sumOf(levels: Iterable<(nowMs: number) => number>, nowMs: number): number {
+  let sum = 0;
+  for (const level of levels) sum += level(nowMs);
+  return sum;
 }

@@ -27,9 +27,18 @@ export class CallJudge {
     this.#startMs = world.time.nowMs;
   }
 
-  /** The call waits from now on. Call the result when it does not any more. */
-  waits(): () => void {
-    return this.#world.refusals.wait(this.#caller.id, this.#wanted);
+  /**
+   * The call asks from now on, ancestors too. Call the result when it is decided: until then calls
+   * of the same process that come later stand behind it.
+   */
+  asks(): () => void {
+    const { entityId, ancestors } = this.#call;
+    const wanted = [entityId, ...ancestors].flatMap((id) => this.#wantedOf(id));
+    let stop: (() => void) | undefined = this.#world.refusals.wait(this.#caller.id, wanted);
+    return () => {
+      stop?.();
+      stop = undefined;
+    };
   }
 
   /** A grant consumes from the buckets that links and switches allow. */
@@ -98,11 +107,12 @@ export class CallJudge {
 
   /** A wait ends soon after there is enough. */
   wait(): void {
-    const { refusals, time, judgesRefusals, links } = this.#world;
+    const { refusals, time, judgesRefusals, links, isOnly } = this.#world;
     // A call that cascades may wait for an ancestor, and another process wakes up nothing here.
-    const isAlone = this.#call.ancestors.length === 0 && links.isEmpty;
+    const isAlone = this.#call.ancestors.length === 0 && links.isEmpty && isOnly;
     if (!judgesRefusals || !isAlone) return;
-    if (!refusals.isLate(this.#caller.id, this.#wanted, this.#startMs, time.nowMs)) return;
+    const wanted = this.#wantedOf(this.#call.entityId);
+    if (!refusals.isLate(this.#caller.id, wanted, this.#startMs, time.nowMs)) return;
     const detail = "waited on although there was enough for it";
     throw new Violation("refusals", this.#subject, detail);
   }
@@ -116,9 +126,9 @@ export class CallJudge {
     return { process: this.#caller.id, sinceMs: this.#startMs, nowMs: time.nowMs };
   }
 
-  /** What the call asks of its own buckets. */
-  get #wanted(): Wanted[] {
-    const { entityId, consume, also } = this.#call;
+  /** What the call asks of the buckets of an entity. */
+  #wantedOf(entityId: string): Wanted[] {
+    const { consume, also } = this.#call;
     return [{ resource: RESOURCE, consume }, ...also].flatMap((part) =>
       Object.entries(part.consume).map(([limitName, amount]) => {
         const bucket = `${entityId} ${part.resource}`;

@@ -96,7 +96,9 @@ export class CallRun {
     const { limiter, timer } = this.#caller;
     const { thinkMs } = this.call;
     const controller = new AbortController();
+    const decided = this.#judge.asks();
     const body = async () => {
+      decided();
       await timer.sleep(thinkMs);
       if (deed === "throw") throw THROWN;
       controller.abort(ABORTED);
@@ -106,19 +108,19 @@ export class CallRun {
       ...this.#request,
       ...(deed === "abort" ? { signal: controller.signal } : {}),
     };
-    await this.#timed("run", limiter.run(request, body), thinkMs);
+    await this.#timed("run", limiter.run(request, body), thinkMs).finally(decided);
     this.outcome = "ran";
   }
 
   async #acquire(deed: Deed): Promise<void> {
     const { limiter, timer, id } = this.#caller;
     const waitMs = deed === "wait" ? WAIT_SECONDS * 1000 : 0;
-    const stopWaiting = waitMs > 0 ? this.#judge.waits() : () => {};
+    const decided = this.#judge.asks();
     const decision = await this.#timed(
       "tryAcquire",
       limiter.tryAcquire(this.#request),
       waitMs,
-    ).finally(stopWaiting);
+    ).finally(decided);
     if (waitMs > 0) this.#judge.wait();
     if (!decision.granted) {
       this.outcome = this.#judge.refusal(decision.violations);

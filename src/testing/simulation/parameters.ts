@@ -73,7 +73,7 @@ export interface Parameters {
   readonly operationsPerMinute: number;
   /** How many resources there are; calls that use several acquire them at once. */
   readonly resources: number;
-  /** Wrong refusals are violations; in other runs they are only counted. */
+  /** Wrong refusals are violations; otherwise they are only counted. */
   readonly judgesRefusals: boolean;
   /** Nothing fails and nothing is throttled, so no call may end as unavailable. */
   readonly isHealthy: boolean;
@@ -97,7 +97,7 @@ const NOTHING_SPECIAL = {
   operators: [],
   operationsPerMinute: 0,
   resources: 1,
-  judgesRefusals: false,
+  judgesRefusals: true,
   isHealthy: false,
 } as const satisfies Partial<Parameters>;
 

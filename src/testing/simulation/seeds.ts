@@ -12,7 +12,7 @@ export interface SeedsOptions {
   readonly minutes?: number | undefined;
   /** What the runs look for; "all": one world after the other. Default "any". */
   readonly world?: WorldName | "all" | undefined;
-  /** Whether a wrong refusal breaks a rule; the world decides when absent. */
+  /** Whether a wrong refusal breaks a rule, which is the default, or is only counted. */
   readonly judgesRefusals?: boolean | undefined;
   /** Told of each run that is over. */
   readonly onRun?: (report: RunReport) => void;

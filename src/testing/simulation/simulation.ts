@@ -71,6 +71,7 @@ class Simulation {
       keepsLog,
       skewMs: 2 * skewMs,
       knownMs: KNOWN_MS,
+      isOnly: parameters.processes === 1 && parameters.crashesPerMinute === 0,
       isHealthy,
       judgesRefusals,
       table: {
@@ -219,10 +220,10 @@ class Simulation {
     });
   }
 
-  /** Where entities are moved, any other one may be an ancestor. */
+  /** Where entities are moved or created late, any other one may be an ancestor. */
   #ancestorsOf(entityId: string, family: Parameters["family"]): readonly string[] {
-    if (!this.#parameters.operators.includes("move")) return ancestorsOf(entityId, family);
-    const { entities } = this.#parameters;
+    const { entities, operators, latecomers } = this.#parameters;
+    if (!latecomers && !operators.includes("move")) return ancestorsOf(entityId, family);
     const all = Array.from({ length: entities }, (_, position) => entityAt(position));
     return all.filter((other) => other !== entityId);
   }

@@ -30,6 +30,8 @@ export interface WorldOptions {
   readonly knownMs?: number;
   /** Nothing fails and nothing is throttled: every call must be decided. */
   readonly isHealthy?: boolean;
+  /** One process makes all calls and all changes, so it can know of all of them. */
+  readonly isOnly?: boolean;
   /** A wrong refusal is a violation; otherwise it is only counted. */
   readonly judgesRefusals?: boolean;
 }
@@ -51,6 +53,7 @@ export class World {
   violation: Violation | undefined;
   readonly isHealthy: boolean;
   readonly judgesRefusals: boolean;
+  readonly isOnly: boolean;
   readonly #logs: boolean;
   readonly #moments = new Moments();
   readonly #returns = new Returns();
@@ -63,6 +66,7 @@ export class World {
     const { time, table, keepsLog, logs = true, skewMs } = options;
     this.isHealthy = options.isHealthy === true;
     this.judgesRefusals = options.judgesRefusals === true;
+    this.isOnly = options.isOnly === true;
     this.refusals = new Refusals(skewMs);
     this.switches = new SwitchHistory(options.knownMs ?? 0);
     this.#logs = logs;

@@ -243,7 +243,6 @@ function scarce({ limits, minutes }: Parameters, random: Random): Partial<Parame
     callsPerSecond: Math.min(10, 200 / (minutes * 60)),
     amountMax: 3,
     deeds: ["commit", "rollback", "rollback", "throw", "look"],
-    judgesRefusals: true,
   };
 }
 
@@ -258,7 +257,6 @@ function waits({ minutes }: Parameters, random: Random): Partial<Parameters> {
     amountMax: 1,
     deeds: ["rollback", "rollback", "wait"],
     thinkMs: 1500,
-    judgesRefusals: true,
   };
 }
 
