@@ -62,6 +62,14 @@ describe("fixed seeds", () => {
     expect(failure?.violation?.message).toBeUndefined();
   });
 
+  test.each([3, 5])(
+    "seed %i of the world splits is clean: it has shown a consume that no call was told of",
+    async (seed) => {
+      const { failure } = await simulateSeeds({ seed, runs: 1, minutes: 0.25, world: "splits" });
+      expect(failure?.violation?.message).toBeUndefined();
+    },
+  );
+
   test("seed 1079 of the world merges is clean: it has shown a split that undid a merge", async () => {
     const { failure } = await simulateSeeds({ seed: 1079, runs: 1, minutes: 0.2, world: "merges" });
     expect(failure?.violation?.message).toBeUndefined();

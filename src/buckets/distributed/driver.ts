@@ -78,7 +78,10 @@ export class Driver {
       this.#splitter.loads.note(leg, leg.config, leg.amountsMilli);
     const decide = () => {
       group.dropEnded();
-      if (group.members.length === 0) return undefined;
+      if (group.members.length === 0) {
+        for (const orphan of group.abandoned) this.#options.onOrphan(orphan);
+        return undefined;
+      }
       const steps = next(group, group.history, this.#situation(group, queue));
       if (steps.length === 0) group.happened({ of: "changed" });
       return steps;

@@ -146,6 +146,22 @@ export class Group implements Request {
     return orphans;
   }
 
+  /** Returns what the last write consumed, once all members have ended: no decision follows it. */
+  get abandoned(): readonly Orphan[] {
+    invariant(this.#members.length === 0, "a group that is abandoned has no members");
+    const { last } = this.#history;
+    switch (last?.of) {
+      case "written":
+        return last.write.members.map((member) => orphanOf(member, last.bucket.shard));
+      case "created":
+        return last.members.map((member) => orphanOf(member, last.bucket.shard));
+      case "spread":
+        return [{ leg: legOf(last.member), parts: last.writes.map(({ part }) => part) }];
+      default:
+        return [];
+    }
+  }
+
   /** What those without an answer are decided by: the state that the others have left. */
   #afterAnswer(): Outcome | undefined {
     const { last } = this.#history;
@@ -182,6 +198,15 @@ export class Group implements Request {
     }
     this.#members = [];
   }
+}
+
+function orphanOf(member: Member, shard: number): Orphan {
+  return { leg: legOf(member), parts: [{ shard, amountsMilli: member.amountsMilli }] };
+}
+
+function legOf(member: Member): Leg {
+  invariant(member instanceof Waiter, "the members of a group wait for their answers");
+  return member.leg;
 }
 
 function nothingWritten(error: unknown): unknown {
