@@ -11,7 +11,7 @@ import { failureOf } from "./outcomes.ts";
  * The time limit of calls that are made to fail. Long enough for a call that goes well on a busy
  * machine: sockets know no virtual time.
  */
-export const IMPATIENT = { timeoutMs: 600 };
+export const IMPATIENT = { timeoutMs: 1000 };
 /** A busy machine notices a deadline late; the reference takes 26 to 51 seconds. */
 export const SLACK_MS = 1500;
 
