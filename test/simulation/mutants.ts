@@ -168,7 +168,7 @@ const EXPIRY: readonly Mutant[] = [
       },
     ],
     world: "expiring",
-    caughtBy: ["over-admission"],
+    caughtBy: ["over-admission", "refusals"],
   },
   {
     name: "ttl-forgets-debt",
