@@ -92,7 +92,7 @@ describe("ZaeLimiter", () => {
     const stack = new Stack(new App({ outdir: mkdtempSync(join(outdir, "out-")) }), "Backend");
     expect(() => new ZaeLimiter(stack, "A", { name: "my_app" })).toThrow(/underscore/);
     expect(() => new ZaeLimiter(stack, "B", { name: "abc", lambdaTimeout: 0 })).toThrow(
-      /lambda_timeout/,
+      /lambdaTimeout/,
     );
     expect(() => new ZaeLimiter(stack, "D", { name: "a".repeat(56) })).toThrow(/55 character/);
     const bare = new ZaeLimiter(stack, "C", { name: "bare", ...PLAIN, createIam: false });

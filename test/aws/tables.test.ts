@@ -151,7 +151,8 @@ await describeAws("tables on moto", (aws) => {
       },
     };
     const stopped = await command.watched(pressed, "upgrade", "-n", "old", "--yes");
-    const told = /Stopped on the way to 0\.9\.0: \d+ items read, \d+ changed\. Run upgrade again/;
+    const told =
+      /Stopped on the way to 0\.9\.0: \d+ items read, \d+ changed\. Continue with: zae-limiter stack upgrade/;
     expect(stopped).toMatchObject({ code: 130, out: "", err: expect.stringMatching(told) });
     const halfway = await command.tries("version", "-n", "old");
     expect([halfway.code, halfway.out]).toEqual([1, expect.stringMatching(/0\.8\.0[\s\S]*✗/)]);
