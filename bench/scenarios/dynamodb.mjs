@@ -14,7 +14,7 @@ import { keys, startDynoxide, startServer } from "../support.mjs";
 
 const IN_FLIGHT = 64;
 const KEYS = 256;
-const AMPLE = ["rpm:1000000/sec", "tpm:1000000/sec"];
+const AMPLE = ["rpm:1000000/sec", "tpm:1000000000/sec"];
 /** More than one bucket can ever be asked for, and within what plain numbers hold. */
 const HOT = ["rpm:100000000/sec", "tpm:100000000/sec"];
 const LOCAL = {

@@ -262,12 +262,16 @@ export class ActiveLease implements Lease {
   #adjustNow(): boolean {
     const { buckets, isHeard } = this.#host;
     const [holding] = this.#holdings;
-    if (isHeard || holding === undefined || this.#holdings.length > 1) return false;
+    if (holding === undefined || this.#holdings.length > 1) return false;
     const { entityId, resource, shard, config, pendingMilli, heldMilli } = holding;
     const adjustment = { entityId, resource, shard, config, deltasMilli: pendingMilli };
     if (buckets.adjustNow?.(adjustment) !== true) return false;
     const isRefund = pendingMilli.some((delta) => delta < 0);
-    if (isRefund) this.#tellGivenBack([{ ...holding, heldMilli: [...pendingMilli] }], -1);
+    if (isRefund || isHeard) {
+      const deltas = [{ ...holding, heldMilli: [...pendingMilli] }];
+      if (isRefund) this.#tellGivenBack(deltas, -1);
+      if (pendingMilli.some((delta) => delta !== 0)) this.#tellAdjusted(deltas);
+    }
     for (let at = 0; at < pendingMilli.length; at += 1) {
       add(heldMilli, at, pendingMilli[at] as number);
       pendingMilli[at] = 0;
