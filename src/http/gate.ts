@@ -121,7 +121,7 @@ export class Gate<R> {
       const target = { entityId: this.#addressOf(arrival), resource: resource as string };
       return { target, decision: limiter[TRY_NOW](this.#request(target, consume as Amounts)) };
     } catch {
-      // It fails the long way too, which reports it.
+      // It fails on the slow path too, which reports it.
       return undefined;
     }
   }

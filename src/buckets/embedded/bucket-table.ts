@@ -32,7 +32,7 @@ export interface BucketTable {
     limits: readonly Limit[] | undefined,
     ignoresMissing: boolean,
   ): ChargedNow | Promise<ChargedNow | undefined> | undefined;
-  /** Corrects what was consumed on the spot; false, with nothing done: take the long way. */
+  /** Corrects what was consumed on the spot; false, with nothing done: use the slow path. */
   correct?(adjustment: Adjustment): boolean;
   /** Says which limits are in force for a bucket, and until when, so that it can be charged so. */
   remember?(entityId: string, resource: string, quick: QuickConfig, untilMs: number): void;

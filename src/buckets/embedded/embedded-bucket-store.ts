@@ -124,7 +124,7 @@ export class EmbeddedBucketStore implements BucketStore {
     try {
       return this.#table.correct?.(adjustment) === true;
     } catch {
-      // The store was closed; the long way says so.
+      // The store was closed; the slow path says so.
       return false;
     }
   }

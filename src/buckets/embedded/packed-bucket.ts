@@ -3,7 +3,7 @@
  *
  * Nearly all acquires meet a bucket that was charged before by limits that are still in force. Such
  * a charge is decided here, with the arithmetic of `core/bucket.ts` and nothing else; whatever is
- * out of the ordinary takes the long way, which comes to the same.
+ * out of the ordinary takes the slow path, which comes to the same.
  */
 
 import type { Rate } from "../../core/bucket.ts";
@@ -68,7 +68,7 @@ export class PackedBucket {
     this.#wide = wideOf(bucket);
   }
 
-  /** Takes over what was decided the long way. */
+  /** Takes over what was decided on the slow path. */
   replace(bucket: EmbeddedBucket, build: Build): void {
     if (build !== this.build || bucket.link !== this.link) this.#quick = undefined;
     this.build = build;
@@ -132,7 +132,7 @@ export class PackedBucket {
     return quick.config.source !== "override" || quick.config.limits === limits;
   }
 
-  /** Charges all limits or none; `undefined`, with nothing done: take the long way. */
+  /** Charges all limits or none; `undefined`, with nothing done: use the slow path. */
   charge(
     entityId: string,
     resource: string,
@@ -154,13 +154,13 @@ export class PackedBucket {
     return this.link.cascade && this.link.parentId !== undefined;
   }
 
-  /** Returns the amounts of a call in milli-tokens; `undefined`: take the long way. */
+  /** Returns the amounts of a call in milli-tokens; `undefined`: use the slow path. */
   ownAmounts(
     consume: Readonly<Record<string, number>>,
     ignoresMissing: boolean,
   ): readonly number[] | undefined {
     if (!ignoresMissing) return amountsIn(consume, this.build.names, false);
-    // A name may belong to a limit that is stored and not supported: the long way tells.
+    // A name may belong to a limit that is stored and not supported: the slow path tells.
     const mayHaveOthers = this.#supportsAll && areAmounts(consume);
     return amountsIn(consume, this.build.names, mayHaveOthers);
   }
@@ -175,7 +175,7 @@ export class PackedBucket {
     return unsupported === undefined || unsupported.length === 0;
   }
 
-  /** Whether the bucket holds as much; `undefined` where only the long way can tell. */
+  /** Whether the bucket holds as much; `undefined` where only the slow path can tell. */
   fits(amounts: readonly number[], nowMs: number): boolean | undefined {
     const quick = this.#quick;
     if (quick === undefined || !this.#isOrdinary(quick, nowMs)) return undefined;
@@ -204,8 +204,8 @@ export class PackedBucket {
   }
 
   /**
-   * Corrects what was consumed, in place; false, with nothing done: take the long way. A refund
-   * keeps the time of its limit, as in `withTaken`; a debt takes the long way, because the bucket
+   * Corrects what was consumed, in place; false, with nothing done: use the slow path. A refund
+   * keeps the time of its limit, as in `withTaken`; a debt takes the slow path, because the bucket
    * must then be kept for longer.
    */
   correct(

@@ -24,7 +24,7 @@ export interface ChainRequest {
   readonly above: (entityId: string) => PackedBucket | undefined;
 }
 
-/** Charges all buckets of the chain or none; `undefined`, with nothing done: take the long way. */
+/** Charges all buckets of the chain or none; `undefined`, with nothing done: use the slow path. */
 export function chargeChain(request: ChainRequest): ChargedNow | undefined {
   const { resource, nowMs } = request;
   const chain = chainOf(request);
@@ -51,7 +51,7 @@ function chainOf(request: ChainRequest): ChainedBucket[] | undefined {
     const { parentId } = last.link;
     const next = parentId === undefined ? undefined : above(parentId);
     const amounts = next?.amountsBelow(consume);
-    // The long way tells of a circle; an ancestor without a bucket may have no limits.
+    // The slow path tells of a circle; an ancestor without a bucket may have no limits.
     if (chain.length > ANCESTORS_MAX || next === undefined || amounts === undefined) {
       return undefined;
     }

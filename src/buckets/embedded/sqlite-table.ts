@@ -234,7 +234,7 @@ export class SqliteBucketTable implements BucketTable {
     }
   }
 
-  /** Charges on the spot sweep nothing; now and then one takes the long way, which does. */
+  /** Charges on the spot sweep nothing; now and then one takes the slow path, which does. */
   #isSweepDue(): boolean {
     this.#charges += 1;
     if (this.#charges % CHARGES_PER_SWEEP !== 0) return false;
