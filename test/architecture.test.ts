@@ -15,7 +15,12 @@ import {
 import { AWAITED, PLACES, QUOTES, WORDY_FOLDERS } from "./architecture/house-rules.ts";
 import { layerViolations } from "./architecture/layers.ts";
 import { placeViolations, staleExceptions } from "./architecture/places.ts";
-import { readTexts, staleQuotes, wordViolations } from "./architecture/plain-words.ts";
+import {
+  readDocuments,
+  readTexts,
+  staleQuotes,
+  wordViolations,
+} from "./architecture/plain-words.ts";
 import { readSources, report, toSource } from "./architecture/source.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
@@ -53,10 +58,16 @@ describe("this project", () => {
   });
 
   test("comments, messages and titles use plain words and comments fit 100 columns", () => {
-    const all = [...files, ...readTexts(ROOT, "test")];
+    const all = [...files, ...readTexts(ROOT, "test", ".ts")];
     const plain = all.filter(({ path }) => !WORDY_FOLDERS.some((at) => path.startsWith(at)));
     expect(report(wordViolations(plain, QUOTES))).toBe("");
     expect(staleQuotes(all, QUOTES)).toEqual([]);
+  });
+
+  test("documents use plain words", () => {
+    const documents = readDocuments(ROOT);
+    expect(documents.length).toBeGreaterThan(80);
+    expect(report(wordViolations(documents, QUOTES))).toBe("");
   });
 
   test("no exception outlives its reason", () => {

@@ -1,4 +1,4 @@
-/** The rule of plain words for comments, messages and titles, and of the width of comments. */
+/** The rule of plain words for comments, messages, titles and documents, and of wide comments. */
 
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -21,13 +21,24 @@ export interface TextFile {
 /** A text that needs one of the words: the file, and a part of the line. */
 export type Quote = readonly [path: string, part: string];
 
-/** Reads the TypeScript files of a folder of the project, without installed packages. */
-export function readTexts(root: string, folder: string): TextFile[] {
+/** Reads the files of a folder with an ending, such as `.ts`, without installed packages. */
+export function readTexts(root: string, folder: string, ending: string): TextFile[] {
   return readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
     .map((entry) => `${folder}/${entry.replaceAll("\\", "/")}`)
-    .filter((path) => path.endsWith(".ts") && !path.includes("/node_modules/"))
+    .filter((path) => path.endsWith(ending) && !path.includes("/node_modules/"))
     .sort()
     .map((path) => ({ path, text: readFileSync(join(root, path), "utf8") }));
+}
+
+/** Reads the documents of the project: those in its root, the pages, the examples, the changes. */
+export function readDocuments(root: string): TextFile[] {
+  const inRoot = readdirSync(root).filter(
+    (path) => path.endsWith(".md") && path !== "CHANGELOG.md",
+  );
+  return [
+    ...inRoot.map((path) => ({ path, text: readFileSync(join(root, path), "utf8") })),
+    ...["docs", "examples", "changes"].flatMap((folder) => readTexts(root, folder, ".md")),
+  ];
 }
 
 /** Returns the lines with unwanted words, except for the quotes, and comment lines too long. */
