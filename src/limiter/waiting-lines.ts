@@ -153,13 +153,15 @@ export class WaitingLines {
     refuses: (known: Refusal) => boolean,
     signal: AbortSignal | undefined,
   ): Promise<Refusal | undefined> {
-    const line = this.#lines.get(bucketNameOf(request));
-    const known = line?.behindAll(request, this.#clock());
-    if (line === undefined || known === undefined) return undefined;
-    if (!refuses(known) || !line.isStale(this.#clock())) return known;
-    const failure = await untilAborted(signal, () => line.heardAgain());
-    if (failure !== undefined) throw failure;
-    return this.#lines.get(bucketNameOf(request))?.behindAll(request, this.#clock());
+    for (;;) {
+      const line = this.#lines.get(bucketNameOf(request));
+      const known = line?.behindAll(request, this.#clock());
+      if (line === undefined || known === undefined) return undefined;
+      if (!refuses(known) || !line.isStale(this.#clock())) return known;
+      // A head that was refused for another reason leaves without an answer: the next one asks.
+      const failure = await untilAborted(signal, () => line.heardAgain());
+      if (failure !== undefined) throw failure;
+    }
   }
 
   async #standInLine<G extends Grant>(

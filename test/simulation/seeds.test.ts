@@ -75,6 +75,11 @@ describe("fixed seeds", () => {
     expect(failure?.violation?.message).toBeUndefined();
   });
 
+  test("seed 7100 of the world moved is clean: it has shown a stale state that refused", async () => {
+    const { failure } = await simulateSeeds({ seed: 7100, runs: 1, minutes: 0.25, world: "moved" });
+    expect(failure?.violation?.message).toBeUndefined();
+  });
+
   test("the same seed is the same run, event by event", async () => {
     const parameters = small(7, {
       faults: { lostResponses: 0.05, serverErrors: 0.05, lagMs: 500, duplicateRecords: 0.1 },

@@ -4,7 +4,7 @@
  */
 
 import { describe, expect, test, vi } from "vitest";
-import { RateLimiter, Repository } from "../../../src/index.ts";
+import { RateLimiter, Repository, ResourceDisabled } from "../../../src/index.ts";
 import { INTERNALS } from "../../../src/repository/internals.ts";
 import { VirtualTime } from "../../support/virtual-time.ts";
 
@@ -129,6 +129,18 @@ describe("limits that were raised", () => {
     expect((await waiting).granted).toBe(true);
     await limiter.close();
   });
+});
+
+test("a head that leaves without an answer lets no stale state refuse the call behind it", async () => {
+  const { time, repo, limiter, waiting, ask } = await held();
+  const second = limiter.tryAcquire({ ...PATIENT, consume: { rpd: 4 } });
+  await time.settle();
+  await repo.limits.disable({ resource: "gpt-4" });
+  time.advance(1000);
+  const answers = await Promise.allSettled([waiting, second, ask(1)]);
+  const isDisabled = { status: "rejected", reason: expect.any(ResourceDisabled) };
+  expect(answers).toEqual([isDisabled, isDisabled, isDisabled]);
+  await limiter.close();
 });
 
 test("thousands that do not wait ask once a second, together", async () => {
