@@ -1,7 +1,6 @@
 /** The public API. Everything is exported by name; what is not here is internal. */
 
 export type { WindowType } from "./core/windows.ts";
-export type { Random } from "./domain/chance.ts";
 export type { Clock } from "./domain/clock.ts";
 export { Entity } from "./domain/entity.ts";
 export type { ErrorCode } from "./domain/error-code.ts";
@@ -39,6 +38,7 @@ export {
 export type { LimitStatus } from "./domain/limit-status.ts";
 export { isLimiterError, type LimiterError } from "./domain/limiter-error.ts";
 export type { ConfigSource } from "./domain/precedence.ts";
+export type { Random } from "./domain/random.ts";
 export {
   type LimitStatusJson,
   RateLimitExceeded,

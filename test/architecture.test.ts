@@ -1,4 +1,4 @@
-/** Keeps the arrows of the design true, and its rules about time, chance and words. */
+/** Keeps the arrows of the design true, and its rules about time, randomness and words. */
 
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -53,7 +53,7 @@ describe("this project", () => {
     expect(report(eagerPackageViolations(files, "src/index.ts"))).toBe("");
   });
 
-  test("time, chance, environment and unwanted words stay in their places", () => {
+  test("time, randomness, environment and unwanted words stay in their places", () => {
     expect(report(placeViolations(files, PLACES))).toBe("");
   });
 
@@ -205,14 +205,14 @@ describe("the checker", () => {
       /^src\/index\.ts:2 waiting is for the timer.*: setTimeout$/,
     ],
     [
-      "chance",
+      "randomness",
       extended("src/core/sum.ts", "Math.random();\n"),
-      /^src\/core\/sum\.ts:2 chance is an argument.*: Math\.random$/,
+      /^src\/core\/sum\.ts:2 randomness is an argument.*: Math\.random$/,
     ],
     [
-      "chance from Node",
+      "randomness from Node",
       extended("src/index.ts", "import { randomUUID } from 'node:crypto';\n"),
-      /^src\/index\.ts:2 chance is an argument.*: 'node:crypto'$/,
+      /^src\/index\.ts:2 randomness is an argument.*: 'node:crypto'$/,
     ],
     [
       "the environment",

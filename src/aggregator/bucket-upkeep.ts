@@ -3,8 +3,9 @@
  * shards before one item takes more writes than DynamoDB lets it.
  */
 
-import { decoded, limitImage, type SeenBucket } from "../buckets/distributed/image.ts";
+import { balanceAt } from "../buckets/distributed/balance-at.ts";
 import { planRebase } from "../buckets/distributed/rebase.ts";
+import { decoded, type SeenBucket } from "../buckets/distributed/seen-bucket.ts";
 import type { Clock } from "../domain/clock.ts";
 import { WRITES_RATE } from "../records/bucket-item.ts";
 import type { BucketName } from "../records/bucket-key.ts";
@@ -98,7 +99,7 @@ function isStale(
   for (const [name, stored] of bucket.limits) {
     const consumed = consumedMilli.get(name) ?? 0;
     if (consumed <= 0 || stored.tokensMilli >= consumed) continue;
-    if (limitImage(bucket, stored, nowMs).accruedMilli > 0) return true;
+    if (balanceAt(bucket, stored, nowMs).accruedMilli > 0) return true;
   }
   return false;
 }

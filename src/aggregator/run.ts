@@ -1,10 +1,10 @@
 /** Runs the aggregator as a process of one's own, on any store. */
 
 import { WINDOW_TYPES, type WindowType } from "../core/windows.ts";
-import { randomBytes, systemRandom } from "../domain/chance.ts";
 import { checkFields, checkInteger, show } from "../domain/check.ts";
 import type { Clock } from "../domain/clock.ts";
 import { ValidationError } from "../domain/errors.ts";
+import { randomBytes, systemRandom } from "../domain/random.ts";
 import { systemTimer } from "../domain/timer.ts";
 import { clockOf, openBackend } from "../repository/backend.ts";
 import type { DynamoOptions } from "../repository/options.ts";

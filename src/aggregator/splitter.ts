@@ -2,12 +2,12 @@
 
 import { LRUCache } from "lru-cache";
 import { CachedStates } from "../buckets/distributed/cached-states.ts";
-import { decoded } from "../buckets/distributed/image.ts";
 import { LinkChecks } from "../buckets/distributed/link-checks.ts";
+import { decoded } from "../buckets/distributed/seen-bucket.ts";
 import { Splitter } from "../buckets/distributed/splitter.ts";
-import { type Random, systemRandom } from "../domain/chance.ts";
 import type { Clock } from "../domain/clock.ts";
 import { Deadline } from "../domain/deadline.ts";
+import { type Random, systemRandom } from "../domain/random.ts";
 import { systemTimer, type Timer } from "../domain/timer.ts";
 import type { BucketName } from "../records/bucket-key.ts";
 import { bucketKey } from "../records/keys.ts";

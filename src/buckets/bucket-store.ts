@@ -2,7 +2,7 @@
  * The port of the hot path, in the domain's verbs. One store serves one namespace.
  *
  * A *leg* is one entity's part of a call: an acquire that cascades has a leg for the entity and
- * one for each ancestor. Either all legs are charged or none. Balances that are handed out are in
+ * one for each ancestor. Tokens are consumed from all legs or none. Balances are in
  * milli-tokens and aligned with the limits of their leg.
  */
 
@@ -57,11 +57,11 @@ export interface ShardPart {
 }
 
 export interface LegOutcome {
-  /** What was charged, and where: adjustments and give-backs go there. Nearly always one part. */
+  /** What was consumed, and where: adjustments and refunds go there. Nearly always one part. */
   readonly parts: readonly ShardPart[];
   /** As stored; it may have changed since the leg was made. */
   readonly link: Link;
-  /** Right after the charge, all shards together; of shards that were not charged, as last seen. */
+  /** Right after the consume, shards summed; of shards it did not touch, as last seen. */
   readonly balancesMilli: readonly number[];
 }
 
@@ -87,8 +87,8 @@ export interface ConfigMemory {
   readonly untilMs: number;
 }
 
-/** What came of a charge on the spot, leg by leg like any other. */
-export interface ChargedNow {
+/** The result of a consume on the fast path. */
+export interface FastOutcome {
   readonly granted: boolean;
   readonly entityId: string;
   readonly resource: string;
@@ -98,7 +98,7 @@ export interface ChargedNow {
   readonly balancesMilli: readonly (readonly number[])[];
 }
 
-/** What a lease changes after the fact. Positive: consumed more; negative: given back. */
+/** What a lease changes after the fact. Positive: consumed more; negative: refunded. */
 export interface Adjustment {
   readonly entityId: string;
   readonly resource: string;
@@ -157,16 +157,16 @@ export interface LinkOptions extends BucketCallOptions {
 }
 
 export interface ConsumeOptions extends BucketCallOptions {
-  /** `false`: look at each bucket before it is charged, instead of trusting what was seen last. */
+  /** `false`: read each bucket before consuming, instead of trusting its cached state. */
   readonly speculative?: boolean;
   /** A consume that still waits for others leaves when the signal aborts. */
   readonly signal?: AbortSignal | undefined;
-  /** Told when a leg was given back because another one was refused or failed. */
-  readonly onRestored?: ((leg: Leg) => void) | undefined;
+  /** Called when a leg was refunded because another one was refused or failed. */
+  readonly onRefunded?: ((leg: Leg) => void) | undefined;
 }
 
-/** Something that was taken could not be given back; it stays consumed. */
-export interface RestoreWarning {
+/** Tokens could not be refunded; they stay consumed. */
+export interface RefundWarning {
   readonly kind: "restore_failed";
   readonly entityId: string;
   readonly resource: string;
@@ -184,10 +184,10 @@ export interface ShardsWarning {
   readonly shardCount: number;
 }
 
-export type BucketWarning = RestoreWarning | ShardsWarning;
+export type BucketWarning = RefundWarning | ShardsWarning;
 
-/** The warning for an adjustment that was to give back. */
-export function restoreWarning(adjustment: Adjustment, cause: unknown): RestoreWarning {
+/** Returns the warning for an adjustment that was a refund. */
+export function refundWarning(adjustment: Adjustment, cause: unknown): RefundWarning {
   const { entityId, resource, shard, config, deltasMilli } = adjustment;
   const amountsMilli = Object.fromEntries(
     config.limits
@@ -205,7 +205,7 @@ export interface FlagStamps {
   readonly owner?: OwnerStamps;
 }
 
-/** Which parent a bucket charges, and the generation of its entity that says so. */
+/** Which parent a bucket cascades to, and the generation of its entity that says so. */
 export interface OwnerStamps {
   readonly link: Link;
   readonly generation: number;
@@ -248,17 +248,17 @@ export interface BucketStore {
    * generation of the limit cache: the stored ones, or this very list. `undefined`, with nothing
    * done: use the slow path. `ignoresMissing` passes over names that the entity has no limit for.
    */
-  chargeNow?(
+  consumeFast?(
     entityId: string,
     resource: string,
     consume: Readonly<Record<string, number>>,
     generation: number,
     limits: readonly Limit[] | undefined,
     ignoresMissing: boolean,
-  ): ChargedNow | Promise<ChargedNow | undefined> | undefined;
-  /** Says which limits are in force for a bucket that was charged by them. */
+  ): FastOutcome | Promise<FastOutcome | undefined> | undefined;
+  /** Says which limits are in force for a bucket, so that the fast path can use them. */
   remember?(entityId: string, resource: string, memory: ConfigMemory): void;
-  /** Charges all legs or none. */
+  /** Consumes from all legs or none. */
   consume(legs: readonly Leg[], options?: ConsumeOptions): Promise<ConsumeResult>;
   /**
    * Never refuses. A bucket that has expired is created again where something is consumed, unless
@@ -267,8 +267,8 @@ export interface BucketStore {
   adjust(adjustment: Adjustment, options?: BucketCallOptions): Promise<void>;
   /** The same on the fast path, for a bucket in this process; false, with nothing done: adjust. */
   adjustNow?(adjustment: Adjustment): boolean;
-  /** Gives back, and never throws: it is repeated, then reported as a warning. */
-  restore(adjustment: Adjustment, options?: BucketCallOptions): Promise<void>;
+  /** Refunds, and never throws: a failure is repeated, then reported as a warning. */
+  refund(adjustment: Adjustment, options?: BucketCallOptions): Promise<void>;
   /** The balances of each leg, shards summed; a bucket that is not there is full. */
   read(legs: readonly Leg[], options?: BucketCallOptions): Promise<readonly (readonly number[])[]>;
   /** The buckets of an entity. */
@@ -294,6 +294,6 @@ export interface BucketStore {
   deleteEntity(entityId: string): Promise<DeletedBuckets>;
   /** Adds usage that is counted in the buckets to its snapshots, where no aggregator does it. */
   settleUsage?(scope: { readonly entityId?: string; readonly resource?: string }): Promise<void>;
-  /** Waits for what is being given back in the background. */
+  /** Waits for refunds in the background. */
   close(): Promise<void>;
 }

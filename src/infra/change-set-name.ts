@@ -1,7 +1,7 @@
 /** A name that no other change set of a stack has, however many are made at once. */
 
-import { type Random, randomBytes } from "../domain/chance.ts";
 import type { Clock } from "../domain/clock.ts";
+import { type Random, randomBytes } from "../domain/random.ts";
 
 const SUFFIX_BYTES = 4;
 

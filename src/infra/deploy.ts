@@ -1,9 +1,9 @@
 /** Creates a stack or changes it, through a change set. */
 
-import type { Random } from "../domain/chance.ts";
 import type { Clock } from "../domain/clock.ts";
 import { StackOperationError } from "../domain/errors.ts";
 import type { LambdaName } from "../domain/function-names.ts";
+import type { Random } from "../domain/random.ts";
 import type { StackOptions } from "../domain/stack-options.ts";
 import type { Timer } from "../domain/timer.ts";
 import type { Aws } from "./aws.ts";

@@ -1,9 +1,9 @@
 /** The stack with the workers of load tests: `{name}-load`. */
 
-import { systemRandom } from "../domain/chance.ts";
 import { systemClock } from "../domain/clock.ts";
 import { InfrastructureNotFoundError, ValidationError } from "../domain/errors.ts";
 import { checkStackName } from "../domain/names.ts";
+import { systemRandom } from "../domain/random.ts";
 import { systemTimer } from "../domain/timer.ts";
 import type { DynamoOptions } from "../repository/options.ts";
 import { type AwsConnection, connectAws } from "./aws.ts";

@@ -1,10 +1,10 @@
 /** From nothing, or from an older stack, to a table that can be connected to. */
 
-import { systemRandom } from "../domain/chance.ts";
 import { systemClock } from "../domain/clock.ts";
 import { StackAlreadyExistsError, StackOperationError } from "../domain/errors.ts";
 import { functionNameOf } from "../domain/function-names.ts";
 import { checkNamespace } from "../domain/names.ts";
+import { systemRandom } from "../domain/random.ts";
 import type { StackOptions } from "../domain/stack-options.ts";
 import { systemTimer } from "../domain/timer.ts";
 import { CLIENT_VERSION } from "../domain/version.ts";

@@ -1,8 +1,8 @@
 /** Writes the records that clients need to connect: the version and the namespaces. */
 
-import { systemRandom } from "../domain/chance.ts";
 import type { Clock } from "../domain/clock.ts";
 import { RESERVED_NAMESPACE } from "../domain/names.ts";
+import { systemRandom } from "../domain/random.ts";
 import { AUDIT_RETENTION } from "../records/audit.ts";
 import { inNamespace, systemConfigKey } from "../records/keys.ts";
 import { NamespaceRecords, NO_FOLLOWER } from "../records/namespaces.ts";

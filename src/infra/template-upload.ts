@@ -1,6 +1,6 @@
 /** How a template gets to CloudFormation: with the request, or through S3 where it is too long. */
 
-import type { Random } from "../domain/chance.ts";
+import type { Random } from "../domain/random.ts";
 import type { Aws } from "./aws.ts";
 
 /** The most bytes that a request may carry. */

@@ -1,10 +1,10 @@
 /** Brings what is deployed to this version: the code, the tags, the table and its record. */
 
-import { systemRandom } from "../domain/chance.ts";
 import { systemClock } from "../domain/clock.ts";
 import { StackOperationError } from "../domain/errors.ts";
 import { functionNameOf, LAMBDA_NAMES, type LambdaName } from "../domain/function-names.ts";
 import { checkStackName } from "../domain/names.ts";
+import { systemRandom } from "../domain/random.ts";
 import { systemTimer } from "../domain/timer.ts";
 import { CLIENT_VERSION } from "../domain/version.ts";
 import {

@@ -1,6 +1,6 @@
 /** Acquires: decides calls, hands out leases and tells what has happened. */
 
-import type { BucketStore, ChargedNow, Leg } from "../buckets/bucket-store.ts";
+import type { BucketStore, FastOutcome, Leg } from "../buckets/bucket-store.ts";
 import { RateLimiterUnavailable } from "../domain/errors.ts";
 import { RateLimitExceeded } from "../domain/rate-limit-exceeded.ts";
 import type { OnUnavailable } from "../domain/unavailability.ts";
@@ -13,14 +13,14 @@ import { Consumption } from "./consumption.ts";
 import { Refusal, type Seen } from "./decision.ts";
 import { DegradedLease } from "./degraded-lease.ts";
 import type { LeaseWarning, LimiterEvent, LimiterWarning } from "./events.ts";
+import { FastPath, leaseTargetOf } from "./fast-path.ts";
 import type { Granted } from "./holding.ts";
 import type { Lease } from "./lease.ts";
 import type { Legs, Target } from "./legs.ts";
 import type { MissingLimits } from "./missing-limits.ts";
 import type { ObservedCall } from "./observed-call.ts";
 import { Outage } from "./outage.ts";
-import { leaseTargetOf, QuickWay } from "./quick-way.ts";
-import type { LineRequest } from "./waiting-line.ts";
+import type { QueueRequest } from "./waiting-queue.ts";
 import { Warnings } from "./warnings.ts";
 
 /** A lease that says whether it has ended. */
@@ -35,16 +35,16 @@ export interface AcquirerOptions {
   readonly onWarning: ((warning: LimiterWarning) => void) | undefined;
   readonly missingLimits: MissingLimits | undefined;
   /** Called with what leases refund, so that waiters learn of it. */
-  readonly gaveBack: LeaseHost["gaveBack"];
+  readonly refunded: LeaseHost["refunded"];
   /** Refuses a call that does not wait when the tokens left belong to the queue. */
-  readonly refusedByOthers: (target: LineRequest) => Promise<Refusal | undefined>;
+  readonly refusedByOthers: (target: QueueRequest) => Promise<Refusal | undefined>;
 }
 
 export class Acquirer implements LeaseHost {
   readonly #internals: RepositoryInternals;
   readonly #options: AcquirerOptions;
   readonly #consumption: Consumption;
-  readonly #quickWay: QuickWay;
+  readonly #fastPath: FastPath;
   readonly #outage: Outage;
   readonly #warnings: Warnings;
   /** Refusals for which the store was asked. */
@@ -53,35 +53,35 @@ export class Acquirer implements LeaseHost {
   constructor(internals: RepositoryInternals, options: AcquirerOptions) {
     this.#internals = internals;
     this.#options = options;
-    this.#quickWay = new QuickWay(internals, options.missingLimits);
+    this.#fastPath = new FastPath(internals, options.missingLimits);
     this.#outage = new Outage(internals, options);
     this.#warnings = new Warnings(options.onWarning, options.announcer);
-    const onRestored = (leg: Leg) => this.#refundedLeg(leg);
-    this.#consumption = new Consumption(internals, { ...options, onRestored });
+    const onRefunded = (leg: Leg) => this.#refundedLeg(leg);
+    this.#consumption = new Consumption(internals, { ...options, onRefunded });
   }
 
   get buckets(): BucketStore {
     return this.#internals.buckets;
   }
 
-  /** Decides on the spot; `undefined`, with nothing done, where that cannot be. */
+  /** Decides on the fast path; `undefined`, with nothing done: use the slow path. */
   attemptNow(
     request: AcquireRequest,
     acquireId?: string,
   ): Decided | Promise<Decided | undefined> | undefined {
-    const charged = this.#quickWay.charge(request);
-    if (!(charged instanceof Promise)) return this.#decidedNow(charged, request, acquireId);
-    return charged.then((later) => this.#decidedNow(later, request, acquireId));
+    const outcome = this.#fastPath.consume(request);
+    if (!(outcome instanceof Promise)) return this.#decidedNow(outcome, request, acquireId);
+    return outcome.then((later) => this.#decidedNow(later, request, acquireId));
   }
 
   #decidedNow(
-    charged: ChargedNow | undefined,
+    outcome: FastOutcome | undefined,
     request: AcquireRequest,
     acquireId?: string,
   ): Decided | undefined {
-    if (charged === undefined) return undefined;
-    if (!charged.granted) return this.#refusal(charged, false);
-    const lease = new ActiveLease(this, leaseTargetOf(request, charged), charged, acquireId);
+    if (outcome === undefined) return undefined;
+    if (!outcome.granted) return this.#refusal(outcome, false);
+    const lease = new ActiveLease(this, leaseTargetOf(request, outcome), outcome, acquireId);
     return { granted: true, lease };
   }
 
@@ -89,7 +89,7 @@ export class Acquirer implements LeaseHost {
   async attempt(request: CheckedRequest, acquireId?: string): Promise<Decided> {
     const taken = await this.#consume(request, request.signal);
     if (taken instanceof Refusal) return taken;
-    this.#quickWay.remember(taken);
+    this.#fastPath.remember(taken);
     return { granted: true, lease: new ActiveLease(this, request, taken, acquireId) };
   }
 
@@ -178,8 +178,8 @@ export class Acquirer implements LeaseHost {
     this.tell({ type: "restored", acquireId, entityId, resource, amounts, reason: "not_granted" });
   }
 
-  gaveBack(bucket: { entityId: string; resource: string }, tokens: AmountsByName): void {
-    this.#options.gaveBack(bucket, tokens);
+  refunded(bucket: { entityId: string; resource: string }, tokens: AmountsByName): void {
+    this.#options.refunded(bucket, tokens);
   }
 
   /** With `allow` a failed adjustment is a warning instead of an error of the call. */

@@ -48,7 +48,7 @@ export interface LeaseHost {
   readonly isHeard: boolean;
   tell(event: LimiterEvent): void;
   /** So many whole tokens of a bucket were given back. */
-  gaveBack(bucket: { entityId: string; resource: string }, tokens: AmountsByName): void;
+  refunded(bucket: { entityId: string; resource: string }, tokens: AmountsByName): void;
   /** Refuses names that none of the limits has, unless the target ignores those. */
   checkNames(
     target: LeaseTarget,
@@ -253,7 +253,7 @@ export class ActiveLease implements Lease {
     const [only] = due;
     if (only !== undefined && due.length === 1) return this.#writeOnly(only, deltas);
     const results = await Promise.allSettled(due.map((holding) => this.#writeOne(holding)));
-    this.#tellGivenBack(deltas, -1);
+    this.#tellRefunded(deltas, -1);
     this.#tellAdjusted(deltas.filter((_, at) => isWritten(results[at])));
     for (const result of results) if (result.status === "rejected") throw result.reason;
   }
@@ -269,7 +269,7 @@ export class ActiveLease implements Lease {
     const isRefund = pendingMilli.some((delta) => delta < 0);
     if (isRefund || isHeard) {
       const deltas = [{ ...holding, heldMilli: [...pendingMilli] }];
-      if (isRefund) this.#tellGivenBack(deltas, -1);
+      if (isRefund) this.#tellRefunded(deltas, -1);
       if (pendingMilli.some((delta) => delta !== 0)) this.#tellAdjusted(deltas);
     }
     for (let at = 0; at < pendingMilli.length; at += 1) {
@@ -285,7 +285,7 @@ export class ActiveLease implements Lease {
     try {
       isDone = await this.#writeOne(holding);
     } finally {
-      this.#tellGivenBack(deltas, -1);
+      this.#tellRefunded(deltas, -1);
       if (isDone) this.#tellAdjusted(deltas);
     }
   }
@@ -302,7 +302,7 @@ export class ActiveLease implements Lease {
     const adjustment = { ...holding, deltasMilli };
     try {
       // Giving back may be repeated, so it goes the way that never fails.
-      if (deltasMilli.every((delta) => delta <= 0)) await this.#host.buckets.restore(adjustment);
+      if (deltasMilli.every((delta) => delta <= 0)) await this.#host.buckets.refund(adjustment);
       else await this.#host.buckets.adjust(adjustment);
       settle(holding.heldMilli);
       return true;
@@ -341,17 +341,17 @@ export class ActiveLease implements Lease {
     const due = holdings.filter(({ heldMilli }) => heldMilli.some((held) => held !== 0));
     await Promise.all(
       due.map((holding) =>
-        this.#host.buckets.restore({
+        this.#host.buckets.refund({
           ...holding,
           deltasMilli: holding.heldMilli.map((held) => -held),
         }),
       ),
     );
-    this.#tellGivenBack(due, 1);
+    this.#tellRefunded(due, 1);
   }
 
   /** Parts of tokens, of shards, are worth telling only as far as they add up. */
-  #tellGivenBack(holdings: readonly Holding[], sign: 1 | -1): void {
+  #tellRefunded(holdings: readonly Holding[], sign: 1 | -1): void {
     for (const some of byBucket(holdings)) {
       const { entityId, resource } = some[0] as Holding;
       const tokens = new Map<string, number>();
@@ -359,7 +359,7 @@ export class ActiveLease implements Lease {
         const back = floorDiv(sign * milli, 1000);
         if (back > 0) tokens.set(name, back);
       }
-      if (tokens.size > 0) this.#host.gaveBack({ entityId, resource }, tokens);
+      if (tokens.size > 0) this.#host.refunded({ entityId, resource }, tokens);
     }
   }
 }

@@ -4,7 +4,7 @@
  */
 
 import { channel } from "node:diagnostics_channel";
-import { type Random, randomBytes } from "../domain/chance.ts";
+import { type Random, randomBytes } from "../domain/random.ts";
 import type { Timer } from "../domain/timer.ts";
 import { eventChannel } from "../repository/event-channel.ts";
 import type { AcquireRequest } from "./acquire-request.ts";

@@ -14,7 +14,7 @@ import type { MissingLimits } from "./missing-limits.ts";
 export interface ConsumptionOptions {
   readonly speculativeWrites: boolean | undefined;
   readonly missingLimits: MissingLimits | undefined;
-  readonly onRestored: (leg: Leg) => void;
+  readonly onRefunded: (leg: Leg) => void;
 }
 
 /** A call that was refused: the legs and what they have. */
@@ -86,9 +86,9 @@ export class Consumption {
     deadline: Deadline,
     signal: AbortSignal | undefined,
   ): Promise<ConsumeResult> {
-    const { onRestored, speculativeWrites } = this.#options;
+    const { onRefunded, speculativeWrites } = this.#options;
     const speculative = speculativeWrites !== false;
-    return this.#internals.buckets.consume(legs, { deadline, signal, speculative, onRestored });
+    return this.#internals.buckets.consume(legs, { deadline, signal, speculative, onRefunded });
   }
 
   #legsOf(target: Target, deadline: Deadline, forced: boolean): Promise<readonly Leg[]> {

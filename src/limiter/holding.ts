@@ -1,8 +1,8 @@
-/** What a lease holds of the buckets it has charged, and where what is given back goes. */
+/** What a lease holds of the buckets it consumed from, and where refunds go. */
 
 import type { BucketConfig, Leg, LegOutcome } from "../buckets/bucket-store.ts";
 
-/** Charges that were granted, leg by leg. */
+/** Consumes that were granted, leg by leg. */
 export interface Granted {
   readonly legs: readonly Leg[];
   readonly outcomes: readonly LegOutcome[];

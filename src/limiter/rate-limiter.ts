@@ -29,7 +29,7 @@ import { checkOptions, type RateLimiterOptions } from "./limiter-options.ts";
 import type { ObservedCall } from "./observed-call.ts";
 import { endAfter } from "./on-error.ts";
 import { waitForSeveral } from "./waiting-for-several.ts";
-import { WaitingLines } from "./waiting-lines.ts";
+import { WaitingQueues } from "./waiting-queues.ts";
 
 const PING_TIMEOUT_MS = 1000;
 
@@ -97,7 +97,7 @@ export class RateLimiter<Names extends string = string> {
   readonly repository: Repository;
   readonly #acquirer: Acquirer;
   readonly #announcer: Announcer;
-  readonly #lines: WaitingLines;
+  readonly #queues: WaitingQueues;
   readonly #leave: () => void;
   #closed = false;
 
@@ -116,8 +116,8 @@ export class RateLimiter<Names extends string = string> {
     const events = options.events && unbreakable("events", options.events);
     const onWarning = options.onWarning && unbreakable("onWarning", options.onWarning);
     this.#leave = listen(internals, events, onWarning);
-    const lines = WaitingLines.of(internals.buckets, internals.clock, internals.timer);
-    this.#lines = lines;
+    const queues = WaitingQueues.of(internals.buckets, internals.clock, internals.timer);
+    this.#queues = queues;
     const { timer, records } = internals;
     const { namespaceId, random } = records;
     const announcer = new Announcer({ limiter: this, namespaceId, timer, random, events });
@@ -128,8 +128,8 @@ export class RateLimiter<Names extends string = string> {
       missingLimits,
       announcer,
       onWarning,
-      gaveBack: (bucket, tokens) => lines.giveBack(bucket, tokens),
-      refusedByOthers: async (target) => (lines.isEmpty ? undefined : lines.refusal(target)),
+      refunded: (bucket, tokens) => queues.refund(bucket, tokens),
+      refusedByOthers: async (target) => (queues.isEmpty ? undefined : queues.refusal(target)),
     });
   }
 
@@ -273,7 +273,7 @@ export class RateLimiter<Names extends string = string> {
    */
   async close(): Promise<void> {
     this.#closed = true;
-    this.#lines.wakeAll();
+    this.#queues.wakeAll();
     try {
       await this.repository.close();
     } finally {
@@ -288,7 +288,7 @@ export class RateLimiter<Names extends string = string> {
 
   /** Decides on the fast path: no request waits and nothing has to be read. */
   #decideNow(request: AcquireRequest<Names>, acquireId?: string): FastDecision<Names> {
-    if (this.#closed || !this.#lines.isEmpty) return undefined;
+    if (this.#closed || !this.#queues.isEmpty) return undefined;
     const decision = this.#acquirer.attemptNow(request as AcquireRequest, acquireId);
     return decision as FastDecision<Names>;
   }
@@ -364,11 +364,12 @@ export class RateLimiter<Names extends string = string> {
       return this.#acquirer.attempt(checked, call?.acquireId);
     };
     try {
-      const stand = (part: CheckedRequest) => this.#lines.wait(part, attempt, () => this.#isClosed);
+      const stand = (part: CheckedRequest) =>
+        this.#queues.wait(part, attempt, () => this.#isClosed);
       if (checked.maxWaitMs > 0 && checked.also.length === 0) return await stand(checked);
       const behindOthers = async () => {
-        const lines = this.#lines;
-        const refused = lines.isEmpty ? undefined : await lines.refusalOfAny(checked);
+        const queues = this.#queues;
+        const refused = queues.isEmpty ? undefined : await queues.refusalOfAny(checked);
         return refused ?? (await attempt());
       };
       if (checked.maxWaitMs === 0) return await behindOthers();

@@ -11,7 +11,7 @@ export interface PlaceInLine {
   /** Milliseconds since the store reported the status. */
   readonly elapsedMs: number;
   /** Tokens this process has refunded since then. */
-  readonly givenBack: number;
+  readonly refunded: number;
 }
 
 /** Returns the status with a wait that includes the requests ahead. */
@@ -37,14 +37,14 @@ export function statusBehind(status: LimitStatus, place: PlaceInLine): LimitStat
 }
 
 /** Returns the balance now; where the status was rounded, the highest it may have been. */
-function balanceNow(status: LimitStatus, { elapsedMs, givenBack }: PlaceInLine): number {
+function balanceNow(status: LimitStatus, { elapsedMs, refunded }: PlaceInLine): number {
   const { rate } = status.limit;
   const accrued = mulAddDiv(elapsedMs, rate.refillMilli, 0, rate.periodMs);
   const seen =
     Number.isFinite(status.retryAfterSeconds) && status.exceeded
       ? status.requested * 1000 - missedMilli(status)
       : status.available * 1000 + 999;
-  return Math.min(rate.capacityMilli, seen + accrued + givenBack * 1000);
+  return Math.min(rate.capacityMilli, seen + accrued + refunded * 1000);
 }
 
 /** Returns what was missing, computed from the time in which it accrues. */

@@ -7,7 +7,7 @@
 import type { Timer } from "../domain/timer.ts";
 import type { CheckedRequest } from "./acquire-request.ts";
 import type { Refusal } from "./decision.ts";
-import { isTooLate } from "./waiting-line.ts";
+import { isTooLate } from "./waiting-queue.ts";
 
 /** Where two resources are scarcer in turns, the call rests between two queues. */
 const REST_MS_MAX = 1000;

@@ -4,8 +4,8 @@
  */
 
 import { bytesOf, byteTextOf, decoded } from "./byte-text.ts";
+import { FastText } from "./formats/fast-text.ts";
 import type { Format } from "./formats/format.ts";
-import { QuickText } from "./formats/quick-text.ts";
 import type { MeteredCall } from "./metered-call.ts";
 import { collect, type Prompt } from "./prompt-size.ts";
 import { dataOf, SseSplitter } from "./sse.ts";
@@ -40,7 +40,7 @@ class StreamedAnswer implements AnswerMeter {
   /** The caller did not ask for usage, so the event that the limiter asked for is left out. */
   readonly #hidesUsage: boolean;
   readonly #splitter = new SseSplitter();
-  readonly #quickText: QuickText | undefined;
+  readonly #fastText: FastText | undefined;
   #isTooLong = false;
 
   constructor(format: Format, metered: MeteredCall, hidesUsage: boolean) {
@@ -48,7 +48,7 @@ class StreamedAnswer implements AnswerMeter {
     this.#metered = metered;
     this.#hidesUsage = hidesUsage;
     const { textPrefix } = format;
-    if (textPrefix !== undefined) this.#quickText = new QuickText(textPrefix);
+    if (textPrefix !== undefined) this.#fastText = new FastText(textPrefix);
   }
 
   push(chunk: Uint8Array): Uint8Array {
@@ -79,7 +79,7 @@ class StreamedAnswer implements AnswerMeter {
   /** Whether the event is to be hidden. */
   #read(data: string): boolean {
     if (data === "" || data === "[DONE]") return false;
-    const quick = this.#quickText?.of(data);
+    const quick = this.#fastText?.of(data);
     if (quick !== undefined) {
       this.#metered.seeByteText(quick);
       return false;

@@ -3,7 +3,7 @@
  * ended. A store that is slow gets fewer calls, so its worst seconds are underrepresented.
  */
 
-import type { Random } from "../domain/chance.ts";
+import type { Random } from "../domain/random.ts";
 import type { Wait } from "./load.ts";
 import type { LoadChange, Model, Workplace } from "./model.ts";
 import { classPicker } from "./plan.ts";

@@ -1,6 +1,6 @@
 /** A worker in a Lambda function: it is invoked for a round, and returns what it did. */
 
-import { systemRandom } from "../domain/chance.ts";
+import { systemRandom } from "../domain/random.ts";
 import { systemTimer } from "../domain/timer.ts";
 import { RateLimiter } from "../limiter/rate-limiter.ts";
 import { checkLoad } from "./define-load.ts";

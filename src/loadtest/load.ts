@@ -1,6 +1,6 @@
 /** What a scenario declares. */
 
-import type { Random } from "../domain/chance.ts";
+import type { Random } from "../domain/random.ts";
 import type { AcquireRequest } from "../limiter/acquire-request.ts";
 import type { Decision } from "../limiter/decision.ts";
 import type { Lease } from "../limiter/lease.ts";

@@ -1,6 +1,6 @@
 /** One worker, in this process. */
 
-import { type Random, systemRandom } from "../domain/chance.ts";
+import { type Random, systemRandom } from "../domain/random.ts";
 import { systemTimer, type Timer } from "../domain/timer.ts";
 import type { RateLimiter } from "../limiter/rate-limiter.ts";
 import type { Fleet } from "./fleet.ts";

@@ -1,6 +1,6 @@
 /** What a model of load gets from its worker, and what it gives. */
 
-import type { Random } from "../domain/chance.ts";
+import type { Random } from "../domain/random.ts";
 import type { Timer } from "../domain/timer.ts";
 import type { RateLimiter } from "../limiter/rate-limiter.ts";
 import type { Load } from "./load.ts";

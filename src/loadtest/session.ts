@@ -1,6 +1,6 @@
 /** The limiter as one task sees it: every acquire is recorded. */
 
-import type { Random } from "../domain/chance.ts";
+import type { Random } from "../domain/random.ts";
 import { RateLimitExceeded } from "../domain/rate-limit-exceeded.ts";
 import type { Timer } from "../domain/timer.ts";
 import type { AcquireRequest } from "../limiter/acquire-request.ts";

@@ -1,6 +1,6 @@
 /** A worker in a process of its own: what it is told, and what it answers. */
 
-import { systemRandom } from "../domain/chance.ts";
+import { systemRandom } from "../domain/random.ts";
 import { systemTimer } from "../domain/timer.ts";
 import { RateLimiter } from "../limiter/rate-limiter.ts";
 import { processCpuMs } from "./local-fleet.ts";

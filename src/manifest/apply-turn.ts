@@ -4,8 +4,8 @@
  * record requires that it has not changed since, so an apply that lost the lock notices and stops.
  */
 
-import { randomBytes } from "../domain/chance.ts";
 import { InfrastructureError } from "../domain/errors.ts";
+import { randomBytes } from "../domain/random.ts";
 import type { Timer } from "../domain/timer.ts";
 import type { RecordContext } from "../records/record-context.ts";
 import {

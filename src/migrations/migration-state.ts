@@ -8,9 +8,9 @@
  */
 
 import { isoSeconds } from "../core/windows.ts";
-import { type Random, randomBytes } from "../domain/chance.ts";
 import type { Clock } from "../domain/clock.ts";
 import { RESERVED_NAMESPACE } from "../domain/names.ts";
+import { type Random, randomBytes } from "../domain/random.ts";
 import { numberAt, textAt, valueAt } from "../records/fields.ts";
 import { inNamespace, versionKey } from "../records/keys.ts";
 import type { Item, Key } from "../storage/item.ts";

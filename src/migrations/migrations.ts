@@ -1,10 +1,10 @@
 /** Migrates a table to the schema of this version, or back. For `upgrade` and other tools. */
 
-import { type Random, systemRandom } from "../domain/chance.ts";
 import { checkFields } from "../domain/check.ts";
 import { type Clock, systemClock } from "../domain/clock.ts";
 import { InfrastructureError, RateLimiterUnavailable } from "../domain/errors.ts";
 import { RESERVED_NAMESPACE } from "../domain/names.ts";
+import { type Random, systemRandom } from "../domain/random.ts";
 import { SCHEMA_VERSION } from "../domain/version.ts";
 import type { ItemStore } from "../storage/item-store.ts";
 import { scannable } from "../storage/scan-store.ts";

@@ -1,7 +1,7 @@
 /** One run: migrations one after the other, under one lease, with a report at the end. */
 
-import type { Random } from "../domain/chance.ts";
 import type { Clock } from "../domain/clock.ts";
+import type { Random } from "../domain/random.ts";
 import { NamespaceRecords, NO_FOLLOWER } from "../records/namespaces.ts";
 import type { Write } from "../storage/item-store.ts";
 import type { ScanStore } from "../storage/scan-store.ts";

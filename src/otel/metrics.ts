@@ -4,7 +4,7 @@ import type { Meter, Observable, ObservableResult } from "@opentelemetry/api";
 import type { AcquireEvent, LimiterEvent } from "../limiter/events.ts";
 import { hear } from "../limiter/hear.ts";
 import type { RateLimiter } from "../limiter/rate-limiter.ts";
-import { WaitingLines } from "../limiter/waiting-lines.ts";
+import { WaitingQueues } from "../limiter/waiting-queues.ts";
 import { INTERNALS } from "../repository/internals.ts";
 import type { StoreCall } from "../storage/item-store.ts";
 import { BoundedLabels } from "./bounded-labels.ts";
@@ -166,7 +166,7 @@ class Metrics {
       this.#meter.createObservableUpDownCounter("zae_limiter.queue.size", queue),
       (result) => {
         const { buckets, clock, timer } = this.#limiter.repository[INTERNALS];
-        const { size } = WaitingLines.of(buckets, clock, timer);
+        const { size } = WaitingQueues.of(buckets, clock, timer);
         result.observe(size, { [NAMESPACE]: this.#namespace });
       },
     );

@@ -7,7 +7,6 @@
  */
 
 import { isoSeconds } from "../core/windows.ts";
-import { randomBytes } from "../domain/chance.ts";
 import { checkFields, show } from "../domain/check.ts";
 import {
   EntityNotFoundError,
@@ -16,6 +15,7 @@ import {
   ValidationError,
 } from "../domain/errors.ts";
 import { checkNamespace, RESERVED_NAMESPACE } from "../domain/names.ts";
+import { randomBytes } from "../domain/random.ts";
 import type { Item } from "../storage/item.ts";
 import { ITEM_ABSENT, ITEM_EXISTS, type Write } from "../storage/item-store.ts";
 import { AUDIT_RETENTION, retentionDaysIn } from "./audit.ts";

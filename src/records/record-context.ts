@@ -1,7 +1,7 @@
 /** What all records of one namespace share. */
 
-import type { Random } from "../domain/chance.ts";
 import type { Clock } from "../domain/clock.ts";
+import type { Random } from "../domain/random.ts";
 import type { Item } from "../storage/item.ts";
 import type { ItemStore, Query } from "../storage/item-store.ts";
 import type { RecordWarning } from "./record-warning.ts";

@@ -2,10 +2,10 @@
 
 import { tellAdded } from "../buckets/added-tokens.ts";
 import type { BucketStore } from "../buckets/bucket-store.ts";
-import { randomBytes } from "../domain/chance.ts";
 import { checkFields, checkInteger, show, TOKENS_MAX } from "../domain/check.ts";
 import { ValidationError } from "../domain/errors.ts";
 import { checkEntityId, checkLimitName, checkResource } from "../domain/names.ts";
+import { randomBytes } from "../domain/random.ts";
 import { refuseUnsupported } from "../domain/unsupported-limit.ts";
 import type { AuditLog } from "../records/audit.ts";
 import { checkAuditor } from "../records/audit.ts";

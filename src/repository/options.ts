@@ -1,10 +1,10 @@
 /** What can be chosen when a store is opened. */
 
-import type { Random } from "../domain/chance.ts";
 import { checkInteger, checkOptions, show } from "../domain/check.ts";
 import type { Clock } from "../domain/clock.ts";
 import { ValidationError } from "../domain/errors.ts";
 import { checkNamespace } from "../domain/names.ts";
+import type { Random } from "../domain/random.ts";
 import type { StackOptions } from "../domain/stack-options.ts";
 import type { Timer } from "../domain/timer.ts";
 import { checkOnUnavailable, type OnUnavailable } from "../domain/unavailability.ts";

@@ -1,8 +1,8 @@
 /** What the repositories of one open store share: its client, its caches, its buckets. */
 
 import type { BucketStore, BucketWarning } from "../buckets/bucket-store.ts";
-import { systemRandom } from "../domain/chance.ts";
 import { NamespaceNotFoundError } from "../domain/errors.ts";
+import { systemRandom } from "../domain/random.ts";
 import { shorten } from "../domain/shorten.ts";
 import { systemTimer } from "../domain/timer.ts";
 import { CLIENT_VERSION, checkCompatibility } from "../domain/version.ts";

@@ -39,7 +39,7 @@ const stopwatchPlaces: Place = {
     "src/storage/dynamodb/deadline.ts",
     // Whose turn it is to write, between processes.
     "src/storage/sqlite/database.ts",
-    "src/storage/sqlite/write-line.ts",
+    "src/storage/sqlite/write-queue.ts",
   ],
 };
 
@@ -64,23 +64,23 @@ const timerPlaces: Place = {
     "src/storage/sqlite/change-feed.ts",
     "src/storage/sqlite/database.ts",
     "src/storage/sqlite/item-store.ts",
-    "src/storage/sqlite/write-line.ts",
+    "src/storage/sqlite/write-queue.ts",
   ],
 };
 
-const chancePlaces: Place = {
-  rule: "chance is an argument, only its source draws",
+const randomPlaces: Place = {
+  rule: "randomness is an argument, only its source draws",
   pattern: /\bMath\.random\b|(?<![.\w])crypto\.|\bglobalThis\.crypto\b/g,
   within: "words",
   allowed: [
-    "src/domain/chance.ts",
+    "src/domain/random.ts",
     // Keys and tokens that no other test of the contract uses.
     "src/testing/item-store-contract/subject.ts",
   ],
 };
 
 const cryptoPlaces: Place = {
-  rule: "chance is an argument, and node:crypto has a source of its own",
+  rule: "randomness is an argument, and node:crypto has a source of its own",
   pattern: /["'](?:node:)?crypto["']/g,
   within: "code",
   allowed: [
@@ -142,7 +142,7 @@ export const PLACES: readonly Place[] = [
   clockPlaces,
   stopwatchPlaces,
   timerPlaces,
-  chancePlaces,
+  randomPlaces,
   cryptoPlaces,
   environmentPlaces,
   surface,

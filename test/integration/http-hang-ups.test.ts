@@ -8,7 +8,7 @@ import { connect } from "node:net";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { describe, expect, test } from "vitest";
-import { seededRandom } from "../../src/testing/chance.ts";
+import { seededRandom } from "../../src/testing/seeded-random.ts";
 import { ADAPTERS } from "../contract/http/served.ts";
 import { Stage } from "../contract/http/suite.ts";
 

@@ -15,7 +15,7 @@ import { type Connection, loadDriver } from "../../src/storage/sqlite/driver.ts"
 import { MIGRATIONS } from "../../src/storage/sqlite/migrations.ts";
 import { openSqlite } from "../../src/storage/sqlite/open.ts";
 import { prepareFile } from "../../src/storage/sqlite/schema.ts";
-import { BUSY } from "../../src/storage/sqlite/write-line.ts";
+import { BUSY } from "../../src/storage/sqlite/write-queue.ts";
 
 let directory: string;
 let path: string;

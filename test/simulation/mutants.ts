@@ -32,7 +32,7 @@ const ARITHMETIC: readonly Mutant[] = [
     breaks: "The refill since the base time credits two per cent too much.",
     changes: [
       {
-        file: `${BUCKETS}/image.ts`,
+        file: `${BUCKETS}/balance-at.ts`,
         from: "mulAddDivRem(nowMs - bucket.refilledAtMs, refillMilli, 0, periodMs)",
         to: "mulAddDivRem(Math.floor((nowMs - bucket.refilledAtMs) * 1.02), refillMilli, 0, periodMs)",
       },
@@ -47,8 +47,8 @@ const ARITHMETIC: readonly Mutant[] = [
     changes: [
       {
         file: `${BUCKETS}/rebase.ts`,
-        from: "plan.setRemainder(name, image, remainder);",
-        to: "plan.setRemainder(name, image, 0 * remainder);",
+        from: "plan.setRemainder(name, balance, remainder);",
+        to: "plan.setRemainder(name, balance, 0 * remainder);",
       },
     ],
     world: "any",
@@ -100,8 +100,8 @@ const RACES: readonly Mutant[] = [
     changes: [
       {
         file: `${BUCKETS}/rebase.ts`,
-        from: "const image = limitImage(this.#bucket, stored, this.#epochMs);",
-        to: `const image = limitImage(
+        from: "const balance = balanceAt(this.#bucket, stored, this.#epochMs);",
+        to: `const balance = balanceAt(
       this.#bucket, stored, Math.max(this.#bucket.refilledAtMs, this.#epochMs));`,
       },
     ],
@@ -215,8 +215,8 @@ const SPLITS: readonly Mutant[] = [
     changes: [
       {
         file: `${BUCKETS}/split.ts`,
-        from: "const remainder = full || !settled ? 0 : image.remainder * rooms.length;",
-        to: "const remainder = full || !settled ? 0 : image.remainder * 0;",
+        from: "const remainder = full || !settled ? 0 : balance.remainder * rooms.length;",
+        to: "const remainder = full || !settled ? 0 : balance.remainder * 0;",
       },
     ],
     world: "splits",
@@ -230,7 +230,7 @@ const SPLITS: readonly Mutant[] = [
     changes: [
       {
         file: `${BUCKETS}/split.ts`,
-        from: "plan.requireFull(name, image, balanceMilli);",
+        from: "plan.requireFull(name, balance, balanceMilli);",
         to: "",
       },
     ],
@@ -314,8 +314,8 @@ const REFUSALS: readonly Mutant[] = [
     changes: [
       {
         file: `${BUCKETS}/consume-plan.ts`,
-        from: "    return balanceOf(image);\n",
-        to: "    return balanceOf(image) - 500;\n",
+        from: "    return balanceOf(balance);\n",
+        to: "    return balanceOf(balance) - 500;\n",
       },
     ],
     world: "scarce",
@@ -340,7 +340,7 @@ const REFUSALS: readonly Mutant[] = [
     changes: [
       {
         file: "src/limiter/rate-limiter.ts",
-        from: "lines.giveBack(bucket, tokens)",
+        from: "queues.refund(bucket, tokens)",
         to: "void [bucket, tokens]",
       },
     ],

@@ -1,9 +1,9 @@
 /** Merges the shards of buckets whether they are needed or not. */
 
 import { CachedStates } from "../../src/buckets/distributed/cached-states.ts";
-import { decoded } from "../../src/buckets/distributed/image.ts";
 import { Merger } from "../../src/buckets/distributed/merger.ts";
-import type { Random } from "../../src/domain/chance.ts";
+import { decoded } from "../../src/buckets/distributed/seen-bucket.ts";
+import type { Random } from "../../src/domain/random.ts";
 import { bucketKey } from "../../src/records/keys.ts";
 import type { ItemStore } from "../../src/storage/item-store.ts";
 import type { Target } from "./force-split.ts";

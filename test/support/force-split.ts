@@ -1,6 +1,6 @@
 /** Splits buckets whether they are hot or not, and however small their shares become. */
 
-import { decoded, encodeShard } from "../../src/buckets/distributed/image.ts";
+import { decoded, encodeShard } from "../../src/buckets/distributed/seen-bucket.ts";
 import { planSplit } from "../../src/buckets/distributed/split.ts";
 import { NO_BUCKET } from "../../src/buckets/distributed/write-plan.ts";
 import { bucketKey } from "../../src/records/keys.ts";

@@ -73,7 +73,7 @@ describe("Entity", () => {
   });
 });
 
-test("time and chance are plain functions, so that a test can give its own", () => {
+test("time and randomness are plain functions, so that a test can give its own", () => {
   expectTypeOf<() => number>().toExtend<Clock>();
   expectTypeOf<typeof Math.random>().toExtend<Random>();
 });

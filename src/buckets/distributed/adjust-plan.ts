@@ -6,8 +6,8 @@
 import { invariant } from "../../domain/check.ts";
 import type { BucketConfig } from "../bucket-store.ts";
 import { takenOf } from "../gating.ts";
+import { balancesAt } from "./balance-at.ts";
 import { type ConsumePlan, withGates } from "./consume-plan.ts";
-import { limitImages, type SeenBucket } from "./image.ts";
 import {
   amountsByName,
   consumes,
@@ -20,6 +20,7 @@ import {
   requireCovered,
 } from "./limit-plan.ts";
 import { mustRebase, planRebase } from "./rebase.ts";
+import type { SeenBucket } from "./seen-bucket.ts";
 import { WritePlan } from "./write-plan.ts";
 import { meterWrite } from "./writes-meter.ts";
 
@@ -36,20 +37,20 @@ export function planAdjust(
   if (takes && mustRebase(bucket, nowMs)) {
     return planRebase(bucket, config, deltasMilli, forced, false);
   }
-  const images = limitImages(bucket, nowMs);
+  const balances = balancesAt(bucket, nowMs);
   const amounts = amountsByName(config, deltasMilli);
   const plan = new WritePlan();
   const guesses: Guess[] = [];
   for (const [name, amount] of amounts) {
-    const image = images.get(name);
-    if (image === undefined || amount === 0) continue;
-    guesses.push(planLimit(plan, name, image, amount, forced));
+    const balance = balances.get(name);
+    if (balance === undefined || amount === 0) continue;
+    guesses.push(planLimit(plan, name, balance, amount, forced));
   }
   if (plan.isEmpty) return { kind: "nothing", balancesMilli: [] };
   countAcquires(plan, deltasMilli, forced);
   if (takes) {
-    const ttl = planTtl(plan, bucket, config, leftOf(images, amounts), context);
-    requireCovered(plan, bucket, images, amounts, ttl, forced);
+    const ttl = planTtl(plan, bucket, config, leftOf(balances, amounts), context);
+    requireCovered(plan, bucket, balances, amounts, ttl, forced);
     plan.requireSeen(bucket, nowMs);
     meterWrite(plan, bucket, nowMs, context.costMs);
   }

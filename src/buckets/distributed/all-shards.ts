@@ -3,7 +3,7 @@
  * after all, or they give a part each, or the members are refused.
  */
 
-import type { Random } from "../../domain/chance.ts";
+import type { Random } from "../../domain/random.ts";
 import type { ShardPart } from "../bucket-store.ts";
 import { gatesOf } from "../gating.ts";
 import { effectiveLink } from "../recorded-link.ts";
@@ -11,10 +11,10 @@ import { fullBalances } from "./bucket-states.ts";
 import { fitting } from "./combining.ts";
 import { planConsume, type Weight, weigh } from "./consume-plan.ts";
 import { planFor, writeStep } from "./group-plan.ts";
-import type { SeenBucket } from "./image.ts";
 import { exceeds } from "./limit-plan.ts";
 import { linkIn } from "./link.ts";
 import { askedAt } from "./overtaking.ts";
+import type { SeenBucket } from "./seen-bucket.ts";
 import { bornShards, missingShard, type ShardSet } from "./shards.ts";
 import { type Offer, offered, spreadOver } from "./spread.ts";
 import type { History, Member, Outcome, Request, Situation, SpreadWrite, Step } from "./step.ts";

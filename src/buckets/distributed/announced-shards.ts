@@ -11,9 +11,9 @@ import { bucketKey } from "../../records/keys.ts";
 import type { RecordContext } from "../../records/record-context.ts";
 import { ITEM_EXISTS } from "../../storage/item-store.ts";
 import type { CachedStates } from "./cached-states.ts";
-import { decoded, encodeShard, isAnnounced, type SeenBucket, UNSHARDED } from "./image.ts";
 import { planLateShard } from "./late-shard.ts";
 import { FULL_PYTHON_METER } from "./new-bucket.ts";
+import { decoded, encodeShard, isAnnounced, type SeenBucket, UNSHARDED } from "./seen-bucket.ts";
 import { type BucketName, bucketId, countBefore, originOf } from "./shards.ts";
 import { NO_BUCKET } from "./write-plan.ts";
 

@@ -15,7 +15,7 @@ import type { RecordContext } from "../../records/record-context.ts";
 import type { Item, Key } from "../../storage/item.ts";
 import type { Query } from "../../storage/item-store.ts";
 import type { DeletedBuckets, StoredState } from "../bucket-store.ts";
-import { balanceOf, limitImage } from "./image.ts";
+import { balanceAt, balanceOf } from "./balance-at.ts";
 import { bornShards, missingShard, SHARDS_MAX } from "./shards.ts";
 
 const PAGE = 100;
@@ -214,7 +214,7 @@ export function statesOf(bucket: StoredBucket, nowMs: number): StoredState[] {
     shardCount: bucket.shardCount,
     limitName,
     ...stored.rate,
-    balanceMilli: balanceOf(limitImage(bucket, stored, nowMs)),
+    balanceMilli: balanceOf(balanceAt(bucket, stored, nowMs)),
     consumedMilli: stored.totalConsumedMilli ?? 0,
     refilledAtMs: bucket.refilledAtMs,
   }));

@@ -17,8 +17,9 @@ import type { Item } from "../../storage/item.ts";
 import type { Write } from "../../storage/item-store.ts";
 import type { BalanceOperation } from "../bucket-store.ts";
 import { splitByRoom } from "../top-up.ts";
+import { balanceOf, balancesAt } from "./balance-at.ts";
 import type { CachedStates } from "./cached-states.ts";
-import { balanceOf, decoded, limitImages, type SeenBucket } from "./image.ts";
+import { decoded, type SeenBucket } from "./seen-bucket.ts";
 import { WritePlan } from "./write-plan.ts";
 
 const ATTEMPTS_MAX = 20;
@@ -87,23 +88,23 @@ export class BucketOperations {
     shards: readonly SeenBucket[],
     nowMs: number,
   ): { writes: Write[]; result: OperationResult } {
-    const images = shards.map((shard) => limitImages(shard, nowMs));
+    const balances = shards.map((shard) => balancesAt(shard, nowMs));
     const plans = shards.map((shard) => {
       const plan = new WritePlan();
       plan.requireSeen(shard, nowMs);
       return plan;
     });
     const amounts: Record<string, number> = {};
-    for (const name of new Set(images.flatMap((limits) => [...limits.keys()]))) {
+    for (const name of new Set(balances.flatMap((limits) => [...limits.keys()]))) {
       const addition = additionOf(name);
       if (addition === undefined) continue;
-      const rooms = images.map((limits) => {
-        const image = limits.get(name);
-        return image === undefined ? 0 : image.share.capacityMilli - balanceOf(image);
+      const rooms = balances.map((limits) => {
+        const balance = limits.get(name);
+        return balance === undefined ? 0 : balance.share.capacityMilli - balanceOf(balance);
       });
       const parts = splitByRoom(addition, rooms);
       parts.forEach((part, at) => {
-        if (images[at]?.has(name) === true) plans[at]?.add(`b_${name}_tk`, part);
+        if (balances[at]?.has(name) === true) plans[at]?.add(`b_${name}_tk`, part);
       });
       amounts[name] = Math.floor(parts.reduce((sum, part) => sum + part, 0) / 1000);
     }

@@ -6,9 +6,10 @@ import type { Clock } from "../../domain/clock.ts";
 import { bucketKey } from "../../records/keys.ts";
 import type { BucketConfig } from "../bucket-store.ts";
 import { gatesOf } from "../gating.ts";
+import { balanceAt, balanceOf } from "./balance-at.ts";
 import type { CachedState, CachedStates } from "./cached-states.ts";
 import { weigh } from "./consume-plan.ts";
-import { balanceOf, limitImage, type SeenBucket } from "./image.ts";
+import type { SeenBucket } from "./seen-bucket.ts";
 import { type BucketName, bucketId, countBefore, originOf, SHARDS_MAX } from "./shards.ts";
 
 /** For so long a state may refuse without a call. */
@@ -253,7 +254,7 @@ function balanceIn(
   nowMs: number,
 ): number {
   const stored = bucket.limits.get(limitName);
-  if (stored !== undefined) return balanceOf(limitImage(bucket, stored, nowMs));
+  if (stored !== undefined) return balanceOf(balanceAt(bucket, stored, nowMs));
   return shardRate(rate, bucket.shard, bucket.shardCount).capacityMilli;
 }
 

@@ -19,8 +19,8 @@
 
 import { LRUCache } from "lru-cache";
 import { invariant } from "../../domain/check.ts";
-import type { SeenBucket } from "./image.ts";
 import type { AmountsByName } from "./limit-plan.ts";
+import type { SeenBucket } from "./seen-bucket.ts";
 
 const STATES_MAX = 10_000;
 /** The first observations count evenly; later ones have at least this weight. */

@@ -24,7 +24,7 @@ export interface CascadeOptions {
   readonly deadline: Deadline;
   readonly signal: AbortSignal | undefined;
   /** Told when a leg is refunded because another one was refused or failed. */
-  readonly onRestored: ((leg: Leg) => void) | undefined;
+  readonly onRefunded: ((leg: Leg) => void) | undefined;
 }
 
 type Balances = readonly (readonly number[])[];
@@ -59,12 +59,12 @@ export class Cascade {
   async refund(
     legs: readonly Leg[],
     answers: readonly (Answer | undefined)[],
-    { deadline, onRestored }: Pick<CascadeOptions, "deadline" | "onRestored">,
+    { deadline, onRefunded }: Pick<CascadeOptions, "deadline" | "onRefunded">,
   ): Promise<void> {
     const refunds = legs.flatMap((leg, position) => {
       const answer = answers[position];
       if (answer?.kind !== "consumed" || !consumes(leg.amountsMilli)) return [];
-      onRestored?.(leg);
+      onRefunded?.(leg);
       return refundOf(leg, answer.parts);
     });
     await Promise.all(refunds.map((refund) => this.#parts.refunds.refund(refund, deadline)));

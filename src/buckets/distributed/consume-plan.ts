@@ -4,7 +4,7 @@ import { invariant } from "../../domain/check.ts";
 import type { BucketConfig } from "../bucket-store.ts";
 import { type ConfigMatch, matchConfig } from "../config-match.ts";
 import { gatesOf, softNames, takenOf } from "../gating.ts";
-import { balanceOf, builtFrom, type LimitImage, limitImages, type SeenBucket } from "./image.ts";
+import { type BalanceAt, balanceOf, balancesAt } from "./balance-at.ts";
 import {
   amountsByName,
   countAcquires,
@@ -19,6 +19,7 @@ import {
   requireEnabled,
 } from "./limit-plan.ts";
 import { mustRebase, planRebase, weighRebase } from "./rebase.ts";
+import { builtFrom, type SeenBucket } from "./seen-bucket.ts";
 import { WritePlan } from "./write-plan.ts";
 import { meterWrite } from "./writes-meter.ts";
 
@@ -52,8 +53,8 @@ export function planConsume(
   if (applies || mustRebase(bucket, nowMs)) {
     return planRebase(bucket, config, amountsMilli, context, applies);
   }
-  const images = limitImages(bucket, nowMs);
-  const balancesMilli = balancesIn(images, config);
+  const balances = balancesAt(bucket, nowMs);
+  const balancesMilli = balancesIn(balances, config);
   if (exceeds(gatesOf(config, amountsMilli), balancesMilli))
     return { kind: "refused", balancesMilli };
   const amounts = amountsByName(config, amountsMilli);
@@ -62,14 +63,14 @@ export function planConsume(
   for (const [name, amount] of amounts) {
     invariant(amount >= 0, "only an adjustment refunds");
     if (amount === 0) continue;
-    guesses.push(planLimit(plan, name, images.get(name) as LimitImage, amount, context));
+    guesses.push(planLimit(plan, name, balances.get(name) as BalanceAt, amount, context));
   }
   const expired = bucket.ttl !== undefined && bucket.ttl * 1000 <= nowMs;
   if (plan.isEmpty && !expired) return { kind: "nothing", balancesMilli };
   countAcquires(plan, amountsMilli, context);
   const taken = amountsByName(config, takenOf(config, amountsMilli));
-  const ttl = planTtl(plan, bucket, config, leftOf(images, taken), context);
-  requireCovered(plan, bucket, images, taken, ttl, context);
+  const ttl = planTtl(plan, bucket, config, leftOf(balances, taken), context);
+  requireCovered(plan, bucket, balances, taken, ttl, context);
   plan.requireSeen(bucket, nowMs);
   requireEnabled(plan, bucket);
   meterWrite(plan, bucket, nowMs, context.costMs);
@@ -101,8 +102,8 @@ export function weigh(
   if (applies || mustRebase(bucket, context.nowMs)) {
     return weighRebase(bucket, config, context, applies);
   }
-  const images = limitImages(bucket, context.nowMs);
-  return { balancesMilli: balancesIn(images, config), limitsOnly: undefined };
+  const balances = balancesAt(bucket, context.nowMs);
+  return { balancesMilli: balancesIn(balances, config), limitsOnly: undefined };
 }
 
 /** Config decides whether a resource is switched off: a stamp asks for it to be read again. */
@@ -112,12 +113,12 @@ function matchOf(bucket: SeenBucket, config: BucketConfig): ConfigMatch {
 }
 
 function balancesIn(
-  images: ReadonlyMap<string, LimitImage>,
+  balances: ReadonlyMap<string, BalanceAt>,
   { limits }: BucketConfig,
 ): readonly number[] {
   return limits.map(({ name }) => {
-    const image = images.get(name);
-    invariant(image !== undefined, "a bucket that matches a config has all its limits");
-    return balanceOf(image);
+    const balance = balances.get(name);
+    invariant(balance !== undefined, "a bucket that matches a config has all its limits");
+    return balanceOf(balance);
   });
 }

@@ -3,7 +3,7 @@
  *
  * A warm acquire is one write per leg and no read: the view of the bucket picks the form of the
  * write, its conditions decide, and a write that fails hands back the stored item to decide from
- * again. Legs are independent items, so when one is refused those that were charged are restored.
+ * again. Legs are independent items, so when one is refused the others are refunded.
  */
 
 import { Deadline } from "../../domain/deadline.ts";
@@ -35,6 +35,7 @@ import { gatesOf } from "../gating.ts";
 import { byPolicy, effectiveLink, linkInRecord } from "../recorded-link.ts";
 import { Adjustments } from "./adjusting.ts";
 import { areConsumed, balancesBefore, changedLinks, isRefusedAnyway } from "./answers.ts";
+import { balanceAt, balanceOf } from "./balance-at.ts";
 import { BucketItems, statesOf } from "./bucket-items.ts";
 import { BucketOperations } from "./bucket-operations.ts";
 import { BucketStamps } from "./bucket-stamps.ts";
@@ -45,13 +46,13 @@ import { Changes } from "./changes.ts";
 import { Consumer } from "./consumer.ts";
 import { Driver } from "./driver.ts";
 import type { Orphan } from "./group.ts";
-import { balanceOf, decoded, limitImage } from "./image.ts";
 import { exceeds } from "./limit-plan.ts";
 import { hasPolicy, linkChange, linkIn, NO_POLICY } from "./link.ts";
 import { LinkChecks } from "./link-checks.ts";
 import { Merger } from "./merger.ts";
 import { Reconfiguration } from "./reconfiguration.ts";
 import { Refunds } from "./refunding.ts";
+import { decoded } from "./seen-bucket.ts";
 import { ShardRequests } from "./shard-requests.ts";
 import { bucketId } from "./shards.ts";
 import { type SplitNotice, Splitter } from "./splitter.ts";
@@ -106,7 +107,7 @@ export class DistributedBucketStore implements BucketStore {
     this.#adjustments = new Adjustments(changes);
     this.#refunds = new Refunds(changes, { ...options, random: context.random });
     const onOrphan = ({ leg, parts }: Orphan) => {
-      for (const refund of refundOf(leg, parts)) void this.restore(refund);
+      for (const refund of refundOf(leg, parts)) void this.refund(refund);
     };
     this.#merger = new Merger(context, this.#shards, options);
     const workers = { requests, splitter, merger: this.#merger };
@@ -161,7 +162,7 @@ export class DistributedBucketStore implements BucketStore {
 
   async consume(legs: readonly Leg[], options: ConsumeOptions = {}): Promise<ConsumeResult> {
     const deadline = this.#deadline(options);
-    const { signal, onRestored } = options;
+    const { signal, onRefunded } = options;
     if (options.speculative === false) for (const leg of legs) this.#states.forgetAll(leg);
     const known = this.#refusedLocally(legs);
     if (known !== undefined) {
@@ -173,7 +174,7 @@ export class DistributedBucketStore implements BucketStore {
       const answer = await this.#consumer.consume(first, deadline, signal);
       return this.#resultOf(legs, [answer], deadline, options);
     }
-    const cascaded = await this.#cascade.consume(legs, { deadline, signal, onRestored });
+    const cascaded = await this.#cascade.consume(legs, { deadline, signal, onRefunded });
     const { failures, answers } = cascaded;
     if (failures.length > 0 && !isRefusedAnyway(legs, answers)) throw failures[0];
     return this.#resultOf(legs, cascaded.answers, deadline, options);
@@ -183,7 +184,7 @@ export class DistributedBucketStore implements BucketStore {
     return this.#adjustments.adjust(adjustment, this.#deadline(options));
   }
 
-  restore(adjustment: Adjustment, options: BucketCallOptions = {}): Promise<void> {
+  refund(adjustment: Adjustment, options: BucketCallOptions = {}): Promise<void> {
     return this.#refunds.refund(adjustment, this.#deadline(options));
   }
 
@@ -269,7 +270,7 @@ export class DistributedBucketStore implements BucketStore {
     return deleted;
   }
 
-  /** Waits until what is being given back in the background has been. */
+  /** Waits for refunds in the background. */
   async close(): Promise<void> {
     this.#closing.abort();
     await Promise.all([this.#links.close(), this.#refunds.idle(), this.#merger.close()]);
@@ -283,12 +284,12 @@ export class DistributedBucketStore implements BucketStore {
     legs: readonly Leg[],
     answers: readonly (Answer | undefined)[],
     deadline: Deadline,
-    { onRestored }: ConsumeOptions,
+    { onRefunded }: ConsumeOptions,
   ): Promise<ConsumeResult> {
     if (areConsumed(answers)) {
       const links = changedLinks(legs, answers);
       if (links === undefined) return { outcome: "granted", legs: answers };
-      await this.#cascade.refund(legs, answers, { deadline, onRestored });
+      await this.#cascade.refund(legs, answers, { deadline, onRefunded });
       return { outcome: "relinked", links };
     }
     if (answers.some((answer) => answer?.kind === "outdated")) return { outcome: "outdated" };
@@ -367,7 +368,7 @@ function total(shards: Iterable<StoredBucket>, name: string, nowMs: number): num
   for (const shard of shards) {
     const stored = shard.limits.get(name);
     if (stored === undefined) continue;
-    sum = (sum ?? 0) + balanceOf(limitImage(shard, stored, nowMs));
+    sum = (sum ?? 0) + balanceOf(balanceAt(shard, stored, nowMs));
   }
   return sum;
 }

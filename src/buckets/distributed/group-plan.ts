@@ -2,8 +2,8 @@
 
 import { acquiresOf, fitting, sumOf } from "./combining.ts";
 import { type ConsumePlan, planConsume } from "./consume-plan.ts";
-import type { SeenBucket } from "./image.ts";
 import type { PlanContext } from "./limit-plan.ts";
+import type { SeenBucket } from "./seen-bucket.ts";
 import type { Member, Request, Step } from "./step.ts";
 
 export interface PlannedGroup {

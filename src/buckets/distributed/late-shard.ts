@@ -5,7 +5,7 @@
 
 import { shardRate } from "../../core/shares.ts";
 import type { StoredLimit } from "../../records/bucket-item.ts";
-import { excessMilli, type SeenBucket } from "./image.ts";
+import { excessMilli, type SeenBucket } from "./seen-bucket.ts";
 import { WritePlan } from "./write-plan.ts";
 
 export interface LateShard {

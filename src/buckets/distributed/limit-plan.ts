@@ -14,14 +14,8 @@ import { invariant } from "../../domain/check.ts";
 import { ACQUIRES } from "../../records/bucket-item.ts";
 import type { BucketConfig } from "../bucket-store.ts";
 import { bucketTtl, coveredMilli, type LeftOver } from "../bucket-ttl.ts";
-import {
-  balanceOf,
-  boundedChange,
-  isPinned,
-  type LimitImage,
-  looksFull,
-  type SeenBucket,
-} from "./image.ts";
+import { type BalanceAt, balanceOf, boundedChange, looksFull } from "./balance-at.ts";
+import { isPinned, type SeenBucket } from "./seen-bucket.ts";
 import type { WritePlan } from "./write-plan.ts";
 
 /** Milli-tokens by the name of the limit. */
@@ -93,48 +87,48 @@ export function countAcquires(
 export function planLimit(
   plan: WritePlan,
   name: string,
-  image: LimitImage,
+  balance: BalanceAt,
   amount: number,
   context: PlanContext,
 ): Guess {
   invariant(Number.isSafeInteger(amount), "an amount is a safe integer of milli-tokens");
   plan.add(`b_${name}_tc`, amount);
-  if (context.bypass === true) return planCount(plan, name, image);
-  if (amount < 0) return planRefund(plan, name, image, -amount);
-  const { stored, share } = image;
+  if (context.bypass === true) return planCount(plan, name, balance);
+  if (amount < 0) return planRefund(plan, name, balance, -amount);
+  const { stored, share } = balance;
   const { capacityMilli } = share;
   const tokens = `b_${name}_tk`;
-  const lookedFull = looksFull(image);
+  const lookedFull = looksFull(balance);
   const full = lookedFull && context.trustFull(name);
   if (full) {
-    const { wholeRemainder: remainder } = image;
-    const accruedMilli = image.accruedMin + (remainder > 0 ? 1 : 0);
+    const { wholeRemainder: remainder } = balance;
+    const accruedMilli = balance.accruedMin + (remainder > 0 ? 1 : 0);
     const tokensMilli = capacityMilli - accruedMilli - amount;
     plan.set(tokens, tokensMilli);
-    plan.setRemainder(name, image, remainder);
-    plan.requireFull(name, image, capacityMilli);
+    plan.setRemainder(name, balance, remainder);
+    plan.requireFull(name, balance, capacityMilli);
     // Without a remainder the prediction keeps the one that was seen: the write may not remove it.
     const expected = remainder === 0 ? stored.remainder : remainder;
     return { limitName: name, full, lookedFull, tokensMilli, remainder: expected };
   }
   plan.add(tokens, boundedChange(stored.tokensMilli, -amount));
   if (context.force !== true && context.soft?.has(name) !== true) {
-    plan.requireEnough(name, image, amount);
+    plan.requireEnough(name, balance, amount);
   }
-  plan.requireLow(name, image, capacityMilli);
+  plan.requireLow(name, balance, capacityMilli);
   const { remainder } = stored;
   return { limitName: name, full, lookedFull, tokensMilli: stored.tokensMilli - amount, remainder };
 }
 
 /** The balance stays as it is: only what was consumed in total changes. */
-function planCount(plan: WritePlan, name: string, { stored }: LimitImage): Guess {
+function planCount(plan: WritePlan, name: string, { stored }: BalanceAt): Guess {
   plan.require({ is: "exists", name: `b_${name}_tk` });
   const { tokensMilli, remainder } = stored;
   return { limitName: name, full: false, lookedFull: false, tokensMilli, remainder };
 }
 
 /** Needs to know nothing of the item but that it has the limit. */
-function planRefund(plan: WritePlan, name: string, { stored }: LimitImage, amount: number): Guess {
+function planRefund(plan: WritePlan, name: string, { stored }: BalanceAt, amount: number): Guess {
   const tokens = `b_${name}_tk`;
   plan.add(tokens, amount);
   plan.require({ is: "exists", name: tokens });
@@ -145,12 +139,12 @@ function planRefund(plan: WritePlan, name: string, { stored }: LimitImage, amoun
 
 /** What is left of every limit of the bucket, also of those that the call does not name. */
 export function* leftOf(
-  images: ReadonlyMap<string, LimitImage>,
+  balances: ReadonlyMap<string, BalanceAt>,
   amounts: AmountsByName,
 ): Generator<LeftOver> {
-  for (const [name, image] of images) {
-    const balanceMilli = balanceOf(image) - (amounts.get(name) ?? 0);
-    yield { rate: image.share, balanceMilli };
+  for (const [name, balance] of balances) {
+    const balanceMilli = balanceOf(balance) - (amounts.get(name) ?? 0);
+    yield { rate: balance.share, balanceMilli };
   }
 }
 
@@ -190,7 +184,7 @@ function planPinnedTtl(plan: WritePlan, { ttl }: SeenBucket, nowMs: number): und
 export function requireCovered(
   plan: WritePlan,
   bucket: SeenBucket,
-  images: ReadonlyMap<string, LimitImage>,
+  balances: ReadonlyMap<string, BalanceAt>,
   amounts: AmountsByName,
   ttl: number | undefined,
   context: Pick<PlanContext, "nowMs" | "force">,
@@ -198,11 +192,11 @@ export function requireCovered(
   if (ttl === undefined) return;
   const begins = bucket.ttl === undefined;
   if (!begins && context.force !== true) return;
-  for (const [name, image] of images) {
+  for (const [name, balance] of balances) {
     const amount = amounts.get(name) ?? 0;
     if (!begins && amount <= 0) continue;
-    const lowest = coveredMilli(ttl, image.share, context.nowMs) + Math.max(0, amount);
-    plan.requireEnough(name, image, lowest);
+    const lowest = coveredMilli(ttl, balance.share, context.nowMs) + Math.max(0, amount);
+    plan.requireEnough(name, balance, lowest);
   }
 }
 

@@ -16,8 +16,8 @@ import type { Key } from "../../storage/item.ts";
 import type { Link } from "../bucket-store.ts";
 import { linkInRecord, sameLink } from "../recorded-link.ts";
 import type { CachedStates } from "./cached-states.ts";
-import { decoded, type SeenBucket } from "./image.ts";
 import { hasPolicy, linkChange, linkIn, linkTests, NO_POLICY } from "./link.ts";
+import { decoded, type SeenBucket } from "./seen-bucket.ts";
 import { BUCKET_EXISTS } from "./write-plan.ts";
 
 /** Indexes lag by less than a second; this is generous. */

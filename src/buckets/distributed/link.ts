@@ -2,7 +2,7 @@
 
 import type { Test } from "../../storage/item-store.ts";
 import type { Link } from "../bucket-store.ts";
-import type { SeenBucket } from "./image.ts";
+import type { SeenBucket } from "./seen-bucket.ts";
 
 export function linkIn({ cascade, parentId }: Link): Link {
   return { cascade, parentId };

@@ -8,8 +8,8 @@
 
 import { RESERVED_LIMIT } from "../../domain/names.ts";
 import { WRITES_RATE } from "../../records/bucket-item.ts";
-import { isAnnounced, isPinned, type SeenBucket } from "./image.ts";
 import { levelOfShards, needOf, peaksOf } from "./need.ts";
+import { isAnnounced, isPinned, type SeenBucket } from "./seen-bucket.ts";
 
 /** One client works on a bucket for so long before another one may. */
 export const CLAIM_MS = 60_000;

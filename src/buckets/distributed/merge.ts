@@ -19,20 +19,18 @@ import type { Item } from "../../storage/item.ts";
 import type { LimitSource } from "../bucket-store.ts";
 import { bucketTtl } from "../bucket-ttl.ts";
 import { sameRate } from "../config-match.ts";
+import { balanceAt, balanceOf, looksFull } from "./balance-at.ts";
+import { isMergeable, PYTHON_TRACE } from "./merge-policy.ts";
+import { moveEpoch } from "./rebase.ts";
 import {
-  balanceOf,
   decoded,
   GENERATION,
-  limitImage,
-  looksFull,
   MERGING,
   NEED,
   type SeenBucket,
   UNSHARDED,
   WRITES,
-} from "./image.ts";
-import { isMergeable, PYTHON_TRACE } from "./merge-policy.ts";
-import { moveEpoch } from "./rebase.ts";
+} from "./seen-bucket.ts";
 import { asSeen, WritePlan } from "./write-plan.ts";
 import { moveMeter, TRANSACTED_MS } from "./writes-meter.ts";
 
@@ -162,8 +160,11 @@ function absent(bucket: SeenBucket, rate: StoredLimit["rate"]): StoredLimit {
 }
 
 function heldBy(bucket: SeenBucket, stored: StoredLimit, epochMs: number) {
-  const image = limitImage(bucket, stored, epochMs);
-  return { balanceMilli: balanceOf(image), remainder: looksFull(image) ? 0 : image.remainder };
+  const balance = balanceAt(bucket, stored, epochMs);
+  return {
+    balanceMilli: balanceOf(balance),
+    remainder: looksFull(balance) ? 0 : balance.remainder,
+  };
 }
 
 function totalOf(one: number | bigint, other: number): number | bigint {

@@ -14,7 +14,7 @@
  */
 
 import { invariant } from "../../domain/check.ts";
-import { NEED, type SeenBucket, WRITES } from "./image.ts";
+import { NEED, type SeenBucket, WRITES } from "./seen-bucket.ts";
 import type { WritePlan } from "./write-plan.ts";
 
 const WINDOW_MS = 600_000;

@@ -5,7 +5,7 @@ import { WRITES_RATE } from "../../records/bucket-item.ts";
 import type { BucketConfig, Link } from "../bucket-store.ts";
 import { bucketTtl } from "../bucket-ttl.ts";
 import { takenOf } from "../gating.ts";
-import { type SeenBucket, UNSHARDED } from "./image.ts";
+import { type SeenBucket, UNSHARDED } from "./seen-bucket.ts";
 import type { BucketName } from "./shards.ts";
 
 /** The Python library's meter of writes, full: this library has one of its own. */

@@ -4,7 +4,7 @@
  */
 
 import { type ConsumePlan, planConsume } from "./consume-plan.ts";
-import type { SeenBucket } from "./image.ts";
+import type { SeenBucket } from "./seen-bucket.ts";
 import type { Request, ShardWrite } from "./step.ts";
 
 /**

@@ -8,8 +8,8 @@
  * together would keep a throttled shard too busy even to be split.
  */
 
-import type { Random } from "../../domain/chance.ts";
 import { invariant } from "../../domain/check.ts";
+import type { Random } from "../../domain/random.ts";
 
 /** So many writes of a bucket may be under way before further consumes gather. */
 export const WIDTH_MAX = 2;

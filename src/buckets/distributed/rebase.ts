@@ -18,18 +18,8 @@ import type { BucketConfig } from "../bucket-store.ts";
 import type { LeftOver } from "../bucket-ttl.ts";
 import { appliesAnyway, sameRate, staleNames } from "../config-match.ts";
 import { gatesOf, takenOf } from "../gating.ts";
+import { type BalanceAt, balanceAt, balanceOf, boundedChange, looksFull } from "./balance-at.ts";
 import type { ConsumePlan, Weight } from "./consume-plan.ts";
-import {
-  balanceOf,
-  boundedChange,
-  builtFrom,
-  isPinned,
-  type LimitImage,
-  limitImage,
-  looksFull,
-  REBASES,
-  type SeenBucket,
-} from "./image.ts";
 import {
   type AmountsByName,
   amountsByName,
@@ -40,6 +30,7 @@ import {
   requireCovered,
   requireEnabled,
 } from "./limit-plan.ts";
+import { builtFrom, isPinned, REBASES, type SeenBucket } from "./seen-bucket.ts";
 import { WritePlan } from "./write-plan.ts";
 import { moveMeter } from "./writes-meter.ts";
 
@@ -80,7 +71,7 @@ export function planRebase(
   if (applies) setOrigin(plan, bucket, config);
   const taken = amountsByName(config, takenOf(config, amountsMilli));
   const ttl = planTtl(plan, bucket, config, rebase.leftOver(taken), context);
-  requireCovered(plan, bucket, rebase.images, taken, ttl, context);
+  requireCovered(plan, bucket, rebase.balances, taken, ttl, context);
   plan.requireSeen(bucket, context.nowMs);
   if (context.force !== true) requireEnabled(plan, bucket);
   return { kind: "write", plan, guesses: [] };
@@ -130,7 +121,7 @@ function rebaseOf(
 class Rebase {
   readonly plan = new WritePlan();
   /** Of the limits that stay, as they are now. */
-  readonly images = new Map<string, LimitImage>();
+  readonly balances = new Map<string, BalanceAt>();
   readonly #bucket: SeenBucket;
   readonly #context: PlanContext;
   /** Up to here the old parameters count. */
@@ -188,43 +179,43 @@ class Rebase {
     const { plan } = this;
     const { nowMs, force, soft } = this.#context;
     const taken = this.#taken(amount);
-    const now = limitImage(this.#bucket, stored, nowMs);
-    const image = limitImage(this.#bucket, stored, this.#epochMs);
+    const now = balanceAt(this.#bucket, stored, nowMs);
+    const balance = balanceAt(this.#bucket, stored, this.#epochMs);
     const share = this.#shareOf(rate);
-    const capacityMilli = Math.min(image.share.capacityMilli, share.capacityMilli);
-    const full = looksFull({ ...image, share: { ...share, capacityMilli } });
+    const capacityMilli = Math.min(balance.share.capacityMilli, share.capacityMilli);
+    const full = looksFull({ ...balance, share: { ...share, capacityMilli } });
     const remainder = full
       ? 0
-      : mulAddDiv(image.remainder, share.periodMs, 0, image.share.periodMs);
+      : mulAddDiv(balance.remainder, share.periodMs, 0, balance.share.periodMs);
     const tokens = `b_${name}_tk`;
     if (full) {
       plan.set(tokens, capacityMilli - taken);
-      plan.requireFull(name, image, capacityMilli);
+      plan.requireFull(name, balance, capacityMilli);
     } else {
-      plan.add(tokens, boundedChange(stored.tokensMilli, image.accruedMilli - taken));
-      plan.requireLow(name, image, capacityMilli);
-      plan.requireRemainder(name, image);
+      plan.add(tokens, boundedChange(stored.tokensMilli, balance.accruedMilli - taken));
+      plan.requireLow(name, balance, capacityMilli);
+      plan.requireRemainder(name, balance);
     }
     if (taken > 0 && force !== true && soft?.has(name) !== true) {
       plan.requireEnough(name, now, taken);
     }
     plan.add(`b_${name}_tc`, amount);
     if (!sameRate(rate, stored.rate)) setParameters(plan, name, rate);
-    plan.setRemainder(name, image, remainder);
+    plan.setRemainder(name, balance, remainder);
     const balanceMilli = Math.min(balanceOf(now), share.capacityMilli);
     this.#balances.set(name, { rate: share, balanceMilli });
-    this.images.set(name, { ...now, share });
+    this.balances.set(name, { ...now, share });
   }
 
   /** Brings one limit to a new rate as of now, while the base time stays where it is. */
   #settlePinned(name: string, stored: StoredLimit, rate: Rate, amount: number): void {
     const { plan } = this;
     const { nowMs } = this.#context;
-    const now = limitImage(this.#bucket, stored, nowMs);
+    const now = balanceAt(this.#bucket, stored, nowMs);
     const share = this.#shareOf(rate);
     const balanceMilli = Math.min(balanceOf(now), share.capacityMilli);
     this.#balances.set(name, { rate: share, balanceMilli });
-    this.images.set(name, { ...now, share });
+    this.balances.set(name, { ...now, share });
     if (amount === 0 && sameRate(rate, stored.rate)) return;
     plan.require({ is: "=", name: `b_${name}_tk`, value: stored.tokensMilli });
     plan.set(`b_${name}_tk`, balanceMilli - this.#accruedMilli(rate) - this.#taken(amount));
@@ -238,7 +229,7 @@ class Rebase {
     if (!this.#pinned) return 0;
     const { nowMs } = this.#context;
     const fresh = { tokensMilli: 0, rate, totalConsumedMilli: 0, remainder: 0 };
-    return limitImage(this.#bucket, fresh, nowMs).accruedMilli;
+    return balanceAt(this.#bucket, fresh, nowMs).accruedMilli;
   }
 
   /** A limit that the bucket did not have starts full. */

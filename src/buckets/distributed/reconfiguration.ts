@@ -7,7 +7,7 @@ import type { BucketConfig } from "../bucket-store.ts";
 import type { CachedStates } from "./cached-states.ts";
 import { planConsume } from "./consume-plan.ts";
 import { drive } from "./drive.ts";
-import { decoded } from "./image.ts";
+import { decoded } from "./seen-bucket.ts";
 import type { BucketName } from "./shards.ts";
 import type { WritePlan } from "./write-plan.ts";
 

@@ -3,11 +3,11 @@
  * together share a transaction.
  */
 
-import type { Random } from "../../domain/chance.ts";
 import { Deadline } from "../../domain/deadline.ts";
+import type { Random } from "../../domain/random.ts";
 import type { Timer } from "../../domain/timer.ts";
-import type { Adjustment, RestoreWarning } from "../bucket-store.ts";
-import { LaterRestores } from "../later-restores.ts";
+import type { Adjustment, RefundWarning } from "../bucket-store.ts";
+import { LaterRefunds } from "../later-refunds.ts";
 import { placeOf, together } from "./adjusting.ts";
 import type { Changes, DueAdjustment, SharedAdjustment, Tokens } from "./changes.ts";
 import { Gathering } from "./gathering.ts";
@@ -17,13 +17,13 @@ export interface RefundOptions {
   readonly timeoutMs: number;
   readonly timer: Timer;
   readonly random: Random;
-  readonly onWarning: (warning: RestoreWarning) => void;
+  readonly onWarning: (warning: RefundWarning) => void;
 }
 
 export class Refunds {
   readonly #changes: Changes;
   readonly #options: RefundOptions;
-  readonly #later: LaterRestores;
+  readonly #later: LaterRefunds;
   readonly #gathering: Gathering<DueAdjustment>;
 
   constructor(changes: Changes, options: RefundOptions) {
@@ -31,7 +31,7 @@ export class Refunds {
     this.#options = options;
     const { timer, random, onWarning } = options;
     // The token tells the store what was written already.
-    this.#later = new LaterRestores({ timer, random, mayRepeat: () => true, onWarning });
+    this.#later = new LaterRefunds({ timer, random, mayRepeat: () => true, onWarning });
     this.#gathering = new Gathering(WIDTH_MAX, (due) => this.#refund(together(due)));
   }
 

@@ -8,7 +8,7 @@
  */
 
 import { shardRate } from "../../core/shares.ts";
-import type { Random } from "../../domain/chance.ts";
+import type { Random } from "../../domain/random.ts";
 import type { BucketConfig } from "../bucket-store.ts";
 import { gatesOf } from "../gating.ts";
 import { type BucketStates, balancesOf } from "./bucket-states.ts";

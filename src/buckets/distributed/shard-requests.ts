@@ -15,13 +15,14 @@ import type { Write } from "../../storage/item-store.ts";
 import type { BucketConfig, Link } from "../bucket-store.ts";
 import { takenOf } from "../gating.ts";
 import { byPolicy, linkInRecord, ownerStamps } from "../recorded-link.ts";
+import { balanceAt, looksFull } from "./balance-at.ts";
 import type { BucketStates } from "./bucket-states.ts";
 import type { CachedState } from "./cached-states.ts";
 import { acquiresOf, sumOf } from "./combining.ts";
-import { decoded, limitImage, looksFull, type SeenBucket } from "./image.ts";
 import { amountsByName, type Guess } from "./limit-plan.ts";
 import type { LinkChecks } from "./link-checks.ts";
 import { newBucket } from "./new-bucket.ts";
+import { decoded, type SeenBucket } from "./seen-bucket.ts";
 import type { BucketName } from "./shards.ts";
 import type { Member, Request, ShardWrite, SpreadWrite } from "./step.ts";
 import { newToken } from "./tokens.ts";
@@ -271,6 +272,6 @@ function sightings(bucket: SeenBucket, guesses: readonly Guess[], nowMs: number)
   return guesses.flatMap(({ limitName }) => {
     const stored = bucket.limits.get(limitName);
     if (stored === undefined) return [];
-    return [{ limitName, full: looksFull(limitImage(bucket, stored, nowMs)) }];
+    return [{ limitName, full: looksFull(balanceAt(bucket, stored, nowMs)) }];
   });
 }

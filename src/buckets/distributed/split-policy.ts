@@ -9,7 +9,7 @@
  * the shards; a new process may use the base time, when that is old on every clock.
  */
 
-import { isPinned, type SeenBucket } from "./image.ts";
+import { isPinned, type SeenBucket } from "./seen-bucket.ts";
 import { SHARDS_MAX } from "./shards.ts";
 
 /** What asks for a split: the shard's own meter, or the store that throttles it. */

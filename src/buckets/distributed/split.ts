@@ -11,20 +11,17 @@ import { invariant } from "../../domain/check.ts";
 import type { StoredLimit } from "../../records/bucket-item.ts";
 import {
   accruedUp,
+  type BalanceAt,
+  balanceAt,
   balanceOf,
-  GENERATION,
   isEven,
-  type LimitImage,
-  limitImage,
   looksFull,
-  NEED,
-  type SeenBucket,
-  UNSHARDED,
-} from "./image.ts";
+} from "./balance-at.ts";
 import { linkTests } from "./link.ts";
 import { needAfterSplit } from "./need.ts";
 import { FULL_PYTHON_METER } from "./new-bucket.ts";
 import { moveEpoch } from "./rebase.ts";
+import { GENERATION, NEED, type SeenBucket, UNSHARDED } from "./seen-bucket.ts";
 import { asSeen, WritePlan } from "./write-plan.ts";
 import { restartMeter } from "./writes-meter.ts";
 
@@ -66,9 +63,9 @@ export function planSplit(
   const kept = new Map<string, StoredLimit>();
   const moved = places.map(() => new Map<string, StoredLimit>());
   for (const [name, stored] of bucket.limits) {
-    const image = limitImage(bucket, stored, epochMs);
+    const balance = balanceAt(bucket, stored, epochMs);
     const rooms = [shard, ...places].map((at) => shardRate(stored.rate, at, count).capacityMilli);
-    const parts = planParts(plan, name, image, rooms, manner);
+    const parts = planParts(plan, name, balance, rooms, manner);
     kept.set(name, { ...stored, tokensMilli: parts.keptMilli, remainder: parts.remainder });
     const fresh = { remainder: 0, totalConsumedMilli: 0 };
     parts.movedMilli.forEach((tokensMilli, at) => {
@@ -116,33 +113,33 @@ function planSharding(plan: WritePlan, bucket: SeenBucket, count: number, epochM
 function planParts(
   plan: WritePlan,
   name: string,
-  image: LimitImage,
+  balance: BalanceAt,
   rooms: readonly number[],
   { trustFull, exact, cautious }: SplitManner,
 ) {
   const tokens = `b_${name}_tk`;
   const [capacityMilli = 0] = rooms;
-  const balanceMilli = balanceOf(image);
-  const full = looksFull(image) && trustFull;
-  const settled = exact || isEven(image);
-  const accruedMilli = settled ? image.accruedMilli : image.accruedMin;
-  const upMilli = settled ? accruedUp(image) : image.accruedMax;
+  const balanceMilli = balanceOf(balance);
+  const full = looksFull(balance) && trustFull;
+  const settled = exact || isEven(balance);
+  const accruedMilli = settled ? balance.accruedMilli : balance.accruedMin;
+  const upMilli = settled ? accruedUp(balance) : balance.accruedMax;
   const part = full ? 0 : upMilli - accruedMilli;
   const movedMilli = partsOf(balanceMilli, part, rooms, cautious);
   const sumMilli = movedMilli.reduce((sum, moved) => sum + moved, 0);
   if (full) {
     plan.set(tokens, balanceMilli - sumMilli);
-    plan.requireFull(name, image, balanceMilli);
+    plan.requireFull(name, balance, balanceMilli);
   } else {
     plan.add(tokens, accruedMilli - sumMilli);
     // Other clients may consume or refund meanwhile, as long as each shard holds its part.
     plan.atMost(tokens, capacityMilli + sumMilli - accruedMilli - part);
     if (sumMilli > 0) plan.atLeast(tokens, sumMilli - accruedMilli);
-    if (settled) plan.requireRemainder(name, image);
+    if (settled) plan.requireRemainder(name, balance);
   }
   // The period is longer, and so are the parts of a milli-token in it.
-  const remainder = full || !settled ? 0 : image.remainder * rooms.length;
-  plan.setRemainder(name, image, remainder);
+  const remainder = full || !settled ? 0 : balance.remainder * rooms.length;
+  plan.setRemainder(name, balance, remainder);
   return { keptMilli: balanceMilli - sumMilli, movedMilli, remainder };
 }
 

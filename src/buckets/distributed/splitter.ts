@@ -17,8 +17,15 @@ import type { ShardsWarning } from "../bucket-store.ts";
 import { AnnouncedShards } from "./announced-shards.ts";
 import { BucketLoads } from "./bucket-loads.ts";
 import type { CachedStates } from "./cached-states.ts";
-import { decoded, encodeShard, GENERATION, isPinned, REBASES, type SeenBucket } from "./image.ts";
 import type { LinkChecks } from "./link-checks.ts";
+import {
+  decoded,
+  encodeShard,
+  GENERATION,
+  isPinned,
+  REBASES,
+  type SeenBucket,
+} from "./seen-bucket.ts";
 import { type BucketName, bucketId, countBefore, originOf, SHARDS_MAX } from "./shards.ts";
 import { planSplit, type SplitManner, UNDISTURBED } from "./split.ts";
 import { hasOwnTraffic, mayDouble, type Sign, SPLIT_PAUSE_MS } from "./split-policy.ts";

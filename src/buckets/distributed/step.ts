@@ -3,13 +3,13 @@
  * results so far (`History`), what to do next (`Step`) and the result of that (`Outcome`).
  */
 
-import type { Random } from "../../domain/chance.ts";
 import type { RateLimiterUnavailable } from "../../domain/errors.ts";
+import type { Random } from "../../domain/random.ts";
 import type { BucketConfig, LegOutcome, Link, ShardPart } from "../bucket-store.ts";
 import type { BucketStates } from "./bucket-states.ts";
 import type { Part } from "./combining.ts";
-import type { SeenBucket } from "./image.ts";
 import type { Guess } from "./limit-plan.ts";
+import type { SeenBucket } from "./seen-bucket.ts";
 import type { BucketName, ShardSet } from "./shards.ts";
 import type { WritePlan } from "./write-plan.ts";
 

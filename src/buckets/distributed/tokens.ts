@@ -1,6 +1,6 @@
 /** Tokens of transactions: the store makes a transaction once, however often it is sent. */
 
-import { type Random, randomBytes } from "../../domain/chance.ts";
+import { type Random, randomBytes } from "../../domain/random.ts";
 
 /** 32 characters; DynamoDB takes at most 36. */
 const TOKEN_BYTES = 24;

@@ -4,7 +4,8 @@ import { invariant } from "../../domain/check.ts";
 import type { Value } from "../../storage/item.ts";
 import type { Change, Condition, Test } from "../../storage/item-store.ts";
 
-import { accruedUp, isEven, type LimitImage, REBASES, type SeenBucket } from "./image.ts";
+import { accruedUp, type BalanceAt, isEven } from "./balance-at.ts";
+import { REBASES, type SeenBucket } from "./seen-bucket.ts";
 
 /**
  * Passes when there is no item, or a stub that a merge or the Python library left behind: every
@@ -46,46 +47,46 @@ export class WritePlan {
   }
 
   /** There is enough of the limit. */
-  requireEnough(limitName: string, image: LimitImage, amount: number): void {
-    const { stored, accruedMilli, accruedMin } = image;
+  requireEnough(limitName: string, balance: BalanceAt, amount: number): void {
+    const { stored, accruedMilli, accruedMin } = balance;
     const loose = stored.tokensMilli >= amount - accruedMin;
     this.atLeast(`b_${limitName}_tk`, amount - (loose ? accruedMin : accruedMilli));
-    if (!loose) this.requireRemainder(limitName, image);
+    if (!loose) this.requireRemainder(limitName, balance);
   }
 
   /** The limit is not beyond `capacityMilli`. */
-  requireLow(limitName: string, image: LimitImage, capacityMilli: number): void {
-    const { stored, accruedMax } = image;
-    const up = accruedUp(image);
+  requireLow(limitName: string, balance: BalanceAt, capacityMilli: number): void {
+    const { stored, accruedMax } = balance;
+    const up = accruedUp(balance);
     // What looks beyond it is a guess, and the exact remainder would not make it better.
     const { tokensMilli } = stored;
     const loose = tokensMilli <= capacityMilli - accruedMax || tokensMilli > capacityMilli - up;
-    this.atMost(`b_${limitName}_tk`, capacityMilli - (loose && !isEven(image) ? accruedMax : up));
-    if (!loose) this.requireRemainder(limitName, image);
+    this.atMost(`b_${limitName}_tk`, capacityMilli - (loose && !isEven(balance) ? accruedMax : up));
+    if (!loose) this.requireRemainder(limitName, balance);
   }
 
   /** The limit has `capacityMilli` or more. */
-  requireFull(limitName: string, image: LimitImage, capacityMilli: number): void {
-    const { stored, accruedMilli, accruedMin } = image;
+  requireFull(limitName: string, balance: BalanceAt, capacityMilli: number): void {
+    const { stored, accruedMilli, accruedMin } = balance;
     const loose = stored.tokensMilli >= capacityMilli - accruedMin;
     this.atLeast(`b_${limitName}_tk`, capacityMilli - (loose ? accruedMin : accruedMilli));
-    if (!loose) this.requireRemainder(limitName, image);
+    if (!loose) this.requireRemainder(limitName, balance);
   }
 
   /** The remainder is the one that was seen. */
-  requireRemainder(limitName: string, image: LimitImage): void {
-    if (isEven(image)) return;
-    const { remainder } = image.stored;
+  requireRemainder(limitName: string, balance: BalanceAt): void {
+    if (isEven(balance)) return;
+    const { remainder } = balance.stored;
     const name = `b_${limitName}_rr`;
     const test: Test = { is: "=", name, value: remainder, orAbsent: remainder === 0 };
     if (!this.#tests.some((other) => other.name === name)) this.#tests.push(test);
   }
 
   /** 0 is not stored. Others may have set one meanwhile, unless it never changes. */
-  setRemainder(limitName: string, image: LimitImage, remainder: number): void {
+  setRemainder(limitName: string, balance: BalanceAt, remainder: number): void {
     const name = `b_${limitName}_rr`;
     if (remainder > 0) this.set(name, remainder);
-    else if (!isEven(image)) this.remove(name);
+    else if (!isEven(balance)) this.remove(name);
   }
 
   require(...tests: Test[]): void {

@@ -16,8 +16,8 @@
 import { invariant } from "../../domain/check.ts";
 import { RESERVED_LIMIT } from "../../domain/names.ts";
 import { METER, WRITES_RATE } from "../../records/bucket-item.ts";
-import type { SeenBucket } from "./image.ts";
 import { countNeed } from "./need.ts";
+import type { SeenBucket } from "./seen-bucket.ts";
 import type { WritePlan } from "./write-plan.ts";
 
 /** What one write, and one write of a transaction, counts. */

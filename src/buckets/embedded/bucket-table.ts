@@ -1,9 +1,9 @@
 /** Where an embedded store keeps its buckets: rows that are read and written in one step. */
 
 import type { Limit } from "../../domain/limit.ts";
-import type { Adjustment, ChargedNow, Link } from "../bucket-store.ts";
+import type { Adjustment, FastOutcome, Link } from "../bucket-store.ts";
 import type { EmbeddedBucket } from "./embedded-bucket.ts";
-import type { QuickConfig } from "./packed-bucket.ts";
+import type { FastConfig } from "./packed-bucket.ts";
 import type { StepItems } from "./row-operation.ts";
 import type { PendingUsage } from "./usage-tally.ts";
 
@@ -23,19 +23,19 @@ export interface BucketTable {
   readonly items: StepItems;
   get(entityId: string, resource: string): EmbeddedBucket | undefined;
   set(entityId: string, resource: string, bucket: EmbeddedBucket): void;
-  /** Charges a bucket on the spot, where rows are at hand and there is nothing else to do. */
-  charge?(
+  /** Consumes from a bucket on the fast path; `undefined`, with nothing done: the slow path. */
+  consume?(
     entityId: string,
     resource: string,
     consume: Readonly<Record<string, number>>,
     generation: number,
     limits: readonly Limit[] | undefined,
     ignoresMissing: boolean,
-  ): ChargedNow | Promise<ChargedNow | undefined> | undefined;
+  ): FastOutcome | Promise<FastOutcome | undefined> | undefined;
   /** Corrects what was consumed on the spot; false, with nothing done: use the slow path. */
   correct?(adjustment: Adjustment): boolean;
-  /** Says which limits are in force for a bucket, and until when, so that it can be charged so. */
-  remember?(entityId: string, resource: string, quick: QuickConfig, untilMs: number): void;
+  /** Says which limits are in force for a bucket, and until when: the fast path needs them. */
+  remember?(entityId: string, resource: string, fast: FastConfig, untilMs: number): void;
   ofEntity(entityId: string): readonly BucketRow[];
   delete(entityId: string, resource: string): void;
   /** Removes what the list of an entity's rows may lack: rows that cannot be read. */

@@ -1,9 +1,9 @@
 /** Buckets with one writer at a time: read, refill, check and write in one step. */
 
-import { type Random, systemRandom } from "../../domain/chance.ts";
 import type { Clock } from "../../domain/clock.ts";
 import type { RateLimiterUnavailable } from "../../domain/errors.ts";
 import type { Limit } from "../../domain/limit.ts";
+import { type Random, systemRandom } from "../../domain/random.ts";
 import { systemTimer, type Timer } from "../../domain/timer.ts";
 import type { OperationResult } from "../../records/operation-record.ts";
 import type {
@@ -12,21 +12,21 @@ import type {
   BucketCallOptions,
   BucketConfig,
   BucketStore,
-  ChargedNow,
   ConfigMemory,
   ConsumeResult,
   DeletedBuckets,
+  FastOutcome,
   Leg,
   LegOutcome,
   Link,
   LinkOptions,
-  RestoreWarning,
+  RefundWarning,
   StoredState,
 } from "../bucket-store.ts";
 import { bucketTtl, ttlKeptSeconds } from "../bucket-ttl.ts";
 import { appliesAnyway, matchConfig } from "../config-match.ts";
 import { softNames } from "../gating.ts";
-import { LaterRestores } from "../later-restores.ts";
+import { LaterRefunds } from "../later-refunds.ts";
 import { effectiveLink } from "../recorded-link.ts";
 import type { BucketRow, BucketTable } from "./bucket-table.ts";
 import {
@@ -48,8 +48,8 @@ export interface EmbeddedBucketStoreOptions {
   readonly clock: Clock;
   /** An idle bucket is kept this many times its time to fill; 0: without end. */
   readonly ttlMultiplier: number;
-  /** Told when something that was taken could not be given back. */
-  readonly onWarning: (warning: RestoreWarning) => void;
+  /** Called when consumed tokens could not be refunded. */
+  readonly onWarning: (warning: RefundWarning) => void;
   readonly timer?: Timer;
   readonly random?: Random;
 }
@@ -59,7 +59,7 @@ export class EmbeddedBucketStore implements BucketStore {
   readonly #table: BucketTable;
   readonly #clock: Clock;
   readonly #ttlMultiplier: number;
-  readonly #later: LaterRestores;
+  readonly #later: LaterRefunds;
   readonly #closing = new AbortController();
   #relinks = 0;
 
@@ -70,7 +70,7 @@ export class EmbeddedBucketStore implements BucketStore {
     const { timer = systemTimer, random = systemRandom, onWarning } = options;
     // There is no token here that would tell whether it was written.
     const mayRepeat = ({ nothingWritten }: RateLimiterUnavailable) => nothingWritten;
-    this.#later = new LaterRestores({ timer, random, mayRepeat, onWarning });
+    this.#later = new LaterRefunds({ timer, random, mayRepeat, onWarning });
   }
 
   get closed(): AbortSignal {
@@ -98,15 +98,15 @@ export class EmbeddedBucketStore implements BucketStore {
   }
 
   /** Only where the table can. */
-  chargeNow(
+  consumeFast(
     entityId: string,
     resource: string,
     consume: Readonly<Record<string, number>>,
     generation: number,
     limits: readonly Limit[] | undefined,
     ignoresMissing: boolean,
-  ): ChargedNow | Promise<ChargedNow | undefined> | undefined {
-    return this.#table.charge?.(entityId, resource, consume, generation, limits, ignoresMissing);
+  ): FastOutcome | Promise<FastOutcome | undefined> | undefined {
+    return this.#table.consume?.(entityId, resource, consume, generation, limits, ignoresMissing);
   }
 
   remember(entityId: string, resource: string, memory: ConfigMemory): void {
@@ -115,8 +115,8 @@ export class EmbeddedBucketStore implements BucketStore {
     if (softNames(config) !== undefined) return;
     const rates = config.limits.map(({ rate }) => rate);
     const keepSeconds = ttlKeptSeconds(rates, this.#ttlMultiplier, config.source) ?? -1;
-    const quick = { config, generation, keepSeconds, expires: this.#table.isShared };
-    this.#table.remember?.(entityId, resource, quick, untilMs);
+    const fast = { config, generation, keepSeconds, expires: this.#table.isShared };
+    this.#table.remember?.(entityId, resource, fast, untilMs);
   }
 
   adjustNow(adjustment: Adjustment): boolean {
@@ -146,7 +146,7 @@ export class EmbeddedBucketStore implements BucketStore {
     }, options.deadline?.timeoutMs);
   }
 
-  async restore(adjustment: Adjustment, options: BucketCallOptions = {}): Promise<void> {
+  async refund(adjustment: Adjustment, options: BucketCallOptions = {}): Promise<void> {
     try {
       await this.adjust(adjustment, options);
     } catch (error) {
@@ -345,23 +345,23 @@ export class EmbeddedBucketStore implements BucketStore {
       const { entityId, resource } = leg;
       const current = buckets[at] as EmbeddedBucket;
       const bucket = this.#counted(entityId, resource, rows[at], current, now);
-      return this.#charge(leg, bucket, now, made.has(leg));
+      return this.#consumeLeg(leg, bucket, now, made.has(leg));
     });
     return { outcome: "granted", legs: outcomes };
   }
 
-  #charge(leg: Leg, bucket: EmbeddedBucket, now: number, isNew: boolean): LegOutcome {
+  #consumeLeg(leg: Leg, bucket: EmbeddedBucket, now: number, isNew: boolean): LegOutcome {
     const amounts = new Map(
       leg.config.limits.map(({ name }, at) => [name, leg.amountsMilli[at] ?? 0]),
     );
     const change = leg.config.bypass === true ? withCounted : withTaken;
     const limits = bucket.limits.map((limit) => change(limit, amounts.get(limit.name) ?? 0, now));
     const takes = leg.amountsMilli.some((amount) => amount > 0);
-    const charged = { ...bucket, limits, events: bucket.events + (takes ? 1 : 0) };
-    this.#write(leg.entityId, leg.resource, charged, leg.config, now, isNew);
+    const consumed = { ...bucket, limits, events: bucket.events + (takes ? 1 : 0) };
+    this.#write(leg.entityId, leg.resource, consumed, leg.config, now, isNew);
     const parts = [{ shard: 0, amountsMilli: leg.amountsMilli }];
     const link = effectiveLink(bucket.link, leg.config.cascade);
-    return { parts, link, balancesMilli: balances(charged, leg, now) };
+    return { parts, link, balancesMilli: balances(consumed, leg, now) };
   }
 
   #write(

@@ -2,11 +2,11 @@
 
 import type { Clock } from "../../domain/clock.ts";
 import type { Limit } from "../../domain/limit.ts";
-import type { Adjustment, ChargedNow, Link } from "../bucket-store.ts";
+import type { Adjustment, FastOutcome, Link } from "../bucket-store.ts";
 import type { BucketRow, BucketTable } from "./bucket-table.ts";
 import type { EmbeddedBucket } from "./embedded-bucket.ts";
-import { PackedBucket, type QuickConfig } from "./packed-bucket.ts";
-import { chargeChain } from "./quick-chain.ts";
+import { consumeChain } from "./fast-chain.ts";
+import { type FastConfig, PackedBucket } from "./packed-bucket.ts";
 import type { StepItems } from "./row-operation.ts";
 import { SharedBuilds } from "./shared-builds.ts";
 import { SweepClock } from "./sweep-clock.ts";
@@ -22,9 +22,9 @@ const SWEPT_PER_WRITE = 2;
  * full one that the sweep meets.
  */
 const ROOM = { kept: 100_000, most: 1_000_000, idleMs: 300_000 };
-/** Charges on the spot make no bucket, so they sweep more rarely. */
-const CHARGES_PER_SWEEP = 512;
-const SWEPT_BY_CHARGES = 16;
+/** Consumes on the fast path create no bucket, so they sweep more rarely. */
+const CONSUMES_PER_SWEEP = 512;
+const SWEPT_BY_CONSUMES = 16;
 
 export class MemoryBucketTable implements BucketTable {
   readonly isShared = false;
@@ -39,7 +39,7 @@ export class MemoryBucketTable implements BucketTable {
   readonly #room: typeof ROOM;
   readonly #resources = new Map<string, Map<string, PackedBucket>>();
   readonly #builds = new SharedBuilds();
-  #charges = 0;
+  #consumes = 0;
   /** How many buckets there are. */
   #count = 0;
   /** The entities of a resource in order; dropped when a bucket is added or removed. */
@@ -72,22 +72,22 @@ export class MemoryBucketTable implements BucketTable {
     return this.#resources.get(resource)?.get(entityId)?.unpacked();
   }
 
-  /** Charges a bucket whose limits are remembered, if there is nothing else to do. */
-  charge(
+  /** Consumes from a bucket whose limits are cached, if there is nothing else to do. */
+  consume(
     entityId: string,
     resource: string,
     consume: Readonly<Record<string, number>>,
     generation: number,
     limits: readonly Limit[] | undefined,
     ignoresMissing: boolean,
-  ): ChargedNow | undefined {
+  ): FastOutcome | undefined {
     const bucket = this.#resources.get(resource)?.get(entityId);
     if (bucket === undefined) return undefined;
     this.#refuseClosed();
-    if (!bucket.isChargedBy(limits, generation)) return undefined;
+    if (!bucket.isFastFor(limits, generation)) return undefined;
     const nowMs = this.#clock();
-    const charge = bucket.cascades
-      ? chargeChain({
+    const outcome = bucket.cascades
+      ? consumeChain({
           entityId,
           resource,
           bucket,
@@ -96,13 +96,13 @@ export class MemoryBucketTable implements BucketTable {
           nowMs,
           above: (id) => {
             const ancestor = this.#resources.get(resource)?.get(id);
-            return ancestor?.isChargedAbove(limits, generation) === true ? ancestor : undefined;
+            return ancestor?.isFastAbove(limits, generation) === true ? ancestor : undefined;
           },
         })
-      : bucket.charge(entityId, resource, consume, ignoresMissing, nowMs);
-    this.#charges += 1;
-    if (this.#charges % CHARGES_PER_SWEEP === 0) this.#sweepSome(SWEPT_BY_CHARGES);
-    return charge;
+      : bucket.consume(entityId, resource, consume, ignoresMissing, nowMs);
+    this.#consumes += 1;
+    if (this.#consumes % CONSUMES_PER_SWEEP === 0) this.#sweepSome(SWEPT_BY_CONSUMES);
+    return outcome;
   }
 
   correct({ entityId, resource, config, deltasMilli, acquires }: Adjustment): boolean {
@@ -112,9 +112,9 @@ export class MemoryBucketTable implements BucketTable {
     return bucket.correct(config.limits, deltasMilli, acquires ?? 0, this.#clock());
   }
 
-  remember(entityId: string, resource: string, quick: QuickConfig, untilMs: number): void {
+  remember(entityId: string, resource: string, fast: FastConfig, untilMs: number): void {
     const bucket = this.#resources.get(resource)?.get(entityId);
-    if (bucket !== undefined) this.#builds.remember(bucket, quick, untilMs);
+    if (bucket !== undefined) this.#builds.remember(bucket, fast, untilMs);
   }
 
   set(entityId: string, resource: string, bucket: EmbeddedBucket): void {

@@ -1,8 +1,8 @@
 /**
  * A bucket as this process remembers it: its numbers in one array, changed in place.
  *
- * Nearly all acquires meet a bucket that was charged before by limits that are still in force. Such
- * a charge is decided here, with the arithmetic of `core/bucket.ts` and nothing else; whatever is
+ * Nearly all acquires meet a bucket that was used before, by limits that are still in force. Such a
+ * consume is decided here, with the arithmetic of `core/bucket.ts` and nothing else; whatever is
  * out of the ordinary takes the slow path, which comes to the same.
  */
 
@@ -11,7 +11,7 @@ import { invariant, TOKENS_MAX } from "../../domain/check.ts";
 import type { Limit } from "../../domain/limit.ts";
 import type { BucketConfig, LimitSource, Link } from "../bucket-store.ts";
 import type { EmbeddedBucket, EmbeddedLimit } from "./embedded-bucket.ts";
-import { QuickCharge } from "./quick-charge.ts";
+import { FastConsume } from "./fast-consume.ts";
 import { hourOf } from "./usage-hour.ts";
 
 /** What many buckets have in common. */
@@ -23,7 +23,7 @@ export interface Build {
 }
 
 /** Limits in force, for buckets that were built from them. */
-export interface QuickConfig {
+export interface FastConfig {
   readonly config: BucketConfig;
   /** Of the memory of limits: in another one they may be others. */
   readonly generation: number;
@@ -41,7 +41,7 @@ const CONSUMED = 3;
 const COUNTED = 4;
 const STRIDE = 5;
 
-/** Filled by one charge at a time: what a refill would make of each limit. */
+/** Filled by one consume at a time: what a refill would make of each limit. */
 const refilled: number[] = [];
 const remainders: number[] = [];
 
@@ -54,7 +54,7 @@ export class PackedBucket {
   #numbers: number[];
   /** The limits themselves, where a total is beyond what a number holds. */
   #wide: readonly EmbeddedLimit[] | undefined;
-  #quick: QuickConfig | undefined;
+  #fast: FastConfig | undefined;
   /** Whole seconds, where limits expire. */
   #freshUntil = 0;
 
@@ -70,7 +70,7 @@ export class PackedBucket {
 
   /** Takes over what was decided on the slow path. */
   replace(bucket: EmbeddedBucket, build: Build): void {
-    if (build !== this.build || bucket.link !== this.link) this.#quick = undefined;
+    if (build !== this.build || bucket.link !== this.link) this.#fast = undefined;
     this.build = build;
     this.link = bucket.link;
     this.ttl = bucket.ttl;
@@ -112,44 +112,44 @@ export class PackedBucket {
   }
 
   /** These limits are in force for the bucket, until then. */
-  remember(quick: QuickConfig, untilMs: number): void {
-    this.#quick = quick;
+  remember(fast: FastConfig, untilMs: number): void {
+    this.#fast = fast;
     this.#freshUntil = Math.floor(untilMs / 1000);
   }
 
   /** Whether the bucket is remembered with these limits of a call, or else with stored ones. */
-  isChargedBy(limits: readonly Limit[] | undefined, generation: number): boolean {
-    const quick = this.#quick;
-    if (quick === undefined || quick.generation !== generation) return false;
-    const { config } = quick;
+  isFastFor(limits: readonly Limit[] | undefined, generation: number): boolean {
+    const fast = this.#fast;
+    if (fast === undefined || fast.generation !== generation) return false;
+    const { config } = fast;
     return limits === undefined ? config.source !== "override" : config.limits === limits;
   }
 
   /** The same for an ancestor: stored limits of its own come before those of a call. */
-  isChargedAbove(limits: readonly Limit[] | undefined, generation: number): boolean {
-    const quick = this.#quick;
-    if (quick === undefined || quick.generation !== generation) return false;
-    return quick.config.source !== "override" || quick.config.limits === limits;
+  isFastAbove(limits: readonly Limit[] | undefined, generation: number): boolean {
+    const fast = this.#fast;
+    if (fast === undefined || fast.generation !== generation) return false;
+    return fast.config.source !== "override" || fast.config.limits === limits;
   }
 
-  /** Charges all limits or none; `undefined`, with nothing done: use the slow path. */
-  charge(
+  /** Consumes from all limits or none; `undefined`, with nothing done: use the slow path. */
+  consume(
     entityId: string,
     resource: string,
     consume: Readonly<Record<string, number>>,
     ignoresMissing: boolean,
     nowMs: number,
-  ): QuickCharge | undefined {
-    const quick = this.#quick;
+  ): FastConsume | undefined {
+    const fast = this.#fast;
     const amounts = this.ownAmounts(consume, ignoresMissing);
-    if (quick === undefined || amounts === undefined) return undefined;
+    if (fast === undefined || amounts === undefined) return undefined;
     const fits = this.fits(amounts, nowMs);
     if (fits === undefined) return undefined;
     const balances = fits ? this.#take(amounts, nowMs) : refilled.slice(0, amounts.length);
-    return new QuickCharge(fits, entityId, resource, quick.config, this.link, amounts, balances);
+    return new FastConsume(fits, entityId, resource, fast.config, this.link, amounts, balances);
   }
 
-  /** Whether the entity charges an ancestor too. */
+  /** Whether the entity cascades to an ancestor. */
   get cascades(): boolean {
     return this.link.cascade && this.link.parentId !== undefined;
   }
@@ -171,14 +171,14 @@ export class PackedBucket {
   }
 
   get #supportsAll(): boolean {
-    const unsupported = this.#quick?.config.unsupported;
+    const unsupported = this.#fast?.config.unsupported;
     return unsupported === undefined || unsupported.length === 0;
   }
 
   /** Whether the bucket holds as much; `undefined` where only the slow path can tell. */
   fits(amounts: readonly number[], nowMs: number): boolean | undefined {
-    const quick = this.#quick;
-    if (quick === undefined || !this.#isOrdinary(quick, nowMs)) return undefined;
+    const fast = this.#fast;
+    if (fast === undefined || !this.#isOrdinary(fast, nowMs)) return undefined;
     let fits = true;
     for (let at = 0; at < amounts.length; at += 1) {
       if (!this.#refill(at, nowMs)) return undefined;
@@ -188,19 +188,19 @@ export class PackedBucket {
     return fits;
   }
 
-  /** The leg of a chain whose buckets all can tell: charged where `granted`, else as it is. */
+  /** The leg of a chain whose buckets all can decide: consumed where `granted`, else unchanged. */
   leg(
     entityId: string,
     resource: string,
     amounts: readonly number[],
     granted: boolean,
     nowMs: number,
-  ): QuickCharge {
-    const quick = this.#quick;
-    invariant(quick !== undefined, "a leg of a chain has limits that are remembered");
+  ): FastConsume {
+    const fast = this.#fast;
+    invariant(fast !== undefined, "a leg of a chain has limits that are remembered");
     this.fits(amounts, nowMs);
     const balances = granted ? this.#take(amounts, nowMs) : refilled.slice(0, amounts.length);
-    return new QuickCharge(granted, entityId, resource, quick.config, this.link, amounts, balances);
+    return new FastConsume(granted, entityId, resource, fast.config, this.link, amounts, balances);
   }
 
   /**
@@ -214,9 +214,9 @@ export class PackedBucket {
     acquires: number,
     nowMs: number,
   ): boolean {
-    const quick = this.#quick;
-    if (quick === undefined || quick.config.limits !== limits) return false;
-    if (!this.#isOrdinary(quick, nowMs)) return false;
+    const fast = this.#fast;
+    if (fast === undefined || fast.config.limits !== limits) return false;
+    if (!this.#isOrdinary(fast, nowMs)) return false;
     for (let at = 0; at < limits.length; at += 1) {
       if (!this.#refill(at, nowMs) || (deltasMilli[at] ?? 0) > (refilled[at] as number))
         return false;
@@ -258,7 +258,7 @@ export class PackedBucket {
   }
 
   /** Neither limits, nor time to live, nor usage have anything to settle before. */
-  #isOrdinary({ keepSeconds, expires }: QuickConfig, nowMs: number): boolean {
+  #isOrdinary({ keepSeconds, expires }: FastConfig, nowMs: number): boolean {
     if (expires && nowMs >= this.#freshUntil * 1000) return false;
     if (this.#usageHour !== hourOf(nowMs)) return false;
     const { ttl } = this;

@@ -4,14 +4,14 @@ import type { Rate } from "../../core/bucket.ts";
 import type { BucketConfig } from "../bucket-store.ts";
 import { matchConfig, sameRate } from "../config-match.ts";
 import { builtFrom, type EmbeddedBucket } from "./embedded-bucket.ts";
-import type { Build, PackedBucket, QuickConfig } from "./packed-bucket.ts";
+import type { Build, FastConfig, PackedBucket } from "./packed-bucket.ts";
 
 /** Builds are looked up by their text; so many are known at once. */
 const BUILDS_MAX = 1000;
 
 export class SharedBuilds {
   readonly #builds = new Map<string, Build>();
-  #quick: QuickConfig | undefined;
+  #fast: FastConfig | undefined;
 
   /** The build of a bucket: the one it had before, where that still is right. */
   of(bucket: EmbeddedBucket, before: Build | undefined): Build {
@@ -32,11 +32,11 @@ export class SharedBuilds {
   }
 
   /** Says that a bucket has the limits in force, where that is so. */
-  remember(bucket: PackedBucket, quick: QuickConfig, untilMs: number): void {
-    if (!isAligned(bucket.build, quick.config)) return;
-    if (matchConfig(builtFrom(bucket.unpacked()), quick.config) !== "same") return;
-    if (this.#quick === undefined || !isSame(this.#quick, quick)) this.#quick = quick;
-    bucket.remember(this.#quick, untilMs);
+  remember(bucket: PackedBucket, fast: FastConfig, untilMs: number): void {
+    if (!isAligned(bucket.build, fast.config)) return;
+    if (matchConfig(builtFrom(bucket.unpacked()), fast.config) !== "same") return;
+    if (this.#fast === undefined || !isSame(this.#fast, fast)) this.#fast = fast;
+    bucket.remember(this.#fast, untilMs);
   }
 }
 
@@ -56,7 +56,7 @@ function isAligned({ names }: Build, { limits }: BucketConfig): boolean {
   return names.length === limits.length && limits.every(({ name }, at) => names[at] === name);
 }
 
-function isSame(left: QuickConfig, right: QuickConfig): boolean {
+function isSame(left: FastConfig, right: FastConfig): boolean {
   return (
     left.generation === right.generation &&
     left.config.limits === right.config.limits &&

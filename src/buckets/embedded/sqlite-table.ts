@@ -8,12 +8,12 @@ import type { SqliteDatabase } from "../../storage/sqlite/database.ts";
 import type { Link } from "../bucket-store.ts";
 import { decodeRow, encodeRow } from "./bucket-row.ts";
 import type { BucketRow, BucketTable } from "./bucket-table.ts";
+import { CombinedConsumes, type RowKey, type SeenRow } from "./combined-consumes.ts";
 import type { EmbeddedBucket } from "./embedded-bucket.ts";
-import { PackedBucket, type QuickConfig } from "./packed-bucket.ts";
-import type { QuickCharge } from "./quick-charge.ts";
+import type { FastConsume } from "./fast-consume.ts";
+import { type FastConfig, PackedBucket } from "./packed-bucket.ts";
 import type { StepItems } from "./row-operation.ts";
 import { SharedBuilds } from "./shared-builds.ts";
-import { type RowKey, type SeenRow, SharedCharges } from "./shared-charges.ts";
 import { SweepClock } from "./sweep-clock.ts";
 import { type CountUsage, type PendingUsage, pendingUsage } from "./usage-tally.ts";
 
@@ -21,7 +21,7 @@ const PAGE = 500;
 /** Expired rows are looked for once in so many writes, and so many are dropped at once. */
 const WRITES_PER_SWEEP = 64;
 const SWEPT = 128;
-const CHARGES_PER_SWEEP = 1024;
+const CONSUMES_PER_SWEEP = 1024;
 const VIEWS_MAX = 20_000;
 
 const SQL = {
@@ -60,9 +60,9 @@ export class SqliteBucketTable implements BucketTable {
   readonly #builds = new SharedBuilds();
   /** Rows as they were last seen. A hint: a write on the spot asks whether they still are so. */
   readonly #views = new LRUCache<string, SeenRow>({ maxSize: VIEWS_MAX, sizeCalculation: () => 1 });
-  readonly #shared: SharedCharges;
+  readonly #shared: CombinedConsumes;
   #writes = 0;
-  #charges = 0;
+  #consumes = 0;
   /** A consume of this turn of the event loop was written already: others share a transaction. */
   #isTurn = false;
   readonly #endTurn = () => {
@@ -86,7 +86,7 @@ export class SqliteBucketTable implements BucketTable {
     this.#countUsage = options.countUsage;
     this.recordedLink = options.recordedLink;
     this.wasDeleted = options.wasDeleted;
-    this.#shared = new SharedCharges({
+    this.#shared = new CombinedConsumes({
       database: this.#database,
       write: (key, before, after) => this.#writeShared(key, before, after),
       forget: (name) => this.#views.delete(name),
@@ -102,32 +102,32 @@ export class SqliteBucketTable implements BucketTable {
    * One statement, where the row is as it was last seen, whatever other processes write. Further
    * consumes of the same turn, and those that find the file busy, share a transaction.
    */
-  charge(
+  consume(
     entityId: string,
     resource: string,
     consume: Readonly<Record<string, number>>,
     generation: number,
     limits: readonly Limit[] | undefined,
     ignoresMissing: boolean,
-  ): QuickCharge | Promise<QuickCharge | undefined> | undefined {
+  ): FastConsume | Promise<FastConsume | undefined> | undefined {
     const name = nameOf(entityId, resource);
     const view = this.#views.get(name);
     if (view === undefined || this.#isSweepDue()) return undefined;
     const { bucket, text } = view;
     // Several rows need a transaction.
-    if (bucket.cascades || !bucket.isChargedBy(limits, generation)) return undefined;
-    const charge = bucket.charge(entityId, resource, consume, ignoresMissing, this.#clock());
-    if (charge === undefined) return undefined;
+    if (bucket.cascades || !bucket.isFastFor(limits, generation)) return undefined;
+    const outcome = bucket.consume(entityId, resource, consume, ignoresMissing, this.#clock());
+    if (outcome === undefined) return undefined;
     const key = { name, entityId, resource };
-    if (this.#isTurn || this.#shared.has(name)) return this.#shared.add(key, view, text, charge);
+    if (this.#isTurn || this.#shared.has(name)) return this.#shared.add(key, view, text, outcome);
     this.#isTurn = true;
     queueMicrotask(this.#endTurn);
-    const after = charge.granted ? bucket.text() : undefined;
+    const after = outcome.granted ? bucket.text() : undefined;
     const isWritten = this.#writeAlone(key, text, after);
-    if (isWritten === undefined) return this.#shared.add(key, view, text, charge);
+    if (isWritten === undefined) return this.#shared.add(key, view, text, outcome);
     if (isWritten) {
       view.text = after ?? text;
-      return charge;
+      return outcome;
     }
     // The view has a consume that was not written, or is not what the file has.
     this.#views.delete(name);
@@ -154,9 +154,9 @@ export class SqliteBucketTable implements BucketTable {
     return this.#database.change(SQL.swap, after, ...id, before) === 1;
   }
 
-  remember(entityId: string, resource: string, quick: QuickConfig, untilMs: number): void {
+  remember(entityId: string, resource: string, fast: FastConfig, untilMs: number): void {
     const view = this.#views.get(nameOf(entityId, resource));
-    if (view !== undefined) this.#builds.remember(view.bucket, quick, untilMs);
+    if (view !== undefined) this.#builds.remember(view.bucket, fast, untilMs);
   }
 
   set(entityId: string, resource: string, bucket: EmbeddedBucket): void {
@@ -234,10 +234,10 @@ export class SqliteBucketTable implements BucketTable {
     }
   }
 
-  /** Charges on the spot sweep nothing; now and then one takes the slow path, which does. */
+  /** The fast path sweeps nothing; now and then a consume takes the slow path, which does. */
   #isSweepDue(): boolean {
-    this.#charges += 1;
-    if (this.#charges % CHARGES_PER_SWEEP !== 0) return false;
+    this.#consumes += 1;
+    if (this.#consumes % CONSUMES_PER_SWEEP !== 0) return false;
     this.#writes = WRITES_PER_SWEEP - 1;
     return true;
   }

@@ -1,6 +1,6 @@
 /** `demo`: a gateway with limits, live, in a temporary store. */
 
-import { seededRandom } from "../../testing/chance.ts";
+import { seededRandom } from "../../testing/seeded-random.ts";
 import { STATUS_SHAPE, statusJson } from "../bars.ts";
 import { leaf } from "../command.ts";
 import { DASHBOARD_OPTIONS, type DashboardFlags } from "../dashboard/options.ts";

@@ -3,8 +3,8 @@
 import { userInfo } from "node:os";
 import { dashboard } from "../../dashboard/dashboard.ts";
 import { hasToken, tokenLogin } from "../../dashboard/token-session.ts";
-import { randomBytes, systemRandom } from "../../domain/chance.ts";
 import { isLoopback } from "../../domain/loopback.ts";
+import { randomBytes, systemRandom } from "../../domain/random.ts";
 import type { RateLimiter } from "../../limiter/rate-limiter.ts";
 import type { Repository } from "../../repository/repository.ts";
 import { CommandFailure, UsageError } from "../command.ts";

@@ -1,6 +1,6 @@
 /** The callers of the demo gateway and their times, drawn from a seeded random source. */
 
-import { type Random, randomInteger } from "../../domain/chance.ts";
+import { type Random, randomInteger } from "../../domain/random.ts";
 import type { Key } from "./project.ts";
 
 /** How long the demonstration of traffic takes; the last calls begin before, and end within it. */

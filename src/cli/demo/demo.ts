@@ -3,9 +3,9 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Random } from "../../domain/chance.ts";
 import { type Clock, systemClock } from "../../domain/clock.ts";
 import { InfrastructureError } from "../../domain/errors.ts";
+import type { Random } from "../../domain/random.ts";
 import { Repository } from "../../repository/repository.ts";
 import { interruptible } from "../interruption.ts";
 import type { Terminal } from "../terminal.ts";

@@ -1,6 +1,6 @@
 /** The data of `demo --dashboard`: two organizations with keys, two days of usage, traffic. */
 
-import { type Random, randomInteger } from "../../domain/chance.ts";
+import { type Random, randomInteger } from "../../domain/random.ts";
 import type { RateLimiter } from "../../limiter/rate-limiter.ts";
 import type { Repository } from "../../repository/repository.ts";
 

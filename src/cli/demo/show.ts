@@ -1,7 +1,7 @@
 /** The demonstration itself, on an empty store: a project, its traffic, and what came of it. */
 
-import type { Random } from "../../domain/chance.ts";
 import type { LimitStatus } from "../../domain/limit-status.ts";
+import type { Random } from "../../domain/random.ts";
 import { CLIENT_VERSION } from "../../domain/version.ts";
 import { RateLimiter } from "../../limiter/rate-limiter.ts";
 import type { UsageSnapshot } from "../../records/usage-item.ts";
@@ -32,7 +32,7 @@ const FRAME_MS = 200;
 const PLAIN_FRAME_MS = 10_000;
 const CHANGE_MS = 14_000;
 
-/** Where the demonstration is given, and by which time and chance. */
+/** Where the demonstration is given, and by which time and randomness. */
 export interface Stage {
   readonly terminal: Terminal;
   readonly repository: Repository;

@@ -5,9 +5,9 @@
 
 import { createHash } from "node:crypto";
 import { LRUCache } from "lru-cache";
-import { randomBytes, systemRandom } from "../../domain/chance.ts";
 import type { Clock } from "../../domain/clock.ts";
 import type { Entity } from "../../domain/entity.ts";
+import { randomBytes, systemRandom } from "../../domain/random.ts";
 import type { Repository } from "../../repository/repository.ts";
 
 const ID_PREFIX = "gateway-key:";

@@ -8,8 +8,8 @@
  */
 
 import { setTimeout as pause } from "node:timers/promises";
-import type { Random } from "../../domain/chance.ts";
 import { InfrastructureError, RateLimiterUnavailable } from "../../domain/errors.ts";
+import type { Random } from "../../domain/random.ts";
 import type { CallListeners } from "../call-listeners.ts";
 import type { CallOptions, CallOutcome, StoreCall } from "../item-store.ts";
 import { EmptyAnswer, isComplete } from "./answer-shape.ts";

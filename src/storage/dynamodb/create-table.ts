@@ -1,9 +1,9 @@
 /** The table itself: for local engines and for tests. Stacks in AWS come from a template. */
 
 import { setTimeout as pause } from "node:timers/promises";
-import { systemRandom } from "../../domain/chance.ts";
 import { systemClock } from "../../domain/clock.ts";
 import { InfrastructureNotFoundError, RateLimiterUnavailable } from "../../domain/errors.ts";
+import { systemRandom } from "../../domain/random.ts";
 import { CallListeners } from "../call-listeners.ts";
 import { INDEXES, TTL_ATTRIBUTE } from "../table.ts";
 import { Calls } from "./calls.ts";

@@ -1,8 +1,8 @@
 /** Items in a DynamoDB table. */
 
-import { type Random, systemRandom } from "../../domain/chance.ts";
 import { type Clock, systemClock } from "../../domain/clock.ts";
 import { ValidationError } from "../../domain/errors.ts";
+import { type Random, systemRandom } from "../../domain/random.ts";
 import { decodeItem, encodeItem } from "../attribute-value.ts";
 import { CallListeners } from "../call-listeners.ts";
 import { type Item, type Key, keyOf } from "../item.ts";

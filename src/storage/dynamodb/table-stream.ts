@@ -6,8 +6,8 @@ import { decodeItem } from "../attribute-value.ts";
 import { keyOf } from "../item.ts";
 import type { ChangeRecord } from "../item-store.ts";
 import type { Calls } from "./calls.ts";
-import { decodeImage } from "./image.ts";
 import { ShardReader } from "./shard-reader.ts";
+import { decodeImage } from "./stream-image.ts";
 
 /** The principal of deletions by time to live. */
 const EXPIRY_PRINCIPAL = "dynamodb.amazonaws.com";

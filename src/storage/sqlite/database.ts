@@ -9,13 +9,13 @@
 import { mkdirSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Random, systemRandom } from "../../domain/chance.ts";
 import {
   InfrastructureError,
   RateLimiterUnavailable,
   ValidationError,
   ZaeLimiterError,
 } from "../../domain/errors.ts";
+import { type Random, systemRandom } from "../../domain/random.ts";
 import {
   type Bindable,
   type Connection,
@@ -27,7 +27,7 @@ import {
 import { asInfrastructureError, isBusy, isFull } from "./result-code.ts";
 import { prepareFile, refuseMigrated } from "./schema.ts";
 import { Turn } from "./turn.ts";
-import { BUSY, pauseMs, WriteLine } from "./write-line.ts";
+import { BUSY, pauseMs, WriteQueue } from "./write-queue.ts";
 
 const TIMEOUT_MS = 2000;
 /** How often at most room is made on a full disk. */
@@ -51,7 +51,7 @@ export class SqliteDatabase {
   readonly #random: Random;
   readonly #statements = new Map<string, Statement>();
   readonly #turn = new Turn();
-  readonly #line: WriteLine;
+  readonly #queue: WriteQueue;
   #roomAgainAt = 0;
   #versionAgainAt = performance.now() + VERSION_MS;
   #closed = false;
@@ -61,7 +61,7 @@ export class SqliteDatabase {
     this.#connection = connection;
     this.#timeoutMs = timeoutMs;
     this.#random = random;
-    this.#line = new WriteLine({
+    this.#queue = new WriteQueue({
       random,
       gap: () => this.#gap(),
       timedOut: (waitedMs) => timedOut(path, waitedMs),
@@ -108,7 +108,7 @@ export class SqliteDatabase {
    */
   tryWrite<T>(work: () => T): T | typeof BUSY {
     this.#refuseClosed();
-    if (!this.#line.isEmpty || this.#turn.isOver(performance.now())) return BUSY;
+    if (!this.#queue.isEmpty || this.#turn.isOver(performance.now())) return BUSY;
     return this.#attempt(work);
   }
 
@@ -120,7 +120,7 @@ export class SqliteDatabase {
     }
     this.#refuseClosed();
     const startedAt = performance.now();
-    if (!this.#line.isEmpty || this.#turn.isOver(startedAt)) return BUSY;
+    if (!this.#queue.isEmpty || this.#turn.isOver(startedAt)) return BUSY;
     try {
       this.#refuseMigrated(startedAt);
       return changesOf(statement.run(...values));
@@ -153,7 +153,7 @@ export class SqliteDatabase {
   async write<T>(work: () => T, timeoutMs: number = this.#timeoutMs): Promise<T> {
     const result = this.tryWrite(work);
     if (result !== BUSY) return result;
-    return this.#line.join(() => this.#attempt(work), timeoutMs);
+    return this.#queue.join(() => this.#attempt(work), timeoutMs);
   }
 
   /** Runs statements that only read; each sees all that was committed before it. */
@@ -183,7 +183,7 @@ export class SqliteDatabase {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
-    this.#line.dismiss(closed(this.path));
+    this.#queue.dismiss(closed(this.path));
     // libsql keeps the file open until the last statement is garbage, so none is held on to here.
     this.#statements.clear();
     this.#connection.close();

@@ -1,7 +1,7 @@
 /** Opens a SQLite file as a store. */
 
-import type { Random } from "../../domain/chance.ts";
 import type { Clock } from "../../domain/clock.ts";
+import type { Random } from "../../domain/random.ts";
 import type { CallListener } from "../item-store.ts";
 import { SqliteDatabase } from "./database.ts";
 import type { DriverName } from "./driver.ts";

@@ -3,7 +3,7 @@
 import { RateLimiterUnavailable } from "../../domain/errors.ts";
 import type { LimitStatus } from "../../domain/limit-status.ts";
 import type { RateLimiter } from "../../limiter/rate-limiter.ts";
-import { seededRandom } from "../chance.ts";
+import { seededRandom } from "../seeded-random.ts";
 import { World } from "../simulation/world.ts";
 import { type Usage, usageSince } from "../table/usage.ts";
 import { VirtualTime } from "../time/virtual-time.ts";

@@ -1,6 +1,6 @@
 /** The scenarios of the scale report. */
 
-import { seededRandom } from "../chance.ts";
+import { seededRandom } from "../seeded-random.ts";
 import type { Scenario } from "./scenario.ts";
 import { zipf } from "./zipf.ts";
 

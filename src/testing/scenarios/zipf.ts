@@ -1,6 +1,6 @@
 /** Few that are asked for often and many that are asked for rarely. */
 
-import type { Random } from "../../domain/chance.ts";
+import type { Random } from "../../domain/random.ts";
 
 /** The rank, from 0, drawn with a probability that falls with `1 / (rank + 1) ** exponent`. */
 export function zipf(count: number, exponent: number, random: Random): () => number {

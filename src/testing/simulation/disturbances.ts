@@ -1,8 +1,8 @@
 /** Disturbances of a world besides calls, crashes and new limits; worlds choose them. */
 
-import type { Random } from "../../domain/chance.ts";
 import { EntityExistsError, RateLimiterUnavailable } from "../../domain/errors.ts";
-import { between, seededRandom } from "../chance.ts";
+import type { Random } from "../../domain/random.ts";
+import { between, seededRandom } from "../seeded-random.ts";
 import { nextEdgeMs } from "./edges.ts";
 import { ForeignClient } from "./foreign-client.ts";
 import { Housekeeper } from "./housekeeper.ts";

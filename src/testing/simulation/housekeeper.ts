@@ -4,9 +4,9 @@
  */
 
 import { CachedStates } from "../../buckets/distributed/cached-states.ts";
-import { decoded } from "../../buckets/distributed/image.ts";
 import { LinkChecks } from "../../buckets/distributed/link-checks.ts";
 import { Merger } from "../../buckets/distributed/merger.ts";
+import { decoded } from "../../buckets/distributed/seen-bucket.ts";
 import { Splitter } from "../../buckets/distributed/splitter.ts";
 import { Deadline } from "../../domain/deadline.ts";
 import { InfrastructureError } from "../../domain/errors.ts";

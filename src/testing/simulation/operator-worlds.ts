@@ -1,7 +1,7 @@
 /** Worlds with changes by operators during calls, or with calls of several resources. */
 
-import type { Random } from "../../domain/chance.ts";
-import { pick } from "../chance.ts";
+import type { Random } from "../../domain/random.ts";
+import { pick } from "../seeded-random.ts";
 import { heated, type Parameters } from "./parameters.ts";
 
 /** Nothing but what these worlds provoke, and a few lost answers in some of the runs. */

@@ -4,8 +4,8 @@
  * happens always.
  */
 
-import type { Random } from "../../domain/chance.ts";
-import { between, pick, seededRandom } from "../chance.ts";
+import type { Random } from "../../domain/random.ts";
+import { between, pick, seededRandom } from "../seeded-random.ts";
 import type { Faults } from "../table/faults.ts";
 import type { OperatorName } from "./operators/operators.ts";
 import type { WorldName } from "./worlds.ts";

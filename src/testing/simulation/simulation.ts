@@ -1,12 +1,12 @@
 /** One run: a world from a seed, calls until the time is over, and what the checkers say. */
 
-import type { Random } from "../../domain/chance.ts";
 import { RateLimiterUnavailable } from "../../domain/errors.ts";
-import { between, pick, seededRandom } from "../chance.ts";
+import type { Random } from "../../domain/random.ts";
 import { imageOf, isBucket, type ShardImage } from "../checkers/bucket-image.ts";
 import { isStub } from "../checkers/merged-shard.ts";
 import { refuseGhost } from "../checkers/shape.ts";
 import { Violation } from "../checkers/violation.ts";
+import { between, pick, seededRandom } from "../seeded-random.ts";
 import type { Usage } from "../table/usage.ts";
 import { VirtualTime } from "../time/virtual-time.ts";
 import { Disturbances } from "./disturbances.ts";

@@ -1,10 +1,10 @@
 /** The processes of a run: they come, make calls, crash, and are replaced. */
 
-import type { RestoreWarning } from "../../buckets/bucket-store.ts";
-import type { Random } from "../../domain/chance.ts";
+import type { RefundWarning } from "../../buckets/bucket-store.ts";
 import { RateLimiterUnavailable } from "../../domain/errors.ts";
-import { between, pick } from "../chance.ts";
+import type { Random } from "../../domain/random.ts";
 import { slotOf } from "../checkers/books.ts";
+import { between, pick } from "../seeded-random.ts";
 import type { SimulatedProcess } from "../table/simulated-process.ts";
 import { CallRun } from "./call-run.ts";
 import type { Caller, PlannedCall } from "./planned-call.ts";
@@ -125,7 +125,7 @@ export class Staff {
   }
 
   /** Records a refund that failed: the tokens stay consumed, and a warning was sent. */
-  #kept(process: number, { entityId, resource, amountsMilli }: RestoreWarning): void {
+  #kept(process: number, { entityId, resource, amountsMilli }: RefundWarning): void {
     const kept = new Map(
       Object.entries(amountsMilli).map(([name, amount]) => [
         slotOf(entityId, resource, name),

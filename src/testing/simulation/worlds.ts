@@ -3,8 +3,8 @@
  * everything; each other world provokes what "any" meets too rarely, and keeps the rest.
  */
 
-import type { Random } from "../../domain/chance.ts";
-import { pick, seededRandom } from "../chance.ts";
+import type { Random } from "../../domain/random.ts";
+import { pick, seededRandom } from "../seeded-random.ts";
 import { filled, moved, operated, several, switched } from "./operator-worlds.ts";
 import { type Deed, drawLimit, drawParameters, heated, type Parameters } from "./parameters.ts";
 

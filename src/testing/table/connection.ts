@@ -3,7 +3,7 @@
  * harmless, by the rules of the adapter for DynamoDB.
  */
 
-import type { Random } from "../../domain/chance.ts";
+import type { Random } from "../../domain/random.ts";
 import { CallListeners, freeCall } from "../../storage/call-listeners.ts";
 import { backoffMs } from "../../storage/dynamodb/backoff.ts";
 import type { VirtualTime } from "../time/virtual-time.ts";

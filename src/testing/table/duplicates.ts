@@ -1,6 +1,6 @@
 /** A stream whose reader restarts now and then: the last records are delivered again. */
 
-import type { Random } from "../../domain/chance.ts";
+import type { Random } from "../../domain/random.ts";
 import type { ChangeRecord } from "../../storage/item-store.ts";
 
 /** A batch that is repeated has at most so many records. */

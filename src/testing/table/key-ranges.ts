@@ -7,7 +7,7 @@
  * under heat; nothing is ever merged.
  */
 
-import { hashOf } from "../chance.ts";
+import { hashOf } from "../seeded-random.ts";
 
 /** The limits of a key range. */
 export interface Throughput {

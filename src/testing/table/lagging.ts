@@ -1,6 +1,6 @@
 /** What readers see that did not ask for the newest: indexes and eventually consistent reads. */
 
-import type { Random } from "../../domain/chance.ts";
+import type { Random } from "../../domain/random.ts";
 import type { Item, Key } from "../../storage/item.ts";
 import type { ItemStore } from "../../storage/item-store.ts";
 import { MemoryItemStore } from "../../storage/memory/item-store.ts";

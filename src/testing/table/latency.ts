@@ -1,6 +1,6 @@
 /** How long requests take: mostly the same, sometimes much longer. */
 
-import type { Random } from "../../domain/chance.ts";
+import type { Random } from "../../domain/random.ts";
 
 /** A distribution of round trips, as data. */
 export interface Latency {

@@ -5,13 +5,13 @@
  * and a write to them meanwhile gets a conflict.
  */
 
-import type { Random } from "../../domain/chance.ts";
 import { InfrastructureError } from "../../domain/errors.ts";
+import type { Random } from "../../domain/random.ts";
 import { type Item, type Key, keyOf } from "../../storage/item.ts";
 import type { Query, TransactResult, Write, WriteResult } from "../../storage/item-store.ts";
 import { MemoryItemStore } from "../../storage/memory/item-store.ts";
 import { keyOfWrite } from "../../storage/transaction.ts";
-import { hashOf } from "../chance.ts";
+import { hashOf } from "../seeded-random.ts";
 import type { VirtualTime } from "../time/virtual-time.ts";
 import type { Landing, Outcome, TableCall, TableObserver } from "./call.ts";
 import { type FailureKind, failureOf } from "./failure.ts";

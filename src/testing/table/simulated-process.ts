@@ -1,8 +1,8 @@
-/** One process with its own connection, clock and chance. It may crash at any moment. */
+/** One process with its own connection, clock and random numbers. It may crash at any moment. */
 
 import { DistributedBucketStore } from "../../buckets/distributed/distributed-bucket-store.ts";
-import type { Random } from "../../domain/chance.ts";
 import type { Clock } from "../../domain/clock.ts";
+import type { Random } from "../../domain/random.ts";
 import type { Timer } from "../../domain/timer.ts";
 import type { RateLimiterOptions } from "../../limiter/limiter-options.ts";
 import { RateLimiter } from "../../limiter/rate-limiter.ts";
@@ -12,7 +12,7 @@ import type { ItemStore } from "../../storage/item-store.ts";
 import type { VirtualTime } from "../time/virtual-time.ts";
 import type { Connection } from "./connection.ts";
 
-/** What a process opens its limiter with; time and chance are its own. */
+/** What a process opens its limiter with; time and randomness are its own. */
 export interface ProcessOpenOptions
   extends Omit<OpenOptions, "clock" | "timer" | "random">,
     RateLimiterOptions {}

@@ -3,7 +3,7 @@
 import { checkFields, checkInteger } from "../../domain/check.ts";
 import { dollarsOf, ON_DEMAND_PRICES, type Prices } from "../../domain/prices.ts";
 import type { Item, Key } from "../../storage/item.ts";
-import { seededRandom } from "../chance.ts";
+import { seededRandom } from "../seeded-random.ts";
 import type { VirtualTime } from "../time/virtual-time.ts";
 import type { TableObserver } from "./call.ts";
 import { Connection } from "./connection.ts";
@@ -19,7 +19,7 @@ import { type MutableUsage, noUsage, type Usage } from "./usage.ts";
 export interface SimulatedTableOptions {
   /** The time that it lives in. */
   readonly time: VirtualTime;
-  /** Everything that is left to chance comes from here. Default 1. */
+  /** The seed of everything random. Default 1. */
   readonly seed?: number;
   /** What goes wrong, and how often. */
   readonly faults?: Faults;

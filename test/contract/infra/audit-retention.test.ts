@@ -1,7 +1,7 @@
 /** How long audits are kept is set for a whole table, when it is deployed. */
 
 import { expect, it } from "vitest";
-import { systemRandom } from "../../../src/domain/chance.ts";
+import { systemRandom } from "../../../src/domain/random.ts";
 import { writeRecords } from "../../../src/infra/table-records.ts";
 import { auditPartition } from "../../../src/records/keys.ts";
 import { NamespaceRecords, NO_FOLLOWER } from "../../../src/records/namespaces.ts";

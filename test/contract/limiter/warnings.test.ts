@@ -19,7 +19,7 @@ const RPM = { ...USER, consume: { rpm: 10 } };
 describe("while the store is down", () => {
   describeLimiterStores("what could not be given back", (store) => {
     const whereItFails = itUnless(store.name === "memory" ? "memory does not fail" : store.slow);
-    /** Pauses between attempts are drawn by chance; these are short. */
+    /** Pauses between attempts are random; these are short. */
     const random = () => Math.random() / 50;
 
     whereItFails(

@@ -8,7 +8,7 @@ import { createHandler } from "../../../src/aggregator/lambda.ts";
 import type { LambdaEvent } from "../../../src/aggregator/lambda-event.ts";
 import { jsonLog } from "../../../src/aggregator/log.ts";
 import { splitterOver } from "../../../src/aggregator/splitter.ts";
-import { decoded, type SeenBucket } from "../../../src/buckets/distributed/image.ts";
+import { decoded, type SeenBucket } from "../../../src/buckets/distributed/seen-bucket.ts";
 import { systemClock } from "../../../src/domain/clock.ts";
 import { stackParameters } from "../../../src/domain/stack-parameters.ts";
 import { systemTimer } from "../../../src/domain/timer.ts";

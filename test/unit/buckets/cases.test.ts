@@ -82,7 +82,7 @@ describe("refill", () => {
     const config = configOf(["rpd:5/day"]);
     await one.take(config, { rpd: 1 });
     await other.balances(config);
-    await one.giveBack(config, { rpd: 1 });
+    await one.refund(config, { rpd: 1 });
     // A milli-token takes 17 s: the other client still takes the bucket for low.
     table.nowMs += 17_000;
     await other.take(config, { rpd: 1000 });
@@ -255,7 +255,7 @@ describe("giving back", () => {
     await one.take(before, { a: 1000 });
     const after = configOf(["a:10/day", "b:10/day"], "resource", 2);
     await other.take(after, { a: 1000, b: 3000 });
-    await one.giveBack(after, { a: 1000, b: 3000 });
+    await one.refund(after, { a: 1000, b: 3000 });
     expect(table.item).toMatchObject({ b_a_tc: 1000, b_b_tc: 0, b_b_tk: 10_000 });
   });
 
@@ -277,7 +277,7 @@ describe("giving back", () => {
       return result;
     };
     const client = table.client(0, { transact });
-    await client.giveBack(config, { a: 4000, b: 4000 });
+    await client.refund(config, { a: 4000, b: 4000 });
     await client.store.close();
     expect(calls).toBe(4);
     expect(table.item).toMatchObject({ b_a_tc: 0, b_a_tk: 10_000 });
@@ -290,7 +290,7 @@ describe("giving back", () => {
     const config = configOf(["a:10/day"]);
     await client.take(config, { a: 4000 });
     await table.items.delete(KEY);
-    await client.giveBack(config, { a: 4000 });
+    await client.refund(config, { a: 4000 });
     await client.adjust(config, { a: 4000 });
     expect(table.item).toBeUndefined();
   });
@@ -304,7 +304,7 @@ describe("views", () => {
     await one.take(config, { a: 1000 });
     const before = table.calls.length;
     expect(await one.take(config, { a: 1000 })).toMatchObject({ outcome: "refused", local: true });
-    await other.giveBack(config, { a: 1000 });
+    await other.refund(config, { a: 1000 });
     const after = table.calls.length;
     expect(after - before).toBe(2);
     table.nowMs += 999;
@@ -331,7 +331,7 @@ describe("views", () => {
     await client.take(config, { a: 1000 });
     table.nowMs += 1000;
     const late = client.take(config, { a: 1000 });
-    await client.giveBack(config, { a: 1000 });
+    await client.refund(config, { a: 1000 });
     release();
     expect(await late).toMatchObject({ outcome: "refused", local: false });
     const before = table.calls.length;

@@ -25,7 +25,7 @@ export type Command =
       readonly speculative: boolean;
     }
   | { readonly do: "adjust"; readonly client: number; readonly deltas: AmountsMilli }
-  | { readonly do: "giveBack"; readonly client: number; readonly which: number }
+  | { readonly do: "refund"; readonly client: number; readonly which: number }
   | { readonly do: "configure"; readonly limits: Limits; readonly own: boolean }
   | { readonly do: "reconfigure"; readonly client: number }
   | { readonly do: "delete"; readonly client: number }
@@ -126,8 +126,8 @@ export class ModelRun {
       }
       case "adjust":
         return this.#adjust(this.#client(command.client), command.deltas);
-      case "giveBack":
-        return this.#giveBack(this.#client(command.client), command.which);
+      case "refund":
+        return this.#refund(this.#client(command.client), command.which);
       case "reconfigure": {
         const config = this.#configs.at(-1) as BucketConfig;
         await this.#client(command.client).reconfigure(ENTITY, RESOURCE, config);
@@ -200,11 +200,11 @@ export class ModelRun {
     });
   }
 
-  async #giveBack(client: BucketStore, which: number): Promise<void> {
+  async #refund(client: BucketStore, which: number): Promise<void> {
     const [grant] = this.#grants.splice(which % Math.max(1, this.#grants.length), 1);
     if (grant === undefined) return;
     const { config, amountsMilli } = grant;
-    await client.restore({ ...target(config), deltasMilli: amountsMilli.map((sum) => -sum) });
+    await client.refund({ ...target(config), deltasMilli: amountsMilli.map((sum) => -sum) });
     this.#noticeExpiry();
     this.#ideal?.refill(this.#latestMs);
     config.limits.forEach(({ name }, at) => {

@@ -84,7 +84,7 @@ function commandsOf(change: fc.Arbitrary<Limits>, setBacks: boolean): fc.Arbitra
       { weight: 12, arbitrary: step("take", take) },
       { weight: 7, arbitrary: step("wait", fc.record({ ms: wait })) },
       { weight: 3, arbitrary: step("adjust", fc.record({ client, deltas })) },
-      { weight: 3, arbitrary: step("giveBack", fc.record({ client, which: fc.nat(20) })) },
+      { weight: 3, arbitrary: step("refund", fc.record({ client, which: fc.nat(20) })) },
       { weight: 1, arbitrary: step("configure", fc.record({ limits: change, own: fc.boolean() })) },
       { weight: 1, arbitrary: step("reconfigure", fc.record({ client })) },
       { weight: 1, arbitrary: step("delete", fc.record({ client })) },

@@ -5,7 +5,7 @@ import type {
   BucketConfig,
   ConsumeResult,
   LimitSource,
-  RestoreWarning,
+  RefundWarning,
 } from "../../../src/buckets/bucket-store.ts";
 import { DistributedBucketStore } from "../../../src/buckets/distributed/distributed-bucket-store.ts";
 import { UNLINKED } from "../../../src/buckets/recorded-link.ts";
@@ -35,7 +35,7 @@ export function configOf(
 export class Table {
   nowMs = 1_800_000_000_000;
   readonly calls: string[] = [];
-  readonly warnings: RestoreWarning[] = [];
+  readonly warnings: RefundWarning[] = [];
   readonly items = new MemoryItemStore({
     clock: () => this.nowMs,
     onCall: ({ operation }) => this.calls.push(operation),
@@ -139,9 +139,9 @@ export class Client {
     return this.store.adjust(adjustment(config, deltas));
   }
 
-  giveBack(config: BucketConfig, amounts: AmountsMilli): Promise<void> {
+  refund(config: BucketConfig, amounts: AmountsMilli): Promise<void> {
     const entries = Object.entries(amounts).map(([name, amount]) => [name, -amount] as const);
-    return this.store.restore(adjustment(config, Object.fromEntries(entries)));
+    return this.store.refund(adjustment(config, Object.fromEntries(entries)));
   }
 
   async balances(config: BucketConfig): Promise<readonly number[]> {

@@ -8,7 +8,7 @@ import { LocalFleet } from "../../../src/loadtest/local-fleet.ts";
 import { Results } from "../../../src/loadtest/results.ts";
 import { type TuneStep, tune } from "../../../src/loadtest/tune.ts";
 import { Repository } from "../../../src/repository/repository.ts";
-import { seededRandom } from "../../../src/testing/chance.ts";
+import { seededRandom } from "../../../src/testing/seeded-random.ts";
 import { VirtualTime } from "../../../src/testing/time/virtual-time.ts";
 import { slowStore } from "./slow-store.ts";
 

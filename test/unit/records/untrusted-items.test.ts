@@ -4,7 +4,8 @@ import { expect, test } from "vitest";
 import { archiveObjects, removedEvents } from "../../../src/aggregator/audit-archive.ts";
 import { bucketActivity } from "../../../src/aggregator/bucket-activity.ts";
 import { foldUsage } from "../../../src/aggregator/usage-fold.ts";
-import { decoded, limitImages } from "../../../src/buckets/distributed/image.ts";
+import { balancesAt } from "../../../src/buckets/distributed/balance-at.ts";
+import { decoded } from "../../../src/buckets/distributed/seen-bucket.ts";
 import { SHARDS_MAX } from "../../../src/core/shares.ts";
 import { WINDOW_TYPES } from "../../../src/core/windows.ts";
 import { ZaeLimiterError } from "../../../src/domain/errors.ts";
@@ -31,7 +32,7 @@ const DECODERS: Readonly<Record<string, (item: Item) => unknown>> = {
     if (bucket === undefined) return undefined;
     const { shard, shardCount } = bucket;
     if (shardCount > SHARDS_MAX || shard >= SHARDS_MAX) throw new Error("too many shards");
-    for (const { accruedMilli } of limitImages(bucket, NOW_MS).values()) {
+    for (const { accruedMilli } of balancesAt(bucket, NOW_MS).values()) {
       if (!Number.isSafeInteger(accruedMilli)) throw new Error(`accrued ${accruedMilli}`);
     }
     return bucket;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { ValidationError } from "../../../src/domain/errors.ts";
-import { hashOf, seededRandom } from "../../../src/testing/chance.ts";
+import { hashOf, seededRandom } from "../../../src/testing/seeded-random.ts";
 import { EventQueue } from "../../../src/testing/time/event-queue.ts";
 import { VirtualTime } from "../../../src/testing/time/virtual-time.ts";
 
@@ -95,7 +95,7 @@ describe("the queue of events", () => {
   });
 });
 
-describe("seeded chance", () => {
+describe("seeded random numbers", () => {
   test("repeats itself by seed and label, and is spread evenly", () => {
     const draws = (seed: number, label?: string) => {
       const random = seededRandom(seed, label);

@@ -1,8 +1,8 @@
 /** Resets and tops up buckets; some calls are made twice, under the same key. */
 
 import { ValidationError } from "../../../domain/errors.ts";
-import { between, pick } from "../../chance.ts";
 import type { PlannedOperation } from "../../checkers/operations.ts";
+import { between, pick } from "../../seeded-random.ts";
 import { entityAt } from "../population.ts";
 import { type OperatorParts, untilMade } from "./operator.ts";
 

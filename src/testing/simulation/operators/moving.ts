@@ -1,7 +1,7 @@
 /** Moves entities to other parents, or to none. */
 
-import { between, pick } from "../../chance.ts";
 import type { LinkHistory } from "../../checkers/links.ts";
+import { between, pick } from "../../seeded-random.ts";
 import { entityAt } from "../population.ts";
 import { type OperatorParts, untilMade } from "./operator.ts";
 

@@ -3,8 +3,8 @@
  * fails is repeated until it is made, as an operator does; until then checkers count both states.
  */
 
-import type { Random } from "../../../domain/chance.ts";
 import { RateLimiterUnavailable } from "../../../domain/errors.ts";
+import type { Random } from "../../../domain/random.ts";
 import { SweepIncompleteError } from "../../../domain/sweep-incomplete.ts";
 import type { Caller } from "../planned-call.ts";
 import type { World } from "../world.ts";

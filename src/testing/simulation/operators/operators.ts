@@ -1,6 +1,6 @@
 /** The operators of a run: what they change, how often, and from which process. */
 
-import { pick, seededRandom } from "../../chance.ts";
+import { pick, seededRandom } from "../../seeded-random.ts";
 import type { Parameters } from "../parameters.ts";
 import type { Caller } from "../planned-call.ts";
 import { resourcesOf } from "../population.ts";

@@ -1,7 +1,7 @@
 /** Switches entities and resources off and on, lets them bypass their limits, clears switches. */
 
-import { between, pick } from "../../chance.ts";
 import type { SwitchPlace, SwitchState } from "../../checkers/switch-history.ts";
+import { between, pick } from "../../seeded-random.ts";
 import { entityAt } from "../population.ts";
 import { type OperatorParts, untilMade } from "./operator.ts";
 

@@ -5,8 +5,8 @@ import {
   type CachedState,
   CachedStates,
 } from "../../../../src/buckets/distributed/cached-states.ts";
-import type { SeenBucket } from "../../../../src/buckets/distributed/image.ts";
-import { decoded } from "../../../../src/buckets/distributed/image.ts";
+import type { SeenBucket } from "../../../../src/buckets/distributed/seen-bucket.ts";
+import { decoded } from "../../../../src/buckets/distributed/seen-bucket.ts";
 import { configOf, KEY, Table } from "../table.ts";
 
 const ID = "bucket";

@@ -2,8 +2,8 @@
 
 import { BucketStates } from "../../../../src/buckets/distributed/bucket-states.ts";
 import { CachedStates } from "../../../../src/buckets/distributed/cached-states.ts";
-import type { SeenBucket } from "../../../../src/buckets/distributed/image.ts";
 import { newBucket } from "../../../../src/buckets/distributed/new-bucket.ts";
+import type { SeenBucket } from "../../../../src/buckets/distributed/seen-bucket.ts";
 import {
   type History,
   newHistory,

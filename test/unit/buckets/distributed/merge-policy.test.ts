@@ -1,7 +1,6 @@
 /** When shards are merged: a table of what was needed, and the record that tells. */
 
 import { describe, expect, test } from "vitest";
-import type { SeenBucket } from "../../../../src/buckets/distributed/image.ts";
 import {
   CLAIM_MS,
   isMergeable,
@@ -14,6 +13,7 @@ import {
   needAfterSplit,
   needOf,
 } from "../../../../src/buckets/distributed/need.ts";
+import type { SeenBucket } from "../../../../src/buckets/distributed/seen-bucket.ts";
 import { WritePlan } from "../../../../src/buckets/distributed/write-plan.ts";
 import { NOW, shardOf } from "./known.ts";
 

@@ -1,7 +1,7 @@
 /** Which shard a consume goes to, by what is known of the shards. */
 
 import { describe, expect, test } from "vitest";
-import type { SeenBucket } from "../../../../src/buckets/distributed/image.ts";
+import type { SeenBucket } from "../../../../src/buckets/distributed/seen-bucket.ts";
 import { pickShard } from "../../../../src/buckets/distributed/shard-choice.ts";
 import { NOW, requestOf, shardOf, situationOf } from "./known.ts";
 

@@ -41,7 +41,7 @@ const command: fc.Arbitrary<ShardCommand> = fc.oneof(
       ms: fc.oneof(fc.nat(3), fc.nat(3000), fc.nat(90_000), fc.nat(100_000_000)),
     }),
   },
-  { weight: 3, arbitrary: fc.record({ do: fc.constant("giveBack" as const), which: fc.nat(9) }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant("refund" as const), which: fc.nat(9) }) },
   {
     weight: 1,
     arbitrary: fc.record({

@@ -19,7 +19,7 @@ import { type Client, TARGET, Table } from "../table.ts";
 export type ShardCommand =
   | { readonly do: "wait"; readonly ms: number }
   | { readonly do: "take"; readonly client: number; readonly amounts: readonly [number, number] }
-  | { readonly do: "giveBack"; readonly which: number }
+  | { readonly do: "refund"; readonly which: number }
   | { readonly do: "adjust"; readonly which: number; readonly delta: number }
   | { readonly do: "split" }
   | { readonly do: "merge" };
@@ -81,7 +81,7 @@ export class ShardsRun {
         return this.#follow([]);
       case "take":
         return this.#take(this.#clients[command.client] as Client, command.amounts);
-      case "giveBack": {
+      case "refund": {
         const [grant] = this.#grants.splice(command.which % Math.max(1, this.#grants.length), 1);
         for (const part of grant?.parts ?? []) {
           await this.#adjust(

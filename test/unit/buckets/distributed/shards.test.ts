@@ -51,7 +51,7 @@ describe("a bucket with four shards", () => {
     const table = new Table();
     const texts = [`a:${capacity}/day`];
     await table.client().take(configOf(texts), { a: 1 });
-    await table.client().giveBack(configOf(texts), { a: 1 });
+    await table.client().refund(configOf(texts), { a: 1 });
     await splitInto(table.items, NAMED, shards, table.nowMs);
     expect(sum(shardsOf(table), "b_a_tk")).toBe(capacity * 1000);
     const clients = [table.client(), table.client(), table.client()];
@@ -88,7 +88,7 @@ describe("a bucket with four shards", () => {
     expect(result.legs[0]?.balancesMilli).toEqual([1000, 99_000]);
     for (const { shard, amountsMilli } of parts) {
       const deltasMilli = amountsMilli.map((amount) => -amount);
-      await client.store.restore({ ...TARGET, shard, config, deltasMilli });
+      await client.store.refund({ ...TARGET, shard, config, deltasMilli });
     }
     expect(await client.balances(config)).toEqual([9000, 100_000]);
     expect(sum(shardsOf(table), "b_a_tc")).toBe(1000);
@@ -175,7 +175,7 @@ test("a leg is given back on the shard it was charged on when another one refuse
     const refused = await client.store.consume([child(1000), parent(1000)]);
     expect(refused.outcome).toBe("refused");
     const deltasMilli = [-39_000];
-    await other.store.restore({ ...TARGET, entityId: "child", config, deltasMilli });
+    await other.store.refund({ ...TARGET, entityId: "child", config, deltasMilli });
     table.nowMs += 1000;
     await client.store.read([child(0)]);
   }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { newToken } from "../../../../src/buckets/distributed/tokens.ts";
-import { seededRandom } from "../../../../src/testing/chance.ts";
+import { seededRandom } from "../../../../src/testing/seeded-random.ts";
 
 test("a token is text that DynamoDB accepts, and differs from the one before", () => {
   const random = seededRandom(1);

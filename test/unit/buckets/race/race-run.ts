@@ -3,7 +3,7 @@
  */
 
 import type { Scheduler } from "fast-check";
-import type { RestoreWarning } from "../../../../src/buckets/bucket-store.ts";
+import type { RefundWarning } from "../../../../src/buckets/bucket-store.ts";
 import { RateLimiter } from "../../../../src/limiter/rate-limiter.ts";
 import { repositoryOver } from "../../../../src/repository/repository.ts";
 import type { Item } from "../../../../src/storage/item.ts";
@@ -45,7 +45,7 @@ export class RaceRun {
   readonly #store: ScheduledStore;
   readonly #ledger: Ledger;
   readonly #limiters: RateLimiter[] = [];
-  readonly #warnings: RestoreWarning[] = [];
+  readonly #warnings: RefundWarning[] = [];
   readonly #reports = new Map<number, Report>();
   readonly #failures: unknown[] = [];
   #begun = 0;
@@ -96,7 +96,7 @@ export class RaceRun {
         random,
       });
       const onWarning = (warning: { kind: string }) => {
-        if (warning.kind === "restore_failed") this.#warnings.push(warning as RestoreWarning);
+        if (warning.kind === "restore_failed") this.#warnings.push(warning as RefundWarning);
       };
       this.#limiters.push(new RateLimiter(repository, { onWarning }));
     }

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { aiSdkUsage } from "../../../../src/llm/ai-sdk-usage.ts";
+import { FastText } from "../../../../src/llm/formats/fast-text.ts";
 import type { Format } from "../../../../src/llm/formats/format.ts";
 import { deploymentOf, formatOf } from "../../../../src/llm/formats/format-of.ts";
-import { QuickText } from "../../../../src/llm/formats/quick-text.ts";
 import type { Fields } from "../../../../src/llm/usage.ts";
 import {
   chatAnswer,
@@ -148,30 +148,30 @@ describe("the formats of providers", () => {
 
   test("text is read without parsing only where an event has nothing else", () => {
     const prefix = '"delta":{"content":"';
-    const reader = new QuickText(prefix);
-    const quickText = (event: unknown) => reader.of(JSON.stringify(event));
+    const reader = new FastText(prefix);
+    const fastText = (event: unknown) => reader.of(JSON.stringify(event));
     const texts = ["Hello", "", "Grüße 👋🏽", 'a "quote"', "a\\b", "line\n", '"usage":{', prefix];
     for (const text of texts) {
       const [, event] = chatEvents([text], "none");
-      const quick = quickText(event);
+      const quick = fastText(event);
       if (quick !== undefined) expect(quick).toBe(text);
       else expect(JSON.stringify(text)).toContain("\\");
     }
     const [, withUsage] = chatEvents(["Hi"], "every chunk");
-    expect(quickText(withUsage)).toBeUndefined();
+    expect(fastText(withUsage)).toBeUndefined();
     const usage = { prompt_tokens: 1 };
     const delta = { content: "a" };
-    expect(quickText({ usage, choices: [{ delta }] })).toBeUndefined();
-    expect(quickText({ delta: { content: "a", tool_calls: [] } })).toBeUndefined();
-    expect(quickText({ choices: [{ delta }, { delta }] })).toBeUndefined();
+    expect(fastText({ usage, choices: [{ delta }] })).toBeUndefined();
+    expect(fastText({ delta: { content: "a", tool_calls: [] } })).toBeUndefined();
+    expect(fastText({ choices: [{ delta }, { delta }] })).toBeUndefined();
     const call = { delta: { tool_calls: [] } };
-    expect(quickText({ choices: [call, { delta }] })).toBeUndefined();
+    expect(fastText({ choices: [call, { delta }] })).toBeUndefined();
     expect(reader.of('"delta":{"content":"cut off')).toBeUndefined();
-    expect(quickText({ choices: [{ delta }] })).toBe("a");
+    expect(fastText({ choices: [{ delta }] })).toBe("a");
   });
 
   test("events that begin otherwise than the one before are read too", () => {
-    const reader = new QuickText('"delta":{"content":"');
+    const reader = new FastText('"delta":{"content":"');
     const event = (id: number, content: string, more = {}) =>
       JSON.stringify({ id, choices: [{ delta: { content }, ...more }] });
     expect(reader.of(event(1, "a"))).toBe("a");

@@ -15,7 +15,7 @@ import { statusBehind } from "./status-behind.ts";
 import { WaiterQueue } from "./waiter-queue.ts";
 
 /** The parts of a call that a queue needs. */
-export type LineRequest = Pick<CheckedRequest, "entityId" | "resource" | "limits" | "amounts">;
+export type QueueRequest = Pick<CheckedRequest, "entityId" | "resource" | "limits" | "amounts">;
 
 export interface Waiter {
   readonly request: CheckedRequest;
@@ -45,21 +45,21 @@ interface CachedState {
   readonly limits: readonly Limit[] | undefined;
   readonly seenAtMs: number;
   /** What this process has refunded since, by bucket and limit. */
-  readonly givenBack: Map<string, number>;
+  readonly refunded: Map<string, number>;
 }
 
 /** How long a cached state may refuse requests, in milliseconds. */
 const KNOWN_MS = 1000;
 const NO_AMOUNTS: AmountsByName = new Map();
 
-export class WaitingLine {
+export class WaitingQueue {
   /** Names of the buckets its requests consume from: of the entity and of its ancestors. */
   readonly heardOf = new Set<string>();
   /** Waiters in the order of their tickets. */
-  readonly #queue = new WaiterQueue<Waiter>();
+  readonly #waiters = new WaiterQueue<Waiter>();
   /** Waiters that are asking the store. */
   readonly #asking = new Set<Waiter>();
-  readonly #queued = new Map<string, number>();
+  readonly #waitersd = new Map<string, number>();
   readonly #asked = new Map<string, number>();
   #tickets = 0;
   #cached: CachedState | undefined;
@@ -75,11 +75,11 @@ export class WaitingLine {
 
   /** How many requests wait, including those that are asking the store. */
   get size(): number {
-    return this.#queue.size + this.#asking.size;
+    return this.#waiters.size + this.#asking.size;
   }
 
   isFirst(waiter: Waiter): boolean {
-    return this.#queue.first === waiter;
+    return this.#waiters.first === waiter;
   }
 
   /** Returns whether the waiter is to ask the store. */
@@ -132,34 +132,34 @@ export class WaitingLine {
   heardAgain(): Promise<RateLimiterUnavailable | undefined> {
     return new Promise((resolve) => {
       this.#listeners.push(resolve);
-      const { first } = this.#queue;
+      const { first } = this.#waiters;
       if (this.#asking.size === 0 && first !== undefined) this.call(first);
     });
   }
 
   /** Records a refund to one of its buckets and starts the waiters that now fit. */
-  giveBack(bucketName: string, amounts: AmountsByName, nowMs: number): void {
+  refund(bucketName: string, amounts: AmountsByName, nowMs: number): void {
     addAt(this.#given, bucketName, amounts);
     if (this.#cached === undefined) return;
-    addAt(this.#cached.givenBack, bucketName, amounts);
+    addAt(this.#cached.refunded, bucketName, amounts);
     this.#callFitting(nowMs);
   }
 
   wakeAll(): void {
-    for (const { wake } of [...this.#queue, ...this.#asking]) wake();
+    for (const { wake } of [...this.#waiters, ...this.#asking]) wake();
   }
 
   /** Returns the answer for a new request; `undefined` without a cached state. */
-  behindAll(request: LineRequest, nowMs: number): Refusal | undefined {
+  behindAll(request: QueueRequest, nowMs: number): Refusal | undefined {
     const ahead = new Map(this.#asked);
-    add(ahead, this.#queued, 1);
+    add(ahead, this.#waitersd, 1);
     return this.#behind(request, ahead, nowMs);
   }
 
   /** Returns the answer for a waiter behind those ahead of it. */
   behindOthers(waiter: Waiter, nowMs: number): Refusal | undefined {
     const ahead = new Map(this.#asked);
-    for (const other of this.#queue) {
+    for (const other of this.#waiters) {
       if (other === waiter) break;
       add(ahead, other.request.amounts, 1);
     }
@@ -185,7 +185,7 @@ export class WaitingLine {
 
   /** Records what a grant has left, and starts the waiters that fit. */
   learnLeft(statuses: readonly LimitStatus[], waiter: Waiter, nowMs: number): void {
-    if (this.#queue.size === 0 || statuses.length === 0) return;
+    if (this.#waiters.size === 0 || statuses.length === 0) return;
     this.#know(statuses, waiter, nowMs);
     this.#callFitting(nowMs);
     this.#tell(undefined);
@@ -193,7 +193,7 @@ export class WaitingLine {
 
   /** Fails all waiters with one error of the store, instead of one call each. */
   fail(failure: RateLimiterUnavailable): void {
-    for (const waiter of this.#queue) {
+    for (const waiter of this.#waiters) {
       waiter.failure = failure;
       waiter.wake();
     }
@@ -202,19 +202,19 @@ export class WaitingLine {
 
   /** If no waiter is asking, starts the head, unless it sleeps until a known time. */
   #next(): void {
-    const { first } = this.#queue;
+    const { first } = this.#waiters;
     if (this.#asking.size > 0 || first === undefined || first.restsUntilMs !== undefined) return;
     this.call(first);
   }
 
   #enqueue(waiter: Waiter): void {
-    this.#queue.add(waiter);
-    add(this.#queued, waiter.request.amounts, 1);
+    this.#waiters.add(waiter);
+    add(this.#waitersd, waiter.request.amounts, 1);
   }
 
   #dequeue(waiter: Waiter): void {
-    this.#queue.delete(waiter);
-    add(this.#queued, waiter.request.amounts, -1);
+    this.#waiters.delete(waiter);
+    add(this.#waitersd, waiter.request.amounts, -1);
   }
 
   #stopAsking(waiter: Waiter): void {
@@ -222,13 +222,13 @@ export class WaitingLine {
     add(this.#asked, waiter.request.amounts, -1);
   }
 
-  /** A call for several resources tells the line about the one that it is for. */
+  /** A call for several resources tells the queue about the one that it is for. */
   #know(all: readonly LimitStatus[], waiter: Waiter, nowMs: number): void {
     const { limits, also, resource } = waiter.request;
     const isOwn = (status: LimitStatus) => status.resource === resource;
     const statuses = also.length === 0 ? all : all.filter(isOwn);
-    const givenBack = this.#givenSince(waiter);
-    this.#cached = { statuses, limits, seenAtMs: nowMs, givenBack };
+    const refunded = this.#givenSince(waiter);
+    this.#cached = { statuses, limits, seenAtMs: nowMs, refunded };
     for (const status of statuses) this.heardOf.add(bucketNameOf(status));
   }
 
@@ -248,7 +248,7 @@ export class WaitingLine {
 
   /** Starts waiters in order while the cached state suffices for all that were started. */
   #callFitting(nowMs: number): void {
-    for (let { first } = this.#queue; first !== undefined; { first } = this.#queue) {
+    for (let { first } = this.#waiters; first !== undefined; { first } = this.#waiters) {
       if (this.#behind(first.request, this.#asked, nowMs)?.violations.length !== 0) return;
       this.call(first);
     }
@@ -256,7 +256,7 @@ export class WaitingLine {
 
   #judgeAll(nowMs: number, timerMs: number): void {
     const ahead = new Map(this.#asked);
-    for (const waiter of [...this.#queue]) {
+    for (const waiter of [...this.#waiters]) {
       if (!waiter.judged) this.#judge(waiter, ahead, nowMs, timerMs);
       if (waiter.refusal === undefined) add(ahead, waiter.request.amounts, 1);
     }
@@ -278,7 +278,7 @@ export class WaitingLine {
   }
 
   /** Limits given with a call say nothing about calls with other limits. */
-  #behind(request: LineRequest, ahead: AmountsByName, nowMs: number): Refusal | undefined {
+  #behind(request: QueueRequest, ahead: AmountsByName, nowMs: number): Refusal | undefined {
     const known = this.#cached;
     if (known === undefined || !sameLimits(known.limits, request.limits)) return undefined;
     const elapsedMs = Math.max(0, nowMs - known.seenAtMs);
@@ -288,7 +288,7 @@ export class WaitingLine {
           requested: request.amounts.get(status.limitName) ?? 0,
           ahead: ahead.get(status.limitName) ?? 0,
           elapsedMs,
-          givenBack: known.givenBack.get(`${bucketNameOf(status)} ${status.limitName}`) ?? 0,
+          refunded: known.refunded.get(`${bucketNameOf(status)} ${status.limitName}`) ?? 0,
         }),
       ),
     );

@@ -1,6 +1,6 @@
-/** Chance that repeats itself: the same seed draws the same numbers, on every machine. */
+/** Random numbers that repeat: the same seed draws the same numbers, on every machine. */
 
-import type { Random } from "../domain/chance.ts";
+import type { Random } from "../domain/random.ts";
 
 /**
  * Numbers in [0, 1) from a seed. Each label is a source of its own, so that drawing more from one

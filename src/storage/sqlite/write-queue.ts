@@ -1,7 +1,7 @@
 /** The writers of this process that have to wait for the lock, first come, first served. */
 
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Random } from "../../domain/chance.ts";
+import type { Random } from "../../domain/random.ts";
 
 /** Nothing happened, and asking again later is right. */
 export const BUSY = Symbol("busy");
@@ -20,7 +20,7 @@ const PAUSE_MS_MAX = 4;
 /** Pauses shrink to the shortest over this time, so that the longest waiting ask most often. */
 const PATIENCE_MS = 20;
 
-export class WriteLine {
+export class WriteQueue {
   readonly #waiters = new Set<Waiter>();
   readonly #random: Random;
   readonly #gap: () => Promise<unknown> | undefined;
@@ -104,8 +104,8 @@ function settle(waiter: Waiter): boolean {
 }
 
 /** How long to wait before asking again. */
-export function pauseMs(waitedMs: number, chance: number): number {
+export function pauseMs(waitedMs: number, random: number): number {
   const longest =
     PAUSE_MS_MAX - (PAUSE_MS_MAX - PAUSE_MS_MIN) * Math.min(1, waitedMs / PATIENCE_MS);
-  return longest * (0.5 + chance);
+  return longest * (0.5 + random);
 }

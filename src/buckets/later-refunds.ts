@@ -1,26 +1,26 @@
-/** Gives back later what could not be given back in time, and warns when that fails too. */
+/** Repeats refunds that failed, in the background, and warns when they keep failing. */
 
-import type { Random } from "../domain/chance.ts";
 import { RateLimiterUnavailable } from "../domain/errors.ts";
+import type { Random } from "../domain/random.ts";
 import type { Timer } from "../domain/timer.ts";
-import { type Adjustment, type RestoreWarning, restoreWarning } from "./bucket-store.ts";
+import { type Adjustment, type RefundWarning, refundWarning } from "./bucket-store.ts";
 
 const REPETITIONS = 3;
 const PAUSE_MS = 100;
 
-export interface LaterRestoresOptions {
+export interface LaterRefundsOptions {
   readonly timer: Timer;
   readonly random: Random;
-  /** Whether writing again after such a failure gives back once. */
+  /** Whether writing again after such a failure refunds only once. */
   readonly mayRepeat: (failure: RateLimiterUnavailable) => boolean;
-  readonly onWarning: (warning: RestoreWarning) => void;
+  readonly onWarning: (warning: RefundWarning) => void;
 }
 
-export class LaterRestores {
-  readonly #options: LaterRestoresOptions;
+export class LaterRefunds {
+  readonly #options: LaterRefundsOptions;
   readonly #pending = new Set<Promise<void>>();
 
-  constructor(options: LaterRestoresOptions) {
+  constructor(options: LaterRefundsOptions) {
     this.#options = options;
   }
 
@@ -30,7 +30,7 @@ export class LaterRestores {
     void repeated.finally(() => this.#pending.delete(repeated));
   }
 
-  /** Resolves when nothing is left to give back. */
+  /** Resolves when no refund is pending. */
   async idle(): Promise<void> {
     while (this.#pending.size > 0) await Promise.all(this.#pending);
   }
@@ -47,6 +47,6 @@ export class LaterRestores {
         cause = error;
       }
     }
-    onWarning(restoreWarning(adjustment, cause));
+    onWarning(refundWarning(adjustment, cause));
   }
 }

@@ -18,10 +18,10 @@ import { scarcestOf } from "./waiting-for-several.ts";
 import {
   bucketNameOf,
   isTooLate,
-  type LineRequest,
+  type QueueRequest,
   type Waiter,
-  WaitingLine,
-} from "./waiting-line.ts";
+  WaitingQueue,
+} from "./waiting-queue.ts";
 
 /** Timers take at most 2^31 milliseconds; a longer sleep is split. */
 const SLEEP_MS_MAX = 86_400_000;
@@ -35,14 +35,14 @@ type Grant = { readonly granted: true; readonly lease: Pick<Lease, "statuses"> }
 type Attempt<G> = () => Promise<G | Refusal>;
 
 /** One set of queues per bucket store, shared by all its limiters. */
-const linesOfStores = new WeakMap<BucketStore, WaitingLines>();
+const queuesOfStores = new WeakMap<BucketStore, WaitingQueues>();
 
-export class WaitingLines {
+export class WaitingQueues {
   readonly #clock: Clock;
   readonly #timer: Timer;
-  readonly #lines = new Map<string, WaitingLine>();
+  readonly #queues = new Map<string, WaitingQueue>();
   /** Queues whose requests consume from a bucket, by its name. */
-  readonly #heardOf = new Map<string, Set<WaitingLine>>();
+  readonly #heardOf = new Map<string, Set<WaitingQueue>>();
   #size = 0;
 
   constructor(clock: Clock, timer: Timer) {
@@ -51,18 +51,18 @@ export class WaitingLines {
   }
 
   /** Returns the queues of a store; all limiters on it share them. */
-  static of(buckets: BucketStore, clock: Clock, timer: Timer): WaitingLines {
-    const known = linesOfStores.get(buckets);
+  static of(buckets: BucketStore, clock: Clock, timer: Timer): WaitingQueues {
+    const known = queuesOfStores.get(buckets);
     if (known !== undefined) return known;
-    const lines = new WaitingLines(clock, timer);
-    linesOfStores.set(buckets, lines);
-    onAdded(buckets, (bucket, tokens) => lines.giveBack(bucket, tokens));
-    buckets.closed.addEventListener("abort", () => lines.wakeAll(), { once: true });
-    return lines;
+    const queues = new WaitingQueues(clock, timer);
+    queuesOfStores.set(buckets, queues);
+    onAdded(buckets, (bucket, tokens) => queues.refund(bucket, tokens));
+    buckets.closed.addEventListener("abort", () => queues.wakeAll(), { once: true });
+    return queues;
   }
 
   get isEmpty(): boolean {
-    return this.#lines.size === 0;
+    return this.#queues.size === 0;
   }
 
   /** How many requests wait, in all queues. */
@@ -72,14 +72,14 @@ export class WaitingLines {
 
   /** Wakes all waiters, so that those of a closed limiter or store end. */
   wakeAll(): void {
-    for (const line of this.#lines.values()) line.wakeAll();
+    for (const queue of this.#queues.values()) queue.wakeAll();
   }
 
   /**
    * Refuses a call that does not wait when the tokens left belong to the queue: it is granted only
    * where the balance covers all waiters too.
    */
-  async refusal(request: LineRequest, signal?: AbortSignal): Promise<Refusal | undefined> {
+  async refusal(request: QueueRequest, signal?: AbortSignal): Promise<Refusal | undefined> {
     const isShort = ({ violations }: Refusal) => violations.length > 0;
     const known = await this.#behindAll(request, isShort, signal);
     return known === undefined || !isShort(known) ? undefined : known;
@@ -98,16 +98,16 @@ export class WaitingLines {
   }
 
   /** Tells the queues of a bucket that this process has refunded tokens to it. */
-  giveBack(
+  refund(
     bucket: { readonly entityId: string; readonly resource: string },
     back: AmountsByName,
   ): void {
     const name = bucketNameOf(bucket);
     const nowMs = this.#clock();
-    const own = this.#lines.get(name);
-    own?.giveBack(name, back, nowMs);
-    for (const line of this.#heardOf.get(name) ?? []) {
-      if (line !== own) line.giveBack(name, back, nowMs);
+    const own = this.#queues.get(name);
+    own?.refund(name, back, nowMs);
+    for (const queue of this.#heardOf.get(name) ?? []) {
+      if (queue !== own) queue.refund(name, back, nowMs);
     }
   }
 
@@ -149,17 +149,17 @@ export class WaitingLines {
    * again, once for all requests that arrive meanwhile; if the store fails, they fail with it.
    */
   async #behindAll(
-    request: LineRequest,
+    request: QueueRequest,
     refuses: (known: Refusal) => boolean,
     signal: AbortSignal | undefined,
   ): Promise<Refusal | undefined> {
     for (;;) {
-      const line = this.#lines.get(bucketNameOf(request));
-      const known = line?.behindAll(request, this.#clock());
-      if (line === undefined || known === undefined) return undefined;
-      if (!refuses(known) || !line.isStale(this.#clock())) return known;
+      const queue = this.#queues.get(bucketNameOf(request));
+      const known = queue?.behindAll(request, this.#clock());
+      if (queue === undefined || known === undefined) return undefined;
+      if (!refuses(known) || !queue.isStale(this.#clock())) return known;
       // A head that was refused for another reason leaves without an answer: the next one asks.
-      const failure = await untilAborted(signal, () => line.heardAgain());
+      const failure = await untilAborted(signal, () => queue.heardAgain());
       if (failure !== undefined) throw failure;
     }
   }
@@ -170,35 +170,35 @@ export class WaitingLines {
     attempt: Attempt<G>,
   ): Promise<G | Refusal> {
     const { signal } = waiter.request;
-    const line = this.#lines.get(name) ?? new WaitingLine();
-    this.#lines.set(name, line);
-    line.join(waiter);
+    const queue = this.#queues.get(name) ?? new WaitingQueue();
+    this.#queues.set(name, queue);
+    queue.join(waiter);
     this.#size += 1;
     const end = signal && onAbort(signal, () => waiter.wake());
     try {
       for (;;) {
-        const ended = await this.#turn(line, waiter);
+        const ended = await this.#turn(queue, waiter);
         if (ended !== undefined) return ended;
-        const decision = await this.#ask(line, waiter, attempt);
+        const decision = await this.#ask(queue, waiter, attempt);
         if (decision !== undefined) return decision;
       }
     } finally {
       end?.();
-      line.leave(waiter);
+      queue.leave(waiter);
       this.#size -= 1;
-      if (line.isEmpty) this.#remove(name, line);
+      if (queue.isEmpty) this.#remove(name, queue);
     }
   }
 
   /** Sleeps until this waiter is to ask; returns the refusal when its turn comes too late. */
-  async #turn(line: WaitingLine, waiter: Waiter): Promise<Refusal | undefined> {
+  async #turn(queue: WaitingQueue, waiter: Waiter): Promise<Refusal | undefined> {
     for (;;) {
       if (waiter.failure !== undefined) throw waiter.failure;
       if (waiter.refusal !== undefined) return waiter.refusal;
-      if (line.isCalled(waiter)) return undefined;
+      if (queue.isCalled(waiter)) return undefined;
       const sleepMs = (waiter.restsUntilMs ?? waiter.until) - this.#timer.nowMs();
       if (sleepMs > 0) await this.#sleep(waiter, sleepMs);
-      else this.#wakeUp(line, waiter);
+      else this.#wakeUp(queue, waiter);
     }
   }
 
@@ -206,63 +206,63 @@ export class WaitingLines {
    * Handles the end of a sleep: the bucket should have enough, or the time of the waiter is over.
    * In the second case the waiter asks the store, unless the queue has a refusal for it.
    */
-  #wakeUp(line: WaitingLine, waiter: Waiter): void {
+  #wakeUp(queue: WaitingQueue, waiter: Waiter): void {
     if (waiter.restsUntilMs !== undefined) {
       waiter.restsUntilMs = undefined;
-      if (line.isFirst(waiter)) line.call(waiter);
+      if (queue.isFirst(waiter)) queue.call(waiter);
       return;
     }
-    const refusal = line.behindOthers(waiter, this.#clock());
-    if (refusal === undefined || refusal.violations.length === 0) line.call(waiter);
+    const refusal = queue.behindOthers(waiter, this.#clock());
+    if (refusal === undefined || refusal.violations.length === 0) queue.call(waiter);
     else waiter.refusal = refusal;
   }
 
   /** Asks the store; `undefined` when the waiter has to ask again later. */
   async #ask<G extends Grant>(
-    line: WaitingLine,
+    queue: WaitingQueue,
     waiter: Waiter,
     attempt: Attempt<G>,
   ): Promise<G | Refusal | undefined> {
-    const decision = await this.#answer(line, attempt);
+    const decision = await this.#answer(queue, attempt);
     if (decision.granted) {
-      line.learnLeft(decision.lease.statuses, waiter, this.#clock());
+      queue.learnLeft(decision.lease.statuses, waiter, this.#clock());
       return decision;
     }
-    line.sendBack(waiter);
-    line.learn(decision, waiter, this.#clock(), this.#timer.nowMs());
-    this.#watch(line);
+    queue.sendBack(waiter);
+    queue.learn(decision, waiter, this.#clock(), this.#timer.nowMs());
+    this.#watch(queue);
     if (isOfAnother(decision, waiter.request)) return decision;
-    const again = line.isWorthAsking(waiter, this.#clock());
+    const again = queue.isWorthAsking(waiter, this.#clock());
     if (!again && isTooLate(decision, this.#timer.nowMs(), waiter.until)) return decision;
-    if (line.isFirst(waiter)) {
+    if (queue.isFirst(waiter)) {
       const waitMs = again ? 0 : Math.min(decision.retryAfterSeconds * 1000, ASK_MS_MAX);
       waiter.restsUntilMs = this.#timer.nowMs() + waitMs;
     }
     return undefined;
   }
 
-  async #answer<G extends Grant>(line: WaitingLine, attempt: Attempt<G>): Promise<G | Refusal> {
+  async #answer<G extends Grant>(queue: WaitingQueue, attempt: Attempt<G>): Promise<G | Refusal> {
     try {
       return await attempt();
     } catch (error) {
-      if (error instanceof RateLimiterUnavailable) line.fail(error);
+      if (error instanceof RateLimiterUnavailable) queue.fail(error);
       throw error;
     }
   }
 
   /** Lets the queue learn of refunds to the buckets of its ancestors. */
-  #watch(line: WaitingLine): void {
-    for (const bucket of line.heardOf) {
-      this.#heardOf.set(bucket, (this.#heardOf.get(bucket) ?? new Set()).add(line));
+  #watch(queue: WaitingQueue): void {
+    for (const bucket of queue.heardOf) {
+      this.#heardOf.set(bucket, (this.#heardOf.get(bucket) ?? new Set()).add(queue));
     }
   }
 
-  #remove(name: string, line: WaitingLine): void {
-    this.#lines.delete(name);
-    for (const bucket of line.heardOf) {
-      const lines = this.#heardOf.get(bucket);
-      lines?.delete(line);
-      if (lines?.size === 0) this.#heardOf.delete(bucket);
+  #remove(name: string, queue: WaitingQueue): void {
+    this.#queues.delete(name);
+    for (const bucket of queue.heardOf) {
+      const queues = this.#heardOf.get(bucket);
+      queues?.delete(queue);
+      if (queues?.size === 0) this.#heardOf.delete(bucket);
     }
   }
 

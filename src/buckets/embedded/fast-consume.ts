@@ -2,7 +2,7 @@
 
 import type { BucketConfig, Leg, LegOutcome, Link } from "../bucket-store.ts";
 
-export class QuickCharge {
+export class FastConsume {
   readonly granted: boolean;
   readonly entityId: string;
   readonly resource: string;

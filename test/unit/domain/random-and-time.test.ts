@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { randomBytes, randomInteger, systemRandom } from "../../../src/domain/chance.ts";
 import { systemClock, wholeClock } from "../../../src/domain/clock.ts";
+import { randomBytes, randomInteger, systemRandom } from "../../../src/domain/random.ts";
 import { systemTimer } from "../../../src/domain/timer.ts";
 import { property } from "../../support/property.ts";
 import { refusal } from "./refusal.ts";
@@ -9,7 +9,7 @@ import { refusal } from "./refusal.ts";
 /** The largest number below one: where rounding up would leave the range. */
 const ALMOST_ONE = 1 - 2 ** -53;
 
-describe("chance", () => {
+describe("random numbers", () => {
   test("draws from [0, 1), and not the same twice", () => {
     const drawn = Array.from({ length: 1000 }, systemRandom);
     expect(drawn.every((number) => number >= 0 && number < 1)).toBe(true);

@@ -24,7 +24,7 @@ test.each([
   };
   const client = table.client(0, { transact });
   await client.take(BOTH, { a: 5000, b: 5000 });
-  await client.giveBack(BOTH, { a: 5000, b: 5000 });
+  await client.refund(BOTH, { a: 5000, b: 5000 });
   await client.store.close();
   const tokens = new Map<string | undefined, string>();
   for (const { token, writes } of sent) {

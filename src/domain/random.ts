@@ -1,4 +1,4 @@
-/** Chance is an argument: everything that draws lots is given a source of numbers. */
+/** Randomness is an argument: callers pass a source of random numbers. */
 
 /** A number in [0, 1). */
 export type Random = () => number;

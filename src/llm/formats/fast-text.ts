@@ -9,7 +9,7 @@ const CLOSING_BRACE = 0x7d;
  * backslash before it, so a delta and `"usage"` are found as parts of the event and never inside a
  * text. All events of a stream begin alike, so the beginning is searched once.
  */
-export class QuickText {
+export class FastText {
   readonly #prefix: string;
   /** What the last such event had before its text. */
   #head: string | undefined;

@@ -1,11 +1,11 @@
-/** A bucket and those of the ancestors it cascades to, charged on the spot: all of them or none. */
+/** The fast path of a bucket and of the ancestors it cascades to: consumes from all or none. */
 
 import { ANCESTORS_MAX } from "../../records/ancestry.ts";
-import type { ChargedNow, Leg, LegOutcome } from "../bucket-store.ts";
+import type { FastOutcome, Leg, LegOutcome } from "../bucket-store.ts";
+import type { FastConsume } from "./fast-consume.ts";
 import type { PackedBucket } from "./packed-bucket.ts";
-import type { QuickCharge } from "./quick-charge.ts";
 
-/** A bucket of the chain, and what it is charged with. */
+/** A bucket of the chain, and what is consumed from it. */
 interface ChainedBucket {
   readonly entityId: string;
   readonly bucket: PackedBucket;
@@ -24,8 +24,8 @@ export interface ChainRequest {
   readonly above: (entityId: string) => PackedBucket | undefined;
 }
 
-/** Charges all buckets of the chain or none; `undefined`, with nothing done: use the slow path. */
-export function chargeChain(request: ChainRequest): ChargedNow | undefined {
+/** Consumes from the whole chain or from none; `undefined`, with nothing done: use the slow path. */
+export function consumeChain(request: ChainRequest): FastOutcome | undefined {
   const { resource, nowMs } = request;
   const chain = chainOf(request);
   if (chain === undefined) return undefined;
@@ -35,10 +35,10 @@ export function chargeChain(request: ChainRequest): ChargedNow | undefined {
     if (fits === undefined) return undefined;
     if (!fits) granted = false;
   }
-  const charges = chain.map(({ entityId, bucket, amounts }) =>
+  const outcomes = chain.map(({ entityId, bucket, amounts }) =>
     bucket.leg(entityId, resource, amounts, granted, nowMs),
   );
-  return new QuickChain(granted, request.entityId, resource, charges);
+  return new FastChain(granted, request.entityId, resource, outcomes);
 }
 
 function chainOf(request: ChainRequest): ChainedBucket[] | undefined {
@@ -62,33 +62,33 @@ function chainOf(request: ChainRequest): ChainedBucket[] | undefined {
 }
 
 /** What came of it, leg by leg. */
-class QuickChain implements ChargedNow {
+class FastChain implements FastOutcome {
   readonly granted: boolean;
   readonly entityId: string;
   readonly resource: string;
-  readonly #charges: readonly QuickCharge[];
+  readonly #outcomes: readonly FastConsume[];
 
   constructor(
     granted: boolean,
     entityId: string,
     resource: string,
-    charges: readonly QuickCharge[],
+    outcomes: readonly FastConsume[],
   ) {
     this.granted = granted;
     this.entityId = entityId;
     this.resource = resource;
-    this.#charges = charges;
+    this.#outcomes = outcomes;
   }
 
   get legs(): readonly Leg[] {
-    return this.#charges.flatMap(({ legs }) => legs);
+    return this.#outcomes.flatMap(({ legs }) => legs);
   }
 
   get outcomes(): readonly LegOutcome[] {
-    return this.#charges.flatMap(({ outcomes }) => outcomes);
+    return this.#outcomes.flatMap(({ outcomes }) => outcomes);
   }
 
   get balancesMilli(): readonly (readonly number[])[] {
-    return this.#charges.flatMap(({ balancesMilli }) => balancesMilli);
+    return this.#outcomes.flatMap(({ balancesMilli }) => balancesMilli);
   }
 }

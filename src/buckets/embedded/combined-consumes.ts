@@ -7,8 +7,8 @@
  * the slow way.
  */
 
+import type { FastConsume } from "./fast-consume.ts";
 import type { PackedBucket } from "./packed-bucket.ts";
-import type { QuickCharge } from "./quick-charge.ts";
 
 /** A row as it was last seen. */
 export interface SeenRow {
@@ -24,7 +24,7 @@ export interface RowKey {
 }
 
 /** `undefined`: nothing was written, and the call is decided the slow way. */
-type Answer = (charge: QuickCharge | undefined) => void;
+type Answer = (outcome: FastConsume | undefined) => void;
 
 interface SharedRow extends RowKey {
   readonly seen: SeenRow;
@@ -33,7 +33,7 @@ interface SharedRow extends RowKey {
   isChanged: boolean;
   /** What was seen was replaced since, without these consumes. */
   isVoid: boolean;
-  readonly waiting: { readonly charge: QuickCharge; readonly answer: Answer }[];
+  readonly waiting: { readonly outcome: FastConsume; readonly answer: Answer }[];
 }
 
 /** Transactions of the file that the rows are in. */
@@ -43,7 +43,7 @@ interface Transactions {
   write<T>(work: () => T): Promise<T>;
 }
 
-interface SharedChargesOptions {
+interface CombinedConsumesOptions {
   readonly database: Transactions;
   /** Whether the row is in the file as it must be; where it is changed, it is written. */
   readonly write: (row: RowKey, before: string, after: string | undefined) => boolean;
@@ -51,11 +51,11 @@ interface SharedChargesOptions {
   readonly forget: (name: string) => void;
 }
 
-export class SharedCharges {
-  readonly #options: SharedChargesOptions;
+export class CombinedConsumes {
+  readonly #options: CombinedConsumesOptions;
   #rows = new Map<string, SharedRow>();
 
-  constructor(options: SharedChargesOptions) {
+  constructor(options: CombinedConsumesOptions) {
     this.#options = options;
   }
 
@@ -68,8 +68,8 @@ export class SharedCharges {
     key: RowKey,
     seen: SeenRow,
     before: string,
-    charge: QuickCharge,
-  ): Promise<QuickCharge | undefined> {
+    outcome: FastConsume,
+  ): Promise<FastConsume | undefined> {
     let row = this.#rows.get(key.name);
     if (row === undefined) {
       row = { ...key, seen, before, isChanged: false, isVoid: false, waiting: [] };
@@ -77,10 +77,10 @@ export class SharedCharges {
       if (this.#rows.size === 0) queueMicrotask(() => this.#flush());
       this.#rows.set(key.name, row);
     }
-    if (charge.granted) row.isChanged = true;
+    if (outcome.granted) row.isChanged = true;
     const { waiting } = row;
     return new Promise((answer) => {
-      waiting.push({ charge, answer });
+      waiting.push({ outcome, answer });
     });
   }
 
@@ -128,6 +128,6 @@ export class SharedCharges {
 
   #answer({ name, waiting }: SharedRow, isWritten: boolean): void {
     if (!isWritten) this.#options.forget(name);
-    for (const { charge, answer } of waiting) answer(isWritten ? charge : undefined);
+    for (const { outcome, answer } of waiting) answer(isWritten ? outcome : undefined);
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Charges that are decided on the spot come to the same as those that take the long way. Two
- * limiters live through the same story, one of which is made to take the long way always.
+ * The fast path decides as the slow path does. Two limiters run the same story, and one of them
+ * always takes the slow path.
  */
 
 import { mkdtempSync, rmSync } from "node:fs";
@@ -140,14 +140,14 @@ class Hero {
     await entities.create({ id: "e2" });
     await entities.create({ id: "e1", parentId: "e2", cascade: true });
     const { buckets } = this.limiter.repository[INTERNALS];
-    const charge = buckets.chargeNow?.bind(buckets);
-    buckets.chargeNow = (...call) => {
-      const charged = long ? undefined : charge?.(...call);
-      if (charged !== undefined) this.onTheSpot += 1;
-      if (charged !== undefined && "legs" in charged && charged.legs.length > 1) {
+    const fast = buckets.consumeFast?.bind(buckets);
+    buckets.consumeFast = (...call) => {
+      const outcome = long ? undefined : fast?.(...call);
+      if (outcome !== undefined) this.onTheSpot += 1;
+      if (outcome !== undefined && "legs" in outcome && outcome.legs.length > 1) {
         this.chainsOnTheSpot += 1;
       }
-      return charged;
+      return outcome;
     };
   }
 

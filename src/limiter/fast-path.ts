@@ -1,6 +1,6 @@
-/** Charges on the spot, where the buckets are in this process and their limits are known. */
+/** The fast path of an acquire: buckets in this process, whose limits are cached. */
 
-import type { ChargedNow } from "../buckets/bucket-store.ts";
+import type { FastOutcome } from "../buckets/bucket-store.ts";
 import type { Limit } from "../domain/limit.ts";
 import { CONFIG_LEVELS } from "../domain/precedence.ts";
 import type { RepositoryInternals } from "../repository/internals.ts";
@@ -9,7 +9,7 @@ import type { LeaseTarget } from "./active-lease.ts";
 import type { Granted } from "./holding.ts";
 import type { MissingLimits } from "./missing-limits.ts";
 
-export class QuickWay {
+export class FastPath {
   readonly #internals: RepositoryInternals;
   readonly #missingLimits: MissingLimits | undefined;
 
@@ -19,18 +19,18 @@ export class QuickWay {
   }
 
   /**
-   * Only for calls that say nothing out of the ordinary; `undefined`, with nothing done, for all
-   * others.
+   * Consumes for calls without special options; `undefined`, with nothing done: use the slow
+   * path.
    */
-  charge(request: AcquireRequest): ChargedNow | Promise<ChargedNow | undefined> | undefined {
+  consume(request: AcquireRequest): FastOutcome | Promise<FastOutcome | undefined> | undefined {
     const { buckets, resolver } = this.#internals;
-    if (buckets.chargeNow === undefined || !isPlain(request)) return undefined;
+    if (buckets.consumeFast === undefined || !isPlain(request)) return undefined;
     const { entityId, resource, consume } = request;
     const { cache } = resolver;
     const limits = givenLimits(request);
     const { generation } = cache;
     const ignoresMissing = (request.missingLimits ?? this.#missingLimits) === "ignore";
-    const charged = buckets.chargeNow(
+    const outcome = buckets.consumeFast(
       entityId,
       resource,
       consume,
@@ -38,20 +38,20 @@ export class QuickWay {
       limits,
       ignoresMissing,
     );
-    if (charged !== undefined) cache.countHits(CONFIG_LEVELS.length);
-    return charged;
+    if (outcome !== undefined) cache.countHits(CONFIG_LEVELS.length);
+    return outcome;
   }
 
-  /** The next call for the same buckets may find them charged by limits that are in force. */
+  /** Tells the buckets which limits are in force, so that the next call may use the fast path. */
   remember({ legs }: Granted): void {
     const { buckets, resolver } = this.#internals;
     // Where the store says how far an acquire cascades, the links of the buckets do not tell.
     if (legs.some(({ config }) => config.cascade !== undefined || config.bypass === true)) return;
     const { generation, version } = resolver.cache;
-    for (const { entityId, resource, config: charged } of legs) {
+    for (const { entityId, resource, config: used } of legs) {
       const known = resolver.remembered(entityId, resource);
       if (known === undefined) return;
-      const { source, limits } = charged;
+      const { source, limits } = used;
       const config = source === "override" ? { limits, source, version: 0 } : known.limits;
       if (config === undefined || (source !== "override" && config.version < version)) return;
       const memory = { config, generation, untilMs: known.expiresAtMs };
@@ -61,12 +61,12 @@ export class QuickWay {
 }
 
 /** What the request says beyond entity and resource holds for its lease too. */
-export function leaseTargetOf(request: AcquireRequest, charged: ChargedNow): LeaseTarget {
+export function leaseTargetOf(request: AcquireRequest, outcome: FastOutcome): LeaseTarget {
   const { onUnavailable, missingLimits } = request;
   const limits = givenLimits(request);
   const isBare = limits === undefined && onUnavailable === undefined && missingLimits === undefined;
-  if (isBare) return charged;
-  const { entityId, resource } = charged;
+  if (isBare) return outcome;
+  const { entityId, resource } = outcome;
   return { entityId, resource, limits, onUnavailable, missingLimits };
 }
 

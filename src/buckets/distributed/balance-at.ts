@@ -1,0 +1,87 @@
+/**
+ * Balances at a time: the stored state, with what has accrued since its base time.
+ *
+ * `rf` is a base time that rarely moves, and `tk` the balance at it. Each reader computes what has
+ * accrued since, and no write is made just to refill. Parameters are stored undivided; a shard has
+ * its share of them.
+ */
+
+import { DEBT_MILLI_MAX, type Rate } from "../../core/bucket.ts";
+import { mulAddDivRem } from "../../core/integers.ts";
+import { shardRate } from "../../core/shares.ts";
+import type { StoredBucket, StoredLimit } from "../../records/bucket-item.ts";
+
+/** One limit of an item, at a moment. */
+export interface BalanceAt {
+  readonly stored: StoredLimit;
+  /** The shard's share of the limit. */
+  readonly share: Rate;
+  /** What has accrued since the epoch, rounded down; negative when the epoch lies ahead. */
+  readonly accruedMilli: number;
+  /** What the rounding left over, below the share's period. */
+  readonly remainder: number;
+  /** What has accrued at least, and at most, with any remainder the item may have by now. */
+  readonly accruedMin: number;
+  readonly accruedMax: number;
+  /** The remainder with which what has accrued is a whole number. */
+  readonly wholeRemainder: number;
+}
+
+export function balanceAt(
+  bucket: Pick<StoredBucket, "shard" | "shardCount" | "refilledAtMs">,
+  stored: StoredLimit,
+  nowMs: number,
+): BalanceAt {
+  const share = shardRate(stored.rate, bucket.shard, bucket.shardCount);
+  // Another writer may have moved the epoch without knowing of the remainder: it must be plausible.
+  const carried = stored.remainder >= 0 && stored.remainder < share.periodMs ? stored.remainder : 0;
+  const { refillMilli, periodMs } = share;
+  const bare = mulAddDivRem(nowMs - bucket.refilledAtMs, refillMilli, 0, periodMs);
+  const parts = bare.remainder + carried;
+  const whole = parts >= periodMs ? 1 : 0;
+  return {
+    stored,
+    share,
+    accruedMilli: bare.quotient + whole,
+    remainder: parts - whole * periodMs,
+    accruedMin: bare.quotient,
+    accruedMax: bare.quotient + Math.ceil((bare.remainder + periodMs - 1) / periodMs),
+    wholeRemainder: bare.remainder === 0 ? 0 : periodMs - bare.remainder,
+  };
+}
+
+/** Returns whether every millisecond accrues whole milli-tokens, so that there is no remainder. */
+export function isEven({ share, stored }: BalanceAt): boolean {
+  return stored.remainder === 0 && share.refillMilli % share.periodMs === 0;
+}
+
+/** All limits of an item, at a moment. */
+export function balancesAt(bucket: StoredBucket, nowMs: number): Map<string, BalanceAt> {
+  const balances = new Map<string, BalanceAt>();
+  for (const [name, stored] of bucket.limits) balances.set(name, balanceAt(bucket, stored, nowMs));
+  return balances;
+}
+
+/** Accrued, rounded up: with so much less than its capacity a bucket is not beyond full. */
+export function accruedUp({ accruedMilli, remainder }: BalanceAt): number {
+  return remainder > 0 ? accruedMilli + 1 : accruedMilli;
+}
+
+/** The balance of the shard. Compared by subtraction, because accrued may be saturated. */
+export function balanceOf(balance: BalanceAt): number {
+  const { stored, share, accruedMilli } = balance;
+  return looksFull(balance) ? share.capacityMilli : stored.tokensMilli + accruedMilli;
+}
+
+export function looksFull({ stored, share, accruedMilli }: BalanceAt): boolean {
+  return isFull(stored.tokensMilli, share.capacityMilli, accruedMilli);
+}
+
+function isFull(tokensMilli: number, capacityMilli: number, accruedMilli: number): boolean {
+  return accruedMilli >= capacityMilli - tokensMilli;
+}
+
+/** The change of a stored balance, cut where the debt would be deeper than numbers can tell. */
+export function boundedChange(tokensMilli: number, change: number): number {
+  return Math.max(change, Math.min(0, -DEBT_MILLI_MAX - tokensMilli));
+}
