@@ -38,7 +38,7 @@ const SWITCHES: readonly Mutant[] = [
     changes: [
       {
         file: `${BUCKETS}/limit-plan.ts`,
-        from: "if (context.bypass === true) return planCount(plan, name, image);",
+        from: "if (context.bypass === true) return planCount(plan, name, balance);",
         to: "",
       },
     ],
@@ -110,8 +110,8 @@ const OPERATIONS: readonly Mutant[] = [
     changes: [
       {
         file: `${BUCKETS}/bucket-operations.ts`,
-        from: "if (images[at]?.has(name) === true)",
-        to: "if (images[at]?.has(name) === true && at === 0)",
+        from: "if (balances[at]?.has(name) === true)",
+        to: "if (balances[at]?.has(name) === true && at === 0)",
       },
     ],
     world: "filled",
