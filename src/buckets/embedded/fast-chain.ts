@@ -24,7 +24,7 @@ export interface ChainRequest {
   readonly above: (entityId: string) => PackedBucket | undefined;
 }
 
-/** Consumes from the whole chain or from none; `undefined`, with nothing done: use the slow path. */
+/** Consumes from the whole chain or not at all; `undefined`, with nothing done: the slow path. */
 export function consumeChain(request: ChainRequest): FastOutcome | undefined {
   const { resource, nowMs } = request;
   const chain = chainOf(request);
