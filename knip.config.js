@@ -30,6 +30,10 @@ export default {
       entry: ["*.mjs", "children/*.mjs"],
       project: ["*.mjs", "{children,scenarios}/*.mjs"],
     },
+    simulator: {
+      entry: ["index.ts"],
+      project: ["**/*.{ts,mjs}"],
+    },
     "test/engines": {
       entry: ["keeper.mjs"],
       project: ["*.{ts,mjs}"],

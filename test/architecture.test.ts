@@ -13,7 +13,7 @@ import {
   type PackageEntries,
 } from "./architecture/graph.ts";
 import { AWAITED, PLACES, QUOTES, WORDY_FOLDERS } from "./architecture/house-rules.ts";
-import { layerViolations } from "./architecture/layers.ts";
+import { checkerViolations, layerViolations } from "./architecture/layers.ts";
 import { placeViolations, staleExceptions } from "./architecture/places.ts";
 import {
   readDocuments,
@@ -31,6 +31,7 @@ const BUNDLES = ["src/aggregator/lambda-entry.ts", "src/infra/limits-resource/la
 
 describe("this project", () => {
   const files = readSources(ROOT);
+  const simulator = readSources(ROOT, "simulator");
 
   test("is read without misunderstanding: no quote is left where only code should be", () => {
     expect(files.filter(({ words }) => /["'`]/.test(words)).map(({ path }) => path)).toEqual([]);
@@ -54,11 +55,16 @@ describe("this project", () => {
   });
 
   test("time, randomness, environment and unwanted words stay in their places", () => {
-    expect(report(placeViolations(files, PLACES))).toBe("");
+    expect(report(placeViolations([...files, ...simulator], PLACES))).toBe("");
+  });
+
+  test("the simulator has no cycle of imports, and its checkers use nothing that they check", () => {
+    expect(report(cycleViolations([...files, ...simulator]))).toBe("");
+    expect(report(checkerViolations(simulator))).toBe("");
   });
 
   test("comments, messages and titles use plain words and comments fit 100 columns", () => {
-    const all = [...files, ...readTexts(ROOT, "test", ".ts")];
+    const all = [...files, ...simulator, ...readTexts(ROOT, "test", ".ts")];
     const plain = all.filter(({ path }) => !WORDY_FOLDERS.some((at) => path.startsWith(at)));
     expect(report(wordViolations(plain, QUOTES))).toBe("");
     expect(staleQuotes(all, QUOTES)).toEqual([]);
@@ -90,6 +96,7 @@ const LEGAL = {
     'import type { Key } from "../records/keys.ts";\n' +
     'export const open = (_: Key) => import("../storage/memory/store.ts");\n' +
     'export const other = () => import("../storage/sqlite/store.ts");\n',
+  "simulator/checkers/rule.ts": 'import type { Late } from "../../src/storage/port.ts";\n',
   "src/index.ts": 'export { open } from "./repository/open.ts";\n',
   "src/cli/main.ts": 'import { open } from "../index.ts";\nopen(process.env.NAME ?? "any");\n',
 };
@@ -105,6 +112,7 @@ function violationsOf(changes: Readonly<Record<string, string>>): string {
     const files = readSources(root);
     return report([
       ...layerViolations(files),
+      ...checkerViolations(readSources(root, "simulator")),
       ...cycleViolations(files),
       ...deadFileViolations(files, ENTRIES, []),
       ...eagerPackageViolations(files, "src/index.ts"),
@@ -164,6 +172,16 @@ describe("the checker", () => {
         ...extended("src/cli/main.ts", 'import "../http/hono.ts";\n'),
       },
       /^src\/http\/hono\.ts:1 http may import .*, but imports src\/infra\/stack\.ts$/,
+    ],
+    [
+      "a part of the package that imports the simulator",
+      extended("src/cli/main.ts", 'import "../../simulator/index.ts";\n'),
+      /^src\/cli\/main\.ts:3 cli may import .*, but imports simulator\/index\.ts$/,
+    ],
+    [
+      "a checker that uses what it checks",
+      extended("simulator/checkers/rule.ts", 'import "../../src/core/sum.ts";\n'),
+      /^simulator\/checkers\/rule\.ts:2 a checker must not use .*, but imports src\/core\/sum\.ts$/,
     ],
     [
       "a cycle",

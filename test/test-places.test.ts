@@ -20,8 +20,6 @@ const TESTS = filesOf("test").map((path) => ({
 
 /** Tests that are about no file of `src`. */
 const ELSEWHERE = ["doc-comments.test.ts", "docs.test.ts"];
-/** Wait for the move of the simulator, which these test, into a folder of its own. */
-const MOVING = /^testing\//;
 
 test("every folder of unit tests is a folder of src", () => {
   const strange = UNIT_TESTS.filter(
@@ -34,7 +32,6 @@ test("every folder of unit tests is a folder of src", () => {
 
 test("a unit test with the name of a source file of its layer is in the folder of that file", () => {
   const misplaced = UNIT_TESTS.filter((path) => {
-    if (MOVING.test(path)) return false;
     const name = basename(path).replace(".test.ts", ".ts");
     const [layer = ""] = path.split("/");
     const named = SOURCES.filter((file) => file.startsWith(`${layer}/`) && basename(file) === name);

@@ -30,15 +30,6 @@ export function seededRandom(seed: number, label = ""): Random {
   return next;
 }
 
-/** A whole number from `low` to `high`, both included. */
-export function between(random: Random, low: number, high: number): number {
-  return low + Math.floor(random() * (high - low + 1));
-}
-
-export function pick<T>(random: Random, choices: readonly T[]): T {
-  return choices[Math.floor(random() * choices.length)] as T;
-}
-
 /** FNV-1a. */
 export function hashOf(text: string): number {
   let hash = 0x811c9dc5;

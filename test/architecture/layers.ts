@@ -45,6 +45,10 @@ const LATE_EXCEPTIONS: Readonly<Record<string, string>> = {
 const BELOW_EDGES = Object.keys(ARROWS);
 const EDGES = ["http", "llm", "otel", "aggregator", "infra", "dashboard", "loadtest", "testing"];
 
+/** What the checkers of the simulator judge, and therefore must not use. */
+const CHECKERS = "simulator/checkers/";
+const JUDGED = ["src/core/", "src/buckets/", "src/limiter/", "src/records/"];
+
 /** Layers that are plain TypeScript: no package, not even one of Node's own. */
 const WITHOUT_PACKAGES = ["core", "domain"];
 
@@ -74,9 +78,26 @@ function arrowViolations(found: Import, layer: string, allowed: readonly string[
   return broken(`${layer} may import ${may}, but imports ${found.target}`);
 }
 
-/** The folder under `src`, or the adapter's under `storage`; a file in `src` itself is its own. */
+/** Checkers of the simulator that use the code they check: a mistake would be on both sides. */
+export function checkerViolations(files: readonly SourceFile[]): Violation[] {
+  return files
+    .filter(({ path }) => path.startsWith(CHECKERS))
+    .flatMap(importsOf)
+    .filter(({ target = "" }) => JUDGED.some((folder) => target.startsWith(folder)))
+    .map(({ from, line, target }) => ({
+      path: from,
+      line,
+      rule: `a checker must not use what it checks, but imports ${target}`,
+    }));
+}
+
+/**
+ * The folder under `src`, or the adapter's under `storage`. A file in `src` itself is a layer of
+ * its own, and so is a folder outside of `src`.
+ */
 function layerOf(path: string): string {
-  const [, folder = "", inner = "", ...rest] = path.split("/");
+  const [top = "", folder = "", inner = "", ...rest] = path.split("/");
+  if (top !== "src") return top;
   return folder === "storage" && rest.length > 0 ? `storage/${inner}` : folder;
 }
 

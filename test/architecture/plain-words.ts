@@ -37,7 +37,9 @@ export function readDocuments(root: string): TextFile[] {
   );
   return [
     ...inRoot.map((path) => ({ path, text: readFileSync(join(root, path), "utf8") })),
-    ...["docs", "examples", "changes"].flatMap((folder) => readTexts(root, folder, ".md")),
+    ...["docs", "examples", "changes", "simulator"].flatMap((folder) =>
+      readTexts(root, folder, ".md"),
+    ),
   ];
 }
 

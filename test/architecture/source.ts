@@ -26,7 +26,7 @@ export function readSources(root: string, folder = "src"): SourceFile[] {
   const entries = readdirSync(join(root, folder), { recursive: true, encoding: "utf8" });
   return entries
     .map((entry) => `${folder}/${entry.replaceAll("\\", "/")}`)
-    .filter((path) => path.endsWith(".ts"))
+    .filter((path) => path.endsWith(".ts") && !path.includes("/node_modules/"))
     .sort()
     .map((path) => toSource(path, readFileSync(join(root, path), "utf8")));
 }

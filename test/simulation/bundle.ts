@@ -3,10 +3,10 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { Plugin } from "esbuild";
-import type * as Testing from "../../src/testing/index.ts";
+import type * as Simulator from "../../simulator/index.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
-const SCRIPT = new URL("../../scripts/simulate/bundle.mjs", import.meta.url).href;
+const SCRIPT = new URL("../../simulator/command/bundle.mjs", import.meta.url).href;
 
 /** One text of one file, and what stands there instead. */
 export interface Change {
@@ -16,7 +16,7 @@ export interface Change {
 }
 
 interface Bundle {
-  readonly simulator: typeof Testing;
+  readonly simulator: typeof Simulator;
   readonly remove: () => void;
 }
 
@@ -29,7 +29,7 @@ function mutating(changes: readonly Change[]): Plugin {
   return {
     name: "mutating",
     setup(build) {
-      build.onLoad({ filter: /\/src\/.*\.ts$/ }, ({ path }) => {
+      build.onLoad({ filter: /\/(?:src|simulator)\/.*\.ts$/ }, ({ path }) => {
         const mine = changes.filter(({ file }) => path === `${ROOT}${file}`);
         if (mine.length === 0) return undefined;
         let contents = readFileSync(path, "utf8");

@@ -1,8 +1,8 @@
 /** Buckets that are too busy, in a few virtual seconds; `npm run soak:mutants` has longer ones. */
 
 import { describe, expect, test } from "vitest";
-import { runScenario } from "../../src/testing/scenarios/run.ts";
-import { SCENARIOS } from "../../src/testing/scenarios/scenarios.ts";
+import { runScenario } from "../../simulator/scenarios/run.ts";
+import { SCENARIOS } from "../../simulator/scenarios/scenarios.ts";
 
 describe("a busy bucket", () => {
   test("that has nothing left refuses, is not split, and is hardly asked", async () => {

@@ -4,7 +4,7 @@ import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 
-const SCRIPT = fileURLToPath(new URL("../../scripts/simulate.mjs", import.meta.url));
+const SCRIPT = fileURLToPath(new URL("../../simulator/main.mjs", import.meta.url));
 
 interface Ended {
   readonly code: number | null;

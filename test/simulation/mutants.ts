@@ -7,8 +7,8 @@
  * place does it any more, the mutant goes, with a sentence in `HARMLESS`.
  */
 
-import type { CheckerName } from "../../src/testing/checkers/violation.ts";
-import type { WorldName } from "../../src/testing/simulation/worlds.ts";
+import type { CheckerName } from "../../simulator/checkers/violation.ts";
+import type { WorldName } from "../../simulator/simulation/worlds.ts";
 import type { Change } from "./bundle.ts";
 import { OPERATOR_MUTANTS } from "./operator-mutants.ts";
 

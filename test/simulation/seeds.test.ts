@@ -1,11 +1,11 @@
 /** A handful of seeds in every run of the tests; `npm run soak` runs a thousand. */
 
 import { describe, expect, test } from "vitest";
-import { drawParameters, type Parameters } from "../../src/testing/simulation/parameters.ts";
-import { simulateSeeds } from "../../src/testing/simulation/seeds.ts";
-import { shrink } from "../../src/testing/simulation/shrink.ts";
-import { type RunReport, simulate } from "../../src/testing/simulation/simulation.ts";
-import { WORLD_NAMES } from "../../src/testing/simulation/worlds.ts";
+import { drawParameters, type Parameters } from "../../simulator/simulation/parameters.ts";
+import { simulateSeeds } from "../../simulator/simulation/seeds.ts";
+import { shrink } from "../../simulator/simulation/shrink.ts";
+import { type RunReport, simulate } from "../../simulator/simulation/simulation.ts";
+import { WORLD_NAMES } from "../../simulator/simulation/worlds.ts";
 import { bundledWith } from "./bundle.ts";
 
 const SEEDS = 8;
@@ -137,7 +137,7 @@ describe("a run that fails", () => {
   test("is cut down to the little that shows it", { timeout: 120_000 }, async () => {
     const { simulator, remove } = await bundledWith([
       {
-        file: "src/testing/checkers/shape.ts",
+        file: "simulator/checkers/shape.ts",
         from: "const SHARDS_MAX = 64;",
         to: "const SHARDS_MAX = 0;",
       },

@@ -4,11 +4,11 @@
  */
 
 import { describe, expect, test } from "vitest";
-import { IdealFlow } from "../../src/testing/scenarios/ideal-flow.ts";
-import { runScenario } from "../../src/testing/scenarios/run.ts";
-import type { Scenario } from "../../src/testing/scenarios/scenario.ts";
-import { SCENARIOS } from "../../src/testing/scenarios/scenarios.ts";
-import { zipf } from "../../src/testing/scenarios/zipf.ts";
+import { IdealFlow } from "../../simulator/scenarios/ideal-flow.ts";
+import { runScenario } from "../../simulator/scenarios/run.ts";
+import type { Scenario } from "../../simulator/scenarios/scenario.ts";
+import { SCENARIOS } from "../../simulator/scenarios/scenarios.ts";
+import { zipf } from "../../simulator/scenarios/zipf.ts";
 import { seededRandom } from "../../src/testing/seeded-random.ts";
 
 const SECONDS_TO_SETTLE = 5;

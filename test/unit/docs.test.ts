@@ -11,6 +11,7 @@ const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const DOCUMENTS = [
   ...readdirSync(ROOT),
   ...readdirSync(join(ROOT, "docs"), { recursive: true }).map((path) => join("docs", String(path))),
+  "simulator/README.md",
   ...readdirSync(join(ROOT, "examples"), { recursive: true }).map((path) => `examples/${path}`),
 ]
   .filter((path) => path.endsWith(".md") && !path.includes("node_modules"))

@@ -43,10 +43,3 @@ export function noUsage(): MutableUsage {
     indexUnits: 0,
   };
 }
-
-/** What came on top since an earlier look. */
-export function usageSince(now: Usage, then: Usage): Usage {
-  const since = noUsage();
-  for (const name of Object.keys(since) as (keyof Usage)[]) since[name] = now[name] - then[name];
-  return since;
-}

@@ -1,0 +1,96 @@
+/** The checkers of refusals, links and edges, on stories that are short enough to follow. */
+
+import { describe, expect, test } from "vitest";
+import type { ShardImage } from "../../simulator/checkers/bucket-image.ts";
+import { chargedBy } from "../../simulator/checkers/charges.ts";
+import { LevelHistory } from "../../simulator/checkers/level-history.ts";
+import { LinkHistory } from "../../simulator/checkers/links.ts";
+import { Refusals } from "../../simulator/checkers/refusals.ts";
+import { nextEdgeMs } from "../../simulator/simulation/edges.ts";
+
+const HOUR_MS = 3_600_000;
+const RATE = { capacity: 10_000, refill: 10_000, period: HOUR_MS };
+
+function image(consumed: number, rate = RATE): ShardImage {
+  const limit = { name: "a", tokens: 0n, consumed: BigInt(consumed), remainder: 0, ...rate };
+  const place = { entityId: "e0", resource: "api", bucket: "e0 api", id: "e0 api 0" };
+  return { ...place, shard: 0, count: 1, epochMs: 0, acquires: 0, limits: [limit] };
+}
+
+function landing(before: ShardImage | undefined, after: ShardImage | undefined) {
+  const charged = chargedBy(before, after, {});
+  return [{ PK: "e0", before, after, plannedMs: 0, exactLimits: new Set<string>(), charged }];
+}
+
+const one = [{ bucket: "e0 api", limitName: "a", amountMilli: 1000 }];
+
+describe("the level of an ideal bucket", () => {
+  test("is the least of the window, and knows what has accrued", () => {
+    const history = new LevelHistory({ capacity: 1000, refill: 1, period: 1 }, 0);
+    history.take(900, 100);
+    history.take(-500, 300);
+    expect(history.least(0, 50)).toBe(1000);
+    expect(history.least(0, 400)).toBe(100);
+    expect(history.least(250, 280)).toBe(250);
+    expect(history.least(350, 400)).toBe(850);
+    expect(history.least(5000, 6000)).toBe(1000);
+  });
+});
+
+describe("a refusal", () => {
+  test("is right while the store had too little within the last second", () => {
+    const refusals = new Refusals(0);
+    refusals.landed(landing(undefined, image(9500)), 1000);
+    expect(refusals.whyWrong(0, one, 1500, 1510)).toBeUndefined();
+    refusals.landed(landing(image(9500), image(1000)), 2000);
+    expect(refusals.whyWrong(0, one, 2900, 2910)).toBeUndefined();
+    expect(refusals.whyWrong(0, one, 3100, 3110)).toMatch(/"a" of e0 api had at least \d+ milli/);
+    expect([refusals.judged, refusals.wrong]).toEqual([3, 1]);
+  });
+
+  test("is right while calls of the same process wait for what is there", () => {
+    const refusals = new Refusals(0);
+    refusals.landed(landing(undefined, image(8100)), 0);
+    const end = refusals.wait(0, one);
+    expect(refusals.whyWrong(0, one, 5000, 5000)).toBeUndefined();
+    expect(refusals.whyWrong(1, one, 5000, 5000)).toBeDefined();
+    end();
+    expect(refusals.whyWrong(0, one, 5000, 5000)).toBeDefined();
+  });
+
+  test("is not judged once the limit has changed, and is right above the capacity", () => {
+    const refusals = new Refusals(0);
+    refusals.landed(landing(undefined, image(0)), 0);
+    const tooMany = [{ bucket: "e0 api", limitName: "a", amountMilli: 11_000 }];
+    expect(refusals.whyWrong(0, tooMany, 5000, 5000)).toBeUndefined();
+    refusals.landed(landing(image(0), image(0, { ...RATE, capacity: 20_000 })), 100);
+    expect(refusals.whyWrong(0, one, 5000, 5000)).toBeUndefined();
+    expect([refusals.judged, refusals.wrong]).toEqual([1, 0]);
+  });
+});
+
+describe("links", () => {
+  test("count from the begin of their change, the old ones until its end", () => {
+    let nowMs = 100;
+    const links = new LinkHistory();
+    const done = links.begin("child", "parent", () => nowMs);
+    const judge = (consumed: string[], sinceMs: number) => () =>
+      links.judge("call 1", "child", new Set(consumed), sinceMs);
+    expect(judge(["child"], 90)).not.toThrow();
+    expect(judge(["child", "parent"], 90)).not.toThrow();
+    nowMs = 200;
+    done();
+    expect(judge(["child"], 150)).not.toThrow();
+    expect(judge(["child"], 250)).toThrow(/consumed from child, where its links say child parent/);
+    expect(judge(["child", "parent"], 250)).not.toThrow();
+  });
+});
+
+describe("an edge", () => {
+  test("is the first millisecond with one milli-token less than a whole number", () => {
+    const rate = { capacity: 5000, refill: 1000, period: 2000 };
+    expect(nextEdgeMs(image(0, rate), 0)).toBe(1998);
+    expect(nextEdgeMs(image(0, rate), 2000)).toBe(3998);
+    expect(nextEdgeMs(image(0, { ...rate, capacity: 999 }), 0)).toBeUndefined();
+  });
+});

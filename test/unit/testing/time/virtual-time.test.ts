@@ -1,0 +1,117 @@
+import { describe, expect, test } from "vitest";
+import { ValidationError } from "../../../../src/domain/errors.ts";
+import { hashOf, seededRandom } from "../../../../src/testing/seeded-random.ts";
+import { EventQueue } from "../../../../src/testing/time/event-queue.ts";
+import { VirtualTime } from "../../../../src/testing/time/virtual-time.ts";
+
+describe("virtual time", () => {
+  test("stands still until it is told to pass, and wakes sleepers at their moment", async () => {
+    const time = new VirtualTime(1000);
+    const woken: [string, number][] = [];
+    const sleep = async (name: string, ms: number) => {
+      await time.timer.sleep(ms);
+      woken.push([name, time.nowMs]);
+    };
+    void sleep("late", 50);
+    void sleep("early", 10);
+    await Promise.resolve();
+    expect(woken).toEqual([]);
+    await time.pass(49);
+    expect([woken, time.nowMs]).toEqual([[["early", 1010]], 1049]);
+    await time.pass(1);
+    expect(woken).toEqual([
+      ["early", 1010],
+      ["late", 1050],
+    ]);
+  });
+
+  test("what one moment leads to is done before the next one begins", async () => {
+    const time = new VirtualTime(0);
+    const seen: string[] = [];
+    time.after(1, () => {
+      void (async () => {
+        for (let step = 0; step < 50; step += 1) await Promise.resolve();
+        seen.push("first");
+      })();
+    });
+    time.after(1, () => seen.push("second"));
+    await time.pass(1);
+    expect(seen).toEqual(["first", "second"]);
+  });
+
+  test("a sleep ends early, without an error, when its signal aborts", async () => {
+    const time = new VirtualTime(0);
+    const controller = new AbortController();
+    const sleeping = time.timer.sleep(1000, controller.signal);
+    time.after(5, () => controller.abort());
+    await time.until(sleeping);
+    expect(time.nowMs).toBe(5);
+    await time.until(time.timer.sleep(1000, controller.signal));
+    expect(time.nowMs).toBe(5);
+  });
+
+  test("what was called off does not happen", async () => {
+    const time = new VirtualTime(0);
+    let happened = false;
+    const callOff = time.after(10, () => {
+      happened = true;
+    });
+    callOff();
+    await time.pass(20);
+    expect(happened).toBe(false);
+  });
+
+  test("says so when nothing is planned that could end the wait", async () => {
+    const time = new VirtualTime(0);
+    await expect(time.until(new Promise(() => {}))).rejects.toThrow(/Nothing is planned/);
+    await expect(time.until(Promise.reject(new Error("broken")))).rejects.toThrow("broken");
+  });
+
+  test("the clock is whole, the timer begins at zero, odd starts are refused", async () => {
+    const time = new VirtualTime(1000);
+    await time.pass(0.75);
+    expect([time.clock(), time.timer.nowMs()]).toEqual([1000, 0.75]);
+    expect(() => new VirtualTime(Number.NaN)).toThrow(ValidationError);
+  });
+});
+
+describe("the queue of events", () => {
+  test("hands them out by time, and by the order they were planned in at one time", () => {
+    const queue = new EventQueue();
+    const random = seededRandom(3);
+    const planned = Array.from({ length: 2000 }, (_, order) => ({
+      atMs: Math.floor(random() * 100),
+      order,
+    }));
+    for (const { atMs } of planned) queue.plan(atMs, () => {});
+    const taken: { atMs: number; order: number }[] = [];
+    while (queue.nextMs !== undefined) {
+      const { atMs, order } = queue.take();
+      taken.push({ atMs, order });
+    }
+    const sorted = planned.sort((one, other) => one.atMs - other.atMs || one.order - other.order);
+    expect(taken).toEqual(sorted);
+    expect(queue.size).toBe(0);
+  });
+});
+
+describe("seeded random numbers", () => {
+  test("repeats itself by seed and label, and is spread evenly", () => {
+    const draws = (seed: number, label?: string) => {
+      const random = seededRandom(seed, label);
+      return Array.from({ length: 1000 }, () => random());
+    };
+    expect(draws(7)).toEqual(draws(7));
+    expect(draws(7)).not.toEqual(draws(8));
+    expect(draws(7, "a")).not.toEqual(draws(7, "b"));
+    expect(draws(2 ** 33)).not.toEqual(draws(0));
+    const mean = draws(1).reduce((sum, draw) => sum + draw, 0) / 1000;
+    expect(mean).toBeGreaterThan(0.45);
+    expect(mean).toBeLessThan(0.55);
+    expect(draws(1).every((draw) => draw >= 0 && draw < 1)).toBe(true);
+  });
+
+  test("hashes of texts differ", () => {
+    expect(new Set(["", "a", "b", "ab", "ba"].map(hashOf)).size).toBe(5);
+  });
+});
