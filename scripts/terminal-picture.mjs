@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const COMMANDS = [
-  "zae-limiter system set-defaults -l rpm:100 -l tpm:1000",
+  "zae-limiter system set-limits -l rpm:100 -l tpm:1000",
   "zae-limiter acquire key-1 gpt-4 -c rpm=1 -c tpm=600",
   "zae-limiter acquire key-1 gpt-4 -c rpm=1 -c tpm=600",
   "zae-limiter peek key-1 gpt-4",

@@ -17,7 +17,7 @@ export class VersionMismatchError extends VersionError {
   readonly schemaVersion: string;
   /** The version of the deployed aggregator, where it is known. */
   readonly lambdaVersion: string | undefined;
-  /** Whether `zae-limiter upgrade` can update the aggregator. */
+  /** Whether `zae-limiter stack upgrade` can update the aggregator. */
   readonly canAutoUpdate: boolean;
 
   constructor(details: {

@@ -22,7 +22,7 @@ import { stackTemplate } from "./template/template.ts";
 export interface ZaeLimiterProps extends StackOptions {
   /** The name of the table, and the beginning of all other names. */
   readonly name: string;
-  /** Whether the outputs are exported, as those of `zae-limiter deploy` are. Default true. */
+  /** Whether the outputs are exported, as those of `zae-limiter stack deploy` are. Default true. */
   readonly exportOutputs?: boolean;
 }
 
@@ -44,8 +44,8 @@ const FUNCTIONS: Readonly<Record<string, LambdaName>> = {
 };
 
 /**
- * A limiter in a stack of one's own: the same resources as `zae-limiter deploy` makes.
- * Afterwards: `zae-limiter upgrade --force --name <name>` for its version record, and
+ * A limiter in a stack of one's own: the same resources as `zae-limiter stack deploy` makes.
+ * Afterwards: `zae-limiter stack upgrade --force --name <name>` for its version record, and
  * `zae-limiter namespace register default --name <name>`.
  *
  * @example

@@ -218,8 +218,8 @@ export class Repository {
   }
 
   /**
-   * Deploys the stack or updates it, as `zae-limiter deploy` does; registers the namespaces and
-   * connects.
+   * Deploys the stack or updates it, as `zae-limiter stack deploy` does; registers the namespaces
+   * and connects.
    */
   static async provision(table: string, options: ProvisionOptions = {}): Promise<Repository> {
     const location = tableLocation(table);
