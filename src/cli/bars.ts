@@ -48,7 +48,7 @@ interface Layout {
   readonly shows: "rate and time" | "time" | "nothing";
 }
 
-/** A block for each entity: its own limits first, then those of the parents it charges. */
+/** A block for each entity: its own limits first, then those of the parents it cascades to. */
 export function bars(
   statuses: readonly LimitStatus[],
   look: {

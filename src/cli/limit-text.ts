@@ -50,3 +50,8 @@ export function limitLines(limits: readonly Limit[]): string {
 export function counted(count: number, word: string): string {
   return `${withThousands(count)} ${word}${count === 1 ? "" : "s"}`;
 }
+
+/** Returns how many entries of a limits file there are. */
+export function entriesText(count: number): string {
+  return `${withThousands(count)} ${count === 1 ? "entry" : "entries"}`;
+}

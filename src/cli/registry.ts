@@ -32,13 +32,13 @@ const OTHER = "Other:";
 const COMMANDS: readonly Entry[] = [
   {
     name: "acquire",
-    summary: "takes from the limits of an entity",
+    summary: "consumes from the limits of an entity",
     heading: ACTING,
     load: async () => (await import("./commands/acquire.ts")).acquire,
   },
   {
     name: "peek",
-    summary: "shows what is left, and takes nothing",
+    summary: "shows what is left, and consumes nothing",
     heading: ACTING,
     load: async () => (await import("./commands/peek.ts")).peek,
   },
@@ -50,7 +50,7 @@ const COMMANDS: readonly Entry[] = [
   },
   {
     name: "run",
-    summary: "takes, runs a command, gives back if it fails",
+    summary: "consumes, runs a command, refunds if it fails",
     heading: ACTING,
     load: async () => (await import("./commands/run.ts")).run,
   },
@@ -62,13 +62,13 @@ const COMMANDS: readonly Entry[] = [
   },
   {
     name: "resource",
-    summary: "limits of resources",
+    summary: "default limits per resource",
     heading: LIMITS,
     load: async () => (await import("./commands/resource.ts")).resource,
   },
   {
     name: "system",
-    summary: "limits of everything else",
+    summary: "default limits of the namespace",
     heading: LIMITS,
     load: async () => (await import("./commands/system.ts")).system,
   },
@@ -128,7 +128,7 @@ const COMMANDS: readonly Entry[] = [
   },
   {
     name: "local",
-    summary: "a DynamoDB engine in the background",
+    summary: "a local DynamoDB in the background",
     heading: OTHER,
     load: async () => (await import("./commands/local.ts")).local,
   },

@@ -41,7 +41,7 @@ export async function deleteLimits(
   return {
     json: () => ({ ...json, deleted }),
     text: () => {
-      if (!agreed) return "Cancelled, nothing was deleted";
+      if (!agreed) return "Cancelled: nothing was deleted";
       return deleted ? `Deleted the limits of ${name}` : `No limits were stored for ${name}`;
     },
   };

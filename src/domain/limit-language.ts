@@ -72,7 +72,7 @@ function parsePeriod(text: string, period: string): number {
     throw new ValidationError(
       "limit",
       text,
-      `the period must be sec, min, hour or day, with a count before it if you like (10sec), ` +
+      `the period must be sec, min, hour or day, with an optional count before it (10sec), ` +
         `got ${show(period)}`,
     );
   }

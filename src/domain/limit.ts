@@ -202,7 +202,7 @@ export function checkLimits(inputs: readonly LimitInput[]): readonly Limit[] {
   const names = new Set<string>();
   for (const { name } of limits) {
     if (names.has(name)) {
-      throw new ValidationError("limits", name, `the limit "${name}" is there twice`);
+      throw new ValidationError("limits", name, `the limit "${name}" is given twice`);
     }
     names.add(name);
   }

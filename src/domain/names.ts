@@ -125,7 +125,7 @@ export function checkNamespace(value: unknown): string {
     throw refuse(`exceeds the maximum length of ${NAMESPACE_LENGTH_MAX} characters`);
   }
   if (CONTROL_PATTERN.test(value)) throw refuse("must not contain control characters");
-  if (LONE_SURROGATE_PATTERN.test(value)) throw refuse("must not contain half a character");
+  if (LONE_SURROGATE_PATTERN.test(value)) throw refuse("must not contain half of a surrogate pair");
   return value;
 }
 

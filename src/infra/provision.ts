@@ -274,7 +274,7 @@ async function finishing<Result>(
     const reason = error instanceof StackOperationError ? error.reason : (error as Error).message;
     throw new StackOperationError(
       stackName,
-      `the stack stands, but is not complete: ${reason}. Run the same command again to finish`,
+      `the stack is deployed, but not complete: ${reason}. Run the same command again to finish`,
       [],
       { cause: error },
     );

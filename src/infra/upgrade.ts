@@ -256,7 +256,7 @@ async function steps(
   let tagsAdded: boolean | undefined;
   let tagsError: Error | undefined;
   if (plan.tags && stack !== undefined) {
-    onStep?.("Looking after the tags of the stack");
+    onStep?.("Checking the tags of the stack");
     try {
       tagsAdded = await ensureTags(context, stack, stackVersion(request, lambdas));
     } catch (error) {

@@ -156,7 +156,7 @@ function checkAlso({ also, resource, limits }: AcquireRequest): readonly Checked
     checkFields(`also[${at}]`, part, ["resource", "consume"]);
     const name = checkResource(part.resource);
     if (seen.has(name)) {
-      const reason = `the resource "${name}" is there twice`;
+      const reason = `the resource "${name}" is given twice`;
       throw new ValidationError(`also[${at}].resource`, name, reason);
     }
     seen.add(name);

@@ -136,7 +136,7 @@ export class LeasePart implements ResourceLease {
       if (used === undefined) continue;
       const delta = sign * amount;
       if (used + delta < 0) {
-        const reason = `the lease holds ${used} of "${name}", so it cannot give back ${-delta}`;
+        const reason = `the lease has consumed ${used} of "${name}", so it cannot refund ${-delta}`;
         throw new ValidationError(field, amount, reason);
       }
       // Beyond it milli-tokens would leave the safe integers, one adjustment at a time.

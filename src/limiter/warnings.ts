@@ -32,17 +32,17 @@ export class Warnings {
 function messageOf(warning: LeaseWarning): string {
   const { kind, entityId, resource } = warning;
   if (kind === "adjustment_failed") {
-    return `An adjustment of ${entityId} for ${resource} could not be written`;
+    return `Could not write an adjustment of ${entityId} for ${resource}: its bucket has too many tokens`;
   }
   const { operation, limitName } = warning;
   const call = `${operation}({ ${limitName} }) of ${entityId} for ${resource}`;
   return kind === "amount_missing"
-    ? `${call} has no amount: what was consumed stays consumed`
-    : `${call} has an amount below zero: the lease consumes 0`;
+    ? `${call} got no amount: the estimate stays consumed`
+    : `${call} got an amount below zero: the lease consumes 0`;
 }
 
 function detailOf(warning: LeaseWarning): string {
   if (warning.kind === "adjustment_failed") return String(warning.cause);
-  const more = "Later ones are not printed; the option onWarning hears of all of them";
+  const more = "Further warnings of this kind are not printed; pass onWarning to get all of them";
   return `The amount is ${String(warning.amount)}. ${more}`;
 }

@@ -83,8 +83,8 @@ export class ApplyTurn {
     const written = await writeManaged(this.#context, this.#record, content);
     if (written === undefined) {
       throw new InfrastructureError(
-        "Another apply has taken over, because this one was silent for too long. " +
-          "What it has done is done; apply again to make sure of the rest",
+        "Another apply has taken over, because this one made no progress for too long. " +
+          "Its finished changes stay; apply again for the rest",
       );
     }
     this.#record = written;
@@ -99,8 +99,8 @@ async function freeRecord(context: RecordContext, options: TurnOptions): Promise
     if (record.run === undefined || record.run.untilMs <= context.clock()) return record;
     if (timer.nowMs() - startedMs >= waitMs || signal?.aborted === true) {
       throw new InfrastructureError(
-        "Another apply is at work in this namespace. Wait until it is done; " +
-          `if it died, its turn ends by itself within ${TURN_MS / 1000} seconds`,
+        "Another apply runs in this namespace. Wait until it ends; " +
+          `if it died, its claim expires within ${TURN_MS / 1000} seconds`,
       );
     }
     await timer.sleep(POLL_MS, signal);

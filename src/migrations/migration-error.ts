@@ -32,7 +32,7 @@ export class MigrationRunningError extends VersionError {
   ) {
     super(
       "Another migration of this table is running" +
-        (until === undefined ? "" : `, or was until it broke off. If so, try again after ${until}`),
+        (until === undefined ? "" : `, or stopped halfway. In that case try again after ${until}`),
     );
   }
 }

@@ -97,7 +97,7 @@ export async function runSteps(
     await lease.release().catch(() => undefined);
     throw new MigrationError(
       `The migration to ${current} broke off: ${(cause as Error).message}. ` +
-        "What it has done stays done, and the next run goes on from there",
+        "Finished changes stay, and the next run continues from there",
       { migration: current, applied: outcomes.map(({ version }) => version), cause },
     );
   }

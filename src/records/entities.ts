@@ -205,7 +205,8 @@ export class EntityRecords {
 
   /**
    * Gives an entity another parent, or none. Both must exist, and the tree must stay a tree of at
-   * most 8 ancestors. What was charged to the old parent stays there, also by leases that are open.
+   * most 8 ancestors. What was consumed from the old parent stays there, also by leases that are
+   * still open.
    */
   async setParent(
     id: string,

@@ -152,7 +152,8 @@ function warn(
   if (heard.length > 0) return;
   if (warning.kind === "shards_exhausted") {
     process.emitWarning(
-      `The bucket of ${warning.entityId} for ${warning.resource} cannot be split any further`,
+      `The bucket of ${warning.entityId} for ${warning.resource} has ${warning.shardCount} shards, ` +
+        "the most it may have: more traffic will be throttled. Divide the entity or the resource",
       { code: "ZAEL_SHARDS_EXHAUSTED" },
     );
     return;
@@ -170,9 +171,16 @@ function warn(
     return;
   }
   process.emitWarning(
-    `What ${warning.entityId} had taken of ${warning.resource} could not be given back`,
+    `Could not refund ${amountsText(warning.amountsMilli)} to ${warning.entityId} for ` +
+      `${warning.resource}: it stays consumed until the bucket refills`,
     { code: "ZAEL_RESTORE_FAILED", detail: String(warning.cause) },
   );
+}
+
+/** Returns the amounts as `500 tpm and 1 rpm`. */
+function amountsText(amountsMilli: Readonly<Record<string, number>>): string {
+  const amounts = Object.entries(amountsMilli);
+  return amounts.map(([name, milli]) => `${milli / 1000} ${name}`).join(" and ");
 }
 
 /** Text that another writer chose, fit for a log. */

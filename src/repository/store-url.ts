@@ -20,7 +20,7 @@ export const DEFAULT_URL = "sqlite:.zae-limiter/limits.db";
 
 const FORMS =
   "memory: | sqlite:<file> | dynamodb://<table>?region=<region>&endpoint=<url>, " +
-  "each with ?namespace=<name> if you like";
+  "each with an optional ?namespace=<name>";
 
 /** Reads an address; a `ValidationError` names the accepted forms. */
 export function parseStoreUrl(url: string): StoreLocation {
@@ -95,7 +95,7 @@ function parametersOf<Name extends string>(
     if (!(accepted as readonly string[]).includes(name)) {
       throw refusal(url, `the parameter ${show(name)} is not one of ${accepted.join(", ")}`);
     }
-    if (parameters.getAll(name).length > 1) throw refusal(url, `"${name}" is there twice`);
+    if (parameters.getAll(name).length > 1) throw refusal(url, `"${name}" is given twice`);
     if (parameters.get(name) === "") throw refusal(url, `"${name}" is empty`);
   }
   return Object.fromEntries(

@@ -1,4 +1,4 @@
-/** `acquire`: takes from the limits of an entity, or says when it would work. */
+/** `acquire`: consumes from the limits of an entity, or says when it would work. */
 
 import type { LimitStatus } from "../../domain/limit-status.ts";
 import { RateLimiter } from "../../limiter/rate-limiter.ts";
@@ -20,10 +20,10 @@ import type { Terminal } from "../terminal.ts";
 
 export const acquire = leaf<ConsumeOptions>({
   name: "acquire",
-  summary: "takes from the limits of an entity",
+  summary: "consumes from the limits of an entity",
   details:
-    "All limits are taken together or not at all, from the entity and from the parents it charges. " +
-    "When there is not enough, nothing is taken and the exit code is 3.",
+    "Consumes from all limits or from none, of the entity and of the parents it cascades to. " +
+    "When a limit has too little, nothing is consumed and the exit code is 3.",
   arguments: TARGET_ARGUMENTS,
   options: CONSUME_OPTIONS,
   store: "change",

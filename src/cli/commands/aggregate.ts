@@ -25,7 +25,7 @@ export const aggregate = leaf<AggregateOptions>({
   summary: "counts usage from the stream of a table, until it is ended",
   details:
     "Several processes on one table share the work, and each goes on where the last one stopped. " +
-    "It logs one JSON object per line. Ctrl-C ends it when everything at work is done. On SQLite " +
+    "It logs one JSON object per line. Ctrl-C ends it after the work in flight. On SQLite " +
     "usage is counted by the limiter itself; there it archives audit events.",
   options: [
     {

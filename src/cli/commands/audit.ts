@@ -24,11 +24,11 @@ const list = leaf<ListOptions>({
     },
     {
       flags: "-l, --limit <count>",
-      text: "at most so many",
+      text: "at most this many",
       default: LIMIT_DEFAULT,
       parse: wholeNumber(1, LIMIT_MAX),
     },
-    { flags: "--start-event-id <id>", text: "go on after this event" },
+    { flags: "--start-event-id <id>", text: "continue after this event" },
   ],
   store: "read",
   examples: ["audit list", "audit list -e key-1", "audit list -e '$RESOURCE:gpt-4' -l 20"],
@@ -69,7 +69,7 @@ const list = leaf<ListOptions>({
       }),
       text: () => {
         if (events.length === 0) return `Nothing was changed${entityId ? ` for ${entityId}` : ""}`;
-        if (next !== undefined) note(`There may be more; go on with --start-event-id ${next}`);
+        if (next !== undefined) note(`There may be more; continue with --start-event-id ${next}`);
         const subject = entityId === undefined ? ["ENTITY"] : [];
         const titles = ["TIME", ...subject, "ACTION", "PRINCIPAL", "RESOURCE", "DETAILS"];
         const rows = events.map((event) => [

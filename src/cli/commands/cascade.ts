@@ -7,7 +7,7 @@ import { ownerJson, ownerText, type Switched } from "./switch.ts";
 
 const POLICY: ArgumentSpec = {
   name: "<policy>",
-  text: "whether acquires charge the parent too",
+  text: "whether acquires consume from the parent too",
   choices: ["on", "off"],
 };
 
@@ -23,8 +23,8 @@ function cascadeCommand(name: "set-cascade" | "clear-cascade", switched: Switche
   return leaf<PrincipalOptions & { readonly resource?: string }>({
     name,
     summary: sets
-      ? "says whether acquires charge the parent too"
-      : "removes what was said about cascading, so that the next wider level answers",
+      ? "sets whether acquires consume from the parent too"
+      : "removes the cascade policy, so that the next wider level decides",
     arguments: sets ? [argument, POLICY] : [argument],
     options: [...options, PRINCIPAL_OPTION],
     store: sets ? "write" : "change",

@@ -28,9 +28,9 @@ export const listEntities = leaf<ListOptions>({
         "those with limits of their own for this resource, also if never created; " +
         `${DEFAULT_RESOURCE} for limits for all resources`,
     },
-    { flags: "--prefix <text>", text: "those whose id begins so" },
-    { flags: "-l, --limit <count>", text: "at most so many", parse: wholeNumber(1, LIMIT_MAX) },
-    { flags: "--cursor <cursor>", text: "go on where an earlier list ended" },
+    { flags: "--prefix <text>", text: "only ids with this prefix" },
+    { flags: "-l, --limit <count>", text: "at most this many", parse: wholeNumber(1, LIMIT_MAX) },
+    { flags: "--cursor <cursor>", text: "continue where an earlier list ended" },
   ],
   store: "read",
   examples: ["entity list", "entity list --prefix key-", "entity list --with-custom-limits gpt-4"],
@@ -62,7 +62,7 @@ export const listEntities = leaf<ListOptions>({
         cursor: cursor ?? null,
       }),
       text: () => {
-        if (cursor !== undefined) note(`There are more; go on with --cursor ${cursor}`);
+        if (cursor !== undefined) note(`There are more; continue with --cursor ${cursor}`);
         if (resource === undefined) {
           return entities.length === 0
             ? `There are no entities. Create one with: ${hint("entity", "create", "key-1")}`

@@ -25,14 +25,13 @@ interface CreateOptions extends PrincipalOptions {
 const create = leaf<CreateOptions>({
   name: "create",
   summary: "creates an entity",
-  details:
-    "An entity needs no creating to have limits; it does to have a parent, a name or metadata.",
+  details: "Limits apply to any id. Create an entity to give it a parent, a name or metadata.",
   arguments: [ID],
   options: [
     { flags: "--display-name <name>", text: "a name for people (else the id)" },
     { flags: "--parent <id>", text: "the entity it belongs to" },
-    { flags: "--cascade", text: "charge the parent along with it", default: false },
-    { flags: "--no-cascade", text: "charge only itself (default)" },
+    { flags: "--cascade", text: "acquires consume from the parent too", default: false },
+    { flags: "--no-cascade", text: "acquires consume from the entity only (default)" },
     { flags: "--metadata <json>", text: "a JSON object to keep with it", parse: jsonObject },
     PRINCIPAL_OPTION,
   ],
@@ -89,7 +88,7 @@ const remove = leaf<PrincipalOptions>({
   json: { id: "text", deleted: "boolean" },
   run: async ({ args: [id = ""], options, open, confirm }) => {
     if (!(await confirm(`Delete ${id} with its limits, balances and usage?`))) {
-      throw new CommandFailure("Aborted, nothing was deleted");
+      throw new CommandFailure("Aborted: nothing was deleted");
     }
     const { entities } = await open();
     const known = (await entities.get(id)) !== undefined;
@@ -135,11 +134,11 @@ interface SetParentOptions extends PrincipalOptions {
 const setParent = leaf<SetParentOptions>({
   name: "set-parent",
   summary: "gives an entity another parent, or none",
-  details: "What was charged to the old parent stays there, also by leases that are open.",
+  details: "What was consumed from the old parent stays there, also by leases that are still open.",
   arguments: [ID],
   options: [
     { flags: "--parent <id>", text: "the new parent" },
-    { flags: "--none", text: "no parent any more" },
+    { flags: "--none", text: "remove the parent" },
     PRINCIPAL_OPTION,
   ],
   store: "change",

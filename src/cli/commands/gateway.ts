@@ -32,7 +32,7 @@ export const gateway = leaf<ServeOptions>({
   details:
     "Clients use a key of `gateway key create` in place of the provider's. The provider's key comes " +
     "from OPENAI_API_KEY or ANTHROPIC_API_KEY, or from the variable that the file names. The " +
-    "resource is the model. Ctrl-C and SIGTERM let the calls at work end first. /healthz and " +
+    "resource is the model. Ctrl-C and SIGTERM let calls in flight end first. /healthz and " +
     "/metrics need no key.",
   options: [
     { flags: "-u, --upstream <url>", text: "the provider, such as https://api.openai.com/v1" },
@@ -65,7 +65,7 @@ export const gateway = leaf<ServeOptions>({
     },
     {
       flags: "--grace <seconds>",
-      text: "how long calls at work may take to end",
+      text: "how long calls in flight may take to end",
       default: 30,
       parse: wholeNumber(0, 3600),
     },
@@ -117,7 +117,7 @@ async function serve(call: Call<ServeOptions>, signal: AbortSignal) {
     if (signal.aborted) resolve();
     else signal.addEventListener("abort", () => resolve(), { once: true });
   });
-  call.note("Ending: calls at work may finish");
+  call.note("Stopping: calls in flight may end first");
   await board?.close();
   await stop(call, running);
   return { code: EXIT.ok };

@@ -7,7 +7,7 @@ import { changeJson, type LimitChange } from "../../manifest/plan.ts";
 import { type Call, leaf } from "../command.ts";
 import { EXIT } from "../exit-codes.ts";
 import { interruptible } from "../interruption.ts";
-import { counted } from "../limit-text.ts";
+import { counted, entriesText } from "../limit-text.ts";
 import { warningText } from "../lost-limits.ts";
 import { decimalNumber } from "../numbers.ts";
 import type { Palette } from "../palette.ts";
@@ -110,7 +110,7 @@ function resultText({ plan, applied, failed, skipped }: ApplyResult, palette: Pa
   const { namespace, changes, unchanged, adopted } = plan;
   if (changes.length === 0) {
     const managed = adopted.length === 0 ? "" : `, ${adopted.length} managed from now on`;
-    return `No changes: ${counted(unchanged, "place")} in ${namespace} as declared${managed}`;
+    return `No changes: ${entriesText(unchanged)} in ${namespace} as declared${managed}`;
   }
   const left = failed.length + skipped.length;
   const total =

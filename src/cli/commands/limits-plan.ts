@@ -6,7 +6,7 @@ import { changeJson, type LimitPlan } from "../../manifest/plan.ts";
 import type { Repository } from "../../repository/repository.ts";
 import { type Call, leaf, type Shape } from "../command.ts";
 import { EXIT } from "../exit-codes.ts";
-import { counted } from "../limit-text.ts";
+import { counted, entriesText } from "../limit-text.ts";
 import { warningText } from "../lost-limits.ts";
 import type { Palette } from "../palette.ts";
 import { FILE_OPTION, type FileOptions, manifestOf } from "./limits-file.ts";
@@ -103,7 +103,7 @@ function planText({ plan, registered }: Comparison, palette: Palette): string {
   ];
   const heading =
     changes.length === 0
-      ? `No changes: ${counted(unchanged, "place")} in ${namespace} as declared`
+      ? `No changes: ${entriesText(unchanged)} in ${namespace} as declared`
       : `${counted(changes.length, "change")} in ${namespace} (${totals(plan)}):`;
   return [heading, ...changes.map((change) => changeLines(change, palette)), ...notes].join("\n");
 }
@@ -111,10 +111,10 @@ function planText({ plan, registered }: Comparison, palette: Palette): string {
 function diffText({ plan }: Comparison, file: string, palette: Palette): string {
   const { namespace, changes, unchanged } = plan;
   if (changes.length === 0) {
-    return `No drift: ${counted(unchanged, "place")} in ${namespace} as ${file} says`;
+    return `No drift: ${entriesText(unchanged)} in ${namespace} as declared in ${file}`;
   }
-  const places = `${counted(changes.length, "place")} in ${namespace}`;
-  const heading = `Drift: ${places} not as ${file} says (stored -> declared):`;
+  const entries = `${entriesText(changes.length)} in ${namespace}`;
+  const heading = `Drift: ${entries} not as declared in ${file} (stored -> declared):`;
   return [heading, ...changes.map((change) => changeLines(change, palette, false))].join("\n");
 }
 

@@ -6,6 +6,6 @@ import { down, status, up } from "./local-run.ts";
 
 export const local: Group = {
   name: "local",
-  summary: "a DynamoDB engine in the background",
+  summary: "a local DynamoDB in the background",
   commands: [up, status, logs, env, down],
 };

@@ -117,7 +117,7 @@ const remove = leaf({
   run: async ({ args: [name = ""], openStore, confirm, storeHint }) => {
     checkNamespace(name);
     if (!(await confirm(`Delete the namespace ${name}? It can be recovered until it is purged.`))) {
-      throw new CommandFailure("Aborted, nothing was deleted");
+      throw new CommandFailure("Aborted: nothing was deleted");
     }
     const { namespaces } = await openStore();
     const namespaceId = (await namespaces.get(name))?.namespaceId;
@@ -198,7 +198,7 @@ const purge = leaf({
   json: { namespace_id: "text", records_deleted: "number" },
   run: async ({ args: [id = ""], openStore, confirm, progress }) => {
     if (!(await confirm(`Purge ${id}? Its data is then gone for good.`))) {
-      throw new CommandFailure("Aborted, nothing was purged");
+      throw new CommandFailure("Aborted: nothing was purged");
     }
     const { namespaces } = await openStore();
     let count = 0;

@@ -8,8 +8,8 @@ import { stateText } from "../level-text.ts";
 
 export const peek = leaf<{ limit: readonly string[] }>({
   name: "peek",
-  summary: "shows what is left, and takes nothing",
-  details: "The limits that apply to the entity, then those of the parents it charges.",
+  summary: "shows what is left, and consumes nothing",
+  details: "The limits that apply to the entity, then those of the parents it cascades to.",
   arguments: TARGET_ARGUMENTS,
   options: [CALL_LIMITS_OPTION],
   store: "read",

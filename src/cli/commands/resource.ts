@@ -91,7 +91,7 @@ const SWITCHED: Switched = {
 
 export const resource: Group = {
   name: "resource",
-  summary: "limits of resources",
+  summary: "default limits per resource",
   commands: [
     setDefaults,
     getDefaults,

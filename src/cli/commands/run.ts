@@ -18,10 +18,10 @@ const SIGNAL_BASE = 128;
 
 export const run = leaf<ConsumeOptions>({
   name: "run",
-  summary: "takes, runs a command, gives back if it fails",
+  summary: "consumes, runs a command, refunds if it fails",
   details:
-    "The exit code is that of the command. When there is not enough, the command is not run and the " +
-    "exit code is 3. What was taken stays taken if the command succeeds. Signals are passed on. The " +
+    "The exit code is that of the command. When a limit has too little, the command does not run and the " +
+    "exit code is 3. When the command fails, its tokens are refunded. Signals are passed on. The " +
     "output of the command is its own; with --json, the report goes to stderr.",
   arguments: [
     ...TARGET_ARGUMENTS,
@@ -67,8 +67,7 @@ export const run = leaf<ConsumeOptions>({
     const code = await exitCodeOf(command, rest, terminal);
     const failed = code !== 0;
     await (failed ? lease.lease.rollback() : lease.lease.commit());
-    if (failed && !call.json)
-      call.note(`The command ended with ${code}; everything was given back`);
+    if (failed && !call.json) call.note(`The command ended with ${code}; everything was refunded`);
     return reported(call, code, {
       granted: true,
       ...target,

@@ -20,7 +20,7 @@ const SUMMARIES: Readonly<Record<Action, string>> = {
   disable: "switches off: every acquire is refused, and balances stay",
   enable: "switches on, also where a wider level switches off",
   bypass: "grants everything and counts it: nothing is refused, and balances stay",
-  clear: "removes the switch, so that the next wider level answers",
+  clear: "removes the switch, so that the next wider level decides",
 };
 
 /** What the commands of one group have in common. */

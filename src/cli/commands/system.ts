@@ -129,6 +129,6 @@ const list = leaf({
 
 export const system: Group = {
   name: "system",
-  summary: "limits of everything else",
+  summary: "default limits of the namespace",
   commands: [setDefaults, getDefaults, deleteDefaults, list],
 };

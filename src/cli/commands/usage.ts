@@ -45,11 +45,11 @@ const list = leaf<ListOptions>({
     ...QUERY_OPTIONS,
     {
       flags: "-l, --limit <count>",
-      text: "at most so many",
+      text: "at most this many",
       default: LIMIT_DEFAULT,
       parse: wholeNumber(1, LIMIT_MAX),
     },
-    { flags: "--cursor <cursor>", text: "go on where an earlier list ended" },
+    { flags: "--cursor <cursor>", text: "continue where an earlier list ended" },
     { flags: "-p, --plot", text: "draw it" },
   ],
   store: "read",

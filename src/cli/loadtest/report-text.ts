@@ -83,7 +83,7 @@ function factLines(report: LoadReport): string[] {
     ...(tokens.length === 0 ? [] : [`Consumed: ${tokens.join(", ")}`]),
     `Generator: ${Math.round(100 * cpuShare)}% of a processor${late}`,
     ...(cpuShare > CPU_SHARE_HIGH
-      ? ["The generator was busy itself: use more --workers, or believe the latencies less"]
+      ? ["The generator itself was busy, so latencies may be too high: use more --workers"]
       : []),
     ...(total.errors > 0 ? [`Errors: ${withThousands(total.errors)}`] : []),
   ];

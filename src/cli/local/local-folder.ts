@@ -33,7 +33,7 @@ export class LocalFolder {
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
       throw new CommandFailure(
-        `Cannot read ${this.#state}: ${(error as Error).message}. Remove it if it is of no use`,
+        `Cannot read ${this.#state}: ${(error as Error).message}. Delete it if you do not need it`,
         1,
         { cause: error },
       );
@@ -75,7 +75,7 @@ export class LocalFolder {
       if (this.#tryLock(self)) return;
     }
     throw new CommandFailure(
-      "Another zae-limiter local is at work in this folder; wait until it is done",
+      "Another `zae-limiter local` command runs in this folder; wait until it ends",
     );
   }
 

@@ -114,7 +114,7 @@ async function placeOf(client: DynamoDBClient): Promise<Omit<Identity, "credenti
     { step: "build", priority: "low", name: "zaeLimiterPlace" },
   );
   await client.send(command);
-  if (found === undefined) throw new Error("The AWS SDK has told no endpoint");
+  if (found === undefined) throw new Error("The AWS SDK did not return an endpoint");
   const { protocol, hostname, port, path } = found.request;
   const host = port === undefined ? hostname : `${hostname}:${port}`;
   const [scheme] = found.context.endpointV2?.properties?.authSchemes ?? [];

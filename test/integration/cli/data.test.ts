@@ -185,7 +185,7 @@ describeCliStores("the command line", (store) => {
     // Nothing is connected to before the answer: there is nothing at this address.
     const env = { ZAEL_URL: "dynamodb://nowhere?endpoint=http://127.0.0.1:1" };
     const declined = await store.run(...command, { input: "n\n", env });
-    expect(declined).toMatchObject({ code: 0, out: "Cancelled, nothing was deleted\n" });
+    expect(declined).toMatchObject({ code: 0, out: "Cancelled: nothing was deleted\n" });
     expect(declined.err).toContain("Delete the limits of gpt-4? [y/N]");
     const silent = await store.run(...command);
     expect(silent).toMatchObject({ code: 2, out: "" });

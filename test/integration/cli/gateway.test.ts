@@ -63,7 +63,7 @@ test("SIGTERM lets a stream and its lease end, and the dashboard is served until
   while (await fetch(served.dashboard, { redirect: "manual" }).catch(() => undefined));
   finish();
   while (!(await parts.next()).done);
-  expect(await ended).toMatchObject({ code: 0, err: "Ending: calls at work may finish\n" });
+  expect(await ended).toMatchObject({ code: 0, err: "Stopping: calls in flight may end first\n" });
   const buckets = await repository.buckets.list("team-a");
   const left = buckets.map(({ limitName, tokens }) => [limitName, tokens]);
   expect(Object.fromEntries(left)).toEqual({ rpm: 99, tpm: 1000 - 21 });

@@ -52,7 +52,7 @@ describeCliStores("limits", (store) => {
     const plan = await store.run("limits", "plan", "-f", file);
     expect([plan.code, plan.out]).toEqual([
       0,
-      `No changes: 4 places in ${store.namespace} as declared\n`,
+      `No changes: 4 entries in ${store.namespace} as declared\n`,
     ]);
     expect((await store.run("limits", "diff", "-f", file)).code).toBe(0);
 

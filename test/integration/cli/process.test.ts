@@ -98,7 +98,7 @@ describe("run", () => {
     const script = "console.log('out'); console.error('err'); process.exit(8)";
     const ran = await binary.run([...take, NODE, "-e", script, "--", "--json", "-c"], { env });
     expect(ran).toMatchObject({ code: 8, out: "out\n" });
-    expect(ran.err).toBe("err\nThe command ended with 8; everything was given back\n");
+    expect(ran.err).toBe("err\nThe command ended with 8; everything was refunded\n");
     expect(await left()).toBe(10);
     const good = await binary.run([...take, NODE, "-p", "process.argv[1]", "x y"], { env });
     expect(good).toEqual({ code: 0, out: "x y\n", err: "" });

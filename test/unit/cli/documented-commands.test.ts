@@ -13,7 +13,7 @@ const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
 const BLOCK_PATTERN = /^[ \t]*```(?:sh|bash|text|yaml|yml)\n(.*?)^[ \t]*```$/gms;
 const LINE_PATTERN = /^(?:[^#\n]*[ (])?(?:npx )?zae-limiter ((?:[^\n\\]|\\\n?)+)$/gm;
 const SPAN_PATTERN = /`(?:npx )?zae-limiter ([^`<]+)`/g;
-/** One word of a shell: quoted or not. The rest of a line after `#`, `|`, `>`, `&` or `)` ends it. */
+/** One word of a shell, quoted or not; a comment, a pipe or a redirection ends the command. */
 const WORD_PATTERN = /\s*(?:#.*|[|>&)].*|"([^"]*)"|'([^']*)'|([^\s"'|>&)]+))/gs;
 /** In a sentence a command may be named without what it needs. */
 const INCOMPLETE = [

@@ -254,7 +254,7 @@ describe("checkLimits", () => {
   });
 
   test("refuses a name that is there twice, and what is no list of limits", () => {
-    expect(refusal(() => checkLimits(["rpm:1", "rpm:2"])).reason).toContain('"rpm" is there twice');
+    expect(refusal(() => checkLimits(["rpm:1", "rpm:2"])).reason).toContain('"rpm" is given twice');
     for (const value of [undefined, null, "rpm:1", { rpm: 1 }, Limit.perMinute("rpm", 1)]) {
       expect(refusal(() => untyped(checkLimits)(value)).field).toBe("limits");
     }

@@ -200,7 +200,7 @@ describe("namespaces", () => {
     ["a\u0000b", "control characters"],
     ["a\u007f", "control characters"],
     ["a".repeat(300), "length"],
-    ["half a \ud83d smiley", "half a character"],
+    ["half a \ud83d smiley", "half of a surrogate pair"],
   ])("refuses %o and says why", (name, reason) => {
     expect(refusal(() => checkNamespace(name))).toMatchObject({ field: "namespace" });
     expect(refusal(() => checkNamespace(name)).reason).toContain(reason);

@@ -40,8 +40,8 @@ test("a process without a listener is warned once that amounts are missing", asy
   await new Promise((resolve) => setImmediate(resolve));
   process.off("warning", hear);
   expect(heard.map(({ message }) => message)).toEqual([
-    "settle({ tpm }) of key-1 for gpt-4 has no amount: what was consumed stays consumed",
-    "settle({ tpm }) of key-1 for gpt-4 has an amount below zero: the lease consumes 0",
+    "settle({ tpm }) of key-1 for gpt-4 got no amount: the estimate stays consumed",
+    "settle({ tpm }) of key-1 for gpt-4 got an amount below zero: the lease consumes 0",
   ]);
   expect(heard[0]).toMatchObject({
     code: "ZAEL_AMOUNT_MISSING",

@@ -278,7 +278,7 @@ describe("run", () => {
     const ran = await run(...take, "--", NODE, "-e", "process.exit(7)");
     expect(ran).toMatchObject({
       code: 7,
-      err: "The command ended with 7; everything was given back\n",
+      err: "The command ended with 7; everything was refunded\n",
     });
     const killed = await run(...take, "--", NODE, "-e", "process.kill(process.pid, 'SIGKILL')");
     expect(killed.code).toBe(137);

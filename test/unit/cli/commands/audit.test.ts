@@ -43,7 +43,7 @@ test("the newest comes first, page by page; what is not known is a dash", async 
   const next = page.events[1]?.event_id as string;
   expect(page.next_start_event_id).toBe(next);
   const text = await run("audit", "list", "-e", "key-1", "-l", "2");
-  expect(text.err).toBe(`There may be more; go on with --start-event-id ${next}\n`);
+  expect(text.err).toBe(`There may be more; continue with --start-event-id ${next}\n`);
   const rest = await json<Listed>("audit", "list", "-e", "key-1", "--start-event-id", next);
   expect(rest.events.map(({ action }) => action)).toEqual(["entity_created"]);
   expect(rest.next_start_event_id).toBeNull();

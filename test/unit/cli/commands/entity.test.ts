@@ -91,7 +91,7 @@ describe("entity delete", () => {
     expect(declined).toMatchObject({
       code: 1,
       out: "",
-      err: "zae-limiter: Aborted, nothing was deleted\n",
+      err: "zae-limiter: Aborted: nothing was deleted\n",
       questions: ["Delete key-1 with its limits, balances and usage?"],
     });
     expect((await run("entity", "show", "key-1")).code).toBe(0);
@@ -145,7 +145,7 @@ describe("entity list and list-resources", () => {
     const text = await run(...query, "gpt-4", "-l", "2");
     expect(text).toMatchObject({
       out: "a\nb\n",
-      err: `There are more; go on with --cursor ${page.cursor}\n`,
+      err: `There are more; continue with --cursor ${page.cursor}\n`,
     });
     const rest = await json(...query, "gpt-4", "--limit", "2", "--cursor", page.cursor);
     expect(rest).toEqual({ resource: "gpt-4", entity_ids: ["c"], entities: [], cursor: null });

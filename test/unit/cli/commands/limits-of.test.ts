@@ -92,7 +92,7 @@ describe.each(LEVELS)(
       const declined = await under({ answers: [false] }, level, remove, ...target);
       expect(declined).toMatchObject({
         code: 0,
-        out: "Cancelled, nothing was deleted\n",
+        out: "Cancelled: nothing was deleted\n",
         questions: [`Delete the limits of ${ownerText}?`],
       });
       const unheard = await run(level, remove, ...target);
@@ -122,7 +122,7 @@ describe.each(LEVELS)(
       expect(await run(level, set, ...target)).toMatchObject({ code: 2, out: "" });
       const twice = await run(level, set, ...target, "-l", "rpm:1", "-l", "rpm:2");
       expect(twice).toMatchObject({ code: 1, out: "" });
-      expect(twice.err).toContain('the limit "rpm" is there twice');
+      expect(twice.err).toContain('the limit "rpm" is given twice');
     });
 
     test("have the principal of each change in the audit log", async () => {

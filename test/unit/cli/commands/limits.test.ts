@@ -81,7 +81,7 @@ describe("limits", () => {
     const adopted = await run("plan", "-f", file);
     expect(adopted.out).toContain("managed from now on: resource gpt-4.");
     expect((await run("apply", "-f", file)).out).toBe(
-      "No changes: 1 place in default as declared, 1 managed from now on\n",
+      "No changes: 1 entry in default as declared, 1 managed from now on\n",
     );
     await repo.limits.deleteResource("gpt-4");
     await repo.close();

@@ -146,7 +146,7 @@ describe("delete, orphans, recover", () => {
     expect(declined).toMatchObject({
       code: 1,
       out: "",
-      err: "zae-limiter: Aborted, nothing was deleted\n",
+      err: "zae-limiter: Aborted: nothing was deleted\n",
       questions: ["Delete the namespace a? It can be recovered until it is purged."],
     });
     expect((await run("show", "a")).code).toBe(0);
@@ -176,7 +176,7 @@ describe("purge", () => {
     const declined = await under({ answers: [false] }, "purge", id);
     expect(declined).toMatchObject({
       code: 1,
-      err: "zae-limiter: Aborted, nothing was purged\n",
+      err: "zae-limiter: Aborted: nothing was purged\n",
       questions: [`Purge ${id}? Its data is then gone for good.`],
     });
     const { code, out, err } = await under({ isTerminal: true }, "purge", id, "-y");
