@@ -79,7 +79,7 @@ const list = leaf<ListOptions>({
       json: () => ({ snapshots: snapshots.map(snapshotJson), cursor: cursor ?? null }),
       text: async () => {
         if (snapshots.length === 0) return "No usage was counted";
-        if (cursor !== undefined) note(`There is more; go on with --cursor ${cursor}`);
+        if (cursor !== undefined) note(`There is more; continue with --cursor ${cursor}`);
         if (drawn !== undefined) return plotUsage(drawn, terminal.columns);
         return snapshotTable(snapshots, terminal.palette.faint);
       },

@@ -101,7 +101,7 @@ describeCliStores("the command line", (store) => {
       ["limits_set", principal, "_default_", "rpm:1/min"],
       ["entity_created", principal, "-", "name=key-1"],
     ]);
-    expect(err).toMatch(/go on with --start-event-id [0-9A-Z]{26}\n$/);
+    expect(err).toMatch(/continue with --start-event-id [0-9A-Z]{26}\n$/);
   });
 
   test("where nothing can draw, a plot is a table (op 29)", async () => {

@@ -60,7 +60,7 @@ describe("usage list", () => {
     expectShape(shapeOf(usage, "list"), page);
     expect(page.snapshots).toHaveLength(1);
     const text = await run(...query, "-l", "1");
-    expect(text.err).toBe(`There is more; go on with --cursor ${page.cursor}\n`);
+    expect(text.err).toBe(`There is more; continue with --cursor ${page.cursor}\n`);
     const rest = await json<{ snapshots: object[] }>(...query, "--cursor", page.cursor);
     expect(rest).toMatchObject({ cursor: null });
     // The windows of one type, on every page.
