@@ -118,7 +118,7 @@ async function untilItAnswers(state: LocalState, place: UpPlace): Promise<void> 
 
 function failedWith(what: string, folder: LocalFolder): CommandFailure {
   const said = lastLines(folder.engineLog, 10).join(" | ");
-  return new CommandFailure(said === "" ? what : `${what}; its last output:  ${said}`);
+  return new CommandFailure(said === "" ? what : `${what}; its last output: ${said}`);
 }
 
 async function makeTable(state: LocalState): Promise<void> {

@@ -211,7 +211,7 @@ describe("local, when something is in the way", () => {
   test("an engine that ends at once leaves its last words, and nothing else", async () => {
     const { code, err } = await run("up", "--port", "0", "--engine", process.execPath);
     expect(code).toBe(1);
-    expect(err).toMatch(/^zae-limiter: dynoxide ended at once; its last output:  .*bad option/);
+    expect(err).toMatch(/^zae-limiter: dynoxide ended at once; its last output: .*bad option/);
     expect((await run("status")).code).toBe(1);
   });
 

@@ -80,7 +80,9 @@ describe("an apply", () => {
     const run = { id: "other", untilMs: Date.now() + 60_000 };
     await writeManaged(records, before, { targets: [], unsettled: [], run });
     await expect(applyManifest(repo, manifest, { waitMs: 0 })).rejects.toThrow(InfrastructureError);
-    await expect(applyManifest(repo, manifest, { waitMs: 0 })).rejects.toThrow(/Another apply runs/);
+    await expect(applyManifest(repo, manifest, { waitMs: 0 })).rejects.toThrow(
+      /Another apply runs/,
+    );
     expect(await repo.limits.listResources()).toEqual([]);
     // A plan only reads, and does not wait.
     expect((await planManifest(repo, manifest)).changes).toHaveLength(4);
