@@ -1,6 +1,6 @@
 /** The processes of a run: they come, make calls, crash, and are replaced. */
 
-import type { RefundWarning } from "../../src/buckets/bucket-store.ts";
+import type { RefundWarning } from "../../src/buckets/bucket-warning.ts";
 import { RateLimiterUnavailable } from "../../src/domain/errors.ts";
 import type { Random } from "../../src/domain/random.ts";
 import type { SimulatedProcess } from "../../src/testing/table/simulated-process.ts";

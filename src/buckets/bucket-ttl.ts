@@ -3,7 +3,7 @@
 import type { Rate } from "../core/bucket.ts";
 import { ceilDiv, mulAddDiv } from "../core/integers.ts";
 import { invariant } from "../domain/check.ts";
-import type { LimitSource } from "./bucket-store.ts";
+import type { LimitSource } from "./leg.ts";
 
 /** So that a store's clock, ours, and a slow sweep never meet. */
 const TTL_SECONDS_MIN = 3600;

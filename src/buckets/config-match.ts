@@ -14,7 +14,7 @@
 
 import type { Rate } from "../core/bucket.ts";
 import { type UnsupportedKind, UnsupportedLimitError } from "../domain/unsupported-limit.ts";
-import type { BucketConfig, LimitSource } from "./bucket-store.ts";
+import type { BucketConfig, LimitSource } from "./leg.ts";
 
 /** What a bucket was built from. */
 export interface BuiltFrom {

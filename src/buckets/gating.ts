@@ -5,7 +5,7 @@
  * gate, and balances stay as they are: only what was consumed in total is counted.
  */
 
-import type { BucketConfig } from "./bucket-store.ts";
+import type { BucketConfig } from "./leg.ts";
 
 type Gated = Pick<BucketConfig, "limits" | "bypass">;
 

@@ -3,7 +3,8 @@
 import { RateLimiterUnavailable } from "../domain/errors.ts";
 import type { Random } from "../domain/random.ts";
 import type { Timer } from "../domain/timer.ts";
-import { type Adjustment, type RefundWarning, refundWarning } from "./bucket-store.ts";
+import { type RefundWarning, refundWarning } from "./bucket-warning.ts";
+import type { Adjustment } from "./leg.ts";
 
 const REPETITIONS = 3;
 const PAUSE_MS = 100;

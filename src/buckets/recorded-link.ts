@@ -2,7 +2,7 @@
 
 import { flagAt, numberAt, textAt } from "../records/fields.ts";
 import type { Item, Value } from "../storage/item.ts";
-import type { Link } from "./bucket-store.ts";
+import type { Link } from "./leg.ts";
 
 /** The link of an entity that does not cascade. */
 export const UNLINKED: Link = Object.freeze({ cascade: false, parentId: undefined });

@@ -1,6 +1,6 @@
 /** One limit of a bucket as the page shows it. */
 
-import type { StoredState } from "../buckets/bucket-store.ts";
+import type { StoredState } from "../buckets/bucket-admin.ts";
 import { floorDiv } from "../core/integers.ts";
 import type { BalanceJson } from "./wire.ts";
 

@@ -1,6 +1,6 @@
 /** Counts and ranks buckets one by one, for the overview. Pure. */
 
-import type { StoredState } from "../buckets/bucket-store.ts";
+import type { StoredState } from "../buckets/bucket-admin.ts";
 import { balanceOf, wholeBalances } from "./balance.ts";
 import { TopList } from "./top-list.ts";
 import type { BalanceJson, BusiestJson, BusyJson, OverviewJson } from "./wire.ts";

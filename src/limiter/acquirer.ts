@@ -1,6 +1,8 @@
 /** Acquires: decides calls, hands out leases and tells what has happened. */
 
-import type { BucketStore, FastOutcome, Leg } from "../buckets/bucket-store.ts";
+import type { BucketStore } from "../buckets/bucket-store.ts";
+import type { FastOutcome } from "../buckets/fast-path.ts";
+import type { Leg } from "../buckets/leg.ts";
 import { RateLimiterUnavailable } from "../domain/errors.ts";
 import { RateLimitExceeded } from "../domain/rate-limit-exceeded.ts";
 import type { OnUnavailable } from "../domain/unavailability.ts";
@@ -13,7 +15,7 @@ import { Consumption } from "./consumption.ts";
 import { Refusal, type Seen } from "./decision.ts";
 import { DegradedLease } from "./degraded-lease.ts";
 import type { LeaseWarning, LimiterEvent, LimiterWarning } from "./events.ts";
-import { FastPath, leaseTargetOf } from "./fast-path.ts";
+import { FastAcquire, leaseTargetOf } from "./fast-acquire.ts";
 import type { Granted } from "./holding.ts";
 import type { Lease } from "./lease.ts";
 import type { Legs, Target } from "./legs.ts";
@@ -44,7 +46,7 @@ export class Acquirer implements LeaseHost {
   readonly #internals: RepositoryInternals;
   readonly #options: AcquirerOptions;
   readonly #consumption: Consumption;
-  readonly #fastPath: FastPath;
+  readonly #fastAcquire: FastAcquire;
   readonly #outage: Outage;
   readonly #warnings: Warnings;
   /** Refusals for which the store was asked. */
@@ -53,7 +55,7 @@ export class Acquirer implements LeaseHost {
   constructor(internals: RepositoryInternals, options: AcquirerOptions) {
     this.#internals = internals;
     this.#options = options;
-    this.#fastPath = new FastPath(internals, options.missingLimits);
+    this.#fastAcquire = new FastAcquire(internals, options.missingLimits);
     this.#outage = new Outage(internals, options);
     this.#warnings = new Warnings(options.onWarning, options.announcer);
     const onRefunded = (leg: Leg) => this.#refundedLeg(leg);
@@ -69,7 +71,7 @@ export class Acquirer implements LeaseHost {
     request: AcquireRequest,
     acquireId?: string,
   ): Decided | Promise<Decided | undefined> | undefined {
-    const outcome = this.#fastPath.consume(request);
+    const outcome = this.#fastAcquire.consume(request);
     if (!(outcome instanceof Promise)) return this.#decidedNow(outcome, request, acquireId);
     return outcome.then((later) => this.#decidedNow(later, request, acquireId));
   }
@@ -89,7 +91,7 @@ export class Acquirer implements LeaseHost {
   async attempt(request: CheckedRequest, acquireId?: string): Promise<Decided> {
     const taken = await this.#consume(request, request.signal);
     if (taken instanceof Refusal) return taken;
-    this.#fastPath.remember(taken);
+    this.#fastAcquire.remember(taken);
     return { granted: true, lease: new ActiveLease(this, request, taken, acquireId) };
   }
 

@@ -265,7 +265,7 @@ export class ActiveLease implements Lease {
     if (holding === undefined || this.#holdings.length > 1) return false;
     const { entityId, resource, shard, config, pendingMilli, heldMilli } = holding;
     const adjustment = { entityId, resource, shard, config, deltasMilli: pendingMilli };
-    if (buckets.adjustNow?.(adjustment) !== true) return false;
+    if (!buckets.fastPath.adjust(adjustment)) return false;
     const isRefund = pendingMilli.some((delta) => delta < 0);
     if (isRefund || isHeard) {
       const deltas = [{ ...holding, heldMilli: [...pendingMilli] }];

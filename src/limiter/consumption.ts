@@ -1,6 +1,7 @@
 /** Makes the legs of a call and consumes them, again where limits or links turn out to be old. */
 
-import type { ConsumeResult, Leg, LegOutcome, Link } from "../buckets/bucket-store.ts";
+import type { ConsumeResult } from "../buckets/bucket-consumer.ts";
+import type { Leg, LegOutcome, Link } from "../buckets/leg.ts";
 import { Deadline } from "../domain/deadline.ts";
 import { RateLimiterUnavailable } from "../domain/errors.ts";
 import type { RepositoryInternals } from "../repository/internals.ts";
@@ -95,7 +96,7 @@ export class Consumption {
     const { buckets, timer } = this.#internals;
     const legs = this.legs.of(target, { deadline }, forced);
     // A store in this process waits for locks at most, and ends that by itself.
-    return buckets.embedded === true ? legs : inTime(timer, deadline, legs);
+    return buckets.embedded ? legs : inTime(timer, deadline, legs);
   }
 
   #deadline(): Deadline {

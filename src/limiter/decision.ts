@@ -1,6 +1,6 @@
 /** What comes of an acquire. */
 
-import type { Leg } from "../buckets/bucket-store.ts";
+import type { Leg } from "../buckets/leg.ts";
 import type { Rate } from "../core/bucket.ts";
 import { INSPECT, type InspectStyle, inspected } from "../domain/inspect.ts";
 import {

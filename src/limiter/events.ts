@@ -7,7 +7,7 @@
  * for, and also of those the repository makes for itself.
  */
 
-import type { BucketWarning } from "../buckets/bucket-store.ts";
+import type { BucketWarning } from "../buckets/bucket-warning.ts";
 import type { LimitStatus } from "../domain/limit-status.ts";
 import type { RecordWarning } from "../records/record-warning.ts";
 import type { RepositoryInternals, RepositoryListener } from "../repository/internals.ts";

@@ -1,6 +1,6 @@
 /** What a lease holds of the buckets it consumed from, and where refunds go. */
 
-import type { BucketConfig, Leg, LegOutcome } from "../buckets/bucket-store.ts";
+import type { BucketConfig, Leg, LegOutcome } from "../buckets/leg.ts";
 
 /** Consumes that were granted, leg by leg. */
 export interface Granted {

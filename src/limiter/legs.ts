@@ -1,12 +1,7 @@
 /** Makes the legs of a call: the entity, then the ancestors it cascades to, with their limits. */
 
-import type {
-  BucketCallOptions,
-  BucketConfig,
-  Leg,
-  Link,
-  LinkOptions,
-} from "../buckets/bucket-store.ts";
+import type { BucketCallOptions, LinkOptions } from "../buckets/bucket-consumer.ts";
+import type { BucketConfig, Leg, Link } from "../buckets/leg.ts";
 import { ResourceDisabled, ValidationError } from "../domain/errors.ts";
 import type { Limit } from "../domain/limit.ts";
 import { refuseUnsupported } from "../domain/unsupported-limit.ts";

@@ -1,7 +1,9 @@
 /** Cached parent links of entities. A hint: a consume reports when a bucket has another link. */
 
 import { LRUCache } from "lru-cache";
-import type { BucketStore, Link, LinkOptions } from "../buckets/bucket-store.ts";
+import type { LinkOptions } from "../buckets/bucket-consumer.ts";
+import type { BucketStore } from "../buckets/bucket-store.ts";
+import type { Link } from "../buckets/leg.ts";
 import { sameLink } from "../buckets/recorded-link.ts";
 import type { Clock } from "../domain/clock.ts";
 

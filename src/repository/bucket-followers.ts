@@ -1,6 +1,7 @@
 /** Brings what is stored for levels to live buckets. */
 
-import type { BucketStore, OwnerStamps } from "../buckets/bucket-store.ts";
+import type { OwnerStamps } from "../buckets/bucket-admin.ts";
+import type { BucketStore } from "../buckets/bucket-store.ts";
 import { effectiveLink, linkInRecord, ownerStamps } from "../buckets/recorded-link.ts";
 import { DEFAULT_RESOURCE } from "../domain/names.ts";
 import type { ConfigResolver, Resolution } from "../records/config-resolver.ts";
@@ -32,7 +33,7 @@ export async function stampFlags(
   { entityId, resource }: FlagLevel,
   onStamped: () => void,
 ): Promise<void> {
-  await buckets.stamp?.({
+  await buckets.stamp({
     entityId,
     resource: resource === DEFAULT_RESOURCE ? undefined : resource,
     stampsOf: async (id, name) => {
@@ -51,7 +52,7 @@ export function entityBuckets(
   resolver: ConfigResolver,
 ): EntityBuckets {
   const stamp = async (entityId: string, onStamped: () => void) =>
-    buckets.stamp?.({
+    buckets.stamp({
       entityId,
       stampsOf: async (id, name) => {
         const { cascade } = await resolver.current(id, name);
@@ -64,8 +65,7 @@ export function entityBuckets(
       if (!(await buckets.relink(id, link))) await stamp(id, () => {});
     },
     moved: async (id, link, onStamped) => {
-      if (buckets.stamp === undefined) await buckets.relink(id, link);
-      else await stamp(id, onStamped);
+      if (!(await stamp(id, onStamped))) await buckets.relink(id, link);
     },
     deleteEntity: (id) => buckets.deleteEntity(id),
   };
@@ -76,7 +76,7 @@ function stateOf({ disabledAt, bypassed }: Resolution): "enabled" | "disabled" |
   return bypassed ? "bypass" : "enabled";
 }
 
-/** The parent that the record of an entity has, and whether its buckets charge it. */
+/** The parent that the record of an entity has, and whether its buckets cascade to it. */
 async function ownerOf(
   { store, namespaceId }: RecordContext,
   entityId: string,

@@ -1,6 +1,7 @@
 /** Live buckets, as people look at them. */
 
-import type { BucketStore, StoredState } from "../buckets/bucket-store.ts";
+import type { StoredState } from "../buckets/bucket-admin.ts";
+import type { BucketStore } from "../buckets/bucket-store.ts";
 import { floorDiv } from "../core/integers.ts";
 import { checkFields, checkFlag } from "../domain/check.ts";
 import { Limit } from "../domain/limit.ts";

@@ -1,6 +1,7 @@
 /** What a limiter needs of a repository and users do not. Not exported from the package. */
 
-import type { BucketStore, BucketWarning } from "../buckets/bucket-store.ts";
+import type { BucketStore } from "../buckets/bucket-store.ts";
+import type { BucketWarning } from "../buckets/bucket-warning.ts";
 import type { Clock } from "../domain/clock.ts";
 import type { Timer } from "../domain/timer.ts";
 import type { OnUnavailable } from "../domain/unavailability.ts";

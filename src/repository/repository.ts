@@ -169,7 +169,7 @@ export class Repository {
     });
     const operations = new BalanceOperations(context, this.audit, resolver, buckets);
     this.buckets = new BucketRecords(buckets, this.entities, operations);
-    this.usage = new UsageRecords(context, async (scope) => buckets.settleUsage?.(scope));
+    this.usage = new UsageRecords(context, (scope) => buckets.countUsage(scope));
     this[INTERNALS] = {
       buckets,
       resolver,

@@ -1,6 +1,7 @@
 /** What the repositories of one open store share: its client, its caches, its buckets. */
 
-import type { BucketStore, BucketWarning } from "../buckets/bucket-store.ts";
+import type { BucketStore } from "../buckets/bucket-store.ts";
+import type { BucketWarning } from "../buckets/bucket-warning.ts";
 import { NamespaceNotFoundError } from "../domain/errors.ts";
 import { systemRandom } from "../domain/random.ts";
 import { shorten } from "../domain/shorten.ts";

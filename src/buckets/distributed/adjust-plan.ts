@@ -4,8 +4,8 @@
  */
 
 import { invariant } from "../../domain/check.ts";
-import type { BucketConfig } from "../bucket-store.ts";
 import { takenOf } from "../gating.ts";
+import type { BucketConfig } from "../leg.ts";
 import { balancesAt } from "./balance-at.ts";
 import { type ConsumePlan, withGates } from "./consume-plan.ts";
 import {

@@ -2,7 +2,7 @@
 
 import { invariant } from "../../domain/check.ts";
 import type { Deadline } from "../../domain/deadline.ts";
-import type { Adjustment } from "../bucket-store.ts";
+import type { Adjustment } from "../leg.ts";
 import { type Changes, type DueAdjustment, isRefund, type SharedAdjustment } from "./changes.ts";
 import { sumOf } from "./combining.ts";
 import { Gathering } from "./gathering.ts";

@@ -4,8 +4,8 @@
  */
 
 import type { Random } from "../../domain/random.ts";
-import type { ShardPart } from "../bucket-store.ts";
 import { gatesOf } from "../gating.ts";
+import type { ShardPart } from "../leg.ts";
 import { effectiveLink } from "../recorded-link.ts";
 import { fullBalances } from "./bucket-states.ts";
 import { fitting } from "./combining.ts";

@@ -1,7 +1,7 @@
 /** What the answers of all legs of a call come to together. Pure. */
 
-import type { Leg, LegOutcome, Link } from "../bucket-store.ts";
 import { takenOf } from "../gating.ts";
+import type { Leg, LegOutcome, Link } from "../leg.ts";
 import { sameLink } from "../recorded-link.ts";
 import type { Answer } from "./step.ts";
 

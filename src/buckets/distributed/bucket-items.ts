@@ -14,7 +14,7 @@ import { queryRecords } from "../../records/query-records.ts";
 import type { RecordContext } from "../../records/record-context.ts";
 import type { Item, Key } from "../../storage/item.ts";
 import type { Query } from "../../storage/item-store.ts";
-import type { DeletedBuckets, StoredState } from "../bucket-store.ts";
+import type { DeletedBuckets, StoredState } from "../bucket-admin.ts";
 import { balanceAt, balanceOf } from "./balance-at.ts";
 import { bornShards, missingShard, SHARDS_MAX } from "./shards.ts";
 

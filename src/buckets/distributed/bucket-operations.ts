@@ -15,7 +15,7 @@ import {
 import type { RecordContext } from "../../records/record-context.ts";
 import type { Item } from "../../storage/item.ts";
 import type { Write } from "../../storage/item-store.ts";
-import type { BalanceOperation } from "../bucket-store.ts";
+import type { BalanceOperation } from "../bucket-admin.ts";
 import { splitByRoom } from "../top-up.ts";
 import { balanceOf, balancesAt } from "./balance-at.ts";
 import type { CachedStates } from "./cached-states.ts";

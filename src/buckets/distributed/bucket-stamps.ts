@@ -7,7 +7,7 @@
 import type { RecordContext } from "../../records/record-context.ts";
 import type { Item, Value } from "../../storage/item.ts";
 import type { Change, Condition, Test } from "../../storage/item-store.ts";
-import type { FlagStamps, StampScope } from "../bucket-store.ts";
+import type { FlagStamps, StampScope } from "../bucket-admin.ts";
 import type { BucketItems } from "./bucket-items.ts";
 import type { CachedStates } from "./cached-states.ts";
 

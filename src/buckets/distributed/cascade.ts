@@ -2,7 +2,7 @@
 
 import type { Deadline } from "../../domain/deadline.ts";
 import { RateLimiterUnavailable } from "../../domain/errors.ts";
-import { type Leg, refundOf } from "../bucket-store.ts";
+import { type Leg, refundOf } from "../leg.ts";
 import type { BucketStates } from "./bucket-states.ts";
 import type { Consumer } from "./consumer.ts";
 import { drive } from "./drive.ts";

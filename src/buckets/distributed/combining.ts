@@ -5,8 +5,8 @@
  */
 
 import { invariant } from "../../domain/check.ts";
-import type { BucketConfig } from "../bucket-store.ts";
 import { gatesOf, takenOf } from "../gating.ts";
+import type { BucketConfig } from "../leg.ts";
 import { consumes, exceeds } from "./limit-plan.ts";
 
 /** One consume of a group, in milli-tokens aligned with the limits of the group. */

@@ -1,9 +1,9 @@
 /** Plans the write that consumes from one shard, or finds that the amounts do not fit. */
 
 import { invariant } from "../../domain/check.ts";
-import type { BucketConfig } from "../bucket-store.ts";
 import { type ConfigMatch, matchConfig } from "../config-match.ts";
 import { gatesOf, softNames, takenOf } from "../gating.ts";
+import type { BucketConfig } from "../leg.ts";
 import { type BalanceAt, balanceOf, balancesAt } from "./balance-at.ts";
 import {
   amountsByName,

@@ -8,7 +8,7 @@
 
 import type { Deadline } from "../../domain/deadline.ts";
 import type { Timer } from "../../domain/timer.ts";
-import type { Leg } from "../bucket-store.ts";
+import type { Leg } from "../leg.ts";
 import { Alarm } from "./alarm.ts";
 import { GROUP_MAX } from "./combining.ts";
 import type { Driver } from "./driver.ts";

@@ -14,24 +14,18 @@ import { bucketKey, entityKey } from "../../records/keys.ts";
 import type { OperationResult } from "../../records/operation-record.ts";
 import type { RecordContext } from "../../records/record-context.ts";
 import { readShared } from "../../records/shared-reads.ts";
-import {
-  type Adjustment,
-  type BalanceOperation,
-  type BucketCallOptions,
-  type BucketConfig,
-  type BucketStore,
-  type BucketWarning,
-  type ConsumeOptions,
-  type ConsumeResult,
-  type DeletedBuckets,
-  type Leg,
-  type Link,
-  type LinkOptions,
-  refundOf,
-  type StampScope,
-  type StoredState,
-} from "../bucket-store.ts";
+import type { BalanceOperation, DeletedBuckets, StampScope, StoredState } from "../bucket-admin.ts";
+import type {
+  BucketCallOptions,
+  ConsumeOptions,
+  ConsumeResult,
+  LinkOptions,
+} from "../bucket-consumer.ts";
+import type { BucketStore } from "../bucket-store.ts";
+import type { BucketWarning } from "../bucket-warning.ts";
+import { NO_FAST_PATH } from "../fast-path.ts";
 import { gatesOf } from "../gating.ts";
+import { type Adjustment, type BucketConfig, type Leg, type Link, refundOf } from "../leg.ts";
 import { byPolicy, effectiveLink, linkInRecord } from "../recorded-link.ts";
 import { Adjustments } from "./adjusting.ts";
 import { areConsumed, balancesBefore, changedLinks, isRefusedAnyway } from "./answers.ts";
@@ -75,6 +69,8 @@ export interface DistributedBucketStoreOptions {
 }
 
 export class DistributedBucketStore implements BucketStore {
+  readonly embedded = false;
+  readonly fastPath = NO_FAST_PATH;
   readonly #context: RecordContext;
   readonly #options: DistributedBucketStoreOptions;
   readonly #shards = new CachedStates();
@@ -254,9 +250,10 @@ export class DistributedBucketStore implements BucketStore {
     return this.#operations.make(operation);
   }
 
-  async stamp(scope: StampScope): Promise<void> {
+  async stamp(scope: StampScope): Promise<boolean> {
     await this.#stamps.apply(scope);
     this.#relinks += 1;
+    return true;
   }
 
   /** Buckets are items here, and the purge of a namespace finds all items. */
@@ -269,6 +266,9 @@ export class DistributedBucketStore implements BucketStore {
     this.#relinks += 1;
     return deleted;
   }
+
+  /** The aggregator counts usage, from the stream of the table. */
+  async countUsage(): Promise<void> {}
 
   /** Waits for refunds in the background. */
   async close(): Promise<void> {

@@ -3,7 +3,7 @@
 import { invariant } from "../../domain/check.ts";
 import type { Deadline } from "../../domain/deadline.ts";
 import { RateLimiterUnavailable } from "../../domain/errors.ts";
-import type { BucketConfig, Leg, ShardPart } from "../bucket-store.ts";
+import type { BucketConfig, Leg, ShardPart } from "../leg.ts";
 import { GROUP_MAX } from "./combining.ts";
 import type { BucketName } from "./shards.ts";
 import {

@@ -8,8 +8,8 @@
  * by leg. All calls use the same order then, from the child up, so that one of them is granted.
  */
 
-import type { Leg } from "../bucket-store.ts";
 import { gatesOf } from "../gating.ts";
+import type { Leg } from "../leg.ts";
 import type { BucketStates } from "./bucket-states.ts";
 import { exceeds } from "./limit-plan.ts";
 import type { Answer } from "./step.ts";

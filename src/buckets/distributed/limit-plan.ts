@@ -12,8 +12,8 @@
 
 import { invariant } from "../../domain/check.ts";
 import { ACQUIRES } from "../../records/bucket-item.ts";
-import type { BucketConfig } from "../bucket-store.ts";
 import { bucketTtl, coveredMilli, type LeftOver } from "../bucket-ttl.ts";
+import type { BucketConfig } from "../leg.ts";
 import { type BalanceAt, balanceOf, boundedChange, looksFull } from "./balance-at.ts";
 import { isPinned, type SeenBucket } from "./seen-bucket.ts";
 import type { WritePlan } from "./write-plan.ts";

@@ -13,7 +13,7 @@ import type { Timer } from "../../domain/timer.ts";
 import { entityKey } from "../../records/keys.ts";
 import type { RecordContext } from "../../records/record-context.ts";
 import type { Key } from "../../storage/item.ts";
-import type { Link } from "../bucket-store.ts";
+import type { Link } from "../leg.ts";
 import { linkInRecord, sameLink } from "../recorded-link.ts";
 import type { CachedStates } from "./cached-states.ts";
 import { hasPolicy, linkChange, linkIn, linkTests, NO_POLICY } from "./link.ts";

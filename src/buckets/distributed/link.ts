@@ -1,7 +1,7 @@
 /** The link of an entity to its parent, as a bucket carries it. */
 
 import type { Test } from "../../storage/item-store.ts";
-import type { Link } from "../bucket-store.ts";
+import type { Link } from "../leg.ts";
 import type { SeenBucket } from "./seen-bucket.ts";
 
 export function linkIn({ cascade, parentId }: Link): Link {

@@ -2,9 +2,9 @@
 
 import { invariant } from "../../domain/check.ts";
 import { WRITES_RATE } from "../../records/bucket-item.ts";
-import type { BucketConfig, Link } from "../bucket-store.ts";
 import { bucketTtl } from "../bucket-ttl.ts";
 import { takenOf } from "../gating.ts";
+import type { BucketConfig, Link } from "../leg.ts";
 import { type SeenBucket, UNSHARDED } from "./seen-bucket.ts";
 import type { BucketName } from "./shards.ts";
 

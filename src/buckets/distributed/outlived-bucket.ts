@@ -5,7 +5,7 @@ import { lifeKeys, wasDeleted } from "../../records/deletion-mark.ts";
 import { entityKey } from "../../records/keys.ts";
 import type { RecordContext } from "../../records/record-context.ts";
 import type { Item, Value } from "../../storage/item.ts";
-import type { Adjustment } from "../bucket-store.ts";
+import type { Adjustment } from "../leg.ts";
 import { linkInRecord } from "../recorded-link.ts";
 import { newBucket } from "./new-bucket.ts";
 

@@ -14,10 +14,10 @@ import { shardRate } from "../../core/shares.ts";
 import { invariant } from "../../domain/check.ts";
 import type { StoredLimit } from "../../records/bucket-item.ts";
 import { PYTHON_LIMIT_SUFFIXES, unscheduled } from "../../records/python-attributes.ts";
-import type { BucketConfig } from "../bucket-store.ts";
 import type { LeftOver } from "../bucket-ttl.ts";
 import { appliesAnyway, sameRate, staleNames } from "../config-match.ts";
 import { gatesOf, takenOf } from "../gating.ts";
+import type { BucketConfig } from "../leg.ts";
 import { type BalanceAt, balanceAt, balanceOf, boundedChange, looksFull } from "./balance-at.ts";
 import type { ConsumePlan, Weight } from "./consume-plan.ts";
 import {

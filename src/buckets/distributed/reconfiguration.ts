@@ -3,7 +3,7 @@
 import { RateLimiterUnavailable } from "../../domain/errors.ts";
 import { bucketKey } from "../../records/keys.ts";
 import type { RecordContext } from "../../records/record-context.ts";
-import type { BucketConfig } from "../bucket-store.ts";
+import type { BucketConfig } from "../leg.ts";
 import type { CachedStates } from "./cached-states.ts";
 import { planConsume } from "./consume-plan.ts";
 import { drive } from "./drive.ts";

@@ -6,8 +6,9 @@
 import { Deadline } from "../../domain/deadline.ts";
 import type { Random } from "../../domain/random.ts";
 import type { Timer } from "../../domain/timer.ts";
-import type { Adjustment, RefundWarning } from "../bucket-store.ts";
+import type { RefundWarning } from "../bucket-warning.ts";
 import { LaterRefunds } from "../later-refunds.ts";
+import type { Adjustment } from "../leg.ts";
 import { placeOf, together } from "./adjusting.ts";
 import type { Changes, DueAdjustment, SharedAdjustment, Tokens } from "./changes.ts";
 import { Gathering } from "./gathering.ts";

@@ -9,8 +9,8 @@
 
 import { shardRate } from "../../core/shares.ts";
 import type { Random } from "../../domain/random.ts";
-import type { BucketConfig } from "../bucket-store.ts";
 import { gatesOf } from "../gating.ts";
+import type { BucketConfig } from "../leg.ts";
 import { type BucketStates, balancesOf } from "./bucket-states.ts";
 import type { BucketName } from "./shards.ts";
 import { isSaturated } from "./writes-meter.ts";

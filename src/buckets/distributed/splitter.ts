@@ -13,7 +13,7 @@ import { bucketKey } from "../../records/keys.ts";
 import type { RecordContext } from "../../records/record-context.ts";
 import type { Key } from "../../storage/item.ts";
 import type { Condition } from "../../storage/item-store.ts";
-import type { ShardsWarning } from "../bucket-store.ts";
+import type { ShardsWarning } from "../bucket-warning.ts";
 import { AnnouncedShards } from "./announced-shards.ts";
 import { BucketLoads } from "./bucket-loads.ts";
 import type { CachedStates } from "./cached-states.ts";

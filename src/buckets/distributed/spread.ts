@@ -4,7 +4,7 @@
  */
 
 import { invariant } from "../../domain/check.ts";
-import type { ShardPart } from "../bucket-store.ts";
+import type { ShardPart } from "../leg.ts";
 
 /** What a shard would give. */
 export interface Offer {

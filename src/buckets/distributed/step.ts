@@ -5,7 +5,7 @@
 
 import type { RateLimiterUnavailable } from "../../domain/errors.ts";
 import type { Random } from "../../domain/random.ts";
-import type { BucketConfig, LegOutcome, Link, ShardPart } from "../bucket-store.ts";
+import type { BucketConfig, LegOutcome, Link, ShardPart } from "../leg.ts";
 import type { BucketStates } from "./bucket-states.ts";
 import type { Part } from "./combining.ts";
 import type { Guess } from "./limit-plan.ts";

@@ -1,7 +1,7 @@
 /** Where an embedded store keeps its buckets: rows that are read and written in one step. */
 
-import type { Limit } from "../../domain/limit.ts";
-import type { Adjustment, FastOutcome, Link } from "../bucket-store.ts";
+import type { FastOutcome, FastRequest } from "../fast-path.ts";
+import type { Adjustment, Link } from "../leg.ts";
 import type { EmbeddedBucket } from "./embedded-bucket.ts";
 import type { FastConfig } from "./packed-bucket.ts";
 import type { StepItems } from "./row-operation.ts";
@@ -24,22 +24,19 @@ export interface BucketTable {
   get(entityId: string, resource: string): EmbeddedBucket | undefined;
   set(entityId: string, resource: string, bucket: EmbeddedBucket): void;
   /** Consumes from a bucket on the fast path; `undefined`, with nothing done: the slow path. */
-  consume?(
-    entityId: string,
-    resource: string,
-    consume: Readonly<Record<string, number>>,
+  consume(
+    request: FastRequest,
     generation: number,
-    limits: readonly Limit[] | undefined,
     ignoresMissing: boolean,
   ): FastOutcome | Promise<FastOutcome | undefined> | undefined;
   /** Corrects what was consumed on the spot; false, with nothing done: use the slow path. */
-  correct?(adjustment: Adjustment): boolean;
+  correct(adjustment: Adjustment): boolean;
   /** Says which limits are in force for a bucket, and until when: the fast path needs them. */
-  remember?(entityId: string, resource: string, fast: FastConfig, untilMs: number): void;
+  remember(entityId: string, resource: string, fast: FastConfig, untilMs: number): void;
   ofEntity(entityId: string): readonly BucketRow[];
   delete(entityId: string, resource: string): void;
   /** Removes what the list of an entity's rows may lack: rows that cannot be read. */
-  deleteEntity?(entityId: string): void;
+  deleteEntity(entityId: string): void;
   /** A page of a resource's buckets, by entity, after the given one. */
   ofResource(resource: string, after: string | undefined): readonly BucketRow[];
   /** The resources that have buckets. */

@@ -2,31 +2,18 @@
 
 import type { Clock } from "../../domain/clock.ts";
 import type { RateLimiterUnavailable } from "../../domain/errors.ts";
-import type { Limit } from "../../domain/limit.ts";
 import { type Random, systemRandom } from "../../domain/random.ts";
 import { systemTimer, type Timer } from "../../domain/timer.ts";
 import type { OperationResult } from "../../records/operation-record.ts";
-import type {
-  Adjustment,
-  BalanceOperation,
-  BucketCallOptions,
-  BucketConfig,
-  BucketStore,
-  ConfigMemory,
-  ConsumeResult,
-  DeletedBuckets,
-  FastOutcome,
-  Leg,
-  LegOutcome,
-  Link,
-  LinkOptions,
-  RefundWarning,
-  StoredState,
-} from "../bucket-store.ts";
-import { bucketTtl, ttlKeptSeconds } from "../bucket-ttl.ts";
+import type { BalanceOperation, DeletedBuckets, StoredState } from "../bucket-admin.ts";
+import type { BucketCallOptions, ConsumeResult, LinkOptions } from "../bucket-consumer.ts";
+import type { BucketStore } from "../bucket-store.ts";
+import { bucketTtl } from "../bucket-ttl.ts";
+import type { RefundWarning } from "../bucket-warning.ts";
 import { appliesAnyway, matchConfig } from "../config-match.ts";
-import { softNames } from "../gating.ts";
+import type { FastPath } from "../fast-path.ts";
 import { LaterRefunds } from "../later-refunds.ts";
+import type { Adjustment, BucketConfig, Leg, LegOutcome, Link } from "../leg.ts";
 import { effectiveLink } from "../recorded-link.ts";
 import type { BucketRow, BucketTable } from "./bucket-table.ts";
 import {
@@ -38,6 +25,7 @@ import {
   withCounted,
   withTaken,
 } from "./embedded-bucket.ts";
+import { EmbeddedFastPath } from "./embedded-fast-path.ts";
 import { balances, changedLinks, fits } from "./embedded-legs.ts";
 import { operateRow } from "./row-operation.ts";
 import { states } from "./row-states.ts";
@@ -60,6 +48,7 @@ export class EmbeddedBucketStore implements BucketStore {
   readonly #clock: Clock;
   readonly #ttlMultiplier: number;
   readonly #later: LaterRefunds;
+  readonly fastPath: FastPath;
   readonly #closing = new AbortController();
   #relinks = 0;
 
@@ -67,6 +56,7 @@ export class EmbeddedBucketStore implements BucketStore {
     this.#table = table;
     this.#clock = options.clock;
     this.#ttlMultiplier = options.ttlMultiplier;
+    this.fastPath = new EmbeddedFastPath(table, options.ttlMultiplier);
     const { timer = systemTimer, random = systemRandom, onWarning } = options;
     // There is no token here that would tell whether it was written.
     const mayRepeat = ({ nothingWritten }: RateLimiterUnavailable) => nothingWritten;
@@ -97,41 +87,9 @@ export class EmbeddedBucketStore implements BucketStore {
     return this.#table.step(() => this.#consume(legs, this.#clock()), options.deadline?.timeoutMs);
   }
 
-  /** Only where the table can. */
-  consumeFast(
-    entityId: string,
-    resource: string,
-    consume: Readonly<Record<string, number>>,
-    generation: number,
-    limits: readonly Limit[] | undefined,
-    ignoresMissing: boolean,
-  ): FastOutcome | Promise<FastOutcome | undefined> | undefined {
-    return this.#table.consume?.(entityId, resource, consume, generation, limits, ignoresMissing);
-  }
-
-  remember(entityId: string, resource: string, memory: ConfigMemory): void {
-    const { config, generation, untilMs } = memory;
-    // The fast path knows limits that refuse, and nothing else.
-    if (softNames(config) !== undefined) return;
-    const rates = config.limits.map(({ rate }) => rate);
-    const keepSeconds = ttlKeptSeconds(rates, this.#ttlMultiplier, config.source) ?? -1;
-    const fast = { config, generation, keepSeconds, expires: this.#table.isShared };
-    this.#table.remember?.(entityId, resource, fast, untilMs);
-  }
-
-  adjustNow(adjustment: Adjustment): boolean {
-    if (adjustment.config.bypass === true) return false;
-    try {
-      return this.#table.correct?.(adjustment) === true;
-    } catch {
-      // The store was closed; the slow path says so.
-      return false;
-    }
-  }
-
   async adjust(adjustment: Adjustment, options: BucketCallOptions = {}): Promise<void> {
     const { entityId, resource, config, deltasMilli } = adjustment;
-    if (this.adjustNow(adjustment)) return;
+    if (this.fastPath.adjust(adjustment)) return;
     await this.#table.step(() => {
       const now = this.#clock();
       const stored = this.#table.get(entityId, resource);
@@ -219,6 +177,10 @@ export class EmbeddedBucketStore implements BucketStore {
     }, undefined);
   }
 
+  async stamp(): Promise<boolean> {
+    return false;
+  }
+
   operate(operation: BalanceOperation): Promise<OperationResult> {
     const { entityId, resource } = operation;
     return this.#table.step(() => {
@@ -239,14 +201,14 @@ export class EmbeddedBucketStore implements BucketStore {
     return this.#table.step(() => {
       const rows = this.#table.ofEntity(entityId);
       for (const row of rows) this.#table.delete(entityId, row.resource);
-      this.#table.deleteEntity?.(entityId);
+      this.#table.deleteEntity(entityId);
       this.#relinks += 1;
       return { count: rows.length, lastBaseMs: 0 };
     }, undefined);
   }
 
   /** All that is pending is in the rows, so it does not matter which process left it there. */
-  async settleUsage(scope: { entityId?: string; resource?: string }): Promise<void> {
+  async countUsage(scope: { entityId?: string; resource?: string }): Promise<void> {
     const { entityId, resource } = scope;
     if (entityId !== undefined) {
       await this.#settle(() => {

@@ -9,8 +9,8 @@ import {
   refill,
 } from "../../core/bucket.ts";
 import { mulAddDiv } from "../../core/integers.ts";
-import type { BucketConfig, LimitSource, Link } from "../bucket-store.ts";
 import { type BuiltFrom, staleNames } from "../config-match.ts";
+import type { BucketConfig, LimitSource, Link } from "../leg.ts";
 import { hourOf } from "./usage-hour.ts";
 
 export interface EmbeddedLimit {

@@ -1,7 +1,7 @@
 /** What the buckets of a call have, leg by leg. */
 
-import type { Leg, Link } from "../bucket-store.ts";
 import { gatesOf } from "../gating.ts";
+import type { Leg, Link } from "../leg.ts";
 import { effectiveLink, sameLink } from "../recorded-link.ts";
 import { balanceMilli, type EmbeddedBucket, limitNamed } from "./embedded-bucket.ts";
 

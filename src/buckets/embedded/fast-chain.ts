@@ -1,7 +1,8 @@
 /** The fast path of a bucket and of the ancestors it cascades to: consumes from all or none. */
 
 import { ANCESTORS_MAX } from "../../records/ancestry.ts";
-import type { FastOutcome, Leg, LegOutcome } from "../bucket-store.ts";
+import type { FastOutcome, FastRequest } from "../fast-path.ts";
+import type { Leg, LegOutcome } from "../leg.ts";
 import type { FastConsume } from "./fast-consume.ts";
 import type { PackedBucket } from "./packed-bucket.ts";
 
@@ -14,10 +15,8 @@ interface ChainedBucket {
 
 /** Where the chain begins, and what is consumed. */
 export interface ChainRequest {
-  readonly entityId: string;
-  readonly resource: string;
+  readonly request: FastRequest;
   readonly bucket: PackedBucket;
-  readonly consume: Readonly<Record<string, number>>;
   readonly ignoresMissing: boolean;
   readonly nowMs: number;
   /** The bucket of an ancestor, where its limits are remembered. */
@@ -25,9 +24,10 @@ export interface ChainRequest {
 }
 
 /** Consumes from the whole chain or not at all; `undefined`, with nothing done: the slow path. */
-export function consumeChain(request: ChainRequest): FastOutcome | undefined {
-  const { resource, nowMs } = request;
-  const chain = chainOf(request);
+export function consumeChain(start: ChainRequest): FastOutcome | undefined {
+  const { request, nowMs } = start;
+  const { resource } = request;
+  const chain = chainOf(start);
   if (chain === undefined) return undefined;
   let granted = true;
   for (const { bucket, amounts } of chain) {
@@ -41,8 +41,9 @@ export function consumeChain(request: ChainRequest): FastOutcome | undefined {
   return new FastChain(granted, request.entityId, resource, outcomes);
 }
 
-function chainOf(request: ChainRequest): ChainedBucket[] | undefined {
-  const { entityId, bucket, consume, ignoresMissing, above } = request;
+function chainOf(start: ChainRequest): ChainedBucket[] | undefined {
+  const { bucket, ignoresMissing, above } = start;
+  const { entityId, consume } = start.request;
   const own = bucket.ownAmounts(consume, ignoresMissing);
   if (own === undefined) return undefined;
   const chain: ChainedBucket[] = [{ entityId, bucket, amounts: own }];

@@ -1,6 +1,6 @@
 /** A consume decided on the fast path; the common form of its result is built on demand. */
 
-import type { BucketConfig, Leg, LegOutcome, Link } from "../bucket-store.ts";
+import type { BucketConfig, Leg, LegOutcome, Link } from "../leg.ts";
 
 export class FastConsume {
   readonly granted: boolean;

@@ -1,8 +1,8 @@
 /** The buckets of one namespace in this process. */
 
 import type { Clock } from "../../domain/clock.ts";
-import type { Limit } from "../../domain/limit.ts";
-import type { Adjustment, FastOutcome, Link } from "../bucket-store.ts";
+import type { FastOutcome, FastRequest } from "../fast-path.ts";
+import type { Adjustment, Link } from "../leg.ts";
 import type { BucketRow, BucketTable } from "./bucket-table.ts";
 import type { EmbeddedBucket } from "./embedded-bucket.ts";
 import { consumeChain } from "./fast-chain.ts";
@@ -74,13 +74,11 @@ export class MemoryBucketTable implements BucketTable {
 
   /** Consumes from a bucket whose limits are cached, if there is nothing else to do. */
   consume(
-    entityId: string,
-    resource: string,
-    consume: Readonly<Record<string, number>>,
+    request: FastRequest,
     generation: number,
-    limits: readonly Limit[] | undefined,
     ignoresMissing: boolean,
   ): FastOutcome | undefined {
+    const { entityId, resource, limits } = request;
     const bucket = this.#resources.get(resource)?.get(entityId);
     if (bucket === undefined) return undefined;
     this.#refuseClosed();
@@ -88,10 +86,8 @@ export class MemoryBucketTable implements BucketTable {
     const nowMs = this.#clock();
     const outcome = bucket.cascades
       ? consumeChain({
-          entityId,
-          resource,
+          request,
           bucket,
-          consume,
           ignoresMissing,
           nowMs,
           above: (id) => {
@@ -99,7 +95,7 @@ export class MemoryBucketTable implements BucketTable {
             return ancestor?.isFastAbove(limits, generation) === true ? ancestor : undefined;
           },
         })
-      : bucket.consume(entityId, resource, consume, ignoresMissing, nowMs);
+      : bucket.consume(request, ignoresMissing, nowMs);
     this.#consumes += 1;
     if (this.#consumes % CONSUMES_PER_SWEEP === 0) this.#sweepSome(SWEPT_BY_CONSUMES);
     return outcome;
@@ -133,6 +129,9 @@ export class MemoryBucketTable implements BucketTable {
     }
     this.#sweepSome(SWEPT_PER_WRITE);
   }
+
+  /** Every row can be read here. */
+  deleteEntity(): void {}
 
   ofEntity(entityId: string): readonly BucketRow[] {
     const rows: BucketRow[] = [];

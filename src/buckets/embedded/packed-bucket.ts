@@ -9,7 +9,8 @@
 import type { Rate } from "../../core/bucket.ts";
 import { invariant, TOKENS_MAX } from "../../domain/check.ts";
 import type { Limit } from "../../domain/limit.ts";
-import type { BucketConfig, LimitSource, Link } from "../bucket-store.ts";
+import type { FastRequest } from "../fast-path.ts";
+import type { BucketConfig, LimitSource, Link } from "../leg.ts";
 import type { EmbeddedBucket, EmbeddedLimit } from "./embedded-bucket.ts";
 import { FastConsume } from "./fast-consume.ts";
 import { hourOf } from "./usage-hour.ts";
@@ -134,9 +135,7 @@ export class PackedBucket {
 
   /** Consumes from all limits or none; `undefined`, with nothing done: use the slow path. */
   consume(
-    entityId: string,
-    resource: string,
-    consume: Readonly<Record<string, number>>,
+    { entityId, resource, consume }: FastRequest,
     ignoresMissing: boolean,
     nowMs: number,
   ): FastConsume | undefined {

@@ -9,7 +9,7 @@ import {
 } from "../../records/operation-record.ts";
 import type { Item, Key, Value } from "../../storage/item.ts";
 import type { Change } from "../../storage/item-store.ts";
-import type { BalanceOperation } from "../bucket-store.ts";
+import type { BalanceOperation } from "../bucket-admin.ts";
 import { balanceMilli, type EmbeddedBucket } from "./embedded-bucket.ts";
 
 /** Items of the store, read and written within the step of the caller. */

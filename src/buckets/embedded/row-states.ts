@@ -1,6 +1,6 @@
 /** The limits of a row, for people. */
 
-import type { StoredState } from "../bucket-store.ts";
+import type { StoredState } from "../bucket-admin.ts";
 import type { BucketRow } from "./bucket-table.ts";
 import { balanceMilli } from "./embedded-bucket.ts";
 

@@ -1,8 +1,8 @@
 /** What many buckets have in common is kept once. */
 
 import type { Rate } from "../../core/bucket.ts";
-import type { BucketConfig } from "../bucket-store.ts";
 import { matchConfig, sameRate } from "../config-match.ts";
+import type { BucketConfig } from "../leg.ts";
 import { builtFrom, type EmbeddedBucket } from "./embedded-bucket.ts";
 import type { Build, FastConfig, PackedBucket } from "./packed-bucket.ts";
 

@@ -3,9 +3,9 @@
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../../domain/clock.ts";
 import { DamagedRecordError } from "../../domain/errors.ts";
-import type { Limit } from "../../domain/limit.ts";
 import type { SqliteDatabase } from "../../storage/sqlite/database.ts";
-import type { Link } from "../bucket-store.ts";
+import type { FastRequest } from "../fast-path.ts";
+import type { Link } from "../leg.ts";
 import { decodeRow, encodeRow } from "./bucket-row.ts";
 import type { BucketRow, BucketTable } from "./bucket-table.ts";
 import { CombinedConsumes, type RowKey, type SeenRow } from "./combined-consumes.ts";
@@ -103,20 +103,18 @@ export class SqliteBucketTable implements BucketTable {
    * consumes of the same turn, and those that find the file busy, share a transaction.
    */
   consume(
-    entityId: string,
-    resource: string,
-    consume: Readonly<Record<string, number>>,
+    request: FastRequest,
     generation: number,
-    limits: readonly Limit[] | undefined,
     ignoresMissing: boolean,
   ): FastConsume | Promise<FastConsume | undefined> | undefined {
+    const { entityId, resource, limits } = request;
     const name = nameOf(entityId, resource);
     const view = this.#views.get(name);
     if (view === undefined || this.#isSweepDue()) return undefined;
     const { bucket, text } = view;
     // Several rows need a transaction.
     if (bucket.cascades || !bucket.isFastFor(limits, generation)) return undefined;
-    const outcome = bucket.consume(entityId, resource, consume, ignoresMissing, this.#clock());
+    const outcome = bucket.consume(request, ignoresMissing, this.#clock());
     if (outcome === undefined) return undefined;
     const key = { name, entityId, resource };
     if (this.#isTurn || this.#shared.has(name)) return this.#shared.add(key, view, text, outcome);
@@ -152,6 +150,11 @@ export class SqliteBucketTable implements BucketTable {
     const id = [this.namespaceId, key.entityId, key.resource] as const;
     if (after === undefined) return this.#database.prepare(SQL.get).get(...id)?.state === before;
     return this.#database.change(SQL.swap, after, ...id, before) === 1;
+  }
+
+  /** A correction is a write, which only the slow path shares with others. */
+  correct(): boolean {
+    return false;
   }
 
   remember(entityId: string, resource: string, fast: FastConfig, untilMs: number): void {

@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
-import type { BucketConfig } from "../../../src/buckets/bucket-store.ts";
 import {
   appliesAnyway,
   type BuiltFrom,
   matchConfig,
   staleNames,
 } from "../../../src/buckets/config-match.ts";
+import type { BucketConfig } from "../../../src/buckets/leg.ts";
 import { Limit } from "../../../src/domain/limit.ts";
 import { UnsupportedLimitError } from "../../../src/domain/unsupported-limit.ts";
 import { configOf } from "./table.ts";

@@ -7,7 +7,7 @@
  * what they name, and the next call without them puts the stored ones back.
  */
 
-import type { BucketConfig } from "../../../src/buckets/bucket-store.ts";
+import type { BucketConfig } from "../../../src/buckets/leg.ts";
 import type { Rate } from "../../../src/core/bucket.ts";
 import { compare, type Fraction, fraction, minus, plus, smaller, ZERO } from "./fraction.ts";
 

@@ -1,7 +1,8 @@
 /** One run of the model test: commands, carried out by the code under test and by the ideal. */
 
 import { expect } from "vitest";
-import type { BucketConfig, BucketStore, Leg } from "../../../src/buckets/bucket-store.ts";
+import type { BucketStore } from "../../../src/buckets/bucket-store.ts";
+import type { BucketConfig, Leg } from "../../../src/buckets/leg.ts";
 import { UNLINKED } from "../../../src/buckets/recorded-link.ts";
 import { Limit } from "../../../src/domain/limit.ts";
 import { compare, fraction, minus, plus, show, smaller } from "./fraction.ts";

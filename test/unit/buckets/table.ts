@@ -1,13 +1,10 @@
 /** A table with one bucket and clients that share nothing but the table. */
 
 import { setImmediate as tick } from "node:timers/promises";
-import type {
-  BucketConfig,
-  ConsumeResult,
-  LimitSource,
-  RefundWarning,
-} from "../../../src/buckets/bucket-store.ts";
+import type { ConsumeResult } from "../../../src/buckets/bucket-consumer.ts";
+import type { RefundWarning } from "../../../src/buckets/bucket-warning.ts";
 import { DistributedBucketStore } from "../../../src/buckets/distributed/distributed-bucket-store.ts";
+import type { BucketConfig, LimitSource } from "../../../src/buckets/leg.ts";
 import { UNLINKED } from "../../../src/buckets/recorded-link.ts";
 import { Limit } from "../../../src/domain/limit.ts";
 import type { Timer } from "../../../src/domain/timer.ts";

@@ -7,8 +7,8 @@
  */
 
 import { describe, expect, test } from "vitest";
-import type { BucketConfig } from "../../../../src/buckets/bucket-store.ts";
 import { DistributedBucketStore } from "../../../../src/buckets/distributed/distributed-bucket-store.ts";
+import type { BucketConfig } from "../../../../src/buckets/leg.ts";
 import { UNLINKED } from "../../../../src/buckets/recorded-link.ts";
 import { Limit } from "../../../../src/domain/limit.ts";
 import type { Timer } from "../../../../src/domain/timer.ts";

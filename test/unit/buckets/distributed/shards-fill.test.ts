@@ -2,7 +2,7 @@
 
 import { setImmediate as tick } from "node:timers/promises";
 import { expect, test } from "vitest";
-import type { BucketConfig } from "../../../../src/buckets/bucket-store.ts";
+import type { BucketConfig } from "../../../../src/buckets/leg.ts";
 import { seededRandom } from "../../../../src/testing/seeded-random.ts";
 import { splitInto } from "../../../support/force-split.ts";
 import { type Client, configOf, TARGET, Table } from "../table.ts";

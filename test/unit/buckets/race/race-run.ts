@@ -3,7 +3,7 @@
  */
 
 import type { Scheduler } from "fast-check";
-import type { RefundWarning } from "../../../../src/buckets/bucket-store.ts";
+import type { RefundWarning } from "../../../../src/buckets/bucket-warning.ts";
 import { RateLimiter } from "../../../../src/limiter/rate-limiter.ts";
 import { repositoryOver } from "../../../../src/repository/repository.ts";
 import type { Item } from "../../../../src/storage/item.ts";

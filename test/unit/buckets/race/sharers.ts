@@ -4,7 +4,6 @@
  */
 
 import { afterAll, beforeAll, vi } from "vitest";
-import type { Adjustment, BucketConfig, Leg } from "../../../../src/buckets/bucket-store.ts";
 import { Adjustments } from "../../../../src/buckets/distributed/adjusting.ts";
 import { Changes } from "../../../../src/buckets/distributed/changes.ts";
 import { Consumer } from "../../../../src/buckets/distributed/consumer.ts";
@@ -12,6 +11,7 @@ import { Waiter } from "../../../../src/buckets/distributed/group.ts";
 import { Refunds } from "../../../../src/buckets/distributed/refunding.ts";
 import { ShardRequests } from "../../../../src/buckets/distributed/shard-requests.ts";
 import type { Member } from "../../../../src/buckets/distributed/step.ts";
+import type { Adjustment, BucketConfig, Leg } from "../../../../src/buckets/leg.ts";
 import { ACTOR, type Shares } from "./world.ts";
 
 const actors = new WeakMap<Leg | Adjustment, number>();

@@ -1,6 +1,6 @@
 /** The fast path of an acquire: buckets in this process, whose limits are cached. */
 
-import type { FastOutcome } from "../buckets/bucket-store.ts";
+import type { FastOutcome, FastRequest } from "../buckets/fast-path.ts";
 import type { Limit } from "../domain/limit.ts";
 import { CONFIG_LEVELS } from "../domain/precedence.ts";
 import type { RepositoryInternals } from "../repository/internals.ts";
@@ -9,7 +9,7 @@ import type { LeaseTarget } from "./active-lease.ts";
 import type { Granted } from "./holding.ts";
 import type { MissingLimits } from "./missing-limits.ts";
 
-export class FastPath {
+export class FastAcquire {
   readonly #internals: RepositoryInternals;
   readonly #missingLimits: MissingLimits | undefined;
 
@@ -24,20 +24,12 @@ export class FastPath {
    */
   consume(request: AcquireRequest): FastOutcome | Promise<FastOutcome | undefined> | undefined {
     const { buckets, resolver } = this.#internals;
-    if (buckets.consumeFast === undefined || !isPlain(request)) return undefined;
-    const { entityId, resource, consume } = request;
+    if (!buckets.embedded || !isPlain(request)) return undefined;
     const { cache } = resolver;
-    const limits = givenLimits(request);
-    const { generation } = cache;
     const ignoresMissing = (request.missingLimits ?? this.#missingLimits) === "ignore";
-    const outcome = buckets.consumeFast(
-      entityId,
-      resource,
-      consume,
-      generation,
-      limits,
-      ignoresMissing,
-    );
+    // `isPlain` lets only checked lists of limits pass.
+    const checked = request as FastRequest;
+    const outcome = buckets.fastPath.consume(checked, cache.generation, ignoresMissing);
     if (outcome !== undefined) cache.countHits(CONFIG_LEVELS.length);
     return outcome;
   }
@@ -54,8 +46,8 @@ export class FastPath {
       const { source, limits } = used;
       const config = source === "override" ? { limits, source, version: 0 } : known.limits;
       if (config === undefined || (source !== "override" && config.version < version)) return;
-      const memory = { config, generation, untilMs: known.expiresAtMs };
-      buckets.remember?.(entityId, resource, memory);
+      const cached = { config, generation, untilMs: known.expiresAtMs };
+      buckets.fastPath.remember(entityId, resource, cached);
     }
   }
 }

@@ -1,0 +1,45 @@
+/** The fast path of an embedded store: its table decides, by the limits that are remembered. */
+
+import { ttlKeptSeconds } from "../bucket-ttl.ts";
+import type { CachedConfig, FastOutcome, FastPath, FastRequest } from "../fast-path.ts";
+import { softNames } from "../gating.ts";
+import type { Adjustment } from "../leg.ts";
+import type { BucketTable } from "./bucket-table.ts";
+
+export class EmbeddedFastPath implements FastPath {
+  readonly #table: BucketTable;
+  readonly #ttlMultiplier: number;
+
+  constructor(table: BucketTable, ttlMultiplier: number) {
+    this.#table = table;
+    this.#ttlMultiplier = ttlMultiplier;
+  }
+
+  consume(
+    request: FastRequest,
+    generation: number,
+    ignoresMissing: boolean,
+  ): FastOutcome | Promise<FastOutcome | undefined> | undefined {
+    return this.#table.consume(request, generation, ignoresMissing);
+  }
+
+  adjust(adjustment: Adjustment): boolean {
+    if (adjustment.config.bypass === true) return false;
+    try {
+      return this.#table.correct(adjustment);
+    } catch {
+      // The store was closed; the slow path says so.
+      return false;
+    }
+  }
+
+  remember(entityId: string, resource: string, cached: CachedConfig): void {
+    const { config, generation, untilMs } = cached;
+    // The fast path knows limits that refuse, and nothing else.
+    if (softNames(config) !== undefined) return;
+    const rates = config.limits.map(({ rate }) => rate);
+    const keepSeconds = ttlKeptSeconds(rates, this.#ttlMultiplier, config.source) ?? -1;
+    const fast = { config, generation, keepSeconds, expires: this.#table.isShared };
+    this.#table.remember(entityId, resource, fast, untilMs);
+  }
+}

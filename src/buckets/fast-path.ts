@@ -1,0 +1,59 @@
+/**
+ * The port of the fast path: calls that a bucket in this process decides in one step, by limits
+ * that are cached. Each call may answer "not here", with nothing done; then the slow path decides.
+ */
+
+import type { Limit } from "../domain/limit.ts";
+import type { Adjustment, BucketConfig, Leg, LegOutcome } from "./leg.ts";
+
+/** What the fast path reads of a request, which is the caller's own object. */
+export interface FastRequest {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly consume: Readonly<Record<string, number>>;
+  /** The very list the limits were cached with; absent: the stored limits. */
+  readonly limits?: readonly Limit[] | undefined;
+}
+
+/** The result of a consume on the fast path. */
+export interface FastOutcome {
+  readonly granted: boolean;
+  readonly entityId: string;
+  readonly resource: string;
+  readonly legs: readonly Leg[];
+  readonly outcomes: readonly LegOutcome[];
+  /** Leg by leg: after a grant, what is left; else what there is. */
+  readonly balancesMilli: readonly (readonly number[])[];
+}
+
+/** Limits as the limit cache has them. */
+export interface CachedConfig {
+  readonly config: BucketConfig;
+  /** The generation of the limit cache; the limits are stale once the cache has moved on. */
+  readonly generation: number;
+  readonly untilMs: number;
+}
+
+export interface FastPath {
+  /**
+   * Consumes from an entity and its ancestors, by limits of this generation of the limit cache.
+   * `undefined`, with nothing done: use the slow path. `ignoresMissing` passes over names that the
+   * entity has no limit for.
+   */
+  consume(
+    request: FastRequest,
+    generation: number,
+    ignoresMissing: boolean,
+  ): FastOutcome | Promise<FastOutcome | undefined> | undefined;
+  /** Adjusts a bucket; false, with nothing done: use the slow path. */
+  adjust(adjustment: Adjustment): boolean;
+  /** Says which limits are in force for a bucket. */
+  remember(entityId: string, resource: string, cached: CachedConfig): void;
+}
+
+/** The fast path of a store whose buckets are elsewhere. */
+export const NO_FAST_PATH: FastPath = {
+  consume: () => undefined,
+  adjust: () => false,
+  remember: () => {},
+};
