@@ -1,40 +1,13 @@
 /**
  * Consumes of one turn of the event loop that share a transaction.
  *
- * Each is decided when it comes, by the row as it was last seen, and by those before it. That the
- * rows still are so is checked when they are written: all consumes of one row are one statement,
- * and all rows one transaction. A row that another process has changed meanwhile is decided again,
- * the slow way.
+ * Each is decided when it comes, by the cached row and the consumes before it. The write checks that
+ * the file still holds that row: all consumes of one row are one statement, and all rows are one
+ * transaction. Where another process has changed a row meanwhile, the slow path decides again.
  */
 
+import { type CachedRow, RowGroup } from "./cached-row.ts";
 import type { FastConsume } from "./fast-consume.ts";
-import type { PackedBucket } from "./packed-bucket.ts";
-
-/** A row as it was last seen. */
-export interface SeenRow {
-  readonly bucket: PackedBucket;
-  /** As it is in the file, unless another process has written it. */
-  text: string;
-}
-
-export interface RowKey {
-  readonly name: string;
-  readonly entityId: string;
-  readonly resource: string;
-}
-
-/** `undefined`: nothing was written, and the call is decided the slow way. */
-type Answer = (outcome: FastConsume | undefined) => void;
-
-interface SharedRow extends RowKey {
-  readonly seen: SeenRow;
-  /** As it must be in the file. */
-  readonly before: string;
-  isChanged: boolean;
-  /** What was seen was replaced since, without these consumes. */
-  isVoid: boolean;
-  readonly waiting: { readonly outcome: FastConsume; readonly answer: Answer }[];
-}
 
 /** Transactions of the file that the rows are in. */
 interface Transactions {
@@ -45,89 +18,69 @@ interface Transactions {
 
 interface CombinedConsumesOptions {
   readonly database: Transactions;
-  /** Whether the row is in the file as it must be; where it is changed, it is written. */
-  readonly write: (row: RowKey, before: string, after: string | undefined) => boolean;
-  /** What was seen of a row is wrong. */
-  readonly forget: (name: string) => void;
+  /** Whether the file holds the row as it must be; a row that is changed is written. */
+  readonly write: (row: CachedRow, before: string, after: string | undefined) => boolean;
+  /** The cached row is wrong. */
+  readonly forget: (row: CachedRow) => void;
 }
 
 export class CombinedConsumes {
   readonly #options: CombinedConsumesOptions;
-  #rows = new Map<string, SharedRow>();
+  #groups: RowGroup[] = [];
+  readonly #flush = () => this.#writeAll();
 
   constructor(options: CombinedConsumesOptions) {
     this.#options = options;
   }
 
-  has(name: string): boolean {
-    return this.#rows.has(name);
+  get isEmpty(): boolean {
+    return this.#groups.length === 0;
   }
 
-  /** `before`: the row without this consume and those that share its write. */
-  add(
-    key: RowKey,
-    seen: SeenRow,
-    before: string,
-    outcome: FastConsume,
-  ): Promise<FastConsume | undefined> {
-    let row = this.#rows.get(key.name);
-    if (row === undefined) {
-      row = { ...key, seen, before, isChanged: false, isVoid: false, waiting: [] };
-      // Those of the same turn are all here before this runs.
-      if (this.#rows.size === 0) queueMicrotask(() => this.#flush());
-      this.#rows.set(key.name, row);
+  /** Adds a consume that is in the row's bucket already. */
+  add(row: CachedRow, outcome: FastConsume): Promise<FastConsume | undefined> {
+    if (row.group === undefined) {
+      row.group = new RowGroup(row);
+      // Runs once no promise of this turn has anything left to do: all its consumes are here then,
+      // however many promises each had to pass.
+      if (this.isEmpty) process.nextTick(this.#flush);
+      this.#groups.push(row.group);
     }
-    if (outcome.granted) row.isChanged = true;
-    const { waiting } = row;
-    return new Promise((answer) => {
-      waiting.push({ outcome, answer });
-    });
+    return row.group.add(outcome);
   }
 
-  /** The row was written by a call that did not know of these consumes. */
-  void(name: string): void {
-    const row = this.#rows.get(name);
-    if (row !== undefined) row.isVoid = true;
-  }
-
-  #flush(): void {
-    const rows = [...this.#rows.values()];
-    this.#rows = new Map();
-    const due = rows.filter(({ isVoid }) => !isVoid);
-    for (const row of rows) if (row.isVoid) this.#answer(row, false);
-    if (due.length === 0) return;
-    const texts = due.map(({ seen, isChanged }) => {
-      if (!isChanged) return undefined;
-      seen.text = seen.bucket.text();
-      return seen.text;
-    });
-    const work = () => due.map((row, at) => this.#options.write(row, row.before, texts[at]));
+  #writeAll(): void {
+    const groups = this.#groups;
+    this.#groups = [];
+    for (const group of groups) group.seal();
+    const work = () => groups.map((group) => this.#write(group));
     try {
-      const done = this.#options.database.tryWrite(work);
-      if (typeof done === "symbol") void this.#writeLater(due, work);
-      else this.#answerAll(due, done);
+      const written = this.#options.database.tryWrite(work);
+      if (typeof written === "symbol") void this.#writeLater(groups, work);
+      else this.#answer(groups, written);
     } catch {
-      // The slow way meets the same error, and tells it.
-      this.#answerAll(due, []);
+      // The slow path meets the same error, and tells it.
+      this.#answer(groups, []);
     }
   }
 
-  async #writeLater(rows: readonly SharedRow[], work: () => boolean[]): Promise<void> {
+  async #writeLater(groups: readonly RowGroup[], work: () => boolean[]): Promise<void> {
     try {
-      this.#answerAll(rows, await this.#options.database.write(work));
+      this.#answer(groups, await this.#options.database.write(work));
     } catch {
-      this.#answerAll(rows, []);
+      this.#answer(groups, []);
     }
   }
 
-  #answerAll(rows: readonly SharedRow[], done: readonly boolean[]): void {
-    rows.forEach((row, at) => {
-      this.#answer(row, done[at] === true);
-    });
+  #write({ row, before, after, isVoid }: RowGroup): boolean {
+    return !isVoid && this.#options.write(row, before, after);
   }
 
-  #answer({ name, waiting }: SharedRow, isWritten: boolean): void {
-    if (!isWritten) this.#options.forget(name);
-    for (const { outcome, answer } of waiting) answer(isWritten ? outcome : undefined);
+  #answer(groups: readonly RowGroup[], written: readonly boolean[]): void {
+    groups.forEach((group, at) => {
+      const isWritten = written[at] === true;
+      if (!isWritten && !group.isVoid) this.#options.forget(group.row);
+      group.answer(isWritten);
+    });
   }
 }

@@ -8,7 +8,8 @@ import type { FastRequest } from "../fast-path.ts";
 import type { Link } from "../leg.ts";
 import { decodeRow, encodeRow } from "./bucket-row.ts";
 import type { BucketRow, BucketTable } from "./bucket-table.ts";
-import { CombinedConsumes, type RowKey, type SeenRow } from "./combined-consumes.ts";
+import { CachedRow } from "./cached-row.ts";
+import { CombinedConsumes } from "./combined-consumes.ts";
 import type { EmbeddedBucket } from "./embedded-bucket.ts";
 import type { FastConsume } from "./fast-consume.ts";
 import { type FastConfig, PackedBucket } from "./packed-bucket.ts";
@@ -22,7 +23,7 @@ const PAGE = 500;
 const WRITES_PER_SWEEP = 64;
 const SWEPT = 128;
 const CONSUMES_PER_SWEEP = 1024;
-const VIEWS_MAX = 20_000;
+const CACHED_MAX = 20_000;
 
 const SQL = {
   get: "SELECT state, ttl FROM buckets WHERE namespace = ? AND entity = ? AND resource = ?",
@@ -58,9 +59,12 @@ export class SqliteBucketTable implements BucketTable {
   readonly #sweepClock: SweepClock;
   readonly #countUsage: CountUsage;
   readonly #builds = new SharedBuilds();
-  /** Rows as they were last seen. A hint: a write on the spot asks whether they still are so. */
-  readonly #views = new LRUCache<string, SeenRow>({ maxSize: VIEWS_MAX, sizeCalculation: () => 1 });
-  readonly #shared: CombinedConsumes;
+  /** A hint: each write on the fast path checks that the file still holds the row. */
+  readonly #cached = new LRUCache<string, CachedRow>({
+    maxSize: CACHED_MAX,
+    sizeCalculation: () => 1,
+  });
+  readonly #combined: CombinedConsumes;
   #writes = 0;
   #consumes = 0;
   /** A consume of this turn of the event loop was written already: others share a transaction. */
@@ -86,10 +90,10 @@ export class SqliteBucketTable implements BucketTable {
     this.#countUsage = options.countUsage;
     this.recordedLink = options.recordedLink;
     this.wasDeleted = options.wasDeleted;
-    this.#shared = new CombinedConsumes({
+    this.#combined = new CombinedConsumes({
       database: this.#database,
-      write: (key, before, after) => this.#writeShared(key, before, after),
-      forget: (name) => this.#views.delete(name),
+      write: (row, before, after) => this.#writeCombined(row, before, after),
+      forget: ({ entityId, resource }) => this.#cached.delete(nameOf(entityId, resource)),
     });
   }
 
@@ -108,36 +112,35 @@ export class SqliteBucketTable implements BucketTable {
     ignoresMissing: boolean,
   ): FastConsume | Promise<FastConsume | undefined> | undefined {
     const { entityId, resource, limits } = request;
-    const name = nameOf(entityId, resource);
-    const view = this.#views.get(name);
-    if (view === undefined || this.#isSweepDue()) return undefined;
-    const { bucket, text } = view;
+    const row = this.#cached.get(nameOf(entityId, resource));
+    if (row === undefined || this.#isSweepDue()) return undefined;
+    const { bucket } = row;
     // Several rows need a transaction.
     if (bucket.cascades || !bucket.isFastFor(limits, generation)) return undefined;
     const outcome = bucket.consume(request, ignoresMissing, this.#clock());
     if (outcome === undefined) return undefined;
-    const key = { name, entityId, resource };
-    if (this.#isTurn || this.#shared.has(name)) return this.#shared.add(key, view, text, outcome);
+    if (this.#isTurn || !this.#combined.isEmpty) return this.#combined.add(row, outcome);
     this.#isTurn = true;
     queueMicrotask(this.#endTurn);
     const after = outcome.granted ? bucket.text() : undefined;
-    const isWritten = this.#writeAlone(key, text, after);
-    if (isWritten === undefined) return this.#shared.add(key, view, text, outcome);
+    const isWritten = this.#writeAlone(row, after);
+    if (isWritten === undefined) return this.#combined.add(row, outcome);
     if (isWritten) {
-      view.text = after ?? text;
+      row.text = after ?? row.text;
       return outcome;
     }
-    // The view has a consume that was not written, or is not what the file has.
-    this.#views.delete(name);
+    // The bucket has a consume that was not written, or is not what the file has.
+    this.#cached.delete(nameOf(entityId, resource));
     return undefined;
   }
 
   /** Returns whether the row was unchanged and is written; `undefined` when the file is busy. */
-  #writeAlone(key: RowKey, before: string, after: string | undefined): boolean | undefined {
-    const id = [this.namespaceId, key.entityId, key.resource] as const;
+  #writeAlone(row: CachedRow, after: string | undefined): boolean | undefined {
+    const { entityId, resource, text } = row;
+    const id = [this.namespaceId, entityId, resource] as const;
     try {
-      if (after === undefined) return this.#database.tryGet(SQL.get, ...id)?.state === before;
-      const changes = this.#database.tryRun(SQL.swap, after, ...id, before);
+      if (after === undefined) return this.#database.tryGet(SQL.get, ...id)?.state === text;
+      const changes = this.#database.tryRun(SQL.swap, after, ...id, text);
       return typeof changes === "symbol" ? undefined : changes === 1;
     } catch {
       // The slow path meets the same error, and tells it.
@@ -146,8 +149,8 @@ export class SqliteBucketTable implements BucketTable {
   }
 
   /** In the transaction of several rows. */
-  #writeShared(key: RowKey, before: string, after: string | undefined): boolean {
-    const id = [this.namespaceId, key.entityId, key.resource] as const;
+  #writeCombined(row: CachedRow, before: string, after: string | undefined): boolean {
+    const id = [this.namespaceId, row.entityId, row.resource] as const;
     if (after === undefined) return this.#database.prepare(SQL.get).get(...id)?.state === before;
     return this.#database.change(SQL.swap, after, ...id, before) === 1;
   }
@@ -158,8 +161,8 @@ export class SqliteBucketTable implements BucketTable {
   }
 
   remember(entityId: string, resource: string, fast: FastConfig, untilMs: number): void {
-    const view = this.#views.get(nameOf(entityId, resource));
-    if (view !== undefined) this.#builds.remember(view.bucket, fast, untilMs);
+    const row = this.#cached.get(nameOf(entityId, resource));
+    if (row !== undefined) this.#builds.remember(row.bucket, fast, untilMs);
   }
 
   set(entityId: string, resource: string, bucket: EmbeddedBucket): void {
@@ -226,15 +229,11 @@ export class SqliteBucketTable implements BucketTable {
 
   #see(entityId: string, resource: string, bucket: EmbeddedBucket, text: string): void {
     const name = nameOf(entityId, resource);
-    this.#shared.void(name);
-    const view = this.#views.get(name);
-    const build = this.#builds.of(bucket, view?.bucket.build);
-    if (view === undefined) {
-      this.#views.set(name, { bucket: new PackedBucket(bucket, build), text });
-    } else {
-      view.bucket.replace(bucket, build);
-      view.text = text;
-    }
+    const row = this.#cached.get(name);
+    const build = this.#builds.of(bucket, row?.bucket.build);
+    if (row !== undefined) return row.replace(bucket, build, text);
+    const packed = new PackedBucket(bucket, build);
+    this.#cached.set(name, new CachedRow(entityId, resource, packed, text));
   }
 
   /** The fast path sweeps nothing; now and then a consume takes the slow path, which does. */
