@@ -1,6 +1,6 @@
 /** Consumes of one turn of the event loop share a transaction of a SQLite file, and stay exact. */
 
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -58,6 +58,23 @@ describe("acquires of one turn of the event loop in a file", () => {
     expect(await other.available(TARGET)).toEqual({ rpd: 0 });
   });
 
+  it("are one transaction, however many promises each has to pass before", async () => {
+    const one = await limiter();
+    await one.repository.limits.setSystem(["rpd:1000/day"]);
+    const entities = Array.from({ length: 16 }, (_, at) => `user-${at}`);
+    const acquire = (entityId: string) => one.acquire({ ...REQUEST, entityId });
+    for (const entityId of entities) await acquire(entityId);
+    const before = transactionsIn(join(folder, "limits.db-wal"));
+    await Promise.all(
+      entities.map(async (entityId, at) => {
+        for (let passed = 1; passed < at; passed += 1) await undefined;
+        await acquire(entityId);
+      }),
+    );
+    // The first is written alone, because nothing is under way; the second begins the group.
+    expect(transactionsIn(join(folder, "limits.db-wal")) - before).toBe(2);
+  });
+
   it("refund exactly what they consumed, also in the same turn", async () => {
     const one = await limiter();
     await one.repository.limits.setSystem(["rpd:200/day"]);
@@ -92,3 +109,14 @@ describe("acquires of one turn of the event loop in a file", () => {
     expect(settled[0]?.status).toBe("fulfilled");
   });
 });
+
+/** Counts the transactions in a write-ahead log: the last frame of each has the file's size. */
+function transactionsIn(path: string): number {
+  const log = readFileSync(path);
+  const frame = log.readUInt32BE(8) + 24;
+  let transactions = 0;
+  for (let at = 32; at < log.length; at += frame) {
+    if (log.readUInt32BE(at + 4) > 0) transactions += 1;
+  }
+  return transactions;
+}

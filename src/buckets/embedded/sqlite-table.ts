@@ -231,9 +231,12 @@ export class SqliteBucketTable implements BucketTable {
     const name = nameOf(entityId, resource);
     const row = this.#cached.get(name);
     const build = this.#builds.of(bucket, row?.bucket.build);
-    if (row !== undefined) return row.replace(bucket, build, text);
-    const packed = new PackedBucket(bucket, build);
-    this.#cached.set(name, new CachedRow(entityId, resource, packed, text));
+    if (row === undefined) {
+      const packed = new PackedBucket(bucket, build);
+      this.#cached.set(name, new CachedRow(entityId, resource, packed, text));
+    } else {
+      row.replace(bucket, build, text);
+    }
   }
 
   /** The fast path sweeps nothing; now and then a consume takes the slow path, which does. */
