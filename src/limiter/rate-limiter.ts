@@ -156,12 +156,12 @@ export class RateLimiter<Names extends string = string> {
   acquire(request: AcquireRequest<Names>): Promise<Lease<Names>> {
     // Not `async`: what is decided on the spot needs a promise, and nothing that could be resumed.
     try {
-      if (this.#announcer.isHeard) return this.#acquired(this.#observe(request));
-      const decision = this.#decideNow(request);
-      if (decision instanceof Promise) return this.#acquired(this.#orDecide(decision, request));
-      return decision?.granted === true
-        ? Promise.resolve(decision.lease)
-        : this.#acquired(decision ?? this.#decide(request));
+      if (this.#announcer.isHeard) return this.#acquired(this.#observe(request), request);
+      const now = this.#decideNow(request);
+      const isGranted = now !== undefined && !(now instanceof Promise) && now.granted;
+      return isGranted
+        ? Promise.resolve(now.lease)
+        : this.#acquired(now ?? this.#decide(request), request);
     } catch (error) {
       return Promise.reject(error as Error);
     }
@@ -317,9 +317,10 @@ export class RateLimiter<Names extends string = string> {
   }
 
   async #acquired(
-    decided: NamedDecision<Names> | Promise<NamedDecision<Names>>,
+    decided: NonNullable<FastDecision<Names>>,
+    request: AcquireRequest<Names>,
   ): Promise<Lease<Names>> {
-    const decision = await decided;
+    const decision = (await decided) ?? (await this.#decide(request));
     if (decision.granted) return decision.lease;
     throw new RateLimitExceeded(decision.statuses);
   }
