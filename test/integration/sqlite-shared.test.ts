@@ -67,7 +67,7 @@ describe("acquires of one turn of the event loop in a file", () => {
     const before = transactionsIn(join(folder, "limits.db-wal"));
     await Promise.all(
       entities.map(async (entityId, at) => {
-        for (let passed = 1; passed < at; passed += 1) await undefined;
+        for (let passed = 1; passed < at; passed += 1) await Promise.resolve();
         await acquire(entityId);
       }),
     );
