@@ -1,9 +1,9 @@
 /**
  * Consumes of one turn of the event loop that share a transaction.
  *
- * Each is decided when it comes, by the cached row and the consumes before it. The write checks that
- * the file still holds that row: all consumes of one row are one statement, and all rows are one
- * transaction. Where another process has changed a row meanwhile, the slow path decides again.
+ * Each is decided when it comes, by the cached row and the consumes before it. The write checks
+ * that the file still holds that row: all consumes of one row are one statement, and all rows are
+ * one transaction. Where another process has changed a row meanwhile, the slow path decides again.
  */
 
 import { type CachedRow, RowGroup } from "./cached-row.ts";
