@@ -2,24 +2,15 @@
 
 import type { Random } from "../../src/domain/random.ts";
 import { pick } from "../draw.ts";
-import { heated, type Parameters } from "./parameters.ts";
+import { HEALTHY, heated, mildFaults, type Parameters } from "./parameters.ts";
 
 /** Nothing but what these worlds provoke, and a few lost answers in some of the runs. */
 function calm({ minutes, faults }: Parameters): Partial<Parameters> {
-  const { lostResponses, transactionMs } = faults;
   return {
-    family: "none",
-    laterLimits: [],
-    silenceMs: 0,
-    crashesPerMinute: 0,
-    skewMs: 0,
-    writeUnitsPerSecond: 1000,
-    deletions: false,
+    ...HEALTHY,
+    isHealthy: false,
     callsPerSecond: Math.min(20, 400 / (minutes * 60)),
-    faults: {
-      ...(lostResponses === undefined ? {} : { lostResponses }),
-      ...(transactionMs === undefined ? {} : { transactionMs }),
-    },
+    faults: mildFaults(faults),
   };
 }
 

@@ -184,3 +184,24 @@ function drawFaults(random: Random): Faults {
   if (random() < 0.3) faults.duplicateRecords = share();
   return faults;
 }
+
+/** Nothing goes wrong by itself. */
+export const HEALTHY = {
+  family: "none",
+  laterLimits: [],
+  silenceMs: 0,
+  crashesPerMinute: 0,
+  skewMs: 0,
+  writeUnitsPerSecond: 1000,
+  deletions: false,
+  isHealthy: true,
+  faults: {},
+} as const satisfies Partial<Parameters>;
+
+/** Returns the drawn faults that only delay a call or lose its answer. */
+export function mildFaults({ lostResponses, transactionMs }: Faults): Faults {
+  return {
+    ...(lostResponses === undefined ? {} : { lostResponses }),
+    ...(transactionMs === undefined ? {} : { transactionMs }),
+  };
+}

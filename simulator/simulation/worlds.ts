@@ -7,7 +7,15 @@ import type { Random } from "../../src/domain/random.ts";
 import { seededRandom } from "../../src/testing/seeded-random.ts";
 import { pick } from "../draw.ts";
 import { filled, moved, operated, several, switched } from "./operator-worlds.ts";
-import { type Deed, drawLimit, drawParameters, heated, type Parameters } from "./parameters.ts";
+import {
+  type Deed,
+  drawLimit,
+  drawParameters,
+  HEALTHY,
+  heated,
+  mildFaults,
+  type Parameters,
+} from "./parameters.ts";
 
 /**
  * The names of the worlds, for `simulateSeeds`: what a run looks for.
@@ -203,7 +211,6 @@ function foreign({ limits, minutes }: Parameters, random: Random): Partial<Param
 
 /** Entities get a parent while calls for them are under way. */
 function links({ limits, minutes, faults }: Parameters, random: Random): Partial<Parameters> {
-  const { lostResponses, transactionMs } = faults;
   return {
     ...HEALTHY,
     isHealthy: false,
@@ -216,10 +223,7 @@ function links({ limits, minutes, faults }: Parameters, random: Random): Partial
     callsPerSecond: Math.min(30, 400 / (minutes * 60)),
     deeds: ["commit", "rollback", "adjust", "wait"],
     latecomers: true,
-    faults: {
-      ...(lostResponses === undefined ? {} : { lostResponses }),
-      ...(transactionMs === undefined ? {} : { transactionMs }),
-    },
+    faults: mildFaults(faults),
   };
 }
 
@@ -253,19 +257,6 @@ function waits({ minutes }: Parameters, random: Random): Partial<Parameters> {
     thinkMs: 1500,
   };
 }
-
-/** Nothing goes wrong by itself. */
-const HEALTHY = {
-  family: "none",
-  laterLimits: [],
-  silenceMs: 0,
-  crashesPerMinute: 0,
-  skewMs: 0,
-  writeUnitsPerSecond: 1000,
-  deletions: false,
-  isHealthy: true,
-  faults: {},
-} as const satisfies Partial<Parameters>;
 
 function nameOf(limit: string): string {
   return limit.slice(0, limit.indexOf(":"));
