@@ -37,6 +37,9 @@ export class VirtualTime {
   readonly #startMs: number;
   #nowMs: number;
   #events = 0;
+  /** Calls to something real, during which no virtual time passes. */
+  #underWay = 0;
+  readonly #resumes: (() => void)[] = [];
 
   constructor(startMs: number = START_MS) {
     if (!Number.isSafeInteger(startMs)) {
@@ -74,6 +77,35 @@ export class VirtualTime {
     };
   }
 
+  /**
+   * Moves the clock at once, also backwards, as when the clock of a machine is set. What is due
+   * begins; use `pass` to let it end.
+   */
+  advance(ms: number): void {
+    this.#nowMs += ms;
+    for (let next = this.#queue.nextMs; next !== undefined && next <= this.#nowMs; ) {
+      this.#events += 1;
+      this.#queue.take().run?.();
+      next = this.#queue.nextMs;
+    }
+  }
+
+  /** Lets everything happen that needs no time. */
+  settle(): Promise<void> {
+    return this.pass(0);
+  }
+
+  /** Lets time stand still until `work` is done: for calls to a real server or file. */
+  async during<T>(work: Promise<T>): Promise<T> {
+    this.#underWay += 1;
+    try {
+      return await work;
+    } finally {
+      this.#underWay -= 1;
+      if (this.#underWay === 0) for (const resume of this.#resumes.splice(0)) resume();
+    }
+  }
+
   /** Lets time pass, with everything that happens meanwhile. */
   async pass(ms: number): Promise<void> {
     const endMs = this.#nowMs + Math.max(0, ms);
@@ -99,8 +131,10 @@ export class VirtualTime {
   /** One event after the other, each with all the promises it leads to. */
   #run(isOver: () => boolean): Promise<void> {
     return new Promise((resolve, reject) => {
+      const soon = () => setImmediate(step);
       const step = () => {
         try {
+          if (this.#underWay > 0) return this.#resumes.push(soon);
           if (isOver()) return resolve();
           const event = this.#queue.take();
           this.#nowMs = Math.max(this.#nowMs, event.atMs);
@@ -109,9 +143,9 @@ export class VirtualTime {
         } catch (error) {
           return reject(error as Error);
         }
-        setImmediate(step);
+        soon();
       };
-      setImmediate(step);
+      soon();
     });
   }
 

@@ -19,11 +19,11 @@ import { DynamoItemStore } from "../../../src/storage/dynamodb/item-store.ts";
 import type { Item } from "../../../src/storage/item.ts";
 import type { ItemStore } from "../../../src/storage/item-store.ts";
 import { MemoryItemStore } from "../../../src/storage/memory/item-store.ts";
+import { VirtualTime } from "../../../src/testing/time/virtual-time.ts";
 import type { RunningEngine } from "../../engines/engine.ts";
 import { describeEngines } from "../../engines/engines.ts";
 import type { FakeDynamo } from "../../engines/fake-dynamodb.ts";
 import type { Reason } from "../../support/unless.ts";
-import { VirtualTime } from "../../support/virtual-time.ts";
 import { newName } from "../stores.ts";
 import { counted } from "./counted.ts";
 import { type Faults, faultyEndpoint, faultyItems } from "./faults.ts";
@@ -105,7 +105,8 @@ export class LimiterStore {
 
   /** A limiter in a new namespace, or in the one that is named. It is closed after the test. */
   async open(options: SubjectOptions = {}): Promise<Subject> {
-    const { time = new VirtualTime(), virtualTimer, faults, ...rest } = options;
+    // The real time: an engine may delete items whose time to live is in the past.
+    const { time = new VirtualTime(Date.now()), virtualTimer, faults, ...rest } = options;
     const { speculativeWrites, missingLimits, events, onWarning, ...open } = rest;
     const repo = await this.place.open(
       {

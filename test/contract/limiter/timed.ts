@@ -2,7 +2,7 @@
 
 import { INTERNALS } from "../../../src/repository/internals.ts";
 import type { Repository } from "../../../src/repository/repository.ts";
-import type { VirtualTime } from "../../support/virtual-time.ts";
+import type { VirtualTime } from "../../../src/testing/time/virtual-time.ts";
 
 export function timed(repository: Repository, time: VirtualTime): Repository {
   const internals = repository[INTERNALS];

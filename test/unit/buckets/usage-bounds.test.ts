@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { ValidationError } from "../../../src/domain/errors.ts";
 import { RateLimiter } from "../../../src/limiter/rate-limiter.ts";
-import { VirtualTime } from "../../support/virtual-time.ts";
+import { VirtualTime } from "../../../src/testing/time/virtual-time.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;

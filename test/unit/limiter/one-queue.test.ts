@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { type LimiterEvent, RateLimiter, Repository } from "../../../src/index.ts";
-import { VirtualTime } from "../../support/virtual-time.ts";
+import { VirtualTime } from "../../../src/testing/time/virtual-time.ts";
 
 const BUCKET = { entityId: "key-1", resource: "gpt-4", limits: ["rps:20/sec"] };
 const big = { ...BUCKET, consume: { rps: 20 }, maxWaitSeconds: 3 };

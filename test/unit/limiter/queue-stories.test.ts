@@ -3,7 +3,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type Decision, type Lease, RateLimiter, Repository } from "../../../src/index.ts";
-import { VirtualTime } from "../../support/virtual-time.ts";
+import { VirtualTime } from "../../../src/testing/time/virtual-time.ts";
 
 const SEED = Number(process.env.FC_SEED ?? 20_251_115);
 const RUNS = 200;

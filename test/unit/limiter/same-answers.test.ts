@@ -9,7 +9,7 @@ import type { Lease } from "../../../src/limiter/lease.ts";
 import { RateLimiter } from "../../../src/limiter/rate-limiter.ts";
 import { Repository, repositoryOver } from "../../../src/repository/repository.ts";
 import { MemoryItemStore } from "../../../src/storage/memory/item-store.ts";
-import { VirtualTime } from "../../support/virtual-time.ts";
+import { VirtualTime } from "../../../src/testing/time/virtual-time.ts";
 
 const SEED = Number(process.env.FC_SEED ?? 20_251_116);
 const RUNS = Number(process.env.FC_RUNS ?? 80);

@@ -6,7 +6,7 @@
 import { describe, expect, test, vi } from "vitest";
 import { RateLimiter, Repository, ResourceDisabled } from "../../../src/index.ts";
 import { INTERNALS } from "../../../src/repository/internals.ts";
-import { VirtualTime } from "../../support/virtual-time.ts";
+import { VirtualTime } from "../../../src/testing/time/virtual-time.ts";
 
 const BUCKET = { entityId: "key-1", resource: "gpt-4" };
 const PATIENT = { ...BUCKET, maxWaitSeconds: 90_000 };

@@ -8,14 +8,13 @@ import {
   Repository,
 } from "../../../src/index.ts";
 import { SimulatedTable } from "../../../src/testing/table/simulated-table.ts";
-import { VirtualTime as SimulatedTime } from "../../../src/testing/time/virtual-time.ts";
-import { VirtualTime } from "../../support/virtual-time.ts";
+import { VirtualTime } from "../../../src/testing/time/virtual-time.ts";
 
 const BUCKET = { entityId: "key-1", resource: "gpt-4" };
 const START_MS = 1_800_000_000_000;
 
 async function onTable(limits: readonly string[], options: RateLimiterOptions = {}) {
-  const time = new SimulatedTime(START_MS);
+  const time = new VirtualTime(START_MS);
   const table = new SimulatedTable({ time, latency: { medianMs: 5, spread: 0, slowShare: 0 } });
   const limiter = await time.until(table.process().open({ timeoutMs: 500, ...options }));
   await time.until(limiter.repository.limits.setSystem(limits));

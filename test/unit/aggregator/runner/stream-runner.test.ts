@@ -9,7 +9,7 @@ import { StreamRunner } from "../../../../src/aggregator/runner/stream-runner.ts
 import { InfrastructureNotFoundError, ValidationError } from "../../../../src/domain/errors.ts";
 import { decodeUsage } from "../../../../src/records/usage-item.ts";
 import { MemoryItemStore } from "../../../../src/storage/memory/item-store.ts";
-import { VirtualTime } from "../../../support/virtual-time.ts";
+import { VirtualTime } from "../../../../src/testing/time/virtual-time.ts";
 import { AT, bucketItem, NAMESPACE } from "../changes.ts";
 import { CrashingStore } from "../crashing-store.ts";
 import { SimulatedStream } from "./simulated-stream.ts";

@@ -61,6 +61,46 @@ describe("virtual time", () => {
     expect(happened).toBe(false);
   });
 
+  test("advancing the clock wakes what is due, and a step back wakes nothing", async () => {
+    const time = new VirtualTime(1000);
+    const woken: number[] = [];
+    time.after(10, () => woken.push(time.nowMs));
+    time.after(30, () => woken.push(time.nowMs));
+    time.advance(-500);
+    expect([woken, time.nowMs]).toEqual([[], 500]);
+    time.advance(520);
+    expect([woken, time.nowMs]).toEqual([[1020], 1020]);
+    await time.pass(10);
+    expect(woken).toEqual([1020, 1030]);
+  });
+
+  test("settling lets everything happen that needs no time, and nothing else", async () => {
+    const time = new VirtualTime(1000);
+    const seen: string[] = [];
+    time.after(0, () => void Promise.resolve().then(() => seen.push("now")));
+    time.after(1, () => seen.push("later"));
+    await time.settle();
+    expect([seen, time.nowMs]).toEqual([["now"], 1000]);
+  });
+
+  test("no time passes during a call to something real", async () => {
+    const time = new VirtualTime(1000);
+    const seen: string[] = [];
+    time.after(5, () => seen.push("planned"));
+    let answer = (_: string) => {};
+    const call = time.during(new Promise<string>((resolve) => (answer = resolve)));
+    void call.then((text) => seen.push(`${text} at ${time.nowMs}`));
+    const passing = time.pass(10);
+    for (let turn = 0; turn < 5; turn += 1) await new Promise(setImmediate);
+    expect([seen, time.nowMs]).toEqual([[], 1000]);
+    answer("answered");
+    await passing;
+    expect([seen, time.nowMs]).toEqual([["answered at 1000", "planned"], 1010]);
+    await expect(time.until(time.during(Promise.reject(new Error("broken"))))).rejects.toThrow(
+      "broken",
+    );
+  });
+
   test("says so when nothing is planned that could end the wait", async () => {
     const time = new VirtualTime(0);
     await expect(time.until(new Promise(() => {}))).rejects.toThrow(/Nothing is planned/);
