@@ -81,7 +81,7 @@ export class Ledger {
     this.#shards.set(after.id, shares);
     const kept = new Set(after.limits.map(({ name }) => name));
     for (const name of shares.keys()) if (!kept.has(name)) shares.delete(name);
-    const split = all.find((other) => isSplit(landing, other))?.after;
+    const made = shardsMadeBy(landing, all);
     for (const limit of after.limits) {
       const rate = shareRate(limit, after.shard, after.count);
       const share = shares.get(limit.name);
@@ -100,7 +100,7 @@ export class Ledger {
         continue;
       }
       if (!sameRate(share.rate, rate)) {
-        const moved = movedTo(split, limit.name, plannedMs);
+        const moved = movedTo(made, limit.name, plannedMs);
         share.change(rate, plannedMs, moved, landing.exactLimits.has(limit.name));
       }
       share.take(landing.charged.get(limit.name) ?? 0n, plannedMs);
@@ -130,7 +130,7 @@ export class Ledger {
     const gone = this.#shards.get(image.id);
     // No client has deleted it, so its TTL was over.
     if (gone !== undefined) refuseLoss(image, gone);
-    const origin = all.find((other) => isSplit(other, landing));
+    const origin = all.find((other) => shardsMadeBy(other, all).includes(image));
     const shares: Shares = new Map();
     for (const limit of image.limits) {
       const rate = shareRate(limit, image.shard, image.count);
@@ -278,34 +278,34 @@ function givenBy(all: readonly BucketLanding[], made: ShardImage, limitName: str
   return 0n;
 }
 
-/** Whether `created` is the other half of a shard that `changed` has cut in two. */
-function isSplit(changed: BucketLanding, created: BucketLanding): boolean {
-  const { before, after } = changed;
-  const half = created.after;
-  if (before === undefined || after === undefined || half === undefined) return false;
-  return (
-    created.before === undefined &&
-    half.bucket === after.bucket &&
-    after.count === 2 * before.count &&
-    half.count === after.count &&
-    half.shard === after.shard + before.count
-  );
+/** The new shards of a shard that `changed` has split, in two or in more. */
+export function shardsMadeBy(
+  { before, after }: Pick<BucketLanding, "before" | "after">,
+  all: readonly BucketLanding[],
+): readonly ShardImage[] {
+  if (before === undefined || after === undefined || after.count <= before.count) return [];
+  return all.flatMap(({ before: old, after: made }) => {
+    if (old !== undefined || made?.bucket !== after.bucket || made.count !== after.count) return [];
+    const isPart = made.shard > after.shard && (made.shard - after.shard) % before.count === 0;
+    return isPart ? [made] : [];
+  });
 }
 
-/** What a new shard begins with, over its period. */
+/** What new shards begin with, over their period; `undefined`: none have the limit. */
 function movedTo(
-  split: ShardImage | undefined,
+  made: readonly ShardImage[],
   limitName: string,
   plannedMs: number,
 ): bigint | undefined {
-  const limit = split?.limits.find(({ name }) => name === limitName);
-  if (split === undefined || limit === undefined) return undefined;
-  const rate = shareRate(limit, split.shard, split.count);
-  return Share.numerator(
-    rate,
-    { ...limit, epochMs: split.epochMs },
-    Math.max(plannedMs, split.epochMs),
-  );
+  let moved: bigint | undefined;
+  for (const { shard, count, epochMs, limits } of made) {
+    const limit = limits.find(({ name }) => name === limitName);
+    if (limit === undefined) continue;
+    const rate = shareRate(limit, shard, count);
+    const atMs = Math.max(plannedMs, epochMs);
+    moved = (moved ?? 0n) + Share.numerator(rate, { ...limit, epochMs }, atMs);
+  }
+  return moved;
 }
 
 function refuseLoss(image: ShardImage, gone: Shares): void {

@@ -33,8 +33,9 @@ export async function runScenarios(simulator, { scenario, seed, seconds, json },
     const { title, parameters } = SCENARIOS[name];
     console.error(`${name}: ${title}\n  ${JSON.stringify(parameters)}`);
     const startedAt = performance.now();
-    const onSecond = ({ second, admitted, calls, throttled, shards }) => {
-      const row = `${admitted} admitted, ${calls} calls, ${throttled} throttled, ${shards} shards`;
+    const onSecond = ({ second, admitted, unavailable, calls, throttled, shards }) => {
+      const ended = `${admitted} admitted, ${unavailable} unavailable`;
+      const row = `${ended}, ${calls} calls, ${throttled} throttled, ${shards} shards`;
       console.error(`  ${String(second).padStart(3)} s: ${row}`);
     };
     const report = await runScenario(SCENARIOS[name], { seed, seconds, onSecond, isStopped });

@@ -69,7 +69,7 @@ class ScenarioRun {
     this.#before = table.usage;
     this.#dollarsBefore = table.dollars;
     this.#startMs = time.nowMs;
-    this.#tick(1, table.usage, 0);
+    this.#tick(1, table.usage, { ...this.#counts });
     await time.until(Promise.race([this.#load(), failed]));
     if (this.#world.violation === undefined) await time.pass(QUIET_MS);
     return this.#report();
@@ -157,7 +157,11 @@ class ScenarioRun {
   }
 
   /** Looks at the counters once per second. */
-  #tick(second: number, usage: Usage, admitted: number): void {
+  #tick(
+    second: number,
+    usage: Usage,
+    before: { readonly admitted: number; readonly unavailable: number },
+  ): void {
     const { time, table, shape } = this.#world;
     if (second > this.#seconds) return;
     time.after(this.#startMs + second * 1000 - time.nowMs, () => {
@@ -165,14 +169,15 @@ class ScenarioRun {
       const { calls, throttled } = usageSince(now, usage);
       const report = {
         second,
-        admitted: this.#counts.admitted - admitted,
+        admitted: this.#counts.admitted - before.admitted,
+        unavailable: this.#counts.unavailable - before.unavailable,
         calls,
         throttled,
         shards: shape.shardsOf(`${this.#scenario.watched ?? ""} ${RESOURCE}`),
       };
       this.#timeline.push(report);
       this.#options.onSecond?.(report);
-      this.#tick(second + 1, now, this.#counts.admitted);
+      this.#tick(second + 1, now, { ...this.#counts });
     });
   }
 

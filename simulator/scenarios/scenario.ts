@@ -31,6 +31,8 @@ export interface Scenario {
 export interface SecondReport {
   readonly second: number;
   readonly admitted: number;
+  /** Calls that ended in this second without an answer of the store. */
+  readonly unavailable: number;
   readonly calls: number;
   readonly throttled: number;
   /** Of the bucket that is watched. */

@@ -7,6 +7,7 @@ import type { BucketConfig } from "../leg.ts";
 import type { SeenBucket } from "./seen-bucket.ts";
 import { type BucketName, bucketId } from "./shards.ts";
 import type { Load } from "./split-policy.ts";
+import { mayBeBroughtForward } from "./writes-meter.ts";
 
 /** In this time, half of what was counted is forgotten. */
 const HALF_LIFE_MS = 1000;
@@ -19,6 +20,8 @@ const BOUNDED = { maxSize: 10_000, sizeCalculation: () => 1 };
 
 /** The meter of a shard, as it was seen. */
 interface Sighting {
+  /** A split starts the meter again. */
+  readonly shardCount: number;
   /** Every write adds a millisecond. */
   readonly meterMs: number;
   readonly seenAtMs: number;
@@ -91,19 +94,22 @@ export class BucketLoads {
 
   /** Remembers the meter of a shard: two sightings tell how often all clients write to it. */
   sawMeter(bucket: SeenBucket): void {
-    const { meterMs } = bucket;
+    const { meterMs, shardCount } = bucket;
     if (meterMs === undefined) return;
     const id = placeOf(bucket);
     const nowMs = this.#clock();
-    const before = this.#meters.get(id);
+    const known = this.#meters.get(id);
+    const before = known?.shardCount === shardCount ? known : undefined;
     const elapsedMs = nowMs - (before?.seenAtMs ?? nowMs);
     if (before !== undefined && elapsedMs >= 0 && elapsedMs < SIGHTING_MS) return;
     const isUsable =
       before !== undefined && elapsedMs < STALE_MS && meterMs >= before.meterMs && elapsedMs > 0;
-    const writes = isUsable ? meterMs - before.meterMs : undefined;
-    const writesPerSecond = writes === undefined ? undefined : (writes * 1000) / elapsedMs;
+    const rate = isUsable ? ((meterMs - before.meterMs) * 1000) / elapsedMs : undefined;
+    // A meter that was brought forward meanwhile moved by more than the writes it counts.
+    const isMoved = isUsable && mayBeBroughtForward(before.meterMs, nowMs);
+    const writesPerSecond = isMoved ? before.writesPerSecond : rate;
     invariant((writesPerSecond ?? 0) >= 0, "a shard is written to, and not unwritten");
-    this.#meters.set(id, { meterMs, seenAtMs: nowMs, writesPerSecond });
+    this.#meters.set(id, { shardCount, meterMs, seenAtMs: nowMs, writesPerSecond });
   }
 
   #largestOf(name: BucketName): Map<string, number> {

@@ -96,8 +96,8 @@ function measured(bucket: SeenBucket, nowMs: number): Need | undefined {
 }
 
 /**
- * The record of a first shard that doubles: the shards it had were not enough, so in this hour as
- * many are kept. Whether the new ones are needed is measured.
+ * The record of a first shard that splits: half of the new shards count as needed in this window,
+ * so that none are merged before they were measured.
  */
 export function needAfterSplit(bucket: SeenBucket, count: number, nowMs: number): string {
   const level = levelOfShards(count) - 1;

@@ -1,5 +1,5 @@
 /**
- * When a bucket doubles. Pure.
+ * When a bucket splits, and into how many shards. Pure.
  *
  * Being throttled is no reason by itself: the store throttles key ranges, and the traffic may be
  * that of other items. The meter of the shard must show traffic of its own. The first split waits
@@ -29,8 +29,16 @@ export interface Load {
 const WRITES_PER_SECOND_MIN = 250;
 /** An item that takes so many writes can hardly take more. */
 const WRITES_PER_SECOND_FULL = 700;
+/** So many calls count as served besides those that were: a few throttled ones prove little. */
+const SERVED_MIN = 4;
+/** What one partition takes. */
+const WRITES_PER_SECOND_MAX = 1000;
+/** With so many writes a shard is well used. */
+const WRITES_PER_SECOND_USED = 500;
+/** So many limits in one transaction stay far below the 4 MB that it may have. */
+const LIMITS_WRITTEN_MAX = 4000;
 const SETTLED_SHARE = 0.02;
-/** A bucket doubles at most once in this time. */
+/** A bucket splits at most once in this time: a split that was too small shows only afterwards. */
 export const SPLIT_PAUSE_MS = 1000;
 /** Which part of the calls must be throttled, so long after the last split at most. */
 const OVERLOADS = [
@@ -49,25 +57,50 @@ export function hasOwnTraffic(sign: Sign, { writesPerSecond }: Load): boolean {
   return sign === "saturated" || (writesPerSecond ?? 0) >= WRITES_PER_SECOND_MIN;
 }
 
-/** Whether the bucket whose first shard is given may double now. */
-export function mayDouble(
+/** What bounds the number of shards besides traffic. */
+export interface Room {
+  /** The largest amounts that were asked for, by limit. */
+  readonly largestMilli: ReadonlyMap<string, number> | undefined;
+  readonly maxShards: number;
+}
+
+/**
+ * Returns into how many shards the first shard splits now; 1: not now. One doubling, unless its
+ * meter and the throttled calls show so much traffic that even more shards would be well used.
+ */
+export function splitFactor(
   first: SeenBucket,
   sign: Sign,
   load: Load,
-  largestMilli: ReadonlyMap<string, number> | undefined,
+  room: Room,
   nowMs: number,
-): boolean {
-  if (isPinned(first)) return false;
-  return isTimeToDouble(first, sign, load, nowMs) && sharesSuffice(first, largestMilli);
+): number {
+  if (isPinned(first) || !isTimeToSplit(first, sign, load, nowMs)) return 1;
+  let factor = 1;
+  const wanted = wantedFactor(load);
+  while (factor < wanted && sharesSuffice(first, factor * 2, room)) factor *= 2;
+  return factor;
+}
+
+/**
+ * Two, where a doubling serves the traffic of the shard; otherwise as many as are well used by it.
+ * The meter counts the writes that were served, and throttled calls come on top.
+ */
+function wantedFactor({ consumed, throttled, writesPerSecond = 0 }: Load): number {
+  const askedPerSecond = writesPerSecond * (1 + throttled / (consumed + SERVED_MIN));
+  if (askedPerSecond <= 2 * WRITES_PER_SECOND_MAX) return 2;
+  return 2 ** Math.ceil(Math.log2(askedPerSecond / WRITES_PER_SECOND_USED));
 }
 
 /** A shard must hold one token, and the largest request that was seen. */
 function sharesSuffice(
   { shardCount, limits }: SeenBucket,
-  largestMilli: ReadonlyMap<string, number> | undefined,
+  factor: number,
+  { largestMilli, maxShards }: Room,
 ): boolean {
-  const count = shardCount * 2;
-  if (count > SHARDS_MAX) return false;
+  const count = shardCount * factor;
+  if (count > Math.min(maxShards, SHARDS_MAX)) return false;
+  if (factor > 2 && factor * limits.size > LIMITS_WRITTEN_MAX) return false;
   for (const [name, { rate }] of limits) {
     const needed = Math.max(TOKEN_MILLI, largestMilli?.get(name) ?? 0);
     if (Math.floor(rate.capacityMilli / count) < needed) return false;
@@ -75,7 +108,7 @@ function sharesSuffice(
   return true;
 }
 
-function isTimeToDouble(
+function isTimeToSplit(
   { shardCount, refilledAtMs }: SeenBucket,
   sign: Sign,
   { sinceMs, consumed, throttled, writesPerSecond = 0 }: Load,

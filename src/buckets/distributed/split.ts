@@ -1,5 +1,5 @@
 /**
- * Plans the split of shard `i` of `n` into `i`, `i + n`, … of `f * n`; nearly always in two.
+ * Plans the split of shard `i` of `n` into `i`, `i + n`, … of `f * n`.
  *
  * All get the same base time, and each new one its part of the balance, which the old one loses in
  * the same transaction: nothing is minted and nothing is lost. Shares of `f * n` add up to those of

@@ -28,7 +28,7 @@ import {
 } from "./seen-bucket.ts";
 import { type BucketName, bucketId, countBefore, originOf, SHARDS_MAX } from "./shards.ts";
 import { planSplit, type SplitManner, UNDISTURBED } from "./split.ts";
-import { hasOwnTraffic, mayDouble, type Sign, SPLIT_PAUSE_MS } from "./split-policy.ts";
+import { hasOwnTraffic, type Sign, SPLIT_PAUSE_MS, splitFactor } from "./split-policy.ts";
 import { newToken } from "./tokens.ts";
 import { asSeen, NO_BUCKET } from "./write-plan.ts";
 
@@ -88,7 +88,7 @@ export class Splitter {
    */
   async relieve(hot: SeenBucket, sign: Sign, deadline: Deadline): Promise<boolean> {
     if (!hasOwnTraffic(sign, this.loads.of(hot))) return false;
-    if (hot.shard === 0 && !this.#mayDouble(hot, sign)) return false;
+    if (hot.shard === 0 && this.#factor(hot, sign) === 1) return false;
     if (this.#rests(hot)) return false;
     try {
       return await this.#relieve(hot, sign, deadline);
@@ -104,21 +104,25 @@ export class Splitter {
     const first = hot.shard === 0 ? hot : await this.#read(hot, 0, deadline);
     if (first === undefined) return false;
     if (hot.shardCount < first.shardCount) {
-      return (
-        (await this.#knows(first, hot, deadline)) && this.#split(hot, hot.shardCount, deadline)
-      );
+      return (await this.#knows(first, hot, deadline)) && this.#catchUp(hot, first, deadline);
     }
-    if (hot.shardCount > first.shardCount || !this.#mayDouble(first, sign)) return false;
-    const { shardCount } = first;
-    if (!(await this.#split(first, shardCount, deadline))) return false;
-    this.loads.count(first, shardCount * 2);
+    const factor = hot.shardCount > first.shardCount ? 1 : this.#factor(first, sign);
+    if (factor === 1 || !(await this.#split(first, factor, deadline))) return false;
     const { entityId, resource } = first;
-    const notice = { entityId, resource, shardCount: shardCount * 2 };
+    const notice = { entityId, resource, shardCount: first.shardCount * factor };
+    console.error(
+      this.#context.clock() % 1e6,
+      sign,
+      hot.shard,
+      factor,
+      notice.shardCount,
+      JSON.stringify(load0),
+    this.loads.count(first, notice.shardCount);
     this.#options.onSplit?.(notice);
     if (notice.shardCount >= this.#maxShards) {
       this.#options.onWarning({ kind: "shards_exhausted", ...notice });
     }
-    if (hot.shard !== 0) await this.#split(hot, shardCount, deadline);
+    if (hot.shard !== 0) await this.#split(hot, factor, deadline);
     return true;
   }
 
@@ -148,7 +152,7 @@ export class Splitter {
           await this.#announced.raise(from as SeenBucket, first.shardCount, deadline);
           break;
         case "split":
-          await this.#split(from as SeenBucket, (from as SeenBucket).shardCount, deadline);
+          await this.#catchUp(from as SeenBucket, first, deadline);
           break;
         case "origin":
           await this.bringAbout(name, origin, deadline);
@@ -176,13 +180,15 @@ export class Splitter {
     return false;
   }
 
-  /**
-   * Splits one shard while it is one of `count`, in two or in more; whether it was this call that
-   * did.
-   */
-  async #split(seen: SeenBucket, count: number, deadline: Deadline, factor = 2): Promise<boolean> {
+  /** Splits a shard that is behind the first one, into all it is behind. */
+  #catchUp(behind: SeenBucket, first: SeenBucket, deadline: Deadline): Promise<boolean> {
+    return this.#split(behind, first.shardCount / behind.shardCount, deadline);
+  }
+
+  /** Splits one shard into `factor`, unless it was split meanwhile; whether this call did it. */
+  async #split(seen: SeenBucket, factor: number, deadline: Deadline): Promise<boolean> {
     const { namespaceId, store, clock, random } = this.#context;
-    const { entityId, resource, shard } = seen;
+    const { entityId, resource, shard, shardCount: count } = seen;
     const keys = Array.from({ length: factor }, (_, at) =>
       bucketKey(namespaceId, entityId, resource, shard + at * count),
     );
@@ -251,11 +257,9 @@ export class Splitter {
     if (found === undefined) await this.#announced.make(name, shard, deadline);
   }
 
-  #mayDouble(first: SeenBucket, sign: Sign): boolean {
-    if (first.shardCount >= this.#maxShards) return false;
-    const load = this.loads.of(first);
-    const largest = this.loads.largestOf(first);
-    return mayDouble(first, sign, load, largest, this.#context.clock());
+  #factor(first: SeenBucket, sign: Sign): number {
+    const room = { largestMilli: this.loads.largestOf(first), maxShards: this.#maxShards };
+    return splitFactor(first, sign, this.loads.of(first), room, this.#context.clock());
   }
 
   async #read(

@@ -48,7 +48,7 @@ export function meterWrite(
   fillPythonMeter(plan, bucket, nowMs);
   countNeed(plan, bucket, nowMs);
   const aheadMs = aheadOf(bucket, nowMs);
-  if (aheadMs !== undefined && aheadMs > -BEHIND_MS_MAX) {
+  if (aheadMs !== undefined && !mayBeBroughtForward(aheadMs, 0)) {
     // Beyond the most it moves all the same, so that every write shows as one of this library.
     plan.add(METER, aheadMs >= AHEAD_MS_MAX ? -costMs : costMs);
     return;
@@ -84,6 +84,11 @@ export function restartMeter(plan: WritePlan, bucket: SeenBucket, nowMs: number)
   plan.set(METER, meterMs);
   if (bucket.writes !== undefined) plan.set(PYTHON_METER, WRITES_RATE.capacityMilli);
   return meterMs;
+}
+
+/** Whether a meter is so far behind that a write since may have brought it forward. */
+export function mayBeBroughtForward(meterMs: number, nowMs: number): boolean {
+  return meterMs - nowMs <= -BEHIND_MS_MAX;
 }
 
 /** Whether the item has taken more writes than it can. A clock that is behind cannot tell. */

@@ -1,12 +1,13 @@
-/** When a bucket doubles, by what a process has seen of it. */
+/** When a bucket splits, and into how many shards, by what a process has seen of it. */
 
 import { describe, expect, test } from "vitest";
 import {
   hasOwnTraffic,
   type Load,
-  mayDouble,
   type Sign,
+  splitFactor,
 } from "../../../../src/buckets/distributed/split-policy.ts";
+import { SHARDS_MAX } from "../../../../src/core/shares.ts";
 import { NOW, shardOf } from "./known.ts";
 
 const LOAD: Load = {
@@ -17,24 +18,45 @@ const LOAD: Load = {
   writesPerSecond: 300,
 };
 
-function doubles(
+interface Around {
+  readonly agoMs?: number;
+  readonly capacity?: number;
+  readonly largest?: number;
+  readonly maxShards?: number;
+  readonly limits?: number;
+}
+
+/** Into how many a first shard splits; 1: not now. */
+function factor(
   shardCount: number,
   sign: Sign,
   load: Partial<Load> = {},
-  { agoMs = 60_000, capacity = 1000, largest = 0 } = {},
-): boolean {
+  {
+    agoMs = 60_000,
+    capacity = 1_000_000,
+    largest = 0,
+    maxShards = SHARDS_MAX,
+    limits = 1,
+  }: Around = {},
+): number {
   const limit = {
     tokensMilli: 0,
     rate: { capacityMilli: capacity * 1000, refillMilli: 1, periodMs: 1 },
     totalConsumedMilli: 0,
     remainder: 0,
   };
+  const names = Array.from({ length: limits }, (_, at) => (at === 0 ? "a" : `a${at}`));
   const first = shardOf(0, {
     shardCount,
     refilledAtMs: NOW - agoMs,
-    limits: new Map([["a", limit]]),
+    limits: new Map(names.map((name) => [name, limit])),
   });
-  return mayDouble(first, sign, { ...LOAD, ...load }, new Map([["a", largest * 1000]]), NOW);
+  const room = { largestMilli: new Map([["a", largest * 1000]]), maxShards };
+  return splitFactor(first, sign, { ...LOAD, ...load }, room, NOW);
+}
+
+function splits(...of: Parameters<typeof factor>): boolean {
+  return factor(...of) > 1;
 }
 
 describe("the traffic of a throttled shard", () => {
@@ -50,26 +72,26 @@ describe("the traffic of a throttled shard", () => {
 
 describe("a bucket", () => {
   test.each<[string, boolean, boolean]>([
-    ["of one shard doubles at the first sign", doubles(1, "throttled"), true],
+    ["of one shard splits at the first sign", splits(1, "throttled"), true],
     [
-      "doubles no sooner than a second after a split",
-      doubles(2, "saturated", { sinceMs: NOW - 999 }),
+      "splits no sooner than a second after a split",
+      splits(2, "saturated", { sinceMs: NOW - 999 }),
       false,
     ],
     [
-      "doubles a second after a split when it is saturated",
-      doubles(2, "saturated", { sinceMs: NOW - 1000 }),
+      "splits a second after a split when it is saturated",
+      splits(2, "saturated", { sinceMs: NOW - 1000 }),
       true,
     ],
-    ["waits a second after it was made again", doubles(2, "saturated", {}, { agoMs: 999 }), false],
+    ["waits a second after it was made again", splits(2, "saturated", {}, { agoMs: 999 }), false],
     [
-      "doubles at once for a process that has just come, when its base time is old",
-      doubles(2, "throttled", { sinceMs: NOW, consumed: 0 }, { agoMs: 14_000 }),
+      "splits at once for a process that has just come, when its base time is old",
+      splits(2, "throttled", { sinceMs: NOW, consumed: 0 }, { agoMs: 14_000 }),
       true,
     ],
     [
-      "does not double for a process that has just come, when its base time is young",
-      doubles(2, "throttled", { sinceMs: NOW, consumed: 0 }, { agoMs: 13_999 }),
+      "does not split for a process that has just come, when its base time is young",
+      splits(2, "throttled", { sinceMs: NOW, consumed: 0 }, { agoMs: 13_999 }),
       false,
     ],
   ])("%s", (_, found, expected) => {
@@ -84,17 +106,17 @@ describe("a bucket", () => {
     [4000, 20, true],
     [4000, 19, false],
   ])(
-    "that was split %d ms ago and has %d of 1000 calls throttled: doubles is %s",
+    "that was split %d ms ago and has %d of 1000 calls throttled: splits is %s",
     (ms, throttled, expected) => {
       const load = { sinceMs: NOW - ms, consumed: 1000 - throttled, throttled };
-      expect(doubles(2, "throttled", load)).toBe(expected);
+      expect(splits(2, "throttled", load)).toBe(expected);
     },
   );
 
   test("whose meter shows that an item is full needs few throttled calls", () => {
     const load = { sinceMs: NOW - 1500, consumed: 980, throttled: 20 };
-    expect(doubles(2, "throttled", { ...load, writesPerSecond: 700 })).toBe(true);
-    expect(doubles(2, "throttled", { ...load, writesPerSecond: 699 })).toBe(false);
+    expect(splits(2, "throttled", { ...load, writesPerSecond: 700 })).toBe(true);
+    expect(splits(2, "throttled", { ...load, writesPerSecond: 699 })).toBe(false);
   });
 
   test.each([
@@ -105,9 +127,45 @@ describe("a bucket", () => {
     [32, 64, 0, true],
     [64, 1000, 0, false],
   ])(
-    "of %d shards with %d tokens and requests of up to %d: doubles is %s",
+    "of %d shards with %d tokens and requests of up to %d: splits is %s",
     (count, capacity, largest, expected) => {
-      expect(doubles(count, "saturated", {}, { capacity, largest })).toBe(expected);
+      expect(splits(count, "saturated", {}, { capacity, largest })).toBe(expected);
     },
   );
+});
+
+describe("a bucket splits into", () => {
+  const asked = (writesPerSecond: number, throttled = 0, consumed = 0) => ({
+    writesPerSecond,
+    throttled,
+    consumed,
+    sinceMs: NOW - 5000,
+  });
+  test.each<[number, string, number, Partial<Load>, Around]>([
+    [2, "its meter shows what a doubling serves", 1, asked(2000), {}],
+    [8, "its meter shows more than a doubling serves", 1, asked(2001), {}],
+    [8, "eight shards would be well used", 1, asked(4000), {}],
+    [16, "eight shards would be busy", 1, asked(4001), {}],
+    [64, "one shard gets all that a bucket can take", 1, asked(40_000), {}],
+    [2, "its meter was not measured", 1, { ...asked(0, 100), writesPerSecond: undefined }, {}],
+    [2, "its meter is low, although nearly all calls are throttled", 1, asked(250, 100, 20), {}],
+    [2, "few calls of this process are throttled", 1, asked(1000, 3, 1), {}],
+    [8, "two of three calls are throttled", 1, asked(1000, 200, 96), {}],
+    [4, "only four times as many are left", 16, asked(40_000), {}],
+    [1, "none are left", 64, asked(40_000), {}],
+    [4, "the bucket may have four at most", 1, asked(40_000), { maxShards: 4 }],
+    [1, "the bucket has as many as it may", 4, asked(40_000), { maxShards: 4 }],
+    [4, "smaller shares would hold less than a token", 1, asked(40_000), { capacity: 7 }],
+    [
+      8,
+      "smaller shares would hold less than a call",
+      1,
+      asked(40_000),
+      { capacity: 90, largest: 11 },
+    ],
+    [32, "a transaction has no room for more limits", 1, asked(40_000), { limits: 100 }],
+    [2, "a transaction has hardly room for the limits", 1, asked(40_000), { limits: 2500 }],
+  ])("%d when %s", (expected, _, count, load, around) => {
+    expect(factor(count, "throttled", load, around)).toBe(expected);
+  });
 });
