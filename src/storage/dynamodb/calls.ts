@@ -102,7 +102,7 @@ export class Calls {
 
   /** Waits before what was left undone is asked for again; throws when there is no time left. */
   async backOff(attempt: number, deadline: Deadline, operation: OperationName): Promise<void> {
-    const pauseMs = backoffMs(attempt, this.#options.random);
+    const pauseMs = backoffMs(attempt, this.#options.random, deadline.leftMs);
     if (!deadline.allowsAnother(pauseMs)) {
       throw new RateLimiterUnavailable(sentence("throttled", operation, deadline), {
         reason: "throttled",
@@ -170,7 +170,7 @@ export class Calls {
     const harmless = nothingWritten || repetition !== "once";
     const leaves = keyRange && deadline.hotKey === "raise";
     if (!harmless || leaves || attempt >= maxAttempts) return undefined;
-    const pauseMs = backoffMs(attempt - 1, random);
+    const pauseMs = backoffMs(attempt - 1, random, deadline.leftMs);
     if (connectionRefused && deadline.passedMs + pauseMs > REFUSED_MS_MAX) return undefined;
     return deadline.allowsAnother(pauseMs) ? pauseMs : undefined;
   }

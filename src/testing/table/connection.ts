@@ -168,9 +168,9 @@ export class Connection {
     const { repetition, timeoutMs, raiseHotKey } = pending.options;
     pending.certain &&= failure.nothingWritten || repetition === "read";
     const harmless = failure.nothingWritten || repetition !== "once";
-    const pauseMs = backoffMs(pending.attempts - 1, random);
-    const leftMs = pending.endsAtMs - time.nowMs - pauseMs;
-    const again = leftMs >= Math.min(LAST_ATTEMPT_MS_MIN, timeoutMs / 4);
+    const leftMs = pending.endsAtMs - time.nowMs;
+    const pauseMs = backoffMs(pending.attempts - 1, random, leftMs);
+    const again = leftMs - pauseMs >= Math.min(LAST_ATTEMPT_MS_MIN, timeoutMs / 4);
     if (harmless && again && !(failure.keyRange && raiseHotKey)) {
       time.after(pauseMs, () => this.#attempt(pending));
       return;
