@@ -13,7 +13,7 @@ import { Alarm } from "./alarm.ts";
 import { GROUP_MAX } from "./combining.ts";
 import type { Driver } from "./driver.ts";
 import { Group, Waiter } from "./group.ts";
-import { FULL_PACE, type Pace } from "./pacing.ts";
+import { FULL_PACE, goesNow, type Pace } from "./pacing.ts";
 import { bucketId } from "./shards.ts";
 import type { Answer } from "./step.ts";
 
@@ -24,11 +24,17 @@ export class Queue {
   readonly alarm: Alarm;
   pace: Pace = FULL_PACE;
   underWay = 0;
+  /** How many consumes the last write had. */
+  lastSize = 0;
   isScheduled = false;
 
   constructor(id: string, timer: Timer) {
     this.id = id;
     this.alarm = new Alarm(timer);
+  }
+
+  get goesNow(): boolean {
+    return goesNow(this.pace, this.underWay, this.waiting.length, this.lastSize);
   }
 
   get isIdle(): boolean {
@@ -67,7 +73,7 @@ export class Consumer {
     return new Promise((resolve, reject) => {
       const waiter = new Waiter(leg, deadline, resolve, reject);
       queue.waiting.push(waiter);
-      if (queue.underWay < queue.pace.width) this.#schedule(queue);
+      if (queue.goesNow) this.#schedule(queue);
       else this.#await(queue, waiter, signal);
     });
   }
@@ -105,13 +111,16 @@ export class Consumer {
   }
 
   #start(queue: Queue): void {
-    while (queue.underWay < queue.pace.width) {
+    while (queue.goesNow) {
       const members = queue.take(GROUP_MAX);
       if (members.length === 0) break;
       queue.underWay += 1;
+      queue.lastSize = members.length;
       if (members.length > 1) for (const member of members) queue.alarm.watch(member);
       void this.#run(queue, new Group(members, this.#driver.nowMs));
     }
+    // A consume that left meanwhile may leave too few of them for a write.
+    for (const waiter of queue.waiting) queue.alarm.watch(waiter);
   }
 
   async #run(queue: Queue, group: Group): Promise<void> {

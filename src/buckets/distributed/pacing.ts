@@ -49,6 +49,21 @@ export function paceAfter(pace: Pace, outcome: "consumed" | "throttled"): Pace {
   };
 }
 
+/**
+ * Whether the consumes that wait go now. Where groups have formed, another write beside one that is
+ * under way waits for more than half as many consumes as the last one had: two writes that follow
+ * each other evenly serve as fast as two at once, with fewer calls.
+ */
+export function goesNow(
+  { width }: Pace,
+  underWay: number,
+  waiting: number,
+  lastSize: number,
+): boolean {
+  if (underWay === 0) return waiting > 0;
+  return underWay < width && waiting > lastSize / 2;
+}
+
 /** The pause of one throttled group: between half and one and a half of the average. */
 export function throttledPauseMs({ pauseMs: average }: Pace, random: Random): number {
   return (0.5 + random()) * average;

@@ -3,6 +3,7 @@
 import { describe, expect, test } from "vitest";
 import {
   FULL_PACE,
+  goesNow,
   paceAfter,
   pauseMs,
   throttledPauseMs,
@@ -37,5 +38,21 @@ describe("the pace of a bucket", () => {
   test("one group waits between half and one and a half of the average", () => {
     expect(throttledPauseMs(FULL_PACE, () => 0)).toBe(1);
     expect(throttledPauseMs(FULL_PACE, () => 1)).toBe(3);
+  });
+});
+
+describe("consumes that wait", () => {
+  test.each<[string, number, number, number, number, boolean]>([
+    ["go at once when no write is under way", 2, 0, 1, 9, true],
+    ["go beside a write of one consume", 2, 1, 1, 1, true],
+    ["wait beside a write of two until there are two", 2, 1, 1, 2, false],
+    ["go beside a write of two when there are two", 2, 1, 2, 2, true],
+    ["wait beside a large write until there are more than half as many", 2, 1, 32, 64, false],
+    ["go beside a large write when there are more than half as many", 2, 1, 33, 64, true],
+    ["wait when as many writes are under way as may be", 2, 2, 100, 1, false],
+    ["wait beside any write where the store throttles", 1, 1, 100, 1, false],
+    ["are none: nothing goes", 2, 0, 0, 1, false],
+  ])("%s", (_, width, underWay, waiting, lastSize, expected) => {
+    expect(goesNow({ ...FULL_PACE, width }, underWay, waiting, lastSize)).toBe(expected);
   });
 });
