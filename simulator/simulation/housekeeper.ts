@@ -3,10 +3,13 @@
  * for that, and without waiting until it is due: each of it must be right at any moment.
  */
 
+import { BucketLoads } from "../../src/buckets/distributed/bucket-loads.ts";
 import { CachedStates } from "../../src/buckets/distributed/cached-states.ts";
 import { LinkChecks } from "../../src/buckets/distributed/link-checks.ts";
 import { Merger } from "../../src/buckets/distributed/merger.ts";
 import { decoded } from "../../src/buckets/distributed/seen-bucket.ts";
+import { SHARDS_MAX } from "../../src/buckets/distributed/shards.ts";
+import { splitFactor } from "../../src/buckets/distributed/split-policy.ts";
 import { Splitter } from "../../src/buckets/distributed/splitter.ts";
 import { Deadline } from "../../src/domain/deadline.ts";
 import { InfrastructureError } from "../../src/domain/errors.ts";
@@ -15,6 +18,7 @@ import type { SimulatedProcess } from "../../src/testing/table/simulated-process
 
 const TIMEOUT_MS = 2000;
 const TTL_MULTIPLIER = 7;
+const ANY_ROOM = { largestMilli: undefined, maxShards: SHARDS_MAX };
 
 export interface HousekeeperTarget {
   readonly namespaceId: string;
@@ -22,12 +26,17 @@ export interface HousekeeperTarget {
   readonly resource: string;
 }
 
+/** Traffic that asks for 2, 8, 32 and 64 shards in place of one. */
+const WRITES_PER_SECOND = [1000, 4000, 16_000, 64_000];
+
 export class Housekeeper {
   readonly #process: SimulatedProcess;
-  #splitter: Splitter | undefined;
+  /** For how long a bucket has had its shards. */
+  readonly #loads: BucketLoads;
 
   constructor(process: SimulatedProcess) {
     this.#process = process;
+    this.#loads = new BucketLoads(process.clock);
   }
 
   /** Splits or merges a bucket, if it is there. A store that fails is left alone. */
@@ -46,11 +55,13 @@ export class Housekeeper {
         await new Merger(context, states, options).halve(first);
         return;
       }
-      // It remembers for how long a bucket has had its shards.
-      this.#splitter ??= new Splitter(context, states, new LinkChecks(context, states), {
-        onWarning: () => undefined,
-      });
-      await this.#splitter.relieve(first, "saturated", new Deadline(timer, timeoutMs));
+      const writesPerSecond = WRITES_PER_SECOND[Math.floor(random() * WRITES_PER_SECOND.length)];
+      const load = { ...this.#loads.of(first), writesPerSecond };
+      const factor = splitFactor(first, "saturated", load, ANY_ROOM, clock());
+      if (factor === 1) return;
+      const options = { onWarning: () => undefined };
+      const splitter = new Splitter(context, states, new LinkChecks(context, states), options);
+      await splitter.split(first, factor, new Deadline(timer, timeoutMs));
     } catch (error) {
       if (!(error instanceof InfrastructureError)) throw error;
     }

@@ -1,7 +1,7 @@
 /** Splits buckets whether they are hot or not, and however small their shares become. */
 
 import { decoded, encodeShard } from "../../src/buckets/distributed/seen-bucket.ts";
-import { planSplit } from "../../src/buckets/distributed/split.ts";
+import { planSplit, UNDISTURBED } from "../../src/buckets/distributed/split.ts";
 import { NO_BUCKET } from "../../src/buckets/distributed/write-plan.ts";
 import { bucketKey } from "../../src/records/keys.ts";
 import type { ItemStore } from "../../src/storage/item-store.ts";
@@ -12,18 +12,19 @@ export interface Target {
   readonly resource: string;
 }
 
-/** Splits one shard, if it is there; whether it could. */
+/** Splits one shard in two or in more, if it is there; whether it could. */
 export async function splitShard(
   items: ItemStore,
   { namespaceId, entityId, resource }: Target,
   shard: number,
   nowMs: number,
+  factor = 2,
 ): Promise<boolean> {
   const key = bucketKey(namespaceId, entityId, resource, shard);
   const item = await items.get(key, { consistent: true });
   const bucket = decoded(item);
   if (bucket === undefined) return false;
-  const { plan, created } = planSplit(bucket, nowMs);
+  const { plan, created } = planSplit(bucket, nowMs, UNDISTURBED, factor);
   const result = await items.transact([
     { update: key, change: plan.change, condition: plan.condition },
     ...created.map((half) => ({ put: encodeShard(namespaceId, half), condition: [NO_BUCKET] })),

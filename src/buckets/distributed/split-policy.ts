@@ -89,7 +89,7 @@ export function splitFactor(
 function wantedFactor({ consumed, throttled, writesPerSecond = 0 }: Load): number {
   const askedPerSecond = writesPerSecond * (1 + throttled / (consumed + SERVED_MIN));
   if (askedPerSecond <= 2 * WRITES_PER_SECOND_MAX) return 2;
-  return 2 ** Math.ceil(Math.log2(askedPerSecond / WRITES_PER_SECOND_USED));
+  return 2 ** Math.round(Math.log2(askedPerSecond / WRITES_PER_SECOND_USED));
 }
 
 /** A shard must hold one token, and the largest request that was seen. */

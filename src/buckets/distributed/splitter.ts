@@ -83,7 +83,7 @@ export class Splitter {
   }
 
   /**
-   * Gives a hot shard relief: it splits if it is behind shard 0; otherwise the bucket doubles,
+   * Gives a hot shard relief: it splits if it is behind shard 0; otherwise the bucket splits,
    * unless it just did or the shares would be too small. Returns whether anything was split.
    */
   async relieve(hot: SeenBucket, sign: Sign, deadline: Deadline): Promise<boolean> {
@@ -107,22 +107,21 @@ export class Splitter {
       return (await this.#knows(first, hot, deadline)) && this.#catchUp(hot, first, deadline);
     }
     const factor = hot.shardCount > first.shardCount ? 1 : this.#factor(first, sign);
-    if (factor === 1 || !(await this.#split(first, factor, deadline))) return false;
+    if (factor === 1 || !(await this.split(first, factor, deadline))) return false;
+    if (hot.shard !== 0) await this.#split(hot, factor, deadline);
+    return true;
+  }
+
+  /** Splits the first shard, which is the truth for the bucket; whether this call did it. */
+  async split(first: SeenBucket, factor: number, deadline: Deadline): Promise<boolean> {
+    if (!(await this.#split(first, factor, deadline))) return false;
     const { entityId, resource } = first;
     const notice = { entityId, resource, shardCount: first.shardCount * factor };
-    console.error(
-      this.#context.clock() % 1e6,
-      sign,
-      hot.shard,
-      factor,
-      notice.shardCount,
-      JSON.stringify(load0),
     this.loads.count(first, notice.shardCount);
     this.#options.onSplit?.(notice);
     if (notice.shardCount >= this.#maxShards) {
       this.#options.onWarning({ kind: "shards_exhausted", ...notice });
     }
-    if (hot.shard !== 0) await this.#split(hot, factor, deadline);
     return true;
   }
 

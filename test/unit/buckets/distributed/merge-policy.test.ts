@@ -139,6 +139,13 @@ describe("what a bucket needs is measured", () => {
     expect(mayHalve(bucket, NOW - 20 * MINUTE)).toBe(false);
   });
 
+  test("a split into many keeps half of them for ten minutes, until they were measured", () => {
+    const need = needAfterSplit(shardOf(0), 64, NOW);
+    const bucket = shardOf(0, { shardCount: 64, need });
+    const halves = [0, 9, 20, 69, 70].map((minutes) => mayHalve(bucket, NOW + minutes * MINUTE));
+    expect(halves).toEqual([false, false, true, true, true]);
+  });
+
   test("a split keeps as many shards for an hour as were not enough", () => {
     const need = needAfterSplit(shardOf(0), 2, NOW);
     const bucket = shardOf(0, { shardCount: 2, need });

@@ -50,7 +50,13 @@ const command: fc.Arbitrary<ShardCommand> = fc.oneof(
       delta: fc.integer({ min: 1, max: 20_000 }),
     }),
   },
-  { weight: 2, arbitrary: fc.constant({ do: "split" as const }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      do: fc.constant("split" as const),
+      factor: fc.constantFrom(2, 2, 4, 8, 16),
+    }),
+  },
   { weight: 1, arbitrary: fc.constant({ do: "merge" as const }) },
 );
 

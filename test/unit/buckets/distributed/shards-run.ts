@@ -21,7 +21,7 @@ export type ShardCommand =
   | { readonly do: "take"; readonly client: number; readonly amounts: readonly [number, number] }
   | { readonly do: "refund"; readonly which: number }
   | { readonly do: "adjust"; readonly which: number; readonly delta: number }
-  | { readonly do: "split" }
+  | { readonly do: "split"; readonly factor: number }
   | { readonly do: "merge" };
 
 interface Grant {
@@ -72,8 +72,9 @@ export class ShardsRun {
         return this.#refill();
       case "split": {
         const count = Number(this.#items().get(0)?.shard_count ?? COUNT_MAX);
-        if (count >= COUNT_MAX) return;
-        await splitShard(this.#table.items, NAMED, 0, this.#table.nowMs);
+        const factor = Math.min(command.factor, COUNT_MAX / count);
+        if (factor < 2) return;
+        await splitShard(this.#table.items, NAMED, 0, this.#table.nowMs, factor);
         return this.#follow([]);
       }
       case "merge":
