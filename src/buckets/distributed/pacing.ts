@@ -50,9 +50,9 @@ export function paceAfter(pace: Pace, outcome: "consumed" | "throttled"): Pace {
 }
 
 /**
- * Whether the consumes that wait go now. Where groups have formed, another write beside one that is
- * under way waits for more than half as many consumes as the last one had: two writes that follow
- * each other evenly serve as fast as two at once, with fewer calls.
+ * Whether the consumes that wait go now. Where groups have formed, a second write waits for more
+ * than half as many consumes as the last one had: two writes that follow each other evenly serve
+ * as fast as two at once, with fewer calls.
  */
 export function goesNow(
   { width }: Pace,

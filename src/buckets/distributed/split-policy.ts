@@ -83,7 +83,8 @@ export function splitFactor(
 }
 
 /**
- * Two, where a doubling serves the traffic of the shard; otherwise as many as are well used by it.
+ * Two, where a doubling serves the traffic of the shard; otherwise the power of two that is nearest
+ * to what the traffic uses well.
  * The meter counts the writes that were served, and throttled calls come on top.
  */
 function wantedFactor({ consumed, throttled, writesPerSecond = 0 }: Load): number {

@@ -44,13 +44,13 @@ describe("the pace of a bucket", () => {
 describe("consumes that wait", () => {
   test.each<[string, number, number, number, number, boolean]>([
     ["go at once when no write is under way", 2, 0, 1, 9, true],
-    ["go beside a write of one consume", 2, 1, 1, 1, true],
-    ["wait beside a write of two until there are two", 2, 1, 1, 2, false],
-    ["go beside a write of two when there are two", 2, 1, 2, 2, true],
-    ["wait beside a large write until there are more than half as many", 2, 1, 32, 64, false],
-    ["go beside a large write when there are more than half as many", 2, 1, 33, 64, true],
+    ["go next to a write of one consume", 2, 1, 1, 1, true],
+    ["wait next to a write of two until there are two", 2, 1, 1, 2, false],
+    ["go next to a write of two when there are two", 2, 1, 2, 2, true],
+    ["wait next to a large write until there are more than half as many", 2, 1, 32, 64, false],
+    ["go next to a large write when there are more than half as many", 2, 1, 33, 64, true],
     ["wait when as many writes are under way as may be", 2, 2, 100, 1, false],
-    ["wait beside any write where the store throttles", 1, 1, 100, 1, false],
+    ["wait next to any write where the store throttles", 1, 1, 100, 1, false],
     ["are none: nothing goes", 2, 0, 0, 1, false],
   ])("%s", (_, width, underWay, waiting, lastSize, expected) => {
     expect(goesNow({ ...FULL_PACE, width }, underWay, waiting, lastSize)).toBe(expected);

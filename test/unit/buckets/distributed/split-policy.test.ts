@@ -143,9 +143,9 @@ describe("a bucket splits into", () => {
   });
   test.each<[number, string, number, Partial<Load>, Around]>([
     [2, "its meter shows what a doubling serves", 1, asked(2000), {}],
-    [8, "its meter shows more than a doubling serves", 1, asked(2001), {}],
-    [8, "eight shards would be well used", 1, asked(4000), {}],
-    [16, "eight shards would be busy", 1, asked(4001), {}],
+    [4, "its meter shows more than a doubling serves", 1, asked(2001), {}],
+    [8, "eight shards are nearest to what is well used", 1, asked(5600), {}],
+    [16, "sixteen shards are nearest to what is well used", 1, asked(5700), {}],
     [64, "one shard gets all that a bucket can take", 1, asked(40_000), {}],
     [2, "its meter was not measured", 1, { ...asked(0, 100), writesPerSecond: undefined }, {}],
     [2, "its meter is low, although nearly all calls are throttled", 1, asked(250, 100, 20), {}],
