@@ -25,6 +25,7 @@ export class Shape {
   readonly #shards = new Map<string, Map<number, number>>();
   /** The most shards that any bucket has had. */
   shardsMax = 1;
+  /** A split by more than two counts as the single splits that it stands for. */
   splits = 0;
   merges = 0;
 
@@ -97,7 +98,7 @@ export class Shape {
       const detail = `from ${before.count} to ${after.count} at once, and ${made} were made`;
       throw new Violation("shards", after.id, detail);
     }
-    this.splits += 1;
+    this.splits += factor - 1;
     if (after.shard === 0) this.#noteSplit(after, plannedMs);
   }
 

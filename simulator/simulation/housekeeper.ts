@@ -26,7 +26,7 @@ export interface HousekeeperTarget {
   readonly resource: string;
 }
 
-/** Traffic that asks for 2, 8, 32 and 64 shards in place of one. */
+/** Traffic that asks for 2, 8, 32 and more shards in place of one. */
 const WRITES_PER_SECOND = [1000, 4000, 16_000, 64_000];
 
 export class Housekeeper {
@@ -56,7 +56,7 @@ export class Housekeeper {
         return;
       }
       const writesPerSecond = WRITES_PER_SECOND[Math.floor(random() * WRITES_PER_SECOND.length)];
-      const load = { ...this.#loads.of(first), writesPerSecond };
+      const load = { ...this.#loads.of(first), throttled: 1, writesPerSecond };
       const factor = splitFactor(first, "saturated", load, ANY_ROOM, clock());
       if (factor === 1) return;
       const options = { onWarning: () => undefined };

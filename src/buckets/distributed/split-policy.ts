@@ -84,12 +84,12 @@ export function splitFactor(
 
 /**
  * Two, where a doubling serves the traffic of the shard; otherwise the power of two that is nearest
- * to what the traffic uses well.
- * The meter counts the writes that were served, and throttled calls come on top.
+ * to what the traffic uses well. The meter counts the writes that were served, and throttled calls
+ * come on top; while none are throttled, the store still serves what is asked.
  */
 function wantedFactor({ consumed, throttled, writesPerSecond = 0 }: Load): number {
   const askedPerSecond = writesPerSecond * (1 + throttled / (consumed + SERVED_MIN));
-  if (askedPerSecond <= 2 * WRITES_PER_SECOND_MAX) return 2;
+  if (throttled === 0 || askedPerSecond <= 2 * WRITES_PER_SECOND_MAX) return 2;
   return 2 ** Math.round(Math.log2(askedPerSecond / WRITES_PER_SECOND_USED));
 }
 

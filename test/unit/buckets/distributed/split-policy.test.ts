@@ -135,18 +135,19 @@ describe("a bucket", () => {
 });
 
 describe("a bucket splits into", () => {
-  const asked = (writesPerSecond: number, throttled = 0, consumed = 0) => ({
+  const asked = (writesPerSecond: number, throttled = 4, consumed = 96) => ({
     writesPerSecond,
     throttled,
     consumed,
     sinceMs: NOW - 5000,
   });
   test.each<[number, string, number, Partial<Load>, Around]>([
-    [2, "its meter shows what a doubling serves", 1, asked(2000), {}],
-    [4, "its meter shows more than a doubling serves", 1, asked(2001), {}],
-    [8, "eight shards are nearest to what is well used", 1, asked(5600), {}],
-    [16, "sixteen shards are nearest to what is well used", 1, asked(5700), {}],
+    [2, "its meter shows what a doubling serves", 1, asked(1923), {}],
+    [4, "its meter shows more than a doubling serves", 1, asked(1924), {}],
+    [8, "eight shards are nearest to what is well used", 1, asked(5400), {}],
+    [16, "sixteen shards are nearest to what is well used", 1, asked(5500), {}],
     [64, "one shard gets all that a bucket can take", 1, asked(40_000), {}],
+    [2, "no call was throttled", 1, asked(40_000, 0), {}],
     [2, "its meter was not measured", 1, { ...asked(0, 100), writesPerSecond: undefined }, {}],
     [2, "its meter is low, although nearly all calls are throttled", 1, asked(250, 100, 20), {}],
     [2, "few calls of this process are throttled", 1, asked(1000, 3, 1), {}],
