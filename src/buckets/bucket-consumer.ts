@@ -11,6 +11,10 @@ export type ConsumeResult =
       readonly balancesMilli: readonly (readonly number[])[];
       /** Decided by cached states; balances of other legs may have been read for it. */
       readonly local: boolean;
+      /** The legs without a bucket: what they cascade to may be older than all other states. */
+      readonly withoutBucket?: readonly Leg[];
+      /** When the store showed the oldest state that decided; absent: just now. */
+      readonly shownAtMs?: number;
     }
   /** A bucket was built from newer limits than a leg has: read them again. */
   | { readonly outcome: "outdated" }

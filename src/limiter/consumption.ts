@@ -2,6 +2,7 @@
 
 import type { ConsumeResult } from "../buckets/bucket-consumer.ts";
 import type { Leg, LegOutcome, Link } from "../buckets/leg.ts";
+import { sameLink } from "../buckets/recorded-link.ts";
 import { Deadline } from "../domain/deadline.ts";
 import { RateLimiterUnavailable } from "../domain/errors.ts";
 import type { RepositoryInternals } from "../repository/internals.ts";
@@ -57,8 +58,9 @@ export class Consumption {
         return { legs, outcomes };
       }
       if (result.outcome === "refused") {
-        const { balancesMilli, local } = result;
-        return { granted: false, legs, balancesMilli, local };
+        const { balancesMilli, local, shownAtMs, withoutBucket = [] } = result;
+        if (await this.#areMoved(withoutBucket, deadline)) continue;
+        return { granted: false, legs, balancesMilli, local, shownAtMs };
       }
       if (result.outcome === "relinked") {
         legs.forEach(({ entityId, resource }, at) => {
@@ -80,6 +82,21 @@ export class Consumption {
     const deadline = this.#deadline();
     const legs = await this.#legsOf(target, deadline, false);
     return { legs, balancesMilli: await this.#internals.buckets.read(legs, { deadline }) };
+  }
+
+  /**
+   * Whether entities without a bucket cascade otherwise than the legs say. Their links come from
+   * their records: one that was shown more than a second ago is read again before it refuses.
+   */
+  async #areMoved(legs: readonly Leg[], deadline: Deadline): Promise<boolean> {
+    const cascading = legs.filter(({ link, linkIsFresh }) => link.cascade && !linkIsFresh);
+    const links = await Promise.all(
+      cascading.map(({ entityId, resource, config }) => {
+        const policy = async () => config.cascade;
+        return this.#links.of(entityId, resource, { deadline, policy, fresh: true });
+      }),
+    );
+    return cascading.some((leg, at) => !sameLink(leg.link, (links[at] as { link: Link }).link));
   }
 
   #consume(

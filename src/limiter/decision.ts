@@ -23,12 +23,21 @@ import type { Lease } from "./lease.ts";
 export interface Seen {
   readonly legs: readonly Leg[];
   readonly balancesMilli: readonly (readonly number[])[];
+  /** When the store showed the oldest state among them; absent: just now. */
+  readonly shownAtMs?: number | undefined;
 }
 
 /** The answer of `tryAcquire`. */
 export type Decision<Names extends string = string> =
   | { readonly granted: true; readonly lease: Lease<Names> }
   | Refusal;
+
+let readShownAtMs: (refusal: Refusal) => number | undefined;
+
+/** Returns when the store showed the oldest state that decided; `undefined`: just now. */
+export function shownAtMsOf(refusal: Refusal): number | undefined {
+  return readShownAtMs(refusal);
+}
 
 /**
  * An acquire that did not fit. Nothing was consumed.
@@ -50,10 +59,16 @@ export class Refusal {
   /** Always `false`, to tell a refusal from a grant. */
   readonly granted = false;
   #statuses: readonly LimitStatus[] | Seen;
+  readonly #shownAtMs: number | undefined;
+
+  static {
+    readShownAtMs = (refusal) => refusal.#shownAtMs;
+  }
 
   /** Takes statuses, or the legs they are computed from on first use. */
   constructor(statuses: readonly LimitStatus[] | Seen) {
     this.#statuses = statuses;
+    this.#shownAtMs = "legs" in statuses ? statuses.shownAtMs : undefined;
   }
 
   /** All limits checked: of the entity itself, then of its parents. */

@@ -10,7 +10,7 @@ import type { Limit } from "../domain/limit.ts";
 import type { LimitStatus } from "../domain/limit-status.ts";
 import type { CheckedRequest } from "./acquire-request.ts";
 import type { AmountsByName } from "./amounts.ts";
-import { Refusal } from "./decision.ts";
+import { Refusal, shownAtMsOf } from "./decision.ts";
 import { statusBehind } from "./status-behind.ts";
 import { WaiterQueue } from "./waiter-queue.ts";
 
@@ -43,7 +43,10 @@ export interface Waiter {
 interface CachedState {
   readonly statuses: readonly LimitStatus[];
   readonly limits: readonly Limit[] | undefined;
+  /** When the answer came: balances are those of that time. */
   readonly seenAtMs: number;
+  /** When the store showed the oldest state that the answer goes by. */
+  readonly shownAtMs: number;
   /** What this process has refunded since, by bucket and limit. */
   readonly refunded: Map<string, number>;
 }
@@ -124,7 +127,7 @@ export class WaitingQueue {
   /** Returns whether the cached state is too old to refuse a request. */
   isStale(nowMs: number): boolean {
     if (this.#cached === undefined) return false;
-    const ageMs = nowMs - this.#cached.seenAtMs;
+    const ageMs = nowMs - this.#cached.shownAtMs;
     return ageMs < 0 || ageMs >= KNOWN_MS;
   }
 
@@ -178,7 +181,7 @@ export class WaitingQueue {
    * The answer may not include refunds that were made while it was under way.
    */
   learn(refusal: Refusal, waiter: Waiter, nowMs: number, timerMs: number): void {
-    this.#know(refusal.statuses, waiter, nowMs);
+    this.#know(refusal.statuses, waiter, nowMs, shownAtMsOf(refusal));
     if (this.#unjudged > 0) this.#judgeAll(nowMs, timerMs);
     this.#tell(undefined);
   }
@@ -223,12 +226,19 @@ export class WaitingQueue {
   }
 
   /** A call for several resources tells the queue about the one that it is for. */
-  #know(all: readonly LimitStatus[], waiter: Waiter, nowMs: number): void {
+  #know(
+    all: readonly LimitStatus[],
+    waiter: Waiter,
+    nowMs: number,
+    shownMs: number = nowMs,
+  ): void {
     const { limits, also, resource } = waiter.request;
     const isOwn = (status: LimitStatus) => status.resource === resource;
     const statuses = also.length === 0 ? all : all.filter(isOwn);
     const refunded = this.#givenSince(waiter);
-    this.#cached = { statuses, limits, seenAtMs: nowMs, refunded };
+    // An answer that has just come is not stale yet, whatever it goes by.
+    const shownAtMs = Math.min(nowMs, Math.max(shownMs, nowMs - KNOWN_MS + 1));
+    this.#cached = { statuses, limits, seenAtMs: nowMs, shownAtMs, refunded };
     for (const status of statuses) this.heardOf.add(bucketNameOf(status));
   }
 

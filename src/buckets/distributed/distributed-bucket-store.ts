@@ -308,16 +308,19 @@ export class DistributedBucketStore implements BucketStore {
     balancesMilli: readonly (readonly number[])[],
     local: boolean,
   ): ConsumeResult {
-    if (legs.length > 1) {
-      const shown = legs.map((leg) => {
-        const bucket = this.#states.of(leg, 0)?.bucket;
-        const link = bucket && effectiveLink(linkIn(bucket), leg.config.cascade);
-        return { link: link ?? leg.link };
-      });
-      const links = changedLinks(legs, shown);
-      if (links !== undefined) return { outcome: "relinked", links };
-    }
-    return { outcome: "refused", balancesMilli, local };
+    const states = legs.map((leg) => this.#states.of(leg, 0));
+    // A state that was never shown is a prediction from one that was.
+    const seenAtMs = states.map((state) => state?.seenAtMs ?? 0).filter((atMs) => atMs > 0);
+    const shownAtMs = Math.min(this.#context.clock(), ...seenAtMs);
+    if (legs.length === 1) return { outcome: "refused", balancesMilli, local, shownAtMs };
+    const shown = legs.map((leg, at) => {
+      const bucket = states[at]?.bucket;
+      return { link: bucket ? effectiveLink(linkIn(bucket), leg.config.cascade) : leg.link };
+    });
+    const links = changedLinks(legs, shown);
+    if (links !== undefined) return { outcome: "relinked", links };
+    const withoutBucket = legs.filter((_, at) => states[at]?.bucket === undefined);
+    return { outcome: "refused", balancesMilli, local, withoutBucket, shownAtMs };
   }
 
   /**

@@ -45,3 +45,31 @@ test("a child that has left a parent that is switched off is granted at once", a
   await time.pass(1100);
   expect((await time.until(caller.tryAcquire(call))).granted).toBe(true);
 });
+
+test("a child without a bucket is refused by the parent it has left for a second at most", async () => {
+  const { time, mover, caller } = await opened();
+  const { entities } = mover.repository;
+  const late = { ...call, entityId: "late" };
+  await time.until(entities.create({ id: "late", parentId: "parent", cascade: true }));
+  await time.until(caller.acquire({ ...parentsCall, consume: { rpd: 9 } }));
+  expect((await time.until(caller.tryAcquire(late))).granted).toBe(false);
+  await time.until(entities.setParent("late", null));
+  for (let tries = 0; tries < 3; tries += 1) {
+    await time.pass(500);
+    await time.until(caller.tryAcquire(parentsCall));
+  }
+  expect((await time.until(caller.tryAcquire(late))).granted).toBe(true);
+});
+
+test("a queue that goes by cached states refuses for a second at most, not for two", async () => {
+  const { time, mover, caller } = await opened();
+  await time.until(caller.acquire({ ...parentsCall, consume: { rpd: 9 } }));
+  expect((await time.until(caller.tryAcquire(call))).granted).toBe(false);
+  await time.until(mover.repository.entities.setParent("child", null));
+  await time.pass(800);
+  // The answer to this waiter goes by states that were shown before the move.
+  const waiting = caller.tryAcquire({ ...call, maxWaitSeconds: 86_400 });
+  await time.pass(800);
+  expect((await time.until(caller.tryAcquire(call))).granted).toBe(true);
+  expect((await time.until(waiting)).granted).toBe(true);
+});
