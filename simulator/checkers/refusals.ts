@@ -37,6 +37,12 @@ export interface Wanted {
   readonly amountMilli: number;
 }
 
+/** A call that asks or waits for a bucket. */
+interface Wait {
+  readonly startMs: number;
+  endMs: number;
+}
+
 interface Followed {
   readonly limit: LimitOfShard;
   /** Several shards are read one by one. */
@@ -51,6 +57,8 @@ export class Refusals {
   readonly #followed = new Map<string, Followed | undefined>();
   /** By process, bucket and limit: what its waiters want. */
   readonly #waiting = new Map<string, number>();
+  /** By process and bucket: its calls that asked or waited lately, in the order of their start. */
+  readonly #waits = new Map<string, Wait[]>();
   readonly #skewMs: number;
   judged = 0;
   wrong = 0;
@@ -69,9 +77,18 @@ export class Refusals {
   }
 
   /** A call of the process asks or waits for these. Call the result when it does not any more. */
-  wait(process: number, wanted: readonly Wanted[]): () => void {
+  wait(process: number, wanted: readonly Wanted[], now: () => number): () => void {
+    const one: Wait = { startMs: now(), endMs: Number.POSITIVE_INFINITY };
+    for (const bucket of new Set(wanted.map((each) => each.bucket))) {
+      const waits = this.#waits.get(`${process} ${bucket}`) ?? [];
+      const recent = waits.filter(({ endMs }) => endMs > now() - WAKE_UP_MS);
+      this.#waits.set(`${process} ${bucket}`, [...recent, one]);
+    }
     this.#count(process, wanted, 1);
-    return () => this.#count(process, wanted, -1);
+    return () => {
+      one.endMs = now();
+      this.#count(process, wanted, -1);
+    };
   }
 
   /** Why the refusal of a call that began at `sinceMs` is wrong; `undefined` when it is right. */
@@ -94,10 +111,18 @@ export class Refusals {
       .join(", ");
   }
 
-  /** Whether a waiter slept although what it waits for was there for long, and only it waits. */
+  /**
+   * Whether a waiter slept although what it waits for was there for long. A queue serves in order,
+   * so only a waiter that was the head for all of that time is judged.
+   */
   isLate(process: number, wanted: readonly Wanted[], sinceMs: number, nowMs: number): boolean {
     const fromMs = nowMs - WAKE_UP_MS;
     if (fromMs <= sinceMs) return false;
+    const isAhead = ({ startMs, endMs }: Wait) => startMs < sinceMs && endMs > fromMs;
+    const hasOthersAhead = wanted.some(({ bucket }) =>
+      this.#waits.get(`${process} ${bucket}`)?.some(isAhead),
+    );
+    if (hasOthersAhead) return false;
     return wanted.every((one) => {
       const least = this.#leastBeyond(process, one, fromMs + KNOWLEDGE_MS, nowMs - ROUND_TRIP_MS);
       return least !== undefined && least >= 0;

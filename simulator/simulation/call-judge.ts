@@ -33,8 +33,9 @@ export class CallJudge {
    */
   asks(): () => void {
     const { entityId, ancestors } = this.#call;
+    const { refusals, time } = this.#world;
     const wanted = [entityId, ...ancestors].flatMap((id) => this.#wantedOf(id));
-    let stop: (() => void) | undefined = this.#world.refusals.wait(this.#caller.id, wanted);
+    let stop: (() => void) | undefined = refusals.wait(this.#caller.id, wanted, () => time.nowMs);
     return () => {
       stop?.();
       stop = undefined;
@@ -105,9 +106,13 @@ export class CallJudge {
     return "refused wrongly";
   }
 
-  /** A wait ends soon after there is enough. */
+  /**
+   * A wait ends soon after there is enough. Requests that fail take longer, and a refund without
+   * an answer may have been made without the knowledge of its process.
+   */
   wait(): void {
-    const { refusals, time, judgesRefusals, links, isOnly } = this.#world;
+    const { refusals, time, judgesRefusals, links, isOnly, disturbedAtMs } = this.#world;
+    if (disturbedAtMs >= this.#startMs - KNOWLEDGE_MS) return;
     // A call that cascades may wait for an ancestor, and another process wakes up nothing here.
     const isAlone = this.#call.ancestors.length === 0 && links.isEmpty && isOnly;
     if (!judgesRefusals || !isAlone) return;

@@ -54,6 +54,8 @@ export class World {
   /** Resolves when something is wrong. */
   readonly failed: Promise<void>;
   violation: Violation | undefined;
+  /** When a request last failed or lost its answer. */
+  disturbedAtMs = Number.NEGATIVE_INFINITY;
   readonly isHealthy: boolean;
   readonly judgesRefusals: boolean;
   readonly isOnly: boolean;
@@ -89,7 +91,10 @@ export class World {
       missed: (call, key) => this.#moments.missed(call, key),
       answered: (call) => this.books.answered(call),
       refused: (call, error) => this.#refused(call, error),
-      unanswered: (call) => this.books.unanswered(call),
+      unanswered: (call) => {
+        this.disturbedAtMs = time.nowMs;
+        this.books.unanswered(call);
+      },
     });
   }
 
@@ -114,6 +119,7 @@ export class World {
   }
 
   #arrived(call: TableCall, failure: Failure | undefined): void {
+    if (failure !== undefined) this.disturbedAtMs = this.time.nowMs;
     if (failure !== undefined && this.#logs) {
       this.log.add(`p${call.process} ${call.operation}: ${failure.kind}`);
     }

@@ -170,7 +170,7 @@ export class WaitingQueue {
   }
 
   /** Returns whether refunds since it asked may suffice, so that it should ask again at once. */
-  isWorthAsking(waiter: Waiter, nowMs: number): boolean {
+  #isWorthAsking(waiter: Waiter, nowMs: number): boolean {
     if (this.#givenSince(waiter).size === 0) return false;
     return this.#behind(waiter.request, NO_AMOUNTS, nowMs)?.violations.length === 0;
   }
@@ -178,12 +178,23 @@ export class WaitingQueue {
   /**
    * Records a refusal. Waiters that joined before any answer are judged now, once: those that
    * cannot succeed in time are refused, and those that do not need the exceeded limit are started.
-   * The answer may not include refunds that were made while it was under way.
+   * The answer may not include refunds that were made while it was under way. Returns what the
+   * waiter does next: it leaves, asks again at once, or rests.
    */
-  learn(refusal: Refusal, waiter: Waiter, nowMs: number, timerMs: number): void {
+  learn(
+    refusal: Refusal,
+    waiter: Waiter,
+    nowMs: number,
+    timerMs: number,
+    isElsewhere: boolean,
+  ): "leave" | "ask" | "rest" {
     this.#know(refusal.statuses, waiter, nowMs, shownAtMsOf(refusal));
-    if (this.#unjudged > 0) this.#judgeAll(nowMs, timerMs);
+    const again = this.#isWorthAsking(waiter, nowMs);
+    const leaves = isElsewhere || (!again && isTooLate(refusal, timerMs, waiter.until));
+    if (this.#unjudged > 0) this.#judgeAll(nowMs, timerMs, leaves ? waiter : undefined);
     this.#tell(undefined);
+    if (leaves) return "leave";
+    return again ? "ask" : "rest";
   }
 
   /** Records what a grant has left, and starts the waiters that fit. */
@@ -226,12 +237,7 @@ export class WaitingQueue {
   }
 
   /** A call for several resources tells the queue about the one that it is for. */
-  #know(
-    all: readonly LimitStatus[],
-    waiter: Waiter,
-    nowMs: number,
-    shownMs: number = nowMs,
-  ): void {
+  #know(all: readonly LimitStatus[], waiter: Waiter, nowMs: number, shownMs: number = nowMs): void {
     const { limits, also, resource } = waiter.request;
     const isOwn = (status: LimitStatus) => status.resource === resource;
     const statuses = also.length === 0 ? all : all.filter(isOwn);
@@ -264,9 +270,11 @@ export class WaitingQueue {
     }
   }
 
-  #judgeAll(nowMs: number, timerMs: number): void {
+  /** `leaving`: a waiter that takes nothing from those behind it. */
+  #judgeAll(nowMs: number, timerMs: number, leaving: Waiter | undefined): void {
     const ahead = new Map(this.#asked);
     for (const waiter of [...this.#waiters]) {
+      if (waiter === leaving) continue;
       if (!waiter.judged) this.#judge(waiter, ahead, nowMs, timerMs);
       if (waiter.refusal === undefined) add(ahead, waiter.request.amounts, 1);
     }

@@ -229,14 +229,14 @@ export class WaitingQueues {
       return decision;
     }
     queue.sendBack(waiter);
-    queue.learn(decision, waiter, this.#clock(), this.#timer.nowMs());
+    const isElsewhere = isOfAnother(decision, waiter.request);
+    const nowMs = this.#timer.nowMs();
+    const next = queue.learn(decision, waiter, this.#clock(), nowMs, isElsewhere);
     this.#watch(queue);
-    if (isOfAnother(decision, waiter.request)) return decision;
-    const again = queue.isWorthAsking(waiter, this.#clock());
-    if (!again && isTooLate(decision, this.#timer.nowMs(), waiter.until)) return decision;
+    if (next === "leave") return decision;
     if (queue.isFirst(waiter)) {
-      const waitMs = again ? 0 : Math.min(decision.retryAfterSeconds * 1000, ASK_MS_MAX);
-      waiter.restsUntilMs = this.#timer.nowMs() + waitMs;
+      const waitMs = next === "ask" ? 0 : Math.min(decision.retryAfterSeconds * 1000, ASK_MS_MAX);
+      waiter.restsUntilMs = nowMs + waitMs;
     }
     return undefined;
   }

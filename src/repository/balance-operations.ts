@@ -160,7 +160,7 @@ export class BalanceOperations {
       },
     });
     // Calls of this process that wait for the bucket ask again.
-    tellAdded(this.#buckets, { entityId, resource }, result.amounts);
+    tellAdded(this.#buckets, { entityId, resource }, atMostAdded(result.amounts, additions));
     return { entityId, resource, ...result };
   }
 
@@ -186,4 +186,22 @@ export class BalanceOperations {
   #newName(bytes: number): string {
     return Buffer.from(randomBytes(this.#context.random, bytes)).toString("hex");
   }
+}
+
+/**
+ * Returns the most that was added, in tokens. Amounts are rounded down: an operation that has
+ * filled the bucket may have added a part of a token more.
+ */
+function atMostAdded(
+  amounts: OperationResult["amounts"],
+  additions: ReadonlyMap<string, number> | undefined,
+): Record<string, number> {
+  const isFilled = (name: string, amount: number) =>
+    amount * 1000 < (additions?.get(name) ?? Number.POSITIVE_INFINITY);
+  return Object.fromEntries(
+    Object.entries(amounts).map(([name, amount]) => [
+      name,
+      isFilled(name, amount) ? amount + 1 : amount,
+    ]),
+  );
 }

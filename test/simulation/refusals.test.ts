@@ -51,7 +51,7 @@ describe("a refusal", () => {
   test("is right while calls of the same process wait for what is there", () => {
     const refusals = new Refusals(0);
     refusals.landed(landing(undefined, image(8100)), 0);
-    const end = refusals.wait(0, one);
+    const end = refusals.wait(0, one, () => 5000);
     expect(refusals.whyWrong(0, one, 5000, 5000)).toBeUndefined();
     expect(refusals.whyWrong(1, one, 5000, 5000)).toBeDefined();
     end();

@@ -181,3 +181,15 @@ describe("what can never be", () => {
     await limiter.close();
   });
 });
+
+test("a head that is refused for good does not refuse the waiter behind it", async () => {
+  const { time, limiter, lease, waiting } = await held();
+  lease.release({ rpd: 7 });
+  await lease.commit();
+  expect((await waiting).granted).toBe(true);
+  const soon = { ...BUCKET, maxWaitSeconds: 1 };
+  const [head, behind] = [3, 1].map((rpd) => limiter.tryAcquire({ ...soon, consume: { rpd } }));
+  const answers = await time.until(Promise.all([head, behind]));
+  expect(answers.map((answer) => answer?.granted)).toEqual([false, true]);
+  await limiter.close();
+});

@@ -63,6 +63,17 @@ for (const [name, open] of Object.entries(STORES)) {
       expect(order).toEqual(["first", "second"]);
     });
 
+    test("a reset that adds parts of tokens wakes a waiter for all that the bucket holds", async () => {
+      await empty("chat");
+      await time.pass(0.15 * DAY_SECONDS * 1000);
+      const order: string[] = [];
+      granted(order, "all", { ...call, consume: { rpd: 10 } });
+      await time.pass(1000);
+      await time.until(limiter.repository.buckets.reset(bucket));
+      await time.pass(1000);
+      expect(order).toEqual(["all"]);
+    });
+
     test("a call for several resources keeps its place in the queue of the scarcest", async () => {
       await empty("embed");
       const order: string[] = [];
