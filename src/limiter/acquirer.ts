@@ -3,6 +3,7 @@
 import type { BucketStore } from "../buckets/bucket-store.ts";
 import type { FastOutcome } from "../buckets/fast-path.ts";
 import type { Leg } from "../buckets/leg.ts";
+import type { Deadline } from "../domain/deadline.ts";
 import { RateLimiterUnavailable } from "../domain/errors.ts";
 import { RateLimitExceeded } from "../domain/rate-limit-exceeded.ts";
 import type { OnUnavailable } from "../domain/unavailability.ts";
@@ -39,7 +40,10 @@ export interface AcquirerOptions {
   /** Called with what leases refund, so that waiters learn of it. */
   readonly refunded: LeaseHost["refunded"];
   /** Refuses a call that does not wait when the tokens left belong to the queue. */
-  readonly refusedByOthers: (target: QueueRequest) => Promise<Refusal | undefined>;
+  readonly refusedByOthers: (
+    target: QueueRequest,
+    deadline: Deadline,
+  ) => Promise<Refusal | undefined>;
 }
 
 export class Acquirer implements LeaseHost {
@@ -88,8 +92,12 @@ export class Acquirer implements LeaseHost {
   }
 
   /** Decides, or throws `RateLimiterUnavailable` within the time the store is given. */
-  async attempt(request: CheckedRequest, acquireId?: string): Promise<Decided> {
-    const taken = await this.#consume(request, request.signal);
+  async attempt(
+    request: CheckedRequest,
+    acquireId?: string,
+    deadline?: Deadline,
+  ): Promise<Decided> {
+    const taken = await this.#consume(request, request.signal, deadline);
     if (taken instanceof Refusal) return taken;
     this.#fastAcquire.remember(taken);
     return { granted: true, lease: new ActiveLease(this, request, taken, acquireId) };
@@ -104,6 +112,11 @@ export class Acquirer implements LeaseHost {
   /** Whether cached states refused a call. Known while something listens. */
   isLocal(refusal: Refusal): boolean {
     return !this.#asked.has(refusal);
+  }
+
+  /** Returns the end of a call that begins now. */
+  deadline(): Deadline {
+    return this.#consumption.deadline();
   }
 
   /** The legs of a call and their balances, without consuming anything. */
@@ -139,7 +152,9 @@ export class Acquirer implements LeaseHost {
       const { entityId, resource, limits, missingLimits } = request;
       const target = { entityId, resource, limits, missingLimits, amounts };
       call?.attempt();
-      const taken = (await this.#options.refusedByOthers(target)) ?? (await this.#consume(target));
+      const deadline = this.deadline();
+      const refused = await this.#options.refusedByOthers(target, deadline);
+      const taken = refused ?? (await this.#consume(target, undefined, deadline));
       if (!(taken instanceof Refusal)) return taken;
       call?.refused(taken, this.isLocal(taken));
       throw new RateLimitExceeded(taken.statuses);
@@ -151,8 +166,12 @@ export class Acquirer implements LeaseHost {
     }
   }
 
-  async #consume(target: Target, signal?: AbortSignal): Promise<Granted | Refusal> {
-    const taken = await this.#consumption.consume(target, signal);
+  async #consume(
+    target: Target,
+    signal?: AbortSignal,
+    deadline?: Deadline,
+  ): Promise<Granted | Refusal> {
+    const taken = await this.#consumption.consume(target, signal, deadline);
     return "granted" in taken ? this.#refusal(taken, taken.local) : taken;
   }
 

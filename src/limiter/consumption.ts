@@ -43,8 +43,11 @@ export class Consumption {
   }
 
   /** Consumes all legs, or none. */
-  async consume(target: Target, signal?: AbortSignal): Promise<Granted | Refused> {
-    const deadline = this.#deadline();
+  async consume(
+    target: Target,
+    signal?: AbortSignal,
+    deadline: Deadline = this.deadline(),
+  ): Promise<Granted | Refused> {
     let isOutdated = false;
     for (let round = 0; round < ROUNDS_MAX; round += 1) {
       const known = round === 0 ? this.legs.remembered(target) : undefined;
@@ -79,7 +82,7 @@ export class Consumption {
 
   /** The legs of a call and their balances, without consuming anything. */
   async look(target: Target): Promise<Seen> {
-    const deadline = this.#deadline();
+    const deadline = this.deadline();
     const legs = await this.#legsOf(target, deadline, false);
     return { legs, balancesMilli: await this.#internals.buckets.read(legs, { deadline }) };
   }
@@ -116,7 +119,8 @@ export class Consumption {
     return buckets.embedded ? legs : inTime(timer, deadline, legs);
   }
 
-  #deadline(): Deadline {
+  /** Returns the end of a call that begins now. */
+  deadline(): Deadline {
     return new Deadline(this.#internals.timer, this.#internals.timeoutMs);
   }
 }

@@ -4,6 +4,7 @@
 
 import { floorDiv } from "../core/integers.ts";
 import { checkFields, checkOptions as checkObject, show } from "../domain/check.ts";
+import type { Deadline } from "../domain/deadline.ts";
 import { InfrastructureError, RateLimiterUnavailable, ValidationError } from "../domain/errors.ts";
 import type { LimitInput } from "../domain/limit.ts";
 import type { LimitStatus } from "../domain/limit-status.ts";
@@ -129,7 +130,8 @@ export class RateLimiter<Names extends string = string> {
       announcer,
       onWarning,
       refunded: (bucket, tokens) => queues.refund(bucket, tokens),
-      refusedByOthers: async (target) => (queues.isEmpty ? undefined : queues.refusal(target)),
+      refusedByOthers: async (target, deadline) =>
+        queues.isEmpty ? undefined : queues.refusal(target, deadline),
     });
   }
 
@@ -360,9 +362,9 @@ export class RateLimiter<Names extends string = string> {
 
   /** Decided in time, also where the store cannot answer. */
   async #attempt(checked: CheckedRequest, call?: ObservedCall): Promise<Decided> {
-    const attempt = () => {
+    const attempt = (deadline?: Deadline) => {
       call?.attempt();
-      return this.#acquirer.attempt(checked, call?.acquireId);
+      return this.#acquirer.attempt(checked, call?.acquireId, deadline);
     };
     try {
       const stand = (part: CheckedRequest) =>
@@ -370,8 +372,9 @@ export class RateLimiter<Names extends string = string> {
       if (checked.maxWaitMs > 0 && checked.also.length === 0) return await stand(checked);
       const behindOthers = async () => {
         const queues = this.#queues;
-        const refused = queues.isEmpty ? undefined : await queues.refusalOfAny(checked);
-        return refused ?? (await attempt());
+        if (queues.isEmpty) return attempt();
+        const deadline = this.#acquirer.deadline();
+        return (await queues.refusalOfAny(checked, deadline)) ?? attempt(deadline);
       };
       if (checked.maxWaitMs === 0) return await behindOthers();
       const { timer } = this.repository[INTERNALS];

@@ -7,12 +7,14 @@
 import { onAdded } from "../buckets/added-tokens.ts";
 import type { BucketStore } from "../buckets/bucket-store.ts";
 import type { Clock } from "../domain/clock.ts";
+import type { Deadline } from "../domain/deadline.ts";
 import { InfrastructureError, RateLimiterUnavailable } from "../domain/errors.ts";
 import type { Timer } from "../domain/timer.ts";
 import { onAbort, untilAborted } from "./aborts.ts";
 import type { CheckedRequest } from "./acquire-request.ts";
 import type { AmountsByName } from "./amounts.ts";
 import type { Refusal } from "./decision.ts";
+import { inTime } from "./in-time.ts";
 import type { Lease } from "./lease.ts";
 import { scarcestOf } from "./waiting-for-several.ts";
 import {
@@ -79,19 +81,23 @@ export class WaitingQueues {
    * Refuses a call that does not wait when the tokens left belong to the queue: it is granted only
    * where the balance covers all waiters too.
    */
-  async refusal(request: QueueRequest, signal?: AbortSignal): Promise<Refusal | undefined> {
+  async refusal(
+    request: QueueRequest,
+    deadline: Deadline,
+    signal?: AbortSignal,
+  ): Promise<Refusal | undefined> {
     const isShort = ({ violations }: Refusal) => violations.length > 0;
-    const known = await this.#behindAll(request, isShort, signal);
+    const known = await this.#behindAll(request, isShort, signal, deadline);
     return known === undefined || !isShort(known) ? undefined : known;
   }
 
   /** The same for a call with all its resources. */
-  async refusalOfAny(request: CheckedRequest): Promise<Refusal | undefined> {
+  async refusalOfAny(request: CheckedRequest, deadline: Deadline): Promise<Refusal | undefined> {
     const { also, signal } = request;
-    const own = await this.refusal(request, signal);
+    const own = await this.refusal(request, deadline, signal);
     if (own !== undefined) return own;
     for (const part of also) {
-      const refused = await this.refusal({ ...request, ...part }, signal);
+      const refused = await this.refusal({ ...request, ...part }, deadline, signal);
       if (refused !== undefined) return refused;
     }
     return undefined;
@@ -152,6 +158,7 @@ export class WaitingQueues {
     request: QueueRequest,
     refuses: (known: Refusal) => boolean,
     signal: AbortSignal | undefined,
+    deadline?: Deadline,
   ): Promise<Refusal | undefined> {
     for (;;) {
       const queue = this.#queues.get(bucketNameOf(request));
@@ -159,7 +166,10 @@ export class WaitingQueues {
       if (queue === undefined || known === undefined) return undefined;
       if (!refuses(known) || !queue.isStale(this.#clock())) return known;
       // A head that was refused for another reason leaves without an answer: the next one asks.
-      const failure = await untilAborted(signal, () => queue.heardAgain());
+      const failure = await untilAborted(signal, () => {
+        const heard = queue.heardAgain();
+        return deadline === undefined ? heard : inTime(this.#timer, deadline, heard);
+      });
       if (failure !== undefined) throw failure;
     }
   }
