@@ -130,8 +130,7 @@ export class RateLimiter<Names extends string = string> {
       announcer,
       onWarning,
       refunded: (bucket, tokens) => queues.refund(bucket, tokens),
-      refusedByOthers: async (target, deadline) =>
-        queues.isEmpty ? undefined : queues.refusal(target, deadline),
+      refusedByOthers: (target, deadline) => queues.refusal(target, deadline),
     });
   }
 
@@ -371,10 +370,9 @@ export class RateLimiter<Names extends string = string> {
         this.#queues.wait(part, attempt, () => this.#isClosed);
       if (checked.maxWaitMs > 0 && checked.also.length === 0) return await stand(checked);
       const behindOthers = async () => {
-        const queues = this.#queues;
-        if (queues.isEmpty) return attempt();
+        if (this.#queues.isEmpty) return attempt();
         const deadline = this.#acquirer.deadline();
-        return (await queues.refusalOfAny(checked, deadline)) ?? attempt(deadline);
+        return (await this.#queues.refusalOfAny(checked, deadline)) ?? attempt(deadline);
       };
       if (checked.maxWaitMs === 0) return await behindOthers();
       const { timer } = this.repository[INTERNALS];

@@ -80,8 +80,8 @@ const MOVES: readonly Mutant[] = [
     changes: [
       {
         file: `${BUCKETS}/distributed-bucket-store.ts`,
-        from: "    if (legs.length > 1) {",
-        to: "    if (legs.length < 0) {",
+        from: "    if (legs.length === 1) return",
+        to: "    if (legs.length > 0) return",
       },
     ],
     world: "moved",
