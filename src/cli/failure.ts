@@ -60,8 +60,7 @@ function advised(error: ZaeLimiterError, options: StoreOptions): string {
     return `There is no namespace "${name}". Register it with: ${command}`;
   }
   if (error instanceof InfrastructureNotFoundError) {
-    const command = stackHint(["deploy"], stackAt(error.stackName, options));
-    return `There is no table "${error.stackName}" here. Create it with: ${command}`;
+    return missingTable(error.stackName, options);
   }
   if (error instanceof EntityExistsError) {
     const command = namespaceHint(["entity", "show", error.entityId], options);
@@ -71,11 +70,24 @@ function advised(error: ZaeLimiterError, options: StoreOptions): string {
     const command = namespaceHint(["system", "set-limits", "-l", "rpm:100"], options);
     return `${capital(error.reason)}. Set some with: ${command}`;
   }
-  if (error instanceof EntityNotFoundError) return `There is no "${error.entityId}" here`;
+  if (error instanceof EntityNotFoundError) return `There is no entity "${error.entityId}"`;
   if (error instanceof RateLimiterUnavailable && !(error instanceof AwsUnavailable)) {
     return `The store does not answer: ${error.message}. Is it running, and is its address right?`;
   }
   return error.message;
+}
+
+/** A server behind an endpoint often has DynamoDB alone, where no stack can be deployed. */
+function missingTable(name: string, options: StoreOptions): string {
+  const stack = stackAt(name, options);
+  const command = stackHint(["deploy"], stack);
+  if (stack.endpoint === undefined) {
+    return `There is no table "${name}" here. Create it with: ${command}`;
+  }
+  return (
+    `There is no table "${name}" at ${stack.endpoint}. Create it in code with ` +
+    `Repository.createTable; where the endpoint has CloudFormation, with: ${command}`
+  );
 }
 
 function capital(text: string): string {

@@ -1,6 +1,6 @@
 /** `namespace`: isolated sets of entities and limits in one store, from register to purge. */
 
-import { NamespaceNotFoundError } from "../../domain/errors.ts";
+import { EntityNotFoundError, NamespaceNotFoundError } from "../../domain/errors.ts";
 import { checkNamespace } from "../../domain/names.ts";
 import { CommandFailure, type Group, leaf } from "../command.ts";
 import { fields } from "../fields.ts";
@@ -143,8 +143,15 @@ const recover = leaf({
   store: "change",
   namespaced: false,
   json: { name: "text", namespace_id: "text" },
-  run: async ({ args: [id = ""], openStore }) => {
-    const name = await (await openStore()).namespaces.recover(id);
+  run: async ({ args: [id = ""], openStore, storeHint }) => {
+    const { namespaces } = await openStore();
+    const name = await namespaces.recover(id).catch((error: unknown) => {
+      if (!(error instanceof EntityNotFoundError)) throw error;
+      const command = storeHint("namespace", "orphans");
+      throw new CommandFailure(
+        `No namespace has the id "${id}". List deleted ones with: ${command}`,
+      );
+    });
     return { json: () => ({ name, namespace_id: id }), text: () => `Recovered ${name}: ${id}` };
   },
 });

@@ -1,7 +1,9 @@
 /** Commands that messages suggest: pasted into a shell, they work on the store the user named. */
 
 import { describe, expect, test } from "vitest";
+import { failureOf } from "../../../src/cli/failure.ts";
 import { namespaceHint, stackAt, stackHint, storeHint } from "../../../src/cli/hint.ts";
+import { InfrastructureNotFoundError } from "../../../src/domain/errors.ts";
 import { cli } from "./captured.ts";
 import { temporaryStore } from "./temporary.ts";
 
@@ -64,6 +66,18 @@ describe("a suggested command", () => {
     const url = "dynamodb://my-app?region=eu-west-1&endpoint=http%3A%2F%2Flocalhost%3A8000";
     expect(stackHint(["deploy"], stackAt("my-app", { url }))).toBe(
       "zae-limiter stack deploy --name my-app --region eu-west-1 --endpoint-url http://localhost:8000",
+    );
+  });
+
+  test("a missing table behind an endpoint is created in code, where stacks may not exist", () => {
+    const error = new InfrastructureNotFoundError("my-app");
+    expect(failureOf(error, { endpointUrl: "http://localhost:8000" }).line).toBe(
+      'There is no table "my-app" at http://localhost:8000. Create it in code with ' +
+        "Repository.createTable; where the endpoint has CloudFormation, with: " +
+        "zae-limiter stack deploy --name my-app --endpoint-url http://localhost:8000",
+    );
+    expect(failureOf(error).line).toBe(
+      'There is no table "my-app" here. Create it with: zae-limiter stack deploy --name my-app',
     );
   });
 

@@ -156,7 +156,9 @@ describe("delete, orphans, recover", () => {
   test("what is unknown, active or taken is not recovered", async () => {
     const id = await register("a");
     expect((await run("recover", id)).err).toContain("it is active");
-    expect((await run("recover", "unknown")).err).toBe('zae-limiter: There is no "unknown" here\n');
+    expect((await run("recover", "unknown")).err).toMatch(
+      /^zae-limiter: No namespace has the id "unknown"\. List deleted ones with: zae-limiter namespace orphans/,
+    );
     await run("delete", "a", "-y");
     await register("a");
     const { code, err } = await run("recover", id);
