@@ -94,13 +94,13 @@ export const nav = [
 
 /** Returns the sidebar of each section by the paths of its pages; `api` is what typedoc wrote. */
 export function sidebars(api) {
-  const decisions = { text: "Decision records", collapsed: true, items: records() };
+  const decisions = { ...page("Decision records", "adr/index"), collapsed: true, items: records() };
   const sections = [
     section("Getting started", GETTING_STARTED),
     section("Guide", GUIDE),
     section("Operators", OPERATORS),
     section("Reference", [...REFERENCE, { text: "API", link: "/reference/api/", items: api }]),
-    section("Contributing", [...CONTRIBUTING, page("Decision records", "adr/index"), decisions]),
+    section("Contributing", [...CONTRIBUTING, decisions]),
   ];
   checkComplete(sections);
   return Object.fromEntries(sections.flatMap((one) => pathsOf(one).map((path) => [path, [one]])));
