@@ -45,7 +45,6 @@ export {
   type RateLimitExceededJson,
   type RefusalJsonOptions,
 } from "./domain/rate-limit-exceeded.ts";
-export type { StackOptions } from "./domain/stack-options.ts";
 export { SweepIncompleteError } from "./domain/sweep-incomplete.ts";
 export type { Timer } from "./domain/timer.ts";
 export type { OnUnavailable } from "./domain/unavailability.ts";
@@ -59,6 +58,7 @@ export {
   VersionError,
   VersionMismatchError,
 } from "./domain/version-errors.ts";
+export type { StackOptions } from "./infra/stack-options.ts";
 export type { AcquireRequest, AlsoRequest } from "./limiter/acquire-request.ts";
 export type { AmountRecord, Amounts } from "./limiter/amounts.ts";
 export { type Decision, Refusal } from "./limiter/decision.ts";

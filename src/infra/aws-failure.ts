@@ -1,7 +1,7 @@
 /** Explains an error of AWS in one sentence, with what to do. */
 
 import { InfrastructureError, RateLimiterUnavailable } from "../domain/errors.ts";
-import { serverText, withServerText } from "../domain/server-text.ts";
+import { serverText, withServerText } from "../storage/dynamodb/server-text.ts";
 
 /** The fields that errors of the SDK, of AWS and of sockets carry. */
 interface RawError {

@@ -7,11 +7,11 @@ import { CfnDeletionPolicy, CfnOutput, CfnResource, Fn, Lazy } from "aws-cdk-lib
 import { Asset } from "aws-cdk-lib/aws-s3-assets";
 import { Construct } from "constructs";
 import { InfrastructureError } from "../domain/errors.ts";
-import type { LambdaName } from "../domain/function-names.ts";
-import type { StackOptions } from "../domain/stack-options.ts";
-import { type PolicyComponent, stackParameters } from "../domain/stack-parameters.ts";
+import type { LambdaName } from "./function-names.ts";
 import { lambdaPackage } from "./lambda-package.ts";
 import { intentFor } from "./plan.ts";
+import type { StackOptions } from "./stack-options.ts";
+import { type PolicyComponent, stackParameters } from "./stack-parameters.ts";
 import type { CfnValue, CfnResource as ResourceData } from "./template/cfn.ts";
 import { policyId } from "./template/policies.ts";
 import { type ResolvedTemplate, resolveTemplate } from "./template/resolve.ts";

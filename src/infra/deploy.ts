@@ -2,9 +2,7 @@
 
 import type { Clock } from "../domain/clock.ts";
 import { StackOperationError } from "../domain/errors.ts";
-import type { LambdaName } from "../domain/function-names.ts";
 import type { Random } from "../domain/random.ts";
-import type { StackOptions } from "../domain/stack-options.ts";
 import type { Timer } from "../domain/timer.ts";
 import type { Aws } from "./aws.ts";
 import {
@@ -18,6 +16,7 @@ import {
 import { changeSetName } from "./change-set-name.ts";
 import { deleteStack } from "./delete.ts";
 import { type Draft, draftCreation, draftUpdate } from "./draft.ts";
+import type { LambdaName } from "./function-names.ts";
 import { refuseForeign } from "./ownership.ts";
 import { type DeployPlan, intentFor, refuseLoss, settingChanges, tagChanges } from "./plan.ts";
 import { findStack, isBusy, isShell, type Stack } from "./stack.ts";
@@ -29,6 +28,7 @@ import {
   type StackEvent,
   watchStack,
 } from "./stack-events.ts";
+import type { StackOptions } from "./stack-options.ts";
 import { compactTemplate } from "./template/template.ts";
 import { uploadTemplate } from "./template-upload.ts";
 

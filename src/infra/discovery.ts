@@ -1,8 +1,8 @@
 /** Finds the limiters of a region: by their tags, and by their names where there are none. */
 
 import { isoSeconds } from "../core/windows.ts";
-import { LimiterInfo } from "../domain/limiter-info.ts";
 import { type Aws, type AwsConnection, connectAws } from "./aws.ts";
+import { LimiterInfo } from "./limiter-info.ts";
 import { everyStack, findStack, isShell, type Stack } from "./stack.ts";
 import {
   isMarked,

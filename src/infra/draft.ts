@@ -1,8 +1,5 @@
 /** Computes what a deployment would send to CloudFormation. Changes nothing. */
 
-import { functionNameOf, type LambdaName } from "../domain/function-names.ts";
-import { checkStackOptions, type StackOptions } from "../domain/stack-options.ts";
-import { deployedOptions } from "../domain/stack-parameters.ts";
 import type { Aws } from "./aws.ts";
 import {
   type DeployedTable,
@@ -11,6 +8,7 @@ import {
   templateAround,
   templateWithIndex,
 } from "./deployed-table.ts";
+import { functionNameOf, type LambdaName } from "./function-names.ts";
 import {
   type DeployedFunction,
   findFunction,
@@ -23,6 +21,8 @@ import { lambdaPackage } from "./lambda-package.ts";
 import { checkAdoptable, describeTable, refuseProjectionChange } from "./live-table.ts";
 import { type Intent, intentFor } from "./plan.ts";
 import type { Stack } from "./stack.ts";
+import { checkStackOptions, type StackOptions } from "./stack-options.ts";
+import { deployedOptions } from "./stack-parameters.ts";
 import { LAMBDA_VERSION_TAG, settableTags } from "./stack-tags.ts";
 import { stackTemplate } from "./template/template.ts";
 

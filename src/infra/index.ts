@@ -1,8 +1,5 @@
 /** The entry point `zae-limiter/infra`: stacks on AWS, their template, and where they are. */
 
-export type { LambdaName } from "../domain/function-names.ts";
-export { LimiterInfo } from "../domain/limiter-info.ts";
-export type { StackOptions } from "../domain/stack-options.ts";
 export { MigrationError, MigrationRunningError } from "../migrations/migration-error.ts";
 export {
   type MigrationPlan,
@@ -18,11 +15,14 @@ export type { MigrationOutcome, MigrationProgress } from "../migrations/run.ts";
 export type { AwsConnection } from "./aws.ts";
 export type { ResourceChange } from "./change-set.ts";
 export { listLimiters } from "./discovery.ts";
+export type { LambdaName } from "./function-names.ts";
 export type { UploadedCode } from "./lambda-code.ts";
 export { lambdaPackage } from "./lambda-package.ts";
+export { LimiterInfo } from "./limiter-info.ts";
 export type { DeployPlan, SettingChange } from "./plan.ts";
 export { type Deployed, type DeployRequest, deployStack } from "./provision.ts";
 export type { StackEvent } from "./stack-events.ts";
+export type { StackOptions } from "./stack-options.ts";
 export { type StackStatus, stackStatus } from "./stack-status.ts";
 export type { WrittenRecords } from "./table-records.ts";
 export { type Teardown, type TeardownRequest, teardown as deleteStack } from "./teardown.ts";

@@ -2,11 +2,11 @@
 
 import { createHash } from "node:crypto";
 import { StackOperationError } from "../domain/errors.ts";
-import { functionNameOf, type LambdaName } from "../domain/function-names.ts";
 import type { Timer } from "../domain/timer.ts";
 import { CLIENT_VERSION, compareVersions, parseVersion } from "../domain/version.ts";
 import type { Aws } from "./aws.ts";
 import { AwsRefusal } from "./aws-failure.ts";
+import { functionNameOf, type LambdaName } from "./function-names.ts";
 import { lambdaPackage } from "./lambda-package.ts";
 import { LAMBDA_VERSION_TAG } from "./stack-tags.ts";
 

@@ -3,7 +3,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { InfrastructureError } from "../domain/errors.ts";
-import type { LambdaName } from "../domain/function-names.ts";
+import type { LambdaName } from "./function-names.ts";
 
 /**
  * In the package: next to this file's folder, or in it, wherever the bundler has put this code.

@@ -1,14 +1,14 @@
 /** What a deployment would change: settings, tags and resources. */
 
 import { StackOperationError } from "../domain/errors.ts";
-import type { LambdaName } from "../domain/function-names.ts";
 import { checkStackName } from "../domain/names.ts";
-import { checkStackOptions, type StackOptions } from "../domain/stack-options.ts";
-import { deployedOptions, givenParameters, stackParameters } from "../domain/stack-parameters.ts";
 import { SCHEMA_VERSION } from "../domain/version.ts";
 import type { ResourceChange } from "./change-set.ts";
+import type { LambdaName } from "./function-names.ts";
 import { lambdaPackagePath } from "./lambda-package.ts";
 import { isShell, type Stack } from "./stack.ts";
+import { checkStackOptions, type StackOptions } from "./stack-options.ts";
+import { deployedOptions, givenParameters, stackParameters } from "./stack-parameters.ts";
 import { isAwsTag, isManagedTag, settableTags, stackTags } from "./stack-tags.ts";
 import { PARAMETERS } from "./template/parameters.ts";
 

@@ -2,10 +2,8 @@
 
 import { systemClock } from "../domain/clock.ts";
 import { StackAlreadyExistsError, StackOperationError } from "../domain/errors.ts";
-import { functionNameOf } from "../domain/function-names.ts";
 import { checkNamespace } from "../domain/names.ts";
 import { systemRandom } from "../domain/random.ts";
-import type { StackOptions } from "../domain/stack-options.ts";
 import { systemTimer } from "../domain/timer.ts";
 import { CLIENT_VERSION } from "../domain/version.ts";
 import type { DynamoOptions } from "../repository/options.ts";
@@ -21,12 +19,14 @@ import {
 } from "./deploy.ts";
 import { enabledLambdas } from "./draft.ts";
 import { eventSourceReady } from "./event-source.ts";
+import { functionNameOf } from "./function-names.ts";
 import { type UploadedCode, uploadCode } from "./lambda-code.ts";
 import { indexFilled } from "./live-table.ts";
 import { Overtaken } from "./overtaken.ts";
 import { type DeployPlan, intentFor } from "./plan.ts";
 import { findStack } from "./stack.ts";
 import type { StackEvent } from "./stack-events.ts";
+import type { StackOptions } from "./stack-options.ts";
 import { stoppableTimer } from "./stoppable-timer.ts";
 import { openRecords, type WrittenRecords, writeRecords } from "./table-records.ts";
 

@@ -1,6 +1,5 @@
 /** How a stack is: reached, deployed, served. Looking changes nothing. */
 
-import { functionNameOf } from "../domain/function-names.ts";
 import { checkStackName } from "../domain/names.ts";
 import { systemTimer } from "../domain/timer.ts";
 import { CLIENT_VERSION } from "../domain/version.ts";
@@ -10,6 +9,7 @@ import { type Aws, type AwsConnection, connectAws } from "./aws.ts";
 import { AwsRefusal, MissingServiceError } from "./aws-failure.ts";
 import { findVersion } from "./compatibility.ts";
 import { eventSourceOf } from "./event-source.ts";
+import { functionNameOf } from "./function-names.ts";
 import { findFunction } from "./lambda-code.ts";
 import { findStack, type Stack } from "./stack.ts";
 

@@ -2,7 +2,6 @@
 
 import { systemClock } from "../domain/clock.ts";
 import { StackOperationError } from "../domain/errors.ts";
-import { functionNameOf, LAMBDA_NAMES, type LambdaName } from "../domain/function-names.ts";
 import { checkStackName } from "../domain/names.ts";
 import { systemRandom } from "../domain/random.ts";
 import { systemTimer } from "../domain/timer.ts";
@@ -22,6 +21,7 @@ import { MissingServiceError } from "./aws-failure.ts";
 import { refuseNewer } from "./compatibility.ts";
 import type { DeployContext } from "./deploy.ts";
 import { ensureTags } from "./ensure-tags.ts";
+import { functionNameOf, LAMBDA_NAMES, type LambdaName } from "./function-names.ts";
 import {
   type DeployedFunction,
   findFunction,

@@ -1,6 +1,6 @@
 /** The numbers of a run that people and thresholds look at. */
 
-import { dollarsOf, ON_DEMAND_PRICES } from "../domain/prices.ts";
+import { dollarsOf, ON_DEMAND_PRICES } from "../storage/dynamodb/prices.ts";
 import type { Slice, StoreWork } from "./slice.ts";
 import type { Outcome, Tally } from "./tally.ts";
 

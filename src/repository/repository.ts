@@ -5,7 +5,6 @@
 import { show } from "../domain/check.ts";
 import { NamespaceNotFoundError, ValidationError } from "../domain/errors.ts";
 import { checkNamespace, checkStackName } from "../domain/names.ts";
-import { checkStackOptions } from "../domain/stack-options.ts";
 import { systemTimer } from "../domain/timer.ts";
 import { AuditLog } from "../records/audit.ts";
 import { ConfigResolver } from "../records/config-resolver.ts";
@@ -226,6 +225,7 @@ export class Repository {
     const { stack = {}, ...others } = options;
     const { namespaces, table: shape, connection } = checkCreateTableOptions(others);
     const { maxShards, pythonLambdaVersion, ...indexes } = shape;
+    const { checkStackOptions } = await import("../infra/stack-options.ts");
     checkStackOptions(stack);
     const name = namespaceNameOf(location, connection);
     const { deployStack } = await import("../infra/provision.ts");

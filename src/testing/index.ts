@@ -3,7 +3,7 @@
  * for stores of one's own: the port, its contract, and what a store in one process is made of.
  */
 
-export type { Prices } from "../domain/prices.ts";
+export type { Prices } from "../storage/dynamodb/prices.ts";
 export type { Item, Key, Value } from "../storage/item.ts";
 export type {
   CallOptions,

@@ -34,6 +34,9 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
 const TYPE_EXCEPTIONS: Readonly<Record<string, string>> = {
   // A bucket and its store are one SQLite transaction; the repository hands it the database.
   "src/buckets/embedded/sqlite-table.ts": "storage/sqlite",
+  // `Repository.provision` takes the options of a stack.
+  "src/repository/options.ts": "infra",
+  "src/index.ts": "infra",
 };
 
 /** The same for code that is loaded only when a certain method is called. */

@@ -4,8 +4,8 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, join, normalize } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
-import { STACK_DEFAULTS } from "../../src/domain/stack-options.ts";
 import * as api from "../../src/index.ts";
+import { STACK_DEFAULTS } from "../../src/infra/stack-options.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const DOCUMENTS = [

@@ -1,8 +1,8 @@
 /** A deployment in words: what will be, what changes, what became of it. */
 
-import { checkStackOptions } from "../../domain/stack-options.ts";
 import { CLIENT_VERSION, SCHEMA_VERSION } from "../../domain/version.ts";
 import type { Deployed, DeployPlan, ResourceChange, SettingChange } from "../../infra/index.ts";
+import { checkStackOptions, STACK_OPTION_ENTRIES } from "../../infra/stack-options.ts";
 import { isManagedTag } from "../../infra/stack-tags.ts";
 import { isAfter } from "../../migrations/registry.ts";
 import { fields } from "../fields.ts";
@@ -11,54 +11,32 @@ import type { Palette } from "../palette.ts";
 
 const SIGNS: Readonly<Record<string, string>> = { Add: "+", Modify: "~", Remove: "-", Import: ">" };
 
-function onOff(value: boolean): string {
-  return value ? "enabled" : "disabled";
-}
-
 /** All that will be in force. */
 export function summaryText(plan: DeployPlan, palette: Palette): string {
-  const options = checkStackOptions(plan.options);
-  const { enableAggregator: aggregator, tags = {} } = options;
+  const { tags = {}, ...options } = checkStackOptions(plan.options);
+  const shown = new Map<string, string[]>();
+  for (const [name, { row, ofAggregator, shown: text = String }] of STACK_OPTION_ENTRIES) {
+    const value = options[name as keyof typeof options];
+    if (row === undefined || value === undefined) continue;
+    if (ofAggregator === true && !options.enableAggregator) continue;
+    const parts = shown.get(row) ?? [];
+    if (parts[0] === "disabled") continue;
+    if (typeof value === "boolean") parts.push(value ? "enabled" : "disabled");
+    else parts.push(text(value as never));
+    shown.set(row, parts);
+  }
   const rows: [string, string][] = [
     ["Stack", plan.stackName],
     ["Table", plan.stackName],
     ["Region", plan.region],
     ...(plan.account === undefined ? [] : ([["Account", plan.account]] as [string, string][])),
-    ["Usage windows", options.snapshotWindows],
-    ["Usage kept", `${options.usageRetentionDays} days`],
-    ["Audit kept", `${options.auditRetentionDays} days`],
-    ["Aggregator", onOff(aggregator)],
-    ...(aggregator ? aggregatorRows(plan) : []),
-    ["Alarms", onOff(options.enableAlarms)],
-    ["Dashboard", onOff(options.enableDashboard)],
-    ...(options.alarmSnsTopic === undefined
-      ? []
-      : ([["Alarm topic", options.alarmSnsTopic]] as [string, string][])),
-    ["IAM", onOff(options.createIam)],
-    ["Roles", onOff(options.createIamRoles)],
-    ["Deletion protection", onOff(options.enableDeletionProtection)],
+    ...[...shown].map(([row, parts]): [string, string] => [
+      row,
+      parts.filter((part) => part !== "").join(", "),
+    ]),
     ...Object.entries(tags).map(([key, value]): [string, string] => ["Tag", `${key}=${value}`]),
   ];
   return fields(rows, palette.faint);
-}
-
-function lockText({ auditArchiveLockDays: days }: { auditArchiveLockDays: number }): string {
-  return days === 0 ? "" : `, locked for ${days} days`;
-}
-
-function aggregatorRows(plan: DeployPlan): [string, string][] {
-  const options = checkStackOptions(plan.options);
-  const archive = options.enableAuditArchival
-    ? `enabled, to Glacier after ${options.auditArchiveGlacierDays} days${lockText(options)}`
-    : "disabled";
-  return [
-    ["Lambda", `${options.lambdaTimeout} s, ${options.lambdaMemory} MB`],
-    ["Tracing", onOff(options.enableTracing)],
-    ["Audit archive", archive],
-    ...(options.aggregatorRoleArn === undefined
-      ? []
-      : ([["Aggregator role", options.aggregatorRoleArn]] as [string, string][])),
-  ];
 }
 
 /** What changes, line by line. */

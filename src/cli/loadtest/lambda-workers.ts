@@ -1,13 +1,21 @@
 /** Workers in Lambda functions: how they are invoked, and what they may cost. */
 
-import { dollarsOf, LAMBDA_PRICES, ON_DEMAND_PRICES } from "../../domain/prices.ts";
 import { systemTimer } from "../../domain/timer.ts";
 import { type AwsConnection, connectAws } from "../../infra/aws.ts";
 import type { RoundAnswer, RoundOrder } from "../../loadtest/lambda-worker.ts";
 import type { Plan } from "../../loadtest/plan.ts";
 import { RoundFleet } from "../../loadtest/round-fleet.ts";
+import { dollarsOf, ON_DEMAND_PRICES } from "../../storage/dynamodb/prices.ts";
 import type { Prepared } from "./prepared.ts";
 import type { MakeFleet } from "./run.ts";
+
+/** Dollars for Lambda functions on arm64. */
+const LAMBDA_PRICES = Object.freeze({
+  region: "us-east-1",
+  asOf: "2025-07-21",
+  perGigabyteSecond: 0.0000133334,
+  perMillionRequests: 0.2,
+});
 
 /** Ctrl-C waits for the round that is under way; a shorter one has more gaps. */
 const ROUND_MS = 15_000;

@@ -1,6 +1,6 @@
 /** What the parameters decide. */
 
-import { POLICY_NAME_PARAMETERS, ROLE_NAME_PARAMETERS } from "../../domain/stack-parameters.ts";
+import { POLICY_NAME_PARAMETERS, ROLE_NAME_PARAMETERS } from "../stack-parameters.ts";
 import { all, type CfnValue, condition, either, equals, not, ref } from "./cfn.ts";
 
 function isTrue(parameter: string): CfnValue {

@@ -5,7 +5,7 @@ import {
   type PolicyComponent,
   ROLE_NAME_PARAMETERS,
   type RoleComponent,
-} from "../../domain/stack-parameters.ts";
+} from "../stack-parameters.ts";
 import { attribute, type CfnValue, choose, named, onlyIf, ref, sub } from "./cfn.ts";
 import { hasName } from "./conditions.ts";
 import { TABLE } from "./table.ts";

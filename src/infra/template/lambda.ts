@@ -1,6 +1,6 @@
 /** What both Lambdas have in common. */
 
-import { FUNCTION_SUFFIXES, type LambdaName } from "../../domain/function-names.ts";
+import { FUNCTION_SUFFIXES, type LambdaName } from "../function-names.ts";
 import { type CfnResource, type CfnValue, choose, ref, sub } from "./cfn.ts";
 
 /** The newest that AWS keeps up to date for years to come. */

@@ -1,6 +1,6 @@
 /** What a stack tells others, by the same names as in tables of the reference. */
 
-import { POLICY_NAME_PARAMETERS, type PolicyComponent } from "../../domain/stack-parameters.ts";
+import { POLICY_NAME_PARAMETERS, type PolicyComponent } from "../stack-parameters.ts";
 import { ALARM_OUTPUTS, ALARM_RESOURCES } from "./alarms.ts";
 import { attribute, type CfnOutput, type CfnValue, choose, named, ref } from "./cfn.ts";
 import { hasName } from "./conditions.ts";

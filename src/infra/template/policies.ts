@@ -4,7 +4,7 @@
  * for that of each write in them.
  */
 
-import { POLICY_NAME_PARAMETERS, type PolicyComponent } from "../../domain/stack-parameters.ts";
+import { POLICY_NAME_PARAMETERS, type PolicyComponent } from "../stack-parameters.ts";
 import { type CfnResource, type CfnValue, sub } from "./cfn.ts";
 import {
   allow,

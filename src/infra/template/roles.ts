@@ -1,6 +1,6 @@
 /** Optional roles: every principal of the account that may assume roles may assume them. */
 
-import { ROLE_NAME_PARAMETERS } from "../../domain/stack-parameters.ts";
+import { ROLE_NAME_PARAMETERS } from "../stack-parameters.ts";
 import { type CfnResource, ref, sub } from "./cfn.ts";
 import { PERMISSIONS_BOUNDARY, roleNameOf, trust } from "./iam.ts";
 import { policyId } from "./policies.ts";

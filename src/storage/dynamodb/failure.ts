@@ -6,10 +6,10 @@ import {
   type UnavailableReason,
   ValidationError,
 } from "../../domain/errors.ts";
-import { serverText, withServerText } from "../../domain/server-text.ts";
 import { decodeItem } from "../attribute-value.ts";
 import type { Item } from "../item.ts";
 import { AttemptTimeout } from "./deadline.ts";
+import { serverText, withServerText } from "./server-text.ts";
 import type { Progress } from "./transport.ts";
 
 /** The writes whose condition failed, by their place in the request, with what is stored. */

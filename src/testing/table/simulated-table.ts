@@ -1,7 +1,7 @@
 /** A DynamoDB table in memory, with its limits, its delays and its failures, from one seed. */
 
 import { checkFields, checkInteger } from "../../domain/check.ts";
-import { dollarsOf, ON_DEMAND_PRICES, type Prices } from "../../domain/prices.ts";
+import { dollarsOf, ON_DEMAND_PRICES, type Prices } from "../../storage/dynamodb/prices.ts";
 import type { Item, Key } from "../../storage/item.ts";
 import { seededRandom } from "../seeded-random.ts";
 import type { VirtualTime } from "../time/virtual-time.ts";

@@ -5,8 +5,8 @@
  */
 
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
-import { stackParameters } from "../../../src/domain/stack-parameters.ts";
 import { type LimiterWarning, RateLimiter, Repository } from "../../../src/index.ts";
+import { stackParameters } from "../../../src/infra/stack-parameters.ts";
 import { resolveTemplate } from "../../../src/infra/template/resolve.ts";
 import { TABLE } from "../../../src/infra/template/table.ts";
 import { stackTemplate } from "../../../src/infra/template/template.ts";

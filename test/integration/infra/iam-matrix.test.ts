@@ -1,7 +1,7 @@
 /** Every policy, every action, every kind of key: what is allowed, as one table. */
 
 import { expect, test } from "vitest";
-import { stackParameters } from "../../../src/domain/stack-parameters.ts";
+import { stackParameters } from "../../../src/infra/stack-parameters.ts";
 import { resolveTemplate } from "../../../src/infra/template/resolve.ts";
 import { TABLE } from "../../../src/infra/template/table.ts";
 import { stackTemplate } from "../../../src/infra/template/template.ts";

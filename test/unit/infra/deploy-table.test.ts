@@ -1,8 +1,8 @@
 /** Tables that are there before the deployment: kept ones, and those of the Python library. */
 
 import { describe, expect, test } from "vitest";
-import type { StackOptions } from "../../../src/domain/stack-options.ts";
 import { type DeployContext, executePlan, preparePlan } from "../../../src/infra/deploy.ts";
+import type { StackOptions } from "../../../src/infra/stack-options.ts";
 import { printTemplate, stackTemplate } from "../../../src/infra/template/template.ts";
 import { INDEXES } from "../../../src/storage/table.ts";
 import { FakeAws } from "./fake-aws.ts";

@@ -2,7 +2,6 @@
 
 import { describe, expect, test } from "vitest";
 import { StackOperationError } from "../../../src/domain/errors.ts";
-import type { StackOptions } from "../../../src/domain/stack-options.ts";
 import { deleteStack } from "../../../src/infra/delete.ts";
 import {
   type DeployContext,
@@ -14,6 +13,7 @@ import { ensureTags } from "../../../src/infra/ensure-tags.ts";
 import { Overtaken } from "../../../src/infra/overtaken.ts";
 import { deployOver, whileOvertaken } from "../../../src/infra/provision.ts";
 import { findStack, type Stack } from "../../../src/infra/stack.ts";
+import type { StackOptions } from "../../../src/infra/stack-options.ts";
 import { stackTags } from "../../../src/infra/stack-tags.ts";
 import { FakeAws, type FakeStack, refusal, TABLE_EVENT } from "./fake-aws.ts";
 import { instantTimer } from "./instant-timer.ts";

@@ -4,7 +4,6 @@ import {
   StackOperationError,
   ValidationError,
 } from "../../../src/domain/errors.ts";
-import type { StackOptions } from "../../../src/domain/stack-options.ts";
 import {
   type DeployContext,
   discardPlan,
@@ -12,6 +11,7 @@ import {
   preparePlan,
 } from "../../../src/infra/deploy.ts";
 import type { StackEvent } from "../../../src/infra/stack-events.ts";
+import type { StackOptions } from "../../../src/infra/stack-options.ts";
 import { stackTags } from "../../../src/infra/stack-tags.ts";
 import { FakeAws, type FakeStack, refusal, TABLE_EVENT } from "./fake-aws.ts";
 import { instantTimer } from "./instant-timer.ts";

@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { createHandler } from "../../../../src/aggregator/lambda.ts";
 import { jsonLog } from "../../../../src/aggregator/log.ts";
-import { functionNameOf } from "../../../../src/domain/function-names.ts";
-import { STACK_DEFAULTS, type StackOptions } from "../../../../src/domain/stack-options.ts";
+import { functionNameOf } from "../../../../src/infra/function-names.ts";
+import { STACK_DEFAULTS, type StackOptions } from "../../../../src/infra/stack-options.ts";
 import {
   deployedOptions,
   givenParameters,
   stackParameters,
-} from "../../../../src/domain/stack-parameters.ts";
+} from "../../../../src/infra/stack-parameters.ts";
 import { AUDIT_FILTER, BUCKET_FILTER } from "../../../../src/infra/template/aggregator.ts";
 import type { CfnResource } from "../../../../src/infra/template/cfn.ts";
 import { PARAMETERS } from "../../../../src/infra/template/parameters.ts";

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { dollarsOf, ON_DEMAND_PRICES } from "../../../../src/domain/prices.ts";
 import { judge } from "../../../../src/storage/dynamodb/failure.ts";
 import { itemSizeBytes } from "../../../../src/storage/dynamodb/item-size.ts";
+import { dollarsOf, ON_DEMAND_PRICES } from "../../../../src/storage/dynamodb/prices.ts";
 import type { Item, Value } from "../../../../src/storage/item.ts";
 import { failureOf, unavailable } from "../../../../src/testing/table/failure.ts";
 import { sizeOf } from "../../../../src/testing/table/item-size.ts";

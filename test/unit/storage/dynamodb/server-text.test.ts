@@ -1,6 +1,6 @@
 import { inspect } from "node:util";
 import { describe, expect, test } from "vitest";
-import { serverText, withServerText } from "../../../src/domain/server-text.ts";
+import { serverText, withServerText } from "../../../../src/storage/dynamodb/server-text.ts";
 
 const TOKEN = `IQoJb3JpZ2luX2VjEJr${"aB3+/".repeat(80)}==`;
 const SECRET = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY";

@@ -1,12 +1,19 @@
 /** The parameters of the template, and the names of its roles and policies. */
 
 import { floorDiv } from "../core/integers.ts";
-import { show } from "./check.ts";
-import { ValidationError } from "./errors.ts";
+import { show } from "../domain/check.ts";
+import { ValidationError } from "../domain/errors.ts";
+import { checkStackName } from "../domain/names.ts";
+import { SCHEMA_VERSION } from "../domain/version.ts";
 import { FUNCTION_SUFFIXES, suffixParameters } from "./function-names.ts";
-import { checkStackName } from "./names.ts";
-import { checkStackOptions, STACK_DEFAULTS, type StackOptions } from "./stack-options.ts";
-import { SCHEMA_VERSION } from "./version.ts";
+import {
+  checkStackOptions,
+  type OptionName,
+  STACK_OPTION_ENTRIES,
+  STACK_OPTIONS,
+  type StackOption,
+  type StackOptions,
+} from "./stack-options.ts";
 
 const ROLE_NAME_LENGTH_MAX = 64;
 const POLICY_NAME_LENGTH_MAX = 128;
@@ -34,39 +41,11 @@ export type RoleComponent = keyof typeof ROLE_NAME_PARAMETERS;
 export type PolicyComponent = keyof typeof POLICY_NAME_PARAMETERS;
 
 /** The options that are a parameter of the same meaning. */
-type PlainOption = Exclude<keyof StackOptions, "tags" | "lambdaDurationThresholdPct">;
+const PARAMETER_OPTIONS = STACK_OPTION_ENTRIES.flatMap(([name, { parameter, type }]) =>
+  parameter === undefined ? [] : [{ name, parameter, type }],
+);
+type Scalar = string | number | boolean;
 
-const PARAMETER_OF: Readonly<Record<PlainOption, string>> = {
-  snapshotWindows: "SnapshotWindows",
-  usageRetentionDays: "SnapshotRetentionDays",
-  auditRetentionDays: "AuditRetentionDays",
-  enableAggregator: "EnableAggregator",
-  enableProvisioner: "EnableProvisioner",
-  gsi2Projection: "GSI2Projection",
-  kmsKeyArn: "KMSKeyArn",
-  pitrRecoveryDays: "PITRRecoveryPeriodDays",
-  logRetentionDays: "LogRetentionDays",
-  lambdaTimeout: "LambdaTimeout",
-  lambdaMemory: "LambdaMemorySize",
-  lambdaArchitecture: "LambdaArchitecture",
-  enableAlarms: "EnableAlarms",
-  alarmSnsTopic: "AlarmSNSTopicArn",
-  alarmEmail: "AlarmEmail",
-  enableDashboard: "EnableDashboard",
-  permissionBoundary: "PermissionBoundary",
-  roleNameFormat: "RoleNameFormat",
-  policyNameFormat: "PolicyNameFormat",
-  enableAuditArchival: "EnableAuditArchival",
-  auditArchiveGlacierDays: "AuditArchiveGlacierTransitionDays",
-  auditArchiveLockDays: "AuditArchiveLockDays",
-  enableTracing: "EnableTracing",
-  createIamRoles: "EnableIAMRoles",
-  createIam: "EnableIAM",
-  aggregatorRoleArn: "AggregatorRoleArn",
-  enableDeletionProtection: "EnableDeletionProtection",
-};
-
-const PLAIN_OPTIONS = Object.keys(PARAMETER_OF) as PlainOption[];
 const THRESHOLD = "LambdaDurationThreshold";
 /** 1000 milliseconds a second, 100 percent. */
 const THRESHOLD_PER_PERCENT_SECOND = 10;
@@ -103,7 +82,9 @@ export function stackParameters(
 ): Readonly<Record<string, string>> {
   const checked = checkStackOptions(options);
   return present({
-    ...Object.fromEntries(PLAIN_OPTIONS.map((name) => [PARAMETER_OF[name], checked[name]])),
+    ...Object.fromEntries(
+      PARAMETER_OPTIONS.map(({ name, parameter }) => [parameter, checked[name] as Scalar]),
+    ),
     [THRESHOLD]:
       checked.lambdaTimeout * THRESHOLD_PER_PERCENT_SECOND * checked.lambdaDurationThresholdPct,
     ...(stackName === undefined ? {} : nameParameters(checked, checkStackName(stackName))),
@@ -120,7 +101,8 @@ export function givenParameters(
     ...Object.values(FUNCTION_SUFFIXES).map(({ parameter }) => parameter as string),
     ...Object.entries(options).flatMap(([name, value]) => {
       if (value === undefined) return [];
-      return [PARAMETER_OF[name as PlainOption], ...derived(name)];
+      const { parameter }: StackOption = STACK_OPTIONS[name as OptionName];
+      return [parameter, ...derived(name)];
     }),
   ]);
   const kept = Object.entries(parameters).filter(([name]) => given.has(name));
@@ -129,10 +111,10 @@ export function givenParameters(
 
 /** What was deployed, read back from the parameters of the stack. */
 export function deployedOptions(parameters: Readonly<Record<string, string>>): StackOptions {
-  const options: Record<string, string | number | boolean> = {};
-  for (const name of PLAIN_OPTIONS) {
-    const text = parameters[PARAMETER_OF[name]];
-    if (text !== undefined && text !== "") options[name] = decode(name, text);
+  const options: Record<string, Scalar> = {};
+  for (const { name, parameter, type } of PARAMETER_OPTIONS) {
+    const text = parameters[parameter];
+    if (text !== undefined && text !== "") options[name] = decode(type, text);
   }
   const threshold = Number(parameters[THRESHOLD]);
   const seconds = Number(options.lambdaTimeout);
@@ -156,9 +138,7 @@ function derived(option: string): readonly string[] {
   }
 }
 
-function decode(name: PlainOption, text: string): string | number | boolean {
-  const type =
-    name === "pitrRecoveryDays" ? "number" : typeof (STACK_DEFAULTS as StackOptions)[name];
+function decode(type: StackOption["type"], text: string): Scalar {
   if (type === "number") return Number(text);
   return type === "boolean" ? text === "true" : text;
 }
@@ -183,7 +163,7 @@ function entries<Name extends string>(record: Readonly<Record<Name, string>>): [
 }
 
 function present(
-  parameters: Readonly<Record<string, string | number | boolean | undefined>>,
+  parameters: Readonly<Record<string, Scalar | undefined>>,
 ): Readonly<Record<string, string>> {
   const set = Object.entries(parameters).filter(([, value]) => value !== undefined);
   return Object.fromEntries(set.map(([name, value]) => [name, String(value)]));

@@ -27,11 +27,3 @@ export function dollarsOf(
 ): number {
   return (writeUnits * prices.writePerMillion + readUnits * prices.readPerMillion) / 1_000_000;
 }
-
-/** Dollars for Lambda functions on arm64. */
-export const LAMBDA_PRICES = Object.freeze({
-  region: "us-east-1",
-  asOf: "2025-07-21",
-  perGigabyteSecond: 0.0000133334,
-  perMillionRequests: 0.2,
-});

@@ -1,12 +1,12 @@
 import { describe, expect, test } from "vitest";
-import { LimiterInfo } from "../../../src/domain/limiter-info.ts";
+import { LimiterInfo } from "../../../src/infra/limiter-info.ts";
 import {
   checkStackOptions,
   STACK_DEFAULTS,
   type StackOptions,
-} from "../../../src/domain/stack-options.ts";
-import { policyName, roleName, stackParameters } from "../../../src/domain/stack-parameters.ts";
-import { refusal } from "./refusal.ts";
+} from "../../../src/infra/stack-options.ts";
+import { policyName, roleName, stackParameters } from "../../../src/infra/stack-parameters.ts";
+import { refusal } from "../domain/refusal.ts";
 
 const ROLE_ARN = "arn:aws:iam::123456789012:role/aggregator";
 
