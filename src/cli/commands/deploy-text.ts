@@ -2,41 +2,55 @@
 
 import { CLIENT_VERSION, SCHEMA_VERSION } from "../../domain/version.ts";
 import type { Deployed, DeployPlan, ResourceChange, SettingChange } from "../../infra/index.ts";
-import { checkStackOptions, STACK_OPTION_ENTRIES } from "../../infra/stack-options.ts";
+import {
+  type CheckedStackOptions,
+  checkStackOptions,
+  STACK_OPTION_ENTRIES,
+  type StackOption,
+} from "../../infra/stack-options.ts";
 import { isManagedTag } from "../../infra/stack-tags.ts";
 import { isAfter } from "../../migrations/registry.ts";
 import { fields } from "../fields.ts";
 import { type NamedStack, stackHint } from "../hint.ts";
 import type { Palette } from "../palette.ts";
 
+const OFF = "disabled";
 const SIGNS: Readonly<Record<string, string>> = { Add: "+", Modify: "~", Remove: "-", Import: ">" };
 
 /** All that will be in force. */
 export function summaryText(plan: DeployPlan, palette: Palette): string {
-  const { tags = {}, ...options } = checkStackOptions(plan.options);
-  const shown = new Map<string, string[]>();
-  for (const [name, { row, ofAggregator, shown: text = String }] of STACK_OPTION_ENTRIES) {
-    const value = options[name as keyof typeof options];
-    if (row === undefined || value === undefined) continue;
-    if (ofAggregator === true && !options.enableAggregator) continue;
-    const parts = shown.get(row) ?? [];
-    if (parts[0] === "disabled") continue;
-    if (typeof value === "boolean") parts.push(value ? "enabled" : "disabled");
-    else parts.push(text(value as never));
-    shown.set(row, parts);
-  }
+  const options = checkStackOptions(plan.options);
   const rows: [string, string][] = [
     ["Stack", plan.stackName],
     ["Table", plan.stackName],
     ["Region", plan.region],
     ...(plan.account === undefined ? [] : ([["Account", plan.account]] as [string, string][])),
-    ...[...shown].map(([row, parts]): [string, string] => [
-      row,
-      parts.filter((part) => part !== "").join(", "),
-    ]),
-    ...Object.entries(tags).map(([key, value]): [string, string] => ["Tag", `${key}=${value}`]),
+    ...optionRows(options),
+    ...Object.entries(options.tags ?? {}).map(
+      ([key, value]) => ["Tag", `${key}=${value}`] as never,
+    ),
   ];
   return fields(rows, palette.faint);
+}
+
+function optionRows(options: CheckedStackOptions): [string, string][] {
+  const rows = new Map<string, string>();
+  for (const [name, option] of STACK_OPTION_ENTRIES) {
+    const { row, ofAggregator } = option;
+    const text = shownValue(options[name], option);
+    if (row === undefined || text === "") continue;
+    if (ofAggregator === true && !options.enableAggregator) continue;
+    const before = rows.get(row);
+    // What is disabled has no details.
+    if (before !== OFF) rows.set(row, before === undefined ? text : `${before}, ${text}`);
+  }
+  return [...rows];
+}
+
+function shownValue(value: unknown, { shown = String }: StackOption): string {
+  if (value === undefined) return "";
+  if (typeof value === "boolean") return value ? "enabled" : OFF;
+  return shown(value as never);
 }
 
 /** What changes, line by line. */
