@@ -7,13 +7,14 @@ import { test } from "vitest";
 const SEED = Number(process.env.FC_SEED ?? 20_251_115);
 const RUNS = 10_000;
 
-/** Runs `check` on 10,000 generated inputs and reports the smallest one that breaks it. */
+/** Runs `check` on generated inputs and reports the smallest one that breaks it. */
 export function property<Inputs extends [unknown, ...unknown[]]>(
   name: string,
   inputs: { [Index in keyof Inputs]: fc.Arbitrary<Inputs[Index]> },
   check: (...values: Inputs) => void,
+  runs = RUNS,
 ): void {
-  test(`${name} (${RUNS} runs, FC_SEED=${SEED})`, { timeout: 60_000 }, () => {
-    fc.assert(fc.property(...inputs, check), { seed: SEED, numRuns: RUNS });
+  test(`${name} (${runs} runs, FC_SEED=${SEED})`, { timeout: 60_000 }, () => {
+    fc.assert(fc.property(...inputs, check), { seed: SEED, numRuns: runs });
   });
 }

@@ -23,7 +23,7 @@ export function shardOf(tokens: number, more: Partial<SeenBucket> = {}): SeenBuc
     name: NAME,
     config: CONFIG,
     link: UNLINKED,
-    amountsMilli: [10_000 - tokens * 1000],
+    amountsMilli: [10_000 - Math.round(tokens * 1000)],
     nowMs: NOW,
     ttlMultiplier: 7,
   });
