@@ -185,7 +185,7 @@ describe("while the store is down", () => {
       lease.release({ rpm: 20 });
       lease.adjust({ rpm: -34 });
       expect(lease.consumed).toEqual({ rpm: 6 });
-      expect(() => lease.release({ rpm: 7 })).toThrow('the lease holds 6 of "rpm"');
+      expect(() => lease.release({ rpm: 7 })).toThrow('the lease has consumed 6 of "rpm"');
       await lease.commit();
       expect(await milliOf(subject, "user-1", RESOURCE, "rpm")).toMatchObject({ consumed: 6000 });
     });
