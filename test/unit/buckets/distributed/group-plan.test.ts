@@ -6,7 +6,7 @@ import { itemOf, limitOf, written, writtenItem } from "./written.ts";
 const CONTEXT = { nowMs: NOW, ttlMultiplier: 7, trustFull: () => true };
 
 test.each([
-  // what the bucket has, what each member asks for; who goes, and what is left
+  // what the bucket has, what each member asks for; the members that go, and what is left
   [10, [1, 2, 3], [1, 2, 3], 4],
   [6, [1, 2, 3], [1, 2, 3], 0],
   [5, [1, 2, 3], [1, 2], 2],

@@ -80,7 +80,7 @@ test("without a record all shards may have been needed in the last hour", () => 
 });
 
 test.each([
-  // writes to the first shard within ten seconds, and the level: four shards take four times as many
+  // writes to the first of four shards, and the level: all of them take four times as many
   [0, 0],
   [312, 0],
   [313, 1],
