@@ -1,0 +1,109 @@
+import { expect, test } from "vitest";
+import { nextOfAll } from "../../../../src/buckets/distributed/all-shards.ts";
+import type { SeenBucket } from "../../../../src/buckets/distributed/seen-bucket.ts";
+import type { Request, Situation, Step } from "../../../../src/buckets/distributed/step.ts";
+import { configOf } from "../table.ts";
+import { historyOf, NOW, requestOf, shardOf, situationOf } from "./known.ts";
+import { limitOf, written } from "./written.ts";
+
+const DAY_MS = 86_400_000;
+
+/** Shards of one bucket, by what each holds; `undefined`: it is missing. */
+function shardsOf(...tokens: readonly (number | undefined)[]): Map<number, SeenBucket> {
+  const shards = new Map<number, SeenBucket>();
+  tokens.forEach((held, shard) => {
+    if (held !== undefined) {
+      shards.set(shard, shardOf(held, { shard, shardCount: tokens.length, ttl: undefined }));
+    }
+  });
+  return shards;
+}
+
+function next(
+  request: Request,
+  shards: Map<number, SeenBucket>,
+  more: Partial<Situation> = {},
+): readonly Step[] {
+  const count = 4;
+  return nextOfAll(request, historyOf(), { of: "all", count, shards }, situationOf([], more));
+}
+
+test("one shard with enough serves the call, and the random number picks among them", () => {
+  const shards = shardsOf(0, 2, 0.5, 2.5);
+  const picked = (random: number) => {
+    const [step] = next(requestOf(2), shards, { random: () => random });
+    return step?.do === "write" ? step.write.shard : step;
+  };
+  expect([picked(0), picked(0.99)]).toEqual([1, 3]);
+});
+
+test("shards of which none has enough give a part each, and together exactly the amount", () => {
+  const shards = shardsOf(1, 2, 0.5, 2);
+  const [step] = next(requestOf(3.5), shards);
+  if (step?.do !== "spread") throw new Error(`expected a spread, got ${step?.do}`);
+  const given = step.writes.map(({ part, plan }) => {
+    const before = shards.get(part.shard) as SeenBucket;
+    const after = limitOf(written(before, plan)).tokensMilli;
+    expect(limitOf(before).tokensMilli - after).toBe(part.amountsMilli[0]);
+    return part.amountsMilli[0] as number;
+  });
+  expect(given.reduce((sum, milli) => sum + milli, 0)).toBe(3500);
+  expect(given.length).toBe(2);
+});
+
+test("members that all shards together cannot serve are refused, with the sum", () => {
+  expect(next(requestOf(6), shardsOf(1, 2, 0.5, 2))).toEqual([
+    {
+      do: "answer",
+      answers: [
+        {
+          member: expect.anything(),
+          answer: { kind: "refused", balancesMilli: [5500], local: false },
+        },
+      ],
+    },
+  ]);
+});
+
+test("the debt of one shard does not refuse what another one has", () => {
+  const [step] = next(requestOf(2), shardsOf(-9, 2, 0, 0));
+  expect(step).toMatchObject({ do: "write", write: { shard: 1 } });
+});
+
+test("tokens that accrue after the group began belong to later calls", () => {
+  const shards = shardsOf(1, 0, 0, 0);
+  const later = { nowMs: NOW + DAY_MS / 10 };
+  expect(next(requestOf(2), shards, later)[0]).toMatchObject({ do: "answer" });
+  // Where all shards are full by now, nothing is scarce.
+  expect(next(requestOf(2), shards, { nowMs: NOW + DAY_MS })[0]).toMatchObject({ do: "write" });
+});
+
+test("shards that came while they were read, or a first one that is gone, are read again", () => {
+  const more = shardsOf(1, 1, 1, 1);
+  more.set(1, shardOf(1, { shard: 1, shardCount: 8, ttl: undefined }));
+  expect(next(requestOf(1), more)).toEqual([]);
+  expect(next(requestOf(1), shardsOf(undefined, 1, 1, 1))).toEqual([]);
+});
+
+test("a missing shard is made before anything is decided", () => {
+  expect(next(requestOf(1), shardsOf(1, undefined, 1, 1))).toEqual([
+    { do: "bring-about", shard: 1 },
+  ]);
+});
+
+test("limits of a call that are older than those of a shard are outdated", () => {
+  const request = { ...requestOf(1), config: configOf(["a:20/day"], "resource", 0) };
+  expect(next(request, shardsOf(1, 1, 1, 1))[0]).toMatchObject({
+    do: "answer",
+    answers: [{ answer: { kind: "outdated" } }],
+  });
+});
+
+test("a refusal brings newer limits to every shard", () => {
+  const request = { ...requestOf(15), config: configOf(["a:20/day"], "resource", 2) };
+  const [limits, answer] = next(request, shardsOf(1, 1, 1, 1));
+  if (limits?.do !== "limits") throw new Error(`expected limits, got ${limits?.do}`);
+  expect(limits.brings.map(({ shard }) => shard)).toEqual([0, 1, 2, 3]);
+  expect(limits.balancesMilli).toEqual([4000]);
+  expect(answer?.do).toBe("answer");
+});
