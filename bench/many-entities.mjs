@@ -12,7 +12,7 @@ import {
   entityConfigPartition,
   inNamespace,
 } from "./dist/modules/records/keys.js";
-import { openSqlite } from "./dist/modules/storage/sqlite/open.js";
+import { openSqlite } from "./dist/modules/storage/sqlite/connection.js";
 
 const { values } = parseArgs({
   options: {

@@ -5,6 +5,7 @@
  * It keeps what a migration would change, so it needs as much memory as that.
  */
 
+import { checkTransaction, keyOfWrite } from "../storage/checks.ts";
 import { applyChange, holds, storedItem } from "../storage/evaluate.ts";
 import type { Item, Key } from "../storage/item.ts";
 import type {
@@ -18,7 +19,6 @@ import type {
   WriteResult,
 } from "../storage/item-store.ts";
 import type { ScanOptions, ScanStore } from "../storage/scan-store.ts";
-import { checkTransaction, keyOfWrite } from "../storage/transaction.ts";
 
 export class OverlayStore implements ScanStore {
   readonly #below: ScanStore;

@@ -100,7 +100,7 @@ export async function openBackend(
     };
   }
   if (kind === "sqlite") {
-    const { openSqlite } = await import("../storage/sqlite/open.ts");
+    const { openSqlite } = await import("../storage/sqlite/connection.ts");
     const { ItemRows } = await import("../storage/sqlite/item-rows.ts");
     const { Housekeeping } = await import("../storage/sqlite/housekeeping.ts");
     const { SqliteBucketTable } = await import("../buckets/embedded/sqlite-table.ts");

@@ -1,9 +1,9 @@
 /** What writes would do, worked out in process without doing it. */
 
+import { checkDistinct, checkTransaction, checkWrite, keyOfWrite } from "./checks.ts";
 import { applyChange, holds, storedItem } from "./evaluate.ts";
 import type { Item, Key } from "./item.ts";
 import type { TransactResult, Write } from "./item-store.ts";
-import { checkDistinct, checkTransaction, checkWrite, keyOfWrite } from "./transaction.ts";
 
 /** One write, and the item before and after it. */
 export interface PlannedWrite {

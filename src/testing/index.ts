@@ -22,7 +22,7 @@ export type {
   Write,
   WriteResult,
 } from "../storage/item-store.ts";
-export { ChangeLog } from "../storage/memory/change-log.ts";
+export { ChangeLog } from "../storage/memory/feed.ts";
 export { MemoryItemStore, type MemoryItemStoreOptions } from "../storage/memory/item-store.ts";
 export { type PlannedWrite, type PlannedWrites, planWrites } from "../storage/plan-writes.ts";
 export type { IndexName } from "../storage/table.ts";

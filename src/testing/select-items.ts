@@ -1,11 +1,11 @@
 /** Queries over items that are all in this process, for stores that have no index of their own. */
 
 import { ValidationError } from "../domain/errors.ts";
+import { checkKey, checkQuery, checkSnapshot } from "../storage/checks.ts";
 import { inByteOrder } from "../storage/evaluate.ts";
 import type { Item, Key } from "../storage/item.ts";
 import type { Query } from "../storage/item-store.ts";
 import { type IndexDefinition, indexNamed, project } from "../storage/table.ts";
-import { checkKey, checkQuery, checkSnapshot } from "../storage/transaction.ts";
 
 /**
  * Checks the keys of a read: two texts each, neither empty; at most 100 in a snapshot.

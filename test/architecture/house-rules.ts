@@ -35,8 +35,8 @@ const stopwatchPlaces: Place = {
   allowed: [
     "src/domain/timer.ts",
     // How long a call may still take, and how often shards are looked up.
-    "src/storage/dynamodb/changes.ts",
-    "src/storage/dynamodb/deadline.ts",
+    "src/storage/dynamodb/feed.ts",
+    "src/storage/dynamodb/transport/deadline.ts",
     // Whose turn it is to write, between processes.
     "src/storage/sqlite/database.ts",
     "src/storage/sqlite/write-queue.ts",
@@ -56,12 +56,12 @@ const timerPlaces: Place = {
     // Lets timers and sockets have their turn between tasks that wait for nothing.
     "src/loadtest/turn.ts",
     // Pauses between attempts, polls of a stream, a table that is being made.
-    "src/storage/dynamodb/calls.ts",
-    "src/storage/dynamodb/changes.ts",
+    "src/storage/dynamodb/transport/calls.ts",
+    "src/storage/dynamodb/feed.ts",
     "src/storage/dynamodb/create-table.ts",
-    "src/storage/dynamodb/deadline.ts",
+    "src/storage/dynamodb/transport/deadline.ts",
     // Waiting for another process, and giving way to it.
-    "src/storage/sqlite/change-feed.ts",
+    "src/storage/sqlite/feed.ts",
     "src/storage/sqlite/database.ts",
     "src/storage/sqlite/item-store.ts",
     "src/storage/sqlite/write-queue.ts",
@@ -85,7 +85,7 @@ const cryptoPlaces: Place = {
   within: "code",
   allowed: [
     // Signatures draw nothing.
-    "src/storage/dynamodb/signer.ts",
+    "src/storage/dynamodb/transport/signer.ts",
     // A digest of a manifest draws nothing.
     "src/manifest/fingerprint.ts",
     // Nor does one of a package.

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Clock, systemClock } from "../../src/domain/clock.ts";
 import { MemoryItemStore } from "../../src/storage/memory/item-store.ts";
-import { openSqlite } from "../../src/storage/sqlite/open.ts";
+import { openSqlite } from "../../src/storage/sqlite/connection.ts";
 import type { OpenedStore } from "../../src/testing/item-store-contract/subject.ts";
 import { itemStoreContract } from "./item-store/contract.ts";
 

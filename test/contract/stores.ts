@@ -14,7 +14,7 @@ import { DynamoItemStore } from "../../src/storage/dynamodb/item-store.ts";
 import type { Item } from "../../src/storage/item.ts";
 import type { ItemStore, Query, StoreCall } from "../../src/storage/item-store.ts";
 import { MemoryItemStore } from "../../src/storage/memory/item-store.ts";
-import { openSqlite } from "../../src/storage/sqlite/open.ts";
+import { openSqlite } from "../../src/storage/sqlite/connection.ts";
 import type { RunningEngine } from "../engines/engine.ts";
 import { describeEngines } from "../engines/engines.ts";
 

@@ -18,7 +18,7 @@ import {
 import { Repository } from "../../src/repository/repository.ts";
 import type { Item } from "../../src/storage/item.ts";
 import type { ItemStore } from "../../src/storage/item-store.ts";
-import { openSqlite } from "../../src/storage/sqlite/open.ts";
+import { openSqlite } from "../../src/storage/sqlite/connection.ts";
 import { CallCounter } from "../contract/stores.ts";
 
 const COUNT = 100_000;

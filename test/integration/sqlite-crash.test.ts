@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Item } from "../../src/storage/item.ts";
 import type { ChangeRecord } from "../../src/storage/item-store.ts";
+import { openSqlite } from "../../src/storage/sqlite/connection.ts";
 import type { SqliteItemStore } from "../../src/storage/sqlite/item-store.ts";
-import { openSqlite } from "../../src/storage/sqlite/open.ts";
 import { builtSources } from "./sqlite/build.ts";
 import { Child, SCRIPTS } from "./sqlite/child.ts";
 

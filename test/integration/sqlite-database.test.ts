@@ -10,10 +10,10 @@ import {
   ValidationError,
 } from "../../src/domain/errors.ts";
 import { IncompatibleSchemaError } from "../../src/domain/version-errors.ts";
+import { openSqlite } from "../../src/storage/sqlite/connection.ts";
 import { SqliteDatabase } from "../../src/storage/sqlite/database.ts";
 import { type Connection, loadDriver } from "../../src/storage/sqlite/driver.ts";
 import { MIGRATIONS } from "../../src/storage/sqlite/migrations.ts";
-import { openSqlite } from "../../src/storage/sqlite/open.ts";
 import { prepareFile } from "../../src/storage/sqlite/schema.ts";
 import { BUSY } from "../../src/storage/sqlite/write-queue.ts";
 

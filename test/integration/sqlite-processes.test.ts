@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { openSqlite } from "../../src/storage/sqlite/open.ts";
+import { openSqlite } from "../../src/storage/sqlite/connection.ts";
 import { builtSources } from "./sqlite/build.ts";
 import { Child, SCRIPTS } from "./sqlite/child.ts";
 import { race } from "./sqlite/race.ts";

@@ -7,9 +7,9 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ValidationError } from "../../src/domain/errors.ts";
 import type { Item } from "../../src/storage/item.ts";
 import type { ChangeRecord, ChangesOptions, StoreCall } from "../../src/storage/item-store.ts";
+import { openSqlite } from "../../src/storage/sqlite/connection.ts";
 import type { SqliteDatabase } from "../../src/storage/sqlite/database.ts";
 import type { SqliteItemStore } from "../../src/storage/sqlite/item-store.ts";
-import { openSqlite } from "../../src/storage/sqlite/open.ts";
 
 const HOUR_MS = 3_600_000;
 const MINUTE_MS = 60_000;

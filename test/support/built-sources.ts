@@ -11,7 +11,7 @@ import type { TestProject } from "vitest/node";
 
 declare module "vitest" {
   interface ProvidedContext {
-    /** The folder with the bundled sources: `index.js`, `cli/main.js`, `storage/sqlite/open.js`. */
+    /** The folder with the bundled sources: `index.js`, `cli/main.js`, `storage/sqlite/connection.js`. */
     builtSources: string;
   }
 }
@@ -52,7 +52,7 @@ async function bundle(): Promise<string> {
       "src/cli/main.ts",
       "src/loadtest/index.ts",
       "src/loadtest/worker-entry.ts",
-      "src/storage/sqlite/open.ts",
+      "src/storage/sqlite/connection.ts",
     ],
     outbase: "src",
     outdir: folder,

@@ -3,12 +3,12 @@
 import type { AttributeValue as SdkValue, WriteRequest } from "@aws-sdk/client-dynamodb";
 import { RateLimiterUnavailable } from "../../domain/errors.ts";
 import { decodeItem, encodeItem } from "../attribute-value.ts";
+import { checkDistinct, checkKey, checkSnapshot, checkWrite } from "../checks.ts";
 import { type Item, type Key, keyOf } from "../item.ts";
 import type { ReadManyOptions } from "../item-store.ts";
-import { checkDistinct, checkKey, checkSnapshot, checkWrite } from "../transaction.ts";
 import { chunksOf, inParallel } from "./bounded.ts";
-import type { Calls } from "./calls.ts";
-import type { Deadline } from "./deadline.ts";
+import type { Calls } from "./transport/calls.ts";
+import type { Deadline } from "./transport/deadline.ts";
 
 /** Limits of DynamoDB. */
 const GET_MAX = 100;

@@ -6,11 +6,11 @@ import { InfrastructureNotFoundError, RateLimiterUnavailable } from "../../domai
 import { systemRandom } from "../../domain/random.ts";
 import { CallListeners } from "../call-listeners.ts";
 import { INDEXES, TTL_ATTRIBUTE } from "../table.ts";
-import { Calls } from "./calls.ts";
 import type { DynamoConnection } from "./connection.ts";
-import type { Deadline } from "./deadline.ts";
-import type { Input } from "./operations.ts";
-import { SdkTransport } from "./sdk-transport.ts";
+import { Calls } from "./transport/calls.ts";
+import type { Deadline } from "./transport/deadline.ts";
+import type { Input } from "./transport/operations.ts";
+import { SdkTransport } from "./transport/sdk-transport.ts";
 
 /** A table needs seconds to come and to go. */
 const TIMEOUT_MS = 120_000;

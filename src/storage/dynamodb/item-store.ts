@@ -5,6 +5,7 @@ import { ValidationError } from "../../domain/errors.ts";
 import { type Random, systemRandom } from "../../domain/random.ts";
 import { decodeItem, encodeItem } from "../attribute-value.ts";
 import { CallListeners } from "../call-listeners.ts";
+import { checkKey, checkTransaction, checkWrite } from "../checks.ts";
 import { type Item, type Key, keyOf } from "../item.ts";
 import type {
   CallListener,
@@ -22,19 +23,18 @@ import type {
   WriteResult,
 } from "../item-store.ts";
 import type { ScanOptions, ScanStore } from "../scan-store.ts";
-import { checkKey, checkTransaction, checkWrite } from "../transaction.ts";
 import { getMany, writeMany } from "./batch.ts";
-import { Calls, type Written } from "./calls.ts";
-import { readChanges } from "./changes.ts";
 import { type DynamoConnection, TRANSPORTS } from "./connection.ts";
 import { Expressions } from "./expression.ts";
-import { LeanTransport } from "./lean-transport.ts";
+import { readChanges } from "./feed.ts";
 import { queryItems, scanItems } from "./query.ts";
-import { SdkTransport } from "./sdk-transport.ts";
-import { StoredItem } from "./stored-item.ts";
 import { TableStream } from "./table-stream.ts";
 import { compileWrite } from "./transaction.ts";
-import type { Transport } from "./transport.ts";
+import { Calls, type Written } from "./transport/calls.ts";
+import { LeanTransport } from "./transport/lean-transport.ts";
+import { SdkTransport } from "./transport/sdk-transport.ts";
+import { StoredItem } from "./transport/stored-item.ts";
+import type { Transport } from "./transport/transport.ts";
 import { UpdateShapes } from "./update-shape.ts";
 
 const DEFAULT_TIMEOUT_MS = 2000;

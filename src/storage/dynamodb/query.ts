@@ -2,15 +2,15 @@
 
 import { ValidationError } from "../../domain/errors.ts";
 import { decodeItem, encodeItem } from "../attribute-value.ts";
+import { checkQuery } from "../checks.ts";
 import { type Item, keyOf } from "../item.ts";
 import type { Query } from "../item-store.ts";
 import type { ScanOptions } from "../scan-store.ts";
 import { type IndexDefinition, indexNamed, project } from "../table.ts";
-import { checkQuery } from "../transaction.ts";
-import type { Calls } from "./calls.ts";
 import { Expressions } from "./expression.ts";
-import type { Input } from "./operations.ts";
 import { isEmpty, placeOf, rangeOf } from "./sort-range.ts";
+import type { Calls } from "./transport/calls.ts";
+import type { Input } from "./transport/operations.ts";
 
 /** Fetches a page when the one before is used up; each page has the time of one call. */
 export async function* queryItems(calls: Calls, query: Query): AsyncGenerator<Item> {

@@ -2,8 +2,8 @@
 
 import type { _Record, ShardIteratorType } from "@aws-sdk/client-dynamodb-streams";
 import { InfrastructureNotFoundError, ValidationError } from "../../domain/errors.ts";
-import type { Calls } from "./calls.ts";
 import type { Mark } from "./position.ts";
+import type { Calls } from "./transport/calls.ts";
 
 export interface ShardBatch {
   readonly records: readonly _Record[];

@@ -1,13 +1,16 @@
 /** The stream of a table, shard by shard: for readers that share the shards among themselves. */
 
-import type { _Record, Shard } from "@aws-sdk/client-dynamodb-streams";
+import type {
+  _Record,
+  Shard,
+  AttributeValue as StreamValue,
+} from "@aws-sdk/client-dynamodb-streams";
 import { InfrastructureError } from "../../domain/errors.ts";
 import { decodeItem } from "../attribute-value.ts";
-import { keyOf } from "../item.ts";
+import { type Item, keyOf } from "../item.ts";
 import type { ChangeRecord } from "../item-store.ts";
-import type { Calls } from "./calls.ts";
 import { ShardReader } from "./shard-reader.ts";
-import { decodeImage } from "./stream-image.ts";
+import type { Calls } from "./transport/calls.ts";
 
 /** The principal of deletions by time to live. */
 const EXPIRY_PRINCIPAL = "dynamodb.amazonaws.com";
@@ -103,4 +106,24 @@ export function changeOf(
     sequence,
     position,
   };
+}
+
+type Attributes = Record<string, StreamValue>;
+
+/** Absent before an item was created and after it was deleted. */
+function decodeImage(image: Attributes | undefined): Item | undefined {
+  return image === undefined ? undefined : decodeItem(withMaps(image));
+}
+
+function withMaps(attributes: Attributes): Attributes {
+  return Object.fromEntries(
+    Object.entries(attributes).map(([name, value]) => [name, withMap(value)]),
+  );
+}
+
+/** DynamoDB Local leaves out the type of an empty map, and nothing else has none. */
+function withMap(value: StreamValue): StreamValue {
+  if (value.M !== undefined) return { M: withMaps(value.M) };
+  if (value.L !== undefined) return { L: value.L.map(withMap) };
+  return Object.values(value).some((content) => content !== undefined) ? value : { M: {} };
 }

@@ -2,9 +2,9 @@
 
 import type { TransactWriteItem } from "@aws-sdk/client-dynamodb";
 import { encodeItem } from "../attribute-value.ts";
+import { keyOfWrite } from "../checks.ts";
 import { keyOf } from "../item.ts";
 import type { Change, Write } from "../item-store.ts";
-import { keyOfWrite } from "../transaction.ts";
 import { Expressions } from "./expression.ts";
 
 /**

@@ -5,13 +5,13 @@
 
 import { invariant } from "../../domain/check.ts";
 import { type AttributeValue, encodeItem, encodeValue } from "../attribute-value.ts";
+import { checkKey, checkWrite } from "../checks.ts";
 import { type Key, keyOf, type Value } from "../item.ts";
 import type { Change, Condition } from "../item-store.ts";
 import { INDEXES } from "../table.ts";
-import { checkKey, checkWrite } from "../transaction.ts";
 import { Expressions } from "./expression.ts";
-import type { Input } from "./operations.ts";
-import { Prepared } from "./prepared.ts";
+import type { Input } from "./transport/operations.ts";
+import { Prepared } from "./transport/transport.ts";
 
 type UpdateInput = Input<"UpdateItem">;
 

@@ -6,6 +6,14 @@ import type { Clock } from "../../domain/clock.ts";
 import { systemClock } from "../../domain/clock.ts";
 import { InfrastructureError, ValidationError } from "../../domain/errors.ts";
 import { CallListeners, freeCall } from "../call-listeners.ts";
+import {
+  checkKey,
+  checkQuery,
+  checkSnapshot,
+  checkTransaction,
+  checkWrite,
+  keyOfWrite,
+} from "../checks.ts";
 import { type Item, type Key, keyOf } from "../item.ts";
 import type {
   CallListener,
@@ -23,15 +31,7 @@ import type {
 import { type PlannedWrite, planWrite, planWrites } from "../plan-writes.ts";
 import type { ScanOptions, ScanStore } from "../scan-store.ts";
 import { INDEXES, type IndexDefinition, indexNamed, project } from "../table.ts";
-import {
-  checkKey,
-  checkQuery,
-  checkSnapshot,
-  checkTransaction,
-  checkWrite,
-  keyOfWrite,
-} from "../transaction.ts";
-import { ChangeLog } from "./change-log.ts";
+import { ChangeLog } from "./feed.ts";
 import { bounds, expiryKey, expiryText, indexKey, tableKey } from "./tree-key.ts";
 
 const BTree = sortedBtree.default;

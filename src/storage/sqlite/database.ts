@@ -24,7 +24,7 @@ import {
   type Row,
   type Statement,
 } from "./driver.ts";
-import { asInfrastructureError, isBusy, isFull } from "./result-code.ts";
+import { asInfrastructureError, isBusy, isFull } from "./errors.ts";
 import { prepareFile, refuseMigrated } from "./schema.ts";
 import { Turn } from "./turn.ts";
 import { BUSY, pauseMs, WriteQueue } from "./write-queue.ts";

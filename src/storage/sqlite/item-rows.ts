@@ -1,11 +1,11 @@
 /** Items as rows. Every method is a step of a transaction that the caller has begun. */
 
 import { decodeItem, encodeItem } from "../attribute-value.ts";
+import { keyOfWrite } from "../checks.ts";
 import { applyChange, holds } from "../evaluate.ts";
 import type { Item, Key } from "../item.ts";
 import type { Write } from "../item-store.ts";
 import { INDEXES, TTL_ATTRIBUTE } from "../table.ts";
-import { keyOfWrite } from "../transaction.ts";
 import type { SqliteDatabase } from "./database.ts";
 import type { Bindable } from "./driver.ts";
 

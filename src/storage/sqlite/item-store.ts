@@ -3,6 +3,15 @@
 import { setImmediate as breathe } from "node:timers/promises";
 import { type Clock, systemClock } from "../../domain/clock.ts";
 import { CallListeners, freeCall } from "../call-listeners.ts";
+import {
+  checkDistinct,
+  checkKey,
+  checkQuery,
+  checkSnapshot,
+  checkTransaction,
+  checkWrite,
+  keyOfWrite,
+} from "../checks.ts";
 import type { Item, Key } from "../item.ts";
 import type {
   CallListener,
@@ -20,20 +29,11 @@ import type {
   WriteResult,
 } from "../item-store.ts";
 import type { ScanOptions, ScanStore } from "../scan-store.ts";
-import {
-  checkDistinct,
-  checkKey,
-  checkQuery,
-  checkSnapshot,
-  checkTransaction,
-  checkWrite,
-  keyOfWrite,
-} from "../transaction.ts";
-import { ChangeFeed } from "./change-feed.ts";
 import type { SqliteDatabase } from "./database.ts";
+import { ChangeFeed } from "./feed.ts";
 import { Housekeeping } from "./housekeeping.ts";
-import { ItemPages } from "./item-pages.ts";
 import { encoded, ItemRows } from "./item-rows.ts";
+import { ItemPages } from "./query.ts";
 
 /** Rows that are read at once. */
 const PAGE = 200;

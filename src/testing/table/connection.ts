@@ -5,7 +5,7 @@
 
 import type { Random } from "../../domain/random.ts";
 import { CallListeners, freeCall } from "../../storage/call-listeners.ts";
-import { backoffMs } from "../../storage/dynamodb/backoff.ts";
+import { backoffMs } from "../../storage/dynamodb/transport/backoff.ts";
 import type { VirtualTime } from "../time/virtual-time.ts";
 import type { Outcome, TableCall } from "./call.ts";
 import { type Failure, failureOf, unavailable } from "./failure.ts";

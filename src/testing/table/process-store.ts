@@ -1,5 +1,14 @@
 /** The item store of one process: each method is a request over its connection. */
 
+import {
+  checkDistinct,
+  checkKey,
+  checkQuery,
+  checkSnapshot,
+  checkTransaction,
+  checkWrite,
+  keyOfWrite,
+} from "../../storage/checks.ts";
 import { type Item, type Key, keyOf } from "../../storage/item.ts";
 import type {
   CallListener,
@@ -17,15 +26,6 @@ import type {
   Write,
   WriteResult,
 } from "../../storage/item-store.ts";
-import {
-  checkDistinct,
-  checkKey,
-  checkQuery,
-  checkSnapshot,
-  checkTransaction,
-  checkWrite,
-  keyOfWrite,
-} from "../../storage/transaction.ts";
 import type { Connection, Repetition, RequestOptions } from "./connection.ts";
 import { withDuplicates } from "./duplicates.ts";
 import type { Server } from "./server.ts";

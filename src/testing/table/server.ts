@@ -7,10 +7,10 @@
 
 import { InfrastructureError } from "../../domain/errors.ts";
 import type { Random } from "../../domain/random.ts";
+import { keyOfWrite } from "../../storage/checks.ts";
 import { type Item, type Key, keyOf } from "../../storage/item.ts";
 import type { Query, TransactResult, Write, WriteResult } from "../../storage/item-store.ts";
 import { MemoryItemStore } from "../../storage/memory/item-store.ts";
-import { keyOfWrite } from "../../storage/transaction.ts";
 import { hashOf } from "../seeded-random.ts";
 import type { VirtualTime } from "../time/virtual-time.ts";
 import type { Landing, Outcome, TableCall, TableObserver } from "./call.ts";

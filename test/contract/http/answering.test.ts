@@ -8,7 +8,7 @@ import { describe, expect, test } from "vitest";
 import type { HttpEvent } from "../../../src/http/events.ts";
 import type { HeaderStyle } from "../../../src/http/headers.ts";
 import { RateLimiter } from "../../../src/limiter/rate-limiter.ts";
-import { openSqlite } from "../../../src/storage/sqlite/open.ts";
+import { openSqlite } from "../../../src/storage/sqlite/connection.ts";
 import { ADAPTERS, type TestOptions } from "./served.ts";
 import { byKey, SLOW, Stage, statusOf } from "./suite.ts";
 

@@ -2,7 +2,7 @@
 
 import { expect } from "vitest";
 import { RateLimiterUnavailable } from "../../../src/domain/errors.ts";
-import { openSqlite } from "../../../src/storage/sqlite/open.ts";
+import { openSqlite } from "../../../src/storage/sqlite/connection.ts";
 import { type Failure, Faults } from "./faults.ts";
 import type { LimiterStore, Subject, SubjectOptions } from "./limiter-stores.ts";
 import { failureOf } from "./outcomes.ts";

@@ -10,7 +10,7 @@ import { DynamoItemStore } from "../../../src/storage/dynamodb/item-store.ts";
 import { type Item, keyOf } from "../../../src/storage/item.ts";
 import { MemoryItemStore } from "../../../src/storage/memory/item-store.ts";
 import type { ScanStore } from "../../../src/storage/scan-store.ts";
-import { openSqlite } from "../../../src/storage/sqlite/open.ts";
+import { openSqlite } from "../../../src/storage/sqlite/connection.ts";
 import { describeEngines } from "../../engines/engines.ts";
 import { newName } from "../stores.ts";
 

@@ -14,7 +14,7 @@ import { createTable, deleteTable } from "../../../src/storage/dynamodb/create-t
 import { DynamoItemStore } from "../../../src/storage/dynamodb/item-store.ts";
 import type { Item } from "../../../src/storage/item.ts";
 import type { ItemStore } from "../../../src/storage/item-store.ts";
-import { openSqlite } from "../../../src/storage/sqlite/open.ts";
+import { openSqlite } from "../../../src/storage/sqlite/connection.ts";
 import { newName } from "../../contract/stores.ts";
 import { builtSources } from "../sqlite/build.ts";
 

@@ -1,5 +1,6 @@
 /** A memory store whose calls take time: each waits for its turn before it is done and after. */
 
+import { keyOfWrite } from "../../../../src/storage/checks.ts";
 import type { Item, Key } from "../../../../src/storage/item.ts";
 import type {
   Change,
@@ -13,7 +14,6 @@ import type {
   WriteResult,
 } from "../../../../src/storage/item-store.ts";
 import type { MemoryItemStore } from "../../../../src/storage/memory/item-store.ts";
-import { keyOfWrite } from "../../../../src/storage/transaction.ts";
 import { type Shares, unavailable, type World } from "./world.ts";
 
 /** A write that has been done. */

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { usage } from "../../../../src/cli/commands/usage.ts";
 import { Repository } from "../../../../src/repository/repository.ts";
-import { openSqlite } from "../../../../src/storage/sqlite/open.ts";
+import { openSqlite } from "../../../../src/storage/sqlite/connection.ts";
 import { type UsageSeed, usageItem } from "../../../support/usage-item.ts";
 import { expectShape, shapeOf } from "../shape.ts";
 import { temporaryStore } from "../temporary.ts";

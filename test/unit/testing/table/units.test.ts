@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { judge } from "../../../../src/storage/dynamodb/failure.ts";
+import { judge } from "../../../../src/storage/dynamodb/errors.ts";
 import { itemSizeBytes } from "../../../../src/storage/dynamodb/item-size.ts";
 import { dollarsOf, ON_DEMAND_PRICES } from "../../../../src/storage/dynamodb/prices.ts";
 import type { Item, Value } from "../../../../src/storage/item.ts";

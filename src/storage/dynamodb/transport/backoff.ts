@@ -1,6 +1,6 @@
 /** How long to wait before a repetition. */
 
-import type { Random } from "../../domain/random.ts";
+import type { Random } from "../../../domain/random.ts";
 
 const BASE_MS = 20;
 const MAX_MS = 500;

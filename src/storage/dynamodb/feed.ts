@@ -8,10 +8,10 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { Shard } from "@aws-sdk/client-dynamodb-streams";
 import type { ChangeRecord, ChangesOptions } from "../item-store.ts";
 import { inParallel } from "./bounded.ts";
-import type { Calls } from "./calls.ts";
 import { formatPosition, type Mark, parsePosition } from "./position.ts";
 import { type ShardBatch, ShardReader } from "./shard-reader.ts";
 import { changeOf, findStream, listShards } from "./table-stream.ts";
+import type { Calls } from "./transport/calls.ts";
 
 /** DynamoDB allows five reads of a shard per second. */
 const POLL_MS = 200;

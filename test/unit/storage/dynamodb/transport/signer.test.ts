@@ -3,7 +3,7 @@
 import aws4 from "aws4";
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { Signer } from "../../../../src/storage/dynamodb/signer.ts";
+import { Signer } from "../../../../../src/storage/dynamodb/transport/signer.ts";
 
 const SEED = 20_251_115;
 const START_MS = Date.UTC(2027, 0, 15, 23, 59, 58);

@@ -8,18 +8,17 @@
  */
 
 import { setTimeout as pause } from "node:timers/promises";
-import { InfrastructureError, RateLimiterUnavailable } from "../../domain/errors.ts";
-import type { Random } from "../../domain/random.ts";
-import type { CallListeners } from "../call-listeners.ts";
-import type { CallOptions, CallOutcome, StoreCall } from "../item-store.ts";
+import { InfrastructureError, RateLimiterUnavailable } from "../../../domain/errors.ts";
+import type { Random } from "../../../domain/random.ts";
+import type { CallListeners } from "../../call-listeners.ts";
+import type { CallOptions, CallOutcome, StoreCall } from "../../item-store.ts";
+import { type ConditionFailures, judge, type Verdict } from "../errors.ts";
 import { EmptyAnswer, isComplete } from "./answer-shape.ts";
 import { backoffMs } from "./backoff.ts";
 import { estimated, reported, unreported } from "./capacity.ts";
 import { Deadline } from "./deadline.ts";
-import { type ConditionFailures, judge, type Verdict } from "./failure.ts";
 import { CAPACITY_KIND, type OperationName, type Output } from "./operations.ts";
-import { Prepared } from "./prepared.ts";
-import { type Outgoing, SendError, type Transport } from "./transport.ts";
+import { type Outgoing, Prepared, SendError, type Transport } from "./transport.ts";
 
 export interface CallsOptions {
   readonly table: string;

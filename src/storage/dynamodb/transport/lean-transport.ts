@@ -5,9 +5,9 @@
  */
 
 import type { Pool } from "undici";
-import type { Clock } from "../../domain/clock.ts";
+import type { Clock } from "../../../domain/clock.ts";
+import { connectTimeoutMs, type DynamoConnection } from "../connection.ts";
 import { readAnswer, type ServiceError } from "./answer.ts";
-import { connectTimeoutMs, type DynamoConnection } from "./connection.ts";
 import { Deadline, within } from "./deadline.ts";
 import { exchange, headerOf } from "./exchange.ts";
 import { Identities, type Identity } from "./identity.ts";

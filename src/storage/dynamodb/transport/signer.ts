@@ -2,8 +2,8 @@
 
 import { createHmac, hash } from "node:crypto";
 import aws4 from "aws4";
-import { systemClock } from "../../domain/clock.ts";
-import { CLIENT_VERSION } from "../../domain/version.ts";
+import { systemClock } from "../../../domain/clock.ts";
+import { CLIENT_VERSION } from "../../../domain/version.ts";
 import type { Identity } from "./identity.ts";
 import type { OperationName } from "./operations.ts";
 

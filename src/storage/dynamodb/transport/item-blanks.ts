@@ -4,7 +4,7 @@
  * template that has all its attributes; templates are found by the set of attribute names.
  */
 
-import type { Value } from "../item.ts";
+import type { Value } from "../../item.ts";
 
 /** Names are numbered, and a set of them is a bit for each in one of two numbers. */
 const BITS = 30;

@@ -1,7 +1,7 @@
 /** How long a call waits before it is repeated. */
 
 import { expect, test } from "vitest";
-import { backoffMs } from "../../../../src/storage/dynamodb/backoff.ts";
+import { backoffMs } from "../../../../../src/storage/dynamodb/transport/backoff.ts";
 
 test.each<[string, number, number, number]>([
   ["20 ms at first", 0, 2000, 20],

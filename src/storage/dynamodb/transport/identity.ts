@@ -1,7 +1,7 @@
 /** Credentials, region and endpoint from the providers of the SDK, renewed before they expire. */
 
 import type { DynamoDBClient } from "@aws-sdk/client-dynamodb";
-import { systemClock } from "../../domain/clock.ts";
+import { systemClock } from "../../../domain/clock.ts";
 
 export interface Identity {
   readonly credentials: AwsCredentials;

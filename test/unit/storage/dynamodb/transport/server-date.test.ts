@@ -1,7 +1,7 @@
 /** What the date of an answer proves about the clocks. */
 
 import { describe, expect, it } from "vitest";
-import { ServerDate } from "../../../../src/storage/dynamodb/server-date.ts";
+import { ServerDate } from "../../../../../src/storage/dynamodb/transport/server-date.ts";
 
 const DATE = "Mon, 16 Nov 2026 02:00:00 GMT";
 const DATE_MS = Date.UTC(2026, 10, 16, 2);

@@ -2,10 +2,10 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { decodeItem } from "../../../../src/storage/attribute-value.ts";
-import { ItemBlanks } from "../../../../src/storage/dynamodb/item-blanks.ts";
-import { storedAnswerIn } from "../../../../src/storage/dynamodb/stored-item.ts";
-import { property } from "../../../support/property.ts";
+import { decodeItem } from "../../../../../src/storage/attribute-value.ts";
+import { ItemBlanks } from "../../../../../src/storage/dynamodb/transport/item-blanks.ts";
+import { storedAnswerIn } from "../../../../../src/storage/dynamodb/transport/stored-item.ts";
+import { property } from "../../../../support/property.ts";
 
 const attribute = fc.oneof(
   fc.record({ S: fc.string({ unit: "binary" }) }),

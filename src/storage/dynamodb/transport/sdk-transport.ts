@@ -1,8 +1,8 @@
 /** Requests through the AWS SDK, loaded on first use, so that others never pay for it. */
 
 import type { DynamoDBClient } from "@aws-sdk/client-dynamodb";
-import type { Clock } from "../../domain/clock.ts";
-import { clientConfig, type DynamoConnection } from "./connection.ts";
+import type { Clock } from "../../../domain/clock.ts";
+import { clientConfig, type DynamoConnection } from "../connection.ts";
 import { within } from "./deadline.ts";
 import {
   type OperationName,

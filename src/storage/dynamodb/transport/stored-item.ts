@@ -4,7 +4,7 @@
  * object per attribute.
  */
 
-import type { Item, Value } from "../item.ts";
+import type { Item, Value } from "../../item.ts";
 import { ItemBlanks } from "./item-blanks.ts";
 
 /** An item that was read from an answer already; else its attributes still carry their types. */

@@ -1,7 +1,14 @@
 /** The way of one request to DynamoDB and of its answer back. Nothing here is repeated. */
 
 import type { Input, OperationName, Output } from "./operations.ts";
-import { Prepared } from "./prepared.ts";
+
+/** A request that can be had in either form, whichever the transport needs. */
+export abstract class Prepared<Name extends OperationName> {
+  /** As the SDK takes it. */
+  abstract input(): Input<Name>;
+  /** As it goes over the wire. */
+  abstract text(): string;
+}
 
 /** What is sent: the fields of a request, or one that was prepared. */
 export type Outgoing<Name extends OperationName> = Input<Name> | Prepared<Name>;
