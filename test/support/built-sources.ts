@@ -11,7 +11,7 @@ import type { TestProject } from "vitest/node";
 
 declare module "vitest" {
   interface ProvidedContext {
-    /** The folder with the bundled sources: `index.js`, `cli/main.js`, `storage/sqlite/connection.js`. */
+    /** The folder with the bundled sources: `index.js`, `cli/main.js` and others. */
     builtSources: string;
   }
 }
