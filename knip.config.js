@@ -15,7 +15,7 @@ export default {
         "src/**/lambda-entry.ts!",
         // Loaded as a whole, and used by the names that requests have.
         "src/infra/sdk/*.ts!",
-        "src/storage/dynamodb/sdk-{data,streams}.ts!",
+        "src/storage/dynamodb/transport/sdk-{data,streams}.ts!",
         "scripts/*.mjs",
         "test/aws/prepare.mjs",
         "test/**/*.test.ts",
