@@ -1,129 +1,92 @@
-/** Deletes a stack, and the data it has kept if that is wanted. */
+/** Deletes a stack for a user. Its data stays unless the user asks for that too. */
 
-import { StackOperationError } from "../domain/errors.ts";
-import type { Timer } from "../domain/timer.ts";
-import type { Aws } from "./aws.ts";
-import { AwsRefusal } from "./aws-failure.ts";
-import { describeTable, isLimiterTable } from "./live-table.ts";
-import { isMissing } from "./stack.ts";
+import { checkStackName } from "../domain/names.ts";
+import { systemTimer } from "../domain/timer.ts";
+import type { DynamoOptions } from "../repository/options.ts";
+import { type AwsConnection, connectAws } from "./aws.ts";
+import { refuseForeign } from "./ownership.ts";
 import {
-  failureEvents,
-  firstCause,
-  latestEvent,
-  type StackEvent,
-  type Watch,
-  watchStack,
-} from "./stack-events.ts";
+  deleteKeptBucket,
+  deleteKeptTable,
+  refuseToDelete,
+  removeStack,
+  startDelete,
+} from "./remove-stack.ts";
+import { findStack } from "./stack.ts";
+import type { StackEvent } from "./stack-events.ts";
+import { stoppableTimer } from "./stoppable-timer.ts";
 import { tableExists } from "./table-exists.ts";
 
-export interface DeleteContext extends Watch {
-  readonly aws: Aws;
+/** Which stack to delete, and how. */
+export interface TeardownRequest {
+  /** The stack. */
+  readonly stackName: string;
+  /** How to reach AWS. */
+  readonly connection: DynamoOptions;
+  /** Also the table and the archive, with everything in them. */
+  readonly withData?: boolean;
+  /** False: only started. The data then stays. */
+  readonly wait?: boolean;
+  /** Receives each event of the stack while it is deleted. */
+  readonly onEvent?: (event: StackEvent) => void;
+  /** Receives a sentence for each step. */
+  readonly onStep?: (step: string) => void;
+  /** Stops waiting; a deletion that has begun goes on in CloudFormation. */
+  readonly signal?: AbortSignal;
 }
 
-const POLL_MS = 1000;
-const TABLE_TIMEOUT_MS = 300_000;
-
-/** Deletes a stack by its ARN and waits until it is gone. */
-export async function deleteStack(
-  context: DeleteContext,
-  stackId: string,
-  stackName: string,
-): Promise<void> {
-  const { aws } = context;
-  const before = await latestEvent(aws, stackId);
-  await startDelete(aws, stackId);
-  const { stack, events } = await watchStack(aws, stackId, before, context, "deleted");
-  if (stack === undefined || stack.status === "DELETE_COMPLETE") return;
-  const cause = firstCause(events);
-  const what =
-    cause === undefined
-      ? (stack.statusReason ?? stack.status)
-      : `${cause.resource} (${cause.type}): ${cause.reason ?? cause.status}`;
-  const advice = adviceFor(cause, stackName);
-  throw new StackOperationError(
-    stackName,
-    `it could not be deleted: ${advice === "" ? what : what.replace(/\.$/, "")}${advice}`,
-    failureEvents(events),
-  );
+/** What was deleted. */
+export interface Teardown {
+  /** `missing`: there was no such stack. */
+  readonly outcome: "deleted" | "started" | "missing";
+  /** What was kept: the table and the archive, where they still are. */
+  readonly kept: { readonly table: string | undefined; readonly bucket: string | undefined };
+  /** Whether there was a table, and it is gone now with everything in it. */
+  readonly tableDeleted: boolean;
 }
 
-/** A table that refuses to go, which CloudFormation cannot change any more. */
-function adviceFor(cause: StackEvent | undefined, stackName: string): string {
-  const { physicalId, reason = "" } = cause ?? {};
-  if (!/protected against deletion|deletion protection/i.test(reason)) return "";
-  return (
-    ". Switch that off with: aws dynamodb update-table --table-name " +
-    `${physicalId || stackName} --no-deletion-protection-enabled, and run this again`
-  );
-}
-
-/** A stack that is not there is as good as deleted. */
-export async function startDelete(aws: Aws, stackId: string): Promise<void> {
+/**
+ * Deletes a stack. A stack that is not there is no error.
+ *
+ * @example
+ * ```ts
+ * import { deleteStack } from 'zae-limiter/infra';
+ * await deleteStack({ stackName: '123app', connection: { region: 'eu-west-1' } })
+ *   .catch((error) => console.log(error.code)); // ZAEL_VALIDATION
+ * ```
+ */
+export async function deleteStack(request: TeardownRequest): Promise<Teardown> {
+  const stackName = checkStackName(request.stackName);
+  const { connection, onEvent, signal } = request;
+  const timer = stoppableTimer(connection.timer ?? systemTimer, signal);
+  const aws = connectAws(connection as AwsConnection, signal);
   try {
-    await aws.send("cloudformation:DeleteStack", { StackName: stackId });
-  } catch (error) {
-    if (!isMissing(error)) throw error;
-  }
-}
-
-/** Found out before anything is deleted, so that it is all or nothing. */
-export async function refuseToDelete(aws: Aws, name: string): Promise<void> {
-  const table = await describeTable(aws, name);
-  if (table === undefined) return;
-  if (!isLimiterTable(table)) {
-    throw new StackOperationError(name, "the table of that name is not one of ours; it stays");
-  }
-  if (table.DeletionProtectionEnabled !== true) return;
-  throw new StackOperationError(
-    name,
-    "the table is protected against deletion. Deploy with --no-deletion-protection first",
-  );
-}
-
-/** Deletes the table that a stack has left, and waits until its name is free. */
-export async function deleteKeptTable(aws: Aws, table: string, timer: Timer): Promise<boolean> {
-  try {
-    await aws.send("dynamodb:DeleteTable", { TableName: table });
-  } catch (error) {
-    if (isNamed(error, "ResourceNotFoundException")) return false;
-    throw error;
-  }
-  const startedMs = timer.nowMs();
-  while (await tableExists(aws, table)) {
-    if (timer.nowMs() - startedMs > TABLE_TIMEOUT_MS) {
-      throw new StackOperationError(table, "the table was not gone within five minutes");
-    }
-    await timer.sleep(POLL_MS);
-  }
-  return true;
-}
-
-/** Empties the archive that a stack has left and deletes it. */
-export async function deleteKeptBucket(aws: Aws, bucket: string): Promise<boolean> {
-  try {
-    for (;;) {
-      // The bucket keeps versions: each of them and each mark of a deletion is deleted.
-      const page = await aws.send("s3:ListObjectVersions", { Bucket: bucket });
-      const all = [...(page.Versions ?? []), ...(page.DeleteMarkers ?? [])];
-      if (all.length === 0) break;
-      const Objects = all.map(({ Key = "", VersionId }) => ({ Key, VersionId }));
-      const { Errors = [] } = await aws.send("s3:DeleteObjects", {
-        Bucket: bucket,
-        Delete: { Objects, Quiet: true },
-      });
-      const [failed] = Errors;
-      if (failed !== undefined) {
-        throw new StackOperationError(bucket, `${failed.Key} cannot be deleted: ${failed.Message}`);
+    const stack = await findStack(aws, stackName);
+    if (stack !== undefined) await refuseForeign(aws, stack);
+    if (request.withData === true) await refuseToDelete(aws, stackName);
+    let bucket = stack?.outputs.AuditArchiveBucketName;
+    if (stack !== undefined) {
+      if (request.wait === false) {
+        await startDelete(aws, stack.id);
+        const kept = { table: stackName, bucket };
+        return { outcome: "started", kept, tableDeleted: false };
       }
+      await removeStack({ aws, timer, onEvent }, stack.id, stackName);
     }
-    await aws.send("s3:DeleteBucket", { Bucket: bucket });
-    return true;
-  } catch (error) {
-    if (isNamed(error, "NoSuchBucket")) return false;
-    throw error;
+    const outcome = stack === undefined ? "missing" : "deleted";
+    if (request.withData !== true) {
+      const table = (await tableExists(aws, stackName)) ? stackName : undefined;
+      return { outcome, kept: { table, bucket }, tableDeleted: false };
+    }
+    request.onStep?.("Deleting the table");
+    const tableDeleted = await deleteKeptTable(aws, stackName, timer);
+    if (bucket !== undefined) {
+      request.onStep?.("Deleting the archive");
+      await deleteKeptBucket(aws, bucket);
+      bucket = undefined;
+    }
+    return { outcome, kept: { table: undefined, bucket }, tableDeleted };
+  } finally {
+    aws.close();
   }
-}
-
-function isNamed(error: unknown, name: string): boolean {
-  return error instanceof AwsRefusal && error.awsCode === name;
 }

@@ -1,251 +1,282 @@
-/** Creates a stack or changes it, through a change set. */
+/** Deploys: from nothing, or from an older stack, to a table that can be connected to. */
 
-import type { Clock } from "../domain/clock.ts";
-import { StackOperationError } from "../domain/errors.ts";
-import type { Random } from "../domain/random.ts";
-import type { Timer } from "../domain/timer.ts";
-import type { Aws } from "./aws.ts";
+import { systemClock } from "../domain/clock.ts";
+import { StackAlreadyExistsError, StackOperationError } from "../domain/errors.ts";
+import { checkNamespace } from "../domain/names.ts";
+import { systemRandom } from "../domain/random.ts";
+import { systemTimer } from "../domain/timer.ts";
+import { CLIENT_VERSION } from "../domain/version.ts";
+import type { DynamoOptions } from "../repository/options.ts";
+import { type AwsConnection, connectAws } from "./aws.ts";
 import {
-  type ChangeSet,
-  createChangeSet,
-  discardChangeSet,
-  executeChangeSet,
-  type NewChangeSet,
-  orDiscard,
-} from "./change-set.ts";
-import { changeSetName } from "./change-set-name.ts";
-import { deleteStack } from "./delete.ts";
-import { type Draft, draftCreation, draftUpdate } from "./draft.ts";
-import type { LambdaName } from "./function-names.ts";
-import { refuseForeign } from "./ownership.ts";
-import { type DeployPlan, intentFor, refuseLoss, settingChanges, tagChanges } from "./plan.ts";
-import { findStack, isBusy, isShell, type Stack } from "./stack.ts";
-import {
-  failureEvents,
-  firstCause,
-  latestEvent,
-  neverStood,
-  type StackEvent,
-  watchStack,
-} from "./stack-events.ts";
+  type DeployContext,
+  discardPlan,
+  executePlan,
+  type PreparedPlan,
+  preparePlan,
+  startPlan,
+} from "./change-set-plan.ts";
+import { refuseNewer, refuseNewerTable } from "./compatibility.ts";
+import { enabledLambdas } from "./draft.ts";
+import { eventSourceReady } from "./event-source.ts";
+import { functionNameOf } from "./function-names.ts";
+import { type UploadedCode, uploadCode } from "./lambda-code.ts";
+import { indexFilled } from "./live-table.ts";
+import { Overtaken } from "./overtaken.ts";
+import { type DeployPlan, intentFor } from "./plan.ts";
+import { findStack } from "./stack.ts";
+import type { StackEvent } from "./stack-events.ts";
 import type { StackOptions } from "./stack-options.ts";
-import { compactTemplate } from "./template/template.ts";
-import { uploadTemplate } from "./template-upload.ts";
+import { stoppableTimer } from "./stoppable-timer.ts";
+import { openRecords, type WrittenRecords, writeRecords } from "./table-records.ts";
 
-/** What deploying works with. */
-export interface DeployContext {
-  readonly aws: Aws;
-  readonly timer: Timer;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly endpoint?: string | undefined;
-  readonly onEvent?: ((event: StackEvent) => void) | undefined;
-  /** What is done next, for people. */
-  readonly onStep?: ((step: string) => void) | undefined;
+/** How to deploy, besides what. */
+export interface DeployRequest {
+  /** The stack, which is also the name of the table. */
+  readonly stackName: string;
+  /** What is not given stays as it is deployed. */
+  readonly options: StackOptions;
+  /** What is not given goes back to its default instead. */
+  readonly reset?: boolean;
+  /** False: the change is started and not followed; code and records are for another time. */
+  readonly wait?: boolean;
+  /** Namespaces to register in addition to `default`. */
+  readonly namespaces?: readonly string[];
+  /** The most shards of a bucket; what is not given stays as it is. */
+  readonly maxShards?: number;
+  /** The release of the Python library's Lambda that the table claims to have; none when absent. */
+  readonly pythonLambdaVersion?: string;
+  /** How to reach AWS. */
+  readonly connection: DynamoOptions;
+  /** The name in the version record. */
+  readonly updatedBy?: string;
+  /** Sees the plan, and decides. Not asked where nothing would change. */
+  readonly confirm?: (plan: DeployPlan) => Promise<boolean>;
+  /** Receives each event of the stack while it changes. */
+  readonly onEvent?: (event: StackEvent) => void;
+  /** Receives a sentence for each step. */
+  readonly onStep?: (step: string) => void;
+  /** Stops the deployment; a change that has begun goes on in CloudFormation. */
+  readonly signal?: AbortSignal;
 }
 
-/** A plan, and the change set that would carry it out. */
-export interface PreparedPlan {
+/** What became of it. */
+export interface Deployed {
+  /** `started`: returned without waiting for the end. `declined`: nothing was changed. */
+  readonly outcome: "done" | "started" | "declined";
+  /** What was planned. */
   readonly plan: DeployPlan;
-  readonly wanted: NewChangeSet;
-  readonly changeSet: ChangeSet;
-  /** The Lambdas whose code is the Python library's until now. */
-  readonly foreignCode: readonly LambdaName[];
+  /** The ARN of the stack. */
+  readonly stackId: string;
+  /** The status of the stack at the end, as CloudFormation says it. */
+  readonly stackStatus: string;
+  /** The code of the functions, uploaded or found as it should be. */
+  readonly code: readonly UploadedCode[];
+  /** Whether the aggregator reads the stream; `undefined` where there is none. */
+  readonly eventSourceReady: boolean | undefined;
+  /** The records that were written to the table; `undefined` without a wait. */
+  readonly records: WrittenRecords | undefined;
 }
 
-/** What carrying out a plan needs of it. */
-export interface Executable extends Pick<PreparedPlan, "wanted" | "changeSet"> {
-  readonly plan: Pick<DeployPlan, "stackName" | "kind">;
-}
+/** How often another client may be faster; many may deploy the same stack when they start. */
+const OVERTAKEN_MAX = 10;
+/** CloudFormation takes a moment to show an operation that has begun. */
+const OVERTAKEN_PAUSE_MS = 2000;
+/** Once the code is there; what happened before waits in the stream. */
+const EVENT_SOURCE_TIMEOUT_MS = 60_000;
 
-/** Failed before anything was there to keep: it can only be deleted. */
-const STILLBORN: readonly string[] = ["ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "CREATE_FAILED"];
-const STUCK: readonly string[] = ["UPDATE_ROLLBACK_FAILED", "DELETE_FAILED"];
-const GOOD: readonly string[] = ["CREATE_COMPLETE", "UPDATE_COMPLETE", "IMPORT_COMPLETE"];
-
-/** Works out what would change. Nothing changes yet, and nothing stays if it throws. */
-export async function preparePlan(
-  context: DeployContext,
-  stackName: string,
-  given: StackOptions,
-  reset: boolean,
-): Promise<PreparedPlan> {
+/**
+ * Creates a stack or updates it, puts the code in its Lambdas and the first records in its table.
+ * Whatever fails on the way is told with its first cause; a stack that could not be created does
+ * not stay behind.
+ *
+ * @example
+ * ```ts
+ * import { deployStack } from 'zae-limiter/infra';
+ * const options = { lambdaTimeout: 1000 };
+ * await deployStack({ stackName: 'my-app', options, connection: { region: 'eu-west-1' } })
+ *   .catch((error) => console.log(error.reason)); // must be at most 900, got 1000
+ * ```
+ */
+export async function deployStack(request: DeployRequest): Promise<Deployed> {
+  const { stackName, connection, options, signal, reset = false } = request;
   // Typos are refused before anything is asked or changed.
-  intentFor(stackName, given, undefined, reset);
-  const { aws } = context;
-  const deployed = await usableStack(context, stackName);
-  const wish = { stackName, given, reset };
-  const draft = await (deployed === undefined
-    ? draftCreation(aws, wish)
-    : draftUpdate(aws, wish, deployed));
-  return propose(context, stackName, draft, deployed);
+  intentFor(stackName, options, undefined, reset);
+  for (const name of request.namespaces ?? []) checkNamespace(name);
+  const aws = connectAws(connection as AwsConnection, signal);
+  const context: DeployContext = {
+    aws,
+    timer: stoppableTimer(connection.timer ?? systemTimer, signal),
+    clock: connection.clock ?? systemClock,
+    random: connection.random ?? systemRandom,
+    endpoint: connection.endpoint,
+    onEvent: request.onEvent,
+    onStep: request.onStep,
+  };
+  try {
+    return await deployOver(context, request);
+  } finally {
+    aws.close();
+  }
 }
 
-/** The change set for a draft, and what CloudFormation says it means. */
-async function propose(
+/** The same with everything it works with. */
+export async function deployOver(
   context: DeployContext,
-  stackName: string,
-  draft: Draft,
-  deployed: Stack | undefined,
-): Promise<PreparedPlan> {
-  const { aws, timer } = context;
-  const { intent, code, adopts, addsIndex } = draft;
-  const region = await aws.region();
-  const uploaded = await uploadTemplate(aws, compactTemplate(draft.template), context);
-  const wanted: NewChangeSet = {
-    stackName,
-    name: changeSetName(context),
-    type: deployed === undefined ? "CREATE" : "UPDATE",
-    template: uploaded.template,
-    parameters: intent.parameters,
-    kept: intent.kept,
-    tags: intent.tags,
-    adopt: adopts,
-  };
-  const changeSet = await createChangeSet(aws, wanted, timer).catch(async (error: Error) => {
-    await uploaded.remove();
-    throw error;
-  });
-  const plan: DeployPlan = {
-    kind: kindOf(changeSet, deployed, code),
-    stackName,
-    region,
-    account: accountIn(changeSet.stackId) ?? accountIn(deployed?.id ?? ""),
-    settings: settingChanges(intent, deployed),
-    tags: tagChanges(intent, deployed),
-    resources: changeSet.changes ?? [],
-    adoptsTable: adopts,
-    addsIndex,
-    code,
-    options: intent.options,
-    notes: intent.notes,
-  };
-  await orDiscard(aws, wanted, changeSet, async () => {
-    await uploaded.remove();
-    refuseLoss(stackName, plan.resources, addsIndex !== undefined);
-  });
-  return { plan, wanted, changeSet, foreignCode: draft.foreignCode };
-}
-
-/** Takes back what preparing has made. */
-export async function discardPlan({ aws }: DeployContext, prepared: Executable): Promise<void> {
-  if (prepared.changeSet.changes === undefined) return;
-  await discardChangeSet(aws, prepared.wanted, prepared.changeSet);
-}
-
-/** Starts the change; `executePlan` follows it to its end. One that cannot be begun goes. */
-export async function startPlan({ aws }: DeployContext, prepared: Executable): Promise<void> {
-  const { wanted, changeSet } = prepared;
-  await orDiscard(aws, wanted, changeSet, () => executeChangeSet(aws, wanted.stackName, changeSet));
-}
-
-/** Carries a plan out. A stack that failed to be created does not stay behind. */
-export async function executePlan(context: DeployContext, prepared: Executable): Promise<Stack> {
-  const { aws } = context;
-  const { wanted, changeSet } = prepared;
-  const { stackName, kind } = prepared.plan;
-  const { stackId } = changeSet;
-  const before = await orDiscard(aws, wanted, changeSet, () => latestEvent(aws, stackId));
-  await startPlan(context, prepared);
-  const { stack, events } = await watchStack(aws, stackId, before, context, "changed");
-  if (stack !== undefined && GOOD.includes(stack.status)) return stack;
-  const failure = new StackOperationError(
-    stackName,
-    explain(kind, stack, events),
-    failureEvents(events),
-  );
-  // Whatever else it is, it has not failed, or others are at it.
-  if (kind === "create" && stack !== undefined && STILLBORN.includes(stack.status)) {
-    context.onStep?.(`Removing what was made of ${stackName}`);
-    await deleteStack(context, stackId, stackName).catch((cause: Error) => {
-      throw new StackOperationError(
-        stackName,
-        `${failure.reason}; and what was made of it could not be removed: ${cause.message}`,
-        failure.events,
-        { cause: failure },
-      );
+  request: DeployRequest,
+): Promise<Deployed> {
+  const { stackName, connection, options, reset = false } = request;
+  for (;;) {
+    const { prepared, result } = await whileOvertaken(context, async () => {
+      await refuseNewerTable(context.aws, stackName, connection);
+      const prepared = await preparePlan(context, stackName, options, reset);
+      return { prepared, result: await carryOut(request, context, prepared) };
     });
+    // An index that was missing came alone; now for what was asked.
+    if (prepared.plan.addsIndex === undefined || result.outcome !== "done") return result;
   }
-  throw failure;
 }
 
-/** `arn:aws:cloudformation:<region>:<account>:stack/…` */
-function accountIn(arn: string): string | undefined {
-  return arn.split(":")[4];
+/** Tries again from the current stack whenever another client was faster. */
+export async function whileOvertaken<Result>(
+  { timer, random, onStep }: Pick<DeployContext, "timer" | "random" | "onStep">,
+  attempt: () => Promise<Result>,
+): Promise<Result> {
+  for (let times = 1; ; times += 1) {
+    try {
+      return await attempt();
+    } catch (error) {
+      const isOver = error instanceof Overtaken || error instanceof StackAlreadyExistsError;
+      if (!isOver || times > OVERTAKEN_MAX) throw error;
+      onStep?.("Another client was faster: continuing from its change");
+      await timer.sleep(Math.ceil(OVERTAKEN_PAUSE_MS * (1 + random())));
+    }
+  }
 }
 
-function kindOf(
-  changeSet: ChangeSet,
-  deployed: Stack | undefined,
-  code: readonly LambdaName[],
-): DeployPlan["kind"] {
-  if (deployed === undefined) return "create";
-  return changeSet.changes === undefined && code.length === 0 ? "nothing" : "update";
-}
-
-/** The stack to change; `undefined` when there is none. Waits for an operation under way. */
-export async function usableStack(
+async function carryOut(
+  request: DeployRequest,
   context: DeployContext,
-  stackName: string,
-): Promise<Stack | undefined> {
-  const { aws } = context;
-  let stack = await findStack(aws, stackName);
-  if (stack !== undefined) await refuseForeign(aws, stack);
-  if (stack !== undefined && isBusy(stack.status)) {
-    context.onStep?.(`Waiting for the operation that is under way (${stack.status})`);
-    const after = await latestEvent(aws, stack.id);
-    stack = (await watchStack(aws, stack.id, after, context, "rested")).stack;
+  prepared: PreparedPlan,
+): Promise<Deployed> {
+  const { plan, changeSet } = prepared;
+  const result = {
+    plan,
+    stackId: changeSet.stackId,
+    code: [],
+    eventSourceReady: undefined,
+    records: undefined,
+  };
+  if (plan.kind !== "nothing" && (await confirmed(request, context, prepared)) === false) {
+    await discardPlan(context, prepared);
+    return { ...result, outcome: "declined", stackStatus: "" };
   }
-  if (stack === undefined || isShell(stack) || stack.status === "DELETE_COMPLETE") return undefined;
-  if (await isStillborn(aws, stack)) {
-    context.onStep?.(`Removing what an earlier attempt has left (${stack.status})`);
-    await deleteStack(context, stack.id, stackName);
-    return undefined;
+  const executes = changeSet.changes !== undefined;
+  if (request.wait === false && executes) {
+    await startPlan(context, prepared);
+    const stackStatus = (await findStack(context.aws, changeSet.stackId))?.status ?? "";
+    return { ...result, outcome: "started", stackStatus };
   }
-  if (STUCK.includes(stack.status)) throw new StackOperationError(stackName, stuck(stack));
-  return stack;
-}
-
-/** One whose remains could not be removed at first can be, once their owner has helped. */
-async function isStillborn(aws: Aws, stack: Stack): Promise<boolean> {
-  if (STILLBORN.includes(stack.status)) return true;
-  return stack.status === "DELETE_FAILED" && (await neverStood(aws, stack));
-}
-
-function explain(
-  kind: DeployPlan["kind"],
-  stack: Stack | undefined,
-  events: readonly StackEvent[],
-): string {
-  if (stack !== undefined && isShell(stack)) {
-    return "CloudFormation was told to create it, and has not begun after a minute; look again later";
-  }
-  const cause = firstCause(events);
-  const reason =
-    cause === undefined
-      ? (stack?.statusReason ?? stack?.status ?? "it is gone")
-      : `${cause.resource} (${cause.type}): ${cause.reason ?? cause.status}${adviceFor(cause)}`;
-  if (kind === "create") return `it could not be created: ${reason}`;
-  if (stack === undefined || !STUCK.includes(stack.status)) {
-    return `it could not be updated; it is as it was before: ${reason}`;
-  }
-  return `it could not be updated: ${reason}; and ${stuck(stack)}`;
-}
-
-/** The same stack in another region is the usual reason. */
-function adviceFor({ type, reason = "" }: StackEvent): string {
-  if (!type.startsWith("AWS::IAM::") || !/already exists/i.test(reason)) return "";
-  return (
-    ". Names of roles and policies hold for all regions of an account: choose others with " +
-    "--role-name-format and --policy-name-format, or another name for the stack"
+  if (executes)
+    context.onStep?.(plan.kind === "create" ? "Creating the stack" : "Updating the stack");
+  const stack = executes
+    ? await executePlan(context, prepared)
+    : await findStack(context.aws, plan.stackName);
+  const finished = await finishing(request, () =>
+    plan.addsIndex === undefined
+      ? finish(request, context, prepared)
+      : indexed(context, plan.stackName, plan.addsIndex),
   );
+  return { ...result, ...finished, outcome: "done", stackStatus: stack?.status ?? "" };
 }
 
-/** CloudFormation cannot get out of this by itself. */
-function stuck({ name, status }: Stack): string {
-  const command = status === "DELETE_FAILED" ? "delete-stack" : "continue-update-rollback";
-  return (
-    `it is stuck in ${status}; repair it first with: aws cloudformation ${command} ` +
-    `--stack-name ${name}`
-  );
+/** Interrupted while asking: what was prepared goes, too. */
+async function confirmed(
+  request: DeployRequest,
+  context: DeployContext,
+  prepared: PreparedPlan,
+): Promise<boolean> {
+  try {
+    const agreed = (await request.confirm?.(prepared.plan)) ?? true;
+    request.signal?.throwIfAborted();
+    return agreed;
+  } catch (error) {
+    await discardPlan(context, prepared);
+    throw error;
+  }
+}
+
+/** Until it is filled, the index cannot be asked, and the table not be changed. */
+async function indexed(
+  { aws, timer, onStep }: DeployContext,
+  table: string,
+  index: string,
+): Promise<Record<never, never>> {
+  onStep?.(`Waiting until the index ${index} is filled`);
+  await indexFilled(aws, table, index, timer);
+  return {};
+}
+
+/** Code and records. Each step may be repeated, so a deployment that broke off can be, too. */
+async function finish(
+  request: DeployRequest,
+  context: DeployContext,
+  { plan, foreignCode }: PreparedPlan,
+): Promise<Pick<Deployed, "code" | "eventSourceReady" | "records">> {
+  const { aws, timer } = context;
+  const { stackName } = plan;
+  const code: UploadedCode[] = [];
+  const records = await openRecords(stackName, request.connection);
+  try {
+    // The client that was waited for may have been newer.
+    await refuseNewer(records.store);
+    for (const lambda of enabledLambdas(plan.options)) {
+      context.onStep?.(`Checking the code of the ${lambda}`);
+      const over = foreignCode.includes(lambda) ? "other" : "older";
+      code.push(await uploadCode(aws, stackName, lambda, timer, over));
+    }
+    context.onStep?.("Writing the version and the namespaces");
+    const aggregator = code.find(({ lambda }) => lambda === "aggregator");
+    const written = await writeRecords(records, {
+      aggregatorVersion: aggregator?.version ?? null,
+      namespaces: request.namespaces ?? [],
+      auditRetentionDays: plan.options.auditRetentionDays,
+      maxShards: request.maxShards,
+      pythonLambdaVersion: request.pythonLambdaVersion,
+      updatedBy: request.updatedBy ?? `client:${CLIENT_VERSION}`,
+    });
+    return { code, records: written, eventSourceReady: await listening(request, context, code) };
+  } finally {
+    await records.close();
+  }
+}
+
+async function listening(
+  request: DeployRequest,
+  { aws, timer, onStep }: DeployContext,
+  code: readonly UploadedCode[],
+): Promise<boolean | undefined> {
+  if (!code.some(({ lambda }) => lambda === "aggregator")) return undefined;
+  onStep?.("Waiting for the aggregator to read the stream");
+  const functionName = functionNameOf(request.stackName, "aggregator");
+  return eventSourceReady(aws, functionName, { timer, timeoutMs: EVENT_SOURCE_TIMEOUT_MS });
+}
+
+/** The stack stands by now; the error says how to get the rest. */
+async function finishing<Result>(
+  { stackName, signal }: DeployRequest,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    signal?.throwIfAborted();
+    const reason = error instanceof StackOperationError ? error.reason : (error as Error).message;
+    throw new StackOperationError(
+      stackName,
+      `the stack is deployed, but not complete: ${reason}. Run the same command again to finish`,
+      [],
+      { cause: error },
+    );
+  }
 }

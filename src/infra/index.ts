@@ -14,18 +14,18 @@ export { type OpenTable, openTable } from "../migrations/open-table.ts";
 export type { MigrationOutcome, MigrationProgress } from "../migrations/run.ts";
 export type { AwsConnection } from "./aws.ts";
 export type { ResourceChange } from "./change-set.ts";
+export { deleteStack, type Teardown, type TeardownRequest } from "./delete.ts";
+export { type Deployed, type DeployRequest, deployStack } from "./deploy.ts";
 export { listLimiters } from "./discovery.ts";
 export type { LambdaName } from "./function-names.ts";
 export type { UploadedCode } from "./lambda-code.ts";
 export { lambdaPackage } from "./lambda-package.ts";
 export { LimiterInfo } from "./limiter-info.ts";
 export type { DeployPlan, SettingChange } from "./plan.ts";
-export { type Deployed, type DeployRequest, deployStack } from "./provision.ts";
 export type { StackEvent } from "./stack-events.ts";
 export type { StackOptions } from "./stack-options.ts";
 export { type StackStatus, stackStatus } from "./stack-status.ts";
 export type { WrittenRecords } from "./table-records.ts";
-export { type Teardown, type TeardownRequest, teardown as deleteStack } from "./teardown.ts";
 export type {
   CfnOutput,
   CfnParameter,

@@ -9,7 +9,7 @@ import type { DynamoOptions } from "../repository/options.ts";
 import { type AwsConnection, connectAws } from "./aws.ts";
 import { createChangeSet, type NewChangeSet } from "./change-set.ts";
 import { changeSetName } from "./change-set-name.ts";
-import { type DeployContext, discardPlan, executePlan, usableStack } from "./deploy.ts";
+import { type DeployContext, discardPlan, executePlan, usableStack } from "./change-set-plan.ts";
 import { putCode } from "./lambda-code.ts";
 import { findStack } from "./stack.ts";
 import type { StackEvent } from "./stack-events.ts";

@@ -228,7 +228,7 @@ export class Repository {
     const { checkStackOptions } = await import("../infra/stack-options.ts");
     checkStackOptions(stack);
     const name = namespaceNameOf(location, connection);
-    const { deployStack } = await import("../infra/provision.ts");
+    const { deployStack } = await import("../infra/deploy.ts");
     await deployStack({
       stackName: location.table,
       options: { ...indexes, ...stack },

@@ -37,9 +37,9 @@ export const deleteStack = leaf<StackPlaceOptions & { wait?: boolean; withData?:
     if (!(await confirm(`Delete the ${what}?`))) {
       throw new CommandFailure("Aborted: nothing was deleted");
     }
-    const { teardown } = await import("../../infra/teardown.ts");
+    const infra = await import("../../infra/delete.ts");
     const { outcome, kept, tableDeleted } = await interruptible(terminal, (signal) =>
-      teardown({
+      infra.deleteStack({
         stackName,
         connection,
         withData,

@@ -46,7 +46,7 @@ export const deploy = leaf<
     const claimed = claimedLambda(options);
     const { stackName, connection } = stackPlace(options, terminal);
     const stack = stackAt(stackName, options);
-    const { deployStack } = await import("../../infra/provision.ts");
+    const { deployStack } = await import("../../infra/deploy.ts");
     let isAgreed = false;
     const result = await interruptible(terminal, (signal) =>
       deployStack({

@@ -159,9 +159,9 @@ export const loadtestDelete = leaf<StackPlaceOptions>({
     if (!(await confirm(`Delete the stack ${stackName}?`))) {
       throw new CommandFailure("Aborted: nothing was deleted");
     }
-    const { teardown } = await import("../../infra/teardown.ts");
+    const { deleteStack } = await import("../../infra/delete.ts");
     const { outcome } = await interruptible(terminal, (signal) =>
-      teardown({
+      deleteStack({
         stackName,
         connection,
         signal,

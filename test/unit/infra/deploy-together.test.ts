@@ -2,16 +2,16 @@
 
 import { describe, expect, test } from "vitest";
 import { StackOperationError } from "../../../src/domain/errors.ts";
-import { deleteStack } from "../../../src/infra/delete.ts";
 import {
   type DeployContext,
   discardPlan,
   executePlan,
   preparePlan,
-} from "../../../src/infra/deploy.ts";
+} from "../../../src/infra/change-set-plan.ts";
+import { deployOver, whileOvertaken } from "../../../src/infra/deploy.ts";
 import { ensureTags } from "../../../src/infra/ensure-tags.ts";
 import { Overtaken } from "../../../src/infra/overtaken.ts";
-import { deployOver, whileOvertaken } from "../../../src/infra/provision.ts";
+import { removeStack } from "../../../src/infra/remove-stack.ts";
 import { findStack, type Stack } from "../../../src/infra/stack.ts";
 import type { StackOptions } from "../../../src/infra/stack-options.ts";
 import { stackTags } from "../../../src/infra/stack-tags.ts";
@@ -228,7 +228,7 @@ describe("CloudFormation tells of it late", () => {
       end: "DELETE_FAILED",
     };
     aws.stale = { looks: 4, as: "before" };
-    await expect(deleteStack(contextOf(aws), id, "demo")).rejects.toThrow(/it is in use/);
+    await expect(removeStack(contextOf(aws), id, "demo")).rejects.toThrow(/it is in use/);
   });
 
   test("of tags that could not be set", async () => {
@@ -248,7 +248,7 @@ describe("CloudFormation tells of it late", () => {
     const { id } = standing(aws);
     aws.isSilent = true;
     const timer = instantTimer();
-    await deleteStack({ aws, timer }, id, "demo");
+    await removeStack({ aws, timer }, id, "demo");
     expect(timer.nowMs()).toBeLessThan(5000);
   });
 

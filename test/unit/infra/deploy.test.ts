@@ -9,7 +9,7 @@ import {
   discardPlan,
   executePlan,
   preparePlan,
-} from "../../../src/infra/deploy.ts";
+} from "../../../src/infra/change-set-plan.ts";
 import type { StackEvent } from "../../../src/infra/stack-events.ts";
 import type { StackOptions } from "../../../src/infra/stack-options.ts";
 import { stackTags } from "../../../src/infra/stack-tags.ts";

@@ -5,17 +5,17 @@ import { describe, expect, test } from "vitest";
 import { StackOperationError } from "../../../src/domain/errors.ts";
 import { checkCompatibility, parseVersion } from "../../../src/domain/version.ts";
 import type { Aws } from "../../../src/infra/aws.ts";
-import {
-  deleteKeptBucket,
-  deleteKeptTable,
-  deleteStack,
-  refuseToDelete,
-} from "../../../src/infra/delete.ts";
-import type { DeployContext } from "../../../src/infra/deploy.ts";
+import type { DeployContext } from "../../../src/infra/change-set-plan.ts";
 import { findLimiters } from "../../../src/infra/discovery.ts";
 import { ensureTags } from "../../../src/infra/ensure-tags.ts";
 import { eventSourceReady } from "../../../src/infra/event-source.ts";
 import { putCode } from "../../../src/infra/lambda-code.ts";
+import {
+  deleteKeptBucket,
+  deleteKeptTable,
+  refuseToDelete,
+  removeStack,
+} from "../../../src/infra/remove-stack.ts";
 import { findStack, type Stack } from "../../../src/infra/stack.ts";
 import { hasDiscoveryTags, stackTags } from "../../../src/infra/stack-tags.ts";
 import { uploadTemplate } from "../../../src/infra/template-upload.ts";
@@ -36,14 +36,14 @@ describe("deleting", () => {
   test("a missing stack is no error, any other failure is one with its cause (op 55)", async () => {
     const aws = new FakeAws();
     const context = contextOf(aws);
-    await deleteStack(context, "missing", "missing");
+    await removeStack(context, "missing", "missing");
 
     const { id } = aws.add({ name: "demo", status: "CREATE_COMPLETE" });
     aws.deletion = {
       events: [{ ...TABLE_EVENT, status: "DELETE_FAILED", reason: "it is in use" }],
       end: "DELETE_FAILED",
     };
-    await expect(deleteStack(context, id, "demo")).rejects.toThrow(
+    await expect(removeStack(context, id, "demo")).rejects.toThrow(
       'Stack "demo": it could not be deleted: LimiterTable (AWS::DynamoDB::Table): it is in use',
     );
     aws.answers["cloudformation:DeleteStack"] = () => {
@@ -52,7 +52,7 @@ describe("deleting", () => {
         "Stack [demo] cannot be deleted while TerminationProtection is enabled",
       );
     };
-    await expect(deleteStack(context, id, "demo")).rejects.toThrow(/TerminationProtection/);
+    await expect(removeStack(context, id, "demo")).rejects.toThrow(/TerminationProtection/);
   });
 
   test("a kept table goes when it is wanted, unless it is protected", async () => {
