@@ -20,6 +20,8 @@ const LINK_PATTERN = /\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)/g;
 /** The codes at the end of a title, such as `(A190, B28)` or `(op 18, 19)`. */
 const CODES_PATTERN = /\((?:(?:op )?[A-Z]?\d{1,3}(?:, )?)+\)["'`]/g;
 const CODE_PATTERN = /\b(?:[A-Z]|op )\d{1,3}\b/g;
+/** A source file in backticks, with or without its folder. */
+const SOURCE_PATTERN = /`([\w./-]+\.ts)`/g;
 const COLUMNS_MAX = 100;
 const RECORD_LINES_MAX = 100;
 
@@ -122,6 +124,23 @@ describe("the documents", () => {
     const codes = new Set(titles.flatMap(codesOf));
     expect(codes.size).toBeGreaterThan(200);
     expect([...codes].filter((code) => !explained.has(code))).toEqual([]);
+  });
+
+  test("every source file that the architecture and the decisions name exists", () => {
+    const folders = ["src", "test", "simulator", "web"];
+    const files = new Set(
+      folders.flatMap((folder) => readdirSync(join(ROOT, folder), { recursive: true }).map(nameOf)),
+    );
+    const maps = DOCUMENTS.filter((path) => /\/adr\/|\/[A-Z]+\.md$/.test(path)).filter(
+      (path) => !path.endsWith("CHANGELOG.md"),
+    );
+    const missing = maps.flatMap((path) =>
+      [...readFileSync(path, "utf8").matchAll(SOURCE_PATTERN)]
+        .map(([, named = ""]) => nameOf(named))
+        .filter((name) => !files.has(name))
+        .map((name) => `${nameOf(path)}: ${name}`),
+    );
+    expect(missing).toEqual([]);
   });
 
   test("docs/reference/options.md names every stack option with its default", () => {
