@@ -3,7 +3,9 @@
 import { expect, it } from "vitest";
 import { describeEngines } from "../engines/engines.ts";
 import { limit, type Release } from "./library.ts";
+import { itAppliesLimits } from "./limits-file.ts";
 import { SharedTable, sum } from "./shared-table.ts";
+import { itCountsUsage } from "./usage.ts";
 
 const E = "user-1";
 const R = "gpt-4";
@@ -15,6 +17,8 @@ const DAILY = [limit("rpd", 100, DAY_SECONDS)];
 export function describeBasics(release: Release): void {
   describeEngines(`one table with Python ${release}`, (engine) => {
     const table = new SharedTable(engine, release);
+    itCountsUsage(table);
+    itAppliesLimits(table);
 
     it("limits that Python stores at each level are those that ours resolves", async () => {
       const { python, repo } = await table.open();

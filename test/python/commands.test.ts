@@ -3,7 +3,6 @@
 import { expect, it } from "vitest";
 import { runAggregator } from "../../src/aggregator/run.ts";
 import { describeEngines } from "../engines/engines.ts";
-import { cli } from "../unit/cli/captured.ts";
 import { pythonCommand } from "./library.ts";
 import { type Both, SharedTable } from "./shared-table.ts";
 
@@ -24,15 +23,7 @@ describeEngines("commands and usage next to Python 0.17.0", (engine) => {
     return pythonCommand("0.17.0", [...args, ...placeOf(both)]);
   }
 
-  async function ours({ repo }: Both, ...args: string[]): Promise<string> {
-    const { table: name, endpoint } = table.place;
-    const query = `endpoint=${endpoint}&region=us-east-1&namespace=${repo.namespaceName}`;
-    const url = ["--url", `dynamodb://${name}?${query}`];
-    const credentials = { AWS_ACCESS_KEY_ID: "test", AWS_SECRET_ACCESS_KEY: "test" };
-    const { code, out, err } = await cli([...args, ...url], { env: credentials });
-    expect({ code, err }).toEqual({ code: 0, err: "" });
-    return out;
-  }
+  const ours = (both: Both, ...args: string[]) => table.command(both, ...args);
 
   it("what one command sets, the other shows", async () => {
     const both = await table.open();

@@ -6,14 +6,19 @@ A request is {"id", "do", ...}:
   acquire   entity, resource, consume, limits, also  -> lease number, or the refusal as data
   adjust    lease, amounts
   end       lease, how ("commit" or "rollback")
+  aggregate table, endpoint, records                 -> what its aggregator's Lambda handler returns
+  provision table, endpoint, namespace_id, action, manifest -> the same of its provisioner
 Values of the library come as {"$limit": {...}}, {"$quota": {...}}, {"$schedule": {...}}.
 """
 
 import asyncio
+import contextlib
 import dataclasses
 import datetime
 import enum
+import importlib
 import json
+import os
 import sys
 import warnings
 
@@ -118,6 +123,23 @@ class Driver:
         _, ended, task = self.leases.pop(lease)
         ended.set_result(how)
         await task
+
+
+    async def aggregate(self, table, endpoint, records):
+        os.environ["AWS_ENDPOINT_URL"] = endpoint
+        aggregator = importlib.import_module("zae_limiter_aggregator.handler")
+        aggregator.TABLE_NAME = table
+        # Its snapshots of a day and of the first hour of it are one item, and count twice.
+        aggregator.SNAPSHOT_WINDOWS = ["hourly"]
+        with contextlib.redirect_stdout(sys.stderr):
+            return aggregator.handler({"Records": records}, None)["body"]
+
+    async def provision(self, table, endpoint, namespace_id, action, manifest):
+        os.environ["AWS_ENDPOINT_URL"] = endpoint
+        provisioner = importlib.import_module("zae_limiter_provisioner.handler")
+        event = {"table_name": table, "namespace_id": namespace_id}
+        with contextlib.redirect_stdout(sys.stderr):
+            return provisioner.on_event({**event, "action": action, "manifest": manifest}, None)
 
 
 async def main():

@@ -79,6 +79,22 @@ interface Waiting {
   readonly reject: (error: Error) => void;
 }
 
+/** A table, for the parts of the library that are no client. */
+export interface Place {
+  readonly table: string;
+  readonly endpoint: string;
+}
+
+interface Aggregated {
+  readonly snapshots_updated: number;
+  readonly errors: readonly string[];
+}
+
+interface Provisioned {
+  readonly changes: readonly { action: string; level: string; target: string | null }[];
+  readonly errors?: readonly string[];
+}
+
 /** One client of the Python library. */
 export class PythonClient {
   readonly release: Release;
@@ -139,6 +155,22 @@ export class PythonClient {
       if (error instanceof PythonError && error.type === "RateLimitExceeded") return false;
       throw error;
     }
+  }
+
+  /** Calls the Lambda handler of its aggregator with records of a stream. */
+  aggregate(place: Place, records: readonly object[]): Promise<Aggregated> {
+    return this.#send({ do: "aggregate", ...place, records }) as Promise<Aggregated>;
+  }
+
+  /** Calls the Lambda handler that its commands `limits plan`, `diff` and `apply` call. */
+  provision(
+    place: Place,
+    namespaceId: string,
+    action: "plan" | "apply",
+    manifest: object,
+  ): Promise<Provisioned> {
+    const request = { do: "provision", ...place, namespace_id: namespaceId, action, manifest };
+    return this.#send(request) as Promise<Provisioned>;
   }
 
   async close(): Promise<void> {

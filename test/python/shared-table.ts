@@ -2,7 +2,7 @@
  * One table, two languages: a namespace of its own for every test, with a client of each library.
  */
 
-import { afterAll, afterEach, beforeAll } from "vitest";
+import { afterAll, afterEach, beforeAll, expect } from "vitest";
 import { RateLimiter } from "../../src/limiter/rate-limiter.ts";
 import { bucketKey } from "../../src/records/keys.ts";
 import { Repository } from "../../src/repository/repository.ts";
@@ -11,7 +11,9 @@ import { DynamoItemStore } from "../../src/storage/dynamodb/item-store.ts";
 import type { Item } from "../../src/storage/item.ts";
 import { newName } from "../contract/stores.ts";
 import type { RunningEngine } from "../engines/engine.ts";
-import { PythonClient, type Release } from "./library.ts";
+import { type StreamRecord, streamRecords } from "../integration/infra/stream-records.ts";
+import { cli } from "../unit/cli/captured.ts";
+import { type Place, PythonClient, type Release } from "./library.ts";
 
 const TIMEOUT_MS = 20_000;
 /** The first run on a machine installs the releases. */
@@ -56,7 +58,7 @@ export class SharedTable {
   }
 
   /** The table, for commands of both libraries. */
-  get place(): { readonly table: string; readonly endpoint: string } {
+  get place(): Place {
     return { table: this.#table, endpoint: this.#endpoint };
   }
 
@@ -87,6 +89,28 @@ export class SharedTable {
     this.#opened.push(python);
     await python.open(this.#table, this.#endpoint, repo.namespaceName);
     return python;
+  }
+
+  /** Runs a command of ours to its end; what it printed. */
+  async command({ repo }: Both, ...args: string[]): Promise<string> {
+    const query = `endpoint=${this.#endpoint}&region=us-east-1&namespace=${repo.namespaceName}`;
+    const url = ["--url", `dynamodb://${this.#table}?${query}`];
+    const credentials = { AWS_ACCESS_KEY_ID: "test", AWS_SECRET_ACCESS_KEY: "test" };
+    const { code, out, err } = await cli([...args, ...url], { env: credentials });
+    // 5: `limits diff` has found a difference.
+    expect([0, args.includes("diff") ? 5 : 0]).toContain(code);
+    expect(err).toBe("");
+    return out;
+  }
+
+  /** What the stream of the table says about the buckets of a namespace, as Lambda has it. */
+  async bucketRecords({ repo }: Both): Promise<StreamRecord[]> {
+    const records = await streamRecords(this.#table, this.#endpoint);
+    const prefix = `${repo.namespaceId}/BUCKET#`;
+    return records.filter(({ dynamodb }) => {
+      const { S = "" } = (dynamodb?.Keys?.["PK"] ?? {}) as { S?: string };
+      return S.startsWith(prefix);
+    });
   }
 
   /** The shards of a bucket that exist. */
