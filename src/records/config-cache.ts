@@ -14,6 +14,7 @@ import type { OnUnavailable } from "../domain/unavailability.ts";
 import type { UnsupportedLimit } from "../domain/unsupported-limit.ts";
 import type { InactiveNamespace } from "./namespace-state.ts";
 import type { DisabledFlag } from "./python-attributes.ts";
+import type { Incompatibility } from "./version-record.ts";
 
 /** Entities times resources; beyond it the least recently used are forgotten. */
 const SLOTS_MAX = 50_000;
@@ -31,6 +32,8 @@ export interface ConfigSlot {
   readonly auditRetentionDays: number | undefined;
   /** In the system slot: why the namespace may not be used; `undefined` while it is active. */
   readonly inactive: InactiveNamespace | undefined;
+  /** In the system slot: why this client must not use the table any more. */
+  readonly incompatible: Incompatibility | undefined;
   /** The config version that this is at least as new as. */
   readonly asOf: number;
   readonly expiresAtMs: number;

@@ -11,12 +11,19 @@ import type { Item, Key } from "../storage/item.ts";
 import { AUDIT_RETENTION_DAYS, retentionDaysIn } from "./audit.ts";
 import type { ConfigCache, ConfigSlot } from "./config-cache.ts";
 import { configVersion } from "./config-change.ts";
-import { entityConfigKey, namespaceIdKey, resourceConfigKey, systemConfigKey } from "./keys.ts";
+import {
+  entityConfigKey,
+  namespaceIdKey,
+  resourceConfigKey,
+  systemConfigKey,
+  versionKey,
+} from "./keys.ts";
 import { decodeLimits, onUnavailableIn, unsupportedLimits } from "./limit-attributes.ts";
-import { type InactiveNamespace, inactiveError, inactiveIn } from "./namespace-state.ts";
+import { inactiveError, inactiveIn } from "./namespace-state.ts";
 import { cascadeIn, type DisabledFlag, disabledIn } from "./python-attributes.ts";
 import type { RecordContext } from "./record-context.ts";
 import { readShared } from "./shared-reads.ts";
+import { incompatibleError, incompatibleIn } from "./version-record.ts";
 
 /**
  * The limits that apply to a call, and where they came from.
@@ -90,7 +97,7 @@ export class ConfigResolver {
     this.cache = cache;
   }
 
-  /** Refuses when the namespace was deleted. */
+  /** Refuses when the namespace was deleted, or when the table asks for a newer client. */
   async resolve(entityId: string, resource: string): Promise<ResolvedLimits | undefined> {
     return (await this.resolution(entityId, resource)).limits;
   }
@@ -98,8 +105,9 @@ export class ConfigResolver {
   /** The limits, and whether the resource is switched off or cascades. */
   async resolution(entityId: string, resource: string): Promise<Resolution> {
     const slots = await this.#resolve(entityId, resource);
-    const { inactive } = slots.at(-1) as ConfigSlot;
+    const { inactive, incompatible } = slots.at(-1) as ConfigSlot;
     if (inactive !== undefined) throw inactiveError(this.#context.namespaceId, inactive);
+    if (incompatible !== undefined) throw incompatibleError(incompatible);
     return combine(slots);
   }
 
@@ -138,8 +146,8 @@ export class ConfigResolver {
     let expiresAtMs = Number.POSITIVE_INFINITY;
     for (const level of namesFor(entityId, resource)) {
       const slot = this.cache.peek(level);
-      // A deleted namespace is refused where limits are resolved.
-      if (slot === undefined || slot.inactive !== undefined) return undefined;
+      // A deleted namespace and an outdated client are refused where limits are resolved.
+      if (slot === undefined || isRefused(slot)) return undefined;
       slots.push(slot);
       expiresAtMs = Math.min(expiresAtMs, slot.expiresAtMs);
     }
@@ -181,11 +189,11 @@ export class ConfigResolver {
   }
 
   /**
-   * Reads config items into slots. The state of the namespace is read along with the system
-   * config, so that a limiter learns of a deletion when it would learn of new limits. With the
-   * system config among them all are read as of one moment, and its version dates them all. Without
-   * it the version known before the read is a safe lower bound, provided the read sees everything
-   * written before: hence consistent.
+   * Reads config items into slots. The state of the namespace and the version record are read along
+   * with the system config, so that a limiter learns of a deletion, or of a table that asks for a
+   * newer client, when it would learn of new limits. With the system config among them all are read
+   * as of one moment, and its version dates them all. Without it the version known before the read
+   * is a safe lower bound, provided the read sees everything written before: hence consistent.
    */
   async #fetch(
     names: readonly string[],
@@ -195,16 +203,19 @@ export class ConfigResolver {
     const systemAt = names.indexOf(slotNames.system);
     const { version: knownVersion, epoch } = this.cache;
     const keys = names.map(keyOf);
-    if (systemAt >= 0) keys.push(namespaceIdKey(this.#context.namespaceId));
+    if (systemAt >= 0) keys.push(namespaceIdKey(this.#context.namespaceId), versionKey());
     const { store } = this.#context;
     const items = await (systemAt >= 0
       ? store.getMany(keys, { snapshot: true })
       : readShared(store, bucketName, keys));
     const asOf = systemAt >= 0 ? configVersion(items[systemAt]) : knownVersion;
     const expiresAtMs = this.cache.expiry();
-    const slots = names.map((_, at) =>
-      slotOf(items[at], asOf, expiresAtMs, at === systemAt ? inactiveIn(items.at(-1)) : undefined),
-    );
+    const slots = names.map((_, at) => {
+      const slot = slotOf(items[at], asOf, expiresAtMs);
+      if (at !== systemAt) return slot;
+      const [namespace, version] = items.slice(-2);
+      return { ...slot, inactive: inactiveIn(namespace), incompatible: incompatibleIn(version) };
+    });
     // A read from before a change of our own shows an old version, not one that went back.
     if (systemAt >= 0 && epoch === this.cache.epoch) {
       this.cache.observe(asOf);
@@ -265,12 +276,12 @@ function combineLimits(slots: readonly ConfigSlot[]): ResolvedLimits | undefined
   return { ...chosen, onUnavailable: slots.at(-1)?.onUnavailable, version };
 }
 
-function slotOf(
-  item: Item | undefined,
-  asOf: number,
-  expiresAtMs: number,
-  inactive: InactiveNamespace | undefined,
-): ConfigSlot {
+/** Whether the system slot says that calls are refused. */
+function isRefused({ inactive, incompatible }: ConfigSlot): boolean {
+  return inactive !== undefined || incompatible !== undefined;
+}
+
+function slotOf(item: Item | undefined, asOf: number, expiresAtMs: number): ConfigSlot {
   return {
     // Frozen, because all callers share the list.
     limits: Object.freeze(item === undefined ? [] : decodeLimits(item)),
@@ -279,7 +290,8 @@ function slotOf(
     cascade: item === undefined ? undefined : cascadeIn(item),
     onUnavailable: onUnavailableIn(item),
     auditRetentionDays: retentionDaysIn(item),
-    inactive,
+    inactive: undefined,
+    incompatible: undefined,
     asOf,
     expiresAtMs,
   };

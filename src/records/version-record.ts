@@ -5,7 +5,8 @@ import { isoSeconds } from "../core/windows.ts";
 import { show } from "../domain/check.ts";
 import { ValidationError } from "../domain/errors.ts";
 import { RESERVED_NAMESPACE } from "../domain/names.ts";
-import { CLIENT_VERSION, SCHEMA_VERSION } from "../domain/version.ts";
+import { CLIENT_VERSION, checkCompatibility, SCHEMA_VERSION } from "../domain/version.ts";
+import { IncompatibleSchemaError } from "../domain/version-errors.ts";
 import type { Item, Key } from "../storage/item.ts";
 import type { ItemStore } from "../storage/item-store.ts";
 import { integerAt, textAt } from "./fields.ts";
@@ -97,6 +98,30 @@ export function decodeVersion(item: Item): VersionRecord {
     ...(updatedBy === undefined ? {} : { updatedBy }),
     ...(maxShards === undefined ? {} : { maxShards }),
   };
+}
+
+/** Why this client must not use a table. */
+export interface Incompatibility {
+  readonly schemaVersion: string;
+  readonly message: string;
+}
+
+/** Returns what a version record says against this client; `undefined` when it fits. */
+export function incompatibleIn(item: Item | undefined): Incompatibility | undefined {
+  if (item === undefined) return undefined;
+  const { schemaVersion, clientMinVersion, lambdaVersion } = decodeVersion(item);
+  const { compatible, message } = checkCompatibility({
+    client: CLIENT_VERSION,
+    schema: schemaVersion,
+    clientMin: clientMinVersion,
+    lambda: lambdaVersion,
+  });
+  return compatible ? undefined : { schemaVersion, message };
+}
+
+/** The error for a table that this client must not use. */
+export function incompatibleError(found: Incompatibility): IncompatibleSchemaError {
+  return new IncompatibleSchemaError({ clientVersion: CLIENT_VERSION, ...found });
 }
 
 /** The updatable fields of the record. Only migrations change the schema. */

@@ -15,6 +15,8 @@ import type { RecordContext } from "../records/record-context.ts";
 import type { RecordWarning } from "../records/record-warning.ts";
 import {
   decodeVersion,
+  incompatibleError,
+  incompatibleIn,
   unprefixedVersionKey,
   type VersionRecord,
 } from "../records/version-record.ts";
@@ -199,19 +201,9 @@ export async function refuseIncompatible({ store }: Backend): Promise<VersionRec
     await refuseUnprefixed(store);
     return undefined;
   }
-  const version = decodeVersion(item);
-  const { compatible, message } = checkCompatibility({
-    client: CLIENT_VERSION,
-    schema: version.schemaVersion,
-    clientMin: version.clientMinVersion,
-    lambda: version.lambdaVersion,
-  });
-  if (compatible) return version;
-  throw new IncompatibleSchemaError({
-    clientVersion: CLIENT_VERSION,
-    schemaVersion: version.schemaVersion,
-    message,
-  });
+  const found = incompatibleIn(item);
+  if (found !== undefined) throw incompatibleError(found);
+  return decodeVersion(item);
 }
 
 /** Throws when the aggregator of the table is older than this client; a table may have none. */

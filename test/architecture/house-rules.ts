@@ -138,7 +138,25 @@ const surface: Place = {
   allowed: [],
 };
 
+/**
+ * The rules of a bucket are written once: the aggregator, the limits resource and every other part
+ * ask the buckets (N13). The checkers of the simulator write them again, on purpose.
+ */
+const balancePlaces: Place = {
+  rule: "only the buckets read and write stored balances",
+  pattern: /_tk\b/g,
+  within: "code",
+  allowed: [
+    "src/buckets/",
+    "src/records/bucket-item.ts",
+    "src/migrations/flat-items.ts",
+    "src/testing/item-store-contract/",
+    "simulator/checkers/",
+  ],
+};
+
 export const PLACES: readonly Place[] = [
+  balancePlaces,
   clockPlaces,
   stopwatchPlaces,
   timerPlaces,

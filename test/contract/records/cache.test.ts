@@ -183,8 +183,8 @@ describe("the cache of limits while a read is on its way", () => {
     held.release();
     await Promise.all(asked);
     expect(gate.reads).toHaveLength(1);
-    // Four levels, and the state of the namespace.
-    expect(gate.reads[0]).toHaveLength(5);
+    // Four levels, the state of the namespace, and the version of the table.
+    expect(gate.reads[0]).toHaveLength(6);
   });
 
   it("asks for each record once when different entities are asked for (B31)", async () => {
@@ -194,7 +194,7 @@ describe("the cache of limits while a read is on its way", () => {
     await Promise.all(ids.map((id) => repo.limits.resolve(id, "gpt-4")));
     const keys = gate.reads.flat().map(({ PK, SK }) => `${PK} ${SK}`);
     expect(new Set(keys).size).toBe(keys.length);
-    expect(keys).toHaveLength(2 * 20 + 3);
+    expect(keys).toHaveLength(2 * 20 + 4);
   });
 
   it("answers others while one read hangs, also those that must read (B31)", async () => {
@@ -292,6 +292,7 @@ describe("the room that the cache takes", () => {
     onUnavailable: undefined,
     auditRetentionDays: undefined,
     inactive: undefined,
+    incompatible: undefined,
     unsupported: [],
     disabled: undefined,
     cascade: undefined,

@@ -6,6 +6,7 @@ import {
   IncompatibleSchemaError,
   VersionMismatchError,
 } from "../../../src/domain/version-errors.ts";
+import { RateLimiter } from "../../../src/limiter/rate-limiter.ts";
 import { namespaceKey, versionKey } from "../../../src/records/keys.ts";
 import type { DynamoOptions } from "../../../src/repository/options.ts";
 import type { Item } from "../../../src/storage/item.ts";
@@ -85,6 +86,19 @@ describeStores("the version of a table", (store) => {
     expect((await (await store.open()).version())?.lambdaVersion).toBe("0.0.1");
     await pretend({ lambda_version: "what?" });
     expect((await (await store.open()).version())?.lambdaVersion).toBe("what?");
+  });
+
+  it("ends the calls of an open client when the table asks for a newer one (N10)", async () => {
+    const repo = await store.open({ configCacheTtlSeconds: 0 });
+    await repo.limits.setSystem(["rpm:10"]);
+    const limiter = new RateLimiter(repo);
+    const call = { entityId: "user-1", resource: "gpt-4", consume: { rpm: 1 } };
+    await limiter.acquire(call);
+    await pretend({ client_min_version: "0.99.0" });
+    await expect(limiter.acquire(call)).rejects.toBeInstanceOf(IncompatibleSchemaError);
+    await expect(limiter.status({ entityId: "user-1", resource: "gpt-4" })).rejects.toThrow("0.99");
+    await pretend({});
+    expect((await limiter.acquire(call)).statuses[0]?.available).toBe(8);
   });
 
   it.each<[string, { client_min_version?: string; schema_version?: string }]>([
