@@ -8,6 +8,12 @@ interface Lambda {
   readonly Configuration: { readonly Role: string; readonly Timeout: number };
 }
 
+interface AwsItem {
+  readonly ttl?: { readonly N: string };
+  readonly action?: object;
+  readonly max_shards?: { readonly N: string };
+}
+
 /** Python programs are slow on a busy machine. */
 vi.setConfig({ testTimeout: 180_000 });
 
@@ -27,7 +33,10 @@ await describeAws("options on moto", (aws) => {
   const stacks = async () => (await command.json<{ stacks: { name: string }[] }>("list")).stacks;
 
   test("without IAM there is no aggregator, and a protected table stays (op 5, 9)", async () => {
-    const options = ["--no-iam", "--enable-deletion-protection", "--audit-retention-days", "30"];
+    const options = [
+      ...["--no-iam", "--enable-deletion-protection", "--audit-retention-days", "30"],
+      ...["--max-shards", "32"],
+    ];
     const plain = await command.tries("deploy", "-n", "plain", "--yes", ...options);
     expect(plain.code).toBe(0);
     expect(plain.err).toMatch(/The aggregator is left out: without IAM/);
@@ -45,10 +54,11 @@ await describeAws("options on moto", (aws) => {
     expect(await command.on("upgrade", "-n", "plain", "--yes")).toContain("is up to date");
     // W19: how long audit events are kept is a fact, not a wish.
     await command.on("entity", "create", "key-1", "-n", "plain");
-    const { Items } = await command.dynamodb<{ Items: { ttl?: { N: string }; action?: object }[] }>(
-      "Scan",
-      { TableName: "plain" },
-    );
+    const { Items } = await command.dynamodb<{ Items: AwsItem[] }>("Scan", { TableName: "plain" });
+    // A table that is shared with Python clients holds as many shards as they use.
+    expect(Items.find(({ max_shards }) => max_shards !== undefined)?.max_shards).toEqual({
+      N: "32",
+    });
     const event = Items.find(({ action }) => action !== undefined);
     const days = (Number(event?.ttl?.N) - Date.now() / 1000) / 86_400;
     expect(Math.round(days)).toBe(30);
