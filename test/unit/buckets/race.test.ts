@@ -77,6 +77,11 @@ const splits = fc.record({
   do: fc.constant("split" as const),
   entity: fc.constantFrom("solo", "child", "parent"),
   shard: fc.constant(0),
+  factor: fc.constantFrom(2, 2, 4),
+});
+const merges = fc.record({
+  do: fc.constant("merge" as const),
+  entity: fc.constantFrom("solo", "child", "parent"),
 });
 const ticks = fc.record({
   do: fc.constant("tick" as const),
@@ -159,11 +164,24 @@ describe("races on a shared store", () => {
     racesOf(fc.oneof({ weight: 4, arbitrary: acquires }, { weight: 1, arbitrary: splits }), 2),
   );
   races(
+    "while buckets split and shards merge",
+    racesOf(
+      fc.oneof(
+        { weight: 4, arbitrary: acquires },
+        { weight: 1, arbitrary: splits },
+        { weight: 1, arbitrary: merges },
+        { weight: 1, arbitrary: ticks },
+      ),
+      2,
+    ),
+  );
+  races(
     "while buckets split, limits change and entities go",
     racesOf(
       fc.oneof(
         { weight: 6, arbitrary: acquires },
         { weight: 2, arbitrary: splits },
+        { weight: 1, arbitrary: merges },
         { weight: 1, arbitrary: configures },
         { weight: 1, arbitrary: deletes },
         { weight: 1, arbitrary: ticks },

@@ -43,7 +43,14 @@ export type Actor =
     }
   | { readonly do: "delete"; readonly client: number; readonly entity: string }
   | { readonly do: "adopt"; readonly client: number }
-  | { readonly do: "split"; readonly entity: string; readonly shard: number }
+  | {
+      readonly do: "split";
+      readonly entity: string;
+      readonly shard: number;
+      /** Into how many. */
+      readonly factor: number;
+    }
+  | { readonly do: "merge"; readonly entity: string }
   | { readonly do: "tick"; readonly ms: number };
 
 /** What came of an acquire. */

@@ -37,6 +37,8 @@ export class Ledger {
   readonly #buckets = new Map<string, Map<string, IdealLimit>>();
   /** By actor, item and limit: net, as `taken`. */
   readonly #takenAt = new Map<string, { net: number; slot: string }>();
+  /** Buckets that were merged: what their shards gave may be refunded to any of them. */
+  readonly #merged = new Set<string>();
   /** What shards that do not exist yet will start with. */
   readonly #moved = new Map<string, ReadonlyMap<string, Fraction>>();
 
@@ -46,17 +48,55 @@ export class Ledger {
     this.#spreadMs = spreadMs;
   }
 
-  readonly onLanded = (landed: Landed): void => {
-    const { key, before, after, actor } = landed;
-    if (!key.PK.includes("/BUCKET#")) return;
+  /** Takes in the writes that one request has done at once. */
+  readonly onLanded = (all: readonly Landed[]): void => {
+    const buckets = all.filter(({ key }) => key.PK.includes("/BUCKET#"));
+    for (const landed of buckets) this.#landed(landed, buckets);
+  };
+
+  #landed(landed: Landed, all: readonly Landed[]): void {
+    const { key, actor } = landed;
+    const [before, after] = [bucketIn(landed.before), bucketIn(landed.after)];
+    if (landed.after !== undefined && after === undefined) return refuseStub(landed, all);
     if (landed.lost && takes(before, after)) {
       for (const one of actorsOf(actor)) this.unanswered.add(one);
     }
-    const known = after ?? before;
-    const entityId = String(known?.entity_id);
+    const entityId = String((after ?? before)?.entity_id);
+    const gone = takenIn(landed, all);
     if (after === undefined) this.#gone(key.PK, entityId);
-    else this.#changed(key.PK, entityId, before, after, actor, landed.lost);
-  };
+    else if (before !== undefined && gone !== undefined) this.#merge(before, after, gone);
+    else this.#changed(entityId, { ...landed, before, after }, all);
+  }
+
+  /** Both together hold and have consumed what they did: a merge creates and loses nothing. */
+  #merge(kept: Item, after: Item, gone: Item): void {
+    const { nowMs } = this.#world;
+    const limits = new Map<string, IdealLimit>();
+    for (const name of limitNames(after)) {
+      const sum = totalIn(kept, name) + totalIn(gone, name);
+      const found = totalIn(after, name);
+      if (found !== sum) throw new Error(`"${name}" of ${after.PK} counts ${found}, not ${sum}`);
+      const merged = new IdealLimit(shareIn(after, name), nowMs, this.#spreadMs);
+      let level = ZERO;
+      // Half of the least part that is stored may be lost.
+      merged.slack = fraction(1, merged.rate.periodMs);
+      for (const half of [kept, gone]) {
+        // A limit that a shard does not have would start full in it.
+        const rate = shardRate(rateIn(after, name), shardIn(half), Number(kept.shard_count));
+        const fresh = new IdealLimit(rate, nowMs, this.#spreadMs);
+        const ideal = this.#buckets.get(half.PK)?.get(name) ?? fresh;
+        ideal.refill(nowMs);
+        level = plus(level, ideal.level);
+        merged.slack = plus(merged.slack, ideal.slack);
+      }
+      merged.level = smaller(merged.full, level);
+      limits.set(name, merged);
+    }
+    this.#buckets.set(kept.PK, limits);
+    this.#buckets.delete(gone.PK);
+    this.#merged.add(bucketOf(kept.PK));
+    this.#check(after);
+  }
 
   /** A store has dropped an item whose time was over: it must have been full. */
   expired(item: Item): void {
@@ -69,7 +109,13 @@ export class Ledger {
 
   /** No actor has refunded more to a shard than it consumed there. */
   checkPlaces(): void {
+    const sums = new Map<string, { net: number; slot: string }>();
     for (const [place, { net, slot: at }] of this.#takenAt) {
+      const [actor = "", id = "", name = ""] = place.split(" ");
+      const whole = this.#merged.has(bucketOf(id)) ? `${actor} ${bucketOf(id)} ${name}` : place;
+      sums.set(whole, { net: (sums.get(whole)?.net ?? 0) + net, slot: at });
+    }
+    for (const [place, { net, slot: at }] of sums) {
       if (net < 0 && !this.resets.has(at)) throw new Error(`${place} was given ${-net} too much`);
     }
   }
@@ -80,17 +126,14 @@ export class Ledger {
   }
 
   #changed(
-    id: string,
     entityId: string,
-    before: Item | undefined,
-    after: Item,
-    actor: Landed["actor"],
-    lost: boolean,
+    { key: { PK: id }, before, after, actor, lost }: Landed & { readonly after: Item },
+    all: readonly Landed[],
   ): void {
     const limits = this.#buckets.get(id) ?? new Map<string, IdealLimit>();
     this.#buckets.set(id, limits);
     const names = limitNames(after);
-    this.#split(id, before, after);
+    this.#split(id, before, after, all);
     for (const name of limits.keys()) {
       if (names.includes(name)) continue;
       limits.delete(name);
@@ -129,28 +172,36 @@ export class Ledger {
   }
 
   /**
-   * A shard that splits keeps what it says it keeps, and the rest must be in the new one, which
-   * lands next. A new shard that no split made has nothing.
+   * A shard that splits keeps what it says it keeps, and the rest must be in the new ones, which
+   * land next. A new shard that no split made has nothing.
    */
-  #split(id: string, before: Item | undefined, after: Item): void {
-    const place = id.lastIndexOf("#") + 1;
+  #split(id: string, before: Item | undefined, after: Item, all: readonly Landed[]): void {
+    const { nowMs } = this.#world;
     if (before === undefined && !id.endsWith("#0") && !this.#moved.has(id)) {
       this.#moved.set(id, new Map(limitNames(after).map((name) => [name, ZERO])));
     }
     const count = Number(before?.shard_count ?? after.shard_count);
     if (after.shard_count === count) return;
-    const moved = new Map<string, Fraction>();
-    for (const [name, { level }] of heldIn(after, this.#world.nowMs)) {
+    const rest = new Map<string, Fraction>();
+    for (const [name, { level }] of heldIn(after, nowMs)) {
       const ideal = this.#buckets.get(id)?.get(name);
       if (ideal === undefined) throw new Error(`no actor has written "${name}" of ${id}`);
-      ideal.refill(this.#world.nowMs);
-      moved.set(name, minus(ideal.level, level));
+      ideal.refill(nowMs);
+      rest.set(name, minus(ideal.level, level));
       ideal.level = level;
       ideal.rate = shareIn(after, name);
     }
-    const other = id.slice(0, place) + String(Number(id.slice(place)) + count);
-    this.#buckets.delete(other);
-    this.#moved.set(other, moved);
+    const made = madeBy(after, count, all);
+    if (made.length !== Number(after.shard_count) / count - 1) {
+      throw new Error(`${id} counts ${after.shard_count} shards, and ${made.length} were made`);
+    }
+    made.forEach((item, at) => {
+      this.#buckets.delete(item.PK);
+      if (at === made.length - 1) return this.#moved.set(item.PK, rest);
+      const held = [...heldIn(item, nowMs)].map(([name, { level }]) => [name, level] as const);
+      for (const [name, level] of held) rest.set(name, minus(rest.get(name) ?? ZERO, level));
+      return this.#moved.set(item.PK, new Map(held));
+    });
   }
 
   #gone(id: string, entityId: string): void {
@@ -186,6 +237,48 @@ export class Ledger {
   }
 }
 
+/** A merge leaves a stub without a base time, which is no bucket. */
+function bucketIn(item: Item | undefined): Item | undefined {
+  return item?.rf === undefined ? undefined : item;
+}
+
+function bucketOf(id: string): string {
+  return id.slice(0, id.lastIndexOf("#"));
+}
+
+function shardIn({ PK }: Item): number {
+  return Number(PK.slice(PK.lastIndexOf("#") + 1));
+}
+
+/** The shards that a split of `origin`, which was one of `count`, has made. */
+function madeBy(origin: Item, count: number, all: readonly Landed[]): readonly Item[] {
+  return all.flatMap(({ after }) => {
+    const made = bucketIn(after);
+    if (made === undefined || bucketOf(made.PK) !== bucketOf(origin.PK)) return [];
+    const apart = shardIn(made) - shardIn(origin);
+    return apart > 0 && apart % count === 0 ? [made] : [];
+  });
+}
+
+/** The shard that `kept` takes in by a merge; `undefined` when it takes none in. */
+function takenIn(kept: Landed, all: readonly Landed[]): Item | undefined {
+  const [before, after] = [bucketIn(kept.before), bucketIn(kept.after)];
+  if (before?.shard_count !== 2 * Number(after?.shard_count ?? Number.NaN)) return undefined;
+  for (const { before: item, after: stub } of all) {
+    const gone = stub === undefined || bucketIn(stub) !== undefined ? undefined : bucketIn(item);
+    if (gone === undefined || bucketOf(gone.PK) !== bucketOf(before.PK)) continue;
+    if (shardIn(gone) - shardIn(before) === Number(after?.shard_count)) return gone;
+  }
+  throw new Error(`${before.PK} counts ${after?.shard_count} shards, and none was merged into it`);
+}
+
+/** Only a merge makes a stub of a shard. */
+function refuseStub({ key, before }: Landed, all: readonly Landed[]): void {
+  const gone = bucketIn(before);
+  if (gone === undefined || all.some((kept) => takenIn(kept, all) === gone)) return;
+  throw new Error(`a ghost: ${key.PK} has no rf, and was not merged`);
+}
+
 function limitNames(item: Item): string[] {
   return Object.keys(item)
     .flatMap((attribute) => /^b_(.+)_tk$/.exec(attribute)?.[1] ?? [])
@@ -194,8 +287,7 @@ function limitNames(item: Item): string[] {
 
 /** What the shard has of the limit. */
 function shareIn(item: Item, name: string): Rate {
-  const shard = Number(item.PK.slice(item.PK.lastIndexOf("#") + 1));
-  return shardRate(rateIn(item, name), shard, Number(item.shard_count));
+  return shardRate(rateIn(item, name), shardIn(item), Number(item.shard_count));
 }
 
 function rateIn(item: Item, name: string): Rate {

@@ -30,9 +30,10 @@ export interface Landed {
 export class ScheduledStore implements ItemStore {
   readonly #items: MemoryItemStore;
   readonly #world: World;
-  readonly #onLanded: (landed: Landed) => void;
+  readonly #onLanded: (landed: readonly Landed[]) => void;
 
-  constructor(items: MemoryItemStore, world: World, onLanded: (landed: Landed) => void) {
+  /** `onLanded`: hears of all writes that one request has done at once. */
+  constructor(items: MemoryItemStore, world: World, onLanded: (landed: readonly Landed[]) => void) {
     this.#items = items;
     this.#world = world;
     this.#onLanded = onLanded;
@@ -110,12 +111,12 @@ export class ScheduledStore implements ItemStore {
     const before = keys.map((key) => this.#items.readNow(key));
     // The memory store does its work at once and answers later.
     const done = work();
-    keys.forEach((key, at) => {
+    const lost = fault === "lost" && !repeatable;
+    const landed = keys.flatMap((key, at): Landed[] => {
       const after = this.#items.readNow(key);
-      if (after === before[at]) return;
-      const lost = fault === "lost" && !repeatable;
-      this.#onLanded({ key, before: before[at], after, actor, lost });
+      return after === before[at] ? [] : [{ key, before: before[at], after, actor, lost }];
     });
+    this.#onLanded(landed);
     const result = await done;
     await world.turn(`${label} ends`);
     if (fault === "lost") throw unavailable(fault, false);
