@@ -93,16 +93,23 @@ const fault = fc.tuple(
   fc.constantFrom<Fault>("throttled", "conflict", "lost"),
 );
 
-function racesOf(actor: fc.Arbitrary<Actor>, faults: number): fc.Arbitrary<Race> {
+const seldomLater = (actor: fc.Arbitrary<Actor>): fc.Arbitrary<readonly Actor[]> =>
+  fc.oneof(
+    { weight: 2, arbitrary: fc.constant([]) },
+    { weight: 1, arbitrary: fc.array(actor, { minLength: 1, maxLength: 4 }) },
+  );
+
+function racesOf(
+  actor: fc.Arbitrary<Actor>,
+  faults: number,
+  laterActors = seldomLater(actor),
+): fc.Arbitrary<Race> {
   return fc.record({
     clients: fc.integer({ min: 1, max: 3 }),
     limits,
     parentLimits: fc.oneof(limits, fc.constant([])),
     actors: fc.array(actor, { minLength: 2, maxLength: 8 }),
-    laterActors: fc.oneof(
-      { weight: 2, arbitrary: fc.constant([]) },
-      { weight: 1, arbitrary: fc.array(actor, { minLength: 1, maxLength: 4 }) },
-    ),
+    laterActors,
     idleMs: fc.constantFrom(0, 700, 3_600_000, 40 * 86_400_000),
     faults: fc.uniqueArray(fault, { maxLength: faults, selector: ([call]) => call }),
   });
@@ -164,16 +171,23 @@ describe("races on a shared store", () => {
     racesOf(fc.oneof({ weight: 4, arbitrary: acquires }, { weight: 1, arbitrary: splits }), 2),
   );
   races(
-    "while buckets split and shards merge",
-    racesOf(
-      fc.oneof(
-        { weight: 4, arbitrary: acquires },
-        { weight: 1, arbitrary: splits },
-        { weight: 1, arbitrary: merges },
-        { weight: 1, arbitrary: ticks },
-      ),
-      2,
-    ),
+    "while shards merge that an earlier race has split",
+    fc.constantFrom("solo" as const, "parent" as const).chain((bucket) => {
+      const entity = fc.constant(bucket === "solo" ? bucket : ("child" as const));
+      const consuming = acquires.chain((actor) => entity.map((id) => ({ ...actor, entity: id })));
+      const splitting = splits.map((actor) => ({ ...actor, entity: bucket }));
+      const merging = fc.constant({ do: "merge" as const, entity: bucket });
+      const later = fc.oneof(
+        { weight: 3, arbitrary: consuming },
+        { weight: 2, arbitrary: merging },
+        { weight: 1, arbitrary: splitting },
+      );
+      return racesOf(
+        fc.oneof({ weight: 1, arbitrary: consuming }, { weight: 1, arbitrary: splitting }),
+        1,
+        fc.array(later, { minLength: 3, maxLength: 7 }),
+      ).map((race) => ({ ...race, idleMs: race.idleMs % 1000 }));
+    }),
   );
   races(
     "while buckets split, limits change and entities go",
