@@ -57,7 +57,10 @@ export class Ledger {
   #landed(landed: Landed, all: readonly Landed[]): void {
     const { key, actor } = landed;
     const [before, after] = [bucketIn(landed.before), bucketIn(landed.after)];
-    if (landed.after !== undefined && after === undefined) return refuseStub(landed, all);
+    if (landed.after !== undefined && after === undefined) {
+      refuseStub(landed, all);
+      return;
+    }
     if (landed.lost && takes(before, after)) {
       for (const one of actorsOf(actor)) this.unanswered.add(one);
     }
@@ -197,10 +200,11 @@ export class Ledger {
     }
     made.forEach((item, at) => {
       this.#buckets.delete(item.PK);
-      if (at === made.length - 1) return this.#moved.set(item.PK, rest);
       const held = [...heldIn(item, nowMs)].map(([name, { level }]) => [name, level] as const);
+      const isLast = at === made.length - 1;
+      this.#moved.set(item.PK, isLast ? rest : new Map(held));
+      if (isLast) return;
       for (const [name, level] of held) rest.set(name, minus(rest.get(name) ?? ZERO, level));
-      return this.#moved.set(item.PK, new Map(held));
     });
   }
 
