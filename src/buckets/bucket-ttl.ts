@@ -1,7 +1,7 @@
 /** How long an idle bucket is kept. */
 
-import type { Rate } from "../core/bucket.ts";
-import { ceilDiv, mulAddDiv } from "../core/integers.ts";
+import { accruedMilli, type Rate, retryAfterMs } from "../core/bucket.ts";
+import { ceilDiv } from "../core/integers.ts";
 import { invariant } from "../domain/check.ts";
 import type { LimitSource } from "./leg.ts";
 
@@ -86,8 +86,8 @@ function spanOf(
   let wanted = TTL_SECONDS_MIN;
   for (const { rate, balanceMilli } of limits) {
     const missing = rate.capacityMilli - Math.min(0, balanceMilli);
-    needed = Math.max(needed, ceilDiv(fillTimeMs(missing, rate), 1000) + 1);
-    const fillMs = fillTimeMs(rate.capacityMilli, rate);
+    needed = Math.max(needed, ceilDiv(retryAfterMs(missing, rate), 1000) + 1);
+    const fillMs = retryAfterMs(rate.capacityMilli, rate);
     wanted = Math.max(wanted, Math.ceil((fillMs * multiplier) / 1000));
   }
   const neededSeconds = Math.min(needed, TTL_SECONDS_MAX);
@@ -98,13 +98,8 @@ function spanOf(
 
 /** The deepest balance now from which a limit is full again when `ttl` comes; without end, any. */
 export function coveredMilli(ttl: number, rate: Rate, nowMs: number): number {
-  const { capacityMilli, refillMilli, periodMs } = rate;
   const lifetimeMs = ttl * 1000 - nowMs;
-  const gained = mulAddDiv(lifetimeMs, refillMilli, 0, periodMs);
+  const gained = accruedMilli(rate, lifetimeMs, 0);
   const covered = lifetimeMs >= TTL_SECONDS_MAX * 1000 || gained === Number.MAX_SAFE_INTEGER;
-  return covered ? Number.NEGATIVE_INFINITY : capacityMilli - gained;
-}
-
-function fillTimeMs(milli: number, rate: Rate): number {
-  return milli <= 0 ? 0 : mulAddDiv(milli, rate.periodMs, 0, rate.refillMilli) + 1;
+  return covered ? Number.NEGATIVE_INFINITY : rate.capacityMilli - gained;
 }

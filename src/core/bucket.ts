@@ -8,7 +8,7 @@
  * toward minus infinity, so that rounding never admits anything.
  */
 
-import { mulAddDiv, mulAddDivRem } from "./integers.ts";
+import { type Division, mulAddDiv, mulAddDivRem } from "./integers.ts";
 
 /**
  * The deepest debt, eight times the largest capacity. Debts stop there, so that the distance to a
@@ -50,13 +50,17 @@ export function fullLevel(rate: Rate, nowMs: number): Level {
   return { tokensMilli: rate.capacityMilli, refilledAtMs: nowMs, remainder: 0 };
 }
 
+/** How fast a bucket fills. */
+type Speed = Pick<Rate, "refillMilli" | "periodMs">;
+
 /** Milli-tokens accrued over `elapsedMs`, uncapped; may be negative when time ran backwards. */
-export function accruedMilli(
-  rate: Pick<Rate, "refillMilli" | "periodMs">,
-  elapsedMs: number,
-  remainder: number,
-): number {
+export function accruedMilli(rate: Speed, elapsedMs: number, remainder: number): number {
   return mulAddDiv(elapsedMs, rate.refillMilli, remainder, rate.periodMs);
+}
+
+/** The same with what the rounding leaves over. Every refill of every store is computed by it. */
+export function accrued(rate: Speed, elapsedMs: number, remainder: number): Division {
+  return mulAddDivRem(elapsedMs, rate.refillMilli, remainder, rate.periodMs);
 }
 
 /** The level at `nowMs`. A clock that stands still or ran backwards changes nothing. */
@@ -67,12 +71,7 @@ export function refill(level: Level, rate: Rate, nowMs: number): Level {
     if (over < 0 || (over === 0 && level.remainder === 0)) return level;
     return fullLevel(rate, level.refilledAtMs);
   }
-  const { quotient, remainder } = mulAddDivRem(
-    elapsedMs,
-    rate.refillMilli,
-    level.remainder,
-    rate.periodMs,
-  );
+  const { quotient, remainder } = accrued(rate, elapsedMs, level.remainder);
   // Compared by subtraction: the sum could pass 2^53 when the quotient is saturated.
   if (quotient >= rate.capacityMilli - level.tokensMilli) return fullLevel(rate, nowMs);
   return { tokensMilli: level.tokensMilli + quotient, refilledAtMs: nowMs, remainder };
@@ -120,13 +119,11 @@ export function forceTake(level: Level, rate: Rate, amountMilli: number, nowMs: 
 
 /** The level without what is beyond full at `nowMs`, which lies before its time. */
 function cappedAt(level: Level, rate: Rate, nowMs: number): Level {
-  const { refillMilli, periodMs, capacityMilli } = rate;
-  const elapsedMs = nowMs - level.refilledAtMs;
-  const accrued = mulAddDivRem(elapsedMs, refillMilli, level.remainder, periodMs);
-  const accruedUp = accrued.quotient + (accrued.remainder > 0 ? 1 : 0);
+  const { capacityMilli } = rate;
+  const { quotient, remainder } = accrued(rate, nowMs - level.refilledAtMs, level.remainder);
   // What accrues from now until the time of the level comes on top of a full bucket.
-  if (level.tokensMilli <= capacityMilli - accrued.quotient) return level;
-  return { ...level, tokensMilli: capacityMilli - accruedUp };
+  if (level.tokensMilli <= capacityMilli - quotient) return level;
+  return { ...level, tokensMilli: capacityMilli - quotient - (remainder > 0 ? 1 : 0) };
 }
 
 /** Returns the time until the bucket has `neededMilli`; `Infinity` when they never fit. */
@@ -137,10 +134,7 @@ export function waitMs(neededMilli: number, availableMilli: number, rate: Rate):
 }
 
 /** Returns the time in which `deficitMilli` accrue, rounded up past the next millisecond. */
-export function retryAfterMs(
-  deficitMilli: number,
-  rate: Pick<Rate, "refillMilli" | "periodMs">,
-): number {
+export function retryAfterMs(deficitMilli: number, rate: Speed): number {
   if (deficitMilli <= 0) return 0;
   return mulAddDiv(deficitMilli, rate.periodMs, 0, rate.refillMilli) + 1;
 }

@@ -1,7 +1,7 @@
 /** The status of a limit for a request that waits behind others in the queue. */
 
-import { retryAfterMs } from "../core/bucket.ts";
-import { floorDiv, mulAddDiv } from "../core/integers.ts";
+import { accruedMilli, retryAfterMs } from "../core/bucket.ts";
+import { floorDiv } from "../core/integers.ts";
 import { type LimitStatus, secondsUntilFull } from "../domain/limit-status.ts";
 
 export interface PlaceInLine {
@@ -39,7 +39,7 @@ export function statusBehind(status: LimitStatus, place: PlaceInLine): LimitStat
 /** Returns the balance now; where the status was rounded, the highest it may have been. */
 function balanceNow(status: LimitStatus, { elapsedMs, refunded }: PlaceInLine): number {
   const { rate } = status.limit;
-  const accrued = mulAddDiv(elapsedMs, rate.refillMilli, 0, rate.periodMs);
+  const accrued = accruedMilli(rate, elapsedMs, 0);
   const seen =
     Number.isFinite(status.retryAfterSeconds) && status.exceeded
       ? status.requested * 1000 - missedMilli(status)
@@ -50,5 +50,5 @@ function balanceNow(status: LimitStatus, { elapsedMs, refunded }: PlaceInLine): 
 /** Returns what was missing, computed from the time in which it accrues. */
 function missedMilli({ limit: { rate }, retryAfterSeconds }: LimitStatus): number {
   const waitMs = Math.round(retryAfterSeconds * 1000);
-  return mulAddDiv(waitMs - 1, rate.refillMilli, 0, rate.periodMs);
+  return accruedMilli(rate, waitMs - 1, 0);
 }

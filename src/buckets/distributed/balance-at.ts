@@ -6,8 +6,7 @@
  * its share of them.
  */
 
-import { DEBT_MILLI_MAX, type Rate } from "../../core/bucket.ts";
-import { mulAddDivRem } from "../../core/integers.ts";
+import { accrued, DEBT_MILLI_MAX, type Rate } from "../../core/bucket.ts";
 import { shardRate } from "../../core/shares.ts";
 import type { StoredBucket, StoredLimit } from "../../records/bucket-item.ts";
 
@@ -35,8 +34,8 @@ export function balanceAt(
   const share = shardRate(stored.rate, bucket.shard, bucket.shardCount);
   // Another writer may have moved the epoch without knowing of the remainder: it must be plausible.
   const carried = stored.remainder >= 0 && stored.remainder < share.periodMs ? stored.remainder : 0;
-  const { refillMilli, periodMs } = share;
-  const bare = mulAddDivRem(nowMs - bucket.refilledAtMs, refillMilli, 0, periodMs);
+  const { periodMs } = share;
+  const bare = accrued(share, nowMs - bucket.refilledAtMs, 0);
   const parts = bare.remainder + carried;
   const whole = parts >= periodMs ? 1 : 0;
   return {
