@@ -1,0 +1,76 @@
+/** The legs of a cascading call on a table: which requests they are, and what is left of them. */
+
+import { describe, expect, test } from "vitest";
+import type { Leg } from "../../../../src/buckets/leg.ts";
+import { UNLINKED } from "../../../../src/buckets/recorded-link.ts";
+import { RateLimiterUnavailable } from "../../../../src/domain/errors.ts";
+import { bucketKey } from "../../../../src/records/keys.ts";
+import { configOf, NAMESPACE, Table } from "../table.ts";
+
+const RESOURCE = "r";
+
+function leg(entityId: string, limit: string, amount: number): Leg {
+  const amountsMilli = [amount * 1000];
+  const config = configOf([limit]);
+  return { entityId, resource: RESOURCE, config, amountsMilli, link: UNLINKED, linkIsFresh: true };
+}
+
+/** What each bucket has consumed, in tokens. */
+function consumedIn(table: Table, ...entityIds: readonly string[]): readonly unknown[] {
+  return entityIds.map((entityId) => {
+    const item = table.items.readNow(bucketKey(NAMESPACE, entityId, RESOURCE, 0));
+    return item === undefined ? undefined : Number(item.b_a_tc) / 1000;
+  });
+}
+
+describe("the legs of a call", () => {
+  test("are read where they are unknown, then consumed together, and need one write each later", async () => {
+    const table = new Table();
+    const { store } = table.client();
+    const legs = [leg("child", "a:10/day", 1), leg("parent", "a:10/day", 1)];
+    expect(await store.consume(legs)).toMatchObject({ outcome: "granted" });
+    expect(table.calls).toEqual(["get", "get", "put", "put"]);
+    table.calls.length = 0;
+    expect(await store.consume(legs)).toMatchObject({ outcome: "granted" });
+    expect(table.calls).toEqual(["update", "update"]);
+    expect(consumedIn(table, "child", "parent")).toEqual([2, 2]);
+  });
+
+  test("refuse together: what the child gave is refunded when the parent has too little", async () => {
+    const table = new Table();
+    const client = table.client();
+    await table.client().store.consume([leg("parent", "a:3/day", 3)]);
+    const legs = [leg("child", "a:10/day", 1), leg("parent", "a:3/day", 1)];
+    expect(await client.store.consume(legs)).toMatchObject({ outcome: "refused" });
+    expect(consumedIn(table, "child", "parent")).toEqual([undefined, 3]);
+  });
+
+  test("begin with the one that is scarce, so that nothing has to be refunded", async () => {
+    const table = new Table();
+    const client = table.client();
+    const both = [leg("child", "a:10/day", 1), leg("parent", "a:3/day", 1)];
+    await client.store.consume(both);
+    await table.client().store.consume([leg("parent", "a:3/day", 1)]);
+    await client.store.consume(both);
+    table.calls.length = 0;
+    // One token is left in the parent by the cached state, and none in the store.
+    expect(await client.store.consume(both)).toMatchObject({ outcome: "refused" });
+    expect(consumedIn(table, "child", "parent")).toEqual([2, 3]);
+    expect(table.calls.length).toBeLessThanOrEqual(1);
+  });
+
+  test("fail together: a leg that was consumed is refunded when another one fails", async () => {
+    const table = new Table();
+    const legs = [leg("child", "a:10/day", 1), leg("parent", "a:10/day", 1)];
+    await table.client().store.consume(legs);
+    const parentKey = bucketKey(NAMESPACE, "parent", RESOURCE, 0).PK;
+    const client = table.client(0, {
+      update: async (key, change, condition) => {
+        if (key.PK !== parentKey) return table.items.update(key, change, condition);
+        throw new RateLimiterUnavailable("no answer", { reason: "timeout", nothingWritten: true });
+      },
+    });
+    await expect(client.store.consume(legs)).rejects.toThrow(RateLimiterUnavailable);
+    expect(consumedIn(table, "child", "parent")).toEqual([1, 1]);
+  });
+});
