@@ -1,110 +1,72 @@
-/** What a process remembers of the traffic of a bucket. */
-
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { BucketLoads } from "../../../../src/buckets/distributed/bucket-loads.ts";
-import type { SeenBucket } from "../../../../src/buckets/distributed/seen-bucket.ts";
+import { configOf } from "../table.ts";
 import { NOW, shardOf } from "./known.ts";
 
-/** `behindMs`: how far the meter is behind the clock when it is seen. */
-interface Sight {
-  readonly afterMs: number;
-  readonly behindMs: number;
-  readonly shardCount?: number;
+const NAME = { entityId: "e", resource: "r" };
+
+function loadsAt() {
+  const time = { nowMs: NOW };
+  return { time, loads: new BucketLoads(() => time.nowMs) };
 }
 
-/** Returns the rate that these sights of a meter add up to. */
-function rateAfter(...sights: readonly Sight[]): number | undefined {
-  let nowMs = NOW;
-  const loads = new BucketLoads(() => nowMs);
-  let bucket: SeenBucket = shardOf(0);
-  for (const { afterMs, behindMs, shardCount = 1 } of sights) {
-    nowMs += afterMs;
-    bucket = shardOf(0, { meterMs: nowMs - behindMs, shardCount });
-    loads.sawMeter(bucket);
-  }
-  return loads.of(bucket).writesPerSecond;
-}
-
-describe("the rate of writes to a shard", () => {
-  test.each<[string, readonly Sight[], number | undefined]>([
-    ["is not known from one sight", [{ afterMs: 0, behindMs: 500 }], undefined],
-    [
-      "is how far the meter has moved between two",
-      [
-        { afterMs: 0, behindMs: 500 },
-        { afterMs: 200, behindMs: 600 },
-      ],
-      500,
-    ],
-    [
-      "is not measured over less than 100 ms",
-      [
-        { afterMs: 0, behindMs: 500 },
-        { afterMs: 99, behindMs: 0 },
-      ],
-      undefined,
-    ],
-    [
-      "is not measured over more than 3 s",
-      [
-        { afterMs: 0, behindMs: 500 },
-        { afterMs: 3000, behindMs: 0 },
-      ],
-      undefined,
-    ],
-    [
-      "stays when the meter may have been brought forward: it moved by more than the writes",
-      [
-        { afterMs: 0, behindMs: 2500 },
-        { afterMs: 200, behindMs: 2600 },
-        { afterMs: 400, behindMs: 2000 },
-      ],
-      500,
-    ],
-    [
-      "is not known across a split, which starts the meter again",
-      [
-        { afterMs: 0, behindMs: 2900 },
-        { afterMs: 100, behindMs: 1998, shardCount: 2 },
-      ],
-      undefined,
-    ],
-  ])("%s", (_, sights, expected) => {
-    expect(rateAfter(...sights)).toBe(expected);
-  });
-});
-
-test("half of what was counted is forgotten in a second, and all of it with another count", () => {
-  let nowMs = NOW;
-  const loads = new BucketLoads(() => nowMs);
-  const bucket = shardOf(0);
-  for (let call = 0; call < 4; call += 1) loads.count(bucket, 1, "throttled");
-  loads.count(bucket, 1, "consumed");
-  expect(loads.of(bucket)).toMatchObject({ consumed: 1, throttled: 4, sinceMs: NOW });
-  nowMs += 1000;
-  loads.count(bucket, 1, "consumed");
-  expect(loads.of(bucket)).toMatchObject({ consumed: 1.5, throttled: 2, sinceMs: NOW });
-  expect(loads.of({ ...bucket, shardCount: 2 })).toMatchObject({
-    consumed: 0,
-    throttled: 0,
-    sinceMs: nowMs,
-  });
-});
-
-test("the largest amounts are remembered by limit, whichever process saw them", () => {
-  const loads = new BucketLoads(() => NOW);
-  const bucket = shardOf(0);
-  expect(loads.largestOf(bucket)).toBeUndefined();
-  const limits = [{ name: "a" }, { name: "b" }] as unknown as Parameters<
-    BucketLoads["note"]
-  >[1]["limits"];
-  loads.note(bucket, { limits }, [1000, 5000]);
-  loads.note(bucket, { limits }, [3000, 2000]);
-  loads.noteLargest(bucket, new Map([["b", 9000]]));
-  expect(loads.largestOf(bucket)).toEqual(
+test("the largest amount of each limit is remembered, by bucket", () => {
+  const { loads } = loadsAt();
+  expect(loads.largestOf(NAME)).toBeUndefined();
+  const config = configOf(["a:10/min", "b:10/min"]);
+  loads.note(NAME, config, [3000, 1000]);
+  loads.note(NAME, config, [2000, 4000]);
+  loads.noteLargest(NAME, new Map([["a", 2999]]));
+  expect(loads.largestOf(NAME)).toEqual(
     new Map([
       ["a", 3000],
-      ["b", 9000],
+      ["b", 4000],
     ]),
   );
+  expect(loads.largestOf({ ...NAME, resource: "other" })).toBeUndefined();
+});
+
+test("half of what was counted is forgotten each second, and all with another number of shards", () => {
+  const { time, loads } = loadsAt();
+  const bucket = shardOf(1, { shardCount: 2 });
+  for (let call = 0; call < 4; call += 1) loads.count(NAME, 2, "consumed");
+  loads.count(NAME, 2, "throttled");
+  expect(loads.of(bucket)).toMatchObject({ count: 2, sinceMs: NOW, consumed: 4, throttled: 1 });
+  time.nowMs += 1000;
+  loads.count(NAME, 2, "throttled");
+  expect(loads.of(bucket)).toMatchObject({ consumed: 2, throttled: 1.5, sinceMs: NOW });
+  loads.count(NAME, 4);
+  expect(loads.of({ ...bucket, shardCount: 4 })).toMatchObject({
+    ...{ count: 4, sinceMs: NOW + 1000, consumed: 0, throttled: 0 },
+  });
+});
+
+test.each([
+  // ms between two sightings of the meter, and what it gained; then writes per second
+  [1000, 500, 500],
+  [200, 10, 50],
+  [2999, 0, 0],
+  [99, 500, undefined],
+  [3000, 500, undefined],
+  [1000, -1, undefined],
+  [-5, 100, undefined],
+])("a meter that is seen %i ms later with %i ms more shows %s writes per second", (...row) => {
+  const [laterMs, gained, expected] = row;
+  const { time, loads } = loadsAt();
+  loads.sawMeter(shardOf(1, { meterMs: NOW }));
+  time.nowMs += laterMs;
+  const bucket = shardOf(1, { meterMs: NOW + gained });
+  loads.sawMeter(bucket);
+  expect(loads.of(bucket).writesPerSecond).toBe(expected);
+});
+
+test("a shard without a meter shows nothing, and each shard has its own", () => {
+  const { time, loads } = loadsAt();
+  const one = shardOf(1, { shard: 1, shardCount: 2, meterMs: NOW });
+  loads.sawMeter(shardOf(1));
+  loads.sawMeter(one);
+  time.nowMs += 1000;
+  loads.sawMeter({ ...one, meterMs: NOW + 70 });
+  expect(loads.of(one).writesPerSecond).toBe(70);
+  expect(loads.of(shardOf(1, { shardCount: 2 })).writesPerSecond).toBeUndefined();
 });

@@ -1,0 +1,66 @@
+import { expect, test } from "vitest";
+import { Alarm } from "../../../../src/buckets/distributed/alarm.ts";
+import { Waiter } from "../../../../src/buckets/distributed/group.ts";
+import { UNLINKED } from "../../../../src/buckets/recorded-link.ts";
+import { Deadline } from "../../../../src/domain/deadline.ts";
+import { VirtualTime } from "../../../../src/testing/time/virtual-time.ts";
+import { configOf } from "../table.ts";
+
+const LEG = {
+  ...{ entityId: "e", resource: "r", config: configOf(["a:10/min"]), amountsMilli: [1000] },
+  ...{ link: UNLINKED, linkIsFresh: true },
+};
+
+function watched() {
+  const time = new VirtualTime();
+  const alarm = new Alarm(time.timer);
+  const ended: [name: string, atMs: number][] = [];
+  const watch = (name: string, timeoutMs: number) => {
+    const end = () => ended.push([name, time.timer.nowMs()]);
+    const waiter = new Waiter(LEG, new Deadline(time.timer, timeoutMs), end, end);
+    alarm.watch(waiter);
+    return waiter;
+  };
+  return { time, alarm, ended, watch };
+}
+
+test("each consume ends at its own deadline, in whichever order they came", async () => {
+  const { time, ended, watch } = watched();
+  watch("late", 300);
+  watch("early", 100);
+  watch("middle", 200);
+  await time.pass(1000);
+  expect(ended).toEqual([
+    ["early", 100],
+    ["middle", 200],
+    ["late", 300],
+  ]);
+});
+
+test("a consume that has its answer is not ended again", async () => {
+  const { time, ended, watch } = watched();
+  const waiter = watch("answered", 100);
+  waiter.answer({ kind: "outdated" });
+  await time.pass(1000);
+  expect(ended).toEqual([["answered", 0]]);
+});
+
+test("an alarm that was stopped rings no more", async () => {
+  const { time, alarm, ended, watch } = watched();
+  watch("never", 100);
+  alarm.stop();
+  await time.pass(1000);
+  expect(ended).toEqual([]);
+});
+
+test("a consume is watched once, and an alarm that has rung watches on", async () => {
+  const { time, alarm, ended, watch } = watched();
+  alarm.watch(watch("once", 100));
+  await time.pass(150);
+  watch("again", 100);
+  await time.pass(150);
+  expect(ended).toEqual([
+    ["once", 100],
+    ["again", 250],
+  ]);
+});

@@ -1,0 +1,136 @@
+import { describe, expect, test } from "vitest";
+import { balancesOf, fullBalances } from "../../../../src/buckets/distributed/bucket-states.ts";
+import type { SeenBucket } from "../../../../src/buckets/distributed/seen-bucket.ts";
+import { configOf } from "../table.ts";
+import { NOW, shardOf, situationOf } from "./known.ts";
+
+const NAME = { entityId: "e", resource: "r" };
+const CONFIG = configOf(["a:10/day"]);
+const DAY_MS = 86_400_000;
+
+function shardAt(shard: number, tokens: number, shardCount: number, more = {}): SeenBucket {
+  return shardOf(tokens, { shard, shardCount, ttl: undefined, ...more });
+}
+
+function statesOf(shown: readonly (SeenBucket | undefined)[], agoMs = 0) {
+  return situationOf(shown, { shownMs: NOW - agoMs }).states;
+}
+
+describe("the number of shards", () => {
+  test("is unknown until the first one was shown, and 1 where there is no bucket", () => {
+    expect(statesOf([]).countOf(NAME)).toBeUndefined();
+    expect(statesOf([undefined]).countOf(NAME)).toBe(1);
+    expect(statesOf([shardAt(0, 1, 4)]).countOf(NAME)).toBe(4);
+  });
+
+  test("is what another shard has shown since, where that is more", () => {
+    const states = statesOf([shardAt(0, 1, 2)], 5);
+    states.correct(shardAt(1, 1, 2));
+    expect(states.countOf(NAME)).toBe(2);
+    states.correct(shardAt(1, 1, 8));
+    expect(states.countOf(NAME)).toBe(8);
+  });
+});
+
+describe("known balances", () => {
+  test("are those of all shards, and their sums", () => {
+    const states = statesOf([shardAt(0, 1, 2), shardAt(1, 2.5, 2)]);
+    expect(states.known(NAME, CONFIG, NOW)).toEqual({
+      shards: [[1000], [2500]],
+      sumsMilli: [3500],
+    });
+  });
+
+  test("of a bucket that does not exist are those of a full one", () => {
+    expect(statesOf([undefined]).known(NAME, CONFIG, NOW)).toEqual({
+      shards: [],
+      sumsMilli: [10_000],
+    });
+  });
+
+  test.each<[string, (SeenBucket | undefined)[], number]>([
+    ["the first shard was never shown", [], 0],
+    ["a shard was never shown", [shardAt(0, 1, 2)], 0],
+    ["the states are a second old", [shardAt(0, 1, 1)], 1000],
+    ["the clock went back", [shardAt(0, 1, 1)], -1],
+    [
+      "newer limits wait to be brought",
+      [shardAt(0, 1, 1, { configVersion: 0, limits: new Map() })],
+      0,
+    ],
+  ])("are not known where %s", (_, shown, agoMs) => {
+    expect(statesOf(shown, agoMs).known(NAME, CONFIG, NOW)).toBeUndefined();
+  });
+
+  test("leave out a shard whose share still lies in its origin", () => {
+    const states = statesOf([shardAt(0, 1, 4), shardAt(1, 2, 2), shardAt(2, 0.5, 4), undefined]);
+    expect(states.known(NAME, CONFIG, NOW)?.sumsMilli).toEqual([3500]);
+  });
+});
+
+test.each([
+  [0.5, true],
+  [1, false],
+])("a bucket whose first shard was shown with %d tokens looks scarce for one: %s", (...row) => {
+  const [tokens, expected] = row;
+  const states = statesOf([shardAt(0, tokens, 1)]);
+  expect(states.looksScarce(NAME, CONFIG, [1000], NOW)).toBe(expected);
+  expect(states.looksScarce(NAME, CONFIG, [0], NOW)).toBe(false);
+  expect(statesOf([shardAt(0, tokens, 1)], 1000).looksScarce(NAME, CONFIG, [1000], NOW)).toBe(
+    false,
+  );
+});
+
+test.each([
+  ["nearly all was consumed", [shardAt(0, 0.6, 2), shardAt(1, 0.6, 2)], true],
+  ["an eighth is left", [shardAt(0, 0.625, 2), shardAt(1, 0.625, 2)], false],
+  ["few of the shards were seen", [shardAt(0, 0, 4)], false],
+])("a bucket is scarce or is not where %s", (_, shown, expected) => {
+  expect(statesOf(shown).isScarce(NAME, CONFIG)).toBe(expected);
+});
+
+test("last balances are full where nothing is known, and never beyond full", () => {
+  expect(statesOf([]).lastBalances(NAME, CONFIG)).toEqual([10_000]);
+  expect(statesOf([shardAt(0, 1, 2)], DAY_MS).lastBalances(NAME, CONFIG)).toEqual([6000]);
+  expect(statesOf([shardAt(0, 5, 2), shardAt(1, 5, 2)]).lastBalances(NAME, CONFIG)).toEqual([
+    10_000,
+  ]);
+});
+
+test("a throttled shard is passed by for a quarter of a second", () => {
+  const states = statesOf([]);
+  expect(states.isThrottled(NAME, 1, NOW)).toBe(false);
+  states.throttled(NAME, 1);
+  expect([0, 249, 250, -1].map((ms) => states.isThrottled(NAME, 1, NOW + ms))).toEqual([
+    true,
+    true,
+    false,
+    false,
+  ]);
+  expect(states.isThrottled(NAME, 2, NOW)).toBe(false);
+});
+
+test("a shard that is gone was merged where its origin is of a later generation", () => {
+  const origin = (generation: number, shardCount = 2) => shardAt(1, 1, shardCount, { generation });
+  const shown = (one: SeenBucket) => [shardAt(0, 1, 4), one, shardAt(2, 1, 4), undefined];
+  expect(statesOf(shown(origin(1))).isMerged(NAME, 3)).toBe(true);
+  expect(statesOf(shown(origin(0))).isMerged(NAME, 3)).toBe(false);
+  expect(statesOf(shown(origin(1, 4))).isMerged(NAME, 3)).toBe(false);
+  expect(statesOf(shown(origin(1))).isMerged(NAME, 2)).toBe(false);
+});
+
+test("a bucket that is forgotten is forgotten with all its shards", () => {
+  const states = statesOf([shardAt(0, 1, 2), shardAt(1, 1, 2), shardAt(2, 1, 4)]);
+  states.forgetAll(NAME);
+  expect([0, 1, 2].map((shard) => states.of(NAME, shard))).toEqual([
+    undefined,
+    undefined,
+    undefined,
+  ]);
+});
+
+test("a limit that a shard does not have yet is full in it", () => {
+  const config = configOf(["a:10/day", "b:6/day"]);
+  expect(balancesOf(shardAt(0, 1, 2), config, NOW)).toEqual([1000, 3000]);
+  expect(fullBalances(config)).toEqual([10_000, 6000]);
+});
