@@ -1,6 +1,6 @@
 /** Keeps the arrows of the design true, and its rules about time, randomness and words. */
 
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -21,6 +21,7 @@ import {
   staleQuotes,
   wordViolations,
 } from "./architecture/plain-words.ts";
+import { untestedPureFiles } from "./architecture/pure-files.ts";
 import { readSources, report, toSource } from "./architecture/source.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
@@ -61,6 +62,11 @@ describe("this project", () => {
   test("the simulator has no cycle of imports, and its checkers use nothing that they check", () => {
     expect(report(cycleViolations([...files, ...simulator]))).toBe("");
     expect(report(checkerViolations(simulator))).toBe("");
+  });
+
+  test("every file of buckets without I/O has a unit test of its own name", () => {
+    const hasTest = (path: string) => existsSync(join(ROOT, path));
+    expect(report(untestedPureFiles(files, "src/buckets/", hasTest))).toBe("");
   });
 
   test("comments, messages and titles use plain words and comments fit 100 columns", () => {
@@ -308,6 +314,30 @@ describe("the checker", () => {
     expect(words).not.toMatch(/Date\.now|\bany\b|import/);
     expect(words).toContain("any_ = 4 / 2 / 1;");
     expect(words).toContain("Math.random()");
+  });
+});
+
+describe("the rule of tests for pure files", () => {
+  const found = (text: string, tests: readonly string[] = []) =>
+    report(
+      untestedPureFiles([toSource("src/buckets/a.ts", text)], "src/buckets/", (path) =>
+        tests.includes(path),
+      ),
+    );
+
+  test("a file with values and without promises needs a test of its name", () => {
+    const text = "export function one(): number {\n  return 1; // await\n}\n";
+    expect(found(text)).toBe(
+      "src/buckets/a.ts:1 is pure and has no test test/unit/buckets/a.test.ts",
+    );
+    expect(found(text, ["test/unit/buckets/a.test.ts"])).toBe("");
+  });
+
+  test.each([
+    ["only types", "export interface One {\n  readonly one: number;\n}\n"],
+    ["promises", "export async function one() {\n  await two();\n}\n"],
+  ])("a file with %s needs none", (_, text) => {
+    expect(found(text)).toBe("");
   });
 });
 
