@@ -1,9 +1,6 @@
 /** Plans a change of a stack as a change set, shows what it does, and carries it out. */
 
-import type { Clock } from "../domain/clock.ts";
 import { StackOperationError } from "../domain/errors.ts";
-import type { Random } from "../domain/random.ts";
-import type { Timer } from "../domain/timer.ts";
 import type { Aws } from "./aws.ts";
 import {
   type ChangeSet,
@@ -14,6 +11,7 @@ import {
   orDiscard,
 } from "./change-set.ts";
 import { changeSetName } from "./change-set-name.ts";
+import type { DeployContext } from "./deploy-context.ts";
 import { type Draft, draftCreation, draftUpdate } from "./draft.ts";
 import type { LambdaName } from "./function-names.ts";
 import { refuseForeign } from "./ownership.ts";
@@ -31,18 +29,6 @@ import {
 import type { StackOptions } from "./stack-options.ts";
 import { compactTemplate } from "./template/template.ts";
 import { uploadTemplate } from "./template-upload.ts";
-
-/** What deploying works with. */
-export interface DeployContext {
-  readonly aws: Aws;
-  readonly timer: Timer;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly endpoint?: string | undefined;
-  readonly onEvent?: ((event: StackEvent) => void) | undefined;
-  /** What is done next, for people. */
-  readonly onStep?: ((step: string) => void) | undefined;
-}
 
 /** A plan, and the change set that would carry it out. */
 export interface PreparedPlan {

@@ -1,15 +1,10 @@
 /** Deploys: from nothing, or from an older stack, to a table that can be connected to. */
 
-import { systemClock } from "../domain/clock.ts";
 import { StackAlreadyExistsError, StackOperationError } from "../domain/errors.ts";
 import { checkNamespace } from "../domain/names.ts";
-import { systemRandom } from "../domain/random.ts";
-import { systemTimer } from "../domain/timer.ts";
 import { CLIENT_VERSION } from "../domain/version.ts";
 import type { DynamoOptions } from "../repository/options.ts";
-import { type AwsConnection, connectAws } from "./aws.ts";
 import {
-  type DeployContext,
   discardPlan,
   executePlan,
   type PreparedPlan,
@@ -17,6 +12,7 @@ import {
   startPlan,
 } from "./change-set-plan.ts";
 import { refuseNewer, refuseNewerTable } from "./compatibility.ts";
+import { type DeployContext, deployContext } from "./deploy-context.ts";
 import { enabledLambdas } from "./draft.ts";
 import { eventSourceReady } from "./event-source.ts";
 import { functionNameOf } from "./function-names.ts";
@@ -27,7 +23,6 @@ import { type DeployPlan, intentFor } from "./plan.ts";
 import { findStack } from "./stack.ts";
 import type { StackEvent } from "./stack-events.ts";
 import type { StackOptions } from "./stack-options.ts";
-import { stoppableTimer } from "./stoppable-timer.ts";
 import { openRecords, type WrittenRecords, writeRecords } from "./table-records.ts";
 
 /** How to deploy, besides what. */
@@ -99,24 +94,15 @@ const EVENT_SOURCE_TIMEOUT_MS = 60_000;
  * ```
  */
 export async function deployStack(request: DeployRequest): Promise<Deployed> {
-  const { stackName, connection, options, signal, reset = false } = request;
+  const { stackName, options, reset = false } = request;
   // Typos are refused before anything is asked or changed.
   intentFor(stackName, options, undefined, reset);
   for (const name of request.namespaces ?? []) checkNamespace(name);
-  const aws = connectAws(connection as AwsConnection, signal);
-  const context: DeployContext = {
-    aws,
-    timer: stoppableTimer(connection.timer ?? systemTimer, signal),
-    clock: connection.clock ?? systemClock,
-    random: connection.random ?? systemRandom,
-    endpoint: connection.endpoint,
-    onEvent: request.onEvent,
-    onStep: request.onStep,
-  };
+  const context = deployContext(request);
   try {
     return await deployOver(context, request);
   } finally {
-    aws.close();
+    context.aws.close();
   }
 }
 

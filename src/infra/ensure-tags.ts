@@ -3,7 +3,7 @@
 import { StackOperationError } from "../domain/errors.ts";
 import { createChangeSet, executeChangeSet, type NewChangeSet, orDiscard } from "./change-set.ts";
 import { changeSetName } from "./change-set-name.ts";
-import type { DeployContext } from "./change-set-plan.ts";
+import type { DeployContext } from "./deploy-context.ts";
 import { findStack, type Stack } from "./stack.ts";
 import { firstCause, latestEvent, watchStack } from "./stack-events.ts";
 import { hasDiscoveryTags, settableTags, stackTags } from "./stack-tags.ts";

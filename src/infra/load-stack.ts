@@ -1,20 +1,18 @@
 /** The stack with the workers of load tests: `{name}-load`. */
 
-import { systemClock } from "../domain/clock.ts";
 import { InfrastructureNotFoundError, ValidationError } from "../domain/errors.ts";
 import { checkStackName } from "../domain/names.ts";
-import { systemRandom } from "../domain/random.ts";
 import { systemTimer } from "../domain/timer.ts";
 import type { DynamoOptions } from "../repository/options.ts";
 import { type AwsConnection, connectAws } from "./aws.ts";
 import { createChangeSet, type NewChangeSet } from "./change-set.ts";
 import { changeSetName } from "./change-set-name.ts";
-import { type DeployContext, discardPlan, executePlan, usableStack } from "./change-set-plan.ts";
+import { discardPlan, executePlan, usableStack } from "./change-set-plan.ts";
+import { type DeployContext, deployContext } from "./deploy-context.ts";
 import { putCode } from "./lambda-code.ts";
 import { findStack } from "./stack.ts";
 import type { StackEvent } from "./stack-events.ts";
 import { NAME_TAG, stackTags, TYPE_TAG } from "./stack-tags.ts";
-import { stoppableTimer } from "./stoppable-timer.ts";
 import { tableExists } from "./table-exists.ts";
 import { loadTemplate } from "./template/load.ts";
 import { compactTemplate } from "./template/template.ts";
@@ -60,24 +58,16 @@ export interface LoadDeployed {
 
 /** Creates or changes the stack of the workers, and uploads their code. */
 export async function deployLoadStack(request: LoadDeployRequest): Promise<LoadDeployed> {
-  const { name, connection, signal } = request;
+  const { name } = request;
   const stackName = loadStackName(name);
   const functionName = loadFunctionName(name);
-  const aws = connectAws(connection as AwsConnection, signal);
-  const context: DeployContext = {
-    aws,
-    timer: stoppableTimer(connection.timer ?? systemTimer, signal),
-    clock: connection.clock ?? systemClock,
-    random: connection.random ?? systemRandom,
-    endpoint: connection.endpoint,
-    onEvent: request.onEvent,
-    onStep: request.onStep,
-  };
+  const context = deployContext(request);
+  const { aws, timer } = context;
   try {
     const outcome = await changeStack(context, request, stackName);
     if (outcome === "declined") return { outcome, stackName, functionName };
     request.onStep?.("Uploading the code");
-    await putCode(aws, { stackName, functionName, zip: request.zip, over: "other" }, context.timer);
+    await putCode(aws, { stackName, functionName, zip: request.zip, over: "other" }, timer);
     return { outcome, stackName, functionName };
   } finally {
     aws.close();

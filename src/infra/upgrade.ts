@@ -18,8 +18,8 @@ import { readVersion, type VersionRecord, writeVersion } from "../records/versio
 import type { DynamoOptions } from "../repository/options.ts";
 import { type Aws, type AwsConnection, connectAws } from "./aws.ts";
 import { MissingServiceError } from "./aws-failure.ts";
-import type { DeployContext } from "./change-set-plan.ts";
 import { refuseNewer } from "./compatibility.ts";
+import type { DeployContext } from "./deploy-context.ts";
 import { ensureTags } from "./ensure-tags.ts";
 import { functionNameOf, LAMBDA_NAMES, type LambdaName } from "./function-names.ts";
 import {

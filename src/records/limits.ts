@@ -15,30 +15,20 @@ import {
   type AuditEntry,
   type AuditLog,
   checkAuditor,
-  resourceSubject,
   retentionDaysIn,
   SYSTEM_SUBJECT,
 } from "./audit.ts";
 import type { CacheStats } from "./config-cache.ts";
 import { changeConfig } from "./config-change.ts";
-import {
-  deleteLimits,
-  hasFlags,
-  isFlagsOnly,
-  replacedAttributes,
-  replaceLimits,
-} from "./config-item.ts";
-import { deregistration, isCounted, registeredResources, registration } from "./config-registry.ts";
-import { type ConfigResolver, type ResolvedLimits, slotNames } from "./config-resolver.ts";
+import { deleteLimits, isFlagsOnly, replacedAttributes, replaceLimits } from "./config-item.ts";
+import { registeredResources } from "./config-registry.ts";
+import type { ConfigResolver, ResolvedLimits } from "./config-resolver.ts";
 import { listPage, type Page } from "./cursor.ts";
 import { claimSoft } from "./feature-gate.ts";
 import { textAt, valueAt } from "./fields.ts";
 import {
-  entityConfigKey,
   entityConfigPartition,
   entityConfigRegistryKey,
-  inNamespace,
-  resourceConfigKey,
   resourceRegistryKey,
   systemConfigKey,
 } from "./keys.ts";
@@ -49,6 +39,7 @@ import {
   limitNames,
   onUnavailableIn,
 } from "./limit-attributes.ts";
+import { entityLevel, type LimitLevel, resourceLevel } from "./limit-level.ts";
 import type { RecordContext } from "./record-context.ts";
 import { type ChangeOptions, type FlagFollower, SwitchRecords } from "./switches.ts";
 
@@ -180,70 +171,20 @@ export class LimitRecords extends SwitchRecords {
   ): Promise<void> {
     checkFields("options", options, ["principal"]);
     checkResource(resource);
-    const checked = checkLimits(limits);
-    const principal = checkAuditor(options.principal);
-    await claimSoft(this.#context, checked);
-    const { namespaceId } = this.#context;
-    const key = resourceConfigKey(namespaceId, resource);
-    const registryKey = resourceRegistryKey(namespaceId);
-    const version = await changeConfig(this.#context, [key], ({ items: [item], system }) => ({
-      writes: [
-        replaceLimits(namespaceId, key, item, checked, { resource }),
-        {
-          update: registryKey,
-          change: {
-            addToSet: { resources: [resource] },
-            setIfAbsent: inNamespace(namespaceId, registryKey.PK),
-          },
-        },
-        this.#entry(system, {
-          action: "limits_set",
-          subject: resourceSubject(resource),
-          principal,
-          resource,
-          details: { limits: checked.map((limit) => limit.toJSON()) },
-        }),
-      ],
-    }));
-    this.#resolver.changed(version, [slotNames.resource(resource)]);
+    await this.#set(this.#resourceLevel(resource), limits, options);
   }
 
   /** The limits of a resource; none when nothing is stored. */
   async getResource(resource: string): Promise<readonly Limit[]> {
     checkResource(resource);
-    return this.#readLimits(resourceConfigKey(this.#context.namespaceId, resource));
+    return this.#readLimits(this.#resourceLevel(resource));
   }
 
   /** Deletes the limits of a resource; its switch and cascade setting stay. */
   async deleteResource(resource: string, options: ChangeOptions = {}): Promise<void> {
     checkFields("options", options, ["principal"]);
     checkResource(resource);
-    const principal = checkAuditor(options.principal);
-    const { namespaceId } = this.#context;
-    const key = resourceConfigKey(namespaceId, resource);
-    const registryKey = resourceRegistryKey(namespaceId);
-    const version = await changeConfig(this.#context, [key, registryKey], ({ items, system }) => {
-      const [item, registry] = items;
-      if (item === undefined || isFlagsOnly(item)) return undefined;
-      const unregister = {
-        update: registryKey,
-        change: { deleteFromSet: { resources: [resource] } },
-      };
-      return {
-        writes: [
-          deleteLimits(item),
-          // Limits that others wrote may be in no registry; an update would make an empty one.
-          ...(registry === undefined || hasFlags(item) ? [] : [unregister]),
-          this.#entry(system, {
-            action: "limits_deleted",
-            subject: resourceSubject(resource),
-            principal,
-            resource,
-          }),
-        ],
-      };
-    });
-    this.#resolver.changed(version, [slotNames.resource(resource)]);
+    await this.#delete(this.#resourceLevel(resource), options);
   }
 
   /** The resources with limits of their own, sorted. */
@@ -260,34 +201,9 @@ export class LimitRecords extends SwitchRecords {
     options: ChangeOptions & { resource?: string } = {},
   ): Promise<void> {
     checkFields("options", options, ["resource", "principal"]);
-    checkEntityId(entityId);
-    const resource = checkConfigResource(options.resource ?? DEFAULT_RESOURCE);
-    const checked = checkLimits(limits);
-    const principal = checkAuditor(options.principal);
-    await claimSoft(this.#context, checked);
-    const { namespaceId } = this.#context;
-    const key = entityConfigKey(namespaceId, entityId, resource);
-    const registryKey = entityConfigRegistryKey(namespaceId);
-    const version = await changeConfig(this.#context, [key], ({ items: [item], system }) => ({
-      writes: [
-        replaceLimits(namespaceId, key, item, checked, {
-          entity_id: entityId,
-          resource,
-          GSI3PK: entityConfigPartition(namespaceId, resource),
-          GSI3SK: entityId,
-        }),
-        ...(isCounted(item) ? [] : [registration(registryKey, namespaceId, resource)]),
-        this.#entry(system, {
-          action: "limits_set",
-          subject: entityId,
-          principal,
-          resource,
-          details: { limits: checked.map((limit) => limit.toJSON()) },
-        }),
-      ],
-    }));
-    this.#resolver.changed(version, [slotNames.entity(entityId, resource)]);
-    if (version !== undefined) await this.#follower.entityLimitsChanged(entityId, resource);
+    const level = this.#entityLevel(entityId, options.resource);
+    const isChanged = await this.#set(level, limits, options);
+    if (isChanged) await this.#follower.entityLimitsChanged(entityId, level.resource);
   }
 
   /** The limits of exactly this entity and resource; none when nothing is stored. */
@@ -296,9 +212,7 @@ export class LimitRecords extends SwitchRecords {
     options: { resource?: string } = {},
   ): Promise<readonly Limit[]> {
     checkFields("options", options, ["resource"]);
-    checkEntityId(entityId);
-    const resource = checkConfigResource(options.resource ?? DEFAULT_RESOURCE);
-    return this.#readLimits(entityConfigKey(this.#context.namespaceId, entityId, resource));
+    return this.#readLimits(this.#entityLevel(entityId, options.resource));
   }
 
   /** Deletes the limits of an entity for `resource`, or those it has for all other resources. */
@@ -307,33 +221,9 @@ export class LimitRecords extends SwitchRecords {
     options: ChangeOptions & { resource?: string } = {},
   ): Promise<void> {
     checkFields("options", options, ["resource", "principal"]);
-    checkEntityId(entityId);
-    const resource = checkConfigResource(options.resource ?? DEFAULT_RESOURCE);
-    const principal = checkAuditor(options.principal);
-    const { namespaceId } = this.#context;
-    const key = entityConfigKey(namespaceId, entityId, resource);
-    const registryKey = entityConfigRegistryKey(namespaceId);
-    const keys = [key, registryKey];
-    const version = await changeConfig(this.#context, keys, ({ items, system }) => {
-      const [item, registry] = items;
-      if (item === undefined || isFlagsOnly(item)) return undefined;
-      const counted = isCounted(item) && !hasFlags(item) ? [resource] : [];
-      const unregister = deregistration(registryKey, registry, counted);
-      return {
-        writes: [
-          deleteLimits(item),
-          ...(unregister === undefined ? [] : [unregister]),
-          this.#entry(system, {
-            action: "limits_deleted",
-            subject: entityId,
-            principal,
-            resource,
-          }),
-        ],
-      };
-    });
-    this.#resolver.changed(version, [slotNames.entity(entityId, resource)]);
-    if (version !== undefined) await this.#follower.entityLimitsChanged(entityId, resource);
+    const level = this.#entityLevel(entityId, options.resource);
+    const isChanged = await this.#delete(level, options);
+    if (isChanged) await this.#follower.entityLimitsChanged(entityId, level.resource);
   }
 
   /** The entities with limits of their own for a resource, a page at a time. */
@@ -376,11 +266,67 @@ export class LimitRecords extends SwitchRecords {
     return this.#resolver.cache.stats();
   }
 
+  #resourceLevel(resource: string): LimitLevel {
+    return resourceLevel(this.#context.namespaceId, resource);
+  }
+
+  #entityLevel(entityId: string, given: string | undefined): LimitLevel {
+    checkEntityId(entityId);
+    const resource = checkConfigResource(given ?? DEFAULT_RESOURCE);
+    return entityLevel(this.#context.namespaceId, entityId, resource);
+  }
+
+  async #set(
+    level: LimitLevel,
+    limits: readonly LimitInput[],
+    options: ChangeOptions,
+  ): Promise<boolean> {
+    const { key, subject, resource, slot, attributes } = level;
+    const checked = checkLimits(limits);
+    const principal = checkAuditor(options.principal);
+    await claimSoft(this.#context, checked);
+    const { namespaceId } = this.#context;
+    const version = await changeConfig(this.#context, [key], ({ items: [item], system }) => ({
+      writes: [
+        replaceLimits(namespaceId, key, item, checked, attributes),
+        ...level.register(item),
+        this.#entry(system, {
+          action: "limits_set",
+          subject,
+          principal,
+          resource,
+          details: { limits: checked.map((limit) => limit.toJSON()) },
+        }),
+      ],
+    }));
+    this.#resolver.changed(version, [slot]);
+    return version !== undefined;
+  }
+
+  async #delete(level: LimitLevel, options: ChangeOptions): Promise<boolean> {
+    const { key, registryKey, subject, resource, slot } = level;
+    const principal = checkAuditor(options.principal);
+    const keys = [key, registryKey];
+    const version = await changeConfig(this.#context, keys, ({ items, system }) => {
+      const [item, registry] = items;
+      if (item === undefined || isFlagsOnly(item)) return undefined;
+      return {
+        writes: [
+          deleteLimits(item),
+          ...level.unregister(item, registry),
+          this.#entry(system, { action: "limits_deleted", subject, principal, resource }),
+        ],
+      };
+    });
+    this.#resolver.changed(version, [slot]);
+    return version !== undefined;
+  }
+
   #entry(system: Item | undefined, entry: AuditEntry) {
     return this.#audit.entry(entry, retentionDaysIn(system) ?? AUDIT_RETENTION_DAYS);
   }
 
-  async #readLimits(key: Key): Promise<readonly Limit[]> {
+  async #readLimits({ key }: LimitLevel): Promise<readonly Limit[]> {
     const item = await this.#read(key);
     return item === undefined ? [] : decodeLimits(item);
   }

@@ -1,11 +1,8 @@
 /** Tables that are there before the deployment: kept ones, and those of the Python library. */
 
 import { describe, expect, test } from "vitest";
-import {
-  type DeployContext,
-  executePlan,
-  preparePlan,
-} from "../../../src/infra/change-set-plan.ts";
+import { executePlan, preparePlan } from "../../../src/infra/change-set-plan.ts";
+import type { DeployContext } from "../../../src/infra/deploy-context.ts";
 import type { StackOptions } from "../../../src/infra/stack-options.ts";
 import { printTemplate, stackTemplate } from "../../../src/infra/template/template.ts";
 import { INDEXES } from "../../../src/storage/table.ts";

@@ -2,13 +2,9 @@
 
 import { describe, expect, test } from "vitest";
 import { StackOperationError } from "../../../src/domain/errors.ts";
-import {
-  type DeployContext,
-  discardPlan,
-  executePlan,
-  preparePlan,
-} from "../../../src/infra/change-set-plan.ts";
+import { discardPlan, executePlan, preparePlan } from "../../../src/infra/change-set-plan.ts";
 import { deployOver, whileOvertaken } from "../../../src/infra/deploy.ts";
+import type { DeployContext } from "../../../src/infra/deploy-context.ts";
 import { ensureTags } from "../../../src/infra/ensure-tags.ts";
 import { Overtaken } from "../../../src/infra/overtaken.ts";
 import { removeStack } from "../../../src/infra/remove-stack.ts";

@@ -1,11 +1,8 @@
 /** What goes wrong while deploying: told once, with its reason, and nothing of it stays. */
 
 import { describe, expect, test } from "vitest";
-import {
-  type DeployContext,
-  executePlan,
-  preparePlan,
-} from "../../../src/infra/change-set-plan.ts";
+import { executePlan, preparePlan } from "../../../src/infra/change-set-plan.ts";
+import type { DeployContext } from "../../../src/infra/deploy-context.ts";
 import type { StackOptions } from "../../../src/infra/stack-options.ts";
 import { stoppableTimer } from "../../../src/infra/stoppable-timer.ts";
 import { FakeAws, refusal, TABLE_EVENT } from "./fake-aws.ts";

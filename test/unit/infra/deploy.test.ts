@@ -4,12 +4,8 @@ import {
   StackOperationError,
   ValidationError,
 } from "../../../src/domain/errors.ts";
-import {
-  type DeployContext,
-  discardPlan,
-  executePlan,
-  preparePlan,
-} from "../../../src/infra/change-set-plan.ts";
+import { discardPlan, executePlan, preparePlan } from "../../../src/infra/change-set-plan.ts";
+import type { DeployContext } from "../../../src/infra/deploy-context.ts";
 import type { StackEvent } from "../../../src/infra/stack-events.ts";
 import type { StackOptions } from "../../../src/infra/stack-options.ts";
 import { stackTags } from "../../../src/infra/stack-tags.ts";

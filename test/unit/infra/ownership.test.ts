@@ -1,7 +1,8 @@
 /** Whose a stack is: what is not ours is neither changed nor deleted. */
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type DeployContext, preparePlan } from "../../../src/infra/change-set-plan.ts";
+import { preparePlan } from "../../../src/infra/change-set-plan.ts";
+import type { DeployContext } from "../../../src/infra/deploy-context.ts";
 import { isOurs } from "../../../src/infra/ownership.ts";
 import { findStack, type Stack } from "../../../src/infra/stack.ts";
 import { stackTags } from "../../../src/infra/stack-tags.ts";

@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { StackOperationError } from "../../../src/domain/errors.ts";
 import { checkCompatibility, parseVersion } from "../../../src/domain/version.ts";
 import type { Aws } from "../../../src/infra/aws.ts";
-import type { DeployContext } from "../../../src/infra/change-set-plan.ts";
+import type { DeployContext } from "../../../src/infra/deploy-context.ts";
 import { findLimiters } from "../../../src/infra/discovery.ts";
 import { ensureTags } from "../../../src/infra/ensure-tags.ts";
 import { eventSourceReady } from "../../../src/infra/event-source.ts";

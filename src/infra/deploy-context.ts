@@ -1,0 +1,39 @@
+/** What deploying works with: AWS, time, and listeners. */
+
+import { type Clock, systemClock } from "../domain/clock.ts";
+import { type Random, systemRandom } from "../domain/random.ts";
+import { systemTimer, type Timer } from "../domain/timer.ts";
+import type { DynamoOptions } from "../repository/options.ts";
+import { type Aws, type AwsConnection, connectAws } from "./aws.ts";
+import type { StackEvent } from "./stack-events.ts";
+import { stoppableTimer } from "./stoppable-timer.ts";
+
+export interface DeployContext {
+  readonly aws: Aws;
+  readonly timer: Timer;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly endpoint?: string | undefined;
+  readonly onEvent?: ((event: StackEvent) => void) | undefined;
+  /** What is done next, for people. */
+  readonly onStep?: ((step: string) => void) | undefined;
+}
+
+/** Connects to AWS; the caller closes the connection. */
+export function deployContext(request: {
+  readonly connection: DynamoOptions;
+  readonly signal?: AbortSignal;
+  readonly onEvent?: (event: StackEvent) => void;
+  readonly onStep?: (step: string) => void;
+}): DeployContext {
+  const { connection, signal, onEvent, onStep } = request;
+  return {
+    aws: connectAws(connection as AwsConnection, signal),
+    timer: stoppableTimer(connection.timer ?? systemTimer, signal),
+    clock: connection.clock ?? systemClock,
+    random: connection.random ?? systemRandom,
+    endpoint: connection.endpoint,
+    onEvent,
+    onStep,
+  };
+}
