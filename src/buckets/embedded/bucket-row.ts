@@ -1,7 +1,9 @@
 /** A bucket as text in one SQLite column: a short array, as every acquire writes it. */
 
+import type { Rate } from "../../core/bucket.ts";
 import { DamagedRecordError } from "../../domain/errors.ts";
 import type { EmbeddedBucket, EmbeddedLimit } from "./embedded-bucket.ts";
+import type { Build } from "./packed-bucket.ts";
 
 type Row = [
   version: number,
@@ -26,18 +28,48 @@ type LimitRow = [
   countedMilli: number | string,
 ];
 
-export function encodeRow(bucket: EmbeddedBucket): string {
-  const { link, version, source, limits, usageHour, events } = bucket;
-  const row: Row = [
-    version,
-    source,
-    link.cascade ? 1 : 0,
-    link.parentId ?? null,
-    limits.map(encodeLimit),
-    usageHour,
-    events,
-  ];
-  return JSON.stringify(row);
+/** A bucket as a row needs it; the totals of each limit stand one after the other. */
+interface RowParts {
+  readonly build: Pick<Build, "version" | "source" | "names" | "rates">;
+  readonly link: EmbeddedBucket["link"];
+  readonly usageHour: number;
+  readonly events: number;
+}
+
+/** How many numbers a limit has: tokens, refill time, remainder, consumed and counted. */
+export const STRIDE = 5;
+
+/** The only place that writes a row: two texts of one bucket must be the same to the byte. */
+export function rowText(
+  { build, link, usageHour, events }: RowParts,
+  numbers: readonly (number | bigint)[],
+): string {
+  const { version, source, names, rates } = build;
+  const parent = link.parentId === undefined ? "null" : JSON.stringify(link.parentId);
+  let text = `[${version},"${source}",${link.cascade ? 1 : 0},${parent},[`;
+  for (let at = 0; at < names.length; at += 1) {
+    const { capacityMilli, refillMilli, periodMs } = rates[at] as Rate;
+    text += `${at === 0 ? "" : ","}["${names[at]}",${capacityMilli},${refillMilli},${periodMs}`;
+    for (let place = at * STRIDE; place < (at + 1) * STRIDE; place += 1) {
+      const number = numbers[place] as number | bigint;
+      text += typeof number === "bigint" ? `,"${number}"` : `,${number}`;
+    }
+    text += "]";
+  }
+  return `${text}],${usageHour},${events}]`;
+}
+
+export function encodeRow({ link, version, source, limits, usageHour, events }: EmbeddedBucket) {
+  const names = limits.map(({ name }) => name);
+  const rates = limits.map(({ rate }) => rate);
+  const numbers = limits.flatMap(({ level, consumedMilli, countedMilli }) => [
+    level.tokensMilli,
+    level.refilledAtMs,
+    level.remainder,
+    consumedMilli,
+    countedMilli,
+  ]);
+  return rowText({ build: { version, source, names, rates }, link, usageHour, events }, numbers);
 }
 
 /** Throws a `DamagedRecordError` for a row that no version of this library has written. */
@@ -64,21 +96,6 @@ function decoded(text: string, ttl: number | null): EmbeddedBucket {
   };
 }
 
-function encodeLimit(limit: EmbeddedLimit): LimitRow {
-  const { name, rate, level, consumedMilli, countedMilli } = limit;
-  return [
-    name,
-    rate.capacityMilli,
-    rate.refillMilli,
-    rate.periodMs,
-    level.tokensMilli,
-    level.refilledAtMs,
-    level.remainder,
-    encodeTotal(consumedMilli),
-    encodeTotal(countedMilli),
-  ];
-}
-
 function decodeLimit(row: LimitRow): EmbeddedLimit {
   const [name, capacityMilli, refillMilli, periodMs, tokensMilli, refilledAtMs, remainder] = row;
   const [, , , , , , , consumedMilli, countedMilli] = row;
@@ -93,10 +110,6 @@ function decodeLimit(row: LimitRow): EmbeddedLimit {
     consumedMilli: decodeTotal(consumedMilli),
     countedMilli: decodeTotal(countedMilli),
   };
-}
-
-function encodeTotal(total: number | bigint): number | string {
-  return typeof total === "bigint" ? String(total) : total;
 }
 
 function decodeTotal(total: number | string): number | bigint {

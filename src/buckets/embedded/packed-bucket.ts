@@ -11,6 +11,7 @@ import { invariant, TOKENS_MAX } from "../../domain/check.ts";
 import type { Limit } from "../../domain/limit.ts";
 import type { FastRequest } from "../fast-path.ts";
 import type { BucketConfig, LimitSource, Link } from "../leg.ts";
+import { rowText, STRIDE } from "./bucket-row.ts";
 import type { EmbeddedBucket, EmbeddedLimit } from "./embedded-bucket.ts";
 import { FastConsume } from "./fast-consume.ts";
 import { hourOf } from "./usage-hour.ts";
@@ -40,7 +41,6 @@ const REFILLED_AT = 1;
 const REMAINDER = 2;
 const CONSUMED = 3;
 const COUNTED = 4;
-const STRIDE = 5;
 
 /** Filled by one consume at a time: what a refill would make of each limit. */
 const refilled: number[] = [];
@@ -95,21 +95,11 @@ export class PackedBucket {
     };
   }
 
-  /** As a row, for stores that write it; see `bucket-row.ts`. */
+  /** As a row, for stores that write it. */
   text(): string {
-    const { link, build } = this;
-    const head = `[${build.version},"${build.source}"`;
-    const parent = link.parentId === undefined ? "null" : JSON.stringify(link.parentId);
-    let text = `${head},${link.cascade ? 1 : 0},${parent},[`;
-    for (let at = 0; at < build.names.length; at += 1) {
-      const { capacityMilli, refillMilli, periodMs } = build.rates[at] as Rate;
-      text += `${at === 0 ? "" : ","}["${build.names[at]}",${capacityMilli},${refillMilli},${periodMs}`;
-      for (let offset = 0; offset < STRIDE; offset += 1) {
-        text += `,${this.#numbers[at * STRIDE + offset]}`;
-      }
-      text += "]";
-    }
-    return `${text}],${this.#usageHour},${this.#events}]`;
+    const { build, link } = this;
+    const row = { build, link, usageHour: this.#usageHour, events: this.#events };
+    return rowText(row, this.#numbers);
   }
 
   /** These limits are in force for the bucket, until then. */
