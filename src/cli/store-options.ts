@@ -30,7 +30,7 @@ export interface StoreOptions {
 export const STACK_OPTIONS: readonly OptionSpec[] = [
   { flags: "-n, --name <name>", text: "table on DynamoDB (ZAEL_STACK, else zae-limiter)" },
   { flags: "--region <region>", text: "region of the table (else as the AWS SDK finds it)" },
-  { flags: "--endpoint-url <url>", text: "endpoint of a local engine, or a private one" },
+  { flags: "--endpoint-url <url>", text: "endpoint of a local DynamoDB, or a private one" },
 ];
 
 export const STORE_OPTIONS: readonly OptionSpec[] = [

@@ -30,11 +30,9 @@ export function readTexts(root: string, folder: string, ending: string): TextFil
     .map((path) => ({ path, text: readFileSync(join(root, path), "utf8") }));
 }
 
-/** Reads the documents of the project: those in its root, the pages, the examples, the changes. */
+/** Reads the documents of the project: those in its root, pages, examples and changes. */
 export function readDocuments(root: string): TextFile[] {
-  const inRoot = readdirSync(root).filter(
-    (path) => path.endsWith(".md") && path !== "CHANGELOG.md",
-  );
+  const inRoot = readdirSync(root).filter((path) => path.endsWith(".md"));
   return [
     ...inRoot.map((path) => ({ path, text: readFileSync(join(root, path), "utf8") })),
     ...["docs", "examples", "changes", "simulator"].flatMap((folder) =>

