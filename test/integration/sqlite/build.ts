@@ -43,7 +43,7 @@ export function compileSources(
 
 function buildIn(directory: string): Build {
   return {
-    open: pathToFileURL(join(directory, "storage", "sqlite", "open.js")).href,
+    open: pathToFileURL(join(directory, "storage", "sqlite", "connection.js")).href,
     index: pathToFileURL(join(directory, "index.js")).href,
     binary: join(directory, "cli", "main.js"),
   };
