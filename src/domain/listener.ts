@@ -6,10 +6,13 @@ export function unbreakable<T>(name: string, listener: (heard: T) => void): (hea
   const warn = (error: unknown) => {
     if (warned) return;
     warned = true;
-    process.emitWarning(`The listener \`${name}\` has thrown`, {
-      code: "ZAEL_LISTENER_FAILED",
-      detail: String(error),
-    });
+    process.emitWarning(
+      `The listener \`${name}\` threw; the limiter goes on. Further errors are not printed`,
+      {
+        code: "ZAEL_LISTENER_FAILED",
+        detail: String(error),
+      },
+    );
   };
   return (heard) => {
     try {

@@ -309,7 +309,9 @@ export class Gate<R> {
     const { events } = this.#options;
     if (events !== undefined) this.#hand({ type, ...told }, events);
     else if (type === "commit_failed") {
-      const sentence = `The lease of ${told.entityId} for ${told.resource} could not be ended`;
+      const sentence =
+        `Could not end the lease of ${told.entityId} for ${told.resource}: ` +
+        "its corrections are not written";
       warn("ZAEL_HTTP_COMMIT_FAILED", sentence, told.cause);
     }
   }

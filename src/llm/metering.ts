@@ -104,7 +104,9 @@ export class Metering {
         if (facts.hasOutput) this.#outputs.learn(resource, output);
       },
       endFailed: (error) => {
-        const sentence = `The usage of ${entityId} for ${resource} could not be written`;
+        const sentence =
+          `Could not write the usage of ${entityId} for ${resource}: ` +
+          "the estimate stays consumed";
         process.emitWarning(sentence, { code: COMMIT_FAILED_CODE, detail: String(error) });
       },
     });

@@ -126,6 +126,19 @@ describe("the documents", () => {
     expect([...codes].filter((code) => !explained.has(code))).toEqual([]);
   });
 
+  test("docs/operators/runbooks/warnings.md has a section for every code of a warning", () => {
+    const page = readFileSync(join(ROOT, "docs/operators/runbooks/warnings.md"), "utf8");
+    const headings = [...page.matchAll(/^## (.+)$/gm)].flatMap(([, text = ""]) => text.split(", "));
+    const sources = readdirSync(join(ROOT, "src"), { recursive: true })
+      .filter((path) => String(path).endsWith(".ts"))
+      .map((path) => readFileSync(join(ROOT, "src", String(path)), "utf8"))
+      .filter((text) => text.includes("emitWarning("));
+    const codes = sources.flatMap((text) => [...text.matchAll(/"ZAEL_([A-Z_]+)"/g)]);
+    expect(codes.length).toBeGreaterThan(8);
+    const missing = codes.map(([, code = ""]) => code.toLowerCase());
+    expect(missing.filter((code) => !headings.includes(code))).toEqual([]);
+  });
+
   test("every source file that the architecture and the decisions name exists", () => {
     const folders = ["src", "test", "simulator", "web"];
     const files = new Set(
