@@ -8,6 +8,7 @@
  * stays, and consumes nothing: it lowers the number of shards, and raises their generation (`mg`).
  */
 
+import { overdrawnBy } from "../buckets/distributed/overdraft.ts";
 import { isLimitName } from "../domain/names.ts";
 import { ACQUIRES, METER } from "../records/bucket-item.ts";
 import { integerAt, numberAt, valueAt } from "../records/fields.ts";
@@ -26,6 +27,8 @@ export interface Consumption {
   readonly amountsMilli: readonly (readonly [limitName: string, milli: Milli])[];
   /** How many acquires it was: none for an adjustment. */
   readonly events: number;
+  /** Soft limits that it consumed into debt. */
+  readonly overdrawn: readonly string[];
 }
 
 const PREFIX = "b_";
@@ -48,7 +51,10 @@ export function consumptionOf(change: StreamChange): Consumption | undefined {
   const events = eventsOf(before, after, amountsMilli);
   if (amountsMilli.length === 0 && events === 0) return undefined;
   const { id, order, atMs } = change;
-  return { id, order, atMs, baseMs: numberAt(after, "rf") ?? 0, amountsMilli, events };
+  const rising = amountsMilli.filter(([, milli]) => milli > 0).map(([name]) => name);
+  const isAcquire = totalAt(after, ACQUIRES) > totalAt(before, ACQUIRES);
+  const overdrawn = overdrawnBy({ before, after, atMs, isAcquire }, rising);
+  return { id, order, atMs, baseMs: numberAt(after, "rf") ?? 0, amountsMilli, events, overdrawn };
 }
 
 function isMerge(before: Item | undefined, after: Item): boolean {

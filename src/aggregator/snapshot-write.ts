@@ -8,7 +8,7 @@
  */
 
 import { textAt } from "../records/fields.ts";
-import { markAttribute, usageChange, usageKey } from "../records/usage-item.ts";
+import { markAttribute, type UsageAddition, usageChange, usageKey } from "../records/usage-item.ts";
 import type { Item, Key } from "../storage/item.ts";
 import type { Change, Condition, Test } from "../storage/item-store.ts";
 import type { Consumption } from "./consumption.ts";
@@ -28,26 +28,20 @@ export function planSnapshot(
   retentionDays: number,
 ): SnapshotWrite | undefined {
   const { subject, type, startMs } = tally;
-  const amounts = new Map<string, Milli>();
+  const sum = new TallySum();
   const marks: Record<string, string> = {};
   const condition: Test[] = [];
-  let events = 0;
   for (const part of tally.shards) {
     const name = markAttribute(part.shard);
     const entries = uncounted(part, stored === undefined ? undefined : textAt(stored, name));
     const [first] = entries;
     if (first === undefined) continue;
-    for (const entry of entries) {
-      events += entry.events;
-      for (const [limitName, milli] of entry.amountsMilli) {
-        amounts.set(limitName, plus(amounts.get(limitName) ?? 0, milli));
-      }
-    }
+    for (const entry of entries) sum.add(entry);
     marks[name] = (entries.at(-1) as Consumption).order;
     condition.push({ is: "<", name, value: first.order, orAbsent: true });
   }
   if (condition.length === 0) return undefined;
-  const change = usageChange(subject, type, startMs, amounts, events, retentionDays);
+  const change = usageChange(subject, type, startMs, sum, retentionDays);
   return {
     key: usageKey(subject, type, startMs),
     change: { ...change, set: { ...change.set, ...marks } },
@@ -57,4 +51,19 @@ export function planSnapshot(
 
 function uncounted({ entries }: ShardTally, mark: string | undefined): readonly Consumption[] {
   return mark === undefined ? entries : entries.filter(({ order }) => order > mark);
+}
+
+/** What a write adds to a snapshot. */
+class TallySum implements UsageAddition {
+  readonly amountsMilli = new Map<string, Milli>();
+  readonly overdrawn = new Map<string, number>();
+  events = 0;
+
+  add({ amountsMilli, events, overdrawn }: Consumption): void {
+    this.events += events;
+    for (const [name, milli] of amountsMilli) {
+      this.amountsMilli.set(name, plus(this.amountsMilli.get(name) ?? 0, milli));
+    }
+    for (const name of overdrawn) this.overdrawn.set(name, (this.overdrawn.get(name) ?? 0) + 1);
+  }
 }

@@ -50,6 +50,16 @@ export interface UsageSnapshot {
   readonly counters: Readonly<Record<string, number>>;
   /** How many acquires took something. */
   readonly totalEvents: number;
+  /** Per soft limit, how many writes consumed from it and left it below zero; absent: none did. */
+  readonly overdrawn?: Readonly<Record<string, number>>;
+}
+
+/** What is added to a snapshot. */
+export interface UsageAddition {
+  readonly amountsMilli: Iterable<readonly [limitName: string, milli: number | bigint]>;
+  readonly events: number;
+  /** By the name of a soft limit: writes that left it below zero. */
+  readonly overdrawn?: ReadonlyMap<string, number>;
 }
 
 /** Which snapshot: the window is the one of its type that holds `atMs`. */
@@ -78,6 +88,8 @@ const TAKEN_NAMES: ReadonlySet<string> = new Set([
 const INDEX_KEY_PATTERN = /^(?:GSI|LSI)[0-9](?:PK|SK)$/;
 const ESCAPE = "#";
 const MARK = "@";
+/** Of the counter of writes that left a soft limit below zero, as the Python library has it. */
+const OVERDRAWN_SUFFIX = "#od";
 
 /** Where the snapshots of one window of a resource are, in GSI2. */
 export function usageWindow(
@@ -106,14 +118,14 @@ export function usageChange(
   subject: UsageSubject,
   type: WindowType,
   atMs: number,
-  amountsMilli: Iterable<readonly [limitName: string, milli: number | bigint]>,
-  events: number,
+  { amountsMilli, events, overdrawn = new Map() }: UsageAddition,
   retentionDays: number,
 ): Change {
   const { namespaceId, entityId, resource } = subject;
   const start = isoSeconds(windowStartMs(type, atMs));
   const add: Record<string, number | bigint> = {};
   for (const [name, milli] of amountsMilli) add[counterAttribute(name)] = inTokens(milli);
+  for (const [name, count] of overdrawn) add[counterAttribute(name) + OVERDRAWN_SUFFIX] = count;
   add[EVENTS] = events;
   return {
     set: {
@@ -141,19 +153,31 @@ function counterAttribute(limitName: string): string {
   return taken ? ESCAPE + limitName : limitName;
 }
 
-/** Suffix of a counter of the Python library: how often a soft limit was below zero. */
-const OVERDRAWN_SUFFIX = "#od";
-
 /** The counters of an item in tokens, with parts of tokens where there are any. */
 export function usageCounters(item: Item): Map<string, number> {
   const counters = new Map<string, number>();
   for (const name of Object.keys(item)) {
     if (OWN_NUMBERS.has(name) || !isNumber(valueAt(item, name))) continue;
     if (name.endsWith(OVERDRAWN_SUFFIX)) continue;
-    const limitName = name.startsWith(ESCAPE) ? name.slice(ESCAPE.length) : name;
-    counters.set(limitName, numberAt(item, name) ?? 0);
+    counters.set(limitOf(name), numberAt(item, name) ?? 0);
   }
   return counters;
+}
+
+/** How many writes left a soft limit below zero, by its name. */
+export function usageOverdrawn(item: Item): Map<string, number> {
+  const overdrawn = new Map<string, number>();
+  for (const name of Object.keys(item)) {
+    if (!name.endsWith(OVERDRAWN_SUFFIX) || !isNumber(valueAt(item, name))) continue;
+    const counter = name.slice(0, -OVERDRAWN_SUFFIX.length);
+    overdrawn.set(limitOf(counter), numberAt(item, name) ?? 0);
+  }
+  return overdrawn;
+}
+
+/** The limit that an attribute counts. */
+function limitOf(attribute: string): string {
+  return attribute.startsWith(ESCAPE) ? attribute.slice(ESCAPE.length) : attribute;
 }
 
 /** The snapshot in an item; `undefined` when it is incomplete, or not the one its key names. */
@@ -171,6 +195,7 @@ export function decodeUsage(item: Item): UsageSnapshot | undefined {
   if (!isItsOwn) return undefined;
   const windowType = textAt(item, "window") ?? "";
   const counters = [...usageCounters(item)].map(([name, count]) => [name, wholeTokens(count)]);
+  const overdrawn = usageOverdrawn(item);
   return {
     entityId,
     resource,
@@ -179,6 +204,7 @@ export function decodeUsage(item: Item): UsageSnapshot | undefined {
     windowEnd: lastSecond(windowType, windowStart),
     counters: Object.fromEntries(counters),
     totalEvents: numberAt(item, EVENTS) ?? 0,
+    ...(overdrawn.size === 0 ? {} : { overdrawn: Object.fromEntries(overdrawn) }),
   };
 }
 

@@ -6,6 +6,7 @@ import { failureOf } from "../contract/limiter/outcomes.ts";
 import { describeEngines } from "../engines/engines.ts";
 import { limit, type PythonError } from "./library.ts";
 import { type Both, SharedTable, sum } from "./shared-table.ts";
+import { aggregateByOurs, aggregateByPython } from "./usage.ts";
 
 const E = "user-1";
 const R = "gpt-4";
@@ -83,6 +84,32 @@ describeEngines("settings of both libraries, next to Python 0.17.0", (engine) =>
     const call = { entityId: E, resource: "other", consume: { rpd: 11 } };
     expect((await limiter.acquire(call)).overdrawn).toEqual(["rpd"]);
   });
+
+  it.each([
+    // Python's aggregator does not count the write that creates a bucket.
+    ["Python's", aggregateByPython, { rpd: 2 }],
+    ["our", aggregateByOurs, { rpd: 3 }],
+  ] as const)(
+    "%s aggregator counts overdrawn limits, and both read it",
+    async (_, aggregate, expected) => {
+      await claimPythonLambda(table);
+      const both = await table.open();
+      const { python, repo, limiter } = both;
+      await repo.limits.setResource(R, ["rpd:10/day soft"]);
+      await python.acquire(E, R, { rpd: 25 });
+      await limiter.acquire({ ...CALL, consume: { rpd: 25 } });
+      await python.acquire(E, R, { rpd: 25 });
+      await aggregate(table, both);
+      const { snapshots } = await repo.usage.snapshots({ ...CALL, window: "hourly" });
+      const [theirs] = await python.repo<[{ overdrawn: object }[], unknown]>(
+        "get_usage_snapshots",
+        [],
+        { entity_id: E, resource: R, window_type: "hourly" },
+      );
+      const read = [...snapshots, ...theirs].map(({ overdrawn }) => overdrawn);
+      expect(read).toEqual([expected, expected]);
+    },
+  );
 
   it("a cascade policy of ours is followed by Python, on live buckets and on new ones", async () => {
     await claimPythonLambda(table);

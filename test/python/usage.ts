@@ -37,8 +37,7 @@ export function itCountsUsage(table: SharedTable): void {
   it("Python's aggregator counts what both consume, and both read it", async () => {
     const both = await consumed();
     const before = await both.limiter.status(CALL);
-    const { errors } = await both.python.aggregate(table.place, await table.bucketRecords(both));
-    expect(errors).toEqual([]);
+    await aggregateByPython(table, both);
     // It does not count the write that creates a bucket: the token of the first acquire.
     expect(await readByBoth(both)).toEqual({ ours: [[9, 3]], theirs: [[9, 3]] });
     const another = await table.another(both);
@@ -50,18 +49,29 @@ export function itCountsUsage(table: SharedTable): void {
 
   it("our aggregator counts the same records in full, and both read it", async () => {
     const both = await consumed();
-    const handler = createHandler({
-      table: table.place.table,
-      store: table.items,
-      clock: systemClock,
-      log: () => {},
-      retentionDays: 90,
-    });
-    const Records = (await table.bucketRecords(both)) as LambdaRecord[];
-    expect(await handler({ Records })).toEqual({ batchItemFailures: [] });
-    expect(await handler({ Records })).toEqual({ batchItemFailures: [] });
+    await aggregateByOurs(table, both);
+    await aggregateByOurs(table, both);
     expect(await readByBoth(both)).toEqual({ ours: [[10, 4]], theirs: [[10, 4]] });
   });
+}
+
+/** The Lambda handler of ours, with what the stream says about the namespace. */
+export async function aggregateByOurs(table: SharedTable, both: Both): Promise<void> {
+  const handler = createHandler({
+    table: table.place.table,
+    store: table.items,
+    clock: systemClock,
+    log: () => {},
+    retentionDays: 90,
+  });
+  const Records = (await table.bucketRecords(both)) as LambdaRecord[];
+  expect(await handler({ Records })).toEqual({ batchItemFailures: [] });
+}
+
+/** The same with the handler of Python. */
+export async function aggregateByPython(table: SharedTable, both: Both): Promise<void> {
+  const { errors } = await both.python.aggregate(table.place, await table.bucketRecords(both));
+  expect(errors).toEqual([]);
 }
 
 interface PythonSnapshot {

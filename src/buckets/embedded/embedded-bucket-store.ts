@@ -12,6 +12,7 @@ import { bucketTtl } from "../bucket-ttl.ts";
 import type { RefundWarning } from "../bucket-warning.ts";
 import { appliesAnyway, matchConfig } from "../config-match.ts";
 import type { FastPath } from "../fast-path.ts";
+import { softNames } from "../gating.ts";
 import { LaterRefunds } from "../later-refunds.ts";
 import type { Adjustment, BucketConfig, Leg, LegOutcome, Link } from "../leg.ts";
 import { effectiveLink } from "../recorded-link.ts";
@@ -321,6 +322,11 @@ export class EmbeddedBucketStore implements BucketStore {
     const takes = leg.amountsMilli.some((amount) => amount > 0);
     const consumed = { ...bucket, limits, events: bucket.events + (takes ? 1 : 0) };
     this.#write(leg.entityId, leg.resource, consumed, leg.config, now, isNew);
+    const overdrawn = overdrawnOf(leg, consumed, now);
+    if (overdrawn.size > 0) {
+      const usage = { atMs: now, amountsMilli: [], events: 0, overdrawn };
+      this.#table.countUsage(leg.entityId, leg.resource, usage);
+    }
     const parts = [{ shard: 0, amountsMilli: leg.amountsMilli }];
     const link = effectiveLink(bucket.link, leg.config.cascade);
     return { parts, link, balancesMilli: balances(consumed, leg, now) };
@@ -351,3 +357,21 @@ function alive(bucket: EmbeddedBucket | undefined, now: number): EmbeddedBucket 
   const isOver = bucket?.ttl !== undefined && bucket.ttl * 1000 <= now;
   return isOver ? undefined : bucket;
 }
+
+/** The soft limits that a leg has consumed from and left below zero, each once. */
+function overdrawnOf(
+  { config, amountsMilli }: Leg,
+  bucket: EmbeddedBucket,
+  now: number,
+): ReadonlyMap<string, number> {
+  if (config.bypass === true || softNames(config) === undefined) return NONE;
+  const names = config.limits
+    .filter(({ soft }, at) => soft && (amountsMilli[at] ?? 0) > 0)
+    .map(({ name }) => name);
+  const inDebt = bucket.limits.filter(
+    (limit) => names.includes(limit.name) && balanceMilli(limit, now) < 0,
+  );
+  return new Map(inDebt.map(({ name }) => [name, 1]));
+}
+
+const NONE: ReadonlyMap<string, number> = new Map();

@@ -15,6 +15,7 @@ import {
   usageChange,
   usageCounters,
   usageKey,
+  usageOverdrawn,
 } from "../../records/usage-item.ts";
 import type { Item, Key } from "../../storage/item.ts";
 import type { Change } from "../../storage/item-store.ts";
@@ -112,6 +113,7 @@ class UsageBook {
       atMs: place.startMs,
       amountsMilli: counters.map(([name, tokens]) => [name, Math.round(tokens * 1000)]),
       events: decodeUsage(item)?.totalEvents ?? 0,
+      overdrawn: usageOverdrawn(item),
     });
     return true;
   }
@@ -127,11 +129,11 @@ class UsageBook {
     return window;
   }
 
-  #write({ subject, type, startMs }: Place, { amountsMilli, events }: PendingUsage): void {
+  #write({ subject, type, startMs }: Place, usage: PendingUsage): void {
     const { retentionDays } = this.#bounds;
     this.#items.update(
       usageKey(subject, type, startMs),
-      usageChange(subject, type, startMs, amountsMilli, events, retentionDays),
+      usageChange(subject, type, startMs, usage, retentionDays),
     );
   }
 }

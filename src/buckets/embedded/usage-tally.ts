@@ -19,6 +19,8 @@ export interface PendingUsage {
   readonly atMs: number;
   readonly amountsMilli: readonly (readonly [limitName: string, milli: number | bigint])[];
   readonly events: number;
+  /** By the name of a soft limit: acquires that left it below zero. */
+  readonly overdrawn?: ReadonlyMap<string, number>;
 }
 
 /** What of a bucket is not in the snapshots yet. */

@@ -64,6 +64,7 @@ const list = leaf<ListOptions>({
         window_end: "text",
         total_events: "number",
         counters: "object",
+        "overdrawn?": "object",
       },
     ],
     cursor: "text | null",
@@ -204,7 +205,14 @@ function snapshotJson(snapshot: UsageSnapshot) {
     window_end: snapshot.windowEnd,
     total_events: snapshot.totalEvents,
     counters: snapshot.counters,
+    ...(snapshot.overdrawn === undefined ? {} : { overdrawn: snapshot.overdrawn }),
   };
+}
+
+/** How often a soft limit was left below zero; nothing where it was not. */
+function debtOf({ overdrawn }: UsageSnapshot, limitName: string): string {
+  const count = overdrawn?.[limitName];
+  return count === undefined ? "" : ` (overdrawn ${withThousands(count)}x)`;
 }
 
 function snapshotTable(
@@ -228,7 +236,10 @@ function snapshotTable(
       withThousands(snapshot.totalEvents),
       Object.keys(snapshot.counters)
         .sort()
-        .map((name) => `${name}=${withThousands(snapshot.counters[name] ?? 0)}`)
+        .map(
+          (name) =>
+            `${name}=${withThousands(snapshot.counters[name] ?? 0)}${debtOf(snapshot, name)}`,
+        )
         .join(", "),
     ]),
     paint,

@@ -2,9 +2,9 @@
 
 import { expect, test } from "vitest";
 import { consumptionOf } from "../../../src/aggregator/consumption.ts";
-import { decodeUsage } from "../../../src/records/usage-item.ts";
+import { decodeUsage, usageChange } from "../../../src/records/usage-item.ts";
 import { pythonItem } from "../../contract/python/golden-items.ts";
-import { bucketItem, change } from "./changes.ts";
+import { AT, bucketItem, change } from "./changes.ts";
 
 const OURS = { cs: "resource", wm: 5000 };
 
@@ -29,10 +29,43 @@ test("an acquire of ours counts what it says, and a refund of either library cou
   expect(consumptionOf(change(item(4000, 3), item(1000, 2)))).toMatchObject({ events: -1 });
 });
 
-test("how often a soft limit was overdrawn is no counter of its own", () => {
+test("a snapshot of the Python library tells how often a soft limit was overdrawn", () => {
   const stored = pythonItem("67-usage-snapshot-overdrawn", "ns");
-  expect(Object.keys(stored).some((name) => name.endsWith("#od"))).toBe(true);
-  const counters = Object.keys(decodeUsage(stored)?.counters ?? {});
-  expect(counters.length).toBeGreaterThan(0);
-  expect(counters.filter((name) => name.includes("#"))).toEqual([]);
+  expect(decodeUsage(stored)).toMatchObject({
+    counters: { rpm: 2, tpm: 120 },
+    overdrawn: { tpm: 2 },
+    totalEvents: 4,
+  });
+  expect(Object.keys(decodeUsage(stored)?.counters ?? {})).toEqual(["rpm", "tpm"]);
+});
+
+test("ours is counted under the name that the Python library gives it", () => {
+  const subject = { namespaceId: "ns", entityId: "u", resource: "r" };
+  const addition = {
+    amountsMilli: [
+      ["rpm", 2000],
+      ["tpm", 120_000],
+    ] as const,
+    events: 4,
+    overdrawn: new Map([["tpm", 2]]),
+  };
+  const stored = pythonItem("67-usage-snapshot-overdrawn", "ns");
+  const { add } = usageChange(subject, "daily", AT, addition, 90);
+  expect(add).toEqual({
+    rpm: stored.rpm,
+    tpm: stored.tpm,
+    "tpm#od": stored["tpm#od"],
+    total_events: stored.total_events,
+  });
+});
+
+test("a write of the Python library counts by the stamp of its soft limit", () => {
+  const debt = (more: Record<string, number>) =>
+    bucketItem({ tc: { tpm: 4000 }, tk: { tpm: -3000 }, more });
+  const before = bucketItem({ tc: { tpm: 1000 }, tk: { tpm: 0 } });
+  const overdrawn = (more: Record<string, number>) =>
+    consumptionOf(change(before, debt(more)))?.overdrawn;
+  expect(overdrawn({ b_tpm_soft: AT + 1000 })).toEqual(["tpm"]);
+  expect(overdrawn({ b_tpm_soft: AT })).toEqual([]);
+  expect(overdrawn({})).toEqual([]);
 });
