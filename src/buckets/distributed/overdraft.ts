@@ -6,9 +6,11 @@
  * and their adjustments cannot be told from acquires.
  */
 
+import { DamagedRecordError } from "../../domain/errors.ts";
+import { numberAt } from "../../records/fields.ts";
 import type { Item } from "../../storage/item.ts";
 import { balanceAt, balanceOf } from "./balance-at.ts";
-import { decoded } from "./seen-bucket.ts";
+import { decoded, type SeenBucket } from "./seen-bucket.ts";
 
 /** The time of a stream record is rounded down to a second. */
 const ROUNDED_MS = 1000;
@@ -28,20 +30,33 @@ export function overdrawnBy(write: ConsumingWrite, names: readonly string[]): re
   const candidates = names.filter((name) => {
     const stored = tokensAt(after, name);
     // Under bypass consumption is counted, and the balance stays.
-    const isCountedOnly = before?.rf === after.rf && stored >= tokensAt(before, name);
+    const isCountedOnly =
+      before !== undefined &&
+      numberAt(before, "rf") === numberAt(after, "rf") &&
+      stored >= tokensAt(before, name);
     return stored < 0 && !isCountedOnly;
   });
-  const bucket = candidates.length === 0 ? undefined : decoded(after);
+  const bucket = candidates.length === 0 ? undefined : readable(after);
   if (bucket === undefined) return [];
   return candidates.filter((name) => {
     const limit = bucket.limits.get(name);
-    const isStamped = Number(after[`b_${name}_soft`] ?? 0) > write.atMs;
+    const isStamped = (numberAt(after, `b_${name}_soft`) ?? 0) > write.atMs;
     if (limit === undefined || (!isStamped && !write.isAcquire)) return false;
     const atMs = isStamped ? write.atMs : write.atMs + ROUNDED_MS;
     return balanceOf(balanceAt(bucket, limit, atMs)) < 0;
   });
 }
 
+/** The bucket in an item; a damaged one has no debts, and its consumption counts all the same. */
+function readable(item: Item): SeenBucket | undefined {
+  try {
+    return decoded(item);
+  } catch (error) {
+    if (error instanceof DamagedRecordError) return undefined;
+    throw error;
+  }
+}
+
 function tokensAt(item: Item | undefined, name: string): number {
-  return Number(item?.[`b_${name}_tk`] ?? 0);
+  return (item && numberAt(item, `b_${name}_tk`)) ?? 0;
 }

@@ -33,3 +33,9 @@ test("a bucket that is created in debt is overdrawn, and other names are not", (
   const write = { before: undefined, after: after(-2_000_000_000), atMs: AT, isAcquire: true };
   expect(overdrawnBy(write, ["tpm", "rpm"])).toEqual(["tpm"]);
 });
+
+test("an item that is damaged has no overdrawn limits, and no error stops the count", () => {
+  const damaged = after(-2_000_000_000, { shard_count: 3 });
+  const write = { before: undefined, after: damaged, atMs: AT, isAcquire: true };
+  expect(overdrawnBy(write, ["tpm"])).toEqual([]);
+});
