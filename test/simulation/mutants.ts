@@ -237,6 +237,32 @@ const SPLITS: readonly Mutant[] = [
     world: "splits",
     caughtBy: ["over-admission"],
   },
+  {
+    name: "split-mints-parts",
+    breaks: "A split into more than two takes only the part of one new shard from the old one.",
+    changes: [
+      {
+        file: `${BUCKETS}/split.ts`,
+        from: "plan.add(tokens, accruedMilli - sumMilli);",
+        to: "plan.add(tokens, accruedMilli - (movedMilli[0] ?? 0));",
+      },
+    ],
+    world: "merges",
+    caughtBy: ["over-admission"],
+  },
+  {
+    name: "split-forgets-shard",
+    breaks: "A split into more than two leaves one of the new shards out.",
+    changes: [
+      {
+        file: `${BUCKETS}/splitter.ts`,
+        from: "...made.map((half, at) => ({",
+        to: "...made.filter((_, at) => at < 2).map((half, at) => ({",
+      },
+    ],
+    world: "merges",
+    caughtBy: ["shards"],
+  },
 ];
 
 /** Shards that are merged. */
