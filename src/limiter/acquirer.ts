@@ -39,6 +39,7 @@ export interface AcquirerOptions {
   readonly missingLimits: MissingLimits | undefined;
   /** Called with what leases refund, so that waiters learn of it. */
   readonly refunded: LeaseHost["refunded"];
+  readonly isAwaited: () => boolean;
   /** Refuses a call that does not wait when the tokens left belong to the queue. */
   readonly refusedByOthers: (
     target: QueueRequest,
@@ -183,6 +184,10 @@ export class Acquirer implements LeaseHost {
 
   get isHeard(): boolean {
     return this.#options.announcer.isHeard;
+  }
+
+  get isAwaited(): boolean {
+    return this.#options.isAwaited();
   }
 
   tell(event: LimiterEvent): void {

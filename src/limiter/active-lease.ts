@@ -19,9 +19,11 @@ import {
   holdingsOf,
   sameBucket,
   sumsOf,
+  tokensOf,
+  writtenMilli,
 } from "./holding.ts";
 import type { Lease, ResourceLease, SettledAmounts } from "./lease.ts";
-import { LeasePart } from "./lease-part.ts";
+import { LeasePart, type PartAccess } from "./lease-part.ts";
 import type { MissingLimits } from "./missing-limits.ts";
 
 /** What a lease consumes from. */
@@ -46,6 +48,8 @@ export interface LeaseHost {
   adjustmentFailed(target: LeaseTarget, cause: RateLimiterUnavailable): boolean;
   /** Whether an event would reach a listener. */
   readonly isHeard: boolean;
+  /** Whether a call waits for tokens, so that refunds are worth telling. */
+  readonly isAwaited: boolean;
   tell(event: LimiterEvent): void;
   /** So many whole tokens of a bucket were given back. */
   refunded(bucket: { entityId: string; resource: string }, tokens: AmountsByName): void;
@@ -63,6 +67,14 @@ export interface LeaseHost {
 const DONE = Promise.resolve();
 
 export class ActiveLease implements Lease {
+  static readonly #access: PartAccess<ActiveLease> = {
+    holdings: (lease) => lease.#holdings,
+    refuseEnded: (lease) => lease.#refuseEnded(),
+    adjusted: (lease) => {
+      lease.#adjusted = true;
+    },
+    consumeMore: (lease, target, amounts) => lease.#consumeMore(target, amounts),
+  };
   readonly degraded = false;
   readonly #host: LeaseHost;
   readonly #target: LeaseTarget;
@@ -74,7 +86,7 @@ export class ActiveLease implements Lease {
   #statuses: readonly LimitStatus[] | undefined;
   #ended: "committed" | "rolled back" | undefined;
   #adjusted = false;
-  #ownPart: LeasePart | undefined;
+  #ownPart: LeasePart<ActiveLease> | undefined;
   /** The write under way. Each one starts from what the one before it has written. */
   #lastWrite: Promise<void> | undefined;
 
@@ -185,26 +197,13 @@ export class ActiveLease implements Lease {
   }
 
   /** The resource that was acquired first. */
-  get #own(): LeasePart {
+  get #own(): LeasePart<ActiveLease> {
     this.#ownPart ??= this.#partOf(this.#target);
     return this.#ownPart;
   }
 
-  #partOf(target: LeaseTarget): LeasePart {
-    return new LeasePart(
-      this.#host,
-      {
-        // Functions, because each object with accessors of its own costs the engine a new shape.
-        holdings: () => this.#holdings,
-        statuses: () => this.statuses,
-        refuseEnded: () => this.#refuseEnded(),
-        adjusted: () => {
-          this.#adjusted = true;
-        },
-        consumeMore: (from, amounts) => this.#consumeMore(from, amounts),
-      },
-      target,
-    );
+  #partOf(target: LeaseTarget): LeasePart<ActiveLease> {
+    return new LeasePart(this.#host, this, ActiveLease.#access, target);
   }
 
   async #consumeMore(target: LeaseTarget, amounts: AmountsByName): Promise<boolean> {
@@ -260,17 +259,16 @@ export class ActiveLease implements Lease {
 
   /** Writes what is pending without a promise, where the bucket is in this process. */
   #adjustNow(): boolean {
-    const { buckets, isHeard } = this.#host;
+    const { buckets, isHeard, isAwaited } = this.#host;
     const [holding] = this.#holdings;
     if (holding === undefined || this.#holdings.length > 1) return false;
     const { entityId, resource, shard, config, pendingMilli, heldMilli } = holding;
     const adjustment = { entityId, resource, shard, config, deltasMilli: pendingMilli };
     if (!buckets.fastPath.adjust(adjustment)) return false;
-    const isRefund = pendingMilli.some((delta) => delta < 0);
-    if (isRefund || isHeard) {
+    if ((isHeard || isAwaited) && pendingMilli.some((delta) => delta !== 0)) {
       const deltas = [{ ...holding, heldMilli: [...pendingMilli] }];
-      if (isRefund) this.#tellRefunded(deltas, -1);
-      if (pendingMilli.some((delta) => delta !== 0)) this.#tellAdjusted(deltas);
+      this.#tellRefunded(deltas, -1);
+      this.#tellAdjusted(deltas);
     }
     for (let at = 0; at < pendingMilli.length; at += 1) {
       add(heldMilli, at, pendingMilli[at] as number);
@@ -332,8 +330,7 @@ export class ActiveLease implements Lease {
     const own = holdings.filter(
       (holding) => holding.entityId === entityId && holding.resource === resource,
     );
-    const sums = [...sumsOf(own, ({ heldMilli }, at) => heldMilli[at] ?? 0)];
-    const amounts = Object.fromEntries(sums.map(([name, milli]) => [name, milli / 1000]));
+    const amounts = tokensOf(own, writtenMilli);
     return { acquireId: this.#acquireId, entityId, resource, amounts };
   }
 
@@ -352,10 +349,11 @@ export class ActiveLease implements Lease {
 
   /** Parts of tokens, of shards, are worth telling only as far as they add up. */
   #tellRefunded(holdings: readonly Holding[], sign: 1 | -1): void {
+    if (!this.#host.isAwaited) return;
     for (const some of byBucket(holdings)) {
       const { entityId, resource } = some[0] as Holding;
       const tokens = new Map<string, number>();
-      for (const [name, milli] of sumsOf(some, ({ heldMilli }, at) => heldMilli[at] ?? 0)) {
+      for (const [name, milli] of sumsOf(some, writtenMilli)) {
         const back = floorDiv(sign * milli, 1000);
         if (back > 0) tokens.set(name, back);
       }

@@ -71,17 +71,26 @@ export function addPending(holdings: readonly Holding[], name: string, deltaMill
     return;
   }
   let leftMilli = -deltaMilli;
-  const places = holdings.flatMap((holding) => placeOf([holding], name) ?? []);
-  for (const { holding, at } of places) {
+  for (const holding of holdings) {
+    const at = limitAt(holding, name);
+    if (at === -1) continue;
     const used = Math.min(leftMilli, holding.unsureMilli[at] ?? 0);
     add(holding.unsureMilli, at, -used);
     leftMilli -= used;
   }
-  for (const { holding, at } of places) {
+  for (const holding of holdings) {
+    const at = limitAt(holding, name);
+    if (at === -1) continue;
     const back = Math.min(leftMilli, Math.max(0, countedMilli(holding, at)));
     add(holding.pendingMilli, at, -back);
     leftMilli -= back;
   }
+}
+
+/** Where the holding has a limit; -1 where it has none of that name. */
+export function limitAt({ config: { limits } }: Holding, name: string): number {
+  for (let at = 0; at < limits.length; at += 1) if (limits[at]?.name === name) return at;
+  return -1;
 }
 
 /** The first of the holdings that has a limit, and where. */
@@ -90,7 +99,7 @@ export function placeOf(
   name: string,
 ): { readonly holding: Holding; readonly at: number } | undefined {
   for (const holding of holdings) {
-    const at = holding.config.limits.findIndex((limit) => limit.name === name);
+    const at = limitAt(holding, name);
     if (at >= 0) return { holding, at };
   }
   return undefined;
@@ -118,6 +127,30 @@ export function sumsOf(
     });
   }
   return sums;
+}
+
+/** Tokens by limit name. Shards hold parts of tokens: only their sum is whole. */
+export function tokensOf(
+  holdings: readonly Holding[],
+  milliOf: (holding: Holding, at: number) => number,
+): Record<string, number> {
+  const tokens: Record<string, number> = {};
+  const [only] = holdings;
+  if (only === undefined || holdings.length > 1) {
+    for (const [name, milli] of sumsOf(holdings, milliOf)) tokens[name] = milli / 1000;
+    return tokens;
+  }
+  // Nearly always there is one, and no sums are needed.
+  const { limits } = only.config;
+  for (let at = 0; at < limits.length; at += 1) {
+    tokens[limits[at]?.name ?? ""] = milliOf(only, at) / 1000;
+  }
+  return tokens;
+}
+
+/** What the store has written for the holding. */
+export function writtenMilli({ heldMilli }: Holding, at: number): number {
+  return heldMilli[at] ?? 0;
 }
 
 export function add(amountsMilli: number[], at: number, deltaMilli: number): void {

@@ -11,51 +11,54 @@ import {
   byBucket,
   countedMilli,
   type Holding,
+  limitAt,
   placeOf,
-  sumsOf,
+  tokensOf,
   usedMilli,
 } from "./holding.ts";
 import type { ResourceLease, SettledAmounts } from "./lease.ts";
 
 type Correction = "adjust" | "release" | "settle";
 
-/** The lease that a part belongs to. */
-export interface PartOwner {
+/** What a part may do with its lease. One for all leases: functions per lease would cost more. */
+export interface PartAccess<L> {
   /** Of all resources; a part looks at its own. */
-  holdings(): readonly Holding[];
-  statuses(): readonly LimitStatus[];
-  refuseEnded(): void;
+  holdings(lease: L): readonly Holding[];
+  refuseEnded(lease: L): void;
   /** Something waits to be written. */
-  adjusted(): void;
+  adjusted(lease: L): void;
   /** Consumes more from a part; false: passed uncounted. */
-  consumeMore(target: LeaseTarget, amounts: AmountsByName): Promise<boolean>;
+  consumeMore(lease: L, target: LeaseTarget, amounts: AmountsByName): Promise<boolean>;
 }
 
-export class LeasePart implements ResourceLease {
+export class LeasePart<L extends { readonly statuses: readonly LimitStatus[] }>
+  implements ResourceLease
+{
   readonly #host: LeaseHost;
-  readonly #owner: PartOwner;
+  readonly #lease: L;
+  readonly #access: PartAccess<L>;
   readonly #target: LeaseTarget;
 
-  constructor(host: LeaseHost, owner: PartOwner, target: LeaseTarget) {
+  constructor(host: LeaseHost, lease: L, access: PartAccess<L>, target: LeaseTarget) {
     this.#host = host;
-    this.#owner = owner;
+    this.#lease = lease;
+    this.#access = access;
     this.#target = target;
   }
 
   get consumed(): Amounts {
     const { entityId } = this.#target;
     const own = this.#holdings.filter((holding) => holding.entityId === entityId);
-    const sums = sumsOf(own, countedMilli);
-    // Shards hold parts of tokens: only their sum is whole.
-    const tokens = [...sums].filter(([, milli]) => milli !== 0);
-    return Object.fromEntries(tokens.map(([name, milli]) => [name, milli / 1000]));
+    const tokens = tokensOf(own, countedMilli);
+    for (const name in tokens) if (tokens[name] === 0) return withoutZeros(tokens);
+    return tokens;
   }
 
   get overdrawn(): readonly string[] {
     const { resource } = this.#target;
-    const overdrawn = this.#owner
-      .statuses()
-      .filter((status) => status.resource === resource && status.overdrawn === true);
+    const overdrawn = this.#lease.statuses.filter(
+      (status) => status.resource === resource && status.overdrawn === true,
+    );
     return [...new Set(overdrawn.map(({ limitName }) => limitName))];
   }
 
@@ -64,10 +67,11 @@ export class LeasePart implements ResourceLease {
   }
 
   async consume(amounts: Amounts): Promise<void> {
-    this.#owner.refuseEnded();
+    this.#access.refuseEnded(this.#lease);
     const checked = checkAmounts("consume", amounts, 0);
     this.#checkNames("consume", checked);
-    if (!(await this.#owner.consumeMore(this.#target, checked))) this.#believe(checked);
+    const isCounted = await this.#access.consumeMore(this.#lease, this.#target, checked);
+    if (!isCounted) this.#believe(checked);
   }
 
   adjust(amounts: Amounts): void {
@@ -92,7 +96,7 @@ export class LeasePart implements ResourceLease {
 
   get #holdings(): readonly Holding[] {
     const { resource } = this.#target;
-    const holdings = this.#owner.holdings();
+    const holdings = this.#access.holdings(this.#lease);
     // Nearly always there is one, and it is of this resource.
     if (holdings.length === 1 && holdings[0]?.resource === resource) return holdings;
     return holdings.filter((holding) => holding.resource === resource);
@@ -147,7 +151,7 @@ export class LeasePart implements ResourceLease {
   }
 
   #read(operation: Correction, amounts: SettledAmounts, sign: 1 | -1): AmountsByName {
-    this.#owner.refuseEnded();
+    this.#access.refuseEnded(this.#lease);
     const read = readCorrections(operation, amounts, sign, (name, amount) => {
       this.#warn("amount_missing", operation, name, amount);
     });
@@ -165,7 +169,7 @@ export class LeasePart implements ResourceLease {
     if (holder === undefined) return undefined;
     let used = 0;
     for (const holding of holdings) {
-      const at = holding.config.limits.findIndex((limit) => limit.name === name);
+      const at = limitAt(holding, name);
       if (at >= 0 && holding.entityId === holder) used += usedMilli(holding, at);
     }
     return used / 1000;
@@ -173,9 +177,13 @@ export class LeasePart implements ResourceLease {
 
   /** Applies to the entity and to every ancestor that has the limit. */
   #apply(deltas: AmountsByName): void {
-    this.#owner.adjusted();
+    this.#access.adjusted(this.#lease);
     for (const holdings of byBucket(this.#holdings)) {
       for (const [name, delta] of deltas) addPending(holdings, name, delta * 1000);
     }
   }
+}
+
+function withoutZeros(tokens: Amounts): Amounts {
+  return Object.fromEntries(Object.entries(tokens).filter(([, amount]) => amount !== 0));
 }

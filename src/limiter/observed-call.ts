@@ -62,6 +62,16 @@ export class ObservedCall {
     }
   }
 
+  /** The same for what is decided at once. */
+  watchNow<T>(work: () => T): T {
+    try {
+      return work();
+    } catch (error) {
+      this.failed(error);
+      throw error;
+    }
+  }
+
   /** An attempt starts; until the last one the call waited. */
   attempt(): void {
     this.attempts += 1;

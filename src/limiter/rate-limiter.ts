@@ -130,6 +130,7 @@ export class RateLimiter<Names extends string = string> {
       announcer,
       onWarning,
       refunded: (bucket, tokens) => queues.refund(bucket, tokens),
+      isAwaited: () => !queues.isEmpty,
       refusedByOthers: (target, deadline) => queues.refusal(target, deadline),
     });
   }
@@ -327,19 +328,42 @@ export class RateLimiter<Names extends string = string> {
   }
 
   /** Decides as an acquire does that nothing listens to, and tells what came of it. */
-  async #observe(
+  #observe(
     request: AcquireRequest<Names>,
     call = this.#announcer.begin(request as AcquireRequest),
+  ): NamedDecision<Names> | Promise<NamedDecision<Names>> {
+    const decideNow = () => this.#decideNow(request, call.acquireId);
+    // A subscriber that runs the acquire in a context of its own gets a promise.
+    if (call.within !== undefined) {
+      return call.run(() =>
+        call.watch(async () => this.#observed(await decideNow(), request, call)),
+      );
+    }
+    const now = call.watchNow(decideNow);
+    if (now !== undefined && !(now instanceof Promise)) return this.#told(now, call);
+    return call.watch(async () => this.#observed(await now, request, call));
+  }
+
+  async #observed(
+    now: NamedDecision<Names> | undefined,
+    request: AcquireRequest<Names>,
+    call: ObservedCall,
   ): Promise<NamedDecision<Names>> {
-    const decide = async () => {
-      const now = await this.#decideNow(request, call.acquireId);
-      if (now !== undefined) call.attempt();
-      const decision = now ?? (await this.#decide(request, call));
-      if (decision.granted) call.granted(decision.lease as Lease);
-      else call.refused(decision, this.#acquirer.isLocal(decision));
-      return decision;
-    };
-    return call.run(() => call.watch(decide));
+    if (now !== undefined) return this.#told(now, call);
+    const decision = await this.#decide(request, call);
+    return this.#announce(decision, call);
+  }
+
+  /** Tells of a decision on the fast path, which is an attempt too. */
+  #told(decision: NamedDecision<Names>, call: ObservedCall): NamedDecision<Names> {
+    call.attempt();
+    return this.#announce(decision, call);
+  }
+
+  #announce(decision: NamedDecision<Names>, call: ObservedCall): NamedDecision<Names> {
+    if (decision.granted) call.granted(decision.lease as Lease);
+    else call.refused(decision, this.#acquirer.isLocal(decision));
+    return decision;
   }
 
   async #decide(

@@ -116,7 +116,10 @@ class PlainAnswer implements AnswerMeter {
   }
 
   #end(): Promise<void> {
-    const answer = parsed(Buffer.concat(this.#chunks).toString("utf8"));
+    const [only] = this.#chunks;
+    const whole =
+      only !== undefined && this.#chunks.length === 1 ? only : Buffer.concat(this.#chunks);
+    const answer = parsed(bytesAsBuffer(whole).toString("utf8"));
     if (answer === undefined) return this.#metered.keepEstimate();
     const usage = this.#format.readUsage(answer);
     if (usage !== undefined) this.#metered.seeUsage(usage);
@@ -138,4 +141,8 @@ function parsed(text: string): Fields | undefined {
   } catch {
     return undefined;
   }
+}
+
+function bytesAsBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

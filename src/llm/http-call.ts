@@ -1,15 +1,17 @@
 /** What a request over HTTP to a provider asks for. */
 
-import type { Format } from "./formats/format.ts";
+import type { Format, LlmApi } from "./formats/format.ts";
 import { deploymentOf, formatOf } from "./formats/format-of.ts";
 import type { CallFacts } from "./metering.ts";
+import type { LlmCall } from "./options.ts";
 import { countOf, type Fields, fieldsOf } from "./usage.ts";
 
 /** A request as far as it has been read. */
 export interface HttpRequest {
   readonly url: string;
   readonly method: string;
-  readonly headers: Headers;
+  /** Makes the headers, which most calls never look at. */
+  readonly headersOf: () => Headers;
   /** `undefined` where it is no text, such as an upload. */
   readonly body: string | undefined;
   readonly signal: AbortSignal | undefined;
@@ -45,20 +47,11 @@ export function readHttpCall(request: HttpRequest): HttpCall {
   const format = fields === undefined ? undefined : formatOf(request.method, path);
   const body = fields ?? {};
   const asksForStream = body["stream"] === true;
-  const { url, signal } = request;
+  const { signal } = request;
   const model = typeof body["model"] === "string" ? body["model"] : (deploymentOf(path) ?? "");
   return {
     facts: {
-      call: {
-        api: format?.api ?? "other",
-        model,
-        stream: asksForStream,
-        url,
-        get headers() {
-          return request.headers;
-        },
-        body: fields,
-      },
+      call: new ReadCall(format?.api ?? "other", model, asksForStream, request, fields),
       prompt: format && promptOf(format, body),
       hasOutput: format !== undefined && format.api !== "embeddings",
       outputMax: format && outputMaxOf(format, body),
@@ -69,16 +62,48 @@ export function readHttpCall(request: HttpRequest): HttpCall {
   };
 }
 
+/** A class, because each object with an accessor of its own costs the engine a new shape. */
+class ReadCall implements LlmCall {
+  readonly #headersOf: () => Headers;
+  readonly api: LlmApi;
+  readonly model: string;
+  readonly stream: boolean;
+  readonly url: string;
+  readonly body: unknown;
+
+  constructor(
+    api: LlmApi,
+    model: string,
+    stream: boolean,
+    { url, headersOf }: HttpRequest,
+    body: Fields | undefined,
+  ) {
+    this.#headersOf = headersOf;
+    this.api = api;
+    this.model = model;
+    this.stream = stream;
+    this.url = url;
+    this.body = body;
+  }
+
+  get headers(): Headers {
+    return this.#headersOf();
+  }
+}
+
 function promptOf(format: Format, body: Fields): unknown[] {
-  return format.promptFields.flatMap((field) => {
+  const prompt: unknown[] = [];
+  for (const field of format.promptFields) {
     const value = body[field];
-    if (value === undefined || value === null) return [];
-    return [DEFINITION_FIELDS.has(field) ? JSON.stringify(value) : value];
-  });
+    if (value === undefined || value === null) continue;
+    prompt.push(DEFINITION_FIELDS.has(field) ? JSON.stringify(value) : value);
+  }
+  return prompt;
 }
 
 function outputMaxOf({ maxFields, choicesField }: Format, body: Fields): number | undefined {
-  const max = maxFields.map((field) => countOf(body[field])).find((found) => found !== undefined);
+  let max: number | undefined;
+  for (const field of maxFields) max ??= countOf(body[field]);
   const choices = choicesField === undefined ? 1 : (countOf(body[choicesField]) ?? 1);
   return max === undefined ? undefined : max * Math.max(1, choices);
 }
@@ -91,16 +116,15 @@ function withUsage(
   text: string | undefined,
 ): { body: string | undefined; hidesUsage: boolean } {
   const isChat = format?.api === "chat" || format?.api === "completions";
+  if (!isChat || !asksForStream) return { body: text, hidesUsage: false };
   const options = fieldsOf(body["stream_options"]);
-  if (!isChat || !asksForStream || options["include_usage"] === true) {
-    return { body: text, hidesUsage: false };
-  }
+  if (options["include_usage"] === true) return { body: text, hidesUsage: false };
   const asking = { ...body, stream_options: { ...options, include_usage: true } };
   return { body: JSON.stringify(asking), hidesUsage: true };
 }
 
 function jsonOf(text: string | undefined): Fields | undefined {
-  if (text === undefined || !text.trimStart().startsWith("{")) return undefined;
+  if (text === undefined || !/^\s*\{/.test(text)) return undefined;
   try {
     return JSON.parse(text) as Fields;
   } catch {

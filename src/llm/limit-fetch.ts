@@ -198,10 +198,7 @@ async function requestOf(input: Input, init: Init): Promise<HttpRequest> {
     method,
     body,
     signal,
-    // Most calls never look at them.
-    get headers() {
-      return new Headers((init.headers ?? request?.headers) as Headers | undefined);
-    },
+    headersOf: () => new Headers((init.headers ?? request?.headers) as Headers | undefined),
   };
 }
 

@@ -29,6 +29,8 @@ export interface MeteredCallSetup {
   readonly endFailed: (error: unknown) => void;
 }
 
+const DONE = Promise.resolve();
+
 export class MeteredCall {
   readonly #setup: MeteredCallSetup;
   #isEnded = false;
@@ -36,7 +38,7 @@ export class MeteredCall {
   #watch: AbortController | undefined;
   #known: KnownUsage = {};
   /** What was streamed: texts where a tokenizer needs them, else their bytes. */
-  readonly #texts: string[] = [];
+  #texts: string[] | undefined;
   #bytes = 0;
   #isStreaming = false;
   /** With fewer bytes than this, the amounts cannot be far from what the lease holds. */
@@ -80,14 +82,19 @@ export class MeteredCall {
 
   /** Takes in a part of the answer. */
   seeText(text: string): void {
-    if (this.#setup.options.tokenizer !== undefined) this.#texts.push(text);
+    if (this.#setup.options.tokenizer !== undefined) this.#keep(text);
     this.#seeBytes(Buffer.byteLength(text));
   }
 
   /** Takes in a part of the answer that has one character per byte. */
   seeByteText(byteText: string): void {
-    if (this.#setup.options.tokenizer !== undefined) this.#texts.push(decoded(byteText));
+    if (this.#setup.options.tokenizer !== undefined) this.#keep(decoded(byteText));
     this.#seeBytes(byteText.length);
+  }
+
+  #keep(text: string): void {
+    this.#texts ??= [];
+    this.#texts.push(text);
   }
 
   #seeBytes(bytes: number): void {
@@ -96,16 +103,16 @@ export class MeteredCall {
   }
 
   /** Ends the lease of a complete answer, and learns from it. */
-  async complete(): Promise<void> {
-    if (!this.#begin()) return;
+  complete(): Promise<void> {
+    if (!this.#begin()) return DONE;
     const usage = this.#used();
     this.#setup.learn(usage.output);
-    await this.#commit(usage);
+    return this.#commit(usage);
   }
 
   /** Ends the lease of an answer that broke off: by the reader, by an abort, by the upstream. */
-  async breakOff(): Promise<void> {
-    if (this.#begin()) await this.#commit(this.#used());
+  breakOff(): Promise<void> {
+    return this.#begin() ? this.#commit(this.#used()) : DONE;
   }
 
   /** Ends the lease of a call that was answered without anything to count its output by. */
@@ -137,7 +144,7 @@ export class MeteredCall {
   #counted(): number {
     const { model, options } = this.#setup;
     if (options.tokenizer === undefined) return tokensByBytes(this.#bytes);
-    return tokensOf(this.#texts, model, options.tokenizer);
+    return tokensOf(this.#texts ?? [], model, options.tokenizer);
   }
 
   /** Writes amounts in the middle of a stream, when they are far from what the lease holds. */
@@ -177,9 +184,9 @@ export class MeteredCall {
     }
   }
 
-  async #commit(usage: Usage): Promise<void> {
+  #commit(usage: Usage): Promise<void> {
     const { lease, options } = this.#setup;
-    await this.#written(() => {
+    return this.#written(() => {
       lease.settle(amountsOf(options.count, usage));
       return lease.commit();
     });

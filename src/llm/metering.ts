@@ -2,7 +2,8 @@
 
 import { RateLimiterUnavailable, ResourceDisabled, ValidationError } from "../domain/errors.ts";
 import type { Decision, Refusal } from "../limiter/decision.ts";
-import type { RateLimiter } from "../limiter/rate-limiter.ts";
+import type { Lease } from "../limiter/lease.ts";
+import { type RateLimiter, TRY_NOW } from "../limiter/rate-limiter.ts";
 import { INTERNALS } from "../repository/internals.ts";
 import { amountsOf } from "./amounts.ts";
 import { MeteredCall } from "./metered-call.ts";
@@ -52,14 +53,13 @@ export class Metering {
     const estimate = this.#estimate(facts, resource);
     const request = { entityId, resource, facts };
     try {
-      let used = estimate;
-      let decision = await this.#tryAcquire(request, used);
-      if (!decision.granted && decision.neverFits) {
-        used = this.#clipped(decision, estimate) ?? estimate;
-        if (used !== estimate) decision = await this.#tryAcquire(request, used);
-      }
-      if (!decision.granted) return decision;
-      return await this.#metered(decision, request, used);
+      const now = this.#tryAcquire(request, estimate);
+      const decision = now instanceof Promise ? await now : now;
+      if (decision.granted) return await this.#metered(decision.lease, request, estimate);
+      const clipped = decision.neverFits ? this.#clipped(decision, estimate) : undefined;
+      if (clipped === undefined) return decision;
+      const second = await this.#tryAcquire(request, clipped);
+      return second.granted ? await this.#metered(second.lease, request, clipped) : second;
     } catch (error) {
       if (error instanceof ResourceDisabled || error instanceof RateLimiterUnavailable)
         return error;
@@ -67,34 +67,24 @@ export class Metering {
     }
   }
 
-  #tryAcquire({ entityId, resource, facts }: Target, usage: Usage): Promise<Decision> {
+  #tryAcquire({ entityId, resource, facts }: Target, usage: Usage): Decision | Promise<Decision> {
     const { count, maxWaitSeconds } = this.options;
-    return this.#limiter.tryAcquire({
+    // A call that does not wait is decided at once, and a signal would only slow it down.
+    const signal = maxWaitSeconds === 0 ? undefined : facts.signal;
+    const consume = amountsOf(count, usage);
+    const request = {
       entityId,
       resource,
-      consume: amountsOf(count, usage),
+      consume,
       missingLimits: "ignore",
       maxWaitSeconds,
-      // A call that does not wait is decided at once, and a signal would only slow it down.
-      ...(facts.signal === undefined || maxWaitSeconds === 0 ? {} : { signal: facts.signal }),
-    });
+    } as const;
+    return this.#limiter[TRY_NOW](signal === undefined ? request : { ...request, signal });
   }
 
-  async #metered(
-    { lease }: Extract<Decision, { granted: true }>,
-    { entityId, resource, facts }: Target,
-    estimate: Usage,
-  ): Promise<MeteredCall> {
-    const { given } = this.options.count;
-    const missing = lease.degraded
-      ? undefined
-      : given.find((name) => !lease.statuses.some(({ limitName }) => limitName === name));
-    if (missing !== undefined) {
-      await lease.rollback();
-      const reason = `"${missing}" is none of the limits of ${entityId} for ${resource}`;
-      throw new ValidationError("count", missing, reason);
-    }
-    return new MeteredCall({
+  #metered(lease: Lease, target: Target, estimate: Usage): MeteredCall | Promise<MeteredCall> {
+    const { entityId, resource, facts } = target;
+    const metered = new MeteredCall({
       lease,
       options: this.options,
       timer: this.#limiter.repository[INTERNALS].timer,
@@ -110,6 +100,18 @@ export class Metering {
         process.emitWarning(sentence, { code: COMMIT_FAILED_CODE, detail: String(error) });
       },
     });
+    if (this.options.count.given.length === 0 || lease.degraded) return metered;
+    return this.#checkGiven(lease, target).then(() => metered);
+  }
+
+  /** Refuses, with nothing consumed, a limit of the options that the entity does not have. */
+  async #checkGiven(lease: Lease, { entityId, resource }: Target): Promise<void> {
+    const names = lease.statuses.map(({ limitName }) => limitName);
+    const missing = this.options.count.given.find((name) => !names.includes(name));
+    if (missing === undefined) return;
+    await lease.rollback();
+    const reason = `"${missing}" is none of the limits of ${entityId} for ${resource}`;
+    throw new ValidationError("count", missing, reason);
   }
 
   async #entityOf(call: LlmCall): Promise<string> {

@@ -4,6 +4,8 @@
  * high by a quarter for other scripts, where characters / 4 would be too low by a third.
  */
 
+import type { Fields } from "./usage.ts";
+
 /** Counts the tokens of a text for a model. */
 export type Tokenizer = (text: string, model: string) => number;
 
@@ -67,7 +69,9 @@ export function tokensOf(
 ): number {
   if (texts.length === 0) return 0;
   if (tokenizer !== undefined) return Math.max(0, Math.ceil(tokenizer(texts.join(""), model)));
-  return tokensByBytes(texts.reduce((bytes, text) => bytes + Buffer.byteLength(text), 0));
+  let bytes = 0;
+  for (const text of texts) bytes += Buffer.byteLength(text);
+  return tokensByBytes(bytes);
 }
 
 /** Adds every text below a value; a definition of a tool is read with its keys. */
@@ -76,7 +80,9 @@ export function collect(value: unknown, prompt: Prompt): void {
   else if (typeof value === "number") prompt.tokens += 1;
   else if (Array.isArray(value)) for (const each of value) collect(each, prompt);
   else if (typeof value === "object" && value !== null && !ArrayBuffer.isView(value)) {
-    for (const [key, inner] of Object.entries(value)) collectField(key, inner, value, prompt);
+    for (const key of Object.keys(value)) {
+      collectField(key, (value as Fields)[key], value, prompt);
+    }
   }
 }
 

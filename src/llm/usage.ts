@@ -16,9 +16,11 @@ export type KnownUsage = { readonly [Part in keyof Usage]?: number | undefined }
 /** An object of parsed JSON, whose fields are anything. */
 export type Fields = Readonly<Record<string, unknown>>;
 
+const NO_FIELDS: Fields = Object.freeze({});
+
 /** Returns the object, or an empty one for anything else. */
 export function fieldsOf(value: unknown): Fields {
-  return typeof value === "object" && value !== null ? (value as Fields) : {};
+  return typeof value === "object" && value !== null ? (value as Fields) : NO_FIELDS;
 }
 
 /** Returns a count of tokens; `undefined` for anything that cannot be one. */

@@ -1,6 +1,6 @@
 /** Metrics of a limiter. docs/operators/monitoring.md has the list, and a test compares the two. */
 
-import type { Meter, Observable, ObservableResult } from "@opentelemetry/api";
+import type { Attributes, Meter, Observable, ObservableResult } from "@opentelemetry/api";
 import type { AcquireEvent, LimiterEvent } from "../limiter/events.ts";
 import { hear } from "../limiter/hear.ts";
 import type { RateLimiter } from "../limiter/rate-limiter.ts";
@@ -80,6 +80,8 @@ class Metrics {
   readonly #splits = new Tally([RESOURCE, NAMESPACE]);
   readonly #shards = new Tally([RESOURCE, NAMESPACE]);
   readonly #warnings = new Tally(["zae_limiter.warning", NAMESPACE]);
+  /** By resource, then by outcome; labels of resources are bounded. */
+  readonly #attributes = new Map<string, Map<string, Attributes>>();
   readonly #duration;
   readonly #timeInQueue;
   readonly #callDuration;
@@ -207,13 +209,30 @@ class Metrics {
       this.#acquires.add(1, outcome, resource, this.#namespace, undefined, undefined, entity);
     }
     if (event.type === "acquired") {
-      for (const [name, amount] of Object.entries(event.consumed)) {
-        this.#consumed.add(amount, resource, this.#namespace, this.#limits.labelOf(name), entity);
+      const { consumed } = event;
+      for (const name in consumed) {
+        const limit = this.#limits.labelOf(name);
+        this.#consumed.add(consumed[name] ?? 0, resource, this.#namespace, limit, entity);
       }
     }
-    const attributes = { [OUTCOME]: outcome, [RESOURCE]: resource, [NAMESPACE]: this.#namespace };
+    const attributes = this.#attributesOf(outcome, resource);
     this.#duration.record(event.durationMs / 1000, attributes);
     if (event.waitedMs > 0) this.#timeInQueue.record(event.waitedMs / 1000, attributes);
+  }
+
+  /** The same object each time, which a meter may recognize. */
+  #attributesOf(outcome: string, resource: string): Attributes {
+    let known = this.#attributes.get(resource);
+    if (known === undefined) {
+      known = new Map();
+      this.#attributes.set(resource, known);
+    }
+    let attributes = known.get(outcome);
+    if (attributes === undefined) {
+      attributes = { [OUTCOME]: outcome, [RESOURCE]: resource, [NAMESPACE]: this.#namespace };
+      known.set(outcome, attributes);
+    }
+    return attributes;
   }
 
   #corrected(name: string, amounts: Readonly<Record<string, number>>): void {

@@ -89,22 +89,30 @@ interface Series {
 class Buckets implements Histogram {
   readonly #boundaries: readonly number[];
   readonly #series = new Map<string, Series>();
+  /** By the attributes themselves, for callers that pass the same ones each time. */
+  readonly #known = new WeakMap<Attributes, Series>();
 
   constructor(boundaries: readonly number[]) {
     this.#boundaries = boundaries;
   }
 
   record(value: number, attributes: Attributes = {}): void {
+    const series = this.#known.get(attributes) ?? this.#seriesOf(attributes);
+    const found = this.#boundaries.findIndex((boundary) => value <= boundary);
+    const at = found === -1 ? this.#boundaries.length : found;
+    series.counts[at] = (series.counts[at] ?? 0) + 1;
+    series.sum += value;
+  }
+
+  #seriesOf(attributes: Attributes): Series {
     const key = Object.values(attributes).join("\u0000");
     let series = this.#series.get(key);
     if (series === undefined) {
       series = { attributes, counts: new Array(this.#boundaries.length + 1).fill(0), sum: 0 };
       this.#series.set(key, series);
     }
-    const found = this.#boundaries.findIndex((boundary) => value <= boundary);
-    const at = found === -1 ? this.#boundaries.length : found;
-    series.counts[at] = (series.counts[at] ?? 0) + 1;
-    series.sum += value;
+    this.#known.set(attributes, series);
+    return series;
   }
 
   *lines(name: string): Generator<string> {

@@ -10,9 +10,16 @@ interface Sum {
   value: number;
 }
 
+/** Finds the sum of some values, one value after the other: no key has to be put together. */
+interface Branch {
+  readonly branches: Map<string | undefined, Branch>;
+  sum: Sum | undefined;
+}
+
 export class Tally {
   readonly #names: readonly string[];
-  readonly #sums = new Map<string, Sum>();
+  readonly #root: Branch = newBranch();
+  readonly #sums: Sum[] = [];
 
   constructor(names: readonly string[]) {
     this.#names = names;
@@ -20,20 +27,34 @@ export class Tally {
 
   /** Adds to the sum of these values, in the order of the names; `undefined` leaves a name out. */
   add(amount: number, ...values: (string | undefined)[]): void {
-    const key = values.join("\u0000");
-    const sum = this.#sums.get(key);
-    if (sum === undefined) this.#sums.set(key, { attributes: this.#named(values), value: amount });
-    else sum.value += amount;
+    this.#sumOf(values).value += amount;
   }
 
   /** Keeps the largest amount instead of the sum. */
   raise(amount: number, ...values: (string | undefined)[]): void {
-    const before = this.#sums.get(values.join("\u0000"))?.value ?? 0;
-    if (amount > before) this.add(amount - before, ...values);
+    const sum = this.#sumOf(values);
+    if (amount > sum.value) sum.value = amount;
   }
 
   observe(result: ObservableResult): void {
-    for (const { attributes, value } of this.#sums.values()) result.observe(value, attributes);
+    for (const { attributes, value } of this.#sums) result.observe(value, attributes);
+  }
+
+  #sumOf(values: readonly (string | undefined)[]): Sum {
+    let branch = this.#root;
+    for (const value of values) {
+      let next = branch.branches.get(value);
+      if (next === undefined) {
+        next = newBranch();
+        branch.branches.set(value, next);
+      }
+      branch = next;
+    }
+    if (branch.sum === undefined) {
+      branch.sum = { attributes: this.#named(values), value: 0 };
+      this.#sums.push(branch.sum);
+    }
+    return branch.sum;
   }
 
   #named(values: readonly (string | undefined)[]): Attributes {
@@ -44,4 +65,8 @@ export class Tally {
     });
     return attributes;
   }
+}
+
+function newBranch(): Branch {
+  return { branches: new Map(), sum: undefined };
 }

@@ -262,7 +262,7 @@ export class PackedBucket {
     const place = at * STRIDE;
     const tokens = numbers[place + TOKENS] as number;
     const elapsedMs = nowMs - (numbers[place + REFILLED_AT] as number);
-    if (elapsedMs < 0 || tokens < 0 || tokens > capacityMilli) return false;
+    if (elapsedMs < 0 || tokens < 0) return false;
     const accrued = elapsedMs * refillMilli + (numbers[place + REMAINDER] as number);
     if (accrued > Number.MAX_SAFE_INTEGER) return false;
     const gained = Math.floor(accrued / periodMs);

@@ -9,7 +9,8 @@ import type {
 } from "node:http";
 import { request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
-import { headersOf } from "../../http/headers.ts";
+import type { LimitStatus } from "../../domain/limit-status.ts";
+import { type HeaderStyle, headersOf } from "../../http/headers.ts";
 import { type AnswerMeter, answerMeter } from "../../llm/answer-meter.ts";
 import { type HttpCall, readHttpCall } from "../../llm/http-call.ts";
 import { MeteredCall } from "../../llm/metered-call.ts";
@@ -18,81 +19,164 @@ import { errorAnswer, type RefusalAnswer, refusalAnswer } from "../../llm/refusa
 import { clientHeaders, clientKey, upstreamHeaders } from "./headers.ts";
 import { type UpstreamSpec, upstreamFor } from "./upstreams.ts";
 
+/** In which headers clients learn what they have left. */
+const STYLES: readonly HeaderStyle[] = ["draft", "openai"];
+
 /** What all exchanges of a gateway share. */
 export interface ExchangeSetup {
   readonly metering: Metering;
   readonly upstreams: readonly UpstreamSpec[];
   readonly agents: { readonly "http:": Agent; readonly "https:": Agent };
   /** Returns the entity of a key; `undefined` when it may not pass. */
-  readonly entityOf: (key: string) => Promise<string | undefined>;
+  readonly entityOf: (key: string) => string | undefined | Promise<string | undefined>;
   readonly nowMs: () => number;
   readonly bodyBytesMax: number;
   readonly timeoutMs: number;
 }
 
-/** Answers a request; resolves when its lease has ended. */
-export async function exchange(
-  setup: ExchangeSetup,
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
-  const path = pathOf(request);
-  const provider = path.includes("/messages") ? "anthropic" : "openai";
-  const refuse = (status: number, kind: string, message: string) =>
-    send(response, errorAnswer(status, kind, message, provider));
-  const key = clientKey(request.headers);
-  const entityId = key === undefined ? undefined : await setup.entityOf(key);
-  if (key === undefined || entityId === undefined) {
-    const kind = provider === "anthropic" ? "authentication_error" : "invalid_api_key";
-    return refuse(401, kind, "The request has no key that this gateway knows.");
-  }
-  const body = await bodyOf(request, setup.bodyBytesMax);
-  if (body === undefined) {
-    return refuse(413, "request_too_large", `The body has more than ${setup.bodyBytesMax} bytes.`);
-  }
-  const gone = setup.metering.options.maxWaitSeconds > 0 ? goneSignal(response) : undefined;
-  const call = readHttpCall({
-    url: path,
-    method: request.method ?? "GET",
-    body: body.length === 0 ? undefined : body.toString("utf8"),
-    signal: gone,
-    get headers() {
-      return new Headers();
-    },
-  });
-  const { model } = call.facts.call;
-  const upstream = upstreamFor(setup.upstreams, model);
-  if (upstream === undefined) {
-    return refuse(404, "model_not_found", `No upstream of this gateway serves "${model}".`);
-  }
-  const metered = await begun(setup, call, entityId);
-  if (metered === undefined) return;
-  if (!(metered instanceof MeteredCall)) {
-    return send(response, refusalAnswer(metered, provider, false));
-  }
-  const sent = call.body === undefined ? body : Buffer.from(call.body);
-  const forwarded = forward(setup, request, path, upstream, key, sent);
-  response.once("close", () => forwarded.destroy());
-  await answered(setup, response, forwarded, call, metered, provider);
+type Provider = "openai" | "anthropic";
+
+/** A request that was granted and is on its way to an upstream. */
+interface Forwarding {
+  readonly path: string;
+  readonly key: string;
+  readonly upstream: UpstreamSpec;
+  readonly body: Buffer;
 }
 
-/** Acquires; `undefined` for a client that hung up while it waited for tokens. */
-async function begun(setup: ExchangeSetup, call: HttpCall, entityId: string) {
-  try {
-    return await setup.metering.begin(call.facts, entityId);
-  } catch (error) {
-    if (call.facts.signal?.aborted === true) return undefined;
-    throw error;
+export class Exchange {
+  readonly #setup: ExchangeSetup;
+  readonly #request: IncomingMessage;
+  readonly #response: ServerResponse;
+  /** The request to the upstream, while there is one. */
+  #forwarded: ClientRequest | undefined;
+
+  constructor(setup: ExchangeSetup, request: IncomingMessage, response: ServerResponse) {
+    this.#setup = setup;
+    this.#request = request;
+    this.#response = response;
+  }
+
+  /** Answers the request; resolves when its lease has ended. */
+  async run(): Promise<void> {
+    const { entityOf, bodyBytesMax, upstreams } = this.#setup;
+    const path = pathOf(this.#request);
+    const provider = path.includes("/messages") ? "anthropic" : "openai";
+    const key = clientKey(this.#request.headers);
+    const found = key === undefined ? undefined : entityOf(key);
+    const entityId = found instanceof Promise ? await found : found;
+    if (key === undefined || entityId === undefined) {
+      const kind = provider === "anthropic" ? "authentication_error" : "invalid_api_key";
+      return this.#refuse(401, kind, "The request has no key that this gateway knows.", provider);
+    }
+    const body = await bodyOf(this.#request, bodyBytesMax);
+    if (body === undefined) {
+      const message = `The body has more than ${bodyBytesMax} bytes.`;
+      return this.#refuse(413, "request_too_large", message, provider);
+    }
+    const call = this.#read(path, body);
+    const { model } = call.facts.call;
+    const upstream = upstreamFor(upstreams, model);
+    if (upstream === undefined) {
+      const message = `No upstream of this gateway serves "${model}".`;
+      return this.#refuse(404, "model_not_found", message, provider);
+    }
+    const metered = await this.#begun(call, entityId);
+    if (metered === undefined) return;
+    if (!(metered instanceof MeteredCall)) {
+      return send(this.#response, refusalAnswer(metered, provider, false));
+    }
+    const sent = call.body === undefined || !call.hidesUsage ? body : Buffer.from(call.body);
+    await this.#answer({ path, key, upstream, body: sent }, call, metered, provider);
+  }
+
+  #refuse(status: number, kind: string, message: string, provider: Provider): void {
+    send(this.#response, errorAnswer(status, kind, message, provider));
+  }
+
+  #read(path: string, body: Buffer): HttpCall {
+    const { maxWaitSeconds } = this.#setup.metering.options;
+    return readHttpCall({
+      url: path,
+      method: this.#request.method ?? "GET",
+      body: body.length === 0 ? undefined : body.toString("utf8"),
+      signal: maxWaitSeconds > 0 ? goneSignal(this.#response) : undefined,
+      headersOf: noHeaders,
+    });
+  }
+
+  /** Acquires; `undefined` for a client that hung up while it waited for tokens. */
+  async #begun(call: HttpCall, entityId: string) {
+    try {
+      return await this.#setup.metering.begin(call.facts, entityId);
+    } catch (error) {
+      if (call.facts.signal?.aborted === true) return undefined;
+      throw error;
+    }
+  }
+
+  async #answer(
+    forwarding: Forwarding,
+    call: HttpCall,
+    metered: MeteredCall,
+    provider: Provider,
+  ): Promise<void> {
+    const response = this.#response;
+    response.once("close", () => this.#forwarded?.destroy());
+    let answer: IncomingMessage;
+    try {
+      answer = await this.#ask(forwarding);
+    } catch (error) {
+      if (response.destroyed) return metered.breakOff();
+      await metered.fail({ error });
+      return this.#refuse(502, "api_error", "The upstream could not be reached.", provider);
+    }
+    const status = answer.statusCode ?? 502;
+    const headers = clientHeaders(answer.headers, call.hidesUsage);
+    addLimits(headers, this.#setup.nowMs(), metered.statuses);
+    response.writeHead(status, headers);
+    if (status >= 400) {
+      await metered.fail({ status });
+      return pump(answer, response);
+    }
+    if (call.format === undefined) {
+      await metered.keepEstimate();
+      return pump(answer, response);
+    }
+    const type = answer.headers["content-type"] ?? "";
+    const meter = answerMeter(type, call.format, metered, call.hidesUsage);
+    try {
+      await pump(answer, response, meter, metered);
+    } finally {
+      // An answer that was complete has ended its lease already.
+      await metered.breakOff();
+    }
+  }
+
+  /** Sends the request until an upstream takes it. */
+  async #ask(forwarding: Forwarding): Promise<IncomingMessage> {
+    for (;;) {
+      const forwarded = forward(this.#setup, this.#request, forwarding);
+      this.#forwarded = forwarded;
+      try {
+        return await new Promise((resolve, reject) => {
+          forwarded.once("response", resolve);
+          forwarded.on("error", reject);
+        });
+      } catch (error) {
+        // The upstream closed an idle connection just as it was used again, and read nothing.
+        const isStale =
+          forwarded.reusedSocket && (error as { code?: unknown }).code === "ECONNRESET";
+        if (!isStale || this.#response.destroyed) throw error;
+      }
+    }
   }
 }
 
 function forward(
-  setup: ExchangeSetup,
+  { agents, timeoutMs }: ExchangeSetup,
   { method, headers }: IncomingMessage,
-  path: string,
-  upstream: UpstreamSpec,
-  key: string,
-  body: Buffer,
+  { path, key, upstream, body }: Forwarding,
 ): ClientRequest {
   const { url } = upstream;
   const isSecure = url.protocol === "https:";
@@ -104,8 +188,8 @@ function forward(
     // The version is part of the base URL of clients and of upstreams.
     path: base + (path.startsWith("/v1/") ? path.slice("/v1".length) : path),
     headers: upstreamHeaders(headers, upstream, key, body),
-    agent: setup.agents[isSecure ? "https:" : "http:"],
-    timeout: setup.timeoutMs,
+    agent: agents[isSecure ? "https:" : "http:"],
+    timeout: timeoutMs,
   });
   forwarded.on("timeout", () =>
     forwarded.destroy(new Error("The upstream did not answer in time")),
@@ -114,46 +198,9 @@ function forward(
   return forwarded;
 }
 
-async function answered(
-  setup: ExchangeSetup,
-  response: ServerResponse,
-  forwarded: ClientRequest,
-  call: HttpCall,
-  metered: MeteredCall,
-  provider: "openai" | "anthropic",
-): Promise<void> {
-  let answer: IncomingMessage;
-  try {
-    answer = await new Promise((resolve, reject) => {
-      forwarded.once("response", resolve);
-      forwarded.on("error", reject);
-    });
-  } catch (error) {
-    if (response.destroyed) return metered.breakOff();
-    await metered.fail({ error });
-    const message = "The upstream could not be reached.";
-    return send(response, errorAnswer(502, "api_error", message, provider));
-  }
-  const status = answer.statusCode ?? 502;
-  const headers = clientHeaders(answer.headers, call.hidesUsage);
-  addLimits(headers, setup, metered);
-  response.writeHead(status, headers);
-  if (status >= 400) {
-    await metered.fail({ status });
-    return pump(answer, response, undefined);
-  }
-  if (call.format === undefined) {
-    await metered.keepEstimate();
-    return pump(answer, response, undefined);
-  }
-  const type = answer.headers["content-type"] ?? "";
-  const meter = answerMeter(type, call.format, metered, call.hidesUsage);
-  try {
-    await pump(answer, response, meter, () => metered.touch());
-  } finally {
-    // An answer that was complete has ended its lease already.
-    await metered.breakOff();
-  }
+/** A gateway finds the entity by the key, and never looks at headers. */
+function noHeaders(): Headers {
+  return new Headers();
 }
 
 /** Aborts when the client hangs up while its call waits for tokens. */
@@ -167,21 +214,23 @@ function goneSignal(response: ServerResponse): AbortSignal {
 async function pump(
   answer: IncomingMessage,
   response: ServerResponse,
-  meter: AnswerMeter | undefined,
-  touch?: () => void,
+  meter?: AnswerMeter,
+  metered?: MeteredCall,
 ): Promise<void> {
   const isComplete = await new Promise<boolean>((resolve) => {
     answer.on("data", (chunk: Buffer) => {
-      touch?.();
+      metered?.touch();
       const bytes = meter === undefined ? chunk : meter.push(chunk);
-      if (bytes.length > 0 && !response.write(bytes)) answer.pause();
+      if (bytes.length === 0 || response.write(bytes)) return;
+      answer.pause();
+      response.once("drain", () => answer.resume());
     });
-    response.on("drain", () => answer.resume());
     answer.once("end", () => resolve(true));
     // After an end these come too late to matter.
-    answer.once("close", () => resolve(false));
-    answer.once("error", () => resolve(false));
-    response.once("close", () => resolve(false));
+    const broken = () => resolve(false);
+    answer.once("close", broken);
+    answer.once("error", broken);
+    response.once("close", broken);
   });
   if (!isComplete) {
     response.destroy();
@@ -195,16 +244,12 @@ async function pump(
 }
 
 /** Adds what the client has left, and nothing about its ancestors. */
-function addLimits(
-  headers: OutgoingHttpHeaders,
-  { nowMs }: ExchangeSetup,
-  { statuses: all }: MeteredCall,
-): void {
+function addLimits(headers: OutgoingHttpHeaders, nowMs: number, all: readonly LimitStatus[]): void {
   const own = all[0]?.entityId;
-  const statuses = all.filter(({ entityId }) => entityId === own);
-  for (const { name, value } of headersOf(["draft", "openai"], { statuses, nowMs: nowMs() })) {
-    headers[name.toLowerCase()] = value;
-  }
+  const statuses = all.every(({ entityId }) => entityId === own)
+    ? all
+    : all.filter(({ entityId }) => entityId === own);
+  for (const { name, value } of headersOf(STYLES, { statuses, nowMs })) headers[name] = value;
 }
 
 /** A path that needs no normalizing: no dots, no escapes, no query. */

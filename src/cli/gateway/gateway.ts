@@ -15,7 +15,7 @@ import { Metering } from "../../llm/metering.ts";
 import { checkLlmOptions } from "../../llm/options.ts";
 import { PROMETHEUS_TYPE } from "../../otel/prometheus-meter.ts";
 import { INTERNALS } from "../../repository/internals.ts";
-import { type ExchangeSetup, exchange } from "./exchange.ts";
+import { Exchange, type ExchangeSetup } from "./exchange.ts";
 import { GatewayMetrics } from "./gateway-metrics.ts";
 import { hashOf, KeyLookup } from "./keys.ts";
 import type { UpstreamSpec } from "./upstreams.ts";
@@ -41,8 +41,10 @@ export class Gateway {
   readonly #setup: ExchangeSetup;
   readonly #limiter: RateLimiter;
   readonly #metrics: GatewayMetrics;
-  /** Exchanges whose leases or responses have not ended. */
-  readonly #open = new Set<Promise<void>>();
+  /** How many exchanges have a lease or a response that has not ended. */
+  #openCount = 0;
+  /** Called when there is none any more. */
+  readonly #onIdle: (() => void)[] = [];
   #isStopping = false;
 
   private constructor(options: GatewayOptions) {
@@ -50,7 +52,7 @@ export class Gateway {
     const { clock } = limiter.repository[INTERNALS];
     const keys = new KeyLookup(limiter.repository, clock);
     this.#limiter = limiter;
-    this.#metrics = new GatewayMetrics(limiter, () => this.#open.size);
+    this.#metrics = new GatewayMetrics(limiter, () => this.#openCount);
     this.#setup = {
       metering: new Metering(limiter, checkLlmOptions({ entityId: "gateway", maxWaitSeconds })),
       upstreams,
@@ -58,7 +60,7 @@ export class Gateway {
         "http:": new Agent({ keepAlive: true }),
         "https:": new SecureAgent({ keepAlive: true }),
       },
-      entityOf: isOpen ? async (key) => `sha256:${hashOf(key)}` : (key) => keys.entityOf(key),
+      entityOf: isOpen ? (key) => `sha256:${hashOf(key)}` : (key) => keys.entityOf(key),
       nowMs: clock,
       bodyBytesMax: options.bodyBytesMax,
       timeoutMs: options.timeoutMs,
@@ -92,18 +94,19 @@ export class Gateway {
   }
 
   async #untilAnswered(): Promise<void> {
-    while (this.#open.size > 0) await Promise.all(this.#open);
+    if (this.#openCount === 0) return;
+    await new Promise<void>((resolve) => this.#onIdle.push(resolve));
   }
 
   #receive(request: IncomingMessage, response: ServerResponse): void {
     // A client would go on using its connection.
     if (this.#isStopping) response.shouldKeepAlive = false;
-    const answered = this.#served(request, response);
-    this.#open.add(answered);
-    void answered.finally(() => this.#open.delete(answered));
+    this.#openCount += 1;
+    void this.#serve(request, response);
   }
 
-  async #served(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  /** Never rejects: an error is the request's. */
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const closed = new Promise<void>((resolve) => response.once("close", () => resolve()));
     try {
       await this.#answer(request, response);
@@ -114,6 +117,8 @@ export class Gateway {
     }
     await closed;
     this.#metrics.answered(response.writableFinished ? response.statusCode : HUNG_UP);
+    this.#openCount -= 1;
+    if (this.#openCount === 0) for (const resolve of this.#onIdle.splice(0)) resolve();
   }
 
   #answer(request: IncomingMessage, response: ServerResponse): Promise<void> | void {
@@ -124,7 +129,7 @@ export class Gateway {
         response.writeHead(200, { "content-type": PROMETHEUS_TYPE });
         return void response.end(this.#metrics.text());
       default:
-        return exchange(this.#setup, request, response);
+        return new Exchange(this.#setup, request, response).run();
     }
   }
 

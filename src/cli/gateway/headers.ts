@@ -26,8 +26,8 @@ const NOT_FOR_UPSTREAM: ReadonlySet<string> = new Set([
   "cookie",
 ]);
 const NOT_FOR_CLIENT: ReadonlySet<string> = new Set([...HOP_BY_HOP, "set-cookie"]);
-/** Limits of the provider's account are not the client's. */
-const PROVIDER_LIMITS = /ratelimit-/;
+/** Part of the names of headers that tell the limits of the provider's account to the client. */
+const PROVIDER_LIMITS = "ratelimit";
 
 /** Returns the key that a client sends, in the way of OpenAI or of Anthropic. */
 export function clientKey(headers: IncomingHttpHeaders): string | undefined {
@@ -44,7 +44,11 @@ export function upstreamHeaders(
   body: Buffer,
 ): OutgoingHttpHeaders {
   const sent = key ?? clientsKey;
-  const forwarded = without(headers, NOT_FOR_UPSTREAM);
+  const listed = listedIn(headers);
+  const forwarded: OutgoingHttpHeaders = {};
+  for (const name in headers) {
+    if (!NOT_FOR_UPSTREAM.has(name) && !listed?.includes(name)) forwarded[name] = headers[name];
+  }
   forwarded["host"] = url.host;
   // Compressed answers could not be read on their way through.
   forwarded["accept-encoding"] = "identity";
@@ -59,27 +63,20 @@ export function clientHeaders(
   headers: IncomingHttpHeaders,
   hasNewLength: boolean,
 ): OutgoingHttpHeaders {
-  const kept = without(headers, NOT_FOR_CLIENT);
-  for (const name in kept) if (PROVIDER_LIMITS.test(name)) delete kept[name];
-  if (hasNewLength) delete kept["content-length"];
-  return kept;
-}
-
-/** Leaves out these headers, and those that the header `connection` names. */
-function without(headers: IncomingHttpHeaders, names: ReadonlySet<string>): OutgoingHttpHeaders {
-  const { connection } = headers;
-  const listed = isUsual(connection) ? [] : namesIn(connection ?? "");
+  const listed = listedIn(headers);
   const kept: OutgoingHttpHeaders = {};
   for (const name in headers) {
-    if (!names.has(name) && !listed.includes(name)) kept[name] = headers[name];
+    if (NOT_FOR_CLIENT.has(name) || listed?.includes(name) || name.includes(PROVIDER_LIMITS))
+      continue;
+    if (!(hasNewLength && name === "content-length")) kept[name] = headers[name];
   }
   return kept;
 }
 
-function isUsual(connection: string | undefined): boolean {
-  return connection === undefined || connection === "keep-alive" || connection === "close";
-}
-
-function namesIn(connection: string): readonly string[] {
+/** The headers that `connection` names, which are of that connection too. */
+function listedIn({ connection }: IncomingHttpHeaders): readonly string[] | undefined {
+  if (connection === undefined || connection === "keep-alive" || connection === "close") {
+    return undefined;
+  }
   return connection.split(",").map((name) => name.trim().toLowerCase());
 }

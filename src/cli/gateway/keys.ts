@@ -3,7 +3,7 @@
  * calls count for; the key itself is shown once and stored nowhere.
  */
 
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../../domain/clock.ts";
 import type { Entity } from "../../domain/entity.ts";
@@ -73,7 +73,7 @@ export function idOf(key: string): string {
 
 /** Returns the hash of a text, in hexadecimal digits. */
 export function hashOf(key: string): string {
-  return createHash("sha256").update(key).digest("hex");
+  return hash("sha256", key);
 }
 
 /** Looks keys up, and remembers the answers for half a minute. */
@@ -89,20 +89,27 @@ export class KeyLookup {
   }
 
   /** Returns the entity of a key; `undefined` when it is unknown, revoked or expired. */
-  async entityOf(key: string): Promise<string | undefined> {
+  entityOf(key: string): string | undefined | Promise<string | undefined> {
     // A client that knows only a stored id must not pass with it.
     if (!key.startsWith(KEY_PREFIX)) return undefined;
     const nowMs = this.#clock();
     const id = idOf(key);
-    let found = this.#cache.get(id);
-    if (found === undefined || found.untilMs <= nowMs) {
-      const entity = await this.#repository.entities.get(id);
-      found = { key: entity && storedKey(entity), untilMs: nowMs + CACHE_MS };
-      this.#cache.set(id, found);
-    }
-    const expiresMs = found.key?.expiresMs ?? Number.POSITIVE_INFINITY;
-    return expiresMs > nowMs ? found.key?.entityId : undefined;
+    const known = this.#cache.get(id);
+    if (known !== undefined && known.untilMs > nowMs) return entityAt(nowMs, known.key);
+    return this.#read(id, nowMs);
   }
+
+  async #read(id: string, nowMs: number): Promise<string | undefined> {
+    const entity = await this.#repository.entities.get(id);
+    const key = entity && storedKey(entity);
+    this.#cache.set(id, { key, untilMs: nowMs + CACHE_MS });
+    return entityAt(nowMs, key);
+  }
+}
+
+/** The entity of a key that has not expired. */
+function entityAt(nowMs: number, key: StoredKey | undefined): string | undefined {
+  return (key?.expiresMs ?? Number.POSITIVE_INFINITY) > nowMs ? key?.entityId : undefined;
 }
 
 function storedKey({ id, parentId, metadata, createdAt }: Entity): StoredKey {

@@ -9,7 +9,8 @@ export function completionUsage(answer: Fields): KnownUsage | undefined {
   const usage = fieldsOf(given);
   const input = countOf(usage["prompt_tokens"]);
   const cached = countOf(fieldsOf(usage["prompt_tokens_details"])["cached_tokens"]);
-  return { ...inputParts(input, cached), output: completionOutput(usage, input) };
+  const { input: read, cached: fromCache } = inputParts(input, cached);
+  return { input: read, cached: fromCache, output: completionOutput(usage, input) };
 }
 
 /**

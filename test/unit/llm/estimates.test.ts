@@ -103,7 +103,7 @@ describe("a request", () => {
     readHttpCall({
       url,
       method,
-      headers: new Headers(),
+      headersOf: () => new Headers(),
       body: typeof body === "string" ? body : JSON.stringify(body),
       signal: undefined,
     });
