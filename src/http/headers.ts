@@ -35,13 +35,16 @@ export interface HeaderSource {
 /** Returns the headers of all styles; none where no limit may be shown. */
 export function headersOf(styles: readonly HeaderStyle[], source: HeaderSource): Header[] {
   if (source.statuses.length === 0) return [];
-  const [only] = styles;
-  if (only !== undefined && styles.length === 1) return WRITERS[only](source);
-  return styles.flatMap((style) => WRITERS[style](source));
+  const headers: Header[] = [];
+  for (const style of styles) WRITERS[style](source, headers);
+  return headers;
 }
 
-const WRITERS: Readonly<Record<HeaderStyle, (source: HeaderSource) => Header[]>> = {
-  draft: ({ statuses }) => {
+/** Adds the headers of one style. */
+type Writer = (source: HeaderSource, headers: Header[]) => void;
+
+const WRITERS: Readonly<Record<HeaderStyle, Writer>> = {
+  draft: ({ statuses }, headers) => {
     const own = statuses[0]?.entityId;
     let [policies, states] = ["", ""];
     for (const status of statuses) {
@@ -52,51 +55,60 @@ const WRITERS: Readonly<Record<HeaderStyle, (source: HeaderSource) => Header[]>>
       policies += `${comma}${name}${known.parameters}`;
       states += `${comma}${name};r=${left(status)}${waitParameter(status)}`;
     }
-    return [
+    headers.push(
       { name: "RateLimit-Policy", value: policies, isList: true },
       { name: "RateLimit", value: states, isList: true },
-    ];
+    );
   },
-  "draft-7": ({ statuses }) => {
+  "draft-7": ({ statuses }, headers) => {
     const scarcest = scarcestOf(statuses);
     const { capacity } = scarcest.limit;
-    return [
+    headers.push(
       { name: "RateLimit-Policy", value: windowOf(scarcest) },
       {
         name: "RateLimit",
         value: `limit=${capacity}, remaining=${left(scarcest)}, reset=${fullInSeconds(scarcest)}`,
       },
-    ];
+    );
   },
-  "draft-6": ({ statuses }) => {
+  "draft-6": ({ statuses }, headers) => {
     const scarcest = scarcestOf(statuses);
-    return [
+    headers.push(
       { name: "RateLimit-Policy", value: windowOf(scarcest) },
       { name: "RateLimit-Limit", value: String(scarcest.limit.capacity) },
       { name: "RateLimit-Remaining", value: String(left(scarcest)) },
       { name: "RateLimit-Reset", value: String(fullInSeconds(scarcest)) },
-    ];
+    );
   },
-  legacy: ({ statuses, nowMs }) => {
+  legacy: ({ statuses, nowMs }, headers) => {
     const scarcest = scarcestOf(statuses);
     const resetAt = Math.ceil(nowMs / 1000) + fullInSeconds(scarcest);
-    return [
+    headers.push(
       { name: "X-RateLimit-Limit", value: String(scarcest.limit.capacity) },
       { name: "X-RateLimit-Remaining", value: String(left(scarcest)) },
       { name: "X-RateLimit-Reset", value: String(resetAt) },
-    ];
+    );
   },
-  openai: ({ statuses }) =>
-    [["rpm", "requests"] as const, ["tpm", "tokens"] as const].flatMap(([limitName, unit]) => {
-      const status = statuses.find((each) => each.limitName === limitName);
-      if (status === undefined) return [];
-      return [
-        { name: `x-ratelimit-limit-${unit}`, value: String(status.limit.capacity) },
-        { name: `x-ratelimit-remaining-${unit}`, value: String(left(status)) },
-        { name: `x-ratelimit-reset-${unit}`, value: duration(fullInMs(status)) },
-      ];
-    }),
+  openai: ({ statuses }, headers) => {
+    addOpenai(headers, statuses, "rpm", "requests");
+    addOpenai(headers, statuses, "tpm", "tokens");
+  },
 };
+
+function addOpenai(
+  headers: Header[],
+  statuses: readonly LimitStatus[],
+  limitName: string,
+  unit: "requests" | "tokens",
+): void {
+  const status = statuses.find((each) => each.limitName === limitName);
+  if (status === undefined) return;
+  headers.push(
+    { name: `x-ratelimit-limit-${unit}`, value: String(status.limit.capacity) },
+    { name: `x-ratelimit-remaining-${unit}`, value: String(left(status)) },
+    { name: `x-ratelimit-reset-${unit}`, value: duration(fullInMs(status)) },
+  );
+}
 
 /** Limits that count tokens, by the names that are common for them. */
 const TOKENS_PATTERN = /^[io]?tp[smhd]$|token/i;

@@ -39,6 +39,17 @@ export function shownAtMsOf(refusal: Refusal): number | undefined {
   return readShownAtMs(refusal);
 }
 
+/** A decision whose lease has the names of the limits in its type. */
+export type NamedDecision<Names extends string> =
+  | { readonly granted: true; readonly lease: Lease<Names> & { readonly isEnded: boolean } }
+  | Refusal;
+
+/** Decided at once, or together with others of the same turn; `undefined`: on the slow path. */
+export type FastDecision<Names extends string> =
+  | NamedDecision<Names>
+  | Promise<NamedDecision<Names> | undefined>
+  | undefined;
+
 /**
  * An acquire that did not fit. Nothing was consumed.
  *

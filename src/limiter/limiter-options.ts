@@ -46,3 +46,19 @@ export function checkOptions(options: RateLimiterOptions): void {
   if (options.onUnavailable !== undefined) checkOnUnavailable(options.onUnavailable);
   checkMissingLimits(options.missingLimits);
 }
+
+/** Splits the options of `open` into those of the limiter, checked, and those of the store. */
+export function splitOptions<Options extends RateLimiterOptions>(options: Options) {
+  checkObject("options", options, "an object of options");
+  const { speculativeWrites, missingLimits, events, onWarning, ...store } = options;
+  const { onUnavailable } = store;
+  const own: RateLimiterOptions = {
+    ...(onUnavailable === undefined ? {} : { onUnavailable }),
+    ...(speculativeWrites === undefined ? {} : { speculativeWrites }),
+    ...(missingLimits === undefined ? {} : { missingLimits }),
+    ...(events === undefined ? {} : { events }),
+    ...(onWarning === undefined ? {} : { onWarning }),
+  };
+  checkOptions(own);
+  return { own, store };
+}

@@ -62,13 +62,12 @@ export class ObservedCall {
     }
   }
 
-  /** The same for what is decided at once. */
-  watchNow<T>(work: () => T): T {
+  /** Runs what may decide at once; `undefined` for an error, which `watch` would meet again. */
+  watchNow<T>(work: () => T): T | undefined {
     try {
       return work();
-    } catch (error) {
-      this.failed(error);
-      throw error;
+    } catch {
+      return undefined;
     }
   }
 

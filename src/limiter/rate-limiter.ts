@@ -3,7 +3,7 @@
 /** The limiter: acquires, leases, waiting, and what to do when the store is down. */
 
 import { floorDiv } from "../core/integers.ts";
-import { checkFields, checkOptions as checkObject, show } from "../domain/check.ts";
+import { checkFields, show } from "../domain/check.ts";
 import type { Deadline } from "../domain/deadline.ts";
 import { InfrastructureError, RateLimiterUnavailable, ValidationError } from "../domain/errors.ts";
 import type { LimitInput } from "../domain/limit.ts";
@@ -22,11 +22,17 @@ import {
 import { Acquirer, type Decided } from "./acquirer.ts";
 import { type AmountRecord, type Amounts, checkAmounts } from "./amounts.ts";
 import { Announcer } from "./announcer.ts";
-import { type Decision, type Refusal, type Seen, statusesOf } from "./decision.ts";
+import {
+  type Decision,
+  type FastDecision,
+  type NamedDecision,
+  type Seen,
+  statusesOf,
+} from "./decision.ts";
 import { listen } from "./events.ts";
 import { answers } from "./in-time.ts";
 import type { Lease } from "./lease.ts";
-import { checkOptions, type RateLimiterOptions } from "./limiter-options.ts";
+import { checkOptions, type RateLimiterOptions, splitOptions } from "./limiter-options.ts";
 import type { ObservedCall } from "./observed-call.ts";
 import { endAfter } from "./on-error.ts";
 import { waitForSeveral } from "./waiting-for-several.ts";
@@ -36,17 +42,6 @@ const PING_TIMEOUT_MS = 1000;
 
 /** Names the method of a limiter that only this package calls. */
 export const TRY_NOW = Symbol("zae-limiter.tryNow");
-
-/** A decision whose lease has the names of the limits in its type. */
-type NamedDecision<Names extends string> =
-  | { readonly granted: true; readonly lease: Lease<Names> & { readonly isEnded: boolean } }
-  | Refusal;
-
-/** Decided at once, or together with others of the same turn; `undefined`: on the slow path. */
-type FastDecision<Names extends string> =
-  | NamedDecision<Names>
-  | Promise<NamedDecision<Names> | undefined>
-  | undefined;
 
 /** A bucket to look at. */
 export interface StatusRequest {
@@ -140,18 +135,8 @@ export class RateLimiter<Names extends string = string> {
     url?: string,
     options: DynamoOptions & RateLimiterOptions = {},
   ): Promise<RateLimiter<Names>> {
-    checkObject("options", options, "an object of options");
-    const { speculativeWrites, missingLimits, events, onWarning, ...open } = options;
-    const { onUnavailable } = open;
-    const limiterOptions: RateLimiterOptions = {
-      ...(onUnavailable === undefined ? {} : { onUnavailable }),
-      ...(speculativeWrites === undefined ? {} : { speculativeWrites }),
-      ...(missingLimits === undefined ? {} : { missingLimits }),
-      ...(events === undefined ? {} : { events }),
-      ...(onWarning === undefined ? {} : { onWarning }),
-    };
-    checkOptions(limiterOptions);
-    return new RateLimiter(await Repository.open(url, open), limiterOptions);
+    const { own, store } = splitOptions(options);
+    return new RateLimiter(await Repository.open(url, store), own);
   }
 
   /** Consumes, or throws `RateLimitExceeded`. End the lease by `commit` or `rollback`. */
@@ -334,14 +319,10 @@ export class RateLimiter<Names extends string = string> {
   ): NamedDecision<Names> | Promise<NamedDecision<Names>> {
     const decideNow = () => this.#decideNow(request, call.acquireId);
     // A subscriber that runs the acquire in a context of its own gets a promise.
-    if (call.within !== undefined) {
-      return call.run(() =>
-        call.watch(async () => this.#observed(await decideNow(), request, call)),
-      );
-    }
-    const now = call.watchNow(decideNow);
+    const now = call.within === undefined ? call.watchNow(decideNow) : undefined;
     if (now !== undefined && !(now instanceof Promise)) return this.#told(now, call);
-    return call.watch(async () => this.#observed(await now, request, call));
+    const decide = async () => this.#observed(await (now ?? decideNow()), request, call);
+    return call.run(() => call.watch(decide));
   }
 
   async #observed(
@@ -349,18 +330,12 @@ export class RateLimiter<Names extends string = string> {
     request: AcquireRequest<Names>,
     call: ObservedCall,
   ): Promise<NamedDecision<Names>> {
-    if (now !== undefined) return this.#told(now, call);
-    const decision = await this.#decide(request, call);
-    return this.#announce(decision, call);
+    return this.#told(now ?? (await this.#decide(request, call)), call);
   }
 
-  /** Tells of a decision on the fast path, which is an attempt too. */
   #told(decision: NamedDecision<Names>, call: ObservedCall): NamedDecision<Names> {
-    call.attempt();
-    return this.#announce(decision, call);
-  }
-
-  #announce(decision: NamedDecision<Names>, call: ObservedCall): NamedDecision<Names> {
+    // A decision on the fast path is an attempt too.
+    if (call.attempts === 0) call.attempt();
     if (decision.granted) call.granted(decision.lease as Lease);
     else call.refused(decision, this.#acquirer.isLocal(decision));
     return decision;

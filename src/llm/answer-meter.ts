@@ -5,11 +5,12 @@
 
 import { bytesOf, byteTextOf, decoded } from "./byte-text.ts";
 import { FastText } from "./formats/fast-text.ts";
+import { fastUsage } from "./formats/fast-usage.ts";
 import type { Format } from "./formats/format.ts";
 import type { MeteredCall } from "./metered-call.ts";
 import { collect, type Prompt } from "./prompt-size.ts";
 import { dataOf, SseSplitter } from "./sse.ts";
-import { type Fields, fieldsOf } from "./usage.ts";
+import { type Fields, fieldsOf, type KnownUsage } from "./usage.ts";
 
 export interface AnswerMeter {
   /** Returns what to forward of a chunk and of earlier ones; often the chunk itself. */
@@ -79,9 +80,9 @@ class StreamedAnswer implements AnswerMeter {
   /** Whether the event is to be hidden. */
   #read(data: string): boolean {
     if (data === "" || data === "[DONE]") return false;
-    const quick = this.#fastText?.of(data);
-    if (quick !== undefined) {
-      this.#metered.seeByteText(quick);
+    const fast = this.#fastText?.of(data);
+    if (fast !== undefined) {
+      this.#metered.seeByteText(fast);
       return false;
     }
     const event = parsed(decoded(data));
@@ -116,20 +117,29 @@ class PlainAnswer implements AnswerMeter {
   }
 
   #end(): Promise<void> {
-    const [only] = this.#chunks;
-    const whole =
-      only !== undefined && this.#chunks.length === 1 ? only : Buffer.concat(this.#chunks);
-    const answer = parsed(bytesAsBuffer(whole).toString("utf8"));
+    const last = this.#chunks.at(-1);
+    const fast = last && this.#usageOf(fastUsage(last));
+    if (fast?.output !== undefined) return this.#complete(fast);
+    const answer = parsed(Buffer.concat(this.#chunks).toString("utf8"));
     if (answer === undefined) return this.#metered.keepEstimate();
-    const usage = this.#format.readUsage(answer);
+    const usage = this.#usageOf(answer);
+    if (usage?.output !== undefined) return this.#complete(usage);
     if (usage !== undefined) this.#metered.seeUsage(usage);
-    if (usage?.output !== undefined) return this.#metered.complete();
     const { answerField } = this.#format;
     const answered = answerField === undefined ? undefined : answer[answerField];
     if (answered === undefined) return this.#metered.keepEstimate();
     const prompt: Prompt = { texts: [], tokens: 0 };
     collect(answered, prompt);
     this.#metered.seeText(prompt.texts.join(""));
+    return this.#metered.complete();
+  }
+
+  #usageOf(answer: Fields | undefined): KnownUsage | undefined {
+    return answer && this.#format.readUsage(answer);
+  }
+
+  #complete(usage: KnownUsage): Promise<void> {
+    this.#metered.seeUsage(usage);
     return this.#metered.complete();
   }
 }
@@ -141,8 +151,4 @@ function parsed(text: string): Fields | undefined {
   } catch {
     return undefined;
   }
-}
-
-function bytesAsBuffer(bytes: Uint8Array): Buffer {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

@@ -50,6 +50,7 @@ export class Exchange {
   readonly #response: ServerResponse;
   /** The request to the upstream, while there is one. */
   #forwarded: ClientRequest | undefined;
+  #timer: NodeJS.Timeout | undefined;
 
   constructor(setup: ExchangeSetup, request: IncomingMessage, response: ServerResponse) {
     this.#setup = setup;
@@ -81,7 +82,7 @@ export class Exchange {
       const message = `No upstream of this gateway serves "${model}".`;
       return this.#refuse(404, "model_not_found", message, provider);
     }
-    const metered = await this.#begun(call, entityId);
+    const metered = await this.#begin(call, entityId);
     if (metered === undefined) return;
     if (!(metered instanceof MeteredCall)) {
       return send(this.#response, refusalAnswer(metered, provider, false));
@@ -106,13 +107,13 @@ export class Exchange {
   }
 
   /** Acquires; `undefined` for a client that hung up while it waited for tokens. */
-  async #begun(call: HttpCall, entityId: string) {
-    try {
-      return await this.#setup.metering.begin(call.facts, entityId);
-    } catch (error) {
-      if (call.facts.signal?.aborted === true) return undefined;
+  #begin({ facts }: HttpCall, entityId: string) {
+    const begun = this.#setup.metering.begin(facts, entityId);
+    if (facts.signal === undefined) return begun;
+    return begun.catch((error) => {
+      if (facts.signal?.aborted === true) return undefined;
       throw error;
-    }
+    });
   }
 
   async #answer(
@@ -122,7 +123,10 @@ export class Exchange {
     provider: Provider,
   ): Promise<void> {
     const response = this.#response;
-    response.once("close", () => this.#forwarded?.destroy());
+    response.once("close", () => {
+      clearTimeout(this.#timer);
+      this.#forwarded?.destroy();
+    });
     let answer: IncomingMessage;
     try {
       answer = await this.#ask(forwarding);
@@ -137,44 +141,82 @@ export class Exchange {
     response.writeHead(status, headers);
     if (status >= 400) {
       await metered.fail({ status });
-      return pump(answer, response);
+      return this.#pump(answer);
     }
     if (call.format === undefined) {
       await metered.keepEstimate();
-      return pump(answer, response);
+      return this.#pump(answer);
     }
     const type = answer.headers["content-type"] ?? "";
     const meter = answerMeter(type, call.format, metered, call.hidesUsage);
     try {
-      await pump(answer, response, meter, metered);
+      await this.#pump(answer, meter, metered);
     } finally {
       // An answer that was complete has ended its lease already.
       await metered.breakOff();
     }
   }
 
-  /** Sends the request until an upstream takes it. */
-  async #ask(forwarding: Forwarding): Promise<IncomingMessage> {
-    for (;;) {
+  /** Forwards each chunk as it comes, at the speed of the client. */
+  async #pump(answer: IncomingMessage, meter?: AnswerMeter, metered?: MeteredCall): Promise<void> {
+    const response = this.#response;
+    const isComplete = await new Promise<boolean>((resolve) => {
+      answer.on("data", (chunk: Buffer) => {
+        this.#heard(metered);
+        const bytes = meter === undefined ? chunk : meter.push(chunk);
+        if (bytes.length === 0 || response.write(bytes)) return;
+        answer.pause();
+        response.once("drain", () => answer.resume());
+      });
+      answer.once("end", () => resolve(true));
+      // After an end these come too late to matter.
+      const broken = () => resolve(false);
+      answer.once("close", broken);
+      answer.once("error", broken);
+      response.once("close", broken);
+    });
+    clearTimeout(this.#timer);
+    if (!isComplete) return void response.destroy();
+    if (meter === undefined) return void response.end();
+    const { rest, ended } = meter.finish();
+    if (rest.length > 0) response.write(rest);
+    await ended;
+    response.end();
+  }
+
+  /** Sends the request, once more where the connection turns out to be closed. */
+  #ask(forwarding: Forwarding): Promise<IncomingMessage> {
+    return new Promise((resolve, reject) => {
       const forwarded = forward(this.#setup, this.#request, forwarding);
       this.#forwarded = forwarded;
-      try {
-        return await new Promise((resolve, reject) => {
-          forwarded.once("response", resolve);
-          forwarded.on("error", reject);
-        });
-      } catch (error) {
+      this.#startTimer();
+      forwarded.once("response", resolve);
+      forwarded.on("error", (error: NodeJS.ErrnoException) => {
         // The upstream closed an idle connection just as it was used again, and read nothing.
-        const isStale =
-          forwarded.reusedSocket && (error as { code?: unknown }).code === "ECONNRESET";
-        if (!isStale || this.#response.destroyed) throw error;
-      }
-    }
+        const isStale = forwarded.reusedSocket && error.code === "ECONNRESET";
+        if (isStale && !this.#response.destroyed) resolve(this.#ask(forwarding));
+        else reject(error);
+      });
+    });
+  }
+
+  /** Ends the request to the upstream when nothing comes from it for too long. */
+  #startTimer(): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      this.#forwarded?.destroy(new Error("The upstream did not answer in time"));
+    }, this.#setup.timeoutMs);
+  }
+
+  /** Something came from the upstream. */
+  #heard(metered: MeteredCall | undefined): void {
+    this.#timer?.refresh();
+    metered?.touch();
   }
 }
 
 function forward(
-  { agents, timeoutMs }: ExchangeSetup,
+  { agents }: ExchangeSetup,
   { method, headers }: IncomingMessage,
   { path, key, upstream, body }: Forwarding,
 ): ClientRequest {
@@ -189,11 +231,7 @@ function forward(
     path: base + (path.startsWith("/v1/") ? path.slice("/v1".length) : path),
     headers: upstreamHeaders(headers, upstream, key, body),
     agent: agents[isSecure ? "https:" : "http:"],
-    timeout: timeoutMs,
   });
-  forwarded.on("timeout", () =>
-    forwarded.destroy(new Error("The upstream did not answer in time")),
-  );
   forwarded.end(body);
   return forwarded;
 }
@@ -208,39 +246,6 @@ function goneSignal(response: ServerResponse): AbortSignal {
   const gone = new AbortController();
   response.once("close", () => gone.abort("closed"));
   return gone.signal;
-}
-
-/** Forwards each chunk as it comes, at the speed of the client. */
-async function pump(
-  answer: IncomingMessage,
-  response: ServerResponse,
-  meter?: AnswerMeter,
-  metered?: MeteredCall,
-): Promise<void> {
-  const isComplete = await new Promise<boolean>((resolve) => {
-    answer.on("data", (chunk: Buffer) => {
-      metered?.touch();
-      const bytes = meter === undefined ? chunk : meter.push(chunk);
-      if (bytes.length === 0 || response.write(bytes)) return;
-      answer.pause();
-      response.once("drain", () => answer.resume());
-    });
-    answer.once("end", () => resolve(true));
-    // After an end these come too late to matter.
-    const broken = () => resolve(false);
-    answer.once("close", broken);
-    answer.once("error", broken);
-    response.once("close", broken);
-  });
-  if (!isComplete) {
-    response.destroy();
-    return;
-  }
-  if (meter === undefined) return void response.end();
-  const { rest, ended } = meter.finish();
-  if (rest.length > 0) response.write(rest);
-  await ended;
-  response.end();
 }
 
 /** Adds what the client has left, and nothing about its ancestors. */

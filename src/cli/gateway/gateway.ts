@@ -17,7 +17,7 @@ import { PROMETHEUS_TYPE } from "../../otel/prometheus-meter.ts";
 import { INTERNALS } from "../../repository/internals.ts";
 import { Exchange, type ExchangeSetup } from "./exchange.ts";
 import { GatewayMetrics } from "./gateway-metrics.ts";
-import { hashOf, KeyLookup } from "./keys.ts";
+import { KeyHashes, KeyLookup } from "./keys.ts";
 import type { UpstreamSpec } from "./upstreams.ts";
 
 export interface GatewayOptions {
@@ -51,6 +51,7 @@ export class Gateway {
     const { limiter, upstreams, isOpen, maxWaitSeconds } = options;
     const { clock } = limiter.repository[INTERNALS];
     const keys = new KeyLookup(limiter.repository, clock);
+    const hashes = new KeyHashes();
     this.#limiter = limiter;
     this.#metrics = new GatewayMetrics(limiter, () => this.#openCount);
     this.#setup = {
@@ -60,7 +61,7 @@ export class Gateway {
         "http:": new Agent({ keepAlive: true }),
         "https:": new SecureAgent({ keepAlive: true }),
       },
-      entityOf: isOpen ? (key) => `sha256:${hashOf(key)}` : (key) => keys.entityOf(key),
+      entityOf: isOpen ? (key) => `sha256:${hashes.of(key)}` : (key) => keys.entityOf(key),
       nowMs: clock,
       bodyBytesMax: options.bodyBytesMax,
       timeoutMs: options.timeoutMs,

@@ -18,6 +18,7 @@ const HINT_LENGTH = 10;
 /** How long a revoked key may go on working in a gateway that has seen it. */
 const CACHE_MS = 30_000;
 const CACHED_MAX = 10_000;
+const REMEMBERED_LENGTH_MAX = 256;
 
 /** A key as it is stored. */
 export interface StoredKey {
@@ -76,10 +77,25 @@ export function hashOf(key: string): string {
   return hash("sha256", key);
 }
 
+/** Remembers the hashes of keys that came lately: hashing costs more than an acquire in memory. */
+export class KeyHashes {
+  readonly #known = new LRUCache<string, string>({ max: CACHED_MAX });
+
+  of(key: string): string {
+    const known = this.#known.get(key);
+    if (known !== undefined) return known;
+    const hashed = hashOf(key);
+    // Clients choose what they send, so the memory it takes is bounded.
+    if (key.length <= REMEMBERED_LENGTH_MAX) this.#known.set(key, hashed);
+    return hashed;
+  }
+}
+
 /** Looks keys up, and remembers the answers for half a minute. */
 export class KeyLookup {
   readonly #repository: Repository;
   readonly #clock: Clock;
+  readonly #hashes = new KeyHashes();
   readonly #cache: LRUCache<string, { key: StoredKey | undefined; untilMs: number }>;
 
   constructor(repository: Repository, clock: Clock) {
@@ -93,7 +109,7 @@ export class KeyLookup {
     // A client that knows only a stored id must not pass with it.
     if (!key.startsWith(KEY_PREFIX)) return undefined;
     const nowMs = this.#clock();
-    const id = idOf(key);
+    const id = ID_PREFIX + this.#hashes.of(key);
     const known = this.#cache.get(id);
     if (known !== undefined && known.untilMs > nowMs) return entityAt(nowMs, known.key);
     return this.#read(id, nowMs);

@@ -226,6 +226,20 @@ describe("calls through the gateway", () => {
     expect(await consumed()).toEqual({ rpm: 0, tpm: 0 });
   });
 
+  test("a request on a connection that the upstream has closed is sent once more", async () => {
+    const known = new WeakSet<object>();
+    upstream.replyWith((request, response) => {
+      const socket = response.socket as object & { destroy(): void };
+      if (known.has(socket)) return void socket.destroy();
+      known.add(socket);
+      return json(chatAnswer)(request, response);
+    });
+    await chat();
+    await chat();
+    expect(upstream.arrived).toHaveLength(3);
+    expect(await consumed()).toEqual({ rpm: 2, tpm: 42 });
+  });
+
   test("models go to the upstream with the longest beginning", async () => {
     const other = await Upstream.start();
     const claude = checkUpstream(
