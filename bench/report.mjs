@@ -144,8 +144,9 @@ function duelLine({ scenario, title, ours, theirs, ratio, marks, details }) {
 
 function behindText(rows) {
   if (rows.length === 0) return "No contender was ahead of us in this run.";
-  const list = rows.map(({ scenario, ratio }) => `\`${scenario}\` (${ratio})`).join(", ");
-  return `Ahead of us: ${list}.`;
+  const list = rows.map(({ scenario, ratio }) => `\`${scenario}\` (${ratio})`);
+  // One to a line, because documents have lines of at most 100 columns.
+  return `Ahead of us:\n${list.join(",\n")}.`;
 }
 
 function versions() {

@@ -9,8 +9,8 @@ const KEY = '"usage":';
 /** An object whose members are plain values, or objects of plain values. */
 const OBJECT = /^\s*(\{(?:[^{}[\]"]|"[^"\\]*"|\{(?:[^{}[\]"]|"[^"\\]*")*\})*\})/;
 /**
- * What may follow it: members that hold no other object, then the end of the answer. So `usage` is a
- * member of the answer itself, and not of something in it.
+ * What may follow it: members that hold no other object, then the end of the answer. So `usage` is
+ * a member of the answer itself, and not of something in it.
  */
 const END = /^(?:\s*,\s*"[^"\\]*"\s*:\s*(?:[\w.+-]+|"[^"\\]*"|\{\s*\}|\[\s*\]))*\s*\}\s*$/;
 
