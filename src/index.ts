@@ -85,12 +85,8 @@ export type { EntityRecords, NewEntity } from "./records/entities.ts";
 export type { EntityListOptions, EntityPage } from "./records/entity-list.ts";
 export type { FlagTarget } from "./records/level-flags.ts";
 export type { LimitRecords, SystemConfig } from "./records/limits.ts";
-export type {
-  Namespace,
-  NamespaceRecords,
-  NamespaceStatus,
-  OrphanNamespace,
-} from "./records/namespaces.ts";
+export type { Namespace, NamespaceStatus, OrphanNamespace } from "./records/namespace-item.ts";
+export type { NamespaceRecords } from "./records/namespaces.ts";
 export type {
   ChangeOptions,
   StoredLevel,

@@ -4,13 +4,13 @@ import { StackOperationError } from "../domain/errors.ts";
 import type { Aws } from "./aws.ts";
 import {
   type ChangeSet,
+  changeSetName,
   createChangeSet,
   discardChangeSet,
   executeChangeSet,
   type NewChangeSet,
   orDiscard,
 } from "./change-set.ts";
-import { changeSetName } from "./change-set-name.ts";
 import type { DeployContext } from "./deploy-context.ts";
 import { type Draft, draftCreation, draftUpdate } from "./draft.ts";
 import type { LambdaName } from "./function-names.ts";

@@ -1,12 +1,16 @@
 /** Change sets: what CloudFormation would do, before it does it. */
 
+import type { Clock } from "../domain/clock.ts";
 import { StackAlreadyExistsError, StackOperationError } from "../domain/errors.ts";
+import { type Random, randomBytes } from "../domain/random.ts";
 import type { Timer } from "../domain/timer.ts";
 import type { Aws } from "./aws.ts";
 import type { Input, Output } from "./aws-actions.ts";
 import { AwsRefusal } from "./aws-failure.ts";
 import { isOvertaken, Overtaken, orOvertaken } from "./overtaken.ts";
 import { findStack, isShell } from "./stack.ts";
+
+const NAME_SUFFIX_BYTES = 4;
 
 /** What would happen to one resource. */
 export interface ResourceChange {
@@ -254,4 +258,10 @@ function toChange({ ResourceChange: change }: Change): ResourceChange[] {
       replacedIfNeeded: change.Replacement === "Conditional" ? named(conditional) : [],
     },
   ];
+}
+
+/** Returns a name that no other change set of a stack has, however many are made at once. */
+export function changeSetName({ clock, random }: { clock: Clock; random: Random }): string {
+  const suffix = Buffer.from(randomBytes(random, NAME_SUFFIX_BYTES)).toString("hex");
+  return `zae-limiter-${clock()}-${suffix}`;
 }

@@ -4,6 +4,8 @@ import { checkStackName } from "../domain/names.ts";
 import { systemTimer } from "../domain/timer.ts";
 import type { DynamoOptions } from "../repository/options.ts";
 import { type AwsConnection, connectAws } from "./aws.ts";
+import { stoppableTimer } from "./deploy-context.ts";
+import { tableExists } from "./live-table.ts";
 import { refuseForeign } from "./ownership.ts";
 import {
   deleteKeptBucket,
@@ -14,8 +16,6 @@ import {
 } from "./remove-stack.ts";
 import { findStack } from "./stack.ts";
 import type { StackEvent } from "./stack-events.ts";
-import { stoppableTimer } from "./stoppable-timer.ts";
-import { tableExists } from "./table-exists.ts";
 
 /** Which stack to delete, and how. */
 export interface TeardownRequest {

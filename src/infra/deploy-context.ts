@@ -6,7 +6,6 @@ import { systemTimer, type Timer } from "../domain/timer.ts";
 import type { DynamoOptions } from "../repository/options.ts";
 import { type Aws, type AwsConnection, connectAws } from "./aws.ts";
 import type { StackEvent } from "./stack-events.ts";
-import { stoppableTimer } from "./stoppable-timer.ts";
 
 export interface DeployContext {
   readonly aws: Aws;
@@ -35,5 +34,18 @@ export function deployContext(request: {
     endpoint: connection.endpoint,
     onEvent,
     onStep,
+  };
+}
+
+/** Returns a timer whose sleep ends with the reason of the stop signal. */
+export function stoppableTimer(timer: Timer, signal: AbortSignal | undefined): Timer {
+  if (signal === undefined) return timer;
+  return {
+    nowMs: () => timer.nowMs(),
+    sleep: async (ms) => {
+      signal.throwIfAborted();
+      await timer.sleep(ms, signal);
+      signal.throwIfAborted();
+    },
   };
 }

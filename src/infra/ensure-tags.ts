@@ -1,8 +1,13 @@
 /** Gives a stack the tags by which it is found, and changes nothing else. */
 
 import { StackOperationError } from "../domain/errors.ts";
-import { createChangeSet, executeChangeSet, type NewChangeSet, orDiscard } from "./change-set.ts";
-import { changeSetName } from "./change-set-name.ts";
+import {
+  changeSetName,
+  createChangeSet,
+  executeChangeSet,
+  type NewChangeSet,
+  orDiscard,
+} from "./change-set.ts";
 import type { DeployContext } from "./deploy-context.ts";
 import { findStack, type Stack } from "./stack.ts";
 import { firstCause, latestEvent, watchStack } from "./stack-events.ts";

@@ -99,3 +99,8 @@ export async function indexFilled(
     await timer.sleep(POLL_MS);
   }
 }
+
+/** Returns whether a table of that name exists, of any origin. */
+export async function tableExists(aws: Aws, name: string): Promise<boolean> {
+  return (await describeTable(aws, name)) !== undefined;
+}

@@ -5,15 +5,14 @@ import { checkStackName } from "../domain/names.ts";
 import { systemTimer } from "../domain/timer.ts";
 import type { DynamoOptions } from "../repository/options.ts";
 import { type AwsConnection, connectAws } from "./aws.ts";
-import { createChangeSet, type NewChangeSet } from "./change-set.ts";
-import { changeSetName } from "./change-set-name.ts";
+import { changeSetName, createChangeSet, type NewChangeSet } from "./change-set.ts";
 import { discardPlan, executePlan, usableStack } from "./change-set-plan.ts";
 import { type DeployContext, deployContext } from "./deploy-context.ts";
 import { putCode } from "./lambda-code.ts";
+import { tableExists } from "./live-table.ts";
 import { findStack } from "./stack.ts";
 import type { StackEvent } from "./stack-events.ts";
 import { NAME_TAG, stackTags, TYPE_TAG } from "./stack-tags.ts";
-import { tableExists } from "./table-exists.ts";
 import { loadTemplate } from "./template/load.ts";
 import { compactTemplate } from "./template/template.ts";
 

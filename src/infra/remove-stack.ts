@@ -4,7 +4,7 @@ import { StackOperationError } from "../domain/errors.ts";
 import type { Timer } from "../domain/timer.ts";
 import type { Aws } from "./aws.ts";
 import { AwsRefusal } from "./aws-failure.ts";
-import { describeTable, isLimiterTable } from "./live-table.ts";
+import { describeTable, isLimiterTable, tableExists } from "./live-table.ts";
 import { isMissing } from "./stack.ts";
 import {
   failureEvents,
@@ -14,7 +14,6 @@ import {
   type Watch,
   watchStack,
 } from "./stack-events.ts";
-import { tableExists } from "./table-exists.ts";
 
 export interface DeleteContext extends Watch {
   readonly aws: Aws;

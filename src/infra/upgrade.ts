@@ -20,6 +20,7 @@ import { type Aws, type AwsConnection, connectAws } from "./aws.ts";
 import { MissingServiceError } from "./aws-failure.ts";
 import { refuseNewer } from "./compatibility.ts";
 import type { DeployContext } from "./deploy-context.ts";
+import { stoppableTimer } from "./deploy-context.ts";
 import { ensureTags } from "./ensure-tags.ts";
 import { functionNameOf, LAMBDA_NAMES, type LambdaName } from "./function-names.ts";
 import {
@@ -35,7 +36,6 @@ import { lambdaPackagePath } from "./lambda-package.ts";
 import { isOurs } from "./ownership.ts";
 import { findStack, type Stack } from "./stack.ts";
 import { hasDiscoveryTags } from "./stack-tags.ts";
-import { stoppableTimer } from "./stoppable-timer.ts";
 import { type OpenRecords, openRecords } from "./table-records.ts";
 
 /** Said where there is a table without a stack. */

@@ -12,7 +12,6 @@ import type { Change, Condition, ItemStore, Write } from "../storage/item-store.
 import { numberAt } from "./fields.ts";
 import { inNamespace, namespaceIdKey, systemConfigKey } from "./keys.ts";
 import { refuseInactive, whileActive } from "./namespace-state.ts";
-import { OneByOne } from "./one-by-one.ts";
 import type { RecordContext } from "./record-context.ts";
 
 export const CONFIG_VERSION = "config_version";
@@ -99,4 +98,21 @@ async function attemptChange(
     `The stored limits changed ${ATTEMPTS_MAX} times while they were about to be written`,
     { reason: "throttled", nothingWritten: true },
   );
+}
+
+/** Work that would only get in its own way, done one piece after the other. */
+class OneByOne {
+  readonly #last = new Map<string, Promise<unknown>>();
+
+  /** Starts when all earlier work under the same name is done, however it ended. */
+  async run<T>(name: string, work: () => Promise<T>): Promise<T> {
+    const before = this.#last.get(name);
+    const mine = before === undefined ? work() : before.then(work, work);
+    this.#last.set(name, mine);
+    try {
+      return await mine;
+    } finally {
+      if (this.#last.get(name) === mine) this.#last.delete(name);
+    }
+  }
 }

@@ -7,35 +7,22 @@ import { EntityExistsError, EntityNotFoundError, ValidationError } from "../doma
 import { checkJsonObject, type JsonValue } from "../domain/json.ts";
 import { checkEntityId, checkParentId } from "../domain/names.ts";
 import { SweepIncompleteError } from "../domain/sweep-incomplete.ts";
-import type { Item, Key, Value } from "../storage/item.ts";
+import type { Value } from "../storage/item.ts";
 import { ITEM_ABSENT, ITEM_EXISTS } from "../storage/item-store.ts";
 import { checkAncestry } from "./ancestry.ts";
 import { type AuditLog, checkAuditor } from "./audit.ts";
-import { changeConfig, unchanged } from "./config-change.ts";
-import { deregistration, isCounted } from "./config-registry.ts";
-import { type ConfigResolver, slotNames } from "./config-resolver.ts";
-import { entityMark, unlessMarkedLater } from "./deletion-mark.ts";
+import type { ConfigResolver } from "./config-resolver.ts";
+import { deleteBuckets, deleteConfigs, deleteLeftovers } from "./entity-deletion.ts";
 import { decodeEntity, encodeEntity } from "./entity-item.ts";
-import { deleteLeftovers } from "./entity-leftovers.ts";
 import { type EntityListOptions, type EntityPage, listEntities } from "./entity-list.ts";
 import { moveEntity } from "./entity-move.ts";
 import { claimFeature } from "./feature-gate.ts";
-import { textAt } from "./fields.ts";
-import {
-  childrenPartition,
-  ENTITY_CONFIG_PREFIX,
-  entityConfigRegistryKey,
-  entityKey,
-  entityPartition,
-} from "./keys.ts";
+import { childrenPartition, entityKey } from "./keys.ts";
 import { checkActive } from "./namespace-state.ts";
 import { queryRecords } from "./query-records.ts";
 import type { RecordContext } from "./record-context.ts";
 
 export { ANCESTORS_MAX } from "./ancestry.ts";
-
-/** Leaves room in one transaction for the registry and the system config. */
-const CONFIGS_PER_TRANSACTION = 50;
 
 /** What a new entity is. */
 export interface NewEntity {
@@ -269,8 +256,8 @@ export class EntityRecords {
     checkFields("options", options, ["principal"]);
     const principal = checkAuditor(options.principal);
     await checkActive(this.#context);
-    const deletedConfigs = await this.#deleteConfigs(id);
-    const deletedBuckets = await this.#deleteBuckets(id);
+    const deletedConfigs = await deleteConfigs(this.#context, this.#resolver, id);
+    const deletedBuckets = await deleteBuckets(this.#context, this.#buckets, id);
     const deletedUsage = await deleteLeftovers(this.#context, id);
     const { store, namespaceId } = this.#context;
     const key = entityKey(namespaceId, id);
@@ -291,59 +278,6 @@ export class EntityRecords {
     await store.transact(exists ? [{ delete: key, condition: [ITEM_EXISTS] }, event] : [event]);
   }
 
-  /** Limits are counted in a registry, so they go in transactions with it. */
-  async #deleteConfigs(id: string): Promise<number> {
-    const { store, namespaceId } = this.#context;
-    const registryKey = entityConfigRegistryKey(namespaceId);
-    const partition = entityPartition(namespaceId, id);
-    const keys: Key[] = [];
-    const sort = { beginsWith: ENTITY_CONFIG_PREFIX };
-    for await (const item of store.query({ partition, sort, consistent: true })) keys.push(item);
-    let deleted = 0;
-    for (let start = 0; start < keys.length; start += CONFIGS_PER_TRANSACTION) {
-      const some = keys
-        .slice(start, start + CONFIGS_PER_TRANSACTION)
-        .map(({ PK, SK }) => ({ PK, SK }));
-      let count = 0;
-      const version = await changeConfig(this.#context, [...some, registryKey], ({ items }) => {
-        const configs = items.slice(0, -1).filter((item) => item !== undefined);
-        count = configs.length;
-        if (count === 0) return undefined;
-        const resources = configs.filter(isCounted).map(resourceOfConfig);
-        const unregister = deregistration(registryKey, items.at(-1), resources);
-        return {
-          writes: [
-            ...configs.map((item) => ({
-              delete: { PK: item.PK, SK: item.SK },
-              condition: unchanged(item),
-            })),
-            ...(unregister === undefined ? [] : [unregister]),
-          ],
-        };
-      });
-      deleted += count;
-      this.#resolver.changed(
-        version,
-        some.map(({ SK }) => slotNames.entity(id, SK.slice(ENTITY_CONFIG_PREFIX.length))),
-      );
-    }
-    return deleted;
-  }
-
-  /**
-   * Leaves a mark before usage is deleted: what the stream still tells of these buckets is not
-   * counted. A bucket that is created later has a later base time, and is.
-   */
-  async #deleteBuckets(id: string): Promise<number> {
-    const { store, namespaceId, clock } = this.#context;
-    const startedAtMs = clock();
-    const { count, lastBaseMs } = await this.#buckets.deleteEntity(id);
-    const untilMs = Math.max(startedAtMs, lastBaseMs);
-    const mark = entityMark(namespaceId, id, untilMs, clock());
-    await store.put(mark, unlessMarkedLater(untilMs));
-    return count;
-  }
-
   #check(fields: NewEntity): Entity {
     const { id, name, parentId, cascade, metadata } = fields;
     checkEntityId(id);
@@ -358,11 +292,6 @@ export class EntityRecords {
       createdAt: isoSeconds(this.#context.clock()),
     });
   }
-}
-
-/** From the item itself, or from its key where another writer left the attribute out. */
-function resourceOfConfig(item: Item): string {
-  return textAt(item, "resource") ?? item.SK.slice(ENTITY_CONFIG_PREFIX.length);
 }
 
 function checkName(name: unknown): string {

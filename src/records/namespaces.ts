@@ -16,8 +16,7 @@ import {
 } from "../domain/errors.ts";
 import { checkNamespace, RESERVED_NAMESPACE } from "../domain/names.ts";
 import { randomBytes } from "../domain/random.ts";
-import type { Item } from "../storage/item.ts";
-import { ITEM_ABSENT, ITEM_EXISTS, type Write } from "../storage/item-store.ts";
+import { ITEM_EXISTS, type Write } from "../storage/item-store.ts";
 import { AUDIT_RETENTION, retentionDaysIn } from "./audit.ts";
 import { namespaceMark } from "./deletion-mark.ts";
 import { textAt } from "./fields.ts";
@@ -29,52 +28,23 @@ import {
   namespaceIdKey,
   namespaceKey,
   systemConfigKey,
-  systemPartition,
 } from "./keys.ts";
+import {
+  decodeNamespace,
+  forward,
+  type Namespace,
+  type NamespaceFields,
+  type NamespaceStatus,
+  type OrphanNamespace,
+  REGISTRY,
+  reverse,
+} from "./namespace-item.ts";
 import { purgeNamespace } from "./namespace-purge.ts";
 import type { RecordContext } from "./record-context.ts";
 
 const ID_BYTES = 8;
 /** Two ids are the same once in 2^64 times: this often only if the numbers are not random. */
 const ATTEMPTS_MAX = 20;
-const REGISTRY = systemPartition(RESERVED_NAMESPACE);
-
-/** Where a namespace is in its life. */
-export type NamespaceStatus = "active" | "deleted" | "purging";
-
-/**
- * A registered namespace.
- *
- * @example
- * ```ts
- * import { Repository, type Namespace } from 'zae-limiter';
- * const repo = await Repository.open('memory:');
- * await repo.namespaces.register('tenant-a');
- * const namespaces: Namespace[] = await repo.namespaces.list();
- * console.log(namespaces.map(({ name }) => name).join(' ')); // default tenant-a
- * await repo.close();
- * ```
- */
-export interface Namespace {
-  /** The name that `open` takes. */
-  readonly name: string;
-  /** The id that the keys of its items begin with. */
-  readonly namespaceId: string;
-  /** Whether it can be used. */
-  readonly status: NamespaceStatus;
-  /** `YYYY-MM-DDTHH:MM:SSZ`. */
-  readonly createdAt: string;
-}
-
-/** A deleted namespace that still has data. */
-export interface OrphanNamespace {
-  /** The id that the keys of its items begin with. */
-  readonly namespaceId: string;
-  /** The name it had. */
-  readonly namespace: string;
-  /** `YYYY-MM-DDTHH:MM:SSZ`, where it is known. */
-  readonly deletedAt: string | undefined;
-}
 
 /** What has to follow the state of a namespace, in this process. */
 export interface NamespaceFollower {
@@ -305,37 +275,6 @@ export class NamespaceRecords {
     const item = await this.#context.store.get(key, { consistent: true });
     return item === undefined ? undefined : decodeNamespace(item);
   }
-}
-
-type NamespaceFields = Omit<Namespace, "status">;
-
-function forward(fields: NamespaceFields): Write {
-  return { put: { ...namespaceKey(fields.name), ...attributes(fields) }, condition: [ITEM_ABSENT] };
-}
-
-function reverse(fields: NamespaceFields): Write {
-  const key = namespaceIdKey(fields.namespaceId);
-  return { put: { ...key, ...attributes(fields) }, condition: [ITEM_ABSENT] };
-}
-
-function attributes({ name, namespaceId, createdAt }: NamespaceFields) {
-  return {
-    ...inNamespace(RESERVED_NAMESPACE, REGISTRY),
-    namespace_name: name,
-    namespace_id: namespaceId,
-    status: "active",
-    created_at: createdAt,
-  };
-}
-
-function decodeNamespace(item: Item): Namespace {
-  const status = textAt(item, "status");
-  return {
-    name: textAt(item, "namespace_name") ?? "",
-    namespaceId: textAt(item, "namespace_id") ?? "",
-    status: status === "deleted" || status === "purging" ? status : "active",
-    createdAt: textAt(item, "created_at") ?? "",
-  };
 }
 
 function notRandom(): InfrastructureError {

@@ -10,7 +10,8 @@ import { CLIENT_VERSION, checkCompatibility } from "../domain/version.ts";
 import { IncompatibleSchemaError, VersionMismatchError } from "../domain/version-errors.ts";
 import { ConfigCache } from "../records/config-cache.ts";
 import { versionKey } from "../records/keys.ts";
-import { type Namespace, NamespaceRecords } from "../records/namespaces.ts";
+import type { Namespace } from "../records/namespace-item.ts";
+import { NamespaceRecords } from "../records/namespaces.ts";
 import type { RecordContext } from "../records/record-context.ts";
 import type { RecordWarning } from "../records/record-warning.ts";
 import {

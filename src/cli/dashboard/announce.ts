@@ -1,7 +1,12 @@
 /** Says where the dashboard is, and waits for the end of the command. */
 
+import { spawn } from "node:child_process";
 import type { Terminal } from "../terminal.ts";
-import { openBrowser } from "./open-browser.ts";
+
+const COMMANDS: Readonly<Record<string, readonly [string, ...string[]]>> = {
+  darwin: ["open"],
+  win32: ["cmd", "/c", "start", ""],
+};
 
 /** Prints the address; where a person looks, the browser is opened too. */
 export function announce(
@@ -24,4 +29,12 @@ export function ended(signal: AbortSignal): Promise<never> {
     if (signal.aborted) end();
     else signal.addEventListener("abort", end, { once: true });
   });
+}
+
+/** Starts the browser and does not wait; the address was printed, so a failure changes nothing. */
+function openBrowser(url: string): void {
+  const [command, ...args] = COMMANDS[process.platform] ?? ["xdg-open"];
+  const child = spawn(command, [...args, url], { stdio: "ignore", detached: true });
+  child.on("error", () => undefined);
+  child.unref();
 }

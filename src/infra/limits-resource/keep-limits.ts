@@ -8,7 +8,7 @@ import { InfrastructureError, ValidationError, ZaeLimiterError } from "../../dom
 import { type ApplyResult, applyManifest } from "../../manifest/apply.ts";
 import { manifestFromProperties } from "../../manifest/cfn.ts";
 import { emptyManifest, type Manifest, targetName } from "../../manifest/manifest.ts";
-import type { Namespace } from "../../records/namespaces.ts";
+import type { Namespace } from "../../records/namespace-item.ts";
 import { INTERNALS } from "../../repository/internals.ts";
 import type { Repository, StoreAsItIs } from "../../repository/repository.ts";
 import { claim, ownerOf, release } from "./owner.ts";

@@ -3,8 +3,8 @@
 import { describe, expect, test } from "vitest";
 import { executePlan, preparePlan } from "../../../src/infra/change-set-plan.ts";
 import type { DeployContext } from "../../../src/infra/deploy-context.ts";
+import { stoppableTimer } from "../../../src/infra/deploy-context.ts";
 import type { StackOptions } from "../../../src/infra/stack-options.ts";
-import { stoppableTimer } from "../../../src/infra/stoppable-timer.ts";
 import { FakeAws, refusal, TABLE_EVENT } from "./fake-aws.ts";
 import { instantTimer } from "./instant-timer.ts";
 
