@@ -102,6 +102,38 @@ describeEngines("next to Python 0.17.0", (engine) => {
     await python.acquire(E, R, { rpm: 1, tpm: 1 });
   });
 
+  it("a session window goes on next to what ours consumes (H6)", async () => {
+    await claimPythonLambda(table);
+    const both = await table.open();
+    const { python, limiter } = both;
+    const session = { $quota: { name: "session", amount: 9, reset_after: { $seconds: 3600 } } };
+    await python.repo("set_resource_defaults", [R, [limit("rpm", 100), session]]);
+    await python.acquire(E, R, { rpm: 1, session: 5 });
+    const [before] = await buckets(both);
+    await limiter.acquire({ ...CALL, consume: { rpm: 1 } });
+    const [after] = await buckets(both);
+    for (const field of ["ws", "wa", "rsa", "tk", "tc"]) {
+      expect(after?.[`b_session_${field}`]).toEqual(before?.[`b_session_${field}`]);
+    }
+    expect(await python.grants(E, R, { session: 5 })).toBe(false);
+    expect(await python.grants(E, R, { session: 4 })).toBe(true);
+  });
+
+  it("ours sets no time to live where Python sets none, and shortens none of a quota (H9)", async () => {
+    const both = await table.open();
+    const { python, limiter } = both;
+    await python.repo("set_limits", [E, [limit("rpm", 100)]]);
+    await python.acquire(E, R, { rpm: 1 });
+    await limiter.acquire({ ...CALL, consume: { rpm: 1 } });
+    expect((await buckets(both))[0]?.ttl).toBeUndefined();
+    await python.repo("set_resource_defaults", ["other", [limit("rpm", 100), HOURLY]]);
+    await python.acquire("user-2", "other", { rpm: 1, quota: 1 });
+    const [before] = await table.shards(both, "user-2", "other");
+    await limiter.acquire({ entityId: "user-2", resource: "other", consume: { rpm: 1 } });
+    const [after] = await table.shards(both, "user-2", "other");
+    expect(after?.ttl).toEqual(before?.ttl);
+  });
+
   it("limits that ours sets leave the flags and quotas of the level to Python (H7)", async () => {
     const { python, repo } = await table.open();
     await python.repo("set_resource_defaults", [R, [limit("rpm", 100), HOURLY]]);

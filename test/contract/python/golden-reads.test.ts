@@ -1,0 +1,150 @@
+/** Items of Python 0.17 that switches, moves, resets and top-ups leave: read, and left whole. */
+
+import { beforeEach, describe, expect, test } from "vitest";
+import { ResourceDisabled } from "../../../src/domain/errors.ts";
+import { RateLimiter } from "../../../src/limiter/rate-limiter.ts";
+import { decodeVersion, incompatibleIn } from "../../../src/records/version-record.ts";
+import { type Repository, repositoryOver } from "../../../src/repository/repository.ts";
+import type { Item } from "../../../src/storage/item.ts";
+import { MemoryItemStore } from "../../../src/storage/memory/item-store.ts";
+import { failureOf } from "../limiter/outcomes.ts";
+import { pythonItem, pythonItems } from "./golden-items.ts";
+
+/** Shortly after the items were written. */
+const NOW = 1_794_827_880_000;
+
+let items: MemoryItemStore;
+let repo: Repository;
+let limiter: RateLimiter;
+
+beforeEach(async () => {
+  items = new MemoryItemStore({ clock: () => NOW });
+  repo = await repositoryOver(items, { clock: () => NOW });
+  limiter = new RateLimiter(repo);
+});
+
+async function put(...files: string[]): Promise<readonly Item[]> {
+  const all = files.flatMap((file) => pythonItems(file, repo.namespaceId));
+  for (const item of all) await items.put(item);
+  return all;
+}
+
+const stored = (item: Item) => items.get(item);
+
+test.each([
+  ["44-version-record-after-reset-after", "0.15.0"],
+  ["63-version-record-after-top-up", "0.17.0"],
+])("the version record %s lets this client in", (file, expected) => {
+  const item = pythonItem(file, "ns");
+  expect(decodeVersion(item).clientMinVersion).toBe(expected);
+  expect(incompatibleIn(item)).toBeUndefined();
+});
+
+describe("buckets", () => {
+  test("one that is stamped as switched off is refused, and its neighbour is granted", async () => {
+    await put("45-config-resource-disabled", "46-config-entity-enabled", "47-buckets-disabled");
+    const call = { resource: "dis", consume: { rpm: 1 } };
+    const refused = await failureOf(limiter.acquire({ ...call, entityId: "u1" }));
+    expect(refused).toBeInstanceOf(ResourceDisabled);
+    await limiter.acquire({ ...call, entityId: "u2" });
+  });
+
+  test("one under bypass counts what is consumed, and keeps its balance", async () => {
+    await repo.limits.setResource("byp", ["rpm:100"]);
+    const [, bucket] = await put("48-config-entity-bypass", "49-bucket-bypass");
+    const lease = await limiter.acquire({ entityId: "u1", resource: "byp", consume: { rpm: 50 } });
+    expect(lease.bypassed).toBe(true);
+    expect(await stored(bucket as Item)).toMatchObject({ b_rpm_tc: 58_000, b_rpm_tk: 99_000 });
+  });
+
+  test("one that was moved consumes from its new parent", async () => {
+    await repo.limits.setResource("casc", ["rpm:100"]);
+    await repo.limits.setCascade({ resource: "casc" }, true);
+    await repo.entities.create({ id: "org-b" });
+    await put("55-entity-meta-after-move", "56-bucket-after-move");
+    const { statuses } = await limiter.acquire({
+      entityId: "user-1",
+      resource: "casc",
+      consume: { rpm: 1 },
+    });
+    expect(statuses.map(({ entityId, available }) => [entityId, available])).toEqual([
+      ["user-1", 99],
+      ["org-b", 99],
+    ]);
+  });
+
+  test.each([
+    ["42-config-resource-session-quota", "58-bucket-topped-up", "session"],
+    ["40-config-resource-schedules", "60-bucket-reset", "sched"],
+    ["42-config-resource-session-quota", "61-bucket-session-reset", "session"],
+  ])(
+    "next to %s, what %s says about quotas survives our acquires",
+    async (config, file, resource) => {
+      await put(config);
+      const [bucket] = await put(file);
+      const { limits } = (await repo.limits.resolve("u1", resource)) ?? {};
+      const consume = { [limits?.[0]?.name ?? "none"]: 1 };
+      await limiter.acquire({ entityId: "u1", resource, consume });
+      const after = (await stored(bucket as Item)) ?? {};
+      const kept = /^(?:rf|vu|ttl|sched|rsched|sched_tz|b_(?:session|rpd)_\w+)$/;
+      const of = (item: object) => Object.entries(item).filter(([key]) => kept.test(key));
+      expect(of(after).length).toBeGreaterThan(5);
+      expect(Object.fromEntries(of(after))).toEqual(Object.fromEntries(of(bucket as Item)));
+    },
+  );
+});
+
+test("a reset without a key is recorded with the attributes that Python records", async () => {
+  await repo.limits.setResource("sched", ["rpm:100"]);
+  const bucket = { entityId: "u1", resource: "sched" };
+  await limiter.acquire({ ...bucket, consume: { rpm: 3 } });
+  await repo.buckets.reset({ ...bucket, principal: "golden" });
+  const golden = pythonItem("62-operation-record-reset", repo.namespaceId);
+  const found: Item[] = [];
+  for await (const item of items.query({ partition: golden.PK, sort: { beginsWith: "#OP#" } })) {
+    found.push(item);
+  }
+  expect(found).toHaveLength(1);
+  expect(Object.keys(found[0] ?? {}).sort()).toEqual(Object.keys(golden).sort());
+  const { operation, entity_id, resource, shards, ent } = golden;
+  expect(found[0]).toMatchObject({ operation, entity_id, resource, shards, ent });
+});
+
+test("audit events of Python's new actions are listed, and ours have the same details", async () => {
+  const golden = await put("64-audit-events");
+  const events = await repo.audit.list("u1");
+  expect(events.map(({ action }) => action).sort()).toEqual([
+    "bucket_reset",
+    "bucket_topped_up",
+    "limits_set",
+  ]);
+  const keysOf = (action: string, has: string) => {
+    const details = golden.map((item) => [item.action, item.details] as const);
+    const found = details.find(([is, detail]) => is === action && has in (detail as object));
+    // Ours are written together with the change, before the buckets are stamped.
+    const names = Object.keys(found?.[1] as object).sort();
+    return names.filter((name) => name !== "buckets_stamped");
+  };
+  await repo.limits.setResource("r", ["rpm:10"]);
+  await limiter.acquire({ entityId: "mine", resource: "r", consume: { rpm: 5 } });
+  await repo.entities.create({ id: "mine" });
+  await repo.entities.create({ id: "org" });
+  await repo.limits.bypass({ entityId: "mine", resource: "r" });
+  await repo.buckets.reset({ entityId: "mine", resource: "r" });
+  await repo.buckets.topUp({ entityId: "mine", resource: "r", amounts: { rpm: 1 } });
+  await repo.entities.setParent("mine", "org");
+  const mine = await repo.audit.list("mine");
+  const detailsOf = (action: string) =>
+    Object.keys(mine.find((event) => event.action === action)?.details ?? {}).sort();
+  expect(detailsOf("limits_set")).toEqual(keysOf("limits_set", "disabled"));
+  expect(detailsOf("bucket_reset")).toEqual(keysOf("bucket_reset", "shards"));
+  expect(detailsOf("bucket_topped_up")).toEqual(keysOf("bucket_topped_up", "shards"));
+  expect(detailsOf("entity_parent_changed")).toEqual(keysOf("entity_parent_changed", "pgen"));
+});
+
+test("an empty config item that a cleared flag left behind says nothing", async () => {
+  await put("73-config-after-clear");
+  await repo.limits.setSystem(["rpm:5"]);
+  expect(await repo.limits.resolve("e1", "r")).toMatchObject({ source: "system" });
+  await limiter.acquire({ entityId: "e1", resource: "r", consume: { rpm: 1 } });
+});
