@@ -36,8 +36,9 @@ describe("a hot bucket", { timeout: 240_000 }, () => {
       limits: [`rps:${perSecond}/sec`],
       rateOf: () => ({ capacity: perSecond, perSecond }),
     };
-    const { settled, violation } = await runScenario(tenant, { seconds: 13 });
+    const { settled, violation, unavailable } = await runScenario(tenant, { seconds: 13 });
     expect(violation).toBeUndefined();
+    expect(unavailable).toBe(0);
     expect(settled.admittedPerSecond).toBeGreaterThanOrEqual(0.95 * perSecond);
     expect(settled.throttledShare).toBeLessThan(0.02);
   });
