@@ -98,8 +98,8 @@ export class Acquirer implements LeaseHost {
     acquireId?: string,
     deadline?: Deadline,
   ): Promise<Decided> {
-    const taken = await this.#consume(request, request.signal, deadline);
-    if (taken instanceof Refusal) return taken;
+    const taken = await this.#consumption.consume(request, request.signal, deadline);
+    if ("granted" in taken) return this.#refusal(taken, taken.local);
     this.#fastAcquire.remember(taken);
     return { granted: true, lease: new ActiveLease(this, request, taken, acquireId) };
   }

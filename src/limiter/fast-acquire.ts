@@ -37,6 +37,7 @@ export class FastAcquire {
   /** Tells the buckets which limits are in force, so that the next call may use the fast path. */
   remember({ legs }: Granted): void {
     const { buckets, resolver } = this.#internals;
+    if (!buckets.embedded) return;
     // Where the store says how far an acquire cascades, the links of the buckets do not tell.
     if (legs.some(({ config }) => config.cascade !== undefined || config.bypass === true)) return;
     const { generation, version } = resolver.cache;

@@ -365,6 +365,7 @@ export class RateLimiter<Names extends string = string> {
       return this.#acquirer.attempt(checked, call?.acquireId, deadline);
     };
     try {
+      if (checked.maxWaitMs === 0 && this.#queues.isEmpty) return await attempt();
       const stand = (part: CheckedRequest) =>
         this.#queues.wait(part, attempt, () => this.#isClosed);
       if (checked.maxWaitMs > 0 && checked.also.length === 0) return await stand(checked);

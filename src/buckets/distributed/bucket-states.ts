@@ -149,21 +149,15 @@ export class BucketStates {
     return weight?.limitsOnly === undefined ? weight?.balancesMilli : undefined;
   }
 
-  /** Whether the first shard was shown a moment ago with too little: nearly never. */
-  looksScarce(
+  /** The balances of the first shard, when it was shown a moment ago: they nearly always suffice. */
+  shownBalances(
     name: BucketName,
     config: BucketConfig,
-    amountsMilli: readonly number[],
     nowMs: number,
-  ): boolean {
+  ): readonly number[] | undefined {
     const first = this.of(name, 0);
-    if (first?.bucket === undefined || !isRecent(first, nowMs)) return false;
-    const { bucket } = first;
-    const gatesMilli = gatesOf(config, amountsMilli);
-    return config.limits.some(({ name: limit, rate }, at) => {
-      const amount = gatesMilli[at] ?? 0;
-      return amount > 0 && amount > balanceIn(bucket, limit, rate, nowMs);
-    });
+    if (first?.bucket === undefined || !isRecent(first, nowMs)) return undefined;
+    return balancesOf(first.bucket, config, nowMs);
   }
 
   /**

@@ -330,7 +330,10 @@ export class DistributedBucketStore implements BucketStore {
   #refusedLocally(legs: readonly Leg[]): (readonly number[] | undefined)[] | undefined {
     const states = this.#states;
     const nowMs = this.#context.clock();
-    const isScarce = (leg: Leg) => states.looksScarce(leg, leg.config, leg.amountsMilli, nowMs);
+    const isScarce = (leg: Leg) => {
+      const shownMilli = states.shownBalances(leg, leg.config, nowMs);
+      return shownMilli !== undefined && exceeds(gatesOf(leg.config, leg.amountsMilli), shownMilli);
+    };
     if (!legs.some(isScarce)) return undefined;
     const known = legs.map((leg) => states.known(leg, leg.config, nowMs));
     const isRefused = legs.some(({ config, amountsMilli }, at) => {

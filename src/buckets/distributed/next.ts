@@ -85,8 +85,10 @@ function refusedLocally(
   { name, config, members }: Request,
   { states, nowMs }: Situation,
 ): AnsweredMember[] {
+  const shownMilli = states.shownBalances(name, config, nowMs);
+  if (shownMilli === undefined) return [];
   const scarce = members.filter(({ amountsMilli }) =>
-    states.looksScarce(name, config, amountsMilli, nowMs),
+    exceeds(gatesOf(config, amountsMilli), shownMilli),
   );
   if (scarce.length === 0) return [];
   const known = states.known(name, config, nowMs);
