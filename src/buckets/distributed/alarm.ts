@@ -3,17 +3,15 @@
 import type { Timer } from "../../domain/timer.ts";
 import type { Waiter } from "./group.ts";
 
-/** A bucket that is never idle would keep every consume it ever had. */
+/** Between two rings so many consumes that have ended are kept, at most. */
 const PRUNE_MIN = 1024;
-
-/** A reason of our own: Node.js would make an expensive one. */
-const STOPPED: unique symbol = Symbol("stopped");
 
 export class Alarm {
   readonly #timer: Timer;
   #watched: Waiter[] = [];
   #pruneAt = PRUNE_MIN;
-  #rings: { readonly atMs: number; readonly abort: AbortController } | undefined;
+  /** When it rings next; it does not ring while it watches nothing. */
+  #ringsAtMs = Number.POSITIVE_INFINITY;
 
   constructor(timer: Timer) {
     this.#timer = timer;
@@ -25,37 +23,33 @@ export class Alarm {
     waiter.isWatched = true;
     this.#watched.push(waiter);
     if (this.#watched.length >= this.#pruneAt) this.#prune();
-    const { atMs } = waiter.deadline;
-    if (this.#rings !== undefined && this.#rings.atMs <= atMs) return;
-    this.#set(waiter.deadline.atMs);
+    this.#ringAt(waiter.deadline.atMs);
   }
 
-  stop(): void {
-    this.#watched = [];
-    this.#rings?.abort.abort(STOPPED);
-    this.#rings = undefined;
-  }
-
-  #set(atMs: number): void {
-    this.#rings?.abort.abort(STOPPED);
-    const rings = { atMs, abort: new AbortController() };
-    this.#rings = rings;
+  /**
+   * Sets the timer, unless it rings before. It is never stopped: setting it for each group would
+   * cost more than a ring that finds nothing to end.
+   */
+  #ringAt(atMs: number): void {
+    if (atMs >= this.#ringsAtMs) return;
+    this.#ringsAtMs = atMs;
     const leftMs = Math.max(0, atMs - this.#timer.nowMs());
-    void this.#timer.sleep(leftMs, rings.abort.signal, true).then(() => {
-      if (this.#rings === rings) this.#ring();
+    void this.#timer.sleep(leftMs, undefined, true).then(() => {
+      if (this.#ringsAtMs === atMs) this.#ring();
     });
   }
 
   #ring(): void {
-    this.#rings = undefined;
+    this.#ringsAtMs = Number.POSITIVE_INFINITY;
     for (const waiter of this.#watched) {
       if (waiter.isOpen && waiter.deadline.isOver) waiter.expire();
     }
     this.#prune();
-    if (this.#watched.length === 0) return;
-    this.#set(
-      this.#watched.reduce((least, { deadline }) => Math.min(least, deadline.atMs), Infinity),
+    const earliest = this.#watched.reduce(
+      (least, { deadline }) => Math.min(least, deadline.atMs),
+      Infinity,
     );
+    this.#ringAt(earliest);
   }
 
   #prune(): void {

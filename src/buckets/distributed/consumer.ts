@@ -28,9 +28,9 @@ export class Queue {
   lastSize = 0;
   isScheduled = false;
 
-  constructor(id: string, timer: Timer) {
+  constructor(id: string, alarm: Alarm) {
     this.id = id;
-    this.alarm = new Alarm(timer);
+    this.alarm = alarm;
   }
 
   get goesNow(): boolean {
@@ -59,11 +59,11 @@ export class Queue {
 export class Consumer {
   readonly #queues = new Map<string, Queue>();
   readonly #driver: Driver;
-  readonly #timer: Timer;
+  readonly #alarm: Alarm;
 
   constructor(driver: Driver, timer: Timer) {
     this.#driver = driver;
-    this.#timer = timer;
+    this.#alarm = new Alarm(timer);
   }
 
   /** Consumes from one bucket, or refuses by the newest state of it. */
@@ -105,7 +105,7 @@ export class Consumer {
   #queueOf(id: string): Queue {
     const known = this.#queues.get(id);
     if (known !== undefined) return known;
-    const queue = new Queue(id, this.#timer);
+    const queue = new Queue(id, this.#alarm);
     this.#queues.set(id, queue);
     return queue;
   }
@@ -127,9 +127,7 @@ export class Consumer {
     await this.#driver.run(group, queue);
     queue.underWay -= 1;
     if (queue.waiting.length > 0) this.#schedule(queue);
-    if (!queue.isIdle) return;
-    queue.alarm.stop();
-    this.#queues.delete(queue.id);
+    if (queue.isIdle) this.#queues.delete(queue.id);
   }
 }
 
