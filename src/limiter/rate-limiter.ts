@@ -349,7 +349,14 @@ export class RateLimiter<Names extends string = string> {
     const { signal } = checked;
     signal?.throwIfAborted();
     this.#refuseClosed();
-    const decision = await this.#attempt(checked, call);
+    let decision: Decided;
+    try {
+      decision = await this.#attempt(checked, call);
+    } catch (error) {
+      if (!(error instanceof RateLimiterUnavailable)) throw error;
+      call?.unanswered(error);
+      decision = this.#acquirer.unavailable(checked, error);
+    }
     if (decision.granted && signal?.aborted === true) {
       call?.granted(decision.lease);
       await decision.lease.rollback();
@@ -358,30 +365,24 @@ export class RateLimiter<Names extends string = string> {
     return decision as NamedDecision<Names>;
   }
 
-  /** Decided in time, also where the store cannot answer. */
-  async #attempt(checked: CheckedRequest, call?: ObservedCall): Promise<Decided> {
+  /** Decides in time, or throws `RateLimiterUnavailable`; behind those that wait already. */
+  #attempt(checked: CheckedRequest, call?: ObservedCall): Promise<Decided> {
+    const queues = this.#queues;
     const attempt = (deadline?: Deadline) => {
       call?.attempt();
       return this.#acquirer.attempt(checked, call?.acquireId, deadline);
     };
-    try {
-      if (checked.maxWaitMs === 0 && this.#queues.isEmpty) return await attempt();
-      const stand = (part: CheckedRequest) =>
-        this.#queues.wait(part, attempt, () => this.#isClosed);
-      if (checked.maxWaitMs > 0 && checked.also.length === 0) return await stand(checked);
-      const behindOthers = async () => {
-        if (this.#queues.isEmpty) return attempt();
-        const deadline = this.#acquirer.deadline();
-        return (await this.#queues.refusalOfAny(checked, deadline)) ?? attempt(deadline);
-      };
-      if (checked.maxWaitMs === 0) return await behindOthers();
-      const { timer } = this.repository[INTERNALS];
-      return await waitForSeveral(timer, checked, behindOthers, stand);
-    } catch (error) {
-      if (!(error instanceof RateLimiterUnavailable)) throw error;
-      call?.unanswered(error);
-      return this.#acquirer.unavailable(checked, error);
-    }
+    if (checked.maxWaitMs === 0 && queues.isEmpty) return attempt();
+    const stand = (part: CheckedRequest) => queues.wait(part, attempt, () => this.#isClosed);
+    if (checked.maxWaitMs > 0 && checked.also.length === 0) return stand(checked);
+    const behindOthers = async () => {
+      if (queues.isEmpty) return attempt();
+      const deadline = this.#acquirer.deadline();
+      return (await queues.refusalOfAny(checked, deadline)) ?? attempt(deadline);
+    };
+    if (checked.maxWaitMs === 0) return behindOthers();
+    const { timer } = this.repository[INTERNALS];
+    return waitForSeveral(timer, checked, behindOthers, stand);
   }
 
   async #look(

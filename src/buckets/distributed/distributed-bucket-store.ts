@@ -166,14 +166,20 @@ export class DistributedBucketStore implements BucketStore {
       return this.#refused(legs, balancesMilli, true);
     }
     const [first] = legs;
+    let answers: readonly (Answer | undefined)[];
     if (legs.length === 1 && first !== undefined) {
-      const answer = await this.#consumer.consume(first, deadline, signal);
-      return this.#resultOf(legs, [answer], deadline, options);
+      answers = [await this.#consumer.consume(first, deadline, signal)];
+    } else {
+      const cascaded = await this.#cascade.consume(legs, { deadline, signal, onRefunded });
+      answers = cascaded.answers;
+      const { failures } = cascaded;
+      if (failures.length > 0 && !isRefusedAnyway(legs, answers)) throw failures[0];
     }
-    const cascaded = await this.#cascade.consume(legs, { deadline, signal, onRefunded });
-    const { failures, answers } = cascaded;
-    if (failures.length > 0 && !isRefusedAnyway(legs, answers)) throw failures[0];
-    return this.#resultOf(legs, cascaded.answers, deadline, options);
+    if (!areConsumed(answers)) return this.#notConsumed(legs, answers, deadline);
+    const links = changedLinks(legs, answers);
+    if (links === undefined) return { outcome: "granted", legs: answers };
+    await this.#cascade.refund(legs, answers, { deadline, onRefunded });
+    return { outcome: "relinked", links };
   }
 
   adjust(adjustment: Adjustment, options: BucketCallOptions = {}): Promise<void> {
@@ -280,18 +286,11 @@ export class DistributedBucketStore implements BucketStore {
     return deadline ?? new Deadline(this.#options.timer, this.#options.timeoutMs);
   }
 
-  async #resultOf(
+  async #notConsumed(
     legs: readonly Leg[],
     answers: readonly (Answer | undefined)[],
     deadline: Deadline,
-    { onRefunded }: ConsumeOptions,
   ): Promise<ConsumeResult> {
-    if (areConsumed(answers)) {
-      const links = changedLinks(legs, answers);
-      if (links === undefined) return { outcome: "granted", legs: answers };
-      await this.#cascade.refund(legs, answers, { deadline, onRefunded });
-      return { outcome: "relinked", links };
-    }
     if (answers.some((answer) => answer?.kind === "outdated")) return { outcome: "outdated" };
     const balances = answers.map((answer, at) => balancesBefore(answer, legs[at] as Leg));
     const balancesMilli = await this.#fill(legs, balances, deadline);

@@ -180,7 +180,7 @@ export class Driver {
       await this.#requests.checkLink(name, shard, deadline);
       return group.happened({ of: "changed" });
     }
-    const sent = group.members.filter((member) => write.members.includes(member));
+    const sent = group.membersIn(write.members);
     for (const member of sent) member.isSent = true;
     const { ok, bucket } = await this.#requests.write(group, write, deadline);
     for (const member of sent) member.isSent = false;
@@ -197,7 +197,7 @@ export class Driver {
   }
 
   async #create({ members, atMs }: Extract<Step, { do: "create" }>, group: Group): Promise<void> {
-    const sent = group.members.filter((member) => members.includes(member));
+    const sent = group.membersIn(members);
     for (const member of sent) member.isSent = true;
     const { ok, bucket } = await this.#requests.create(group, members, atMs, group.deadline);
     for (const member of sent) member.isSent = false;

@@ -109,6 +109,12 @@ export class Group implements Request {
     return this.#members;
   }
 
+  /** The members among these, nearly always all of them. */
+  membersIn(some: readonly Member[]): readonly Waiter[] {
+    const members = this.#members;
+    return some === members ? members : members.filter((member) => some.includes(member));
+  }
+
   get history(): History {
     return this.#history;
   }
