@@ -19,15 +19,16 @@ export interface ChainRequest {
   readonly bucket: PackedBucket;
   readonly ignoresMissing: boolean;
   readonly nowMs: number;
-  /** The bucket of an ancestor, where its limits are remembered. */
-  readonly above: (entityId: string) => PackedBucket | undefined;
 }
 
+/** Finds the bucket of an ancestor, where its limits are cached. */
+export type Ancestors = (entityId: string) => PackedBucket | undefined;
+
 /** Consumes from the whole chain or not at all; `undefined`, with nothing done: the slow path. */
-export function consumeChain(start: ChainRequest): FastOutcome | undefined {
+export function consumeChain(start: ChainRequest, above: Ancestors): FastOutcome | undefined {
   const { request, nowMs } = start;
   const { resource } = request;
-  const chain = chainOf(start);
+  const chain = chainOf(start, above);
   if (chain === undefined) return undefined;
   let granted = true;
   for (const { bucket, amounts } of chain) {
@@ -41,8 +42,8 @@ export function consumeChain(start: ChainRequest): FastOutcome | undefined {
   return new FastChain(granted, request.entityId, resource, outcomes);
 }
 
-function chainOf(start: ChainRequest): ChainedBucket[] | undefined {
-  const { bucket, ignoresMissing, above } = start;
+function chainOf(start: ChainRequest, above: Ancestors): ChainedBucket[] | undefined {
+  const { bucket, ignoresMissing } = start;
   const { entityId, consume } = start.request;
   const own = bucket.ownAmounts(consume, ignoresMissing);
   if (own === undefined) return undefined;

@@ -5,7 +5,7 @@ import type { FastOutcome, FastRequest } from "../fast-path.ts";
 import type { Adjustment, Link } from "../leg.ts";
 import type { BucketRow, BucketTable } from "./bucket-table.ts";
 import type { EmbeddedBucket } from "./embedded-bucket.ts";
-import { consumeChain } from "./fast-chain.ts";
+import { type Ancestors, consumeChain } from "./fast-chain.ts";
 import { type FastConfig, PackedBucket } from "./packed-bucket.ts";
 import type { StepItems } from "./row-operation.ts";
 import { SharedBuilds } from "./shared-builds.ts";
@@ -85,20 +85,22 @@ export class MemoryBucketTable implements BucketTable {
     if (!bucket.isFastFor(limits, generation)) return undefined;
     const nowMs = this.#clock();
     const outcome = bucket.cascades
-      ? consumeChain({
-          request,
-          bucket,
-          ignoresMissing,
-          nowMs,
-          above: (id) => {
-            const ancestor = this.#resources.get(resource)?.get(id);
-            return ancestor?.isFastAbove(limits, generation) === true ? ancestor : undefined;
-          },
-        })
+      ? consumeChain(
+          { request, bucket, ignoresMissing, nowMs },
+          this.#ancestors(request, generation),
+        )
       : bucket.consume(request, ignoresMissing, nowMs);
     this.#consumes += 1;
     if (this.#consumes % CONSUMES_PER_SWEEP === 0) this.#sweepSome(SWEPT_BY_CONSUMES);
     return outcome;
+  }
+
+  /** A function here, because one within `consume` would cost every consume an allocation. */
+  #ancestors({ resource, limits }: FastRequest, generation: number): Ancestors {
+    return (entityId) => {
+      const ancestor = this.#resources.get(resource)?.get(entityId);
+      return ancestor?.isFastAbove(limits, generation) === true ? ancestor : undefined;
+    };
   }
 
   correct({ entityId, resource, config, deltasMilli, acquires }: Adjustment): boolean {
