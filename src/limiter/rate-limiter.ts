@@ -145,10 +145,9 @@ export class RateLimiter<Names extends string = string> {
     try {
       if (this.#announcer.isHeard) return this.#acquired(this.#observe(request), request);
       const now = this.#decideNow(request);
-      const isGranted = now !== undefined && !(now instanceof Promise) && now.granted;
-      return isGranted
-        ? Promise.resolve(now.lease)
-        : this.#acquired(now ?? this.#decide(request), request);
+      const isDecided = now !== undefined && !(now instanceof Promise);
+      if (isDecided && now.granted) return Promise.resolve(now.lease);
+      return this.#acquired(now ?? this.#decide(request), request);
     } catch (error) {
       return Promise.reject(error as Error);
     }
@@ -381,8 +380,7 @@ export class RateLimiter<Names extends string = string> {
       return (await queues.refusalOfAny(checked, deadline)) ?? attempt(deadline);
     };
     if (checked.maxWaitMs === 0) return behindOthers();
-    const { timer } = this.repository[INTERNALS];
-    return waitForSeveral(timer, checked, behindOthers, stand);
+    return waitForSeveral(this.repository[INTERNALS].timer, checked, behindOthers, stand);
   }
 
   async #look(
