@@ -83,7 +83,7 @@ export function checkAmountNames(
   limits: readonly Limit[],
 ): void {
   for (const name of amounts.keys()) {
-    if (limits.some((limit) => limit.name === name)) continue;
+    if (hasLimit(limits, name)) continue;
     const names = limits.map((limit) => limit.name).join(", ");
     throw new ValidationError(
       field,
@@ -91,6 +91,11 @@ export function checkAmountNames(
       `there is no limit ${show(name)} here; the limits are ${names || "none"}`,
     );
   }
+}
+
+function hasLimit(limits: readonly Limit[], name: string): boolean {
+  for (const limit of limits) if (limit.name === name) return true;
+  return false;
 }
 
 function isMissing(amount: unknown): boolean {

@@ -1,15 +1,16 @@
 /** What the answers of all legs of a call come to together. Pure. */
 
+import type { ConsumeResult } from "../bucket-consumer.ts";
 import { takenOf } from "../gating.ts";
 import type { Leg, LegOutcome, Link } from "../leg.ts";
 import { sameLink } from "../recorded-link.ts";
 import type { Answer } from "./step.ts";
 
+/** Leg by leg; missing for those that were not reached or failed. */
+export type Answers = readonly (Answer | undefined)[];
+
 /** A call for several resources is refused by one of them, whatever becomes of another. */
-export function isRefusedAnyway(
-  legs: readonly Leg[],
-  answers: readonly (Answer | undefined)[],
-): boolean {
+export function isRefusedAnyway(legs: readonly Leg[], answers: Answers): boolean {
   const [first] = legs;
   const isSeveral = legs.some(({ resource }) => resource !== first?.resource);
   return isSeveral && answers.some((answer) => answer?.kind === "refused");
@@ -32,6 +33,12 @@ export function changedLinks(
     return undefined;
   }
   return outcomes.map(({ link }) => link);
+}
+
+/** The result of a call whose legs were all consumed and cascade as it thought; else `undefined`. */
+export function grantedBy(legs: readonly Leg[], answers: Answers): ConsumeResult | undefined {
+  if (!areConsumed(answers) || changedLinks(legs, answers) !== undefined) return undefined;
+  return { outcome: "granted", legs: answers };
 }
 
 /** A leg that was consumed and refunded shows what it had before. */

@@ -28,7 +28,14 @@ import { gatesOf } from "../gating.ts";
 import { type Adjustment, type BucketConfig, type Leg, type Link, refundOf } from "../leg.ts";
 import { byPolicy, effectiveLink, linkInRecord } from "../recorded-link.ts";
 import { Adjustments } from "./adjusting.ts";
-import { areConsumed, balancesBefore, changedLinks, isRefusedAnyway } from "./answers.ts";
+import {
+  type Answers,
+  areConsumed,
+  balancesBefore,
+  changedLinks,
+  grantedBy,
+  isRefusedAnyway,
+} from "./answers.ts";
 import { balanceAt, balanceOf } from "./balance-at.ts";
 import { BucketItems, statesOf } from "./bucket-items.ts";
 import { BucketOperations } from "./bucket-operations.ts";
@@ -50,7 +57,6 @@ import { decoded } from "./seen-bucket.ts";
 import { ShardRequests } from "./shard-requests.ts";
 import { bucketId } from "./shards.ts";
 import { type SplitNotice, Splitter } from "./splitter.ts";
-import type { Answer } from "./step.ts";
 import { BUCKET_EXISTS } from "./write-plan.ts";
 
 export interface DistributedBucketStoreOptions {
@@ -156,30 +162,18 @@ export class DistributedBucketStore implements BucketStore {
     return link;
   }
 
+  /** Small, because an async function allocates room for all its variables with each call. */
   async consume(legs: readonly Leg[], options: ConsumeOptions = {}): Promise<ConsumeResult> {
     const deadline = this.#deadline(options);
-    const { signal, onRefunded } = options;
     if (options.speculative === false) for (const leg of legs) this.#states.forgetAll(leg);
     const known = this.#refusedLocally(legs);
-    if (known !== undefined) {
-      const balancesMilli = await this.#fill(legs, known, deadline);
-      return this.#refused(legs, balancesMilli, true);
-    }
+    if (known !== undefined) return this.#refuse(legs, known, true, deadline);
     const [first] = legs;
-    let answers: readonly (Answer | undefined)[];
-    if (legs.length === 1 && first !== undefined) {
-      answers = [await this.#consumer.consume(first, deadline, signal)];
-    } else {
-      const cascaded = await this.#cascade.consume(legs, { deadline, signal, onRefunded });
-      answers = cascaded.answers;
-      const { failures } = cascaded;
-      if (failures.length > 0 && !isRefusedAnyway(legs, answers)) throw failures[0];
-    }
-    if (!areConsumed(answers)) return this.#notConsumed(legs, answers, deadline);
-    const links = changedLinks(legs, answers);
-    if (links === undefined) return { outcome: "granted", legs: answers };
-    await this.#cascade.refund(legs, answers, { deadline, onRefunded });
-    return { outcome: "relinked", links };
+    const isOne = legs.length === 1 && first !== undefined;
+    const answers = isOne
+      ? [await this.#consumer.consume(first, deadline, options.signal)]
+      : await this.#cascaded(legs, deadline, options);
+    return grantedBy(legs, answers) ?? this.#notGranted(legs, answers, deadline, options);
   }
 
   adjust(adjustment: Adjustment, options: BucketCallOptions = {}): Promise<void> {
@@ -286,27 +280,44 @@ export class DistributedBucketStore implements BucketStore {
     return deadline ?? new Deadline(this.#options.timer, this.#options.timeoutMs);
   }
 
-  async #notConsumed(
+  async #cascaded(
     legs: readonly Leg[],
-    answers: readonly (Answer | undefined)[],
     deadline: Deadline,
+    { signal, onRefunded }: ConsumeOptions,
+  ): Promise<Answers> {
+    const options = { deadline, signal, onRefunded };
+    const { failures, answers } = await this.#cascade.consume(legs, options);
+    if (failures.length > 0 && !isRefusedAnyway(legs, answers)) throw failures[0];
+    return answers;
+  }
+
+  async #notGranted(
+    legs: readonly Leg[],
+    answers: Answers,
+    deadline: Deadline,
+    { onRefunded }: ConsumeOptions,
   ): Promise<ConsumeResult> {
+    if (areConsumed(answers)) {
+      await this.#cascade.refund(legs, answers, { deadline, onRefunded });
+      return { outcome: "relinked", links: answers.map(({ link }) => link) };
+    }
     if (answers.some((answer) => answer?.kind === "outdated")) return { outcome: "outdated" };
     const balances = answers.map((answer, at) => balancesBefore(answer, legs[at] as Leg));
-    const balancesMilli = await this.#fill(legs, balances, deadline);
     const local = answers.every((answer) => answer?.kind !== "refused" || answer.local);
-    return this.#refused(legs, balancesMilli, local);
+    return this.#refuse(legs, balances, local, deadline);
   }
 
   /**
    * A refusal, unless the buckets have another parent than the legs were made from: an ancestor
    * refuses only those that cascade to it. All buckets were shown within the last second.
    */
-  #refused(
+  async #refuse(
     legs: readonly Leg[],
-    balancesMilli: readonly (readonly number[])[],
+    known: readonly (readonly number[] | undefined)[],
     local: boolean,
-  ): ConsumeResult {
+    deadline: Deadline,
+  ): Promise<ConsumeResult> {
+    const balancesMilli = await this.#fill(legs, known, deadline);
     const states = legs.map((leg) => this.#states.of(leg, 0));
     // A state that was never shown is a prediction from one that was.
     const seenAtMs = states.map((state) => state?.seenAtMs ?? 0).filter((atMs) => atMs > 0);
