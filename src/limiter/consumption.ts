@@ -26,12 +26,6 @@ export interface Refused extends Seen {
   readonly local: boolean;
 }
 
-/** Legs that were tried, and what has come of it. */
-interface Round {
-  readonly legs: readonly Leg[];
-  readonly result: ConsumeResult;
-}
-
 /** How often limits or links that turn out to be old are read again. */
 const ROUNDS_MAX = 4;
 
@@ -48,36 +42,24 @@ export class Consumption {
     this.legs = new Legs(internals.resolver, this.#links, options.missingLimits);
   }
 
-  /**
-   * Consumes all legs, or none. Small, because an async function allocates room for all its
-   * variables with each call.
-   */
+  /** Consumes all legs, or none. */
   async consume(
     target: Target,
     signal?: AbortSignal,
     deadline: Deadline = this.deadline(),
   ): Promise<Granted | Refused> {
-    const legs = this.legs.remembered(target);
-    if (legs === undefined) return this.#inRounds(target, signal, deadline);
-    const result = await this.#consume(legs, deadline, signal);
-    const granted = this.#granted(legs, result);
-    return granted ?? this.#inRounds(target, signal, deadline, { legs, result });
-  }
-
-  /** Starts with what the first round has led to, where cached limits and links were used. */
-  async #inRounds(
-    target: Target,
-    signal: AbortSignal | undefined,
-    deadline: Deadline,
-    first?: Round,
-  ): Promise<Granted | Refused> {
     let isOutdated = false;
-    let last = first;
     for (let round = 0; round < ROUNDS_MAX; round += 1) {
-      last = round === 0 && last ? last : await this.#round(target, signal, deadline, isOutdated);
-      const { legs, result } = last;
-      const granted = this.#granted(legs, result);
-      if (granted !== undefined) return granted;
+      const known = round === 0 ? this.legs.remembered(target) : undefined;
+      const legs = known ?? (await this.#legsOf(target, deadline, isOutdated));
+      const result = await this.#consume(legs, deadline, signal);
+      if (result.outcome === "granted") {
+        const { legs: outcomes } = result;
+        legs.forEach(({ entityId, resource }, at) => {
+          this.#links.see(entityId, resource, (outcomes[at] as LegOutcome).link, true);
+        });
+        return { legs, outcomes };
+      }
       if (result.outcome === "refused") {
         const { balancesMilli, local, shownAtMs, withoutBucket = [] } = result;
         if (await this.#areMoved(withoutBucket, deadline)) continue;
@@ -96,25 +78,6 @@ export class Consumption {
       reason: "throttled",
       nothingWritten: true,
     });
-  }
-
-  async #round(
-    target: Target,
-    signal: AbortSignal | undefined,
-    deadline: Deadline,
-    forced: boolean,
-  ): Promise<Round> {
-    const legs = await this.#legsOf(target, deadline, forced);
-    return { legs, result: await this.#consume(legs, deadline, signal) };
-  }
-
-  #granted(legs: readonly Leg[], result: ConsumeResult): Granted | undefined {
-    if (result.outcome !== "granted") return undefined;
-    const { legs: outcomes } = result;
-    legs.forEach(({ entityId, resource }, at) => {
-      this.#links.see(entityId, resource, (outcomes[at] as LegOutcome).link, true);
-    });
-    return { legs, outcomes };
   }
 
   /** The legs of a call and their balances, without consuming anything. */

@@ -143,11 +143,10 @@ export class RateLimiter<Names extends string = string> {
   acquire(request: AcquireRequest<Names>): Promise<Lease<Names>> {
     // Not `async`: what is decided on the spot needs a promise, and nothing that could be resumed.
     try {
-      if (this.#announcer.isHeard) return this.#acquired(this.#observe(request), request);
-      const now = this.#decideNow(request);
-      const isDecided = now !== undefined && !(now instanceof Promise);
-      if (isDecided && now.granted) return Promise.resolve(now.lease);
-      return this.#acquired(now ?? this.#decide(request), request);
+      const decision = this[TRY_NOW](request);
+      return decision instanceof Promise
+        ? decision.then(leaseOf<Names>)
+        : Promise.resolve(leaseOf(decision));
     } catch (error) {
       return Promise.reject(error as Error);
     }
@@ -163,11 +162,11 @@ export class RateLimiter<Names extends string = string> {
    *
    * @internal
    */
-  [TRY_NOW](request: AcquireRequest<Names>): Decision<Names> | Promise<Decision<Names>> {
+  [TRY_NOW](request: AcquireRequest<Names>): NamedDecision<Names> | Promise<NamedDecision<Names>> {
     if (this.#announcer.isHeard) return this.#observe(request);
     const now = this.#decideNow(request);
-    if (now !== undefined && !(now instanceof Promise)) return now;
-    return this.#orDecide(now, request);
+    if (now === undefined) return this.#decide(request);
+    return now instanceof Promise ? this.#orDecide(now, request) : now;
   }
 
   /**
@@ -184,9 +183,8 @@ export class RateLimiter<Names extends string = string> {
       throw new ValidationError("work", work, `expected a function, got ${show(work)}`);
     }
     if (!this.#announcer.isHeard) {
-      const now = this.#decideNow(request);
-      const isDecided = now !== undefined && !(now instanceof Promise);
-      return this.#work(isDecided ? now : await this.#orDecide(now, request), request, work);
+      const decision = this[TRY_NOW](request);
+      return this.#work(decision instanceof Promise ? await decision : decision, request, work);
     }
     const call = this.#announcer.begin(request as AcquireRequest);
     const decision = await this.#observe(request, call);
@@ -281,7 +279,7 @@ export class RateLimiter<Names extends string = string> {
 
   /** The slow path, where the fast one came to nothing. */
   async #orDecide(
-    now: FastDecision<Names>,
+    now: Promise<NamedDecision<Names> | undefined>,
     request: AcquireRequest<Names>,
   ): Promise<NamedDecision<Names>> {
     return (await now) ?? this.#decide(request);
@@ -300,15 +298,6 @@ export class RateLimiter<Names extends string = string> {
     } catch (cause) {
       this.#acquirer.warn({ kind: "adjustment_failed", entityId, resource, cause });
     }
-  }
-
-  async #acquired(
-    decided: NonNullable<FastDecision<Names>>,
-    request: AcquireRequest<Names>,
-  ): Promise<Lease<Names>> {
-    const decision = (await decided) ?? (await this.#decide(request));
-    if (decision.granted) return decision.lease;
-    throw new RateLimitExceeded(decision.statuses);
   }
 
   /** Decides as an acquire does that nothing listens to, and tells what came of it. */
@@ -396,4 +385,9 @@ export class RateLimiter<Names extends string = string> {
   #refuseClosed(): void {
     if (this.#closed) throw new InfrastructureError("This limiter is closed");
   }
+}
+
+function leaseOf<Names extends string>(decision: NamedDecision<Names>): Lease<Names> {
+  if (decision.granted) return decision.lease;
+  throw new RateLimitExceeded(decision.statuses);
 }
