@@ -19,6 +19,7 @@ import { counted } from "../contract/limiter/counted.ts";
 import { fakeDynamo } from "../engines/fake-dynamodb.ts";
 
 const LIMITS = ["rpm:1000000/sec", "tpm:1000000/sec"];
+const TOGETHER = 64;
 const REQUEST = { entityId: "user", resource: "api", consume: { rpm: 1, tpm: 2 } };
 
 setFlagsFromString("--expose-gc");
@@ -31,18 +32,18 @@ async function repeat(work: Work, count: number): Promise<void> {
 }
 
 /** Promises per call, those of the loop included. */
-async function promisesPer(work: Work): Promise<number> {
+async function promisesPer(work: Work, count = 1000): Promise<number> {
   let promises = 0;
   const hook = createHook({
     init: (_, type) => {
       if (type === "PROMISE") promises += 1;
     },
   });
-  await repeat(work, 100);
+  await repeat(work, count / 10);
   hook.enable();
-  await repeat(work, 1000);
+  await repeat(work, count);
   hook.disable();
-  return promises / 1000;
+  return promises / count;
 }
 
 /**
@@ -58,6 +59,14 @@ async function bytesPer(work: Work, count: number): Promise<number> {
     passes.push((process.memoryUsage().heapUsed - before) / count);
   }
   return Math.min(...passes.filter((bytes) => bytes > 0));
+}
+
+/** Acquires of one turn of the event loop, for so many entities. */
+function together(limiter: RateLimiter, entities: number): Work {
+  const requests = Array.from({ length: TOGETHER }, (_, at) => {
+    return { ...REQUEST, entityId: `user-${at % entities}` };
+  });
+  return () => Promise.all(requests.map((request) => limiter.acquire(request)));
 }
 
 function taking(limiter: RateLimiter): Work {
@@ -112,6 +121,10 @@ it("an acquire in a file makes one promise, and allocates little", async () => {
   const take = taking(limiter);
   expect(await promisesPer(take)).toBeLessThan(5.5);
   expect(await bytesPer(take, 500)).toBeLessThan(5600);
+  const share = together(limiter, TOGETHER);
+  await share();
+  expect((await promisesPer(share, 20)) / TOGETHER).toBeLessThan(6.2);
+  expect((await bytesPer(share, 30)) / TOGETHER).toBeLessThan(5600);
   await limiter.close();
   rmSync(folder, { recursive: true });
 });
@@ -157,7 +170,11 @@ describe("an acquire on DynamoDB", () => {
     await limiter.repository.limits.setSystem(LIMITS);
     const take = taking(limiter);
     // Those of the store and of the loop included.
-    expect(await promisesPer(take)).toBeLessThan(38);
+    expect(await promisesPer(take)).toBeLessThan(28.5);
+    const share = together(limiter, 1);
+    await share();
+    expect((await promisesPer(share, 20)) / TOGETHER).toBeLessThan(13);
+    expect((await bytesPer(share, 30)) / TOGETHER).toBeLessThan(9000);
     await limiter.close();
   });
 
