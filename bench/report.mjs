@@ -26,18 +26,20 @@ export function rowOf(scenario, result) {
 }
 
 /** What a row comes to, in one line. */
-function summaryOf({ marks, growth }) {
+function summaryOf({ marks, growth, details }) {
   if (growth !== undefined) {
     return Object.entries(growth)
       .map(([what, value]) => `${what} ${value.toFixed(1)} us`)
       .join(", ");
   }
-  return marks
-    .map(({ of, value, least, most, reached }) => {
-      const bound = least === undefined ? `<= ${most}` : `>= ${least}`;
-      return `${of} ${value} (${bound}${reached ? "" : ", MISSED"})`;
-    })
-    .join(", ");
+  const parts = marks.map(({ of, value, least, most, reached }) => {
+    const bound = least === undefined ? `<= ${most}` : `>= ${least}`;
+    return `${of} ${value} (${bound}${reached ? "" : ", MISSED"})`;
+  });
+  // Where local DynamoDB has more to do for us than for the other, it sets a bound to the ratio.
+  const [ours, theirs] = [details.ours?.engineUs, details.theirs?.engineUs];
+  if (ours !== undefined) parts.push(`CPU of local DynamoDB ${ours} / ${theirs} us`);
+  return parts.join(", ");
 }
 
 export function table(rows) {
