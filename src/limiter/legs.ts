@@ -49,14 +49,14 @@ export class Legs {
   }
 
   /**
-   * Returns the leg of a call from cached limits and links, without a read; `undefined` when
-   * something is not cached or the entity cascades.
+   * Returns the legs of a call from cached limits and links, without a read; `undefined` when
+   * something is not cached, or when `of` has to refuse an ancestor.
    */
-  remembered(target: Target): readonly [Leg] | undefined {
+  remembered(target: Target): readonly Leg[] | undefined {
     const { entityId, resource, amounts, limits, also } = target;
     if (also !== undefined && also.length > 0) return undefined;
     const link = this.#links.known(entityId, resource);
-    if (link === undefined || (link.cascade && link.parentId !== undefined)) return undefined;
+    if (link === undefined) return undefined;
     const known = this.#known(entityId, resource);
     if (known === undefined) return undefined;
     refuseDisabled(entityId, resource, known);
@@ -64,7 +64,28 @@ export class Legs {
     if (config === undefined) return undefined;
     refuseNames(target, config, amounts);
     this.checkNames(target, target.field ?? "consume", amounts, config.limits);
-    return [legOf(entityId, resource, config, { link, linkIsFresh: false }, amounts)];
+    const legs = [legOf(entityId, resource, config, { link, linkIsFresh: false }, amounts)];
+    return this.#rememberAncestors(legs, target, link) ? legs : undefined;
+  }
+
+  /** Adds what `#addAncestors` would add; false when a read is needed, or the chain is refused. */
+  #rememberAncestors(legs: Leg[], { resource, amounts, limits }: Target, first: Link): boolean {
+    let link = first;
+    for (let depth = 0; link.cascade && link.parentId !== undefined; depth += 1) {
+      const { parentId } = link;
+      const next = this.#links.known(parentId, resource);
+      const stored = this.#known(parentId, resource);
+      if (next === undefined || stored === undefined) return false;
+      if (stored.disabledAt !== undefined || depth >= ANCESTORS_MAX) return false;
+      const config = configOf(stored, undefined, false) ?? configOf(stored, limits, false);
+      if (config !== undefined) {
+        refuseNames({ entityId: parentId, resource }, config, amounts);
+        const linked = { link: next, linkIsFresh: false };
+        legs.push(legOf(parentId, resource, config, linked, amounts));
+      }
+      link = next;
+    }
+    return true;
   }
 
   /**
