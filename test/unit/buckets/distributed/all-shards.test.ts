@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { nextOfAll } from "../../../../src/buckets/distributed/all-shards.ts";
 import type { SeenBucket } from "../../../../src/buckets/distributed/seen-bucket.ts";
 import type { Request, Situation, Step } from "../../../../src/buckets/distributed/step.ts";
+import { ACQUIRES } from "../../../../src/records/bucket-item.ts";
 import { configOf } from "../table.ts";
 import { historyOf, NOW, requestOf, shardOf, situationOf } from "./known.ts";
 import { limitOf, written } from "./written.ts";
@@ -49,6 +50,9 @@ test("shards of which none has enough give a part each, and together exactly the
   });
   expect(given.reduce((sum, milli) => sum + milli, 0)).toBe(3500);
   expect(given.length).toBe(2);
+  // All parts together are one acquire.
+  const counted = step.writes.map(({ plan }) => plan.change.add?.[ACQUIRES] ?? 0);
+  expect(counted).toEqual([1, 0]);
 });
 
 test("members that all shards together cannot serve are refused, with the sum", () => {

@@ -1,6 +1,11 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { balanceAt, balanceOf } from "../../../../src/buckets/distributed/balance-at.ts";
+import {
+  accruedUp,
+  type BalanceAt,
+  balanceAt,
+  balanceOf,
+} from "../../../../src/buckets/distributed/balance-at.ts";
 import type { SeenBucket } from "../../../../src/buckets/distributed/seen-bucket.ts";
 import { asSeen, WritePlan } from "../../../../src/buckets/distributed/write-plan.ts";
 import { property } from "../../../support/property.ts";
@@ -9,6 +14,7 @@ import { limitOf, written } from "./written.ts";
 
 /** 10 tokens a day: a milli-token each 8,640 ms. */
 const MILLI_MS = 8640;
+const DAY_MS = 86_400_000;
 
 function holding(tokensMilli: number, remainder = 0): SeenBucket {
   const bucket = shardOf(0);
@@ -97,66 +103,77 @@ test("a remainder of 0 is removed, unless the limit never has one", () => {
   expect(other.isEmpty).toBe(true);
 });
 
-const cases = [
-  fc.integer({ min: -20, max: 20 }),
-  fc.integer({ min: -20, max: 20 }),
-  fc.nat(3 * MILLI_MS),
-  fc.integer({ min: 1, max: 15 }),
-  fc.nat(86_399_999),
-] as [
-  fc.Arbitrary<number>,
-  fc.Arbitrary<number>,
-  fc.Arbitrary<number>,
-  fc.Arbitrary<number>,
-  fc.Arbitrary<number>,
-];
+interface Case {
+  readonly seenMilli: number;
+  readonly seenRest: number;
+  readonly storedMilli: number;
+  readonly storedRest: number;
+  readonly elapsedMs: number;
+  readonly bound: number;
+}
+
+/** A state that was seen, the one that is stored by now, and a bound near both. */
+const cases = fc.record<Case>({
+  seenMilli: fc.integer({ min: -20, max: 20 }),
+  seenRest: fc.oneof(fc.constant(0), fc.nat(DAY_MS - 1)),
+  storedMilli: fc.integer({ min: -20, max: 20 }),
+  storedRest: fc.oneof(fc.constant(0), fc.nat(DAY_MS - 1)),
+  elapsedMs: fc.nat(3 * MILLI_MS),
+  bound: fc.integer({ min: 1, max: 15 }),
+});
+
+/** Returns the stored limit at the time of the write if the write passes there. */
+function passing(
+  one: Case,
+  fill: (plan: WritePlan, balance: BalanceAt) => void,
+): BalanceAt | undefined {
+  const nowMs = NOW + one.elapsedMs;
+  const seen = holding(one.seenMilli, one.seenRest);
+  const stored = holding(one.storedMilli, one.storedRest);
+  const plan = planned((made) => fill(made, balanceAt(seen, limitOf(seen), nowMs)));
+  return written(stored, plan) && balanceAt(stored, limitOf(stored), nowMs);
+}
 
 property(
   "a write that needs enough never passes where the balance is below the amount",
-  cases,
-  (seenMilli, storedMilli, elapsedMs, amount, remainder) => {
-    const [seen, stored] = [holding(seenMilli), holding(storedMilli, remainder)];
-    const nowMs = NOW + elapsedMs;
-    const plan = planned((one) => {
-      one.requireEnough("a", balanceAt(seen, limitOf(seen), nowMs), amount);
-    });
-    const balance = balanceOf(balanceAt(stored, limitOf(stored), nowMs));
-    if (written(stored, plan) !== undefined) expect(balance).toBeGreaterThanOrEqual(amount);
-    if (seenMilli === storedMilli && remainder === 0 && balance >= amount) {
-      expect(written(stored, plan)).toBeDefined();
-    }
+  [cases],
+  (one) => {
+    const at = passing(one, (plan, seen) => plan.requireEnough("a", seen, one.bound));
+    if (at !== undefined) expect(balanceOf(at)).toBeGreaterThanOrEqual(one.bound);
   },
-  2000,
+  3000,
+);
+
+property(
+  "a write that needs enough passes where nothing has changed and there is enough",
+  [cases],
+  (one) => {
+    const same = { ...one, storedMilli: one.seenMilli, storedRest: one.seenRest };
+    const stored = holding(one.seenMilli, one.seenRest);
+    const enough = balanceOf(balanceAt(stored, limitOf(stored), NOW + one.elapsedMs)) >= one.bound;
+    const at = passing(same, (plan, seen) => plan.requireEnough("a", seen, one.bound));
+    expect(at !== undefined).toBe(enough);
+  },
+  1000,
 );
 
 property(
   "a write that needs a limit below full never passes where it is beyond full",
-  cases,
-  (seenMilli, storedMilli, elapsedMs, capacityMilli, remainder) => {
-    const [seen, stored] = [holding(seenMilli), holding(storedMilli, remainder)];
-    const nowMs = NOW + elapsedMs;
-    const at = balanceAt(stored, limitOf(stored), nowMs);
-    const plan = planned((one) => {
-      one.requireLow("a", balanceAt(seen, limitOf(seen), nowMs), capacityMilli);
-    });
-    if (written(stored, plan) === undefined) return;
-    expect(storedMilli + at.accruedMilli).toBeLessThanOrEqual(capacityMilli);
+  [cases],
+  (one) => {
+    const at = passing(one, (plan, seen) => plan.requireLow("a", seen, one.bound));
+    if (at !== undefined) expect(one.storedMilli + accruedUp(at)).toBeLessThanOrEqual(one.bound);
   },
-  2000,
+  3000,
 );
 
 property(
   "a write that needs a full limit never passes where it is below full",
-  cases,
-  (seenMilli, storedMilli, elapsedMs, capacityMilli, remainder) => {
-    const [seen, stored] = [holding(seenMilli), holding(storedMilli, remainder)];
-    const nowMs = NOW + elapsedMs;
-    const at = balanceAt(stored, limitOf(stored), nowMs);
-    const plan = planned((one) => {
-      one.requireFull("a", balanceAt(seen, limitOf(seen), nowMs), capacityMilli);
-    });
-    if (written(stored, plan) === undefined) return;
-    expect(storedMilli + at.accruedMilli).toBeGreaterThanOrEqual(capacityMilli);
+  [cases],
+  (one) => {
+    const at = passing(one, (plan, seen) => plan.requireFull("a", seen, one.bound));
+    if (at !== undefined)
+      expect(one.storedMilli + at.accruedMilli).toBeGreaterThanOrEqual(one.bound);
   },
-  2000,
+  3000,
 );

@@ -140,6 +140,13 @@ test("a bucket is full when a new one would hold as much, and idle since its las
   expect(bucket.idleMs(NOW + 700)).toBe(700);
 });
 
+test("a limit that becomes full to the milli-token keeps no part of the next one", () => {
+  const config = configOf(["a:10/min"]);
+  const bucket = packed(bucketWith([limitWith(9999)]), { ...FAST, config });
+  bucket.consume({ ...REQUEST, consume: { a: 1 } }, false, NOW + 7);
+  expect(bucket.unpacked().limits[0]?.level).toMatchObject({ tokensMilli: 9000, remainder: 0 });
+});
+
 test("a leg of a chain consumes only when the whole chain is granted", () => {
   const bucket = packed(both(4000, 1000));
   expect(bucket.leg("e", "r", [1000, 0], false, NOW).balancesMilli).toEqual([[4000, 1000]]);
