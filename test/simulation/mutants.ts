@@ -145,9 +145,9 @@ const RACES: readonly Mutant[] = [
       "from: a new parent is not consumed from.",
     changes: [
       {
-        file: `${BUCKETS}/distributed-bucket-store.ts`,
-        from: "if (links === undefined) return",
-        to: "if (links === undefined || legs.length > 0) return",
+        file: `${BUCKETS}/answers.ts`,
+        from: "if (!areConsumed(answers) || changedLinks(legs, answers) !== undefined)",
+        to: "if (!areConsumed(answers))",
       },
     ],
     world: "links",

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { Alarm } from "../../../../src/buckets/distributed/alarm.ts";
 import { Waiter } from "../../../../src/buckets/distributed/group.ts";
 import { UNLINKED } from "../../../../src/buckets/recorded-link.ts";
@@ -45,12 +45,15 @@ test("a consume that has its answer is not ended again", async () => {
   expect(ended).toEqual([["answered", 0]]);
 });
 
-test("an alarm that was stopped rings no more", async () => {
-  const { time, alarm, ended, watch } = watched();
-  watch("never", 100);
-  alarm.stop();
+test("an alarm sets no further timer once all that it watched have ended", async () => {
+  const { time, watch } = watched();
+  watch("answered", 100).answer({ kind: "outdated" });
+  watch("late", 300);
   await time.pass(1000);
-  expect(ended).toEqual([]);
+  expect(time.timer.nowMs()).toBe(1000);
+  const sleeps = vi.spyOn(time.timer, "sleep");
+  await time.pass(1000);
+  expect(sleeps).not.toHaveBeenCalled();
 });
 
 test("a consume is watched once, and an alarm that has rung watches on", async () => {

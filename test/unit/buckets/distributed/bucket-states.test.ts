@@ -68,17 +68,11 @@ describe("known balances", () => {
   });
 });
 
-test.each([
-  [0.5, true],
-  [1, false],
-])("a bucket whose first shard was shown with %d tokens looks scarce for one: %s", (...row) => {
-  const [tokens, expected] = row;
-  const states = statesOf([shardAt(0, tokens, 1)]);
-  expect(states.looksScarce(NAME, CONFIG, [1000], NOW)).toBe(expected);
-  expect(states.looksScarce(NAME, CONFIG, [0], NOW)).toBe(false);
-  expect(statesOf([shardAt(0, tokens, 1)], 1000).looksScarce(NAME, CONFIG, [1000], NOW)).toBe(
-    false,
-  );
+test("the balances of the first shard count for a second after it was shown", () => {
+  const shown = [shardAt(0, 0.5, 1)];
+  expect(statesOf(shown).shownBalances(NAME, CONFIG, NOW)).toEqual([500]);
+  expect(statesOf(shown, 1000).shownBalances(NAME, CONFIG, NOW)).toBeUndefined();
+  expect(statesOf([undefined]).shownBalances(NAME, CONFIG, NOW)).toBeUndefined();
 });
 
 test.each([

@@ -17,10 +17,8 @@ function bucketOf(tokens: number, parentId?: string): PackedBucket {
 }
 
 function consumed(tokens: number, bucket: PackedBucket, above: Record<string, PackedBucket>) {
-  return consumeChain({
-    request: { entityId: "child", resource: "r", consume: { a: tokens } },
-    ...{ bucket, ignoresMissing: false, nowMs: NOW, above: (id) => above[id] },
-  });
+  const request = { entityId: "child", resource: "r", consume: { a: tokens } };
+  return consumeChain({ request, bucket, ignoresMissing: false, nowMs: NOW }, (id) => above[id]);
 }
 
 function tokensOf(...buckets: readonly PackedBucket[]): number[] {
