@@ -115,6 +115,19 @@ describeItemStores("the price of an acquire", (store) => {
     expect(second.calls).toBeLessThanOrEqual(3);
   });
 
+  it("is one unit for a new bucket, without its indexes, and none for flags (N4)", async () => {
+    const { limiter, repo, meter } = await metered(store, LIMITS);
+    const consume = consumeOf(LIMITS);
+    const first = (entityId: string) =>
+      meter.priceOf(() => limiter.acquire({ ...USER, entityId, consume }));
+    await first("reads-the-limits");
+    const plain = await first("plain");
+    expect(plain.write - plain.index).toBe(store.real ? 1 : 0);
+    await repo.limits.bypass({ resource: RESOURCE });
+    await first("reads-the-flags");
+    expect(await first("flagged")).toEqual(plain);
+  });
+
   it("is two writes with a parent, and no read", async () => {
     const { limiter, repo, meter, time } = await metered(store, LIMITS);
     await repo.entities.create({ id: "team" });

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { decodeItem } from "../../../src/storage/attribute-value.ts";
 import type { Item } from "../../../src/storage/item.ts";
 
-const NAMESPACE_IDS = ["QVHYLnfGfB8", "KHujJcZgmNk", "NfABdjPIJCY"];
+const NAMESPACE_IDS = ["QVHYLnfGfB8", "KHujJcZgmNk", "NfABdjPIJCY", "UX2ydMH-eOs"];
 const DAY_SECONDS = 86_400;
 
 /** The items of a fixture; what expires does so in a day, whenever the tests run. */

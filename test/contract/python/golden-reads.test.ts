@@ -148,3 +148,34 @@ test("an empty config item that a cleared flag left behind says nothing", async 
   expect(await repo.limits.resolve("e1", "r")).toMatchObject({ source: "system" });
   await limiter.acquire({ entityId: "e1", resource: "r", consume: { rpm: 1 } });
 });
+
+test("a shard that Python's aggregator made counts with the one it came from (G68)", async () => {
+  const nowMs = 1_794_827_928_722;
+  const [store, clock] = [new MemoryItemStore({ clock: () => nowMs }), () => nowMs];
+  const shared = await repositoryOver(store, { clock });
+  await shared.limits.setResource("r", ["rpm:100", "tpm:100 soft"]);
+  const shards = pythonItems("68-buckets-aggregator-clone", shared.namespaceId);
+  for (const shard of shards) await store.put(shard);
+  const client = new RateLimiter(shared);
+  const target = { entityId: "u", resource: "r" };
+  expect(await client.available(target)).toEqual({ rpm: 100, tpm: -30 });
+  const lease = await client.acquire({ ...target, consume: { rpm: 1, tpm: 1 } });
+  expect(lease.overdrawn).toEqual(["tpm"]);
+  expect(await client.available(target)).toEqual({ rpm: 99, tpm: -31 });
+  const after = await Promise.all(shards.map((shard) => store.get(shard)));
+  for (const [at, shard] of shards.entries()) {
+    const { b_tpm_soft, shard_count, cascade, entity_id } = shard;
+    expect(after[at]).toMatchObject({ b_tpm_soft, shard_count, cascade, entity_id });
+  }
+  const consumed = after.reduce((sum, shard) => sum + Number(shard?.["b_rpm_tc"]), 0);
+  expect(consumed).toBe(4000);
+});
+
+test("work that Python's provisioner owes stays as it is when limits are written (G69)", async () => {
+  const [owed] = await put("69-provisioner-pending");
+  await repo.limits.setResource("gpt", ["rpm:10"]);
+  await repo.limits.disable({ resource: "gpt" });
+  await repo.limits.clear({ resource: "gpt" });
+  await limiter.acquire({ entityId: "u1", resource: "gpt", consume: { rpm: 1 } });
+  expect(await stored(owed as Item)).toEqual(owed);
+});
