@@ -73,20 +73,22 @@ it("an outage is counted as unavailable, or as degraded where calls pass", async
 });
 
 it("splits and shards of a busy bucket are counted", async () => {
-  const throughput = { writeUnitsPerSecond: 50 };
-  const { time, limiter, collect, end } = await observed(["rpm:100000000"], { throughput });
+  // A partition that takes less than this one process writes to it.
+  const slow = { throughput: { writeUnitsPerSecond: 300 }, latency: { medianMs: 1 } };
+  const { time, limiter, collect, end } = await observed(["rpm:100000000"], slow);
   const request = { ...TARGET, consume: { rpm: 1 } };
   const lane = async () => {
-    for (let call = 0; call < 200; call += 1) {
+    for (let call = 0; call < 1500; call += 1) {
       await limiter.tryAcquire(request).catch(() => undefined);
     }
   };
-  await time.until(Promise.all([lane(), lane(), lane()]));
+  await time.until(Promise.all([lane(), lane()]));
   const metrics = await collect();
   const splits = metrics["zae_limiter.bucket.splits"]?.["gpt-4"];
   expect(splits).toBeGreaterThanOrEqual(1);
-  // Each split of the first shard doubles the bucket.
-  expect(metrics["zae_limiter.bucket.shards"]).toEqual({ "gpt-4": 2 ** Number(splits) });
+  // Each split of the first shard doubles the bucket at least.
+  const shards = metrics["zae_limiter.bucket.shards"]?.["gpt-4"];
+  expect(shards).toBeGreaterThanOrEqual(2 ** Number(splits));
   await end();
 });
 
