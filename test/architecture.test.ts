@@ -38,7 +38,7 @@ describe("this project", () => {
     expect(files.filter(({ words }) => /["'`]/.test(words)).map(({ path }) => path)).toEqual([]);
   });
 
-  test("imports point downwards", () => {
+  test("imports of a layer point downwards", () => {
     expect(report(layerViolations(files))).toBe("");
   });
 
@@ -274,7 +274,7 @@ describe("the checker", () => {
       extended("src/core/sum.ts", "sum(1, 2);\n".repeat(400)),
       /^src\/core\/sum\.ts:401 has 401 lines, at most 400$/,
     ],
-  ])("finds %s", (_, changes, expected) => {
+  ])("the checker of the architecture finds %s", (_, changes, expected) => {
     expect(violationsOf(changes)).toMatch(expected);
   });
 

@@ -66,13 +66,13 @@ describe("the examples of public symbols", () => {
     expect(missing).toEqual([]);
   });
 
-  test(`all ${examples.length} compile`, { timeout: 60_000 }, () => {
+  test(`all ${examples.length} examples compile together`, { timeout: 60_000 }, () => {
     expect(workshop.typeErrors(examples)).toEqual([]);
   });
 
   const runnable = examples.filter(({ runs }) => runs);
   for (const [number, example] of runnable.entries()) {
-    test(`${example.owner} (${example.path}:${example.line}) runs`, async () => {
+    test(`${example.owner} (${example.path}:${example.line}) runs and prints what it says`, async () => {
       expect(surprises(await workshop.run(example, number))).toEqual([]);
     });
   }

@@ -60,7 +60,7 @@ test("the code of all pages compiles", { timeout: 60_000 }, () => {
 });
 
 describe.each(pages)("the code in $path", ({ atLeast, blocks }) => {
-  test("is found", () => {
+  test("the code of the document is found", () => {
     expect(blocks.length).toBeGreaterThanOrEqual(atLeast);
   });
 

@@ -75,7 +75,7 @@ async function recreate({ entities, limits }: Repository): Promise<void> {
 }
 
 describeStores("golden items", (store) => {
-  it("01 namespaces", async () => {
+  it("golden items 01 are those of namespaces", async () => {
     const repo = await store.open();
     const names = ["default", "tenant-a", "tenant-purging", "tenant-del"];
     const suffix = newName();
@@ -393,7 +393,7 @@ describe("golden items, coded", () => {
     ]);
   });
 
-  it("21 usage", () => {
+  it("golden items 21 are those of usage", () => {
     const snapshots = golden("21-usage-snapshots").map(decodeUsage);
     expect(snapshots[0]).toEqual({
       entityId: "hot",

@@ -477,7 +477,7 @@ describe("what is reported", () => {
     expect((await warned)[0]).toMatchObject({ code: "ZAEL_LISTENER_FAILED" });
   });
 
-  it("the server's time", async () => {
+  it("a call reports the server's time", async () => {
     await using server = await fakeDynamo(DONE);
     using store = storeAt(server.endpoint, { clock: () => Date.now() + 3_600_000 });
     expect(store.serverDateSkewMs).toBeUndefined();

@@ -128,7 +128,7 @@ describeEngines("DynamoDB store", (engine) => {
   describe("a table in the shape of the reference", () => {
     const { store, costOf } = withTable(engine, { gsi2Projection: "ALL", lsis: true });
 
-    it("takes every call", async () => {
+    it("a table in the shape of the reference takes every call", async () => {
       const key = { PK: BUCKET.PK, SK: BUCKET.SK };
       expect(await store.put(BUCKET, [ITEM_ABSENT])).toStrictEqual({ ok: true, item: undefined });
       const { item } = await store.update(key, { add: { b_rpm_tk: -1 } }, [ITEM_EXISTS]);
@@ -192,7 +192,7 @@ describeEngines("DynamoDB store", (engine) => {
       ]);
     });
 
-    it("reads", async () => {
+    it("a read costs by the size and the consistency", async () => {
       expect(await costOf(() => store.get(BUCKET, { consistent: true }))).toStrictEqual([
         cost("GetItem", { readUnits: 1 }),
       ]);

@@ -309,7 +309,7 @@ describe("types", () => {
   test.each([
     ["nodenext", { module: "nodenext" }],
     ["bundler", { module: "esnext", moduleResolution: "bundler" }],
-  ])("check with %s", async (name, options) => {
+  ])("the declarations compile with the resolution of %s", async (name, options) => {
     const ran = await installed.run(COMPILER, "-p", await settings(name, options));
     expect(ran).toEqual({ ...SILENT_SUCCESS, out: "" });
   });
@@ -386,7 +386,7 @@ describe("the binary", () => {
     }
   });
 
-  test("explains itself", async () => {
+  test("the binary explains itself in its help", async () => {
     const ran = await cli("--help");
     expect(ran).toMatchObject(SILENT_SUCCESS);
     expect(ran.out).toContain("demo");

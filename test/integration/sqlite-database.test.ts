@@ -325,7 +325,7 @@ describe("a write", () => {
 });
 
 describe("closing", () => {
-  test("rejects the waiters", async () => {
+  test("closing the database rejects the calls that wait", async () => {
     const database = await open();
     const unlock = await lock();
     const error = refusalOf(database.write(remember(database, "a")));

@@ -275,7 +275,7 @@ describe("queries", () => {
   });
 });
 
-test("calls are counted", async () => {
+test("calls of a store are counted", async () => {
   const calls: StoreCall[] = [];
   const path = join(directory, "counted.db");
   const { store: counted } = await openSqlite({ path, onCall: (call) => calls.push(call) });

@@ -210,7 +210,7 @@ describe("errors are those of the SDK", () => {
   }
 
   describe.each(ERRORS)("%s", (_, answer) => {
-    it.each(CALLS)("%s", async (_name, call) => {
+    it.each(CALLS)("both transports tell the same of %s", async (_name, call) => {
       const outcomes = [];
       for (const transport of ["lean", "sdk"] as const) {
         await using server = await fakeDynamo(answer);
@@ -338,7 +338,7 @@ describe("a machine whose clock is wrong", () => {
 });
 
 describe("the choice", () => {
-  it("is checked", () => {
+  it("the choice of a transport is checked", () => {
     const at = (options: object) => () => storeAt("http://127.0.0.1:1", options);
     expect(at({ transport: "fast" })).toThrow(ValidationError);
     expect(at({ transport: "lean", requestHandler: {} })).toThrow("needs the transport sdk");

@@ -64,7 +64,7 @@ describe("npm run simulate", () => {
     [["--seconds", "3"], /--seconds is for a scenario/],
   ];
   for (const [args, message] of wrong) {
-    test(`refuses ${args.join(" ")}`, async () => {
+    test(`the command refuses ${args.join(" ")}`, async () => {
       const { code, stdout, stderr } = await run(args);
       expect([code, stdout]).toEqual([2, ""]);
       expect(stderr).toMatch(message);

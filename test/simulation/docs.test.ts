@@ -28,7 +28,7 @@ const blocks = [...text.matchAll(FENCE_PATTERN)].map(({ index, 1: code = "" }) =
 }));
 
 describe(PATH, () => {
-  test("its code compiles", { timeout: 60_000 }, () => {
+  test("the code of the document compiles", { timeout: 60_000 }, () => {
     expect(blocks.length).toBeGreaterThanOrEqual(2);
     expect(workshop.typeErrors(blocks)).toEqual([]);
   });

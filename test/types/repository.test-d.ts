@@ -49,14 +49,14 @@ describe("repo.limits", () => {
     expectTypeOf<Limit[]>().toExtend<readonly LimitInput[]>();
   });
 
-  test("gives limits", () => {
+  test("repo.limits gives limits of every level", () => {
     expectTypeOf<Limits["getResource"]>().returns.resolves.toExtend<readonly Limit[]>();
     expectTypeOf<Limits["getEntity"]>().returns.resolves.toExtend<readonly Limit[]>();
     expectTypeOf<Limits["listResources"]>().returns.resolves.toEqualTypeOf<string[]>();
   });
 });
 
-test("repo.audit lists events", () => {
+test("repo.audit lists events of an entity", () => {
   type Audit = Repository["audit"];
   expectTypeOf<Audit["list"]>().returns.resolves.toExtend<readonly AuditEvent[]>();
 });

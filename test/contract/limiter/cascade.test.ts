@@ -275,7 +275,7 @@ describeLimiterStores("cascade", (store) => {
     expect(() => lease.adjust({ tpd: 1 })).toThrow("tpd");
   });
 
-  extra("reaches eight ancestors", async () => {
+  extra("a cascade reaches all of eight ancestors", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     const ids = ["child", ...Array.from({ length: 8 }, (_, at) => `above-${at + 1}`)];

@@ -41,7 +41,7 @@ describe("a bucket of version 5 with the limit a", () => {
     ["one more limit", AB, {}, "apply"],
     ["the same rates given with the call", A, { source: "override" }, "same"],
     ["other rates given with the call", FASTER, { source: "override" }, "apply"],
-  ])("and %s", (_, limits, more, match) => {
+  ])("a bucket of version 5 is compared with %s", (_, limits, more, match) => {
     expect(matchConfig(built(A), config(limits, more))).toBe(match);
   });
 });

@@ -36,7 +36,7 @@ describe("the store", () => {
       { ...TABLE, table: "other", endpoint: LOCAL, region: "r" },
     ],
     [{ url: "dynamodb://app?region=a", region: "b" }, {}, { ...TABLE, region: "b" }],
-  ])("%j with %j", (options, env, expected) => {
+  ])("the options %j with the environment %j name a store", (options, env, expected) => {
     expect(place(options, env).location).toEqual(expected);
   });
 

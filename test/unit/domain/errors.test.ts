@@ -77,7 +77,7 @@ function lineage(error: object): string {
 }
 
 describe("the tree", () => {
-  test.each(TREE)("%s", (error, expected) => {
+  test.each(TREE)("the error %s stands at its place in the tree", (error, expected) => {
     expect(lineage(error)).toBe(expected);
     expect(error).toBeInstanceOf(ZaeLimiterError);
     expect(error).toBeInstanceOf(Error);
@@ -144,7 +144,7 @@ describe("ValidationError", () => {
     expect(new ValidationError("f", hostile, "r").value).toBe("[object Object]");
   });
 
-  test("keeps the cause", () => {
+  test("a ValidationError keeps its cause", () => {
     const cause = new TypeError("bad URL");
     expect(new ValidationError("url", "x", "r", { cause }).cause).toBe(cause);
   });

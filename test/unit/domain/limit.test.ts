@@ -227,7 +227,7 @@ describe("mini-language", () => {
     ),
   });
 
-  property("parse(toString()) is equal", [spec], (fields) => {
+  property("a limit that is written and parsed again is equal", [spec], (fields) => {
     const limit = Limit.custom(fields);
     expect(Limit.parse(limit.toString()).equals(limit)).toBe(true);
     expect(Limit.fromJSON(limit.toJSON()).equals(limit)).toBe(true);

@@ -32,7 +32,7 @@ describe("endpoints on this machine", () => {
     "http://[::ffff:10.0.0.1]",
     "http://[2001:db8::7f00:1]",
     "https://dynamodb.eu-west-1.amazonaws.com",
-  ])("%s is none", (endpoint) => {
+  ])("the endpoint %s is no loopback address", (endpoint) => {
     expect(isLoopback(endpoint)).toBe(false);
   });
 });

@@ -22,7 +22,7 @@ const UUID = "6a2f41a3-c54c-4f2b-8d0e-1f3f3a0b9c11";
 
 describe("limit names", () => {
   test.each(["rpm", "tokens_per_minute", "rate-limit", "gpt-3.5", "WCU", "a"])(
-    "accepts %o (A026)",
+    "a limit may be called %o (A026)",
     (name) => {
       expect(checkLimitName(name)).toBe(name);
     },
@@ -46,9 +46,12 @@ describe("limit names", () => {
     expect(error.reason).toContain(reason);
   });
 
-  test.each(["constructor", "toString", "hasOwnProperty", "valueOf"])("%o is harmless", (name) => {
-    expect(checkLimitName(name)).toBe(name);
-  });
+  test.each(["constructor", "toString", "hasOwnProperty", "valueOf"])(
+    "the name %o is harmless for a limit",
+    (name) => {
+      expect(checkLimitName(name)).toBe(name);
+    },
+  );
 });
 
 describe("resources", () => {
@@ -69,7 +72,7 @@ describe("resources", () => {
     "123",
     "arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.anthropic.claude-3-7-sonnet-v1:0",
     "a".repeat(256),
-  ])("accepts %o (A028)", (name) => {
+  ])("a resource may be called %o (A028)", (name) => {
     expect(checkResource(name)).toBe(name);
     expect(checkConfigResource(name)).toBe(name);
   });
@@ -98,7 +101,7 @@ describe("resources", () => {
 
 describe("ids", () => {
   test.each([UUID, "sk-proj-abc123_xyz", "user@example.com", "0", "a".repeat(256)])(
-    "accepts %o (A030)",
+    "an entity may have the id %o (A030)",
     (id) => {
       expect(checkEntityId(id)).toBe(id);
       expect(checkParentId(id)).toBe(id);
@@ -188,7 +191,7 @@ describe("stack names", () => {
 
 describe("namespaces", () => {
   test.each(["default", "tenant-a", "Mandant 7", "东京/ä#1", "__", "toString"])(
-    "accepts %o",
+    "a namespace may be called %o",
     (name) => {
       expect(checkNamespace(name)).toBe(name);
     },

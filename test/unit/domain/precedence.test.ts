@@ -54,7 +54,7 @@ describe("chooseLimits", () => {
 });
 
 describe("checkOnUnavailable", () => {
-  test("knows two modes", () => {
+  test("the option onUnavailable knows two modes", () => {
     expect(checkOnUnavailable("allow")).toBe("allow");
     expect(checkOnUnavailable("block")).toBe("block");
     for (const value of ["ALLOW", "", undefined, null, true, "constructor"]) {

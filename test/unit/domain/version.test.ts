@@ -26,13 +26,16 @@ describe("versions", () => {
     ["v1.2.3", [1, 2, 3], undefined],
     ["1.2.3-rc1", [1, 2, 3], "rc1"],
     ["1.2.3.dev4+g123", [1, 2, 3], "dev"],
-  ])("reads %s", (text, release, prerelease) => {
+  ])("the text %s is read as a version", (text, release, prerelease) => {
     expect(parseVersion(text)).toEqual({ release, prerelease });
   });
 
-  test.each(["", "1.2", "1.2.3.4", "latest", "1.2.3\n", " 1.2.3"])("refuses %o", (text) => {
-    expect(parseVersion(text)).toBeUndefined();
-  });
+  test.each(["", "1.2", "1.2.3.4", "latest", "1.2.3\n", " 1.2.3"])(
+    "the text %o is no version",
+    (text) => {
+      expect(parseVersion(text)).toBeUndefined();
+    },
+  );
 
   test("a prerelease comes before its release, releases by number", () => {
     const ordered = ["0.9.0", "0.10.0-a", "0.10.0-b", "0.10.0", "1.0.0.dev1", "1.0.0"];
@@ -60,11 +63,14 @@ describe("compatibility: the first rule that matches decides", () => {
     [{ lambda: "0.1.0-rc1" }, true, false, false],
     [{ lambda: "0.2.0" }, true, false, false],
     [{ lambda: undefined }, true, false, false],
-  ])("%o", (change, compatible, needsMigration, needsLambdaUpdate) => {
-    expect(checkCompatibility({ ...FITTING, ...change })).toMatchObject({
-      compatible,
-      needsMigration,
-      needsLambdaUpdate,
-    });
-  });
+  ])(
+    "versions that differ by %o are judged by the first rule that matches",
+    (change, compatible, needsMigration, needsLambdaUpdate) => {
+      expect(checkCompatibility({ ...FITTING, ...change })).toMatchObject({
+        compatible,
+        needsMigration,
+        needsLambdaUpdate,
+      });
+    },
+  );
 });

@@ -28,7 +28,7 @@ test.each([
   ["a b", "enc:a@20b"],
   ["enc:a", "enc:enc:a"],
   ["é", "enc:@c3@a9"],
-])("%s becomes %s", (text, id) => {
+])("the key %s becomes the id %s", (text, id) => {
   expect(entityIdOf(text)).toBe(id);
 });
 

@@ -99,7 +99,7 @@ describe("a name that AWS would not take (op 11)", () => {
     ["audit", "list", "--entity-id", "key-1"],
     ["usage", "list", "--entity-id", "key-1"],
   ];
-  test.each(COMMANDS)("%s", async (...command) => {
+  test.each(COMMANDS)("the command %s refuses names that AWS would refuse", async (...command) => {
     for (const name of NAMES) {
       const { code, err } = await run(...command, "-n", name);
       expect([name, code]).toEqual([name, 1]);
@@ -171,14 +171,17 @@ describe("status", () => {
     ["CREATE_IN_PROGRESS", 0, /⏳/],
     ["CREATE_FAILED", 1, /✗ The last operation failed/],
     ["UPDATE_ROLLBACK_COMPLETE", 1, /✗/],
-  ])("%s (op 14)", async (status, expected, line) => {
-    const parameters = { EnableAggregator: "false" };
-    aws.answers.DescribeStacks = describeStacks({ name: "demo", status, parameters });
-    const { code, out } = await run("status", "-n", "demo");
-    expect(code).toBe(expected);
-    expect(out).toMatch(line);
-    expect(out).toMatch(/Table +Not found/);
-  });
+  ])(
+    "a stack in the state %s is shown with its verdict (op 14)",
+    async (status, expected, line) => {
+      const parameters = { EnableAggregator: "false" };
+      aws.answers.DescribeStacks = describeStacks({ name: "demo", status, parameters });
+      const { code, out } = await run("status", "-n", "demo");
+      expect(code).toBe(expected);
+      expect(out).toMatch(line);
+      expect(out).toMatch(/Table +Not found/);
+    },
+  );
 
   test("no table is an error (op 14)", async () => {
     aws.answers.DescribeStacks = noStack("demo");
@@ -187,7 +190,7 @@ describe("status", () => {
     expect(out).toMatch(/Stack +Not found[\s\S]*Table +Not found/);
   });
 
-  test("numbers are round", () => {
+  test("numbers of a status are round", () => {
     expect([undefined, 7, 1200, 3_400_000].map(countText)).toEqual(["N/A", "~7", "~1.2K", "~3.4M"]);
     expect([undefined, 7, 1536, 5 * 1024 ** 2, 3 * 1024 ** 4].map(sizeText)).toEqual([
       "N/A",
@@ -234,7 +237,7 @@ describe("a table without a version record (op 16)", () => {
     ["version", 0, /Not initialised/],
     ["check", 1, /Not initialised/],
     ["upgrade", 1, /has no version record/],
-  ])("%s", async (command, expected, line) => {
+  ])("the command %s tells of the missing version record", async (command, expected, line) => {
     aws.answers.GetItem = { body: "{}" };
     aws.answers.BatchGetItem = { body: '{"Responses":{"demo":[]},"UnprocessedKeys":{}}' };
     aws.answers.DescribeStacks = noStack("demo");

@@ -90,7 +90,7 @@ test("many calls with one signal leave no listener on it", async () => {
   expect(getEventListeners(signal, "abort")).toEqual([]);
 });
 
-test("Ctrl-C while deleting", async () => {
+test("Ctrl-C while deleting tells how to go on", async () => {
   const tags = stackTags("demo", {});
   aws.answers.DescribeStacks = describeStacks({ name: "demo", status: "DELETE_IN_PROGRESS", tags });
   aws.answers = { ...changeSet(""), ...aws.answers };
@@ -108,7 +108,7 @@ describe("one line with what to do", () => {
     return [code, ...err.trimEnd().split("\n")];
   };
 
-  test("the server does not answer", async () => {
+  test("a server that does not answer is told as such", async () => {
     const place = ["--endpoint-url", "http://127.0.0.1:1"];
     expect(await lines("list", ...place)).toEqual([
       4,
@@ -117,7 +117,7 @@ describe("one line with what to do", () => {
     ]);
   });
 
-  test("another server answers", async () => {
+  test("an answer of another server is told as such", async () => {
     aws.answers.DescribeStacks = { body: "<html><title>Sign in</html>" };
     const [code, line, ...more] = await lines("list", "--endpoint-url", aws.endpoint);
     expect([code, more]).toEqual([4, []]);

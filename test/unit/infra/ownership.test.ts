@@ -49,7 +49,7 @@ describe("a stack is ours", () => {
     ["not with a template that is none", false, {}, "what?"],
     ["not with other things", false, {}, withOther("AWS::EC2::VPC")],
     ["not by the tag of other software", false, { tags: { ManagedBy: "cdk" } }, "{}"],
-  ])("%s: %s", async (_, expected, stack, template) => {
+  ])("a stack is ours %s: %s", async (_, expected, stack, template) => {
     const aws = new FakeAws();
     aws.template = template;
     const { name } = aws.add({ name: "demo", status: "CREATE_COMPLETE", ...(stack as object) });

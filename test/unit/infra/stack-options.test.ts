@@ -249,9 +249,12 @@ describe("LimiterInfo", () => {
     ["UPDATE_ROLLBACK_COMPLETE", false, false, true],
     ["DELETE_FAILED", false, false, true],
     ["DELETE_COMPLETE", false, false, false],
-  ])("%s (A039)", (status, isHealthy, isInProgress, isFailed) => {
-    expect(info(status)).toMatchObject({ isHealthy, isInProgress, isFailed });
-  });
+  ])(
+    "a stack in the state %s is healthy, in progress or failed (A039)",
+    (status, isHealthy, isInProgress, isFailed) => {
+      expect(info(status)).toMatchObject({ isHealthy, isInProgress, isFailed });
+    },
+  );
 
   test("what discovery did not find is undefined, and nothing changes afterwards", () => {
     expect(info("CREATE_COMPLETE")).toMatchObject({ version: undefined, stackType: undefined });

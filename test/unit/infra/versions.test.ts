@@ -127,7 +127,7 @@ describe("a table from before there were namespaces", () => {
     expect(JSON.parse(json)).toMatchObject({ status: "incompatible", schema_version: "0.8.0" });
   });
 
-  test("status, too", async () => {
+  test("the command status says the same", async () => {
     const { out } = await run("status");
     expect(out).toMatch(/Schema +0\.8\.0; run: zae-limiter stack upgrade --name demo/);
   });

@@ -21,7 +21,7 @@ describe("misuse", () => {
     ["a typo in the request", { ...request, maxWait: 5 }],
     ["no request at all", null],
     ["a list", []],
-  ])("acquire refuses %s", async (_, wrong) => {
+  ])("the method acquire refuses %s", async (_, wrong) => {
     const limiter = await RateLimiter.open("memory:");
     await expect(limiter.acquire(wrongly<AcquireRequest>(wrong))).rejects.toThrow(ValidationError);
     expect(await limiter.repository.buckets.list("key-1")).toEqual([]);
@@ -60,7 +60,7 @@ describe("misuse", () => {
     await repo.close();
   });
 
-  test("isAvailable never throws", async () => {
+  test("the check isAvailable never throws", async () => {
     const limiter = await RateLimiter.open("memory:");
     expect(await limiter.isAvailable(wrongly<object>(null))).toBe(true);
     expect(await limiter.isAvailable({ timeoutMs: -1 })).toBe(false);

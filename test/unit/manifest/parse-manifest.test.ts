@@ -24,7 +24,7 @@ const limitsOf = (declaration: string) =>
   parseManifest(`namespace: n\nsystem: { limits: { rpm: ${declaration} } }`).system?.limits;
 
 describe("a manifest that is accepted", () => {
-  test("has every level", () => {
+  test("a manifest may have every level", () => {
     const manifest = parseManifest(
       lines(
         "namespace: tenant-a",
@@ -72,7 +72,7 @@ describe("a manifest that is accepted", () => {
     expect([resources.size, entities.get("key-1")?.size]).toEqual([1, 2]);
   });
 
-  test("may be JSON", () => {
+  test("a manifest may be written in JSON", () => {
     const json = JSON.stringify({ namespace: "n", resources: {} });
     expect(parseManifest(json).namespace).toBe("n");
   });
@@ -216,7 +216,7 @@ describe("a manifest that is refused", () => {
     expect(problemsOf(text).map((problem) => problem.split(" ")[0])).toEqual(["3:40", "3:40"]);
   });
 
-  test("grows without bounds", () => {
+  test("a manifest that grows without bounds is refused", () => {
     const rows = Array.from({ length: 12 }, (_, row) => {
       const before = row === 0 ? '"x"' : `*r${row - 1}`;
       return `r${row}: &r${row} [${Array(9).fill(before).join(", ")}]`;

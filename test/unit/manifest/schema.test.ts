@@ -82,12 +82,12 @@ function entity(id: string, resource: string): unknown {
 }
 
 describe("schema and validator", () => {
-  test.each(VALID)("accept %s", (_, data) => {
+  test.each(VALID)("schema and validator accept %s", (_, data) => {
     expect(accepts(data), JSON.stringify(accepts.errors)).toBe(true);
     expect(checkManifest(data)).toHaveProperty("manifest");
   });
 
-  test.each(INVALID)("refuse %s", (_, data) => {
+  test.each(INVALID)("schema and validator refuse %s", (_, data) => {
     expect(accepts(data)).toBe(false);
     expect(checkManifest(data)).toHaveProperty("problems");
   });

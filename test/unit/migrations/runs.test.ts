@@ -135,7 +135,7 @@ describe("a run that breaks off", () => {
 });
 
 describe("a run", () => {
-  test("reports its progress", async () => {
+  test("a run of migrations reports its progress", async () => {
     const store = await filled(large());
     const reports: MigrationProgress[] = [];
     await runMigrations(store, { clock, random, onProgress: (one) => reports.push(one) });

@@ -105,9 +105,12 @@ describe("the wire format", () => {
     [new Set(["b", "a"]), { SS: ["a", "b"] }],
     [[1, ["a"]], { L: [{ N: "1" }, { L: [{ S: "a" }] }] }],
     [{ a: { b: false } }, { M: { a: { M: { b: { BOOL: false } } } } }],
-  ] as [Value, object][])("case %#", (given, wire) => {
-    expect(encodeValue(given)).toStrictEqual(wire);
-  });
+  ] as [Value, object][])(
+    "a value is written in the format of the wire: case %#",
+    (given, wire) => {
+      expect(encodeValue(given)).toStrictEqual(wire);
+    },
+  );
 
   test.each([
     // As others may write the same number.
@@ -117,7 +120,7 @@ describe("the wire format", () => {
     [{ N: "-9007199254740993" }, -(2n ** 53n) - 1n],
     // The SDK leaves the other members of its union undefined.
     [{ S: undefined, N: "7" }, 7],
-  ] as [object, Value][])("is read: case %#", (wire, read) => {
+  ] as [object, Value][])("a value is read from the format of the wire: case %#", (wire, read) => {
     expect(decodeValue(wire)).toStrictEqual(read);
   });
 
@@ -143,7 +146,7 @@ describe("what cannot be stored is refused", () => {
     10n ** 38n,
     -(10n ** 38n),
     new Set<string>(),
-  ] as Value[])("case %#", (given) => {
+  ] as Value[])("a value that cannot be stored is refused: case %#", (given) => {
     expect(() => encodeValue(given)).toThrow(ValidationError);
     expect(() => storedValue(given)).toThrow(ValidationError);
     expect(() => storedValue([{ nested: given }])).toThrow(ValidationError);

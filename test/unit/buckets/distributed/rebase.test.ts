@@ -55,9 +55,9 @@ test("a base time must be moved before its arithmetic leaves the safe integers",
 
 describe("the base time", () => {
   test.each([
-    ["moves to now", 5000, NOW + 5000],
-    ["stays when it is a little ahead", -1000, NOW],
-    ["goes back when it is far ahead", -5000, NOW - 5000],
+    ["the base time moves to now", 5000, NOW + 5000],
+    ["the base time stays when it is a little ahead", -1000, NOW],
+    ["the base time goes back when it is far ahead", -5000, NOW - 5000],
   ])("%s", (_, passedMs, expected) => {
     expect(rebased(shardOf(4), CONFIG, [0], NOW + passedMs)?.refilledAtMs).toBe(expected);
   });

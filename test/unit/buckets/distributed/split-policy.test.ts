@@ -166,7 +166,7 @@ describe("a bucket splits into", () => {
     ],
     [32, "a transaction has no room for more limits", 1, asked(40_000), { limits: 100 }],
     [2, "a transaction has hardly room for the limits", 1, asked(40_000), { limits: 2500 }],
-  ])("%d when %s", (expected, _, count, load, around) => {
+  ])("a shard is split by %d when %s", (expected, _, count, load, around) => {
     expect(factor(count, "throttled", load, around)).toBe(expected);
   });
 });

@@ -322,7 +322,7 @@ describe("run", () => {
     });
   });
 
-  test("needs a command", async () => {
+  test("the command run needs a command to run", async () => {
     const { run } = await project();
     expect(await run(...take)).toMatchObject({ code: 2, out: "" });
     expect(await run(...take, "--")).toMatchObject({ code: 2, out: "" });

@@ -24,7 +24,7 @@ beforeAll(async () => {
 afterAll(() => rmSync(folder, { recursive: true }));
 
 describe("the command aggregate", () => {
-  test("shows its options", async () => {
+  test("the help of aggregate shows its options", async () => {
     const { code, out } = await cli(["aggregate", "--help"]);
     expect(code).toBe(0);
     for (const flag of ["--windows", "--archive", "--lease-seconds", "--log-level", "--url"]) {
@@ -91,7 +91,7 @@ describe("options of runAggregator", () => {
     { archive: "ftp://somewhere" },
     { archive: "s3://" },
     { windowz: ["daily"] } as never,
-  ])("%j is refused", async (options) => {
+  ])("the aggregator refuses the options %j", async (options) => {
     await expect(runAggregator("memory:", options)).rejects.toThrow(/Invalid/);
   });
 });

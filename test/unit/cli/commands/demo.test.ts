@@ -222,7 +222,7 @@ describe("on a terminal", () => {
     expect(screen.highest).toBeLessThan(rows);
   });
 
-  test("NO_COLOR is respected", async () => {
+  test("the variable NO_COLOR is respected", async () => {
     const { out } = await run([], { isTerminal: true, env: { NO_COLOR: "1" } });
     expect(out).toContain("\u001b[?25l");
     expect(out).not.toMatch(COLOUR);

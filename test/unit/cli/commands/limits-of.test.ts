@@ -109,7 +109,7 @@ describe.each(LEVELS)(
       ["rpm:100/week", "the period must be sec, min, hour or day"],
       ["rpm:0", "must be positive, got 0"],
       ["wcu:5", "wcu"],
-    ])("%j is refused", async (limit, reason) => {
+    ])("a limit written as %j is refused", async (limit, reason) => {
       const { run } = store.namespace();
       const { code, out, err } = await run(level, set, ...target, "-l", limit);
       expect({ code, out }).toEqual({ code: 1, out: "" });

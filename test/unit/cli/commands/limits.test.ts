@@ -35,12 +35,15 @@ async function json(name: string, ...more: string[]): Promise<{ code: number; va
 }
 
 describe("limits", () => {
-  test.each(limits.commands.map(({ name }) => name))("%s explains itself", async (name) => {
-    const { code, out } = await cli(["limits", name, "--help"]);
-    expect(code).toBe(0);
-    expect(out).toContain(`zae-limiter limits ${name}`);
-    expect(out).toContain("--file");
-  });
+  test.each(limits.commands.map(({ name }) => name))(
+    "the command %s explains itself",
+    async (name) => {
+      const { code, out } = await cli(["limits", name, "--help"]);
+      expect(code).toBe(0);
+      expect(out).toContain(`zae-limiter limits ${name}`);
+      expect(out).toContain("--file");
+    },
+  );
 
   test("plan, apply and diff have their forms", async () => {
     expect(await json("plan", "-f", file)).toMatchObject({ code: 0, value: { create: 1 } });

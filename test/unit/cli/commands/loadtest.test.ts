@@ -204,7 +204,7 @@ describe("loadtest run refuses in one sentence", () => {
       /the scenario has no user class "Missing"; it has Caller, Other/,
     ],
   ];
-  test.each(refusals)("%s", async (_, args, expected) => {
+  test.each(refusals)("loadtest run refuses %s in one sentence", async (_, args, expected) => {
     const { code, out, err } = await cli(["loadtest", "run", ...args(), ...SHORT]);
     expect({ code, out }).toEqual({ code: 1, out: "" });
     expect(err.trimEnd().split("\n")).toHaveLength(1);
@@ -220,7 +220,7 @@ describe("loadtest run refuses in one sentence", () => {
       /--lambda is for a table on DynamoDB/,
     ],
     ["several processes on memory", ["--workers", "2"], /memory: is seen by one process only/],
-  ])("%s", async (_, args, expected) => {
+  ])("loadtest run refuses %s", async (_, args, expected) => {
     const { code, err } = await cli(["loadtest", "run", "-f", good, ...SHORT, ...args]);
     expect(code).toBe(2);
     expect(err).toMatch(expected);

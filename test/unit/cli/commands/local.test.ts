@@ -44,7 +44,7 @@ describe("local env", () => {
     ["direnv", "export AWS_DEFAULT_REGION=us-east-1"],
     ["fish", "set -gx AWS_DEFAULT_REGION us-east-1"],
     ["powershell", '$env:AWS_DEFAULT_REGION = "us-east-1"'],
-  ])("writes for %s", async (shell, expected) => {
+  ])("the variables are written for %s", async (shell, expected) => {
     expect(await lines("-f", shell)).toContain(expected);
   });
 

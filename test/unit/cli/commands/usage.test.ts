@@ -54,7 +54,7 @@ describe("usage list", () => {
     expect((await run("usage", "list", "-e", "key-3")).out).toBe("No usage was counted\n");
   });
 
-  test("page by page", async () => {
+  test("usage is listed page by page", async () => {
     const query = ["usage", "list", "-e", "key-1"];
     const page = await json<{ cursor: string; snapshots: object[] }>(...query, "-l", "1");
     expectShape(shapeOf(usage, "list"), page);
@@ -88,7 +88,7 @@ describe("usage list", () => {
 });
 
 describe("usage summary", () => {
-  test("sums and averages", async () => {
+  test("a summary has sums and averages", async () => {
     const summed = await run("usage", "summary", "-e", "key-1", "-w", "hourly");
     expect(summed).toMatchObject({ code: 0, err: "" });
     expect(rows(summed.out).map((row) => row.filter((cell) => cell !== ""))).toEqual([

@@ -15,7 +15,7 @@ describe("messages of servers", () => {
       `AWS4-HMAC-SHA256 Credential=a/b/c, SignedHeaders=host, Signature=${"0a".repeat(32)}`,
       "AWS4-HMAC-SHA256 [hidden], SignedHeaders=host, [hidden]",
     ],
-  ])("lose %s", (_, message, expected) => {
+  ])("messages of servers lose %s", (_, message, expected) => {
     expect(serverText(message)).toBe(expected);
   });
 
@@ -26,7 +26,7 @@ describe("messages of servers", () => {
     expect(serverText(denied)).toBe(denied.replace(/\s+/g, " "));
   });
 
-  test("are cut", () => {
+  test("messages of servers that are too long are cut", () => {
     const text = serverText("no ".repeat(100_000));
     expect(text).toHaveLength(403);
     expect(text.endsWith("...")).toBe(true);
