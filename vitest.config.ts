@@ -48,8 +48,8 @@ export default defineConfig({
       // The text table has a row for each of 500 files; the page in `coverage` has them too.
       reporter: ["text-summary", "html"],
       reportOnFailure: true,
-      // Measured: 87.7, 81.9, 89.1 and 89.0.
-      thresholds: { statements: 87, branches: 81, functions: 88, lines: 88 },
+      // Measured: 89.4, 83.6, 90.8 and 90.5.
+      thresholds: { statements: 88, branches: 82, functions: 89, lines: 89 },
     },
     projects: [
       {

@@ -56,3 +56,32 @@ test.each(RULES)("in every test file %s", (_, pattern, allowed) => {
     [],
   );
 });
+
+/** A literal title of a test; those of tables are found by the end of the table. */
+const TITLE = /(?:\b(?:it|test|extra)\(|\]\)\()\s*(["`])((?:\\.|(?!\1)[^\\])*)\1\s*,/g;
+const WORDS_MIN = 4;
+
+/** A table whose rows are sentences has nothing but a placeholder. */
+function isTooShort(title: string): boolean {
+  if (/^%s$/.test(title)) return false;
+  return title.replace(/\$\{[^}]*\}/g, "x").split(/\s+/).length < WORDS_MIN;
+}
+
+test("a title of a test has at least four words, so that it can be read alone in a log", () => {
+  const short = TESTS.filter(({ path }) => path.endsWith(".test.ts")).flatMap(({ path, text }) =>
+    [...text.matchAll(TITLE)]
+      .filter(({ 2: title = "" }) => isTooShort(title))
+      .map(({ 2: title }) => `${path}: ${title}`),
+  );
+  expect(short).toEqual([]);
+});
+
+test.each([
+  ["returns 3", true],
+  ["refuses %s", true],
+  ["a refused parent leaves the child unchanged", false],
+  ["%s", false],
+  ["the code of $".concat("{path} compiles"), false],
+])("the title %j is too short: %s", (title, expected) => {
+  expect(isTooShort(title)).toBe(expected);
+});

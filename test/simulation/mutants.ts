@@ -33,8 +33,8 @@ const ARITHMETIC: readonly Mutant[] = [
     changes: [
       {
         file: `${BUCKETS}/balance-at.ts`,
-        from: "mulAddDivRem(nowMs - bucket.refilledAtMs, refillMilli, 0, periodMs)",
-        to: "mulAddDivRem(Math.floor((nowMs - bucket.refilledAtMs) * 1.02), refillMilli, 0, periodMs)",
+        from: "accrued(share, nowMs - bucket.refilledAtMs, 0)",
+        to: "accrued(share, Math.floor((nowMs - bucket.refilledAtMs) * 1.02), 0)",
       },
     ],
     world: "any",
@@ -198,8 +198,8 @@ const EXPIRY: readonly Mutant[] = [
       },
       {
         file: "src/buckets/bucket-ttl.ts",
-        from: "return covered ? Number.NEGATIVE_INFINITY : capacityMilli - gained;",
-        to: "return covered || gained > 0 ? Number.NEGATIVE_INFINITY : capacityMilli;",
+        from: "return covered ? Number.NEGATIVE_INFINITY : rate.capacityMilli - gained;",
+        to: "return covered || gained > 0 ? Number.NEGATIVE_INFINITY : rate.capacityMilli;",
       },
     ],
     world: "expiring",

@@ -33,7 +33,7 @@ async function acquire(limiter: RateLimiter, entityId: string, times = 1): Promi
 describe.each([
   ["memory:", () => "memory:"],
   ["sqlite:", fileUrl],
-])("usage in %s", (_, url) => {
+])("bounded usage of entities in %s", (_, url) => {
   test("keeps the busiest entities and sums all others", async () => {
     const time = new VirtualTime(START_MS);
     const usage = { maxEntities: 3 };

@@ -53,7 +53,7 @@ describe("in bash", () => {
   });
 });
 
-describe.each(["bash", "zsh", "fish"])("in %s", (shell) => {
+describe.each(["bash", "zsh", "fish"])("the completion script for %s", (shell) => {
   test("every command is there", async () => {
     const text = await script(shell);
     for (const { entry, node } of await loadTree()) {
