@@ -35,7 +35,7 @@ export function changedLinks(
   return outcomes.map(({ link }) => link);
 }
 
-/** The result of a call whose legs were all consumed and cascade as it thought; else `undefined`. */
+/** Grants a call whose legs were all consumed, by the links they were made from. */
 export function grantedBy(legs: readonly Leg[], answers: Answers): ConsumeResult | undefined {
   if (!areConsumed(answers) || changedLinks(legs, answers) !== undefined) return undefined;
   return { outcome: "granted", legs: answers };
