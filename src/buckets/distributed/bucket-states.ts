@@ -149,7 +149,7 @@ export class BucketStates {
     return weight?.limitsOnly === undefined ? weight?.balancesMilli : undefined;
   }
 
-  /** The balances of the first shard, when it was shown a moment ago: they nearly always suffice. */
+  /** The balances of the first shard, if it was shown a moment ago. They nearly always suffice. */
   shownBalances(
     name: BucketName,
     config: BucketConfig,
