@@ -49,6 +49,13 @@ describe("a consume on the fast path", () => {
     expect(bucket.text()).toBe(before);
   });
 
+  test("from a limit that a refund has left beyond full takes from a full one", () => {
+    const bucket = packed(both(10_500, 1000));
+    const result = bucket.consume({ ...REQUEST, consume: { a: 1 } }, false, NOW);
+    expect(result).toMatchObject({ granted: true, balancesMilli: [[9000, 1000]] });
+    expect(heldIn(bucket)).toEqual([9000, 1000]);
+  });
+
   test("of nothing counts no acquire", () => {
     const bucket = packed(both(4000, 1000));
     expect(bucket.consume({ ...REQUEST, consume: {} }, false, NOW)?.granted).toBe(true);
@@ -60,7 +67,6 @@ describe("a consume on the fast path", () => {
   test.each<[string, () => PackedBucket, Record<string, number>, number]>([
     ["nothing is remembered", () => packed(both(4000, 1000), null), { a: 1 }, NOW],
     ["a limit is in debt", () => packed(both(-1, 1000)), { a: 1 }, NOW],
-    ["a limit is beyond full", () => packed(both(10_001, 1000)), { a: 1 }, NOW],
     ["the clock went back", () => packed(both(4000, 1000)), { a: 1 }, NOW - 1],
     ["the hour of usage is over", () => packed(both(4000, 1000)), { a: 1 }, NOW + HOUR_MS],
     ["an amount is no whole number", () => packed(both(4000, 1000)), { a: 0.5 }, NOW],
