@@ -149,7 +149,7 @@ test("an empty config item that a cleared flag left behind says nothing", async 
   await limiter.acquire({ entityId: "e1", resource: "r", consume: { rpm: 1 } });
 });
 
-test("a shard that Python's aggregator made counts with the one it came from (G68)", async () => {
+test("a shard that Python's aggregator made counts with the one it came from", async () => {
   const nowMs = 1_794_827_928_722;
   const [store, clock] = [new MemoryItemStore({ clock: () => nowMs }), () => nowMs];
   const shared = await repositoryOver(store, { clock });
@@ -171,7 +171,7 @@ test("a shard that Python's aggregator made counts with the one it came from (G6
   expect(consumed).toBe(4000);
 });
 
-test("work that Python's provisioner owes stays as it is when limits are written (G69)", async () => {
+test("work that Python's provisioner owes stays as it is when limits are written", async () => {
   const [owed] = await put("69-provisioner-pending");
   await repo.limits.setResource("gpt", ["rpm:10"]);
   await repo.limits.disable({ resource: "gpt" });
