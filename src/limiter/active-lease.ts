@@ -1,4 +1,4 @@
-/** A lease on buckets that were charged. */
+/** A lease on what was consumed from buckets. */
 
 import type { BucketStore } from "../buckets/bucket-store.ts";
 import { floorDiv } from "../core/integers.ts";
@@ -190,7 +190,7 @@ export class ActiveLease implements Lease {
     return inspected("Lease", { entityId, resource, state, consumed, degraded }, style);
   }
 
-  /** The first is the one of the entity itself that was charged first. */
+  /** The first is the one of the entity itself that was consumed from first. */
   get #holdings(): Holding[] {
     this.#made ??= holdingsOf(this.#granted);
     return this.#made;

@@ -102,7 +102,7 @@ export class LeasePart<L extends { readonly statuses: readonly LimitStatus[] }>
     return holdings.filter((holding) => holding.resource === resource);
   }
 
-  /** The one of the entity itself that was charged first. */
+  /** The one of the entity itself that was consumed from first. */
   get #own(): Holding {
     return this.#holdings[0] as Holding;
   }

@@ -10,7 +10,7 @@ import { checkMissingLimits, type MissingLimits } from "./missing-limits.ts";
 export interface RateLimiterOptions {
   /** What acquires do while the store cannot answer; beats the stored setting. */
   readonly onUnavailable?: OnUnavailable;
-  /** `false`: look at each bucket before it is charged. Costs a read per acquire. Default true. */
+  /** `false`: look at each bucket before consuming. A read more per acquire. Default true. */
   readonly speculativeWrites?: boolean;
   /** What a name in `consume` does that the entity has no limit for. Default `error`. */
   readonly missingLimits?: MissingLimits;

@@ -5,7 +5,7 @@ import { ValidationError } from "../domain/errors.ts";
 
 /**
  * `error` refuses a name that the entity has no limit for, with a `ValidationError`. `ignore` takes
- * it as unlimited for that entity; ancestors that have the limit are still charged for it.
+ * it as unlimited for that entity; ancestors that have the limit still count it.
  *
  * @example
  * ```ts

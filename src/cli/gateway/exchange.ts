@@ -190,10 +190,15 @@ export class Exchange {
       const forwarded = forward(this.#setup, this.#request, forwarding);
       this.#forwarded = forwarded;
       this.#startTimer();
-      forwarded.once("response", resolve);
+      let isAnswered = false;
+      forwarded.once("response", (answer) => {
+        isAnswered = true;
+        resolve(answer);
+      });
       forwarded.on("error", (error: NodeJS.ErrnoException) => {
-        // The upstream closed an idle connection just as it was used again, and read nothing.
-        const isStale = forwarded.reusedSocket && error.code === "ECONNRESET";
+        // Without a byte of an answer, the upstream has most likely closed an idle connection just
+        // as it was used again.
+        const isStale = !isAnswered && forwarded.reusedSocket && error.code === "ECONNRESET";
         if (isStale && !this.#response.destroyed) resolve(this.#ask(forwarding));
         else reject(error);
       });

@@ -240,6 +240,20 @@ describe("calls through the gateway", () => {
     expect(await consumed()).toEqual({ rpm: 2, tpm: 42 });
   });
 
+  test("an answer that breaks off on a reused connection is not asked for again", async () => {
+    let calls = 0;
+    upstream.replyWith((request, response) => {
+      calls += 1;
+      if (calls !== 2) return json(chatAnswer)(request, response);
+      response.writeHead(200, { "content-type": "application/json", "content-length": "999" });
+      return void response.write("{", () => response.socket?.resetAndDestroy());
+    });
+    await chat();
+    await expect(chat()).rejects.toThrow();
+    await chat();
+    expect(upstream.arrived).toHaveLength(3);
+  });
+
   test("models go to the upstream with the longest beginning", async () => {
     const other = await Upstream.start();
     const claude = checkUpstream(
