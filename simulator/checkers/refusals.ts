@@ -7,7 +7,8 @@
  * - one second, because a cached state may refuse for so long without a request;
  * - tokens that other calls hold and will refund count as consumed, because they are in the store;
  * - so do blocks that other processes have reserved: they are consumed in the store as well;
- * - tokens that calls of the same process wait for, or are about to consume, which go first;
+ * - tokens that calls of the same process wait for, or are about to consume, which go first; those
+ *   that wait keep their tokens even where a full bucket does not hold enough for both;
  * - what accrues in one round trip, and in the time by which clocks differ;
  * - shards are read one by one: what was refunded meanwhile may be missing in their sum, and one
  *   that is full gains nothing while the others do.
@@ -55,8 +56,10 @@ interface Followed {
 export class Refusals {
   /** By bucket and limit; `undefined` once its parameters have changed. */
   readonly #followed = new Map<string, Followed | undefined>();
-  /** By process, bucket and limit: what its waiters want. */
-  readonly #waiting = new Map<string, number>();
+  /** By process, bucket and limit: what its calls want that ask or wait. */
+  readonly #asked = new Map<string, number>();
+  /** The same for calls that may wait, and therefore stand in a queue. */
+  readonly #queued = new Map<string, number>();
   /** By process and bucket: its calls that asked or waited lately, in the order of their start. */
   readonly #waits = new Map<string, Wait[]>();
   readonly #skewMs: number;
@@ -76,18 +79,27 @@ export class Refusals {
     }
   }
 
-  /** A call of the process asks or waits for these. Call the result when it does not any more. */
-  wait(process: number, wanted: readonly Wanted[], now: () => number): () => void {
+  /**
+   * A call of the process asks for these, and waits for them where `mayWait`. Call the result when
+   * it does not any more.
+   */
+  asks(
+    process: number,
+    wanted: readonly Wanted[],
+    mayWait: boolean,
+    now: () => number,
+  ): () => void {
     const one: Wait = { startMs: now(), endMs: Number.POSITIVE_INFINITY };
     for (const bucket of new Set(wanted.map((each) => each.bucket))) {
       const waits = this.#waits.get(`${process} ${bucket}`) ?? [];
       const recent = waits.filter(({ endMs }) => endMs > now() - WAKE_UP_MS);
       this.#waits.set(`${process} ${bucket}`, [...recent, one]);
     }
-    this.#count(process, wanted, 1);
+    const sums = mayWait ? [this.#asked, this.#queued] : [this.#asked];
+    for (const each of sums) count(each, process, wanted, 1);
     return () => {
       one.endMs = now();
-      this.#count(process, wanted, -1);
+      for (const each of sums) count(each, process, wanted, -1);
     };
   }
 
@@ -142,8 +154,13 @@ export class Refusals {
     const { limit, history, isSharded } = followed;
     const slackMs = ROUND_TRIP_MS + this.#skewMs;
     const slackMilli = ROUNDING_MILLI + (slackMs * limit.refill) / limit.period;
-    const ahead = this.#waiting.get(`${process} ${id}`) ?? 0;
-    const needed = Math.min(limit.capacity, amountMilli + ahead + slackMilli);
+    const asked = this.#asked.get(`${process} ${id}`) ?? 0;
+    const queued = this.#queued.get(`${process} ${id}`) ?? 0;
+    // A full bucket refuses no call but for the sake of waiters.
+    const needed = Math.max(
+      amountMilli + queued,
+      Math.min(limit.capacity, amountMilli + asked + slackMilli),
+    );
     if (amountMilli > limit.capacity) return -1;
     const fromMs = sinceMs - KNOWLEDGE_MS;
     const least = isSharded ? history.leastSeen(fromMs, nowMs) : history.least(fromMs, nowMs);
@@ -184,12 +201,17 @@ export class Refusals {
       this.#followed.set(`${before?.bucket} ${name}`, undefined);
     }
   }
+}
 
-  #count(process: number, wanted: readonly Wanted[], sign: 1 | -1): void {
-    for (const { bucket, limitName, amountMilli } of wanted) {
-      const id = `${process} ${bucket} ${limitName}`;
-      this.#waiting.set(id, (this.#waiting.get(id) ?? 0) + sign * amountMilli);
-    }
+function count(
+  sums: Map<string, number>,
+  process: number,
+  wanted: readonly Wanted[],
+  sign: 1 | -1,
+): void {
+  for (const { bucket, limitName, amountMilli } of wanted) {
+    const id = `${process} ${bucket} ${limitName}`;
+    sums.set(id, (sums.get(id) ?? 0) + sign * amountMilli);
   }
 }
 

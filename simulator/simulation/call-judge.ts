@@ -32,10 +32,16 @@ export class CallJudge {
    * of the same process that come later stand behind it.
    */
   asks(): () => void {
-    const { entityId, ancestors } = this.#call;
+    const { entityId, ancestors, deed } = this.#call;
     const { refusals, time } = this.#world;
     const wanted = [entityId, ...ancestors].flatMap((id) => this.#wantedOf(id));
-    let stop: (() => void) | undefined = refusals.wait(this.#caller.id, wanted, () => time.nowMs);
+    const mayWait = deed === "wait";
+    let stop: (() => void) | undefined = refusals.asks(
+      this.#caller.id,
+      wanted,
+      mayWait,
+      () => time.nowMs,
+    );
     return () => {
       stop?.();
       stop = undefined;

@@ -62,7 +62,9 @@ export class WaitingQueue {
   readonly #waiters = new WaiterQueue<Waiter>();
   /** Waiters that are asking the store. */
   readonly #asking = new Set<Waiter>();
-  readonly #waitersd = new Map<string, number>();
+  /** What the waiters want, by limit. */
+  readonly #queued = new Map<string, number>();
+  /** What those want that are asking, by limit. */
   readonly #asked = new Map<string, number>();
   #tickets = 0;
   #cached: CachedState | undefined;
@@ -155,7 +157,7 @@ export class WaitingQueue {
   /** Returns the answer for a new request; `undefined` without a cached state. */
   behindAll(request: QueueRequest, nowMs: number): Refusal | undefined {
     const ahead = new Map(this.#asked);
-    add(ahead, this.#waitersd, 1);
+    add(ahead, this.#queued, 1);
     return this.#behind(request, ahead, nowMs);
   }
 
@@ -223,12 +225,12 @@ export class WaitingQueue {
 
   #enqueue(waiter: Waiter): void {
     this.#waiters.add(waiter);
-    add(this.#waitersd, waiter.request.amounts, 1);
+    add(this.#queued, waiter.request.amounts, 1);
   }
 
   #dequeue(waiter: Waiter): void {
     this.#waiters.delete(waiter);
-    add(this.#waitersd, waiter.request.amounts, -1);
+    add(this.#queued, waiter.request.amounts, -1);
   }
 
   #stopAsking(waiter: Waiter): void {

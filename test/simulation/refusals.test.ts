@@ -51,11 +51,27 @@ describe("a refusal", () => {
   test("is right while calls of the same process wait for what is there", () => {
     const refusals = new Refusals(0);
     refusals.landed(landing(undefined, image(8100)), 0);
-    const end = refusals.wait(0, one, () => 5000);
+    const end = refusals.asks(0, one, false, () => 5000);
     expect(refusals.whyWrong(0, one, 5000, 5000)).toBeUndefined();
     expect(refusals.whyWrong(1, one, 5000, 5000)).toBeDefined();
     end();
     expect(refusals.whyWrong(0, one, 5000, 5000)).toBeDefined();
+  });
+
+  test("a full bucket refuses for the sake of a waiter, and of no other call", () => {
+    const refusals = new Refusals(0);
+    refusals.landed(landing(undefined, image(0)), 0);
+    const most = [{ bucket: "e0 api", limitName: "a", amountMilli: 8000 }];
+    const some = [{ bucket: "e0 api", limitName: "a", amountMilli: 3000 }];
+    const asked = refusals.asks(0, some, false, () => 5000);
+    expect(refusals.whyWrong(0, most, 5000, 5000)).toBeDefined();
+    asked();
+    const waited = refusals.asks(0, some, true, () => 5000);
+    expect(refusals.whyWrong(0, most, 5000, 5000)).toBeUndefined();
+    expect(refusals.whyWrong(0, one, 5000, 5000)).toBeDefined();
+    expect(refusals.whyWrong(1, most, 5000, 5000)).toBeDefined();
+    waited();
+    expect(refusals.whyWrong(0, most, 5000, 5000)).toBeDefined();
   });
 
   test("is not judged once the limit has changed, and is right above the capacity", () => {

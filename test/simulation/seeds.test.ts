@@ -80,6 +80,11 @@ describe("fixed seeds", () => {
     expect(failure?.violation?.message).toBeUndefined();
   });
 
+  test("seed 970093 of the world filled is clean: a full bucket refused for a waiter's sake", async () => {
+    const { failure } = await simulateSeeds({ seed: 970_093, runs: 1, world: "filled" });
+    expect(failure?.violation?.message).toBeUndefined();
+  });
+
   test("the same seed is the same run, event by event", async () => {
     const parameters = small(7, {
       faults: { lostResponses: 0.05, serverErrors: 0.05, lagMs: 500, duplicateRecords: 0.1 },
