@@ -58,9 +58,44 @@ export function accruedMilli(rate: Speed, elapsedMs: number, remainder: number):
   return mulAddDiv(elapsedMs, rate.refillMilli, remainder, rate.periodMs);
 }
 
-/** The same with what the rounding leaves over. Every refill of every store is computed by it. */
+/** The same with what the rounding leaves over. */
 export function accrued(rate: Speed, elapsedMs: number, remainder: number): Division {
   return mulAddDivRem(elapsedMs, rate.refillMilli, remainder, rate.periodMs);
+}
+
+/**
+ * Returns what a bucket of `tokensMilli` holds after `elapsedMs`, which is not negative. Every
+ * refill of every embedded store is computed by this and `remainderAfter`, on plain numbers: a
+ * bucket that is kept as numbers needs no object for it.
+ */
+export function tokensAfter(
+  rate: Rate,
+  tokensMilli: number,
+  elapsedMs: number,
+  remainder: number,
+): number {
+  const parts = elapsedMs * rate.refillMilli + remainder;
+  const gained =
+    parts <= Number.MAX_SAFE_INTEGER
+      ? Math.floor(parts / rate.periodMs)
+      : accruedMilli(rate, elapsedMs, remainder);
+  // Compared by subtraction: the sum could pass 2^53 when what was gained is saturated.
+  return gained >= rate.capacityMilli - tokensMilli ? rate.capacityMilli : tokensMilli + gained;
+}
+
+/** Returns the remainder that goes with `tokensAfter`. A full bucket has none. */
+export function remainderAfter(
+  rate: Rate,
+  tokensMilli: number,
+  afterMilli: number,
+  elapsedMs: number,
+  remainder: number,
+): number {
+  if (afterMilli === rate.capacityMilli) return 0;
+  const parts = elapsedMs * rate.refillMilli + remainder;
+  return parts <= Number.MAX_SAFE_INTEGER
+    ? parts - (afterMilli - tokensMilli) * rate.periodMs
+    : accrued(rate, elapsedMs, remainder).remainder;
 }
 
 /** The level at `nowMs`. A clock that stands still or ran backwards changes nothing. */
@@ -71,10 +106,15 @@ export function refill(level: Level, rate: Rate, nowMs: number): Level {
     if (over < 0 || (over === 0 && level.remainder === 0)) return level;
     return fullLevel(rate, level.refilledAtMs);
   }
-  const { quotient, remainder } = accrued(rate, elapsedMs, level.remainder);
-  // Compared by subtraction: the sum could pass 2^53 when the quotient is saturated.
-  if (quotient >= rate.capacityMilli - level.tokensMilli) return fullLevel(rate, nowMs);
-  return { tokensMilli: level.tokensMilli + quotient, refilledAtMs: nowMs, remainder };
+  const tokensMilli = tokensAfter(rate, level.tokensMilli, elapsedMs, level.remainder);
+  const remainder = remainderAfter(
+    rate,
+    level.tokensMilli,
+    tokensMilli,
+    elapsedMs,
+    level.remainder,
+  );
+  return { tokensMilli, refilledAtMs: nowMs, remainder };
 }
 
 /**

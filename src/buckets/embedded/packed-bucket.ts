@@ -6,7 +6,7 @@
  * out of the ordinary takes the slow path, which comes to the same.
  */
 
-import type { Rate } from "../../core/bucket.ts";
+import { type Rate, remainderAfter, tokensAfter } from "../../core/bucket.ts";
 import { invariant, TOKENS_MAX } from "../../domain/check.ts";
 import type { Limit } from "../../domain/limit.ts";
 import type { FastRequest } from "../fast-path.ts";
@@ -255,24 +255,18 @@ export class PackedBucket {
     return ttl !== undefined && ttl >= Math.ceil(nowMs / 1000) + keepSeconds;
   }
 
-  /** What `refill` of the core does; false where that needs more than plain numbers. */
+  /** Refills a limit; false where the slow path has to: a debt, or a clock that went back. */
   #refill(at: number, nowMs: number): boolean {
-    const { capacityMilli, refillMilli, periodMs } = this.build.rates[at] as Rate;
+    const rate = this.build.rates[at] as Rate;
     const numbers = this.#numbers;
     const place = at * STRIDE;
     const tokens = numbers[place + TOKENS] as number;
     const elapsedMs = nowMs - (numbers[place + REFILLED_AT] as number);
     if (elapsedMs < 0 || tokens < 0) return false;
-    const accrued = elapsedMs * refillMilli + (numbers[place + REMAINDER] as number);
-    if (accrued > Number.MAX_SAFE_INTEGER) return false;
-    const gained = Math.floor(accrued / periodMs);
-    if (gained >= capacityMilli - tokens) {
-      refilled[at] = capacityMilli;
-      remainders[at] = 0;
-    } else {
-      refilled[at] = tokens + gained;
-      remainders[at] = accrued - gained * periodMs;
-    }
+    const remainder = numbers[place + REMAINDER] as number;
+    const after = tokensAfter(rate, tokens, elapsedMs, remainder);
+    refilled[at] = after;
+    remainders[at] = remainderAfter(rate, tokens, after, elapsedMs, remainder);
     const consumed = numbers[place + CONSUMED] as number;
     return consumed < Number.MAX_SAFE_INTEGER - TOKENS_MAX * 1000;
   }
