@@ -34,7 +34,7 @@ describe("this project", () => {
   const files = readSources(ROOT);
   const simulator = readSources(ROOT, "simulator");
 
-  test("is read without misunderstanding: no quote is left where only code should be", () => {
+  test("the sources are read without misunderstanding: no quote is left where only code should be", () => {
     expect(files.filter(({ words }) => /["'`]/.test(words)).map(({ path }) => path)).toEqual([]);
   });
 
@@ -135,7 +135,7 @@ function extended(path: keyof typeof LEGAL, more: string): Record<string, string
 }
 
 describe("the checker", () => {
-  test("is content with a project that keeps the rules", () => {
+  test("a project that keeps the rules passes the checker", () => {
     expect(violationsOf({})).toBe("");
   });
 
@@ -278,7 +278,7 @@ describe("the checker", () => {
     expect(violationsOf(changes)).toMatch(expected);
   });
 
-  test("finds an entry that is not there, and an exception or a wait that is over", () => {
+  test("an entry that is not there, and an exception or a wait that is over, are found", () => {
     const files = [toSource("src/index.ts", "")];
     expect(report(deadFileViolations(files, ENTRIES, ["src/index.ts"]))).toBe(
       "src/cli/main.ts:1 package.json names it, but it is not there\n" +
@@ -289,7 +289,7 @@ describe("the checker", () => {
     );
   });
 
-  test("knows the entry points from package.json", () => {
+  test("the checker knows the entry points from package.json", () => {
     const manifest = {
       exports: {
         ".": { types: "./dist/index.d.ts", default: "./dist/index.js" },
@@ -301,7 +301,7 @@ describe("the checker", () => {
     expect(entryFiles(manifest)).toEqual(["src/index.ts", "src/http/hono.ts", "src/cli/main.ts"]);
   });
 
-  test("is not misled by comments, strings, templates and regular expressions", () => {
+  test("the checker is not misled by comments, strings, templates and regular expressions", () => {
     const text = [
       '/** import { x } from "./nowhere.ts"; Date.now() any */',
       "const a = \"Date.now() // any\"; // import 'x'",

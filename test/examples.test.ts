@@ -57,7 +57,7 @@ function surprises(printed: readonly Printed[]): string[] {
 }
 
 describe("the examples of public symbols", () => {
-  test("every public class, function and constant has one", () => {
+  test("every public class, function and constant has an example", () => {
     const shown = new Set(examples.map(({ path, owner }) => `${path} ${owner}`));
     const missing = symbols
       .filter((symbol) => needsExample(symbol, symbols))
@@ -93,7 +93,7 @@ describe("the checker", () => {
     return example;
   };
 
-  test("finds an example with its owner and its line", () => {
+  test("an example is found with its owner and its line", () => {
     expect(only(commented("```ts", "let x = 1;", "", "x += 1;", "```"))).toEqual({
       owner: "Shown",
       path: "src/shown.ts",
@@ -106,7 +106,7 @@ describe("the checker", () => {
     expect(() => only(commented("```ts skip", "go();", "```"))).toThrow(/no-run: why/);
   });
 
-  test("sees what does not compile, where it stands", () => {
+  test("an example that does not compile is reported with its place", () => {
     const wrong = only(
       commented("```ts", "import { Limit } from 'zae-limiter';", "Limit.parse(5);", "```"),
     );
@@ -115,7 +115,7 @@ describe("the checker", () => {
     expect(more).toEqual([]);
   });
 
-  test("sees what throws, and what prints something else or nothing", async () => {
+  test("an example that throws, or prints something else or nothing, is reported", async () => {
     const throwing = only(
       commented("```ts", "import { Limit } from 'zae-limiter';", "Limit.parse('no');", "```"),
     );
@@ -136,7 +136,7 @@ describe("the checker", () => {
     ]);
   });
 
-  test("asks for examples of what users call and of the errors they handle", () => {
+  test("what users call and the errors they handle need examples", () => {
     const from = [
       toSource(
         "src/all.ts",

@@ -57,8 +57,17 @@ test.each(RULES)("in every test file %s", (_, pattern, allowed) => {
   );
 });
 
+/** Files with tests: those of `test`, and the contract suite that the package contains. */
+const SUITES = [
+  ...TESTS.filter(({ path }) => /\.test(?:-d)?\.ts$/.test(path)),
+  ...SOURCES.filter((path) => path.startsWith("testing/item-store-contract/")).map((path) => ({
+    path,
+    text: readFileSync(join(ROOT, "src", path), "utf8"),
+  })),
+];
+
 /** A literal title of a test; those of tables are found by the end of the table. */
-const TITLE = /(?:\b(?:it|test|extra)\(|\]\)\()\s*(["`])((?:\\.|(?!\1)[^\\])*)\1\s*,/g;
+const TITLE = /(?:\b(?:it|test|extra)\(|[\])]\)\()\s*(["`])((?:\\.|(?!\1)[^\\])*)\1\s*,/g;
 const WORDS_MIN = 4;
 
 /** A table whose rows are sentences has nothing but a placeholder. */
@@ -67,13 +76,38 @@ function isTooShort(title: string): boolean {
   return title.replace(/\$\{[^}]*\}/g, "x").split(/\s+/).length < WORDS_MIN;
 }
 
-test("a title of a test has at least four words, so that it can be read alone in a log", () => {
-  const short = TESTS.filter(({ path }) => path.endsWith(".test.ts")).flatMap(({ path, text }) =>
+/**
+ * Words with which a sentence without a subject begins: auxiliaries, conjunctions, and the verbs
+ * of this project. A verb that is also the plural of a noun ("limits", "writes") is not here.
+ */
+const PREDICATE = new RegExp(
+  `^(?:${[
+    "is|are|was|were|has|have|had|does|do|did|can|cannot|could|may|must|will|would|never|also",
+    "and|nor|so|to|that|whose|which|it|its",
+    "accepts|adds|adjusts|admits|agrees?|answers|applies|asks|becomes|begins|belongs|brings",
+    "carries|charges|claims|comes|commits|consumes|copies|covers|creates|cuts|decides|divides",
+    "doubles|draws|enforces|fails|falls|fills|finds|fits|follows|forgets|gets|gives|goes|grants",
+    "hands|happens|hears|holds|installs|joins|keeps|lacks|learns|leaves|lets|lists|loads|looks",
+    "loses|makes|means|mentions|merges|migrates|moves|needs|notices|overwrites|passes|prints",
+    "proves|quotes|reaches|recovers|refers|refills|refunds|refuses|registers|remembers|removes",
+    "repeats|replaces|reports|returns|rounds|runs|says|sees|sends|serves|settles|signs|sleeps",
+    "starts|stays|stops|survives|takes|tells|throws|touches|turns|waits|wakes|warns|works",
+  ].join("|")})\\b(?![-.(])`,
+);
+
+const titles = (isWrong: (title: string) => boolean) =>
+  SUITES.flatMap(({ path, text }) =>
     [...text.matchAll(TITLE)]
-      .filter(({ 2: title = "" }) => isTooShort(title))
+      .filter(({ 2: title = "" }) => isWrong(title))
       .map(({ 2: title }) => `${path}: ${title}`),
   );
-  expect(short).toEqual([]);
+
+test("a title of a test has at least four words, so that it can be read alone in a log", () => {
+  expect(titles(isTooShort)).toEqual([]);
+});
+
+test("a title of a test has a subject, so that it can be read alone in a log", () => {
+  expect(titles((title) => PREDICATE.test(title))).toEqual([]);
 });
 
 test.each([
@@ -84,4 +118,15 @@ test.each([
   ["the code of $".concat("{path} compiles"), false],
 ])("the title %j is too short: %s", (title, expected) => {
   expect(isTooShort(title)).toBe(expected);
+});
+
+test.each([
+  ["refuses a negative amount", true],
+  ["is refused at once", true],
+  ["nor can those of another limiter", true],
+  ["a negative amount is refused", false],
+  ["limits of a call are checked", false],
+  ["refundWhen refunds by status", false],
+])("the title %j lacks a subject: %s", (title, expected) => {
+  expect(PREDICATE.test(title)).toBe(expected);
 });

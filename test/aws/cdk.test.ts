@@ -36,7 +36,7 @@ describe("ZaeLimiter", () => {
   const ofType = ({ Resources }: Synthesized, type: string) =>
     Object.values(Resources).filter((resource) => resource.Type === type);
 
-  test("has the table, the policies and the alarms, under the name it was given", () => {
+  test("ZaeLimiter has the table, the policies and the alarms, under the name it was given", () => {
     const made = synthesize({ name: "my-app", ...PLAIN, createIamRoles: true });
     const [table] = ofType(made, "AWS::DynamoDB::Table");
     expect(table).toMatchObject({
@@ -56,7 +56,7 @@ describe("ZaeLimiter", () => {
     expect(exported).toContain("my-app-TableName");
   });
 
-  test("refers to its own resources, also where a text does", () => {
+  test("ZaeLimiter refers to its own resources, also where a text does", () => {
     const made = synthesize({ name: "my-app", ...PLAIN });
     const ids = new Set(Object.keys(made.Resources));
     const text = JSON.stringify(made.Resources);
@@ -102,7 +102,7 @@ describe("ZaeLimiter", () => {
 });
 
 await describeAws("ZaeLimiter as it is shipped", ({ build }) => {
-  test("brings the code of its Lambdas along, as assets", async () => {
+  test("ZaeLimiter as it is shipped brings the code of its Lambdas along, as assets", async () => {
     const { href } = pathToFileURL(join(build, "infra", "cdk.js"));
     const shipped = (await import(href)) as typeof import("../../src/infra/cdk.ts");
     const outdir = mkdtempSync(join(tmpdir(), "zae-limiter-cdk-"));

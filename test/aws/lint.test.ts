@@ -72,7 +72,7 @@ await describeAws("cfn-lint", ({ python }) => {
     return stdout.replaceAll(`${folder}/`, "").trim();
   }
 
-  test("finds nothing in the template, whatever the options, and finds a mistake", async () => {
+  test("cfn-lint finds nothing in the template, whatever the options, and finds a mistake", async () => {
     const template = stackTemplate();
     const yaml = printTemplate(template, "yaml");
     const resolved = Object.entries(COMBINATIONS).map(([name, options]) => {

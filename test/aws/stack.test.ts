@@ -85,7 +85,7 @@ await describeAws("a stack on moto", (aws) => {
     expect([gone.code, gone.out]).toEqual([1, expect.stringMatching(/✗ Not deployed here/)]);
   });
 
-  test("deploy twice with one option changed: exactly that change", {
+  test("deploying again with one option changed makes exactly that change", {
     timeout: 120_000,
   }, async () => {
     const place = ["deploy", "-n", "twice", "--yes"];
@@ -130,7 +130,7 @@ await describeAws("a stack on moto", (aws) => {
   });
 
   describe("Repository.provision", () => {
-    test("is the same: it deploys, registers, connects, and deploying again changes nothing", async () => {
+    test("Repository.provision deploys, registers and connects, and again it changes nothing", async () => {
       const { RateLimiter, Repository } = (await import(
         command.index
       )) as typeof import("../../src/index.ts");
@@ -166,7 +166,7 @@ await describeAws("a stack on moto", (aws) => {
         ["deploy", "-n", "demo", "--yes", "--region", "us-east-1"],
         /No AWS credentials found\. Sign in/,
       ],
-    ])("%s", async (_, args, expected) => {
+    ])("a mistake is one line with what to do: %s", async (_, args, expected) => {
       const ran = await command.run(...args);
       expect(ran.code).not.toBe(0);
       expect(line(ran)).toHaveLength(1);
@@ -174,7 +174,7 @@ await describeAws("a stack on moto", (aws) => {
     });
   });
 
-  test("the template and the code as files (op 18, 19)", async () => {
+  test("the template and the code are written as files (op 18, 19)", async () => {
     expect((await command.run("cfn-template")).out).toContain("AWS::DynamoDB::Table");
     expect((await command.run("cfn-template", "-o", "template.yaml")).code).toBe(0);
     expect(readFileSync(join(command.folder, "template.yaml"), "utf8")).toContain(

@@ -12,7 +12,7 @@ await describeAws("a long template", (moto) => {
   // By this name moto knows that the bucket stands behind it.
   const endpoint = moto.endpoint.replace("127.0.0.1", "localhost");
 
-  test("goes through a bucket, and nothing stays of it", async () => {
+  test("a long template goes through a bucket, and nothing stays of it", async () => {
     const aws = connectAws({ endpoint });
     const body = compactTemplate(stackTemplate());
     const uploaded = await uploadTemplate(aws, body, { random: () => 0, endpoint, bytesMax: 1 });

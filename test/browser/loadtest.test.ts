@@ -30,7 +30,7 @@ describeBrowser("the page of a load test", (visitor) => {
     for (const close of closings.splice(0)) await close();
   });
 
-  test("starts a run, changes its users, shows them live, and stops it", async () => {
+  test("the page of a load test starts a run, changes its users, shows them live, and stops it", async () => {
     const limiter = await RateLimiter.open("memory:");
     const run = new UiRun({
       title: "simple.mjs",
@@ -63,7 +63,7 @@ describeBrowser("the page of a load test", (visitor) => {
     expect(run.state().granted).toBeGreaterThan(0);
   });
 
-  test("is for the holder of the token alone, and takes no load that makes no sense", async () => {
+  test("the page of a load test is for the holder of the token, and refuses a senseless load", async () => {
     const limiter = await RateLimiter.open("memory:");
     const run = new UiRun({
       title: "simple.mjs",

@@ -79,7 +79,7 @@ const SERVERS: Readonly<Record<string, () => Promise<string>>> = {
 
 describe("the dashboard's handler", () => {
   test.each(Object.keys(SERVERS))(
-    "serves the page, changes and live events in %s",
+    "the dashboard's handler serves the page, changes and live events in %s",
     async (name) => {
       const origin = (await SERVERS[name]?.()) as string;
       const at = (path: string) => `${origin}/limits/${path}`;

@@ -133,7 +133,7 @@ describeStores("golden items", (store) => {
     expect(registry).toEqual({ ...registryKey, GSI4PK: namespaceId, GSI4SK: registryKey.PK });
   });
 
-  it("17 audit events of every action", async () => {
+  it("golden items 17 are audit events of every action", async () => {
     const nowMs = Date.now();
     const repo = await store.open({ clock: () => nowMs, configCacheTtlSeconds: 0 });
     const { namespaceId, limits } = repo;
@@ -316,7 +316,7 @@ describeStores("golden items", (store) => {
 });
 
 describe("golden items, coded", () => {
-  it("02 the version record", () => {
+  it("golden item 02 is the version record", () => {
     const [theirs] = golden("02-version-record");
     const ours = newVersionItem(Date.now());
     const aside = ["schema_version", "lambda_version", "updated_by"];
@@ -341,7 +341,7 @@ describe("golden items, coded", () => {
     "16a-bucket-sharded-before-propagation",
     "16b-bucket-sharded-4",
     "22-bucket-aggregator-refill",
-  ])("%s", (file) => {
+  ])("golden item %s comes back as it was", (file) => {
     for (const item of golden(file)) {
       const bucket = decodeBucket(item);
       if (bucket === undefined) throw new Error(`${item.PK} is no bucket`);
@@ -351,7 +351,7 @@ describe("golden items, coded", () => {
     }
   });
 
-  it("10 to 16 mean what they say", () => {
+  it("golden items 10 to 16 mean what they say", () => {
     const [first] = golden("10-bucket-ttl").map(decodeBucket);
     expect(first).toMatchObject({
       entityId: "plain",

@@ -102,11 +102,14 @@ describe("no answer in time", () => {
     expect(server.requests).toHaveLength(1);
   });
 
-  it.each([...READS, ...WRITES])("%s on an answer that never ends", async (_, call) => {
-    await using server = await fakeDynamo(drip);
-    using store = storeAt(server.endpoint, IMPATIENT);
-    expect(await unavailable(call(store))).toMatchObject({ reason: "timeout" });
-  });
+  it.each([...READS, ...WRITES])(
+    "%s ends in time on an answer that never ends",
+    async (_, call) => {
+      await using server = await fakeDynamo(drip);
+      using store = storeAt(server.endpoint, IMPATIENT);
+      expect(await unavailable(call(store))).toMatchObject({ reason: "timeout" });
+    },
+  );
 
   it.each(READS)("%s is asked again when the first answer is late", async (_, call) => {
     await using server = await fakeDynamo(hang, DONE);
@@ -150,21 +153,27 @@ describe("answers that prove nothing", () => {
   ];
 
   describe.each(UNKNOWN)("%s", (_, answer, reason) => {
-    it.each(WRITES)("is not followed by another %s", async (_name, call) => {
-      await using server = await fakeDynamo(answer, DONE);
-      using store = storeAt(server.endpoint);
-      expect(await unavailable(call(store))).toMatchObject({ reason, nothingWritten: false });
-      expect(server.requests).toHaveLength(1);
-    });
+    it.each(WRITES)(
+      "an answer that proves nothing is not followed by another %s",
+      async (_name, call) => {
+        await using server = await fakeDynamo(answer, DONE);
+        using store = storeAt(server.endpoint);
+        expect(await unavailable(call(store))).toMatchObject({ reason, nothingWritten: false });
+        expect(server.requests).toHaveLength(1);
+      },
+    );
 
-    it.each(READS)("is followed by another %s", async (_name, call) => {
-      await using server = await fakeDynamo(answer, DONE);
-      using store = storeAt(server.endpoint);
-      await call(store);
-      expect(server.requests).toHaveLength(2);
-    });
+    it.each(READS)(
+      "an answer that proves nothing is followed by another %s",
+      async (_name, call) => {
+        await using server = await fakeDynamo(answer, DONE);
+        using store = storeAt(server.endpoint);
+        await call(store);
+        expect(server.requests).toHaveLength(2);
+      },
+    );
 
-    it("is followed by the same transaction with the same token", async () => {
+    it("an answer that proves nothing is followed by the same transaction with the same token", async () => {
       await using server = await fakeDynamo(answer, DONE);
       using store = storeAt(server.endpoint);
       expect(await withToken(store)).toStrictEqual({ ok: true });
@@ -181,7 +190,7 @@ describe("answers that prove nothing", () => {
     expect(await withToken(store)).toStrictEqual({ ok: true });
   });
 
-  it("what once was uncertain stays so", async () => {
+  it("an outcome that once was uncertain stays so", async () => {
     await using server = await fakeDynamo(reset, { error: "ThrottlingException" });
     using store = storeAt(server.endpoint, IMPATIENT);
     expect(await unavailable(withToken(store))).toMatchObject({
@@ -205,14 +214,17 @@ describe("answers that prove that nothing was written", () => {
   ];
 
   describe.each(PASSING)("%s", (error) => {
-    it.each([...READS, ...WRITES])("is followed by another %s", async (_, call) => {
-      await using server = await fakeDynamo({ error }, { error }, DONE);
-      using store = storeAt(server.endpoint);
-      await call(store);
-      expect(server.requests).toHaveLength(3);
-    });
+    it.each([...READS, ...WRITES])(
+      "an error that passes is followed by another %s",
+      async (_, call) => {
+        await using server = await fakeDynamo({ error }, { error }, DONE);
+        using store = storeAt(server.endpoint);
+        await call(store);
+        expect(server.requests).toHaveLength(3);
+      },
+    );
 
-    it("is told apart when it does not pass", async () => {
+    it("an error that does not pass is told apart", async () => {
       await using server = await fakeDynamo({ error });
       using store = storeAt(server.endpoint, { ...IMPATIENT, random: () => 0.5 });
       const failed = await unavailable(store.update(KEY, { add: { n: 1 } }));
@@ -222,7 +234,7 @@ describe("answers that prove that nothing was written", () => {
     });
   });
 
-  it("as often as the store is allowed to", async () => {
+  it("a request is repeated as often as the store is allowed to", async () => {
     await using server = await fakeDynamo({ error: "ThrottlingException" });
     using store = storeAt(server.endpoint, { maxAttempts: 2 });
     await unavailable(store.put(KEY));
@@ -290,7 +302,7 @@ describe("work that is left undone", () => {
     expect(await unavailable(store.getMany(keys))).toMatchObject({ reason: "throttled" });
   });
 
-  it("writes are sent again", async () => {
+  it("work that is left undone writes are sent again", async () => {
     await using server = await fakeDynamo(unwritten(0, 1), unwritten(0, 1), unwritten(1), DONE);
     using store = storeAt(server.endpoint);
     await store.writeMany({ puts: keys });
@@ -299,7 +311,7 @@ describe("work that is left undone", () => {
     ]);
   });
 
-  it("writes that never get through say whether others did", async () => {
+  it("work that is left undone writes that never get through say whether others did", async () => {
     await using none = await fakeDynamo(unwritten(0, 1, 2));
     using store = storeAt(none.endpoint, IMPATIENT);
     expect(await unavailable(store.writeMany({ puts: keys }))).toMatchObject({
@@ -338,15 +350,20 @@ describe("refusals", () => {
   ];
 
   describe.each(REFUSED)("%s", (_, answer, kind) => {
-    it.each([...READS, ...WRITES])("ends %s at once", async (_name, call) => {
-      await using server = await fakeDynamo(answer);
-      using store = storeAt(server.endpoint);
-      const { error } = await failure(call(store));
-      expect(error).toBeInstanceOf(kind);
-      expect(error).not.toBeInstanceOf(RateLimiterUnavailable);
-      expect((error as Error).cause).toMatchObject({ name: "error" in answer ? answer.error : "" });
-      expect(server.requests).toHaveLength(1);
-    });
+    it.each([...READS, ...WRITES])(
+      "a refusal of the server ends %s at once",
+      async (_name, call) => {
+        await using server = await fakeDynamo(answer);
+        using store = storeAt(server.endpoint);
+        const { error } = await failure(call(store));
+        expect(error).toBeInstanceOf(kind);
+        expect(error).not.toBeInstanceOf(RateLimiterUnavailable);
+        expect((error as Error).cause).toMatchObject({
+          name: "error" in answer ? answer.error : "",
+        });
+        expect(server.requests).toHaveLength(1);
+      },
+    );
   });
 
   it.each(["lean", "sdk"] as const)(
@@ -369,7 +386,7 @@ describe("refusals", () => {
     },
   );
 
-  it("credentials that cannot be found", async () => {
+  it("credentials that cannot be found are an error that says so", async () => {
     const error = Object.assign(new Error("no profile"), { name: "CredentialsProviderError" });
     using store = storeAt("http://127.0.0.1:1", { credentials: () => Promise.reject(error) });
     const failed = await failure(store.get(KEY));
@@ -381,14 +398,14 @@ describe("refusals", () => {
     });
   });
 
-  it("an option that makes no sense", () => {
+  it("an option that makes no sense is refused", () => {
     expect(() => storeAt("http://127.0.0.1:1", { timeoutMs: 0 })).toThrow(ValidationError);
     expect(() => storeAt("http://127.0.0.1:1", { maxAttempts: Number.NaN })).toThrow(
       ValidationError,
     );
   });
 
-  it("a store that was closed", async () => {
+  it("a store that was closed refuses every call", async () => {
     using store = storeAt("http://127.0.0.1:1");
     await store.close();
     await expect(store.get(KEY)).rejects.toThrow("closed");
@@ -396,7 +413,7 @@ describe("refusals", () => {
 });
 
 describe("what is reported", () => {
-  it("every request that was sent, failed ones too", async () => {
+  it("every request that was sent is reported, failed ones too", async () => {
     await using server = await fakeDynamo(
       { error: "ThrottlingException" },
       { body: { ConsumedCapacity: { TableName: "t", CapacityUnits: 3 } } },
@@ -466,7 +483,7 @@ describe("what is reported", () => {
     expect(calls).toEqual([expect.objectContaining({ writeUnits: 0, estimated: true })]);
   });
 
-  it("whatever the listener does", async () => {
+  it("a call is answered whatever the listener does", async () => {
     await using server = await fakeDynamo(DONE);
     const onCall = () => {
       throw new Error("of the listener");

@@ -59,7 +59,7 @@ it("a shard comes after its parent", async () => {
   expect(seen.lastIndexOf("b1")).toBeLessThan(seen.indexOf("c"));
 });
 
-it("from every position, the rest comes once", async () => {
+it("the rest of the feed comes once from every position", async () => {
   await using stream = await fakeStream(...family());
   const all = await read(stream, "oldest", FAMILY_SIZE);
   for (const [index, { position }] of all.entries()) {
@@ -68,7 +68,7 @@ it("from every position, the rest comes once", async () => {
   }
 });
 
-it("from now on, only what comes, through a split", async () => {
+it("a feed from now on has only what comes, through a split", async () => {
   const parent = shard("a", undefined, 1, 2);
   await using stream = await fakeStream({ ...shard("old", undefined, 0), closed: true }, parent);
   const old = shard("a-first", "old", 100);

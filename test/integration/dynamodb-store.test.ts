@@ -83,7 +83,7 @@ describeEngines("DynamoDB store", (engine) => {
   const { endpoint } = engine;
 
   describe("its table", () => {
-    it("is created and deleted any number of times", async () => {
+    it("the table of a store is created and deleted any number of times", async () => {
       const table = `store-${crypto.randomUUID()}`;
       await Promise.all([createTable({ table, endpoint }), createTable({ table, endpoint })]);
       await createTable({ table, endpoint });
@@ -97,7 +97,7 @@ describeEngines("DynamoDB store", (engine) => {
       await store.close();
     });
 
-    it("is missed by every call", async () => {
+    it("a missing table is reported by every call", async () => {
       const table = `missing-${crypto.randomUUID()}`;
       const store = new DynamoItemStore({ table, endpoint, timeoutMs: TIMEOUT_MS });
       const key = { PK: "p", SK: "s" };
@@ -148,7 +148,7 @@ describeEngines("DynamoDB store", (engine) => {
       expect(await store.delete(other)).toStrictEqual({ ok: true, item: other });
     });
 
-    it("hands out from its indexes what ours would", async () => {
+    it("a table in the shape of the reference hands out from its indexes what ours would", async () => {
       await store.put(BUCKET);
       for (const index of INDEX_NAMES.slice(1)) {
         const [partition, sort] = [`${index}PK`, `${index}SK`] as const;
@@ -164,7 +164,7 @@ describeEngines("DynamoDB store", (engine) => {
       }
     });
 
-    it("costs twice as much to change", async () => {
+    it("a table in the shape of the reference costs twice as much to change", async () => {
       await store.put(BUCKET);
       expect(await costOf(() => store.update(BUCKET, { add: { b_rpm_tk: -1 } }))).toStrictEqual([
         cost("UpdateItem", { writeUnits: 2, indexUnits: 1 }),
@@ -179,13 +179,13 @@ describeEngines("DynamoDB store", (engine) => {
       await store.put({ PK: "big", SK: "#STATE", text: "x".repeat(2500) });
     });
 
-    it("one unit for a change that no index copies", async () => {
+    it("a change that no index copies costs one unit", async () => {
       expect(await costOf(() => store.update(BUCKET, { add: { b_rpm_tk: -1 } }))).toStrictEqual([
         cost("UpdateItem", { writeUnits: 1 }),
       ]);
     });
 
-    it("one more for each index that a new item is in", async () => {
+    it("a new item costs one unit more for each index that it is in", async () => {
       const item = { ...BUCKET, PK: "ns/BUCKET#other#gpt#0" };
       expect(await costOf(() => store.put(item))).toStrictEqual([
         cost("PutItem", { writeUnits: 4, indexUnits: 3 }),
@@ -231,7 +231,7 @@ describeEngines("DynamoDB store", (engine) => {
       ).toStrictEqual([cost("UpdateItem", { writeUnits: 1, estimated: true })]);
     });
 
-    it("one request for each hundred keys and each 25 writes", async () => {
+    it("a batch costs one request for each hundred keys and each 25 writes", async () => {
       const items = Array.from({ length: 130 }, (_, at) => ({ PK: "many", SK: `#${at}` }));
       const written = await costOf(() => store.writeMany({ puts: items }));
       expect(written.map((call) => call.operation)).toStrictEqual(
@@ -247,14 +247,14 @@ describeEngines("DynamoDB store", (engine) => {
   describe("its feed", () => {
     const { store, table } = withTable(engine);
 
-    it("ends when it is broken off while it waits", async () => {
+    it("the feed of a store ends when it is broken off while it waits", async () => {
       const feed = store.changes()[Symbol.asyncIterator]();
       const waiting = feed.next();
       await feed.return?.();
       expect(await waiting).toStrictEqual({ done: true, value: undefined });
     });
 
-    it("ends with the store", async () => {
+    it("the feed of a store ends with the store", async () => {
       const other = new DynamoItemStore({ table, endpoint, timeoutMs: TIMEOUT_MS });
       const waiting = collect(other.changes());
       await other.get({ PK: "p", SK: "s" });
@@ -263,7 +263,7 @@ describeEngines("DynamoDB store", (engine) => {
       await expect(other.get({ PK: "p", SK: "s" })).rejects.toThrow(InfrastructureError);
     });
 
-    it("goes on after a position", async () => {
+    it("the feed of a store goes on after a position", async () => {
       const next = async (from: ChangesOptions["from"]): Promise<ChangeRecord> => {
         for await (const record of store.changes({ from: from ?? "now" })) return record;
         throw new Error("The feed ended");
@@ -276,7 +276,7 @@ describeEngines("DynamoDB store", (engine) => {
     });
 
     it.each(["", "1", "[]", '{"shard":{}}', '{"shard":"@x"}'])(
-      "does not take %j for a position",
+      "the feed of a store does not take %j for a position",
       async (after) => {
         await expect(collect(store.changes({ from: { after } }))).rejects.toThrow("position");
       },

@@ -225,7 +225,7 @@ async function compare(story: readonly Step[], url: () => string): Promise<Hero>
 }
 
 describe("a charge on the spot", () => {
-  it("comes to the same in memory", async () => {
+  it("the fast path does the same as the slow path in memory", async () => {
     const story = fc.array(step, { minLength: 30, maxLength: 60 });
     let [onTheSpot, chainsOnTheSpot] = [0, 0];
     const told = fc.asyncProperty(story, async (steps) => {
@@ -238,7 +238,7 @@ describe("a charge on the spot", () => {
     expect(chainsOnTheSpot).toBeGreaterThan(40);
   });
 
-  it("comes to the same in a file", async () => {
+  it("the fast path does the same as the slow path in a file", async () => {
     const folder = mkdtempSync(join(tmpdir(), "zae-limiter-"));
     let files = 0;
     const url = () => {
@@ -258,7 +258,7 @@ describe("a charge on the spot", () => {
     }
   });
 
-  it("notices what another process has done to the file", async () => {
+  it("the fast path notices what another process has done to the file", async () => {
     const folder = mkdtempSync(join(tmpdir(), "zae-limiter-"));
     const url = `sqlite:${join(folder, "shared.db")}`;
     const clock = () => START_MS;

@@ -77,7 +77,7 @@ function taking(limiter: RateLimiter): Work {
 }
 
 describe("an acquire in memory", () => {
-  it("makes one promise, and allocates little", async () => {
+  it("an acquire in memory makes one promise, and allocates little", async () => {
     const limiter = await RateLimiter.open("memory:");
     await limiter.repository.limits.setSystem(LIMITS);
     const take = taking(limiter);
@@ -87,7 +87,7 @@ describe("an acquire in memory", () => {
     await limiter.close();
   });
 
-  it("makes one promise when it is refused, and no statuses that are not read", async () => {
+  it("an acquire in memory makes one promise when it is refused, and no statuses that are not read", async () => {
     const limiter = await RateLimiter.open("memory:");
     await limiter.repository.limits.setSystem(["rpm:1/day", "tpm:2/day"]);
     const ask = () => limiter.tryAcquire(REQUEST);
@@ -96,7 +96,7 @@ describe("an acquire in memory", () => {
     await limiter.close();
   });
 
-  it("keeps a bucket in a few hundred bytes", async () => {
+  it("an acquire in memory keeps a bucket in a few hundred bytes", async () => {
     const limiter = await RateLimiter.open("memory:", { configCacheTtlSeconds: 0 });
     await limiter.repository.limits.setSystem(["rpm:1000000/sec"]);
     const names = Array.from({ length: 20_000 }, (_, at) => `key-${at}`);
@@ -130,7 +130,7 @@ it("an acquire in a file makes one promise, and allocates little", async () => {
 });
 
 describe("an acquire on DynamoDB", () => {
-  it("is one call, and a refusal that is known is none", async () => {
+  it("an acquire on DynamoDB is one call, and a refusal that is known is none", async () => {
     const calls: StoreCall[] = [];
     let nowMs = 1_900_000_000_000;
     const store = counted(new MemoryItemStore(), (call) => calls.push(call));
@@ -165,7 +165,7 @@ describe("an acquire on DynamoDB", () => {
     await limiter.close();
   });
 
-  it("makes few promises on its way to the store and back", async () => {
+  it("an acquire on DynamoDB makes few promises on its way to the store and back", async () => {
     const limiter = new RateLimiter(await repositoryOver(new MemoryItemStore()));
     await limiter.repository.limits.setSystem(LIMITS);
     const take = taking(limiter);
@@ -178,7 +178,7 @@ describe("an acquire on DynamoDB", () => {
     await limiter.close();
   });
 
-  it("sends a request with a fraction of the allocations of the SDK", async () => {
+  it("an acquire on DynamoDB sends a request with a fraction of the allocations of the SDK", async () => {
     await using server = await fakeDynamo({ body: { Attributes: { PK: { S: "p" } } } });
     const bytes = async (transport: "lean" | "sdk") => {
       const store = new DynamoItemStore({ table: "t", endpoint: server.endpoint, transport });

@@ -26,7 +26,7 @@ beforeAll(async () => {
 afterAll(() => installed?.remove());
 
 describe("the tarball", () => {
-  test("holds the build and the documents, and nothing else", () => {
+  test("the tarball holds the build and the documents, and nothing else", () => {
     const expected =
       /^(dist\/.+\.(js|d\.ts)|dist\/lambda\/\w+\.zip|dist\/(?:dashboard|loadtest)\/page\.html\.gz|dist\/((?:dashboard|loadtest)\/)?notices\.txt|schema\/limits\.schema\.json|README\.md|LICENSE|CHANGELOG\.md|package\.json)$/;
     expect(installed.files.filter((path) => !expected.test(path))).toEqual([]);
@@ -41,19 +41,19 @@ describe("the tarball", () => {
     );
   });
 
-  test("has no source map that leads nowhere", async () => {
+  test("the tarball has no source map that leads nowhere", async () => {
     const folder = join(installed.project, "node_modules", "zae-limiter");
     const code = installed.files.filter((path) => path.startsWith("dist/"));
     const texts = await Promise.all(code.map((path) => readFile(join(folder, path), "utf8")));
     expect(code.filter((_, at) => texts[at]?.includes("sourceMappingURL"))).toEqual([]);
   });
 
-  test("installs without a word about deprecated packages or install scripts", () => {
+  test("the tarball installs without a word about deprecated packages or install scripts", () => {
     const said = `${installed.installation.out}${installed.installation.err}`;
     expect(said).not.toMatch(/deprecated|install-?scripts/i);
   });
 
-  test("installs no other package, and takes less than 10 MB on disk", async () => {
+  test("the tarball installs no other package, and takes less than 10 MB on disk", async () => {
     const lock = await readFile(join(installed.project, "package-lock.json"), "utf8");
     const { packages } = JSON.parse(lock) as {
       packages: Record<string, { dependencies?: object }>;
@@ -66,7 +66,7 @@ describe("the tarball", () => {
     expect(bytes).toBeLessThan(10_000_000);
   });
 
-  test("names the license of every package that it contains", async () => {
+  test("the tarball names the license of every package that it contains", async () => {
     const folder = join(installed.project, "node_modules", "zae-limiter", "dist");
     const notices = await readFile(join(folder, "notices.txt"), "utf8");
     for (const name of ["@aws-sdk/client-dynamodb", "@smithy/core", "undici", "yaml", "ulid"]) {
@@ -76,12 +76,12 @@ describe("the tarball", () => {
 });
 
 describe(`on Node ${process.versions.node}`, () => {
-  test("is imported as an ES module, without a warning", async () => {
+  test("the package is imported as an ES module, without a warning", async () => {
     const ran = await installed.script("import.mjs", `${IMPORT} ${storing("memory:")}`);
     expect(ran).toEqual({ ...SILENT_SUCCESS, out: "rpm:100/min system\n" });
   });
 
-  test("is required from CommonJS, without a warning", async () => {
+  test("the package is required from CommonJS, without a warning", async () => {
     const ran = await installed.script(
       "require.cjs",
       `const { Repository } = require("zae-limiter"); (async () => { ${storing("memory:")} })();`,
@@ -89,7 +89,7 @@ describe(`on Node ${process.versions.node}`, () => {
     expect(ran).toEqual({ ...SILENT_SUCCESS, out: "rpm:100/min system\n" });
   });
 
-  test("is one library, from whichever entry point it comes, and its classes have their names", async () => {
+  test("the package is one library, from whichever entry point it comes, with names of classes", async () => {
     const ran = await installed.script(
       "identity.mjs",
       `import * as library from "zae-limiter";
@@ -102,7 +102,7 @@ describe(`on Node ${process.versions.node}`, () => {
     expect(ran).toEqual({ ...SILENT_SUCCESS, out: "true InfrastructureError 0\n" });
   });
 
-  test("limits HTTP in ES modules and in CommonJS, without any framework installed", async () => {
+  test("the package limits HTTP in ES modules and in CommonJS, without any framework installed", async () => {
     const names = ["express", "fastify", "hono", "fetch"];
     const check = `Promise.all(entries.map(async (entry) => [
          typeof entry.rateLimit, typeof entry.leaseOf, typeof entry.keyOfEntityId,
@@ -124,7 +124,7 @@ describe(`on Node ${process.versions.node}`, () => {
     expect(required).toEqual({ ...SILENT_SUCCESS, out });
   });
 
-  test("limits the requests of node:http", async () => {
+  test("the package limits the requests of node:http", async () => {
     const ran = await installed.script(
       "server.mjs",
       `import { createServer } from "node:http";
@@ -143,7 +143,7 @@ describe(`on Node ${process.versions.node}`, () => {
   });
 
   itUnless(isBuiltin("node:sqlite") && "this Node has node:sqlite")(
-    "says which line to paste when a file is opened and there is no SQLite driver",
+    "the package says which line to paste when there is no SQLite driver for a file",
     async () => {
       const ran = await installed.script("no-driver.mjs", taking(1));
       expect(ran.code).not.toBe(0);
@@ -156,7 +156,7 @@ describe(`on Node ${process.versions.node}`, () => {
     },
   );
 
-  test("has a default store, a SQLite file in which processes share a limit", async () => {
+  test("the package has a default store, a SQLite file in which processes share a limit", async () => {
     if (!isBuiltin("node:sqlite")) await installed.install("libsql");
     const first = await installed.script("default-store.mjs", taking(40));
     expect(first).toEqual({ ...SILENT_SUCCESS, out: "60\n" });
@@ -170,7 +170,7 @@ describe(`on Node ${process.versions.node}`, () => {
 describe("AWS code", () => {
   const AWS_CHUNK = /\/dist\/chunks\/sdk-data-/;
 
-  test("is not loaded by importing, nor by the embedded stores", async () => {
+  test("AWS code is not loaded by importing, nor by the embedded stores", async () => {
     for (const url of ["memory:", "sqlite:no-aws.db"]) {
       const ran = await loadedModules(
         installed,
@@ -193,7 +193,7 @@ describe("AWS code", () => {
     }
   });
 
-  test("is loaded by opening a table, which proves that the test above would see it", async () => {
+  test("AWS code is loaded by opening a table, which proves that the test above would see it", async () => {
     const ran = await loadedModules(
       installed,
       `
@@ -206,7 +206,7 @@ describe("AWS code", () => {
     expect(lines.filter((name) => /node_modules\/(?!zae-limiter)/.test(name))).toEqual([]);
   });
 
-  test("loads whole: every chunk of the package is a module that needs no other package", async () => {
+  test("AWS code loads whole: every chunk of the package is a module that needs no other package", async () => {
     const chunks = join(installed.project, "node_modules", "zae-limiter", "dist", "chunks");
     const peers = /from "(aws-cdk-lib|constructs|libsql|better-sqlite3)/;
     const ran = await installed.script(
@@ -227,7 +227,7 @@ describeEngines("a table", ({ endpoint }) => {
   const table = newName();
   const url = `dynamodb://${table}?endpoint=${endpoint}`;
 
-  test("is made and limited by an ES module, and read by CommonJS", async () => {
+  test("a table is made and limited by an ES module, and read by CommonJS", async () => {
     const made = await installed.script(
       "table.mjs",
       `import { RateLimiter, Repository } from "zae-limiter";
@@ -243,7 +243,7 @@ describeEngines("a table", ({ endpoint }) => {
     expect(read).toMatchObject({ code: 0, out: "50\n" });
   });
 
-  test("is opened with the credentials of a profile, of a command, and through the SDK", async () => {
+  test("a table is opened with the credentials of a profile, of a command, and through the SDK", async () => {
     // To an address that is not of this machine, requests are signed with real credentials.
     const { port } = new URL(endpoint);
     const elsewhere = url.replace(endpoint, `http://0.0.0.0:${port}`);
@@ -314,7 +314,7 @@ describe("types", () => {
     expect(ran).toEqual({ ...SILENT_SUCCESS, out: "" });
   });
 
-  test("of every entry point are complete, without the packages that the bundle contains", async () => {
+  test("types of every entry point are complete, without the packages that the bundle contains", async () => {
     const entries = ["infra", "aggregator", "testing", "express", "fastify", "hono", "fetch"].map(
       (name) => `zae-limiter/${name}`,
     );
@@ -335,7 +335,7 @@ describe("types", () => {
     expect(ran).toEqual({ ...SILENT_SUCCESS, out: "" });
   });
 
-  test("check with an old compiler", async () => {
+  test("types check with an old compiler", async () => {
     const old = join(installed.project, "node_modules", ".bin", "tsc");
     const ran = await installed.run(old, "-p", await settings("old", { module: "nodenext" }));
     expect(ran).toEqual({ ...SILENT_SUCCESS, out: "" });
@@ -345,18 +345,21 @@ describe("types", () => {
     ["7", () => COMPILER],
     ["5.9", () => join(installed.project, "node_modules", "typescript-5.9", "bin", "tsc")],
     ["5.4", () => join(installed.project, "node_modules", "typescript", "bin", "tsc")],
-  ])("check with the defaults of TypeScript %s and no other types", async (name, compiler) => {
-    await settings("bare", {});
-    const file = `tsconfig.bare-${name}.json`;
-    const compilerOptions = { strict: true, noEmit: true, module: "nodenext", types: [] };
-    await writeFile(
-      join(installed.project, file),
-      JSON.stringify({ compilerOptions, files: ["consumer.mts"] }),
-    );
-    expect(await installed.run(compiler(), "-p", file)).toEqual({ ...SILENT_SUCCESS, out: "" });
-  });
+  ])(
+    "types check with the defaults of TypeScript %s and no other types",
+    async (name, compiler) => {
+      await settings("bare", {});
+      const file = `tsconfig.bare-${name}.json`;
+      const compilerOptions = { strict: true, noEmit: true, module: "nodenext", types: [] };
+      await writeFile(
+        join(installed.project, file),
+        JSON.stringify({ compilerOptions, files: ["consumer.mts"] }),
+      );
+      expect(await installed.run(compiler(), "-p", file)).toEqual({ ...SILENT_SUCCESS, out: "" });
+    },
+  );
 
-  test("refuse what is wrong, which proves that they are more than any", async () => {
+  test("types refuse what is wrong, which proves that they are more than any", async () => {
     await writeFile(
       join(installed.project, "wrong.mts"),
       'import { Limit } from "zae-limiter";\nconst rate: string = Limit.parse("rpm:1").capacity;\n',
@@ -372,12 +375,12 @@ describe("the binary", () => {
   const cli = (...args: string[]) =>
     installed.run(join(installed.project, "node_modules", ".bin", "zae-limiter"), ...args);
 
-  test("says its version, which is that of the package", async () => {
+  test("the binary says its version, which is that of the package", async () => {
     const { version } = await manifest();
     expect(await cli("--version")).toEqual({ ...SILENT_SUCCESS, out: `${version}\n` });
   });
 
-  test("finds the code of its Lambdas, which deploying needs", async () => {
+  test("the binary finds the code of its Lambdas, which deploying needs", async () => {
     for (const lambda of ["aggregator", "provisioner"]) {
       const ran = await cli("lambda-export", "--lambda", lambda, "--output", `out/${lambda}.zip`);
       expect(ran).toMatchObject(SILENT_SUCCESS);
@@ -392,7 +395,7 @@ describe("the binary", () => {
     expect(ran.out).toContain("demo");
   });
 
-  test("gives a demonstration without colours in a pipe, and leaves nothing behind", async () => {
+  test("the binary gives a demonstration without colours in a pipe, and leaves nothing behind", async () => {
     const before = await installed.leftovers();
     const ran = await cli("demo");
     expect(ran).toMatchObject(SILENT_SUCCESS);
@@ -403,13 +406,13 @@ describe("the binary", () => {
     expect(await installed.leftovers()).toEqual(before);
   });
 
-  test("is built by npm run demo in a clone, which says so before anything else", async () => {
+  test("the binary is built by npm run demo in a clone, which says so before anything else", async () => {
     const ran = await installed.npmRun("demo");
     expect(ran).toMatchObject({ code: 0, err: "building…\n" });
     expect(ran.out).toContain("zae-limiter --help");
   });
 
-  test("refuses an unknown command in one line, with the exit code 2", async () => {
+  test("the binary refuses an unknown command in one line, with the exit code 2", async () => {
     const { code, out, err } = await cli("destroy");
     expect({ code, out }).toEqual({ code: 2, out: "" });
     expect(err).toMatch(/^zae-limiter: there is no command "destroy"[^\n]*\n$/);

@@ -84,20 +84,20 @@ async function refusalOf(call: Promise<unknown>): Promise<Error> {
 }
 
 describe("opening", () => {
-  test("creates the file and its folders", async () => {
+  test("opening creates the file and its folders", async () => {
     path = join(directory, "some", "folders", "limits.db");
     await open();
     expect(existsSync(path)).toBe(true);
   });
 
-  test("a second time changes nothing", async () => {
+  test("opening a second time changes nothing", async () => {
     (await open()).close();
     const before = readFileSync(path);
     (await open()).close();
     expect(readFileSync(path).equals(before)).toBe(true);
   });
 
-  test("brings back the write-ahead log of a copy that lost it", async () => {
+  test("opening brings back the write-ahead log of a copy that lost it", async () => {
     await (await open()).write(() => undefined);
     const copy = join(directory, "copy.db");
     (await raw()).exec(`VACUUM INTO '${copy}'`);
@@ -107,12 +107,12 @@ describe("opening", () => {
     expect(mode?.journal_mode).toBe("wal");
   });
 
-  test.each(["", ":memory:"])("needs a file, not %j", async (name) => {
+  test.each(["", ":memory:"])("opening needs a file, not %j", async (name) => {
     path = name;
     expect(await refusalOf(open())).toBeInstanceOf(ValidationError);
   });
 
-  test("refuses what is not a database", async () => {
+  test("opening refuses what is not a database", async () => {
     writeFileSync(path, "text ".repeat(1000));
     const error = await refusalOf(open());
     expect(error).toBeInstanceOf(InfrastructureError);
@@ -121,7 +121,7 @@ describe("opening", () => {
     expect(readFileSync(path, "utf8")).toBe("text ".repeat(1000));
   });
 
-  test("refuses the database of another application", async () => {
+  test("opening refuses the database of another application", async () => {
     (await raw()).exec("CREATE TABLE recipes (name TEXT)");
     const error = await refusalOf(open());
     expect(error).toBeInstanceOf(InfrastructureError);
@@ -130,7 +130,7 @@ describe("opening", () => {
     );
   });
 
-  test("refuses a file of a newer version", async () => {
+  test("opening refuses a file of a newer version", async () => {
     (await open()).close();
     (await raw()).exec("PRAGMA user_version = 99");
     const error = await refusalOf(open());
@@ -140,7 +140,7 @@ describe("opening", () => {
     expect(error.message).toContain("newer version of zae-limiter");
   });
 
-  test("of an older version writes no more once a newer one has migrated the file", async () => {
+  test("a client of an older version writes no more once a newer one has migrated the file", async () => {
     const [database, { store }] = [await open(), await openSqlite({ path })];
     opened.push(store);
     const newer = [...MIGRATIONS, { version: 99, reason: "new", sql: "CREATE TABLE new (a)" }];
@@ -155,7 +155,7 @@ describe("opening", () => {
     expect(await remembered(database)).toEqual([]);
   });
 
-  test("brings a file of an older version up to date", async () => {
+  test("opening brings a file of an older version up to date", async () => {
     const newer = { version: 99, reason: "a test", sql: "CREATE TABLE newer (name TEXT)" };
     const database = await open();
     await database.write(remember(database, "a"));
@@ -166,7 +166,7 @@ describe("opening", () => {
     expect(connection.prepare("PRAGMA user_version").get()?.user_version).toBe(99);
   });
 
-  test("leaves a file as it was when a migration fails", async () => {
+  test("opening leaves a file as it was when a migration fails", async () => {
     (await open()).close();
     const broken = { version: 99, reason: "a test", sql: "CREATE TABLE newer (n); nonsense" };
     const connection = await raw();
@@ -181,7 +181,7 @@ describe("opening", () => {
     );
   });
 
-  test("refuses a folder, and a path through a file", async () => {
+  test("opening refuses a folder, and a path through a file", async () => {
     writeFileSync(join(directory, "file"), "");
     for (const name of [".", "file/limits.db"]) {
       path = join(directory, name);
@@ -191,7 +191,7 @@ describe("opening", () => {
     }
   });
 
-  test("waits for a lock, but not without end", async () => {
+  test("opening waits for a lock, but not without end", async () => {
     const unlock = await lock();
     const error = await refusalOf(open({ timeoutMs: 20 }));
     expect(error).toBeInstanceOf(RateLimiterUnavailable);
@@ -203,13 +203,13 @@ describe("opening", () => {
 });
 
 describe("a write", () => {
-  test("is done when it returns", async () => {
+  test("a write is done when it returns", async () => {
     const database = await open();
     expect(await database.write(remember(database, "a"))).toBe("a");
     expect(await remembered(await open())).toStrictEqual(["a"]);
   });
 
-  test("that throws is rolled back, and hands on its error", async () => {
+  test("a write that throws is rolled back, and hands on its error", async () => {
     const database = await open();
     const error = new Error("no");
     const work = () => {
@@ -222,7 +222,7 @@ describe("a write", () => {
     expect(await database.write(remember(database, "b"))).toBe("b");
   });
 
-  test("happens before the call returns when the lock is free", async () => {
+  test("a write happens before the call returns when the lock is free", async () => {
     const database = await open();
     let happened = false;
     const written = database.write(() => {
@@ -234,7 +234,7 @@ describe("a write", () => {
     expect(another.tryWrite(remember(another, "a"))).toBe("a");
   });
 
-  test("waits while another process has the lock", async () => {
+  test("a write waits while another process has the lock", async () => {
     const database = await open();
     const unlock = await lock();
     expect(database.tryWrite(remember(database, "a"))).toBe(BUSY);
@@ -246,7 +246,7 @@ describe("a write", () => {
     expect(await remembered(database)).toStrictEqual(["a"]);
   });
 
-  test("gives up in time, with nothing written", async () => {
+  test("a write gives up in time, with nothing written", async () => {
     const database = await open({ timeoutMs: 30 });
     const unlock = await lock();
     const error = await refusalOf(database.write(remember(database, "a")));
@@ -258,7 +258,7 @@ describe("a write", () => {
     expect(await remembered(database)).toStrictEqual(["b"]);
   });
 
-  test("that gave up leaves the file readable, as of one moment too", async () => {
+  test("a write that gave up leaves the file readable, as of one moment too", async () => {
     const database = await open({ timeoutMs: 30 });
     const unlock = await lock();
     await refusalOf(database.write(remember(database, "a")));
@@ -267,7 +267,7 @@ describe("a write", () => {
     expect(await database.snapshot(() => database.prepare(sql).get()?.count)).toBe(0);
   });
 
-  test("that waits keeps its place in the line", async () => {
+  test("a write that waits keeps its place in the queue", async () => {
     const database = await open();
     const unlock = await lock();
     const order: string[] = [];
@@ -282,7 +282,7 @@ describe("a write", () => {
     expect(order).toStrictEqual(["a", "b", "c", "d", "e"]);
   });
 
-  test("behind a patient one gives up in its own time", async () => {
+  test("a write behind a patient one gives up in its own time", async () => {
     const database = await open();
     const unlock = await lock();
     const patient = database.write(remember(database, "patient"), 10_000);
@@ -293,7 +293,7 @@ describe("a write", () => {
     expect(await remembered(database)).toStrictEqual(["patient"]);
   });
 
-  test("that fails in the line does not hold up the others", async () => {
+  test("a write that fails in the queue does not hold up the others", async () => {
     const database = await open();
     const unlock = await lock();
     const failing = refusalOf(
@@ -307,7 +307,7 @@ describe("a write", () => {
     expect(await written).toBe("a");
   });
 
-  test("many at once are all done, in order", async () => {
+  test("many writes at once are all done, in order", async () => {
     const database = await open();
     const order: number[] = [];
     const numbers = Array.from({ length: 3000 }, (_, at) => at);
@@ -335,7 +335,7 @@ describe("closing", () => {
     expect(await remembered(await open())).toStrictEqual([]);
   });
 
-  test("twice is fine, and nothing works afterwards", async () => {
+  test("closing twice is fine, and nothing works afterwards", async () => {
     const { database, store } = await openSqlite({ path });
     await store.close();
     database.close();
@@ -348,7 +348,7 @@ describe("closing", () => {
     }
   });
 
-  test("leaves everything in the one file", async () => {
+  test("closing leaves everything in the one file", async () => {
     const { store } = await openSqlite({ path });
     await store.put({ PK: "a", SK: "b" });
     await store.close();

@@ -97,7 +97,7 @@ async function tour(driver: string, node: string): Promise<[seen: unknown, compl
 }
 
 describe.each(CASES)("$driver on $nodeName", ({ driver, node, missing }) => {
-  itUnless(missing)("works like the others, in silence", async () => {
+  itUnless(missing)("every driver works like the others, in silence", async () => {
     expect(await tour(driver, node)).toStrictEqual([EXPECTED, ""]);
   });
 });

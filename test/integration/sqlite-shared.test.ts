@@ -37,7 +37,7 @@ describe("acquires of one turn of the event loop in a file", () => {
     return decisions.filter((decision) => decision.granted).length;
   }
 
-  it("grant exactly what the bucket has, in the order in which they came", async () => {
+  it("acquires of one turn grant exactly what the bucket has, in the order in which they came", async () => {
     const one = await limiter();
     await one.repository.limits.setSystem(["rpd:50/day"]);
     await one.acquire(REQUEST);
@@ -47,7 +47,7 @@ describe("acquires of one turn of the event loop in a file", () => {
     expect(await one.available(TARGET)).toEqual({ rpd: 0 });
   });
 
-  it("grant no more where two connections write to one file", async () => {
+  it("acquires of one turn grant no more where two connections write to one file", async () => {
     const [one, other] = [await limiter(), await limiter()];
     await one.repository.limits.setSystem(["rpd:500/day"]);
     await one.acquire(REQUEST);
@@ -58,7 +58,7 @@ describe("acquires of one turn of the event loop in a file", () => {
     expect(await other.available(TARGET)).toEqual({ rpd: 0 });
   });
 
-  it("are one transaction, however many promises each has to pass before", async () => {
+  it("acquires of one turn are one transaction, however many promises come before", async () => {
     const one = await limiter();
     await one.repository.limits.setSystem(["rpd:1000/day"]);
     const entities = Array.from({ length: 16 }, (_, at) => `user-${at}`);
@@ -75,7 +75,7 @@ describe("acquires of one turn of the event loop in a file", () => {
     expect(transactionsIn(join(folder, "limits.db-wal")) - before).toBe(2);
   });
 
-  it("refund exactly what they consumed, also in the same turn", async () => {
+  it("acquires of one turn refund exactly what they consumed, also in the same turn", async () => {
     const one = await limiter();
     await one.repository.limits.setSystem(["rpd:200/day"]);
     await one.acquire(REQUEST);
@@ -96,7 +96,7 @@ describe("acquires of one turn of the event loop in a file", () => {
     expect(await one.available(TARGET)).toEqual({ rpd: 200 - kept });
   });
 
-  it("end with an error of the store when it is closed under them", async () => {
+  it("acquires of one turn end with an error of the store when it is closed under them", async () => {
     const one = await limiter();
     await one.repository.limits.setSystem(["rpd:200/day"]);
     await one.acquire(REQUEST);

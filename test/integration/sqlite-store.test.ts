@@ -114,7 +114,7 @@ describe("expiry", () => {
 });
 
 describe("the feed", () => {
-  test("is trimmed after a day, a few records at a time", async () => {
+  test("the feed is trimmed after a day, a few records at a time", async () => {
     for (const at of [1, 2, 3, 4, 5, 6]) await store.put(item(`${at}`));
     nowMs += 25 * HOUR_MS;
     await store.put(item("7"));
@@ -124,7 +124,7 @@ describe("the feed", () => {
     expect(await rowsOf("changes")).toBe(2);
   });
 
-  test("keeps its numbers when everything old is gone", async () => {
+  test("the feed keeps its numbers when everything old is gone", async () => {
     await store.put(item("1"));
     const [first] = await collect(store.changes({ from: "oldest" }), 1);
     nowMs += 25 * HOUR_MS;
@@ -135,7 +135,7 @@ describe("the feed", () => {
     expect(Number(third?.sequence) - Number(first?.sequence)).toBe(2);
   });
 
-  test("refuses a position whose successors are gone", async () => {
+  test("the feed refuses a position whose successors are gone", async () => {
     for (const at of [1, 2, 3]) await store.put(item(`${at}`));
     const [first, second] = await collect(store.changes({ from: "oldest" }), 2);
     nowMs += 25 * HOUR_MS;
@@ -147,21 +147,21 @@ describe("the feed", () => {
   });
 
   test.each(["", "text", "-1", "1.5", "0000000000000009"])(
-    "refuses %j, which is no position of this file",
+    "the feed refuses %j, which is no position of this file",
     async (position) => {
       await store.put(item("1"));
       await expect(changed({ after: position }, 1)).rejects.toThrow(ValidationError);
     },
   );
 
-  test("shows what another process changes", async () => {
+  test("the feed shows what another process changes", async () => {
     const next = changed("now", 2);
     await other.put(item("1"));
     await other.put(item("2"));
     expect(await next).toStrictEqual(["1", "2"]);
   });
 
-  test("shows at once what this process changes", async () => {
+  test("the feed shows at once what this process changes", async () => {
     const next = changed("now", 1);
     const startedAt = performance.now();
     await store.put(item("1"));
@@ -170,14 +170,14 @@ describe("the feed", () => {
     expect(performance.now() - startedAt).toBeLessThan(90);
   });
 
-  test("can be left while it waits", async () => {
+  test("the feed can be left while it waits", async () => {
     const feed = store.changes();
     const next = feed.next();
     await feed.return?.();
     expect(await next).toStrictEqual({ done: true, value: undefined });
   });
 
-  test("is read in pages", async () => {
+  test("the feed is read in pages", async () => {
     await store.writeMany({ puts: Array.from({ length: 350 }, (_, at) => item(`${at}`)) });
     expect(await changed("oldest", 350)).toHaveLength(350);
   });

@@ -80,7 +80,7 @@ describeEngines("a bad network", ({ name, endpoint }) => {
   describe.each(["lean", "sdk"] as const)("with the transport %s", (transport) => {
     const count = transport === "lean" ? CALLS : CALLS / 4;
 
-    it("says of every write what became of it, and writes nothing twice", async () => {
+    it("a transport says of every write what became of it, and writes nothing twice", async () => {
       await using proxy = await faultProxy(endpoint, lots(8));
       const store = new DynamoItemStore({
         table,
@@ -119,7 +119,7 @@ describeEngines("a bad network", ({ name, endpoint }) => {
     });
   });
 
-  it("repeats a transaction with a token until it is known, and applies it once", async () => {
+  it("a transaction with a token is repeated on a bad network until it is known, and applied once", async () => {
     await using proxy = await faultProxy(endpoint, withoutSlow(lots(9)));
     const store = new DynamoItemStore({ table, endpoint: proxy.endpoint, timeoutMs: 20_000 });
     const key = (at: number) => ({ PK: `token-${at}`, SK: "#STATE" });
@@ -133,7 +133,7 @@ describeEngines("a bad network", ({ name, endpoint }) => {
     expect(items.map((item) => item?.n)).toStrictEqual(keys.map(() => 1));
   });
 
-  it("reads what is there, however often it takes", async () => {
+  it("a read on a bad network returns what is there, however often it takes", async () => {
     await using proxy = await faultProxy(endpoint, withoutSlow(lots(11)));
     const store = new DynamoItemStore({ table, endpoint: proxy.endpoint, timeoutMs: 20_000 });
     const item = { PK: "read", SK: "#STATE", n: 1_234_567, text: "as it was written 1" };
@@ -150,7 +150,7 @@ describeEngines("a bad network", ({ name, endpoint }) => {
     ["emptyBody", "sdk"],
     ["emptyObject", "sdk"],
   ] as const)(
-    "takes no %s for the answer that there are no limits (%s)",
+    "a bad network makes no %s the answer that there are no limits (%s)",
     async (fault, transport) => {
       const root = await Repository.createTable(table, { endpoint, timeoutMs: 20_000 });
       await root.limits.setSystem(["slow:100/day"]);

@@ -82,7 +82,7 @@ describe("what is sent", () => {
     }
   });
 
-  it("goes over connections that stay open", async () => {
+  it("what is sent goes over connections that stay open", async () => {
     await using server = await fakeDynamo(DONE);
     using store = storeAt(server.endpoint);
     for (let calls = 0; calls < 20; calls += 1) await store.put(KEY);
@@ -94,7 +94,7 @@ describe("what is sent", () => {
     expect(server.connections).toBeLessThanOrEqual(40);
   });
 
-  it("goes over a new connection when the server has closed the old one", async () => {
+  it("what is sent goes over a new connection when the server has closed the old one", async () => {
     const closing: FakeAnswer = (response) => {
       const { socket } = response;
       response.end("{}", () => socket?.end());
@@ -234,14 +234,14 @@ describe("a damaged answer", () => {
       response.end(text);
     };
 
-  it("is asked for again where nothing was written", async () => {
+  it("a damaged answer is asked for again where nothing was written", async () => {
     await using server = await fakeDynamo(summed(1), summed(crc32(text)));
     using store = storeAt(server.endpoint);
     expect(await store.get(KEY)).toStrictEqual({ ...KEY, n: 1 });
     expect(server.requests).toHaveLength(2);
   });
 
-  it("leaves a write unknown", async () => {
+  it("a damaged answer leaves a write unknown", async () => {
     await using server = await fakeDynamo(summed(1));
     using store = storeAt(server.endpoint);
     expect(await failureOf(store.update(KEY, { add: { n: 1 } }))).toMatchObject({
@@ -265,7 +265,7 @@ describe("credentials", () => {
     },
   };
 
-  it("that went stale are renewed, and the request is sent again", async () => {
+  it("credentials that went stale are renewed, and the request is sent again", async () => {
     await using server = await fakeDynamo(strict);
     let asked = 0;
     const credentials = async () => {
@@ -280,7 +280,7 @@ describe("credentials", () => {
     expect(server.requests.at(-1)?.headers["x-amz-security-token"]).toBe(NEW.sessionToken);
   });
 
-  it("that stay stale are refused after one request", async () => {
+  it("credentials that stay stale are refused after one request", async () => {
     await using server = await fakeDynamo(strict);
     using store = storeAt(server.endpoint, { credentials: OLD });
     expect(await failureOf(store.put(KEY))).toMatchObject({
@@ -290,7 +290,7 @@ describe("credentials", () => {
     expect(server.requests).toHaveLength(1);
   });
 
-  it("are asked for once, and again before they expire", async () => {
+  it("credentials are asked for once, and again before they expire", async () => {
     await using server = await fakeDynamo(DONE);
     let asked = 0;
     let leftMs = 60 * MINUTE_MS;
@@ -310,7 +310,7 @@ describe("credentials", () => {
 });
 
 describe("a machine whose clock is wrong", () => {
-  it("signs with the server's time once it knows it", async () => {
+  it("a machine whose clock is wrong signs with the server's time once it knows it", async () => {
     const aheadMs = 30 * MINUTE_MS;
     const fussy: FakeAnswer = {
       to:
@@ -344,7 +344,7 @@ describe("the choice", () => {
     expect(at({ transport: "lean", requestHandler: {} })).toThrow("needs the transport sdk");
   });
 
-  it("of a request handler is the choice of the SDK", async () => {
+  it("the choice of a request handler is the choice of the SDK", async () => {
     const asked: unknown[] = [];
     const requestHandler = {
       handle: async (request: unknown) => {

@@ -12,7 +12,7 @@ import { describeEngines } from "../engines/engines.ts";
 import { cli } from "../unit/cli/captured.ts";
 
 describeEngines("upgrade on a local endpoint", ({ endpoint }) => {
-  it("migrates the table, keeps what it does not know, and says that there is no stack", async () => {
+  it("upgrade on a local endpoint migrates the table, and says that there is no stack", async () => {
     const table = newName();
     const connection = { endpoint, timeoutMs: 20_000 };
     const repo = await Repository.createTable(table, connection);

@@ -87,7 +87,7 @@ export function describeBasics(release: Release): void {
       expect(sum(items, "b_rpd_tk")).toBe((100 - granted) * 1000);
     });
 
-    it("cascades charge the parent, whichever library created the entities", async () => {
+    it("cascades consume from the parent, whichever library created the entities", async () => {
       const both = await table.open();
       const { python, repo, limiter } = both;
       await python.repo("set_system_defaults", [DAILY]);

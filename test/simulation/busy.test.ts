@@ -5,7 +5,7 @@ import { runScenario } from "../../simulator/scenarios/run.ts";
 import { SCENARIOS } from "../../simulator/scenarios/scenarios.ts";
 
 describe("a busy bucket", () => {
-  test("that has nothing left refuses, is not split, and is hardly asked", async () => {
+  test("a busy bucket that has nothing left refuses, is not split, and is hardly asked", async () => {
     const report = await runScenario(SCENARIOS.flood, { seconds: 2 });
     expect(report.violation).toBeUndefined();
     expect(report.unavailable).toBe(0);
@@ -14,7 +14,7 @@ describe("a busy bucket", () => {
     expect(report.callsPerAcquire).toBeLessThan(0.6);
   });
 
-  test("that has enough is split until it is not busy, and no call is refused", async () => {
+  test("a busy bucket that has enough is split until it is not busy, and no call is refused", async () => {
     const scenario = { ...SCENARIOS.hot, processes: 20, callsPerSecond: 2000 };
     const { timeline, violation, refused, shards } = await runScenario(scenario, { seconds: 6 });
     expect(violation).toBeUndefined();

@@ -82,17 +82,17 @@ describe("the ledger", () => {
     follow(callAt(2), landing(first, bucket({ tk: -2, tc: 12 })));
   });
 
-  test("a balance that did not lose what was taken", () => {
+  test("a balance that did not lose what was consumed is found", () => {
     const wrong = bucket({ tk: 7, tc: 4 });
     expect(() => follow(callAt(1), landing(first, wrong))).toThrow(/over-admission.*holds 8000/);
   });
 
-  test("a full bucket that has kept the time beyond full", () => {
+  test("a full bucket that has kept the time beyond full passes", () => {
     // After ten seconds it is full: one token taken leaves nine, which is -1 relative to the epoch.
     follow(callAt(10), landing(first, bucket({ tk: -1, tc: 4 })));
   });
 
-  test("the same with one token too many", () => {
+  test("a full bucket that has kept one token too many is found", () => {
     const wrong = bucket({ tk: 0, tc: 4 });
     expect(() => follow(callAt(10), landing(first, wrong))).toThrow(/over-admission/);
   });
@@ -112,7 +112,7 @@ describe("the ledger", () => {
     const repeated = { ...landing(second, late), condition: below(0) };
     const { key } = repeated;
 
-    test("is right when it had failed before, and its condition proves the moment", () => {
+    test("a repeated write is right when it had failed before, and its condition proves the time", () => {
       const moments = new Moments();
       const ledger = new Ledger(() => 0n);
       const land = (call: TableCall, ...landings: Landing[]) =>
@@ -127,7 +127,7 @@ describe("the ledger", () => {
       ["no call had tried before", () => {}, below(0)],
       ["another process had", (moments: Moments) => moments.missed(callAt(10, 1), key), below(0)],
       ["it proves no moment", (moments: Moments) => moments.missed(callAt(10), key), below(1)],
-    ])("is too much where %s", (_, prepare, condition) => {
+    ])("a repeated write is too much where %s", (_, prepare, condition) => {
       const moments = new Moments();
       const ledger = new Ledger(() => 0n);
       const land = (call: TableCall, ...landings: Landing[]) =>
@@ -139,12 +139,12 @@ describe("the ledger", () => {
     });
   });
 
-  test("a balance that lost more than was taken", () => {
+  test("a balance that lost more than was consumed is found", () => {
     const wrong = bucket({ tk: 5, tc: 4 });
     expect(() => follow(callAt(1), landing(first, wrong))).toThrow(/conservation/);
   });
 
-  test("a remainder that was lost", () => {
+  test("a remainder that was lost is found", () => {
     // Half a token per second: 1,001 ms make 500 milli-tokens and a half.
     const odd = { ...bucket({ tk: 7, tc: 3 }), b_a_ra: 5000 };
     const ledger = new Ledger(() => 0n);
@@ -159,17 +159,17 @@ describe("the ledger", () => {
     expect(() => moved(1001, 7500, odd)).toThrow(/conservation/);
   });
 
-  test("a debt that no adjustment has made", () => {
+  test("a debt that no adjustment has made is found", () => {
     const owing = bucket({ tk: -2, tc: 12 });
     expect(() => follow(callAt(0), landing(first, owing))).toThrow(/in debt/);
   });
 
-  test("a debt that an adjustment may have made", () => {
+  test("a debt that an adjustment may have made passes", () => {
     debt = 2000n;
     follow(callAt(0), landing(first, bucket({ tk: -2, tc: 12 })));
   });
 
-  test("halves that add up, moved in one step", () => {
+  test("halves of a split that add up, moved in one step, pass", () => {
     const half = bucket({ tk: 3, tc: 3, rf: 0, count: 2 });
     const other = bucket({ tk: 4, tc: 0, rf: 0, count: 2, shard: 1 });
     follow(callAt(0), landing(first, half), landing(undefined, other));
@@ -177,24 +177,24 @@ describe("the ledger", () => {
     follow(callAt(2), landing(other, bucket({ tk: 1, tc: 3, rf: 0, count: 2, shard: 1 })));
   });
 
-  test("halves that are more than the whole", () => {
+  test("halves of a split that are more than the whole are found", () => {
     const half = bucket({ tk: 4, tc: 3, count: 2 });
     const other = bucket({ tk: 4, tc: 0, count: 2, shard: 1 });
     const split = () => follow(callAt(0), landing(first, half), landing(undefined, other));
     expect(split).toThrow(/over-admission/);
   });
 
-  test("a shard that comes from nowhere", () => {
+  test("a shard that comes from nowhere is found", () => {
     const other = bucket({ tk: 1, tc: 0, count: 2, shard: 1 });
     expect(() => follow(callAt(0), landing(undefined, other))).toThrow(/over-admission/);
   });
 
-  test("a bucket that expired before it was full", () => {
+  test("a bucket that expired before it was full is found", () => {
     const again = bucket({ tk: 9, tc: 1, rf: 2 });
     expect(() => follow(callAt(2), landing(undefined, again))).toThrow(/expired before/);
   });
 
-  test("a bucket that expired full, and one that was deleted", () => {
+  test("a bucket that expired full, and one that was deleted, pass", () => {
     follow(callAt(3), landing(undefined, bucket({ tk: 9, tc: 1, rf: 3 })));
     follow(callAt(3), landing(bucket({ tk: 9, tc: 1, rf: 3 }), undefined));
     follow(callAt(3), landing(undefined, bucket({ tk: 9, tc: 1, rf: 3 })));
@@ -202,7 +202,7 @@ describe("the ledger", () => {
 });
 
 describe("totals", () => {
-  test("shards that consume more together than the bucket ever had", () => {
+  test("shards that consume more together than the bucket ever had are found", () => {
     const totals = new Totals(() => 0n);
     const land = (call: TableCall, ...landings: Landing[]) =>
       totals.landed(bucketLandings(call, landings));
@@ -234,7 +234,7 @@ describe("the books", () => {
     return books;
   };
 
-  test("agree when the process heard of its write and its call has kept it", () => {
+  test("the books agree when the process heard of its write and its call has kept it", () => {
     const call = callAt(0);
     const books = booksAfter(call);
     books.answered(call);
@@ -243,7 +243,7 @@ describe("the books", () => {
     expect(books.unheardMilli).toBe(0);
   });
 
-  test("a write without a call, and one that was only claimed", () => {
+  test("a write without a call, and one that was only claimed, are found", () => {
     const call = callAt(0);
     const books = booksAfter(call);
     books.answered(call);
@@ -276,7 +276,7 @@ describe("the books", () => {
     books.close(images(taken));
   });
 
-  test("a total that was overwritten", () => {
+  test("a total that was overwritten is found", () => {
     const call = callAt(0);
     const books = booksAfter(call);
     books.unanswered(call);
@@ -285,7 +285,7 @@ describe("the books", () => {
 });
 
 describe("returns", () => {
-  test("what goes back to another shard than it came from", () => {
+  test("a refund to another shard than it came from is found", () => {
     const returns = new Returns();
     const land = (call: TableCall, ...landings: Landing[]) =>
       returns.landed(call, bucketLandings(call, landings));
@@ -303,7 +303,7 @@ describe("shapes", () => {
   const land = (to: Shape, call: TableCall, ...landings: Landing[]) =>
     to.landed(landings, bucketLandings(call, landings));
 
-  test("an item of which only a part is there", () => {
+  test("an item of which only a part is there is found", () => {
     const { entity_id: _, ...rest } = bucket({ tk: 1, tc: 0 });
     expect(() => refuseGhost(rest as unknown as Item)).toThrow(/ghosts.*entity_id/);
     const { b_a_cp: __, ...part } = bucket({ tk: 1, tc: 0 });
@@ -312,7 +312,7 @@ describe("shapes", () => {
     );
   });
 
-  test("more shards than there may be, odd numbers of them, and leaps", () => {
+  test("a number of shards that is too large, odd or a leap is found", () => {
     const with_ = (count: number, shard = 0) => bucket({ tk: 0, tc: 0, count, shard });
     expect(() => land(shape(), callAt(0), landing(undefined, with_(128)))).toThrow(/shards/);
     expect(() => land(shape(), callAt(0), landing(undefined, with_(3)))).toThrow(/shards/);
@@ -320,7 +320,7 @@ describe("shapes", () => {
     expect(() => land(shape(), callAt(0), landing(with_(1), with_(4)))).toThrow(/at once/);
   });
 
-  test("two splits within a second", () => {
+  test("two splits within a second are found", () => {
     const two = bucket({ tk: 0, tc: 0, count: 2, rf: 5 });
     const four = (rf: number) => bucket({ tk: 0, tc: 0, count: 4, rf });
     const quick = shape();

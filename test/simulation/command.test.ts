@@ -30,19 +30,19 @@ function run(args: readonly string[], onStderr?: (text: string, stop: () => void
 }
 
 describe("npm run simulate", () => {
-  test("runs seeds and says how it went", async () => {
+  test("npm run simulate runs seeds and says how it went", async () => {
     const { code, stdout, stderr } = await run(["--seed", "5", "--runs", "2", "--minutes", "0.02"]);
     expect([code, stderr]).toEqual([0, expect.stringContaining("Seeds 5 to 6, 0.02 virtual")]);
     expect(stdout).toMatch(/^2 seeds, all clean: \d+ calls, \d+ events/);
   });
 
-  test("the same as JSON", async () => {
+  test("npm run simulate gives the same as JSON", async () => {
     const { code, stdout } = await run(["--runs", "1", "--minutes", "0.02", "--json"]);
     expect(code).toBe(0);
     expect(JSON.parse(stdout)).toMatchObject({ clean: true, runs: 1, failures: [] });
   });
 
-  test("runs a scenario as a table or JSON", async () => {
+  test("npm run simulate runs a scenario as a table or JSON", async () => {
     const { code, stdout } = await run(["--scenario", "flood", "--seconds", "0.2"]);
     expect(code).toBe(0);
     expect(stdout).toMatch(/\$\/million/);

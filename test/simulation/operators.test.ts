@@ -29,7 +29,7 @@ describe("what leaves a balance", () => {
   const charged = (before: ShardImage | undefined, after: ShardImage, context = {}) =>
     chargedBy(before, after, context).get("a");
 
-  test("is what was consumed, unless the balance may stay as it was, and has", () => {
+  test("what leaves a balance is what was consumed, unless the balance may stay as it was, and has", () => {
     const bypasses = true;
     expect(charged(image(9000, 0), image(7000, 2000), { bypasses })).toBe(2000n);
     expect(charged(image(9000, 0), image(9000, 2000), { bypasses })).toBe(0n);
@@ -38,7 +38,7 @@ describe("what leaves a balance", () => {
     expect(charged(undefined, image(8000, 2000), { bypasses })).toBe(2000n);
   });
 
-  test("is below zero when an operation has added to the balance", () => {
+  test("what leaves a balance is below zero when an operation has added to the balance", () => {
     const operated = true;
     expect(charged(image(1000, 9000), image(4000, 9000), { operated })).toBe(-3000n);
     expect(charged(image(1000, 9000), image(4000, 9000))).toBe(0n);
@@ -50,7 +50,7 @@ describe("a switch", () => {
   const now = () => nowMs;
   const at = (sinceMs: number, process = 1) => ({ process, sinceMs, nowMs: sinceMs + 10 });
 
-  test("counts at once in its own process, and in others when they must know", () => {
+  test("a switch counts at once in its own process, and in others when they must know", () => {
     const switches = new SwitchHistory(3000);
     const states = (sinceMs: number, process: number) => [
       ...switches.possible("e0", "api", at(sinceMs, process)),
@@ -66,7 +66,7 @@ describe("a switch", () => {
     expect(states(5001, 1)).toEqual(["disabled"]);
   });
 
-  test("of a more specific level decides, and what it found is compared", () => {
+  test("a switch of a more specific level decides, and what it found is compared", () => {
     const switches = new SwitchHistory(3000);
     nowMs = 0;
     switches.begin({ resource: "api" }, "disabled", 1, now)();
@@ -77,7 +77,7 @@ describe("a switch", () => {
     expect(judge("enabled")).toThrow(/found e0 api enabled, where it is bypass/);
   });
 
-  test("that bypasses lets a consume leave the balance, and no other does", () => {
+  test("a switch that bypasses lets a consume leave the balance, and no other does", () => {
     const switches = new SwitchHistory(3000);
     nowMs = 0;
     const land = (tokens: number) => () => {
@@ -91,7 +91,7 @@ describe("a switch", () => {
 });
 
 describe("a move", () => {
-  test("lets a call go by the link before it until it is done, and a refusal for a second more", () => {
+  test("a move lets a call go by the link before it until it is done, and a refusal for a second more", () => {
     const links = new LinkHistory();
     links.start("e1", "e0");
     let nowMs = 100;
@@ -123,7 +123,7 @@ describe("a top-up", () => {
     operations.landed([{ key: after, before: undefined, after }], [bucket]);
   }
 
-  test("is made once, and every call is told the same", () => {
+  test("a top-up is made once, and every call is told the same", () => {
     const operations = new Operations();
     operations.plan(planned);
     const told = { shards: 1, amounts: { a: 3 } };
@@ -134,7 +134,7 @@ describe("a top-up", () => {
     expect(() => made(operations, 3, 3000)).toThrow(/was made twice/);
   });
 
-  test("adds what its record says, and no more than was asked for", () => {
+  test("a top-up adds what its record says, and no more than was asked for", () => {
     for (const [told, milli] of [
       [3, 2000],
       [4, 4000],

@@ -25,7 +25,7 @@ function landing(before: ShardImage | undefined, after: ShardImage | undefined) 
 const one = [{ bucket: "e0 api", limitName: "a", amountMilli: 1000 }];
 
 describe("the level of an ideal bucket", () => {
-  test("is the least of the window, and knows what has accrued", () => {
+  test("the level of an ideal bucket is the least of the window, and knows what has accrued", () => {
     const history = new LevelHistory({ capacity: 1000, refill: 1, period: 1 }, 0);
     history.take(900, 100);
     history.take(-500, 300);
@@ -38,7 +38,7 @@ describe("the level of an ideal bucket", () => {
 });
 
 describe("a refusal", () => {
-  test("is right while the store had too little within the last second", () => {
+  test("a refusal is right while the store had too little within the last second", () => {
     const refusals = new Refusals(0);
     refusals.landed(landing(undefined, image(9500)), 1000);
     expect(refusals.whyWrong(0, one, 1500, 1510)).toBeUndefined();
@@ -48,7 +48,7 @@ describe("a refusal", () => {
     expect([refusals.judged, refusals.wrong]).toEqual([3, 1]);
   });
 
-  test("is right while calls of the same process wait for what is there", () => {
+  test("a refusal is right while calls of the same process wait for what is there", () => {
     const refusals = new Refusals(0);
     refusals.landed(landing(undefined, image(8100)), 0);
     const end = refusals.asks(0, one, false, () => 5000);
@@ -74,7 +74,7 @@ describe("a refusal", () => {
     expect(refusals.whyWrong(0, most, 5000, 5000)).toBeDefined();
   });
 
-  test("is not judged once the limit has changed, and is right above the capacity", () => {
+  test("a refusal is not judged once the limit has changed, and is right above the capacity", () => {
     const refusals = new Refusals(0);
     refusals.landed(landing(undefined, image(0)), 0);
     const tooMany = [{ bucket: "e0 api", limitName: "a", amountMilli: 11_000 }];
@@ -86,7 +86,7 @@ describe("a refusal", () => {
 });
 
 describe("links", () => {
-  test("count from the begin of their change, the old ones until its end", () => {
+  test("links count from the begin of their change, the old ones until its end", () => {
     let nowMs = 100;
     const links = new LinkHistory();
     const done = links.begin("child", "parent", () => nowMs);
@@ -103,7 +103,7 @@ describe("links", () => {
 });
 
 describe("an edge", () => {
-  test("is the first millisecond with one milli-token less than a whole number", () => {
+  test("an edge is the first millisecond with one milli-token less than a whole number", () => {
     const rate = { capacity: 5000, refill: 1000, period: 2000 };
     expect(nextEdgeMs(image(0, rate), 0)).toBe(1998);
     expect(nextEdgeMs(image(0, rate), 2000)).toBe(3998);

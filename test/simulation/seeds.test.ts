@@ -123,7 +123,7 @@ describe("fixed seeds", () => {
     expect(share(({ writeUnitsPerSecond }) => writeUnitsPerSecond <= 10)).toBeGreaterThan(0.25);
   });
 
-  test("stops when it is told to", async () => {
+  test("a run stops when it is told to", async () => {
     let runs = 0;
     const report = await simulateSeeds({
       seed: 1,
@@ -139,7 +139,9 @@ describe("fixed seeds", () => {
 });
 
 describe("a run that fails", () => {
-  test("is cut down to the little that shows it", { timeout: 120_000 }, async () => {
+  test("a run that fails is cut down to the little that shows it", {
+    timeout: 120_000,
+  }, async () => {
     const { simulator, remove } = await bundledWith([
       {
         file: "simulator/checkers/shape.ts",

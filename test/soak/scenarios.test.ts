@@ -14,7 +14,7 @@ import { seededRandom } from "../../src/testing/seeded-random.ts";
 const SECONDS_TO_SETTLE = 5;
 
 describe("a hot bucket", { timeout: 240_000 }, () => {
-  test("at 4,000 writes per second settles at 4 to 8 shards within 5 s, and stays", async () => {
+  test("a hot bucket at 4,000 writes per second settles at 4 to 8 shards within 5 s, and stays", async () => {
     const { timeline, violation, latencyMs } = await runScenario(SCENARIOS.hot, { seconds: 9 });
     expect(violation).toBeUndefined();
     const settled = timeline.filter(({ second }) => second > SECONDS_TO_SETTLE);
@@ -27,7 +27,7 @@ describe("a hot bucket", { timeout: 240_000 }, () => {
     expect(latencyMs.p50).toBeLessThan(20);
   });
 
-  test("gets what it is configured for, and is hardly throttled, once it has settled", async () => {
+  test("a hot bucket gets what it is configured for, and is hardly throttled, once it has settled", async () => {
     const perSecond = 5000;
     const tenant: Scenario = {
       ...SCENARIOS.tenant,

@@ -30,7 +30,7 @@ import type {
 import { isLimiterError } from "../../src/index.ts";
 
 describe("errors", () => {
-  test("form the tree of the contract", () => {
+  test("errors form the tree of the contract", () => {
     expectTypeOf<ZaeLimiterError>().toExtend<Error>();
     expectTypeOf<
       RateLimitExceeded | ResourceDisabled | LeaseExpiredError
@@ -51,7 +51,7 @@ describe("errors", () => {
     }>();
   });
 
-  test("can be told apart by code", () => {
+  test("errors can be told apart by code", () => {
     const wait = (error: RateLimitExceeded | RateLimiterUnavailable) => {
       if (error.code === "ZAEL_UNAVAILABLE") {
         expectTypeOf(error.reason).toEqualTypeOf<UnavailableReason | undefined>();
@@ -63,7 +63,7 @@ describe("errors", () => {
     expectTypeOf(wait).returns.toBeNumber();
   });
 
-  test("have a code that a switch completes, and that a typo does not match", () => {
+  test("errors have a code that a switch completes, and that a typo does not match", () => {
     const status = (error: ZaeLimiterError): number => {
       switch (error.code) {
         case "ZAEL_RATE_LIMIT_EXCEEDED":
@@ -84,7 +84,7 @@ describe("errors", () => {
     >();
   });
 
-  test("are narrowed by their code to the fields they have", () => {
+  test("errors are narrowed by their code to the fields they have", () => {
     const describeError = (error: unknown) => {
       if (!isLimiterError(error)) return;
       switch (error.code) {
@@ -129,7 +129,7 @@ describe("errors", () => {
     >();
   });
 
-  test("carry their data as fields that do not change", () => {
+  test("errors carry their data as fields that do not change", () => {
     const touch = (error: ValidationError) => {
       // @ts-expect-error What came is what came.
       error.value = "other";

@@ -10,7 +10,7 @@ import {
 describe("Limit", () => {
   const limit = Limit.parse("rpm:100");
 
-  test("is an immutable value", () => {
+  test("Limit is an immutable value", () => {
     expectTypeOf<Pick<Limit, keyof LimitSpec>>().toEqualTypeOf<{
       readonly name: string;
       readonly capacity: number;
@@ -26,7 +26,7 @@ describe("Limit", () => {
     new Limit({ name: "rpm", capacity: 1, refillAmount: 1, refillPeriodSeconds: 1 });
   });
 
-  test("is made from a rate with an optional burst", () => {
+  test("Limit is made from a rate with an optional burst", () => {
     for (const factory of [Limit.perSecond, Limit.perMinute, Limit.perHour, Limit.perDay]) {
       expectTypeOf(factory).parameters.toEqualTypeOf<
         [name: string, rate: number, options?: RateOptions | undefined]
@@ -41,14 +41,14 @@ describe("Limit", () => {
     expectTypeOf(Limit.parse).parameters.toEqualTypeOf<[text: string]>();
   });
 
-  test("is given as itself or as its text", () => {
+  test("Limit is given as itself or as its text", () => {
     expectTypeOf<LimitInput>().toEqualTypeOf<Limit | string>();
     expectTypeOf<"tpm:10000/min:15000">().toExtend<LimitInput>();
     expectTypeOf<LimitSpec>().not.toExtend<LimitInput>();
     expectTypeOf<number>().not.toExtend<LimitInput>();
   });
 
-  test("has a JSON form with the names of the wire", () => {
+  test("Limit has a JSON form with the names of the wire", () => {
     expectTypeOf(limit.toJSON()).toEqualTypeOf<LimitJson>();
     expectTypeOf<keyof LimitJson>().toEqualTypeOf<
       "name" | "capacity" | "refill_amount" | "refill_period_seconds" | "soft"

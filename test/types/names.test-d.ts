@@ -13,7 +13,7 @@ type Names = "rpm" | "tpm";
 const KEY = { entityId: "key-1", resource: "gpt-4" };
 
 describe("names of limits that are given", () => {
-  test("are checked wherever a caller writes them", () => {
+  test("names of limits that are given are checked wherever a caller writes them", () => {
     const use = async (limiter: RateLimiter<Names>) => {
       await limiter.acquire({ ...KEY, consume: { rpm: 1 } });
       // @ts-expect-error A typo is an error before anything runs.
@@ -38,7 +38,7 @@ describe("names of limits that are given", () => {
     expectTypeOf(use).toBeFunction();
   });
 
-  test("are chosen when the limiter is opened or made", () => {
+  test("names of limits that are given are chosen when the limiter is opened or made", () => {
     const make = async (repository: Repository) => {
       expectTypeOf(new Limiter<Names>(repository)).toEqualTypeOf<RateLimiter<Names>>();
       expectTypeOf(await Limiter.open<Names>("memory:")).toEqualTypeOf<RateLimiter<Names>>();
@@ -46,14 +46,14 @@ describe("names of limits that are given", () => {
     expectTypeOf(make).toBeFunction();
   });
 
-  test("do not keep a limiter from code that takes any", () => {
+  test("names of limits that are given do not keep a limiter from code that takes any", () => {
     expectTypeOf<RateLimiter<Names>>().toExtend<RateLimiter>();
     expectTypeOf<Lease<Names>>().toExtend<{ settle(amounts: { rpm: number }): void }>();
   });
 });
 
 describe("names of limits that are not given", () => {
-  test("may be any text", () => {
+  test("names of limits that are not given may be any text", () => {
     const use = async (limiter: RateLimiter, name: string) => {
       const request: AcquireRequest = { ...KEY, consume: { [name]: 1, anything: 2 } };
       const decision: Decision = await limiter.tryAcquire(request);

@@ -11,7 +11,7 @@ import {
 } from "../../src/index.ts";
 
 describe("Repository", () => {
-  test("is opened by an address, or by the name of a table", () => {
+  test("Repository is opened by an address, or by the name of a table", () => {
     expectTypeOf(Repository.open).returns.resolves.toEqualTypeOf<Repository>();
     expectTypeOf(Repository.open).parameter(0).toEqualTypeOf<string | undefined>();
     expectTypeOf(Repository.connect).returns.resolves.toEqualTypeOf<Repository>();
@@ -22,7 +22,7 @@ describe("Repository", () => {
     new Repository();
   });
 
-  test("can be disposed of at the end of a block", () => {
+  test("Repository can be disposed of at the end of a block", () => {
     expectTypeOf<Repository>().toExtend<AsyncDisposable>();
     expectTypeOf<Repository["close"]>().returns.resolves.toBeVoid();
   });
@@ -30,7 +30,7 @@ describe("Repository", () => {
 
 describe("repo.entities", () => {
   type Entities = Repository["entities"];
-  test("gives values, and nothing for what is not there", () => {
+  test("repo.entities gives values, and nothing for what is not there", () => {
     expectTypeOf<Entities["create"]>().parameters.toEqualTypeOf<[fields: NewEntity]>();
     expectTypeOf<Entities["create"]>().returns.resolves.toEqualTypeOf<Entity>();
     expectTypeOf<Entities["get"]>().returns.resolves.toEqualTypeOf<Entity | undefined>();
@@ -41,7 +41,7 @@ describe("repo.entities", () => {
 
 describe("repo.limits", () => {
   type Limits = Repository["limits"];
-  test("takes limits or their texts, everywhere", () => {
+  test("repo.limits takes limits or their texts, everywhere", () => {
     expectTypeOf<Limits["setSystem"]>().parameter(0).toEqualTypeOf<readonly LimitInput[]>();
     expectTypeOf<Limits["setResource"]>().parameter(1).toEqualTypeOf<readonly LimitInput[]>();
     expectTypeOf<Limits["setEntity"]>().parameter(1).toEqualTypeOf<readonly LimitInput[]>();

@@ -12,7 +12,7 @@ import type {
 } from "../../src/index.ts";
 
 describe("unions", () => {
-  test("have exactly the members of the contract", () => {
+  test("unions have exactly the members of the contract", () => {
     expectTypeOf<OnUnavailable>().toEqualTypeOf<"allow" | "block">();
     expectTypeOf<ConfigSource>().toEqualTypeOf<
       "entity" | "entity_default" | "resource" | "system"
@@ -25,12 +25,12 @@ describe("unions", () => {
 });
 
 describe("JsonValue", () => {
-  test("takes what JSON can say, deep and readonly", () => {
+  test("JsonValue takes what JSON can say, deep and readonly", () => {
     expectTypeOf<{ a: [1, { b: null }]; c: true }>().toExtend<JsonValue>();
     expectTypeOf<readonly string[]>().toExtend<JsonValue>();
   });
 
-  test("refuses what JSON cannot say", () => {
+  test("JsonValue refuses what JSON cannot say", () => {
     expectTypeOf<undefined>().not.toExtend<JsonValue>();
     expectTypeOf<bigint>().not.toExtend<JsonValue>();
     expectTypeOf<Date>().not.toExtend<JsonValue>();
@@ -40,7 +40,7 @@ describe("JsonValue", () => {
 });
 
 describe("LimitStatus", () => {
-  test("has the fields of the contract, and none can be written", () => {
+  test("LimitStatus has the fields of the contract, and none can be written", () => {
     expectTypeOf<LimitStatus>().toEqualTypeOf<{
       readonly entityId: string;
       readonly resource: string;
@@ -60,7 +60,7 @@ describe("LimitStatus", () => {
 });
 
 describe("Entity", () => {
-  test("is an immutable value whose metadata is JSON", () => {
+  test("Entity is an immutable value whose metadata is JSON", () => {
     expectTypeOf<Entity["metadata"]>().toEqualTypeOf<Readonly<Record<string, JsonValue>>>();
     expectTypeOf<Entity["parentId"]>().toEqualTypeOf<string | undefined>();
     const touch = (entity: Entity) => {

@@ -61,7 +61,7 @@ function undocumentedMembers(lines: readonly string[]): string[] {
   return missing;
 }
 
-test("finds the members without a comment", () => {
+test("the check finds the members without a comment", () => {
   const lines = [
     "/** A. */",
     "export class A {",

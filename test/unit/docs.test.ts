@@ -77,15 +77,18 @@ describe("docs/reference/errors.md", () => {
     expect(SAMPLES.map(({ name }) => name).sort()).toEqual(exported.sort());
   });
 
-  test.each(SAMPLES.map(({ name, code }) => [name, code]))("has a row for %s, %s", (name, code) => {
-    const cells = page.split("\n").map((line) => line.split("|").map((cell) => cell.trim()));
-    const rows = cells.filter(([, first]) => first === `\`${name}\``);
-    expect(rows).toHaveLength(1);
-    const [, , shown, when, advice] = rows[0] ?? [];
-    expect(shown).toBe(`\`${code}\``);
-    expect(when).not.toBe("");
-    expect(advice).not.toBe("");
-  });
+  test.each(SAMPLES.map(({ name, code }) => [name, code]))(
+    "docs/reference/errors.md has a row for %s, %s",
+    (name, code) => {
+      const cells = page.split("\n").map((line) => line.split("|").map((cell) => cell.trim()));
+      const rows = cells.filter(([, first]) => first === `\`${name}\``);
+      expect(rows).toHaveLength(1);
+      const [, , shown, when, advice] = rows[0] ?? [];
+      expect(shown).toBe(`\`${code}\``);
+      expect(when).not.toBe("");
+      expect(advice).not.toBe("");
+    },
+  );
 
   test("no two classes share a code", () => {
     expect(new Set(SAMPLES.map(({ code }) => code)).size).toBe(SAMPLES.length);

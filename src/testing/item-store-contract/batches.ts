@@ -10,12 +10,12 @@ export function batchesContract(subject: Subject): void {
   };
   const all = (partition: string) => collect(subject.store.query({ partition, consistent: true }));
 
-  test("no writes", async () => {
+  test("a batch without writes does nothing", async () => {
     await subject.store.writeMany({});
     await subject.store.writeMany({ puts: [], deletes: [] });
   });
 
-  test("more puts than a request of DynamoDB takes", async () => {
+  test("a batch takes more puts than a request of DynamoDB", async () => {
     const items = manyItems(subject.many);
     await subject.store.writeMany({ puts: items });
     expect(await all((items[0] as { PK: string }).PK)).toStrictEqual(items);
@@ -28,7 +28,7 @@ export function batchesContract(subject: Subject): void {
     expect(await subject.read(item)).toStrictEqual(next);
   });
 
-  test("more deletes than a request takes, given as whole items", async () => {
+  test("a batch takes more deletes than a request, given as whole items", async () => {
     const items = manyItems(60);
     const PK = (items[0] as { PK: string }).PK;
     await subject.store.writeMany({ puts: items });
@@ -36,13 +36,13 @@ export function batchesContract(subject: Subject): void {
     expect(await all(PK)).toStrictEqual(items.slice(55));
   });
 
-  test("deletes of what is not there", async () => {
+  test("a batch may delete items that do not exist", async () => {
     const item = await subject.stored({ n: 1 });
     await subject.store.writeMany({ deletes: [subject.key(), item, subject.key()] });
     expect(await subject.read(item)).toBeUndefined();
   });
 
-  test("puts and deletes together", async () => {
+  test("a batch takes puts and deletes together", async () => {
     const items = manyItems(60);
     const PK = (items[0] as { PK: string }).PK;
     await subject.store.writeMany({ puts: items.slice(0, 30) });
@@ -54,7 +54,7 @@ export function batchesContract(subject: Subject): void {
     expect(await all(PK)).toStrictEqual([...replaced, ...items.slice(30)]);
   });
 
-  test("large items", async () => {
+  test("a batch takes large items", async () => {
     // 25 items of 350 KB are within what a request may carry in number, but not each in size.
     const items = manyItems(25).map((item) => ({ ...item, text: "x".repeat(350_000) }));
     await subject.store.writeMany({ puts: items });

@@ -18,7 +18,7 @@ export function concurrencyContract(subject: Subject): void {
     expect(new Set(results.map((result) => result.item?.n)).size).toBe(WRITERS);
   });
 
-  test("of concurrent creations of an item one wins", async () => {
+  test("one of several concurrent creations of an item wins", async () => {
     const key = subject.key();
     const results = await Promise.all(
       range(WRITERS).map((at) => subject.store.put({ ...key, at }, [ITEM_ABSENT])),

@@ -130,7 +130,7 @@ export function conditionsContract(subject: Subject): void {
     expect((await store.update(subject.key(), change, [orAbsent])).ok).toBe(true);
   });
 
-  test("or absent still compares what is there", async () => {
+  test("a test with `orAbsent` still compares what is there", async () => {
     const test = (value: number) => ({ is: ">", name: "seen", value, orAbsent: true }) as const;
     expect(await passes(5, [test(4)])).toBe(true);
     expect(await passes(5, [test(5)])).toBe(false);
@@ -145,7 +145,7 @@ export function conditionsContract(subject: Subject): void {
     ["a set", new Set(["a"])],
     ["an empty list", []],
     ["an empty map", {}],
-  ] as [string, Value][])("%s exists", async (_, stored) => {
+  ] as [string, Value][])("an attribute with %s exists", async (_, stored) => {
     expect(await passes(stored, [{ is: "exists", name: "seen" }])).toBe(true);
     expect(await passes(stored, [{ is: "absent", name: "seen" }])).toBe(false);
   });
@@ -187,7 +187,7 @@ export function conditionsContract(subject: Subject): void {
     expect(await passes(5, [ITEM_ABSENT, yes])).toBe(false);
   });
 
-  test("or absent is not an or with its neighbours", async () => {
+  test("a test with `orAbsent` is not an or with its neighbours", async () => {
     const orAbsent = { is: "=", name: "other", value: 1, orAbsent: true } as const;
     const no = { is: "<", name: "seen", value: 5 } as const;
     expect(await passes(5, [orAbsent, no])).toBe(false);

@@ -183,7 +183,7 @@ export function feedContract(subject: Subject): void {
     ]);
   });
 
-  test("batches appear", async () => {
+  test("batches appear in the feed", async () => {
     const PK = subject.partition();
     const items = range(30).map((at) => ({ PK, SK: padded(at), at }));
     await subject.store.writeMany({ puts: items });
@@ -239,7 +239,7 @@ export function feedContract(subject: Subject): void {
   });
 
   describe("from now on", () => {
-    test("sees what comes, and not what was", async () => {
+    test("a feed from now on sees what comes, and not what was", async () => {
       const key = subject.key();
       await subject.store.put({ ...key, n: 0 });
       const { feed } = await attach();
@@ -271,14 +271,14 @@ export function feedContract(subject: Subject): void {
   });
 
   describe("the signal", () => {
-    test("ends a feed that waits", async () => {
+    test("the signal ends a feed that waits", async () => {
       const controller = new AbortController();
       const all = collect(subject.store.changes({ signal: controller.signal }));
       controller.abort();
       expect(Array.isArray(await all)).toBe(true);
     });
 
-    test("ends a feed that was attached", async () => {
+    test("the signal ends a feed that was attached", async () => {
       const key = subject.key();
       await subject.store.put({ ...key, n: 1 });
       const controller = new AbortController();
@@ -293,7 +293,7 @@ export function feedContract(subject: Subject): void {
       expect(seen).toHaveLength(1);
     });
 
-    test("ends a feed before it begins", async () => {
+    test("the signal ends a feed before it begins", async () => {
       const signal = AbortSignal.abort();
       expect(await collect(subject.store.changes({ signal, from: "oldest" }))).toStrictEqual([]);
     });

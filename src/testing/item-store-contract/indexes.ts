@@ -17,7 +17,7 @@ export function indexesContract(subject: Subject): void {
     const keysFound = async (partition: string, query: Partial<Query> = {}) =>
       (await find(partition, query)).map((item) => item.PK);
 
-    test("finds items of all partitions in the order of its sort key", async () => {
+    test("an index finds items of all partitions in the order of its sort key", async () => {
       const partition = subject.partition();
       const sorts = ["#b", "a", "a#", "a/1", "ab", "b", "\uff5e", "\u{1f600}"];
       const stored: Item[] = [];
@@ -37,7 +37,7 @@ export function indexesContract(subject: Subject): void {
       expect(await keysFound(partition, { limit: 3 })).toStrictEqual(from(0, 3));
     });
 
-    test("hands out what it copies", async () => {
+    test("an index hands out what it copies", async () => {
       const partition = subject.partition();
       const item = await subject.stored({ ...place(partition, "a"), size: 1, GSI9PK: "x" });
       const keys = { PK: item.PK, SK: item.SK, ...place(partition, "a") };
@@ -51,7 +51,7 @@ export function indexesContract(subject: Subject): void {
       }
     });
 
-    test("leaves out items without both of its keys", async () => {
+    test("an index leaves out items without both of its keys", async () => {
       const partition = subject.partition();
       await subject.stored({ [`${index}PK`]: partition });
       await subject.stored({ [`${index}SK`]: "a" });
@@ -60,7 +60,7 @@ export function indexesContract(subject: Subject): void {
       expect(await keysFound(partition)).toStrictEqual([inside.PK]);
     });
 
-    test("follows its keys when they change", async () => {
+    test("an index follows its keys when they change", async () => {
       const [first, second] = [subject.partition(), subject.partition()];
       const item = await subject.stored({ ...place(first, "a"), size: 1 });
       await subject.store.update(item, { set: { [`${index}SK`]: "b" } });
@@ -71,7 +71,7 @@ export function indexesContract(subject: Subject): void {
       expect(await keysFound(second)).toStrictEqual([item.PK]);
     });
 
-    test("loses an item whose key is removed", async () => {
+    test("an index loses an item whose key is removed", async () => {
       const partition = subject.partition();
       const item = await subject.stored({ ...place(partition, "a"), size: 1 });
       await subject.store.update(item, { remove: [`${index}SK`] });
@@ -80,7 +80,7 @@ export function indexesContract(subject: Subject): void {
       expect(await keysFound(partition)).toStrictEqual([item.PK]);
     });
 
-    test("loses an item that is deleted or replaced by one without its keys", async () => {
+    test("an index loses an item that is deleted or replaced by one without its keys", async () => {
       const partition = subject.partition();
       const item = await subject.stored(place(partition, "a"));
       const other = await subject.stored(place(partition, "b"));
@@ -92,7 +92,7 @@ export function indexesContract(subject: Subject): void {
       expect(await find(partition)).toStrictEqual([]);
     });
 
-    test("follows transactions and batches", async () => {
+    test("an index follows transactions and batches", async () => {
       const partition = subject.partition();
       const item = await subject.stored(place(partition, "a"));
       const [put, batched] = [subject.key(), subject.key()];
@@ -104,7 +104,7 @@ export function indexesContract(subject: Subject): void {
       expect(await keysFound(partition)).toStrictEqual([put.PK, batched.PK]);
     });
 
-    test("does not follow a write that was refused", async () => {
+    test("an index does not follow a write that was refused", async () => {
       const partition = subject.partition();
       const item = await subject.stored(place(partition, "a"));
       const no = [{ is: "exists", name: "none" }] as const;
@@ -118,7 +118,7 @@ export function indexesContract(subject: Subject): void {
       expect(found.map((one) => one[`${index}SK`])).toStrictEqual(["a"]);
     });
 
-    test("tells partitions apart whose names begin alike", async () => {
+    test("an index tells partitions apart whose names begin alike", async () => {
       const prefix = subject.partition();
       const partitions = ["", "a", "a#", "a\u0001", "ab"].map((name) => prefix + name);
       for (const partition of partitions) await subject.stored(place(partition, "b"));
@@ -128,7 +128,7 @@ export function indexesContract(subject: Subject): void {
       }
     });
 
-    test("holds items with the same keys side by side", async () => {
+    test("an index holds items with the same keys side by side", async () => {
       const partition = subject.partition();
       const PK = subject.partition();
       for (const SK of ["a", "b", "c"]) {

@@ -36,7 +36,7 @@ const NAMES = [
 export function namesContract(subject: Subject): void {
   const { expect, test, describeEach } = subject.cases;
   describeEach(NAMES)("%s", (name) => {
-    test("is stored, changed and removed", async () => {
+    test("an attribute of this name is stored, changed and removed", async () => {
       const { store } = subject;
       const key = subject.key();
       const item = itemWith(key, attribute(name, 5));
@@ -54,7 +54,7 @@ export function namesContract(subject: Subject): void {
       );
     });
 
-    test("is compared", async () => {
+    test("an attribute of this name is compared", async () => {
       const { store } = subject;
       const key = subject.key();
       const change = { set: attribute(name, 5) };
@@ -65,7 +65,7 @@ export function namesContract(subject: Subject): void {
       expect((await store.update(key, change, [{ is: ">", name, value: 5 }])).ok).toBe(false);
     });
 
-    test("names an entry of a map and a set", async () => {
+    test("an entry of a map and of a set may have this name", async () => {
       const key = subject.key();
       const item = itemWith(key, { map: attribute(name, attribute(name, true)) });
       await subject.store.put(item);

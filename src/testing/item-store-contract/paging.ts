@@ -32,17 +32,22 @@ export function pagingContract(subject: Subject): void {
     const places = async (query: Partial<Query>): Promise<string[]> =>
       (await collect(subject.store.query({ partition, ...query }))).map((item) => item.SK);
 
-    testEach([undefined, "GSI1", "GSI2"] as const)("all pages of %s", async (index) => {
-      const expected = range(LARGE).map(sort);
-      const where = index === undefined ? { consistent: true } : { index };
-      expect(await places(where)).toStrictEqual(expected);
-      expect(await places({ ...where, descending: true })).toStrictEqual(expected.toReversed());
-      expect(await places({ ...where, limit: 55 })).toStrictEqual(expected.slice(0, 55));
-      expect(await places({ ...where, sort: { from: sort(3) } })).toStrictEqual(expected.slice(3));
-      expect(await places({ ...where, sort: { beginsWith: "item#0005" } })).toStrictEqual(
-        expected.slice(50),
-      );
-    });
+    testEach([undefined, "GSI1", "GSI2"] as const)(
+      "all pages of %s are read in order",
+      async (index) => {
+        const expected = range(LARGE).map(sort);
+        const where = index === undefined ? { consistent: true } : { index };
+        expect(await places(where)).toStrictEqual(expected);
+        expect(await places({ ...where, descending: true })).toStrictEqual(expected.toReversed());
+        expect(await places({ ...where, limit: 55 })).toStrictEqual(expected.slice(0, 55));
+        expect(await places({ ...where, sort: { from: sort(3) } })).toStrictEqual(
+          expected.slice(3),
+        );
+        expect(await places({ ...where, sort: { beginsWith: "item#0005" } })).toStrictEqual(
+          expected.slice(50),
+        );
+      },
+    );
 
     test("an iteration can be broken off", async () => {
       const seen: string[] = [];
@@ -119,7 +124,7 @@ export function pagingContract(subject: Subject): void {
       { index: "GSI1", descending: true },
       { index: "GSI3", descending: false },
       { index: "GSI3", descending: true },
-    ] as const)("in an index too: %j", async (where) => {
+    ] as const)("continuing in an index misses and repeats nothing: %j", async (where) => {
       const query = { partition, ...where };
       const expected = await collect(subject.store.query(query));
       expect(new Set(expected.map((item) => item.SK)).size).toBe(subject.many);
@@ -137,7 +142,7 @@ export function pagingContract(subject: Subject): void {
       expect(await inSteps(query, 11, keys)).toStrictEqual(expected);
     });
 
-    test("after an item that is gone by now", async () => {
+    test("a query continues after an item that is gone by now", async () => {
       const PK = subject.partition();
       const items = range(4).map((at) => ({
         PK,
@@ -160,7 +165,7 @@ export function pagingContract(subject: Subject): void {
       ).toStrictEqual(items.slice(0, 1));
     });
 
-    test("after an item that is not in the range", async () => {
+    test("a query continues after an item that is not in the range", async () => {
       const PK = subject.partition();
       const items = range(6).map((at) => ({ PK, SK: padded(at), GSI1PK: PK, GSI1SK: padded(at) }));
       await subject.store.writeMany({ puts: items });

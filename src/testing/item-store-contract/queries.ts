@@ -44,19 +44,19 @@ export function queriesContract(subject: Subject): void {
   const sortKeys = async (query: Query): Promise<string[]> =>
     (await collect(subject.store.query({ consistent: true, ...query }))).map((item) => item.SK);
 
-  test("whole items in the order of the sort key's bytes", async () => {
+  test("a query gives whole items in the order of the sort key's bytes", async () => {
     const partition = await seed(SORT_KEYS);
     const found = await collect(subject.store.query({ partition, consistent: true }));
     expect(found).toStrictEqual(SORT_KEYS.map((SK) => ({ PK: partition, SK, text: `at ${SK}` })));
   });
 
-  test("descending", async () => {
+  test("a descending query gives the reverse order", async () => {
     const partition = await seed(SORT_KEYS);
     expect(await sortKeys({ partition, descending: true })).toStrictEqual(SORT_KEYS.toReversed());
     expect(await sortKeys({ partition, descending: false })).toStrictEqual(SORT_KEYS);
   });
 
-  test("a partition that is empty", async () => {
+  test("a partition that is empty gives nothing", async () => {
     expect(await sortKeys({ partition: subject.partition() })).toStrictEqual([]);
     const partition = subject.partition();
     expect(await sortKeys({ partition, descending: true })).toStrictEqual([]);
@@ -82,7 +82,7 @@ export function queriesContract(subject: Subject): void {
   });
 
   testEach(["#", "#CONFIG", "#CONFIG#gpt-4", "a", "0", "\u{1f600}", "none", "!"])(
-    "beginning with %j",
+    "a query finds what begins with %j",
     async (beginsWith) => {
       const partition = await seed(SORT_KEYS);
       const expected = SORT_KEYS.filter((key) => key.startsWith(beginsWith));
@@ -94,7 +94,7 @@ export function queriesContract(subject: Subject): void {
     },
   );
 
-  test("beginning with nothing is everything", async () => {
+  test("a beginning of nothing is everything", async () => {
     const partition = await seed(["a", "b"]);
     expect(await sortKeys({ partition, sort: { beginsWith: "" } })).toStrictEqual(["a", "b"]);
     expect(await sortKeys({ partition, sort: {} })).toStrictEqual(["a", "b"]);
@@ -112,27 +112,30 @@ export function queriesContract(subject: Subject): void {
     ["\uff5e", undefined],
     [undefined, "\uff5e"],
     ["~~", "~~~"],
-  ] as [string | undefined, string | undefined][])("from %j to %j", async (from, to) => {
-    const partition = await seed(SORT_KEYS);
-    const expected = SORT_KEYS.filter(
-      (key) => (from === undefined || !below(key, from)) && (to === undefined || !below(to, key)),
-    );
-    const sort = {
-      ...(from === undefined ? {} : { from }),
-      ...(to === undefined ? {} : { to }),
-    };
-    expect(await sortKeys({ partition, sort })).toStrictEqual(expected);
-    expect(await sortKeys({ partition, sort, descending: true })).toStrictEqual(
-      expected.toReversed(),
-    );
-  });
+  ] as [string | undefined, string | undefined][])(
+    "a query finds what lies from %j to %j",
+    async (from, to) => {
+      const partition = await seed(SORT_KEYS);
+      const expected = SORT_KEYS.filter(
+        (key) => (from === undefined || !below(key, from)) && (to === undefined || !below(to, key)),
+      );
+      const sort = {
+        ...(from === undefined ? {} : { from }),
+        ...(to === undefined ? {} : { to }),
+      };
+      expect(await sortKeys({ partition, sort })).toStrictEqual(expected);
+      expect(await sortKeys({ partition, sort, descending: true })).toStrictEqual(
+        expected.toReversed(),
+      );
+    },
+  );
 
-  test("from behind to before is nothing", async () => {
+  test("a range that ends before it begins is empty", async () => {
     const partition = await seed(["a", "b", "c"]);
     expect(await sortKeys({ partition, sort: { from: "c", to: "a" } })).toStrictEqual([]);
   });
 
-  test("at most the limit", async () => {
+  test("a query gives at most its limit", async () => {
     const partition = await seed(["a", "b", "c"]);
     expect(await sortKeys({ partition, limit: 0 })).toStrictEqual([]);
     expect(await sortKeys({ partition, limit: 1 })).toStrictEqual(["a"]);

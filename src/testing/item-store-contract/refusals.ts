@@ -63,7 +63,7 @@ export function refusalsContract(subject: Subject): void {
     expect(await subject.read(key)).toBeUndefined();
   });
 
-  testEach(MISFITS)("%s", async (_, stored, change) => {
+  testEach(MISFITS)("a change is refused: %s", async (_, stored, change) => {
     const item = await subject.stored(attribute("a", stored));
     const other = subject.key();
     await expectRefused(subject.store.update(item, change));
@@ -136,13 +136,13 @@ export function refusalsContract(subject: Subject): void {
     expect(await subject.read(first)).toBeUndefined();
   });
 
-  test("a snapshot of more than 100 keys", async () => {
+  test("a snapshot of more than 100 keys is refused", async () => {
     const PK = subject.partition();
     const keys = range(101).map((at) => ({ PK, SK: padded(at) }));
     await expectRefused(subject.store.getMany(keys, { snapshot: true }));
   });
 
-  test("one key twice in a batch", async () => {
+  test("one key twice in a batch is refused", async () => {
     const item = { ...subject.key(), a: 1 };
     await expectRefused(subject.store.writeMany({ puts: [item, item] }));
     await expectRefused(subject.store.writeMany({ puts: [item], deletes: [item] }));
@@ -153,18 +153,18 @@ export function refusalsContract(subject: Subject): void {
     expect(await subject.read(item)).toBeUndefined();
   });
 
-  test("a consistent read of an index", async () => {
+  test("a consistent read of an index is refused", async () => {
     const query = { index: "GSI1", partition: subject.partition(), consistent: true } as const;
     await expectRefused(collect(subject.store.query(query)));
   });
 
-  test("continuing in an index after an item without its keys", async () => {
+  test("a query of an index after an item without its keys is refused", async () => {
     const partition = subject.partition();
     const query = { index: "GSI1", partition, after: { ...subject.key() } } as const;
     await expectRefused(collect(subject.store.query(query)));
   });
 
-  testEach(["nonsense", ""])("a feed after the position %j", async (after) => {
+  testEach(["nonsense", ""])("a feed after the position %j is refused", async (after) => {
     // A store that took it for a position would wait for changes.
     const signal = subject.guard(5000);
     await expectRefused(collect(subject.store.changes({ from: { after }, signal })));

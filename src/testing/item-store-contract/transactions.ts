@@ -33,7 +33,7 @@ export function transactionsContract(subject: Subject): void {
     ]);
   });
 
-  test("conditions that pass", async () => {
+  test("a transaction whose conditions pass is written", async () => {
     const [updated, deleted] = [await subject.stored({ n: 1 }), await subject.stored({ n: 2 })];
     const put = { ...subject.key(), n: 4 };
     const result = await subject.store.transact([
@@ -124,7 +124,7 @@ export function transactionsContract(subject: Subject): void {
     expect(await subject.read(put)).toBeUndefined();
   });
 
-  test("nothing to do is done", async () => {
+  test("a transaction with nothing to do is done", async () => {
     expect(await subject.store.transact([])).toStrictEqual({ ok: true });
   });
 
@@ -167,7 +167,7 @@ export function transactionsContract(subject: Subject): void {
     expect(found.filter((item) => item !== undefined)).toStrictEqual([last]);
   });
 
-  test("more are refused", async () => {
+  test("a transaction with more writes than that is refused", async () => {
     const items = manyPuts(TRANSACT_MAX + 1);
     const call = subject.store.transact(items.map((put) => ({ put })));
     await subject.expectRefused(call);

@@ -62,7 +62,7 @@ export function valuesContract(subject: Subject): void {
     expect(absent.item).toStrictEqual({ ...expected, other: read });
   };
 
-  testEach(SAME)("%s", async (_, value) => {
+  testEach(SAME)("a value is read as it was written: %s", async (_, value) => {
     await expectRead(value, value);
   });
 
@@ -80,12 +80,12 @@ export function valuesContract(subject: Subject): void {
     expect(item).toStrictEqual({ ...key, a: 1, b: 2 });
   });
 
-  test("an item near the size limit of DynamoDB", async () => {
+  test("an item near the size limit of DynamoDB is stored", async () => {
     const item = await subject.stored({ text: "x".repeat(390_000) });
     expect(await subject.read(item)).toStrictEqual(item);
   });
 
-  test("deep nesting", async () => {
+  test("a deeply nested value is stored", async () => {
     let value: Value = "bottom";
     for (let depth = 0; depth < 25; depth += 1) value = depth % 2 === 0 ? [value] : { in: value };
     const item = await subject.stored({ value });

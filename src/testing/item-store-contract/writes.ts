@@ -73,7 +73,7 @@ export function writesContract(subject: Subject): void {
     expect((await subject.store.delete(item)).ok).toBe(true);
   });
 
-  test("of a whole item given as a key, an update creates only the key", async () => {
+  test("an update with a whole item as its key creates only the key", async () => {
     const item = { ...subject.key(), size: 1 };
     const after = { PK: item.PK, SK: item.SK, color: "red" };
     const result = await subject.store.update(item, { set: { color: "red" } });
@@ -129,7 +129,7 @@ export function writesContract(subject: Subject): void {
     ).toStrictEqual({ ok: false, failures: new Map([[0, { item }]]) });
   });
 
-  test("items of many attributes", async () => {
+  test("items of many attributes are stored", async () => {
     const attributes = Object.fromEntries(range(300).map((at) => [`b_limit-${at}_tk`, at]));
     const item = await subject.stored(attributes);
     expect(await subject.read(item)).toStrictEqual(item);

@@ -184,7 +184,7 @@ describe.each(ADAPTERS)("answers of rateLimit on $name", (adapter) => {
       expect(granted?.get("x-ratelimit-reset-tokens")).toBe("24s");
     });
 
-    test("several styles at once, or none", async () => {
+    test("several styles of headers are sent at once, or none", async () => {
       const styles: HeaderStyle[] = ["draft", "legacy", "openai"];
       const [granted] = await headersOf(styles);
       expect(granted?.get("ratelimit")).not.toBeNull();

@@ -8,7 +8,7 @@ describe.each(ADAPTERS)("rateLimit on $name", (adapter) => {
   const stage = new Stage(adapter);
 
   describe("entities", () => {
-    test("by default the client's address is the entity", async () => {
+    test("entities by default the client's address is the entity", async () => {
       const limiter = await stage.limiter();
       const { url } = await stage.serve({ limiter, limits: [`rpm:2${SLOW}`] });
       expect([await statusOf(url), await statusOf(url), await statusOf(url)]).toEqual([

@@ -27,7 +27,7 @@ async function daysKept(store: TestStore, repo: Repository, subject: string): Pr
 }
 
 describeStores("the audit retention of a table", (store) => {
-  it("holds for namespaces that are registered after it was set", async () => {
+  it("the audit retention of a table holds for namespaces that are registered after it was set", async () => {
     await deployed(store, 400);
     const repo = await store.open({ clock, namespace: newName() });
     await repo.entities.create({ id: "key-1" });

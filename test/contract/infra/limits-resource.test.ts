@@ -37,7 +37,7 @@ describeEngines("Custom::ZaeLimiterLimits", ({ endpoint }) => {
     await deleteTable({ table, endpoint });
   });
 
-  it("creates, updates and deletes limits that all clients then see (op 49)", async () => {
+  it("Custom::ZaeLimiterLimits creates, updates and deletes limits that all clients then see (op 49)", async () => {
     const place = { region: undefined, endpoint, namespace: undefined };
     const handler = createLimitsHandler({
       place: LOCAL_PLACE,
@@ -71,7 +71,7 @@ describeEngines("Custom::ZaeLimiterLimits", ({ endpoint }) => {
     expect(await repo.limits.listResources()).toEqual([]);
   });
 
-  it("runs as a bundle without any other package", async () => {
+  it("Custom::ZaeLimiterLimits runs as a bundle without any other package", async () => {
     const folder = mkdtempSync(join(tmpdir(), "zae-limiter-"));
     try {
       await run(process.execPath, ["scripts/bundle-lambda.mjs", folder]);

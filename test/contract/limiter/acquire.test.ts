@@ -18,7 +18,7 @@ const USER = { entityId: "user-1", resource: RESOURCE };
 function acquires(store: LimiterStore): void {
   const extra = itUnless(store.slow);
 
-  it("takes one token and says so (A050)", async () => {
+  it("an acquire consumes one token and says so (A050)", async () => {
     const { limiter } = await store.open();
     const lease = await limiter.acquire({ ...USER, limits: ["rpm:100"], consume: { rpm: 1 } });
     expect(lease.consumed).toEqual({ rpm: 1 });
@@ -26,14 +26,14 @@ function acquires(store: LimiterStore): void {
     expect(lines(lease.statuses)).toEqual(["user-1/openai/gpt-4 rpm 1/99"]);
   });
 
-  it("takes of two limits at once (A051)", async () => {
+  it("an acquire consumes from two limits at once (A051)", async () => {
     const { limiter } = await store.open();
     const limits = [Limit.perMinute("rpm", 100), Limit.perMinute("tpm", 10_000)];
     const lease = await limiter.acquire({ ...USER, limits, consume: { rpm: 1, tpm: 500 } });
     expect(lease.consumed).toEqual({ rpm: 1, tpm: 500 });
   });
 
-  it("refuses more than there is; more than there can ever be has no time (A052)", async () => {
+  it("an acquire of more than there is is refused, without a time if it never fits (A052)", async () => {
     const { limiter } = await store.open();
     const request = { ...USER, limits: ["rpm:10"] };
     const never = await refusalOf(limiter.acquire({ ...request, consume: { rpm: 20 } }));
@@ -45,7 +45,7 @@ function acquires(store: LimiterStore): void {
     expect(later.retryAfterSeconds).toBe(60.001);
   });
 
-  it("lists all limits of a refusal, and writes nothing (A053)", async () => {
+  it("a refusal lists all limits, and writes nothing (A053)", async () => {
     const { limiter, repo } = await store.open();
     const request = { ...USER, limits: ["rpm:100", "tpm:100"], consume: { rpm: 1, tpm: 200 } };
     const refusal = await refusalOf(limiter.acquire(request));
@@ -55,7 +55,7 @@ function acquires(store: LimiterStore): void {
     expect(await repo.buckets.list("user-1")).toEqual([]);
   });
 
-  it("has written what was taken before the work starts (A055)", async () => {
+  it("an acquire is written before the work starts (A055)", async () => {
     const subject = await store.open();
     const { limiter } = subject;
     const request = { ...USER, limits: ["rpm:100"], consume: { rpm: 10 } };
@@ -63,7 +63,7 @@ function acquires(store: LimiterStore): void {
     expect(during).toEqual({ balance: 90_000, consumed: 10_000 });
   });
 
-  it("refills with time, looking first or not (A056)", async () => {
+  it("a bucket refills with time, whether it is read first or not (A056)", async () => {
     const limits = [Limit.perSecond("rps", 100)];
     for (const speculativeWrites of [true, false]) {
       const { limiter, time } = await store.open({ speculativeWrites });
@@ -77,7 +77,7 @@ function acquires(store: LimiterStore): void {
     }
   });
 
-  it("refuses the third of two, by name (A057)", async () => {
+  it("the third acquire of two is refused by name (A057)", async () => {
     const { limiter } = await store.open();
     const request = { ...USER, limits: ["rpm:2"], consume: { rpm: 1 } };
     await limiter.acquire(request);
@@ -88,7 +88,7 @@ function acquires(store: LimiterStore): void {
     expect(refusal.retryAfterSeconds).toBe(30.001);
   });
 
-  it("counts ten at once exactly (A058)", async () => {
+  it("ten acquires at once are counted exactly (A058)", async () => {
     const subject = await store.open();
     const { limiter } = subject;
     const limits = [Limit.perHour("rph", 1000)];
@@ -98,14 +98,14 @@ function acquires(store: LimiterStore): void {
     expect(milli).toEqual({ balance: 900_000, consumed: 100_000 });
   });
 
-  it("works for an entity that was never created (A061)", async () => {
+  it("an acquire works for an entity that was never created (A061)", async () => {
     const { limiter, repo } = await store.open();
     await limiter.acquire({ ...USER, limits: ["rpm:100"], consume: { rpm: 1 } });
     expect(await repo.entities.get("user-1")).toBeUndefined();
     expect(await repo.buckets.list("user-1")).toHaveLength(1);
   });
 
-  it("takes any legal name of a limit, on every way (A065)", async () => {
+  it("an acquire takes any legal name of a limit, on every path (A065)", async () => {
     for (const speculativeWrites of [true, false]) {
       const subject = await store.open({ speculativeWrites });
       const { limiter, repo } = subject;
@@ -132,7 +132,7 @@ function acquires(store: LimiterStore): void {
     }
   });
 
-  it("is not held up by debt of a limit that is not asked for (A067)", async () => {
+  it("an acquire is not held up by debt of a limit that it does not ask for (A067)", async () => {
     for (const speculativeWrites of [true, false]) {
       const { limiter } = await store.open({ speculativeWrites });
       const request = { ...USER, limits: ["rpm:100", "tpm:1000"] };
@@ -151,7 +151,7 @@ function acquires(store: LimiterStore): void {
     }
   });
 
-  extra("grants nothing at all, and zeros, without taking", async () => {
+  extra("an acquire of nothing at all, or of zeros, is granted and consumes nothing", async () => {
     const subject = await store.open();
     const { limiter } = subject;
     const request = { ...USER, limits: ["rpm:2", "tpm:10"] };
@@ -169,7 +169,7 @@ function acquires(store: LimiterStore): void {
     expect(milli).toEqual({ balance: 0, consumed: 2000 });
   });
 
-  extra("grants exactly the capacity after idling, not more", async () => {
+  extra("a bucket grants exactly its capacity after idling, and no more", async () => {
     const { limiter, time } = await store.open();
     const request = { ...USER, limits: ["rpm:100"], consume: { rpm: 1 } };
     await limiter.acquire(request);
@@ -185,7 +185,7 @@ function acquires(store: LimiterStore): void {
     expect(granted).toBe(100);
   });
 
-  extra("answers tryAcquire without an error", async () => {
+  extra("tryAcquire answers without an error", async () => {
     const { limiter } = await store.open();
     const request = { ...USER, limits: ["rpm:2"], consume: { rpm: 2 } };
     const first = await limiter.tryAcquire(request);
@@ -242,33 +242,36 @@ describeLimiterStores("the statuses of an acquire", (store) => {
   it.each([
     ["looking at each bucket first (A064)", false],
     ["trusting what was seen last", true],
-  ])("are all limits of all entities, own first, on every way: %s", async (_, speculative) => {
-    const own = (rpm: string, tpm: string) => [
-      `user-1/openai/gpt-4 rpm ${rpm}`,
-      `user-1/openai/gpt-4 tpm ${tpm}`,
-    ];
-    const team = (rpm: string) => ["team/openai/gpt-4 rpd 0/50", `team/openai/gpt-4 rpm ${rpm}`];
-    expect(await story(speculative)).toEqual([
-      ["refused", ...own("1/10", "101/100!"), ...team("1/4")],
-      ["granted", ...own("1/9", "50/50"), ...team("1/3")],
-      ["granted", ...own("1/8", "0/50"), ...team("1/2")],
-      ["refused", ...own("0/8", "51/50!"), ...team("0/2")],
-      ["refused", ...own("0/8", "51/50!"), ...team("0/2")],
-      ["refused", ...own("3/8", "0/50"), ...team("3/2!")],
-      ["granted", ...own("0/8", "0/50"), ...team("0/2")],
-      ["granted", ...own("2/6", "50/0"), ...team("2/0")],
-      ["refused", ...own("1/6", "0/0"), ...team("1/0!")],
-      ["granted", ...own("1/7", "0/25"), ...team("1/0")],
-      ["refused", ...own("1/7", "30/25!"), ...team("1/0!")],
-      ["refused", ...own("5/10", "100/100"), ...team("5/4!")],
-      ["granted", ...own("4/6", "100/0"), ...team("4/0")],
-    ]);
-  });
+  ])(
+    "the statuses of an acquire are all limits of all entities, own first, on every path: %s",
+    async (_, speculative) => {
+      const own = (rpm: string, tpm: string) => [
+        `user-1/openai/gpt-4 rpm ${rpm}`,
+        `user-1/openai/gpt-4 tpm ${tpm}`,
+      ];
+      const team = (rpm: string) => ["team/openai/gpt-4 rpd 0/50", `team/openai/gpt-4 rpm ${rpm}`];
+      expect(await story(speculative)).toEqual([
+        ["refused", ...own("1/10", "101/100!"), ...team("1/4")],
+        ["granted", ...own("1/9", "50/50"), ...team("1/3")],
+        ["granted", ...own("1/8", "0/50"), ...team("1/2")],
+        ["refused", ...own("0/8", "51/50!"), ...team("0/2")],
+        ["refused", ...own("0/8", "51/50!"), ...team("0/2")],
+        ["refused", ...own("3/8", "0/50"), ...team("3/2!")],
+        ["granted", ...own("0/8", "0/50"), ...team("0/2")],
+        ["granted", ...own("2/6", "50/0"), ...team("2/0")],
+        ["refused", ...own("1/6", "0/0"), ...team("1/0!")],
+        ["granted", ...own("1/7", "0/25"), ...team("1/0")],
+        ["refused", ...own("1/7", "30/25!"), ...team("1/0!")],
+        ["refused", ...own("5/10", "100/100"), ...team("5/4!")],
+        ["granted", ...own("4/6", "100/0"), ...team("4/0")],
+      ]);
+    },
+  );
 });
 
 describe("what is not a request", () => {
   describeLimiterStores("is refused before any write", (store) => {
-    it("without limits at any level (A059)", async () => {
+    it("an acquire without limits at any level is refused before any write (A059)", async () => {
       const { limiter, repo } = await store.open();
       const error = await failureOf(limiter.acquire({ ...USER, consume: { rpm: 1 } }));
       expect(error).toMatchObject({ name: "ValidationError", field: "limits" });
@@ -277,7 +280,7 @@ describe("what is not a request", () => {
       expect(await repo.buckets.list("user-1")).toEqual([]);
     });
 
-    it("with a bad id or resource (A060)", async () => {
+    it("an acquire with a bad id or resource is refused before any write (A060)", async () => {
       const { limiter } = await store.open();
       const call = (entityId: string, resource: string) =>
         failureOf(limiter.acquire({ entityId, resource, limits: ["rpm:1"], consume: { rpm: 1 } }));
@@ -313,24 +316,31 @@ describe("what is not a request", () => {
       ["a list", [1]],
       ["nothing at all", undefined],
     ];
-    it.each(store.variants(amounts))("consume with %s (A066)", async (_, consume) => {
-      const { limiter, repo } = await store.open();
-      await repo.limits.setSystem(["rpm:100"]);
-      const request = { ...USER, consume: consume as Record<string, number> };
-      expect(await failureOf(limiter.acquire(request))).toMatchObject({ code: "ZAEL_VALIDATION" });
-      expect(await failureOf(limiter.tryAcquire(request))).toMatchObject({
-        name: "ValidationError",
-      });
-      // The same once the bucket is there and known.
-      await limiter.acquire({ ...USER, consume: { rpm: 1 } });
-      expect(await failureOf(limiter.acquire(request))).toMatchObject({ name: "ValidationError" });
-      expect((await repo.buckets.list("user-1")).map(({ tokens }) => tokens)).toEqual([99]);
-    });
+    it.each(store.variants(amounts))(
+      "a consume of %s is refused before any write (A066)",
+      async (_, consume) => {
+        const { limiter, repo } = await store.open();
+        await repo.limits.setSystem(["rpm:100"]);
+        const request = { ...USER, consume: consume as Record<string, number> };
+        expect(await failureOf(limiter.acquire(request))).toMatchObject({
+          code: "ZAEL_VALIDATION",
+        });
+        expect(await failureOf(limiter.tryAcquire(request))).toMatchObject({
+          name: "ValidationError",
+        });
+        // The same once the bucket is there and known.
+        await limiter.acquire({ ...USER, consume: { rpm: 1 } });
+        expect(await failureOf(limiter.acquire(request))).toMatchObject({
+          name: "ValidationError",
+        });
+        expect((await repo.buckets.list("user-1")).map(({ tokens }) => tokens)).toEqual([99]);
+      },
+    );
   });
 });
 
 describeItemStores("an acquire", (store) => {
-  it("leaves the item that the reference would have left (A063)", async () => {
+  it("an acquire leaves the item that the reference would have left (A063)", async () => {
     const subject = await store.open();
     const { limiter, repo, time } = subject;
     await repo.limits.setSystem(["rpm:100"]);

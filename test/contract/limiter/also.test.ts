@@ -43,7 +43,7 @@ async function consumed(subject: Subject, entityId = "key-1"): Promise<number[]>
 describeLimiterStores("an acquire of several resources", (store) => {
   const extra = itUnless(store.slow);
 
-  it("consumes from all of them, and its lease corrects each", async () => {
+  it("an acquire of several resources consumes from all of them, and its lease corrects each", async () => {
     const subject = await opened(store);
     const lease = await subject.limiter.acquire(CALL);
     expect(lease.resources).toEqual(RESOURCES);
@@ -61,7 +61,7 @@ describeLimiterStores("an acquire of several resources", (store) => {
     expect(() => lease.of("typo")).toThrow(ValidationError);
   });
 
-  it("consumes from none when one of them has too little, and lists all limits", async () => {
+  it("an acquire of several resources consumes from none when one has too little", async () => {
     const subject = await opened(store);
     const { limiter } = subject;
     await limiter.acquire({ entityId: "key-1", resource: "search", consume: { rpd: 8 } });
@@ -78,27 +78,30 @@ describeLimiterStores("an acquire of several resources", (store) => {
     expect(await consumed(subject)).toEqual([0, 0, 8]);
   });
 
-  extra("cascades for each, by limits, switches and policies of its own", async () => {
-    const subject = await opened(store, true);
-    const { limiter, repo } = subject;
-    await repo.limits.setCascade({ resource: "search" }, false);
-    await repo.limits.setResource("embed", ["rpd:1/day soft"]);
-    const lease = await limiter.acquire(CALL);
-    expect([lease.overdrawn, lease.of("embed").overdrawn]).toEqual([[], ["rpd"]]);
-    expect(await consumed(subject, "org")).toEqual([1, 2, 0]);
-    await repo.limits.bypass({ entityId: "key-1", resource: "chat" });
-    expect((await limiter.acquire(CALL)).bypassed).toBe(true);
-    await repo.limits.setEntity("org", ["rpd:3/day"], { resource: "chat" });
-    await refusalOf(limiter.acquire({ ...CALL, consume: { rpd: 4 } }));
-    expect(await consumed(subject)).toEqual([2, 4, 6]);
-    await repo.limits.disable({ resource: "search" });
-    expect(await failureOf(limiter.acquire({ ...CALL, consume: { rpd: 9 } }))).toBeInstanceOf(
-      ResourceDisabled,
-    );
-    expect(await consumed(subject)).toEqual([2, 4, 6]);
-  });
+  extra(
+    "an acquire of several resources cascades for each, by limits, switches and policies of its own",
+    async () => {
+      const subject = await opened(store, true);
+      const { limiter, repo } = subject;
+      await repo.limits.setCascade({ resource: "search" }, false);
+      await repo.limits.setResource("embed", ["rpd:1/day soft"]);
+      const lease = await limiter.acquire(CALL);
+      expect([lease.overdrawn, lease.of("embed").overdrawn]).toEqual([[], ["rpd"]]);
+      expect(await consumed(subject, "org")).toEqual([1, 2, 0]);
+      await repo.limits.bypass({ entityId: "key-1", resource: "chat" });
+      expect((await limiter.acquire(CALL)).bypassed).toBe(true);
+      await repo.limits.setEntity("org", ["rpd:3/day"], { resource: "chat" });
+      await refusalOf(limiter.acquire({ ...CALL, consume: { rpd: 4 } }));
+      expect(await consumed(subject)).toEqual([2, 4, 6]);
+      await repo.limits.disable({ resource: "search" });
+      expect(await failureOf(limiter.acquire({ ...CALL, consume: { rpd: 9 } }))).toBeInstanceOf(
+        ResourceDisabled,
+      );
+      expect(await consumed(subject)).toEqual([2, 4, 6]);
+    },
+  );
 
-  extra("refuses what cannot be before anything is consumed", async () => {
+  extra("a wrong acquire of several resources is refused before anything is consumed", async () => {
     const subject = await opened(store);
     const { limiter } = subject;
     const many = Array.from({ length: 16 }, (_, at) => ({ resource: `r${at}`, consume: {} }));
@@ -117,24 +120,27 @@ describeLimiterStores("an acquire of several resources", (store) => {
     expect(await consumed(subject)).toEqual([0, 0, 0]);
   });
 
-  extra("waits until all of them have enough, and leaves when it is aborted", async () => {
-    const subject = await store.open({ virtualTimer: true });
-    const { limiter, repo, time } = subject;
-    await repo.limits.setSystem(["rpd:10/day"]);
-    await limiter.acquire({ entityId: "key-1", resource: "embed", consume: { rpd: 10 } });
-    const waiting = limiter.acquire({ ...CALL, maxWaitSeconds: 90_000 });
-    expect((await time.until(waiting)).resources).toEqual(RESOURCES);
-    const end = new AbortController();
-    const call = { ...CALL, maxWaitSeconds: 90_000, signal: end.signal };
-    const aborted = failureOf(limiter.acquire(call));
-    end.abort(new Error("gone"));
-    expect(await aborted).toMatchObject({ message: "gone" });
-    await refusalOf(limiter.acquire({ ...CALL, maxWaitSeconds: 1 }));
-  });
+  extra(
+    "an acquire of several resources waits until all have enough, and can be aborted",
+    async () => {
+      const subject = await store.open({ virtualTimer: true });
+      const { limiter, repo, time } = subject;
+      await repo.limits.setSystem(["rpd:10/day"]);
+      await limiter.acquire({ entityId: "key-1", resource: "embed", consume: { rpd: 10 } });
+      const waiting = limiter.acquire({ ...CALL, maxWaitSeconds: 90_000 });
+      expect((await time.until(waiting)).resources).toEqual(RESOURCES);
+      const end = new AbortController();
+      const call = { ...CALL, maxWaitSeconds: 90_000, signal: end.signal };
+      const aborted = failureOf(limiter.acquire(call));
+      end.abort(new Error("gone"));
+      expect(await aborted).toMatchObject({ message: "gone" });
+      await refusalOf(limiter.acquire({ ...CALL, maxWaitSeconds: 1 }));
+    },
+  );
 });
 
 describeItemStores("the cost of two resources", (store) => {
-  it("is two requests of one unit when warm, sent at the same time", async () => {
+  it("the cost of two resources is two requests of one unit when warm, sent at the same time", async () => {
     const calls: StoreCall[] = [];
     const subject = await store.open({ onCall: (call) => void calls.push(call) });
     const { limiter, repo } = subject;

@@ -27,7 +27,7 @@ async function opened(store: LimiterStore) {
 describeLimiterStores("the balances of a bucket", (store) => {
   const extra = itUnless(store.slow);
 
-  it("are filled by a reset, debt and all, while the total stays", async () => {
+  it("the balances of a bucket are filled by a reset, debt and all, while the total stays", async () => {
     const subject = await opened(store);
     const { limiter, repo } = subject;
     const lease = await limiter.acquire({ ...BUCKET, consume: { rpd: 10, tpd: 60 } });
@@ -56,7 +56,7 @@ describeLimiterStores("the balances of a bucket", (store) => {
     });
   });
 
-  it("are raised by a top-up once per key, and never beyond full", async () => {
+  it("the balances of a bucket are raised by a top-up once per key, and never beyond full", async () => {
     const subject = await opened(store);
     const { limiter, repo } = subject;
     await limiter.acquire({ ...BUCKET, consume: { tpd: 80 } });
@@ -73,27 +73,30 @@ describeLimiterStores("the balances of a bucket", (store) => {
     expect((await repo.buckets.topUp(order)).amounts).toEqual({ tpd: 50 });
   });
 
-  extra("of a bucket that is not there need nothing, and keys end with their entity", async () => {
-    const { limiter, repo } = await opened(store);
-    const { entityId } = BUCKET;
-    expect(await repo.buckets.reset(BUCKET)).toEqual({ ...BUCKET, shards: 0, amounts: {} });
-    const order = { ...BUCKET, amounts: { tpd: 5 }, idempotencyKey: "order-1" };
-    await repo.entities.create({ id: entityId });
-    await limiter.acquire({ ...BUCKET, consume: { tpd: 50 } });
-    expect((await repo.buckets.topUp(order)).amounts).toEqual({ tpd: 5 });
-    await repo.entities.delete(entityId);
-    const left: string[] = [];
-    const { items } = store.place;
-    if (items !== undefined) {
-      const { PK: partition } = bucketKey(repo.namespaceId, entityId, BUCKET.resource, 0);
-      for await (const { SK } of items.query({ partition, consistent: true })) left.push(SK);
-    }
-    expect(left).toEqual([]);
-    await limiter.acquire({ ...BUCKET, consume: { tpd: 50 } });
-    expect((await repo.buckets.topUp(order)).amounts).toEqual({ tpd: 5 });
-  });
+  extra(
+    "the balances of a missing bucket need nothing, and keys end with their entity",
+    async () => {
+      const { limiter, repo } = await opened(store);
+      const { entityId } = BUCKET;
+      expect(await repo.buckets.reset(BUCKET)).toEqual({ ...BUCKET, shards: 0, amounts: {} });
+      const order = { ...BUCKET, amounts: { tpd: 5 }, idempotencyKey: "order-1" };
+      await repo.entities.create({ id: entityId });
+      await limiter.acquire({ ...BUCKET, consume: { tpd: 50 } });
+      expect((await repo.buckets.topUp(order)).amounts).toEqual({ tpd: 5 });
+      await repo.entities.delete(entityId);
+      const left: string[] = [];
+      const { items } = store.place;
+      if (items !== undefined) {
+        const { PK: partition } = bucketKey(repo.namespaceId, entityId, BUCKET.resource, 0);
+        for await (const { SK } of items.query({ partition, consistent: true })) left.push(SK);
+      }
+      expect(left).toEqual([]);
+      await limiter.acquire({ ...BUCKET, consume: { tpd: 50 } });
+      expect((await repo.buckets.topUp(order)).amounts).toEqual({ tpd: 5 });
+    },
+  );
 
-  extra("are refused by names and numbers that cannot be, and nothing is written", async () => {
+  extra("wrong names and numbers of balances are refused, and nothing is written", async () => {
     const { limiter, repo } = await opened(store);
     await limiter.acquire({ ...BUCKET, consume: { rpd: 1 } });
     const { buckets } = repo;
@@ -121,7 +124,7 @@ describeItemStores("the balances of a bucket with shards", (store) => {
     return items;
   };
 
-  it("are topped up by room, to the milli, and filled all at once", async () => {
+  it("the balances of a bucket with shards are topped up by room, to the milli, and filled all at once", async () => {
     const subject = await opened(store);
     const { limiter, repo, time } = subject;
     const { namespaceId } = repo;
@@ -138,7 +141,7 @@ describeItemStores("the balances of a bucket with shards", (store) => {
   });
 
   itUnless(store.slow)(
-    "are recorded as Python does, and its quotas are refused by name",
+    "the balances of shards are recorded as Python does, and its quotas are refused by name",
     async () => {
       const subject = await opened(store);
       const { limiter, repo } = subject;

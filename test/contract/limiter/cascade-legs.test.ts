@@ -18,7 +18,7 @@ describeItemStores("the legs of a cascade", (store) => {
     return subject;
   }
 
-  it("are given back to the milli when the parent's fails (A109)", async () => {
+  it("the legs of a cascade are refunded to the milli when the parent's fails (A109)", async () => {
     const faults = new Faults();
     const subject = await subjectWith(faults);
     subject.time.advance(1234);
@@ -31,7 +31,7 @@ describeItemStores("the legs of a cascade", (store) => {
     expect(await used(subject, "child", "parent")).toEqual([10, 10]);
   });
 
-  it("are decided by what is stored, however often a write fails (A110)", async () => {
+  it("the legs of a cascade are decided by what is stored, however often a write fails (A110)", async () => {
     const faults = new Faults();
     const subject = await subjectWith(faults);
     const other = await store.another(subject);
@@ -41,7 +41,7 @@ describeItemStores("the legs of a cascade", (store) => {
     expect(lines(lease.statuses)).toEqual(["child/api rpm 5/85", "parent/api rpm 5/0"]);
   });
 
-  it("are given back when the child's is refused, and only those that were taken (A111)", async () => {
+  it("the legs that were consumed are refunded when the child's is refused (A111)", async () => {
     const faults = new Faults();
     const subject = await subjectWith(faults);
     const other = await store.another(subject);
@@ -61,7 +61,7 @@ describeItemStores("the legs of a cascade", (store) => {
     expect(await used(subject, "child", "parent")).toEqual([10, 100]);
   });
 
-  it("are written without a read once the chain is known (A112)", async () => {
+  it("the legs of a cascade are written without a read once the chain is known (A112)", async () => {
     const faults = new Faults();
     const subject = await subjectWith(faults);
     await subject.limiter.acquire({ ...CHILD, consume: { rpm: 1 } });
@@ -72,71 +72,83 @@ describeItemStores("the legs of a cascade", (store) => {
     expect(faults.requests.some(isBucketOf("parent", "update"))).toBe(true);
   });
 
-  extra("are not shown as they were long ago when another is refused", async () => {
-    const events: boolean[] = [];
-    const subject = await store.open({
-      events: (event) => event.type === "rejected" && events.push(event.local),
-    });
-    const { limiter, repo, time } = subject;
-    await family(subject, "child", "parent");
-    await repo.entities.create({ id: "sibling", parentId: "parent", cascade: true });
-    await repo.limits.setSystem(["rpm:10/10sec"]);
-    await repo.limits.setEntity("parent", ["rpm:100/hour"]);
-    const other = await store.another(subject);
-    const parent = { entityId: "parent", resource: RESOURCE, consume: { rpm: 99 } };
-    const held = await other.limiter.acquire(parent);
-    // The parent is seen to be empty, and ten seconds later it is not.
-    await limiter.acquire({ ...CHILD, consume: { rpm: 1 } });
-    time.advance(10_000);
-    await held.rollback();
-    const sibling = { entityId: "sibling", resource: RESOURCE };
-    await other.limiter.acquire({ ...sibling, consume: { rpm: 10 } });
-    const refusal = await refusalOf(limiter.acquire({ ...sibling, consume: { rpm: 1 } }));
-    // The sibling was seen with its link and decides; the parent is read for its status alone.
-    expect(lines(refusal.statuses)).toEqual(["sibling/api rpm 1/0!", "parent/api rpm 1/89"]);
-    await refusalOf(limiter.acquire({ ...sibling, consume: { rpm: 1 } }));
-    expect(events).toEqual([true, true]);
-  });
+  extra(
+    "the legs of a cascade are not shown as they were long ago when another is refused",
+    async () => {
+      const events: boolean[] = [];
+      const subject = await store.open({
+        events: (event) => event.type === "rejected" && events.push(event.local),
+      });
+      const { limiter, repo, time } = subject;
+      await family(subject, "child", "parent");
+      await repo.entities.create({ id: "sibling", parentId: "parent", cascade: true });
+      await repo.limits.setSystem(["rpm:10/10sec"]);
+      await repo.limits.setEntity("parent", ["rpm:100/hour"]);
+      const other = await store.another(subject);
+      const parent = { entityId: "parent", resource: RESOURCE, consume: { rpm: 99 } };
+      const held = await other.limiter.acquire(parent);
+      // The parent is seen to be empty, and ten seconds later it is not.
+      await limiter.acquire({ ...CHILD, consume: { rpm: 1 } });
+      time.advance(10_000);
+      await held.rollback();
+      const sibling = { entityId: "sibling", resource: RESOURCE };
+      await other.limiter.acquire({ ...sibling, consume: { rpm: 10 } });
+      const refusal = await refusalOf(limiter.acquire({ ...sibling, consume: { rpm: 1 } }));
+      // The sibling was seen with its link and decides; the parent is read for its status alone.
+      expect(lines(refusal.statuses)).toEqual(["sibling/api rpm 1/0!", "parent/api rpm 1/89"]);
+      await refusalOf(limiter.acquire({ ...sibling, consume: { rpm: 1 } }));
+      expect(events).toEqual([true, true]);
+    },
+  );
 
-  extra("are left alone where another was last seen to be too small", async () => {
-    const faults = new Faults();
-    const subject = await store.open({ faults });
-    const { limiter, repo, time } = subject;
-    await family(subject, "child", "parent");
-    await repo.limits.setSystem(["rpm:5/hour"]);
-    await repo.limits.setEntity("parent", ["rpm:100/hour"]);
-    await limiter.acquire({ entityId: "parent", resource: RESOURCE, consume: { rpm: 97 } });
-    await refusalOf(limiter.acquire({ ...CHILD, consume: { rpm: 4 } }));
-    // Too long ago to refuse from memory, but no reason to take from the child first.
-    time.advance(1000);
-    faults.requests.splice(0);
-    await refusalOf(limiter.acquire({ ...CHILD, consume: { rpm: 4 } }));
-    expect(faults.requests.some(isBucketOf("child", "put"))).toBe(false);
-    expect(faults.requests.filter(({ operation }) => operation === "transact")).toEqual([]);
-    expect(await milliOf(subject, "child", RESOURCE, "rpm")).toBeUndefined();
-  });
+  extra(
+    "the legs of a cascade are left alone where another was last seen to be too small",
+    async () => {
+      const faults = new Faults();
+      const subject = await store.open({ faults });
+      const { limiter, repo, time } = subject;
+      await family(subject, "child", "parent");
+      await repo.limits.setSystem(["rpm:5/hour"]);
+      await repo.limits.setEntity("parent", ["rpm:100/hour"]);
+      await limiter.acquire({ entityId: "parent", resource: RESOURCE, consume: { rpm: 97 } });
+      await refusalOf(limiter.acquire({ ...CHILD, consume: { rpm: 4 } }));
+      // Too long ago to refuse from memory, but no reason to take from the child first.
+      time.advance(1000);
+      faults.requests.splice(0);
+      await refusalOf(limiter.acquire({ ...CHILD, consume: { rpm: 4 } }));
+      expect(faults.requests.some(isBucketOf("child", "put"))).toBe(false);
+      expect(faults.requests.filter(({ operation }) => operation === "transact")).toEqual([]);
+      expect(await milliOf(subject, "child", RESOURCE, "rpm")).toBeUndefined();
+    },
+  );
 
-  extra("reach a parent that the index missed, however long no call comes", async () => {
-    const subject = await store.open({ virtualTimer: true, configCacheTtlSeconds: 1e9 });
-    const { limiter, repo, time } = subject;
-    await repo.limits.setSystem(["rpm:100"]);
-    await limiter.acquire({ ...CHILD, consume: { rpm: 1 } });
-    // The entity is created at that very moment, and its bucket is not found.
-    const record = { PK: `${repo.namespaceId}/ENTITY#child`, SK: "#META", entity_id: "child" };
-    await store.place.items?.put({ ...record, parent_id: "parent", cascade: true });
-    await time.pass(60_000);
-    const bucket = async () => store.item(subject, "child", RESOURCE);
-    await expect.poll(bucket).toMatchObject({ parent_id: "parent", cascade: true });
-    const lease = await limiter.acquire({ ...CHILD, consume: { rpm: 1 } });
-    expect(lines(lease.statuses)).toEqual(["child/api rpm 1/99", "parent/api rpm 1/99"]);
-  });
+  extra(
+    "the legs of a cascade reach a parent that the index missed, however long no call comes",
+    async () => {
+      const subject = await store.open({ virtualTimer: true, configCacheTtlSeconds: 1e9 });
+      const { limiter, repo, time } = subject;
+      await repo.limits.setSystem(["rpm:100"]);
+      await limiter.acquire({ ...CHILD, consume: { rpm: 1 } });
+      // The entity is created at that very moment, and its bucket is not found.
+      const record = { PK: `${repo.namespaceId}/ENTITY#child`, SK: "#META", entity_id: "child" };
+      await store.place.items?.put({ ...record, parent_id: "parent", cascade: true });
+      await time.pass(60_000);
+      const bucket = async () => store.item(subject, "child", RESOURCE);
+      await expect.poll(bucket).toMatchObject({ parent_id: "parent", cascade: true });
+      const lease = await limiter.acquire({ ...CHILD, consume: { rpm: 1 } });
+      expect(lines(lease.statuses)).toEqual(["child/api rpm 1/99", "parent/api rpm 1/99"]);
+    },
+  );
 
-  extra("stay consumed when the outcome of the write is unknown", async () => {
-    const faults = new Faults();
-    const subject = await subjectWith(faults);
-    faults.next("lost", isBucketOf("parent", "update"));
-    const error = await failureOf(subject.limiter.acquire({ ...CHILD, consume: { rpm: 10 } }));
-    expect(error).toMatchObject({ name: "RateLimiterUnavailable", nothingWritten: false });
-    expect(await used(subject, "child", "parent")).toEqual([10, 20]);
-  });
+  extra(
+    "the legs of a cascade stay consumed when the outcome of the write is unknown",
+    async () => {
+      const faults = new Faults();
+      const subject = await subjectWith(faults);
+      faults.next("lost", isBucketOf("parent", "update"));
+      const error = await failureOf(subject.limiter.acquire({ ...CHILD, consume: { rpm: 10 } }));
+      expect(error).toMatchObject({ name: "RateLimiterUnavailable", nothingWritten: false });
+      expect(await used(subject, "child", "parent")).toEqual([10, 20]);
+    },
+  );
 });

@@ -38,7 +38,7 @@ async function consumed(subject: Subject, ...ids: string[]): Promise<(number | u
 describeLimiterStores("a cascade policy", (store) => {
   const extra = itUnless(store.slow);
 
-  it("of a resource is followed at every step, by old and new buckets, until it is removed", async () => {
+  it("a cascade policy of a resource is followed at every step until it is removed", async () => {
     const subject = await opened(store);
     const { limiter, repo } = subject;
     await limiter.acquire(CALL);
@@ -52,34 +52,40 @@ describeLimiterStores("a cascade policy", (store) => {
     expect(await consumed(subject, "key-1", "org", "top")).toEqual([4, 2, 2]);
   });
 
-  extra("of an entity outranks that of the resource, and the flag of the entity", async () => {
-    const subject = await opened(store, true);
-    const { limiter, repo } = subject;
-    await limiter.acquire(CALL);
-    await repo.limits.setCascade({ resource: R }, false);
-    await limiter.acquire(CALL);
-    expect(await consumed(subject, "key-1", "org", "top")).toEqual([2, 1, 1]);
-    await repo.limits.setCascade({ entityId: "key-1" }, true);
-    await limiter.acquire(CALL);
-    expect(await consumed(subject, "key-1", "org", "top")).toEqual([3, 2, 1]);
-    await repo.limits.setCascade({ entityId: "key-1", resource: R }, false);
-    await limiter.acquire(CALL);
-    expect(await consumed(subject, "key-1", "org", "top")).toEqual([4, 2, 1]);
-    const level = await repo.limits.level({ entityId: "key-1", resource: R });
-    expect(level.cascade).toBe(false);
-  });
+  extra(
+    "a cascade policy of an entity outranks that of the resource, and the flag of the entity",
+    async () => {
+      const subject = await opened(store, true);
+      const { limiter, repo } = subject;
+      await limiter.acquire(CALL);
+      await repo.limits.setCascade({ resource: R }, false);
+      await limiter.acquire(CALL);
+      expect(await consumed(subject, "key-1", "org", "top")).toEqual([2, 1, 1]);
+      await repo.limits.setCascade({ entityId: "key-1" }, true);
+      await limiter.acquire(CALL);
+      expect(await consumed(subject, "key-1", "org", "top")).toEqual([3, 2, 1]);
+      await repo.limits.setCascade({ entityId: "key-1", resource: R }, false);
+      await limiter.acquire(CALL);
+      expect(await consumed(subject, "key-1", "org", "top")).toEqual([4, 2, 1]);
+      const level = await repo.limits.level({ entityId: "key-1", resource: R });
+      expect(level.cascade).toBe(false);
+    },
+  );
 
-  extra("reaches another client within the time that limits are cached", async () => {
-    const subject = await opened(store);
-    const other = await store.another(subject);
-    for (let round = 0; round < 2; round += 1) await other.limiter.acquire(CALL);
-    await subject.repo.limits.setCascade({ resource: R }, true);
-    subject.time.advance(60_001);
-    await other.limiter.acquire(CALL);
-    expect(await consumed(subject, "key-1", "org", "top")).toEqual([3, 1, 1]);
-  });
+  extra(
+    "a cascade policy reaches another client within the time that limits are cached",
+    async () => {
+      const subject = await opened(store);
+      const other = await store.another(subject);
+      for (let round = 0; round < 2; round += 1) await other.limiter.acquire(CALL);
+      await subject.repo.limits.setCascade({ resource: R }, true);
+      subject.time.advance(60_001);
+      await other.limiter.acquire(CALL);
+      expect(await consumed(subject, "key-1", "org", "top")).toEqual([3, 1, 1]);
+    },
+  );
 
-  extra("counts for an entity that was used before it was created", async () => {
+  extra("a cascade policy counts for an entity that was used before it was created", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await repo.limits.setSystem(LIMITS);
@@ -98,7 +104,7 @@ describeLimiterStores("a cascade policy", (store) => {
 describeLimiterStores("a move", (store) => {
   const extra = itUnless(store.slow);
 
-  it("charges the new parent from then on, and leaves the old one what it was charged", async () => {
+  it("a move consumes from the new parent from then on, and leaves the old one as it is", async () => {
     const subject = await opened(store, true);
     const { limiter, repo } = subject;
     await repo.entities.create({ id: "team" });
@@ -123,7 +129,7 @@ describeLimiterStores("a move", (store) => {
     });
   });
 
-  extra("to no parent ends the cascade, and a repeated one changes nothing", async () => {
+  extra("a move to no parent ends the cascade, and a repeated one changes nothing", async () => {
     const subject = await opened(store, true);
     const { limiter, repo } = subject;
     await limiter.acquire(CALL);
@@ -137,7 +143,7 @@ describeLimiterStores("a move", (store) => {
     expect(await consumed(subject, "key-1", "org", "top")).toEqual([3, 1, 2]);
   });
 
-  extra("of an inner entity takes its children along", async () => {
+  extra("a move of an inner entity takes its children along", async () => {
     const subject = await opened(store, true);
     const { limiter, repo } = subject;
     await limiter.acquire(CALL);
@@ -148,7 +154,7 @@ describeLimiterStores("a move", (store) => {
   });
 
   extra(
-    "that would make no tree is refused, and so is one of or to an unknown entity",
+    "a move that would make no tree is refused, and so is one of or to an unknown entity",
     async () => {
       const { repo } = await opened(store);
       const { entities } = repo;
@@ -168,7 +174,7 @@ describeLimiterStores("a move", (store) => {
     },
   );
 
-  extra("and its opposite at the same time cannot both succeed", async () => {
+  extra("a move and its opposite at the same time cannot both succeed", async () => {
     const { repo } = await store.open();
     await repo.entities.create({ id: "a" });
     await repo.entities.create({ id: "b" });
@@ -187,7 +193,7 @@ describeItemStores("stamps of the owner", (store) => {
     return found;
   };
 
-  it("are those of the Python library: generation and incarnation of the record", async () => {
+  it("stamps of the owner are those of the Python library: generation and incarnation of the record", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     const { namespaceId } = repo;
@@ -219,7 +225,7 @@ describeItemStores("stamps of the owner", (store) => {
     expect((await repo.version())?.clientMinVersion).toBe("0.17.0");
   });
 
-  it("of a policy are the config items of the Python library", async () => {
+  it("stamps of the owner of a policy are the config items of the Python library", async () => {
     const { repo } = await store.open();
     await repo.limits.setCascade({ entityId: "e1", resource: "r" }, true);
     const golden = pythonItem("74-config-entity-cascade", repo.namespaceId);

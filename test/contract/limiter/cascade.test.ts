@@ -10,7 +10,7 @@ import { invalidityOf, lines, refusalOf } from "./outcomes.ts";
 describeLimiterStores("cascade", (store) => {
   const extra = itUnless(store.slow);
 
-  it("charges the parent too, before the work starts (A100)", async () => {
+  it("a cascade consumes from the parent too, before the work starts (A100)", async () => {
     const subject = await store.open();
     await family(subject, "child", "parent");
     await subject.repo.limits.setSystem(["rpm:100"]);
@@ -22,22 +22,25 @@ describeLimiterStores("cascade", (store) => {
     }
   });
 
-  extra("gives back to a parent that has joined later no more than was taken there", async () => {
-    const subject = await store.open();
-    const { limiter, repo } = subject;
-    await repo.limits.setEntity("child", ["rpm:1000/day"]);
-    const lease = await limiter.acquire({ ...CHILD, consume: { rpm: 500 } });
-    await family(subject, "child", "parent");
-    await repo.limits.setEntity("parent", ["rpm:1000/day"]);
-    await limiter.acquire({ entityId: "parent", resource: RESOURCE, consume: { rpm: 900 } });
-    await lease.consume({ rpm: 1 });
-    expect(await used(subject, "child", "parent")).toEqual([501, 901]);
-    lease.release({ rpm: 501 });
-    await lease.commit();
-    expect(await used(subject, "child", "parent")).toEqual([0, 900]);
-  });
+  extra(
+    "a cascade refunds a parent that joined later no more than was consumed there",
+    async () => {
+      const subject = await store.open();
+      const { limiter, repo } = subject;
+      await repo.limits.setEntity("child", ["rpm:1000/day"]);
+      const lease = await limiter.acquire({ ...CHILD, consume: { rpm: 500 } });
+      await family(subject, "child", "parent");
+      await repo.limits.setEntity("parent", ["rpm:1000/day"]);
+      await limiter.acquire({ entityId: "parent", resource: RESOURCE, consume: { rpm: 900 } });
+      await lease.consume({ rpm: 1 });
+      expect(await used(subject, "child", "parent")).toEqual([501, 901]);
+      lease.release({ rpm: 501 });
+      await lease.commit();
+      expect(await used(subject, "child", "parent")).toEqual([0, 900]);
+    },
+  );
 
-  it("leaves the parent alone without the flag (A101)", async () => {
+  it("a parent is left alone without the flag (A101)", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await repo.entities.create({ id: "parent" });
@@ -50,7 +53,7 @@ describeLimiterStores("cascade", (store) => {
     });
   });
 
-  it("means nothing without a parent (A102)", async () => {
+  it("the flag means nothing without a parent (A102)", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await repo.entities.create({ id: "child", cascade: true });
@@ -59,7 +62,7 @@ describeLimiterStores("cascade", (store) => {
     expect(lines(lease.statuses)).toEqual(["child/api rpm 1/99"]);
   });
 
-  it("says what the entity itself consumed; parents are not added in (A103)", async () => {
+  it("a lease says what the entity itself consumed; parents are not added in (A103)", async () => {
     const { limiter, repo } = await store.open();
     await repo.entities.create({ id: "parent" });
     await repo.entities.create({ id: "child", parentId: "parent", cascade: true });
@@ -72,7 +75,7 @@ describeLimiterStores("cascade", (store) => {
     }
   });
 
-  it("refuses by the parent, and makes no bucket for the child (A104)", async () => {
+  it("a parent that refuses leaves the child without a consume (A104)", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await family(subject, "child", "parent");
@@ -87,7 +90,7 @@ describeLimiterStores("cascade", (store) => {
     expect(child?.consumed ?? 0).toBe(0);
   });
 
-  it("refuses by the parent with everything known, and the child keeps its tokens (A105)", async () => {
+  it("a parent refuses with everything known, and the child keeps its tokens (A105)", async () => {
     for (const speculativeWrites of [true, false]) {
       const subject = await store.open({ speculativeWrites });
       const { limiter, repo } = subject;
@@ -111,7 +114,7 @@ describeLimiterStores("cascade", (store) => {
     }
   });
 
-  it("creates the parent's bucket again when it is gone (A106)", async () => {
+  it("a cascade creates the parent's bucket again when it is gone (A106)", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await family(subject, "child", "parent");
@@ -125,7 +128,7 @@ describeLimiterStores("cascade", (store) => {
     expect(await left(subject, "child", "parent")).toEqual([90, 100]);
   });
 
-  it("gives the parent a limit that it did not have (A107)", async () => {
+  it("a cascade gives the parent a limit that it did not have (A107)", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await family(subject, "child", "parent");
@@ -142,7 +145,7 @@ describeLimiterStores("cascade", (store) => {
     ]);
   });
 
-  it("counts what the parent has gained meanwhile (A108)", async () => {
+  it("a cascade counts what the parent has gained meanwhile (A108)", async () => {
     const subject = await store.open();
     const { limiter, repo, time } = subject;
     await family(subject, "child", "parent");
@@ -154,7 +157,7 @@ describeLimiterStores("cascade", (store) => {
     expect(lines(lease.statuses)).toEqual(["child/api rpm 1/999", "parent/api rpm 1/499"]);
   });
 
-  it("is adjusted for limits that were not asked for, in every leg that has them (A113)", async () => {
+  it("a cascade is adjusted for other limits too, in every leg that has them (A113)", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await family(subject, "child", "parent", "top");
@@ -172,7 +175,7 @@ describeLimiterStores("cascade", (store) => {
     }
   });
 
-  it("follows the chain to its end, on every way (A114)", async () => {
+  it("a cascade follows the chain to its end, on every path (A114)", async () => {
     for (const speculativeWrites of [true, false]) {
       const subject = await store.open({ speculativeWrites });
       const { limiter, repo } = subject;
@@ -195,7 +198,7 @@ describeLimiterStores("cascade", (store) => {
     }
   });
 
-  it("stops where an entity does not cascade (A114)", async () => {
+  it("a cascade stops where an entity does not cascade (A114)", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await repo.entities.create({ id: "top" });
@@ -206,7 +209,7 @@ describeLimiterStores("cascade", (store) => {
     expect(await left(subject, "child", "parent", "top")).toEqual([99, 99, "-"]);
   });
 
-  it("charges the parent too when the child's write lost a race (A115)", async () => {
+  it("a cascade consumes from the parent too when the child's write lost a race (A115)", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await family(subject, "child", "parent");
@@ -219,7 +222,7 @@ describeLimiterStores("cascade", (store) => {
     expect(await left(subject, "child", "parent")).toEqual([1, 50]);
   });
 
-  it("takes a new child under a parent that others change all the time (A116)", async () => {
+  it("a new child consumes from a parent that others change all the time (A116)", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await repo.entities.create({ id: "parent" });
@@ -238,7 +241,7 @@ describeLimiterStores("cascade", (store) => {
     expect(await left(subject, "parent", ...children)).toEqual([870, ...children.map(() => 90)]);
   });
 
-  extra("passes over ancestors without limits, and goes on behind them", async () => {
+  extra("a cascade passes over ancestors without limits, and goes on behind them", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await family(subject, "child", "parent", "grandparent", "top");
@@ -257,7 +260,7 @@ describeLimiterStores("cascade", (store) => {
     expect(await left(subject, "child", "parent", "grandparent", "top")).toEqual([98, "-", "-", 8]);
   });
 
-  extra("charges ancestors only for the limits they have", async () => {
+  extra("a cascade consumes from ancestors only for the limits they have", async () => {
     const { limiter, repo } = await store.open();
     await repo.entities.create({ id: "parent" });
     await repo.entities.create({ id: "child", parentId: "parent", cascade: true });
@@ -292,7 +295,7 @@ describeLimiterStores("cascade", (store) => {
     expect(await used(subject, ...ids)).toEqual(ids.map(() => 3));
   });
 
-  extra("reaches buckets that were there before the entity was", async () => {
+  extra("a cascade reaches buckets that were there before the entity was", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await repo.limits.setSystem(["rpm:100"]);
@@ -307,7 +310,7 @@ describeLimiterStores("cascade", (store) => {
     expect(await left(subject, "child", "parent")).toEqual([90, 100]);
   });
 
-  it("reaches them from another client too, all or nothing", async () => {
+  it("a cascade reaches such buckets from another client too, all or nothing", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await repo.limits.setSystem(["rpm:100"]);
@@ -322,7 +325,7 @@ describeLimiterStores("cascade", (store) => {
     expect(await used(subject, "child", "parent")).toEqual([20, 10]);
   });
 
-  extra("takes nothing of the child when a parent that just appeared refuses", async () => {
+  extra("a child loses nothing when a parent that just appeared refuses", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await repo.limits.setSystem(["rpm:100"]);
@@ -335,21 +338,24 @@ describeLimiterStores("cascade", (store) => {
     expect(await used(subject, "child")).toEqual([10]);
   });
 
-  extra("starts from a full bucket without a parent after the entity was deleted", async () => {
-    const subject = await store.open();
-    const { limiter, repo } = subject;
-    await family(subject, "child", "parent");
-    await repo.limits.setSystem(["rpm:100"]);
-    await limiter.acquire({ ...CHILD, consume: { rpm: 10 } });
-    const other = await store.another(subject);
-    await other.repo.entities.delete("child");
-    const lease = await limiter.acquire({ ...CHILD, consume: { rpm: 10 } });
-    expect(lines(lease.statuses)).toEqual(["child/api rpm 10/90"]);
-    // The parent was charged once, by the first.
-    expect(await used(subject, "child", "parent")).toEqual([10, 10]);
-  });
+  extra(
+    "a cascade starts from a full bucket without a parent after the entity was deleted",
+    async () => {
+      const subject = await store.open();
+      const { limiter, repo } = subject;
+      await family(subject, "child", "parent");
+      await repo.limits.setSystem(["rpm:100"]);
+      await limiter.acquire({ ...CHILD, consume: { rpm: 10 } });
+      const other = await store.another(subject);
+      await other.repo.entities.delete("child");
+      const lease = await limiter.acquire({ ...CHILD, consume: { rpm: 10 } });
+      expect(lines(lease.statuses)).toEqual(["child/api rpm 10/90"]);
+      // The parent was charged once, by the first.
+      expect(await used(subject, "child", "parent")).toEqual([10, 10]);
+    },
+  );
 
-  extra("refuses a circle that was written past the records", async () => {
+  extra("a circle that was written past the records is refused", async () => {
     const subject = await store.open();
     if (!store.distributed) return;
     const { limiter, repo } = subject;

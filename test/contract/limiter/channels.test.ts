@@ -31,52 +31,58 @@ function messagesOf<T>(name: string, onMessage?: (message: T) => void): T[] {
 describeLimiterStores("the diagnostics channels", (store) => {
   const extra = itUnless(store.slow);
 
-  extra("carry the events of each limiter, with the limiter and its namespace", async () => {
-    const { limiter, repo } = await store.open();
-    const heard = messagesOf<{ limiter: object; namespaceId: string; event: LimiterEvent }>(
-      "zae-limiter:event",
-    );
-    const lease = await limiter.acquire({ ...RPM, consume: { rpm: 10 } });
-    await refusalOf(limiter.acquire({ ...RPM, consume: { rpm: 1 } }));
-    lease.settle({ rpm: undefined });
-    await lease.rollback();
-    expect(heard.map(({ event }) => event.type)).toEqual([
-      ...["acquired", "rejected", "warning", "restored"],
-    ]);
-    for (const message of heard) {
-      expect(message.limiter).toBe(limiter);
-      expect(message.namespaceId).toBe(repo.namespaceId);
-    }
-  });
+  extra(
+    "the diagnostics channels carry the events of each limiter, with the limiter and its namespace",
+    async () => {
+      const { limiter, repo } = await store.open();
+      const heard = messagesOf<{ limiter: object; namespaceId: string; event: LimiterEvent }>(
+        "zae-limiter:event",
+      );
+      const lease = await limiter.acquire({ ...RPM, consume: { rpm: 10 } });
+      await refusalOf(limiter.acquire({ ...RPM, consume: { rpm: 1 } }));
+      lease.settle({ rpm: undefined });
+      await lease.rollback();
+      expect(heard.map(({ event }) => event.type)).toEqual([
+        ...["acquired", "rejected", "warning", "restored"],
+      ]);
+      for (const message of heard) {
+        expect(message.limiter).toBe(limiter);
+        expect(message.namespaceId).toBe(repo.namespaceId);
+      }
+    },
+  );
 
-  extra("let a subscriber run an acquire and the work of run in its context", async () => {
-    const { limiter } = await store.open();
-    const within: string[] = [];
-    let depth = 0;
-    const started = messagesOf<ObservedCall>("zae-limiter:acquire:start", (call) => {
-      call.within = (work) => {
-        depth += 1;
-        try {
-          return work();
-        } finally {
-          depth -= 1;
-        }
-      };
-    });
-    const ended = messagesOf<ObservedCall>("zae-limiter:acquire:end");
-    const consume = { rpm: 1 };
-    const answer = await limiter.run({ ...RPM, consume }, () => {
-      within.push(depth === 1 ? "inside" : "outside");
-      return "done";
-    });
-    expect([answer, within]).toEqual(["done", ["inside"]]);
-    await failureOf(limiter.acquire({ ...RPM, consume: { rpm: -1 } }));
-    expect(ended).toEqual(started);
-    expect(ended[0]).toMatchObject({ attempts: 1, event: { type: "acquired" } });
-    expect(ended[1]).toMatchObject({ event: undefined, error: { code: "ZAEL_VALIDATION" } });
-  });
+  extra(
+    "the diagnostics channels let a subscriber run an acquire and the work of run in its context",
+    async () => {
+      const { limiter } = await store.open();
+      const within: string[] = [];
+      let depth = 0;
+      const started = messagesOf<ObservedCall>("zae-limiter:acquire:start", (call) => {
+        call.within = (work) => {
+          depth += 1;
+          try {
+            return work();
+          } finally {
+            depth -= 1;
+          }
+        };
+      });
+      const ended = messagesOf<ObservedCall>("zae-limiter:acquire:end");
+      const consume = { rpm: 1 };
+      const answer = await limiter.run({ ...RPM, consume }, () => {
+        within.push(depth === 1 ? "inside" : "outside");
+        return "done";
+      });
+      expect([answer, within]).toEqual(["done", ["inside"]]);
+      await failureOf(limiter.acquire({ ...RPM, consume: { rpm: -1 } }));
+      expect(ended).toEqual(started);
+      expect(ended[0]).toMatchObject({ attempts: 1, event: { type: "acquired" } });
+      expect(ended[1]).toMatchObject({ event: undefined, error: { code: "ZAEL_VALIDATION" } });
+    },
+  );
 
-  extra("cause no work while they have no subscriber", async () => {
+  extra("the diagnostics channels cause no work while they have no subscriber", async () => {
     const { limiter } = await store.open();
     await limiter.acquire({ ...RPM, consume: { rpm: 10 } });
     messagesOf("zae-limiter:event");

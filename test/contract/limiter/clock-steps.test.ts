@@ -19,27 +19,30 @@ async function drain({ limiter }: Subject): Promise<number> {
 }
 
 describeLimiterStores("a clock that is set", (store) => {
-  itUnless(store.slow)("back and forth by an hour earns no second of time twice", async () => {
-    const subject = await store.open();
-    await subject.repo.limits.setSystem(["rpm:60", "tpm:1000"]);
-    const lease = await subject.limiter.acquire({ ...TARGET, consume: { tpm: 1 } });
-    const granted: number[] = [];
-    for (let flap = 0; flap < 10; flap += 1) {
-      // A correction is written whatever the balance is, with the time of the clock as it is now.
-      lease.adjust({ tpm: 1 });
-      await lease.flush();
-      granted.push(await drain(subject));
-      subject.time.advance(HOUR_MS + 500);
-      granted.push(await drain(subject));
-      subject.time.advance(500 - HOUR_MS);
-    }
-    // The bucket, the hour that has passed by the clock, and then a second for each second.
-    const expected = Array.from({ length: 20 }, (_, at) => (at % 2 === 0 ? 0 : 1));
-    expect(granted).toEqual([60, 60, ...expected.slice(2)]);
-  });
+  itUnless(store.slow)(
+    "a clock that is set back and forth by an hour earns no second of time twice",
+    async () => {
+      const subject = await store.open();
+      await subject.repo.limits.setSystem(["rpm:60", "tpm:1000"]);
+      const lease = await subject.limiter.acquire({ ...TARGET, consume: { tpm: 1 } });
+      const granted: number[] = [];
+      for (let flap = 0; flap < 10; flap += 1) {
+        // A correction is written whatever the balance is, with the time of the clock as it is now.
+        lease.adjust({ tpm: 1 });
+        await lease.flush();
+        granted.push(await drain(subject));
+        subject.time.advance(HOUR_MS + 500);
+        granted.push(await drain(subject));
+        subject.time.advance(500 - HOUR_MS);
+      }
+      // The bucket, the hour that has passed by the clock, and then a second for each second.
+      const expected = Array.from({ length: 20 }, (_, at) => (at % 2 === 0 ? 0 : 1));
+      expect(granted).toEqual([60, 60, ...expected.slice(2)]);
+    },
+  );
 
   itUnless(store.distributed && "DynamoDB removes expired buckets by itself")(
-    "back and forth does not empty a removed bucket again",
+    "a clock that is set back and forth does not empty a removed bucket again",
     async () => {
       const subject = await store.open();
       const { limiter, repo, time } = subject;
@@ -59,7 +62,7 @@ describeLimiterStores("a clock that is set", (store) => {
     },
   );
 
-  it("forward and back once refuses until the clock has passed that time again", async () => {
+  it("a clock that is set forward and back once refuses until the clock has passed that time again", async () => {
     const subject = await store.open();
     const { limiter, repo, time } = subject;
     await repo.limits.setSystem(["rpm:60"]);
@@ -78,19 +81,22 @@ describeLimiterStores("a clock that is set", (store) => {
     expect((await limiter.tryAcquire(request)).granted).toBe(true);
   });
 
-  itUnless(store.slow)("lets another client, which is behind, earn nothing twice", async () => {
-    const ahead = await store.open();
-    if (!store.separate) return;
-    await ahead.repo.limits.setSystem(["rpm:60"]);
-    const behind = await store.open({ namespace: ahead.repo.namespaceName });
-    const offsetMs = 10_000;
-    behind.time.advance(ahead.time.nowMs - offsetMs - behind.time.nowMs);
-    let total = await drain(ahead);
-    for (let round = 0; round < 10; round += 1) {
-      ahead.time.advance(1000);
-      behind.time.advance(1000);
-      total += (await drain(behind)) + (await drain(ahead));
-    }
-    expect(total).toBe(70);
-  });
+  itUnless(store.slow)(
+    "a clock that is set lets another client, which is behind, earn nothing twice",
+    async () => {
+      const ahead = await store.open();
+      if (!store.separate) return;
+      await ahead.repo.limits.setSystem(["rpm:60"]);
+      const behind = await store.open({ namespace: ahead.repo.namespaceName });
+      const offsetMs = 10_000;
+      behind.time.advance(ahead.time.nowMs - offsetMs - behind.time.nowMs);
+      let total = await drain(ahead);
+      for (let round = 0; round < 10; round += 1) {
+        ahead.time.advance(1000);
+        behind.time.advance(1000);
+        total += (await drain(behind)) + (await drain(ahead));
+      }
+      expect(total).toBe(70);
+    },
+  );
 });

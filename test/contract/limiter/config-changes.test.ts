@@ -34,7 +34,7 @@ async function bucket({ repo }: Subject, entityId = "user-1"): Promise<string[]>
 describeLimiterStores("a change of limits", (store) => {
   const extra = itUnless(store.slow);
 
-  it("of the entity reaches its bucket at once, balance kept (A140)", async () => {
+  it("a change of limits of the entity reaches its bucket at once, balance kept (A140)", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     const set = (...limits: string[]) => repo.limits.setEntity("user-1", limits, OWN);
@@ -52,14 +52,14 @@ describeLimiterStores("a change of limits", (store) => {
     expect(await milliOf(subject, "user-1", RESOURCE, "rpm")).toMatchObject({ consumed: 10_000 });
   });
 
-  it("makes no bucket where there is none (A141)", async () => {
+  it("a change of limits makes no bucket where there is none (A141)", async () => {
     const subject = await store.open();
     await subject.repo.limits.setEntity("user-1", ["rpm:100"], OWN);
     await subject.repo.limits.setSystem(["rpm:100"]);
     expect(await bucket(subject)).toEqual([]);
   });
 
-  it("to an empty list is a change to what applies then (A142)", async () => {
+  it("a change of limits to an empty list is a change to what applies then (A142)", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await repo.limits.setEntity("user-1", ["rpm:100"], OWN);
@@ -72,7 +72,7 @@ describeLimiterStores("a change of limits", (store) => {
     });
   });
 
-  it("back to the resource's limits reaches the bucket (A145)", async () => {
+  it("a change of limits back to the resource's limits reaches the bucket (A145)", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await repo.limits.setResource(RESOURCE, ["rpm:100"]);
@@ -83,7 +83,7 @@ describeLimiterStores("a change of limits", (store) => {
     expect(await bucket(subject)).toEqual(["rpm 90/rpm:100/min"]);
   });
 
-  it("removes the limits that are gone (A146)", async () => {
+  it("a change of limits removes the limits that are gone (A146)", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await repo.limits.setResource(RESOURCE, ["rpm:100"]);
@@ -97,7 +97,7 @@ describeLimiterStores("a change of limits", (store) => {
     });
   });
 
-  it("leaves the bucket alone where nothing applies any more (A147)", async () => {
+  it("a change of limits leaves the bucket alone where nothing applies any more (A147)", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await repo.limits.setEntity("user-1", ["rpm:100"], OWN);
@@ -106,7 +106,7 @@ describeLimiterStores("a change of limits", (store) => {
     expect(await bucket(subject)).toEqual(["rpm 90/rpm:100/min"]);
   });
 
-  it("is no trouble without a bucket (A148)", async () => {
+  it("a change of limits is no trouble without a bucket (A148)", async () => {
     const subject = await store.open();
     const { repo } = subject;
     await repo.limits.setResource(RESOURCE, ["rpm:100"]);
@@ -115,7 +115,7 @@ describeLimiterStores("a change of limits", (store) => {
     expect(await bucket(subject)).toEqual([]);
   });
 
-  it("is what the next acquire goes by (A149)", async () => {
+  it("a change of limits is what the next acquire goes by (A149)", async () => {
     const { limiter, repo } = await store.open();
     await repo.limits.setSystem(["rpm:1000"]);
     await limiter.acquire({ ...USER, consume: { rpm: 1 } });
@@ -128,7 +128,7 @@ describeLimiterStores("a change of limits", (store) => {
   });
 
   it.each(store.variants(LEVELS))(
-    "to more limits: the new ones start full (%s) (A150)",
+    "a change to more limits starts the new ones full (%s) (A150)",
     async (_, set) => {
       const subject = await store.open();
       const { limiter, repo } = subject;
@@ -148,54 +148,63 @@ describeLimiterStores("a change of limits", (store) => {
     },
   );
 
-  it.each(store.variants(LEVELS))("to other limits altogether (%s) (A151)", async (_, set) => {
-    const subject = await store.open();
-    const { limiter, repo } = subject;
-    await set(repo, ["rpm:100", "tpm:1000"]);
-    await limiter.acquire({ ...USER, consume: { rpm: 10, tpm: 10 } });
-    await set(repo, ["rph:10/hour"]);
-    const lease = await limiter.acquire({ ...USER, consume: { rph: 4 } });
-    expect(lines(lease.statuses)).toEqual(["user-1/gpt-4 rph 4/6"]);
-    expect(await bucket(subject)).toEqual(["rph 6/rph:10/hour"]);
-  });
+  it.each(store.variants(LEVELS))(
+    "a change to other limits altogether starts these full (%s) (A151)",
+    async (_, set) => {
+      const subject = await store.open();
+      const { limiter, repo } = subject;
+      await set(repo, ["rpm:100", "tpm:1000"]);
+      await limiter.acquire({ ...USER, consume: { rpm: 10, tpm: 10 } });
+      await set(repo, ["rph:10/hour"]);
+      const lease = await limiter.acquire({ ...USER, consume: { rph: 4 } });
+      expect(lines(lease.statuses)).toEqual(["user-1/gpt-4 rph 4/6"]);
+      expect(await bucket(subject)).toEqual(["rph 6/rph:10/hour"]);
+    },
+  );
 
-  extra.each(LEVELS)("keeps balances, capped, and counts on from there (%s)", async (_, set) => {
-    const subject = await store.open();
-    const { limiter, repo, time } = subject;
-    await set(repo, ["rpm:60"]);
-    await limiter.acquire({ ...USER, consume: { rpm: 40 } });
-    time.advance(10_000);
-    await set(repo, ["rpm:600"]);
-    // 20 left, 10 gained by the old rate; from here on by the new one.
-    await limiter.acquire({ ...USER, consume: { rpm: 10 } });
-    expect(await bucket(subject)).toEqual(["rpm 20/rpm:600/min"]);
-    time.advance(10_000);
-    expect(await limiter.available(USER)).toEqual({ rpm: 120 });
-    await set(repo, ["rpm:6"]);
-    expect(await limiter.available(USER)).toEqual({ rpm: 6 });
-    await limiter.acquire({ ...USER, consume: { rpm: 6 } });
-    await refusalOf(limiter.acquire({ ...USER, consume: { rpm: 1 } }));
-    expect(await milliOf(subject, "user-1", RESOURCE, "rpm")).toEqual({
-      balance: 0,
-      consumed: 56_000,
-    });
-  });
+  extra.each(LEVELS)(
+    "a change of limits keeps balances, capped, and counts on from there (%s)",
+    async (_, set) => {
+      const subject = await store.open();
+      const { limiter, repo, time } = subject;
+      await set(repo, ["rpm:60"]);
+      await limiter.acquire({ ...USER, consume: { rpm: 40 } });
+      time.advance(10_000);
+      await set(repo, ["rpm:600"]);
+      // 20 left, 10 gained by the old rate; from here on by the new one.
+      await limiter.acquire({ ...USER, consume: { rpm: 10 } });
+      expect(await bucket(subject)).toEqual(["rpm 20/rpm:600/min"]);
+      time.advance(10_000);
+      expect(await limiter.available(USER)).toEqual({ rpm: 120 });
+      await set(repo, ["rpm:6"]);
+      expect(await limiter.available(USER)).toEqual({ rpm: 6 });
+      await limiter.acquire({ ...USER, consume: { rpm: 6 } });
+      await refusalOf(limiter.acquire({ ...USER, consume: { rpm: 1 } }));
+      expect(await milliOf(subject, "user-1", RESOURCE, "rpm")).toEqual({
+        balance: 0,
+        consumed: 56_000,
+      });
+    },
+  );
 
-  extra.each(LEVELS.slice(3))("lets a bucket grow that is asked for more (%s)", async (_, set) => {
-    const { limiter, repo, time } = await store.open();
-    await set(repo, ["rpm:10"]);
-    await limiter.acquire({ ...USER, consume: { rpm: 1 } });
-    time.advance(60_000);
-    await set(repo, ["rpm:100"]);
-    // The old capacity does not suffice, so nothing is ever taken that could carry the change.
-    const refusal = await refusalOf(limiter.acquire({ ...USER, consume: { rpm: 50 } }));
-    expect(lines(refusal.statuses)).toEqual(["user-1/gpt-4 rpm 50/10!"]);
-    expect(refusal.retryAfterSeconds).toBe(24.001);
-    time.advance(24_001);
-    await limiter.acquire({ ...USER, consume: { rpm: 50 } });
-  });
+  extra.each(LEVELS.slice(3))(
+    "a change of limits lets a bucket grow that is asked for more (%s)",
+    async (_, set) => {
+      const { limiter, repo, time } = await store.open();
+      await set(repo, ["rpm:10"]);
+      await limiter.acquire({ ...USER, consume: { rpm: 1 } });
+      time.advance(60_000);
+      await set(repo, ["rpm:100"]);
+      // The old capacity does not suffice, so nothing is ever taken that could carry the change.
+      const refusal = await refusalOf(limiter.acquire({ ...USER, consume: { rpm: 50 } }));
+      expect(lines(refusal.statuses)).toEqual(["user-1/gpt-4 rpm 50/10!"]);
+      expect(refusal.retryAfterSeconds).toBe(24.001);
+      time.advance(24_001);
+      await limiter.acquire({ ...USER, consume: { rpm: 50 } });
+    },
+  );
 
-  extra("moves between levels in both directions", async () => {
+  extra("a change of limits moves between levels in both directions", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     const take = async () => {
@@ -218,17 +227,20 @@ describeLimiterStores("a change of limits", (store) => {
     expect(await take()).toBe("rpm 66/rpm:100/min");
   });
 
-  extra("finds the balance of a limit that was gone only between two acquires", async () => {
-    const subject = await store.open();
-    const { limiter, repo } = subject;
-    await repo.limits.setSystem(["rpm:100", "tpm:1000"]);
-    await limiter.acquire({ ...USER, consume: { rpm: 10, tpm: 900 } });
-    await repo.limits.setSystem(["rpm:100"]);
-    await repo.limits.setSystem(["rpm:100", "tpm:1000"]);
-    await refusalOf(limiter.acquire({ ...USER, consume: { tpm: 101 } }));
-  });
+  extra(
+    "a change of limits finds the balance of a limit that was gone only between two acquires",
+    async () => {
+      const subject = await store.open();
+      const { limiter, repo } = subject;
+      await repo.limits.setSystem(["rpm:100", "tpm:1000"]);
+      await limiter.acquire({ ...USER, consume: { rpm: 10, tpm: 900 } });
+      await repo.limits.setSystem(["rpm:100"]);
+      await repo.limits.setSystem(["rpm:100", "tpm:1000"]);
+      await refusalOf(limiter.acquire({ ...USER, consume: { tpm: 101 } }));
+    },
+  );
 
-  extra("reaches the buckets of parents", async () => {
+  extra("a change of limits reaches the buckets of parents", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await repo.entities.create({ id: "team" });
@@ -244,7 +256,7 @@ describeLimiterStores("a change of limits", (store) => {
     ]);
   });
 
-  extra("touches no buckets of others", async () => {
+  extra("a change of limits touches no buckets of others", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await repo.limits.setSystem(["rpm:100"]);
@@ -261,33 +273,39 @@ describeLimiterStores("a change of limits", (store) => {
 describeLimiterStores("a change of limits by another client", (store) => {
   const extra = itUnless(store.slow);
 
-  extra.each(LEVELS)("is noticed when what was remembered is too old (%s)", async (_, set) => {
-    const subject = await store.open();
-    const { limiter, repo, time } = subject;
-    await set(repo, ["rpm:100", "tpm:1000"]);
-    await limiter.acquire({ ...USER, consume: { rpm: 10 } });
-    const other = await store.another(subject);
-    await set(other.repo, ["rpm:30", "rps:7/sec"]);
-    time.advance(CACHE_MS + 600);
-    const lease = await limiter.acquire({ ...USER, consume: { rpm: 10, rps: 7 } });
-    expect(lines(lease.statuses)).toEqual(["user-1/gpt-4 rpm 10/20", "user-1/gpt-4 rps 7/0"]);
-    expect(await bucket(subject)).toEqual(["rpm 20/rpm:30/min", "rps 0/rps:7/sec"]);
-  });
+  extra.each(LEVELS)(
+    "a change of limits by another client is noticed when what was remembered is too old (%s)",
+    async (_, set) => {
+      const subject = await store.open();
+      const { limiter, repo, time } = subject;
+      await set(repo, ["rpm:100", "tpm:1000"]);
+      await limiter.acquire({ ...USER, consume: { rpm: 10 } });
+      const other = await store.another(subject);
+      await set(other.repo, ["rpm:30", "rps:7/sec"]);
+      time.advance(CACHE_MS + 600);
+      const lease = await limiter.acquire({ ...USER, consume: { rpm: 10, rps: 7 } });
+      expect(lines(lease.statuses)).toEqual(["user-1/gpt-4 rpm 10/20", "user-1/gpt-4 rps 7/0"]);
+      expect(await bucket(subject)).toEqual(["rpm 20/rpm:30/min", "rps 0/rps:7/sec"]);
+    },
+  );
 
-  extra.each(LEVELS)("is noticed at once where the bucket shows it (%s)", async (_, set) => {
-    const subject = await store.open();
-    const { limiter, repo } = subject;
-    await set(repo, ["rpm:100"]);
-    await limiter.acquire({ ...USER, consume: { rpm: 10 } });
-    const other = await store.another(subject);
-    await set(other.repo, ["rpm:30"]);
-    await other.limiter.acquire({ ...USER, consume: { rpm: 10 } });
-    const lease = await limiter.acquire({ ...USER, consume: { rpm: 10 } });
-    expect(lines(lease.statuses)).toEqual(["user-1/gpt-4 rpm 10/10"]);
-    expect(lease.statuses[0]?.limit.capacity).toBe(30);
-  });
+  extra.each(LEVELS)(
+    "a change of limits by another client is noticed at once where the bucket shows it (%s)",
+    async (_, set) => {
+      const subject = await store.open();
+      const { limiter, repo } = subject;
+      await set(repo, ["rpm:100"]);
+      await limiter.acquire({ ...USER, consume: { rpm: 10 } });
+      const other = await store.another(subject);
+      await set(other.repo, ["rpm:30"]);
+      await other.limiter.acquire({ ...USER, consume: { rpm: 10 } });
+      const lease = await limiter.acquire({ ...USER, consume: { rpm: 10 } });
+      expect(lines(lease.statuses)).toEqual(["user-1/gpt-4 rpm 10/10"]);
+      expect(lease.statuses[0]?.limit.capacity).toBe(30);
+    },
+  );
 
-  it("is not undone by a client that has not noticed yet", async () => {
+  it("a change of limits by another client is not undone by a client that has not noticed yet", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await repo.limits.setSystem(["rpm:100"]);
@@ -304,25 +322,28 @@ describeLimiterStores("a change of limits by another client", (store) => {
     expect(await bucket(subject, "user-2")).toEqual(["rpm 40/rpm:50/min", "tpm 99/tpm:100/min"]);
   });
 
-  extra("does not wear a bucket out: its limits are applied once", async () => {
-    const subject = await store.open();
-    const { limiter, repo } = subject;
-    await repo.limits.setSystem(["rpm:100", "tpm:1000"]);
-    await limiter.acquire({ ...USER, consume: { rpm: 90, tpm: 1000 } });
-    await repo.limits.setSystem(["rpm:100"]);
-    await limiter.acquire({ ...USER, consume: { rpm: 1 } });
-    await repo.limits.setSystem(["rpm:100", "tpm:1000"]);
-    const other = await store.another(subject);
-    for (const client of [limiter, other.limiter, limiter, other.limiter]) {
-      await client.acquire({ ...USER, consume: { tpm: 250 } });
-    }
-    await refusalOf(limiter.acquire({ ...USER, consume: { tpm: 1 } }));
-    await refusalOf(other.limiter.acquire({ ...USER, consume: { tpm: 1 } }));
-  });
+  extra(
+    "a change of limits by another client does not wear a bucket out: its limits are applied once",
+    async () => {
+      const subject = await store.open();
+      const { limiter, repo } = subject;
+      await repo.limits.setSystem(["rpm:100", "tpm:1000"]);
+      await limiter.acquire({ ...USER, consume: { rpm: 90, tpm: 1000 } });
+      await repo.limits.setSystem(["rpm:100"]);
+      await limiter.acquire({ ...USER, consume: { rpm: 1 } });
+      await repo.limits.setSystem(["rpm:100", "tpm:1000"]);
+      const other = await store.another(subject);
+      for (const client of [limiter, other.limiter, limiter, other.limiter]) {
+        await client.acquire({ ...USER, consume: { tpm: 250 } });
+      }
+      await refusalOf(limiter.acquire({ ...USER, consume: { tpm: 1 } }));
+      await refusalOf(other.limiter.acquire({ ...USER, consume: { tpm: 1 } }));
+    },
+  );
 });
 
 describeItemStores("a change of limits", (store) => {
-  it("shows in the item at once, in milli-tokens (A140)", async () => {
+  it("a change of limits shows in the item at once, in milli-tokens (A140)", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     const item = () => store.item(subject, "user-1", RESOURCE);
@@ -342,7 +363,7 @@ describeItemStores("a change of limits", (store) => {
     });
   });
 
-  it("leaves no attribute of a limit that is gone (A146)", async () => {
+  it("a change of limits leaves no attribute of a limit that is gone (A146)", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await repo.limits.setSystem(["rpm:100", "my-limit.v2:7"]);
@@ -354,7 +375,7 @@ describeItemStores("a change of limits", (store) => {
     expect(names).toContain("b_rpm_tk");
   });
 
-  it("fails when the live bucket cannot follow, and can be repeated (A143)", async () => {
+  it("a change of limits fails when the live bucket cannot follow, and can be repeated (A143)", async () => {
     const faults = new Faults();
     const subject = await store.open({ faults });
     const { limiter, repo } = subject;

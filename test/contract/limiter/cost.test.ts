@@ -73,7 +73,7 @@ function price(store: LimiterStore, calls: number, units: { read?: number; write
 
 describeItemStores("the price of an acquire", (store) => {
   it.each([1, 2, 5])(
-    "is one write and no read once it is warm: %i limits (A062)",
+    "the price of an acquire is one write and no read once it is warm: %i limits (A062)",
     async (count) => {
       const limits = LIMITS.slice(0, count);
       const { limiter, meter, time } = await metered(store, limits);
@@ -89,7 +89,7 @@ describeItemStores("the price of an acquire", (store) => {
     },
   );
 
-  it("stays one write over days without use, where the bucket does not expire (A062)", async () => {
+  it("an acquire stays one write over days without use, where the bucket does not expire (A062)", async () => {
     const { limiter, repo, meter, time } = await metered(store, []);
     await repo.limits.setEntity(ENTITY, LIMITS, { resource: RESOURCE });
     const request = { ...USER, consume: consumeOf(LIMITS) };
@@ -101,7 +101,7 @@ describeItemStores("the price of an acquire", (store) => {
     }
   });
 
-  it("is at most three requests for the first one, cold", async () => {
+  it("the price of an acquire is at most three requests for the first one, cold", async () => {
     const { limiter, meter } = await metered(store, LIMITS);
     const request = { ...USER, consume: consumeOf(LIMITS) };
     const cold = await meter.priceOf(() => limiter.acquire(request));
@@ -115,7 +115,7 @@ describeItemStores("the price of an acquire", (store) => {
     expect(second.calls).toBeLessThanOrEqual(3);
   });
 
-  it("is one unit for a new bucket, without its indexes, and none for flags (N4)", async () => {
+  it("a new bucket costs one unit, without its indexes, and flags cost none (N4)", async () => {
     const { limiter, repo, meter } = await metered(store, LIMITS);
     const consume = consumeOf(LIMITS);
     const first = (entityId: string) =>
@@ -128,7 +128,7 @@ describeItemStores("the price of an acquire", (store) => {
     expect(await first("flagged")).toEqual(plain);
   });
 
-  it("is two writes with a parent, and no read", async () => {
+  it("the price of an acquire is two writes with a parent, and no read", async () => {
     const { limiter, repo, meter, time } = await metered(store, LIMITS);
     await repo.entities.create({ id: "team" });
     await repo.entities.create({ id: ENTITY, parentId: "team", cascade: true });
@@ -142,7 +142,7 @@ describeItemStores("the price of an acquire", (store) => {
     }
   });
 
-  it("is nothing where the bucket is known to be empty", async () => {
+  it("the price of an acquire is nothing where the bucket is known to be empty", async () => {
     const { limiter, repo, meter } = await metered(store, ["rpm:2"]);
     const request = { ...USER, consume: { rpm: 2 } };
     await limiter.acquire(request);
@@ -160,7 +160,7 @@ describeItemStores("the price of an acquire", (store) => {
     expect(await meter.priceOf(child)).toEqual(price(store, 0));
   });
 
-  it("is nothing to commit what was not adjusted", async () => {
+  it("the price of an acquire is nothing to commit what was not adjusted", async () => {
     const { limiter, meter } = await metered(store, LIMITS);
     const lease = await limiter.acquire({ ...USER, consume: { rpm: 1 } });
     expect(await meter.priceOf(() => lease.commit())).toEqual(price(store, 0));
@@ -169,7 +169,7 @@ describeItemStores("the price of an acquire", (store) => {
     expect(await meter.priceOf(dispose)).toEqual(price(store, 0));
   });
 
-  it("is one request per entity to adjust, and one to give back", async () => {
+  it("the price of an adjustment is one request per entity, and so is that of a refund", async () => {
     const subject = await metered(store, LIMITS);
     const { limiter, repo, meter } = subject;
     await repo.entities.create({ id: "team" });
@@ -191,7 +191,7 @@ describeItemStores("the price of an acquire", (store) => {
     expect(await milliOf(subject, "team", RESOURCE, "rpm")).toMatchObject({ consumed: 4000 });
   });
 
-  it("is a read more where each bucket is to be looked at first", async () => {
+  it("the price of an acquire is a read more where each bucket has to be read first", async () => {
     const { limiter, meter } = await metered(store, LIMITS, { speculativeWrites: false });
     const request = { ...USER, consume: { rpm: 1 } };
     await limiter.acquire(request);
@@ -204,7 +204,7 @@ describeItemStores("the price of an acquire", (store) => {
 describeDynamo(
   "the price of an acquire on a table of the reference",
   (store) => {
-    it("is one more unit, for the index that copies everything", async () => {
+    it("an acquire on a table of the reference costs one more unit, for the index that copies all", async () => {
       const { limiter, meter } = await metered(store, LIMITS);
       const request = { ...USER, consume: consumeOf(LIMITS) };
       await limiter.acquire(request);

@@ -29,7 +29,7 @@ async function refused(call: Promise<unknown>, state: string): Promise<void> {
 }
 
 describeLimiterStores("a live limiter of a deleted namespace", (store) => {
-  it("refuses within the time of the config cache, whatever onUnavailable says", async () => {
+  it("a limiter of a deleted namespace refuses within the time of the config cache", async () => {
     const { live, admin } = await opened(store);
     const { namespaceName } = live.repo;
     const lenient = new RateLimiter(live.repo, { onUnavailable: "allow" });
@@ -44,7 +44,7 @@ describeLimiterStores("a live limiter of a deleted namespace", (store) => {
     expect(await bucketCount(live, "key-3")).toBe(0);
   });
 
-  it("works again after a recovery, within the time of the config cache", async () => {
+  it("a limiter works again after a recovery, within the time of the config cache", async () => {
     const { live, admin } = await opened(store);
     const { namespaceName, namespaceId } = live.repo;
     await admin.repo.namespaces.delete(namespaceName);
@@ -56,7 +56,7 @@ describeLimiterStores("a live limiter of a deleted namespace", (store) => {
     await live.limiter.acquire(GIVEN);
   });
 
-  it("creates no bucket after a purge, even before its config cache expires", async () => {
+  it("a limiter creates no bucket after a purge, even before its config cache expires", async () => {
     const { live, admin } = await opened(store);
     const { namespaceName, namespaceId } = live.repo;
     await admin.repo.namespaces.delete(namespaceName);
@@ -69,7 +69,7 @@ describeLimiterStores("a live limiter of a deleted namespace", (store) => {
     for (const id of ["key-1", "key-2", "key-3"]) expect(await bucketCount(live, id)).toBe(0);
   });
 
-  it("refuses at once in the process that deletes the namespace", async () => {
+  it("a limiter refuses at once in the process that deletes the namespace", async () => {
     const { live } = await opened(store);
     await live.repo.namespaces.delete(live.repo.namespaceName);
     await refused(live.limiter.acquire(WARM), "deleted");

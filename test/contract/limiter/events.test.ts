@@ -21,7 +21,7 @@ function withoutCalls(events: readonly LimiterEvent[]): LimiterEvent[] {
 describeLimiterStores("events", (store) => {
   const extra = itUnless(store.slow);
 
-  extra("tell what was taken and what was refused", async () => {
+  extra("events tell what was consumed and what was refused", async () => {
     const events: LimiterEvent[] = [];
     const { limiter } = await store.open({ events: (event) => events.push(event) });
     await limiter.acquire({ ...RPM, consume: { rpm: 10 } });
@@ -56,7 +56,7 @@ describeLimiterStores("events", (store) => {
     expect(new Set(ids).size).toBe(3);
   });
 
-  extra("tell what a lease adjusts and refunds, by the id of its acquire", async () => {
+  extra("events tell what a lease adjusts and refunds, by the id of its acquire", async () => {
     const events: LimiterEvent[] = [];
     const { limiter } = await store.open({ events: (event) => events.push(event) });
     const lease = await limiter.acquire({ ...RPM, consume: { rpm: 2 } });
@@ -78,7 +78,7 @@ describeLimiterStores("events", (store) => {
     });
   });
 
-  extra("cannot break what they tell of", async () => {
+  extra("events cannot break what they tell of", async () => {
     const subject = await store.open({
       events: () => {
         throw new Error("of the listener");
@@ -98,7 +98,7 @@ describeLimiterStores("events", (store) => {
     expect(warnings).toEqual([expect.objectContaining({ code: "ZAEL_LISTENER_FAILED" })]);
   });
 
-  extra("cost nothing without a listener", async () => {
+  extra("events cost nothing without a listener", async () => {
     const { limiter } = await store.open();
     await limiter.acquire({ ...RPM, consume: { rpm: 10 } });
     const read = vi.spyOn(Refusal.prototype, "retryAfterSeconds", "get");
@@ -112,7 +112,7 @@ describeLimiterStores("events", (store) => {
 describeItemStores("events", (store) => {
   const extra = itUnless(store.slow);
 
-  extra("tell refusals from memory from those of the store", async () => {
+  extra("events tell refusals from memory from those of the store", async () => {
     const events: LimiterEvent[] = [];
     const { limiter, time } = await store.open({ events: (event) => events.push(event) });
     await limiter.acquire({ ...RPM, consume: { rpm: 10 } });
@@ -126,7 +126,7 @@ describeItemStores("events", (store) => {
   });
 
   extra(
-    "call a refusal local that a cached parent decides, although the child is read",
+    "a refusal that a cached parent decides is called local, although the child is read",
     async () => {
       const events: LimiterEvent[] = [];
       const { limiter, repo, time } = await store.open({ events: (event) => events.push(event) });
@@ -144,7 +144,7 @@ describeItemStores("events", (store) => {
     },
   );
 
-  extra("tell what was given back because another leg was refused", async () => {
+  extra("events tell what was refunded because another leg was refused", async () => {
     const events: LimiterEvent[] = [];
     const subject = await store.open({ events: (event) => events.push(event) });
     const { limiter, repo } = subject;
@@ -171,7 +171,7 @@ describeItemStores("events", (store) => {
     ]);
   });
 
-  extra("tell that a call passed uncounted", async () => {
+  extra("events tell that a call passed uncounted", async () => {
     const events: LimiterEvent[] = [];
     const faults = new Faults();
     const { limiter } = await store.open({
@@ -192,7 +192,7 @@ describeItemStores("events", (store) => {
   });
 
   itUnless(!store.real && "only requests to DynamoDB have a price")(
-    "tell of every request, with its price",
+    "events tell of every request, with its price",
     async () => {
       const events: LimiterEvent[] = [];
       const subject = await store.open();

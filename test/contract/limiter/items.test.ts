@@ -18,7 +18,7 @@ describeItemStores("the item of a bucket", (store) => {
 
   const item = (subject: Subject) => store.item(subject, "user-1", RESOURCE);
 
-  it("loses what is taken, and counts it (A160)", async () => {
+  it("the item of a bucket loses what is consumed, and counts it (A160)", async () => {
     const subject = await store.open();
     const { limiter } = subject;
     await limiter.acquire({ ...BOTH, consume: { rpm: 1 } });
@@ -34,7 +34,7 @@ describeItemStores("the item of a bucket", (store) => {
     expect(await item(subject)).toMatchObject({ b_rpm_tc: 10_000, b_tpm_tc: 500_000 });
   });
 
-  it("is not written just to refill it (A160)", async () => {
+  it("the item of a bucket is not written just to refill it (A160)", async () => {
     const subject = await store.open();
     const { limiter, time } = subject;
     const start = time.nowMs;
@@ -51,7 +51,7 @@ describeItemStores("the item of a bucket", (store) => {
     expect(await limiter.available(RPM)).toEqual({ rpm: 99 });
   });
 
-  it("stays as it is when one limit refuses (A161, A162)", async () => {
+  it("the item of a bucket stays as it is when one limit refuses (A161, A162)", async () => {
     const subject = await store.open();
     const { limiter } = subject;
     const limits = ["rpm:10", "tpm:5"];
@@ -64,7 +64,7 @@ describeItemStores("the item of a bucket", (store) => {
     expect(await item(subject)).toEqual(before);
   });
 
-  it("is emptied bite by bite, and no further (A163)", async () => {
+  it("the item of a bucket is emptied bite by bite, and no further (A163)", async () => {
     const subject = await store.open();
     const { limiter } = subject;
     const request = { ...USER, limits: ["rpm:10"], consume: { rpm: 3 } };
@@ -77,7 +77,7 @@ describeItemStores("the item of a bucket", (store) => {
     expect(await item(subject)).toMatchObject({ b_rpm_tk: 1000, b_rpm_tc: 9000 });
   });
 
-  it("is made when it is missing, full but for what is taken (A164)", async () => {
+  it("the item of a bucket is made when it is missing, full but for what is consumed (A164)", async () => {
     const subject = await store.open();
     await subject.limiter.acquire({ ...RPM, consume: { rpm: 1 } });
     await store.place.items?.delete(bucketKey(subject.repo.namespaceId, "user-1", RESOURCE, 0));
@@ -87,7 +87,7 @@ describeItemStores("the item of a bucket", (store) => {
     expect(await item(subject)).toMatchObject({ b_rpm_tk: 70_000, b_rpm_tc: 30_000 });
   });
 
-  it("is never refused for its meter of writes (A165)", async () => {
+  it("a bucket is never refused for its meter of writes (A165)", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await limiter.acquire({ ...RPM, consume: { rpm: 1 } });
@@ -100,7 +100,7 @@ describeItemStores("the item of a bucket", (store) => {
     expect(refusal.statuses.map(({ limitName }) => limitName)).toEqual(["rpm"]);
   });
 
-  it("carries the link to the parent, and the number of shards (A166)", async () => {
+  it("the item of a bucket carries the link to the parent, and the number of shards (A166)", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await repo.entities.create({ id: "team" });
@@ -116,7 +116,7 @@ describeItemStores("the item of a bucket", (store) => {
     expect(parent).not.toHaveProperty("parent_id");
   });
 
-  it("is decided again when another client drained the bucket meanwhile (A167)", async () => {
+  it("an acquire is decided again when another client drained the bucket meanwhile (A167)", async () => {
     const subject = await store.open();
     const other = await store.another(subject);
     const { limiter, time } = subject;
@@ -132,7 +132,7 @@ describeItemStores("the item of a bucket", (store) => {
     expect(await item(subject)).toMatchObject({ b_rpm_tk: 10_000, b_rpm_tc: 90_000 });
   });
 
-  it("is adjusted limit by limit, up and down in one write (A168)", async () => {
+  it("the item of a bucket is adjusted limit by limit, up and down in one write (A168)", async () => {
     const subject = await store.open();
     const lease = await subject.limiter.acquire({ ...BOTH, consume: { rpm: 5, tpm: 5 } });
     expect(await item(subject)).toMatchObject({ b_rpm_tk: 95_000, b_tpm_tk: 9_995_000 });
@@ -151,7 +151,7 @@ describeItemStores("the item of a bucket", (store) => {
     expect(await item(subject)).toEqual(before);
   });
 
-  it("is refused by one failed write, and then from memory for a second (A068)", async () => {
+  it("an empty bucket refuses by one failed write, and then from memory for a second (A068)", async () => {
     const faults = new Faults();
     const subject = await store.open({ faults });
     const { limiter, time } = subject;
@@ -177,7 +177,7 @@ describeItemStores("the item of a bucket", (store) => {
     await limiter.acquire(request);
   });
 
-  it("is taken by the stored state when its creation lost the race (A082, A083)", async () => {
+  it("an acquire that lost the race of creation is decided by the stored state (A082, A083)", async () => {
     const subject = await store.open();
     const clients = await Promise.all(Array.from({ length: 6 }, () => store.another(subject)));
     const request = { ...RPM, consume: { rpm: 10 } };
@@ -186,7 +186,7 @@ describeItemStores("the item of a bucket", (store) => {
     expect(await item(subject)).toMatchObject({ b_rpm_tk: 40_000, b_rpm_tc: 60_000 });
   });
 
-  it("is refused with the statuses of child and parent when the race is lost (A084)", async () => {
+  it("a lost race refuses with the statuses of child and parent (A084)", async () => {
     const subject = await store.open();
     const { repo } = subject;
     await repo.entities.create({ id: "team" });
@@ -211,7 +211,7 @@ describeItemStores("the item of a bucket", (store) => {
     }
   });
 
-  extra("is created again where another writer left half of it", async () => {
+  extra("the item of a bucket is created again where another writer left half of it", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     const key = bucketKey(repo.namespaceId, "user-1", RESOURCE, 0);
@@ -222,25 +222,28 @@ describeItemStores("the item of a bucket", (store) => {
     expect(lines(lease.statuses)).toEqual(["user-1/gpt-4 rpm 1/99"]);
   });
 
-  extra("may have a limit without parameters, which then starts full", async () => {
-    const subject = await store.open();
-    const { limiter, repo } = subject;
-    await limiter.acquire({ ...BOTH, consume: { rpm: 1 } });
-    const key = bucketKey(repo.namespaceId, "user-1", RESOURCE, 0);
-    await store.place.items?.update(key, {
-      set: { b_tpm_tk: 0 },
-      remove: ["b_tpm_cp", "b_tpm_ra", "b_tpm_rp"],
-    });
-    const other = await store.another(subject);
-    const lease = await other.limiter.acquire({ ...BOTH, consume: { rpm: 1, tpm: 1 } });
-    expect(lines(lease.statuses)).toEqual(["user-1/gpt-4 rpm 1/98", "user-1/gpt-4 tpm 1/9999"]);
-  });
+  extra(
+    "the item of a bucket may have a limit without parameters, which then starts full",
+    async () => {
+      const subject = await store.open();
+      const { limiter, repo } = subject;
+      await limiter.acquire({ ...BOTH, consume: { rpm: 1 } });
+      const key = bucketKey(repo.namespaceId, "user-1", RESOURCE, 0);
+      await store.place.items?.update(key, {
+        set: { b_tpm_tk: 0 },
+        remove: ["b_tpm_cp", "b_tpm_ra", "b_tpm_rp"],
+      });
+      const other = await store.another(subject);
+      const lease = await other.limiter.acquire({ ...BOTH, consume: { rpm: 1, tpm: 1 } });
+      expect(lines(lease.statuses)).toEqual(["user-1/gpt-4 rpm 1/98", "user-1/gpt-4 tpm 1/9999"]);
+    },
+  );
 });
 
 describeItemStores("a write that meets trouble", (store) => {
   const extra = itUnless(store.slow);
 
-  it("is repeated while others are on the item, and takes once (A085, A086)", async () => {
+  it("a write that meets trouble is repeated while others are on the item, and consumes once (A085, A086)", async () => {
     const faults = new Faults();
     const subject = await store.open({ faults });
     const { limiter } = subject;
@@ -256,7 +259,7 @@ describeItemStores("a write that meets trouble", (store) => {
     });
   });
 
-  it("is given back once, however often it is sent", async () => {
+  it("a write that meets trouble is refunded once, however often it is sent", async () => {
     const faults = new Faults();
     const subject = await store.open({ faults });
     const { limiter, repo } = subject;
@@ -271,7 +274,7 @@ describeItemStores("a write that meets trouble", (store) => {
     });
   });
 
-  extra("is not repeated when its outcome is unknown", async () => {
+  extra("a write that meets trouble is not repeated when its outcome is unknown", async () => {
     const faults = new Faults();
     const subject = await store.open({ faults });
     const { limiter } = subject;
@@ -287,7 +290,7 @@ describeItemStores("a write that meets trouble", (store) => {
 describeDynamo(
   "a table of the reference",
   (store) => {
-    it("serves acquires, leases and cascades like ours", async () => {
+    it("a table of the reference serves acquires, leases and cascades like ours", async () => {
       const subject = await store.open();
       const { limiter, repo, time } = subject;
       await repo.entities.create({ id: "team" });

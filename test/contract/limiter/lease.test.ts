@@ -25,7 +25,7 @@ function tokens(subject: Subject, limitName: string) {
 describeLimiterStores("a lease", (store) => {
   const extra = itUnless(store.slow);
 
-  it("takes more, checked like the first time (A070)", async () => {
+  it("a lease consumes more, checked like the first time (A070)", async () => {
     const subject = await store.open();
     const lease = await subject.limiter.acquire({ ...TPM, consume: { tpm: 500 } });
     await lease.consume({ tpm: 500 });
@@ -34,7 +34,7 @@ describeLimiterStores("a lease", (store) => {
     expect(await tokens(subject, "tpm")).toEqual({ balance: 0, consumed: 1_000_000 });
   });
 
-  it("is still of use after more was refused (A071)", async () => {
+  it("a lease is still of use after more was refused (A071)", async () => {
     const subject = await store.open();
     const lease = await subject.limiter.acquire({ ...TPM, consume: { tpm: 500 } });
     const refusal = await refusalOf(lease.consume({ tpm: 600 }));
@@ -46,7 +46,7 @@ describeLimiterStores("a lease", (store) => {
     expect(await tokens(subject, "tpm")).toEqual({ balance: 400_000, consumed: 600_000 });
   });
 
-  it("is refused what others took meanwhile (A071)", async () => {
+  it("a lease is refused what others took meanwhile (A071)", async () => {
     const subject = await store.open();
     const lease = await subject.limiter.acquire({ ...TPM, consume: { tpm: 100 } });
     const other = await store.another(subject);
@@ -56,7 +56,7 @@ describeLimiterStores("a lease", (store) => {
     expect(await tokens(subject, "tpm")).toEqual({ balance: 0, consumed: 1_000_000 });
   });
 
-  it("may be adjusted into debt (A072)", async () => {
+  it("a lease may be adjusted into debt (A072)", async () => {
     const subject = await store.open();
     const lease = await subject.limiter.acquire({ ...TPM, consume: { tpm: 500 } });
     lease.adjust({ tpm: 1000 });
@@ -67,7 +67,7 @@ describeLimiterStores("a lease", (store) => {
     expect(await tokens(subject, "tpm")).toEqual({ balance: -500_000, consumed: 1_500_000 });
   });
 
-  it("gives back what was not used (A073)", async () => {
+  it("a lease refunds what was not used (A073)", async () => {
     const subject = await store.open();
     const lease = await subject.limiter.acquire({ ...TPM, consume: { tpm: 500 } });
     lease.release({ tpm: 200 });
@@ -76,7 +76,7 @@ describeLimiterStores("a lease", (store) => {
     expect(await tokens(subject, "tpm")).toEqual({ balance: 700_000, consumed: 300_000 });
   });
 
-  it.each(["commit", "rollback"] as const)("is over after %s (A074)", async (end) => {
+  it.each(["commit", "rollback"] as const)("a lease is over after %s (A074)", async (end) => {
     const subject = await store.open();
     const lease = await subject.limiter.acquire({ ...TPM, consume: { tpm: 500 } });
     await lease[end]();
@@ -98,7 +98,7 @@ describeLimiterStores("a lease", (store) => {
     expect(lease.consumed).toEqual(end === "commit" ? { tpm: 500 } : {});
   });
 
-  it("changes only the limits that are named (A075)", async () => {
+  it("a lease changes only the limits that are named (A075)", async () => {
     const { limiter } = await store.open();
     const limits = ["rpm:100", "tpm:1000"];
     const lease = await limiter.acquire({ ...USER, limits, consume: { rpm: 1, tpm: 100 } });
@@ -108,7 +108,7 @@ describeLimiterStores("a lease", (store) => {
     expect(lease.consumed).toEqual({ rpm: 6, tpm: 100 });
   });
 
-  it("keeps count of what was consumed, net (A076)", async () => {
+  it("a lease keeps count of what was consumed, net (A076)", async () => {
     const subject = await store.open();
     const limits = [Limit.perDay("tpd", 10_000)];
     const lease = async (act: (lease: Awaited<ReturnType<typeof take>>) => unknown) => {
@@ -127,7 +127,7 @@ describeLimiterStores("a lease", (store) => {
     expect(await lease((taken) => taken.release({ tpd: 100 }))).toBe(0);
   });
 
-  it("counts two leases at once (A077)", async () => {
+  it("two leases at once are both counted (A077)", async () => {
     const subject = await store.open();
     const { limiter } = subject;
     const request = { ...USER, limits: [Limit.perDay("rpd", 1000)] };
@@ -142,7 +142,7 @@ describeLimiterStores("a lease", (store) => {
     expect(await tokens(subject, "rpd")).toEqual({ balance: 950_000, consumed: 50_000 });
   });
 
-  it("shows debt while it lasts (A078)", async () => {
+  it("a lease shows debt while it lasts (A078)", async () => {
     const { limiter, time } = await store.open();
     const request = { ...USER, limits: ["rpm:10"] };
     const lease = await limiter.acquire({ ...request, consume: { rpm: 10 } });
@@ -156,7 +156,7 @@ describeLimiterStores("a lease", (store) => {
     await limiter.acquire({ ...request, consume: { rpm: 1 } });
   });
 
-  it("tells real figures after a race was lost (A089)", async () => {
+  it("a lease tells real figures after a race was lost (A089)", async () => {
     const subject = await store.open();
     const other = await store.another(subject);
     const request = { ...USER, limits: ["rpm:100"] };
@@ -167,7 +167,7 @@ describeLimiterStores("a lease", (store) => {
     expect(refusal.retryAfterSeconds).toBe(6.001);
   });
 
-  it("is adjusted for limits that were not asked for, every time (A090)", async () => {
+  it("a lease is adjusted for limits that were not asked for, every time (A090)", async () => {
     for (const speculativeWrites of [true, false]) {
       const subject = await store.open({ speculativeWrites });
       const request = { ...USER, limits: ["rpm:100", "tpm:1000"], consume: { rpm: 1 } };
@@ -184,7 +184,7 @@ describeLimiterStores("a lease", (store) => {
     }
   });
 
-  it("settles on the bucket it was taken from, whatever others do to it (A091)", async () => {
+  it("a lease ends on the bucket it consumed from, whatever others do to it (A091)", async () => {
     const subject = await store.open();
     const { repo, time } = subject;
     // Limits of its own: such a bucket is never dropped, however long it is idle.
@@ -202,7 +202,7 @@ describeLimiterStores("a lease", (store) => {
     expect(await tokens(subject, "tpm")).toEqual({ balance: 1_600_000, consumed: 1_100_000 });
   });
 
-  it("never brings back a bucket that is gone (A092)", async () => {
+  it("a lease never brings back a bucket that is gone (A092)", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     const leases = await Promise.all(
@@ -221,7 +221,7 @@ describeLimiterStores("a lease", (store) => {
     expect(await tokens(subject, "tpm")).toEqual({ balance: 900_000, consumed: 100_000 });
   });
 
-  extra("never gives back more than it holds, and then writes nothing", async () => {
+  extra("a lease never refunds more than it holds, and then writes nothing", async () => {
     const subject = await store.open();
     const request = { ...USER, limits: ["rpm:100", "tpm:1000"], consume: { rpm: 2, tpm: 100 } };
     const lease = await subject.limiter.acquire(request);
@@ -250,7 +250,7 @@ describeLimiterStores("a lease", (store) => {
     ["more than anybody may hold", { tpm: 1e12 + 1 }],
     ["text", { tpm: "1" }],
     ["a list", [1]],
-  ])("refuses amounts that are none: %s", async (_, amounts) => {
+  ])("a lease refuses amounts that are none: %s", async (_, amounts) => {
     const subject = await store.open();
     const lease = await subject.limiter.acquire({ ...TPM, consume: { tpm: 500 } });
     const wrong = amounts as Record<string, number>;
@@ -266,7 +266,7 @@ describeLimiterStores("a lease", (store) => {
     expect(await tokens(subject, "tpm")).toEqual({ balance: 500_000, consumed: 500_000 });
   });
 
-  it("is settled to what the call cost in the end, more or less than estimated", async () => {
+  it("a lease is settled to what the call cost in the end, more or less than estimated", async () => {
     const subject = await store.open();
     for (const [cost, balance] of [
       [730, 270],
@@ -288,7 +288,7 @@ describeLimiterStores("a lease", (store) => {
   });
 
   extra(
-    "is settled to zero at the least, with a warning, and keeps what is not named",
+    "a lease is settled to zero at the least, with a warning, and keeps what is not named",
     async () => {
       const warnings: LimiterWarning[] = [];
       const subject = await store.open({ onWarning: (warning) => warnings.push(warning) });
@@ -310,23 +310,26 @@ describeLimiterStores("a lease", (store) => {
     },
   );
 
-  extra("rounds fractions to the larger consumption, except what is consumed at once", async () => {
-    const subject = await store.open();
-    const lease = await subject.limiter.acquire({ ...TPM, consume: { tpm: 100 } });
-    lease.adjust({ tpm: 0.1 });
-    expect(lease.consumed).toEqual({ tpm: 101 });
-    lease.adjust({ tpm: -0.9 });
-    lease.release({ tpm: 1.9 });
-    expect(lease.consumed).toEqual({ tpm: 100 });
-    lease.release({ tpm: -0.5 });
-    expect(lease.consumed).toEqual({ tpm: 101 });
-    lease.settle({ tpm: 49.01 });
-    await lease.commit();
-    expect(await tokens(subject, "tpm")).toEqual({ balance: 950_000, consumed: 50_000 });
-  });
+  extra(
+    "a lease rounds fractions to the larger consumption, except what is consumed at once",
+    async () => {
+      const subject = await store.open();
+      const lease = await subject.limiter.acquire({ ...TPM, consume: { tpm: 100 } });
+      lease.adjust({ tpm: 0.1 });
+      expect(lease.consumed).toEqual({ tpm: 101 });
+      lease.adjust({ tpm: -0.9 });
+      lease.release({ tpm: 1.9 });
+      expect(lease.consumed).toEqual({ tpm: 100 });
+      lease.release({ tpm: -0.5 });
+      expect(lease.consumed).toEqual({ tpm: 101 });
+      lease.settle({ tpm: 49.01 });
+      await lease.commit();
+      expect(await tokens(subject, "tpm")).toEqual({ balance: 950_000, consumed: 50_000 });
+    },
+  );
 
   extra.each(["adjust", "release", "settle"] as const)(
-    "changes nothing and warns when %s has no amount",
+    "a lease changes nothing and warns when %s has no amount",
     async (operation) => {
       const warnings: LimiterWarning[] = [];
       const subject = await store.open({ onWarning: (warning) => warnings.push(warning) });
@@ -347,7 +350,7 @@ describeLimiterStores("a lease", (store) => {
     },
   );
 
-  extra("cannot be adjusted beyond what can be counted", async () => {
+  extra("a lease cannot be adjusted beyond what can be counted", async () => {
     const { limiter } = await store.open();
     const lease = await limiter.acquire({ ...TPM, consume: { tpm: 1 } });
     lease.adjust({ tpm: 1e12 - 1 });
@@ -357,7 +360,7 @@ describeLimiterStores("a lease", (store) => {
     expect(lease.consumed).toEqual({ tpm: 1e12 });
   });
 
-  extra("writes what was adjusted so far when it is flushed, and only once", async () => {
+  extra("a lease writes what was adjusted so far when it is flushed, and only once", async () => {
     const subject = await store.open();
     const lease = await subject.limiter.acquire({ ...TPM, consume: { tpm: 100 } });
     lease.adjust({ tpm: 50 });
@@ -376,7 +379,7 @@ describeLimiterStores("a lease", (store) => {
     expect(lease.consumed).toEqual({ tpm: 133 });
   });
 
-  it("gives back everything that was ever written of it, also while it is written", async () => {
+  it("a lease refunds everything that was ever written of it, also while it is written", async () => {
     const subject = await store.open();
     const lease = await subject.limiter.acquire({ ...TPM, consume: { tpm: 100 } });
     await lease.consume({ tpm: 100 });
@@ -389,7 +392,7 @@ describeLimiterStores("a lease", (store) => {
     expect(await tokens(subject, "tpm")).toEqual({ balance: 1_000_000, consumed: 0 });
   });
 
-  extra("gives back at once what was granted after its end", async () => {
+  extra("a lease refunds at once what was granted after its end", async () => {
     const subject = await store.open();
     const lease = await subject.limiter.acquire({ ...TPM, consume: { tpm: 100 } });
     const late = failureOf(lease.consume({ tpm: 100 }));
@@ -400,7 +403,7 @@ describeLimiterStores("a lease", (store) => {
     expect(await tokens(subject, "tpm")).toEqual({ balance: 1_000_000 - consumed, consumed });
   });
 
-  extra("is not refilled beyond the capacity by giving back", async () => {
+  extra("a refund does not fill a bucket beyond its capacity", async () => {
     const subject = await store.open();
     const { limiter, time } = subject;
     const lease = await limiter.acquire({ ...TPM, consume: { tpm: 1000 } });
@@ -425,7 +428,7 @@ describeItemStores("the requests of a lease", (store) => {
     await work(subject, calls);
   }
 
-  it("are none where nothing changes in the end (A079)", () =>
+  it("the requests of a lease are none where nothing changes in the end (A079)", () =>
     during(async ({ limiter }, calls) => {
       const lease = await limiter.acquire({ ...TPM, consume: { tpm: 10 } });
       calls();
@@ -436,7 +439,7 @@ describeItemStores("the requests of a lease", (store) => {
       expect(calls()).toEqual([]);
     }));
 
-  it("are one for each bucket that was adjusted or given back (A080)", () =>
+  it("the requests of a lease are one for each bucket that was adjusted or refunded (A080)", () =>
     during(async (subject, calls) => {
       const { limiter } = subject;
       const adjusted = await limiter.acquire({ ...TPM, consume: { tpm: 10 } });

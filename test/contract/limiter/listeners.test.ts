@@ -53,7 +53,7 @@ async function pair(repo: Repository): Promise<readonly [Heard, Heard]> {
 describeLimiterStores("two limiters on one repository", (store) => {
   const extra = itUnless(store.slow);
 
-  extra("hear of their own calls", async () => {
+  extra("two limiters on one repository hear of their own calls", async () => {
     const { repo } = await store.open();
     const [one, other] = await pair(repo);
     const lease = await one.limiter.acquire({ ...RPM, consume: { rpm: 4 } });
@@ -73,7 +73,7 @@ describeLimiterStores("two limiters on one repository", (store) => {
     ]);
   });
 
-  extra("hear of all requests, each once", async () => {
+  extra("two limiters on one repository hear of all requests, each once", async () => {
     const calls: string[] = [];
     const { repo } = await store.open({ onCall: ({ operation }) => calls.push(operation) });
     const [one, other] = await pair(repo);
@@ -88,7 +88,7 @@ describeLimiterStores("two limiters on one repository", (store) => {
   });
 
   itUnless(store.name === "items" && "items in memory have no address")(
-    "hear what one hears that opens its own store",
+    "two limiters on one repository hear what one hears that opens its own store",
     async () => {
       const { repo } = await store.open();
       const events: LimiterEvent[] = [];
@@ -116,106 +116,128 @@ describeLimiterStores("two limiters on one repository", (store) => {
     },
   );
 
-  extra("leave nothing behind in it without a listener", async () => {
-    const { repo } = await store.open();
-    const { listeners } = repo[INTERNALS];
-    const before = listeners.size;
-    for (let request = 0; request < 10; request += 1) {
-      await new RateLimiter(repo).acquire({ ...RPM, consume: { rpm: 1 } });
-    }
-    expect(listeners.size).toBe(before);
-  });
+  extra(
+    "two limiters on one repository leave nothing behind in it without a listener",
+    async () => {
+      const { repo } = await store.open();
+      const { listeners } = repo[INTERNALS];
+      const before = listeners.size;
+      for (let request = 0; request < 10; request += 1) {
+        await new RateLimiter(repo).acquire({ ...RPM, consume: { rpm: 1 } });
+      }
+      expect(listeners.size).toBe(before);
+    },
+  );
 
-  extra("hear nothing once they are closed, or when the listener of another fails", async () => {
-    const { repo, limiter } = await store.open();
-    await repo.namespaces.register("other-namespace");
-    const [one, other] = await pair(await repo.namespace("other-namespace"));
-    await one.limiter.close();
-    const failing = new RateLimiter(repo, {
-      events: () => {
-        throw new Error("of the listener");
-      },
-    });
-    const warned = once(process, "warning");
-    await repo.limits.setSystem(["rpm:10"]);
-    expect((await warned)[0]).toMatchObject({ code: "ZAEL_LISTENER_FAILED" });
-    await failing.acquire({ ...USER, consume: { rpm: 1 } });
-    await limiter.acquire({ ...USER, consume: { rpm: 1 } });
-    expect(one.events).toEqual([]);
-    expect(other.calls.length).toBeGreaterThan(0);
-  });
+  extra(
+    "limiters hear nothing once they are closed, or when the listener of another fails",
+    async () => {
+      const { repo, limiter } = await store.open();
+      await repo.namespaces.register("other-namespace");
+      const [one, other] = await pair(await repo.namespace("other-namespace"));
+      await one.limiter.close();
+      const failing = new RateLimiter(repo, {
+        events: () => {
+          throw new Error("of the listener");
+        },
+      });
+      const warned = once(process, "warning");
+      await repo.limits.setSystem(["rpm:10"]);
+      expect((await warned)[0]).toMatchObject({ code: "ZAEL_LISTENER_FAILED" });
+      await failing.acquire({ ...USER, consume: { rpm: 1 } });
+      await limiter.acquire({ ...USER, consume: { rpm: 1 } });
+      expect(one.events).toEqual([]);
+      expect(other.calls.length).toBeGreaterThan(0);
+    },
+  );
 });
 
 describeItemStores("two limiters on one repository", (store) => {
   const extra = itUnless(store.slow);
 
-  extra("hear which legs of their own calls were given back", async () => {
-    const subject = await store.open();
-    const { repo } = subject;
-    await repo.entities.create({ id: "team" });
-    await repo.entities.create({ id: "user-1", parentId: "team", cascade: true });
-    await repo.limits.setSystem(["rpm:100"]);
-    const [one, other] = await pair(repo);
-    await one.limiter.acquire({ ...USER, consume: { rpm: 1 } });
-    const elsewhere = await store.another(subject);
-    await elsewhere.limiter.acquire({ entityId: "team", resource: "gpt-4", consume: { rpm: 99 } });
-    one.events.splice(0);
-    await refusalOf(one.limiter.acquire({ ...USER, consume: { rpm: 1 } }));
-    expect(one.news.map(({ type }) => type)).toEqual(["restored", "rejected"]);
-    expect(other.news).toEqual([]);
-  });
+  extra(
+    "two limiters on one repository hear which legs of their own calls were refunded",
+    async () => {
+      const subject = await store.open();
+      const { repo } = subject;
+      await repo.entities.create({ id: "team" });
+      await repo.entities.create({ id: "user-1", parentId: "team", cascade: true });
+      await repo.limits.setSystem(["rpm:100"]);
+      const [one, other] = await pair(repo);
+      await one.limiter.acquire({ ...USER, consume: { rpm: 1 } });
+      const elsewhere = await store.another(subject);
+      await elsewhere.limiter.acquire({
+        entityId: "team",
+        resource: "gpt-4",
+        consume: { rpm: 99 },
+      });
+      one.events.splice(0);
+      await refusalOf(one.limiter.acquire({ ...USER, consume: { rpm: 1 } }));
+      expect(one.news.map(({ type }) => type)).toEqual(["restored", "rejected"]);
+      expect(other.news).toEqual([]);
+    },
+  );
 
-  extra("hear what was given back because a link had changed", async () => {
-    const subject = await store.open();
-    const { repo } = subject;
-    await repo.limits.setSystem(["rpm:100"]);
-    await repo.limits.setEntity("team", ["rpm:5"]);
-    const [one, other] = await pair(repo);
-    await one.limiter.acquire({ ...USER, consume: { rpm: 1 } });
-    const elsewhere = await store.another(subject);
-    await elsewhere.repo.entities.create({ id: "team" });
-    await elsewhere.repo.entities.create({ id: "user-1", parentId: "team", cascade: true });
-    one.events.splice(0);
-    await refusalOf(one.limiter.acquire({ ...USER, consume: { rpm: 6 } }));
-    expect(one.news).toEqual([
-      expect.objectContaining({ type: "restored", ...USER }),
-      expect.objectContaining({ type: "rejected" }),
-    ]);
-    expect(other.news).toEqual([]);
-  });
+  extra(
+    "two limiters on one repository hear what was refunded because a link had changed",
+    async () => {
+      const subject = await store.open();
+      const { repo } = subject;
+      await repo.limits.setSystem(["rpm:100"]);
+      await repo.limits.setEntity("team", ["rpm:5"]);
+      const [one, other] = await pair(repo);
+      await one.limiter.acquire({ ...USER, consume: { rpm: 1 } });
+      const elsewhere = await store.another(subject);
+      await elsewhere.repo.entities.create({ id: "team" });
+      await elsewhere.repo.entities.create({ id: "user-1", parentId: "team", cascade: true });
+      one.events.splice(0);
+      await refusalOf(one.limiter.acquire({ ...USER, consume: { rpm: 6 } }));
+      expect(one.news).toEqual([
+        expect.objectContaining({ type: "restored", ...USER }),
+        expect.objectContaining({ type: "rejected" }),
+      ]);
+      expect(other.news).toEqual([]);
+    },
+  );
 
-  extra("hear of splits in their namespace, whichever limiter called", async () => {
-    const subject = await store.open();
-    const { repo, time, limiter } = subject;
-    await repo.namespaces.register("neighbour");
-    const [one, other] = await pair(repo);
-    const neighbour = new Heard(await repo.namespace("neighbour"));
-    await limiter.acquire({ ...RPM, consume: { rpm: 1 } });
-    time.advance(1000);
-    await exhaust(store, subject);
-    await one.limiter.acquire({ ...RPM, consume: { rpm: 1 } });
-    const split = { type: "split", ...USER, shardCount: 2 };
-    expect(one.news).toEqual(expect.arrayContaining([split]));
-    expect(other.news).toEqual([split]);
-    expect(neighbour.news).toEqual([]);
-  });
+  extra(
+    "two limiters on one repository hear of splits in their namespace, whichever limiter called",
+    async () => {
+      const subject = await store.open();
+      const { repo, time, limiter } = subject;
+      await repo.namespaces.register("neighbour");
+      const [one, other] = await pair(repo);
+      const neighbour = new Heard(await repo.namespace("neighbour"));
+      await limiter.acquire({ ...RPM, consume: { rpm: 1 } });
+      time.advance(1000);
+      await exhaust(store, subject);
+      await one.limiter.acquire({ ...RPM, consume: { rpm: 1 } });
+      const split = { type: "split", ...USER, shardCount: 2 };
+      expect(one.news).toEqual(expect.arrayContaining([split]));
+      expect(other.news).toEqual([split]);
+      expect(neighbour.news).toEqual([]);
+    },
+  );
 
-  extra("hear of warnings in their namespace, whichever limiter called", async () => {
-    const faults = new Faults();
-    const { repo } = await store.open({ faults });
-    await repo.namespaces.register("neighbour");
-    const [one, other] = await pair(repo);
-    const neighbour = new Heard(await repo.namespace("neighbour"));
-    const lease = await one.limiter.acquire({ ...RPM, consume: { rpm: 1 } });
-    faults.rule = ({ operation }) => (operation === "transact" ? "cancelled" : undefined);
-    await lease.rollback();
-    await expect.poll(() => one.warnings).toEqual(["restore_failed"]);
-    expect(other.warnings).toEqual(["restore_failed"]);
-    expect(neighbour.warnings).toEqual([]);
-  });
+  extra(
+    "two limiters on one repository hear of warnings in their namespace, whichever limiter called",
+    async () => {
+      const faults = new Faults();
+      const { repo } = await store.open({ faults });
+      await repo.namespaces.register("neighbour");
+      const [one, other] = await pair(repo);
+      const neighbour = new Heard(await repo.namespace("neighbour"));
+      const lease = await one.limiter.acquire({ ...RPM, consume: { rpm: 1 } });
+      faults.rule = ({ operation }) => (operation === "transact" ? "cancelled" : undefined);
+      await lease.rollback();
+      await expect.poll(() => one.warnings).toEqual(["restore_failed"]);
+      expect(other.warnings).toEqual(["restore_failed"]);
+      expect(neighbour.warnings).toEqual([]);
+    },
+  );
 
   itUnless(!store.real && "only requests to DynamoDB have a price")(
-    "are told the price as a limiter that opens its own is",
+    "two limiters on one repository are told the price as a limiter that opens its own is",
     async () => {
       const { repo, time } = await store.open();
       const given = new Heard(repo);

@@ -13,7 +13,7 @@ const ONE = { ...USER, consume: { rpm: 1 } };
 const MINUTE = 60_000;
 
 describeItemStores("shards that are merged", (store) => {
-  it("leave one that has what both had, and nothing of the other", async () => {
+  it("shards that are merged leave one that has what both had, and nothing of the other", async () => {
     const subject = await opened(store, ["rpm:100/day", "tpm:1000/day"], 2);
     const items = itemsOf(store);
     const [first, second] = keysOf(subject, 2);
@@ -44,7 +44,7 @@ describeItemStores("shards that are merged", (store) => {
     ]);
   });
 
-  it("are not merged when one of them is written to meanwhile, and then as it is", async () => {
+  it("shards are not merged when one of them is written to meanwhile, and then as it is", async () => {
     const subject = await opened(store, ["rpm:100/day"], 2);
     const [, second] = keysOf(subject, 2);
     const items = itemsOf(store);
@@ -66,7 +66,7 @@ describeItemStores("shards that are merged", (store) => {
     expect(kept).toMatchObject({ shard_count: 1, b_rpm_tk: 97_000, b_rpm_tc: 3000 });
   });
 
-  it("cost a client that counts them two requests, and no token is granted twice", async () => {
+  it("merged shards cost a client that counts them two requests, and grant no token twice", async () => {
     const subject = await opened(store, ["rpm:40/day"], 4);
     const others = [await store.another(subject), await store.another(subject)];
     const clients = [subject, ...others];
@@ -93,7 +93,7 @@ describeItemStores("shards that are merged", (store) => {
     expect(shards[0]).toMatchObject({ b_rpm_tc: 40_000, b_rpm_tk: expect.any(Number) });
   });
 
-  it("take refunds and corrections of leases on the shard that is gone", async () => {
+  it("shards that are merged take refunds and corrections of leases on the shard that is gone", async () => {
     const subject = await opened(store, ["rpm:100/day"], 2);
     const { limiter } = subject;
     // More than a shard holds, so each lease has a part of both.
@@ -111,7 +111,7 @@ describeItemStores("shards that are merged", (store) => {
     expect(stub).not.toHaveProperty("rf");
   });
 
-  it("are split again with the limits and the tokens that there are", async () => {
+  it("shards that are merged are split again with the limits and the tokens that there are", async () => {
     const subject = await opened(store, ["rpm:100/day"], 2);
     await halve(store, subject);
     await splitInto(itemsOf(store), target(subject), 2, subject.time.nowMs);
@@ -123,7 +123,7 @@ describeItemStores("shards that are merged", (store) => {
     expect(await subject.limiter.available(USER)).toEqual({ rpm: 79 });
   });
 
-  it("are merged by a client that notices, down to one, once an hour has not needed them", async () => {
+  it("shards that an hour has not needed are merged down to one by a client that notices", async () => {
     const subject = await opened(store, ["rpm:1000"], 4);
     const use = async (minutes: number) => {
       for (let minute = 0; minute < minutes; minute += 5) {
@@ -141,7 +141,7 @@ describeItemStores("shards that are merged", (store) => {
     expect(await subject.limiter.available(USER)).toEqual({ rpm: 992 });
   });
 
-  it("stay where the Python library may use the table", async () => {
+  it("shards stay where the Python library may use the table", async () => {
     const subject = await opened(store, ["rpm:100/day"], 2);
     const [first] = keysOf(subject, 2);
     await itemsOf(store).update(first, { add: { b_wcu_tk: -1000 } });
@@ -151,7 +151,7 @@ describeItemStores("shards that are merged", (store) => {
     ]);
   });
 
-  it("that are gone do not come back with a count that a client read before", async () => {
+  it("shards that are gone do not come back with a count that a client read before", async () => {
     const subject = await opened(store, ["rpm:100/day"], 4);
     // Shard 1 has taken in shard 3, and the first one still counts four.
     const items = itemsOf(store);

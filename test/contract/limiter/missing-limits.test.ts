@@ -28,7 +28,7 @@ async function used(subject: Subject, entityId: string, name: string): Promise<n
 describeLimiterStores("a name without a limit", (store) => {
   const extra = itUnless(store.slow);
 
-  it("is an error that names the limits there are, and nothing is consumed", async () => {
+  it("a name without a limit is an error that names the limits there are, and nothing is consumed", async () => {
     const subject = await store.open();
     await raised(subject);
     for (const missingLimits of [undefined, "error"] as const) {
@@ -39,7 +39,7 @@ describeLimiterStores("a name without a limit", (store) => {
     expect(await subject.repo.buckets.list("key-1")).toEqual([]);
   });
 
-  it("is unlimited for the entity where the call ignores missing limits", async () => {
+  it("a name without a limit is unlimited for the entity where the call ignores missing limits", async () => {
     const subject = await store.open();
     await raised(subject);
     const request = { ...BOTH, missingLimits: "ignore" } as const;
@@ -55,28 +55,25 @@ describeLimiterStores("a name without a limit", (store) => {
     expect(await used(subject, "key-1", "tpm")).toBeUndefined();
   });
 
-  extra(
-    "is ignored in every call of a limiter that says so, unless the call says error",
-    async () => {
-      const subject = await store.open({ missingLimits: "ignore" });
-      await raised(subject);
-      const { limiter } = subject;
-      const lease = await limiter.acquire(BOTH);
-      lease.settle({ tpm: 3 });
-      await lease.commit();
-      await (await limiter.acquire(BOTH)).rollback();
-      expect(await used(subject, "key-1", "rpm")).toBe(1);
-      expect(await limiter.timeUntilAvailable({ ...KEY, needed: { tpm: 9999 } })).toBe(0);
-      await invalidityOf(limiter.acquire({ ...BOTH, missingLimits: "error" }));
-      // Waiting for the limits that are there is the same as without the name.
-      const refusal = await refusalOf(
-        limiter.acquire({ ...KEY, consume: { rpm: 100, tpm: 1 }, maxWaitSeconds: 0.1 }),
-      );
-      expect(lines(refusal.violations)).toEqual(["key-1/gpt-4 rpm 100/99!"]);
-    },
-  );
+  extra("a name without a limit is ignored in every call of a limiter that says so", async () => {
+    const subject = await store.open({ missingLimits: "ignore" });
+    await raised(subject);
+    const { limiter } = subject;
+    const lease = await limiter.acquire(BOTH);
+    lease.settle({ tpm: 3 });
+    await lease.commit();
+    await (await limiter.acquire(BOTH)).rollback();
+    expect(await used(subject, "key-1", "rpm")).toBe(1);
+    expect(await limiter.timeUntilAvailable({ ...KEY, needed: { tpm: 9999 } })).toBe(0);
+    await invalidityOf(limiter.acquire({ ...BOTH, missingLimits: "error" }));
+    // Waiting for the limits that are there is the same as without the name.
+    const refusal = await refusalOf(
+      limiter.acquire({ ...KEY, consume: { rpm: 100, tpm: 1 }, maxWaitSeconds: 0.1 }),
+    );
+    expect(lines(refusal.violations)).toEqual(["key-1/gpt-4 rpm 100/99!"]);
+  });
 
-  it("is still charged to an ancestor that has the limit, and corrected there", async () => {
+  it("a name without a limit still counts for an ancestor that has the limit, and is corrected there", async () => {
     const subject = await store.open({ missingLimits: "ignore" });
     await raised(subject);
     await family(subject, "key-1", "project");
@@ -94,7 +91,7 @@ describeLimiterStores("a name without a limit", (store) => {
   });
 
   extra(
-    "must have a proper amount although it is ignored, also in a bucket that is warm",
+    "a name without a limit must have a proper amount although it is ignored, also when warm",
     async () => {
       const subject = await store.open({ missingLimits: "ignore" });
       await raised(subject);
@@ -110,7 +107,7 @@ describeLimiterStores("a name without a limit", (store) => {
     },
   );
 
-  extra("has no third way", async () => {
+  extra("a name without a limit is an error or ignored, and there is no third way", async () => {
     const { limiter } = await store.open();
     for (const missingLimits of ["allow", null, true]) {
       const error = await invalidityOf(

@@ -21,7 +21,7 @@ describeLimiterStores("a lease that outlives its bucket", (store) => {
     }
   }
 
-  it("consumes what it used beyond its estimate, and usage counts it", async () => {
+  it("a lease that outlives its bucket consumes what it used beyond its estimate, and usage counts it", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await repo.limits.setSystem(LIMITS);
@@ -41,7 +41,7 @@ describeLimiterStores("a lease that outlives its bucket", (store) => {
   });
 
   variants("with parents", () => {
-    it("consumes from the parent's bucket too", async () => {
+    it("a lease that outlives its bucket consumes from the parent's bucket too", async () => {
       const subject = await store.open();
       const { limiter, repo } = subject;
       await repo.limits.setSystem(LIMITS);
@@ -62,7 +62,7 @@ describeLimiterStores("a lease that outlives its bucket", (store) => {
     });
   });
 
-  it("creates no bucket to refund to", async () => {
+  it("a lease that outlives its bucket creates no bucket to refund to", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await repo.limits.setSystem(LIMITS);
@@ -77,7 +77,7 @@ describeLimiterStores("a lease that outlives its bucket", (store) => {
     expect(await limiter.available(TARGET)).toEqual({ rpm: 60, tpm: 10_000 });
   });
 
-  it("creates no bucket of an entity that was deleted", async () => {
+  it("a lease that outlives its bucket creates no bucket of an entity that was deleted", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await repo.limits.setSystem(LIMITS);
@@ -91,7 +91,7 @@ describeLimiterStores("a lease that outlives its bucket", (store) => {
   });
 
   variants("in a namespace that goes", () => {
-    it("creates no bucket of a namespace that was deleted", async () => {
+    it("a lease that outlives its bucket creates no bucket of a namespace that was deleted", async () => {
       const subject = await store.open();
       const { limiter, repo, time } = subject;
       await repo.limits.setSystem(LIMITS);

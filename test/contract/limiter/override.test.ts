@@ -16,7 +16,7 @@ const USER = { entityId: "user-1", resource: RESOURCE };
 describeLimiterStores("limits that come with a call", (store) => {
   const extra = itUnless(store.slow);
 
-  it("are enough where nothing is stored (A124)", async () => {
+  it("limits that come with a call are enough where nothing is stored (A124)", async () => {
     const { limiter } = await store.open();
     const lease = await limiter.acquire({ ...USER, limits: ["rpm:100"], consume: { rpm: 75 } });
     expect(lines(lease.statuses)).toEqual(["user-1/gpt-4 rpm 75/25"]);
@@ -52,7 +52,7 @@ describeLimiterStores("limits that come with a call", (store) => {
     },
   );
 
-  extra("give no tokens when they are larger", async () => {
+  extra("limits that come with a call give no tokens when they are larger", async () => {
     const { limiter, repo, time } = await store.open();
     await repo.limits.setSystem(["rpm:100"]);
     await limiter.acquire({ ...USER, consume: { rpm: 90 } });
@@ -67,32 +67,38 @@ describeLimiterStores("limits that come with a call", (store) => {
     expect(lines(back.statuses)).toEqual(["user-1/gpt-4 rpm 1/99"]);
   });
 
-  extra("take nothing from anybody when they are refused", async () => {
-    const subject = await store.open();
-    const { limiter, repo, time } = subject;
-    await repo.limits.setSystem(["rpm:100"]);
-    await limiter.acquire({ ...USER, consume: { rpm: 40 } });
-    for (const limit of ["rpm:5", "rpm:500/day", "rpm:1/min:500"]) {
-      await refusalOf(limiter.acquire({ ...USER, limits: [limit], consume: { rpm: 499 } }));
-    }
-    time.advance(6000);
-    expect(await limiter.available(USER)).toEqual({ rpm: 70 });
-  });
+  extra(
+    "limits that come with a call take nothing from anybody when they are refused",
+    async () => {
+      const subject = await store.open();
+      const { limiter, repo, time } = subject;
+      await repo.limits.setSystem(["rpm:100"]);
+      await limiter.acquire({ ...USER, consume: { rpm: 40 } });
+      for (const limit of ["rpm:5", "rpm:500/day", "rpm:1/min:500"]) {
+        await refusalOf(limiter.acquire({ ...USER, limits: [limit], consume: { rpm: 499 } }));
+      }
+      time.advance(6000);
+      expect(await limiter.available(USER)).toEqual({ rpm: 70 });
+    },
+  );
 
-  extra("remove nothing: a limit that comes back finds its balance", async () => {
-    const { limiter, repo } = await store.open();
-    await repo.limits.setSystem(["rpm:100", "tpm:1000"]);
-    await limiter.acquire({ ...USER, consume: { rpm: 10, tpm: 900 } });
-    const limits = ["rpm:100", "burst:5"];
-    const lease = await limiter.acquire({ ...USER, limits, consume: { rpm: 1, burst: 5 } });
-    expect(lines(lease.statuses)).toEqual(["user-1/gpt-4 rpm 1/89", "user-1/gpt-4 burst 5/0"]);
-    const back = await limiter.acquire({ ...USER, consume: { tpm: 100 } });
-    expect(lines(back.statuses)).toEqual(["user-1/gpt-4 rpm 0/89", "user-1/gpt-4 tpm 100/0"]);
-    // And so does the limit of the call when it comes again.
-    await refusalOf(limiter.acquire({ ...USER, limits, consume: { burst: 1 } }));
-  });
+  extra(
+    "limits that come with a call remove nothing: a limit that comes back finds its balance",
+    async () => {
+      const { limiter, repo } = await store.open();
+      await repo.limits.setSystem(["rpm:100", "tpm:1000"]);
+      await limiter.acquire({ ...USER, consume: { rpm: 10, tpm: 900 } });
+      const limits = ["rpm:100", "burst:5"];
+      const lease = await limiter.acquire({ ...USER, limits, consume: { rpm: 1, burst: 5 } });
+      expect(lines(lease.statuses)).toEqual(["user-1/gpt-4 rpm 1/89", "user-1/gpt-4 burst 5/0"]);
+      const back = await limiter.acquire({ ...USER, consume: { tpm: 100 } });
+      expect(lines(back.statuses)).toEqual(["user-1/gpt-4 rpm 0/89", "user-1/gpt-4 tpm 100/0"]);
+      // And so does the limit of the call when it comes again.
+      await refusalOf(limiter.acquire({ ...USER, limits, consume: { burst: 1 } }));
+    },
+  );
 
-  extra("are all there is where nothing is stored", async () => {
+  extra("limits that come with a call are all there is where nothing is stored", async () => {
     const { limiter } = await store.open();
     const limits = ["rpm:10"];
     await limiter.acquire({ ...USER, limits, consume: { rpm: 3 } });
@@ -101,29 +107,32 @@ describeLimiterStores("limits that come with a call", (store) => {
     await invalidityOf(limiter.acquire({ ...USER, consume: { rpm: 1 } }));
   });
 
-  extra("are kept by ancestors only where they have none of their own", async () => {
-    const { limiter, repo } = await store.open();
-    await repo.entities.create({ id: "top" });
-    await repo.entities.create({ id: "team", parentId: "top", cascade: true });
-    await repo.entities.create({ id: "user-1", parentId: "team", cascade: true });
-    await repo.limits.setEntity("team", ["rpm:50"]);
-    const request = { ...USER, limits: ["rpm:10", "tpm:100"], consume: { rpm: 2, tpm: 30 } };
-    for (const [own, team, tpm] of [
-      [8, 48, 70],
-      [6, 46, 40],
-    ]) {
-      const lease = await limiter.acquire(request);
-      expect(lines(lease.statuses)).toEqual([
-        `user-1/gpt-4 rpm 2/${own}`,
-        `user-1/gpt-4 tpm 30/${tpm}`,
-        `team/gpt-4 rpm 2/${team}`,
-        `top/gpt-4 rpm 2/${own}`,
-        `top/gpt-4 tpm 30/${tpm}`,
-      ]);
-    }
-  });
+  extra(
+    "limits that come with a call are kept by ancestors only where they have none of their own",
+    async () => {
+      const { limiter, repo } = await store.open();
+      await repo.entities.create({ id: "top" });
+      await repo.entities.create({ id: "team", parentId: "top", cascade: true });
+      await repo.entities.create({ id: "user-1", parentId: "team", cascade: true });
+      await repo.limits.setEntity("team", ["rpm:50"]);
+      const request = { ...USER, limits: ["rpm:10", "tpm:100"], consume: { rpm: 2, tpm: 30 } };
+      for (const [own, team, tpm] of [
+        [8, 48, 70],
+        [6, 46, 40],
+      ]) {
+        const lease = await limiter.acquire(request);
+        expect(lines(lease.statuses)).toEqual([
+          `user-1/gpt-4 rpm 2/${own}`,
+          `user-1/gpt-4 tpm 30/${tpm}`,
+          `team/gpt-4 rpm 2/${team}`,
+          `top/gpt-4 rpm 2/${own}`,
+          `top/gpt-4 tpm 30/${tpm}`,
+        ]);
+      }
+    },
+  );
 
-  extra("count for everything that asks with them", async () => {
+  extra("limits that come with a call count for everything that asks with them", async () => {
     const { limiter, repo } = await store.open();
     await repo.limits.setSystem(["rpm:100"]);
     await limiter.acquire({ ...USER, consume: { rpm: 40 } });
@@ -146,7 +155,7 @@ describeLimiterStores("limits that come with a call", (store) => {
     expect(await limiter.available({ ...USER, limits })).toEqual({ rpm: 45, tpm: 0 });
   });
 
-  extra("are checked like any others", async () => {
+  extra("limits that come with a call are checked like any others", async () => {
     const { limiter } = await store.open();
     for (const limits of [["rpm"], ["rpm:1", "rpm:2"], "rpm:1", [7], ["wcu:1"]]) {
       const request = { ...USER, limits: limits as string[], consume: {} };
@@ -155,16 +164,19 @@ describeLimiterStores("limits that come with a call", (store) => {
     }
   });
 
-  extra("may be none at all: then nothing can be asked for", async () => {
-    const { limiter, repo } = await store.open();
-    await repo.limits.setSystem(["rpm:1"]);
-    const lease = await limiter.acquire({ ...USER, limits: [], consume: {} });
-    expect(lease.statuses).toEqual([]);
-    await invalidityOf(limiter.acquire({ ...USER, limits: [], consume: { rpm: 1 } }));
-    await limiter.acquire({ ...USER, consume: { rpm: 1 } });
-  });
+  extra(
+    "limits that come with a call may be none at all: then nothing can be asked for",
+    async () => {
+      const { limiter, repo } = await store.open();
+      await repo.limits.setSystem(["rpm:1"]);
+      const lease = await limiter.acquire({ ...USER, limits: [], consume: {} });
+      expect(lease.statuses).toEqual([]);
+      await invalidityOf(limiter.acquire({ ...USER, limits: [], consume: { rpm: 1 } }));
+      await limiter.acquire({ ...USER, consume: { rpm: 1 } });
+    },
+  );
 
-  extra("do not hide a change of the stored ones", async () => {
+  extra("limits that come with a call do not hide a change of the stored ones", async () => {
     const { limiter, repo } = await store.open();
     await repo.limits.setSystem(["rpm:100", "tpm:1000"]);
     await limiter.acquire({ ...USER, consume: { rpm: 10 } });

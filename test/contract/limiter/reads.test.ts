@@ -11,7 +11,7 @@ const USER = { entityId: "user-1", resource: RESOURCE };
 describeLimiterStores("a look at the limits", (store) => {
   const extra = itUnless(store.slow);
 
-  it("shows what is available, with and without a bucket (A128)", async () => {
+  it("a look at the limits shows what is available, with and without a bucket (A128)", async () => {
     const { limiter, repo } = await store.open();
     await repo.limits.setResource(RESOURCE, ["rpm:100", "tpm:5000"]);
     expect(await limiter.available(USER)).toEqual({ rpm: 100, tpm: 5000 });
@@ -21,7 +21,7 @@ describeLimiterStores("a look at the limits", (store) => {
     expect(await limiter.available(USER)).toEqual({ rpm: 70, tpm: 5000 });
   });
 
-  it("is the smallest of the entity and its ancestors (A128)", async () => {
+  it("a look at the limits is the smallest of the entity and its ancestors (A128)", async () => {
     const { limiter, repo } = await store.open();
     await repo.entities.create({ id: "top" });
     await repo.entities.create({ id: "team", parentId: "top", cascade: true });
@@ -42,7 +42,7 @@ describeLimiterStores("a look at the limits", (store) => {
     ]);
   });
 
-  extra("counts a parent that this process has just made", async () => {
+  extra("a look at the limits counts a parent that this process has just made", async () => {
     const { limiter, repo } = await store.open();
     await repo.limits.setSystem(["rpm:10/hour"]);
     await limiter.acquire({ entityId: "team", resource: RESOURCE, consume: { rpm: 9 } });
@@ -54,7 +54,7 @@ describeLimiterStores("a look at the limits", (store) => {
     expect(await limiter.available(USER)).toEqual({ rpm: 10 });
   });
 
-  it("tells the time until enough is there, ancestors counted (A129)", async () => {
+  it("a look at the limits tells the time until enough is there, ancestors counted (A129)", async () => {
     const { limiter, repo, time } = await store.open();
     const until = (needed: Record<string, number>) =>
       limiter.timeUntilAvailable({ ...USER, needed });
@@ -78,7 +78,7 @@ describeLimiterStores("a look at the limits", (store) => {
     await invalidityOf(until({ rpm: 0.5 }));
   });
 
-  it("is right when the time has come, not a moment before (A129)", async () => {
+  it("a look at the limits is right when the time has come, not a moment before (A129)", async () => {
     const { limiter, time } = await store.open();
     const request = { ...USER, limits: ["rpm:7", "rps:3/sec"] };
     await limiter.acquire({ ...request, consume: { rpm: 7 } });
@@ -89,7 +89,7 @@ describeLimiterStores("a look at the limits", (store) => {
     expect((await limiter.tryAcquire({ ...request, consume: { rpm: 2 } })).granted).toBe(true);
   });
 
-  extra("shows debt, and refuses what an acquire would refuse", async () => {
+  extra("a look at the limits shows debt, and refuses what an acquire would refuse", async () => {
     const { limiter } = await store.open();
     const request = { ...USER, limits: ["rpm:10"] };
     const lease = await limiter.acquire({ ...request, consume: { rpm: 10 } });
@@ -114,7 +114,7 @@ describeLimiterStores("a look at the limits", (store) => {
     await invalidityOf(limiter.available({ entityId: "a", resource: "" }));
   });
 
-  extra("sees what other clients did", async () => {
+  extra("a look at the limits sees what other clients did", async () => {
     const subject = await store.open();
     const request = { ...USER, limits: ["rpm:10"] };
     await subject.limiter.acquire({ ...request, consume: { rpm: 1 } });
@@ -129,7 +129,7 @@ describeLimiterStores("a look at the limits", (store) => {
 });
 
 describeLimiterStores("the buckets of a resource", (store) => {
-  it("are one for an entity, however it is stored (A177)", async () => {
+  it("the buckets of a resource are one for an entity, however it is stored (A177)", async () => {
     const { limiter, repo } = await store.open();
     await limiter.acquire({ ...USER, limits: ["rpm:100"], consume: { rpm: 30 } });
     const capacity = await repo.buckets.capacity(RESOURCE, "rpm");
@@ -137,7 +137,7 @@ describeLimiterStores("the buckets of a resource", (store) => {
     expect(capacity.entities).toHaveLength(1);
   });
 
-  it("are summed over all entities, or over those without a parent (A178)", async () => {
+  it("the buckets of a resource are summed over all entities, or over those without a parent (A178)", async () => {
     const { limiter, repo } = await store.open();
     await repo.limits.setSystem(["rpm:100"]);
     await repo.entities.create({ id: "a" });
@@ -170,7 +170,7 @@ describeLimiterStores("the buckets of a resource", (store) => {
     expect(none.entities).toEqual([]);
   });
 
-  it("are listed limit by limit, without the meter of writes (A179)", async () => {
+  it("the buckets of a resource are listed limit by limit, without the meter of writes (A179)", async () => {
     const { limiter, repo } = await store.open();
     await repo.limits.setSystem(["rpm:100", "tpm:1000"]);
     for (const resource of ["gpt-4", "gpt-4o"]) {

@@ -13,7 +13,7 @@ describeLimiterStores("refill", (store) => {
 
   // 8,640 writes would take DynamoDB Local half a minute, and the arithmetic is the same there.
   itUnless(store.real && "8,640 writes take DynamoDB Local half a minute")(
-    "gives a slow limit next to a fast one exactly its tokens",
+    "refill gives a slow limit next to a fast one exactly its tokens",
     async () => {
       const subject = await store.open();
       const { limiter, repo, time } = subject;
@@ -39,7 +39,7 @@ describeLimiterStores("refill", (store) => {
     },
   );
 
-  extra("gives a slow limit its tokens in fewer, uneven steps", async () => {
+  extra("refill gives a slow limit its tokens in fewer, uneven steps", async () => {
     const subject = await store.open();
     const { limiter, time } = subject;
     const request = { ...USER, limits: [Limit.perSecond("rps", 1000), Limit.perDay("rpd", 5)] };
@@ -55,7 +55,7 @@ describeLimiterStores("refill", (store) => {
     });
   });
 
-  it("admits exactly the capacity after idling, as fast as anybody can ask", async () => {
+  it("refill admits exactly the capacity after idling, as fast as anybody can ask", async () => {
     const { limiter, time } = await store.open();
     const limits = ["rpm:100"];
     await limiter.acquire({ ...USER, limits, consume: { rpm: 100 } });
@@ -70,7 +70,7 @@ describeLimiterStores("refill", (store) => {
     expect(granted * rpm).toBe(100);
   });
 
-  extra("never admits more than capacity and refill, whatever the pieces", async () => {
+  extra("refill never admits more than capacity and refill, whatever the pieces", async () => {
     const subject = await store.open();
     const { limiter, time } = subject;
     const limits = ["rpm:7"];

@@ -32,7 +32,7 @@ class UserError extends Error {}
 describeLimiterStores("run", (store) => {
   const extra = itUnless(store.slow);
 
-  it("hands on the result and writes the adjustments", async () => {
+  it("run hands on the result and writes the adjustments", async () => {
     const subject = await store.open();
     const result = await subject.limiter.run(REQUEST, async (lease) => {
       lease.adjust({ tpm: 320 - 500 });
@@ -42,7 +42,7 @@ describeLimiterStores("run", (store) => {
     expect(await books(subject)).toBe("rpm 99 left 1 used, tpm 680 left 320 used");
   });
 
-  it("gives everything back when the work throws, and rethrows (A054)", async () => {
+  it("run refunds everything when the work throws, and rethrows (A054)", async () => {
     const subject = await store.open();
     const error = new UserError("mine");
     const run = subject.limiter.run(REQUEST, async (lease) => {
@@ -62,7 +62,7 @@ describeLimiterStores("run", (store) => {
   });
 
   extra.each(["commit", "rollback"] as const)(
-    "leaves a lease alone that the work has settled by %s, also when it throws",
+    "run leaves a lease alone that the work has settled by %s, also when it throws",
     async (end) => {
       const subject = await store.open();
       const error = new UserError("mine");
@@ -79,7 +79,7 @@ describeLimiterStores("run", (store) => {
     },
   );
 
-  extra("throws the refusal, and does not start the work", async () => {
+  extra("run throws the refusal, and does not start the work", async () => {
     const { limiter } = await store.open();
     let started = false;
     const run = limiter.run({ ...REQUEST, consume: { tpm: 1001 } }, () => {
@@ -89,7 +89,7 @@ describeLimiterStores("run", (store) => {
     expect(started).toBe(false);
   });
 
-  it("returns the value of work whose signal aborts after the grant, and keeps its costs", async () => {
+  it("run returns the value of work whose signal aborts after the grant, and keeps its costs", async () => {
     const subject = await store.open();
     const abort = new AbortController();
     const request = { ...REQUEST, signal: abort.signal };
@@ -104,7 +104,7 @@ describeLimiterStores("run", (store) => {
     expect(await books(subject)).toBe("rpm 99 left 1 used, tpm 200 left 800 used");
   });
 
-  extra("commits what was used when the work throws and onError says so", async () => {
+  extra("run commits what was used when the work throws and onError says so", async () => {
     const subject = await store.open();
     const error = new UserError("the client hung up");
     const asked: unknown[] = [];
@@ -126,7 +126,7 @@ describeLimiterStores("run", (store) => {
     expect(asked).toEqual([error]);
   });
 
-  extra("refunds everything when onError says so, for this error", async () => {
+  extra("run refunds everything when onError says so, for this error", async () => {
     const subject = await store.open();
     const error = new UserError("mine");
     const onError = (thrown: unknown) => (thrown === error ? "rollback" : "commit");
@@ -135,7 +135,7 @@ describeLimiterStores("run", (store) => {
     expect(await books(subject)).toBe(UNTOUCHED);
   });
 
-  extra("refunds and rethrows the error of the work when onError itself fails", async () => {
+  extra("run refunds and rethrows the error of the work when onError itself fails", async () => {
     const subject = await store.open();
     const error = new UserError("mine");
     const broken = () => {
@@ -150,7 +150,7 @@ describeLimiterStores("run", (store) => {
     }
   });
 
-  extra("refuses an onError that is none, before anything is consumed", async () => {
+  extra("run refuses an onError that is none, before anything is consumed", async () => {
     const { limiter, repo } = await store.open();
     for (const onError of ["refund", null, 1]) {
       const request = { ...REQUEST, onError: onError as OnError };
@@ -160,7 +160,7 @@ describeLimiterStores("run", (store) => {
     expect(await repo.buckets.list("user-1")).toEqual([]);
   });
 
-  extra("keeps the estimate when the cost of the work is unknown", async () => {
+  extra("run keeps the estimate when the cost of the work is unknown", async () => {
     const warnings: LimiterWarning[] = [];
     const subject = await store.open({ onWarning: (warning) => warnings.push(warning) });
     const usage: { total?: number } = {};
@@ -173,7 +173,7 @@ describeLimiterStores("run", (store) => {
     ]);
   });
 
-  extra("does not start with a signal that was aborted before", async () => {
+  extra("run does not start with a signal that was aborted before", async () => {
     const { limiter, repo } = await store.open();
     const reason = new UserError("too late");
     const request = { ...REQUEST, signal: AbortSignal.abort(reason) };
@@ -183,7 +183,7 @@ describeLimiterStores("run", (store) => {
     expect(await repo.buckets.list("user-1")).toEqual([]);
   });
 
-  extra("gives back what was granted while the signal aborted", async () => {
+  extra("run refunds what was granted while the signal aborted", async () => {
     const subject = await store.open();
     await (await subject.limiter.acquire(REQUEST)).rollback();
     const abort = new AbortController();
@@ -194,7 +194,7 @@ describeLimiterStores("run", (store) => {
     expect(await books(subject)).toBe(UNTOUCHED);
   });
 
-  extra("does not mistake an error of the work for one of the store", async () => {
+  extra("run does not mistake an error of the work for one of the store", async () => {
     const subject = await store.open({ onUnavailable: "allow" });
     const error = new InfrastructureError("of another store, which the work uses");
     const run = subject.limiter.run(REQUEST, () => Promise.reject(error));
@@ -202,7 +202,7 @@ describeLimiterStores("run", (store) => {
     expect(await books(subject)).toBe(UNTOUCHED);
   });
 
-  extra("refuses a signal that is none", async () => {
+  extra("run refuses a signal that is none", async () => {
     const { limiter } = await store.open();
     for (const signal of [null, {}, "now"]) {
       const request = { ...REQUEST, signal: signal as unknown as AbortSignal };
@@ -214,7 +214,7 @@ describeLimiterStores("run", (store) => {
 describeLimiterStores("await using", (store) => {
   const extra = itUnless(store.slow);
 
-  extra("commits when the block ends, also by a throw", async () => {
+  extra("await using commits when the block ends, also by a throw", async () => {
     const subject = await store.open();
     {
       await using lease = await subject.limiter.acquire(REQUEST);
@@ -231,7 +231,7 @@ describeLimiterStores("await using", (store) => {
     expect(await books(subject)).toBe("rpm 98 left 2 used, tpm 800 left 200 used");
   });
 
-  extra("does nothing with a lease that was settled", async () => {
+  extra("await using does nothing with a lease that was settled", async () => {
     const subject = await store.open();
     {
       await using lease = await subject.limiter.acquire(REQUEST);
@@ -244,7 +244,7 @@ describeLimiterStores("await using", (store) => {
 describeLimiterStores("close", (store) => {
   const extra = itUnless(store.slow);
 
-  extra("refuses everything afterwards, and says so", async () => {
+  extra("close refuses everything afterwards, and says so", async () => {
     const { limiter } = await store.open();
     await limiter.acquire(REQUEST);
     await limiter.close();
@@ -265,7 +265,7 @@ describeLimiterStores("close", (store) => {
     await limiter.close();
   });
 
-  extra("refuses calls that wait", async () => {
+  extra("close refuses calls that wait", async () => {
     const { limiter, time } = await store.open({ virtualTimer: true });
     await limiter.acquire({ ...REQUEST, consume: { tpm: 1000 } });
     const waits = [1, 2].map((tpm) =>
@@ -279,7 +279,7 @@ describeLimiterStores("close", (store) => {
     }
   });
 
-  extra("happens by itself at the end of a block", async () => {
+  extra("close happens by itself at the end of a block", async () => {
     const { limiter } = await store.open();
     {
       await using own = limiter;

@@ -27,7 +27,7 @@ describeItemStores("a lease on the shard that had enough", (store) => {
     return store.another(first);
   }
 
-  it("charges the parent too (A115)", async () => {
+  it("a lease on the shard that had enough consumes from the parent too (A115)", async () => {
     const subject = await drained();
     for (let call = 1; call <= 4; call += 1) {
       await subject.limiter.acquire({ ...CHILD, consume: { rpm: 10 } });
@@ -39,7 +39,7 @@ describeItemStores("a lease on the shard that had enough", (store) => {
     }
   });
 
-  it("is adjusted, committed and given back there (A091)", async () => {
+  it("a lease on the shard that had enough is adjusted, committed and refunded there (A091)", async () => {
     const subject = await drained();
     const { limiter } = subject;
     const adjusted = await limiter.acquire({ ...CHILD, consume: TOKENS });

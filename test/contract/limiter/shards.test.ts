@@ -19,7 +19,7 @@ describeItemStores("a sharded bucket", (store) => {
   const split = (subject: Subject, count: number, entityId = USER.entityId) =>
     splitInto(itemsOf(store), target(subject, entityId), count, subject.time.nowMs);
 
-  it("is charged on both shards of two (A170)", async () => {
+  it("a sharded bucket is consumed from on both shards of two (A170)", async () => {
     const subject = await opened(store, ["rpm:100"]);
     await split(subject, 2);
     for (let call = 0; call < 30; call += 1) await subject.limiter.acquire(ONE);
@@ -29,7 +29,7 @@ describeItemStores("a sharded bucket", (store) => {
     expect(sum(shards, "b_rpm_tk")).toBe(69_000);
   });
 
-  it("is charged where there is enough, with a lease like any other (A171, B3)", async () => {
+  it("a sharded bucket is consumed from where there is enough, with a lease like any other (A171, B3)", async () => {
     const subject = await opened(store, ["rpm:100"]);
     const { limiter, repo } = subject;
     await repo.entities.create({ id: "team" });
@@ -54,7 +54,7 @@ describeItemStores("a sharded bucket", (store) => {
     expect(sum(await shardsOf(store, subject, 2), "b_rpm_tc") - before).toBe(20_000);
   });
 
-  it("refuses when all shards are drained, with the sum of what there is (A172)", async () => {
+  it("a sharded bucket refuses when all shards are drained, with the sum of what there is (A172)", async () => {
     const subject = await opened(store, ["rpm:10/day", "tpm:100/day"]);
     await split(subject, 4);
     const other = await store.another(subject);
@@ -68,7 +68,7 @@ describeItemStores("a sharded bucket", (store) => {
     await refusalOf(subject.limiter.acquire(ONE));
   });
 
-  it("doubles when its meter of writes is exhausted, and the call succeeds (A173)", async () => {
+  it("a sharded bucket doubles when its meter of writes is exhausted, and the call succeeds (A173)", async () => {
     const events: LimiterEvent[] = [];
     const subject = await opened(store, ["rpm:100"], { events: (event) => events.push(event) });
     subject.time.advance(1000);
@@ -86,19 +86,22 @@ describeItemStores("a sharded bucket", (store) => {
     for (const shard of used) expect(Number(shard?.b_rpm_tc)).toBeGreaterThan(2000);
   });
 
-  extra("stays as it is where splits are not allowed, and the call succeeds", async () => {
-    const faults = new Faults();
-    const subject = await opened(store, ["rpm:100"], { faults });
-    subject.time.advance(1000);
-    await exhaust(store, subject, 0);
-    faults.rule = ({ operation }) => (operation === "transact" ? "denied" : undefined);
-    const lease = await subject.limiter.acquire(ONE);
-    expect(lease.consumed).toEqual({ rpm: 1 });
-    const [item] = await shardsOf(store, subject, 1);
-    expect(item).toMatchObject({ shard_count: 1, b_rpm_tc: 2000 });
-  });
+  extra(
+    "a sharded bucket stays as it is where splits are not allowed, and the call succeeds",
+    async () => {
+      const faults = new Faults();
+      const subject = await opened(store, ["rpm:100"], { faults });
+      subject.time.advance(1000);
+      await exhaust(store, subject, 0);
+      faults.rule = ({ operation }) => (operation === "transact" ? "denied" : undefined);
+      const lease = await subject.limiter.acquire(ONE);
+      expect(lease.consumed).toEqual({ rpm: 1 });
+      const [item] = await shardsOf(store, subject, 1);
+      expect(item).toMatchObject({ shard_count: 1, b_rpm_tc: 2000 });
+    },
+  );
 
-  it("learns the real number when others were faster (A174)", async () => {
+  it("a sharded bucket learns the real number when others were faster (A174)", async () => {
     const subject = await opened(store, ["rpm:1000"]);
     const others = [await store.another(subject), await store.another(subject)];
     for (const other of others) await other.limiter.acquire(ONE);
@@ -119,7 +122,7 @@ describeItemStores("a sharded bucket", (store) => {
     for (const shard of shards) expect(Number(shard?.b_rpm_tc)).toBeGreaterThan(6000);
   });
 
-  extra("warns at the last doubling, and stays there (A174)", async () => {
+  extra("a sharded bucket warns at the last doubling, and stays there (A174)", async () => {
     const warnings: LimiterWarning[] = [];
     const onWarning = (warning: LimiterWarning) => warnings.push(warning);
     const subject = await opened(store, ["rpm:100000"], { onWarning });
@@ -160,7 +163,7 @@ describeItemStores("a sharded bucket", (store) => {
     expect((await shardsOf(store, subject, 1))[0]).toMatchObject({ shard_count: 2 });
   });
 
-  it("stays on one shard with 2,000 acquires at one per second (A175)", async () => {
+  it("a sharded bucket stays on one shard with 2,000 acquires at one per second (A175)", async () => {
     const subject = await opened(store, ["rps:5/sec"]);
     const request = { ...USER, consume: { rps: 1 } };
     // An engine sees the last of them: a meter that never refilled would have five writes left.
@@ -175,7 +178,7 @@ describeItemStores("a sharded bucket", (store) => {
     expect(other).toBeUndefined();
   });
 
-  it("doubles at most once for one exhaustion (A176)", async () => {
+  it("a sharded bucket doubles at most once for one exhaustion (A176)", async () => {
     const subject = await opened(store, ["rpm:1000"]);
     subject.time.advance(1000);
     await exhaust(store, subject, 0);
@@ -187,7 +190,7 @@ describeItemStores("a sharded bucket", (store) => {
     expect((await shardsOf(store, subject, 1))[0]).toMatchObject({ shard_count: 2 });
   });
 
-  it("counts once in the capacity of a resource (A177)", async () => {
+  it("a sharded bucket counts once in the capacity of a resource (A177)", async () => {
     const subject = await opened(store, ["rpm:100"]);
     await subject.limiter.acquire({ ...USER, consume: { rpm: 29 } });
     await split(subject, 2);
@@ -203,7 +206,7 @@ describeItemStores("a sharded bucket", (store) => {
     expect(lines(await subject.limiter.status(USER))).toEqual(["user-1/gpt-4 rpm 0/70"]);
   });
 
-  it("adds up over entities, sharded or not (A178)", async () => {
+  it("a sharded bucket adds up over entities, sharded or not (A178)", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await repo.limits.setSystem(["rpm:100"]);
@@ -235,7 +238,7 @@ describeItemStores("a sharded bucket", (store) => {
     expect(parents.entities.map(({ entityId }) => entityId)).toEqual(["parent"]);
   });
 
-  it("never shows its meter of writes (A179)", async () => {
+  it("a sharded bucket never shows its meter of writes (A179)", async () => {
     const subject = await opened(store, ["rpm:100", "tpm:1000"]);
     await subject.limiter.acquire({ ...ONE, resource: "other" });
     const states = await subject.repo.buckets.list("user-1");
@@ -251,7 +254,7 @@ describeItemStores("a sharded bucket", (store) => {
     expect(new Set(all.map(({ limitName }) => limitName))).toEqual(new Set(["rpm", "tpm"]));
   });
 
-  it("is listed with all shards of all resources, and a split moves half of what is there (A180)", async () => {
+  it("a sharded bucket is listed with all its shards, and a split moves half of the tokens (A180)", async () => {
     const subject = await opened(store, ["rpm:100"]);
     await subject.limiter.acquire({ ...USER, consume: { rpm: 19 } });
     await subject.limiter.acquire({ ...ONE, resource: "other" });
@@ -276,23 +279,26 @@ describeItemStores("a sharded bucket", (store) => {
     it.each([
       [10, 10],
       [3, 3],
-    ])("of capacity %d admits exactly %d", async (capacity, admitted) => {
-      const subject = await store.open();
-      await subject.repo.limits.setSystem([`rpm:${capacity}/day`]);
-      const first = await subject.limiter.acquire(ONE);
-      await first.rollback();
-      await split(subject, 4);
-      const others = [subject, await store.another(subject)];
-      const outcomes = await Promise.all(
-        Array.from({ length: capacity + 6 }, (_, call) =>
-          (others[call % 2] as Subject).limiter.tryAcquire(ONE),
-        ),
-      );
-      expect(outcomes.filter(({ granted }) => granted)).toHaveLength(admitted);
-      expect(sum(await shardsOf(store, subject, 4), "b_rpm_tc")).toBe(admitted * 1000);
-    });
+    ])(
+      "a bucket forced to four shards, of capacity %d, admits exactly %d",
+      async (capacity, admitted) => {
+        const subject = await store.open();
+        await subject.repo.limits.setSystem([`rpm:${capacity}/day`]);
+        const first = await subject.limiter.acquire(ONE);
+        await first.rollback();
+        await split(subject, 4);
+        const others = [subject, await store.another(subject)];
+        const outcomes = await Promise.all(
+          Array.from({ length: capacity + 6 }, (_, call) =>
+            (others[call % 2] as Subject).limiter.tryAcquire(ONE),
+          ),
+        );
+        expect(outcomes.filter(({ granted }) => granted)).toHaveLength(admitted);
+        expect(sum(await shardsOf(store, subject, 4), "b_rpm_tc")).toBe(admitted * 1000);
+      },
+    );
 
-    it("of 100 per hour, split while in use, admits no more than 100", async () => {
+    it("a bucket forced to four shards of 100 per hour, split while in use, admits no more", async () => {
       const subject = await store.open();
       await subject.repo.limits.setSystem(["rpm:100/hour"]);
       await subject.limiter.acquire(ONE);
@@ -318,7 +324,7 @@ describeItemStores("a sharded bucket", (store) => {
     });
   });
 
-  it("takes new limits of its entity in every shard at once", async () => {
+  it("a sharded bucket takes new limits of its entity in every shard at once", async () => {
     const subject = await opened(store, ["rpm:100"]);
     await split(subject, 4);
     await subject.repo.limits.setEntity("user-1", ["rpm:40", "tpm:8"], { resource: RESOURCE });
@@ -334,7 +340,7 @@ describeItemStores("a sharded bucket", (store) => {
     expect(await subject.limiter.available(USER)).toEqual({ rpm: 40, tpm: 8 });
   });
 
-  it("gives back where it was taken, and adjusts there (B8)", async () => {
+  it("a sharded bucket refunds where it consumed, and adjusts there (B8)", async () => {
     const subject = await opened(store, ["rpm:100"]);
     await split(subject, 4);
     const before = await shardsOf(store, subject, 4);
@@ -348,7 +354,7 @@ describeItemStores("a sharded bucket", (store) => {
     expect((await shardsOf(store, subject, 4)).map(balance)).toEqual(before.map(balance));
   });
 
-  it("is deleted with its entity, shard by shard", async () => {
+  it("a sharded bucket is deleted with its entity, shard by shard", async () => {
     const subject = await opened(store, ["rpm:100"]);
     await subject.repo.entities.create({ id: "user-1" });
     await split(subject, 4);
@@ -360,7 +366,7 @@ describeItemStores("a sharded bucket", (store) => {
     expect((await shardsOf(store, subject, 1))[0]).toMatchObject({ shard_count: 1 });
   });
 
-  it("charges a sharded parent, and gives back on its shards when the child refuses", async () => {
+  it("a sharded bucket consumes from a sharded parent, and refunds it when the child refuses", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await repo.limits.setSystem(["rpm:100"]);
@@ -377,7 +383,7 @@ describeItemStores("a sharded bucket", (store) => {
     expect(await limiter.available({ entityId: "team", resource: RESOURCE })).toEqual({ rpm: 7 });
   });
 
-  it("probes other shards while one is throttled, and splits", async () => {
+  it("a sharded bucket probes other shards while one is throttled, and splits", async () => {
     const faults = new Faults();
     const subject = await opened(store, ["rpm:1000/day"], { faults });
     // 300 writes a second, most of them by other clients: less would be no reason to split.

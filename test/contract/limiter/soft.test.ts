@@ -15,7 +15,7 @@ const LIMITS = ["rpd:10/day", "tpd:100/day soft"];
 describeLimiterStores("a soft limit", (store) => {
   const extra = itUnless(store.slow);
 
-  it("is consumed into debt, and the lease says so", async () => {
+  it("a soft limit is consumed into debt, and the lease says so", async () => {
     const subject = await store.open();
     const { limiter, repo, time } = subject;
     await repo.limits.setResource(R, LIMITS);
@@ -43,36 +43,48 @@ describeLimiterStores("a soft limit", (store) => {
     expect((await limiter.available(CALL)).tpd).toBe(100);
   });
 
-  extra("leaves the refusal to the limits that are hard, and is in no wait", async () => {
-    const { limiter, repo } = await store.open();
-    await repo.limits.setResource(R, LIMITS);
-    await limiter.acquire({ ...CALL, consume: { rpd: 9, tpd: 500 } });
-    const refusal = await refusalOf(limiter.acquire({ ...CALL, consume: { rpd: 2, tpd: 5000 } }));
-    expect(refusal.violations.map(({ limitName }) => limitName)).toEqual(["rpd"]);
-    expect(refusal.retryAfterSeconds).toBeLessThan(9000);
-    const soon = limiter.timeUntilAvailable({ ...CALL, needed: { tpd: 5000 } });
-    expect(await soon).toBe(0);
-    const lease = await limiter.acquire({ ...CALL, consume: { tpd: 1 }, maxWaitSeconds: 5 });
-    await lease.consume({ tpd: 100_000 });
-    await lease.commit();
-  });
+  extra(
+    "a soft limit leaves the refusal to the limits that are hard, and is in no wait",
+    async () => {
+      const { limiter, repo } = await store.open();
+      await repo.limits.setResource(R, LIMITS);
+      await limiter.acquire({ ...CALL, consume: { rpd: 9, tpd: 500 } });
+      const refusal = await refusalOf(limiter.acquire({ ...CALL, consume: { rpd: 2, tpd: 5000 } }));
+      expect(refusal.violations.map(({ limitName }) => limitName)).toEqual(["rpd"]);
+      expect(refusal.retryAfterSeconds).toBeLessThan(9000);
+      const soon = limiter.timeUntilAvailable({ ...CALL, needed: { tpd: 5000 } });
+      expect(await soon).toBe(0);
+      const lease = await limiter.acquire({ ...CALL, consume: { tpd: 1 }, maxWaitSeconds: 5 });
+      await lease.consume({ tpd: 100_000 });
+      await lease.commit();
+    },
+  );
 
-  extra("of an ancestor lets its children pass, and the first use may be too large", async () => {
-    const subject = await store.open();
-    const { limiter, repo } = subject;
-    await repo.limits.setEntity("org", ["tpd:10/day soft"]);
-    await repo.limits.setSystem(["tpd:1000/day"]);
-    await repo.entities.create({ id: "org" });
-    await repo.entities.create({ id: "key-1", parentId: "org", cascade: true });
-    const lease = await limiter.acquire({ ...CALL, consume: { tpd: 40 } });
-    expect(lease.overdrawn).toEqual(["tpd"]);
-    expect(await milliOf(subject, "org", R, "tpd")).toEqual({ balance: -30_000, consumed: 40_000 });
-    await limiter.acquire({ ...CALL, consume: { tpd: 40 } });
-    await refusalOf(limiter.acquire({ ...CALL, consume: { tpd: 1000 } }));
-    expect(await milliOf(subject, "org", R, "tpd")).toEqual({ balance: -70_000, consumed: 80_000 });
-  });
+  extra(
+    "a soft limit of an ancestor lets its children pass, and the first use may be too large",
+    async () => {
+      const subject = await store.open();
+      const { limiter, repo } = subject;
+      await repo.limits.setEntity("org", ["tpd:10/day soft"]);
+      await repo.limits.setSystem(["tpd:1000/day"]);
+      await repo.entities.create({ id: "org" });
+      await repo.entities.create({ id: "key-1", parentId: "org", cascade: true });
+      const lease = await limiter.acquire({ ...CALL, consume: { tpd: 40 } });
+      expect(lease.overdrawn).toEqual(["tpd"]);
+      expect(await milliOf(subject, "org", R, "tpd")).toEqual({
+        balance: -30_000,
+        consumed: 40_000,
+      });
+      await limiter.acquire({ ...CALL, consume: { tpd: 40 } });
+      await refusalOf(limiter.acquire({ ...CALL, consume: { tpd: 1000 } }));
+      expect(await milliOf(subject, "org", R, "tpd")).toEqual({
+        balance: -70_000,
+        consumed: 80_000,
+      });
+    },
+  );
 
-  extra("becomes hard, or soft, when the stored limit does", async () => {
+  extra("a soft limit becomes hard, or soft, when the stored limit does", async () => {
     const { limiter, repo } = await store.open();
     await repo.limits.setResource(R, ["tpd:10/day"]);
     await refusalOf(limiter.acquire({ ...CALL, consume: { tpd: 11 } }));
@@ -87,7 +99,7 @@ describeLimiterStores("a soft limit", (store) => {
 });
 
 describeItemStores("a soft limit of a shared table", (store) => {
-  it("is stored as Python stores it, and asks clients to know it", async () => {
+  it("a soft limit of a shared table is stored as Python stores it, and asks clients to know it", async () => {
     const { repo } = await store.open();
     const [golden] = pythonItems("50-config-resource-soft", repo.namespaceId);
     const resource = String(golden?.resource);
@@ -111,26 +123,29 @@ describeItemStores("a soft limit of a shared table", (store) => {
     );
   });
 
-  itUnless(store.slow)("is consumed from shards that have nothing left", async () => {
-    const subject = await store.open();
-    const { limiter, repo } = subject;
-    await repo.limits.setResource(R, ["rpd:100/day", "tpd:100/day soft"]);
-    await limiter.acquire({ ...CALL, consume: { rpd: 1, tpd: 1 } });
-    const { namespaceId } = repo;
-    const { items } = store.place;
-    if (items === undefined) throw new Error("Buckets are no items here");
-    await splitShard(items, { namespaceId, ...CALL }, 0, subject.time.clock());
-    const fresh = await store.another(subject);
-    for (let round = 0; round < 4; round += 1) {
-      await fresh.limiter.acquire({ ...CALL, consume: { rpd: 1, tpd: 70 } });
-    }
-    await fresh.limiter.acquire({ ...CALL, consume: { rpd: 90, tpd: 500 } });
-    await refusalOf(fresh.limiter.acquire({ ...CALL, consume: { rpd: 6, tpd: 1 } }));
-    const states = await repo.buckets.list("key-1", { resource: R });
-    const consumed = (name: string) =>
-      states
-        .filter(({ limitName }) => limitName === name)
-        .reduce((sum, { totalConsumed }) => sum + totalConsumed, 0);
-    expect([consumed("rpd"), consumed("tpd")]).toEqual([95, 781]);
-  });
+  itUnless(store.slow)(
+    "a soft limit of a shared table is consumed from shards that have nothing left",
+    async () => {
+      const subject = await store.open();
+      const { limiter, repo } = subject;
+      await repo.limits.setResource(R, ["rpd:100/day", "tpd:100/day soft"]);
+      await limiter.acquire({ ...CALL, consume: { rpd: 1, tpd: 1 } });
+      const { namespaceId } = repo;
+      const { items } = store.place;
+      if (items === undefined) throw new Error("Buckets are no items here");
+      await splitShard(items, { namespaceId, ...CALL }, 0, subject.time.clock());
+      const fresh = await store.another(subject);
+      for (let round = 0; round < 4; round += 1) {
+        await fresh.limiter.acquire({ ...CALL, consume: { rpd: 1, tpd: 70 } });
+      }
+      await fresh.limiter.acquire({ ...CALL, consume: { rpd: 90, tpd: 500 } });
+      await refusalOf(fresh.limiter.acquire({ ...CALL, consume: { rpd: 6, tpd: 1 } }));
+      const states = await repo.buckets.list("key-1", { resource: R });
+      const consumed = (name: string) =>
+        states
+          .filter(({ limitName }) => limitName === name)
+          .reduce((sum, { totalConsumed }) => sum + totalConsumed, 0);
+      expect([consumed("rpd"), consumed("tpd")]).toEqual([95, 781]);
+    },
+  );
 });

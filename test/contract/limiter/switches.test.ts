@@ -18,7 +18,7 @@ const CACHE_MS = 60_000;
 describeLimiterStores("a switch", (store) => {
   const extra = itUnless(store.slow);
 
-  it("refuses every acquire of a resource that is off, at once, and grants when it is on", async () => {
+  it("a switch refuses every acquire of a resource that is off, at once, and grants when it is on", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await repo.limits.setResource(R, LIMITS);
@@ -35,7 +35,7 @@ describeLimiterStores("a switch", (store) => {
     expect(await milliOf(subject, "key-1", R, "rpd")).toEqual({ balance: 6000, consumed: 4000 });
   });
 
-  extra("reaches another client within the time that limits are cached", async () => {
+  extra("a switch reaches another client within the time that limits are cached", async () => {
     const subject = await store.open();
     const { repo, time } = subject;
     await repo.limits.setResource(R, LIMITS);
@@ -49,7 +49,7 @@ describeLimiterStores("a switch", (store) => {
     expect((await other.limiter.acquire(CALL)).bypassed).toBe(true);
   });
 
-  extra("is decided by the most specific level that says something", async () => {
+  extra("a switch is decided by the most specific level that says something", async () => {
     const { limiter, repo } = await store.open();
     await repo.limits.setSystem(LIMITS);
     const place = { entityId: "key-1", resource: R };
@@ -71,17 +71,20 @@ describeLimiterStores("a switch", (store) => {
     await limiter.acquire(CALL);
   });
 
-  extra("is a refusal also for an entity without any limits, and for reads (N8)", async () => {
-    const { limiter, repo } = await store.open();
-    await repo.limits.disable({ entityId: "key-1" });
-    expect(await failureOf(limiter.acquire(CALL))).toBeInstanceOf(ResourceDisabled);
-    expect(await failureOf(limiter.status({ entityId: "key-1", resource: R }))).toBeInstanceOf(
-      ResourceDisabled,
-    );
-  });
+  extra(
+    "a switch is a refusal also for an entity without any limits, and for reads (N8)",
+    async () => {
+      const { limiter, repo } = await store.open();
+      await repo.limits.disable({ entityId: "key-1" });
+      expect(await failureOf(limiter.acquire(CALL))).toBeInstanceOf(ResourceDisabled);
+      expect(await failureOf(limiter.status({ entityId: "key-1", resource: R }))).toBeInstanceOf(
+        ResourceDisabled,
+      );
+    },
+  );
 
   extra(
-    "of an ancestor refuses those that cascade to it, by its name, and charges nothing",
+    "a switch of an ancestor refuses those that cascade to it, by its name, and consumes nothing",
     async () => {
       const subject = await store.open();
       const { limiter, repo } = subject;
@@ -96,7 +99,7 @@ describeLimiterStores("a switch", (store) => {
     },
   );
 
-  it("lets everything pass under bypass: counted, and no balance moves", async () => {
+  it("a switch lets everything pass under bypass: counted, and no balance moves", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await repo.limits.setResource(R, LIMITS);
@@ -120,7 +123,7 @@ describeLimiterStores("a switch", (store) => {
   });
 
   extra(
-    "makes a full bucket under bypass, and leaves the limits of the parent in force",
+    "a switch makes a full bucket under bypass, and leaves the limits of the parent in force",
     async () => {
       const subject = await store.open();
       const { limiter, repo } = subject;
@@ -143,18 +146,24 @@ describeLimiterStores("a switch", (store) => {
     },
   );
 
-  extra("takes limits of the call under bypass, and a bucket that has to be rebased", async () => {
-    const subject = await store.open();
-    const { limiter, repo, time } = subject;
-    const call = { ...CALL, limits: ["rpd:10/day"] };
-    await limiter.acquire({ ...call, consume: { rpd: 10 } });
-    await repo.limits.bypass({ entityId: "key-1" });
-    time.advance(43_200_000);
-    await limiter.acquire({ ...call, limits: ["rpd:20/day"], consume: { rpd: 7 } });
-    expect(await milliOf(subject, "key-1", R, "rpd")).toEqual({ balance: 5000, consumed: 17_000 });
-  });
+  extra(
+    "a switch takes limits of the call under bypass, and a bucket that has to be rebased",
+    async () => {
+      const subject = await store.open();
+      const { limiter, repo, time } = subject;
+      const call = { ...CALL, limits: ["rpd:10/day"] };
+      await limiter.acquire({ ...call, consume: { rpd: 10 } });
+      await repo.limits.bypass({ entityId: "key-1" });
+      time.advance(43_200_000);
+      await limiter.acquire({ ...call, limits: ["rpd:20/day"], consume: { rpd: 7 } });
+      expect(await milliOf(subject, "key-1", R, "rpd")).toEqual({
+        balance: 5000,
+        consumed: 17_000,
+      });
+    },
+  );
 
-  extra("is audited, and a repeated one changes nothing", async () => {
+  extra("a switch is audited, and a repeated one changes nothing", async () => {
     const { repo } = await store.open();
     await repo.limits.disable({ resource: R }, { principal: "ops" });
     await repo.limits.disable({ resource: R }, { principal: "ops" });
@@ -169,7 +178,7 @@ describeLimiterStores("a switch", (store) => {
   });
 
   extra(
-    "leaves nothing behind when it is cleared, and keeps limits that are there (N9)",
+    "a switch leaves nothing behind when it is cleared, and keeps limits that are there (N9)",
     async () => {
       const { repo } = await store.open();
       const place = { entityId: "key-1", resource: R };
@@ -192,7 +201,7 @@ describeLimiterStores("a switch", (store) => {
     },
   );
 
-  extra("needs an entity or a resource", async () => {
+  extra("a switch needs an entity or a resource", async () => {
     const { repo } = await store.open();
     expect(await invalidityOf(repo.limits.disable({}))).toBeInstanceOf(ValidationError);
     const typo = { resorce: R } as unknown as { resource: string };
@@ -203,26 +212,29 @@ describeLimiterStores("a switch", (store) => {
 describeItemStores("the stamps of a switch", (store) => {
   const extra = itUnless(store.slow);
 
-  extra("are those of the Python library, and follow each change", async () => {
-    const subject = await store.open();
-    const { limiter, repo, time } = subject;
-    await repo.limits.setResource(R, LIMITS);
-    await limiter.acquire(CALL);
-    await limiter.acquire({ ...CALL, entityId: "key-2" });
-    await repo.limits.enable({ entityId: "key-2", resource: R });
-    expect(await repo.limits.disable({ resource: R })).toEqual({ stampedBuckets: 1 });
-    expect(await store.item(subject, "key-1", R)).toMatchObject({ disabled: true });
-    expect(await store.item(subject, "key-2", R)).not.toHaveProperty("disabled");
-    expect(await repo.limits.disable({ resource: R })).toEqual({ stampedBuckets: 0 });
-    await repo.limits.bypass({ resource: R });
-    const item = await store.item(subject, "key-1", R);
-    expect(item).not.toHaveProperty("disabled");
-    expect(Number(item?.bypass) - time.clock()).toBe(60_000);
-    await repo.limits.clear({ resource: R });
-    expect(await store.item(subject, "key-1", R)).not.toHaveProperty("bypass");
-  });
+  extra(
+    "the stamps of a switch are those of the Python library, and follow each change",
+    async () => {
+      const subject = await store.open();
+      const { limiter, repo, time } = subject;
+      await repo.limits.setResource(R, LIMITS);
+      await limiter.acquire(CALL);
+      await limiter.acquire({ ...CALL, entityId: "key-2" });
+      await repo.limits.enable({ entityId: "key-2", resource: R });
+      expect(await repo.limits.disable({ resource: R })).toEqual({ stampedBuckets: 1 });
+      expect(await store.item(subject, "key-1", R)).toMatchObject({ disabled: true });
+      expect(await store.item(subject, "key-2", R)).not.toHaveProperty("disabled");
+      expect(await repo.limits.disable({ resource: R })).toEqual({ stampedBuckets: 0 });
+      await repo.limits.bypass({ resource: R });
+      const item = await store.item(subject, "key-1", R);
+      expect(item).not.toHaveProperty("disabled");
+      expect(Number(item?.bypass) - time.clock()).toBe(60_000);
+      await repo.limits.clear({ resource: R });
+      expect(await store.item(subject, "key-1", R)).not.toHaveProperty("bypass");
+    },
+  );
 
-  it("are compared with Python's own items byte for byte", async () => {
+  it("the stamps of a switch are compared with Python's own items byte for byte", async () => {
     const { repo } = await store.open();
     const items = store.place.items;
     await repo.limits.disable({ entityId: "e1", resource: "r" });
@@ -247,7 +259,7 @@ describeItemStores("the stamps of a switch", (store) => {
   });
 
   itUnless(store.name !== "items" && "the test replaces a method of the items in memory")(
-    "that cannot be written are an error with their count, and change no answer (N1)",
+    "the stamps of a switch that cannot be written are an error, and change no answer (N1)",
     async () => {
       const isStamp = ({ change }: { change?: { set?: object } }) =>
         change?.set !== undefined && Object.hasOwn(change.set, "disabled");
@@ -280,17 +292,22 @@ describeItemStores("the stamps of a switch", (store) => {
     },
   );
 
-  extra("cost nothing on a warm acquire, and a bypassed one is a single write", async () => {
-    const counter = new CallCounter();
-    const subject = await store.open({ onCall: counter.onCall });
-    const { limiter, repo } = subject;
-    await repo.limits.setResource(R, LIMITS);
-    await repo.limits.bypass({ resource: R });
-    for (let round = 0; round < 2; round += 1) await limiter.acquire(CALL);
-    expect(await counter.during(() => limiter.acquire({ ...CALL, consume: { rpd: 50 } }))).toBe(1);
-  });
+  extra(
+    "the stamps of a switch cost nothing on a warm acquire, and a bypassed one is a single write",
+    async () => {
+      const counter = new CallCounter();
+      const subject = await store.open({ onCall: counter.onCall });
+      const { limiter, repo } = subject;
+      await repo.limits.setResource(R, LIMITS);
+      await repo.limits.bypass({ resource: R });
+      for (let round = 0; round < 2; round += 1) await limiter.acquire(CALL);
+      expect(await counter.during(() => limiter.acquire({ ...CALL, consume: { rpd: 50 } }))).toBe(
+        1,
+      );
+    },
+  );
 
-  extra("are kept where a registry has none of them", async () => {
+  extra("the stamps of a switch are kept where a registry has none of them", async () => {
     const { repo } = await store.open();
     const { items } = store.place;
     const key = resourceConfigKey(repo.namespaceId, R);

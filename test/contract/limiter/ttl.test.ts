@@ -39,7 +39,7 @@ describeItemStores("the time to live of a bucket", (store) => {
     expect(found).toBeLessThanOrEqual(seconds + 2);
   }
 
-  it("is seven times its filling time, and at least an hour (A155)", async () => {
+  it("the time to live of a bucket is seven times its filling time, and at least an hour (A155)", async () => {
     const subject = await store.open();
     const { limiter, repo } = subject;
     await repo.limits.setSystem(["rpm:100"]);
@@ -47,13 +47,13 @@ describeItemStores("the time to live of a bucket", (store) => {
     await expectTtl(subject, HOUR);
   });
 
-  it("is longer where filling takes longer (A155)", async () => {
+  it("the time to live of a bucket is longer where filling takes longer (A155)", async () => {
     const subject = await store.open();
     await subject.limiter.acquire({ ...USER, limits: [SLOW, "rpm:1"], consume: { slow: 1 } });
     await expectTtl(subject, 42_000);
   });
 
-  it("has no end with limits of its own, and where the multiplier is 0 (A155)", async () => {
+  it("a bucket with limits of its own, or with a multiplier of 0, lives without end (A155)", async () => {
     const subject = await store.open();
     await subject.repo.limits.setEntity("user-1", ["rpm:100"], OWN);
     await subject.limiter.acquire({ ...USER, consume: { rpm: 1 } });
@@ -63,14 +63,14 @@ describeItemStores("the time to live of a bucket", (store) => {
     expect(await store.item(forever, "user-1", RESOURCE)).not.toHaveProperty("ttl");
   });
 
-  it("has no end with defaults of the entity, as in the Python library since 0.14 (H9)", async () => {
+  it("a bucket with defaults of the entity lives without end, as in Python since 0.14 (H9)", async () => {
     const subject = await store.open();
     await subject.repo.limits.setEntity("user-1", ["rpm:100"]);
     await subject.limiter.acquire({ ...USER, consume: { rpm: 1 } });
     expect(await store.item(subject, "user-1", RESOURCE)).not.toHaveProperty("ttl");
   });
 
-  it("goes when the entity gets limits of its own (A144)", async () => {
+  it("the time to live of a bucket goes when the entity gets limits of its own (A144)", async () => {
     const subject = await store.open();
     await subject.repo.limits.setSystem(["rpm:100"]);
     await subject.limiter.acquire({ ...USER, consume: { rpm: 1 } });
@@ -79,7 +79,7 @@ describeItemStores("the time to live of a bucket", (store) => {
     expect(await store.item(subject, "user-1", RESOURCE)).not.toHaveProperty("ttl");
   });
 
-  it("goes with the next use where they are the same (A144)", async () => {
+  it("the time to live of a bucket goes with the next use where they are the same (A144)", async () => {
     const subject = await store.open();
     await subject.repo.limits.setSystem(["rpm:100"]);
     await subject.limiter.acquire({ ...USER, consume: { rpm: 1 } });
@@ -88,7 +88,7 @@ describeItemStores("the time to live of a bucket", (store) => {
     expect(await store.item(subject, "user-1", RESOURCE)).not.toHaveProperty("ttl");
   });
 
-  it("comes when they are deleted (A156)", async () => {
+  it("the time to live of a bucket comes when they are deleted (A156)", async () => {
     const subject = await store.open();
     await subject.repo.limits.setSystem(["rpm:100"]);
     await subject.repo.limits.setEntity("user-1", ["rpm:100"], OWN);
@@ -98,7 +98,7 @@ describeItemStores("the time to live of a bucket", (store) => {
     await expectTtl(subject, HOUR);
   });
 
-  extra("is renewed by use", async () => {
+  extra("the time to live of a bucket is renewed by use", async () => {
     const subject = await store.open();
     const { limiter, time } = subject;
     const request = { ...USER, limits: ["rpm:100"], consume: { rpm: 1 } };
@@ -110,7 +110,7 @@ describeItemStores("the time to live of a bucket", (store) => {
     expect(await milliOf(subject, "user-1", RESOURCE, "rpm")).toMatchObject({ consumed: 6000 });
   });
 
-  extra("covers the time to pay back a debt", async () => {
+  extra("the time to live of a bucket covers the time to pay back a debt", async () => {
     const subject = await store.open();
     const lease = await subject.limiter.acquire({
       ...USER,
@@ -122,7 +122,7 @@ describeItemStores("the time to live of a bucket", (store) => {
     expect(await ttl(subject)).toBeGreaterThanOrEqual(60_060);
   });
 
-  it("is not accepted when it is over, and then renewed (A157, A158)", async () => {
+  it("the time to live of a bucket is not accepted when it is over, and then renewed (A157, A158)", async () => {
     const subject = await store.open();
     const { limiter, repo, time } = subject;
     await repo.limits.setSystem(["rpm:100"]);
@@ -140,7 +140,7 @@ describeItemStores("the time to live of a bucket", (store) => {
 describeLimiterStores("a bucket whose time is over", (store) => {
   const extra = itUnless(store.slow);
 
-  it("is as good as new (A157)", async () => {
+  it("a bucket whose time is over is as good as new (A157)", async () => {
     const subject = await store.open();
     const { limiter, repo, time } = subject;
     await repo.limits.setSystem(["rpm:100"]);
@@ -152,7 +152,7 @@ describeLimiterStores("a bucket whose time is over", (store) => {
     await refusalOf(limiter.acquire({ ...USER, consume: { rpm: 1 } }));
   });
 
-  extra("never forgives a debt", async () => {
+  extra("a bucket whose time is over never forgives a debt", async () => {
     const { limiter, time } = await store.open();
     const request = { ...USER, limits: ["rpm:1"] };
     const lease = await limiter.acquire({ ...request, consume: { rpm: 1 } });
@@ -165,7 +165,7 @@ describeLimiterStores("a bucket whose time is over", (store) => {
     await limiter.acquire({ ...request, consume: { rpm: 1 } });
   });
 
-  extra("never forgives a slow limit next to a fast one", async () => {
+  extra("a bucket whose time is over never forgives a slow limit next to a fast one", async () => {
     const { limiter, time } = await store.open();
     const request = { ...USER, limits: ["rps:100/sec", "rpd:50/day"] };
     await limiter.acquire({ ...request, consume: { rps: 1, rpd: 50 } });
@@ -174,7 +174,7 @@ describeLimiterStores("a bucket whose time is over", (store) => {
     expect(refusal.statuses[1]).toMatchObject({ available: 8 });
   });
 
-  it("without a time to live stays as it is (A158)", async () => {
+  it("a bucket without a time to live stays as it is (A158)", async () => {
     const { limiter, repo, time } = await store.open();
     await repo.limits.setEntity("user-1", [SLOW], OWN);
     await limiter.acquire({ ...USER, consume: { slow: 1000 } });

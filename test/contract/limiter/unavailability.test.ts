@@ -68,14 +68,14 @@ async function survive({ subject, fail, repair }: Breakable): Promise<void> {
 describe("while the store is down", () => {
   describe("a store that fails (A185)", () => {
     describeItemStores("is unavailable", (store) => {
-      itUnless(store.slow).each(FAILURES)("when it is: %s", (kind) =>
+      itUnless(store.slow).each(FAILURES)("a store is unavailable when it is: %s", (kind) =>
         breakable(store, kind).then(survive),
       );
     });
 
     describeLimiterStores("is unavailable", (store) => {
       itUnless(store.name !== "sqlite" && "only a file can be locked")(
-        "when its file is locked",
+        "a store is unavailable when its file is locked",
         async () => {
           await using broken = await breakable(store, "hang");
           await survive(broken);
@@ -84,7 +84,7 @@ describe("while the store is down", () => {
     });
 
     describeDynamo("is unavailable", (store) => {
-      itUnless(store.slow)("when the server is gone", async () => {
+      itUnless(store.slow)("a store is unavailable when the server is gone", async () => {
         const faults = new Faults();
         const server = await faultyEndpoint(store.place.address, faults);
         const subject = await store.open({ ...IMPATIENT, endpoint: server.endpoint });
@@ -304,14 +304,14 @@ describe("while the store is down", () => {
   });
 
   describeLimiterStores("isAvailable", (store) => {
-    it("is true while the store answers (A187)", async () => {
+    it("isAvailable is true while the store answers (A187)", async () => {
       const { limiter } = await store.open();
       expect(await limiter.isAvailable()).toBe(true);
       expect(await limiter.isAvailable({ timeoutMs: 20_000 })).toBe(true);
     });
 
     itUnless(!store.distributed && "an embedded store has no requests that fail or hang")(
-      "is false when it fails or hangs, in time (A187)",
+      "isAvailable is false when it fails or hangs, in time (A187)",
       async () => {
         const faults = new Faults();
         const { limiter } = await store.open({ faults });

@@ -38,13 +38,13 @@ describeLimiterStores("waiting", (store) => {
     return { ...subject, served, ask };
   }
 
-  extra("goes on as soon as there is enough", async () => {
+  extra("waiting goes on as soon as there is enough", async () => {
     const { ask, served, time } = await drained();
     await time.until(ask("one", 3));
     expect(served).toEqual(["one got 3 at 301"]);
   });
 
-  extra("does not wait where there is enough", async () => {
+  extra("a call does not wait where there is enough", async () => {
     const { limiter, time } = await store.open({ virtualTimer: true });
     const startMs = time.nowMs;
     const lease = await time.until(limiter.acquire({ ...DRAIN, maxWaitSeconds: 60 }));
@@ -52,7 +52,7 @@ describeLimiterStores("waiting", (store) => {
     expect(time.nowMs).toBe(startMs);
   });
 
-  it("is first come, first served", async () => {
+  it("waiting is first come, first served", async () => {
     const { ask, served, time } = await drained();
     const all = ["a", "b", "c", "d"].map((name) => ask(name, 2));
     await time.until(Promise.all(all));
@@ -64,7 +64,7 @@ describeLimiterStores("waiting", (store) => {
     });
   });
 
-  extra("does not let small requests starve a large one", async () => {
+  extra("small requests do not starve a large one that waits", async () => {
     const { ask, served, time } = await drained();
     const large = ask("large", 10);
     // Three tokens are there by now, and they are the large one's.
@@ -76,7 +76,7 @@ describeLimiterStores("waiting", (store) => {
     expect(served.every((note) => note.includes(" got "))).toBe(true);
   });
 
-  extra("refuses at once what cannot succeed in time", async () => {
+  extra("a call that cannot succeed in time is refused at once", async () => {
     const { limiter, ask, served, time } = await drained();
     await time.until(ask("alone", 5, 0.4));
     await time.until(ask("never", 11, 1_000_000));
@@ -96,7 +96,7 @@ describeLimiterStores("waiting", (store) => {
     await refusalOf(time.until(refusal));
   });
 
-  extra("refuses as soon as it is known, those that lined up before", async () => {
+  extra("waiters in the queue are refused as soon as that is known", async () => {
     const { ask, served, time } = await drained();
     // All at once, before the store has answered.
     const all = [ask("a", 5, 10), ask("b", 5, 1.2), ask("c", 5, 1.2), ask("d", 2, 1.3)];
@@ -110,7 +110,7 @@ describeLimiterStores("waiting", (store) => {
     expect(at["d got"]).toBeGreaterThanOrEqual(1200);
   });
 
-  extra("ends with its signal, and lets the next one go on", async () => {
+  extra("waiting ends with its signal, and lets the next one go on", async () => {
     const { ask, served, time } = await drained();
     const abort = [new AbortController(), new AbortController()];
     const [first, second] = abort.map(({ signal }, place) => {
@@ -128,7 +128,7 @@ describeLimiterStores("waiting", (store) => {
     expect(Number(served[0]?.split(" ").at(-1))).toBeLessThan(210);
   });
 
-  extra("gives back what was granted when the signal aborted just then", async () => {
+  extra("a wait refunds what was granted when the signal aborted just then", async () => {
     const subject = await drained();
     const { limiter, time } = subject;
     const abort = new AbortController();
@@ -142,7 +142,7 @@ describeLimiterStores("waiting", (store) => {
     expect(await milliOf(subject, "user-1", "gpt-4", "rps")).toMatchObject({ consumed: 10_000 });
   });
 
-  extra("keeps lines of other entities and resources apart", async () => {
+  extra("queues of other entities and resources are kept apart", async () => {
     const { limiter, ask, served, time } = await drained();
     const waiting = ask("waiting", 10);
     await time.settle();
@@ -155,7 +155,7 @@ describeLimiterStores("waiting", (store) => {
     expect(served).toEqual(["waiting got 10 at 1001"]);
   });
 
-  extra("does not hold up a call for zero tokens, or for another limit", async () => {
+  extra("a wait does not hold up a call for zero tokens, or for another limit", async () => {
     const { limiter, time } = await store.open({ virtualTimer: true });
     const both = { ...USER, limits: ["rps:10/sec", "tps:100/sec"] };
     await time.until(limiter.acquire({ ...both, consume: { rps: 10 } }));
@@ -170,7 +170,7 @@ describeLimiterStores("waiting", (store) => {
     expect(lease.consumed).toEqual({ rps: 10, tps: 30 });
   });
 
-  extra("refuses times that are none", async () => {
+  extra("a wait that is no time is refused", async () => {
     const { limiter } = await store.open();
     for (const maxWaitSeconds of [-1, Number.NaN, "5" as unknown as number, null]) {
       const request = { ...DRAIN, maxWaitSeconds: maxWaitSeconds as number };
@@ -178,7 +178,7 @@ describeLimiterStores("waiting", (store) => {
     }
   });
 
-  extra("goes by its own limits when calls bring their own", async () => {
+  extra("a wait goes by its own limits when calls bring their own", async () => {
     const { limiter, time } = await store.open({ virtualTimer: true });
     const ask = (limits: string[], rps: number, signal?: AbortSignal) =>
       limiter.acquire({ ...USER, limits, consume: { rps }, maxWaitSeconds: 5, signal });
@@ -199,7 +199,7 @@ describeLimiterStores("waiting", (store) => {
 
 describeLimiterStores("a very long wait", (store) => {
   itUnless(store.real && "a real server knows no virtual time")(
-    "is waited for in pieces, and ends when it should",
+    "a very long wait is waited for in pieces, and ends when it should",
     async () => {
       const { limiter, time } = await store.open({ virtualTimer: true });
       const request = { ...USER, limits: ["once:1/day"], consume: { once: 1 } };
@@ -217,7 +217,7 @@ describeLimiterStores("a very long wait", (store) => {
 describe("thousands of waiters", () => {
   describeItemStores("make few calls that fail", (store) => {
     itUnless(store.name !== "items" && "the test holds every request, which needs items in memory")(
-      "2,000 in one line, all served in order",
+      "two thousand waiters in one queue make few calls, and are served in order",
       async () => {
         const faults = new Faults();
         const subject = await store.open({ virtualTimer: true, faults });
@@ -244,7 +244,7 @@ describe("thousands of waiters", () => {
     );
 
     itUnless(store.name !== "items" && "the test holds every request, which needs items in memory")(
-      "2,000 calls of which most come too late",
+      "two thousand calls of which most come too late make few requests",
       async () => {
         const faults = new Faults();
         const { limiter, time } = await store.open({ virtualTimer: true, faults });
@@ -277,7 +277,7 @@ describe("thousands of waiters", () => {
 
 describeItemStores("a line while the store fails", (store) => {
   itUnless(store.name !== "items" && "the test holds every request, which needs items in memory")(
-    "hands the failure to each waiter once",
+    "a queue hands the failure of the store to each waiter once",
     async () => {
       const faults = new Faults();
       const { limiter, time } = await store.open({ virtualTimer: true, faults });

@@ -74,7 +74,7 @@ describe("while the store is down", () => {
     });
 
     itUnless(store.name !== "sqlite" && "only a file can be locked")(
-      "is waited for when the limiter is closed",
+      "a refund that failed is waited for when the limiter is closed",
       async () => {
         await using broken = await breakable(store, "throttled", { random });
         const { subject } = broken;
@@ -122,7 +122,7 @@ describe("while the store is down", () => {
     );
 
     itUnless(store.distributed ? store.slow : "an embedded store cancels no write")(
-      "is not repeated when the store will not have it (A087)",
+      "a refund that failed is not repeated when the store will not have it (A087)",
       async () => {
         const warnings: LimiterWarning[] = [];
         const faults = new Faults();
@@ -139,7 +139,7 @@ describe("while the store is down", () => {
     );
 
     itUnless(store.name !== "items" && "the test holds every request, which needs items in memory")(
-      "is a warning of the process without a listener",
+      "a refund that failed is a warning of the process without a listener",
       async () => {
         const faults = new Faults();
         const { limiter } = await store.open({ ...IMPATIENT, faults });

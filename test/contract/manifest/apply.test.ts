@@ -38,7 +38,7 @@ describeStores("applying a manifest", (store) => {
     expect([event?.action, event?.principal]).toEqual(["limits_set", "ci"]);
   });
 
-  it("has no changes the second time, and writes nothing (op 46)", async () => {
+  it("applying a manifest has no changes the second time, and writes nothing (op 46)", async () => {
     const repo = await store.open();
     await applyManifest(repo, manifestOf(repo));
     const before = await store.itemsOf(`${repo.namespaceId}/SYSTEM#`);
@@ -48,7 +48,7 @@ describeStores("applying a manifest", (store) => {
     expect(await repo.audit.list("$SYSTEM")).toHaveLength(1);
   });
 
-  it("removes what the file no longer has, and only that (op 47, 48)", async () => {
+  it("applying a manifest removes what the file no longer has, and only that (op 47, 48)", async () => {
     const repo = await store.open();
     await repo.limits.setResource("by-hand", ["rpm:1"]);
     await applyManifest(repo, manifestOf(repo));
@@ -63,7 +63,7 @@ describeStores("applying a manifest", (store) => {
     expect((await repo.audit.list("user-1"))[0]?.action).toBe("limits_deleted");
   });
 
-  it("is what CloudFormation asks for, too (op 49)", async () => {
+  it("applying a manifest is what CloudFormation asks for, too (op 49)", async () => {
     const repo = await store.open();
     const properties = (rpm: string, more: object = {}) =>
       manifestFromProperties({
@@ -82,7 +82,7 @@ describeStores("applying a manifest", (store) => {
     expect(counts(deleted)).toEqual({ ...NOTHING, deleted: 2 });
   });
 
-  it("finds drift in any value, and corrects it", async () => {
+  it("applying a manifest finds drift in any value, and corrects it", async () => {
     const repo = await store.open();
     const manifest = manifestOf(repo);
     await applyManifest(repo, manifest);
@@ -100,7 +100,7 @@ describeStores("applying a manifest", (store) => {
     expect((await repo.limits.getSystem()).onUnavailable).toBe("block");
   });
 
-  it("takes onUnavailable away when the file does not have it", async () => {
+  it("applying a manifest takes onUnavailable away when the file does not have it", async () => {
     const repo = await store.open();
     await applyManifest(repo, manifestOf(repo));
     const { onUnavailable: _, ...rest } = manifestOf(repo).system ?? { limits: [] };
@@ -110,7 +110,7 @@ describeStores("applying a manifest", (store) => {
     expect([texts(limits), onUnavailable]).toEqual([["rpm:10/min"], undefined]);
   });
 
-  it("reaches live buckets at once", async () => {
+  it("applying a manifest reaches live buckets at once", async () => {
     const repo = await store.open();
     await using limiter = new RateLimiter(repo);
     await applyManifest(repo, manifestOf(repo, 10));
@@ -151,7 +151,7 @@ describeStores("applying a manifest", (store) => {
     expect(await first.limits.listResources()).toEqual([]);
   });
 
-  it("the same twice at once is applied once", async () => {
+  it("the same manifest twice at once is applied once", async () => {
     const first = await store.open();
     const second = await store.open({ namespace: first.namespaceName });
     const results = await Promise.all(
@@ -161,7 +161,7 @@ describeStores("applying a manifest", (store) => {
     expect(await first.audit.list("$SYSTEM")).toHaveLength(1);
   });
 
-  it("takes over what the Python library's provisioner stored, and registers it", async () => {
+  it("applying a manifest takes over what the Python library's provisioner stored, and registers it", async () => {
     const repo = await store.open();
     const fixture = new URL("../../fixtures/golden/30-provisioner.json", import.meta.url);
     const text = readFileSync(fixture, "utf8").replaceAll("LmC1y6UwDVo", repo.namespaceId);
@@ -185,7 +185,7 @@ describeStores("applying a manifest", (store) => {
     expect(counts(await applyManifest(repo, emptyManifest(repo.namespaceName))).deleted).toBe(3);
   });
 
-  it("overwrites a stored limit that is invalid", async () => {
+  it("applying a manifest overwrites a stored limit that is invalid", async () => {
     const repo = await store.open();
     await applyManifest(repo, manifestOf(repo));
     const key = resourceConfigKey(repo.namespaceId, "gpt-4");
@@ -197,7 +197,7 @@ describeStores("applying a manifest", (store) => {
     expect(texts(await repo.limits.getResource("gpt-4"))).toEqual(["rpm:20/min"]);
   });
 
-  it("exports what is stored; that file applied is no change", async () => {
+  it("applying a manifest exports what is stored; that file applied is no change", async () => {
     const repo = await store.open();
     await repo.limits.setSystem(["rpm:10", "tpm:100/hour:500"], { onUnavailable: "allow" });
     await repo.limits.setResource("openai/gpt-4", ["rpm:10/5min"]);
@@ -213,7 +213,7 @@ describeStores("applying a manifest", (store) => {
     expect(counts(await applyManifest(repo, emptyManifest(repo.namespaceName))).deleted).toBe(6);
   });
 
-  it("has the record of the reference, with what ours adds", async () => {
+  it("applying a manifest has the record of the reference, with what ours adds", async () => {
     const repo = await store.open({ clock: () => Date.parse("2030-01-02T03:04:05.678Z") });
     await applyManifest(repo, manifestOf(repo));
     const item = await store.items.get(provisionerKey(repo.namespaceId));
@@ -231,7 +231,7 @@ describeStores("applying a manifest", (store) => {
     });
   });
 
-  it("refuses what does not fit into its record, and a namespace that is gone", async () => {
+  it("applying a manifest refuses what does not fit into its record, and a namespace that is gone", async () => {
     const repo = await store.open();
     const level = { limits: [Limit.parse("rpm:1")] };
     const ids = Array.from({ length: 2000 }, (_, at) => `${at}-${"x".repeat(220)}`);

@@ -24,7 +24,7 @@ const FILE = (namespace: string) =>
   );
 
 describeStores("the flags of a limits file", (store) => {
-  it("are applied, exported as they were declared, and nothing is left to do", async () => {
+  it("the flags of a limits file are applied and exported as declared, and nothing is left to do", async () => {
     const repo = await store.open();
     const manifest = FILE(repo.namespaceName);
     const { failed, applied } = await applyManifest(repo, manifest);
@@ -38,7 +38,7 @@ describeStores("the flags of a limits file", (store) => {
     expect(parseManifest(exported)).toEqual(manifest);
   });
 
-  it("that the file leaves out are cleared, and go with what the file drops", async () => {
+  it("the flags of a limits file that the file leaves out are cleared, and go with what the file drops", async () => {
     const repo = await store.open();
     const { namespaceName: namespace } = repo;
     await applyManifest(repo, FILE(namespace));
@@ -56,7 +56,7 @@ describeStores("the flags of a limits file", (store) => {
     expect(await repo.limits.listResources()).toEqual([]);
   });
 
-  it("that Python stored are shown by export and plan, with the limits only it enforces (H12)", async () => {
+  it("flags that Python stored are shown by export and plan, with the limits only it enforces (H12)", async () => {
     const repo = await store.open();
     const { namespaceId, namespaceName: namespace } = repo;
     await store.items.writeMany({

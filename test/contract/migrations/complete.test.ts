@@ -81,7 +81,7 @@ function countedTwice(): Item[] {
 }
 
 describeTables("a table of 0.10.0", (tables) => {
-  it("is completed, and nothing else in it changes", async () => {
+  it("a table of 0.10.0 is completed, and nothing else in it changes", async () => {
     await fill(tables.store, [...golden(), ...leftBehind(), ...countedTwice()]);
     const report = await runMigrations(tables.store, { clock });
     expect(report.migrations).toMatchObject([
@@ -122,7 +122,7 @@ describeTables("a table of 0.10.0", (tables) => {
     await expectDeclarativeLimits(tables);
   });
 
-  it("can be taken back: usage keys are as before, and a second upgrade changes them again", async () => {
+  it("a table of 0.10.0 can be taken back, and a second upgrade changes its usage keys again", async () => {
     await fill(tables.store, golden());
     const before = (await contents(tables.store)).filter(({ SK }) => USAGE_SK.test(SK));
     await runMigrations(tables.store, { clock });

@@ -22,7 +22,7 @@ describeEngines("migrations", ({ endpoint }) => {
   beforeAll(() => createTable(place));
   afterAll(() => deleteTable(place));
 
-  it("go on where they were stopped, over a connection of their own", async () => {
+  it("migrations go on where they were stopped, over a connection of their own", async () => {
     const first = await openTable(url);
     const rows = Array.from({ length: 20 }, (_, index) =>
       usage(DEFAULT_ID, `key-${index}`, "hourly", HOUR, { rpm: index, total_events: 1 }),
@@ -46,7 +46,7 @@ describeEngines("migrations", ({ endpoint }) => {
     await second.close();
   });
 
-  it("refuse a table that lacks an index, before anything is written", async () => {
+  it("migrations refuse a table that lacks an index, before anything is written", async () => {
     const old = { table: newName(), endpoint };
     const credentials = { accessKeyId: "test", secretAccessKey: "test" };
     const client = new DynamoDBClient({ endpoint, region: "us-east-1", credentials });

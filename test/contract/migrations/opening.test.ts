@@ -28,14 +28,17 @@ describeTables("opening a table", (tables) => {
     expect((await (await tables.open()).version())?.schemaVersion).toBe("0.11.0");
   });
 
-  it.each(["0.9.0", "0.10.0", "0.11.0", "0.12.0"])("of %s works as it is", async (schema) => {
-    await fill(tables.store, [version(schema), ...namespace("default", DEFAULT_ID)]);
-    const repo = await tables.open();
-    expect(repo.namespaceId).toBe(DEFAULT_ID);
-    expect((await repo.version())?.schemaVersion).toBe(schema);
-  });
+  it.each(["0.9.0", "0.10.0", "0.11.0", "0.12.0"])(
+    "opening a table of %s works as it is",
+    async (schema) => {
+      await fill(tables.store, [version(schema), ...namespace("default", DEFAULT_ID)]);
+      const repo = await tables.open();
+      expect(repo.namespaceId).toBe(DEFAULT_ID);
+      expect((await repo.version())?.schemaVersion).toBe(schema);
+    },
+  );
 
-  it("of a later client is refused (B33)", async () => {
+  it("opening a table of a later client is refused (B33)", async () => {
     await fill(tables.store, [version("0.10.0"), ...namespace("default", DEFAULT_ID)]);
     await writeVersion(tables.store, { clientMinVersion: "0.99.0" }, NOW);
     await expect(tables.open()).rejects.toThrow("keep up with release 0.99.0");
@@ -43,7 +46,7 @@ describeTables("opening a table", (tables) => {
 });
 
 describeTables("the version record", (tables) => {
-  it("says our Lambda, and loses nothing else", async () => {
+  it("the version record says our Lambda, and loses nothing else", async () => {
     await fill(tables.store, [version("0.10.0")]);
     const written = await writeVersion(
       tables.store,
@@ -63,7 +66,7 @@ describeTables("the version record", (tables) => {
     expect(item).toMatchObject({ lambda_version: null, GSI4PK: "_" });
   });
 
-  it("is made where there is none", async () => {
+  it("the version record is made where there is none", async () => {
     expect(await readVersion(tables.store)).toBeUndefined();
     await writeVersion(tables.store, {}, NOW);
     expect(await readVersion(tables.store)).toMatchObject({
@@ -73,7 +76,7 @@ describeTables("the version record", (tables) => {
     });
   });
 
-  it("does not make an old table look new", async () => {
+  it("the version record does not make an old table look new", async () => {
     await fill(tables.store, table08());
     await writeVersion(tables.store, { aggregatorVersion: "0.1.0" }, NOW);
     expect(await readVersion(tables.store)).toMatchObject({ schemaVersion: "0.8.0" });

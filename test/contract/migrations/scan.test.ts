@@ -15,18 +15,18 @@ function items(count: number, bytes = 1): Item[] {
 const nameOf = ({ PK, SK }: Item) => `${PK} ${SK}`;
 
 describeTables("a scan", (tables) => {
-  it("hands out every item once, however many pages that takes", async () => {
+  it("a scan hands out every item once, however many pages that takes", async () => {
     // More than the megabyte that DynamoDB reads at once, and more rows than SQLite does.
     await fill(tables.store, [...items(50, 30_000), ...items(250).slice(50)]);
     const found = (await contents(tables.store)).map(nameOf);
     expect(found).toEqual(items(250).map(nameOf).sort());
   });
 
-  it("hands out nothing of an empty table", async () => {
+  it("a scan hands out nothing of an empty table", async () => {
     expect(await contents(tables.store)).toEqual([]);
   });
 
-  it("goes on after a key, also when its item is gone", async () => {
+  it("a scan goes on after a key, also when its item is gone", async () => {
     await fill(tables.store, items(30));
     const order: Item[] = [];
     for await (const item of tables.store.scan()) order.push(item);

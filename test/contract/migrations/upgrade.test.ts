@@ -61,7 +61,7 @@ async function expectContentsOf08(repo: Repository): Promise<void> {
 }
 
 describeTables("a table of an older version", (tables) => {
-  it("of 0.8.0 without namespaces is brought up to date, balances included", async () => {
+  it("a table of 0.8.0 without namespaces is brought up to date, balances included", async () => {
     await fill(tables.store, table08());
     const plan = await planMigrations(tables.store);
     expect(plan).toMatchObject({ schemaVersion: "0.8.0", targetVersion: "0.11.0" });
@@ -95,7 +95,7 @@ describeTables("a table of an older version", (tables) => {
     expect(bucket).toMatchObject({ shard_count: 1, GSI3SK: "BUCKET#gpt-4#0" });
   });
 
-  it("of 0.8.0 with namespaces keeps them apart", async () => {
+  it("a table of 0.8.0 with namespaces keeps them apart", async () => {
     await fill(tables.store, table08Namespaced());
     const plan = await planMigrations(tables.store);
     expect(plan.pending.map((step) => step.version)).toEqual(["0.9.0", "0.11.0"]);
@@ -113,7 +113,7 @@ describeTables("a table of an older version", (tables) => {
     expect((await other.buckets.list("key-1")).map(({ resource }) => resource)).toContain("gpt-4");
   });
 
-  it("of the first layouts comes all the way", async () => {
+  it("a table of the first layouts comes all the way", async () => {
     await fill(tables.store, firstTable());
     await runMigrations(tables.store, { clock });
     const repo = await tables.open({ clock });
@@ -145,7 +145,7 @@ describeTables("a table of an older version", (tables) => {
     expect((await contents(tables.store)).filter(({ PK }) => !PK.includes("/"))).toEqual([]);
   });
 
-  it("is not changed by a second run, nor is a table of our own", async () => {
+  it("a table of an older version is not changed by a second run, nor is a table of our own", async () => {
     await fill(tables.store, table08());
     await runMigrations(tables.store, { clock });
     const before = await contents(tables.store);
@@ -165,7 +165,7 @@ describeTables("a table of an older version", (tables) => {
     expect(lasting(await contents(tables.store))).toEqual(lasting(before));
   });
 
-  it("keeps records that were already copied into the namespace", async () => {
+  it("a table of an older version keeps records that were already copied into the namespace", async () => {
     // The Python library's own script copies, and leaves the originals.
     await fill(tables.store, [
       ...table08(),
@@ -184,7 +184,7 @@ describeTables("a table of an older version", (tables) => {
     expect((await contents(tables.store)).filter(({ PK }) => !PK.includes("/"))).toEqual([]);
   });
 
-  it("is left alone where it is not ours, or is about to go", async () => {
+  it("a table of an older version is left alone where it is not ours, or is about to go", async () => {
     const foreign = [
       { PK: "ORDER#1", SK: "#BUCKET#gpt-4", data: { x: 1 } },
       { PK: "shop/ENTITY#1", SK: "#USAGE#a#2026-01-01T00:00:00Z", window: "daily" },
@@ -202,7 +202,7 @@ describeTables("a table of an older version", (tables) => {
     expect(stored).toEqual(foreign);
   });
 
-  it("forgets buckets whose time is over, and those that cannot be read", async () => {
+  it("a table of an older version forgets buckets whose time is over, and those that cannot be read", async () => {
     await fill(tables.store, [
       version("0.8.0"),
       ...namespace("default", DEFAULT_ID),

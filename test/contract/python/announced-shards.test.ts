@@ -73,7 +73,7 @@ describeItemStores("shards that the Python library announces", (store) => {
     },
   );
 
-  it("keeps to the shards that exist where Python has made some of too many", async () => {
+  it("a bucket keeps to the shards that exist where Python has made some of too many", async () => {
     const subject = await store.open();
     await subject.repo.limits.setResource(BUCKET.resource, limitsOf(store));
     await subject.limiter.acquire(ONE);
@@ -89,7 +89,7 @@ describeItemStores("shards that the Python library announces", (store) => {
     expect(shards.map(({ shard_count }) => shard_count)).toEqual([2, 2]);
   });
 
-  it("are made while a client that knows of one shard goes on", async () => {
+  it("announced shards are made while a client that knows of one shard goes on", async () => {
     const subject = await store.open();
     await subject.repo.limits.setResource(BUCKET.resource, limitsOf(store));
     await subject.limiter.acquire(ONE);
@@ -97,7 +97,7 @@ describeItemStores("shards that the Python library announces", (store) => {
     expect(await granted(subject)).toBe(tokensOf(store) - 1);
   });
 
-  it("are never split off a bucket that holds a quota, whose base time stays", async () => {
+  it("announced shards are never split off a bucket that holds a quota, whose base time stays", async () => {
     const subject = await store.open();
     const { namespaceId } = subject.repo;
     const [zero, one] = pythonItems("65-buckets-sharded-quota", namespaceId) as [Item, Item];

@@ -45,7 +45,7 @@ function unchangeable(item: Item, ...limits: string[]): Record<string, unknown> 
 }
 
 describeItemStores("a bucket that the Python library wrote", (store) => {
-  it("keeps quotas, schedules, base time and ttl, days after it was written (H3, H9, H10)", async () => {
+  it("a bucket of Python keeps quotas, schedules, base time and ttl for days (H3, H9, H10)", async () => {
     const files = ["40-config-resource-schedules", "41-bucket-schedules"] as const;
     const subject = await opened(store, ...files);
     const before = await read(store, subject, files[1]);
@@ -75,7 +75,7 @@ describeItemStores("a bucket that the Python library wrote", (store) => {
     expect(await read(store, subject, files[1])).toEqual(after);
   });
 
-  it("takes a changed limit without moving the base time that a quota refers to (H10)", async () => {
+  it("a bucket of Python takes a changed limit without moving the base time of a quota (H10)", async () => {
     const subject = await opened(store, "40-config-resource-schedules", "41-bucket-schedules");
     const { limiter, repo, time } = subject;
     const before = await read(store, subject, "41-bucket-schedules");
@@ -96,7 +96,7 @@ describeItemStores("a bucket that the Python library wrote", (store) => {
     expect(later).toMatchObject({ available: 560 });
   });
 
-  it("adds a limit that no schedule of the item applies to (H3)", async () => {
+  it("a limit that no schedule of the item applies to is added to a bucket of Python (H3)", async () => {
     const subject = await opened(store, "40-config-resource-schedules", "41-bucket-schedules");
     const { limiter, repo } = subject;
     await repo.limits.setResource("sched", ["tpm:50000", "own:5"]);
@@ -111,7 +111,7 @@ describeItemStores("a bucket that the Python library wrote", (store) => {
     expect(own).toMatchObject({ limitName: "own", available: 4 });
   });
 
-  it("keeps a session window, and consumes from its neighbour (H6)", async () => {
+  it("a bucket of Python keeps a session window, and the limit next to it is consumed (H6)", async () => {
     const files = ["42-config-resource-session-quota", "43-bucket-session-quota"] as const;
     const subject = await opened(store, ...files);
     const before = await read(store, subject, files[1]);
@@ -123,7 +123,7 @@ describeItemStores("a bucket that the Python library wrote", (store) => {
     expect(error).toBeInstanceOf(UnsupportedLimitError);
   });
 
-  it("refuses a bucket that is stamped as switched off while the config was cached (H1)", async () => {
+  it("a bucket that is stamped as switched off refuses while the config is cached (H1)", async () => {
     const subject = await opened(store);
     const { limiter, repo } = subject;
     await repo.limits.setResource("dis", ["rpm:100"]);
@@ -148,7 +148,7 @@ describeItemStores("a bucket that the Python library wrote", (store) => {
     expect(await itemsOf(store).get(bucket)).toMatchObject({ b_rpm_tc: 3000, disabled: true });
   });
 
-  it("leaves the cascade policy of a bucket alone, and follows it (H2)", async () => {
+  it("a bucket of Python keeps its cascade policy, which is followed (H2)", async () => {
     const files = [
       "52-config-resource-cascade",
       "53-entity-meta-pgen-pinc",
@@ -173,7 +173,7 @@ describeItemStores("a bucket that the Python library wrote", (store) => {
     expect([childNow.b_rpm_tc, parentNow.b_rpm_tc]).toEqual([4000, 4000]);
   });
 
-  it("creates a bucket by the cascade policy, with the stamps of its owner (H2)", async () => {
+  it("a bucket is created by the cascade policy of Python, with the stamps of its owner (H2)", async () => {
     const subject = await opened(store, "52-config-resource-cascade", "53-entity-meta-pgen-pinc");
     const { repo, limiter } = subject;
     const [owner] = pythonItems("53-entity-meta-pgen-pinc", repo.namespaceId);
@@ -189,7 +189,7 @@ describeItemStores("a bucket that the Python library wrote", (store) => {
     });
   });
 
-  it("enforces a soft limit and keeps its stamp", async () => {
+  it("a soft limit of Python is enforced and keeps its stamp", async () => {
     const subject = await opened(store, "50-config-resource-soft", "51-bucket-soft");
     const before = await read(store, subject, "51-bucket-soft");
     const call = { entityId: String(before.entity_id), resource: String(before.resource) };
@@ -198,7 +198,7 @@ describeItemStores("a bucket that the Python library wrote", (store) => {
     expect(unchangeable(after, "rpm")).toEqual(unchangeable(before, "rpm"));
   });
 
-  it("takes flags and stamps along to the shards that it is split into (H1, H2)", async () => {
+  it("a bucket of Python takes flags and stamps along to the shards of a split (H1, H2)", async () => {
     const subject = await opened(store, "54-buckets-owner-stamps");
     const { namespaceId } = subject.repo;
     const [child] = pythonItems("54-buckets-owner-stamps", namespaceId);

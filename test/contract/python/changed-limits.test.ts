@@ -22,7 +22,7 @@ async function capacity(store: LimiterStore, subject: Subject): Promise<unknown>
 }
 
 describeItemStores("limits that the Python library changes", (store) => {
-  it("reach a live bucket when the cached ones are over", async () => {
+  it("limits that the Python library changes reach a live bucket when the cached ones are over", async () => {
     const subject = await store.open();
     const { limiter, time } = subject;
     await setByPython(store, subject, 100);
@@ -40,7 +40,7 @@ describeItemStores("limits that the Python library changes", (store) => {
     expect(await capacity(store, subject)).toBe(50_000);
   });
 
-  it("are not undone by a client that still has the older ones cached", async () => {
+  it("limits that Python changes are not undone by a client that still has the older ones", async () => {
     const stale = await store.open();
     await stale.repo.limits.setSystem(["rpm:5"]);
     await setByPython(store, stale, 100);
@@ -58,7 +58,7 @@ describeItemStores("limits that the Python library changes", (store) => {
     expect((await refusalOf(all)).statuses[0]).toMatchObject({ limit: { capacity: 10 } });
   });
 
-  it("cost one call per warm acquire, also where the counter is behind the bucket", async () => {
+  it("limits that Python changes cost one call per warm acquire, also with a counter that is behind", async () => {
     const subject = await store.open();
     const { repo, time } = subject;
     for (let change = 0; change < 5; change += 1) await repo.limits.setSystem(["rpm:7"]);

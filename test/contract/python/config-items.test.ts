@@ -23,7 +23,7 @@ async function opened(store: TestStore, ...files: string[]) {
 }
 
 describeStores("a level that the Python library wrote", (store) => {
-  it("refuses only the limits that carry a quota or a schedule, by name (H3, H5)", async () => {
+  it("a level of Python refuses only the limits that carry a quota or a schedule (H3, H5)", async () => {
     const { repo, limiter } = await opened(store, "40-config-resource-schedules");
     const call = { entityId: "u2", resource: "sched" };
     const lease = await limiter.acquire({ ...call, consume: { tpm: 10 } });
@@ -42,7 +42,7 @@ describeStores("a level that the Python library wrote", (store) => {
     ]);
   });
 
-  it("refuses a session quota by name, and enforces its neighbour (H6)", async () => {
+  it("a level of Python refuses a session quota by name, and enforces the limit next to it (H6)", async () => {
     const { limiter } = await opened(store, "42-config-resource-session-quota");
     const call = { entityId: "u2", resource: "session" };
     await limiter.acquire({ ...call, consume: { rpm: 1 } });
@@ -51,7 +51,7 @@ describeStores("a level that the Python library wrote", (store) => {
     expect(session).toMatchObject({ limitName: "session", kind: "session quota" });
   });
 
-  it("refuses a switched-off resource, with stored limits and with those of a call (H1)", async () => {
+  it("a resource that Python switched off is refused, also with limits of a call (H1)", async () => {
     const { limiter } = await opened(store, "45-config-resource-disabled");
     const call = { entityId: "u1", resource: "dis" };
     for (const request of [
@@ -66,7 +66,7 @@ describeStores("a level that the Python library wrote", (store) => {
     expect(await failureOf(limiter.status(call))).toBeInstanceOf(ResourceDisabled);
   });
 
-  it("grants where an entity's own level switches the resource on again (H1)", async () => {
+  it("an acquire is granted where an entity's own level switches the resource on again (H1)", async () => {
     const { limiter } = await opened(
       store,
       "45-config-resource-disabled",
@@ -79,7 +79,7 @@ describeStores("a level that the Python library wrote", (store) => {
     expect(error).toBeInstanceOf(ResourceDisabled);
   });
 
-  it("refuses an entity that is switched off and has no limits as switched off (H1)", async () => {
+  it("an entity that is switched off and has no limits is refused as switched off (H1)", async () => {
     const { limiter } = await opened(store, "72-flag-only-configs-and-registries");
     for (const [entityId, resource, level] of [
       ["e1", "r", "entity"],
@@ -92,7 +92,7 @@ describeStores("a level that the Python library wrote", (store) => {
     }
   });
 
-  it("refuses a child whose ancestor is switched off, in the name of the ancestor (H1)", async () => {
+  it("a child whose ancestor is switched off is refused in the name of the ancestor (H1)", async () => {
     const { repo, limiter, namespaceId } = await opened(store, "45-config-resource-disabled");
     await repo.entities.create({ id: "team" });
     await repo.entities.create({ id: "u2", parentId: "team", cascade: true });
@@ -104,7 +104,7 @@ describeStores("a level that the Python library wrote", (store) => {
     expect(await repo.buckets.list("u2")).toEqual([]);
   });
 
-  it("keeps flags, quotas and schedules when limits are replaced (H7)", async () => {
+  it("flags, quotas and schedules of Python stay when limits are replaced (H7)", async () => {
     for (const [file, resource] of [
       ["45-config-resource-disabled", "dis"],
       ["52-config-resource-cascade", "casc"],
@@ -132,7 +132,7 @@ describeStores("a level that the Python library wrote", (store) => {
     expect(soft).not.toHaveProperty("l_rpm_cp");
   });
 
-  it("keeps limits that it cannot express, and refuses to replace one by its name (H7)", async () => {
+  it("a level of Python keeps limits that ours cannot express, and they cannot be replaced (H7)", async () => {
     const file = "40-config-resource-schedules";
     const { repo, read } = await opened(store, file);
     const before = await read(file);
@@ -153,7 +153,7 @@ describeStores("a level that the Python library wrote", (store) => {
     });
   });
 
-  it("deletes the limits of a level and leaves its flags, as Python stores flags alone (H7)", async () => {
+  it("flags of a level stay when its limits are deleted, as Python stores flags alone (H7)", async () => {
     const { repo, read, limiter } = await opened(store, "45-config-resource-disabled");
     await repo.limits.deleteResource("dis");
     const left = await read("45-config-resource-disabled");
@@ -166,7 +166,7 @@ describeStores("a level that the Python library wrote", (store) => {
     expect(await failureOf(limiter.acquire(call))).toBeInstanceOf(ResourceDisabled);
   });
 
-  it("deletes a quota together with its level (H7)", async () => {
+  it("a quota of Python is deleted together with its level (H7)", async () => {
     const { repo, read, limiter } = await opened(store, "42-config-resource-session-quota");
     await repo.limits.deleteResource("session");
     expect(await read("42-config-resource-session-quota")).toBeUndefined();
@@ -174,7 +174,7 @@ describeStores("a level that the Python library wrote", (store) => {
     expect(await failureOf(limiter.acquire(call))).toBeInstanceOf(ValidationError);
   });
 
-  it("keeps the flags of an entity's level, and of the namespace's (H7)", async () => {
+  it("the flags of an entity's level and of the namespace's stay (H7)", async () => {
     const { repo, namespaceId } = await opened(store, "46-config-entity-enabled");
     const { PK, SK } = pythonItem("46-config-entity-enabled", namespaceId);
     await repo.limits.setEntity("u2", ["rpm:5"], { resource: "dis" });

@@ -41,7 +41,7 @@ test.each([
 });
 
 describe("buckets", () => {
-  test("one that is stamped as switched off is refused, and its neighbour is granted", async () => {
+  test("a bucket that is stamped as switched off is refused, and its neighbour is granted", async () => {
     await put("45-config-resource-disabled", "46-config-entity-enabled", "47-buckets-disabled");
     const call = { resource: "dis", consume: { rpm: 1 } };
     const refused = await failureOf(limiter.acquire({ ...call, entityId: "u1" }));
@@ -49,7 +49,7 @@ describe("buckets", () => {
     await limiter.acquire({ ...call, entityId: "u2" });
   });
 
-  test("one under bypass counts what is consumed, and keeps its balance", async () => {
+  test("a bucket under bypass counts what is consumed, and keeps its balance", async () => {
     await repo.limits.setResource("byp", ["rpm:100"]);
     const [, bucket] = await put("48-config-entity-bypass", "49-bucket-bypass");
     const lease = await limiter.acquire({ entityId: "u1", resource: "byp", consume: { rpm: 50 } });
@@ -57,7 +57,7 @@ describe("buckets", () => {
     expect(await stored(bucket as Item)).toMatchObject({ b_rpm_tc: 58_000, b_rpm_tk: 99_000 });
   });
 
-  test("one that was moved consumes from its new parent", async () => {
+  test("a bucket that was moved consumes from its new parent", async () => {
     await repo.limits.setResource("casc", ["rpm:100"]);
     await repo.limits.setCascade({ resource: "casc" }, true);
     await repo.entities.create({ id: "org-b" });

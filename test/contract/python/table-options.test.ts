@@ -25,7 +25,7 @@ async function projectionOf(table: string, endpoint: string): Promise<string | u
 }
 
 describeEngines("a table for both libraries", ({ endpoint }) => {
-  it("projects all attributes into GSI2 and splits no further than it may", async () => {
+  it("a table for both libraries projects all attributes into GSI2 and splits no further than it may", async () => {
     const table = newName();
     const options = { endpoint, timeoutMs: 20_000 };
     const shape = { gsi2Projection: "ALL", maxShards: 2 } as const;
@@ -49,7 +49,7 @@ describeEngines("a table for both libraries", ({ endpoint }) => {
     await deleteTable({ table, endpoint });
   });
 
-  it("claims a Lambda of the Python library where it is told to, and nothing otherwise", async () => {
+  it("a table for both libraries claims a Lambda of Python only where it is told to", async () => {
     const options = { endpoint, timeoutMs: 20_000 };
     for (const pythonLambdaVersion of ["0.17.0", undefined]) {
       const table = newName();
@@ -93,7 +93,7 @@ describeEngines("a table for both libraries", ({ endpoint }) => {
     await deleteTable({ table, endpoint });
   });
 
-  it("is refused with a number of shards that cannot be, or an unknown projection", async () => {
+  it("a wrong number of shards and an unknown projection of a table are refused", async () => {
     for (const wrong of [0, 3, 65, 128, 1.5, "8"]) {
       const maxShards = wrong as number;
       const error = await failureOf(Repository.createTable("never", { endpoint, maxShards }));

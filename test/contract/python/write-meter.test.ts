@@ -10,7 +10,7 @@ const ONE = { ...BUCKET, limits: ["rpm:1000"], consume: { rpm: 1 } };
 const PYTHON_EXHAUSTED_BELOW = 1000;
 
 describeItemStores("the meter of writes", (store) => {
-  it("never consumes from the one that Python clients compare as it is stored", async () => {
+  it("the meter of writes never consumes from the one that Python clients compare as it is stored", async () => {
     const subject = await store.open();
     for (const waitMs of [0, 10_000, 10_000, 5, 86_400_001, 3]) {
       subject.time.advance(waitMs);
@@ -26,7 +26,7 @@ describeItemStores("the meter of writes", (store) => {
     }
   });
 
-  it("fills Python's meter where it is low and would be full by Python's own rule", async () => {
+  it("the meter of writes fills Python's meter where it is low and would be full by Python's own rule", async () => {
     const subject = await store.open();
     await subject.limiter.acquire(ONE);
     const key = bucketKey(subject.repo.namespaceId, BUCKET.entityId, BUCKET.resource, 0);
@@ -40,7 +40,7 @@ describeItemStores("the meter of writes", (store) => {
     expect(item).toMatchObject({ shard_count: 1, b_wcu_tk: 1_000_000 });
   });
 
-  it("starts on an item that has none, whatever moved its base time", async () => {
+  it("the meter of writes starts on an item that has none, whatever moved its base time", async () => {
     const subject = await store.open();
     const key = bucketKey(subject.repo.namespaceId, BUCKET.entityId, BUCKET.resource, 0);
     await subject.limiter.acquire(ONE);

@@ -12,7 +12,7 @@ function actions(events: readonly AuditEvent[]): string[] {
 }
 
 describeStores("the audit log", (store) => {
-  it("tells of a creation and a deletion, newest first (A192)", async () => {
+  it("the audit log tells of a creation and a deletion, newest first (A192)", async () => {
     const nowMs = Date.UTC(2030, 0, 1, 12, 0, 0, 5);
     const repo = await store.open({ clock: () => nowMs });
     await repo.entities.create({ id: "key-1", name: "Key", principal: "ops" });
@@ -35,7 +35,7 @@ describeStores("the audit log", (store) => {
     });
   });
 
-  it("tells of limits: whose, for what, and which (A192, A193)", async () => {
+  it("the audit log tells of limits: whose, for what, and which (A192, A193)", async () => {
     const repo = await store.open();
     const { limits } = repo;
     await limits.setEntity("key-1", ["rpm:1", "tpm:2"], { resource: "gpt-4", principal: "ops" });
@@ -87,7 +87,7 @@ describeStores("the audit log", (store) => {
     expect(await told("gpt-4")).toEqual([]);
   });
 
-  it("gives as many events as asked for, and goes on after one (A192)", async () => {
+  it("the audit log gives as many events as asked for, and goes on after one (A192)", async () => {
     // All in one millisecond, so that the order is that of the ids alone.
     const nowMs = Date.now();
     const repo = await store.open({ clock: () => nowMs });
@@ -109,7 +109,7 @@ describeStores("the audit log", (store) => {
     expect(await repo.audit.list("key-1", next)).toEqual([all[1]]);
   });
 
-  it("keeps events for 90 days, or as long as the namespace says (A192)", async () => {
+  it("the audit log keeps events for 90 days, or as long as the namespace says (A192)", async () => {
     const nowMs = Date.now() + 1000;
     const nowSeconds = Math.floor(nowMs / 1000);
     const repo = await store.open({ clock: () => nowMs, configCacheTtlSeconds: 0 });
@@ -128,7 +128,7 @@ describeStores("the audit log", (store) => {
     ]);
   });
 
-  it("passes over items that are no events, without giving fewer than asked for", async () => {
+  it("the audit log passes over items that are no events, without giving fewer than asked for", async () => {
     const repo = await store.open();
     await repo.entities.create({ id: "key-1" });
     await repo.entities.delete("key-1");
@@ -139,7 +139,7 @@ describeStores("the audit log", (store) => {
     expect(await repo.audit.list("key-1", { limit: 2 })).toEqual([newest, oldest]);
   });
 
-  it("reads little when little is asked for", async () => {
+  it("the audit log reads little when little is asked for", async () => {
     const counter = new CallCounter();
     const repo = await store.open({ onCall: counter.onCall });
     const metadata = { text: "x".repeat(30_000) };
@@ -154,7 +154,7 @@ describeStores("the audit log", (store) => {
     expect(units[0]).toBeLessThanOrEqual(1);
   });
 
-  it("refuses subjects, ids and counts that cannot be", async () => {
+  it("the audit log refuses subjects, ids and counts that cannot be", async () => {
     const { audit } = await store.open();
     const refusals: [field: string, call: Promise<unknown>][] = [
       ["entity_id", audit.list("")],
@@ -169,7 +169,7 @@ describeStores("the audit log", (store) => {
     expect(await audit.list("$SYSTEM")).toEqual([]);
   });
 
-  it("belongs to its readers: what they do to an event stays with them", async () => {
+  it("the audit log belongs to its readers: what they do to an event stays with them", async () => {
     const repo = await store.open();
     await repo.limits.setEntity("key-1", ["rpm:1"]);
     const [event] = await repo.audit.list("key-1");
@@ -193,7 +193,7 @@ describe("the JSON of an event (A038)", () => {
     details: {},
   };
 
-  it("leaves out what is empty", () => {
+  it("the JSON of an event leaves out what is empty (A038)", () => {
     expect(auditEventJson(minimal)).toEqual({
       event_id: minimal.eventId,
       timestamp: minimal.timestamp,
@@ -202,7 +202,7 @@ describe("the JSON of an event (A038)", () => {
     });
   });
 
-  it("has seven members at most", () => {
+  it("the JSON of an event has seven members at most (A038)", () => {
     const full = { ...minimal, principal: "ops", resource: "gpt-4", details: { a: [1] } };
     const json = auditEventJson(full);
     expect(Object.keys(json)).toHaveLength(7);

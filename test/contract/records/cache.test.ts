@@ -24,7 +24,7 @@ function standingClock() {
 }
 
 describeStores("the cache of limits", (store) => {
-  it("finds out with one request, and then with none (A206)", async () => {
+  it("the cache of limits finds out with one request, and then with none (A206)", async () => {
     const counter = new CallCounter();
     const repo = await store.open({ onCall: counter.onCall });
     await repo.limits.setSystem(["rpm:1"]);
@@ -34,7 +34,7 @@ describeStores("the cache of limits", (store) => {
     expect(repo.limits.cacheStats()).toEqual({ hits: 4, misses: 4, size: 4, ttlSeconds: 60 });
   });
 
-  it("asks only for what it does not know (A206)", async () => {
+  it("the cache of limits asks only for what it does not know (A206)", async () => {
     const counter = new CallCounter();
     const repo = await store.open({ onCall: counter.onCall });
     await repo.limits.setSystem(["rpm:1"]);
@@ -47,7 +47,7 @@ describeStores("the cache of limits", (store) => {
     expect(repo.limits.cacheStats()).toMatchObject({ hits: 8, misses: 8, size: 8 });
   });
 
-  it("remembers that there is nothing (A206)", async () => {
+  it("the cache of limits remembers that there is nothing (A206)", async () => {
     const counter = new CallCounter();
     const repo = await store.open({ onCall: counter.onCall });
     expect(await repo.limits.resolve("user-1", "gpt-4")).toBeUndefined();
@@ -56,7 +56,7 @@ describeStores("the cache of limits", (store) => {
     expect(repo.limits.cacheStats()).toMatchObject({ hits: 4, misses: 4, size: 4 });
   });
 
-  it("asks again when the time is over, and not before (A206)", async () => {
+  it("the cache of limits asks again when the time is over, and not before (A206)", async () => {
     const counter = new CallCounter();
     const { clock, advance } = standingClock();
     const options = { onCall: counter.onCall, clock, configCacheTtlSeconds: 5 };
@@ -70,7 +70,7 @@ describeStores("the cache of limits", (store) => {
     expect(repo.limits.cacheStats()).toEqual({ hits: 4, misses: 8, size: 4, ttlSeconds: 5 });
   });
 
-  it("asks every time when it is turned off (A206)", async () => {
+  it("the cache of limits asks every time when it is turned off (A206)", async () => {
     const counter = new CallCounter();
     const repo = await store.open({ onCall: counter.onCall, configCacheTtlSeconds: 0 });
     await repo.limits.setSystem(["rpm:1"]);
@@ -83,7 +83,7 @@ describeStores("the cache of limits", (store) => {
     expect(await rpm(repo)).toBe(2);
   });
 
-  it("forgets on request and keeps its counters (A206)", async () => {
+  it("the cache of limits forgets on request and keeps its counters (A206)", async () => {
     const counter = new CallCounter();
     const repo = await store.open({ onCall: counter.onCall });
     await repo.limits.resolve("user-1", "gpt-4");
@@ -93,7 +93,7 @@ describeStores("the cache of limits", (store) => {
     expect(await counter.during(() => repo.limits.resolve("user-1", "gpt-4"))).toBe(1);
   });
 
-  it("shows every change to the process that made it, at once (A136, B17)", async () => {
+  it("the cache of limits shows every change to the process that made it, at once (A136, B17)", async () => {
     const repo = await store.open();
     const { limits } = repo;
     expect(await rpm(repo)).toBeUndefined();
@@ -117,7 +117,7 @@ describeStores("the cache of limits", (store) => {
     expect(await rpm(repo)).toBeUndefined();
   });
 
-  it("keeps what a change of its own did not touch", async () => {
+  it("the cache of limits keeps what a change of its own did not touch", async () => {
     const counter = new CallCounter();
     const repo = await store.open({ onCall: counter.onCall });
     await repo.limits.setSystem(["rpm:1"]);
@@ -130,7 +130,7 @@ describeStores("the cache of limits", (store) => {
     expect(repo.limits.cacheStats().misses - misses).toBe(1);
   });
 
-  it("shows a change of another process after the time at the latest", async () => {
+  it("the cache of limits shows a change of another process after the time at the latest", async () => {
     const { clock, advance } = standingClock();
     const mine = await store.open({ clock });
     const theirs = await store.open({ namespace: mine.namespaceName });
@@ -142,7 +142,7 @@ describeStores("the cache of limits", (store) => {
     expect(await rpm(mine)).toBe(2);
   });
 
-  it("forgets everything older than a version it has seen", async () => {
+  it("the cache of limits forgets everything older than a version it has seen", async () => {
     const { clock, advance } = standingClock();
     const mine = await store.open({ clock });
     const theirs = await store.open({ namespace: mine.namespaceName });
@@ -157,7 +157,7 @@ describeStores("the cache of limits", (store) => {
     expect(await rpm(mine, "user-2")).toBe(2);
   });
 
-  it("is one for all repositories of a namespace, and another for another namespace", async () => {
+  it("all repositories of a namespace share one cache of limits, and other namespaces another", async () => {
     const counter = new CallCounter();
     const repo = await store.open({ onCall: counter.onCall });
     await repo.limits.setSystem(["rpm:1"]);
@@ -175,7 +175,7 @@ describeStores("the cache of limits", (store) => {
 });
 
 describe("the cache of limits while a read is on its way", () => {
-  it("makes one read for concurrent callers of the same limits (B31)", async () => {
+  it("concurrent callers of the same limits share one read (B31)", async () => {
     const gate = new Gate();
     const repo = await repositoryOver(gate.store);
     const held = gate.holdNext();
@@ -187,7 +187,7 @@ describe("the cache of limits while a read is on its way", () => {
     expect(gate.reads[0]).toHaveLength(6);
   });
 
-  it("asks for each record once when different entities are asked for (B31)", async () => {
+  it("each record is read once when different entities are asked for at once (B31)", async () => {
     const gate = new Gate();
     const repo = await repositoryOver(gate.store);
     const ids = Array.from({ length: 20 }, (_, number) => `user-${number}`);
@@ -197,7 +197,7 @@ describe("the cache of limits while a read is on its way", () => {
     expect(keys).toHaveLength(2 * 20 + 4);
   });
 
-  it("answers others while one read hangs, also those that must read (B31)", async () => {
+  it("other callers are answered while one read hangs, also those that must read (B31)", async () => {
     const gate = new Gate();
     const repo = await repositoryOver(gate.store);
     await repo.limits.setSystem(["rpm:1"]);
@@ -213,7 +213,7 @@ describe("the cache of limits while a read is on its way", () => {
     expect((await slow)?.source).toBe("system");
   });
 
-  it("fails all callers that shared a failed read, and caches nothing (A126)", async () => {
+  it("all callers that shared a failed read fail, and nothing is cached (A126)", async () => {
     const gate = new Gate();
     const repo = await repositoryOver(gate.store);
     await repo.limits.setSystem(["rpm:1"]);
@@ -228,7 +228,7 @@ describe("the cache of limits while a read is on its way", () => {
     expect(await rpm(repo)).toBe(1);
   });
 
-  it("does not remember what was read before a change", async () => {
+  it("a result that was read before a change is not remembered", async () => {
     const gate = new Gate();
     const repo = await repositoryOver(gate.store);
     await repo.limits.setEntity("user-1", ["rpm:1"]);
@@ -243,7 +243,7 @@ describe("the cache of limits while a read is on its way", () => {
     expect(await rpm(repo)).toBe(2);
   });
 
-  it("notices a change of another client at its own next change", async () => {
+  it("a client notices a change of another client at its own next change", async () => {
     const gate = new Gate();
     const mine = await repositoryOver(gate.store);
     const theirs = await repositoryOver(gate.items);
@@ -258,7 +258,7 @@ describe("the cache of limits while a read is on its way", () => {
     expect(await rpm(mine, "user-2")).toBe(2);
   });
 
-  it("does not remember what was read before it was told to forget", async () => {
+  it("a result that was read before the cache was told to forget is not remembered", async () => {
     const gate = new Gate();
     const repo = await repositoryOver(gate.store);
     const held = gate.holdNext();
@@ -270,7 +270,7 @@ describe("the cache of limits while a read is on its way", () => {
     expect(repo.limits.cacheStats().size).toBe(0);
   });
 
-  it("does not take an old version for a new one when its answer comes late", async () => {
+  it("an old version is not taken for a new one when its answer comes late", async () => {
     const gate = new Gate();
     const repo = await repositoryOver(gate.store);
     await repo.limits.setSystem(["rpm:1"]);
@@ -300,7 +300,7 @@ describe("the room that the cache takes", () => {
     expiresAtMs: Number.POSITIVE_INFINITY,
   };
 
-  it("is bounded, and the longest unused go first", async () => {
+  it("the room that the cache takes is bounded, and the longest unused go first", async () => {
     const cache = new ConfigCache({ ttlSeconds: 60, clock: () => 0 });
     const fetch = async (names: readonly string[]) => names.map(() => slot);
     const names = Array.from({ length: 50_000 }, (_, number) => `entity#${number}#gpt-4`);
@@ -312,7 +312,7 @@ describe("the room that the cache takes", () => {
     expect(cache.find(names[1] as string)).toBeUndefined();
   });
 
-  it("is small for a namespace with few entities, however many namespaces there are", () => {
+  it("the room that the cache takes is small for few entities, however many namespaces there are", () => {
     const usedBytes = () => {
       const { heapUsed, arrayBuffers } = process.memoryUsage();
       return heapUsed + arrayBuffers;
@@ -326,7 +326,7 @@ describe("the room that the cache takes", () => {
     expect((usedBytes() - before) / caches.length).toBeLessThan(100_000);
   });
 
-  it("is not shared with callers: what they do to an answer stays with them", async () => {
+  it("the cache is not shared with callers: what they do to an answer stays with them", async () => {
     const repo = await repositoryOver(new Gate().store);
     await repo.limits.setSystem(["rpm:1"]);
     const { limits } = (await repo.limits.resolve("user-1", "gpt-4")) ?? { limits: [] };

@@ -45,7 +45,7 @@ function bucket(fields: Partial<StoredBucket> = {}): StoredBucket {
 }
 
 describeStores("a bucket as an item", (store) => {
-  it("comes back from the store as it was written, with the oddest of limits", async () => {
+  it("a bucket as an item comes back from the store as it was written, with the oddest of limits", async () => {
     const { namespaceId } = await store.open();
     const written = bucket({
       shard: 13,
@@ -74,14 +74,14 @@ describeStores("a bucket as an item", (store) => {
 describe("a bucket of others", () => {
   const stub = { PK: "ns/BUCKET#key-1#gpt-4#0", SK: "#STATE" };
 
-  it("is none when it lacks what every bucket has", () => {
+  it("a bucket of others is none when it lacks what every bucket has", () => {
     expect(decodeBucket({ ...stub, b_rpm_tk: -5000, b_rpm_tc: 5000 })).toBeUndefined();
     const { rf, ...timeless } = encodeBucket("ns", bucket());
     expect(rf).toBe(NOW_MS);
     expect(decodeBucket(timeless as Item)).toBeUndefined();
   });
 
-  it("is without the limits whose parameters are incomplete", () => {
+  it("a bucket of others is without the limits whose parameters are incomplete", () => {
     const item = encodeBucket("ns", bucket({ limits: new Map([["rpm", limit()]]) }));
     for (const missing of ["tk", "cp", "ra", "rp"]) {
       const incomplete = Object.fromEntries(
@@ -106,7 +106,7 @@ describe("a bucket as people look at it", () => {
     return repo.buckets.list("key-1");
   };
 
-  it("has the limit that its parameters make (A025)", async () => {
+  it("a bucket as people look at it has the limit that its parameters make (A025)", async () => {
     const [state, ...others] = await look(limit({ tokensMilli: 100_000 }));
     expect(others).toEqual([]);
     expect(state?.limit.toJSON()).toEqual({
@@ -124,7 +124,7 @@ describe("a bucket as people look at it", () => {
     [-1, -1],
     [-500, -1],
     [-1000, -1],
-  ])("of %i milli-tokens has %i tokens (A036)", async (tokensMilli, tokens) => {
+  ])("a bucket of %i milli-tokens has %i tokens (A036)", async (tokensMilli, tokens) => {
     const rate = { ...RATE, capacityMilli: 200_000 };
     const [state] = await look(limit({ tokensMilli, rate }));
     expect(state).toMatchObject({ tokens, capacity: 200, limitName: "rpm" });
@@ -145,7 +145,7 @@ describe("usage as an item", () => {
     ttl: 2_000_000_000,
   };
 
-  it("counts every number that is not its own", () => {
+  it("usage as an item counts every number that is not its own", () => {
     expect(decodeUsage(item)).toEqual({
       entityId: "key-1",
       resource: "gpt-4",
@@ -159,14 +159,14 @@ describe("usage as an item", () => {
     expect(odd?.counters).toEqual({ rpm: 3, tpm: -2, constructor: 7, toString: 8 });
   });
 
-  it("is none when it is incomplete", () => {
+  it("usage as an item is none when it is incomplete", () => {
     for (const missing of ["entity_id", "resource", "window_start"]) {
       const rest = Object.entries(item).filter(([name]) => name !== missing);
       expect(decodeUsage(Object.fromEntries(rest) as Item), missing).toBeUndefined();
     }
   });
 
-  it("survives the way through DynamoDB's JSON", () => {
+  it("usage as an item survives the way through DynamoDB's JSON", () => {
     expect(decodeUsage(decodeItem(encodeItem(item)))).toEqual(decodeUsage(item));
   });
 });

@@ -23,7 +23,7 @@ function read(store: TestStore, repo: Repository) {
 }
 
 describeStores("the version of a namespace's limits", (store) => {
-  it("counts every change, and only changes", async () => {
+  it("the version of a namespace's limits counts every change, and only changes", async () => {
     const repo = await store.open();
     const { limits, entities } = repo;
     const { version } = read(store, repo);
@@ -56,7 +56,7 @@ describeStores("the version of a namespace's limits", (store) => {
     }
   });
 
-  it("is what resolved limits are dated by", async () => {
+  it("the version of a namespace's limits is what resolved limits are dated by", async () => {
     const repo = await store.open();
     await repo.limits.setSystem(["rpm:1"]);
     await repo.limits.setResource("gpt-4", ["rpm:1"]);
@@ -69,7 +69,7 @@ describeStores("the version of a namespace's limits", (store) => {
     expect((await repo.limits.resolve("user-1", "gpt-4"))?.version).toBe(3);
   });
 
-  it("loses none of 20 changes at once by two processes, and no reference count", async () => {
+  it("twenty changes at once by two processes lose no version and no reference count", async () => {
     const repo = await store.open();
     const other = await store.open({ namespace: repo.namespaceName });
     const { version, registry } = read(store, repo);
@@ -91,7 +91,7 @@ describeStores("the version of a namespace's limits", (store) => {
     expect(await registry()).toEqual({ "gpt-4": 15 });
   });
 
-  it("keeps the count right when one entity's limits come and go at once", async () => {
+  it("reference counts stay right when one entity's limits come and go at once", async () => {
     const repo = await store.open();
     const other = await store.open({ namespace: repo.namespaceName });
     const { registry } = read(store, repo);
@@ -112,7 +112,7 @@ describeStores("the version of a namespace's limits", (store) => {
 });
 
 describe("many changes at once by one process", () => {
-  it("all succeed, however many", async () => {
+  it("many changes at once by one process all succeed", async () => {
     const items = new MemoryItemStore();
     const repo = await repositoryOver(items);
     const scoped = await repo.namespace("default");
@@ -126,7 +126,7 @@ describe("many changes at once by one process", () => {
     expect(registry?._default_).toBe(count);
   });
 
-  it("leave alone what others count meanwhile", async () => {
+  it("many changes at once by one process leave alone what others count meanwhile", async () => {
     const gate = new Gate();
     const repo = await repositoryOver(gate.store);
     const key = entityConfigRegistryKey(repo.namespaceId);
@@ -141,7 +141,7 @@ describe("many changes at once by one process", () => {
     expect((await gate.store.get(key))?._default_).toBe(1);
   });
 
-  it("go on after one that failed", async () => {
+  it("many changes at once by one process go on after one that failed", async () => {
     const repo = await repositoryOver(new MemoryItemStore());
     const outcomes = await Promise.allSettled([
       repo.limits.setEntity("user-1", ["rpm:1"]),

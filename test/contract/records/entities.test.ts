@@ -20,7 +20,7 @@ async function createChain(repo: Repository, length: number): Promise<void> {
 }
 
 describeStores("entities", (store) => {
-  it("are created once, read back and deleted (A190)", async () => {
+  it("entities are created once, read back and deleted (A190)", async () => {
     const nowMs = Date.UTC(2030, 0, 2, 3, 4, 5, 678);
     const repo = await store.open({ clock: () => nowMs });
     const created = await repo.entities.create({ id: "key-1", metadata: { tier: "gold" } });
@@ -44,7 +44,7 @@ describeStores("entities", (store) => {
     expect((await repo.entities.get("key-1"))?.name).toBe("Second life");
   });
 
-  it("know their children, which may come first and stay when the parent goes (A190)", async () => {
+  it("entities know their children, which may come first and stay when the parent goes (A190)", async () => {
     const repo = await store.open();
     await repo.entities.create({ id: "key-2", parentId: "project-1", cascade: true });
     await repo.entities.create({ id: "project-1", name: "Search" });
@@ -74,7 +74,7 @@ describeStores("entities", (store) => {
     expect((await repo.entities.children("project-1")).map(({ id }) => id)).toEqual(ids);
   });
 
-  it("keep any JSON as metadata, as it was given", async () => {
+  it("entities keep any JSON as metadata, as it was given", async () => {
     const repo = await store.open();
     const metadata: Record<string, JsonValue> = {
       text: "",
@@ -96,7 +96,7 @@ describeStores("entities", (store) => {
     });
   });
 
-  it("leave nothing behind when an argument is wrong (A191, B28)", async () => {
+  it("entities leave nothing behind when an argument is wrong (A191, B28)", async () => {
     const repo = await store.open();
     const circle: Record<string, unknown> = {};
     circle.self = circle;
@@ -133,7 +133,7 @@ describeStores("entities", (store) => {
     expect(await store.itemsOf(repo.namespaceId, "GSI4")).toEqual([]);
   });
 
-  it("are created once when two create the same at once, with one event", async () => {
+  it("entities are created once when two create the same at once, with one event", async () => {
     const repo = await store.open();
     const other = await store.open({ namespace: repo.namespaceName });
     const outcomes = await Promise.allSettled(
@@ -151,7 +151,7 @@ describeStores("entities", (store) => {
     expect(events.map(({ details }) => details.name)).toEqual([winners[0]?.value.name]);
   });
 
-  it("have at most eight ancestors", async () => {
+  it("entities have at most eight ancestors", async () => {
     const repo = await store.open();
     await createChain(repo, 9);
     const refused = { field: "parent_id", reason: expect.stringContaining("8") };
@@ -161,7 +161,7 @@ describeStores("entities", (store) => {
     expect(await repo.entities.create({ id: "other", parentId: "level-7" })).toBeDefined();
   });
 
-  it("have at most eight ancestors, also when the lowest is created first", async () => {
+  it("entities have at most eight ancestors, also when the lowest is created first", async () => {
     const repo = await store.open();
     for (let level = 9; level > 1; level -= 1) {
       await repo.entities.create({ id: `level-${level}`, parentId: `level-${level - 1}` });
@@ -173,7 +173,7 @@ describeStores("entities", (store) => {
     expect(await repo.entities.children("level-1")).toHaveLength(1);
   });
 
-  it("are never their own ancestors", async () => {
+  it("entities are never their own ancestors", async () => {
     const repo = await store.open();
     const refused = { field: "parent_id", reason: expect.stringContaining("ancestor") };
     const own = repo.entities.create({ id: "a", parentId: "a" });
@@ -185,7 +185,7 @@ describeStores("entities", (store) => {
     expect(await repo.entities.get("a")).toBeUndefined();
   });
 
-  it("are never their own ancestors, also when all are created at once", async () => {
+  it("entities are never their own ancestors, also when all are created at once", async () => {
     const repo = await store.open();
     const other = await store.open({ namespace: repo.namespaceName });
     const outcomes = await Promise.allSettled([
@@ -202,7 +202,7 @@ describeStores("entities", (store) => {
 });
 
 describe("entities of others", () => {
-  it("in a circle do not hang the creation of a child", async () => {
+  it("entities of others in a circle do not hang the creation of a child", async () => {
     const items = new MemoryItemStore();
     const repo = await repositoryOver(items);
     // The Python library does not look at ancestors.

@@ -64,7 +64,7 @@ function bucketItem(namespaceId: string, entityId: string, shard: number): Item 
 }
 
 describeStores("the deletion of an entity", (store) => {
-  it("removes more usage than one answer of the store holds, and says how much", async () => {
+  it("the deletion of an entity removes more usage than one answer holds, and says how much", async () => {
     const repo = await store.open();
     const { namespaceId } = repo;
     await repo.entities.create({ id: "user-1" });
@@ -87,7 +87,7 @@ describeStores("the deletion of an entity", (store) => {
     });
   });
 
-  it("removes limits with their counts, more than fit into one transaction", async () => {
+  it("the deletion of an entity removes limits with their counts, more than fit into one transaction", async () => {
     const repo = await store.open();
     const { namespaceId } = repo;
     const resources = Array.from({ length: 110 }, (_, number) => `model-${number}`);
@@ -114,23 +114,26 @@ describeStores("the deletion of an entity", (store) => {
 
   // Embedded stores keep buckets in a table of their own, not as items.
   const itWithBucketItems = store.embedded ? undefined : it;
-  itWithBucketItems?.("removes the items of all shards of its buckets", async () => {
-    const repo = await store.open();
-    const { namespaceId } = repo;
-    const shards = Array.from({ length: 60 }, (_, shard) => shard);
-    await store.items.writeMany({
-      puts: [
-        ...shards.map((shard) => bucketItem(namespaceId, "user-1", shard)),
-        bucketItem(namespaceId, "user-10", 0),
-      ],
-    });
-    await repo.entities.delete("user-1");
-    expect(await store.itemsOf(entityPartition(namespaceId, "user-1"), "GSI3")).toEqual([]);
-    expect(await store.itemsOf(entityPartition(namespaceId, "user-10"), "GSI3")).toHaveLength(1);
-    expect((await repo.audit.list("user-1"))[0]?.details).toEqual({ records_deleted: 60 });
-  });
+  itWithBucketItems?.(
+    "the deletion of an entity removes the items of all shards of its buckets",
+    async () => {
+      const repo = await store.open();
+      const { namespaceId } = repo;
+      const shards = Array.from({ length: 60 }, (_, shard) => shard);
+      await store.items.writeMany({
+        puts: [
+          ...shards.map((shard) => bucketItem(namespaceId, "user-1", shard)),
+          bucketItem(namespaceId, "user-10", 0),
+        ],
+      });
+      await repo.entities.delete("user-1");
+      expect(await store.itemsOf(entityPartition(namespaceId, "user-1"), "GSI3")).toEqual([]);
+      expect(await store.itemsOf(entityPartition(namespaceId, "user-10"), "GSI3")).toHaveLength(1);
+      expect((await repo.audit.list("user-1"))[0]?.details).toEqual({ records_deleted: 60 });
+    },
+  );
 
-  it("writes nothing and no event when there is nothing to delete (A190)", async () => {
+  it("the deletion of an entity writes nothing and no event when there is nothing to delete (A190)", async () => {
     const repo = await store.open();
     await repo.entities.delete("user-1");
     expect(await repo.audit.list("user-1")).toEqual([]);
@@ -141,7 +144,7 @@ describeStores("the deletion of an entity", (store) => {
     expect(events.map(({ action }) => action)).toEqual(["entity_deleted", "entity_created"]);
   });
 
-  it("removes the limits of an entity that was never created", async () => {
+  it("the deletion of an entity removes the limits of an entity that was never created", async () => {
     const repo = await store.open();
     await repo.limits.setEntity("user-1", ["rpm:1"]);
     await repo.entities.delete("user-1");
@@ -151,7 +154,7 @@ describeStores("the deletion of an entity", (store) => {
     expect(events.map(({ action }) => action)).toEqual(["entity_deleted", "limits_set"]);
   });
 
-  it("happens once when two delete at once, and the audit log stays", async () => {
+  it("the deletion of an entity happens once when two delete at once, and the audit log stays", async () => {
     const repo = await store.open();
     const other = await store.open({ namespace: repo.namespaceName });
     await repo.entities.create({ id: "user-1" });
@@ -184,7 +187,7 @@ function interrupted(
 }
 
 describe("the deletion of an entity that is disturbed", () => {
-  it("keeps the counts right when another client sets limits meanwhile", async () => {
+  it("a disturbed deletion keeps the counts right when another client sets limits meanwhile", async () => {
     const items = new MemoryItemStore();
     const other = await repositoryOver(items);
     // The limits come after those of the entity were deleted, and before its usage is.
@@ -204,7 +207,7 @@ describe("the deletion of an entity that is disturbed", () => {
     expect(await repo.limits.listEntityResources()).toEqual([]);
   });
 
-  it("can be repeated after it was cut off", async () => {
+  it("the deletion of an entity that is disturbed can be repeated after it was cut off", async () => {
     const items = new MemoryItemStore();
     const store = interrupted(
       items,

@@ -27,7 +27,7 @@ async function seed(store: TestStore, namespaceId: string, ids: readonly string[
 const idsOf = (entities: readonly Entity[]) => entities.map(({ id }) => id);
 
 describeStores("the list of entities", (store) => {
-  it("has all that were created, in pages, however many other items they have", async () => {
+  it("the list of entities has all that were created, in pages, however many other items they have", async () => {
     const repo = await store.open();
     const { namespaceId } = repo;
     const ids = Array.from({ length: 130 }, (_, at) => `key-${String(at).padStart(3, "0")}`);
@@ -51,7 +51,7 @@ describeStores("the list of entities", (store) => {
     expect((await repo.entities.list()).entities).toHaveLength(100);
   });
 
-  it("can be limited to ids that begin alike, and shows one namespace", async () => {
+  it("the list of entities can be limited to ids that begin alike, and shows one namespace", async () => {
     const [repo, other] = [await store.open(), await store.open()];
     await seed(store, repo.namespaceId, ["a", "a-1", "a.b", "a:2", "a@x", "aB", "a_c", "b"]);
     await seed(store, other.namespaceId, ["a-2"]);
@@ -68,7 +68,7 @@ describeStores("the list of entities", (store) => {
 });
 
 describeStores("an entity that is ensured", (store) => {
-  it("is created once, and otherwise returned as it is stored", async () => {
+  it("an entity that is ensured is created once, and otherwise returned as it is stored", async () => {
     const repo = await store.open();
     const fields = { id: "key-1", name: "One", parentId: "p", cascade: true, principal: "ops" };
     const all = await Promise.all([1, 2, 3].map(() => repo.entities.ensure(fields)));
@@ -77,7 +77,7 @@ describeStores("an entity that is ensured", (store) => {
     expect(await repo.audit.list("key-1")).toHaveLength(1);
   });
 
-  it("is refused when it has another parent or cascades otherwise", async () => {
+  it("an entity that is ensured is refused when it has another parent or cascades otherwise", async () => {
     const repo = await store.open();
     await repo.entities.create({ id: "key-1", parentId: "p" });
     for (const fields of [{ parentId: "q" }, { cascade: true }]) {
@@ -89,7 +89,7 @@ describeStores("an entity that is ensured", (store) => {
 });
 
 describeStores("an entity that is updated", (store) => {
-  it("has the new name and metadata, and everything else as before", async () => {
+  it("an entity that is updated has the new name and metadata, and everything else as before", async () => {
     const repo = await store.open();
     await repo.entities.create({ id: "p" });
     const made = await repo.entities.create({
@@ -119,7 +119,7 @@ describeStores("an entity that is updated", (store) => {
     });
   });
 
-  it("must exist, and be changed to something that can be stored", async () => {
+  it("an entity that is updated must exist, and be changed to something that can be stored", async () => {
     const repo = await store.open();
     const { entities } = repo;
     for (const changes of [{ name: "x" }, {}]) {
@@ -136,7 +136,7 @@ describeStores("an entity that is updated", (store) => {
 });
 
 describeStores("the audit log of a namespace", (store) => {
-  it("has the newest events of all subjects first, in pages", async () => {
+  it("the audit log of a namespace has the newest events of all subjects first, in pages", async () => {
     let nowMs = Date.UTC(2030, 0, 1);
     const repo = await store.open({ clock: () => nowMs++ });
     const other = await store.open({ clock: () => nowMs++ });

@@ -42,7 +42,7 @@ describeStores("foreign items in the indexes", (store) => {
   }
 
   describe.each(KEYS_OF_THE_FORGER)("put under $name", ({ keyOf }) => {
-    it("change no listing of another namespace, and are counted in a warning", async () => {
+    it("foreign items change no listing of another namespace, and are counted in a warning", async () => {
       const { repo, warnings } = await victim();
       const before = await listings(repo);
       expect(before).toMatchObject({ children: ["key-1"], entities: ["org"] });
@@ -62,7 +62,7 @@ describeStores("foreign items in the indexes", (store) => {
     });
   });
 
-  it("do not deepen the tree that a new entity is checked against", async () => {
+  it("foreign items in the indexes do not deepen the tree that a new entity is checked against", async () => {
     const { repo } = await victim();
     const other = await store.open();
     const [byEntity] = KEYS_OF_THE_FORGER;
@@ -75,7 +75,7 @@ describeStores("foreign items in the indexes", (store) => {
     expect(await repo.entities.get("loop")).toMatchObject({ parentId: "org" });
   });
 
-  it("of one's own namespace are dropped too, when they are no record of that kind", async () => {
+  it("foreign items of one's own namespace are dropped when they are no record of that kind", async () => {
     const { repo } = await victim();
     const before = await listings(repo);
     const [, byBucket] = KEYS_OF_THE_FORGER;
@@ -84,7 +84,7 @@ describeStores("foreign items in the indexes", (store) => {
     expect(await listings(repo)).toEqual(before);
   });
 
-  it("leave a page as long as it was asked to be", async () => {
+  it("foreign items in the indexes leave a page as long as it was asked to be", async () => {
     const { repo } = await victim();
     const other = await store.open();
     const ids = ["a", "c", "e"];
@@ -103,7 +103,7 @@ describeStores("foreign items in the indexes", (store) => {
     expect(second).toEqual({ entityIds: ["org"] });
   });
 
-  it("survive the purge of the namespace whose index keys they have", async () => {
+  it("foreign items in the indexes survive the purge of the namespace whose index keys they have", async () => {
     const repo = await store.open();
     const doomed = await store.open();
     const key = { PK: `${repo.namespaceId}/ENTITY#key-1`, SK: "#META" };

@@ -18,7 +18,7 @@ function texts(limits: readonly Limit[]): string[] {
 }
 
 describeStores("the hierarchy of limits", (store) => {
-  it("takes the entity's limits before the resource's and the system's (A120)", async () => {
+  it("the hierarchy of limits takes the entity's limits before the resource's and the system's (A120)", async () => {
     const repo = await store.open();
     await repo.limits.setSystem(["rpm:10"]);
     await repo.limits.setResource("gpt-4", ["rpm:50"]);
@@ -28,7 +28,7 @@ describeStores("the hierarchy of limits", (store) => {
     expect(await resolved(repo, "user-1", "gpt-3")).toEqual(["system", "rpm:10/min"]);
   });
 
-  it("takes the entity's default before the resource's limits (A121)", async () => {
+  it("the hierarchy of limits takes the entity's default before the resource's limits (A121)", async () => {
     const repo = await store.open();
     await repo.limits.setEntity("user-1", ["rpm:100"]);
     await repo.limits.setResource("gpt-4", ["rpm:50"]);
@@ -37,20 +37,20 @@ describeStores("the hierarchy of limits", (store) => {
     expect(await resolved(repo)).toEqual(["entity", "rpm:7/min"]);
   });
 
-  it("takes the resource's limits before the system's (A122)", async () => {
+  it("the hierarchy of limits takes the resource's limits before the system's (A122)", async () => {
     const repo = await store.open();
     await repo.limits.setResource("gpt-4", ["rpm:50"]);
     await repo.limits.setSystem(["rpm:10"]);
     expect(await resolved(repo)).toEqual(["resource", "rpm:50/min"]);
   });
 
-  it("falls back to the system's limits (A123)", async () => {
+  it("the hierarchy of limits falls back to the system's limits (A123)", async () => {
     const repo = await store.open();
     await repo.limits.setSystem(["rpm:100"]);
     expect(await resolved(repo)).toEqual(["system", "rpm:100/min"]);
   });
 
-  it("names every source in turn as levels are removed (A125)", async () => {
+  it("the hierarchy of limits names every source in turn as levels are removed (A125)", async () => {
     const repo = await store.open();
     await repo.limits.setSystem(["rpm:1"], { onUnavailable: "allow" });
     await repo.limits.setResource("gpt-4", ["rpm:2"]);
@@ -75,14 +75,14 @@ describeStores("the hierarchy of limits", (store) => {
     expect(await repo.limits.resolve("user-1", "gpt-4")).toBeUndefined();
   });
 
-  it("takes the first level as a whole and mixes in nothing", async () => {
+  it("the hierarchy of limits takes the first level as a whole and mixes in nothing", async () => {
     const repo = await store.open();
     await repo.limits.setSystem(["rpm:10", "tpm:1000"]);
     await repo.limits.setEntity("user-1", ["rps:5/sec"], { resource: "gpt-4" });
     expect(await resolved(repo)).toEqual(["entity", "rps:5/sec"]);
   });
 
-  it("passes over a level whose list is empty (A127)", async () => {
+  it("the hierarchy of limits passes over a level whose list is empty (A127)", async () => {
     const repo = await store.open();
     await repo.limits.setEntity("user-1", [], { resource: "gpt-4" });
     await repo.limits.setEntity("user-1", []);
@@ -95,7 +95,7 @@ describeStores("the hierarchy of limits", (store) => {
     expect(await repo.limits.listResources()).toEqual(["gpt-4"]);
   });
 
-  it("gives back what was set at each level, and replaces it as a whole (A130)", async () => {
+  it("each level returns what was set, and is replaced as a whole (A130)", async () => {
     const repo = await store.open();
     const rpm = Limit.perMinute("rpm", 100, { burst: 150 });
     const custom = Limit.custom({
@@ -129,7 +129,7 @@ describeStores("the hierarchy of limits", (store) => {
     expect(attributes.sort()).toEqual(["l_tpm_cp", "l_tpm_ra", "l_tpm_rp"]);
   });
 
-  it("gives nothing where nothing is stored (A131)", async () => {
+  it("the hierarchy of limits gives nothing where nothing is stored (A131)", async () => {
     const repo = await store.open();
     expect(await repo.limits.getEntity("user-1")).toEqual([]);
     expect(await repo.limits.getEntity("user-1", { resource: "gpt-4" })).toEqual([]);
@@ -140,7 +140,7 @@ describeStores("the hierarchy of limits", (store) => {
     expect(await repo.limits.listEntities("gpt-4")).toEqual({ entityIds: [] });
   });
 
-  it("keeps what to do when the store is down, until the limits are deleted (A132)", async () => {
+  it("the setting for outages stays until the limits are deleted (A132)", async () => {
     const repo = await store.open();
     await repo.limits.setSystem(["rpm:10"], { onUnavailable: "allow" });
     expect((await repo.limits.getSystem()).onUnavailable).toBe("allow");
@@ -153,7 +153,7 @@ describeStores("the hierarchy of limits", (store) => {
     expect(await repo.limits.resolve("user-1", "gpt-4")).toBeUndefined();
   });
 
-  it("keeps the audit retention through every change of the system's limits (B16)", async () => {
+  it("the audit retention stays through every change of the system's limits (B16)", async () => {
     const repo = await store.open();
     const key = systemConfigKey(repo.namespaceId);
     await repo.limits.setSystem(["rpm:10"]);
@@ -166,7 +166,7 @@ describeStores("the hierarchy of limits", (store) => {
     expect(await days()).toBe(14);
   });
 
-  it("lists the resources with limits, sorted, and forgets the deleted (A133)", async () => {
+  it("the hierarchy of limits lists the resources with limits, sorted, and forgets the deleted (A133)", async () => {
     const repo = await store.open();
     for (const resource of ["zebra", "alpha", "openai/gpt-4"]) {
       await repo.limits.setResource(resource, ["rpm:1"]);
@@ -181,7 +181,7 @@ describeStores("the hierarchy of limits", (store) => {
     expect(await repo.limits.listResources()).toEqual([]);
   });
 
-  it("counts the entities with limits of their own for each resource (A134)", async () => {
+  it("the hierarchy of limits counts the entities with limits of their own for each resource (A134)", async () => {
     const repo = await store.open();
     for (const resource of ["zebra", "alpha", "middle"]) {
       await repo.limits.setEntity("user-1", ["rpm:1"], { resource });
@@ -198,7 +198,7 @@ describeStores("the hierarchy of limits", (store) => {
     expect(await repo.limits.listEntityResources()).toEqual(["zebra"]);
   });
 
-  it("lists the entities with limits of their own, page by page (A135)", async () => {
+  it("the hierarchy of limits lists the entities with limits of their own, page by page (A135)", async () => {
     const repo = await store.open();
     for (const id of ["user-3", "user-1", "user-5", "user-2", "user-4"]) {
       await repo.limits.setEntity(id, ["rpm:1"], { resource: "gpt-4" });
@@ -226,7 +226,7 @@ describeStores("the hierarchy of limits", (store) => {
     expect(await repo.limits.listEntities("gpt-4", { limit: 5 })).toEqual({ entityIds: all });
   });
 
-  it("refuses a cursor that is not one, or one of another list", async () => {
+  it("the hierarchy of limits refuses a cursor that is not one, or one of another list", async () => {
     const repo = await store.open();
     for (const id of ["user-1", "user-2"]) {
       await repo.limits.setEntity(id, ["rpm:1"], { resource: "gpt-4" });
@@ -246,7 +246,7 @@ describeStores("the hierarchy of limits", (store) => {
     }
   });
 
-  it("names stored limits that cannot be, which can still be replaced and deleted", async () => {
+  it("stored limits that are invalid are named, and can still be replaced and deleted", async () => {
     const repo = await store.open();
     const { limits, namespaceId } = repo;
     const spoil = (key: Key) =>
@@ -271,7 +271,7 @@ describeStores("the hierarchy of limits", (store) => {
     expect(await limits.getEntity("user-1", { resource: "gpt-4" })).toEqual([]);
   });
 
-  it("writes nothing when an argument is wrong", async () => {
+  it("the hierarchy of limits writes nothing when an argument is wrong", async () => {
     const repo = await store.open();
     const { limits } = repo;
     const wrong = "no#" as const;

@@ -30,7 +30,7 @@ function provisionerItems(namespaceId: string): Item[] {
 }
 
 describeStores("the purge of a namespace", (store) => {
-  it("removes all it holds, page by page, and tells how far it is (A201)", async () => {
+  it("the purge of a namespace removes all it holds, page by page, and tells how far it is (A201)", async () => {
     const repo = await store.open();
     const [name, otherName] = [newName(), newName()];
     const ids = await repo.namespaces.register(name, otherName);
@@ -68,7 +68,7 @@ describeStores("the purge of a namespace", (store) => {
     await repo.namespaces.purge(id);
   });
 
-  it("refuses a namespace that is in use, and does not know others (A201)", async () => {
+  it("the purge of a namespace refuses a namespace that is in use, and does not know others (A201)", async () => {
     const repo = await store.open();
     await repo.limits.setSystem(["rpm:1"]);
     const refused = repo.namespaces.purge(repo.namespaceId);
@@ -78,7 +78,7 @@ describeStores("the purge of a namespace", (store) => {
     await repo.namespaces.purge("AAAAAAAAAAA");
   });
 
-  it("also removes items without the keys of the namespace's index (B24)", async () => {
+  it("the purge of a namespace also removes items without the keys of the namespace's index (B24)", async () => {
     const repo = await store.open();
     const name = newName();
     const id = (await repo.namespaces.register(name))[name] as string;
@@ -98,7 +98,7 @@ describeStores("the purge of a namespace", (store) => {
     expect(await left()).toEqual([0, 0, 0]);
   });
 
-  it("also removes such items when only a registry leads to them (B24)", async () => {
+  it("the purge of a namespace also removes such items when only a registry leads to them (B24)", async () => {
     const repo = await store.open();
     const name = newName();
     const id = (await repo.namespaces.register(name))[name] as string;
@@ -110,7 +110,7 @@ describeStores("the purge of a namespace", (store) => {
     expect(await store.items.get(key, { consistent: true })).toBeUndefined();
   });
 
-  it("goes on where it was cut off", async () => {
+  it("the purge of a namespace goes on where it was cut off", async () => {
     const repo = await store.open();
     const name = newName();
     const id = (await repo.namespaces.register(name))[name] as string;
@@ -132,7 +132,7 @@ describeStores("the purge of a namespace", (store) => {
     expect(await store.items.get(namespaceIdKey(id), { consistent: true })).toBeUndefined();
   });
 
-  it("and a recovery at the same time: one wins, and nothing is half done (B32)", async () => {
+  it("a purge and a recovery at the same time: one wins, and nothing is half done (B32)", async () => {
     const repo = await store.open();
     const other = await store.open({ namespace: repo.namespaceName });
     const name = newName();
@@ -178,7 +178,7 @@ describe("a purge that something is written into", () => {
     return { repo, id, purge };
   }
 
-  it("looks again until nothing is left", async () => {
+  it("a purge that something is written into looks again until nothing is left", async () => {
     const items = new MemoryItemStore();
     const { id, purge } = await purging(items, 3);
     await purge;
@@ -186,7 +186,7 @@ describe("a purge that something is written into", () => {
     expect(await items.get(namespaceIdKey(id))).toBeUndefined();
   });
 
-  it("ends with an error when it never ends, and can be repeated", async () => {
+  it("a purge that never ends is an error, and can be repeated", async () => {
     const items = new MemoryItemStore();
     const { id, purge, repo } = await purging(items, 100);
     await expect(purge).rejects.toBeInstanceOf(NamespaceStateError);
@@ -195,7 +195,7 @@ describe("a purge that something is written into", () => {
     expect(await items.get(bucketOf(id))).toBeUndefined();
   });
 
-  it("can be repeated after its end, for what a client wrote since", async () => {
+  it("a purge can be repeated after its end, for what a client wrote since", async () => {
     const items = new MemoryItemStore();
     const { id, purge, repo } = await purging(items, 0);
     await purge;
@@ -208,7 +208,7 @@ describe("a purge that something is written into", () => {
 });
 
 describe("two purges at once", () => {
-  it("both succeed in either order", async () => {
+  it("two purges at once both succeed in either order", async () => {
     const items = new MemoryItemStore();
     const first = await repositoryOver(items);
     const id = (await first.namespaces.register("tenant-a"))["tenant-a"] as string;

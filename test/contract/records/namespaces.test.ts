@@ -34,7 +34,7 @@ async function stateOf(refused: Promise<unknown>): Promise<string> {
 }
 
 describeStores("namespaces", (store) => {
-  it("lead from a name to an id and back (A200)", async () => {
+  it("namespaces lead from a name to an id and back (A200)", async () => {
     const repo = await store.open({ clock: () => Date.UTC(2030, 0, 1) });
     const name = newName();
     const id = await register(repo, name);
@@ -61,7 +61,7 @@ describeStores("namespaces", (store) => {
     expect(await repo.namespaces.get(newName())).toBeUndefined();
   });
 
-  it("are registered many at once, or none when one name is wrong (A200)", async () => {
+  it("namespaces are registered many at once, or none when one name is wrong (A200)", async () => {
     const repo = await store.open();
     const names = [newName(), newName(), newName()];
     for (const wrong of ["_", "", "a\nb", "x".repeat(257), 5 as unknown as string]) {
@@ -76,7 +76,7 @@ describeStores("namespaces", (store) => {
     expect(await repo.namespaces.register()).toEqual({});
   });
 
-  it("get one id when two register the same name at once (A200)", async () => {
+  it("namespaces get one id when two register the same name at once (A200)", async () => {
     const repo = await store.open();
     const other = await store.open({ namespace: repo.namespaceName });
     const name = newName();
@@ -88,7 +88,7 @@ describeStores("namespaces", (store) => {
     expect(listed.filter((namespace) => namespace.name === name)).toHaveLength(1);
   });
 
-  it("are deleted by name in one step, and their data stays (A201)", async () => {
+  it("namespaces are deleted by name in one step, and their data stays (A201)", async () => {
     const repo = await store.open({ clock: () => Date.UTC(2030, 0, 1) });
     const name = newName();
     const id = await register(repo, name);
@@ -111,7 +111,7 @@ describeStores("namespaces", (store) => {
     await expect(repo.namespaces.delete("_")).rejects.toBeInstanceOf(ValidationError);
   });
 
-  it("keep both records or lose none when one is not as expected (B32)", async () => {
+  it("namespaces keep both records or lose none when one is not as expected (B32)", async () => {
     const repo = await store.open();
     const name = newName();
     const id = await register(repo, name);
@@ -120,7 +120,7 @@ describeStores("namespaces", (store) => {
     expect((await records(store, name, id))[0]).toBeDefined();
   });
 
-  it("are recovered by id, as they were (A201)", async () => {
+  it("namespaces are recovered by id, as they were (A201)", async () => {
     const repo = await store.open();
     const name = newName();
     const id = await register(repo, name);
@@ -138,7 +138,7 @@ describeStores("namespaces", (store) => {
     await expect(unknown).rejects.toBeInstanceOf(EntityNotFoundError);
   });
 
-  it("are not recovered while they are purged, or when the name is taken (A201)", async () => {
+  it("namespaces are not recovered while they are purged, or when the name is taken (A201)", async () => {
     const repo = await store.open();
     const name = newName();
     const id = await register(repo, name);
@@ -153,7 +153,7 @@ describeStores("namespaces", (store) => {
     expect(orphans.map(({ namespaceId }) => namespaceId)).not.toContain(id);
   });
 
-  it("keep entities, limits and audit apart (A202)", async () => {
+  it("namespaces keep entities, limits and audit apart (A202)", async () => {
     const repo = await store.open();
     const [nameA, nameB] = [newName(), newName()];
     await repo.namespaces.register(nameA, nameB);
@@ -177,7 +177,7 @@ describeStores("namespaces", (store) => {
     expect(await a.limits.resolve("user-1", "gpt-4")).toMatchObject({ source: "entity_default" });
   });
 
-  it("take no more changes once they are deleted (B32)", async () => {
+  it("namespaces take no more changes once they are deleted (B32)", async () => {
     const repo = await store.open();
     const name = newName();
     const id = await register(repo, name);
@@ -208,7 +208,7 @@ describeStores("namespaces", (store) => {
 });
 
 describe("a namespace that is deleted while a change is on its way", () => {
-  it("does not take the change (B32)", async () => {
+  it("a namespace that is deleted while a change is on its way does not take the change (B32)", async () => {
     const gate = new Gate();
     const repo = await repositoryOver(gate.store);
     const id = await register(repo, "tenant-a");
@@ -224,7 +224,7 @@ describe("a namespace that is deleted while a change is on its way", () => {
 });
 
 describe("the ids of namespaces", () => {
-  it("never start with a hyphen", async () => {
+  it("the ids of namespaces never start with a hyphen", async () => {
     // The first draw would give an id of hyphens only.
     const bytes = [...Array(8).fill(0xfb), ...Array(100).fill(0x11)] as number[];
     const random = () => (bytes.shift() ?? 0) / 256;
@@ -232,7 +232,7 @@ describe("the ids of namespaces", () => {
     expect(repo.namespaceId).toBe("ERERERERERE");
   });
 
-  it("that cannot be told apart end in an error, and not in a loop", async () => {
+  it("the ids of namespaces that cannot be told apart end in an error, and not in a loop", async () => {
     for (const constant of [0.5, 0.98]) {
       const opening = repositoryOver(new MemoryItemStore(), {
         random: () => constant,

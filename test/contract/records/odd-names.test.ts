@@ -57,7 +57,7 @@ const LIMITS = [
 ];
 
 describeStores("odd names", (store) => {
-  it("of resources work for the limits of entities", async () => {
+  it("odd names of resources work for the limits of entities", async () => {
     const repo = await store.open();
     const resources = [...new Set([...store.variants(RESOURCES, 5), "PK", "constructor"])];
     const { limits } = repo;
@@ -88,7 +88,7 @@ describeStores("odd names", (store) => {
     });
   });
 
-  it("of resources work for the limits of resources", async () => {
+  it("odd names of resources work for the limits of resources", async () => {
     const { limits } = await store.open();
     const resources = [...new Set([...store.variants(RESOURCES, 5), "toString"])];
     for (const resource of resources) await limits.setResource(resource, ["rpm:1"]);
@@ -100,7 +100,7 @@ describeStores("odd names", (store) => {
     expect(await limits.resolve("user-1", "toString")).toBeUndefined();
   });
 
-  it("of models are resources that calls consume from and that are found again", async () => {
+  it("odd names of models are resources that calls consume from and that are found again", async () => {
     const repo = await store.open();
     const limiter = new RateLimiter(repo);
     const longest = "k".repeat(256);
@@ -118,7 +118,7 @@ describeStores("odd names", (store) => {
     }
   });
 
-  it("of limits work at every level", async () => {
+  it("odd names of limits work at every level", async () => {
     const { limits } = await store.open();
     const all = LIMITS.map((name, index) => `${name}:${index + 1}`);
     const expected = all.map((text) => `${text}/min`);
@@ -141,7 +141,7 @@ describeStores("odd names", (store) => {
     expect(await resolved()).toBeUndefined();
   });
 
-  it("of entities, namespaces and metadata work", async () => {
+  it("odd names of entities, namespaces and metadata work", async () => {
     const repo = await store.open();
     const longest = "x".repeat(256);
     const metadata = JSON.parse('{"__proto__":{"admin":true},"constructor":1}') as object;

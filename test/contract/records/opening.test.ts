@@ -97,13 +97,13 @@ describe("options", () => {
     ["options", "memory:", null as unknown as object],
     ["options", "memory:", [] as object],
     ["options", "memory:", "tenant-a" as unknown as object],
-  ])("are refused when %s is wrong", async (field, url, options) => {
+  ])("options are refused when %s is wrong", async (field, url, options) => {
     const opening = Repository.open(url, options as DynamoOptions);
     await expect(opening).rejects.toMatchObject({ field });
     expect(existsSync("never.db")).toBe(false);
   });
 
-  it("that are undefined are as good as absent", async () => {
+  it("options that are undefined are as good as absent", async () => {
     const options = { namespace: undefined, clock: undefined, timeoutMs: undefined };
     const repo = await Repository.open("memory:", options as object);
     expect(repo.namespaceName).toBe("default");
@@ -112,7 +112,7 @@ describe("options", () => {
 });
 
 describe("an embedded store", () => {
-  it("is the file in the current folder when nothing is named, and is created (A203)", async () => {
+  it("an embedded store is the file in the current folder when nothing is named, and is created (A203)", async () => {
     const folder = mkdtempSync(join(tmpdir(), "zae-limiter-"));
     const before = process.cwd();
     process.chdir(folder);
@@ -130,7 +130,7 @@ describe("an embedded store", () => {
     }
   });
 
-  it("is what ZAEL_URL names, unless an address is given (A203)", async () => {
+  it("an embedded store is what ZAEL_URL names, unless an address is given (A203)", async () => {
     const folder = mkdtempSync(join(tmpdir(), "zae-limiter-"));
     try {
       const path = join(folder, "other.db");
@@ -147,7 +147,7 @@ describe("an embedded store", () => {
     }
   });
 
-  it("takes the namespace of the options, the address, the environment, in this order (A203)", async () => {
+  it("the namespace comes from the options, the address or the environment, in this order (A203)", async () => {
     vi.stubEnv("ZAEL_NAMESPACE", "from-environment");
     const names: string[] = [];
     for (const [url, options] of [
@@ -166,14 +166,14 @@ describe("an embedded store", () => {
     expect(names).toEqual(["from-options", "from-address", "from-environment", "default"]);
   });
 
-  it("registers the namespace and `default` by itself", async () => {
+  it("an embedded store registers the namespace and `default` by itself", async () => {
     const repo = await Repository.open("memory:", { namespace: "tenant-a" });
     expect((await repo.namespaces.list()).map(({ name }) => name)).toEqual(["default", "tenant-a"]);
     expect(repo.namespaceId).toBe((await repo.namespaces.get("tenant-a"))?.namespaceId);
     await repo.close();
   });
 
-  it("keeps what was stored, under the same ids, when it is opened again", async () => {
+  it("an embedded store keeps what was stored, under the same ids, when it is opened again", async () => {
     const folder = mkdtempSync(join(tmpdir(), "zae-limiter-"));
     try {
       const url = `sqlite:${join(folder, "deep", "er", "limits.db")}`;
@@ -193,7 +193,7 @@ describe("an embedded store", () => {
 });
 
 describeStores("a repository", (store) => {
-  it("shares its store with those scoped from it, which close nothing (A202)", async () => {
+  it("a repository shares its store with those scoped from it, which close nothing (A202)", async () => {
     const repo = await store.open();
     const name = newName();
     await repo.namespaces.register(name);
@@ -210,7 +210,7 @@ describeStores("a repository", (store) => {
     expect(back.namespaceId).toBe(repo.namespaceId);
   });
 
-  it("does not scope to a namespace that is not there (A202)", async () => {
+  it("a repository does not scope to a namespace that is not there (A202)", async () => {
     const repo = await store.open();
     const name = newName();
     const scoping = repo.namespace(name);
@@ -220,7 +220,7 @@ describeStores("a repository", (store) => {
     expect(await store.items.get(namespaceKey(name), { consistent: true })).toBeUndefined();
   });
 
-  it("says what its store can do", async () => {
+  it("a repository says what its store can do", async () => {
     const repo = await store.open();
     expect(repo.capabilities).toEqual({
       supportsAuditLogging: true,
@@ -232,7 +232,7 @@ describeStores("a repository", (store) => {
     expect(Object.isFrozen(repo.capabilities)).toBe(true);
   });
 
-  it("can be closed more than once", async () => {
+  it("a repository can be closed more than once", async () => {
     const repo = await store.open();
     await repo.close();
     await repo[Symbol.asyncDispose]();
@@ -264,7 +264,7 @@ describeEngines("a table", ({ endpoint }) => {
     return { table, repo, items, registry };
   }
 
-  it("is opened by address or by name, and nothing is written", async () => {
+  it("a table is opened by address or by name, and nothing is written", async () => {
     const { table, registry } = await newTable({ namespaces: ["tenant-a"] });
     const before = await registry();
     const counter = new CallCounter();
@@ -292,7 +292,7 @@ describeEngines("a table", ({ endpoint }) => {
     expect(await registry()).toEqual(before);
   });
 
-  it("that is missing is not created by opening it (A203)", async () => {
+  it("a table that is missing is not created by opening it (A203)", async () => {
     const table = newName();
     const opening = Repository.connect(table, options);
     await expect(opening).rejects.toBeInstanceOf(InfrastructureNotFoundError);
@@ -301,7 +301,7 @@ describeEngines("a table", ({ endpoint }) => {
     await expect(again).rejects.toBeInstanceOf(InfrastructureNotFoundError);
   });
 
-  it("without the namespace is refused, and the namespace is not registered (A203, A204)", async () => {
+  it("a table without the namespace is refused, and the namespace is not registered (A203, A204)", async () => {
     const { table, registry } = await newTable();
     const before = await registry();
     for (const open of [
@@ -315,7 +315,7 @@ describeEngines("a table", ({ endpoint }) => {
     expect(await registry()).toEqual(before);
   });
 
-  it("is created once: again, it stays as it is and only gains what is new (A204)", async () => {
+  it("a table is created once: again, it stays as it is and only gains what is new (A204)", async () => {
     const { table, repo, registry } = await newTable({ namespace: "tenant-a" });
     await repo.limits.setSystem(["rpm:1"]);
     const before = await registry();
@@ -332,7 +332,7 @@ describeEngines("a table", ({ endpoint }) => {
     expect(await names()).toEqual(["b", "c", "default", "tenant-a"]);
   });
 
-  it("that asks for a newer client gains nothing, not even by createTable", async () => {
+  it("a table that asks for a newer client gains nothing, not even by createTable", async () => {
     const { table, items, registry } = await newTable();
     await items.update(versionKey(), { set: { client_min_version: "9.0.0" } });
     const before = await registry();
@@ -341,7 +341,7 @@ describeEngines("a table", ({ endpoint }) => {
     expect(await registry()).toEqual(before);
   });
 
-  it("is not created when an argument is wrong", async () => {
+  it("a table is not created when an argument is wrong", async () => {
     const table = newName();
     const wrong: [field: string, options: object][] = [
       ["namespace", { namespaces: ["_"] }],

@@ -61,7 +61,7 @@ describe("usage of a resource in a store that counts by itself", () => {
   afterAll(() => rmSync(folder, { recursive: true }));
 
   it.each(["memory:", `sqlite:${join(folder, "limits.db")}`])(
-    "counts an acquire that cascades once: %s",
+    "an acquire that cascades counts once in a store that counts by itself: %s",
     async (url) => {
       await using repo = await Repository.open(url, { clock: () => NOON });
       await family(repo);
@@ -72,7 +72,7 @@ describe("usage of a resource in a store that counts by itself", () => {
 });
 
 describe("usage of a resource that an aggregator counts", () => {
-  it("counts an acquire that cascades once", async () => {
+  it("an acquire that cascades counts once where an aggregator counts", async () => {
     const items = new MemoryItemStore({ clock: () => NOON });
     const repo = await repositoryOver(items, { clock: () => NOON });
     await family(repo);

@@ -44,7 +44,7 @@ async function usageOf(repo: Repository, entityId: string): Promise<string[]> {
 
 for (const [name, url] of Object.entries(STORES)) {
   describe(`usage on ${name}`, () => {
-    test("is there at once, for every window, without anybody doing anything", async () => {
+    test("usage is there at once, for every window, without any other work", async () => {
       const { repo, limiter, acquire } = await open(url());
       await acquire("key-1", { rpm: 1, tpm: 500 });
       await acquire("key-1", { rpm: 1 });
@@ -74,7 +74,7 @@ for (const [name, url] of Object.entries(STORES)) {
       await limiter.close();
     });
 
-    test("belongs to the time of the change: hours, days and months are divided exactly", async () => {
+    test("usage belongs to the time of the change: hours, days and months are divided exactly", async () => {
       const { repo, limiter, acquire, time } = await open(url());
       const lease = await acquire("key-1", { tpm: 500 });
       time.nowMs += 15 * 60_000;
@@ -106,7 +106,7 @@ for (const [name, url] of Object.entries(STORES)) {
       await limiter.close();
     });
 
-    test("of a limit that is taken away stays, and so does that of a bucket that is over", async () => {
+    test("usage of a limit that is removed stays, and so does that of a bucket that is over", async () => {
       const { repo, limiter, acquire, time } = await open(url());
       await acquire("key-1", { rpm: 1, tpm: 500 });
       await repo.limits.setEntity("key-1", ["rpm:50"]);
@@ -129,7 +129,7 @@ for (const [name, url] of Object.entries(STORES)) {
       await limiter.close();
     });
 
-    test("of limits named like attributes harms nothing", async () => {
+    test("usage of limits named like attributes harms nothing", async () => {
       const { repo, limiter } = await open(url());
       const names = ["ttl", "resource", "window", "PK", "total_events", "GSI2SK"];
       await limiter.acquire({
@@ -148,7 +148,7 @@ for (const [name, url] of Object.entries(STORES)) {
       await limiter.close();
     });
 
-    test("goes with its entity, and is separate by namespace", async () => {
+    test("usage goes with its entity, and is separate by namespace", async () => {
       const { repo, limiter, acquire } = await open(url());
       await repo.entities.create({ id: "key-1" });
       await acquire("key-1", { rpm: 1 });
@@ -160,7 +160,7 @@ for (const [name, url] of Object.entries(STORES)) {
       await limiter.close();
     });
 
-    test("by resource, over more entities than one page has, adds up", async () => {
+    test("usage by resource, over more entities than one page has, adds up", async () => {
       const { repo, limiter, acquire } = await open(url(), { usage: { maxEntities: 2000 } });
       for (let at = 0; at < 1300; at += 1) await acquire(`key-${at}`, { rpm: 1, tpm: at });
       const { snapshotCount, total } = await repo.usage.summary({
@@ -175,7 +175,7 @@ for (const [name, url] of Object.entries(STORES)) {
 }
 
 describe("usage in a file", () => {
-  test("that one process left pending is settled by any other", async () => {
+  test("usage in a file that one process left pending is written by any other", async () => {
     const url = STORES.sqlite();
     const first = await open(url);
     await first.acquire("key-1", { tpm: 500 });

@@ -47,7 +47,7 @@ async function seed(store: TestStore, repo: Repository): Promise<void> {
 }
 
 describeStores("usage", (store) => {
-  test("is read by entity, newest first, by window and time, both ends included", async () => {
+  test("usage is read by entity, newest first, by window and time, both ends included", async () => {
     const repo = await store.open();
     await seed(store, repo);
     const { snapshots, cursor } = await repo.usage.snapshots({
@@ -69,7 +69,7 @@ describeStores("usage", (store) => {
     });
   });
 
-  test("is read by resource, over all entities", async () => {
+  test("usage is read by resource, over all entities", async () => {
     const repo = await store.open();
     await seed(store, repo);
     const { snapshots } = await repo.usage.snapshots({ resource: "gpt-4", window: "hourly" });
@@ -82,7 +82,7 @@ describeStores("usage", (store) => {
     expect((await repo.usage.snapshots({ resource: "other" })).snapshots).toEqual([]);
   });
 
-  test("comes in pages that add up, also when a filter leaves things out", async () => {
+  test("usage comes in pages that add up, also when a filter leaves things out", async () => {
     const repo = await store.open();
     await seed(store, repo);
     const starts: string[] = [];
@@ -101,7 +101,7 @@ describeStores("usage", (store) => {
     expect(starts).toEqual([hour(12), hour(11), hour(10)]);
   });
 
-  test("is summed up over all that matches", async () => {
+  test("usage is summed up over all that matches", async () => {
     const repo = await store.open();
     await seed(store, repo);
     expect(await repo.usage.summary({ entityId: "key-1", window: "hourly" })).toEqual({
@@ -118,7 +118,7 @@ describeStores("usage", (store) => {
     });
   });
 
-  test("three hours, by window, time and resource, in pages, summed up (A194)", async () => {
+  test("three hours are read by window, time and resource, in pages, and summed up (A194)", async () => {
     const repo = await store.open();
     const hours = [
       { tpm: 1000, rpm: 5 },
@@ -265,7 +265,7 @@ describeStores("usage", (store) => {
     expect((await repo.usage.snapshots(backwards)).snapshots).toEqual([]);
   });
 
-  test("refuses a question without a subject, a wrong window, a wrong time", async () => {
+  test("usage refuses a question without a subject, a wrong window, a wrong time", async () => {
     const repo = await store.open();
     for (const wrong of [
       {},
@@ -278,7 +278,7 @@ describeStores("usage", (store) => {
     }
   });
 
-  test("of the Python library is read too", async () => {
+  test("usage of the Python library is read too", async () => {
     const repo = await store.open();
     const { items } = JSON.parse(readFileSync(GOLDEN, "utf8")) as {
       items: Record<string, unknown>[];

@@ -35,7 +35,7 @@ describeStores("the version of a table", (store) => {
     if (ours !== undefined) await store.items.put(ours);
   });
 
-  it("is written when a store is made, without the version of a Lambda", async () => {
+  it("the version of a table is written when a store is made, without the version of a Lambda", async () => {
     const repo = await store.open();
     expect(await repo.version()).toEqual({
       schemaVersion: SCHEMA_VERSION,
@@ -48,7 +48,7 @@ describeStores("the version of a table", (store) => {
     expect(item).toMatchObject({ lambda_version: null, GSI4PK: "_", GSI4SK: "_/SYSTEM#" });
   });
 
-  it("of the Python library fits, and stays as it is (A205)", async () => {
+  it("the version of a table of the Python library fits, and stays as it is (A205)", async () => {
     await pretend({});
     const repo = await store.open();
     expect(await repo.version()).toEqual({
@@ -64,7 +64,7 @@ describeStores("the version of a table", (store) => {
   });
 
   itUnless(store.embedded && "an embedded store has no aggregator")(
-    "is refused with an older aggregator where the client asks for that",
+    "the version of a table is refused with an older aggregator where the client asks for that",
     async () => {
       const refuse: DynamoOptions = { outdatedLambda: "refuse" };
       await store.open(refuse);
@@ -81,14 +81,14 @@ describeStores("the version of a table", (store) => {
     },
   );
 
-  it("fits with an older Lambda, which is the deployer's business (A205)", async () => {
+  it("the version of a table fits with an older Lambda, which is the deployer's business (A205)", async () => {
     await pretend({ lambda_version: "0.0.1" });
     expect((await (await store.open()).version())?.lambdaVersion).toBe("0.0.1");
     await pretend({ lambda_version: "what?" });
     expect((await (await store.open()).version())?.lambdaVersion).toBe("what?");
   });
 
-  it("ends the calls of an open client when the table asks for a newer one (N10)", async () => {
+  it("a table that asks for a newer client ends the calls of an open one (N10)", async () => {
     const repo = await store.open({ configCacheTtlSeconds: 0 });
     await repo.limits.setSystem(["rpm:10"]);
     const limiter = new RateLimiter(repo);
@@ -106,7 +106,7 @@ describeStores("the version of a table", (store) => {
     ["another major version (A205)", { schema_version: "1.0.0" }],
     ["a client version that is none (B33)", { client_min_version: "1.2" }],
     ["a schema version that is none (B33)", { schema_version: "soon" }],
-  ])("does not fit when the table asks for %s", async (_, attributes) => {
+  ])("the version of a table does not fit when the table asks for %s", async (_, attributes) => {
     await pretend(attributes);
     const namespace = newName();
     const opening = store.open({ namespace });
@@ -122,7 +122,7 @@ describeStores("the version of a table", (store) => {
     }
   });
 
-  it("may be missing where other tools create the table", async () => {
+  it("the version of a table may be missing where other tools create the table", async () => {
     await pretend({});
     const namespace = (await store.open()).namespaceName;
     await store.items.delete(versionKey());

@@ -48,11 +48,11 @@ function call(event: object, env: Readonly<Record<string, string>>, flags: reado
 }
 
 describe("the bundle", () => {
-  test("is of a size that starts quickly", () => {
+  test("the bundle is of a size that starts quickly", () => {
     expect(statSync(bundle).size).toBeLessThan(1_000_000);
   });
 
-  test("starts and answers without network and without any other file", () => {
+  test("the bundle starts and answers without network and without any other file", () => {
     // Node 22.13 and later have it under its final name, and Node 24 under no other.
     const hasFinalName = process.allowedNodeEnvironmentFlags.has("--permission");
     const permission = hasFinalName ? "--permission" : "--experimental-permission";
@@ -63,7 +63,7 @@ describe("the bundle", () => {
 });
 
 describeEngines("the bundle", ({ endpoint }) => {
-  test("counts what an event says in the table that the environment names", async () => {
+  test("the bundle counts what an event says in the table that the environment names", async () => {
     const table = newName();
     const repo = await Repository.createTable(table, { endpoint, timeoutMs: 20_000 });
     try {

@@ -146,7 +146,7 @@ const total = (sums: Readonly<Record<string, number>>) =>
 
 describeEngines("an aggregator that is killed five times", ({ name, endpoint }) => {
   itUnless(name !== "dynamodb-local" && "one local DynamoDB is enough")(
-    `counts ${ACQUIRES} acquires exactly`,
+    `an aggregator that is killed five times counts ${ACQUIRES} acquires exactly`,
     { timeout: SOAK ? 600_000 : 180_000 },
     async () => {
       const table = newName();

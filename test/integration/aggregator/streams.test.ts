@@ -68,7 +68,7 @@ describeEngines("the aggregator", ({ endpoint }) => {
     return all.filter(({ key }) => key.PK.startsWith(`${repo.namespaceId}/`));
   }
 
-  test("counts what the stream says: in any pieces, and however often", async () => {
+  test("the aggregator counts what the stream says: in any pieces, and however often", async () => {
     const repo = await newNamespace();
     const limiter = new RateLimiter(repo);
     for (let at = 0; at < 12; at += 1) {
@@ -163,7 +163,7 @@ describeEngines("the aggregator", ({ endpoint }) => {
     ]);
   });
 
-  test("as a process it follows the stream, and archives audit events that are removed", async () => {
+  test("the aggregator as a process follows the stream, and archives removed audit events", async () => {
     const folder = mkdtempSync(join(tmpdir(), "zae-limiter-archive-"));
     const stop = new AbortController();
     const lines: Record<string, unknown>[] = [];
@@ -208,7 +208,7 @@ describeEngines("the aggregator", ({ endpoint }) => {
     }
   });
 
-  test("counts nothing from before a deletion or a purge, and what comes after", async () => {
+  test("the aggregator counts nothing from before a deletion or a purge, and what comes after", async () => {
     const repo = await newNamespace();
     const purged = await newNamespace();
     const acquire = (from: Repository, entityId: string, tpm: number) =>

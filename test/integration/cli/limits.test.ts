@@ -42,7 +42,7 @@ interface Applied {
 }
 
 describeCliStores("limits", (store) => {
-  test("create, no change, drift, update, delete (op 37, 45, 46, 47, 48)", async () => {
+  test("limits apply creates, changes nothing, corrects drift, updates and deletes (op 37, 45, 46, 47, 48)", async () => {
     const file = fileOf(manifest(store));
     const first = await store.json<Applied>("limits", "apply", "-f", file);
     expect(first).toMatchObject({ created: 4, updated: 0, deleted: 0, errors: [] });
@@ -137,7 +137,7 @@ describeCliStores("limits", (store) => {
     });
   });
 
-  test("two applies at once: one after the other, nothing left behind", async () => {
+  test("two applies at once run one after the other, and leave nothing behind", async () => {
     const one = fileOf(manifest(store, 5, ["a", "b"]));
     const other = fileOf(manifest(store, 6, ["b", "c"]));
     const both = await Promise.all(

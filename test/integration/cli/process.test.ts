@@ -65,7 +65,7 @@ describe("a closed pipe", () => {
     expect(await ended).toMatchObject({ code: 0, err: "" });
   });
 
-  test("does not hurt what ends anyway", async () => {
+  test("a closed pipe does not hurt what ends anyway", async () => {
     const child = binary.start(["completion", "zsh"], { env });
     child.stdout?.destroy();
     expect(await collect(child)).toMatchObject({ code: 0, err: "" });
@@ -73,7 +73,7 @@ describe("a closed pipe", () => {
 });
 
 describe("Ctrl-C", () => {
-  test("ends a watch in good order", async () => {
+  test("Ctrl-C ends a watch in good order", async () => {
     const child = binary.start(["watch", "key-1", "gpt-4"], { env });
     const ended = collect(child);
     await once(child.stdout as NonNullable<typeof child.stdout>, "data");
@@ -81,7 +81,7 @@ describe("Ctrl-C", () => {
     expect(await ended).toMatchObject({ code: 130, err: "" });
   });
 
-  test("ends a question, and nothing was done", async () => {
+  test("Ctrl-C ends a question, and nothing was done", async () => {
     const child = binary.start(["system", "delete-defaults"], { env, keepsAsking: true });
     const ended = collect(child);
     await once(child.stderr as NonNullable<typeof child.stderr>, "data");
@@ -94,7 +94,7 @@ describe("Ctrl-C", () => {
 describe("run", () => {
   const take = ["run", "key-1", "gpt-4", "-c", "rpm=4", "--"];
 
-  test("has the output and the exit code of the command", async () => {
+  test("run has the output and the exit code of the command", async () => {
     const script = "console.log('out'); console.error('err'); process.exit(8)";
     const ran = await binary.run([...take, NODE, "-e", script, "--", "--json", "-c"], { env });
     expect(ran).toMatchObject({ code: 8, out: "out\n" });
@@ -105,17 +105,20 @@ describe("run", () => {
     expect(await left()).toBe(6);
   });
 
-  test.each(["SIGTERM", "SIGINT", "SIGHUP"] as const)("passes %s on, and waits", async (signal) => {
-    const script = `process.on("${signal}", () => { console.log("heard"); process.exit(5); });
+  test.each(["SIGTERM", "SIGINT", "SIGHUP"] as const)(
+    "run passes %s on, and waits",
+    async (signal) => {
+      const script = `process.on("${signal}", () => { console.log("heard"); process.exit(5); });
       setInterval(() => {}, 1000); console.log("ready");`;
-    const child = binary.start([...take, NODE, "-e", script], { env });
-    const ended = collect(child);
-    await once(child.stdout as NonNullable<typeof child.stdout>, "data");
-    expect(await left()).toBe(6);
-    child.kill(signal);
-    expect(await ended).toMatchObject({ code: 5, out: "ready\nheard\n" });
-    expect(await left()).toBe(10);
-  });
+      const child = binary.start([...take, NODE, "-e", script], { env });
+      const ended = collect(child);
+      await once(child.stdout as NonNullable<typeof child.stdout>, "data");
+      expect(await left()).toBe(6);
+      child.kill(signal);
+      expect(await ended).toMatchObject({ code: 5, out: "ready\nheard\n" });
+      expect(await left()).toBe(10);
+    },
+  );
 });
 
 describe("start-up", () => {

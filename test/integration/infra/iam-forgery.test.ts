@@ -104,7 +104,7 @@ describeUnless(first === undefined && "no local DynamoDB runs")(
       return { seen, warnings };
     }
 
-    test("changes no listing, whichever policies both have, and every listing warns", async () => {
+    test("index keys of another tenant change no listing, and every listing warns", async () => {
       const { seen: before } = await seenBy("ReadOnlyPolicy");
       for (const attack of FORGERS) await forge(attack);
       for (const policy of READERS) {
@@ -115,7 +115,7 @@ describeUnless(first === undefined && "no local DynamoDB runs")(
       }
     });
 
-    test("does not keep the victim from deleting its own entity", async () => {
+    test("index keys of another tenant do not keep the victim from deleting its own entity", async () => {
       for (const attack of FORGERS) await forge(attack);
       as("NamespaceFullAccessPolicy", { zael_namespace_id: victim.namespaceId });
       const url = `dynamodb://${table}?endpoint=${gate.endpoint}&namespace=victim`;
@@ -136,7 +136,7 @@ describeUnless(first === undefined && "no local DynamoDB runs")(
       await limiter.close();
     });
 
-    test("may not write under the keys of the other namespace, nor of entities with ns-acq", async () => {
+    test("a tenant may not write under the keys of another namespace, nor entities with ns-acq", async () => {
       as("NamespaceAcquirePolicy", { zael_namespace_id: forger.namespaceId });
       const store = new DynamoItemStore({ table, endpoint: gate.endpoint, timeoutMs: TIMEOUT_MS });
       for (const { keyOf } of KEYS_OF_THE_FORGER) {

@@ -59,7 +59,7 @@ function pointsOf(metrics: readonly MetricData[], name: string): [string, unknow
 }
 
 describe("the metrics of a limiter", () => {
-  it("count acquires by outcome, limit and level, and tokens by what became of them", async () => {
+  it("the metrics count acquires by outcome, limit and level, and tokens by what became of them", async () => {
     const limiter = await opened(["rpm:3/day", "tpm:100/day"]);
     const { meter, collect } = meters();
     const stop = observe(limiter, { meter, tracer: false });
@@ -117,7 +117,7 @@ describe("the metrics of a limiter", () => {
     ]);
   });
 
-  it("show the queue while requests wait, and the time they have waited", async () => {
+  it("the metrics of a limiter show the queue while requests wait, and the time they have waited", async () => {
     const limiter = await opened(["rpd:1/day"]);
     const { meter, collect } = meters();
     ends.push(observe(limiter, { meter, tracer: false }));
@@ -134,7 +134,7 @@ describe("the metrics of a limiter", () => {
     expect(pointsOf(metrics, "zae_limiter.acquire.time_in_queue")).toEqual([["granted gpt-4", 2]]);
   });
 
-  it("give the busiest entities a label of their own where that is asked for", async () => {
+  it("the metrics of a limiter give the busiest entities a label of their own where that is asked for", async () => {
     const limiter = await opened(["rpm:1000000/sec"]);
     const { meter, collect } = meters();
     ends.push(observe(limiter, { meter, tracer: false, entityLabel: { max: 2 } }));
@@ -150,7 +150,7 @@ describe("the metrics of a limiter", () => {
     ]);
   });
 
-  it("refuse options that are wrong", async () => {
+  it("the metrics of a limiter refuse options that are wrong", async () => {
     const limiter = await opened(["rpm:1"]);
     const wrong = (options: object) => () => observe(limiter, options);
     expect(wrong({ metre: 1 })).toThrow(/"metre" is not|expected/);
@@ -161,7 +161,7 @@ describe("the metrics of a limiter", () => {
 });
 
 describeEngines("the metrics of requests", ({ endpoint }) => {
-  it("count them by operation and outcome, with their duration and price", async () => {
+  it("the metrics of requests count them by operation and outcome, with their duration and price", async () => {
     const table = `otel-${crypto.randomUUID()}`;
     const repository = await Repository.createTable(table, { endpoint, timeoutMs: 20_000 });
     await repository.limits.setSystem(["rpm:100"]);

@@ -44,7 +44,7 @@ describeEngines("the traces of a limiter", ({ endpoint }) => {
     return limiter;
   }
 
-  it("have a span per acquire, and its requests to the store as children", async () => {
+  it("the traces of a limiter have a span per acquire, and its requests to the store as children", async () => {
     const limiter = await opened();
     const { tracer, spans } = tracing();
     ends.push(observe(limiter, { tracer, meter: false }));
@@ -73,7 +73,7 @@ describeEngines("the traces of a limiter", ({ endpoint }) => {
     });
   });
 
-  it("are the parent of what the work of run does", async () => {
+  it("the traces of a limiter are the parent of what the work of run does", async () => {
     const limiter = await opened();
     const { tracer, spans } = tracing();
     ends.push(observe(limiter, { tracer, meter: false }));
@@ -84,7 +84,7 @@ describeEngines("the traces of a limiter", ({ endpoint }) => {
     expect(trace.getActiveSpan()).toBeUndefined();
   });
 
-  it("are not made where the sampler says so", async () => {
+  it("the traces of a limiter are not made where the sampler says so", async () => {
     const limiter = await opened();
     const { tracer, spans } = tracing(new AlwaysOffSampler());
     ends.push(observe(limiter, { tracer, meter: false }));
@@ -93,7 +93,7 @@ describeEngines("the traces of a limiter", ({ endpoint }) => {
     expect(spans()).toEqual([]);
   });
 
-  it("show what an acquire has thrown", async () => {
+  it("the traces of a limiter show what an acquire has thrown", async () => {
     const limiter = await opened();
     const { tracer, spans } = tracing();
     ends.push(observe(limiter, { tracer, meter: false }));

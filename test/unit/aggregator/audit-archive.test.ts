@@ -62,7 +62,7 @@ describe("the audit archive", () => {
     expect(failedIds).toEqual([]);
   });
 
-  test("one object for each event; others are left, malformed are named (op 85)", async () => {
+  test("each event is one object; others are left, malformed ones are named (op 85)", async () => {
     const archive = new MemoryArchive();
     const { aggregator, lines } = aggregatorOver({ archive });
     const { action: _, ...incomplete } = auditItem("X");
@@ -86,7 +86,7 @@ describe("the audit archive", () => {
     expect(failed.failedIds).toEqual([first.id]);
   });
 
-  test("named by day, namespace and event; compact lines with their namespace (op 86)", async () => {
+  test("objects are named by day, namespace and event, with compact lines (op 86)", async () => {
     const archive = new MemoryArchive();
     const { aggregator } = aggregatorOver({ archive });
     await aggregator.process([

@@ -23,14 +23,14 @@ async function refilled(
 }
 
 describe("fresh balances", () => {
-  test("less stored than was just consumed: 5 s of refill are written, rf is now (op 72)", async () => {
+  test("a balance below what was just consumed gets 5 s of refill, and rf is now (op 72)", async () => {
     const { item, refills } = await refilled({ tk: { tpm: 5_000_000 }, consumed: 20_000_000 });
     expect(refills).toBe(1);
     expect(item).toMatchObject({ b_tpm_tk: 5_000_000 + 8_333_333, rf: AT });
     expect(item?.b_tpm_tc).toBe(120_000_000);
   });
 
-  test("enough stored, nothing accrued, given back, no limits: nothing is written (op 73)", async () => {
+  test("nothing is written with enough stored, nothing accrued, a refund or no limits (op 73)", async () => {
     const plenty = { tk: { tpm: 90_000_000 }, consumed: 1_000_000, ageMs: 60_000 };
     expect((await refilled(plenty)).refills).toBe(0);
     const short = { tk: { tpm: 5_000_000 } };

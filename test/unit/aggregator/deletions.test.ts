@@ -53,7 +53,7 @@ async function counted(store: MemoryItemStore): Promise<number[]> {
 }
 
 describe("records from before the deletion of their entity", () => {
-  test("write nothing, and records after it are counted", async () => {
+  test("records from before a deletion write nothing, and records after it are counted", async () => {
     const { aggregator, store, lines } = aggregatorOver({ windows: ["hourly"] });
     await store.put(MARK);
     const { counters } = await aggregator.process([acquired(OLD, 5)]);
@@ -67,20 +67,20 @@ describe("records from before the deletion of their entity", () => {
     expect(lines.filter(({ level }) => level === "error")).toEqual([]);
   });
 
-  test("are removed again when the deletion happens while they are written", async () => {
+  test("records from before a deletion are removed again when it happens while they are written", async () => {
     const { aggregator, store } = racing(MARK);
     const { failedIds } = await aggregator.process([acquired(OLD, 5)]);
     expect(failedIds).toEqual([]);
     expect(await counted(store)).toEqual([]);
   });
 
-  test("are removed while later records in the same snapshot stay", async () => {
+  test("records from before a deletion are removed while later ones in the same snapshot stay", async () => {
     const { aggregator, store } = racing(MARK);
     await aggregator.process([acquired(OLD, 5), acquired(NEW, 2)]);
     expect(await counted(store)).toEqual([2]);
   });
 
-  test("are removed by the next delivery when the process dies in between", async () => {
+  test("records from before a deletion are removed by the next delivery when the process dies", async () => {
     const { aggregator, store } = racing(MARK);
     store.dies = true;
     const batch = [acquired(OLD, 5)];
@@ -91,7 +91,7 @@ describe("records from before the deletion of their entity", () => {
     expect(await counted(store)).toEqual([]);
   });
 
-  test("of a shard that lags do not remove what other shards have counted since", async () => {
+  test("records of a shard that lags do not remove what other shards have counted since", async () => {
     const { aggregator, store } = aggregatorOver({ windows: ["hourly"] });
     await store.put(MARK);
     await aggregator.process([acquired({ ...NEW, shard: 1 }, 4)]);
@@ -99,7 +99,7 @@ describe("records from before the deletion of their entity", () => {
     expect(await counted(store)).toEqual([4]);
   });
 
-  test("do not refill the bucket that was created after it", async () => {
+  test("records from before a deletion do not refill the bucket that was created after it", async () => {
     const { aggregator, store } = aggregatorOver({ nowMs: AT + 60_000 });
     await store.put(MARK);
     const item = bucketItem({ ...OLD, tc: { tpm: 9_000_000 }, tk: { tpm: 1 } });
@@ -117,7 +117,7 @@ describe("records of a namespace that is purged", () => {
     expect(await counted(store)).toEqual([]);
   });
 
-  test("remove the bucket that a client created after the purge", async () => {
+  test("records of a namespace that is purged remove the bucket that a client created after the purge", async () => {
     const { aggregator, store } = aggregatorOver();
     const item = bucketItem({ ...NEW, tc: { tpm: 1000 } });
     await store.writeMany({ puts: [namespaceMark(NAMESPACE, AT), item] });
@@ -125,7 +125,7 @@ describe("records of a namespace that is purged", () => {
     expect(await store.get(item)).toBeUndefined();
   });
 
-  test("are removed again when the purge begins while they are written", async () => {
+  test("records of a purged namespace are removed again when the purge begins while they are written", async () => {
     const { aggregator, store } = racing(namespaceMark(NAMESPACE, AT));
     await aggregator.process([acquired(OLD, 5), acquired(NEW, 2)]);
     expect(await counted(store)).toEqual([]);

@@ -160,7 +160,7 @@ describe("the Lambda handler", () => {
     expect(await usageOf(store, "ns1/ENTITY#user-1")).toEqual([]);
   });
 
-  test("its last line has the counters, and metrics for CloudWatch", async () => {
+  test("the last line of the Lambda has the counters, and metrics for CloudWatch", async () => {
     const { handler, lines } = handlerOver();
     const context = { awsRequestId: "r-1", functionName: "f" };
     await handler({ Records: [record(undefined, bucketItem({ tc: { tpm: 1000 } }), 1)] }, context);
@@ -206,7 +206,7 @@ describe("the Lambda handler", () => {
     });
   });
 
-  test("its environment is checked when it is first called", () => {
+  test("the environment of the Lambda is checked when it is first called", () => {
     const write = () => undefined;
     expect(() => handlerFrom({}, write)).toThrow(/TABLE_NAME/);
     const wrong = { TABLE_NAME: "t", SNAPSHOT_WINDOWS: "weekly" };

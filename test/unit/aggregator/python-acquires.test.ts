@@ -39,7 +39,7 @@ test("a snapshot of the Python library tells how often a soft limit was overdraw
   expect(Object.keys(decodeUsage(stored)?.counters ?? {})).toEqual(["rpm", "tpm"]);
 });
 
-test("ours is counted under the name that the Python library gives it", () => {
+test("an acquire of ours is counted under the name that the Python library gives it", () => {
   const subject = { namespaceId: "ns", entityId: "u", resource: "r" };
   const addition = {
     amountsMilli: [

@@ -56,7 +56,7 @@ function busy(changes: readonly StreamChange[], writes: number): StreamChange[] 
 }
 
 describe("shards", () => {
-  test("writes close to what an item can take split it, from 1 to 2 to 4, at most to 64 (op 80)", async () => {
+  test("shards writes close to what an item can take split it, from 1 to 2 to 4, at most to 64 (op 80)", async () => {
     const { time, store, aggregator, use, shards, total } = await world();
     await use({ rpm: 10 });
     for (const count of [2, 4, 8, 16, 32, 64, 64]) {

@@ -134,7 +134,7 @@ describe("snapshots", () => {
     expect(item?.ttl).toBe(Date.parse("2024-02-01T00:00:00Z") / 1000 + 7_776_000);
   });
 
-  test("keys, counters and events of a snapshot (op 69)", () => {
+  test("a snapshot has its keys, counters and events (op 69)", () => {
     const [item] = snapshotsOf([change(undefined, bucketItem({ tc: { tpm: 5_000_000 } }))]);
     expect(item).toMatchObject({
       PK: "ns1/ENTITY#user-1",
@@ -152,7 +152,7 @@ describe("snapshots", () => {
     });
   });
 
-  test("5000 at 14:30, more and less, from batch to batch (A197)", () => {
+  test("a snapshot adds 5000 at 14:30, more and less, from batch to batch (A197)", () => {
     const at = { atMs: Date.parse("2024-01-01T14:30:00Z") };
     const first = bucketItem({ tc: { tpm: 5_000_000 } });
     const more = bucketItem({ tc: { tpm: 7_000_000 } });
@@ -226,7 +226,7 @@ describe("snapshots", () => {
     );
   });
 
-  test("one write per snapshot and batch, however many changes and shards", () => {
+  test("a snapshot is one write per batch, however many changes and shards there are", () => {
     const changes = Array.from({ length: 100 }, (_, at) => {
       const fields = { shard: at % 4, shards: 4 };
       const total = Math.floor(at / 4) * 1000;

@@ -76,7 +76,7 @@ describe("refill", () => {
     }
   });
 
-  test("at the edge of full not even a part of a milli-token is kept beyond it", async () => {
+  test("refill at the edge of full not even a part of a milli-token is kept beyond it", async () => {
     const table = new Table();
     const [one, other] = [table.client(), table.client()];
     const config = configOf(["rpd:5/day"]);
@@ -201,7 +201,7 @@ describe("rebase", () => {
 });
 
 describe("time to live", () => {
-  test("it covers the time to repay a debt (B46)", async () => {
+  test("the time to live covers the time to repay a debt (B46)", async () => {
     const table = new Table();
     const client = table.client();
     const config = configOf(["a:60/min"]);
@@ -235,7 +235,7 @@ describe("time to live", () => {
     expect(await client.take(own, { rpd: 1000 })).toMatchObject({ outcome: "refused" });
   });
 
-  test("it covers limits that the call does not name", async () => {
+  test("the time to live covers limits that the call does not name", async () => {
     const table = new Table();
     const client = table.client();
     await client.take(configOf(["rpd:5/day"], "entity"), { rpd: 5000 });
@@ -259,7 +259,7 @@ describe("giving back", () => {
     expect(table.item).toMatchObject({ b_a_tc: 1000, b_b_tc: 0, b_b_tk: 10_000 });
   });
 
-  test("it is given back once, however often the answer is lost and the plan changes", async () => {
+  test("a consume is refunded once, however often the answer is lost and the plan changes", async () => {
     const table = new Table();
     const config = configOf(["a:10/day", "b:10/day"]);
     await table.client().take(config, { a: 4000, b: 4000 });

@@ -135,7 +135,7 @@ describe("cascades that meet", () => {
     ending: fc.constant<Ending>({ do: "commit" }),
   });
   const capacity = fc.integer({ min: 1, max: 3 }).map((size) => [`a:${size}/day`]);
-  test(`do not all refuse each other (${RUNS} races, FC_SEED=${SEED})`, async () => {
+  test(`cascades that meet do not all refuse each other (${RUNS} races, FC_SEED=${SEED})`, async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.record({

@@ -34,7 +34,7 @@ describe.each([
   ["memory:", () => "memory:"],
   ["sqlite:", fileUrl],
 ])("bounded usage of entities in %s", (_, url) => {
-  test("keeps the busiest entities and sums all others", async () => {
+  test("bounded usage keeps the busiest entities and sums all others", async () => {
     const time = new VirtualTime(START_MS);
     const usage = { maxEntities: 3 };
     const limiter = await RateLimiter.open(url(), { clock: time.clock, usage });
@@ -56,7 +56,7 @@ describe.each([
     await limiter.close();
   });
 
-  test("has no more snapshots than its bounds allow, however many ids there are", async () => {
+  test("bounded usage has no more snapshots than its bounds allow, however many ids there are", async () => {
     const time = new VirtualTime(START_MS);
     const usage = { maxEntities: 10, retentionDays: 1 };
     const limiter = await RateLimiter.open(url(), { clock: time.clock, usage });
@@ -80,7 +80,7 @@ describe.each([
     await limiter.close();
   });
 
-  test("is not kept at all with `usage: false`", async () => {
+  test("usage is not kept at all with `usage: false`", async () => {
     const limiter = await RateLimiter.open(url(), { usage: false });
     await limiter.repository.limits.setSystem(["rpm:100"]);
     await acquire(limiter, "guest");
@@ -92,7 +92,7 @@ describe.each([
   });
 
   test.each([true, 0, "none", { days: 3 }, { retentionDays: 0 }, { maxEntities: 1.5 }])(
-    "refuses %j as its setting",
+    "bounded usage refuses %j as its setting",
     async (usage) => {
       const opened = RateLimiter.open(url(), { usage: usage as never });
       await expect(opened).rejects.toBeInstanceOf(ValidationError);

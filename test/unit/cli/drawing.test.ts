@@ -32,25 +32,25 @@ function drawn(size: { columns: number; rows?: number; isTerminal?: boolean }, p
 }
 
 describe("a drawing", () => {
-  test("goes back by the lines that it has drawn, and hides the cursor meanwhile", () => {
+  test("a drawing goes back by the lines that it has drawn, and hides the cursor meanwhile", () => {
     expect(drawn({ columns: 80 }, ["a\nb\n", "c\n", "d\n"])).toBe(
       `\u001b[?25la\nb\n${UP(2)}c\n${UP(1)}d\n\u001b[?25h`,
     );
   });
 
-  test("never wraps, and never leaves the screen", () => {
+  test("a drawing never wraps, and never leaves the screen", () => {
     expect(drawn({ columns: 3, rows: 3 }, ["12345\n12\n1\n0\n", "x\n"])).toBe(
       `\u001b[?25l123\n12\n${UP(2)}x\n\u001b[?25h`,
     );
   });
 
-  test("is text below each other without a terminal", () => {
+  test("a drawing is text below each other without a terminal", () => {
     expect(drawn({ columns: 3, rows: 2, isTerminal: false }, ["12345\n6\n", "7\n"])).toBe(
       "12345\n6\n7\n",
     );
   });
 
-  test("that never began leaves nothing", () => {
+  test("a drawing that never began leaves nothing", () => {
     expect(drawn({ columns: 80 }, [])).toBe("");
   });
 });

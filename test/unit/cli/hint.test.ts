@@ -19,7 +19,7 @@ function pasted(message: string): string[] {
 describe("a suggested command", () => {
   const options = ["--url", store.url, "-N", "tenant a's"];
 
-  test("works on the same file and namespace when it is pasted", async () => {
+  test("a suggested command works on the same file and namespace when it is pasted", async () => {
     await cli(["namespace", "register", "other", "--url", store.url]);
     const unregistered = await cli(["entity", "set-parent", "key-1", "--none", ...options]);
     expect(unregistered.code).toBe(1);
@@ -37,14 +37,14 @@ describe("a suggested command", () => {
     expect(await cli(["peek", "key-1", "gpt-4", ...options])).toMatchObject({ code: 0, err: "" });
   });
 
-  test("recovers a deleted namespace in the same file", async () => {
+  test("a suggested command recovers a deleted namespace in the same file", async () => {
     const url = ["--url", store.url];
     await cli(["namespace", "register", "gone", ...url]);
     const { out } = await cli(["namespace", "delete", "gone", "--yes", ...url]);
     expect(await cli(pasted(out))).toMatchObject({ code: 0, err: "" });
   });
 
-  test("repeats the table, region, endpoint and namespace that were given", () => {
+  test("a suggested command repeats the table, region, endpoint and namespace that were given", () => {
     const given = {
       name: "my-app",
       region: "eu-west-1",
@@ -62,7 +62,7 @@ describe("a suggested command", () => {
     );
   });
 
-  test("names the stack of an address by the options that stack commands have", () => {
+  test("a suggested command names the stack of an address by the options that stack commands have", () => {
     const url = "dynamodb://my-app?region=eu-west-1&endpoint=http%3A%2F%2Flocalhost%3A8000";
     expect(stackHint(["deploy"], stackAt("my-app", { url }))).toBe(
       "zae-limiter stack deploy --name my-app --region eu-west-1 --endpoint-url http://localhost:8000",
@@ -81,7 +81,7 @@ describe("a suggested command", () => {
     );
   });
 
-  test("leaves out what the user did not give", () => {
+  test("a suggested command leaves out what the user did not give", () => {
     expect(namespaceHint(["entity", "create", "key-1"], {})).toBe(
       "zae-limiter entity create key-1",
     );

@@ -78,7 +78,7 @@ describe("limits plan and apply", () => {
     expect(await run(...call)).toMatchObject({ code: 0, err: "" });
   });
 
-  test("warn before and after, in words and in JSON", async () => {
+  test("limits plan and apply warn before and after, in words and in JSON", async () => {
     const { name, run, json } = store.namespace();
     const file = fileIn(name, EXAMPLE.replace(", tpm: { capacity: 100000 }", ""));
     expect((await run("limits", "plan", "-f", file)).err).toBe(WARNING);

@@ -113,9 +113,12 @@ test.each([
   [true, "", COLOURED],
   [true, "1", PLAIN],
   [false, undefined, PLAIN],
-])("on a terminal: %j, NO_COLOR: %j", (isTerminal, noColor, palette) => {
-  expect(paletteFor(isTerminal, noColor)).toBe(palette);
-});
+])(
+  "with a terminal of %j and NO_COLOR of %j, the palette is coloured or plain",
+  (isTerminal, noColor, palette) => {
+    expect(paletteFor(isTerminal, noColor)).toBe(palette);
+  },
+);
 
 test.each([
   ["shwo", "show"],

@@ -22,7 +22,7 @@ function level(tokensMilli: number, refilledAtMs = 0, remainder = 0): Level {
 }
 
 describe("refill", () => {
-  test("no time passed: nothing changes (A001)", () => {
+  test("a bucket does not change while no time passes (A001)", () => {
     expect(refill(level(50_000_000, 1000), RATE, 1000)).toEqual(level(50_000_000, 1000));
   });
 
@@ -83,7 +83,7 @@ describe("refill", () => {
     expect(stepped).toEqual(refill(level(0), perDay, 19_800_000));
   });
 
-  test("a month idle at 10^9 tokens a second: every milli-token of it", () => {
+  test("a month idle at 10^9 tokens a second gives every milli-token of it", () => {
     const rate: Rate = {
       capacityMilli: 1_000_000_000_000_000,
       refillMilli: 1_000_000_000_000,
@@ -101,7 +101,7 @@ describe("refill", () => {
 });
 
 describe("take", () => {
-  test("enough is there (A008)", () => {
+  test("a take of less than there is succeeds (A008)", () => {
     expect(take(level(100_000_000), RATE, 50_000_000, 0)).toEqual({
       taken: true,
       level: level(50_000_000),
@@ -110,13 +110,13 @@ describe("take", () => {
     });
   });
 
-  test("exactly enough is enough (A009)", () => {
+  test("a take of exactly what there is succeeds (A009)", () => {
     const taken = take(level(100_000_000), RATE, 100_000_000, 0);
     expect(taken.taken).toBe(true);
     expect(taken.level.tokensMilli).toBe(0);
   });
 
-  test("too much takes nothing; more than the capacity never fits (A010)", () => {
+  test("a take of too much takes nothing; more than the capacity never fits (A010)", () => {
     expect(take(level(100_000_000), RATE, 150_000_000, 0)).toEqual({
       taken: false,
       level: level(100_000_000),
@@ -128,7 +128,7 @@ describe("take", () => {
     expect(refused.retryAfterMs).toBe(18_001);
   });
 
-  test("what has flowed in since counts (A011)", () => {
+  test("a take counts what has accrued since (A011)", () => {
     const taken = take(level(0), RATE, 30_000_000, 30_000);
     expect(taken).toMatchObject({ taken: true, availableMilli: 50_000_000 });
     expect(taken.level).toEqual(level(20_000_000, 30_000));
@@ -147,7 +147,7 @@ describe("take", () => {
     expect(refused.level).toEqual(refill(level(0), SMALL, 1));
   });
 
-  test("behind a clock that ran backwards, the wait includes catching up", () => {
+  test("take behind a clock that ran backwards, the wait includes catching up", () => {
     const refused = take(level(0, 10_000), SMALL, 1000, 4000);
     expect(refused).toMatchObject({ taken: false, retryAfterMs: 6000 + 601 });
     expect(take(refused.level, SMALL, 1000, 4000 + refused.retryAfterMs).taken).toBe(true);
@@ -155,7 +155,7 @@ describe("take", () => {
 });
 
 describe("accruedMilli", () => {
-  test("counts the remainder, has no cap, and is negative where time ran backwards", () => {
+  test("accruedMilli counts the remainder, has no cap, and is negative where time ran backwards", () => {
     expect(accruedMilli(SMALL, 60_000, 0)).toBe(100_000);
     expect(accruedMilli(SMALL, 3_600_000, 0)).toBe(6_000_000);
     expect(accruedMilli(SMALL, 1, 19_999)).toBe(1);
@@ -180,7 +180,7 @@ describe("waiting", () => {
 });
 
 describe("forceTake", () => {
-  test("never asks: it may go into debt, and giving back may pass the capacity until read (A015)", () => {
+  test("forceTake never asks: it may go into debt, and a refund may pass the capacity (A015)", () => {
     const full = level(100_000_000);
     expect(forceTake(full, RATE, 50_000_000, 0)).toEqual(level(50_000_000));
     expect(forceTake(full, RATE, 150_000_000, 0)).toEqual(level(-50_000_000));

@@ -20,12 +20,12 @@ describe("checkInteger", () => {
     [-(2 ** 53), "must be positive, got -9007199254740992"],
     [0, "must be positive, got 0"],
     [1_000_000_000_001, "must be at most 1000000000000, got 1000000000001"],
-  ])("refuses %s and says what was expected and what came", (value, reason) => {
+  ])("checkInteger refuses %s and says what was expected and what came", (value, reason) => {
     const error = refusal(() => checkInteger("capacity", value, 1, 1_000_000_000_000));
     expect(error).toMatchObject({ field: "capacity", reason });
   });
 
-  test("accepts what lies between the bounds, both included", () => {
+  test("checkInteger accepts what lies between the bounds, both included", () => {
     expect(checkInteger("limit", 0, 0, 5)).toBe(0);
     expect(checkInteger("limit", 5, 0, 5)).toBe(5);
     expect(refusal(() => checkInteger("limit", 9, 10, 20)).reason).toBe(
@@ -41,7 +41,7 @@ describe("checkInteger", () => {
 });
 
 describe("show", () => {
-  test("quotes text and shortens a long one", () => {
+  test("show quotes text and shortens a long one", () => {
     expect(show("a\nb")).toBe('"a\\nb"');
     expect(show("x".repeat(1_000_000))).toBe(`"${"x".repeat(50)}..."`);
     expect(show(() => "its source text")).toBe("a function");
@@ -50,7 +50,7 @@ describe("show", () => {
 });
 
 describe("invariant", () => {
-  test("says that it is our fault", () => {
+  test("invariant says that it is our fault", () => {
     expect(() => invariant(false, "a shard has no owner")).toThrow(
       "zae-limiter has a bug: a shard has no owner",
     );

@@ -41,7 +41,7 @@ describe("checkJsonObject", () => {
     });
   });
 
-  test("copies and freezes, all the way down", () => {
+  test("checkJsonObject copies and freezes, all the way down", () => {
     const tags = ["a"];
     const given = { owner: { name: "x", tags }, count: 1.5, none: null, yes: true };
     const copy = checkJsonObject("metadata", given);
@@ -73,13 +73,13 @@ describe("checkJsonObject", () => {
     [{ no: Number.NaN }, "metadata.no"],
     [{ no: Number.POSITIVE_INFINITY }, "metadata.no"],
     [{ map: new Map() }, "metadata.map"],
-  ])("refuses %o and names the place", (value, place) => {
+  ])("checkJsonObject refuses %o and names the place", (value, place) => {
     const error = refusal(() => checkJsonObject("metadata", value));
     expect(error.field).toBe("metadata");
     expect(error.reason).toContain(`expected JSON at ${place}, got`);
   });
 
-  test("refuses what is no object, and what is too deep or goes in circles", () => {
+  test("checkJsonObject refuses what is no object, and what is too deep or goes in circles", () => {
     for (const value of [undefined, null, "x", 5, [], new Date(0)]) {
       expect(refusal(() => checkJsonObject("metadata", value)).reason).toContain("plain object");
     }

@@ -102,7 +102,7 @@ describe("the tree", () => {
 });
 
 describe("ValidationError", () => {
-  test("keeps 50 characters of a long value, and says field and reason (A033)", () => {
+  test("ValidationError keeps 50 characters of a long value, and says field and reason (A033)", () => {
     const error = new ValidationError("entity_id", "x".repeat(100), "must be shorter");
     expect(error.value).toBe(`${"x".repeat(50)}...`);
     expect(error).toMatchObject({ field: "entity_id", reason: "must be shorter" });
@@ -110,7 +110,7 @@ describe("ValidationError", () => {
     expect(new ValidationError("f", "x".repeat(50), "r").value).toBe("x".repeat(50));
   });
 
-  test("cuts between characters, not within one", () => {
+  test("ValidationError cuts between characters, not within one", () => {
     expect(new ValidationError("f", "😀".repeat(51), "r").value).toBe(`${"😀".repeat(50)}...`);
     expect(new ValidationError("f", "😀".repeat(50), "r").value).toBe("😀".repeat(50));
     expect(new ValidationError("f", `x${"😀".repeat(60)}`, "r").value).toBe(
@@ -127,11 +127,11 @@ describe("ValidationError", () => {
     [[1, 2], "[1,2]"],
     [{ a: 1n }, "[object Object]"],
     [Object.create(null), "{}"],
-  ])("shows %o as text", (value, text) => {
+  ])("ValidationError shows %o as text", (value, text) => {
     expect(new ValidationError("f", value, "r").value).toBe(text);
   });
 
-  test("shows even what cannot be shown", () => {
+  test("ValidationError shows even what cannot be shown", () => {
     const circle: { self?: unknown } = {};
     circle.self = circle;
     expect(new ValidationError("f", circle, "r").value).toBe("[object Object]");
@@ -151,7 +151,7 @@ describe("ValidationError", () => {
 });
 
 describe("infrastructure", () => {
-  test("names only the context it has (A046)", () => {
+  test("an infrastructure error names only the context it has (A046)", () => {
     const error = new RateLimiterUnavailable("m", { stackName: "s" });
     expect(error.message).toBe("m [stack=s]");
     expect(error.message).not.toMatch(/entity=|resource=/);

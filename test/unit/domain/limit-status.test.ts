@@ -114,7 +114,7 @@ describe("enough after the refill?", () => {
     expect(status(RPM, 101, level(0)).retryAfterSeconds).toBe(Number.POSITIVE_INFINITY);
   });
 
-  test("behind a clock that ran backwards, the wait includes catching up", () => {
+  test("a wait behind a clock that ran backwards includes catching up", () => {
     expect(status(RPM, 1, level(0, 10_000), 4000).retryAfterSeconds).toBe(6.601);
   });
 

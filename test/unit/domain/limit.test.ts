@@ -28,7 +28,7 @@ function untyped(call: unknown): (...values: unknown[]) => unknown {
 }
 
 describe("factories", () => {
-  test("a rate per second, minute, hour and day (A020)", () => {
+  test("a factory makes a rate per second, minute, hour or day (A020)", () => {
     expect(Limit.perMinute("rpm", 100)).toMatchObject(NUMBERS);
     expect(Limit.perSecond("rps", 5).refillPeriodSeconds).toBe(1);
     expect(Limit.perHour("rph", 5).refillPeriodSeconds).toBe(3600);
@@ -41,7 +41,7 @@ describe("factories", () => {
     expect(Limit.perMinute("rpm", 100, { burst: 50 })).toMatchObject({ capacity: 50 });
   });
 
-  test("the rate per second, for display (A022)", () => {
+  test("a limit has its rate per second, for display (A022)", () => {
     expect(Limit.perMinute("rpm", 60).refillRate).toBe(1);
   });
 
@@ -158,7 +158,7 @@ describe("mini-language", () => {
     ["r:1/24hour", 1, 1, 86_400, "r:1/day"],
     ["r:1/90min", 1, 1, 5400, "r:1/90min"],
     ["r:7:3", 3, 7, 60, "r:7/min:3"],
-  ])("%s", (text, capacity, refillAmount, refillPeriodSeconds, printed) => {
+  ])("the mini-language reads %s", (text, capacity, refillAmount, refillPeriodSeconds, printed) => {
     const limit = Limit.parse(text);
     expect(limit).toMatchObject({ capacity, refillAmount, refillPeriodSeconds });
     expect(String(limit)).toBe(printed);
@@ -185,7 +185,7 @@ describe("mini-language", () => {
     ["rpm:100/60", "period must be sec, min, hour or day"],
     ["rpm:100/constructor", "period must be sec, min, hour or day"],
     ["rpm:100/-1min", "period must be sec, min, hour or day"],
-  ])("refuses %o and says why", (text, reason) => {
+  ])("the mini-language refuses %o and says why", (text, reason) => {
     const error = refusal(() => Limit.parse(text));
     expect(error.field).toBe("limit");
     expect(error.value).toBe(text);
@@ -201,9 +201,12 @@ describe("mini-language", () => {
     ["wcu:5", "reserved"],
     [" rpm:5", "must start with a letter"],
     ["rpm:5/min\n", "period must be sec, min, hour or day"],
-  ])("refuses the numbers and names of %o like the factories do", (text, reason) => {
-    expect(refusal(() => Limit.parse(text)).message).toContain(reason);
-  });
+  ])(
+    "the mini-language refuses the numbers and names of %o like the factories do",
+    (text, reason) => {
+      expect(refusal(() => Limit.parse(text)).message).toContain(reason);
+    },
+  );
 
   const letter = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
   const name = fc
@@ -247,13 +250,13 @@ describe("mini-language", () => {
 });
 
 describe("checkLimits", () => {
-  test("takes limits and texts, in their order", () => {
+  test("checkLimits takes limits and texts, in their order", () => {
     const tokens = Limit.perMinute("tpm", 5);
     expect(checkLimits(["rpm:100", tokens]).map(String)).toEqual(["rpm:100/min", "tpm:5/min"]);
     expect(checkLimits([])).toEqual([]);
   });
 
-  test("refuses a name that is there twice, and what is no list of limits", () => {
+  test("checkLimits refuses a name that is there twice, and what is no list of limits", () => {
     expect(refusal(() => checkLimits(["rpm:1", "rpm:2"])).reason).toContain('"rpm" is given twice');
     for (const value of [undefined, null, "rpm:1", { rpm: 1 }, Limit.perMinute("rpm", 1)]) {
       expect(refusal(() => untyped(checkLimits)(value)).field).toBe("limits");

@@ -17,7 +17,7 @@ test.each([
       throw new Error("of the listener");
     },
   ],
-])("one that %s is a warning, once", async (_, listener) => {
+])("a listener that %s is a warning, once", async (_, listener) => {
   const warnings: Error[] = [];
   const warn = (warning: Error) => warnings.push(warning);
   process.on("warning", warn);
@@ -28,7 +28,7 @@ test.each([
   expect(warnings).toEqual([expect.objectContaining({ code: "ZAEL_LISTENER_FAILED" })]);
 });
 
-test("one that is well hears everything", () => {
+test("a listener that is well hears everything", () => {
   const heard: string[] = [];
   const tell = unbreakable("events", (text: string) => void heard.push(text));
   for (const text of ["a", "b"]) tell(text);

@@ -39,7 +39,7 @@ describe("limit names", () => {
     ["rpm test", "letter"],
     ["wcu", "reserved"],
     ["__proto__", "letter"],
-  ])("refuses %o and says why (A027)", (name, reason) => {
+  ])("a limit name like %o is refused, and the error says why (A027)", (name, reason) => {
     const error = refusal(() => checkLimitName(name));
     expect(error).toBeInstanceOf(InvalidNameError);
     expect(error).toMatchObject({ field: "name", code: "ZAEL_INVALID_NAME" });
@@ -85,7 +85,7 @@ describe("resources", () => {
     [":8b", "letter"],
     ["gpt 4", "letter"],
     ["_default_", "letter"],
-  ])("refuses %o and says why (A029)", (name, reason) => {
+  ])("a resource like %o is refused, and the error says why (A029)", (name, reason) => {
     const error = refusal(() => checkResource(name));
     expect(error).toBeInstanceOf(InvalidNameError);
     expect(error.field).toBe("resource");
@@ -116,7 +116,7 @@ describe("ids", () => {
     ["a".repeat(257), "length"],
     ["_user123", "letter"],
     ["a b", "letter"],
-  ])("refuses %o and says why (A031)", (id, reason) => {
+  ])("an id like %o is refused, and the error says why (A031)", (id, reason) => {
     for (const [check, field] of [
       [checkEntityId, "entity_id"],
       [checkParentId, "parent_id"],
@@ -163,7 +163,7 @@ describe("stack names", () => {
     "abc",
     longest,
     "ZAEL-limiter",
-  ])("accepts %o, unchanged (A034)", (name) => {
+  ])("a stack name like %o is accepted, unchanged (A034)", (name) => {
     expect(checkStackName(name)).toBe(name);
   });
 
@@ -182,7 +182,7 @@ describe("stack names", () => {
     ["my:app", ["letters, digits and hyphens"]],
     ["my\tapp", ["letters, digits and hyphens"]],
     ["my\napp", ["letters, digits and hyphens"]],
-  ])("refuses %o and says why (A035)", (name, words) => {
+  ])("a stack name like %o is refused, and the error says why (A035)", (name, words) => {
     const error = refusal(() => checkStackName(name));
     expect(error.field).toBe("name");
     for (const word of words) expect(error.reason).toContain(word);
@@ -204,7 +204,7 @@ describe("namespaces", () => {
     ["a\u007f", "control characters"],
     ["a".repeat(300), "length"],
     ["half a \ud83d smiley", "half of a surrogate pair"],
-  ])("refuses %o and says why", (name, reason) => {
+  ])("a namespace like %o is refused, and the error says why", (name, reason) => {
     expect(refusal(() => checkNamespace(name))).toMatchObject({ field: "namespace" });
     expect(refusal(() => checkNamespace(name)).reason).toContain(reason);
   });
@@ -226,7 +226,7 @@ describe("namespaces", () => {
 
 describe("what is no text", () => {
   const checks = { checkEntityId, checkLimitName, checkResource, checkStackName, checkNamespace };
-  test.each(Object.entries(checks))("%s says what came", (_, check) => {
+  test.each(Object.entries(checks))("the error of %s says what came", (_, check) => {
     for (const [value, shown] of [
       [undefined, "undefined"],
       [null, "null"],

@@ -10,7 +10,7 @@ const choose = (stored: Stored) => chooseLimits((level) => ({ limits: stored[lev
 const limits = (text: string) => [Limit.parse(text)];
 
 describe("chooseLimits", () => {
-  test("goes from specific to general", () => {
+  test("chooseLimits goes from specific to general", () => {
     expect(CONFIG_LEVELS).toEqual(["entity", "entity_default", "resource", "system"]);
   });
 
@@ -25,7 +25,7 @@ describe("chooseLimits", () => {
     },
   );
 
-  test("an empty list is as good as none", () => {
+  test("an empty list of limits is as good as none", () => {
     expect(choose({ entity: [], resource: [], system: limits("rpm:1") })?.source).toBe("system");
     expect(choose({ entity: [], system: [] })).toBeUndefined();
     expect(choose({})).toBeUndefined();
@@ -43,7 +43,7 @@ describe("chooseLimits", () => {
     expect(own).toEqual({ limits: [], unsupported, source: "entity" });
   });
 
-  test("does not look further than it must", () => {
+  test("chooseLimits does not look further than it must", () => {
     const asked: ConfigSource[] = [];
     chooseLimits((level) => {
       asked.push(level);

@@ -10,7 +10,7 @@ import { refusal } from "./refusal.ts";
 const ALMOST_ONE = 1 - 2 ** -53;
 
 describe("random numbers", () => {
-  test("draws from [0, 1), and not the same twice", () => {
+  test("random numbers are drawn from [0, 1), and not the same twice", () => {
     const drawn = Array.from({ length: 1000 }, systemRandom);
     expect(drawn.every((number) => number >= 0 && number < 1)).toBe(true);
     expect(new Set(drawn).size).toBe(1000);
@@ -89,14 +89,14 @@ describe("the timer of this machine", () => {
     return result;
   }
 
-  test("sleeps as long as it is told", async () => {
+  test("the timer of this machine sleeps as long as it is told", async () => {
     const startMs = systemTimer.nowMs();
     expect(await isOver(999)).toBe(false);
     expect(await isOver(1000)).toBe(true);
     expect(systemTimer.nowMs()).toBeGreaterThan(startMs);
   });
 
-  test("wakes up early when aborted, without an error and without a timer left", async () => {
+  test("the timer of this machine wakes up early when aborted, without an error and without a timer left", async () => {
     expect(await isOver(0, AbortSignal.abort())).toBe(true);
     const controller = new AbortController();
     const sleep = systemTimer.sleep(1000, controller.signal);

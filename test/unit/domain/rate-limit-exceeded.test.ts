@@ -56,12 +56,12 @@ describe("violations", () => {
 });
 
 describe("message", () => {
-  test("names entity, resource, limit and wait (A043)", () => {
+  test("the message names entity, resource, limit and wait (A043)", () => {
     const { message } = new RateLimitExceeded([status({ retryAfterSeconds: 12.5 })]);
     for (const part of ["test-entity/gpt-4", "[tpm]", "12.5s"]) expect(message).toContain(part);
   });
 
-  test("names each exceeded limit once, under the entity that has it", () => {
+  test("the message names each exceeded limit once, under the entity that has it", () => {
     const { message } = new RateLimitExceeded([
       status({ limitName: "rpm" }),
       status(),
@@ -106,7 +106,7 @@ describe("JSON without parents", () => {
       [status({ retryAfterSeconds: never }), parent(60)],
       "Rate limit exceeded for test-entity/gpt-4: [tpm], the request is larger than the capacity of 100 and can never fit",
     ],
-  ])("shows nothing of an ancestor when %s", (_, statuses, message) => {
+  ])("JSON without parents shows nothing of an ancestor when %s", (_, statuses, message) => {
     for (const refusal of [new RateLimitExceeded(statuses), new Refusal(statuses)]) {
       const json = refusal.toJSON({ parents: false });
       expect(json.message).toBe(message);
@@ -126,12 +126,15 @@ describe("a refusal and its error", () => {
     [0.001, "1", false],
     [6.001, "7", false],
     [Number.POSITIVE_INFINITY, "2147483647", true],
-  ])("say the same about a wait of %d seconds", (retryAfterSeconds, header, neverFits) => {
-    const statuses = [passed, status({ retryAfterSeconds })];
-    for (const refusal of [new RateLimitExceeded(statuses), new Refusal(statuses)]) {
-      expect(refusal).toMatchObject({ retryAfterHeader: header, neverFits, retryAfterSeconds });
-    }
-  });
+  ])(
+    "a refusal and its error say the same about a wait of %d seconds",
+    (retryAfterSeconds, header, neverFits) => {
+      const statuses = [passed, status({ retryAfterSeconds })];
+      for (const refusal of [new RateLimitExceeded(statuses), new Refusal(statuses)]) {
+        expect(refusal).toMatchObject({ retryAfterHeader: header, neverFits, retryAfterSeconds });
+      }
+    },
+  );
 });
 
 test("console.log of a refusal shows what was exceeded and when to come back", () => {
@@ -143,7 +146,7 @@ test("console.log of a refusal shows what was exceeded and when to come back", (
 });
 
 describe("JSON", () => {
-  test("carries what a client needs (A044)", () => {
+  test("JSON carries what a client needs (A044)", () => {
     const error = new RateLimitExceeded([passed, status({ retryAfterSeconds: 7.5 })]);
     expect(JSON.parse(JSON.stringify(error))).toEqual({
       error: "rate_limit_exceeded",
@@ -183,7 +186,7 @@ describe("JSON", () => {
     },
   );
 
-  test("never is null, as JSON has no infinity", () => {
+  test("a wait without end is null, as JSON has no infinity", () => {
     const never = status({ retryAfterSeconds: Number.POSITIVE_INFINITY });
     const json = new RateLimitExceeded([never]).toJSON();
     expect(json).toMatchObject({ retry_after_seconds: null, retry_after_ms: null });

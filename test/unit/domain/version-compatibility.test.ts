@@ -40,7 +40,7 @@ describe("versions", () => {
     expect(result.message.includes("upgrade")).toBe(!compatible);
   });
 
-  test("says all that could be newer", () => {
+  test("the message says all that could be newer", () => {
     const { message } = check({ schema: "0.10.0", lambda: "0.0.1" });
     expect(message).toBe(
       "The Lambda is older than this client. The table can be brought to schema 0.11.0",

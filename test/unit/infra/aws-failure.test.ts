@@ -30,7 +30,7 @@ describe("what AWS says, in one line with what to do", () => {
       named("AccessDenied", "User x is not authorized"),
       /may not do cloudformation:CreateChangeSet\. Ask for that permission.*User x is not/,
     ],
-  ])("%s", (_, error, expected) => {
+  ])("a failure of AWS is one line with what to do: %s", (_, error, expected) => {
     const explained = explainAwsError(error, "cloudformation:CreateChangeSet", undefined);
     expect(explained).toBeInstanceOf(InfrastructureError);
     expect(explained.message).toMatch(expected);

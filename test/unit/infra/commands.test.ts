@@ -68,14 +68,14 @@ describe("deploy", () => {
     expect(aws.asked).toEqual([]);
   });
 
-  test("everything after the first = is the value (op 8)", async () => {
+  test("everything after the first = of a tag is the value (op 8)", async () => {
     aws.answers.DescribeStacks = noStack("demo");
     aws.answers.CreateChangeSet = failure(400, "Unexpected", "stop here");
     const { err } = await run("deploy", "-n", "demo", ...PLAIN, "--tag", "a=b=c");
     expect(err).toContain("stop here");
   });
 
-  test("no permission is one line that names the permission", async () => {
+  test("a missing permission is one line that names it", async () => {
     aws.answers.DescribeStacks = failure(403, "AccessDenied", "User: x is not authorized");
     const { code, err } = await run("deploy", "-n", "demo", ...PLAIN, "--yes");
     expect(code).toBe(1);
@@ -110,7 +110,7 @@ describe("a name that AWS would not take (op 11)", () => {
 });
 
 describe("delete", () => {
-  test("declined, nothing is deleted (op 12)", async () => {
+  test("a declined delete deletes nothing (op 12)", async () => {
     const args = ["delete", "-n", "demo", "--endpoint-url", aws.endpoint];
     const { code, err, questions } = await cli(args, { answers: [false] });
     expect(code).toBe(1);
@@ -147,7 +147,7 @@ describe("delete", () => {
 });
 
 describe("status", () => {
-  test("complete and active is ready (op 13)", async () => {
+  test("a stack that is complete and active is ready (op 13)", async () => {
     aws.answers.DescribeStacks = describeStacks({
       name: "demo",
       status: "CREATE_COMPLETE",
@@ -284,7 +284,7 @@ describe("the tags of an upgrade (op 17)", () => {
 });
 
 describe("list", () => {
-  test("stacks by the names that other commands accept, with what is wrong (op 20)", async () => {
+  test("list shows stacks by the names that other commands accept, with what is wrong (op 20)", async () => {
     aws.answers.DescribeStacks = describeStacks(
       { name: "zeta", status: "CREATE_COMPLETE", tags: stackTags("zeta", {}) },
       { name: "ZAEL-alpha", status: "UPDATE_FAILED" },
@@ -317,7 +317,7 @@ describe("list", () => {
 });
 
 describe("cfn-template", () => {
-  test("prints YAML, or JSON (op 19)", async () => {
+  test("cfn-template prints YAML, or JSON (op 19)", async () => {
     const { code, out } = await cli(["cfn-template"]);
     expect(code).toBe(0);
     expect(out).toContain("Type: AWS::DynamoDB::Table");

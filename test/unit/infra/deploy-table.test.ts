@@ -51,7 +51,7 @@ function live(changes: object = {}, indexes = INDEXES.map(({ name }) => name as 
 }
 
 describe("a table without a stack", () => {
-  test("becomes part of the new one, and is kept whatever comes of that", async () => {
+  test("a table without a stack becomes part of the new one, and is kept whatever comes of that", async () => {
     const aws = new FakeAws();
     aws.answers["dynamodb:DescribeTable"] = () => live();
     const { plan } = await preparePlan(contextOf(aws), "demo", PLAIN, false);
@@ -65,7 +65,7 @@ describe("a table without a stack", () => {
     );
   });
 
-  test("stays so in later deployments: there is nothing to change about it", async () => {
+  test("a table without a stack stays so in later deployments: there is nothing to change about it", async () => {
     const aws = new FakeAws();
     aws.add({ name: "demo", status: "CREATE_COMPLETE", parameters: PARAMETERS });
     aws.template = JSON.stringify(stackTemplate({ isKept: true }));
@@ -73,7 +73,7 @@ describe("a table without a stack", () => {
     expect(sentTemplate(aws)).toEqual(JSON.parse(aws.template));
   });
 
-  test("decides what GSI2 copies", async () => {
+  test("a table without a stack decides what GSI2 copies", async () => {
     const aws = new FakeAws();
     const described = live();
     const [, gsi2] = described.Table.GlobalSecondaryIndexes;
@@ -94,12 +94,15 @@ describe("a table without a stack", () => {
     ["other keys", { KeySchema: [{ AttributeName: "id" }] }, /keyed by id .* not one of ours/],
     ["no GSI4", live({}, ["GSI1", "GSI2", "GSI3"]).Table, /lacks the index GSI4; add it first/],
     ["no stream", { StreamSpecification: undefined }, /a stream of nothing instead of NEW_AND_OLD/],
-  ])("that is none of ours is refused: %s", async (_, changes, expected) => {
-    const aws = new FakeAws();
-    aws.answers["dynamodb:DescribeTable"] = () => live(changes);
-    await expect(preparePlan(contextOf(aws), "demo", PLAIN, false)).rejects.toThrow(expected);
-    expect(aws.writes).toEqual([]);
-  });
+  ])(
+    "a table without a stack that is none of ours is refused: %s",
+    async (_, changes, expected) => {
+      const aws = new FakeAws();
+      aws.answers["dynamodb:DescribeTable"] = () => live(changes);
+      await expect(preparePlan(contextOf(aws), "demo", PLAIN, false)).rejects.toThrow(expected);
+      expect(aws.writes).toEqual([]);
+    },
+  );
 });
 
 describe("a table of the Python library", () => {
@@ -132,7 +135,7 @@ describe("a table of the Python library", () => {
     return aws;
   }
 
-  test("keeps its logical id and its indexes", async () => {
+  test("a table of the Python library keeps its logical id and its indexes", async () => {
     const aws = theirs("GSI1", "GSI2", "GSI3", "GSI4");
     const { plan } = await preparePlan(contextOf(aws), "demo", {}, false);
     expect(plan.addsIndex).toBeUndefined();
@@ -189,7 +192,7 @@ describe("a table of the Python library", () => {
     });
   });
 
-  test("lacks GSI4: it is added to the template that is there, and nothing else changes", async () => {
+  test("a table of the Python library without GSI4 gets it, and nothing else changes", async () => {
     const aws = theirs("GSI1", "GSI2", "GSI3");
     // CloudFormation is not sure whether new attributes mean a new table; they do not.
     const target = { Name: "AttributeDefinitions", RequiresRecreation: "Conditionally" };
@@ -258,7 +261,7 @@ describe("a table of the Python library", () => {
     expect(plan.tags).toEqual([]);
   });
 
-  test("one index at a time, because CloudFormation takes no more", async () => {
+  test("one index is added at a time, because CloudFormation takes no more", async () => {
     const aws = theirs("GSI1", "GSI2");
     const { plan } = await preparePlan(contextOf(aws), "demo", {}, false);
     expect(plan.addsIndex).toBe("GSI3");
@@ -277,7 +280,7 @@ describe("a table of the Python library", () => {
     );
   });
 
-  test("in a template with words we do not know, it is for its owner to add", async () => {
+  test("an index is left to the owner of a template with words that we do not know", async () => {
     const aws = theirs("GSI1", "GSI2", "GSI3");
     aws.template = aws.template.replace("!GetAtt TheirTable.Arn", "!Unheard of");
     await expect(preparePlan(contextOf(aws), "demo", {}, false)).rejects.toThrow(
@@ -288,7 +291,7 @@ describe("a table of the Python library", () => {
 });
 
 describe("our own template", () => {
-  test("printed as YAML, is recognised as ours", async () => {
+  test("our own template, printed as YAML, is recognised as ours", async () => {
     const aws = new FakeAws();
     aws.add({ name: "demo", status: "CREATE_COMPLETE", parameters: PARAMETERS });
     aws.template = printTemplate(stackTemplate(), "yaml");

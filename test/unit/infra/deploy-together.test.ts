@@ -82,7 +82,7 @@ describe("two first deployments", () => {
     },
   );
 
-  test("one that loses its change set while CloudFormation thinks is overtaken", async () => {
+  test("a client that loses its change set while CloudFormation thinks is overtaken", async () => {
     const aws = new FakeAws();
     let looks = 0;
     aws.answers["cloudformation:DescribeChangeSet"] = () => {
@@ -98,7 +98,7 @@ describe("two first deployments", () => {
 });
 
 describe("a client that was overtaken", () => {
-  test("goes on from what stands: all of many succeed", async () => {
+  test("a client that was overtaken goes on from what stands: all of many succeed", async () => {
     const aws = new FakeAws();
     const event = { ...TABLE_EVENT, status: "CREATE_IN_PROGRESS" };
     aws.script = { events: [event, event, event], end: "CREATE_COMPLETE" };
@@ -120,7 +120,7 @@ describe("a client that was overtaken", () => {
     expect(statuses(aws)).toEqual(["CREATE_COMPLETE"]);
   });
 
-  test("is asked about the new plan", async () => {
+  test("a client that was overtaken is asked about the new plan", async () => {
     const aws = new FakeAws();
     const steps: string[] = [];
     const kinds: string[] = [];
@@ -144,7 +144,7 @@ describe("a client that was overtaken", () => {
     expect(statuses(aws)).toEqual(["CREATE_COMPLETE"]);
   });
 
-  test("also while another client updates; and the name being taken counts, too", async () => {
+  test("a client is overtaken also while another one updates, and by a name that is taken", async () => {
     const aws = new FakeAws();
     standing(aws);
     const first = await prepare(aws, 1);
@@ -195,7 +195,7 @@ describe("CloudFormation tells of it late", () => {
     { looks: 4, as: "missing" },
   ] as const;
 
-  test.each(STALE)("of a creation: $as", async (stale) => {
+  test.each(STALE)("CloudFormation tells of a creation late: $as", async (stale) => {
     const aws = new FakeAws();
     const prepared = await prepare(aws, 1);
     aws.stale = { ...stale };
@@ -204,7 +204,7 @@ describe("CloudFormation tells of it late", () => {
     expect(aws.writes).not.toContain("cloudformation:DeleteStack");
   });
 
-  test.each(STALE)("of an update that fails: $as", async (stale) => {
+  test.each(STALE)("CloudFormation tells of an update that fails late: $as", async (stale) => {
     const aws = new FakeAws();
     standing(aws);
     aws.script = {
@@ -216,7 +216,7 @@ describe("CloudFormation tells of it late", () => {
     await expect(executePlan(contextOf(aws), prepared)).rejects.toThrow(/as it was before: .*no$/);
   });
 
-  test("of a deletion that fails", async () => {
+  test("CloudFormation tells of a deletion that fails late", async () => {
     const aws = new FakeAws();
     const { id } = standing(aws);
     aws.deletion = {
@@ -227,7 +227,7 @@ describe("CloudFormation tells of it late", () => {
     await expect(removeStack(contextOf(aws), id, "demo")).rejects.toThrow(/it is in use/);
   });
 
-  test("of tags that could not be set", async () => {
+  test("CloudFormation tells of tags that could not be set late", async () => {
     const aws = new FakeAws();
     standing(aws).tags = {};
     const stack = (await findStack(aws, "demo")) as Stack;

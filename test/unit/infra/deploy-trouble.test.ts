@@ -31,7 +31,7 @@ const denied = () => {
 };
 
 describe("nothing stays of a change set", () => {
-  test("that cannot be looked at", async () => {
+  test("nothing stays of a change set that cannot be looked at", async () => {
     const aws = new FakeAws();
     aws.answers["cloudformation:DescribeChangeSet"] = denied;
     await expect(preparePlan(contextOf(aws), "demo", PLAIN, false)).rejects.toThrow("not allowed");
@@ -42,7 +42,7 @@ describe("nothing stays of a change set", () => {
     ]);
   });
 
-  test("whose stack cannot be followed", async () => {
+  test("nothing stays of a change set whose stack cannot be followed", async () => {
     const aws = new FakeAws();
     const prepared = await preparePlan(contextOf(aws), "demo", PLAIN, false);
     aws.answers["cloudformation:DescribeStackEvents"] = denied;
@@ -99,7 +99,7 @@ test("an update that could not be rolled back either is not called as it was bef
   );
 });
 
-test("stopped while the stack changes: it is not waited for, and not taken back", async () => {
+test("a deployment that is stopped while the stack changes is neither waited for nor undone", async () => {
   const aws = new FakeAws();
   standing(aws);
   const stop = new AbortController();
@@ -123,7 +123,7 @@ describe("a name of IAM that is taken", () => {
     return executePlan(contextOf(aws), prepared);
   };
 
-  test("holds in every region: the error says what to do", async () => {
+  test("a name of IAM that is taken holds in every region: the error says what to do", async () => {
     await expect(created({ ...role, reason: "demo-aggr already exists" })).rejects.toThrow(
       /demo-aggr already exists\. Names of .* all regions .*--role-name-format and --policy-name-format, or another name/,
     );
@@ -140,7 +140,7 @@ describe("a protected table of a stack that could not be created", () => {
   const advice =
     /protection first\. Switch that off with: aws dynamodb update-table --table-name demo --no-deletion-protection-enabled, and run this again$/;
 
-  test("says how it can be removed, and is removed afterwards", async () => {
+  test("a protected table of a failed stack says how it can be removed, and is removed then", async () => {
     const aws = new FakeAws();
     const failed = { ...TABLE_EVENT, status: "DELETE_FAILED", reason: PROTECTED };
     aws.script = {
@@ -167,7 +167,7 @@ describe("a protected table of a stack that could not be created", () => {
     expect(aws.writes).toEqual([]);
   });
 
-  test("nor is one whose first events are forgotten", async () => {
+  test("a stack whose first events are forgotten is not removed", async () => {
     const aws = new FakeAws();
     aws.add({ name: "demo", status: "DELETE_FAILED" });
     const work = preparePlan(contextOf(aws), "demo", PLAIN, false);

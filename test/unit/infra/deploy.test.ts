@@ -49,7 +49,7 @@ async function failure(work: Promise<unknown>): Promise<StackOperationError> {
 }
 
 describe("a new stack", () => {
-  test("no options send the schema version and nothing else (op 51)", async () => {
+  test("a deployment without options sends the schema version and nothing else (op 51)", async () => {
     const aws = new FakeAws();
     const { context } = contextOf(aws);
     const { plan } = await preparePlan(context, "demo", PLAIN, false);
@@ -67,7 +67,7 @@ describe("a new stack", () => {
     expect(sent).not.toHaveProperty("ImportExistingResources");
   });
 
-  test("is created, with every event told in order, once", async () => {
+  test("a new stack is created, with every event told in order, once", async () => {
     const aws = new FakeAws();
     aws.script = {
       events: [
@@ -87,7 +87,7 @@ describe("a new stack", () => {
     ]);
   });
 
-  test("that cannot be created is told with its first cause, and does not stay", async () => {
+  test("a new stack that cannot be created is told with its first cause, and does not stay", async () => {
     const aws = new FakeAws();
     aws.script = {
       events: [
@@ -116,7 +116,7 @@ describe("a new stack", () => {
     expect(aws.stacks.map(({ status }) => status)).toEqual(["DELETE_COMPLETE"]);
   });
 
-  test("that cannot be taken away either says both", async () => {
+  test("a new stack that cannot be taken away either says both", async () => {
     const aws = new FakeAws();
     const failed = { ...TABLE_EVENT, status: "CREATE_FAILED", reason: "no" };
     aws.script = { events: [failed], end: "ROLLBACK_FAILED" };
@@ -132,7 +132,7 @@ describe("a new stack", () => {
     );
   });
 
-  test("leaves nothing when it is declined, or cannot be begun", async () => {
+  test("a new stack leaves nothing when it is declined, or cannot be begun", async () => {
     const aws = new FakeAws();
     const { context } = contextOf(aws);
     await discardPlan(context, await preparePlan(context, "demo", PLAIN, false));
@@ -146,7 +146,7 @@ describe("a new stack", () => {
     expect(aws.stacks.every(({ status }) => status === "DELETE_COMPLETE")).toBe(true);
   });
 
-  test("leaves nothing when the change set is refused", async () => {
+  test("a new stack leaves nothing when the change set is refused", async () => {
     const aws = new FakeAws();
     aws.answers["cloudformation:DescribeChangeSet"] = () => ({
       Status: "FAILED",

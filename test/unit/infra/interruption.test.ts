@@ -37,7 +37,7 @@ function pressedAt(operation: string, ...args: string[]) {
 }
 
 describe("Ctrl-C while deploying", () => {
-  test("before anything has begun: nothing is begun, and nothing stays", async () => {
+  test("Ctrl-C before anything has begun: nothing is begun, and nothing stays", async () => {
     const shell = describeStacks({ name: "demo", status: "REVIEW_IN_PROGRESS" });
     aws.answers = {
       DescribeStacks: [noStack("demo"), shell],
@@ -55,7 +55,7 @@ describe("Ctrl-C while deploying", () => {
     expect(aws.asked.slice(-2)).toEqual(["DeleteChangeSet", "DeleteStack"]);
   });
 
-  test("while the stack changes: it is told that it goes on, and how to finish", async () => {
+  test("Ctrl-C while the stack changes says that it goes on, and how to finish", async () => {
     const parameters = { EnableAggregator: "false", EnableProvisioner: "false" };
     const tags = stackTags("demo", {});
     const stack = (status: string) => describeStacks({ name: "demo", status, parameters, tags });
@@ -150,7 +150,7 @@ describe("a plan in words", () => {
     replacedIfNeeded: [],
   };
 
-  test("says what is kept, what is replaced, and when it is only words", () => {
+  test("a plan in words says what is kept, what is replaced, and when it is only words", () => {
     expect(planText(plan)).toBe(
       "Stack demo will change:\n  only what the stack says about itself: outputs and descriptions",
     );
@@ -165,7 +165,7 @@ describe("a plan in words", () => {
     ]);
   });
 
-  test("of a new stack tells what was chosen, not what is always so", () => {
+  test("a plan in words of a new stack tells what was chosen, not what is always so", () => {
     const settings = [
       { name: "SchemaVersion", before: undefined, after: "0.11.0" },
       { name: "LambdaMemorySize", before: undefined, after: "512" },

@@ -94,20 +94,23 @@ describe("delete", () => {
       "</GetTemplateResult></GetTemplateResponse>",
   });
 
-  test.each([["--with-data"], ["--no-wait"]])("leaves it alone with %s", async (option) => {
-    aws.asked.length = 0;
-    aws.answers = {
-      ...changeSet(""),
-      DescribeStacks: describeStacks({ name: "demo", status: "CREATE_COMPLETE" }),
-      GetTemplate: template("Resources: {Site: {Type: AWS::S3::Bucket}}"),
-    };
-    const place = ["-n", "demo", "--yes", "--endpoint-url", aws.endpoint];
-    const { code, err } = await cli(["delete", option, ...place]);
-    expect([code, err]).toEqual([1, expect.stringMatching(/not one of ours.*another name\n$/)]);
-    expect(aws.asked).toEqual(["DescribeStacks", "GetTemplate"]);
-  });
+  test.each([["--with-data"], ["--no-wait"]])(
+    "delete leaves a stack of other software alone with %s",
+    async (option) => {
+      aws.asked.length = 0;
+      aws.answers = {
+        ...changeSet(""),
+        DescribeStacks: describeStacks({ name: "demo", status: "CREATE_COMPLETE" }),
+        GetTemplate: template("Resources: {Site: {Type: AWS::S3::Bucket}}"),
+      };
+      const place = ["-n", "demo", "--yes", "--endpoint-url", aws.endpoint];
+      const { code, err } = await cli(["delete", option, ...place]);
+      expect([code, err]).toEqual([1, expect.stringMatching(/not one of ours.*another name\n$/)]);
+      expect(aws.asked).toEqual(["DescribeStacks", "GetTemplate"]);
+    },
+  );
 
-  test("deletes one with our tag without asking for its template", async () => {
+  test("delete deletes a stack with our tag without asking for its template", async () => {
     aws.asked.length = 0;
     const tags = stackTags("demo", {});
     aws.answers = {

@@ -15,7 +15,7 @@ function numbered(count: number): Record<string, string> {
 }
 
 describe("checkStackOptions", () => {
-  test("nothing given is the defaults", () => {
+  test("no options at all are the defaults", () => {
     expect(checkStackOptions()).toEqual(STACK_DEFAULTS);
     expect(checkStackOptions({})).toEqual(STACK_DEFAULTS);
     expect(checkStackOptions({ tags: { team: "search" } }).tags).toEqual({ team: "search" });
@@ -202,7 +202,7 @@ describe("stackParameters", () => {
     });
   });
 
-  test("names of roles and policies need a format and the name of the stack", () => {
+  test("stackParameters names of roles and policies need a format and the name of the stack", () => {
     const formats = { roleNameFormat: "r-{}", policyNameFormat: "p-{}" };
     const names = (parameters: Readonly<Record<string, string>>) =>
       Object.entries(parameters).filter(([name]) => /(Role|Policy)Name$/.test(name));

@@ -136,7 +136,7 @@ describe("tags", () => {
     });
   });
 
-  test("present, nothing is asked; ZAEL-my-app is known as my-app (op 56)", async () => {
+  test("tags that are present ask for nothing; ZAEL-my-app is known as my-app (op 56)", async () => {
     const aws = new FakeAws();
     aws.add({
       name: "ZAEL-my-app",
@@ -147,7 +147,7 @@ describe("tags", () => {
     expect(aws.writes).toEqual([]);
   });
 
-  test("missing, they are added to the template and parameters that are there (op 56)", async () => {
+  test("missing tags are added to the template and parameters that are there (op 56)", async () => {
     const aws = new FakeAws();
     aws.add({
       name: "demo",
@@ -230,26 +230,26 @@ describe("the mapping of the aggregator (op 58)", () => {
   const ready = ({ aws }: { aws: FakeAws }, settleMs = 0) =>
     eventSourceReady(aws, "demo-aggregator", { timer: instantTimer(), settleMs });
 
-  test("enabled and working is ready at once", async () => {
+  test("a mapping that is enabled and works is ready at once (op 58)", async () => {
     const source = withStates(["Enabled", "OK"]);
     expect(await ready(source)).toBe(true);
     expect(source.polls()).toBe(1);
     expect(await ready(withStates(["Enabled", "No records processed"]))).toBe(true);
   });
 
-  test("disabled is not, at once", async () => {
+  test("a mapping that is disabled is not ready, which is said at once (op 58)", async () => {
     const source = withStates(["Disabled"]);
     expect(await ready(source)).toBe(false);
     expect(source.polls()).toBe(1);
   });
 
-  test("one that stays in creation is not, in the end", async () => {
+  test("a mapping that stays in creation is not ready in the end (op 58)", async () => {
     const source = withStates(["Creating"]);
     expect(await ready(source)).toBe(false);
     expect(source.polls()).toBeGreaterThan(10);
   });
 
-  test("one without a result is waited for, and so is one that must settle", async () => {
+  test("a mapping without a result is waited for, and so is one that must settle (op 58)", async () => {
     const source = withStates(["Enabled", null], ["Enabled", null], ["Enabled", "OK"]);
     expect(await ready(source)).toBe(true);
     expect(source.polls()).toBe(3);
@@ -338,7 +338,7 @@ describe("finding limiters (op 59)", () => {
 });
 
 describe("a template that is too long for a request", () => {
-  test("goes through a bucket that is gone afterwards", async () => {
+  test("a template that is too long for a request goes through a bucket that is gone afterwards", async () => {
     const aws = new FakeAws();
     for (const action of [
       "s3:CreateBucket",
@@ -368,7 +368,7 @@ describe("a template that is too long for a request", () => {
     });
   });
 
-  test("leaves no bucket when it cannot be written", async () => {
+  test("a template that is too long for a request leaves no bucket when it cannot be written", async () => {
     const aws = new FakeAws();
     aws.answers["s3:CreateBucket"] = () => ({});
     aws.answers["s3:DeleteBucket"] = () => ({});

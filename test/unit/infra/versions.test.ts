@@ -49,33 +49,39 @@ const writes = () => aws.asked.filter((name) => !/^(Describe|Get|List|BatchGet|\
 describe("a table that is too new for this client", () => {
   const COMMANDS = [["deploy", ...PLAIN], ["upgrade"], ["upgrade", "--force"]];
 
-  test.each(COMMANDS)("is refused by its oldest client: %s %s", async (...command) => {
-    deployed({ schema_version: "0.11.0", client_min_version: "2.0.0" });
-    const { code, err } = await run(...command, "--yes");
-    expect([code, err.trimEnd().split("\n").at(-1)]).toEqual([
-      1,
-      "zae-limiter: Client 0.1.0 cannot use schema 0.11.0. The table asks for clients that keep " +
-        "up with release 2.0.0 of the Python library; this version keeps up with 0.17.0. Nothing " +
-        "was changed; install a newer zae-limiter",
-    ]);
-    expect(writes()).toEqual([]);
-  });
+  test.each(COMMANDS)(
+    "a table that is too new for this client is refused by its oldest client: %s %s",
+    async (...command) => {
+      deployed({ schema_version: "0.11.0", client_min_version: "2.0.0" });
+      const { code, err } = await run(...command, "--yes");
+      expect([code, err.trimEnd().split("\n").at(-1)]).toEqual([
+        1,
+        "zae-limiter: Client 0.1.0 cannot use schema 0.11.0. The table asks for clients that keep " +
+          "up with release 2.0.0 of the Python library; this version keeps up with 0.17.0. Nothing " +
+          "was changed; install a newer zae-limiter",
+      ]);
+      expect(writes()).toEqual([]);
+    },
+  );
 
-  test.each(COMMANDS)("is refused by its schema: %s %s", async (...command) => {
-    deployed({ schema_version: "2.0.0" });
-    const { code, err } = await run(...command, "--yes");
-    expect([code, err]).toEqual([
-      1,
-      expect.stringMatching(/cannot use schema 2\.0\.0\. The newest that it knows is 0\.11\.0\./),
-    ]);
-    expect(writes()).toEqual([]);
-  });
+  test.each(COMMANDS)(
+    "a table that is too new for this client is refused by its schema: %s %s",
+    async (...command) => {
+      deployed({ schema_version: "2.0.0" });
+      const { code, err } = await run(...command, "--yes");
+      expect([code, err]).toEqual([
+        1,
+        expect.stringMatching(/cannot use schema 2\.0\.0\. The newest that it knows is 0\.11\.0\./),
+      ]);
+      expect(writes()).toEqual([]);
+    },
+  );
 
   test.each([
     ["a table that can be used", "0.12.0", undefined],
     ["one that has to be migrated", "0.8.0", undefined],
     ["one from when versions were counted from 1.0.0", "1.0.0", BEFORE_NAMESPACES],
-  ])("and %s is not", async (_, schema_version, PK) => {
+  ])("a deployment and an upgrade are not refused for %s", async (_, schema_version, PK) => {
     deployed({ schema_version }, PK);
     aws.answers.DescribeStacks = failure(400, "Unexpected", "stop here");
     expect((await run("deploy", ...PLAIN, "--yes")).err).toContain("stop here");
@@ -95,7 +101,7 @@ describe("a table that is too new for this client", () => {
 
 describe("a Lambda of the Python library", () => {
   test.each([[], ["--force"], ["--lambda-only"], ["--dry-run"]])(
-    "is left alone: upgrade %s",
+    "a Lambda of the Python library is left alone: upgrade %s",
     async (...options) => {
       deployed({ schema_version: "0.10.0", lambda_version: "0.10.0" });
       const Handler = "zae_limiter_aggregator.handler.handler";
@@ -132,7 +138,7 @@ describe("a table from before there were namespaces", () => {
     expect(out).toMatch(/Schema +0\.8\.0; run: zae-limiter stack upgrade --name demo/);
   });
 
-  test("is old whatever number it says", async () => {
+  test("a table from before there were namespaces is old whatever number it says", async () => {
     deployed({ schema_version: "1.0.0" }, BEFORE_NAMESPACES);
     expect((await run("check")).out).toMatch(/older than 0\.9\.0: .*upgrade/);
   });

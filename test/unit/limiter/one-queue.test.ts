@@ -38,7 +38,7 @@ test("calls that do not wait cannot overtake one that does", async () => {
   await limiter.close();
 });
 
-test("nor can those that come through another limiter", async () => {
+test("calls of another limiter that do not wait cannot overtake one that does", async () => {
   const { time, repo, limiter } = await drained();
   const other = new RateLimiter(repo);
   const waiting = limiter.tryAcquire(big);

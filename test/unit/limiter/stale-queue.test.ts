@@ -27,7 +27,7 @@ async function held() {
 }
 
 describe("what is given back", () => {
-  test("goes to the first in line at once, and then to others", async () => {
+  test("a refund goes to the first in the queue at once, and then to others", async () => {
     const { time, limiter, lease, waiting, ask } = await held();
     const startMs = time.nowMs;
     expect(await ask(1)).toBe(false);
@@ -39,7 +39,7 @@ describe("what is given back", () => {
     await limiter.close();
   });
 
-  test("counts bit by bit, and asks for nothing before it is enough", async () => {
+  test("a refund counts bit by bit, and asks for nothing before it is enough", async () => {
     const { time, limiter, lease, waiting, asked } = await held();
     for (let bit = 0; bit < 4; bit += 1) {
       lease.release({ rpd: 1 });
@@ -54,7 +54,7 @@ describe("what is given back", () => {
     await limiter.close();
   });
 
-  test("is not missed while the first one asks", async () => {
+  test("a refund is not missed while the first one asks", async () => {
     const { time, repo, limiter, lease, waiting } = await held();
     const { buckets } = repo[INTERNALS];
     const consume = buckets.consume.bind(buckets);
@@ -69,7 +69,7 @@ describe("what is given back", () => {
     await limiter.close();
   });
 
-  test("makes no call ask all the time where it is never enough", async () => {
+  test("a refund makes no call ask all the time where it is never enough", async () => {
     const { time, repo, limiter, lease, waiting, asked: before } = await held();
     before.mockRestore();
     const { buckets } = repo[INTERNALS];
@@ -89,7 +89,7 @@ describe("what is given back", () => {
     await expect(waiting).rejects.toThrow("closed");
   });
 
-  test("to a parent too", async () => {
+  test("a refund to a parent goes to the first in the queue too", async () => {
     const { time, repo, limiter, lease, waiting } = await held();
     await lease.rollback();
     await waiting;
@@ -106,7 +106,7 @@ describe("what is given back", () => {
 });
 
 describe("limits that were raised", () => {
-  test("are noticed by new calls, a second later at most", async () => {
+  test("limits that were raised are noticed by new calls, a second later at most", async () => {
     const { time, repo, limiter, waiting, asked, ask } = await held();
     await repo.limits.setSystem(["rpd:1000/sec"]);
     time.advance(999);
@@ -122,7 +122,7 @@ describe("limits that were raised", () => {
     await limiter.close();
   });
 
-  test("are noticed by the first one, a minute later at most", async () => {
+  test("limits that were raised are noticed by the first one, a minute later at most", async () => {
     const { time, repo, limiter, waiting } = await held();
     await repo.limits.setSystem(["rpd:1000/sec"]);
     await time.pass(60_010);
@@ -156,7 +156,7 @@ test("thousands that do not wait ask once a second, together", async () => {
 });
 
 describe("what can never be", () => {
-  test("is refused at once, however long the call may wait", async () => {
+  test("a call that can never be granted is refused at once, however long it may wait", async () => {
     const { time, limiter, lease, waiting } = await held();
     const never = { ...BUCKET, maxWaitSeconds: Number.POSITIVE_INFINITY, consume: { rpd: 11 } };
     const behind = await time.until(limiter.tryAcquire(never));
@@ -167,7 +167,7 @@ describe("what can never be", () => {
     await limiter.close();
   });
 
-  test("also when it joined the queue before that was known", async () => {
+  test("a call that can never be granted is refused also when it joined the queue before", async () => {
     const { time, limiter, lease, waiting } = await held();
     await lease.rollback();
     await waiting;

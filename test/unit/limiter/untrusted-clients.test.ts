@@ -81,7 +81,7 @@ test("a limit whose remainder cannot be starts over once, with the limits that a
 describe.each(POISON)("a bucket with %s = %s", (name, value) => {
   const poisoned = { ...(SOUND_ITEMS[0] as Item), shard_count: 1, [name]: value };
 
-  test("is an error that names the record, and no call hangs", async () => {
+  test("a hostile bucket is an error that names the record, and no call hangs", async () => {
     const { limiter, put } = await limiterOver();
     await put(poisoned);
     for (const call of [() => limiter.acquire(REQUEST), () => limiter.available(TARGET)]) {
@@ -92,7 +92,7 @@ describe.each(POISON)("a bucket with %s = %s", (name, value) => {
     }
   });
 
-  test("is left out of lists with a warning, and goes with its entity", async () => {
+  test("a hostile bucket is left out of lists with a warning, and goes with its entity", async () => {
     const { limiter, repo, put, warnings, store } = await limiterOver();
     await put(poisoned);
     const other = { ...REQUEST, entityId: "user-2" };
@@ -107,7 +107,7 @@ describe.each(POISON)("a bucket with %s = %s", (name, value) => {
     expect((await limiter.acquire(REQUEST)).consumed).toEqual({ rpm: 1 });
   });
 
-  test("is skipped by the aggregator with its alarm, and is not delivered again", async () => {
+  test("a hostile bucket is skipped by the aggregator with its alarm, and is not delivered again", async () => {
     const store = new MemoryItemStore({ clock: () => AT });
     const splitter = splitterOver({ store, clock: () => AT });
     const worker = aggregatorOver({ store, splitter, nowMs: AT });

@@ -33,7 +33,7 @@ async function inMemory() {
 }
 
 describe("where there is enough", () => {
-  test("hundreds go at the same time", async () => {
+  test("hundreds of calls go at the same time where there is enough", async () => {
     const { table, limiter, took } = await onTable(["rpm:100000"]);
     const request = { ...BUCKET, consume: { rpm: 1 }, maxWaitSeconds: 5 };
     const before = table.usage.calls;
@@ -45,7 +45,7 @@ describe("where there is enough", () => {
     expect(table.usage.calls - before).toBeLessThanOrEqual(1000);
   });
 
-  test("so many go as there is enough for, and the others make no call", async () => {
+  test("as many calls go as there is enough for, and the others make no call", async () => {
     const { table, limiter, took } = await onTable(["rpm:100/day"]);
     const request = { ...BUCKET, consume: { rpm: 1 }, maxWaitSeconds: 5 };
     const before = table.usage.calls;
@@ -97,7 +97,7 @@ describe("when the store cannot answer", () => {
     expect(ms).toBeLessThan(600);
   });
 
-  test("so are calls that do not wait, and none is refused by a stale state", async () => {
+  test("calls that do not wait are decided at once in an outage, and none by a stale state", async () => {
     const { time, limiter, took, waiting } = await longWaitThenOutage();
     const request = { ...BUCKET, consume: { rpm: 1 }, onUnavailable: "allow" } as const;
     const { result, ms } = await took(limiter.acquire(request));

@@ -8,14 +8,14 @@ import { estimateInput } from "../../../src/llm/prompt-size.ts";
 const input = (...parts: unknown[]) => estimateInput(parts, "gpt-4o", undefined);
 
 describe("the estimate of input", () => {
-  test("is UTF-8 bytes / 4 of what the model reads", () => {
+  test("the estimate of input is UTF-8 bytes / 4 of what the model reads", () => {
     expect(input([{ role: "user", content: "x".repeat(400) }])).toBe(100);
     expect(input([{ role: "user", content: "日本語".repeat(100) }])).toBe(225);
     expect(input([{ role: "user", content: [{ type: "text", text: "x".repeat(401) }] }])).toBe(101);
     expect(input([])).toBe(0);
   });
 
-  test("counts attachments by a fixed number and never by their bytes", () => {
+  test("the estimate of input counts attachments by a fixed number and never by their bytes", () => {
     const data = "A".repeat(1_000_000);
     const image = { type: "image_url", image_url: { url: `data:image/png;base64,${data}` } };
     const source = { type: "image", source: { type: "base64", media_type: "image/png", data } };
@@ -30,12 +30,12 @@ describe("the estimate of input", () => {
     );
   });
 
-  test("counts input that is token numbers already", () => {
+  test("the estimate of input counts input that is token numbers already", () => {
     expect(input([1, 2, 3])).toBe(3);
     expect(input([[1, 2], [3]])).toBe(3);
   });
 
-  test("asks the tokenizer for the model where there is one", () => {
+  test("the estimate of input asks the tokenizer for the model where there is one", () => {
     const seen: string[] = [];
     const tokenizer = (text: string, model: string) => {
       seen.push(`${model}: ${text}`);
@@ -47,7 +47,7 @@ describe("the estimate of input", () => {
 });
 
 describe("the estimate of output", () => {
-  test("begins with a stated value and never exceeds max_tokens", () => {
+  test("the estimate of output begins with a stated value and never exceeds max_tokens", () => {
     const outputs = new OutputEstimate("learned");
     expect(outputs.of("m", undefined)).toBe(COLD_START_TOKENS);
     expect(outputs.of("m", 100)).toBe(100);
@@ -58,14 +58,14 @@ describe("the estimate of output", () => {
     expect(outputs.of("another", undefined)).toBe(COLD_START_TOKENS);
   });
 
-  test("follows a resource whose answers change", () => {
+  test("the estimate of output follows a resource whose answers change", () => {
     const outputs = new OutputEstimate("learned");
     for (let call = 0; call < 1000; call += 1) outputs.learn("m", 100);
     for (let call = 0; call < 400; call += 1) outputs.learn("m", 2000);
     expect(outputs.of("m", undefined)).toBeGreaterThanOrEqual(2000);
   });
 
-  test("is max_tokens with `max`, and the number that was given", () => {
+  test("the estimate of output is max_tokens with `max`, and the number that was given", () => {
     expect(new OutputEstimate("max").of("m", 4096)).toBe(4096);
     expect(new OutputEstimate("max").of("m", undefined)).toBe(COLD_START_TOKENS);
     expect(new OutputEstimate(300).of("m", undefined)).toBe(300);
@@ -108,7 +108,7 @@ describe("a request", () => {
       signal: undefined,
     });
 
-  test("of a chat names its model, its prompt and the most it can answer", () => {
+  test("a request of a chat names its model, its prompt and the most it can answer", () => {
     const messages = [{ role: "user", content: "Hi" }];
     const { facts } = read("https://x.test/v1/chat/completions?a=1", {
       model: "gpt-4o",
@@ -123,7 +123,7 @@ describe("a request", () => {
     expect(facts.hasOutput).toBe(true);
   });
 
-  test("for a stream of OpenAI asks for usage and says that it has to be hidden", () => {
+  test("a request for a stream of OpenAI asks for usage and says that it has to be hidden", () => {
     const url = "https://x.test/v1/chat/completions";
     const asked = read(url, {
       model: "m",
@@ -142,7 +142,7 @@ describe("a request", () => {
     expect(messages.hidesUsage).toBe(false);
   });
 
-  test("of an unknown path, or without JSON, counts as a request only", () => {
+  test("a request of an unknown path, or without JSON, counts as a request only", () => {
     const { facts, format } = read("/v1/images", { model: "dall-e-3", prompt: "a cat" });
     expect(format).toBeUndefined();
     expect(facts).toMatchObject({ prompt: undefined, hasOutput: false, outputMax: undefined });

@@ -21,7 +21,7 @@ describe("the splitter of server-sent events", () => {
     ["Anthropic", sse(messagesEvents(TEXTS), { named: true })],
     ["a provider that ends lines with CRLF", sse(chatEvents(TEXTS), { done: true, crlf: true })],
   ] as const) {
-    test(`finds the same events of ${name} wherever the stream is split in two`, () => {
+    test(`the same events of ${name} are found wherever the stream is split in two`, () => {
       const bytes = Buffer.from(text);
       const whole = split(bytes, []);
       expect(whole.rest).toHaveLength(0);
@@ -31,19 +31,19 @@ describe("the splitter of server-sent events", () => {
       }
     });
 
-    test(`finds the same events of ${name} byte by byte`, () => {
+    test(`the same events of ${name} are found byte by byte`, () => {
       const bytes = Buffer.from(text);
       const everywhere = Array.from({ length: bytes.length - 1 }, (_, at) => at + 1);
       expect(split(bytes, everywhere).data).toEqual(split(bytes, []).data);
     });
   }
 
-  test("joins the data lines of one event and skips comments and names", () => {
+  test("the data lines of one event are joined, and comments and names are skipped", () => {
     const bytes = Buffer.from(": keep-alive\n\nevent: a\ndata: 1\nid: 7\ndata:2\n\n");
     expect(split(bytes, []).data).toEqual(["", "1\n2"]);
   });
 
-  test("keeps the bytes of an event that is not complete", () => {
+  test("the splitter of server-sent events keeps the bytes of an event that is not complete", () => {
     const { data, rest } = split(Buffer.from("data: 1\n\ndata: 2\n"), []);
     expect(data).toEqual(["1"]);
     expect(rest).toBe("data: 2\n");

@@ -79,7 +79,7 @@ function stalled(atMs: number): number {
 }
 
 describe("a store that stops for a second", () => {
-  test("shows in the open model's percentiles exactly as callers would see it", async () => {
+  test("a store that stops for a second shows in the open model's percentiles as callers see it", async () => {
     const rate = 100;
     const { results } = await measure(ONE_CALL, { rate, users: 200 }, stalled);
     const truth = Array.from({ length: 1000 }, (_, at) => stalled((at * 1000) / rate)).sort(
@@ -96,7 +96,7 @@ describe("a store that stops for a second", () => {
     expect(latencies.maxMs).toBe(1010);
   });
 
-  test("is hidden by the closed model, which asks less while the store is slow", async () => {
+  test("a store that stops for a second is hidden by the closed model, which asks less then", async () => {
     const { results } = await measure(ONE_CALL, {}, stalled);
     const { latencies, counts } = results.total.total();
     // 9 seconds of 10 ms each, and one call that met the stall.
@@ -107,7 +107,7 @@ describe("a store that stops for a second", () => {
 });
 
 describe("the closed model", () => {
-  test("lets users begin at the spawn rate and wait between tasks", async () => {
+  test("the closed model lets users begin at the spawn rate and wait between tasks", async () => {
     const load = defineLoad({
       users: { Caller: { ...(ONE_CALL.users["Caller"] as object), wait: 990 } as never },
     });
@@ -119,7 +119,7 @@ describe("the closed model", () => {
     expect(users.slice(0, 6)).toEqual([1, 2, 3, 4, 4, 4]);
   });
 
-  test("divides users among classes by their weights", async () => {
+  test("the closed model divides users among classes by their weights", async () => {
     const { task } = ONE_CALL.users["Caller"] as Load["users"][string];
     const load = defineLoad({ users: { Many: { weight: 3, task }, Few: { weight: 1, task } } });
     const plan = { classes: ["Many", "Few"], users: 8, durationMs: 1000 };

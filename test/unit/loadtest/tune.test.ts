@@ -38,7 +38,7 @@ function expectNear(users: number | undefined, known: number): void {
 }
 
 describe("tune", () => {
-  test("finds the best number of a synthetic store within ten percent, by real runs", async () => {
+  test("tune finds the best number of a synthetic store within ten percent, by real runs", async () => {
     const time = new VirtualTime();
     let isMeasuring = false;
     const store = slowStore(time.timer, (_, users) => (isMeasuring ? latencyMs(users) : 0));
@@ -91,13 +91,13 @@ describe("tune", () => {
     expect(curve.length).toBeLessThan(20);
   });
 
-  test("finds the largest number that keeps within the latency bound", async () => {
+  test("tune finds the largest number that keeps within the latency bound", async () => {
     // Seven users take 10 * (1 + 0.12 + 0.21) = 13.3 ms.
     const { best } = await tune({ usersMax: 1000, p99MsMax: 13.4, measure: computed });
     expect(best?.users).toBe(7);
   });
 
-  test("finds the best number by the law alone, for any maximum above it", async () => {
+  test("tune finds the best number by the law alone, for any maximum above it", async () => {
     for (const usersMax of [20, 32, 100, 1000]) {
       const { best } = await tune({ usersMax, p99MsMax: 10_000, measure: computed });
       expectNear(best?.users, BEST);
@@ -106,7 +106,7 @@ describe("tune", () => {
     expect(best?.users).toBe(9);
   });
 
-  test("says so when one user alone is too slow", async () => {
+  test("tune says so when one user alone is too slow", async () => {
     const { best, curve } = await tune({ usersMax: 64, p99MsMax: 1, measure: computed });
     expect(best).toBeUndefined();
     expect(curve.map(({ users }) => users)).toEqual([1, 2]);

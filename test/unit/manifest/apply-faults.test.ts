@@ -24,7 +24,7 @@ afterEach(() => items.close());
 const store = { open: (options: OpenOptions = {}) => repositoryOver(items, options) };
 
 describe("an apply", () => {
-  it("goes on after a failure, records what succeeded, and is resumed (op 50)", async () => {
+  it("an apply goes on after a failure, records what succeeded, and is resumed (op 50)", async () => {
     const repo = await store.open();
     const manifest = manifestOf(repo);
     const failing = brokenAt(repo, "gpt-3");
@@ -43,7 +43,7 @@ describe("an apply", () => {
     expect((await readManaged(repo[INTERNALS].records)).unsettled).toEqual([]);
   });
 
-  it("goes on where a crash left off, and leaves nothing behind", async () => {
+  it("an apply goes on where a crash left off, and leaves nothing behind", async () => {
     const repo = await store.open();
     const crashing = brokenAt(repo, "gpt-4", new Error("the process ends here"));
     await expect(applyManifest(crashing, manifestOf(repo))).rejects.toThrow("ends here");
@@ -72,7 +72,7 @@ describe("an apply", () => {
     ]);
   });
 
-  it("waits for another apply no longer than it is told, and stops when its turn was taken", async () => {
+  it("an apply waits for another apply no longer than it is told, and stops when its turn was taken", async () => {
     const repo = await store.open();
     const { records } = repo[INTERNALS];
     const manifest = manifestOf(repo);
@@ -92,7 +92,7 @@ describe("an apply", () => {
     expect(counts(await applyManifest(repo, manifest, { waitMs: 0 })).created).toBe(4);
   });
 
-  it("asks for more time as it goes, and stops when its time was up and another came", async () => {
+  it("an apply asks for more time as it goes, and stops when its time was up and another came", async () => {
     let nowMs = Date.now();
     const repo = await store.open({ clock: () => nowMs });
     const { records } = repo[INTERNALS];
@@ -118,7 +118,7 @@ describe("an apply", () => {
     expect(robbed.unrecorded?.message).toMatch(/taken over/);
   });
 
-  it("notices that another has taken over, and does not write over its record", async () => {
+  it("an apply notices that another has taken over, and does not write over its record", async () => {
     const repo = await store.open();
     const { records } = repo[INTERNALS];
     let stolen: Promise<unknown> | undefined;
@@ -144,7 +144,7 @@ describe("an apply", () => {
     expect(await repo.limits.listResources()).toEqual([]);
   });
 
-  it("stops between two changes when it is told to, and records what was done", async () => {
+  it("an apply stops between two changes when it is told to, and records what was done", async () => {
     const repo = await store.open();
     const controller = new AbortController();
     const result = await applyManifest(repo, manifestOf(repo), {

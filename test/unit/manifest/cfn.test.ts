@@ -41,7 +41,7 @@ entities: { u: { resources: { off: { disabled: false, limits: { t: { capacity: 1
 });
 
 describe("the template", () => {
-  test("has every number of a limit, and no burst (op 42)", () => {
+  test("the template has every number of a limit, and no burst (op 42)", () => {
     const text = cfnTemplate(MANIFEST, "my-app");
     const { AWSTemplateFormatVersion, Resources } = parse(text) as Template;
     expect(AWSTemplateFormatVersion).toBe("2010-09-09");
@@ -68,14 +68,14 @@ describe("the template", () => {
     expect(text).not.toMatch(/burst/i);
   });
 
-  test("has only the sections that the manifest has", () => {
+  test("the template has only the sections that the manifest has", () => {
     const properties = propertiesOf(cfnTemplate(parseManifest("namespace: n"), "s"));
     expect(Object.keys(properties)).toEqual(["ServiceToken", "TableName", "Namespace"]);
   });
 });
 
 describe("the properties", () => {
-  test("are read back as the same manifest, also when every number is text", () => {
+  test("the properties are read back as the same manifest, also when every number is text", () => {
     const properties = propertiesOf(cfnTemplate(MANIFEST, "my-app"));
     expect(manifestFromProperties(properties)).toEqual(MANIFEST);
     const asText = JSON.parse(JSON.stringify(properties), (_, value: unknown) =>
@@ -84,11 +84,11 @@ describe("the properties", () => {
     expect(manifestFromProperties(asText)).toEqual(MANIFEST);
   });
 
-  test("are of the namespace default when they name none", () => {
+  test("the properties are of the namespace default when they name none", () => {
     expect(manifestFromProperties({ TableName: "t", NamespaceId: "x" }).namespace).toBe("default");
   });
 
-  test("are refused when they are unknown", () => {
+  test("the properties are refused when they are unknown", () => {
     const wrong = { Namespace: "n", System: { Limits: { rpm: { Capacity: "many", Burst: 1 } } } };
     expect(() => manifestFromProperties(wrong)).toThrow(InvalidManifestError);
     expect(() => manifestFromProperties(wrong)).toThrow(

@@ -62,7 +62,7 @@ describe("a manifest that is accepted", () => {
     expect(given?.map(String)).toEqual(["rpm:10/min:1500"]);
   });
 
-  test("is the one in the documents", () => {
+  test("a manifest that is accepted is the one in the documents", () => {
     const page = readFileSync(
       new URL("../../../docs/reference/limits-file.md", import.meta.url),
       "utf8",
@@ -77,7 +77,7 @@ describe("a manifest that is accepted", () => {
     expect(parseManifest(json).namespace).toBe("n");
   });
 
-  test("has names that look like numbers or words of YAML", () => {
+  test("a manifest that is accepted has names that look like numbers or words of YAML", () => {
     const names = ["007", "1e3", "true", "12", "constructor"];
     const entity = "{ resources: { on: { limits: { no: { capacity: 1 } } } } }";
     const { entities } = parseManifest(
@@ -87,7 +87,7 @@ describe("a manifest that is accepted", () => {
     expect([...(entities.get("007")?.keys() ?? [])]).toEqual(["on"]);
   });
 
-  test("may share what it says by anchors", () => {
+  test("a manifest that is accepted may share what it says by anchors", () => {
     const { resources } = parseManifest(
       lines(
         "namespace: n",
@@ -103,13 +103,13 @@ describe("a manifest that is accepted", () => {
 });
 
 describe("a manifest that is refused", () => {
-  test("is no mapping (op 39)", () => {
+  test("a manifest that is refused is no mapping (op 39)", () => {
     expect(problemsOf("- a\n- b\n")).toEqual(["1:1 expected a mapping, got an array"]);
     expect(problemsOf("")).toEqual(["1:1 expected a mapping, got null"]);
     expect(problemsOf("words")).toEqual(['1:1 expected a mapping, got "words"']);
   });
 
-  test("has no namespace (op 44)", () => {
+  test("a manifest that is refused has no namespace (op 44)", () => {
     expect(problemsOf("resources: {}\n")).toEqual([
       "1:1 the namespace is missing; write namespace: and its name",
     ]);
@@ -118,7 +118,7 @@ describe("a manifest that is refused", () => {
     expect(problemsOf("namespace: 5\n")).toEqual(["1:12 namespace: expected text, got 5"]);
   });
 
-  test("is no YAML, has a name twice, or is several documents", () => {
+  test("a manifest that is refused is no YAML, has a name twice, or is several documents", () => {
     expect(problemsOf("namespace: n\nresources: { a\n")[0]).toMatch(/^3:1 /);
     expect(problemsOf("namespace: n\nsystem: {}\nsystem: {}\n")).toEqual([
       "3:1 this name is already there; each may be declared once",
@@ -128,7 +128,7 @@ describe("a manifest that is refused", () => {
     ]);
   });
 
-  test("has unknown names reported where they stand", () => {
+  test("a manifest that is refused has unknown names reported where they stand", () => {
     const text = lines(
       "namespace: n",
       "sytem: {}",
@@ -145,7 +145,7 @@ describe("a manifest that is refused", () => {
     ]);
   });
 
-  test("has all its problems reported at once, in the order of the lines", () => {
+  test("a manifest that is refused has all its problems reported at once, in the order of the lines", () => {
     const text = lines(
       "namespace: n",
       "entities:",
@@ -188,7 +188,7 @@ describe("a manifest that is refused", () => {
     ]);
   });
 
-  test("says nothing where something belongs", () => {
+  test("a manifest that is refused says nothing where something belongs", () => {
     expect(problemsOf("namespace: n\nresources:\n")).toEqual([
       "2:11 resources: expected a mapping, got null; write {} for none",
     ]);
@@ -205,7 +205,7 @@ describe("a manifest that is refused", () => {
     ]);
   });
 
-  test("has a problem in what an anchor brought, shown where that stands", () => {
+  test("a manifest that is refused has a problem in what an anchor brought, shown where that stands", () => {
     const text = lines(
       "namespace: n",
       "resources:",
@@ -240,7 +240,7 @@ describe("a manifest with many names", () => {
     return (user + system) / 1000;
   };
 
-  test("takes time in proportion to its length, also when every line is wrong", () => {
+  test("a manifest with many names takes time in proportion to its length, also when every line is wrong", () => {
     const [few, many] = [named(FEW, "{}"), named(10 * FEW, "{}")];
     expect(problemsOf(few)).toHaveLength(FEW);
     const shortMs = cpuMs(() => problemsOf(few));
@@ -248,7 +248,7 @@ describe("a manifest with many names", () => {
     expect(cpuMs(() => problemsOf(many))).toBeLessThan(30 * shortMs);
   });
 
-  test("has a name twice, far apart and in a mapping of its own", () => {
+  test("a manifest with many names has a name twice, far apart and in a mapping of its own", () => {
     const twice = `${named(1000, "{}")}  user-7: {}\n`;
     expect(problemsOf(twice)).toEqual([
       "1003:3 this name is already there; each may be declared once",

@@ -63,7 +63,7 @@ const ALL: readonly [Target, LevelConfig][] = [
 const allManaged = { targets: ALL.map(([target]) => target), unsettled: [] };
 
 describe("a plan", () => {
-  test("creates everything in an empty store, from general to special", () => {
+  test("a plan creates everything in an empty store, from general to special", () => {
     const plan = planChanges(MANIFEST, storing([]), UNMANAGED);
     expect(shown(plan)).toEqual([
       "create system",
@@ -75,12 +75,12 @@ describe("a plan", () => {
     expect(plan.changes[0]?.after).toEqual(SYSTEM);
   });
 
-  test("has no changes where every value is as declared", () => {
+  test("a plan has no changes where every value is as declared", () => {
     const plan = planChanges(MANIFEST, storing(ALL), allManaged);
     expect(plan).toEqual({ namespace: "n", changes: [], unchanged: 5, adopted: [], forgotten: [] });
   });
 
-  test("takes over what is already as declared, without a change", () => {
+  test("a plan takes over what is already as declared, without a change", () => {
     const plan = planChanges(MANIFEST, storing(ALL), UNMANAGED);
     expect(plan.changes).toEqual([]);
     expect(plan.adopted).toHaveLength(5);
@@ -115,7 +115,7 @@ describe("a plan", () => {
     ]);
   });
 
-  test("removes what it manages and the file no longer has, after everything else", () => {
+  test("a plan removes what it manages and the file no longer has, after everything else", () => {
     const plan = planChanges(
       parseManifest("namespace: n\nresources: { z: { limits: { rpm: { capacity: 1 } } } }"),
       storing([...ALL, [resource("by-hand"), level("rpm:1")]]),
@@ -132,13 +132,13 @@ describe("a plan", () => {
     expect(plan.changes[1]?.before).toEqual(SYSTEM);
   });
 
-  test("forgets entries that other tools have removed", () => {
+  test("a plan forgets entries that other tools have removed", () => {
     const plan = planChanges(emptyManifest("n"), storing([]), allManaged);
     expect(plan.changes).toEqual([]);
     expect(plan.forgotten).toHaveLength(5);
   });
 
-  test("removes what an apply began to create and did not live to record", () => {
+  test("a plan removes what an apply began to create and did not live to record", () => {
     const managed = { targets: [], unsettled: [resource("a"), resource("b")] };
     const plan = planChanges(
       emptyManifest("n"),
@@ -171,13 +171,13 @@ resources:
   const plan = planChanges(manifest, stored, record);
   const [kept, x, y, old] = plan.changes as [never, never, never, never];
 
-  test("has what succeeded, and nothing else", () => {
+  test("the record of what is managed has what succeeded, and nothing else", () => {
     const content = ending(record, plan, { applied: [kept, x, y, old], failed: [], skipped: [] });
     expect(content.targets).toEqual([resource("kept"), resource("x"), resource("y")]);
     expect(content.unsettled).toEqual([]);
   });
 
-  test("keeps a failed removal, and remembers a failed creation as in doubt", () => {
+  test("the record of what is managed keeps a failed removal, and doubts a failed creation", () => {
     const content = ending(record, plan, {
       applied: [y],
       failed: [{ change: kept }, { change: x }, { change: old }],
@@ -187,13 +187,13 @@ resources:
     expect(content.unsettled).toEqual([resource("x")]);
   });
 
-  test("forgets a creation that was not attempted", () => {
+  test("the record of what is managed forgets a creation that was not attempted", () => {
     const content = ending(record, plan, { applied: [kept], failed: [], skipped: [x, y, old] });
     expect(content.targets).toEqual([resource("old"), resource("kept")]);
     expect(content.unsettled).toEqual([]);
   });
 
-  test("is not written again when nothing has changed", () => {
+  test("the record of what is managed is not written again when nothing has changed", () => {
     const settled = planChanges(emptyManifest("n"), storing([]), UNMANAGED);
     const before = { ...record, targets: [], fingerprint: "f" };
     expect(isSettled(before, settled, "f")).toBe(true);
@@ -204,7 +204,7 @@ resources:
 });
 
 describe("the fingerprint", () => {
-  test("is the one that the Python library has recorded for the same manifest", () => {
+  test("the fingerprint is the one that the Python library has recorded for the same manifest", () => {
     const manifest = parseManifest(`
 namespace: tenant-a
 entities: { user-premium: { resources: { gpt-4: { limits: { rpm: { capacity: 1000 } } } } } }
@@ -221,7 +221,7 @@ system: { limits: { rpm: { capacity: 1000 } }, on_unavailable: block }
     );
   });
 
-  test("is that of what the file says, not of how it is written", () => {
+  test("the fingerprint is that of what the file says, not of how it is written", () => {
     const short = parseManifest("namespace: ä\nsystem: { limits: { rpm: { capacity: 5 } } }");
     const long = parseManifest(
       "{ system: { limits: { rpm: { refill_period: 60, capacity: 1, burst: 5 } } }, namespace: ä }",

@@ -133,7 +133,7 @@ describe("schema and validator", () => {
     { requiredKeys: ["namespace"] },
   );
 
-  test("agree about whatever else there may be; what they accept is written and read back", () => {
+  test("schema and validator agree about anything else, and what they accept is read back", () => {
     let accepted = 0;
     fc.assert(
       fc.property(manifests, (data) => {

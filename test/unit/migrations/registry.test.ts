@@ -8,7 +8,7 @@ const versions = (from: string, to?: string) =>
   migrationsBetween(from, to).map(({ version }) => version);
 
 describe("migrations", () => {
-  test("are in order, and the last one leads to the schema of this version", () => {
+  test("migrations are in order, and the last one leads to the schema of this version", () => {
     const all = MIGRATIONS.map(({ version }) => version);
     expect(all.at(-1)).toBe(SCHEMA_VERSION);
     for (const [index, version] of all.entries()) {
@@ -26,7 +26,7 @@ describe("migrations", () => {
     ["0.11.0", undefined, []],
     ["0.11.0", "0.8.0", []],
     ["1.0.0", undefined, []],
-  ])("after %s up to %s", (from, to, expected) => {
+  ])("migrations after %s up to %s are those in between", (from, to, expected) => {
     expect(versions(from, to)).toEqual(expected);
   });
 

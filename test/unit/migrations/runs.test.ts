@@ -52,7 +52,7 @@ describe("a dry run", () => {
     ["0.8.0", table08],
     ["0.8.0 with namespaces", table08Namespaced],
     ["0.10.0", large],
-  ])("of %s writes nothing, and says what a run then does", async (_, items) => {
+  ])("a dry run of %s writes nothing, and says what a run then does", async (_, items) => {
     const store = await filled(items());
     const before = await contents(store);
     const rehearsed = await runMigrations(store, { dryRun: true, clock, random });
@@ -65,7 +65,7 @@ describe("a dry run", () => {
     expect(rehearsed.dryRun).toBe(true);
   });
 
-  test("is possible while another process migrates", async () => {
+  test("a dry run is possible while another process migrates", async () => {
     const store = await filled(table08Namespaced());
     store.disturb = crashAt(8);
     await expect(runMigrations(store, { clock, random })).rejects.toThrow();
@@ -80,7 +80,7 @@ describe("a run that breaks off", () => {
     ["the first layouts", firstTable],
     ["0.8.0", table08],
     ["0.8.0 with namespaces", table08Namespaced],
-  ])("at any write of %s is finished by the next one", async (_, items) => {
+  ])("a run that breaks off at any write of %s is finished by the next one", async (_, items) => {
     const whole = await filled(items());
     await runMigrations(whole, { clock, random });
     const expected = await contents(whole);
@@ -99,7 +99,7 @@ describe("a run that breaks off", () => {
     }
   });
 
-  test("says where, what it had reached, and why", async () => {
+  test("a run that breaks off says where, what it had reached, and why", async () => {
     const store = await filled(table08Namespaced());
     const whole = await filled(table08Namespaced());
     await runMigrations(whole, { clock, random });
@@ -112,7 +112,7 @@ describe("a run that breaks off", () => {
     });
   });
 
-  test("goes on after the last checkpoint, not from the beginning", async () => {
+  test("a run that breaks off goes on after the last checkpoint, not from the beginning", async () => {
     const store = await filled(large());
     let moved = 0;
     store.disturb = (writes) => {
@@ -145,7 +145,7 @@ describe("a run", () => {
     expect(scanned).toEqual([...scanned].sort((one, other) => one - other));
   });
 
-  test("stops when it is told to, and lets the next one go on at once", async () => {
+  test("a run stops when it is told to, and lets the next one go on at once", async () => {
     const store = await filled(large());
     const stop = new AbortController();
     const report = await runMigrations(store, {
@@ -160,7 +160,7 @@ describe("a run", () => {
     expect(rest).toMatchObject({ completed: true, migrations: [{ changed: 100 }] });
   });
 
-  test("refuses while another one is at work, and takes over from one that died", async () => {
+  test("a run refuses while another one is at work, and takes over from one that died", async () => {
     const store = await filled(large());
     store.disturb = crashAt(6);
     await expect(runMigrations(store, { clock, random })).rejects.toThrow("broke off");
@@ -172,7 +172,7 @@ describe("a run", () => {
     expect(completed).toBe(true);
   });
 
-  test("that was thought dead stops at its next checkpoint, and has done no harm", async () => {
+  test("a run that was thought dead stops at its next checkpoint, and has done no harm", async () => {
     const alone = await filled(large());
     await runMigrations(alone, { clock, random });
     const expected = await contents(alone);
@@ -194,7 +194,7 @@ describe("a run", () => {
     expect((await contents(store)).map(timeless)).toEqual(expected.map(timeless));
   });
 
-  test("does not lose what is written to an item while it moves", async () => {
+  test("a run does not lose what is written to an item while it moves", async () => {
     const store = await filled([
       version("0.8.0"),
       ...namespace("default", DEFAULT_ID),
@@ -225,7 +225,7 @@ describe("a run", () => {
     });
   });
 
-  test("names the upgrading client, and keeps the rest of the version record", async () => {
+  test("a run names the upgrading client, and keeps the rest of the version record", async () => {
     const record = {
       ...version("0.10.0"),
       client_min_version: "0.0.1",
@@ -242,7 +242,7 @@ describe("a run", () => {
     });
   });
 
-  test("refuses a version that is none, an unknown option, and a table it cannot scan", async () => {
+  test("a run refuses a version that is none, an unknown option, and a table it cannot scan", async () => {
     const store = await filled([version("soon")]);
     await expect(runMigrations(store, { clock })).rejects.toThrow('"soon" is no version');
     const typo = { dryrun: true } as object;
@@ -257,7 +257,7 @@ describe("a run", () => {
     await expect(runMigrations(blind, { clock })).rejects.toThrow("cannot hand out all");
   });
 
-  test("has nothing to do on a table that is newer", async () => {
+  test("a run has nothing to do on a table that is newer", async () => {
     const store = await filled([version("0.12.0")]);
     expect(await planMigrations(store)).toMatchObject({ schemaVersion: "0.12.0", pending: [] });
     expect(await runMigrations(store, { clock })).toMatchObject({
@@ -269,7 +269,7 @@ describe("a run", () => {
 });
 
 describe("a rollback", () => {
-  test("is refused before anything is written if one of them cannot be taken back", async () => {
+  test("a rollback is refused before anything is written if one of them cannot be taken back", async () => {
     const store = await filled(large());
     await runMigrations(store, { clock, random });
     const before = await contents(store);
@@ -282,7 +282,7 @@ describe("a rollback", () => {
     expect(await contents(store)).toEqual(before);
   });
 
-  test("that breaks off anywhere can go on, or be undone by an upgrade", async () => {
+  test("a rollback that breaks off anywhere can go on, or be undone by an upgrade", async () => {
     const upgraded = await filled(large());
     await runMigrations(upgraded, { clock, random });
     const start = await contents(upgraded);
@@ -309,7 +309,7 @@ describe("a rollback", () => {
     }
   });
 
-  test("of two snapshots that would share a key leaves the second where it is", async () => {
+  test("a rollback of two snapshots that would share a key leaves the second where it is", async () => {
     const start = "2026-11-15T00:00:00Z";
     const store = await filled([
       version("0.11.0"),

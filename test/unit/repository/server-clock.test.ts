@@ -10,7 +10,7 @@ describe("the server's clock", () => {
     ["the same behind", -2000, LOCAL],
     ["a clock that runs behind is put forward", 2001, LOCAL + 2001],
     ["a clock that runs ahead is put back", -60_000.4, LOCAL - 60_000],
-  ])("%s", (_, skew, expected) => {
+  ])("the server's clock corrects this one: %s", (_, skew, expected) => {
     expect(
       serverClock(
         () => LOCAL,

@@ -88,7 +88,7 @@ describe("items", () => {
     deepStrictEqual(decodeItem(encodeItem(given)), asRead(given));
   });
 
-  test("leave out what is undefined", () => {
+  test("items leave out what is undefined", () => {
     const loose = { PK: "pk", SK: "sk", none: undefined } as unknown as Item;
     expect(encodeItem(loose)).toStrictEqual({ PK: { S: "pk" }, SK: { S: "sk" } });
   });

@@ -80,7 +80,7 @@ function world(store: MemoryItemStore = new MemoryItemStore({ clock: () => AT })
 }
 
 describe("a runner", () => {
-  test("reads what is there and what comes, and stops in good order", async () => {
+  test("a runner reads what is there and what comes, and stops in good order", async () => {
     const { time, stream, use, start, usage, store } = world();
     stream.add("a");
     use("a", "e1", 5);
@@ -117,7 +117,7 @@ describe("a runner", () => {
     expect(leases.get("a")).toMatchObject({ checkpoint: "2" });
   });
 
-  test("goes on where the last one stopped, at once when it stopped in good order", async () => {
+  test("a runner goes on where the last one stopped, at once when it stopped in good order", async () => {
     const { time, stream, use, start, usage } = world();
     stream.add("a");
     use("a", "e1", 5);
@@ -132,7 +132,7 @@ describe("a runner", () => {
     expect(stream.opened).toEqual(["a after nothing", "a after 1"]);
   });
 
-  test("takes over from one that died, when its lease is over and not before", async () => {
+  test("a runner takes over from one that died, when its lease is over and not before", async () => {
     const { time, stream, use, start, usage, store } = world();
     stream.add("a");
     use("a", "e1", 5);
@@ -207,7 +207,7 @@ describe("a runner", () => {
     expect(process.said("a snapshot could not be written").length).toBeGreaterThan(0);
   });
 
-  test("changes that are lost are said to be, and what follows is counted", async () => {
+  test("a runner changes that are lost are said to be, and what follows is counted", async () => {
     const { time, stream, use, start, usage } = world();
     stream.add("a");
     use("a", "e1", 5);
@@ -282,7 +282,7 @@ describe("shards are shared out", () => {
     [shardId, { shardId, owner, beat: 1, checkpoint: undefined, done }] as const;
   const NONE_DEAD = new Set<string>();
 
-  test("equally, and the rest to the next process", () => {
+  test("shards are shared out equally, and the rest to the next process", () => {
     const shards = ["a", "b", "c"].map((id) => shard(id));
     const workers = new Set(["w1", "w2"]);
     const plan = assign({ worker: "w1", shards, leases: new Map(), workers, dead: NONE_DEAD });
@@ -294,7 +294,7 @@ describe("shards are shared out", () => {
     expect(assign({ worker: "w2", shards, leases, workers, dead: NONE_DEAD }).take).toEqual([]);
   });
 
-  test("those of the dead, but not children of what is not finished", () => {
+  test("shards of the dead are shared out, but not children of what is not finished", () => {
     const shards = [shard("a"), shard("b", "a"), shard("c", "gone")];
     const workers = new Set(["w2"]);
     const dead = new Set(["a"]);

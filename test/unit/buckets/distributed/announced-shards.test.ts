@@ -35,14 +35,14 @@ describe("announced shards", () => {
   const shard = (at: number) => decoded(items.readNow(bucketKey(NAMESPACE, "e", "r", at)));
   const held = (...at: readonly number[]) => at.map((one) => limitOf(shard(one)).tokensMilli);
 
-  test("are made with what their origins hold too much, and nothing is minted", async () => {
+  test("announced shards are made with what their origins hold too much, and nothing is minted", async () => {
     await put(shardOf(10, { shardCount: 4, ttl: undefined }));
     await shards.settle(NAME, deadline);
     expect(held(0, 1, 2, 3)).toEqual([2500, 2500, 2500, 2500]);
     expect([1, 2, 3].map((at) => shard(at)?.shardCount)).toEqual([4, 4, 4]);
   });
 
-  test("are made once: what is settled stays as it is", async () => {
+  test("announced shards are made once: what is settled stays as it is", async () => {
     await put(shardOf(10, { shardCount: 2, ttl: undefined }));
     await shards.settle(NAME, deadline);
     const before = [0, 1].map(shard);
@@ -50,13 +50,13 @@ describe("announced shards", () => {
     expect([0, 1].map(shard)).toEqual(before);
   });
 
-  test("start empty where their origin holds no more than its share", async () => {
+  test("announced shards start empty where their origin holds no more than its share", async () => {
     await put(shardOf(3, { shardCount: 2, ttl: undefined }));
     await shards.settle(NAME, deadline);
     expect(held(0, 1)).toEqual([3000, 0]);
   });
 
-  test("are not made while their share still belongs to a shard that splits later", async () => {
+  test("announced shards are not made while their share still belongs to a shard that splits later", async () => {
     await put(
       shardOf(2, { shardCount: 4, ttl: undefined }),
       shardOf(4, { shard: 1, shardCount: 2, ttl: undefined }),
@@ -65,7 +65,7 @@ describe("announced shards", () => {
     expect([shard(2) !== undefined, shard(3)]).toEqual([true, undefined]);
   });
 
-  test("are taken back where there are more than there can be", async () => {
+  test("announced shards are taken back where there are more than there can be", async () => {
     const first = itemOf(shardOf(10, { shardCount: 1, ttl: undefined }));
     await items.put({ ...first, shard_count: 128 });
     await shards.settle(NAME, deadline);
@@ -73,7 +73,7 @@ describe("announced shards", () => {
     expect(held(0)).toEqual([10_000]);
   });
 
-  test("are told to a shard that is not split, unless it has changed meanwhile", async () => {
+  test("announced shards are told to a shard that is not split, unless it has changed meanwhile", async () => {
     const bucket = shardOf(4);
     await put(bucket);
     await shards.raise(bucket, 8, deadline);
@@ -82,7 +82,7 @@ describe("announced shards", () => {
     expect(shard(0)?.shardCount).toBe(8);
   });
 
-  test("are not made when there is no time left, and nothing was written then", async () => {
+  test("announced shards are not made when there is no time left, and nothing was written then", async () => {
     await put(shardOf(10, { shardCount: 2, ttl: undefined }));
     const over = new Deadline(new VirtualTime(NOW).timer, 0);
     const failure = await shards.settle(NAME, over).catch((error: unknown) => error);
@@ -91,7 +91,7 @@ describe("announced shards", () => {
     expect(shard(1)).toBeUndefined();
   });
 
-  test("of a bucket that was deleted are not made", async () => {
+  test("announced shards of a bucket that was deleted are not made", async () => {
     await shards.settle(NAME, deadline);
     await shards.make(NAME, 1, deadline);
     expect(shard(1)).toBeUndefined();

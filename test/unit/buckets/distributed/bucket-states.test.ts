@@ -17,13 +17,13 @@ function statesOf(shown: readonly (SeenBucket | undefined)[], agoMs = 0) {
 }
 
 describe("the number of shards", () => {
-  test("is unknown until the first one was shown, and 1 where there is no bucket", () => {
+  test("the number of shards is unknown until the first one was shown, and 1 where there is no bucket", () => {
     expect(statesOf([]).countOf(NAME)).toBeUndefined();
     expect(statesOf([undefined]).countOf(NAME)).toBe(1);
     expect(statesOf([shardAt(0, 1, 4)]).countOf(NAME)).toBe(4);
   });
 
-  test("is what another shard has shown since, where that is more", () => {
+  test("the number of shards is what another shard has shown since, where that is more", () => {
     const states = statesOf([shardAt(0, 1, 2)], 5);
     states.correct(shardAt(1, 1, 2));
     expect(states.countOf(NAME)).toBe(2);
@@ -33,7 +33,7 @@ describe("the number of shards", () => {
 });
 
 describe("known balances", () => {
-  test("are those of all shards, and their sums", () => {
+  test("known balances are those of all shards, and their sums", () => {
     const states = statesOf([shardAt(0, 1, 2), shardAt(1, 2.5, 2)]);
     expect(states.known(NAME, CONFIG, NOW)).toEqual({
       shards: [[1000], [2500]],
@@ -41,7 +41,7 @@ describe("known balances", () => {
     });
   });
 
-  test("of a bucket that does not exist are those of a full one", () => {
+  test("known balances of a bucket that does not exist are those of a full one", () => {
     expect(statesOf([undefined]).known(NAME, CONFIG, NOW)).toEqual({
       shards: [],
       sumsMilli: [10_000],
@@ -58,11 +58,11 @@ describe("known balances", () => {
       [shardAt(0, 1, 1, { configVersion: 0, limits: new Map() })],
       0,
     ],
-  ])("are not known where %s", (_, shown, agoMs) => {
+  ])("balances are not known where %s", (_, shown, agoMs) => {
     expect(statesOf(shown, agoMs).known(NAME, CONFIG, NOW)).toBeUndefined();
   });
 
-  test("leave out a shard whose share still lies in its origin", () => {
+  test("known balances leave out a shard whose share still lies in its origin", () => {
     const states = statesOf([shardAt(0, 1, 4), shardAt(1, 2, 2), shardAt(2, 0.5, 4), undefined]);
     expect(states.known(NAME, CONFIG, NOW)?.sumsMilli).toEqual([3500]);
   });

@@ -37,7 +37,7 @@ describe("takes that have not been", () => {
     ["the first comes back first", [0, 1, 2]],
     ["the last comes back first", [2, 1, 0]],
     ["they come back in any order", [1, 2, 0]],
-  ])("leave nothing behind: %s", async (_, order) => {
+  ])("a consume that did not happen leaves nothing behind: %s", async (_, order) => {
     const { states } = await seen();
     const undo = [send(states), send(states), send(states)];
     expect(left(states)).toBe(6000);
@@ -45,14 +45,14 @@ describe("takes that have not been", () => {
     expect(left(states)).toBe(9000);
   });
 
-  test("leave those alone that may still be", async () => {
+  test("a consume that did not happen leaves those alone that may still be", async () => {
     const { states } = await seen();
     const [first] = [send(states), send(states)];
     first?.();
     expect(left(states)).toBe(8000);
   });
 
-  test("change nothing of what the store has shown since", async () => {
+  test("a consume that did not happen changes nothing of what the store has shown since", async () => {
     const { states, table, shown } = await seen();
     const undo = send(states);
     states.observe(ID)(shown, table.nowMs + 1);
@@ -61,7 +61,7 @@ describe("takes that have not been", () => {
     expect(states.get(ID)?.seenAtMs).toBe(table.nowMs + 1);
   });
 
-  test("change nothing that was worked out from what the store has shown since", async () => {
+  test("a consume that did not happen changes no result of what the store has shown since", async () => {
     const { states, table, shown } = await seen();
     const undo = send(states);
     states.observe(ID)(shown, table.nowMs + 1);
@@ -70,7 +70,7 @@ describe("takes that have not been", () => {
     expect(left(states)).toBe(8000);
   });
 
-  test("change nothing where they were not expected to take anything", async () => {
+  test("a consume that did not happen changes nothing where none was predicted", async () => {
     const { states, shown } = await seen();
     const unpredict = states.predict(ID, shown, []);
     send(states);

@@ -24,7 +24,7 @@ function consumedIn(table: Table, ...entityIds: readonly string[]): readonly unk
 }
 
 describe("the legs of a call", () => {
-  test("are read where they are unknown, then consumed together, and need one write each later", async () => {
+  test("the legs of a call are read where unknown, then consumed together, with one write each", async () => {
     const table = new Table();
     const { store } = table.client();
     const legs = [leg("child", "a:10/day", 1), leg("parent", "a:10/day", 1)];
@@ -36,7 +36,7 @@ describe("the legs of a call", () => {
     expect(consumedIn(table, "child", "parent")).toEqual([2, 2]);
   });
 
-  test("refuse together: what the child gave is refunded when the parent has too little", async () => {
+  test("the legs of a call refuse together: the child is refunded when the parent has too little", async () => {
     const table = new Table();
     const client = table.client();
     await table.client().store.consume([leg("parent", "a:3/day", 3)]);
@@ -45,7 +45,7 @@ describe("the legs of a call", () => {
     expect(consumedIn(table, "child", "parent")).toEqual([undefined, 3]);
   });
 
-  test("begin with the one that is scarce, so that nothing has to be refunded", async () => {
+  test("the legs of a call begin with the one that is scarce, so that nothing has to be refunded", async () => {
     const table = new Table();
     const client = table.client();
     const both = [leg("child", "a:10/day", 1), leg("parent", "a:3/day", 1)];
@@ -59,7 +59,7 @@ describe("the legs of a call", () => {
     expect(table.calls.length).toBeLessThanOrEqual(1);
   });
 
-  test("fail together: a leg that was consumed is refunded when another one fails", async () => {
+  test("the legs of a call fail together: a leg that was consumed is refunded when another one fails", async () => {
     const table = new Table();
     const legs = [leg("child", "a:10/day", 1), leg("parent", "a:10/day", 1)];
     await table.client().store.consume(legs);

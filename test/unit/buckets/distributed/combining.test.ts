@@ -35,7 +35,7 @@ describe("of consumes that share a write", () => {
       [[1, 1]],
     ],
     ["what asks for nothing fits in a debt", [[0], [1]], [-1], [[0]]],
-  ])("%s", (_, amounts, balances, fit) => {
+  ])("a write is shared by order and size: %s", (_, amounts, balances, fit) => {
     const found = fitting(parts(...amounts), balances, CONFIG);
     expect(found.map(({ amountsMilli }) => amountsMilli)).toEqual(fit);
   });

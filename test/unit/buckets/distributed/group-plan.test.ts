@@ -12,7 +12,7 @@ test.each([
   [5, [1, 2, 3], [1, 2], 2],
   [2, [3, 1, 1], [1, 1], 0],
   [5, [9, 1], [1], 4],
-])("of a bucket with %d tokens members that ask for %j consume %j", (...row) => {
+])("with %d tokens in the bucket, members that ask for %j consume %j", (...row) => {
   const [tokens, asked, expected, left] = row;
   const bucket = shardOf(tokens);
   const { plan, going } = planFor(requestOf(...asked), bucket, CONTEXT);

@@ -19,7 +19,7 @@ function appear(table: Table): Promise<unknown> {
 
 describe("a parent that the index missed", () => {
   test.each([1, 2000, 31_000, 100_000])(
-    "is charged, whenever the bucket is used again: after %i ms",
+    "a parent that the index missed is consumed from after %i ms, whenever the bucket is used",
     async (idleMs) => {
       const table = new Table();
       const maker = table.client();
@@ -41,7 +41,7 @@ describe("a parent that the index missed", () => {
     },
   );
 
-  test("is noticed by a client that meets the bucket later", async () => {
+  test("a parent that the index missed is noticed by a client that meets the bucket later", async () => {
     const table = new Table();
     await table.client().take(CONFIG, { a: 1000 });
     await appear(table);
@@ -51,7 +51,7 @@ describe("a parent that the index missed", () => {
     expect(table.item).toMatchObject({ cascade: true, parent_id: "parent" });
   });
 
-  test("is noticed though the bucket was forgotten meanwhile", async () => {
+  test("a parent that the index missed is noticed though the bucket was forgotten meanwhile", async () => {
     const table = new Table();
     const maker = table.client();
     await maker.take(CONFIG, { a: 1000 });
@@ -63,7 +63,7 @@ describe("a parent that the index missed", () => {
     expect(table.item).toMatchObject({ cascade: true, parent_id: "parent" });
   });
 
-  test("costs one request for all buckets, and an acquire nothing", async () => {
+  test("a parent that the index missed costs one request for all buckets, and an acquire nothing", async () => {
     const table = new Table();
     const client = table.client();
     const resources = Array.from({ length: 300 }, (_, at) => `r${at}`);
@@ -81,7 +81,7 @@ describe("a parent that the index missed", () => {
     expect(table.calls.slice(before + 1)).toStrictEqual(resources.map(() => "update"));
   });
 
-  test("is looked for again where the store failed", async () => {
+  test("a parent that the index missed is looked for again where the store failed", async () => {
     const table = new Table();
     let down = true;
     const getMany: ItemStore["getMany"] = async (keys, options) => {
@@ -100,7 +100,7 @@ describe("a parent that the index missed", () => {
     expect(table.item).toMatchObject({ cascade: true, parent_id: "parent" });
   });
 
-  test("is looked for before a charge by a process that was asleep", async () => {
+  test("a parent that the index missed is looked for before a consume of a process that was asleep", async () => {
     const table = new Table();
     const maker = table.client();
     await maker.take(CONFIG, { a: 1000 });
@@ -110,7 +110,7 @@ describe("a parent that the index missed", () => {
     expect(await maker.take(CONFIG, { a: 1000 })).toStrictEqual(RELINKED);
   });
 
-  test("leaves nothing behind when the store is closed", async () => {
+  test("a parent that the index missed leaves nothing behind when the store is closed", async () => {
     const table = new Table();
     const maker = table.client();
     await maker.take(CONFIG, { a: 1000 });
@@ -122,7 +122,7 @@ describe("a parent that the index missed", () => {
     expect(table.calls.slice(before)).toStrictEqual(["get", "put"]);
   });
 
-  test("stays where it is when another client has updated the bucket", async () => {
+  test("a parent that the index missed stays where it is when another client has updated the bucket", async () => {
     const table = new Table();
     const maker = table.client();
     await maker.take(CONFIG, { a: 1000 });

@@ -44,11 +44,14 @@ describe("a bucket is halved", () => {
     ["64 shards that needed 32 for a moment in this hour", 64, "0007000", true],
     ["64 shards that needed 64 for a moment in this hour", 64, "0008000", false],
     ["one shard", 1, "0000000", false],
-  ])("when that is enough for what was needed: %s", (_, count, levels, expected) => {
-    expect(mayHalve(first(count, levels), NOW)).toBe(expected);
-  });
+  ])(
+    "a bucket is halved when that is enough for what was needed: %s",
+    (_, count, levels, expected) => {
+      expect(mayHalve(first(count, levels), NOW)).toBe(expected);
+    },
+  );
 
-  test("only after windows have passed, in which nothing was recorded", () => {
+  test("a bucket is halved only after windows have passed, in which nothing was recorded", () => {
     const bucket = first(4, "4444444");
     const halves = [0, 9, 19, 20, 59, 60, 61, 70].map((minutes) =>
       mayHalve(bucket, NOW + minutes * MINUTE),
@@ -56,23 +59,23 @@ describe("a bucket is halved", () => {
     expect(halves).toEqual([false, false, false, false, false, false, false, true]);
   });
 
-  test("not where nothing is on record, or what is there cannot be read", () => {
+  test("a bucket is not halved without a record, or with one that cannot be read", () => {
     for (const need of [undefined, "", "1.2.3", "x.0000000.1.1"]) {
       expect(mayHalve(shardOf(0, { shardCount: 4, need }), NOW)).toBe(false);
     }
   });
 
-  test("by one client at a time", () => {
+  test("a bucket is halved by one client at a time", () => {
     const claimed = first(4, "", { mergingAtMs: NOW });
     expect(mayHalve(claimed, NOW + CLAIM_MS - 1)).toBe(false);
     expect(mayHalve(claimed, NOW + CLAIM_MS)).toBe(true);
   });
 
-  test("not by another shard than the first", () => {
+  test("a bucket is not halved by another shard than the first", () => {
     expect(mayHalve(first(4, "", { shard: 1 }), NOW)).toBe(false);
   });
 
-  test("not where a client of the Python library has left a trace", () => {
+  test("a bucket is not halved where a client of the Python library has left a trace", () => {
     const bucket = first(4, "");
     const writes = {
       ...(bucket.writes as NonNullable<SeenBucket["writes"]>),
@@ -96,13 +99,13 @@ function written(bucket: SeenBucket, nowMs: number) {
 }
 
 describe("what a bucket needs is measured", () => {
-  test("for the first of several shards, and for no other", () => {
+  test("the need of a bucket is measured for the first of several shards, and for no other", () => {
     expect(written(shardOf(0), NOW)).toEqual({ counted: undefined, need: undefined });
     expect(written(shardOf(0, { shard: 1, shardCount: 2 }), NOW).counted).toBeUndefined();
     expect(written(first(2, ""), NOW)).toEqual({ counted: 1, need: undefined });
   });
 
-  test("from the first write on, as if all shards had been needed", () => {
+  test("the need of a bucket is measured from the first write on, as if all shards were needed", () => {
     const { need } = written(shardOf(0, { shardCount: 8, writesCounted: 7 }), NOW);
     expect(need?.levels).toEqual([5, 5, 5, 5, 5, 5, 5]);
     expect(need).toMatchObject({ window: WINDOW, markMs: NOW, markWrites: 7 });
@@ -123,7 +126,7 @@ describe("what a bucket needs is measured", () => {
     expect(written(bucket, NOW + 20_000).need?.levels[0]).toBe(level);
   });
 
-  test("window by window, and the highest level of each is kept", () => {
+  test("the need of a bucket is measured by window, and the highest level of each is kept", () => {
     const later = written(first(2, "3100000", { writesCounted: 25_000 }), NOW + 20_000);
     expect(later.need?.levels).toEqual([5, 1, 0, 0, 0, 0, 0]);
     const next = written(first(2, "3100000"), NOW + 20 * MINUTE);

@@ -92,7 +92,7 @@ describe("a group that begins", () => {
       situationOf([shardOf(5, { shardCount: 2 })], { random: () => 0.9 }),
       "read 1",
     ],
-  ])("%s", (_, amounts, situation, steps) => {
+  ])("a group that begins %s", (_, amounts, situation, steps) => {
     expect(decided(amounts, historyOf(), situation)).toBe(steps);
   });
 });
@@ -132,7 +132,7 @@ describe("a shard that the store has shown", () => {
       NOW,
       "1 outdated",
     ],
-  ])("%s", (_, amounts, history, nowMs, steps) => {
+  ])("a shard that the store has shown %s", (_, amounts, history, nowMs, steps) => {
     expect(decided(amounts, history, situationOf([], { nowMs }))).toBe(steps);
   });
 });
@@ -142,17 +142,17 @@ describe("a write", () => {
   const overtaken = { askedMs: NOW - 5, bucket: shardOf(4, { refilledAtMs: NOW - 10 }) };
   const from = shardOf(7, { refilledAtMs: NOW - 10 });
 
-  test("that another one has overtaken goes once more for the same time", () => {
+  test("a write that another one has overtaken is sent once more for the same time", () => {
     const history = shown(4, { ...overtaken, overtaken: { ...write, from } });
     expect(decided([1], history, situationOf([]))).toBe("write 1 to 0 once more for -5");
   });
 
-  test("that was overtaken twice is planned for now", () => {
+  test("a write that was overtaken twice is planned for now", () => {
     const history = shown(4, { ...overtaken, overtaken: { ...write, from, repeats: true } });
     expect(decided([1], history, situationOf([]))).toBe("write 1 to 0");
   });
 
-  test("answers its members in their order", () => {
+  test("a write answers its members in their order", () => {
     const request = requestOf(1, 2, 9);
     const members = request.members.slice(0, 2);
     const last = { of: "written", bucket: shardOf(3), write: { ...write, members } } as never;
@@ -160,7 +160,7 @@ describe("a write", () => {
     expect(told(step as Step)).toBe("1 consumed at 5000, 2 consumed at 3000");
   });
 
-  test("to a saturated shard is followed by a split, before its members are answered", () => {
+  test("a write to a saturated shard is followed by a split, before its members are answered", () => {
     const request = requestOf(1);
     const bucket = shardOf(3, { meterMs: NOW + 1000 });
     const last = { of: "written", bucket, write: { ...write, members: request.members } } as never;
@@ -172,13 +172,13 @@ describe("a write", () => {
 describe("a group that was throttled", () => {
   const throttled = historyOf({ last: { of: "throttled", shard: 0, cause } });
 
-  test("looks after the shard, unless this process just did", () => {
+  test("a group that was throttled looks after the shard, unless this process just did", () => {
     expect(decided([1], throttled, situationOf([shardOf(5)]))).toBe("cool 0");
     const situation = situationOf([shardOf(5)], { isCooled: () => true });
     expect(decided([1], throttled, situation)).toBe("wait 2");
   });
 
-  test("is refused only by a state that the store has shown a moment ago", () => {
+  test("a group that was throttled is refused only by a state that the store has shown a moment ago", () => {
     const cooled = historyOf({ last: { of: "cooled", cause } });
     expect(decided([6], cooled, situationOf([shardOf(5)]))).toBe("6 refused locally at 5000");
     const old = situationOf([shardOf(5)], { nowMs: NOW + 1000 });
@@ -200,11 +200,11 @@ describe("all shards of a bucket", () => {
     ["are left alone where one has enough", [2], all(2, of(1, 3)), "write 2 to 1"],
     ["refuse what they do not have together", [3], all(2, of(1, 1)), "3 refused at 2000"],
     ["are read again when there are more", [2], all(1, of(1, 1)), ""],
-  ])("%s", (_, amounts, history, steps) => {
+  ])("all shards of a bucket %s", (_, amounts, history, steps) => {
     expect(decided(amounts, history, situationOf([]))).toBe(steps);
   });
 
-  test("are read when no shard is left to try", () => {
+  test("all shards of a bucket are read when no shard is left to try", () => {
     const two = [shardOf(1, { shardCount: 2 }), shardOf(1, { shard: 1, shardCount: 2 })];
     const tried = historyOf({ tried: new Set([0, 1]), last: { of: "changed" } });
     expect(decided([1.5], tried, situationOf(two))).toBe("read-all");

@@ -56,7 +56,7 @@ describe("a write that another one has overtaken", () => {
     ],
     ["is planned again after a split", overtaken({ shardCount: 2 }), planned(false), false],
     ["is none: a read is not repeated", undefined, planned(false), false],
-  ])("%s", (_, write, plan, expected) => {
+  ])("a write that another one has overtaken %s", (_, write, plan, expected) => {
     expect(repeatsOvertaken(write, now, plan as never)).toBe(expected);
   });
 });

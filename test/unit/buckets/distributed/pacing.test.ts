@@ -17,7 +17,7 @@ describe("a group that was overtaken", () => {
     [6, 2],
     [9, 16],
     [40, 16],
-  ])("after %i rounds waits %i ms on average", (rounds, ms) => {
+  ])("a group that was overtaken %i times waits %i ms on average", (rounds, ms) => {
     expect(pauseMs(rounds, () => 0.5)).toBe(ms);
   });
 });
@@ -29,7 +29,7 @@ describe("the pace of a bucket", () => {
     ["doubles the pause when one write is left", ["throttled", "throttled"], 1, 4],
     ["recovers with the first write", ["throttled", "throttled", "consumed"], 2, 2],
     ["is bounded", Array.from({ length: 20 }, () => "throttled" as const), 1, 250],
-  ] as const)("%s", (_, outcomes, width, average) => {
+  ] as const)("the pace of a bucket %s", (_, outcomes, width, average) => {
     let pace = FULL_PACE;
     for (const outcome of outcomes) pace = paceAfter(pace, outcome);
     expect(pace).toEqual({ width, pauseMs: average });
@@ -52,7 +52,7 @@ describe("consumes that wait", () => {
     ["wait when as many writes are under way as may be", 2, 2, 100, 1, false],
     ["wait next to any write where the store throttles", 1, 1, 100, 1, false],
     ["are none: nothing goes", 2, 0, 0, 1, false],
-  ])("%s", (_, width, underWay, waiting, lastSize, expected) => {
+  ])("the consumes that wait %s", (_, width, underWay, waiting, lastSize, expected) => {
     expect(goesNow({ ...FULL_PACE, width }, underWay, waiting, lastSize)).toBe(expected);
   });
 });

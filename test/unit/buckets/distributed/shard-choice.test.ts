@@ -40,7 +40,7 @@ describe("a consume of one token goes", () => {
     ["to none where all are known to have too little", picked([0, 0], 1), undefined],
     ["to none that was tried", picked([5, 4], 1, { tried: [0] }), 1],
     ["to none when three were tried", picked([5, 5, 5, 5], 1, { tried: [0, 1, 2] }), undefined],
-  ])("%s", (_, found, expected) => {
+  ])("a consume of one token goes %s", (_, found, expected) => {
     expect(found).toBe(expected);
   });
 });
@@ -50,7 +50,7 @@ test("an amount that no share can hold goes to none of the shards", () => {
   expect(picked([5, 5], 5)).toBe(0);
 });
 
-test("of many shards an eighth is tried before all are read", () => {
+test("an eighth of many shards is tried before all are read", () => {
   const tokens = Array.from({ length: 64 }, () => undefined);
   const tried = Array.from({ length: 7 }, (_, shard) => shard);
   expect(picked(tokens, 0, { tried })).toBeTypeOf("number");

@@ -52,7 +52,7 @@ test.each([
   [1.3, 20, 0.04],
   [0.9, 60, 0.14],
 ])(
-  "at a load of %d with amounts up to %d, less than %d of it is missing",
+  "with a load of %d and amounts up to %d, less than %d of it is missing",
   async (load, most, bound) => {
     let missing = 0;
     let wrong = 0;

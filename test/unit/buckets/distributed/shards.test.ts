@@ -47,20 +47,23 @@ describe("a bucket with four shards", () => {
     [10, 2],
     [7, 8],
     [100, 64],
-  ])("of capacity %d admits exactly that, from full in %d shards", async (capacity, shards) => {
-    const table = new Table();
-    const texts = [`a:${capacity}/day`];
-    await table.client().take(configOf(texts), { a: 1 });
-    await table.client().refund(configOf(texts), { a: 1 });
-    await splitInto(table.items, NAMED, shards, table.nowMs);
-    expect(sum(shardsOf(table), "b_a_tk")).toBe(capacity * 1000);
-    const clients = [table.client(), table.client(), table.client()];
-    expect(await admitted(clients, texts, capacity + 20)).toBe(capacity);
-    expect(sum(shardsOf(table), "b_a_tc")).toBe(capacity * 1000);
-    expect(sum(shardsOf(table), "b_a_tk")).toBe(0);
-  });
+  ])(
+    "a bucket with four shards of capacity %d admits exactly that, from full in %d shards",
+    async (capacity, shards) => {
+      const table = new Table();
+      const texts = [`a:${capacity}/day`];
+      await table.client().take(configOf(texts), { a: 1 });
+      await table.client().refund(configOf(texts), { a: 1 });
+      await splitInto(table.items, NAMED, shards, table.nowMs);
+      expect(sum(shardsOf(table), "b_a_tk")).toBe(capacity * 1000);
+      const clients = [table.client(), table.client(), table.client()];
+      expect(await admitted(clients, texts, capacity + 20)).toBe(capacity);
+      expect(sum(shardsOf(table), "b_a_tc")).toBe(capacity * 1000);
+      expect(sum(shardsOf(table), "b_a_tk")).toBe(0);
+    },
+  );
 
-  test("of 100 per hour, split while it is in use, admits no more than 100", async () => {
+  test("a bucket with four shards of 100 per hour, split while it is in use, admits no more than 100", async () => {
     const table = new Table();
     const texts = ["a:100/hour"];
     const clients = [table.client(), table.client(), table.client()];
@@ -74,7 +77,7 @@ describe("a bucket with four shards", () => {
     expect(shardsOf(table).map((item) => item.shard_count)).toEqual([4, 4, 4, 4]);
   });
 
-  test("takes a request that no shard holds from several at once, and gives it back there", async () => {
+  test("four shards serve a request that none of them holds, and get its refund", async () => {
     const table = new Table();
     const config = configOf(["a:10/day", "b:100/day"]);
     const client = table.client();
@@ -95,7 +98,7 @@ describe("a bucket with four shards", () => {
     expect(table.warnings).toEqual([]);
   });
 
-  test("is not refused by a time from before it was split", async () => {
+  test("a bucket with four shards is not refused by a time from before it was split", async () => {
     const table = new Table();
     const config = configOf(["a:1000/sec"]);
     await table.client().take(config, { a: 1 });
@@ -117,7 +120,7 @@ describe("a bucket with four shards", () => {
     expect(shardsOf(table)).toHaveLength(4);
   });
 
-  test("is refused only when all shards together have too little, and then from memory", async () => {
+  test("four shards refuse only when all together have too little, and then from memory", async () => {
     const table = new Table();
     const config = configOf(["a:10/day"]);
     await table.client().take(config, { a: 1000 });
@@ -137,7 +140,7 @@ describe("a bucket with four shards", () => {
     expect(await client.take(config, { a: 9000 })).toMatchObject({ outcome: "granted" });
   });
 
-  test("admits over a day what one bucket would, at least nine tenths and never more", async () => {
+  test("four shards admit over a day at least nine tenths of what one bucket would, and never more", async () => {
     const random = lehmer(7);
     const table = new Table();
     const texts = ["a:40/hour"];
@@ -184,7 +187,7 @@ test("a leg is given back on the shard it was charged on when another one refuse
 });
 
 describe("a split", () => {
-  test("keeps every part of a milli-token, whatever the capacity, the balance and the time", async () => {
+  test("a split keeps every part of a milli-token, whatever the capacity, the balance and the time", async () => {
     for (let step = 0; step < 60; step += 1) {
       const table = new Table();
       const config = configOf([`a:${7 + step}/min`]);
@@ -203,7 +206,7 @@ describe("a split", () => {
     }
   });
 
-  test("moves half of what is there, and nothing of a debt", async () => {
+  test("a split moves half of what is there, and nothing of a debt", async () => {
     const table = new Table();
     const config = configOf(["a:10/day", "b:10/day"]);
     const client = table.client();
@@ -222,7 +225,7 @@ describe("a split", () => {
     expect(shardOf(table, 0)).not.toHaveProperty("ttl");
   });
 
-  test("comes with writes that are too many, once a second, and never below what is asked for", async () => {
+  test("a split comes with writes that are too many, once a second, and never below what is asked for", async () => {
     const table = new Table();
     const config = configOf(["a:100/sec"]);
     const client = table.client();
@@ -238,7 +241,7 @@ describe("a split", () => {
     expect(counts).toEqual([2, 2, 2, 4, 4, 4]);
   });
 
-  test("of a shard that is behind needs no new one", async () => {
+  test("a split of a shard that is behind needs no new one", async () => {
     const table = new Table();
     const config = configOf(["a:1000/sec"]);
     await table.client().take(config, { a: 1000 });
@@ -254,7 +257,7 @@ describe("a split", () => {
     expect(sum(shardsOf(table), "b_a_tk")).toBe(1_000_000 - 21_000);
   });
 
-  test("takes the place of a shard that was left behind when the bucket was deleted", async () => {
+  test("a split takes the place of a shard that was left behind when the bucket was deleted", async () => {
     const table = new Table();
     const config = configOf(["a:1000/sec"]);
     const client = table.client();
@@ -309,7 +312,7 @@ describe("a shard that the store throttles", () => {
     });
   }
 
-  test("is split where its meter shows its own traffic, and the call goes to the other half", async () => {
+  test("a throttled shard is split where its meter shows its own traffic, and its call goes on", async () => {
     const table = new Table();
     const config = configOf(["a:1000/sec"]);
     const hot = new Set<string>();
@@ -329,7 +332,7 @@ describe("a shard that the store throttles", () => {
     expect(shardOf(table, 0)).toMatchObject({ shard_count: 2 });
   });
 
-  test("because of its neighbours is not split, however often", async () => {
+  test("a shard that the store throttles because of its neighbours is not split, however often", async () => {
     const table = new Table();
     const config = configOf(["a:1000/sec"]);
     let calls = 0;
@@ -351,7 +354,7 @@ describe("a shard that the store throttles", () => {
     expect(shardsOf(table)).toHaveLength(1);
   });
 
-  test("refuses nothing that it has", async () => {
+  test("a shard that the store throttles refuses nothing that it has", async () => {
     const table = new Table();
     const config = configOf(["a:1000/day"]);
     let throttles = 1;
@@ -374,7 +377,7 @@ describe("a shard that the store throttles", () => {
     expect(await client.balances(config)).toEqual([90_000]);
   });
 
-  test("that others have split already is left alone", async () => {
+  test("a shard that the store throttles that others have split already is left alone", async () => {
     const table = new Table();
     const config = configOf(["a:1000/sec"]);
     const hot = new Set<string>();
@@ -387,7 +390,7 @@ describe("a shard that the store throttles", () => {
     expect(shardsOf(table).map((item) => item.shard_count)).toEqual([2, 2]);
   });
 
-  test("and whose second one is throttled as well waits all the same", async () => {
+  test("a shard that the store throttles and whose second one is throttled as well waits all the same", async () => {
     const table = new Table();
     const config = configOf(["a:1000/sec"]);
     await table.client().take(config, { a: 1000 });
@@ -412,7 +415,7 @@ describe("a shard that the store throttles", () => {
     expect(refusals).toBeLessThan(0);
   });
 
-  test("and cannot be split any more ends in the error of the store, in time", async () => {
+  test("a throttled shard that cannot be split any more ends in the error of the store, in time", async () => {
     const table = new Table();
     const config = configOf(["a:1/sec"]);
     await table.client().take(config, { a: 1000 });

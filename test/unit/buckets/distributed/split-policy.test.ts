@@ -65,7 +65,7 @@ describe("the traffic of a throttled shard", () => {
     ["is its own when its meter shows enough writes", "throttled", 250, true],
     ["may be that of a neighbour when its meter shows few", "throttled", 249, false],
     ["may be that of a neighbour when it was not measured", "throttled", undefined, false],
-  ])("%s", (_, sign, writesPerSecond, own) => {
+  ])("the traffic of a throttled shard %s", (_, sign, writesPerSecond, own) => {
     expect(hasOwnTraffic(sign, { ...LOAD, writesPerSecond })).toBe(own);
   });
 });
@@ -94,7 +94,7 @@ describe("a bucket", () => {
       splits(2, "throttled", { sinceMs: NOW, consumed: 0 }, { agoMs: 13_999 }),
       false,
     ],
-  ])("%s", (_, found, expected) => {
+  ])("the policy says that a bucket %s", (_, found, expected) => {
     expect(found).toBe(expected);
   });
 
@@ -106,14 +106,14 @@ describe("a bucket", () => {
     [4000, 20, true],
     [4000, 19, false],
   ])(
-    "that was split %d ms ago and has %d of 1000 calls throttled: splits is %s",
+    "a bucket that was split %d ms ago and has %d of 1000 calls throttled: splits is %s",
     (ms, throttled, expected) => {
       const load = { sinceMs: NOW - ms, consumed: 1000 - throttled, throttled };
       expect(splits(2, "throttled", load)).toBe(expected);
     },
   );
 
-  test("whose meter shows that an item is full needs few throttled calls", () => {
+  test("a bucket whose meter shows that an item is full needs few throttled calls", () => {
     const load = { sinceMs: NOW - 1500, consumed: 980, throttled: 20 };
     expect(splits(2, "throttled", { ...load, writesPerSecond: 700 })).toBe(true);
     expect(splits(2, "throttled", { ...load, writesPerSecond: 699 })).toBe(false);
@@ -127,7 +127,7 @@ describe("a bucket", () => {
     [32, 64, 0, true],
     [64, 1000, 0, false],
   ])(
-    "of %d shards with %d tokens and requests of up to %d: splits is %s",
+    "a bucket of %d shards with %d tokens and requests of up to %d: splits is %s",
     (count, capacity, largest, expected) => {
       expect(splits(count, "saturated", {}, { capacity, largest })).toBe(expected);
     },

@@ -7,7 +7,7 @@ import { NOW, shardOf } from "./known.ts";
 
 describe.each([2, 4, 8, 16])("a split into %d", (factor) => {
   test.each([10, 9.999, 7, 1.25, 0.001, 0, -3])(
-    "divides %d tokens, and nothing is minted or lost",
+    "a split divides %d tokens, and nothing is minted or lost",
     (tokens) => {
       const { kept, created, plan } = planSplit(shardOf(tokens), NOW, undefined, factor);
       const shards = [kept, ...created];

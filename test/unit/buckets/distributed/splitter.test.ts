@@ -54,7 +54,7 @@ describe("a split by more than two", () => {
     return { table, splitter, notices, warnings, deadline, shard };
   }
 
-  test("is one transaction that makes all shards, and is told once", async () => {
+  test("a split by more than two is one transaction that makes all shards, and is told once", async () => {
     const { table, splitter, notices, warnings, deadline, shard } = await hotBucket();
     table.calls.length = 0;
     expect(await splitter.split(shard(0) as SeenBucket, 8, deadline)).toBe(true);
@@ -71,7 +71,7 @@ describe("a split by more than two", () => {
     expect(warnings).toEqual([]);
   });
 
-  test("happens once: a splitter that saw the bucket before changes nothing", async () => {
+  test("a split by more than two happens once: a splitter that saw the bucket before changes nothing", async () => {
     const { splitter, deadline, shard, notices } = await hotBucket();
     const seen = shard(0) as SeenBucket;
     await splitter.split(seen, 8, deadline);
@@ -80,7 +80,7 @@ describe("a split by more than two", () => {
     expect(shard(0)?.shardCount).toBe(8);
   });
 
-  test("is followed by the other shards in one step each, and up to the bound", async () => {
+  test("a split by more than two is followed by the other shards in one step each, and up to the bound", async () => {
     const { table, splitter, warnings, deadline, shard } = await hotBucket();
     await splitter.split(shard(0) as SeenBucket, 4, deadline);
     table.nowMs += 1000;

@@ -31,7 +31,7 @@ function heldIn(bucket: PackedBucket, nowMs = NOW): readonly number[] {
 }
 
 describe("a consume on the fast path", () => {
-  test("takes from all limits, counts one acquire, and says what is left", () => {
+  test("a consume on the fast path takes from all limits, counts one acquire, and says what is left", () => {
     const bucket = packed(both(4000, 7000));
     const result = bucket.consume({ ...REQUEST, consume: { a: 1, b: 2 } }, false, NOW);
     expect(result).toMatchObject({ granted: true, balancesMilli: [[3000, 5000]] });
@@ -41,7 +41,7 @@ describe("a consume on the fast path", () => {
     });
   });
 
-  test("that one limit refuses takes nothing from any", () => {
+  test("a consume on the fast path that one limit refuses takes nothing from any", () => {
     const bucket = packed(both(4000, 1000));
     const before = bucket.text();
     const result = bucket.consume({ ...REQUEST, consume: { a: 1, b: 2 } }, false, NOW);
@@ -49,14 +49,14 @@ describe("a consume on the fast path", () => {
     expect(bucket.text()).toBe(before);
   });
 
-  test("from a limit that a refund has left beyond full takes from a full one", () => {
+  test("a consume on the fast path from a limit that a refund has left beyond full takes from a full one", () => {
     const bucket = packed(both(10_500, 1000));
     const result = bucket.consume({ ...REQUEST, consume: { a: 1 } }, false, NOW);
     expect(result).toMatchObject({ granted: true, balancesMilli: [[9000, 1000]] });
     expect(heldIn(bucket)).toEqual([9000, 1000]);
   });
 
-  test("of nothing counts no acquire", () => {
+  test("a consume on the fast path of nothing counts no acquire", () => {
     const bucket = packed(both(4000, 1000));
     expect(bucket.consume({ ...REQUEST, consume: {} }, false, NOW)?.granted).toBe(true);
     expect(bucket.unpacked().events).toBe(0);
@@ -97,14 +97,17 @@ describe("a consume on the fast path", () => {
       { a: 1 },
       NOW,
     ],
-  ])("is left to the slow path, with nothing done, where %s", (_, make, consume, nowMs) => {
-    const bucket = make();
-    const before = bucket.text();
-    expect(bucket.consume({ ...REQUEST, consume }, false, nowMs)).toBeUndefined();
-    expect(bucket.text()).toBe(before);
-  });
+  ])(
+    "a consume on the fast path is left to the slow path, with nothing done, where %s",
+    (_, make, consume, nowMs) => {
+      const bucket = make();
+      const before = bucket.text();
+      expect(bucket.consume({ ...REQUEST, consume }, false, nowMs)).toBeUndefined();
+      expect(bucket.text()).toBe(before);
+    },
+  );
 
-  test("passes over names of other limits only where the call says so", () => {
+  test("a consume on the fast path passes over names of other limits only where the call says so", () => {
     const bucket = packed(both(4000, 1000));
     expect(bucket.ownAmounts({ a: 1, c: 1 }, true)).toEqual([1000, 0]);
     expect(bucket.ownAmounts({ a: 1, c: 1 }, false)).toBeUndefined();

@@ -46,7 +46,7 @@ async function project() {
 const FULL = { "key-1 rpm": 10, "key-1 tpm": 1000, "acme tpm": 5000 };
 
 describe("acquire", () => {
-  test("takes from the entity and the parents it charges", async () => {
+  test("acquire consumes from the entity and the parents it cascades to", async () => {
     const { run, json, left } = await project();
     expect(await run("acquire", "key-1", "gpt-4", "-c", "rpm=1", "-c", "tpm=400")).toMatchObject({
       code: 0,
@@ -68,7 +68,7 @@ describe("acquire", () => {
     });
   });
 
-  test("is refused with the time to wait, and takes nothing", async () => {
+  test("acquire is refused with the time to wait, and consumes nothing", async () => {
     const { run, left } = await project();
     await run("acquire", "key-1", "gpt-4", "-c", "tpm=900");
     const refused = await run("acquire", "key-1", "gpt-4", "-c", "rpm=1", "-c", "tpm=200");
@@ -93,7 +93,7 @@ describe("acquire", () => {
     expect(await left()).toEqual({ "key-1 rpm": 10, "key-1 tpm": 100, "acme tpm": 4100 });
   });
 
-  test("waits as long as it may", async () => {
+  test("acquire waits as long as it may", async () => {
     const { run, pass } = await project();
     await run("acquire", "key-1", "gpt-4", "-c", "tpm=1000");
     const short = await run("acquire", "key-1", "gpt-4", "-c", "tpm=100", "--wait", "5");
@@ -119,7 +119,7 @@ describe("acquire", () => {
     expect(await left()).toEqual({ "key-1 rpm": 10, "key-1 tpm": 0, "acme tpm": 4000 });
   });
 
-  test("takes limits for the call alone, and then needs nothing stored", async () => {
+  test("acquire takes limits for the call alone, and then needs nothing stored", async () => {
     const url = `sqlite:${store.folder}/fresh.db`;
     const args = ["acquire", "a", "b", "-c", "x=1", "--url", url];
     const nothing = await cli(args);
@@ -148,7 +148,7 @@ describe("acquire", () => {
 });
 
 describe("peek", () => {
-  test("shows bars that fit the terminal, and takes nothing", async () => {
+  test("peek shows bars that fit the terminal, and consumes nothing", async () => {
     const { run, under, left } = await project();
     await run("acquire", "key-1", "gpt-4", "-c", "rpm=10", "-c", "tpm=999");
     const { code, out, err } = await run("peek", "key-1", "gpt-4");
@@ -171,7 +171,7 @@ describe("peek", () => {
     expect(colours.out).toContain("\u001b[33m█\u001b[39m");
   });
 
-  test("is JSON for programs", async () => {
+  test("peek is JSON for programs", async () => {
     const { json, left } = await project();
     const seen = await json("peek", "key-1", "gpt-4");
     expectShape(peek.json, seen);
@@ -182,7 +182,7 @@ describe("peek", () => {
     });
   });
 
-  test("says so where there are no limits", async () => {
+  test("peek says so where there are no limits", async () => {
     const { run } = store.namespace();
     await run("entity", "create", "key-1");
     const { code, out, err } = await run("peek", "key-1", "gpt-4");
@@ -195,7 +195,7 @@ describe("peek", () => {
 });
 
 describe("watch", () => {
-  test("draws over what it drew, and leaves the terminal as it was", async () => {
+  test("watch draws over what it drew, and leaves the terminal as it was", async () => {
     const { under } = await project();
     const args = ["watch", "key-1", "gpt-4", "--count", "3", "--interval", "2"];
     const { code, out, err } = await under({ isTerminal: true, env: { NO_COLOR: "1" } }, ...args);
@@ -206,7 +206,7 @@ describe("watch", () => {
     expect(out.endsWith("\n\u001b[?25h")).toBe(true);
   });
 
-  test("is a line of JSON each time, and sees limits that change", async () => {
+  test("watch is a line of JSON each time, and sees limits that change", async () => {
     const { run, under } = await project();
     const changes: Promise<unknown>[] = [];
     const onOutput = () => {
@@ -237,7 +237,7 @@ describe("watch", () => {
     ["SIGINT", 130, "\u001b[?25h\n"],
     ["SIGTERM", 143, "\u001b[?25h"],
     ["SIGPIPE", 0, "\u001b[?25h"],
-  ] as const)("%s ends it in good order, with %i", async (how, expected, end) => {
+  ] as const)("%s ends a watch in good order, with %i", async (how, expected, end) => {
     const { under } = await project();
     const { code, out } = await under(
       { isTerminal: true, onOutput: (_, interrupt) => interrupt(how) },
@@ -266,14 +266,14 @@ describe("run", () => {
   const NODE = process.execPath;
   const take = ["run", "key-1", "gpt-4", "-c", "rpm=1", "-c", "tpm=400"];
 
-  test("keeps what was taken when the command succeeds", async () => {
+  test("run keeps what was consumed when the command succeeds", async () => {
     const { run, left } = await project();
     const ran = await run(...take, "--", NODE, "-e", "process.exit(0)");
     expect(ran).toMatchObject({ code: 0, out: "", err: "" });
     expect(await left()).toEqual({ "key-1 rpm": 9, "key-1 tpm": 600, "acme tpm": 4600 });
   });
 
-  test("gives everything back when it fails, and ends like it", async () => {
+  test("run refunds everything when the command fails, and ends like it", async () => {
     const { run, left } = await project();
     const ran = await run(...take, "--", NODE, "-e", "process.exit(7)");
     expect(ran).toMatchObject({
@@ -289,7 +289,7 @@ describe("run", () => {
     expect(await left()).toEqual(FULL);
   });
 
-  test("does not run what does not fit", async () => {
+  test("run does not start a command that does not fit", async () => {
     const { run } = await project();
     const mark = `${store.folder}/mark`;
     const script = `require("fs").writeFileSync(${JSON.stringify(mark)}, "")`;
@@ -307,7 +307,7 @@ describe("run", () => {
     expect(JSON.parse(json.err)).toMatchObject({ granted: false, retry_after_seconds: 24.001 });
   });
 
-  test("reports on stderr with --json, because stdout is the command's", async () => {
+  test("run reports on stderr with --json, because stdout is the command's", async () => {
     const { run } = await project();
     const { code, out, err } = await run(...take, "--json", "--", NODE, "-e", "process.exit(2)");
     expect({ code, out }).toEqual({ code: 2, out: "" });

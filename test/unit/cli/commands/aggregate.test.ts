@@ -32,7 +32,7 @@ describe("the command aggregate", () => {
     }
   });
 
-  test("follows a file, archives what expired, logs JSON, and stops in good order", async () => {
+  test("the command aggregate follows a file, archives what expired, logs JSON, and stops in good order", async () => {
     const archive = join(folder, "audit");
     const { code, out } = await cli(
       ["aggregate", "--url", url, "--archive", archive, "--log-level", "debug"].concat([
@@ -68,7 +68,7 @@ describe("the command aggregate", () => {
     expect(events.toSorted()).toEqual(["old-1", "old-2"]);
   });
 
-  test("refuses what there is nothing to follow in, and windows that are none", async () => {
+  test("the command aggregate refuses what there is nothing to follow in, and wrong windows", async () => {
     const missing = await cli(["aggregate", "--url", `sqlite:${join(folder, "no.db")}`]);
     expect(missing.code).toBe(1);
     expect(missing.err).toContain("There is no file");

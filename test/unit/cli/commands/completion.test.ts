@@ -62,7 +62,7 @@ describe.each(["bash", "zsh", "fish"])("the completion script for %s", (shell) =
     }
   });
 
-  test("is JSON for programs", async () => {
+  test("a completion script is JSON for programs", async () => {
     const { code, out } = await cli(["completion", shell, "--json"]);
     expect(code).toBe(0);
     const value = JSON.parse(out) as { script: string };

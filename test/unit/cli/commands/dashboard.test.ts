@@ -14,7 +14,7 @@ test("an address that other machines reach is refused without a token of some le
   expect(short).toMatchObject({ code: 2, err: expect.stringContaining("at least 16") });
 });
 
-test("it prints an address with a token, answers to it alone, and ends with Ctrl-C", async () => {
+test("the dashboard prints an address with a token, answers to it alone, and ends with Ctrl-C", async () => {
   let asked: Promise<number[]> | undefined;
   const { code } = await cli([...BASE, "--port", "0"], {
     onOutput: (text, interrupt) => {

@@ -73,7 +73,7 @@ async function json(...args: string[]): Promise<Shown> {
 const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0);
 
 describe("in a pipe", () => {
-  test("it tells whose limits apply, and where they come from", async () => {
+  test("the demo tells whose limits apply, and where they come from", async () => {
     const { code, out, err } = await run();
     expect({ code, err }).toEqual({ code: 0, err: "" });
     const rows = out.split("\n").map((line) => line.trim().split(/ {2,}/));
@@ -92,7 +92,7 @@ describe("in a pipe", () => {
     ]);
   });
 
-  test("it shows everything that can happen to a call, line by line", async () => {
+  test("the demo shows everything that can happen to a call, line by line", async () => {
     const { out } = await run();
     expect(out).not.toContain("\u001b");
     expect(out).toMatch(/ web {4}answered {2}estimated \d+, used \d+: \d+ more are taken\n/);
@@ -107,7 +107,7 @@ describe("in a pipe", () => {
     expect(out.split("\n").filter((line) => line.length > 80)).toEqual([]);
   });
 
-  test("it ends with the usage, the audit log, and what to do next", async () => {
+  test("the demo ends with the usage, the audit log, and what to do next", async () => {
     const { out } = await run();
     const rows = out.split("\n").map((line) => line.trim().split(/ {2,}/));
     const together = rows.find(([first]) => first === "together");
@@ -119,13 +119,13 @@ describe("in a pipe", () => {
 });
 
 describe("--json", () => {
-  test("has the promised form, and the lines that are shown without it", async () => {
+  test("--json has the promised form, and the lines that are shown without it", async () => {
     const shown = await json();
     expectShape(demo.json, shown);
     expect(shown.lines).toEqual((await run()).out.trimEnd().split("\n"));
   });
 
-  test.each(["6", "0", "1", "4711"])("adds up, with the seed %s", async (seed) => {
+  test.each(["6", "0", "1", "4711"])("--json adds up, with the seed %s", async (seed) => {
     const { calls, summary, usage, limits } = await json("--seed", seed);
     const having = (outcome: string) => calls.filter((call) => call.outcome === outcome);
     const answered = having("answered");
@@ -155,7 +155,7 @@ describe("--json", () => {
     ]);
   });
 
-  test("is the same for the same seed, and another for another", async () => {
+  test("--json is the same for the same seed, and another for another", async () => {
     const [first, again, other] = [await json(), await json("--seed", "6"), await json("--seed=7")];
     expect(again).toEqual(first);
     expect(other.calls).not.toEqual(first.calls);
@@ -214,7 +214,7 @@ describe("on a terminal", () => {
     [40, 15],
     [24, 10],
     [12, 4],
-  ])("of %d columns and %d rows, the picture fits", async (columns, rows) => {
+  ])("on a terminal of %d columns and %d rows, the picture fits", async (columns, rows) => {
     const screen = new Screen();
     const { code } = await run([], { isTerminal: true, columns, rows, onOutput: screen.hear });
     expect(code).toBe(0);
@@ -236,7 +236,7 @@ describe("on a terminal", () => {
     expect(unpainted(out)).toBe((await run()).out);
   });
 
-  test("after a break it goes on where it was", async () => {
+  test("after a break the demo goes on where it was", async () => {
     const { timer, slept, jump } = virtualTimer();
     const onOutput = (text: string) => {
       if (text.includes("after 10.0 of")) jump(600_000);
@@ -252,23 +252,26 @@ describe("interrupted", () => {
     ["SIGTERM", 143],
     ["SIGHUP", 129],
     ["SIGPIPE", 0],
-  ] as const)("by %s, it ends with %d, and its store is gone", async (how, expected) => {
-    let store: string[] = [];
-    const { code, out, err } = await run([], {
-      isTerminal: true,
-      onOutput: (text, interrupt) => {
-        if (!text.includes("after  5.0 of")) return;
-        store = readdirSync(folder);
-        interrupt(how);
-      },
-    });
-    expect({ code, err }).toEqual({ code: expected, err: "" });
-    expect(store).toHaveLength(1);
-    expect(out).not.toContain("after  5.4 of");
-    expect(out.endsWith("\u001b[?25h")).toBe(true);
-  });
+  ] as const)(
+    "interrupted by %s, the demo ends with %d, and its store is gone",
+    async (how, expected) => {
+      let store: string[] = [];
+      const { code, out, err } = await run([], {
+        isTerminal: true,
+        onOutput: (text, interrupt) => {
+          if (!text.includes("after  5.0 of")) return;
+          store = readdirSync(folder);
+          interrupt(how);
+        },
+      });
+      expect({ code, err }).toEqual({ code: expected, err: "" });
+      expect(store).toHaveLength(1);
+      expect(out).not.toContain("after  5.4 of");
+      expect(out.endsWith("\u001b[?25h")).toBe(true);
+    },
+  );
 
-  test("in a pipe, it is the same", async () => {
+  test("interrupted in a pipe, the demo ends the same way", async () => {
     const { code, out } = await run([], {
       onOutput: (text, interrupt) => text.includes(" 5.0 s") && interrupt("SIGPIPE"),
     });
@@ -278,7 +281,7 @@ describe("interrupted", () => {
 });
 
 describe("what to try next", () => {
-  test("works, in this order", async () => {
+  test("what to try next works, in this order", async () => {
     const { next } = await json();
     const file = join(mkdtempSync(join(tmpdir(), "next-")), "limits.yaml");
     const env = { ZAEL_URL: `sqlite:${join(file, "..", "limits.db")}` };
@@ -293,7 +296,7 @@ describe("what to try next", () => {
     rmSync(join(file, ".."), { recursive: true });
   });
 
-  test("leaves a store alone that the environment names, and says how it was started", async () => {
+  test("what to try next leaves a store alone that the environment names, and says how it was started", async () => {
     const { out } = await run([], { env: { ZAEL_URL: "dynamodb://prod", npm_command: "exec" } });
     const commands = out.split("\n").filter((line) => line.startsWith("  npx zae-limiter "));
     expect(commands).toHaveLength(6);
@@ -301,14 +304,14 @@ describe("what to try next", () => {
   });
 });
 
-test("where no folder can be made, it says what to do", async () => {
+test("where no folder can be made, the demo says what to do", async () => {
   vi.stubEnv("TMPDIR", join(folder, "missing"));
   const { code, out, err } = await run();
   expect({ code, out }).toEqual({ code: 1, out: "" });
   expect(err).toContain("set TMPDIR");
 });
 
-test("its help says what it does", async () => {
+test("the help of the demo says what it does", async () => {
   const { code, out } = await run(["--help"]);
   expect(code).toBe(0);
   expect(out).toContain("Nothing stays behind");

@@ -10,7 +10,7 @@ const NOON_MS = Date.parse("2030-01-01T12:00:00Z");
 const clock = () => NOON_MS;
 
 describe("entity create and show", () => {
-  test("a name, a parent, cascade and metadata", async () => {
+  test("entity create and show have a name, a parent, cascade and metadata", async () => {
     const { run } = store.namespace({ clock });
     expect(await run("entity", "create", "acme")).toMatchObject({
       code: 0,
@@ -33,7 +33,7 @@ describe("entity create and show", () => {
     ]);
   });
 
-  test("the same as JSON", async () => {
+  test("entity create and show print the same as JSON", async () => {
     const { json } = store.namespace({ clock });
     const created = await json("entity", "create", "key-1", "--parent", "p", "--no-cascade");
     expectShape(shapeOf(entity, "create"), created);
@@ -83,7 +83,7 @@ describe("entity create and show", () => {
 });
 
 describe("entity delete", () => {
-  test("removes it with its limits", async () => {
+  test("entity delete removes an entity with its limits", async () => {
     const { run, json, under } = store.namespace();
     await run("entity", "create", "key-1");
     await run("entity", "set-limits", "key-1", "-l", "rpm:1");
@@ -108,7 +108,7 @@ describe("entity delete", () => {
 });
 
 describe("entity children", () => {
-  test("lists those that belong to it", async () => {
+  test("entity children lists those that belong to an entity", async () => {
     const { run, json } = store.namespace({ clock });
     await run("entity", "create", "acme");
     await run("entity", "create", "web", "--parent", "acme", "--cascade");
@@ -130,7 +130,7 @@ describe("entity children", () => {
 });
 
 describe("entity list and list-resources", () => {
-  test("list those with limits of their own; --limit limits, --cursor goes on", async () => {
+  test("entity list lists those with limits of their own, in pages of --limit with --cursor", async () => {
     const { run, json } = store.namespace();
     for (const id of ["c", "a", "b"]) {
       await run("entity", "set-limits", id, "-r", "gpt-4", "-l", "rpm:1");
@@ -158,7 +158,7 @@ describe("entity list and list-resources", () => {
     expect((await run("entity", "list-resources")).out).toBe("_default_\ngpt-4\n");
   });
 
-  test("list all that were created, by id, and by what ids begin with", async () => {
+  test("entity list lists all that were created, by id, and by what ids begin with", async () => {
     const { run, json } = store.namespace({ clock });
     await run("entity", "set-limits", "never-created", "-l", "rpm:1");
     expect((await run("entity", "list")).out).toMatch(/^There are no entities\. Create one/);
@@ -189,7 +189,7 @@ describe("entity list and list-resources", () => {
     expect(await json(...rest)).toMatchObject({ entity_ids: ["key-2"], cursor: null });
   });
 
-  test("say so when there are none", async () => {
+  test("entity list and list-resources say so when there are none", async () => {
     const { run } = store.namespace();
     await run("entity", "create", "a");
     expect((await run("entity", "list-resources")).out).toBe("No entity has limits of its own\n");

@@ -48,7 +48,7 @@ describe.each(LEVELS)(
     const [set, get, remove] = names;
     const limits = ["-l", "rpm:100", "-l", "tpm:10000/min:15000"];
 
-    test("are set, shown and deleted", async () => {
+    test("limits of a level are set, shown and deleted", async () => {
       const { run } = store.namespace();
       const lines = "  rpm: 100/min\n  tpm: 10,000/min (burst: 15,000)\n";
       expect(await run(level, set, ...target, ...limits)).toMatchObject({
@@ -72,7 +72,7 @@ describe.each(LEVELS)(
       });
     });
 
-    test("are JSON for programs", async () => {
+    test("limits of a level are JSON for programs", async () => {
       const { json } = store.namespace();
       const stored = await json(level, set, ...target, ...limits);
       expect(stored).toMatchObject({ ...owner, limits: LIMITS });
@@ -86,7 +86,7 @@ describe.each(LEVELS)(
       expect(await json(level, remove, ...target, "--yes")).toEqual({ ...owner, deleted: false });
     });
 
-    test("stay when the question is declined, and when stdin is not a terminal", async () => {
+    test("limits of a level stay when the question is declined, and when stdin is not a terminal", async () => {
       const { run, under } = store.namespace();
       await run(level, set, ...target, ...limits);
       const declined = await under({ answers: [false] }, level, remove, ...target);
@@ -117,7 +117,7 @@ describe.each(LEVELS)(
       expect(err).toContain(reason);
     });
 
-    test("have to be given, and each name once", async () => {
+    test("limits of a level have to be given, and each name once", async () => {
       const { run } = store.namespace();
       expect(await run(level, set, ...target)).toMatchObject({ code: 2, out: "" });
       const twice = await run(level, set, ...target, "-l", "rpm:1", "-l", "rpm:2");
@@ -125,7 +125,7 @@ describe.each(LEVELS)(
       expect(twice.err).toContain('the limit "rpm" is given twice');
     });
 
-    test("have the principal of each change in the audit log", async () => {
+    test("limits of a level have the principal of each change in the audit log", async () => {
       const { run, json } = store.namespace();
       await run(level, set, ...target, ...limits, "--principal", "ops@example");
       await run(level, remove, ...target, "-y", "--principal", "ops2");
@@ -142,7 +142,7 @@ describe.each(LEVELS)(
 );
 
 describe("system", () => {
-  test("keeps what acquires do while the store does not answer", async () => {
+  test("system keeps what acquires do while the store does not answer", async () => {
     const { run, json } = store.namespace();
     const set = await run("system", "set-defaults", "-l", "rpm:1", "--on-unavailable", "block");
     expect(set.out).toContain("While the store does not answer: block");
@@ -153,7 +153,7 @@ describe("system", () => {
     expect(wrong).toMatchObject({ code: 2, out: "" });
   });
 
-  test("list shows its limits and those of all resources", async () => {
+  test("system list shows its limits and those of all resources", async () => {
     const { run, json } = store.namespace();
     expect((await run("system", "list")).code).toBe(1);
     await run("resource", "set-defaults", "gpt-4", "-l", "rpm:30", "-l", "tpm:5000");
@@ -182,7 +182,7 @@ describe("system", () => {
 });
 
 describe("resource list", () => {
-  test("shows the resources that have limits", async () => {
+  test("resource list shows the resources that have limits", async () => {
     const { run, json } = store.namespace();
     await run("resource", "set-defaults", "b/gpt-4", "-l", "rpm:30");
     await run("resource", "set-defaults", "a", "-l", "rpm:30");

@@ -28,7 +28,7 @@ const good = scenario(`export default { users: {
 } };`);
 
 describe("loadtest run", () => {
-  test("prints a table with a line for each class, and one for all", async () => {
+  test("loadtest run prints a table with a line for each class, and one for all", async () => {
     const { code, out, err } = await cli(["loadtest", "run", "-f", good, ...SHORT]);
     expect({ code, err }).toEqual({ code: 0, err: "" });
     const [title, about, , head, ...rows] = out.split("\n");
@@ -46,14 +46,14 @@ describe("loadtest run", () => {
     expect(out).toMatch(/^Generator: \d+% of a processor$/m);
   });
 
-  test("runs only the classes that are named", async () => {
+  test("loadtest run runs only the classes that are named", async () => {
     const { out } = await cli(["loadtest", "run", "-f", good, "Other", ...SHORT, "--json"]);
     const { classes, total, consumed } = JSON.parse(out);
     expect(classes).toMatchObject([{ class: "Other", acquires: total.acquires }]);
     expect(consumed).toEqual({ n: total.granted });
   });
 
-  test("writes a line per interval, and a page that loads nothing", async () => {
+  test("loadtest run writes a line per interval, and a page that loads nothing", async () => {
     const [csv, html] = [join(folder, "run.csv"), join(folder, "run.html")];
     const files = ["--csv", csv, "--html", html];
     const { code, out } = await cli(["loadtest", "run", "-f", good, ...SHORT, ...files, "--json"]);
@@ -67,7 +67,7 @@ describe("loadtest run", () => {
     expect(page).not.toMatch(/<script|src=|href=|url\(/);
   });
 
-  test("ends with 1 when a condition of --fail-if holds, and says what it was", async () => {
+  test("loadtest run ends with 1 when a condition of --fail-if holds, and says what it was", async () => {
     const conditions = ["--fail-if", "p99>=0us", "--fail-if", "errors>0.1%"];
     const { code, out } = await cli(["loadtest", "run", "-f", good, ...SHORT, ...conditions]);
     expect(code).toBe(1);
@@ -75,7 +75,7 @@ describe("loadtest run", () => {
     expect(out).not.toMatch(/Failed: errors/);
   });
 
-  test("counts refusals as outcomes, and errors of tasks by their messages", async () => {
+  test("loadtest run counts refusals as outcomes, and errors of tasks by their messages", async () => {
     const file = scenario(`export default { users: {
       Refused: { wait: 1, task: (session) => session.acquire({
         entityId: "one", resource: "api", limits: ["n:1/day"], consume: { n: 1 } }) },
@@ -91,7 +91,7 @@ describe("loadtest run", () => {
     expect(error_messages).toEqual([{ message: "TypeError: no such thing", count: total.errors }]);
   });
 
-  test("warns of nothing while many tasks wait", async () => {
+  test("loadtest run warns of nothing while many tasks wait", async () => {
     const file = scenario(`export default { users: {
       Sleeper: { wait: 5, task: (session) => session.sleep(50) },
     } };`);
@@ -149,7 +149,7 @@ test("loadtest ui serves a page until Ctrl-C, which ends the run and its leases"
 describe("loadtest tune", () => {
   const quick = [...MEMORY, "--max-users", "4", "--step-duration", "0.1"];
 
-  test("shows the curve and the command to use", async () => {
+  test("loadtest tune shows the curve and the command to use", async () => {
     // How the best of several is found is the business of test/unit/loadtest/tune.test.ts.
     const one = [...MEMORY, "--max-users", "1", "--step-duration", "0.1", "--max-p99", "60000"];
     const { code, out, err } = await cli(["loadtest", "tune", "-f", good, "Caller", ...one]);
@@ -158,7 +158,7 @@ describe("loadtest tune", () => {
     expect(out).toContain(`  zae-limiter loadtest run -f ${good} Caller --users 1`);
   });
 
-  test("ends with 1 when not even one user is quick enough", async () => {
+  test("loadtest tune ends with 1 when not even one user is quick enough", async () => {
     const args = ["loadtest", "tune", "-f", good, ...quick, "--max-p99", "0.0001", "--json"];
     const { code, out } = await cli(args);
     expect(code).toBe(1);

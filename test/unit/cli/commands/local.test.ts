@@ -48,7 +48,7 @@ describe("local env", () => {
     expect(await lines("-f", shell)).toContain(expected);
   });
 
-  test("has the region for the AWS SDK of either language, and no token of a real session", async () => {
+  test("local env has the region for the AWS SDK of either language, and no token of a real session", async () => {
     const found = await lines();
     for (const line of [
       "AWS_REGION=us-east-1",
@@ -60,7 +60,7 @@ describe("local env", () => {
     expect(await lines("-f", "fish")).toContain("set -gx AWS_SESSION_TOKEN ''");
   });
 
-  test("is for the port that is given, and says on stderr when nothing runs", async () => {
+  test("local env is for the port that is given, and says on stderr when nothing runs", async () => {
     const { out, err } = await cli(["local", "env", "--folder", folder, "--port", "4566"]);
     expect([out.split("\n")[0], err]).toEqual([
       "export AWS_ENDPOINT_URL=http://127.0.0.1:4566",
@@ -70,7 +70,7 @@ describe("local env", () => {
     expect(note).toContain("Nothing runs here; these are for port 8000");
   });
 
-  test("quotes what a shell would read as something else", () => {
+  test("local env quotes what a shell would read as something else", () => {
     const NAME = `it's $5 & "more" \\`;
     expect(shellLines("bash", { NAME })).toBe(`export NAME='it'\\''s $5 & "more" \\'`);
     expect(shellLines("fish", { NAME })).toBe(`set -gx NAME 'it\\'s $5 & "more" \\\\'`);
@@ -78,7 +78,7 @@ describe("local env", () => {
     expect(SHELLS).toContain("zsh");
   });
 
-  test("names the namespace in the address, unless it is the default", () => {
+  test("local env names the namespace in the address, unless it is the default", () => {
     const state = { port: 1, table: "t" };
     expect(urlOf({ ...state, namespace: "default" })).toBe(
       "dynamodb://t?endpoint=http://127.0.0.1:1",
@@ -130,7 +130,7 @@ describe("engines", () => {
 });
 
 describe("logs", () => {
-  test("end with their last lines", () => {
+  test("logs end with their last lines", () => {
     const path = join(folder, "log");
     expect(lastLines(path, 5)).toEqual([]);
     writeFileSync(path, "a\nb\nc\n");
@@ -138,7 +138,7 @@ describe("logs", () => {
     expect(lastLines(path, 0)).toEqual([]);
   });
 
-  test("are followed line by line, also after they were started again", () => {
+  test("logs are followed line by line, also after they were started again", () => {
     const path = join(folder, "log");
     writeFileSync(path, "old\n");
     const log = new LogFollower(path);

@@ -49,7 +49,7 @@ const cells = (out: string) =>
     .map((line) => line.split(/ {2,}/));
 
 describe("register", () => {
-  test("one is one line, several are counted, and again they stay as they are", async () => {
+  test("register prints one namespace as one line, counts several, and again they stay as they are", async () => {
     const one = await run("register", "a");
     expect(one).toMatchObject({ code: 0, err: "" });
     expect(one.out).toMatch(/^a: [\w-]{11}\n$/);
@@ -70,7 +70,7 @@ describe("register", () => {
     expect(namespaces.map(({ name }) => name)).toEqual(["b", "default"]);
   });
 
-  test("does not bring back a `default` that was deleted", async () => {
+  test("register does not bring back a `default` that was deleted", async () => {
     await register("a");
     await run("delete", "default", "-y");
     await register("b");
@@ -80,7 +80,7 @@ describe("register", () => {
 });
 
 describe("list and show", () => {
-  test("tell ids and times", async () => {
+  test("list and show tell ids and times", async () => {
     const id = await register("tenant-a");
     const { code, out } = await run("list");
     expect(code).toBe(0);
@@ -100,7 +100,7 @@ describe("list and show", () => {
     });
   });
 
-  test("show of a missing namespace fails and suggests the next command", async () => {
+  test("list and show show of a missing namespace fails and suggests the next command", async () => {
     const id = await register("gone");
     expect(await run("show", "typo")).toMatchObject({
       code: 1,
@@ -168,7 +168,7 @@ describe("delete, orphans, recover", () => {
 });
 
 describe("purge", () => {
-  test("removes what is there, and shows how far it is on a terminal", async () => {
+  test("purge removes what is there, and shows how far it is on a terminal", async () => {
     const id = await register("a");
     for (const entity of ["x", "y", "z"]) {
       await cli(["entity", "create", entity, "-N", "a"], { env, clock });

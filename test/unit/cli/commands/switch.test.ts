@@ -11,7 +11,7 @@ import { temporaryStore } from "../temporary.ts";
 const store = temporaryStore();
 
 describe("switches", () => {
-  test("of a resource are set, shown, and refuse acquires", async () => {
+  test("switches of a resource are set, shown, and refuse acquires", async () => {
     const { run, json } = store.namespace();
     await run("resource", "set-defaults", "gpt-4", "-l", "rpm:10");
     const off = await run("resource", "disable", "gpt-4", "--principal", "ops");
@@ -38,7 +38,7 @@ describe("switches", () => {
     expect((await run("acquire", "key-1", "gpt-4", "-c", "rpm=1")).code).toBe(0);
   });
 
-  test("of an entity are for one resource or for all, and are listed", async () => {
+  test("switches of an entity are for one resource or for all, and are listed", async () => {
     const { run, json } = store.namespace();
     await run("system", "set-defaults", "-l", "rpm:10");
     await run("entity", "create", "key-1");
@@ -115,7 +115,7 @@ test("the audit log shows switches that are set, unset and removed, and soft lim
 });
 
 describe("balances", () => {
-  test("are reset and topped up, once per key", async () => {
+  test("balances are reset and topped up, once per key", async () => {
     const { run, json } = store.namespace();
     await run("resource", "set-defaults", "gpt-4", "-l", "rpd:10/day", "-l", "tpd:5000/day");
     await run("acquire", "key-1", "gpt-4", "-c", "rpd=10", "-c", "tpd=4000");

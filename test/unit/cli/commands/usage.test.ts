@@ -41,7 +41,7 @@ const rows = (out: string) =>
     .map((line) => line.split(/ {2,}/));
 
 describe("usage list", () => {
-  test("by entity, by resource, by window and time", async () => {
+  test("usage list filters by entity, by resource, by window and time", async () => {
     const listed = await run("usage", "list", "-e", "key-1", "-w", "hourly");
     expect(listed).toMatchObject({ code: 0, err: "" });
     expect(rows(listed.out)).toEqual([
@@ -70,7 +70,7 @@ describe("usage list", () => {
     ]);
   });
 
-  test("says what is missing or wrong", async () => {
+  test("usage list says what is missing or wrong", async () => {
     const nothing = {
       code: 1,
       out: "",
@@ -109,7 +109,7 @@ describe("usage summary", () => {
 });
 
 describe("usage list --plot", () => {
-  test("draws a chart per limit with both axes, hours without usage at zero", async () => {
+  test("usage list --plot draws a chart per limit with both axes, hours without usage at zero", async () => {
     const query = ["usage", "list", "-e", "key-1", "-w", "hourly", "--plot"];
     for (const columns of [60, 120]) {
       const { code, out, err } = await under({ columns }, ...query);

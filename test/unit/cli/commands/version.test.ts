@@ -46,7 +46,7 @@ describe("a file that is not there", () => {
 });
 
 describe("upgrade", () => {
-  test("refuses a file, and says how to name a stack", async () => {
+  test("upgrade refuses a file, and says how to name a stack", async () => {
     for (const env of [{ ZAEL_URL: store.url }, { ZAEL_URL: "memory:" }, {}]) {
       const { code, err } = await cli(["upgrade", "--yes"], { env });
       expect(code).toBe(1);
@@ -56,7 +56,7 @@ describe("upgrade", () => {
     }
   });
 
-  test("is about the table that ZAEL_URL names, or about the one of --name there", async () => {
+  test("upgrade is about the table that ZAEL_URL names, or about the one of --name there", async () => {
     const env = { ZAEL_URL: "dynamodb://my-app?region=eu-west-1&endpoint=http://127.0.0.1:1" };
     for (const [args, expected] of [
       [[], "my-app"],

@@ -70,7 +70,7 @@ const properties = (more: object = {}) => ({
 });
 
 describe("Custom::ZaeLimiterLimits", () => {
-  test("create, update and delete (op 49)", async () => {
+  test("Custom::ZaeLimiterLimits creates, updates and deletes limits (op 49)", async () => {
     const handler = handlerOver();
     const created = await cloudFormation.send(handler, {
       type: "Create",
@@ -287,21 +287,21 @@ describe("Custom::ZaeLimiterLimits", () => {
 describe("the answer", () => {
   const request = () => ({ type: "Create", properties: properties({ Resources: GPT4 }) }) as const;
 
-  test("is put without a type, as the address is signed for", async () => {
+  test("the answer is put without a type, as the address is signed for", async () => {
     await cloudFormation.send(handlerOver(), request());
     expect(cloudFormation.requests).toEqual([
       { method: "PUT", type: undefined, bytes: expect.any(Number) as number },
     ]);
   });
 
-  test("is tried again while that may help", async () => {
+  test("the answer is tried again while that may help", async () => {
     cloudFormation.statuses = [503, 500, 429];
     const reply = await cloudFormation.send(handlerOver(), request());
     expect(reply.Status).toBe("SUCCESS");
     expect(cloudFormation.requests).toHaveLength(4);
   });
 
-  test("that cannot be given lets Lambda call again; the address stays secret", async () => {
+  test("the answer that cannot be given lets Lambda call again; the address stays secret", async () => {
     const handler = handlerOver();
     cloudFormation.statuses = [403];
     const refused = handler(cloudFormation.event(request()));
@@ -317,7 +317,7 @@ describe("the answer", () => {
     expect(lines.join("")).not.toContain("secret");
   });
 
-  test("is never longer than CloudFormation takes", async () => {
+  test("the answer is never longer than CloudFormation takes", async () => {
     const names = Array.from({ length: 400 }, (_, index) => `résumé-${index}-"quoted"`);
     const Resources = Object.fromEntries(names.map((name) => [name, { Limits: {} }]));
     const reply = await cloudFormation.send(handlerOver(), {
@@ -330,7 +330,7 @@ describe("the answer", () => {
     expect(cloudFormation.requests[0]?.bytes).toBeGreaterThan(3000);
   });
 
-  test("is logged as one line that names the request", async () => {
+  test("the answer is logged as one line that names the request", async () => {
     await cloudFormation.send(handlerOver(), request());
     expect(lines).toHaveLength(1);
     expect(JSON.parse(lines[0] as string)).toMatchObject({
@@ -347,11 +347,11 @@ describe("the handler", () => {
     ["nothing", undefined],
     ["a direct call", { action: "plan" }],
     ["a request without an address", { RequestType: "Create" }],
-  ])("refuses %s, which has no address to answer to", async (_, event) => {
+  ])("the handler refuses %s, which has no address to answer to", async (_, event) => {
     await expect(handlerOver()(event)).rejects.toMatchObject({ code: "ZAEL_VALIDATION" });
   });
 
-  test("needs the name of the table", () => {
+  test("the handler needs the name of the table", () => {
     expect(() => limitsHandlerFrom({}, () => undefined)).toThrow("expected the name of the table");
     expect(limitsHandlerFrom({ TABLE_NAME: TABLE }, () => undefined)).toBeTypeOf("function");
   });

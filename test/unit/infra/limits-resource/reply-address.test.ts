@@ -20,7 +20,7 @@ describe("an answer", () => {
     ["eu-west-1", `https://${BUCKET}-euwest1.s3.dualstack.eu-west-1.amazonaws.com${SIGNED}`],
     ["us-gov-west-1", `https://${BUCKET}-usgovwest1.s3.us-gov-west-1.amazonaws.com${SIGNED}`],
     ["cn-north-1", `https://${BUCKET}-cnnorth1.s3.cn-north-1.amazonaws.com.cn${SIGNED}`],
-  ])("goes to the bucket of CloudFormation in %s: %s", (region, address) => {
+  ])("an answer goes to the bucket of CloudFormation in %s: %s", (region, address) => {
     expect(() => checkReplyAddress(address, { region })).not.toThrow();
   });
 
@@ -38,18 +38,18 @@ describe("an answer", () => {
     ["instance metadata", "http://169.254.169.254/latest/api/token"],
     ["this machine, from AWS", "http://127.0.0.1:9001/2018-06-01/runtime/invocation/next"],
     ["no address", "answer"],
-  ])("does not go to %s", (_, address) => {
+  ])("an answer does not go to %s", (_, address) => {
     expect(() => checkReplyAddress(address, ON_AWS)).toThrow(
       /expected an https address of CloudFormation in eu-west-1, got the host/,
     );
   });
 
-  test("does not go anywhere when the region of the function is unknown", () => {
+  test("an answer does not go anywhere when the region of the function is unknown", () => {
     const address = `https://${BUCKET}-.s3.amazonaws.com${SIGNED}`;
     expect(() => checkReplyAddress(address, { region: undefined })).toThrow("ResponseURL");
   });
 
-  test("goes to this machine where the table is on this machine, and only there", () => {
+  test("an answer goes to this machine where the table is on this machine, and only there", () => {
     expect(() => checkReplyAddress("http://127.0.0.1:1/answer", LOCAL_PLACE)).not.toThrow();
     expect(() => checkReplyAddress("http://10.0.0.1:1/answer", LOCAL_PLACE)).toThrow("10.0.0.1:1");
   });

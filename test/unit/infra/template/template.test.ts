@@ -111,7 +111,7 @@ describe("parameters", () => {
 });
 
 describe("the template", () => {
-  test("is short enough to be sent, also by hand", () => {
+  test("the template is short enough to be sent, also by hand", () => {
     expect(Buffer.byteLength(compactTemplate(stackTemplate()))).toBeLessThan(INLINE_BYTES_MAX);
     expect(Buffer.byteLength(printTemplate(stackTemplate(), "yaml"))).toBeLessThan(
       INLINE_BYTES_MAX,
@@ -128,19 +128,24 @@ describe("the template", () => {
     { roleNameFormat: "r-{}" },
     { policyNameFormat: "p-{}" },
     { permissionBoundary: "PowerUser" },
-  ])("exports nothing that is empty, which CloudFormation would refuse: %o", (options) => {
-    const parameters = { ...stackParameters(options, "my-app"), "AWS::StackName": "my-app" };
-    const outputs = Object.entries(resolveTemplate(stackTemplate(), parameters).Outputs);
-    expect(outputs.length).toBeGreaterThan(3);
-    const isEmpty = (value: unknown) => value === undefined || String(value).trim() === "";
-    expect(outputs.filter(([, { Value }]) => isEmpty(Value))).toEqual([]);
-    const names = outputs.map(([name]) => name);
-    expect(names.includes("RoleNameFormat")).toBe(options.roleNameFormat !== undefined);
-    expect(names.includes("PolicyNameFormat")).toBe(options.policyNameFormat !== undefined);
-    expect(names.includes("PermissionBoundaryArn")).toBe(options.permissionBoundary !== undefined);
-  });
+  ])(
+    "the template exports nothing that is empty, which CloudFormation would refuse: %o",
+    (options) => {
+      const parameters = { ...stackParameters(options, "my-app"), "AWS::StackName": "my-app" };
+      const outputs = Object.entries(resolveTemplate(stackTemplate(), parameters).Outputs);
+      expect(outputs.length).toBeGreaterThan(3);
+      const isEmpty = (value: unknown) => value === undefined || String(value).trim() === "";
+      expect(outputs.filter(([, { Value }]) => isEmpty(Value))).toEqual([]);
+      const names = outputs.map(([name]) => name);
+      expect(names.includes("RoleNameFormat")).toBe(options.roleNameFormat !== undefined);
+      expect(names.includes("PolicyNameFormat")).toBe(options.policyNameFormat !== undefined);
+      expect(names.includes("PermissionBoundaryArn")).toBe(
+        options.permissionBoundary !== undefined,
+      );
+    },
+  );
 
-  test("mentions only what it has", () => {
+  test("the template mentions only what it has", () => {
     const { Parameters, Conditions, Resources, Outputs } = stackTemplate();
     const known = new Set([...Object.keys(Parameters), ...Object.keys(Resources)]);
     const text = JSON.stringify({ Conditions, Resources, Outputs });
@@ -310,7 +315,7 @@ describe("the template", () => {
       { createIam: false, aggregatorRoleArn: "arn:aws:iam::123456789012:role/x" },
       { policies: 0, roles: [], lambda: true },
     ],
-  ])("the matrix of IAM: %s", (_, options, expected) => {
+  ])("the matrix of IAM holds: %s", (_, options, expected) => {
     const parameters = { ...stackParameters(options, "my-app"), "AWS::StackName": "my-app" };
     const { Resources } = resolveTemplate(stackTemplate(), parameters);
     const roles = ofType(Resources, "AWS::IAM::Role").map((id) =>
@@ -360,20 +365,20 @@ describe("the filters of the stream", () => {
     dynamodb: { Keys: { PK: { S: PK }, SK: { S: SK } } },
   });
 
-  test("let through what is taken from buckets", () => {
+  test("the filters of the stream let through what is taken from buckets", () => {
     const key = bucketKey("aBcDeFgHiJk", "key-1", "openai/gpt-4", 0);
     expect(matchesFilter(BUCKET_FILTER, record("MODIFY", key))).toBe(true);
     expect(matchesFilter(BUCKET_FILTER, record("INSERT", key))).toBe(true);
     expect(matchesFilter(BUCKET_FILTER, record("REMOVE", key))).toBe(false);
   });
 
-  test("let through audit events that go, whatever their namespace (W3)", () => {
+  test("the filters of the stream let through audit events that go, whatever their namespace (W3)", () => {
     const key = auditKey("aBcDeFgHiJk", "$RESOURCE:gpt-4", "01J0000000000000000000000A");
     expect(matchesFilter(AUDIT_FILTER, record("REMOVE", key))).toBe(true);
     expect(matchesFilter(AUDIT_FILTER, record("INSERT", key))).toBe(false);
   });
 
-  test("keep everything else away", () => {
+  test("the filters of the stream keep everything else away", () => {
     for (const key of [entityKey("ns", "key-1"), systemConfigKey("ns")]) {
       for (const event of ["INSERT", "MODIFY", "REMOVE"]) {
         expect(matchesFilter(BUCKET_FILTER, record(event, key))).toBe(false);

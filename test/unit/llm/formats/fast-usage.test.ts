@@ -15,7 +15,7 @@ describe("the usage at the end of an answer", () => {
     ["embeddings", { data: [{ embedding: [0.1, -2e-9] }], model: "m", usage }],
     ["an answer with members behind it", { usage, user: null, metadata: {}, tools: [], n: -1.5e3 }],
     ["an answer with details", { usage: { ...usage, details: { cached_tokens: 3, tier: "x" } } }],
-  ])("is found in %s", (_, answer) => {
+  ])("the usage at the end of an answer is found in %s", (_, answer) => {
     const { usage: whole } = answer as { usage: unknown };
     for (const spaces of [0, 2]) {
       // Spaces may stand behind the colon, and a line break at the end.
@@ -33,11 +33,11 @@ describe("the usage at the end of an answer", () => {
     ["the answer broke off", '{"usage":{"prompt_tokens":1}'],
     ["it is no object", '{"usage":null}'],
     ["it is no JSON", '{"usage":{prompt_tokens}}'],
-  ])("is left to the parser where %s", (_, text) => {
+  ])("the usage at the end of an answer is left to the parser where %s", (_, text) => {
     expect(fastUsage(bytes(text))).toBeUndefined();
   });
 
-  test("is the one that a parser finds, whatever else the answer has", () => {
+  test("the usage at the end of an answer is the one that a parser finds, whatever else the answer has", () => {
     const plain = fc.oneof(fc.string(), fc.integer(), fc.constant(null), fc.boolean());
     const anything = fc.jsonValue({ maxDepth: 3 });
     fc.assert(

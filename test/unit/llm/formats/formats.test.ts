@@ -127,7 +127,7 @@ describe("the formats of providers", () => {
     expect(read("/messages", events).text).toBe("weather{}hm");
   });
 
-  test("counts that are no numbers are not known", () => {
+  test("the formats of providers counts that are no numbers are not known", () => {
     const usage = { prompt_tokens: "19", completion_tokens: -1, total_tokens: Number.NaN };
     expect(format("/chat/completions").readUsage({ usage })).toEqual({ output: undefined });
   });

@@ -19,7 +19,7 @@ describe("messages of servers", () => {
     expect(serverText(message)).toBe(expected);
   });
 
-  test("keep what a user needs, on one line", () => {
+  test("messages of servers keep what a user needs, on one line", () => {
     const denied =
       "User: arn:aws:sts::123456789012:assumed-role/my-application-role-for-production/i-0abcdef\n" +
       "  is not authorized to perform: dynamodb:GetItem on resource: arn:aws:dynamodb:x:1:table/t";
@@ -32,7 +32,7 @@ describe("messages of servers", () => {
     expect(text.endsWith("...")).toBe(true);
   });
 
-  test("are changed in the error itself, so that printing it shows no more", () => {
+  test("messages of servers are changed in the error itself, so that printing it shows no more", () => {
     const error = withServerText(new Error(`denied for ${TOKEN}`));
     expect(inspect(error)).toMatch(/denied for \[hidden\]/);
     expect(inspect(error)).not.toContain(TOKEN);

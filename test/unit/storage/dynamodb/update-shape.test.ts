@@ -81,7 +81,7 @@ describe("an update of a shape", () => {
     },
   );
 
-  it("is refused for what is wrong with it, however often it was right", () => {
+  it("an update of a shape is refused for what is wrong with it, however often it was right", () => {
     const bounds: Condition = [{ is: "<", name: "n", value: 1 }];
     shapes.prepare(KEY, { add: { n: 1 } }, bounds);
     expect(() => shapes.prepare({ PK: "", SK: "s" }, { add: { n: 1 } }, bounds)).toThrow("PK");

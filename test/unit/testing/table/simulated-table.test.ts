@@ -40,7 +40,7 @@ async function refusalOf(work: Promise<unknown>): Promise<RateLimiterUnavailable
 }
 
 describe("a simulated table", () => {
-  test("does what a store does, and takes time for it", async () => {
+  test("a simulated table does what a store does, and takes time for it", async () => {
     const { time, table, store, other } = tableWith();
     await time.until(store.put({ ...KEY, count: 1 }, [ITEM_ABSENT]));
     expect(time.timer.nowMs()).toBeGreaterThan(0.5);

@@ -5,7 +5,7 @@ import { EventQueue } from "../../../../src/testing/time/event-queue.ts";
 import { VirtualTime } from "../../../../src/testing/time/virtual-time.ts";
 
 describe("virtual time", () => {
-  test("stands still until it is told to pass, and wakes sleepers at their moment", async () => {
+  test("virtual time stands still until it is told to pass, and wakes sleepers at their moment", async () => {
     const time = new VirtualTime(1000);
     const woken: [string, number][] = [];
     const sleep = async (name: string, ms: number) => {
@@ -101,7 +101,7 @@ describe("virtual time", () => {
     );
   });
 
-  test("says so when nothing is planned that could end the wait", async () => {
+  test("virtual time says so when nothing is planned that could end the wait", async () => {
     const time = new VirtualTime(0);
     await expect(time.until(new Promise(() => {}))).rejects.toThrow(/Nothing is planned/);
     await expect(time.until(Promise.reject(new Error("broken")))).rejects.toThrow("broken");
@@ -116,7 +116,7 @@ describe("virtual time", () => {
 });
 
 describe("the queue of events", () => {
-  test("hands them out by time, and by the order they were planned in at one time", () => {
+  test("the queue of events hands them out by time, and by the order they were planned in at one time", () => {
     const queue = new EventQueue();
     const random = seededRandom(3);
     const planned = Array.from({ length: 2000 }, (_, order) => ({
@@ -136,7 +136,7 @@ describe("the queue of events", () => {
 });
 
 describe("seeded random numbers", () => {
-  test("repeats itself by seed and label, and is spread evenly", () => {
+  test("a seeded source of random numbers repeats itself by seed and label, and is spread evenly", () => {
     const draws = (seed: number, label?: string) => {
       const random = seededRandom(seed, label);
       return Array.from({ length: 1000 }, () => random());

@@ -17,7 +17,7 @@ function skewOf(sentMs: number, answeredMs: number): number | undefined {
 }
 
 describe("the date of an answer", () => {
-  it("is unknown before the first, and without one", () => {
+  it("the date of an answer is unknown before the first, and without one", () => {
     const date = new ServerDate(() => DATE_MS);
     expect([date.dateMs, date.skewMs]).toStrictEqual([undefined, undefined]);
     expect(date.see(undefined, DATE_MS)).toBeUndefined();
@@ -29,17 +29,17 @@ describe("the date of an answer", () => {
     ["at the same second", 100, 200],
     ["at the end of the second", 900, 1100],
     ["a moment before", -500, 100],
-  ])("that was written %s proves nothing", (_, sent, answered) => {
+  ])("the date of an answer that was written %s proves nothing", (_, sent, answered) => {
     expect(skewOf(DATE_MS + sent, DATE_MS + answered)).toBe(0);
   });
 
-  it("proves nothing when the answer took its time, wherever it lost it", () => {
+  it("the date of an answer proves nothing when the answer took its time, wherever it lost it", () => {
     expect(skewOf(DATE_MS + 500, DATE_MS + 9000)).toBe(0);
     expect(skewOf(DATE_MS - 9000, DATE_MS + 500)).toBe(0);
     expect(skewOf(DATE_MS - 9000, DATE_MS + 9000)).toBe(0);
   });
 
-  it("proves nothing when another answer has shown otherwise a moment ago", () => {
+  it("the date of an answer proves nothing when another answer has shown otherwise a moment ago", () => {
     let nowMs = DATE_MS + 9000;
     const date = new ServerDate(() => nowMs);
     date.see(DATE, nowMs);
@@ -54,7 +54,7 @@ describe("the date of an answer", () => {
     expect(date.skewMs).toBe(-8500);
   });
 
-  it("shows how far a clock is off, to the second", () => {
+  it("the date of an answer shows how far a clock is off, to the second", () => {
     expect(skewOf(DATE_MS + 60_000, DATE_MS + 60_020)).toBe(-59_510);
     expect(skewOf(DATE_MS - 60_000, DATE_MS - 59_980)).toBe(60_490);
     expect(skewOf(DATE_MS + 60_000, DATE_MS + 64_000)).toBe(-61_500);

@@ -82,7 +82,7 @@ describe("blanks", () => {
   const named = (count: number) =>
     Object.fromEntries(Array.from({ length: count }, (_, at) => [`attribute-${at}`, at]));
 
-  test("make an item of its attributes in any order, whatever others have", () => {
+  test("blanks make an item of its attributes in any order, whatever others have", () => {
     const blanks = new ItemBlanks();
     filled(blanks, { a: 1, b: 2 });
     filled(blanks, { b: 3, a: 4 });
@@ -91,7 +91,7 @@ describe("blanks", () => {
     filled(blanks, { a: 8 });
   });
 
-  test("take no two sets for the same, up to the last name they know", () => {
+  test("blanks take no two sets for the same, up to the last name they know", () => {
     const blanks = new ItemBlanks();
     const whole = named(60);
     filled(blanks, whole);
@@ -101,14 +101,14 @@ describe("blanks", () => {
     }
   });
 
-  test("make items of other names as well, and learn them in time", () => {
+  test("blanks make items of other names as well, and learn them in time", () => {
     const blanks = new ItemBlanks();
     filled(blanks, named(60));
     for (let item = 0; item < 1100; item += 1) filled(blanks, { x: item, "attribute-0": 1 });
     filled(blanks, named(61));
   });
 
-  test("stay few, however many sets there are", () => {
+  test("blanks stay few, however many sets there are", () => {
     const blanks = new ItemBlanks();
     for (let set = 1; set < 1024; set += 1) {
       const bits = Array.from({ length: 10 }, (_, bit) => bit).filter((bit) => set & (1 << bit));
