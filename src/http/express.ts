@@ -9,6 +9,7 @@ import type { Lease } from "../limiter/lease.ts";
 import { type Answer, failedAnswer } from "./answer.ts";
 import { type Entry, Gate } from "./gate.ts";
 import type { Header } from "./headers.ts";
+import { isCutOff, onceClosed } from "./once-closed.ts";
 import { onceEnded } from "./once-ended.ts";
 import { checkHttpOptions, type HttpOptions as Options } from "./options.ts";
 import { leaseOfRequest, type Passage, turnBackAll } from "./passage.ts";
@@ -115,14 +116,14 @@ function pass(
   if (entry.kind === "answered") send(response, entry.answer);
   if (entry.kind !== "passed") return;
   const { headers, passage } = entry;
-  if (response.destroyed) {
+  if (isGone(response)) {
     void turnBackAll(request);
     return;
   }
   setHeaders(response, headers);
   if (passage !== undefined) {
     request.lease = passage.lease;
-    response.on("close", () => end(response, passage));
+    onceClosed(response, () => end(response, passage));
   }
   next();
 }
@@ -147,9 +148,14 @@ function fail(response: ServerResponse, error: unknown): void {
 /** Aborts when the connection is closed before the response. */
 function closing(response: ServerResponse): AbortSignal {
   const controller = new AbortController();
-  if (response.destroyed) controller.abort();
-  else response.once("close", () => controller.abort());
+  if (isGone(response)) controller.abort();
+  else onceClosed(response, () => controller.abort());
   return controller.signal;
+}
+
+/** Whether the client has gone. */
+function isGone(response: ServerResponse): boolean {
+  return response.destroyed || isCutOff(response);
 }
 
 /**
@@ -168,7 +174,7 @@ function end(response: ServerResponse, passage: Passage): void {
 }
 
 function send(response: ServerResponse, { status, headers, body }: Answer): void {
-  if (response.headersSent || response.destroyed) return;
+  if (response.headersSent || isGone(response)) return;
   response.statusCode = status;
   setHeaders(response, headers);
   response.setHeader("Content-Length", Buffer.byteLength(body));

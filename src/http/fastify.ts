@@ -10,6 +10,7 @@ import type { FastifyRequest } from "fastify";
 import type { Lease } from "../limiter/lease.ts";
 import { type Entry, Gate, type Passed } from "./gate.ts";
 import type { Header } from "./headers.ts";
+import { type Closable, isCutOff, onceClosed } from "./once-closed.ts";
 import { onceEnded } from "./once-ended.ts";
 import { checkChoice, checkHttpOptions, type HttpOptions as Options } from "./options.ts";
 import { leaseOfRequest, type Passage, turnBackAll } from "./passage.ts";
@@ -30,7 +31,7 @@ export interface FastifyRequestLike {
 /** What this plugin needs of Fastify's reply. */
 export interface FastifyReplyLike {
   /** The response of `node:http`, which tells when the client has gone. */
-  readonly raw: {
+  readonly raw: Closable & {
     readonly writableEnded: boolean;
     readonly writableFinished: boolean;
     end(...args: never[]): unknown;
@@ -39,7 +40,6 @@ export interface FastifyReplyLike {
     /** Only over HTTP/2. */
     readonly stream?: { readonly destroyed: boolean };
     readonly statusCode: number;
-    once(event: "close", listener: () => void): unknown;
   };
   /** Sets the status. */
   code(status: number): unknown;
@@ -186,7 +186,7 @@ async function handle(
 
 function pass({ headers, passage }: Passed, request: object, reply: FastifyReplyLike): void {
   setHeaders(reply, headers);
-  if (passage !== undefined) reply.raw.once("close", () => end(request, reply, passage));
+  if (passage !== undefined) onceClosed(reply.raw, () => end(request, reply, passage));
 }
 
 // biome-ignore lint/style/noDefaultExport: Fastify's users register a plugin by its default export.
@@ -221,13 +221,13 @@ export function leaseOf(request: FastifyRequestLike): Lease | undefined {
 function closing(reply: FastifyReplyLike): AbortSignal {
   const controller = new AbortController();
   if (isGone(reply)) controller.abort();
-  else reply.raw.once("close", () => controller.abort());
+  else onceClosed(reply.raw, () => controller.abort());
   return controller.signal;
 }
 
 /** Whether the client has gone. A response over HTTP/2 that was closed has lost its stream. */
 function isGone({ raw }: FastifyReplyLike): boolean {
-  return raw.destroyed ?? raw.stream?.destroyed ?? true;
+  return (raw.destroyed ?? raw.stream?.destroyed ?? true) || isCutOff(raw);
 }
 
 /** `close` comes once for each response: after it was sent, and when the client has hung up. */

@@ -11,6 +11,7 @@ import { ValidationError } from "../domain/errors.ts";
 import type { Lease } from "../limiter/lease.ts";
 import { Gate } from "./gate.ts";
 import type { Header } from "./headers.ts";
+import { type Closable, isCutOff, onceClosed } from "./once-closed.ts";
 import { checkHttpOptions, type HttpOptions as Options } from "./options.ts";
 import { addAlias, leaseOfRequest, type Passage } from "./passage.ts";
 import { watchEnd } from "./watched-body.ts";
@@ -62,10 +63,9 @@ export interface HttpOptions<C extends HonoContext = Context> extends Options<C>
 /** The socket of a request, as the adapter for Node.js passes it in `c.env`. */
 interface NodeBindings {
   readonly incoming?: { readonly socket?: { readonly remoteAddress?: string } };
-  readonly outgoing?: {
+  readonly outgoing?: Closable & {
     readonly closed: boolean;
     readonly writableFinished: boolean;
-    once(event: "close", listener: () => void): unknown;
   };
   /** Bun's server, in newer versions of its adapter. */
   readonly server?: unknown;
@@ -97,12 +97,11 @@ export function rateLimit<C extends HonoContext = Context>(
   }
   const gate = new Gate<C>(checked);
   return async function rateLimitRequest(context, next) {
-    const { raw } = context.req;
     const entry = await gate.enter({
       request: context,
       identity: context,
       address: () => getConnInfo?.(context).remote.address ?? addressOf(context),
-      signal: () => raw.signal,
+      signal: () => closing(context),
     });
     if (entry.kind === "gone") return new Response(null, { status: 499 });
     if (entry.kind === "answered") return webResponse(entry.answer);
@@ -162,6 +161,16 @@ export function leaseOf(context: HonoContext | Request): Lease | undefined {
   return leaseOfRequest(context);
 }
 
+/** Aborts when the client goes away. */
+function closing({ env, req }: HonoContext): AbortSignal {
+  const { outgoing } = (env ?? {}) as NodeBindings;
+  if (outgoing === undefined) return req.raw.signal;
+  const controller = new AbortController();
+  if (outgoing.closed || isCutOff(outgoing)) controller.abort();
+  else onceClosed(outgoing, () => controller.abort());
+  return controller.signal;
+}
+
 /** On Node.js by the response of the server, which knows of hang-ups; elsewhere by the body. */
 async function endWithResponse(context: HonoContext, passage: Passage): Promise<void> {
   const { status } = context.res;
@@ -169,8 +178,8 @@ async function endWithResponse(context: HonoContext, passage: Passage): Promise<
   const { outgoing } = (context.env ?? {}) as NodeBindings;
   if (outgoing !== undefined) {
     const end = () => void passage.end({ status, aborted: !outgoing.writableFinished }, threw);
-    if (outgoing.closed) end();
-    else outgoing.once("close", end);
+    if (outgoing.closed || isCutOff(outgoing)) end();
+    else onceClosed(outgoing, end);
     return;
   }
   const watched = await watchEnd(context.res, context.req.raw.signal, (aborted) =>

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { describe, expect, test } from "vitest";
 import { ADAPTERS, type TestOptions } from "./served.ts";
-import { gate, SLOW, Stage, statusOf } from "./suite.ts";
+import { gate, SLOW, Stage, statusOf, waitingRoom } from "./suite.ts";
 
 const LIMITS = [`rpm:1000${SLOW}`, `tpm:100000${SLOW}`];
 const TARGET = { entityId: "127.0.0.1", resource: "http", limits: LIMITS };
@@ -109,55 +109,12 @@ describe.each(ADAPTERS)("ends of rateLimit on $name", (adapter) => {
   });
 
   test("a client that goes away while it waits leaves the queue and consumes nothing", async () => {
-    const limiter = await stage.limiter();
-    const limits = ["rpm:1/min"];
-    let handled = 0;
-    let arrived = gate();
-    const options = {
-      limiter,
-      limits,
-      maxWaitSeconds: 3600,
-      consume: () => {
-        arrived.open();
-        return { rpm: 1 };
-      },
-    };
-    const { url } = await stage.serve(options, () => {
-      handled += 1;
-      return { body: "ok" };
-    });
-    await statusOf(url);
-    arrived = gate();
-    const socket = await rawRequest(url);
-    await arrived.opened;
-    await new Promise((resolve) => setImmediate(resolve));
+    const waited = await waitingRoom(stage);
+    const socket = await rawRequest(waited.url);
+    await expect.poll(waited.isOccupied).toBe(true);
     socket.destroy();
-    const ended = limiter.tryAcquire({
-      entityId: "127.0.0.1",
-      resource: "http",
-      limits,
-      consume: { rpm: 1 },
-      maxWaitSeconds: 0.2,
-    });
-    expect((await ended).granted).toBe(false);
-    expect(handled).toBe(1);
-  });
-
-  test("pipelined requests each have a lease of their own", async () => {
-    const limiter = await stage.limiter();
-    const { url } = await stage.serve({ limiter, limits: LIMITS }, ({ lease, path }) => {
-      lease?.settle({ tpm: Number(path.slice(1)) });
-      return { body: "ok" };
-    });
-    const { hostname, port } = new URL(url);
-    const socket = connect(Number(port), hostname);
-    await once(socket, "connect");
-    const get = (path: string, more = "") =>
-      `GET ${path} HTTP/1.1\r\nHost: ${hostname}\r\n${more}\r\n`;
-    socket.write(get("/10") + get("/20") + get("/30", "Connection: close\r\n"));
-    socket.resume();
-    await once(socket, "close");
-    await expect.poll(() => limiter.available(TARGET)).toEqual({ rpm: 997, tpm: 99_940 });
+    await expect.poll(waited.isOccupied).toBe(false);
+    expect(waited.handled()).toBe(0);
   });
 
   test("a request with Expect: 100-continue is answered, granted or refused", async () => {

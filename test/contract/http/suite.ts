@@ -54,3 +54,37 @@ export function gate(): { readonly opened: Promise<void>; open(): void } {
   });
   return { opened, open: () => open() };
 }
+
+/** A server whose requests wait for tokens that do not come. */
+export interface WaitingRoom {
+  readonly url: string;
+  /** How many requests have reached the handler. */
+  handled(): number;
+  /** Whether a request stands in the queue: then a call that would fit is refused for its sake. */
+  isOccupied(): Promise<boolean>;
+}
+
+/** Serves requests for the ten tokens of a bucket that has one. */
+export async function waitingRoom(stage: Stage): Promise<WaitingRoom> {
+  let now = 1_700_000_000_000;
+  let handled = 0;
+  const limiter = await stage.limiter({ clock: () => now });
+  const target = { entityId: "127.0.0.1", resource: "http", limits: ["rpm:10/min"] };
+  const { limits } = target;
+  await (await limiter.acquire({ ...target, consume: { rpm: 10 } })).commit();
+  now += 6000;
+  const options = { limiter, limits, consume: { rpm: 10 }, maxWaitSeconds: 3600 };
+  const { url } = await stage.serve(options, () => {
+    handled += 1;
+    return { body: "ok" };
+  });
+  return {
+    url,
+    handled: () => handled,
+    isOccupied: async () => {
+      const decision = await limiter.tryAcquire({ ...target, consume: { rpm: 1 } });
+      if (decision.granted) await decision.lease.rollback();
+      return !decision.granted;
+    },
+  };
+}

@@ -38,6 +38,14 @@ test("a key that is too long is hashed, and differs from a key that looks like t
   expect(entityIdOf(id)).toBe(`enc:${id}`);
 });
 
+test("keys that no encoding of Unicode can hold are told apart", () => {
+  const keys = ["\ud800", "\ud801", "\ufffd", "a\udc00", "\ud800".repeat(300), "\ud801".repeat(300)];
+  const ids = keys.map(entityIdOf);
+  expect(new Set(ids).size).toBe(keys.length);
+  for (const id of ids) checkEntityId(id);
+  expect(keyOfEntityId(ids[0] as string)).toBe(ids[0]);
+});
+
 test("an id that was not made here is refused", () => {
   expect(() => keyOfEntityId("enc:@zz")).toThrow(/hexadecimal/);
 });

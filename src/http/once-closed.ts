@@ -1,0 +1,60 @@
+/**
+ * Notices the end of a response of `node:http`: it was sent, or its connection is gone.
+ *
+ * A client may send the next request before the answer to the last one is there. The responses that
+ * wait behind others have no socket yet, and hear nothing when the connection closes.
+ */
+
+/** The connection of a request. */
+interface Connection {
+  readonly destroyed: boolean;
+  once(event: "close", listener: () => void): unknown;
+}
+
+/** What a response needs for it. */
+export interface Closable {
+  /** `null` while the response waits behind others, and after it was sent. */
+  readonly socket?: object | null | undefined;
+  /** The request. Servers that are not of `node:http` may have none. */
+  readonly req?: { readonly socket?: Connection | object | undefined } | undefined;
+  once(event: "close", listener: () => void): unknown;
+}
+
+/** One listener per connection for all that wait on it: a client may send any number of requests. */
+const waiting = new WeakMap<object, Set<() => void>>();
+
+/** Calls `closed` once. */
+export function onceClosed(response: Closable, closed: () => void): void {
+  const connection = response.socket === null ? connectionOf(response) : undefined;
+  if (connection === undefined) {
+    response.once("close", closed);
+    return;
+  }
+  const listeners = listenersOf(connection);
+  const first = () => {
+    if (listeners.delete(first)) closed();
+  };
+  listeners.add(first);
+  response.once("close", first);
+}
+
+/** Returns whether a response waits behind others on a connection that is gone. */
+export function isCutOff(response: Closable): boolean {
+  return response.socket === null && connectionOf(response)?.destroyed === true;
+}
+
+function connectionOf({ req }: Closable): Connection | undefined {
+  const socket = req?.socket as Partial<Connection> | undefined;
+  return typeof socket?.once === "function" ? (socket as Connection) : undefined;
+}
+
+function listenersOf(connection: Connection): Set<() => void> {
+  const known = waiting.get(connection);
+  if (known !== undefined) return known;
+  const listeners = new Set<() => void>();
+  waiting.set(connection, listeners);
+  connection.once("close", () => {
+    for (const listener of [...listeners]) listener();
+  });
+  return listeners;
+}
