@@ -20,7 +20,7 @@ export interface Closable {
   once(event: "close", listener: () => void): unknown;
 }
 
-/** One listener per connection for all that wait on it: a client may send any number of requests. */
+/** One listener per connection for all that wait: a client may send any number of requests. */
 const waiting = new WeakMap<object, Set<() => void>>();
 
 /** Calls `closed` once. */
