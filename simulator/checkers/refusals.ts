@@ -44,13 +44,36 @@ interface Wait {
   endMs: number;
 }
 
-interface Followed {
+/** A limit of a bucket: what all its shards hold. */
+class Followed {
   readonly limit: LimitOfShard;
-  /** Several shards are read one by one. */
-  isSharded: boolean;
-  /** By shard: what it holds at a moment, in milli-tokens. */
-  readonly levels: Map<number, (nowMs: number) => number>;
   readonly history: LevelHistory;
+  /** Several shards are read one by one. */
+  isSharded = false;
+  /** By shard: what it holds at a moment, in milli-tokens. */
+  readonly #levels = new Map<number, (nowMs: number) => number>();
+
+  constructor(limit: LimitOfShard, nowMs: number) {
+    this.limit = limit;
+    this.history = new LevelHistory(limit, nowMs);
+  }
+
+  hasRateOf({ capacity, refill, period }: LimitOfShard): boolean {
+    const { limit } = this;
+    return capacity === limit.capacity && refill === limit.refill && period === limit.period;
+  }
+
+  /** A write has shown a shard; `merged`: the one that it has taken in, which is gone. */
+  show(limit: LimitOfShard, image: ShardImage, merged: BucketLanding["merged"]): void {
+    this.isSharded ||= image.count > 1;
+    this.#levels.set(image.shard, levelOf(limit, image));
+    if (merged !== undefined) this.#levels.delete(merged.image.shard);
+  }
+
+  take(amountMilli: number, nowMs: number): void {
+    const level = this.isSharded ? sumOf(this.#levels.values(), nowMs) : undefined;
+    this.history.take(amountMilli, nowMs, level);
+  }
 }
 
 export class Refusals {
@@ -72,10 +95,17 @@ export class Refusals {
   }
 
   landed(landings: readonly BucketLanding[], nowMs: number): void {
+    // A transaction moves balances between shards: all of them count before any is judged.
     for (const landing of landings) {
       const { before, after } = landing;
       if (after === undefined) this.#forget(before);
-      else for (const limit of after.limits) this.#landed(landing, after, limit, nowMs);
+      else for (const limit of after.limits) this.#follow(landing, after, limit, nowMs);
+    }
+    for (const { after, charged } of landings) {
+      for (const { name } of after?.limits ?? []) {
+        const amountMilli = Number(charged.get(name) ?? 0n);
+        this.#followed.get(`${after?.bucket} ${name}`)?.take(amountMilli, nowMs);
+      }
     }
   }
 
@@ -167,33 +197,19 @@ export class Refusals {
     return Math.floor(least - needed);
   }
 
-  #landed(
-    { before, charged }: BucketLanding,
+  #follow(
+    { before, merged }: BucketLanding,
     after: ShardImage,
     limit: LimitOfShard,
     nowMs: number,
   ): void {
     const id = `${after.bucket} ${limit.name}`;
     if (before === undefined && after.shard === 0) this.#followed.delete(id);
-    if (!this.#followed.has(id)) {
-      const history = new LevelHistory(limit, nowMs);
-      this.#followed.set(id, { limit, history, isSharded: false, levels: new Map() });
-    }
+    if (!this.#followed.has(id)) this.#followed.set(id, new Followed(limit, nowMs));
     const followed = this.#followed.get(id);
-    if (followed === undefined) return;
-    if (before !== undefined && isAnnouncement(before, after)) {
-      this.#followed.set(id, undefined);
-      return;
-    }
-    followed.isSharded ||= after.count > 1;
-    followed.levels.set(after.shard, levelOf(limit, after));
-    const { capacity, refill, period } = followed.limit;
-    if (capacity !== limit.capacity || refill !== limit.refill || period !== limit.period) {
-      this.#followed.set(id, undefined);
-      return;
-    }
-    const level = followed.isSharded ? sumOf(followed.levels.values(), nowMs) : undefined;
-    followed.history.take(Number(charged.get(limit.name) ?? 0n), nowMs, level);
+    const isAnnounced = before !== undefined && isAnnouncement(before, after);
+    if (isAnnounced || followed?.hasRateOf(limit) === false) this.#followed.set(id, undefined);
+    else followed?.show(limit, after, merged);
   }
 
   #forget(before: ShardImage | undefined): void {

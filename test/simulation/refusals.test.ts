@@ -58,6 +58,22 @@ describe("a refusal", () => {
     expect(refusals.whyWrong(0, one, 5000, 5000)).toBeDefined();
   });
 
+  test("tokens move with a split, and a shard that was merged holds nothing any more", () => {
+    const refusals = new Refusals(0);
+    const at = (epochMs: number, shard: number, count: number, tokens: bigint): ShardImage => {
+      const limits = image(0).limits.map((limit) => ({ ...limit, tokens }));
+      return { ...image(0), id: `e0 api ${shard}`, epochMs, shard, count, limits };
+    };
+    const [whole, first, second] = [at(0, 0, 1, 5400n), at(1, 0, 2, 400n), at(1, 1, 2, 5000n)];
+    refusals.landed(landing(undefined, whole), 0);
+    refusals.landed([...landing(whole, first), ...landing(undefined, second)], 1);
+    expect(refusals.whyWrong(0, one, 5000, 5000)).toBeDefined();
+    const merged = { PK: "e1", image: at(1, 1, 2, 400n) };
+    const both = landing(first, at(6000, 0, 1, 800n)).map((kept) => ({ ...kept, merged }));
+    refusals.landed(both, 6000);
+    expect(refusals.whyWrong(0, one, 8000, 8000)).toBeUndefined();
+  });
+
   test("a full bucket refuses for the sake of a waiter, and of no other call", () => {
     const refusals = new Refusals(0);
     refusals.landed(landing(undefined, image(0)), 0);

@@ -85,6 +85,11 @@ describe("fixed seeds", () => {
     expect(failure?.violation?.message).toBeUndefined();
   });
 
+  test("seed 1200116 of the world merges is clean: the checker counted shards that were gone", async () => {
+    const { failure } = await simulateSeeds({ seed: 1_200_116, runs: 1, world: "merges" });
+    expect(failure?.violation?.message).toBeUndefined();
+  });
+
   test("the same seed is the same run, event by event", async () => {
     const parameters = small(7, {
       faults: { lostResponses: 0.05, serverErrors: 0.05, lagMs: 500, duplicateRecords: 0.1 },
