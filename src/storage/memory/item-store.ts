@@ -1,7 +1,6 @@
-/** Items in this process, in ordered trees: for tests, simulations and limits of one process. */
+/** Items in this process, in ordered maps: for tests, simulations and limits of one process. */
 
 import { isDeepStrictEqual } from "node:util";
-import sortedBtree from "sorted-btree";
 import type { Clock } from "../../domain/clock.ts";
 import { systemClock } from "../../domain/clock.ts";
 import { InfrastructureError, ValidationError } from "../../domain/errors.ts";
@@ -32,10 +31,10 @@ import { type PlannedWrite, planWrite, planWrites } from "../plan-writes.ts";
 import type { ScanOptions, ScanStore } from "../scan-store.ts";
 import { INDEXES, type IndexDefinition, indexNamed, project } from "../table.ts";
 import { ChangeLog } from "./feed.ts";
+import { OrderedMap } from "./ordered-map.ts";
 import { bounds, expiryKey, expiryText, indexKey, tableKey } from "./tree-key.ts";
 
-const BTree = sortedBtree.default;
-type Tree = InstanceType<typeof BTree<string, Item>>;
+type Tree = OrderedMap<Item>;
 
 /** Items whose time is over are dropped a few at a time, by the writes that come along. */
 const EXPIRED_PER_WRITE = 2;
@@ -69,9 +68,11 @@ export interface MemoryItemStoreOptions {
 export class MemoryItemStore implements ScanStore {
   readonly #clock: Clock;
   readonly #listeners: CallListeners;
-  readonly #items: Tree = new BTree();
-  readonly #indexes = new Map<IndexDefinition, Tree>(INDEXES.map((index) => [index, new BTree()]));
-  readonly #expiring: Tree = new BTree();
+  readonly #items: Tree = new OrderedMap();
+  readonly #indexes = new Map<IndexDefinition, Tree>(
+    INDEXES.map((index) => [index, new OrderedMap()]),
+  );
+  readonly #expiring: Tree = new OrderedMap();
   readonly #tokens = new Map<string, number>();
   readonly #log = new ChangeLog();
   #closed = false;
@@ -113,7 +114,7 @@ export class MemoryItemStore implements ScanStore {
     const index = query.index === undefined ? undefined : indexNamed(query.index);
     const tree = index === undefined ? this.#items : (this.#indexes.get(index) as Tree);
     const [low, high] = bounds(query);
-    return tree.forRange(low, high, true);
+    return tree.count(low, high);
   }
 
   /** And for all items. */
@@ -248,9 +249,9 @@ export class MemoryItemStore implements ScanStore {
 
   #dropExpired(now: number, atMost: number): void {
     for (let dropped = 0; dropped < atMost; dropped += 1) {
-      const first = this.#expiring.minKey();
-      if (first === undefined || first >= expiryText(Math.floor(now / 1000))) return;
-      const item = this.#expiring.get(first) as Item;
+      const first = this.#expiring.atOrAbove("");
+      if (first === undefined || first[0] >= expiryText(Math.floor(now / 1000))) return;
+      const [, item] = first;
       this.#store(item, item, undefined);
       this.#log.append(keyOf(item), item, undefined, now, true);
     }
@@ -298,9 +299,9 @@ function positionOf(item: Item, index: IndexDefinition | undefined): string {
 }
 
 function after(tree: Tree, at: string | undefined, low: string): [string, Item] | undefined {
-  return at === undefined || at < low ? tree.getPairOrNextHigher(low) : tree.nextHigherPair(at);
+  return at === undefined || at < low ? tree.atOrAbove(low) : tree.above(at);
 }
 
 function before(tree: Tree, at: string | undefined, high: string): [string, Item] | undefined {
-  return at === undefined || at > high ? tree.getPairOrNextLower(high) : tree.nextLowerPair(at);
+  return at === undefined || at > high ? tree.atOrBelow(high) : tree.below(at);
 }

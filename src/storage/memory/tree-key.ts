@@ -1,4 +1,4 @@
-/** Where things stand in the trees of a memory store: keys as one text that sorts as it should. */
+/** Where things stand in the maps of a memory store: keys as one text that sorts as it should. */
 
 import { inByteOrder } from "../evaluate.ts";
 import type { Item, Key } from "../item.ts";
