@@ -6,7 +6,7 @@
  * The folder to write to may be given.
  */
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
-import { dirname, join, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { build } from "esbuild";
 import { entryPoints, externalPackages, root } from "./entry-points.mjs";
 import { importedPackages, noticesOf } from "./notices.mjs";
@@ -34,7 +34,6 @@ const TAKEN_IN = [
   "hdr-histogram-js",
   "lru-cache",
   "picocolors",
-  "sorted-btree",
   "ulid",
   "undici",
   "yaml",
@@ -66,6 +65,8 @@ const OPTIONS = {
   external: externalPackages(),
   // The ES modules of a package, of which the bundler takes only what is used.
   mainFields: ["module", "main"],
+  // Its other build imports node:crypto for a source of random numbers; ours is an argument.
+  alias: { ulid: join(root, "node_modules/ulid/dist/browser/index.js") },
   legalComments: "none",
   logLevel: "warning",
   metafile: true,
@@ -120,6 +121,24 @@ const require = createRequire(import.meta.url);
 ${text}`;
 }
 
+/**
+ * Leaves out imports of which nothing is taken, where the chunk has helpers of the bundler only:
+ * a file that is loaded for nothing makes every start longer.
+ */
+function withoutIdleImports(text, helpers) {
+  return helpers.reduce(
+    (done, name) => done.replaceAll(new RegExp(`^import "[./a-z]*/${name}";\\n`, "gm"), ""),
+    text,
+  );
+}
+
+/** The names of the chunks that contain nothing of any source. */
+function helperChunks({ outputs }) {
+  return Object.entries(outputs)
+    .filter(([, { entryPoint, inputs }]) => !entryPoint && Object.keys(inputs).length === 0)
+    .map(([path]) => basename(path));
+}
+
 /** Returns the names of all classes in our own sources. */
 async function classNames({ inputs }) {
   const paths = Object.keys(inputs).filter((path) => path.startsWith("src/"));
@@ -143,10 +162,11 @@ if (stray.length > 0) {
   );
 }
 const ours = await classNames(first);
+const helpers = helperChunks(metafile);
 // Their names change with their contents: those of an earlier build would stay.
 await rm(join(outdir, "chunks"), { recursive: true, force: true });
 for (const { path, text } of outputFiles) {
   await mkdir(dirname(path), { recursive: true });
-  await writeFile(path, withRequire(withProperNames(text, ours)));
+  await writeFile(path, withRequire(withProperNames(withoutIdleImports(text, helpers), ours)));
 }
 await writeFile(join(outdir, "notices.txt"), await noticesOf(root, metafile));

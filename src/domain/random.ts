@@ -12,6 +12,12 @@ export const systemRandom: Random = () => {
   return ((words[0] as number) * TWO_21 + ((words[1] as number) & (TWO_21 - 1))) / TWO_53;
 };
 
+/**
+ * Random numbers of this process, for a store that no other process sees. The system's source would
+ * have to be loaded first, which takes as long as a tenth of a start.
+ */
+export const processRandom: Random = () => Math.random();
+
 /** A whole number in [0, below). */
 export function randomInteger(random: Random, below: number): number {
   return Math.floor(random() * below);

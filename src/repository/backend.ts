@@ -1,4 +1,7 @@
-/** Opens the store that a location names. Each adapter is loaded only when it is used. */
+/**
+ * Opens the store that a location names. Adapters that need more than this process are loaded when
+ * they are used.
+ */
 
 import type { BucketStore } from "../buckets/bucket-store.ts";
 import type { DistributedBucketStoreOptions } from "../buckets/distributed/distributed-bucket-store.ts";
@@ -8,13 +11,14 @@ import { type SnapshotItems, type UsageBounds, usageBook } from "../buckets/embe
 import type { CountUsage } from "../buckets/embedded/usage-tally.ts";
 import { linkInRecord } from "../buckets/recorded-link.ts";
 import { type Clock, systemClock, wholeClock } from "../domain/clock.ts";
-import { systemRandom } from "../domain/random.ts";
+import { processRandom, type Random, systemRandom } from "../domain/random.ts";
 import { lifeKeys, wasDeleted } from "../records/deletion-mark.ts";
 import { entityKey, namespaceIdKey } from "../records/keys.ts";
 import { refuseInactive } from "../records/namespace-state.ts";
 import type { RecordContext } from "../records/record-context.ts";
 import type { Item, Key } from "../storage/item.ts";
 import type { ItemStore } from "../storage/item-store.ts";
+import { MemoryItemStore } from "../storage/memory/item-store.ts";
 import type { DynamoOptions, OpenOptions } from "./options.ts";
 import { serverClock } from "./server-clock.ts";
 import { memorySnapshots, sqliteSnapshots } from "./snapshot-items.ts";
@@ -66,7 +70,7 @@ export async function openBackend(
   options: DynamoOptions,
 ): Promise<Backend> {
   const clock = clockOf(options);
-  const random = options.random ?? systemRandom;
+  const random = randomOf(location, options);
   const { timeoutMs, onCall } = options;
   const shared = {
     clock,
@@ -76,7 +80,6 @@ export async function openBackend(
   };
   const { kind } = location;
   if (kind === "memory") {
-    const { MemoryItemStore } = await import("../storage/memory/item-store.ts");
     const store = new MemoryItemStore(shared);
     const items = memorySnapshots(store);
     const countUsage = usageCounter(items, usageBounds(kind, options.usage));
@@ -137,6 +140,11 @@ export async function openBackend(
 /** The clock that was passed in, made whole; else the one of this machine. */
 export function clockOf(options: OpenOptions): Clock {
   return options.clock === undefined ? systemClock : wholeClock(options.clock);
+}
+
+/** The source that was passed in; else one that suffices for the processes that share the store. */
+export function randomOf({ kind }: Pick<Backend, "kind">, { random }: OpenOptions): Random {
+  return random ?? (kind === "memory" ? processRandom : systemRandom);
 }
 
 /** Opens buckets that several processes share; loaded with the first store that needs them. */

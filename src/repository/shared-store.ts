@@ -3,7 +3,6 @@
 import type { BucketStore } from "../buckets/bucket-store.ts";
 import type { BucketWarning } from "../buckets/bucket-warning.ts";
 import { NamespaceNotFoundError } from "../domain/errors.ts";
-import { systemRandom } from "../domain/random.ts";
 import { shorten } from "../domain/shorten.ts";
 import { systemTimer } from "../domain/timer.ts";
 import { CLIENT_VERSION, checkCompatibility } from "../domain/version.ts";
@@ -22,7 +21,7 @@ import {
   type VersionRecord,
 } from "../records/version-record.ts";
 import type { ItemStore } from "../storage/item-store.ts";
-import type { Backend } from "./backend.ts";
+import { type Backend, randomOf } from "./backend.ts";
 import { eventChannel } from "./event-channel.ts";
 import type { RepositoryListener } from "./internals.ts";
 import type { OpenOptions } from "./options.ts";
@@ -87,7 +86,7 @@ export function recordContext(
   return {
     store: backend.store,
     clock: backend.clock,
-    random: options.random ?? systemRandom,
+    random: randomOf(backend, options),
     onWarning,
   };
 }

@@ -102,6 +102,20 @@ describe(`on Node ${process.versions.node}`, () => {
     expect(ran).toEqual({ ...SILENT_SUCCESS, out: "true InfrastructureError 0\n" });
   });
 
+  test("the package starts with four files and without cryptography, where memory is the store", async () => {
+    const code = `
+      const limiter = await RateLimiter.open("memory:");
+      const request = { entityId: "key-1", resource: "gpt-4", limits: ["rpm:1"], consume: { rpm: 1 } };
+      await (await limiter.acquire(request)).commit();`;
+    const ran = await loadedModules(installed, code);
+    const files = ran.out.split("\n").filter((name) => name.includes("/zae-limiter/dist/"));
+    expect(files.length).toBeLessThanOrEqual(4);
+    const tell = 'console.log(process.moduleLoadList.filter((name) => name.includes("crypto/")));';
+    const imported = 'import { RateLimiter } from "zae-limiter";';
+    const bare = await installed.script("start.mjs", `${imported} ${code} ${tell}`);
+    expect(bare).toEqual({ ...SILENT_SUCCESS, out: "[]\n" });
+  });
+
   test("the package limits HTTP in ES modules and in CommonJS, without any framework installed", async () => {
     const names = ["express", "fastify", "hono", "fetch"];
     const check = `Promise.all(entries.map(async (entry) => [
