@@ -9,7 +9,8 @@
  * - so do blocks that other processes have reserved: they are consumed in the store as well;
  * - tokens that calls of the same process wait for, or are about to consume, which go first; those
  *   that wait keep their tokens even where a full bucket does not hold enough for both;
- * - what accrues in one round trip, and in the time by which clocks differ;
+ * - what accrues in one round trip, and in the time by which clocks differ: the second is longer by
+ *   that time, too;
  * - shards are read one by one: what was refunded meanwhile may be missing in their sum, and one
  *   that is full gains nothing while the others do.
  * Every other refusal is wrong. Limits whose parameters have changed are not judged: processes
@@ -192,7 +193,8 @@ export class Refusals {
       Math.min(limit.capacity, amountMilli + asked + slackMilli),
     );
     if (amountMilli > limit.capacity) return -1;
-    const fromMs = sinceMs - KNOWLEDGE_MS;
+    // A process whose clock is behind sees the bucket as it was by the clocks of the others.
+    const fromMs = sinceMs - KNOWLEDGE_MS - this.#skewMs;
     const least = isSharded ? history.leastSeen(fromMs, nowMs) : history.least(fromMs, nowMs);
     return Math.floor(least - needed);
   }

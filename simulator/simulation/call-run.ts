@@ -39,23 +39,11 @@ export class CallRun {
 
   /** The most that it can have consumed when its process crashes in the middle of it. */
   get most(): Amounts {
-    const { entityId, ancestors, deltas } = this.call;
-    const most = new Map<string, number>();
-    for (const entity of [entityId, ...ancestors]) {
-      for (const { resource, consume } of this.#parts) {
-        for (const [name, amount] of Object.entries(consume)) {
-          // Twice, for those that take more of the same.
-          const sum = 2 * amount + Math.max(0, deltas[name] ?? 0);
-          most.set(slotOf(entity, resource, name), sum * 1000);
-        }
-      }
-    }
-    return most;
+    return mostOf(this.call);
   }
 
   get #parts(): readonly PlannedPart[] {
-    const { consume, also } = this.call;
-    return [{ resource: RESOURCE, consume }, ...also];
+    return partsOf(this.call);
   }
 
   async run(): Promise<void> {
@@ -269,6 +257,28 @@ export class CallRun {
       this.#world.fail(new Violation("availability", `call ${this.call.number}`, detail));
     }
   }
+}
+
+/** What a call asks for, by resource. */
+function partsOf({ consume, also }: PlannedCall): readonly PlannedPart[] {
+  return [{ resource: RESOURCE, consume }, ...also];
+}
+
+/** The most that a call can have consumed, whatever has become of it. */
+export function mostOf(call: PlannedCall): Amounts {
+  const { entityId, ancestors, deltas } = call;
+  const most = new Map<string, number>();
+  for (const entity of [entityId, ...ancestors]) {
+    for (const { resource, consume } of partsOf(call)) {
+      // An adjustment may concern a limit that the call did not consume from.
+      for (const name of new Set([...Object.keys(consume), ...Object.keys(deltas)])) {
+        // Twice, for those that take more of the same.
+        const sum = 2 * (consume[name] ?? 0) + Math.max(0, deltas[name] ?? 0);
+        most.set(slotOf(entity, resource, name), sum * 1000);
+      }
+    }
+  }
+  return most;
 }
 
 /** Everything that may end a call; anything else is a bug. */

@@ -8,6 +8,7 @@ import { Moments } from "../../simulator/checkers/moments.ts";
 import { Returns } from "../../simulator/checkers/returns.ts";
 import { refuseGhost, Shape } from "../../simulator/checkers/shape.ts";
 import { Totals } from "../../simulator/checkers/total.ts";
+import { mostOf } from "../../simulator/simulation/call-run.ts";
 import type { Item } from "../../src/storage/item.ts";
 import type { Landing, TableCall } from "../../src/testing/table/call.ts";
 
@@ -274,6 +275,30 @@ describe("the books", () => {
     books.answered(call);
     books.claim(0, new Map(), amounts(3000));
     books.close(images(taken));
+  });
+
+  test("the most that a call can have consumed includes adjustments of limits it did not ask for", () => {
+    const most = mostOf({
+      number: 1,
+      entityId: "e1",
+      ancestors: ["e0"],
+      deed: "adjust",
+      consume: { a: 4 },
+      also: [{ resource: "api2", consume: { a: 2 } }],
+      deltas: { a: -3, b: 6 },
+      limits: undefined,
+      thinkMs: 0,
+    });
+    expect(Object.fromEntries(most)).toEqual({
+      "e1 api a": 8000,
+      "e1 api b": 6000,
+      "e1 api2 a": 4000,
+      "e1 api2 b": 6000,
+      "e0 api a": 8000,
+      "e0 api b": 6000,
+      "e0 api2 a": 4000,
+      "e0 api2 b": 6000,
+    });
   });
 
   test("a total that was overwritten is found", () => {

@@ -58,6 +58,17 @@ describe("a refusal", () => {
     expect(refusals.whyWrong(0, one, 5000, 5000)).toBeDefined();
   });
 
+  test("a clock that is behind sees the bucket as it was by the other clocks", () => {
+    const story = (skewMs: number) => {
+      const refusals = new Refusals(skewMs);
+      refusals.landed(landing(undefined, image(9500)), 1000);
+      refusals.landed(landing(image(9500), image(0)), 1100);
+      return refusals.whyWrong(0, one, 2500, 2500);
+    };
+    expect(story(0)).toBeDefined();
+    expect(story(600)).toBeUndefined();
+  });
+
   test("tokens move with a split, and a shard that was merged holds nothing any more", () => {
     const refusals = new Refusals(0);
     const at = (epochMs: number, shard: number, count: number, tokens: bigint): ShardImage => {
