@@ -80,10 +80,10 @@ export {
 } from "./limiter/rate-limiter.ts";
 export type { AuditAction, AuditEvent, AuditLog } from "./records/audit.ts";
 export type { CacheStats } from "./records/config-cache.ts";
+export type { FlagTarget } from "./records/config-level.ts";
 export type { ResolvedLimits } from "./records/config-resolver.ts";
 export type { EntityRecords, NewEntity } from "./records/entities.ts";
 export type { EntityListOptions, EntityPage } from "./records/entity-list.ts";
-export type { FlagTarget } from "./records/level-flags.ts";
 export type { LimitRecords, SystemConfig } from "./records/limits.ts";
 export type { Namespace, NamespaceStatus, OrphanNamespace } from "./records/namespace-item.ts";
 export type { NamespaceRecords } from "./records/namespaces.ts";

@@ -221,6 +221,11 @@ export class AuditLog {
       },
     };
   }
+
+  /** The same with the retention that the item of the namespace's limits says. */
+  entryIn(system: Item | undefined, entry: AuditEntry): Write {
+    return this.entry(entry, retentionDaysIn(system) ?? AUDIT_RETENTION_DAYS);
+  }
 }
 
 /** The sort key of an event is its id, which sorts by time. */

@@ -2,25 +2,14 @@
 
 import { checkFields } from "../domain/check.ts";
 import { checkLimits, type Limit, type LimitInput } from "../domain/limit.ts";
-import {
-  checkConfigResource,
-  checkEntityId,
-  checkResource,
-  DEFAULT_RESOURCE,
-} from "../domain/names.ts";
+import { checkConfigResource, checkEntityId, checkResource } from "../domain/names.ts";
 import { checkOnUnavailable, type OnUnavailable } from "../domain/unavailability.ts";
 import type { Item, Key } from "../storage/item.ts";
-import {
-  AUDIT_RETENTION_DAYS,
-  type AuditEntry,
-  type AuditLog,
-  checkAuditor,
-  retentionDaysIn,
-  SYSTEM_SUBJECT,
-} from "./audit.ts";
+import { type AuditLog, checkAuditor, SYSTEM_SUBJECT } from "./audit.ts";
 import type { CacheStats } from "./config-cache.ts";
 import { changeConfig } from "./config-change.ts";
 import { deleteLimits, isFlagsOnly, replacedAttributes, replaceLimits } from "./config-item.ts";
+import { type ConfigLevel, checkLevel, unlisting } from "./config-level.ts";
 import { registeredResources } from "./config-registry.ts";
 import type { ConfigResolver, ResolvedLimits } from "./config-resolver.ts";
 import { listPage, type Page } from "./cursor.ts";
@@ -39,7 +28,6 @@ import {
   limitNames,
   onUnavailableIn,
 } from "./limit-attributes.ts";
-import { entityLevel, type LimitLevel, resourceLevel } from "./limit-level.ts";
 import type { RecordContext } from "./record-context.ts";
 import { type ChangeOptions, type FlagFollower, SwitchRecords } from "./switches.ts";
 
@@ -113,7 +101,7 @@ export class LimitRecords extends SwitchRecords {
           ],
         },
         writes: [
-          this.#entry(system, {
+          this.#audit.entryIn(system, {
             action: "limits_set",
             subject: SYSTEM_SUBJECT,
             principal,
@@ -148,7 +136,7 @@ export class LimitRecords extends SwitchRecords {
       return {
         system: { remove: [...names, ...(mode === undefined ? [] : ["on_unavailable"])] },
         writes: [
-          this.#entry(system, {
+          this.#audit.entryIn(system, {
             action: "limits_deleted",
             subject: SYSTEM_SUBJECT,
             principal,
@@ -170,20 +158,17 @@ export class LimitRecords extends SwitchRecords {
     options: ChangeOptions = {},
   ): Promise<void> {
     checkFields("options", options, ["principal"]);
-    checkResource(resource);
     await this.#set(this.#resourceLevel(resource), limits, options);
   }
 
   /** The limits of a resource; none when nothing is stored. */
   async getResource(resource: string): Promise<readonly Limit[]> {
-    checkResource(resource);
     return this.#readLimits(this.#resourceLevel(resource));
   }
 
   /** Deletes the limits of a resource; its switch and cascade setting stay. */
   async deleteResource(resource: string, options: ChangeOptions = {}): Promise<void> {
     checkFields("options", options, ["principal"]);
-    checkResource(resource);
     await this.#delete(this.#resourceLevel(resource), options);
   }
 
@@ -266,18 +251,18 @@ export class LimitRecords extends SwitchRecords {
     return this.#resolver.cache.stats();
   }
 
-  #resourceLevel(resource: string): LimitLevel {
-    return resourceLevel(this.#context.namespaceId, resource);
+  #resourceLevel(resource: string): ConfigLevel {
+    return checkLevel(this.#context.namespaceId, { resource: checkResource(resource) });
   }
 
-  #entityLevel(entityId: string, given: string | undefined): LimitLevel {
+  #entityLevel(entityId: string, given: string | undefined): ConfigLevel {
     checkEntityId(entityId);
-    const resource = checkConfigResource(given ?? DEFAULT_RESOURCE);
-    return entityLevel(this.#context.namespaceId, entityId, resource);
+    const resource = given === undefined ? {} : { resource: given };
+    return checkLevel(this.#context.namespaceId, { entityId, ...resource });
   }
 
   async #set(
-    level: LimitLevel,
+    level: ConfigLevel,
     limits: readonly LimitInput[],
     options: ChangeOptions,
   ): Promise<boolean> {
@@ -290,7 +275,7 @@ export class LimitRecords extends SwitchRecords {
       writes: [
         replaceLimits(namespaceId, key, item, checked, attributes),
         ...level.register(item),
-        this.#entry(system, {
+        this.#audit.entryIn(system, {
           action: "limits_set",
           subject,
           principal,
@@ -303,7 +288,7 @@ export class LimitRecords extends SwitchRecords {
     return version !== undefined;
   }
 
-  async #delete(level: LimitLevel, options: ChangeOptions): Promise<boolean> {
+  async #delete(level: ConfigLevel, options: ChangeOptions): Promise<boolean> {
     const { key, registryKey, subject, resource, slot } = level;
     const principal = checkAuditor(options.principal);
     const keys = [key, registryKey];
@@ -312,9 +297,8 @@ export class LimitRecords extends SwitchRecords {
       if (item === undefined || isFlagsOnly(item)) return undefined;
       return {
         writes: [
-          deleteLimits(item),
-          ...level.unregister(item, registry),
-          this.#entry(system, { action: "limits_deleted", subject, principal, resource }),
+          ...unlisting(level, deleteLimits(item), item, registry),
+          this.#audit.entryIn(system, { action: "limits_deleted", subject, principal, resource }),
         ],
       };
     });
@@ -322,11 +306,7 @@ export class LimitRecords extends SwitchRecords {
     return version !== undefined;
   }
 
-  #entry(system: Item | undefined, entry: AuditEntry) {
-    return this.#audit.entry(entry, retentionDaysIn(system) ?? AUDIT_RETENTION_DAYS);
-  }
-
-  async #readLimits({ key }: LimitLevel): Promise<readonly Limit[]> {
+  async #readLimits({ key }: ConfigLevel): Promise<readonly Limit[]> {
     const item = await this.#read(key);
     return item === undefined ? [] : decodeLimits(item);
   }

@@ -7,23 +7,14 @@ import { DEFAULT_RESOURCE } from "../domain/names.ts";
 import { SweepIncompleteError } from "../domain/sweep-incomplete.ts";
 import type { UnsupportedLimit } from "../domain/unsupported-limit.ts";
 import type { Item, Key } from "../storage/item.ts";
-import { AUDIT_RETENTION_DAYS, type AuditLog, checkAuditor, retentionDaysIn } from "./audit.ts";
+import { type AuditLog, checkAuditor } from "./audit.ts";
 import { changeConfig } from "./config-change.ts";
+import { type ConfigLevel, checkLevel, type FlagTarget } from "./config-level.ts";
 import type { ConfigResolver } from "./config-resolver.ts";
 import { claimFeature } from "./feature-gate.ts";
 import { valueAt } from "./fields.ts";
 import { entityConfigKey, resourceConfigKey, systemConfigKey } from "./keys.ts";
-import {
-  checkFlagTarget,
-  clearFlag,
-  type FlagLevel,
-  type FlagTarget,
-  flagKey,
-  flagRegistryKey,
-  flagSlot,
-  flagSubject,
-  setFlag,
-} from "./level-flags.ts";
+import { clearFlag, setFlag } from "./level-flags.ts";
 import { decodeLimits, unsupportedLimits } from "./limit-attributes.ts";
 import { cascadeIn, type DisabledFlag, disabledIn } from "./python-attributes.ts";
 import type { RecordContext } from "./record-context.ts";
@@ -93,7 +84,7 @@ export interface SwitchResult {
 /** Live buckets, which carry flags for clients of the Python library. */
 export interface FlagFollower {
   /** Stamps the buckets of a place; `onStamped` is called after each of them. */
-  stampFlags(level: FlagLevel, onStamped: () => void): Promise<void>;
+  stampFlags(level: ConfigLevel, onStamped: () => void): Promise<void>;
 }
 
 /** The setting of one flag; `undefined` removes it. */
@@ -168,9 +159,7 @@ export class SwitchRecords {
 
   /** Whether a place is switched off, bypassed or enforced, and which level says so. */
   async state(target: FlagTarget): Promise<SwitchReport> {
-    checkFields("target", target, ["entityId", "resource"]);
-    const level = checkFlagTarget(target);
-    const places = placesOf(this.#context.namespaceId, level);
+    const places = placesOf(this.#context.namespaceId, this.#level(target));
     const items = await this.#context.store.getMany(
       places.map(({ key }) => key),
       { consistent: true },
@@ -204,10 +193,7 @@ export class SwitchRecords {
 
   /** All that is stored in exactly this place: limits, flags, and what only Python enforces. */
   async level(target: FlagTarget): Promise<StoredLevel> {
-    checkFields("target", target, ["entityId", "resource"]);
-    const key = flagKey(this.#context.namespaceId, checkFlagTarget(target));
-    const item = await this.#context.store.get(key, { consistent: true });
-    return levelOf(item);
+    return levelOf(await this.#context.store.get(this.#level(target).key, { consistent: true }));
   }
 
   /** The same for the whole namespace, which has no flags. */
@@ -222,39 +208,36 @@ export class SwitchRecords {
     options: ChangeOptions,
     feature?: "bypass" | "cascade policy",
   ): Promise<SwitchResult> {
-    checkFields("target", target, ["entityId", "resource"]);
+    const level = this.#level(target);
     checkFields("options", options, ["principal"]);
-    const level = checkFlagTarget(target);
     const principal = checkAuditor(options.principal);
     if (feature !== undefined) await claimFeature(this.#context, feature);
     const { namespaceId } = this.#context;
-    const keys = [flagKey(namespaceId, level), flagRegistryKey(namespaceId, level)];
+    const { key, registryKey, subject, resource, slot } = level;
+    const keys = [key, registryKey];
     const version = await changeConfig(this.#context, keys, ({ items, system }) => {
       const [item, registry] = items;
       const before = item === undefined ? undefined : valueAt(item, name);
       if (before === value) return undefined;
       const writes =
         value === undefined
-          ? clearFlag(namespaceId, level, item as Item, registry, name)
+          ? clearFlag(level, item as Item, registry, name)
           : setFlag(namespaceId, level, item, name, value);
-      const entry = this.#audit.entry(
-        {
-          action: "limits_set",
-          subject: flagSubject(level),
-          principal,
-          resource: level.resource,
-          details: { [name]: value ?? null },
-        },
-        retentionDaysIn(system) ?? AUDIT_RETENTION_DAYS,
-      );
-      return { writes: [...writes, entry] };
+      const details = { [name]: value ?? null };
+      const entry = { action: "limits_set", subject, principal, resource, details } as const;
+      return { writes: [...writes, this.#audit.entryIn(system, entry)] };
     });
-    this.#resolver.changed(version, [flagSlot(level)]);
+    this.#resolver.changed(version, [slot]);
     return this.#stamp(level);
   }
 
+  #level(target: FlagTarget): ConfigLevel {
+    checkFields("target", target, ["entityId", "resource"]);
+    return checkLevel(this.#context.namespaceId, target);
+  }
+
   /** Stamps are for clients of the Python library; ours follow what is stored. */
-  async #stamp(level: FlagLevel): Promise<SwitchResult> {
+  async #stamp(level: ConfigLevel): Promise<SwitchResult> {
     let stampedBuckets = 0;
     try {
       await this.#follower.stampFlags(level, () => {
@@ -281,7 +264,7 @@ function levelOf(item: Item | undefined): StoredLevel {
 /** The places that are asked, the most specific first, each with its name. */
 function placesOf(
   namespaceId: string,
-  { entityId, resource }: FlagLevel,
+  { entityId, resource }: ConfigLevel,
 ): { readonly key: Key; readonly level: DisabledLevel }[] {
   const ofResource = { key: resourceConfigKey(namespaceId, resource), level: "resource" } as const;
   if (entityId === undefined) return [ofResource];

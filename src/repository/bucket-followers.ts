@@ -4,10 +4,10 @@ import type { OwnerStamps } from "../buckets/bucket-admin.ts";
 import type { BucketStore } from "../buckets/bucket-store.ts";
 import { effectiveLink, linkInRecord, ownerStamps } from "../buckets/recorded-link.ts";
 import { DEFAULT_RESOURCE } from "../domain/names.ts";
+import type { ConfigLevel } from "../records/config-level.ts";
 import type { ConfigResolver, Resolution } from "../records/config-resolver.ts";
 import type { EntityBuckets } from "../records/entities.ts";
 import { entityKey } from "../records/keys.ts";
-import type { FlagLevel } from "../records/level-flags.ts";
 import type { RecordContext } from "../records/record-context.ts";
 
 /** Limits of an entity reach its live buckets at once, whatever level applies to them now. */
@@ -30,7 +30,7 @@ export async function stampFlags(
   context: RecordContext,
   buckets: BucketStore,
   resolver: ConfigResolver,
-  { entityId, resource }: FlagLevel,
+  { entityId, resource }: Pick<ConfigLevel, "entityId" | "resource">,
   onStamped: () => void,
 ): Promise<void> {
   await buckets.stamp({

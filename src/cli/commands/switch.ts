@@ -1,6 +1,6 @@
 /** `disable`, `enable`, `bypass` and `clear` of entities and resources. */
 
-import type { FlagTarget } from "../../records/level-flags.ts";
+import type { FlagTarget } from "../../records/config-level.ts";
 import type { SwitchRecords, SwitchState } from "../../records/switches.ts";
 import { type ArgumentSpec, type Leaf, leaf, type OptionSpec, type Shape } from "../command.ts";
 import { stateText } from "../level-text.ts";
