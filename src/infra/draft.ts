@@ -1,6 +1,7 @@
 /** Computes what a deployment would send to CloudFormation. Changes nothing. */
 
 import type { Aws } from "./aws.ts";
+import { checkStackOptions } from "./check-stack-options.ts";
 import {
   type DeployedTable,
   deployedTable,
@@ -21,7 +22,7 @@ import { lambdaPackage } from "./lambda-package.ts";
 import { checkAdoptable, describeTable, refuseProjectionChange } from "./live-table.ts";
 import { type Intent, intentFor } from "./plan.ts";
 import type { Stack } from "./stack.ts";
-import { checkStackOptions, type StackOptions } from "./stack-options.ts";
+import type { StackOptions } from "./stack-options.ts";
 import { deployedOptions } from "./stack-parameters.ts";
 import { LAMBDA_VERSION_TAG, settableTags } from "./stack-tags.ts";
 import { stackTemplate } from "./template/template.ts";

@@ -34,4 +34,5 @@ export type {
   CfnValue,
 } from "./template/cfn.ts";
 export { printTemplate, stackTemplate } from "./template/template.ts";
-export { type Upgraded, type UpgradePlan, type UpgradeRequest, upgradeStack } from "./upgrade.ts";
+export { type Upgraded, type UpgradeRequest, upgradeStack } from "./upgrade.ts";
+export type { UpgradePlan } from "./upgrade-plan.ts";

@@ -5,15 +5,15 @@ import { show } from "../domain/check.ts";
 import { ValidationError } from "../domain/errors.ts";
 import { checkStackName } from "../domain/names.ts";
 import { SCHEMA_VERSION } from "../domain/version.ts";
+import { checkStackOptions } from "./check-stack-options.ts";
 import { FUNCTION_SUFFIXES, suffixParameters } from "./function-names.ts";
 import {
-  checkStackOptions,
   type OptionName,
   STACK_OPTION_ENTRIES,
   STACK_OPTIONS,
   type StackOption,
-  type StackOptions,
-} from "./stack-options.ts";
+} from "./stack-option-table.ts";
+import type { StackOptions } from "./stack-options.ts";
 
 const ROLE_NAME_LENGTH_MAX = 64;
 const POLICY_NAME_LENGTH_MAX = 128;

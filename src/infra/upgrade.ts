@@ -1,45 +1,34 @@
 /** Brings what is deployed to this version: the code, the tags, the table and its record. */
 
 import { systemClock } from "../domain/clock.ts";
-import { StackOperationError } from "../domain/errors.ts";
 import { checkStackName } from "../domain/names.ts";
 import { systemRandom } from "../domain/random.ts";
 import { systemTimer } from "../domain/timer.ts";
 import { CLIENT_VERSION } from "../domain/version.ts";
 import {
-  type MigrationPlan,
   type MigrationProgress,
   type MigrationReport,
-  type PendingMigration,
-  planMigrations,
   runMigrations,
 } from "../migrations/migrations.ts";
 import { readVersion, type VersionRecord, writeVersion } from "../records/version-record.ts";
 import type { DynamoOptions } from "../repository/options.ts";
 import { type Aws, type AwsConnection, connectAws } from "./aws.ts";
-import { MissingServiceError } from "./aws-failure.ts";
 import { refuseNewer } from "./compatibility.ts";
 import type { DeployContext } from "./deploy-context.ts";
 import { stoppableTimer } from "./deploy-context.ts";
 import { ensureTags } from "./ensure-tags.ts";
-import { functionNameOf, LAMBDA_NAMES, type LambdaName } from "./function-names.ts";
-import {
-  type DeployedFunction,
-  findFunction,
-  isCurrent,
-  isNewer,
-  isNode,
-  newerNote,
-  uploadCode,
-} from "./lambda-code.ts";
-import { lambdaPackagePath } from "./lambda-package.ts";
-import { isOurs } from "./ownership.ts";
-import { findStack, type Stack } from "./stack.ts";
-import { hasDiscoveryTags } from "./stack-tags.ts";
+import { functionNameOf } from "./function-names.ts";
+import { findFunction, uploadCode } from "./lambda-code.ts";
 import { type OpenRecords, openRecords } from "./table-records.ts";
-
-/** Said where there is a table without a stack. */
-const NO_STACKS_NOTE = "There is no stack behind this endpoint: only the table is upgraded";
+import {
+  type DeployedAt,
+  deployedAt,
+  planUpgrade,
+  refuseForeignCode,
+  stackVersion,
+  type UpgradePlan,
+  versionOf,
+} from "./upgrade-plan.ts";
 
 /** Which stack or table to upgrade, and how. */
 export interface UpgradeRequest {
@@ -63,26 +52,6 @@ export interface UpgradeRequest {
   readonly onProgress?: (progress: MigrationProgress) => void;
   /** Stops at the next checkpoint of a migration. */
   readonly signal?: AbortSignal;
-}
-
-/** What there is to do. */
-export interface UpgradePlan {
-  /** `undefined`: the table says nothing about itself. */
-  readonly version: VersionRecord | undefined;
-  /** False where the endpoint has only DynamoDB. */
-  readonly hasStacks: boolean;
-  /** The functions whose code is to be replaced. */
-  readonly code: readonly LambdaName[];
-  /** Whether the stack lacks the tags it is found by. */
-  readonly tags: boolean;
-  /** The migrations that are pending. */
-  readonly migrations: MigrationPlan;
-  /** Migrations that are left for another time, because only the code is wanted. */
-  readonly migrationsLeft: readonly PendingMigration[];
-  /** Whether the record does not name the Lambda's version. */
-  readonly record: boolean;
-  /** What stays as it is although it is not of this version. */
-  readonly notes: readonly string[];
 }
 
 /** What an upgrade did. */
@@ -122,92 +91,20 @@ export async function upgradeStack(request: UpgradeRequest): Promise<Upgraded> {
     const deployed = await deployedAt(aws, stackName);
     refuseForeignCode(stackName, deployed.lambdas);
     const site = { aws, records, ...deployed };
-    return await carryOut(request, site, await planUpgrade(site, version, request));
+    return await carryOut(
+      request,
+      site,
+      await planUpgrade(aws, records.store, deployed, version, request),
+    );
   } finally {
     aws.close();
     await records.close();
   }
 }
 
-/** What is deployed besides the table. */
-interface DeployedAt {
-  /** False where the endpoint has only DynamoDB: there is a table, and nothing else to upgrade. */
-  readonly hasStacks: boolean;
-  readonly stack: Stack | undefined;
-  /** As they were found. */
-  readonly lambdas: DeployedLambdas;
-}
-
 interface Site extends DeployedAt {
   readonly aws: Aws;
   readonly records: OpenRecords;
-}
-
-type DeployedLambdas = ReadonlyMap<LambdaName, DeployedFunction>;
-
-async function planUpgrade(
-  { aws, records, stack, lambdas, hasStacks }: Site,
-  version: VersionRecord | undefined,
-  { stackName, force = false, lambdaOnly = false }: UpgradeRequest,
-): Promise<UpgradePlan> {
-  const migrations = await planMigrations(records.store);
-  const aggregator = lambdas.get("aggregator");
-  const isTagged = stack === undefined || (!force && hasDiscoveryTags(stackName, stack.tags));
-  return {
-    version,
-    hasStacks,
-    code: outdatedLambdas(lambdas, force),
-    // A stack that holds our table among other things must not pass for one of ours.
-    tags: !lambdaOnly && !isTagged && (await isOurs(aws, stack)),
-    migrations: lambdaOnly ? { ...migrations, pending: [] } : migrations,
-    migrationsLeft: lambdaOnly ? migrations.pending : [],
-    record:
-      force || (aggregator !== undefined && version?.aggregatorVersion !== versionOf(aggregator)),
-    notes: [
-      ...(hasStacks ? [] : [NO_STACKS_NOTE]),
-      ...(force
-        ? []
-        : [...lambdas].flatMap(([name, one]) => (isNewer(one) ? [newerNote(name, one)] : []))),
-    ],
-  };
-}
-
-async function deployedAt(aws: Aws, stackName: string): Promise<DeployedAt> {
-  try {
-    const stack = await findStack(aws, stackName);
-    return { hasStacks: true, stack, lambdas: await lambdasOf(aws, stackName) };
-  } catch (error) {
-    if (!(error instanceof MissingServiceError)) throw error;
-    return { hasStacks: false, stack: undefined, lambdas: new Map() };
-  }
-}
-
-/** The Lambdas that are deployed. */
-async function lambdasOf(aws: Aws, stackName: string): Promise<DeployedLambdas> {
-  const names = LAMBDA_NAMES;
-  const found = names.map(
-    async (name) => [name, await findFunction(aws, functionNameOf(stackName, name))] as const,
-  );
-  const entries = await Promise.all(found);
-  return new Map(entries.flatMap(([name, one]) => (one === undefined ? [] : [[name, one]])));
-}
-
-/** Refuses a Lambda of the Python library: our code would fail, and theirs would be lost. */
-function refuseForeignCode(stackName: string, lambdas: DeployedLambdas): void {
-  for (const [name, found] of lambdas) {
-    if (isNode(found)) continue;
-    throw new StackOperationError(
-      stackName,
-      `its ${name} is that of the Python library (${found.runtime ?? "an image"}, ` +
-        `${found.handler ?? "no handler"}); nothing was changed. Upgrade it with the tools of that ` +
-        `library, or run zae-limiter stack deploy --name ${stackName} first, which replaces it`,
-    );
-  }
-}
-
-/** What serves the table once the code is uploaded. */
-function versionOf(found: DeployedFunction): string {
-  return isNewer(found) ? found.version : CLIENT_VERSION;
 }
 
 async function carryOut(request: UpgradeRequest, site: Site, plan: UpgradePlan): Promise<Upgraded> {
@@ -287,20 +184,6 @@ async function lambdaRecord(aws: Aws | undefined, { stackName, updatedBy }: Upgr
       : { aggregatorVersion: versionOf(aggregator), lambdaVersion: null }),
     updatedBy: updatedBy ?? `client:${CLIENT_VERSION}`,
   };
-}
-
-/** What the tags of the stack should say, which it hands on to its Lambdas. */
-function stackVersion({ force }: UpgradeRequest, lambdas: DeployedLambdas): string {
-  const newer = force === true ? undefined : [...lambdas.values()].find(isNewer);
-  return newer === undefined ? CLIENT_VERSION : versionOf(newer);
-}
-
-/** Returns the Lambdas to update: those of another version; newer ones only with --force. */
-function outdatedLambdas(lambdas: DeployedLambdas, force: boolean): LambdaName[] {
-  return [...lambdas].flatMap(([name, found]) => {
-    if (lambdaPackagePath(name) === undefined) return [];
-    return force || !(isNewer(found) || isCurrent(found, name)) ? [name] : [];
-  });
 }
 
 function runOptions({ onProgress, signal, updatedBy }: UpgradeRequest) {

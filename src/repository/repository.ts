@@ -225,7 +225,7 @@ export class Repository {
     const { stack = {}, ...others } = options;
     const { namespaces, table: shape, connection } = checkCreateTableOptions(others);
     const { maxShards, pythonLambdaVersion, ...indexes } = shape;
-    const { checkStackOptions } = await import("../infra/stack-options.ts");
+    const { checkStackOptions } = await import("../infra/check-stack-options.ts");
     checkStackOptions(stack);
     const name = namespaceNameOf(location, connection);
     const { deployStack } = await import("../infra/deploy.ts");

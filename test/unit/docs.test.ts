@@ -5,7 +5,7 @@ import { basename, dirname, join, normalize } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import * as api from "../../src/index.ts";
-import { STACK_DEFAULTS } from "../../src/infra/stack-options.ts";
+import { STACK_DEFAULTS } from "../../src/infra/stack-option-table.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const DOCUMENTS = [

@@ -4,8 +4,8 @@ import {
   type OptionName,
   STACK_OPTION_ENTRIES,
   type StackOption,
-  type StackOptions,
-} from "../../infra/stack-options.ts";
+} from "../../infra/stack-option-table.ts";
+import type { StackOptions } from "../../infra/stack-options.ts";
 import { checkRelease } from "../../records/version-record.ts";
 import { CommandFailure, type OptionSpec, UsageError } from "../command.ts";
 import { wholeNumber } from "../numbers.ts";

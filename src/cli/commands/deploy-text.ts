@@ -1,13 +1,9 @@
 /** A deployment in words: what will be, what changes, what became of it. */
 
 import { CLIENT_VERSION, SCHEMA_VERSION } from "../../domain/version.ts";
+import { type CheckedStackOptions, checkStackOptions } from "../../infra/check-stack-options.ts";
 import type { Deployed, DeployPlan, ResourceChange, SettingChange } from "../../infra/index.ts";
-import {
-  type CheckedStackOptions,
-  checkStackOptions,
-  STACK_OPTION_ENTRIES,
-  type StackOption,
-} from "../../infra/stack-options.ts";
+import { STACK_OPTION_ENTRIES, type StackOption } from "../../infra/stack-option-table.ts";
 import { isManagedTag } from "../../infra/stack-tags.ts";
 import { isAfter } from "../../migrations/registry.ts";
 import { fields } from "../fields.ts";

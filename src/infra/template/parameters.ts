@@ -10,7 +10,7 @@ import {
   STACK_DEFAULTS,
   STACK_OPTION_ENTRIES,
   type StackOption,
-} from "../stack-options.ts";
+} from "../stack-option-table.ts";
 import { POLICY_NAME_PARAMETERS, ROLE_NAME_PARAMETERS } from "../stack-parameters.ts";
 import type { CfnParameter } from "./cfn.ts";
 

@@ -1,10 +1,8 @@
 import { describe, expect, test } from "vitest";
+import { checkStackOptions } from "../../../src/infra/check-stack-options.ts";
 import { LimiterInfo } from "../../../src/infra/limiter-info.ts";
-import {
-  checkStackOptions,
-  STACK_DEFAULTS,
-  type StackOptions,
-} from "../../../src/infra/stack-options.ts";
+import { STACK_DEFAULTS } from "../../../src/infra/stack-option-table.ts";
+import type { StackOptions } from "../../../src/infra/stack-options.ts";
 import { policyName, roleName, stackParameters } from "../../../src/infra/stack-parameters.ts";
 import { refusal } from "../domain/refusal.ts";
 

@@ -2,7 +2,8 @@ import { describe, expect, test } from "vitest";
 import { createHandler } from "../../../../src/aggregator/lambda.ts";
 import { jsonLog } from "../../../../src/aggregator/log.ts";
 import { functionNameOf } from "../../../../src/infra/function-names.ts";
-import { STACK_DEFAULTS, type StackOptions } from "../../../../src/infra/stack-options.ts";
+import { STACK_DEFAULTS } from "../../../../src/infra/stack-option-table.ts";
+import type { StackOptions } from "../../../../src/infra/stack-options.ts";
 import {
   deployedOptions,
   givenParameters,
