@@ -7,7 +7,7 @@ import { planSnapshot } from "./dist/modules/aggregator/snapshot-write.js";
 import { changeOf, orderOf } from "./dist/modules/aggregator/stream-change.js";
 import { foldUsage } from "./dist/modules/aggregator/usage-fold.js";
 import { RateLimiter } from "./dist/modules/index.js";
-import { repositoryOver } from "./dist/modules/repository/repository.js";
+import { Repository } from "./dist/modules/repository/repository.js";
 import { MemoryItemStore } from "./dist/modules/storage/memory/item-store.js";
 
 const WINDOWS = ["hourly", "daily", "monthly"];
@@ -83,7 +83,7 @@ function batches(all) {
 
 async function pipeline() {
   const store = new MemoryItemStore();
-  const repo = await repositoryOver(store);
+  const repo = await Repository.over(store);
   const limiter = new RateLimiter(repo);
   await repo.limits.setSystem(["rpm:1000000", "tpm:1000000000"]);
   const records = [];

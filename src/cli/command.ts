@@ -4,7 +4,8 @@
  */
 
 import type { JsonValue } from "../domain/json.ts";
-import type { Repository, StoreAsItIs } from "../repository/repository.ts";
+import type { Repository } from "../repository/repository.ts";
+import type { StoreAsItIs } from "../repository/store-as-it-is.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** An option, in the notation of commander: `-r, --resource <name>`. */

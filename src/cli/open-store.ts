@@ -1,7 +1,8 @@
 /** Opens what a command works on, as far as its access goes, and closes it afterwards. */
 
 import { statSync } from "node:fs";
-import { openAsItIs, Repository, type StoreAsItIs } from "../repository/repository.ts";
+import { Repository } from "../repository/repository.ts";
+import { openAsItIs, type StoreAsItIs } from "../repository/store-as-it-is.ts";
 import type { StoreLocation } from "../repository/store-url.ts";
 import type { Access } from "./command.ts";
 import { isWritable, readableCopy } from "./readable-copy.ts";

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe } from "vitest";
 import type { DynamoOptions, OpenOptions } from "../../src/repository/options.ts";
-import { Repository, repositoryOver } from "../../src/repository/repository.ts";
+import { Repository } from "../../src/repository/repository.ts";
 import { createTable, deleteTable } from "../../src/storage/dynamodb/create-table.ts";
 import { DynamoItemStore } from "../../src/storage/dynamodb/item-store.ts";
 import type { Item } from "../../src/storage/item.ts";
@@ -17,6 +17,7 @@ import { MemoryItemStore } from "../../src/storage/memory/item-store.ts";
 import { openSqlite } from "../../src/storage/sqlite/connection.ts";
 import type { RunningEngine } from "../engines/engine.ts";
 import { describeEngines } from "../engines/engines.ts";
+import { counted } from "./limiter/counted.ts";
 
 /** The databases share the machine with other tests, so deadlines prove nothing here. */
 const TIMEOUT_MS = 20_000;
@@ -132,7 +133,7 @@ async function openMemory(): Promise<Place> {
   const items = new MemoryItemStore();
   return {
     items,
-    open: (options) => repositoryOver(borrowed(items, options.onCall), options),
+    open: (options) => Repository.over(counted(items), options),
     close: () => items.close(),
   };
 }
@@ -169,17 +170,4 @@ async function openTable({ endpoint }: RunningEngine): Promise<Place> {
       await deleteTable({ table, endpoint });
     },
   };
-}
-
-/** A store that its owner closes, with requests counted for this borrower alone. */
-function borrowed(items: MemoryItemStore, onCall: OpenOptions["onCall"]): ItemStore {
-  return new Proxy<ItemStore>(items, {
-    get: (_, operation: keyof ItemStore) => {
-      if (operation === "close") return async () => undefined;
-      return (...parameters: unknown[]) => {
-        onCall?.({ operation, readUnits: 0, writeUnits: 0, indexUnits: 0, estimated: false });
-        return Reflect.apply(items[operation], items, parameters) as unknown;
-      };
-    },
-  });
 }

@@ -11,7 +11,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { describe, expect, it } from "vitest";
 import { RateLimiter } from "../../src/index.ts";
-import { repositoryOver } from "../../src/repository/repository.ts";
+import { Repository } from "../../src/repository/repository.ts";
 import { DynamoItemStore } from "../../src/storage/dynamodb/item-store.ts";
 import type { StoreCall } from "../../src/storage/item-store.ts";
 import { MemoryItemStore } from "../../src/storage/memory/item-store.ts";
@@ -133,10 +133,11 @@ describe("an acquire on DynamoDB", () => {
   it("an acquire on DynamoDB is one call, and a refusal that is known is none", async () => {
     const calls: StoreCall[] = [];
     let nowMs = 1_900_000_000_000;
-    const store = counted(new MemoryItemStore(), (call) => calls.push(call));
-    const repository = await repositoryOver(store, {
+    const store = counted(new MemoryItemStore());
+    const repository = await Repository.over(store, {
       clock: () => nowMs,
       namespace: "default",
+      onCall: (call) => calls.push(call),
       configCacheTtlSeconds: 600,
     });
     await repository.limits.setSystem(["rps:100/sec"]);
@@ -166,7 +167,7 @@ describe("an acquire on DynamoDB", () => {
   });
 
   it("an acquire on DynamoDB makes few promises on its way to the store and back", async () => {
-    const limiter = new RateLimiter(await repositoryOver(new MemoryItemStore()));
+    const limiter = new RateLimiter(await Repository.over(new MemoryItemStore()));
     await limiter.repository.limits.setSystem(LIMITS);
     const take = taking(limiter);
     // Those of the store and of the loop included.

@@ -2,7 +2,7 @@
 
 import { InfrastructureNotFoundError, ValidationError } from "../../domain/errors.ts";
 import { systemTimer, type Timer } from "../../domain/timer.ts";
-import { openAsItIs, type StoreAsItIs } from "../../repository/repository.ts";
+import { openAsItIs, type StoreAsItIs } from "../../repository/store-as-it-is.ts";
 import { forgetLimits, keepLimits, type LimitsTable } from "./keep-limits.ts";
 import { unmadeId } from "./physical-id.ts";
 import { type Outcome, replyText } from "./reply.ts";

@@ -6,8 +6,9 @@ import type { Random } from "../../domain/random.ts";
 import type { Timer } from "../../domain/timer.ts";
 import type { RateLimiterOptions } from "../../limiter/limiter-options.ts";
 import { RateLimiter } from "../../limiter/rate-limiter.ts";
+import { openCustom } from "../../repository/opening.ts";
 import type { OpenOptions } from "../../repository/options.ts";
-import { repositoryOver } from "../../repository/repository.ts";
+import { repositoryOf } from "../../repository/repository.ts";
 import type { ItemStore } from "../../storage/item-store.ts";
 import type { VirtualTime } from "../time/virtual-time.ts";
 import type { Connection } from "./connection.ts";
@@ -90,11 +91,13 @@ export class SimulatedProcess {
     const { clock, timer, random } = this;
     const shared = { ...rest, clock, timer, random };
     // Brought along, because nothing comes from a disk while virtual time stands still.
-    const repository = await repositoryOver(
+    const opened = await openCustom(
       this.store,
       shared,
+      "memory",
       (context, buckets) => new DistributedBucketStore(context, buckets),
     );
+    const repository = repositoryOf(opened);
     const { onUnavailable } = rest;
     return new RateLimiter(repository, {
       ...(onUnavailable === undefined ? {} : { onUnavailable }),

@@ -3,7 +3,7 @@
 import { describe, expect, test } from "vitest";
 import type { HttpEvent } from "../../../src/http/events.ts";
 import { RateLimiter } from "../../../src/limiter/rate-limiter.ts";
-import { repositoryOver } from "../../../src/repository/repository.ts";
+import { Repository } from "../../../src/repository/repository.ts";
 import { MemoryItemStore } from "../../../src/storage/memory/item-store.ts";
 import { pythonItems } from "../python/golden-items.ts";
 import { ADAPTERS, type TestOptions } from "./served.ts";
@@ -14,7 +14,7 @@ const LIMITS = [`rpm:5${SLOW}`];
 /** A limiter with a resource "dis" that an operator has switched off. */
 async function switchedOff(): Promise<RateLimiter> {
   const items = new MemoryItemStore();
-  const repository = await repositoryOver(items);
+  const repository = await Repository.over(items);
   await items.writeMany({
     puts: pythonItems("45-config-resource-disabled", repository.namespaceId),
   });

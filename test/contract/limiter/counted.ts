@@ -3,8 +3,8 @@
 import { CallListeners, freeCall } from "../../../src/storage/call-listeners.ts";
 import type { CallListener, ItemStore } from "../../../src/storage/item-store.ts";
 
-export function counted(items: ItemStore, onCall: CallListener | undefined): ItemStore {
-  const listeners = new CallListeners(onCall);
+export function counted(items: ItemStore): ItemStore {
+  const listeners = new CallListeners();
   return new Proxy<ItemStore>(items, {
     get: (_, operation: keyof ItemStore | "listen") => {
       if (operation === "close") return async () => undefined;

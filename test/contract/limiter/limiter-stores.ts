@@ -13,7 +13,7 @@ import { RateLimiter } from "../../../src/limiter/rate-limiter.ts";
 import { bucketKey } from "../../../src/records/keys.ts";
 import { INTERNALS } from "../../../src/repository/internals.ts";
 import type { DynamoOptions } from "../../../src/repository/options.ts";
-import { Repository, repositoryOver } from "../../../src/repository/repository.ts";
+import { Repository } from "../../../src/repository/repository.ts";
 import { createTable, deleteTable } from "../../../src/storage/dynamodb/create-table.ts";
 import { DynamoItemStore } from "../../../src/storage/dynamodb/item-store.ts";
 import type { Item } from "../../../src/storage/item.ts";
@@ -247,7 +247,7 @@ async function openSimulated(): Promise<Place> {
     address: "memory:",
     open: (options, faults) => {
       const store = faults === undefined ? items : faultyItems(items, faults);
-      return repositoryOver(counted(store, options.onCall), options);
+      return Repository.over(counted(store), options);
     },
     close: () => items.close(),
   };

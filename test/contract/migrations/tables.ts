@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe } from "vitest";
-import { Repository, repositoryOver } from "../../../src/repository/repository.ts";
+import { Repository } from "../../../src/repository/repository.ts";
 import { createTable, deleteTable } from "../../../src/storage/dynamodb/create-table.ts";
 import { DynamoItemStore } from "../../../src/storage/dynamodb/item-store.ts";
 import { type Item, keyOf } from "../../../src/storage/item.ts";
@@ -81,7 +81,7 @@ function on(openPlace: () => Promise<Place>, suite: (tables: Tables) => void): v
 
 async function openMemory(): Promise<Place> {
   const store = new MemoryItemStore();
-  return { store, open: (options) => repositoryOver(lent(store), options), close: closing(store) };
+  return { store, open: (options) => Repository.over(lent(store), options), close: closing(store) };
 }
 
 async function openFile(): Promise<Place> {
@@ -89,7 +89,7 @@ async function openFile(): Promise<Place> {
   const { store } = await openSqlite({ path: join(directory, "limits.db") });
   return {
     store,
-    open: (options) => repositoryOver(lent(store), options),
+    open: (options) => Repository.over(lent(store), options),
     close: async () => {
       await store.close();
       rmSync(directory, { recursive: true });

@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { ResourceDisabled } from "../../../src/domain/errors.ts";
 import { RateLimiter } from "../../../src/limiter/rate-limiter.ts";
 import { decodeVersion, incompatibleIn } from "../../../src/records/version-record.ts";
-import { type Repository, repositoryOver } from "../../../src/repository/repository.ts";
+import { Repository } from "../../../src/repository/repository.ts";
 import type { Item } from "../../../src/storage/item.ts";
 import { MemoryItemStore } from "../../../src/storage/memory/item-store.ts";
 import { failureOf } from "../limiter/outcomes.ts";
@@ -19,7 +19,7 @@ let limiter: RateLimiter;
 
 beforeEach(async () => {
   items = new MemoryItemStore({ clock: () => NOW });
-  repo = await repositoryOver(items, { clock: () => NOW });
+  repo = await Repository.over(items, { clock: () => NOW });
   limiter = new RateLimiter(repo);
 });
 
@@ -152,7 +152,7 @@ test("an empty config item that a cleared flag left behind says nothing", async 
 test("a shard that Python's aggregator made counts with the one it came from", async () => {
   const nowMs = 1_794_827_928_722;
   const [store, clock] = [new MemoryItemStore({ clock: () => nowMs }), () => nowMs];
-  const shared = await repositoryOver(store, { clock });
+  const shared = await Repository.over(store, { clock });
   await shared.limits.setResource("r", ["rpm:100", "tpm:100 soft"]);
   const shards = pythonItems("68-buckets-aggregator-clone", shared.namespaceId);
   for (const shard of shards) await store.put(shard);

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { RateLimiterUnavailable } from "../../../src/domain/errors.ts";
 import type { Limit } from "../../../src/domain/limit.ts";
 import { ConfigCache, type ConfigSlot } from "../../../src/records/config-cache.ts";
-import { type Repository, repositoryOver } from "../../../src/repository/repository.ts";
+import { Repository } from "../../../src/repository/repository.ts";
 import { CallCounter, describeStores } from "../stores.ts";
 import { Gate } from "./gate.ts";
 
@@ -177,7 +177,7 @@ describeStores("the cache of limits", (store) => {
 describe("the cache of limits while a read is on its way", () => {
   it("concurrent callers of the same limits share one read (B31)", async () => {
     const gate = new Gate();
-    const repo = await repositoryOver(gate.store);
+    const repo = await Repository.over(gate.store);
     const held = gate.holdNext();
     const asked = Array.from({ length: 50 }, () => repo.limits.resolve("user-1", "gpt-4"));
     held.release();
@@ -189,7 +189,7 @@ describe("the cache of limits while a read is on its way", () => {
 
   it("each record is read once when different entities are asked for at once (B31)", async () => {
     const gate = new Gate();
-    const repo = await repositoryOver(gate.store);
+    const repo = await Repository.over(gate.store);
     const ids = Array.from({ length: 20 }, (_, number) => `user-${number}`);
     await Promise.all(ids.map((id) => repo.limits.resolve(id, "gpt-4")));
     const keys = gate.reads.flat().map(({ PK, SK }) => `${PK} ${SK}`);
@@ -199,7 +199,7 @@ describe("the cache of limits while a read is on its way", () => {
 
   it("other callers are answered while one read hangs, also those that must read (B31)", async () => {
     const gate = new Gate();
-    const repo = await repositoryOver(gate.store);
+    const repo = await Repository.over(gate.store);
     await repo.limits.setSystem(["rpm:1"]);
     await repo.limits.resolve("user-1", "gpt-4");
     const held = gate.holdNext();
@@ -215,7 +215,7 @@ describe("the cache of limits while a read is on its way", () => {
 
   it("all callers that shared a failed read fail, and nothing is cached (A126)", async () => {
     const gate = new Gate();
-    const repo = await repositoryOver(gate.store);
+    const repo = await Repository.over(gate.store);
     await repo.limits.setSystem(["rpm:1"]);
     const failure = new RateLimiterUnavailable("The store is down", { reason: "network" });
     gate.failNext(failure);
@@ -230,7 +230,7 @@ describe("the cache of limits while a read is on its way", () => {
 
   it("a result that was read before a change is not remembered", async () => {
     const gate = new Gate();
-    const repo = await repositoryOver(gate.store);
+    const repo = await Repository.over(gate.store);
     await repo.limits.setEntity("user-1", ["rpm:1"]);
     const held = gate.holdNext();
     const early = rpm(repo);
@@ -245,8 +245,8 @@ describe("the cache of limits while a read is on its way", () => {
 
   it("a client notices a change of another client at its own next change", async () => {
     const gate = new Gate();
-    const mine = await repositoryOver(gate.store);
-    const theirs = await repositoryOver(gate.items);
+    const mine = await Repository.over(gate.store);
+    const theirs = await Repository.over(gate.items);
     await theirs.limits.setEntity("user-2", ["rpm:1"]);
     expect(await rpm(mine, "user-2")).toBe(1);
     const held = gate.holdNext();
@@ -260,7 +260,7 @@ describe("the cache of limits while a read is on its way", () => {
 
   it("a result that was read before the cache was told to forget is not remembered", async () => {
     const gate = new Gate();
-    const repo = await repositoryOver(gate.store);
+    const repo = await Repository.over(gate.store);
     const held = gate.holdNext();
     const early = repo.limits.resolve("user-1", "gpt-4");
     await held.reached;
@@ -272,7 +272,7 @@ describe("the cache of limits while a read is on its way", () => {
 
   it("an old version is not taken for a new one when its answer comes late", async () => {
     const gate = new Gate();
-    const repo = await repositoryOver(gate.store);
+    const repo = await Repository.over(gate.store);
     await repo.limits.setSystem(["rpm:1"]);
     const held = gate.holdNext();
     const early = repo.limits.resolve("user-1", "gpt-4");
@@ -327,7 +327,7 @@ describe("the room that the cache takes", () => {
   });
 
   it("the cache is not shared with callers: what they do to an answer stays with them", async () => {
-    const repo = await repositoryOver(new Gate().store);
+    const repo = await Repository.over(new Gate().store);
     await repo.limits.setSystem(["rpm:1"]);
     const { limits } = (await repo.limits.resolve("user-1", "gpt-4")) ?? { limits: [] };
     expect(() => (limits as Limit[]).pop()).toThrow(TypeError);

@@ -12,7 +12,7 @@ import {
 } from "../../../src/records/bucket-item.ts";
 import { bucketKey } from "../../../src/records/keys.ts";
 import { decodeUsage } from "../../../src/records/usage-item.ts";
-import { repositoryOver } from "../../../src/repository/repository.ts";
+import { Repository } from "../../../src/repository/repository.ts";
 import { decodeItem, encodeItem } from "../../../src/storage/attribute-value.ts";
 import type { Item } from "../../../src/storage/item.ts";
 import { MemoryItemStore } from "../../../src/storage/memory/item-store.ts";
@@ -99,7 +99,7 @@ describe("a bucket of others", () => {
 describe("a bucket as people look at it", () => {
   const look = async (stored: StoredLimit) => {
     const items = new MemoryItemStore();
-    const repo = await repositoryOver(items, { clock: () => NOW_MS });
+    const repo = await Repository.over(items, { clock: () => NOW_MS });
     const limits = new Map([["rpm", stored]]);
     const writes = limit({ rate: WRITES_RATE, tokensMilli: 1_000_000 });
     await items.put(encodeBucket(repo.namespaceId, bucket({ limits, writes })));

@@ -5,7 +5,7 @@
 import { describe, expect, it } from "vitest";
 import { configVersion } from "../../../src/records/config-change.ts";
 import { entityConfigRegistryKey, systemConfigKey } from "../../../src/records/keys.ts";
-import { type Repository, repositoryOver } from "../../../src/repository/repository.ts";
+import { Repository } from "../../../src/repository/repository.ts";
 import { MemoryItemStore } from "../../../src/storage/memory/item-store.ts";
 import { describeStores, type TestStore } from "../stores.ts";
 import { Gate } from "./gate.ts";
@@ -114,7 +114,7 @@ describeStores("the version of a namespace's limits", (store) => {
 describe("many changes at once by one process", () => {
   it("many changes at once by one process all succeed", async () => {
     const items = new MemoryItemStore();
-    const repo = await repositoryOver(items);
+    const repo = await Repository.over(items);
     const scoped = await repo.namespace("default");
     const count = 300;
     const set = (_: unknown, number: number) =>
@@ -128,7 +128,7 @@ describe("many changes at once by one process", () => {
 
   it("many changes at once by one process leave alone what others count meanwhile", async () => {
     const gate = new Gate();
-    const repo = await repositoryOver(gate.store);
+    const repo = await Repository.over(gate.store);
     const key = entityConfigRegistryKey(repo.namespaceId);
     await repo.limits.setEntity("user-1", ["rpm:1"]);
     const held = gate.holdNext();
@@ -142,7 +142,7 @@ describe("many changes at once by one process", () => {
   });
 
   it("many changes at once by one process go on after one that failed", async () => {
-    const repo = await repositoryOver(new MemoryItemStore());
+    const repo = await Repository.over(new MemoryItemStore());
     const outcomes = await Promise.allSettled([
       repo.limits.setEntity("user-1", ["rpm:1"]),
       repo.limits.setEntity("user-2", ["rpm:1"], { principal: "#" }),

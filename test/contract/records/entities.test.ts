@@ -5,7 +5,7 @@ import { Entity } from "../../../src/domain/entity.ts";
 import { EntityExistsError, ValidationError } from "../../../src/domain/errors.ts";
 import type { JsonValue } from "../../../src/domain/json.ts";
 import { encodeEntity } from "../../../src/records/entity-item.ts";
-import { type Repository, repositoryOver } from "../../../src/repository/repository.ts";
+import { Repository } from "../../../src/repository/repository.ts";
 import { MemoryItemStore } from "../../../src/storage/memory/item-store.ts";
 import { describeStores } from "../stores.ts";
 
@@ -204,7 +204,7 @@ describeStores("entities", (store) => {
 describe("entities of others", () => {
   it("entities of others in a circle do not hang the creation of a child", async () => {
     const items = new MemoryItemStore();
-    const repo = await repositoryOver(items);
+    const repo = await Repository.over(items);
     // The Python library does not look at ancestors.
     for (const [id, parentId] of [
       ["x", "y"],

@@ -10,7 +10,7 @@ import {
   entityPartition,
   inNamespace,
 } from "../../../src/records/keys.ts";
-import { repositoryOver } from "../../../src/repository/repository.ts";
+import { Repository } from "../../../src/repository/repository.ts";
 import type { Item } from "../../../src/storage/item.ts";
 import type { ItemStore, Query } from "../../../src/storage/item-store.ts";
 import { MemoryItemStore } from "../../../src/storage/memory/item-store.ts";
@@ -189,14 +189,14 @@ function interrupted(
 describe("the deletion of an entity that is disturbed", () => {
   it("a disturbed deletion keeps the counts right when another client sets limits meanwhile", async () => {
     const items = new MemoryItemStore();
-    const other = await repositoryOver(items);
+    const other = await Repository.over(items);
     // The limits come after those of the entity were deleted, and before its usage is.
     const store = interrupted(
       items,
       ({ index, sort }) => index === undefined && (sort === undefined || !isOfConfigs(sort)),
       () => other.limits.setEntity("user-1", ["rpm:2"], { resource: "gpt-4" }),
     );
-    const repo = await repositoryOver(store);
+    const repo = await Repository.over(store);
     await repo.entities.create({ id: "user-1" });
     await repo.limits.setEntity("user-1", ["rpm:1"]);
     await repo.entities.delete("user-1");
@@ -214,7 +214,7 @@ describe("the deletion of an entity that is disturbed", () => {
       ({ index, sort }) => index === undefined && (sort === undefined || !isOfConfigs(sort)),
       () => Promise.reject(new Error("cut off")),
     );
-    const repo = await repositoryOver(store);
+    const repo = await Repository.over(store);
     const { namespaceId } = repo;
     await repo.entities.create({ id: "user-1" });
     await repo.limits.setEntity("user-1", ["rpm:1"]);

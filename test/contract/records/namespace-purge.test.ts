@@ -14,7 +14,7 @@ import {
   resourcePartition,
   systemPartition,
 } from "../../../src/records/keys.ts";
-import { repositoryOver } from "../../../src/repository/repository.ts";
+import { Repository } from "../../../src/repository/repository.ts";
 import { decodeItem } from "../../../src/storage/attribute-value.ts";
 import type { Item, Key } from "../../../src/storage/item.ts";
 import type { ItemStore } from "../../../src/storage/item-store.ts";
@@ -164,7 +164,7 @@ describe("a purge that something is written into", () => {
   });
 
   async function purging(items: MemoryItemStore, lateWrites: number) {
-    const repo = await repositoryOver(items);
+    const repo = await Repository.over(items);
     const id = (await repo.namespaces.register("tenant-a"))["tenant-a"] as string;
     await (await repo.namespace("tenant-a")).limits.setSystem(["rpm:1"]);
     await repo.namespaces.delete("tenant-a");
@@ -210,7 +210,7 @@ describe("a purge that something is written into", () => {
 describe("two purges at once", () => {
   it("two purges at once both succeed in either order", async () => {
     const items = new MemoryItemStore();
-    const first = await repositoryOver(items);
+    const first = await Repository.over(items);
     const id = (await first.namespaces.register("tenant-a"))["tenant-a"] as string;
     await first.namespaces.delete("tenant-a");
     // The other one is done when the second has just read that there is something to purge.
@@ -224,7 +224,7 @@ describe("two purges at once", () => {
         };
       },
     });
-    const second = await repositoryOver(store);
+    const second = await Repository.over(store);
     await second.namespaces.purge(id);
     expect(await items.get(namespaceIdKey(id))).toBeUndefined();
   });

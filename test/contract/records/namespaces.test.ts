@@ -8,7 +8,7 @@ import {
   ValidationError,
 } from "../../../src/domain/errors.ts";
 import { namespaceIdKey, namespaceKey, systemConfigKey } from "../../../src/records/keys.ts";
-import { type Repository, repositoryOver } from "../../../src/repository/repository.ts";
+import { Repository } from "../../../src/repository/repository.ts";
 import { MemoryItemStore } from "../../../src/storage/memory/item-store.ts";
 import { describeStores, newName, type TestStore } from "../stores.ts";
 import { Gate } from "./gate.ts";
@@ -210,7 +210,7 @@ describeStores("namespaces", (store) => {
 describe("a namespace that is deleted while a change is on its way", () => {
   it("a namespace that is deleted while a change is on its way does not take the change (B32)", async () => {
     const gate = new Gate();
-    const repo = await repositoryOver(gate.store);
+    const repo = await Repository.over(gate.store);
     const id = await register(repo, "tenant-a");
     const scoped = await repo.namespace("tenant-a");
     const held = gate.holdNext();
@@ -228,13 +228,13 @@ describe("the ids of namespaces", () => {
     // The first draw would give an id of hyphens only.
     const bytes = [...Array(8).fill(0xfb), ...Array(100).fill(0x11)] as number[];
     const random = () => (bytes.shift() ?? 0) / 256;
-    const repo = await repositoryOver(new MemoryItemStore(), { random });
+    const repo = await Repository.over(new MemoryItemStore(), { random });
     expect(repo.namespaceId).toBe("ERERERERERE");
   });
 
   it("the ids of namespaces that cannot be told apart end in an error, and not in a loop", async () => {
     for (const constant of [0.5, 0.98]) {
-      const opening = repositoryOver(new MemoryItemStore(), {
+      const opening = Repository.over(new MemoryItemStore(), {
         random: () => constant,
         namespace: "tenant-a",
       });

@@ -7,7 +7,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import { Aggregator } from "../../../src/aggregator/aggregator.ts";
 import { changeOf, ONLY_GENERATION } from "../../../src/aggregator/stream-change.ts";
 import { RateLimiter } from "../../../src/limiter/rate-limiter.ts";
-import { Repository, repositoryOver } from "../../../src/repository/repository.ts";
+import { Repository } from "../../../src/repository/repository.ts";
 import { MemoryItemStore } from "../../../src/storage/memory/item-store.ts";
 
 const NOON = Date.parse("2026-11-15T12:00:00Z");
@@ -74,7 +74,7 @@ describe("usage of a resource in a store that counts by itself", () => {
 describe("usage of a resource that an aggregator counts", () => {
   it("an acquire that cascades counts once where an aggregator counts", async () => {
     const items = new MemoryItemStore({ clock: () => NOON });
-    const repo = await repositoryOver(items, { clock: () => NOON });
+    const repo = await Repository.over(items, { clock: () => NOON });
     await family(repo);
     await use(repo);
     const aggregator = new Aggregator({

@@ -7,7 +7,7 @@ import { afterAll, expect, test } from "vitest";
 import { Aggregator } from "../../../src/aggregator/aggregator.ts";
 import { changeOf, ONLY_GENERATION } from "../../../src/aggregator/stream-change.ts";
 import { RateLimiter } from "../../../src/limiter/rate-limiter.ts";
-import { Repository, repositoryOver } from "../../../src/repository/repository.ts";
+import { Repository } from "../../../src/repository/repository.ts";
 import { MemoryItemStore } from "../../../src/storage/memory/item-store.ts";
 
 const NOON = Date.parse("2026-11-15T12:00:00Z");
@@ -34,7 +34,7 @@ async function distributed(): Promise<Counted> {
   const time = { nowMs: NOON };
   const clock = () => time.nowMs;
   const items = new MemoryItemStore({ clock });
-  const repo = await repositoryOver(items, { clock });
+  const repo = await Repository.over(items, { clock });
   const count = async () => {
     const { item } = await items.update({ PK: "end", SK: "end" }, { set: { is: "here" } });
     const changes = [];

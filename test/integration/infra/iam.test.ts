@@ -19,7 +19,7 @@ import { resolveTemplate } from "../../../src/infra/template/resolve.ts";
 import { TABLE } from "../../../src/infra/template/table.ts";
 import { stackTemplate } from "../../../src/infra/template/template.ts";
 import { bucketKey } from "../../../src/records/keys.ts";
-import { openAsItIs } from "../../../src/repository/repository.ts";
+import { openAsItIs } from "../../../src/repository/store-as-it-is.ts";
 import { deleteTable } from "../../../src/storage/dynamodb/create-table.ts";
 import { DynamoItemStore } from "../../../src/storage/dynamodb/item-store.ts";
 import type { Item } from "../../../src/storage/item.ts";

@@ -5,7 +5,7 @@ import { Aggregator } from "../../../src/aggregator/aggregator.ts";
 import { splitterOver } from "../../../src/aggregator/splitter.ts";
 import { changeOf, type StreamChange } from "../../../src/aggregator/stream-change.ts";
 import { RateLimiter } from "../../../src/limiter/rate-limiter.ts";
-import { repositoryOver } from "../../../src/repository/repository.ts";
+import { Repository } from "../../../src/repository/repository.ts";
 import type { Item } from "../../../src/storage/item.ts";
 import { MemoryItemStore } from "../../../src/storage/memory/item-store.ts";
 
@@ -16,7 +16,7 @@ async function world(limits: readonly string[] = ["rpm:100000"]) {
   const time = { nowMs: START };
   const clock = () => time.nowMs;
   const store = new MemoryItemStore({ clock });
-  const repo = await repositoryOver(store, { clock });
+  const repo = await Repository.over(store, { clock });
   await repo.limits.setSystem([...limits]);
   const limiter = new RateLimiter(repo);
   const log = () => undefined;

@@ -7,7 +7,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Lease } from "../../../src/limiter/lease.ts";
 import { RateLimiter } from "../../../src/limiter/rate-limiter.ts";
-import { Repository, repositoryOver } from "../../../src/repository/repository.ts";
+import { Repository } from "../../../src/repository/repository.ts";
 import { MemoryItemStore } from "../../../src/storage/memory/item-store.ts";
 import { VirtualTime } from "../../../src/testing/time/virtual-time.ts";
 
@@ -185,7 +185,7 @@ test.each([
     const { clock } = time;
     const embedded = new Telling(await Repository.open("memory:", { clock }));
     const items = new MemoryItemStore({ clock });
-    const distributed = new Telling(await repositoryOver(items, { clock }));
+    const distributed = new Telling(await Repository.over(items, { clock }));
     await Promise.all([embedded.begin(), distributed.begin()]);
     for (const [at, what] of steps.entries()) {
       // For a second a refusal may be repeated from memory, and nothing else is looked at.

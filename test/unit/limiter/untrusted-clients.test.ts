@@ -5,7 +5,7 @@ import { splitterOver } from "../../../src/aggregator/splitter.ts";
 import { DamagedRecordError, ZaeLimiterError } from "../../../src/domain/errors.ts";
 import type { LimiterWarning } from "../../../src/limiter/events.ts";
 import { RateLimiter } from "../../../src/limiter/rate-limiter.ts";
-import { repositoryOver } from "../../../src/repository/repository.ts";
+import { Repository } from "../../../src/repository/repository.ts";
 import { encodeItem } from "../../../src/storage/attribute-value.ts";
 import type { Item, Value } from "../../../src/storage/item.ts";
 import { MemoryItemStore } from "../../../src/storage/memory/item-store.ts";
@@ -24,7 +24,7 @@ const NOW_MS = 1_800_000_000_500;
 /** A limiter over a memory store, where buckets are items as they are on DynamoDB. */
 async function limiterOver() {
   const store = new MemoryItemStore({ clock: () => NOW_MS });
-  const repo = await repositoryOver(store, { clock: () => NOW_MS, configCacheTtlSeconds: 0 });
+  const repo = await Repository.over(store, { clock: () => NOW_MS, configCacheTtlSeconds: 0 });
   await repo.limits.setSystem(["rpm:100"]);
   const warnings: LimiterWarning[] = [];
   const limiter = new RateLimiter(repo, { onWarning: (warning) => warnings.push(warning) });

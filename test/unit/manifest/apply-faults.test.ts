@@ -10,7 +10,7 @@ import { readManaged, writeManaged } from "../../../src/manifest/managed-record.
 import { emptyManifest, targetName } from "../../../src/manifest/manifest.ts";
 import { INTERNALS } from "../../../src/repository/internals.ts";
 import type { OpenOptions } from "../../../src/repository/options.ts";
-import { type Repository, repositoryOver } from "../../../src/repository/repository.ts";
+import { Repository } from "../../../src/repository/repository.ts";
 import { MemoryItemStore } from "../../../src/storage/memory/item-store.ts";
 import { counts, manifestOf, NOTHING } from "../../contract/manifest/sample.ts";
 
@@ -21,7 +21,7 @@ beforeEach(() => {
 afterEach(() => items.close());
 
 /** A repository over the one store of the test, like another process has it. */
-const store = { open: (options: OpenOptions = {}) => repositoryOver(items, options) };
+const store = { open: (options: OpenOptions = {}) => Repository.over(items, options) };
 
 describe("an apply", () => {
   it("an apply goes on after a failure, records what succeeded, and is resumed (op 50)", async () => {

@@ -5,7 +5,7 @@
 import type { Scheduler } from "fast-check";
 import type { RefundWarning } from "../../../../src/buckets/bucket-warning.ts";
 import { RateLimiter } from "../../../../src/limiter/rate-limiter.ts";
-import { repositoryOver } from "../../../../src/repository/repository.ts";
+import { Repository } from "../../../../src/repository/repository.ts";
 import type { Item } from "../../../../src/storage/item.ts";
 import { MemoryItemStore } from "../../../../src/storage/memory/item-store.ts";
 import { halveShards } from "../../../support/force-merge.ts";
@@ -91,7 +91,7 @@ export class RaceRun {
     const { clients, limits, parentLimits } = this.#race;
     const random = lehmer(1);
     for (let client = 0; client < clients; client += 1) {
-      const repository = await repositoryOver(this.#store, {
+      const repository = await Repository.over(this.#store, {
         clock: world.clock,
         timer: world.timer,
         random,

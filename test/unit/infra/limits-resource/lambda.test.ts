@@ -11,7 +11,8 @@ import {
   type LimitsHandler,
   limitsHandlerFrom,
 } from "../../../../src/infra/limits-resource/lambda.ts";
-import { Repository, type StoreAsItIs } from "../../../../src/repository/repository.ts";
+import { Repository } from "../../../../src/repository/repository.ts";
+import type { StoreAsItIs } from "../../../../src/repository/store-as-it-is.ts";
 import { CloudFormation, LOCAL_PLACE, STACK_ID } from "./requests.ts";
 
 const TABLE = "my-app";
