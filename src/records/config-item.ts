@@ -63,7 +63,7 @@ export function deleteLimits(item: Item): Write {
 }
 
 /** Whether a level says more than limits: that a resource is switched off, or cascades. */
-export function hasFlags(item: Item): boolean {
+function hasFlags(item: Item): boolean {
   return disabledIn(item) !== undefined || cascadeIn(item) !== undefined;
 }
 

@@ -1,4 +1,4 @@
-/** Opens stores: checks what was asked for, creates what an embedded store lacks, finds the namespace. */
+/** Opens stores: checks options, creates what an embedded store lacks, finds the namespace. */
 
 import { show } from "../domain/check.ts";
 import { NamespaceNotFoundError, ValidationError } from "../domain/errors.ts";
