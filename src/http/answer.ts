@@ -23,6 +23,9 @@ const UNAVAILABLE_RETRY_SECONDS = 1;
 const NAME_PATTERN = /^[\w!#$%&'*+.^`|~-]+$/;
 const VALUE_PATTERN = /^[\t\x20-\x7e\x80-\xff]*$/;
 
+/** Headers that say where a body ends. One that is wrong breaks the connection. */
+const FRAMING_PATTERN = /^(?:content-length|transfer-encoding)$/i;
+
 /** 429; 413 for a request that no wait can make fit. */
 export function refusedAnswer(
   refusal: Refusal,
@@ -110,14 +113,31 @@ export function replacedAnswer(answer: Answer, replacement: RefusedAnswer | unde
   return {
     status,
     headers: [...kept.filter(({ name }) => name !== "Content-Type"), ...typed, ...given],
-    body: isBytes || isText ? body : JSON.stringify(body),
+    body: isBytes || isText ? body : jsonOf(body),
   };
+}
+
+/** JSON has no text for functions and symbols, and throws for cycles and for big integers. */
+function jsonOf(body: unknown): string {
+  let cause: unknown;
+  try {
+    const json: unknown = JSON.stringify(body);
+    if (typeof json === "string") return json;
+  } catch (error) {
+    cause = error;
+  }
+  const reason = `expected a text, bytes, or a value that JSON can hold, got ${show(body)}`;
+  throw new ValidationError("refused.body", body, reason, { cause });
 }
 
 /** Servers refuse such a header too, some of them with a response that is half written. */
 function checkHeader(name: string, value: unknown): void {
   if (!NAME_PATTERN.test(name)) {
     throw new ValidationError("refused.headers", name, `expected a header name, got ${show(name)}`);
+  }
+  if (FRAMING_PATTERN.test(name)) {
+    const reason = "the server derives it from the body; expected other headers";
+    throw new ValidationError(`refused.headers.${name}`, value, reason);
   }
   if (typeof value === "string" && VALUE_PATTERN.test(value)) return;
   throw new ValidationError(

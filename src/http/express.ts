@@ -5,6 +5,8 @@
  */
 
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { show } from "../domain/check.ts";
+import { ValidationError } from "../domain/errors.ts";
 import type { Lease } from "../limiter/lease.ts";
 import { type Answer, failedAnswer } from "./answer.ts";
 import { type Entry, Gate } from "./gate.ts";
@@ -71,7 +73,7 @@ export function rateLimit<R extends ExpressRequest = ExpressRequest>(
   const gate = new Gate(checkHttpOptions(options));
   return function rateLimitRequest(request, response, next) {
     const failed = (error: unknown) =>
-      handlesErrors(request, next) ? next(error) : fail(response, error);
+      handlesErrors(request, next) ? next(asError(error)) : fail(response, error);
     try {
       const entry = gate.enter({
         request,
@@ -133,6 +135,16 @@ function pass(
  */
 function handlesErrors(request: ExpressRequest, next: (error?: unknown) => void): boolean {
   return request.originalUrl !== undefined || next.length > 0;
+}
+
+/**
+ * Express handles a request as a granted one after `next(undefined)`, and leaves the route after
+ * `next("route")`.
+ */
+function asError(thrown: unknown): unknown {
+  if (typeof thrown === "object" && thrown !== null) return thrown;
+  const reason = `expected an Error, but a function of \`rateLimit\` threw ${show(thrown)}`;
+  return new ValidationError("error", thrown, reason, { cause: thrown });
 }
 
 /** Answers a request of `node:http` that no framework answers. */

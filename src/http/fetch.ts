@@ -5,6 +5,8 @@
  * @module
  */
 
+import { show } from "../domain/check.ts";
+import { ValidationError } from "../domain/errors.ts";
 import type { Lease } from "../limiter/lease.ts";
 import { type Entry, Gate } from "./gate.ts";
 import { checkHttpOptions, type HttpOptions as Options } from "./options.ts";
@@ -54,6 +56,9 @@ export function rateLimit<More extends readonly unknown[]>(
   handler: FetchHandler<More>,
   options: HttpOptions,
 ): (request: Request, ...more: More) => Promise<Response> {
+  if (typeof handler !== "function") {
+    throw new ValidationError("handler", handler, `expected a function, got ${show(handler)}`);
+  }
   const gate = new Gate(checkHttpOptions(options));
   return async function rateLimitRequest(request, ...more) {
     const entry = await gate.enter({
@@ -88,6 +93,21 @@ export function leaseOf(request: Request): Lease | undefined {
   return leaseOfRequest(request);
 }
 
+/** Any class of responses will do: runtimes and frameworks have their own. */
+function checkResponse(response: unknown): Response {
+  const { body, bodyUsed, headers, status } = (response ?? {}) as Partial<Response>;
+  if (
+    bodyUsed === false &&
+    body?.locked !== true &&
+    headers !== undefined &&
+    typeof status === "number"
+  ) {
+    return response as Response;
+  }
+  const expected = "expected the handler to return a Response whose body was not read";
+  throw new ValidationError("response", response, `${expected}, got ${show(response)}`);
+}
+
 async function limited(
   request: Request,
   { headers, passage }: Extract<Entry, { kind: "passed" }>,
@@ -95,7 +115,7 @@ async function limited(
 ): Promise<Response> {
   let response: Response;
   try {
-    response = await handle();
+    response = checkResponse(await handle());
   } catch (error) {
     await passage?.end({ status: 500, aborted: false }, true);
     throw error;

@@ -137,14 +137,20 @@ export class Gate<R> {
 
   async #ask(arrival: Arrival<R>): Promise<Entry> {
     const { request } = arrival;
+    if (this.#isGone(arrival)) return this.#gone(arrival);
     const { consume, entityId: keyOf, resource, skip } = this.#options;
     if (skip !== undefined && (await skip(request))) return PASSED;
     const entityId =
       keyOf === undefined ? this.#addressOf(arrival) : this.#checkKey(await keyOf(request));
     if (entityId === undefined) return this.#refuse(arrival, {}, anonymousAnswer());
     const resourceName = typeof resource === "function" ? await resource(request) : resource;
-    const limiter = this.#limiter ?? (await this.#opening);
     const target = { entityId, resource: resourceName };
+    let limiter: RateLimiter;
+    try {
+      limiter = this.#limiter ?? (await this.#opening);
+    } catch (error) {
+      return this.#failed(arrival, target, error);
+    }
     const amounts =
       typeof consume === "object" ? consume : await this.#amountsOf(request, limiter, target);
     const signal = this.#waits ? arrival.signal() : undefined;
@@ -184,8 +190,7 @@ export class Gate<R> {
         : await this.#refused(arrival, limiter, target, decision);
     } catch (error) {
       if (signal?.aborted === true && error === signal.reason) {
-        await turnBackAll(arrival.identity);
-        return { kind: "gone" };
+        return this.#gone(arrival);
       }
       return this.#failed(arrival, target, error);
     }
@@ -229,6 +234,11 @@ export class Gate<R> {
 
   /** Answers for an error that has a status of its own; the framework gets all others. */
   async #failed(arrival: Arrival<R>, target: Target, error: unknown): Promise<Entry> {
+    const { observes, onUnavailable } = this.#options;
+    if (error instanceof RateLimiterUnavailable && (observes || onUnavailable === "allow")) {
+      this.#tell("degraded", { ...target, cause: error });
+      return { kind: "passed", headers: [DEGRADED] };
+    }
     if (error instanceof RateLimiterUnavailable) {
       this.#tell("unavailable", { ...target, status: 503, cause: error });
       await turnBackAll(arrival.identity);
@@ -255,6 +265,17 @@ export class Gate<R> {
     if (observes) return { kind: "passed", headers: [...headers, OBSERVED] };
     await turnBackAll(arrival.identity);
     return { kind: "answered", answer };
+  }
+
+  /** A socket that was closed has no address any more. */
+  #isGone(arrival: Arrival<R>): boolean {
+    if (this.#options.entityId !== undefined || arrival.address() !== undefined) return false;
+    return arrival.signal()?.aborted === true;
+  }
+
+  async #gone(arrival: Arrival<R>): Promise<Entry> {
+    await turnBackAll(arrival.identity);
+    return { kind: "gone" };
   }
 
   #addressOf(arrival: Arrival<R>): string {

@@ -12,7 +12,7 @@ import type { Lease } from "../limiter/lease.ts";
 import { Gate } from "./gate.ts";
 import type { Header } from "./headers.ts";
 import { type Closable, isCutOff, onceClosed } from "./once-closed.ts";
-import { checkHttpOptions, type HttpOptions as Options } from "./options.ts";
+import { checkFunction, checkHttpOptions, type HttpOptions as Options } from "./options.ts";
 import { addAlias, leaseOfRequest, type Passage } from "./passage.ts";
 import { watchEnd } from "./watched-body.ts";
 import { webAddress } from "./web-address.ts";
@@ -60,6 +60,8 @@ export interface HttpOptions<C extends HonoContext = Context> extends Options<C>
   readonly getConnInfo?: (context: C) => { readonly remote: { readonly address?: string } };
 }
 
+const FIRST_FINAL_STATUS = 200;
+
 /** The socket of a request, as the adapter for Node.js passes it in `c.env`. */
 interface NodeBindings {
   readonly incoming?: { readonly socket?: { readonly remoteAddress?: string } };
@@ -88,6 +90,7 @@ export function rateLimit<C extends HonoContext = Context>(
 ): (context: C, next: () => Promise<void>) => Promise<Response | undefined> {
   const checked = checkHttpOptions(options, ["getConnInfo"]);
   const { getConnInfo } = options;
+  checkFunction("getConnInfo", getConnInfo);
   if (getConnInfo === undefined && options.entityId === undefined && !isKnownRuntime()) {
     throw new ValidationError(
       "entityId",
@@ -124,17 +127,18 @@ async function handled(
   context.set("lease" as never, passage.lease as never);
   try {
     await next();
+    await endWithResponse(context, passage);
   } catch (error) {
-    // Hono itself answers errors, but not what else a handler may throw.
+    // Hono answers errors of handlers, but not what else they throw, nor a body that was read.
     await passage.end({ status: 500, aborted: false }, true);
     throw error;
   }
-  await endWithResponse(context, passage);
 }
 
 /** The headers of a response that came from `fetch` cannot be changed, so it is copied. */
 function setHeaders(context: HonoContext, headers: readonly Header[]): void {
-  if (headers.length === 0) return;
+  // A response below it (an upgrade, `Response.error()`) cannot be copied.
+  if (headers.length === 0 || context.res.status < FIRST_FINAL_STATUS) return;
   try {
     setWebHeaders(context.res.headers, headers);
   } catch (error) {

@@ -133,7 +133,7 @@ export function checkHttpOptions<R>(
   more: readonly string[] = [],
 ): CheckedOptions<R> {
   checkNames(options, [...NAMES, ...more]);
-  const limits = options.limits === undefined ? undefined : checkLimits(options.limits);
+  const limits = options.limits === undefined ? undefined : checkOwnLimits(options.limits);
   if (options.limiter === undefined && limits === undefined) {
     throw new ValidationError(
       "limits",
@@ -141,27 +141,32 @@ export function checkHttpOptions<R>(
       "expected `limits`, such as ['rpm:60'], or a `limiter` with stored limits",
     );
   }
-  const { resource = DEFAULT_RESOURCE_NAME } = options;
+  const {
+    ipv6Subnet = DEFAULT_IPV6_SUBNET,
+    maxWaitSeconds = 0,
+    mode = "enforce",
+    onError = "commit",
+    resource = DEFAULT_RESOURCE_NAME,
+  } = options;
   checkFlag("exposeParents", options.exposeParents);
   return {
     limiter: checkLimiter(options.limiter),
     limits,
     entityId: options.entityId,
-    ipv6Subnet: checkInteger("ipv6Subnet", options.ipv6Subnet ?? DEFAULT_IPV6_SUBNET, 1, IPV6_BITS),
-    anonymous: options.anonymous === undefined ? undefined : checkEntityId(options.anonymous),
+    ipv6Subnet: checkInteger("ipv6Subnet", ipv6Subnet, 1, IPV6_BITS),
+    anonymous: options.anonymous === undefined ? undefined : checkAnonymous(options.anonymous),
     resource: typeof resource === "function" ? resource : checkResource(resource),
     consume: checkConsume(options.consume, limits, options.missingLimits),
-    maxWaitSeconds: checkWait(options.maxWaitSeconds ?? 0),
+    maxWaitSeconds: checkWait(maxWaitSeconds),
     onUnavailable:
       options.onUnavailable === undefined ? undefined : checkOnUnavailable(options.onUnavailable),
     missingLimits: checkMissingLimits(options.missingLimits),
     skip: options.skip,
-    observes: checkChoice("mode", options.mode ?? "enforce", ["enforce", "observe"]) === "observe",
+    observes: checkChoice("mode", mode, ["enforce", "observe"]) === "observe",
     headers: checkStyles(options.headers),
     refused: options.refused,
     refundWhen: options.refundWhen ?? (() => false),
-    refundsErrors:
-      checkChoice("onError", options.onError ?? "commit", ["commit", "rollback"]) === "rollback",
+    refundsErrors: checkChoice("onError", onError, ["commit", "rollback"]) === "rollback",
     exposeParents: options.exposeParents === true,
     events: options.events,
   };
@@ -180,6 +185,23 @@ function checkNames<R>(options: HttpOptions<R>, names: readonly string[]): void 
   }
   for (const name of ["entityId", "skip", "refused", "refundWhen", "events"] as const) {
     checkFunction(name, options[name]);
+  }
+}
+
+/** An empty list would limit nothing, which `skip` says more clearly. */
+function checkOwnLimits(limits: readonly LimitInput[]): readonly Limit[] {
+  const checked = checkLimits(limits);
+  if (checked.length > 0) return checked;
+  throw new ValidationError("limits", limits, "expected at least one limit, such as ['rpm:60']");
+}
+
+/** The error names the option, not the entity id it becomes. */
+function checkAnonymous(anonymous: string): string {
+  try {
+    return checkEntityId(anonymous);
+  } catch (error) {
+    if (!(error instanceof ValidationError)) throw error;
+    throw new ValidationError("anonymous", anonymous, error.reason);
   }
 }
 
@@ -228,9 +250,9 @@ function checkConsume<R>(
   return consume;
 }
 
-function checkStyles(headers: HttpOptions<unknown>["headers"]): readonly HeaderStyle[] {
+function checkStyles(headers: HttpOptions<unknown>["headers"] = "draft"): readonly HeaderStyle[] {
   if (headers === false) return [];
-  const styles = typeof headers === "object" ? headers : [headers ?? "draft"];
+  const styles: readonly HeaderStyle[] = Array.isArray(headers) ? headers : [headers];
   for (const style of styles) checkChoice("headers", style, HEADER_STYLES);
   const drafts = styles.filter((style) => style.startsWith("draft"));
   if (drafts.length > 1) {
@@ -250,7 +272,8 @@ export function checkChoice<T extends string>(field: string, value: T, choices: 
   throw new ValidationError(field, value, `expected ${expected}, got ${show(value)}`);
 }
 
-function checkFunction(field: string, value: unknown): void {
+/** Checks an option that is a function, if it is given. */
+export function checkFunction(field: string, value: unknown): void {
   if (value === undefined || typeof value === "function") return;
   throw new ValidationError(field, value, `expected a function, got ${show(value)}`);
 }

@@ -11,9 +11,13 @@ export function setWebHeaders(target: Headers, headers: readonly Header[]): void
   }
 }
 
+/** Statuses of responses that have no body; `Response` throws for one with a body. */
+const EMPTY_STATUSES: readonly number[] = [204, 205, 304];
+
 /** Returns the answer as a response. */
 export function webResponse({ status, headers, body }: Answer): Response {
-  const response = new Response(body as string, { status });
+  const sent = EMPTY_STATUSES.includes(status) ? null : (body as string);
+  const response = new Response(sent, { status });
   response.headers.delete("content-type");
   setWebHeaders(response.headers, headers);
   return response;

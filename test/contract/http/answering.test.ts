@@ -5,6 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseList } from "structured-headers";
 import { describe, expect, test } from "vitest";
+import { RateLimiterUnavailable } from "../../../src/domain/errors.ts";
+import type { OnUnavailable } from "../../../src/domain/unavailability.ts";
 import type { HttpEvent } from "../../../src/http/events.ts";
 import type { HeaderStyle } from "../../../src/http/headers.ts";
 import { RateLimiter } from "../../../src/limiter/rate-limiter.ts";
@@ -244,6 +246,23 @@ describe.each(ADAPTERS)("answers of rateLimit on $name", (adapter) => {
       expect(response.status).toBe(200);
       expect(response.headers.get("x-ratelimit-degraded")).toBe("1");
       expect(events.map(({ type }) => type)).toEqual(["degraded"]);
+    });
+
+    test("a limiter whose store cannot be reached at the start blocks or passes", async () => {
+      const events: HttpEvent[] = [];
+      const options = (onUnavailable: OnUnavailable): TestOptions => ({
+        limiter: Promise.reject(new RateLimiterUnavailable("The table could not be reached")),
+        limits: ["rpm:1"],
+        onUnavailable,
+        events: (event) => events.push(event),
+      });
+      const blocking = await stage.serve(options("block"));
+      const blocked = await fetch(blocking.url);
+      expect([blocked.status, blocked.headers.get("retry-after")]).toEqual([503, "1"]);
+      const allowing = await stage.serve(options("allow"));
+      const allowed = await fetch(allowing.url);
+      expect([allowed.status, allowed.headers.get("x-ratelimit-degraded")]).toEqual([200, "1"]);
+      expect(events.map(({ type }) => type)).toEqual(["unavailable", "degraded"]);
     });
 
     test("a limiter that cannot be opened is an error of each request", async () => {

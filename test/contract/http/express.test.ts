@@ -1,12 +1,14 @@
 /** What only Express, Connect and node:http have: routers, proxies, error handlers. */
 
+import { once } from "node:events";
 import { createServer, request as nodeRequest } from "node:http";
+import { connect as netConnect } from "node:net";
 import connect from "connect";
 import express, { type Request as ExpressRequest, type NextFunction, type Response } from "express";
 import { describe, expect, test } from "vitest";
 import * as onExpress from "../../../src/http/express.ts";
 import { closeAfterEach, listen, listening, memoryLimiter } from "./listening.ts";
-import { SLOW, statusOf } from "./suite.ts";
+import { gate, SLOW, statusOf } from "./suite.ts";
 
 closeAfterEach();
 const ONE = { limits: [`rpm:1${SLOW}`] };
@@ -99,6 +101,34 @@ describe("Express", () => {
     expect(await statusOf(trusting, from("2001:db8:0:100::1"))).toBe(200);
     expect(await statusOf(wary, from("1.1.1.1"))).toBe(200);
     expect(await statusOf(wary, from("2.2.2.2"))).toBe(429);
+  });
+
+  test("a client that is gone before its turn is no error, and consumes nothing", async () => {
+    const [arrived, leave, left] = [gate(), gate(), gate()];
+    const events: string[] = [];
+    const app = express();
+    app.use(async (_request, _response, next) => {
+      arrived.open();
+      await leave.opened;
+      next();
+      left.open();
+    });
+    app.use(onExpress.rateLimit({ ...ONE, events: ({ type }) => events.push(type) }));
+    app.use((error: Error, _: ExpressRequest, _response: Response, _next: NextFunction) => {
+      events.push(error.message);
+    });
+    const { port } = new URL(await listen(app));
+    const socket = netConnect(Number(port), "127.0.0.1");
+    socket.write("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    await arrived.opened;
+    const closed = once(socket, "close");
+    socket.destroy();
+    await closed;
+    for (let turn = 0; turn < 10; turn += 1) await new Promise((next) => setImmediate(next));
+    leave.open();
+    await left.opened;
+    for (let turn = 0; turn < 10; turn += 1) await new Promise((next) => setImmediate(next));
+    expect(events).toEqual([]);
   });
 
   test("errors reach the error handler of the application", async () => {

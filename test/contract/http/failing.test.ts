@@ -45,6 +45,9 @@ describe.each(ADAPTERS)("failures around rateLimit on $name", (adapter) => {
     ["returns a status that does not exist", { refused: () => ({ status: 42 }) }],
     ["returns a status that is no number", { refused: () => ({ status: "x" as never }) }],
     ["returns a text", { refused: () => "slow down" as never }],
+    ["returns a body that JSON cannot hold", { refused: () => ({ body: { big: 1n } }) }],
+    ["returns a body that is a function", { refused: () => ({ body: () => "x" }) }],
+    ["frames the body", { refused: () => ({ headers: { "Content-Length": "1" }, body: "abc" }) }],
     ["returns a header that is none", { refused: () => ({ headers: { "x-a": "a\nb" } }) }],
   ])("when refused %s the framework answers 500", async (_, broken) => {
     const { url } = await stage.serve({ limits: [`rpm:1${SLOW}`], ...broken });
@@ -52,6 +55,28 @@ describe.each(ADAPTERS)("failures around rateLimit on $name", (adapter) => {
     expect(await statusOf(url)).toBe(500);
     expect(await statusOf(url)).toBe(500);
   });
+
+  test.each([204, 205, 304])("refused may answer %i, which has no body", async (status) => {
+    const { url } = await stage.serve({ limits: [`rpm:1${SLOW}`], refused: () => ({ status }) });
+    await statusOf(url);
+    const response = await fetch(url);
+    expect([response.status, await response.text()]).toEqual([status, ""]);
+  });
+
+  test.each([undefined, null, "", 0, false, "route", "router"])(
+    "a function that throws %j instead of an error is a 500 too",
+    async (thrown) => {
+      let handled = 0;
+      const { url } = await stage.serve(
+        { limits: [`rpm:1${SLOW}`], consume: () => Promise.reject(thrown) },
+        () => {
+          handled += 1;
+          return { body: "ok" };
+        },
+      );
+      expect([await statusOf(url), handled]).toEqual([500, 0]);
+    },
+  );
 
   test("a resource that is switched off is a 403 without Retry-After", async () => {
     const limiter = stage.keep(await switchedOff());

@@ -3,9 +3,11 @@
 import { Hono } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import { describe, expect, test } from "vitest";
+import { LeaseExpiredError } from "../../../src/domain/errors.ts";
 import * as onFetch from "../../../src/http/fetch.ts";
 import * as onHono from "../../../src/http/hono.ts";
-import { closeAfterEach, listen, listenWeb } from "./listening.ts";
+import type { Lease } from "../../../src/limiter/lease.ts";
+import { closeAfterEach, listen, listenWeb, memoryLimiter } from "./listening.ts";
 import { SLOW, statusOf } from "./suite.ts";
 
 closeAfterEach();
@@ -71,6 +73,33 @@ describe("Hono", () => {
     expect([await call("::1"), await call("::2"), await call("1.1.1.1")]).toEqual([200, 429, 200]);
   });
 
+  test("a getConnInfo that is no function is refused", () => {
+    expect(() => onHono.rateLimit({ ...ONE, getConnInfo: 5 as never })).toThrow(
+      /^Invalid getConnInfo: expected a function/,
+    );
+  });
+
+  test("a response that was read is an error, and its lease ends", async () => {
+    const app = new Hono();
+    let lease: Lease | undefined;
+    app.use(onHono.rateLimit({ ...ONE, entityId: () => "key-1" }));
+    app.get("/", (c) => {
+      lease = onHono.leaseOf(c);
+      return readResponse();
+    });
+    app.onError((_, c) => c.text("failed", 500));
+    expect((await app.fetch(new Request("http://localhost/"))).status).toBe(500);
+    expect(() => lease?.adjust({ rpm: 1 })).toThrow(LeaseExpiredError);
+  });
+
+  test("a response that cannot be copied, such as an upgrade, is returned as it is", async () => {
+    const app = new Hono();
+    app.use(onHono.rateLimit({ ...ONE, entityId: () => "key-1" }));
+    const upgrade = Response.error();
+    app.get("/", () => upgrade);
+    expect((await app.fetch(new Request("http://localhost/"))).type).toBe("error");
+  });
+
   test("X-Forwarded-For is not read", async () => {
     const app = new Hono();
     app.use(onHono.rateLimit(ONE));
@@ -92,6 +121,14 @@ describe("Hono", () => {
   });
 });
 
+/** A response whose body cannot be read again. */
+async function readResponse(how: "begun" | "done" = "done"): Promise<Response> {
+  const response = new Response("ok");
+  if (how === "begun") response.body?.getReader();
+  else await response.text();
+  return response;
+}
+
 describe("fetch", () => {
   const entityId = () => "key-1";
   const call = () => new Request("http://localhost/");
@@ -109,6 +146,49 @@ describe("fetch", () => {
     ]);
     const failing = onFetch.rateLimit(() => Response.error(), { limits, entityId });
     expect((await failing(call())).type).toBe("error");
+  });
+
+  test.each<[string, () => unknown]>([
+    ["nothing", () => undefined],
+    ["a text", () => "ok"],
+    ["a response that was read", async () => readResponse()],
+    ["a response that is being read", () => readResponse("begun")],
+  ])("a handler that returns %s is an error, and its lease ends", async (_, handle) => {
+    const limiter = await memoryLimiter();
+    const limits = [`rpm:9${SLOW}`];
+    let lease: Lease | undefined;
+    const handler = onFetch.rateLimit(
+      (request) => {
+        lease = onFetch.leaseOf(request);
+        return handle() as Response;
+      },
+      { limiter, limits, entityId, onError: "rollback" },
+    );
+    await expect(handler(call())).rejects.toMatchObject({
+      code: "ZAEL_VALIDATION",
+      message: expect.stringMatching(/expected the handler to return a Response/),
+    });
+    expect(() => lease?.adjust({ rpm: 1 })).toThrow(LeaseExpiredError);
+    expect(await limiter.available({ entityId: "key-1", resource: "http", limits })).toEqual({
+      rpm: 9,
+    });
+  });
+
+  test("a refusal without a body is one of the platform's own responses", async () => {
+    const handler = onFetch.rateLimit(() => new Response("ok"), {
+      limits: [`rpm:1${SLOW}`],
+      entityId,
+      refused: () => ({ status: 204 }),
+    });
+    await handler(call());
+    const { body, status } = await handler(call());
+    expect([status, body]).toEqual([204, null]);
+  });
+
+  test.each([undefined, {}, "handler"])("a handler that is %j is refused", (handler) => {
+    expect(() => onFetch.rateLimit(handler as never, { ...ONE, entityId })).toThrow(
+      /^Invalid handler: expected a function/,
+    );
   });
 
   test("Bun's server tells the address of a request", async () => {
