@@ -15,7 +15,8 @@
  *   that is full gains nothing while the others do.
  * Every other refusal is wrong. Limits whose parameters have changed are not judged: processes
  * learn of that at different times. Nor are those of a bucket for which another library has
- * announced shards: its tokens are spread over shards that do not exist yet.
+ * announced shards: its tokens are spread over shards that do not exist yet. A bucket that was
+ * deleted and created again is judged once all knowledge of the old one is too old.
  */
 
 import type { LimitOfShard, ShardImage } from "./bucket-image.ts";
@@ -51,12 +52,20 @@ class Followed {
   readonly history: LevelHistory;
   /** Several shards are read one by one. */
   isSharded = false;
+  readonly #judgedFromMs: number;
   /** By shard: what it holds at a moment, in milli-tokens. */
   readonly #levels = new Map<number, (nowMs: number) => number>();
 
-  constructor(limit: LimitOfShard, nowMs: number) {
+  /** `replaces`: another bucket was there before, and a cached state may be of that one. */
+  constructor(limit: LimitOfShard, nowMs: number, replaces: boolean) {
     this.limit = limit;
     this.history = new LevelHistory(limit, nowMs);
+    this.#judgedFromMs = replaces ? nowMs : Number.NEGATIVE_INFINITY;
+  }
+
+  /** Whether everything known since then is about this bucket. */
+  isJudgedFrom(fromMs: number): boolean {
+    return fromMs >= this.#judgedFromMs;
   }
 
   hasRateOf({ capacity, refill, period }: LimitOfShard): boolean {
@@ -183,6 +192,9 @@ export class Refusals {
     const followed = this.#followed.get(id);
     if (followed === undefined) return undefined;
     const { limit, history, isSharded } = followed;
+    // A process whose clock is behind sees the bucket as it was by the clocks of the others.
+    const fromMs = sinceMs - KNOWLEDGE_MS - this.#skewMs;
+    if (!followed.isJudgedFrom(fromMs)) return undefined;
     const slackMs = ROUND_TRIP_MS + this.#skewMs;
     const slackMilli = ROUNDING_MILLI + (slackMs * limit.refill) / limit.period;
     const asked = this.#asked.get(`${process} ${id}`) ?? 0;
@@ -193,8 +205,6 @@ export class Refusals {
       Math.min(limit.capacity, amountMilli + asked + slackMilli),
     );
     if (amountMilli > limit.capacity) return -1;
-    // A process whose clock is behind sees the bucket as it was by the clocks of the others.
-    const fromMs = sinceMs - KNOWLEDGE_MS - this.#skewMs;
     const least = isSharded ? history.leastSeen(fromMs, nowMs) : history.least(fromMs, nowMs);
     return Math.floor(least - needed);
   }
@@ -206,8 +216,10 @@ export class Refusals {
     nowMs: number,
   ): void {
     const id = `${after.bucket} ${limit.name}`;
-    if (before === undefined && after.shard === 0) this.#followed.delete(id);
-    if (!this.#followed.has(id)) this.#followed.set(id, new Followed(limit, nowMs));
+    const replaces = this.#followed.has(id);
+    if (!replaces || (before === undefined && after.shard === 0)) {
+      this.#followed.set(id, new Followed(limit, nowMs, replaces));
+    }
     const followed = this.#followed.get(id);
     const isAnnounced = before !== undefined && isAnnouncement(before, after);
     if (isAnnounced || followed?.hasRateOf(limit) === false) this.#followed.set(id, undefined);

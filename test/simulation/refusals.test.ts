@@ -69,6 +69,16 @@ describe("a refusal", () => {
     expect(story(600)).toBeUndefined();
   });
 
+  test("a bucket that was created again is judged by what is known of it alone", () => {
+    const refusals = new Refusals(0);
+    refusals.landed(landing(undefined, image(9500)), 1000);
+    refusals.landed(landing(image(9500), undefined), 2000);
+    refusals.landed(landing(undefined, image(0)), 2100);
+    expect(refusals.whyWrong(0, one, 3000, 3000)).toBeUndefined();
+    expect(refusals.judged).toBe(0);
+    expect(refusals.whyWrong(0, one, 3100, 3100)).toBeDefined();
+  });
+
   test("tokens move with a split, and a shard that was merged holds nothing any more", () => {
     const refusals = new Refusals(0);
     const at = (epochMs: number, shard: number, count: number, tokens: bigint): ShardImage => {
