@@ -45,7 +45,9 @@ interface Layout {
   readonly names: number;
   readonly bar: number;
   readonly amounts: number;
-  readonly shows: "rate and time" | "time" | "nothing";
+  readonly showsRate: boolean;
+  /** The columns that are left for the words behind the amounts. */
+  readonly words: number;
 }
 
 /** A block for each entity: its own limits first, then those of the parents it cascades to. */
@@ -84,13 +86,11 @@ function layoutOf(statuses: readonly LimitStatus[], columns: number): Layout {
   );
   const rates = longest(({ limit }) => `+${rateText(limit)}, `);
   const room = columns - names - amounts - 3 * GAP.length;
-  const layout = { names, amounts };
   const withTime = room - GAP.length - FULL_IN_LENGTH;
-  if (withTime - rates >= BAR_GOOD) {
-    return { ...layout, bar: Math.min(BAR_MAX, withTime - rates), shows: "rate and time" };
-  }
-  if (withTime >= BAR_GOOD) return { ...layout, bar: withTime, shows: "time" };
-  return { ...layout, bar: room >= BAR_MIN ? room : 0, shows: "nothing" };
+  const showsRate = withTime - rates >= BAR_GOOD;
+  const narrow = withTime >= BAR_GOOD ? withTime : room >= BAR_MIN ? room : 0;
+  const bar = showsRate ? Math.min(BAR_MAX, withTime - rates) : narrow;
+  return { names, amounts, bar, showsRate, words: bar === 0 ? room : room - bar - GAP.length };
 }
 
 function line(status: LimitStatus, layout: Layout, palette: Palette): string {
@@ -118,12 +118,16 @@ function amountText({ available, limit }: Pick<LimitStatus, "available" | "limit
   return `${withThousands(available)} of ${withThousands(limit.capacity)}`;
 }
 
-/** The rate of the refill, whether there is a debt, and how long the refill takes. */
-function tailOf(status: LimitStatus, { shows }: Layout, palette: Palette): string {
+/**
+ * The rate of the refill, whether there is a debt, and how long the refill takes. Where they do not
+ * fit the rate is left out, then the time: half a number would be another number.
+ */
+function tailOf(status: LimitStatus, { showsRate, words }: Layout, palette: Palette): string {
   const { available, limit, fullAfterSeconds } = status;
-  const rate = shows === "rate and time" ? [`+${rateText(limit)}`] : [];
-  const debt = available < 0 ? [palette.bad(DEBT)] : [];
+  const rate = showsRate ? [`+${rateText(limit)}`] : [];
+  const debt = available < 0 ? [DEBT] : [];
   const time = fullAfterSeconds === 0 ? [] : [`full in ${duration(fullAfterSeconds)}`];
-  if (shows === "nothing") return debt.join("");
-  return [...rate, ...debt, ...time].join(", ");
+  const tails = [[...rate, ...debt, ...time], [...debt, ...time], debt];
+  const fits = tails.find((parts) => parts.join(", ").length <= words) ?? [];
+  return fits.map((part) => (part === DEBT ? palette.bad(part) : part)).join(", ");
 }

@@ -28,6 +28,22 @@ describe("bars", () => {
     }
   });
 
+  test("a debt that takes hours is whole at every width: words are left out, never cut", () => {
+    const hourly = Limit.parse("tpm:100000/hour");
+    const tails = new Set<string | undefined>();
+    for (let columns = 28; columns <= 200; columns += 1) {
+      const [line = ""] = linesAt(columns, status(hourly, -49_921_000));
+      expect(line.length).toBeLessThanOrEqual(columns);
+      tails.add(line.split("-49,921 of 100,000")[1]);
+    }
+    expect([...tails]).toEqual([
+      "",
+      "  debt",
+      "  debt, full in 1 h 29 min",
+      "  +100,000/hour, debt, full in 1 h 29 min",
+    ]);
+  });
+
   test("a narrow terminal keeps the bar and loses the words, a wide one has wider bars", () => {
     const cells = (columns: number) =>
       linesAt(columns, status(TPM, 631_000))[0]?.match(/[█░]/g)?.length;
