@@ -9,7 +9,7 @@ import { show } from "../domain/check.ts";
 import { ValidationError } from "../domain/errors.ts";
 import type { Lease } from "../limiter/lease.ts";
 import { type Answer, failedAnswer } from "./answer.ts";
-import { type Entry, Gate } from "./gate.ts";
+import { type Entry, Gate, type Reading } from "./gate.ts";
 import type { Header } from "./headers.ts";
 import { isCutOff, onceClosed } from "./once-closed.ts";
 import { onceEnded } from "./once-ended.ts";
@@ -70,25 +70,23 @@ const ERROR_STATUS = 500;
 export function rateLimit<R extends ExpressRequest = ExpressRequest>(
   options: HttpOptions<R>,
 ): RateLimitMiddleware<R> {
-  const gate = new Gate(checkHttpOptions(options));
+  const gate = new Gate<R, ServerResponse>(checkHttpOptions(options), READING);
   return function rateLimitRequest(request, response, next) {
-    const failed = (error: unknown) =>
-      handlesErrors(request, next) ? next(asError(error)) : fail(response, error);
     try {
-      const entry = gate.enter({
-        request,
-        identity: request,
-        address: () => request.ip ?? request.socket.remoteAddress,
-        signal: () => closing(response),
-      });
-      if (entry instanceof Promise) {
-        entry.then((decided) => pass(decided, request, response, next)).catch(failed);
-      } else pass(entry, request, response, next);
+      const entry = gate.enter(request, response);
+      if (entry instanceof Promise) void passLater(entry, request, response, next);
+      else pass(entry, request, response, next);
     } catch (error) {
-      failed(error);
+      fail(error, request, response, next);
     }
   };
 }
+
+/** How the gate reads a request. */
+const READING: Reading<ExpressRequest, ServerResponse> = {
+  address: (request) => request.ip ?? request.socket.remoteAddress,
+  signal: (_, response) => closing(response),
+};
 
 /**
  * Returns the lease of a request, in a handler behind `rateLimit`; `request.lease` is the same.
@@ -107,6 +105,19 @@ export function rateLimit<R extends ExpressRequest = ExpressRequest>(
  */
 export function leaseOf(request: IncomingMessage): Lease | undefined {
   return leaseOfRequest(request);
+}
+
+async function passLater(
+  entered: Promise<Entry>,
+  request: ExpressRequest,
+  response: ServerResponse,
+  next: (error?: unknown) => void,
+): Promise<void> {
+  try {
+    pass(await entered, request, response, next);
+  } catch (error) {
+    fail(error, request, response, next);
+  }
 }
 
 function pass(
@@ -131,10 +142,25 @@ function pass(
 }
 
 /**
- * A continuation on `node:http` that takes no error would handle a failed request as a granted one.
+ * Passes an error on, or answers a request of `node:http` that no framework answers: a continuation
+ * there that takes no error would handle a failed request as a granted one.
  */
-function handlesErrors(request: ExpressRequest, next: (error?: unknown) => void): boolean {
-  return request.originalUrl !== undefined || next.length > 0;
+function fail(
+  error: unknown,
+  request: ExpressRequest,
+  response: ServerResponse,
+  next: (error?: unknown) => void,
+): void {
+  if (request.originalUrl !== undefined || next.length > 0) {
+    next(asError(error));
+    return;
+  }
+  process.emitWarning("A request failed in `rateLimit`, and was answered with 500", {
+    code: "ZAEL_HTTP_REQUEST_FAILED",
+    detail: String(error),
+  });
+  if (response.headersSent) response.destroy();
+  else send(response, failedAnswer());
 }
 
 /**
@@ -145,16 +171,6 @@ function asError(thrown: unknown): unknown {
   if (typeof thrown === "object" && thrown !== null) return thrown;
   const reason = `expected an Error, but a function of \`rateLimit\` threw ${show(thrown)}`;
   return new ValidationError("error", thrown, reason, { cause: thrown });
-}
-
-/** Answers a request of `node:http` that no framework answers. */
-function fail(response: ServerResponse, error: unknown): void {
-  process.emitWarning("A request failed in `rateLimit`, and was answered with 500", {
-    code: "ZAEL_HTTP_REQUEST_FAILED",
-    detail: String(error),
-  });
-  if (response.headersSent) response.destroy();
-  else send(response, failedAnswer());
 }
 
 /** Aborts when the connection is closed before the response. */

@@ -8,7 +8,7 @@
 /** @ts-ignore: users of other frameworks do not have the module. */
 import type { FastifyRequest } from "fastify";
 import type { Lease } from "../limiter/lease.ts";
-import { type Entry, Gate, type Passed } from "./gate.ts";
+import { type Entry, Gate, type Passed, type Reading } from "./gate.ts";
 import type { Header } from "./headers.ts";
 import { type Closable, isCutOff, onceClosed } from "./once-closed.ts";
 import { onceEnded } from "./once-ended.ts";
@@ -89,6 +89,8 @@ export interface HttpOptions<R extends FastifyRequestLike = FastifyRequest> exte
 }
 
 const HOOKS: readonly RequestHook[] = ["onRequest", "preParsing", "preValidation", "preHandler"];
+/** Hooks that get a payload or an error between the reply and `done`. */
+const TAKES_MORE: readonly string[] = ["preParsing", "onSend", "onError"];
 
 /** Requests whose handler threw before it answered. */
 const failed = new WeakSet<object>();
@@ -112,7 +114,7 @@ export async function rateLimit(
   options: HttpOptions,
 ): Promise<void> {
   const { hook = "onRequest" } = options;
-  const gate = new Gate(checkHttpOptions(options, ["hook"]));
+  const gate = new Gate(checkHttpOptions(options, ["hook"]), READING);
   checkChoice("hook", hook, HOOKS);
   // A second registration below the first finds the decorator of the first.
   if (!instance.hasRequestDecorator("lease")) {
@@ -122,45 +124,47 @@ export async function rateLimit(
       },
     });
   }
-  const onError = withDone((request) => {
-    failed.add(request);
-    return undefined;
-  });
-  const onSend = withDone((request) => {
-    hungUp.get(request)?.();
-    return undefined;
-  });
-  instance.addHook("onError", onError);
-  instance.addHook("onSend", onSend);
-  const enter = withDone<FastifyRequest>((request, reply) => {
-    const entry = gate.enter({
-      request,
-      identity: request,
-      address: () => request.ip,
-      signal: () => closing(reply),
-    });
+  instance.addHook("onError", withDone("onError", noteError));
+  instance.addHook("onSend", withDone("onSend", noteAnswer));
+  const enter = (request: FastifyRequest, reply: FastifyReplyLike) => {
+    const entry = gate.enter(request, reply);
     if (entry instanceof Promise || entry.kind !== "passed" || isGone(reply)) {
       return handle(entry, request, reply);
     }
-    pass(entry, request, reply);
-    return undefined;
-  });
-  instance.addHook(hook, enter);
+    return pass(entry, request, reply);
+  };
+  instance.addHook(hook, withDone(hook, enter));
 }
+
+/** How the gate reads a request. */
+const READING: Reading<FastifyRequest, FastifyReplyLike> = {
+  address: ({ ip }) => ip,
+  signal: (_, reply) => closing(reply),
+};
+
+type Done = () => undefined;
 
 /**
  * Makes a hook that waits only for a promise. Fastify waits for one, or else for a call of `done`,
  * which is the last argument of every hook; its types know that hook by hook.
  */
-function withDone<R extends object = object>(
+function withDone<R extends object>(
+  name: RequestHook | "onSend" | "onError",
   work: (request: R, reply: FastifyReplyLike) => Promise<unknown> | undefined,
 ): (request: R, reply: FastifyReplyLike) => Promise<unknown> {
-  const hook = (request: R, reply: FastifyReplyLike, ...more: readonly unknown[]) => {
-    const working = work(request, reply);
-    if (working !== undefined) return working;
-    return (more.at(-1) as () => void)();
-  };
+  const hook = TAKES_MORE.includes(name)
+    ? (request: R, reply: FastifyReplyLike, _: unknown, done: Done) =>
+        work(request, reply) ?? done()
+    : (request: R, reply: FastifyReplyLike, done: Done) => work(request, reply) ?? done();
   return hook as (request: R, reply: FastifyReplyLike) => Promise<unknown>;
+}
+
+function noteError(request: object): undefined {
+  failed.add(request);
+}
+
+function noteAnswer(request: object): undefined {
+  hungUp.get(request)?.();
 }
 
 async function handle(
@@ -180,11 +184,10 @@ async function handle(
     await turnBackAll(request);
     return reply.hijack();
   }
-  pass(entry, request, reply);
-  return undefined;
+  return pass(entry, request, reply);
 }
 
-function pass({ headers, passage }: Passed, request: object, reply: FastifyReplyLike): void {
+function pass({ headers, passage }: Passed, request: object, reply: FastifyReplyLike): undefined {
   setHeaders(reply, headers);
   if (passage !== undefined) onceClosed(reply.raw, () => end(request, reply, passage));
 }

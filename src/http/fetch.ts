@@ -59,14 +59,12 @@ export function rateLimit<More extends readonly unknown[]>(
   if (typeof handler !== "function") {
     throw new ValidationError("handler", handler, `expected a function, got ${show(handler)}`);
   }
-  const gate = new Gate(checkHttpOptions(options));
+  const gate = new Gate<Request, unknown>(checkHttpOptions(options), {
+    address: webAddress,
+    signal: ({ signal }) => signal,
+  });
   return async function rateLimitRequest(request, ...more) {
-    const entry = await gate.enter({
-      request,
-      identity: request,
-      address: () => webAddress(request, more[0]),
-      signal: () => request.signal,
-    });
+    const entry = await gate.enter(request, more[0]);
     if (entry.kind === "gone") return new Response(null, { status: CLIENT_GONE_STATUS });
     if (entry.kind === "answered") return webResponse(entry.answer);
     return limited(request, entry, () => handler(request, ...more));

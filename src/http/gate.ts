@@ -28,16 +28,15 @@ import { type Header, headersOf } from "./headers.ts";
 import type { CheckedOptions } from "./options.ts";
 import { addPassage, Passage, type PassageRules, type Target, turnBackAll } from "./passage.ts";
 
-/** A request, as an adapter presents it. */
-export interface Arrival<R> {
-  /** What the user's functions are called with. */
-  readonly request: R;
-  /** The object that handlers pass to `leaseOf`. */
-  readonly identity: object;
-  /** The client's address as the framework reports it. */
-  readonly address: () => string | undefined;
-  /** Aborts when the client goes away. Asked for only where a request waits for tokens. */
-  readonly signal: () => AbortSignal | undefined;
+/**
+ * How an adapter reads a request `R` of its framework, with what else it knows of the connection,
+ * `C`. One for all requests: functions per request would cost more.
+ */
+export interface Reading<R, C> {
+  /** Returns the client's address as the framework reports it. */
+  readonly address: (request: R, connection: C) => string | undefined;
+  /** Returns what aborts when the client goes away; asked for only where a request waits. */
+  readonly signal: (request: R, connection: C) => AbortSignal | undefined;
 }
 
 /** Call the handler, set the headers, and end the passage (if any) with the response. */
@@ -59,8 +58,9 @@ const PASSED: Entry = { kind: "passed", headers: [] };
 const DEGRADED: Header = { name: "x-ratelimit-degraded", value: "1" };
 const OBSERVED: Header = { name: "x-ratelimit-observed", value: "refused" };
 
-export class Gate<R> {
+export class Gate<R extends object, C = undefined> {
   readonly #options: CheckedOptions<R>;
+  readonly #reading: Reading<R, C>;
   readonly #opening: Promise<RateLimiter>;
   /** Whether a request may wait for tokens. */
   readonly #waits: boolean;
@@ -71,8 +71,9 @@ export class Gate<R> {
   /** The process is warned once: it would be with every request. */
   #eventsFailed = false;
 
-  constructor(options: CheckedOptions<R>) {
+  constructor(options: CheckedOptions<R>, reading: Reading<R, C>) {
     this.#options = options;
+    this.#reading = reading;
     this.#waits = options.maxWaitSeconds > 0 && !options.observes;
     this.#asksNothing =
       !this.#waits &&
@@ -101,61 +102,59 @@ export class Gate<R> {
    * Decides about a request, at once where nothing is waited for. What it throws belongs to the
    * framework's error handling; earlier middlewares have then refunded what they consumed.
    */
-  enter(arrival: Arrival<R>): Entry | Promise<Entry> {
+  enter(request: R, connection: C): Entry | Promise<Entry> {
     const limiter = this.#limiter;
-    const now = limiter === undefined ? undefined : this.#decideNow(arrival, limiter);
-    if (limiter === undefined || now === undefined) {
-      return this.#entered(arrival, this.#ask(arrival));
-    }
-    const { target, decision } = now;
-    return decision instanceof Promise || !decision.granted
-      ? this.#entered(arrival, this.#decided(arrival, limiter, target, decision))
-      : this.#grant(arrival, limiter, target, decision.lease);
-  }
-
-  /** Asks the limiter, where nothing else has to be asked before. */
-  #decideNow(arrival: Arrival<R>, limiter: RateLimiter) {
+    if (limiter === undefined || !this.#asksNothing) return this.#asked(request, connection);
     const { resource, consume } = this.#options;
-    if (!this.#asksNothing) return undefined;
+    let target: Target;
+    let decision: Decision | Promise<Decision>;
     try {
-      const target = { entityId: this.#addressOf(arrival), resource: resource as string };
-      return { target, decision: limiter[TRY_NOW](this.#request(target, consume as Amounts)) };
+      target = { entityId: this.#addressOf(request, connection), resource: resource as string };
+      decision = limiter[TRY_NOW](this.#request(target, consume as Amounts));
     } catch {
       // It fails on the slow path too, which reports it.
-      return undefined;
+      return this.#asked(request, connection);
     }
+    return decision instanceof Promise || !decision.granted
+      ? this.#entered(request, this.#decided(request, limiter, target, decision))
+      : this.#grant(request, limiter, target, decision.lease);
   }
 
-  async #entered(arrival: Arrival<R>, entry: Promise<Entry>): Promise<Entry> {
+  #asked(request: R, connection: C): Promise<Entry> {
+    return this.#entered(request, this.#ask(request, connection));
+  }
+
+  async #entered(request: R, entry: Promise<Entry>): Promise<Entry> {
     try {
       return await entry;
     } catch (error) {
-      await turnBackAll(arrival.identity);
+      await turnBackAll(request);
       throw error;
     }
   }
 
-  async #ask(arrival: Arrival<R>): Promise<Entry> {
-    const { request } = arrival;
-    if (this.#isGone(arrival)) return this.#gone(arrival);
+  async #ask(request: R, connection: C): Promise<Entry> {
+    if (this.#isGone(request, connection)) return this.#gone(request);
     const { consume, entityId: keyOf, resource, skip } = this.#options;
     if (skip !== undefined && (await skip(request))) return PASSED;
     const entityId =
-      keyOf === undefined ? this.#addressOf(arrival) : this.#checkKey(await keyOf(request));
-    if (entityId === undefined) return this.#refuse(arrival, {}, anonymousAnswer());
+      keyOf === undefined
+        ? this.#addressOf(request, connection)
+        : this.#checkKey(await keyOf(request));
+    if (entityId === undefined) return this.#refuse(request, {}, anonymousAnswer());
     const resourceName = typeof resource === "function" ? await resource(request) : resource;
     const target = { entityId, resource: resourceName };
     let limiter: RateLimiter;
     try {
       limiter = this.#limiter ?? (await this.#opening);
     } catch (error) {
-      return this.#failed(arrival, target, error);
+      return this.#failed(request, target, error);
     }
     const amounts =
       typeof consume === "object" ? consume : await this.#amountsOf(request, limiter, target);
-    const signal = this.#waits ? arrival.signal() : undefined;
+    const signal = this.#waits ? this.#reading.signal(request, connection) : undefined;
     const decision = limiter.tryAcquire(this.#request(target, amounts, signal));
-    return this.#decided(arrival, limiter, target, decision, signal);
+    return this.#decided(request, limiter, target, decision, signal);
   }
 
   /** What the limiter is asked for. It has the same fields each time, which engines are good at. */
@@ -177,7 +176,7 @@ export class Gate<R> {
   }
 
   async #decided(
-    arrival: Arrival<R>,
+    request: R,
     limiter: RateLimiter,
     target: Target,
     decided: Decision | Promise<Decision>,
@@ -186,19 +185,19 @@ export class Gate<R> {
     try {
       const decision = await decided;
       return decision.granted
-        ? this.#grant(arrival, limiter, target, decision.lease)
-        : await this.#refused(arrival, limiter, target, decision);
+        ? this.#grant(request, limiter, target, decision.lease)
+        : await this.#refused(request, limiter, target, decision);
     } catch (error) {
       if (signal?.aborted === true && error === signal.reason) {
-        return this.#gone(arrival);
+        return this.#gone(request);
       }
-      return this.#failed(arrival, target, error);
+      return this.#failed(request, target, error);
     }
   }
 
-  #grant(arrival: Arrival<R>, limiter: RateLimiter, target: Target, lease: Lease): Entry {
+  #grant(request: R, limiter: RateLimiter, target: Target, lease: Lease): Entry {
     const passage = new Passage(lease, target, this.#rulesOf(limiter));
-    addPassage(arrival.identity, passage);
+    addPassage(request, passage);
     this.#tell(lease.degraded ? "degraded" : "granted", target);
     const headers = lease.degraded ? [DEGRADED] : this.#headers(limiter, lease.statuses);
     return { kind: "passed", headers, passage };
@@ -216,7 +215,7 @@ export class Gate<R> {
   }
 
   async #refused(
-    arrival: Arrival<R>,
+    request: R,
     limiter: RateLimiter,
     target: Target,
     refusal: Refusal,
@@ -228,12 +227,12 @@ export class Gate<R> {
     const replaced =
       refused === undefined || observes
         ? answer
-        : replacedAnswer(answer, await refused(refusal, arrival.request));
-    return this.#refuse(arrival, { ...target, retryAfterSeconds }, replaced, headers);
+        : replacedAnswer(answer, await refused(refusal, request));
+    return this.#refuse(request, { ...target, retryAfterSeconds }, replaced, headers);
   }
 
   /** Answers for an error that has a status of its own; the framework gets all others. */
-  async #failed(arrival: Arrival<R>, target: Target, error: unknown): Promise<Entry> {
+  async #failed(request: R, target: Target, error: unknown): Promise<Entry> {
     const { observes, onUnavailable } = this.#options;
     if (error instanceof RateLimiterUnavailable && (observes || onUnavailable === "allow")) {
       this.#tell("degraded", { ...target, cause: error });
@@ -241,11 +240,11 @@ export class Gate<R> {
     }
     if (error instanceof RateLimiterUnavailable) {
       this.#tell("unavailable", { ...target, status: 503, cause: error });
-      await turnBackAll(arrival.identity);
+      await turnBackAll(request);
       return { kind: "answered", answer: unavailableAnswer() };
     }
     if (error instanceof ResourceDisabled) {
-      return this.#refuse(arrival, target, disabledAnswer("This resource is switched off."));
+      return this.#refuse(request, target, disabledAnswer("This resource is switched off."));
     }
     throw error;
   }
@@ -255,7 +254,7 @@ export class Gate<R> {
    * only observes reports it, and passes the request.
    */
   async #refuse(
-    arrival: Arrival<R>,
+    request: R,
     told: Omit<HttpEvent, "type">,
     answer: Answer,
     headers: readonly Header[] = [],
@@ -263,24 +262,25 @@ export class Gate<R> {
     const { observes } = this.#options;
     this.#tell(observes ? "observed" : "refused", { ...told, status: answer.status });
     if (observes) return { kind: "passed", headers: [...headers, OBSERVED] };
-    await turnBackAll(arrival.identity);
+    await turnBackAll(request);
     return { kind: "answered", answer };
   }
 
   /** A socket that was closed has no address any more. */
-  #isGone(arrival: Arrival<R>): boolean {
-    if (this.#options.entityId !== undefined || arrival.address() !== undefined) return false;
-    return arrival.signal()?.aborted === true;
+  #isGone(request: R, connection: C): boolean {
+    if (this.#options.entityId !== undefined) return false;
+    if (this.#reading.address(request, connection) !== undefined) return false;
+    return this.#reading.signal(request, connection)?.aborted === true;
   }
 
-  async #gone(arrival: Arrival<R>): Promise<Entry> {
-    await turnBackAll(arrival.identity);
+  async #gone(request: R): Promise<Entry> {
+    await turnBackAll(request);
     return { kind: "gone" };
   }
 
-  #addressOf(arrival: Arrival<R>): string {
+  #addressOf(request: R, connection: C): string {
     const { anonymous, ipv6Subnet } = this.#options;
-    const address = arrival.address();
+    const address = this.#reading.address(request, connection);
     if (address !== undefined) return addressId(address, ipv6Subnet);
     if (anonymous !== undefined) return anonymous;
     throw new ValidationError(

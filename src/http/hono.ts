@@ -98,14 +98,12 @@ export function rateLimit<C extends HonoContext = Context>(
       "this runtime does not tell the client's address; pass `getConnInfo` of its Hono adapter, or `entityId`",
     );
   }
-  const gate = new Gate<C>(checked);
+  const gate = new Gate<C>(checked, {
+    address: (context) => getConnInfo?.(context).remote.address ?? addressOf(context),
+    signal: closing,
+  });
   return async function rateLimitRequest(context, next) {
-    const entry = await gate.enter({
-      request: context,
-      identity: context,
-      address: () => getConnInfo?.(context).remote.address ?? addressOf(context),
-      signal: () => closing(context),
-    });
+    const entry = await gate.enter(context, undefined);
     if (entry.kind === "gone") return new Response(null, { status: 499 });
     if (entry.kind === "answered") return webResponse(entry.answer);
     const { headers, passage } = entry;

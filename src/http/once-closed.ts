@@ -17,17 +17,17 @@ export interface Closable {
   readonly socket?: object | null | undefined;
   /** The request. Servers that are not of `node:http` may have none. */
   readonly req?: { readonly socket?: Connection | object | undefined } | undefined;
-  once(event: "close", listener: () => void): unknown;
+  on(event: "close", listener: () => void): unknown;
 }
 
 /** One listener per connection for all that wait: a client may send any number of requests. */
 const waiting = new WeakMap<object, Set<() => void>>();
 
-/** Calls `closed` once. */
+/** Calls `closed` once. A response emits `close` once, so `on` does, which costs less. */
 export function onceClosed(response: Closable, closed: () => void): void {
   const connection = response.socket === null ? connectionOf(response) : undefined;
   if (connection === undefined) {
-    response.once("close", closed);
+    response.on("close", closed);
     return;
   }
   const listeners = listenersOf(connection);
@@ -35,7 +35,7 @@ export function onceClosed(response: Closable, closed: () => void): void {
     if (listeners.delete(first)) closed();
   };
   listeners.add(first);
-  response.once("close", first);
+  response.on("close", first);
 }
 
 /** Returns whether a response waits behind others on a connection that is gone. */

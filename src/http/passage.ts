@@ -5,6 +5,7 @@
 
 import { LeaseExpiredError } from "../domain/errors.ts";
 import type { Timer } from "../domain/timer.ts";
+import { ENDED } from "../limiter/active-lease.ts";
 import type { Lease } from "../limiter/lease.ts";
 import type { Outcome } from "./options.ts";
 
@@ -28,6 +29,8 @@ const LATE_SETTLE_MS = 60_000;
 
 export class Passage {
   readonly lease: Lease;
+  /** The passage of the same request through an earlier middleware. */
+  earlier: Passage | undefined;
   readonly #target: Target;
   readonly #rules: PassageRules;
   #isEnded = false;
@@ -44,11 +47,22 @@ export class Passage {
    * Ends the lease after the response. `threw` says that the handler threw before it answered.
    * Does nothing when the passage has ended, or when the handler has ended the lease itself.
    */
-  async end(outcome: Outcome, threw: boolean): Promise<void> {
-    if (!this.#begin()) return;
+  end(outcome: Outcome, threw: boolean): Promise<void> {
+    if (!this.#begin()) return ENDED;
     try {
       const refund = (threw && this.#rules.refundsErrors) || this.#wantsRefund(outcome);
-      await (refund ? this.#rollback() : this.lease[Symbol.asyncDispose]());
+      const ending = refund ? this.#rollback() : this.lease[Symbol.asyncDispose]();
+      // Most leases have ended by now, and need no further promise.
+      return ending === ENDED ? ENDED : this.#told(ending);
+    } catch (error) {
+      this.#rules.endFailed(this.#target, error);
+      return ENDED;
+    }
+  }
+
+  async #told(ending: Promise<void>): Promise<void> {
+    try {
+      await ending;
     } catch (error) {
       this.#rules.endFailed(this.#target, error);
     }
@@ -83,12 +97,7 @@ export class Passage {
 
   /** Refunds everything: the request went no further than the middlewares. */
   async turnBack(): Promise<void> {
-    if (!this.#begin()) return;
-    try {
-      await this.#rollback();
-    } catch (error) {
-      this.#rules.endFailed(this.#target, error);
-    }
+    if (this.#begin()) await this.#told(this.#rollback());
   }
 
   /** Whether this call is the first to end the passage. */
@@ -109,30 +118,40 @@ export class Passage {
   }
 }
 
-/** The passages of a request, in the order of its middlewares. */
-const passages = new WeakMap<object, Passage[]>();
+/**
+ * The last passage of a request, on the request itself. A `WeakMap` would do the same, but its
+ * values outlive the next collection of young objects, and with them all that a lease holds.
+ */
+const PASSAGE = Symbol("zae-limiter.passage");
 
-/** Remembers a passage under the request object that handlers see. */
-export function addPassage(request: object, passage: Passage): void {
-  const all = passages.get(request);
-  if (all === undefined) passages.set(request, [passage]);
-  else all.push(passage);
+interface Passing {
+  [PASSAGE]?: Passage | undefined;
 }
 
-/** Makes the lease of a request known under another object too. */
+/** Remembers a passage on the request object that handlers see. */
+export function addPassage(request: object, passage: Passage): void {
+  const passing = request as Passing;
+  passage.earlier = passing[PASSAGE];
+  passing[PASSAGE] = passage;
+}
+
+/** Makes the lease of a request known on another object too. */
 export function addAlias(request: object, alias: object): void {
-  const all = passages.get(request);
-  if (all !== undefined) passages.set(alias, all);
+  (alias as Passing)[PASSAGE] = (request as Passing)[PASSAGE];
 }
 
 /** Returns the lease of the innermost middleware that limits the request. */
 export function leaseOfRequest(request: object): Lease | undefined {
-  return passages.get(request)?.at(-1)?.lease;
+  return (request as Passing)[PASSAGE]?.lease;
 }
 
 /** Refunds what earlier middlewares consumed for a request that a later one refused. */
 export async function turnBackAll(request: object): Promise<void> {
-  const all = passages.get(request) ?? [];
-  passages.delete(request);
+  const passing = request as Passing;
+  const all: Passage[] = [];
+  for (let passage = passing[PASSAGE]; passage !== undefined; passage = passage.earlier) {
+    all.unshift(passage);
+  }
+  if (all.length > 0) passing[PASSAGE] = undefined;
   await Promise.all(all.map((passage) => passage.turnBack()));
 }

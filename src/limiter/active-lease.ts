@@ -64,7 +64,8 @@ export interface LeaseHost {
   warn(warning: LeaseWarning): void;
 }
 
-const DONE = Promise.resolve();
+/** What ending a lease returns when nothing had to be waited for. */
+export const ENDED: Promise<void> = Promise.resolve();
 
 export class ActiveLease implements Lease {
   static readonly #access: PartAccess<ActiveLease> = {
@@ -160,7 +161,7 @@ export class ActiveLease implements Lease {
   commit(): Promise<void> {
     if (this.isEnded) return Promise.reject(new LeaseExpiredError());
     this.#ended = "committed";
-    if (this.#lastWrite === undefined && (!this.#adjusted || this.#adjustNow())) return DONE;
+    if (this.#lastWrite === undefined && (!this.#adjusted || this.#adjustNow())) return ENDED;
     return this.#inTurn(() => this.#writePending());
   }
 
@@ -179,8 +180,8 @@ export class ActiveLease implements Lease {
     });
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    if (!this.isEnded) await this.commit();
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.isEnded ? ENDED : this.commit();
   }
 
   [INSPECT](...style: InspectStyle): string {
