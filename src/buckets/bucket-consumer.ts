@@ -51,8 +51,8 @@ export interface BucketConsumer {
   readonly relinks: number;
   /** Returns the parent link of an entity, from its bucket or its record. */
   linkOf(entityId: string, resource: string, options?: LinkOptions): Promise<Link>;
-  /** Consumes from all legs or none. */
-  consume(legs: readonly Leg[], options?: ConsumeOptions): Promise<ConsumeResult>;
+  /** Consumes from all legs or none; no promise where cached states refuse. */
+  consume(legs: readonly Leg[], options?: ConsumeOptions): ConsumeResult | Promise<ConsumeResult>;
   /**
    * Never refuses. A bucket that has expired is created again where something is consumed, unless
    * its entity or namespace was deleted; a refund to a bucket that is gone does nothing.

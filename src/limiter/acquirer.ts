@@ -12,7 +12,7 @@ import type { AcquireRequest, CheckedRequest } from "./acquire-request.ts";
 import { ActiveLease, type LeaseHost, type LeaseTarget } from "./active-lease.ts";
 import type { AmountsByName } from "./amounts.ts";
 import type { Announcer } from "./announcer.ts";
-import { Consumption } from "./consumption.ts";
+import { Consumption, type Refused } from "./consumption.ts";
 import { Refusal, type Seen } from "./decision.ts";
 import { DegradedLease } from "./degraded-lease.ts";
 import type { LeaseWarning, LimiterEvent, LimiterWarning } from "./events.ts";
@@ -93,12 +93,17 @@ export class Acquirer implements LeaseHost {
   }
 
   /** Decides, or throws `RateLimiterUnavailable` within the time the store is given. */
-  async attempt(
+  attempt(
     request: CheckedRequest,
     acquireId?: string,
     deadline?: Deadline,
-  ): Promise<Decided> {
-    const taken = await this.#consumption.consume(request, request.signal, deadline);
+  ): Decided | Promise<Decided> {
+    const taken = this.#consumption.consume(request, request.signal, deadline);
+    if (!(taken instanceof Promise)) return this.#refusal(taken, taken.local);
+    return taken.then((later) => this.#decided(later, request, acquireId));
+  }
+
+  #decided(taken: Granted | Refused, request: CheckedRequest, acquireId?: string): Decided {
     if ("granted" in taken) return this.#refusal(taken, taken.local);
     this.#fastAcquire.remember(taken);
     return { granted: true, lease: new ActiveLease(this, request, taken, acquireId) };

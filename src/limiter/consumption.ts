@@ -42,17 +42,32 @@ export class Consumption {
     this.legs = new Legs(internals.resolver, this.#links, options.missingLimits);
   }
 
-  /** Consumes all legs, or none. */
-  async consume(
+  /** Consumes all legs, or none; no promise where what is cached refuses the call. */
+  consume(
     target: Target,
     signal?: AbortSignal,
     deadline: Deadline = this.deadline(),
+  ): Refused | Promise<Granted | Refused> {
+    const legs = this.legs.remembered(target);
+    if (legs === undefined) return this.#consumeIn(target, signal, deadline);
+    const result = this.#consume(legs, deadline, signal);
+    const isNow = !(result instanceof Promise) && result.outcome === "refused";
+    if (isNow && !hasCascading(result.withoutBucket)) return refused(legs, result);
+    return this.#consumeIn(target, signal, deadline, { legs, result });
+  }
+
+  /** The same in rounds, of which the first may have begun. */
+  async #consumeIn(
+    target: Target,
+    signal: AbortSignal | undefined,
+    deadline: Deadline,
+    begun?: { legs: readonly Leg[]; result: ConsumeResult | Promise<ConsumeResult> },
   ): Promise<Granted | Refused> {
     let isOutdated = false;
     for (let round = 0; round < ROUNDS_MAX; round += 1) {
-      const known = round === 0 ? this.legs.remembered(target) : undefined;
-      const legs = known ?? (await this.#legsOf(target, deadline, isOutdated));
-      const result = await this.#consume(legs, deadline, signal);
+      const first = round === 0 ? begun : undefined;
+      const legs = first?.legs ?? (await this.#legsOf(target, deadline, isOutdated));
+      const result = await (first?.result ?? this.#consume(legs, deadline, signal));
       if (result.outcome === "granted") {
         const { legs: outcomes } = result;
         legs.forEach(({ entityId, resource }, at) => {
@@ -61,9 +76,8 @@ export class Consumption {
         return { legs, outcomes };
       }
       if (result.outcome === "refused") {
-        const { balancesMilli, local, shownAtMs, withoutBucket = [] } = result;
-        if (await this.#areMoved(withoutBucket, deadline)) continue;
-        return { granted: false, legs, balancesMilli, local, shownAtMs };
+        if (await this.#areMoved(result.withoutBucket, deadline)) continue;
+        return refused(legs, result);
       }
       if (result.outcome === "relinked") {
         legs.forEach(({ entityId, resource }, at) => {
@@ -91,8 +105,8 @@ export class Consumption {
    * Whether entities without a bucket cascade otherwise than the legs say. Their links come from
    * their records: one that was shown more than a second ago is read again before it refuses.
    */
-  async #areMoved(legs: readonly Leg[], deadline: Deadline): Promise<boolean> {
-    const cascading = legs.filter(({ link, linkIsFresh }) => link.cascade && !linkIsFresh);
+  async #areMoved(legs: readonly Leg[] | undefined, deadline: Deadline): Promise<boolean> {
+    const cascading = legs?.filter(isCascading) ?? [];
     const links = await Promise.all(
       cascading.map(({ entityId, resource, config }) => {
         const policy = async () => config.cascade;
@@ -106,7 +120,7 @@ export class Consumption {
     legs: readonly Leg[],
     deadline: Deadline,
     signal: AbortSignal | undefined,
-  ): Promise<ConsumeResult> {
+  ): ConsumeResult | Promise<ConsumeResult> {
     const { onRefunded, speculativeWrites } = this.#options;
     const speculative = speculativeWrites !== false;
     return this.#internals.buckets.consume(legs, { deadline, signal, speculative, onRefunded });
@@ -123,4 +137,20 @@ export class Consumption {
   deadline(): Deadline {
     return new Deadline(this.#internals.timer, this.#internals.timeoutMs);
   }
+}
+
+/** Whether an entity cascades by a link that may have changed. */
+function isCascading({ link, linkIsFresh }: Leg): boolean {
+  return link.cascade && !linkIsFresh;
+}
+
+function hasCascading(legs: readonly Leg[] | undefined): boolean {
+  return legs?.some(isCascading) === true;
+}
+
+function refused(
+  legs: readonly Leg[],
+  { balancesMilli, local, shownAtMs }: Extract<ConsumeResult, { outcome: "refused" }>,
+): Refused {
+  return { granted: false, legs, balancesMilli, local, shownAtMs };
 }

@@ -2,6 +2,7 @@
 
 import type { Leg } from "../buckets/leg.ts";
 import type { Rate } from "../core/bucket.ts";
+import { floorDiv } from "../core/integers.ts";
 import { INSPECT, type InspectStyle, inspected } from "../domain/inspect.ts";
 import {
   grantedStatus,
@@ -11,6 +12,7 @@ import {
 } from "../domain/limit-status.ts";
 import {
   longestWait,
+  RateLimitExceeded,
   type RateLimitExceededJson,
   type RefusalJsonOptions,
   refusalJson,
@@ -128,12 +130,36 @@ export class Refusal {
   }
 }
 
+/** The lease of a grant; a refusal is thrown. */
+export function leaseOf<Names extends string>(decision: NamedDecision<Names>): Lease<Names> {
+  if (decision.granted) return decision.lease;
+  throw new RateLimitExceeded(decision.statuses);
+}
+
 /** The statuses of all legs, given their balances. */
 export function statusesOf(
   legs: readonly Leg[],
   balancesMilli: readonly (readonly number[])[],
 ): LimitStatus[] {
   return statusesBy(statusOf, legs, balancesMilli);
+}
+
+/** The whole tokens of each limit of the first leg that all legs have at least. */
+export function smallestOf(
+  legs: readonly Leg[],
+  balancesMilli: readonly (readonly number[])[],
+): Record<string, number> {
+  const smallest = new Map<string, number>();
+  legs.forEach((leg, legAt) => {
+    leg.config.limits.forEach(({ name }, at) => {
+      const available = floorDiv(balancesMilli[legAt]?.[at] as number, 1000);
+      if (legAt === 0) smallest.set(name, available);
+      else if (smallest.has(name)) {
+        smallest.set(name, Math.min(smallest.get(name) as number, available));
+      }
+    });
+  });
+  return Object.fromEntries(smallest);
 }
 
 /** The same after a grant: what is left, and nothing is exceeded. */

@@ -2,7 +2,6 @@
 
 /** The limiter: acquires, leases, waiting, and what to do when the store is down. */
 
-import { floorDiv } from "../core/integers.ts";
 import { checkFields, show } from "../domain/check.ts";
 import type { Deadline } from "../domain/deadline.ts";
 import { InfrastructureError, RateLimiterUnavailable, ValidationError } from "../domain/errors.ts";
@@ -25,8 +24,10 @@ import { Announcer } from "./announcer.ts";
 import {
   type Decision,
   type FastDecision,
+  leaseOf,
   type NamedDecision,
   type Seen,
+  smallestOf,
   statusesOf,
 } from "./decision.ts";
 import { listen } from "./events.ts";
@@ -218,17 +219,7 @@ export class RateLimiter<Names extends string = string> {
   /** The most an acquire could take now, per limit: the smallest of own entity and ancestors. */
   async available(request: StatusRequest): Promise<AmountRecord<Names>> {
     const { legs, balancesMilli } = await this.#look(request);
-    const smallest = new Map<string, number>();
-    legs.forEach((leg, legAt) => {
-      leg.config.limits.forEach(({ name }, at) => {
-        const available = floorDiv(balancesMilli[legAt]?.[at] as number, 1000);
-        if (legAt === 0) smallest.set(name, available);
-        else if (smallest.has(name)) {
-          smallest.set(name, Math.min(smallest.get(name) as number, available));
-        }
-      });
-    });
-    return Object.fromEntries(smallest) as AmountRecord<Names>;
+    return smallestOf(legs, balancesMilli) as AmountRecord<Names>;
   }
 
   /** Seconds until `needed` would be granted; `Infinity` when it never fits. */
@@ -329,17 +320,33 @@ export class RateLimiter<Names extends string = string> {
     return decision;
   }
 
-  async #decide(
+  /** The slow path; no promise where cached states refuse the call. */
+  #decide(
     request: AcquireRequest<Names>,
     call?: ObservedCall,
+  ): NamedDecision<Names> | Promise<NamedDecision<Names>> {
+    try {
+      const checked = checkAcquireRequest(request as AcquireRequest);
+      checked.signal?.throwIfAborted();
+      this.#refuseClosed();
+      const decision = this.#attempt(checked, call);
+      if (decision instanceof Promise) return this.#settle(decision, checked, call);
+      return decision as NamedDecision<Names>;
+    } catch (error) {
+      return Promise.reject(error as Error);
+    }
+  }
+
+  /** What comes of an attempt whose store fails, or whose caller has given up meanwhile. */
+  async #settle(
+    attempt: Promise<Decided>,
+    checked: CheckedRequest,
+    call?: ObservedCall,
   ): Promise<NamedDecision<Names>> {
-    const checked = checkAcquireRequest(request as AcquireRequest);
     const { signal } = checked;
-    signal?.throwIfAborted();
-    this.#refuseClosed();
     let decision: Decided;
     try {
-      decision = await this.#attempt(checked, call);
+      decision = await attempt;
     } catch (error) {
       if (!(error instanceof RateLimiterUnavailable)) throw error;
       call?.unanswered(error);
@@ -354,13 +361,16 @@ export class RateLimiter<Names extends string = string> {
   }
 
   /** Decides in time, or throws `RateLimiterUnavailable`; behind those that wait already. */
-  #attempt(checked: CheckedRequest, call?: ObservedCall): Promise<Decided> {
+  #attempt(checked: CheckedRequest, call?: ObservedCall): Decided | Promise<Decided> {
     const queues = this.#queues;
-    const attempt = (deadline?: Deadline) => {
+    if (checked.maxWaitMs === 0 && queues.isEmpty) {
+      call?.attempt();
+      return this.#acquirer.attempt(checked, call?.acquireId);
+    }
+    const attempt = async (deadline?: Deadline) => {
       call?.attempt();
       return this.#acquirer.attempt(checked, call?.acquireId, deadline);
     };
-    if (checked.maxWaitMs === 0 && queues.isEmpty) return attempt();
     const stand = (part: CheckedRequest) => queues.wait(part, attempt, () => this.#isClosed);
     if (checked.maxWaitMs > 0 && checked.also.length === 0) return stand(checked);
     const behindOthers = async () => {
@@ -385,9 +395,4 @@ export class RateLimiter<Names extends string = string> {
   #refuseClosed(): void {
     if (this.#closed) throw new InfrastructureError("This limiter is closed");
   }
-}
-
-function leaseOf<Names extends string>(decision: NamedDecision<Names>): Lease<Names> {
-  if (decision.granted) return decision.lease;
-  throw new RateLimitExceeded(decision.statuses);
 }

@@ -3,7 +3,9 @@
 import type { ConsumeResult } from "../bucket-consumer.ts";
 import { takenOf } from "../gating.ts";
 import type { Leg, LegOutcome, Link } from "../leg.ts";
-import { sameLink } from "../recorded-link.ts";
+import { effectiveLink, sameLink } from "../recorded-link.ts";
+import type { CachedState } from "./cached-states.ts";
+import { linkIn } from "./link.ts";
 import type { Answer } from "./step.ts";
 
 /** Leg by leg; missing for those that were not reached or failed. */
@@ -39,6 +41,33 @@ export function changedLinks(
 export function grantedBy(legs: readonly Leg[], answers: Answers): ConsumeResult | undefined {
   if (!areConsumed(answers) || changedLinks(legs, answers) !== undefined) return undefined;
   return { outcome: "granted", legs: answers };
+}
+
+/**
+ * Refuses a call, unless the buckets have another parent than the legs were made from: an ancestor
+ * refuses only those that cascade to it. `firsts`: the first shard of each leg.
+ */
+export function refusedBy(
+  legs: readonly Leg[],
+  balancesMilli: readonly (readonly number[])[],
+  local: boolean,
+  firsts: readonly (CachedState | undefined)[],
+  nowMs: number,
+): ConsumeResult {
+  let shownAtMs = nowMs;
+  for (const state of firsts) {
+    // A state that was never shown is a prediction from one that was.
+    if (state !== undefined && state.seenAtMs > 0) shownAtMs = Math.min(shownAtMs, state.seenAtMs);
+  }
+  if (legs.length === 1) return { outcome: "refused", balancesMilli, local, shownAtMs };
+  const shown = legs.map((leg, at) => {
+    const bucket = firsts[at]?.bucket;
+    return { link: bucket ? effectiveLink(linkIn(bucket), leg.config.cascade) : leg.link };
+  });
+  const links = changedLinks(legs, shown);
+  if (links !== undefined) return { outcome: "relinked", links };
+  const withoutBucket = legs.filter((_, at) => firsts[at]?.bucket === undefined);
+  return { outcome: "refused", balancesMilli, local, withoutBucket, shownAtMs };
 }
 
 /** A leg that was consumed and refunded shows what it had before. */

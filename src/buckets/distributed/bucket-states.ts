@@ -118,14 +118,19 @@ export class BucketStates {
   }
 
   /** The balances of all shards, when every one was shown a moment ago; else `undefined`. */
-  known(name: BucketName, config: BucketConfig, nowMs: number): KnownBalances | undefined {
-    const first = this.of(name, 0);
+  known(
+    name: BucketName,
+    config: BucketConfig,
+    nowMs: number,
+    first = this.of(name, 0),
+  ): KnownBalances | undefined {
     if (first === undefined || !isRecent(first, nowMs)) return undefined;
     if (first.bucket === undefined) return { shards: [], sumsMilli: fullBalances(config) };
     const shards: (readonly number[])[] = [];
     const sumsMilli = config.limits.map(() => 0);
     for (let shard = 0; shard < first.bucket.shardCount; shard += 1) {
-      const balancesMilli = this.#knownOf(name, config, shard, nowMs);
+      const state = shard === 0 ? first : this.of(name, shard);
+      const balancesMilli = this.#knownOf(name, config, shard, state, nowMs);
       if (balancesMilli === undefined) return undefined;
       if (balancesMilli.length > 0) shards.push(balancesMilli);
       add(sumsMilli, balancesMilli);
@@ -138,9 +143,9 @@ export class BucketStates {
     name: BucketName,
     config: BucketConfig,
     shard: number,
+    state: CachedState | undefined,
     nowMs: number,
   ): readonly number[] | undefined {
-    const state = this.of(name, shard);
     // One that was not there may have come about with a split that the origin has shown since.
     if (state?.bucket === undefined) return this.#isUnborn(name, shard) ? [] : undefined;
     if (!isRecent(state, nowMs)) return undefined;
@@ -154,8 +159,8 @@ export class BucketStates {
     name: BucketName,
     config: BucketConfig,
     nowMs: number,
+    first = this.of(name, 0),
   ): readonly number[] | undefined {
-    const first = this.of(name, 0);
     if (first?.bucket === undefined || !isRecent(first, nowMs)) return undefined;
     return balancesOf(first.bucket, config, nowMs);
   }

@@ -24,7 +24,6 @@ import type {
 import type { BucketStore } from "../bucket-store.ts";
 import type { BucketWarning } from "../bucket-warning.ts";
 import { NO_FAST_PATH } from "../fast-path.ts";
-import { gatesOf } from "../gating.ts";
 import { type Adjustment, type BucketConfig, type Leg, type Link, refundOf } from "../leg.ts";
 import { byPolicy, effectiveLink, linkInRecord } from "../recorded-link.ts";
 import { Adjustments } from "./adjusting.ts";
@@ -32,9 +31,9 @@ import {
   type Answers,
   areConsumed,
   balancesBefore,
-  changedLinks,
   grantedBy,
   isRefusedAnyway,
+  refusedBy,
 } from "./answers.ts";
 import { balanceAt, balanceOf } from "./balance-at.ts";
 import { BucketItems, statesOf } from "./bucket-items.ts";
@@ -47,9 +46,9 @@ import { Changes } from "./changes.ts";
 import { Consumer } from "./consumer.ts";
 import { Driver } from "./driver.ts";
 import type { Orphan } from "./group.ts";
-import { exceeds } from "./limit-plan.ts";
 import { hasPolicy, linkChange, linkIn, NO_POLICY } from "./link.ts";
 import { LinkChecks } from "./link-checks.ts";
+import { refusedLocally } from "./local-refusal.ts";
 import { Merger } from "./merger.ts";
 import { Reconfiguration } from "./reconfiguration.ts";
 import { Refunds } from "./refunding.ts";
@@ -162,12 +161,25 @@ export class DistributedBucketStore implements BucketStore {
     return link;
   }
 
-  /** Small, because an async function allocates room for all its variables with each call. */
-  async consume(legs: readonly Leg[], options: ConsumeOptions = {}): Promise<ConsumeResult> {
-    const deadline = this.#deadline(options);
+  consume(
+    legs: readonly Leg[],
+    options: ConsumeOptions = {},
+  ): ConsumeResult | Promise<ConsumeResult> {
     if (options.speculative === false) for (const leg of legs) this.#states.forgetAll(leg);
-    const known = this.#refusedLocally(legs);
-    if (known !== undefined) return this.#refuse(legs, known, true, deadline);
+    const nowMs = this.#context.clock();
+    const known = refusedLocally(this.#states, legs, nowMs);
+    if (known === undefined) return this.#ask(legs, this.#deadline(options), options);
+    const { balancesMilli, firsts } = known;
+    if (areComplete(balancesMilli)) return refusedBy(legs, balancesMilli, true, firsts, nowMs);
+    return this.#refuse(legs, balancesMilli, true, this.#deadline(options));
+  }
+
+  /** Small, because an async function allocates room for all its variables with each call. */
+  async #ask(
+    legs: readonly Leg[],
+    deadline: Deadline,
+    options: ConsumeOptions,
+  ): Promise<ConsumeResult> {
     const [first] = legs;
     const isOne = legs.length === 1 && first !== undefined;
     const answers = isOne
@@ -307,10 +319,6 @@ export class DistributedBucketStore implements BucketStore {
     return this.#refuse(legs, balances, local, deadline);
   }
 
-  /**
-   * A refusal, unless the buckets have another parent than the legs were made from: an ancestor
-   * refuses only those that cascade to it. All buckets were shown within the last second.
-   */
   async #refuse(
     legs: readonly Leg[],
     known: readonly (readonly number[] | undefined)[],
@@ -318,41 +326,8 @@ export class DistributedBucketStore implements BucketStore {
     deadline: Deadline,
   ): Promise<ConsumeResult> {
     const balancesMilli = await this.#fill(legs, known, deadline);
-    const states = legs.map((leg) => this.#states.of(leg, 0));
-    // A state that was never shown is a prediction from one that was.
-    const seenAtMs = states.map((state) => state?.seenAtMs ?? 0).filter((atMs) => atMs > 0);
-    const shownAtMs = Math.min(this.#context.clock(), ...seenAtMs);
-    if (legs.length === 1) return { outcome: "refused", balancesMilli, local, shownAtMs };
-    const shown = legs.map((leg, at) => {
-      const bucket = states[at]?.bucket;
-      return { link: bucket ? effectiveLink(linkIn(bucket), leg.config.cascade) : leg.link };
-    });
-    const links = changedLinks(legs, shown);
-    if (links !== undefined) return { outcome: "relinked", links };
-    const withoutBucket = legs.filter((_, at) => states[at]?.bucket === undefined);
-    return { outcome: "refused", balancesMilli, local, withoutBucket, shownAtMs };
-  }
-
-  /**
-   * Balances of the legs that were shown a moment ago, when one of them has too little in all its
-   * shards together; `undefined` when the store has to be asked.
-   */
-  #refusedLocally(legs: readonly Leg[]): (readonly number[] | undefined)[] | undefined {
-    const states = this.#states;
-    const nowMs = this.#context.clock();
-    const isScarce = (leg: Leg) => {
-      const shownMilli = states.shownBalances(leg, leg.config, nowMs);
-      return shownMilli !== undefined && exceeds(gatesOf(leg.config, leg.amountsMilli), shownMilli);
-    };
-    if (!legs.some(isScarce)) return undefined;
-    const known = legs.map((leg) => states.known(leg, leg.config, nowMs));
-    const isRefused = legs.some(({ config, amountsMilli }, at) => {
-      const balances = known[at];
-      const gatesMilli = gatesOf(config, amountsMilli);
-      if (balances === undefined || !exceeds(gatesMilli, balances.sumsMilli)) return false;
-      return balances.shards.every((has) => exceeds(gatesMilli, has));
-    });
-    return isRefused ? known.map((balances) => balances?.sumsMilli) : undefined;
+    const firsts = legs.map((leg) => this.#states.of(leg, 0));
+    return refusedBy(legs, balancesMilli, local, firsts, this.#context.clock());
   }
 
   /**
@@ -364,8 +339,8 @@ export class DistributedBucketStore implements BucketStore {
     known: readonly (readonly number[] | undefined)[],
     deadline: Deadline,
   ): Promise<readonly (readonly number[])[]> {
+    if (areComplete(known)) return known;
     const missing = legs.filter((_, at) => known[at] === undefined);
-    if (missing.length === 0) return known as readonly (readonly number[])[];
     let read: readonly (readonly number[])[];
     try {
       read = await this.read(missing, { deadline });
@@ -376,6 +351,12 @@ export class DistributedBucketStore implements BucketStore {
     let next = 0;
     return known.map((balances) => balances ?? (read[next++] as readonly number[]));
   }
+}
+
+function areComplete(
+  known: readonly (readonly number[] | undefined)[],
+): known is readonly (readonly number[])[] {
+  return !known.includes(undefined);
 }
 
 /** The sum over shards; `undefined` when none has the limit. */

@@ -127,7 +127,7 @@ export class Client {
     await tick();
   }
 
-  take(config: BucketConfig, amounts: AmountsMilli): Promise<ConsumeResult> {
+  async take(config: BucketConfig, amounts: AmountsMilli): Promise<ConsumeResult> {
     const amountsMilli = config.limits.map(({ name }) => amounts[name] ?? 0);
     return this.store.consume([this.leg(config, amountsMilli)]);
   }

@@ -4,11 +4,14 @@ import {
   balancesBefore,
   changedLinks,
   isRefusedAnyway,
+  refusedBy,
 } from "../../../../src/buckets/distributed/answers.ts";
+import type { SeenBucket } from "../../../../src/buckets/distributed/seen-bucket.ts";
 import type { Answer } from "../../../../src/buckets/distributed/step.ts";
 import type { Leg, Link } from "../../../../src/buckets/leg.ts";
 import { UNLINKED } from "../../../../src/buckets/recorded-link.ts";
 import { configOf } from "../table.ts";
+import { NOW, shardOf } from "./known.ts";
 
 const PARENT: Link = { cascade: true, parentId: "team" };
 const REFUSED: Answer = { kind: "refused", balancesMilli: [1000], local: false };
@@ -59,4 +62,43 @@ test.each<[string, Answer | undefined, number[] | undefined]>([
 test("a bypassed leg has what it had, because nothing was taken from it", () => {
   const leg = legOf("r", { config: { ...configOf(["a:10/day"]), bypass: true } });
   expect(balancesBefore(consumed(7000), leg)).toEqual([7000]);
+});
+
+function stateOf(bucket: SeenBucket | undefined, seenAtMs: number) {
+  return { bucket, seenAtMs, asOfMs: seenAtMs };
+}
+
+test("a refusal of one leg says when the store has shown its state, and not what is predicted", () => {
+  const legs = [legOf("r")];
+  const shown = stateOf(shardOf(1), NOW - 400);
+  const common = { outcome: "refused", balancesMilli: [[1000]], local: true };
+  expect(refusedBy(legs, [[1000]], true, [shown], NOW)).toEqual({
+    ...common,
+    shownAtMs: NOW - 400,
+  });
+  const predicted = stateOf(shardOf(1), Number.NEGATIVE_INFINITY);
+  for (const state of [predicted, undefined]) {
+    expect(refusedBy(legs, [[1000]], true, [state], NOW)).toEqual({ ...common, shownAtMs: NOW });
+  }
+});
+
+test("a refusal of several legs is as old as the oldest state, and names those without a bucket", () => {
+  const legs = [legOf("r"), legOf("s"), legOf("t")];
+  const firsts = [stateOf(shardOf(1), NOW - 1), stateOf(undefined, NOW - 7), undefined];
+  expect(refusedBy(legs, [[1000], [0], [0]], false, firsts, NOW)).toEqual({
+    outcome: "refused",
+    balancesMilli: [[1000], [0], [0]],
+    local: false,
+    withoutBucket: [legs[1], legs[2]],
+    shownAtMs: NOW - 7,
+  });
+});
+
+test("legs that were made from another parent than a bucket has are made again", () => {
+  const legs = [legOf("r", { link: PARENT }), legOf("s", { link: PARENT })];
+  const firsts = [stateOf(shardOf(1), NOW), undefined];
+  expect(refusedBy(legs, [[0], [0]], true, firsts, NOW)).toEqual({
+    outcome: "relinked",
+    links: [UNLINKED, PARENT],
+  });
 });
