@@ -25,7 +25,8 @@ const shared = {
   // CommonJS packages are imported as Node imports them, so that tests and the package agree.
   deps: { interopDefault: false },
   // Users hear of it once; a test run would hear of it in every worker.
-  env: { AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED: "true" },
+  // Suggested commands are the same however npm has started the tests.
+  env: { AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED: "true", npm_command: "" },
   testTimeout: 60_000,
   hookTimeout: 60_000,
   sequence: { groupOrder: 2 },

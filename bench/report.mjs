@@ -83,10 +83,10 @@ alternating rounds of us and them; what counts is the ratio, because both had th
 
 ## Against others
 
-Operations per second. CPU is time of this process per operation, engine that of the local engine,
+Operations per second. CPU is time of this process per operation, store that of local DynamoDB,
 bytes are what this process allocates; all are ours / theirs.
 
-| scenario | what | ours | theirs | ratio | mark | CPU µs | engine µs | bytes | p50 µs | p99 µs |
+| scenario | what | ours | theirs | ratio | mark | CPU µs | store µs | bytes | p50 µs | p99 µs |
 |---|---|---|---|---|---|---|---|---|---|---|
 ${duels.map(duelLine).join("\n")}
 
@@ -103,25 +103,25 @@ ${others.map((row) => `| ${row.scenario} | ${row.title} | ${row.summary} | ${row
 Each contender is warmed up, then both take turns, and each begins every second round. Latencies and
 allocations are taken in passes of their own, since looking costs time as well: with 64 in flight, a
 latency is mostly the wait for the other 63. \`calls\`, \`WCU\` and \`RCU\` are what the store reports.
-The engine of the DynamoDB scenarios runs on the same machine and takes its share of it, so those
-ratios are lower than a remote DynamoDB would show; \`ddb-null\` leaves the engine out. The engine
+Local DynamoDB runs on the same machine and takes its share of it, so ratios of the DynamoDB
+scenarios are lower than a remote table would show; \`ddb-null\` leaves the store out. The store
 writes one item at a time: where operations per second and its microseconds for each make up a
-second, it is the engine that takes no more. An update of one of our buckets costs it more than a
+second, it is the store that takes no more. An update of one of our buckets costs it more than a
 bare one, because the item is larger, and because it writes three index rows again, which DynamoDB
 would not. \`ddb-rlf\`, \`ddb-raw\` and \`ddb-casc\` come up against that, and not against the client.
 
 What the rivals do is not the same: \`rate-limiter-flexible\` counts points in fixed windows, one
-limit at a time, and can neither adjust nor take back all of a call. The bare calls decide nothing.
-Ours counts usage in all of these numbers, which cannot be switched off: what every acquire took is
-part of the same write, and is in the snapshots of the hour later. Listening to \`events\` is off; it
-costs a call of the listener per event.
+limit at a time, and can neither adjust nor refund all of a call. The bare calls decide nothing.
+Ours counts usage in all of these numbers, which cannot be switched off: what every acquire consumed
+is part of the same write, and is in the snapshots of the hour later. Listening to \`events\` is
+off; it costs a call of the listener per event.
 
 The bare statement of \`sql-raw\` is run with \`all\`. With \`get\` it would be faster, because a
 statement that is left after its first row does not bring SQLite's log to the file: the log would
 grow for as long as the program runs.
 
-The table of the DynamoDB scenarios has its stream switched off, for both sides: the local engine,
-unlike DynamoDB, becomes slower with every record of a stream.
+The table of the DynamoDB scenarios has its stream switched off, for both sides: local DynamoDB,
+unlike the real one, becomes slower with every record of a stream.
 
 \`npm run bench -- --help\` lists the scenarios; \`--quick\` looks instead of measuring.
 `;
@@ -136,12 +136,22 @@ function duelLine({ scenario, title, ours, theirs, ratio, marks, details }) {
     })
     .join("; ");
   const pair = (field) =>
-    details.ours[field] === undefined ? "" : `${details.ours[field]} / ${details.theirs[field]}`;
-  const calls =
-    details.ours.callsPerOp === undefined
+    details.ours[field] === undefined
       ? ""
-      : `; ${details.ours.callsPerOp} calls, ${details.ours.wcuPerOp} WCU, ${details.ours.rcuPerOp} RCU each`;
-  return `| ${scenario} | ${title}${calls} | ${ours} | ${theirs} | ${ratio} | ${bound} | ${pair("cpuUs")} | ${pair("engineUs")} | ${pair("bytes")} | ${pair("p50Us")} | ${pair("p99Us")} |`;
+      : `${grouped(details.ours[field])} / ${grouped(details.theirs[field])}`;
+  return `| ${scenario} | ${title}${costsOf(details.ours)} | ${grouped(ours)} | ${grouped(theirs)} | ${ratio} | ${bound} | ${pair("cpuUs")} | ${pair("engineUs")} | ${pair("bytes")} | ${pair("p50Us")} | ${pair("p99Us")} |`;
+}
+
+/** What an operation costs in the store, as far as it was measured. */
+function costsOf({ callsPerOp, wcuPerOp, rcuPerOp }) {
+  const costs = Object.entries({ calls: callsPerOp, WCU: wcuPerOp, RCU: rcuPerOp })
+    .filter(([, count]) => count !== undefined)
+    .map(([unit, count]) => `${count} ${unit}`);
+  return costs.length === 0 ? "" : `; ${costs.join(", ")} each`;
+}
+
+function grouped(value) {
+  return value?.toLocaleString("en-US") ?? "";
 }
 
 function behindText(rows) {

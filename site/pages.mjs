@@ -42,6 +42,8 @@ export async function stage() {
     if (name !== "reference") await rm(join(content, name), { recursive: true });
   }
   for (const source of await sources()) await stageOne(source);
+  // The picture of the home page is named in its front matter, which takes public files only.
+  await cp(join(root, "docs/images/terminal.svg"), join(content, "public/terminal.svg"));
   await writeFile(join(content, "adr/index.md"), await listOfRecords());
 }
 

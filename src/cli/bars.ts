@@ -68,7 +68,7 @@ export function bars(
         .filter((status) => status.entityId === entityId)
         .map((status) => line(status, layout, look.palette));
       const title = look.palette.title(entityId);
-      const heading = look.heading?.(entityId) ?? (at === 0 ? title : `${title}, charged along`);
+      const heading = look.heading?.(entityId) ?? (at === 0 ? title : `${title}, ancestor`);
       return [heading, ...lines].join("\n");
     })
     .join("\n");

@@ -32,7 +32,12 @@ export function storeHint(words: readonly string[], options: StoreOptions): stri
 
 /** Returns the words as a line to paste into a shell. */
 export function commandLine(words: readonly string[]): string {
-  return `zae-limiter${joined(words)}`;
+  return `${programName(process.env)}${joined(words)}`;
+}
+
+/** Returns how this program is started: by npm, which finds it in a project, or by its name. */
+export function programName({ npm_command }: Readonly<Record<string, string | undefined>>): string {
+  return npm_command === undefined || npm_command === "" ? "zae-limiter" : "npx zae-limiter";
 }
 
 /** Returns a command for a stack. Its name is always written out. */

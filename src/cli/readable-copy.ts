@@ -39,7 +39,7 @@ export function readableCopy(path: string): ReadableCopy {
       if (stampOf(path) === before) return copy;
     }
     throw new CommandFailure(
-      `${path} may only be read here, and it changes all the time: try again later`,
+      `${path} is read-only here and changes all the time, so it cannot be copied. Try again later`,
     );
   } catch (error) {
     copy.remove();

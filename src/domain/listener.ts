@@ -7,7 +7,7 @@ export function unbreakable<T>(name: string, listener: (heard: T) => void): (hea
     if (warned) return;
     warned = true;
     process.emitWarning(
-      `The listener \`${name}\` threw; the limiter goes on. Further errors are not printed`,
+      `The listener \`${name}\` threw; the limiter continues. Further errors are not printed`,
       {
         code: "ZAEL_LISTENER_FAILED",
         detail: String(error),

@@ -204,7 +204,7 @@ function explain(
   events: readonly StackEvent[],
 ): string {
   if (stack !== undefined && isShell(stack)) {
-    return "CloudFormation was told to create it, and has not begun after a minute; look again later";
+    return "CloudFormation has accepted it, and has not begun after a minute. Check again later";
   }
   const cause = firstCause(events);
   const reason =

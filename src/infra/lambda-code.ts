@@ -192,7 +192,10 @@ async function settled(
     }
     if (found.lastUpdate === "Failed" || found.state === "Failed") {
       const reason = found.lastUpdateReason ?? "no reason given";
-      throw new StackOperationError(stackName, `${functionName} did not take its code: ${reason}`);
+      throw new StackOperationError(
+        stackName,
+        `${functionName} did not accept its code: ${reason}`,
+      );
     }
     if (found.state !== "Pending" && found.lastUpdate !== "InProgress") return found;
     if (timer.nowMs() - startedMs > TIMEOUT_MS) {

@@ -90,7 +90,7 @@ export async function deleteKeptTable(aws: Aws, table: string, timer: Timer): Pr
   const startedMs = timer.nowMs();
   while (await tableExists(aws, table)) {
     if (timer.nowMs() - startedMs > TABLE_TIMEOUT_MS) {
-      throw new StackOperationError(table, "the table was not gone within five minutes");
+      throw new StackOperationError(table, "the table was not deleted within five minutes");
     }
     await timer.sleep(POLL_MS);
   }

@@ -244,7 +244,7 @@ function refuseIrreversible(migrations: readonly Migration[]): void {
   const stuck = migrations.find(({ rollback }) => rollback === undefined);
   if (stuck === undefined) return;
   throw new MigrationError(
-    `The migration to ${stuck.version} (${stuck.description}) cannot be taken back. ` +
+    `The migration to ${stuck.version} (${stuck.description}) cannot be rolled back. ` +
       "Restore the table from a backup instead",
     { migration: stuck.version },
   );

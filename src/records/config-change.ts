@@ -95,7 +95,7 @@ async function attemptChange(
     if (result.ok) return configVersion(system) + 1;
   }
   throw new RateLimiterUnavailable(
-    `The stored limits changed ${ATTEMPTS_MAX} times while they were about to be written`,
+    `The stored limits changed ${ATTEMPTS_MAX} times while this change was written. Try again`,
     { reason: "throttled", nothingWritten: true },
   );
 }

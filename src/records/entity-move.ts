@@ -48,7 +48,7 @@ export async function moveEntity(
     return decodeEntity({ ...record, ...set, ...gone } as Item);
   }
   throw new RateLimiterUnavailable(
-    `The tree of "${id}" changed ${ATTEMPTS_MAX} times while it was about to be moved`,
+    `The tree of "${id}" changed ${ATTEMPTS_MAX} times while it was moved. Try again`,
     { reason: "throttled", nothingWritten: true },
   );
 }

@@ -279,8 +279,8 @@ export class NamespaceRecords {
 
 function notRandom(): InfrastructureError {
   return new InfrastructureError(
-    `No new id was found in ${ATTEMPTS_MAX} attempts: the option \`random\` must give other ` +
-      "numbers every time",
+    `No new id was found in ${ATTEMPTS_MAX} attempts: the option \`random\` must return ` +
+      "different numbers",
   );
 }
 

@@ -51,7 +51,7 @@ export function encodeValue(value: Value): AttributeValue {
   if (value instanceof OpaqueValue) return value.wire as AttributeValue;
   if (value instanceof Set) {
     if (value.size > 0) return { SS: [...value].sort() };
-    throw new ValidationError("set", "", "a set has members; remove the attribute instead");
+    throw new ValidationError("set", "", "a set must not be empty; remove the attribute instead");
   }
   if (Array.isArray(value)) return { L: value.map(encodeValue) };
   return { M: encodeItem(value as Readonly<Record<string, Value>>) };

@@ -58,7 +58,7 @@ function checkChange(change: Change): void {
   }
   checkIndexKeys({ ...change.set, ...change.setIfAbsent });
   for (const name of Object.keys({ ...change.add, ...change.addToSet })) {
-    if (INDEX_KEYS.has(name)) throw new ValidationError("change", name, "a key is text");
+    if (INDEX_KEYS.has(name)) throw new ValidationError("change", name, "a key must be text");
   }
 }
 

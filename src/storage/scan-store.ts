@@ -23,5 +23,5 @@ export interface ScanStore extends ItemStore {
 /** The same store, if it can be scanned. */
 export function scannable(store: ItemStore): ScanStore {
   if ("scan" in store && typeof store.scan === "function") return store as ScanStore;
-  throw new InfrastructureError("This store cannot hand out all of its items");
+  throw new InfrastructureError("This store cannot be scanned");
 }

@@ -24,7 +24,7 @@ export const aggregate = leaf<AggregateOptions>({
   name: "aggregate",
   summary: "counts usage from the stream of a table, until it is ended",
   details:
-    "Several processes on one table share the work, and each goes on where the last one stopped. " +
+    "Several processes on one table share the work, and each continues where the last one stopped. " +
     "It logs one JSON object per line. Ctrl-C ends it after the work in flight. On SQLite " +
     "usage is counted by the limiter itself; there it archives audit events.",
   options: [
@@ -45,7 +45,7 @@ export const aggregate = leaf<AggregateOptions>({
     },
     {
       flags: "--lease-seconds <seconds>",
-      text: "a process silent for so long loses its shards to others",
+      text: "a process that is silent for this long loses its shards to others",
       default: 10,
       parse: wholeNumber(1, 3600),
     },
@@ -111,7 +111,9 @@ async function follow(call: Call<AggregateOptions>, signal: AbortSignal) {
 /** Refuses memory: no other process can write to it, so there would be nothing to aggregate. */
 function refuseNothing(location: StoreLocation): void {
   if (location.kind === "memory") {
-    throw new UsageError("memory: belongs to one process; there is nothing to follow");
+    throw new UsageError(
+      "memory: has no stream to follow. Name a file or a table with --url or --name",
+    );
   }
   if (location.kind !== "sqlite") return;
   if (statSync(location.path, { throwIfNoEntry: false }) !== undefined) return;

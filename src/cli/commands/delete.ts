@@ -51,7 +51,7 @@ export const deleteStack = leaf<StackPlaceOptions & { wait?: boolean; withData?:
     ).catch((error: unknown) => {
       if (error instanceof Interrupted) {
         note(
-          `CloudFormation goes on with what it has begun. Follow it with: ${stackHint(["status"], stack)}` +
+          `CloudFormation continues what it has begun. Follow it with: ${stackHint(["status"], stack)}` +
             `${withData ? `. Delete the data with: ${stackHint(["delete", "--with-data"], stack)}` : ""}`,
         );
       }

@@ -53,7 +53,7 @@ function shownValue(value: unknown, { shown = String }: StackOption): string {
 export function planText(plan: DeployPlan): string {
   const verb = plan.kind === "create" ? "will be created" : "will change";
   const adopted = plan.adoptsTable
-    ? [`  The table ${plan.stackName} is there already and becomes part of the stack`]
+    ? [`  The table ${plan.stackName} exists already and becomes part of the stack`]
     : [];
   const index =
     plan.addsIndex === undefined

@@ -30,7 +30,7 @@ export const deploy = leaf<
       text: "namespace to register besides default",
       repeat: true,
     },
-    { flags: "--reset", text: "set options that are not given back to their defaults" },
+    { flags: "--reset", text: "reset options that are not given to their defaults" },
     { flags: "--wait", text: "wait until the stack is complete (default)" },
     { flags: "--no-wait", text: "start it and return" },
   ],
@@ -76,7 +76,7 @@ export const deploy = leaf<
     ).catch((error: unknown) => {
       if (error instanceof Interrupted && isAgreed) {
         note(
-          `CloudFormation goes on with what it has begun. Follow it with: ${stackHint(["status"], stack)}. ` +
+          `CloudFormation continues what it has begun. Follow it with: ${stackHint(["status"], stack)}. ` +
             `Finish it with: ${stackHint(["deploy"], stack)}`,
         );
       }

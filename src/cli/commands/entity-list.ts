@@ -43,7 +43,7 @@ export const listEntities = leaf<ListOptions>({
   run: async ({ options, open, note, terminal, hint }) => {
     const { withCustomLimits: resource, prefix } = options;
     if (resource !== undefined && prefix !== undefined) {
-      throw new UsageError("--prefix does not go with --with-custom-limits");
+      throw new UsageError("--prefix and --with-custom-limits exclude each other. Leave one out");
     }
     const repo = await open();
     const { entityIds, entities, cursor } =

@@ -24,7 +24,7 @@ export const apply = leaf<ApplyOptions>({
   details:
     "Creates and updates what differs, and removes what it stored earlier and the file no longer " +
     "declares. Limits that were set by hand and are not in the file stay. Registers the " +
-    "namespace of the file when it is not there. Applied again, it changes nothing.",
+    "namespace of the file if it does not exist. Applied again, it changes nothing.",
   options: [
     FILE_OPTION,
     PRINCIPAL_OPTION,
@@ -86,7 +86,7 @@ function stopped(call: Call<ApplyOptions>, result: ApplyResult, signal: AbortSig
   const { applied, skipped } = result;
   call.note(
     `Stopped after ${counted(applied.length, "change")}, before ${skipped.length} more; ` +
-      "apply again to go on",
+      "apply again to continue",
   );
   return signal.reason;
 }
@@ -116,7 +116,7 @@ function resultText({ plan, applied, failed, skipped }: ApplyResult, palette: Pa
   const total =
     `${palette.good("Applied")} to ${namespace}: ${countOf(applied, "create")} created, ` +
     `${countOf(applied, "update")} updated, ${countOf(applied, "delete")} deleted` +
-    (left === 0 ? "" : `, ${palette.bad(`${left} not done`)}; apply again to go on`);
+    (left === 0 ? "" : `, ${palette.bad(`${left} not done`)}; apply again to continue`);
   return [...applied.map((change) => changeLines(change, palette)), total].join("\n");
 }
 

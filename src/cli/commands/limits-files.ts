@@ -22,7 +22,7 @@ export const exportFile = leaf<{ file?: string; force?: boolean }>({
   details: "Without --file it goes to stdout. Everything stored is in it, managed or not.",
   options: [
     { flags: "-f, --file <path>", text: "where to write it; - is stdout" },
-    { flags: "--force", text: "replace a file that is already there" },
+    { flags: "--force", text: "overwrite an existing file" },
   ],
   store: "read",
   examples: ["limits export -f limits.yaml", "limits export -N tenant-a"],

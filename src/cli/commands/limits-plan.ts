@@ -93,7 +93,9 @@ async function planOfNew(manifest: Manifest): Promise<LimitPlan> {
 function planText({ plan, registered }: Comparison, palette: Palette): string {
   const { namespace, changes, unchanged, adopted, forgotten } = plan;
   const notes = [
-    ...(registered ? [] : [`Apply registers the namespace ${namespace}, which is not there yet.`]),
+    ...(registered
+      ? []
+      : [`Apply registers the namespace ${namespace}, which does not exist yet.`]),
     ...(adopted.length === 0
       ? []
       : [`Already as declared, managed from now on: ${adopted.map(targetText).join(", ")}.`]),

@@ -1,4 +1,4 @@
-/** `loadtest run`: runs a scenario and shows what came of it. */
+/** `loadtest run`: runs a scenario and shows its results. */
 
 import { writeFileSync } from "node:fs";
 import { basename } from "node:path";
@@ -32,7 +32,7 @@ interface RunOptions extends LoadOptions {
 
 export const loadtestRun = leaf<RunOptions>({
   name: "run",
-  summary: "runs a scenario and shows what came of it",
+  summary: "runs a scenario and shows its results",
   details:
     "Users begin their next task when the last one has ended. With --rate, tasks arrive on a " +
     "schedule instead, and latencies count from the time a task should have started. Ctrl-C ends " +

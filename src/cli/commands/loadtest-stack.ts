@@ -19,7 +19,7 @@ interface PushOptions extends StackPlaceOptions {
 
 const FILES_OPTION: OptionSpec = {
   flags: "-f, --file <file>",
-  text: "a scenario for the workers; may be there several times",
+  text: "a scenario for the workers; repeatable",
   repeat: true,
   required: true,
 };
@@ -147,7 +147,7 @@ export const loadtestList = leaf<StackPlaceOptions>({
 export const loadtestDelete = leaf<StackPlaceOptions>({
   name: "delete",
   summary: "deletes the Lambda workers of a stack",
-  details: "The tested stack and its table stay. Workers that are not there are no error.",
+  details: "The tested stack and its table stay. Missing workers are no error.",
   options: NAMED_STACK_OPTIONS,
   confirms: true,
   examples: ["loadtest delete --name my-app --yes"],

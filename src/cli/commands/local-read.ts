@@ -69,7 +69,7 @@ export const logs = leaf<LogOptions>({
   name: "logs",
   summary: "prints the logs of the local DynamoDB and the aggregator",
   options: [
-    { flags: "-f, --follow", text: "go on with what they say from now on" },
+    { flags: "-f, --follow", text: "continue with new lines as they come" },
     {
       flags: "--tail <lines>",
       text: "how many lines of the end",

@@ -50,7 +50,7 @@ const list = leaf<ListOptions>({
       parse: wholeNumber(1, LIMIT_MAX),
     },
     { flags: "--cursor <cursor>", text: "continue where an earlier list ended" },
-    { flags: "-p, --plot", text: "draw it" },
+    { flags: "-p, --plot", text: "draw a chart" },
   ],
   store: "read",
   examples: ["usage list -e key-1 -w hourly", "usage list -r gpt-4 -w daily --plot"],
@@ -71,7 +71,8 @@ const list = leaf<ListOptions>({
   },
   run: async ({ options, json, open, note, terminal }) => {
     const query = checkedQuery(options);
-    if (json && options.plot === true) throw new UsageError("--plot draws, --json does not");
+    if (json && options.plot === true)
+      throw new UsageError("--plot and --json exclude each other. Leave one out");
     const { usage: records } = await open();
     const { snapshots, cursor } = await page(records, query, options);
     // Read here: the store is closed when the text is made.
@@ -150,7 +151,7 @@ export const usage: Group = {
 function checkedQuery(options: QueryOptions): UsageQuery {
   const { entityId, resource, window, start, end } = options;
   if (entityId === undefined && resource === undefined) {
-    throw new CommandFailure("Usage of what? Name an entity (-e key-1) or a resource (-r gpt-4)");
+    throw new CommandFailure("Expected an entity (-e key-1) or a resource (-r gpt-4)");
   }
   return {
     ...(entityId === undefined ? {} : { entityId }),

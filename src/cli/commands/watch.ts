@@ -29,11 +29,11 @@ export const watch = leaf<WatchOptions>({
   options: [
     {
       flags: "-i, --interval <seconds>",
-      text: "how often to look",
+      text: "the time between two updates",
       default: 1,
       parse: decimalNumber(0.1, 3600),
     },
-    { flags: "--count <n>", text: "end after so many looks", parse: wholeNumber(1, COUNT_MAX) },
+    { flags: "--count <n>", text: "end after this many updates", parse: wholeNumber(1, COUNT_MAX) },
     CALL_LIMITS_OPTION,
   ],
   store: "read",

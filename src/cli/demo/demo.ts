@@ -42,7 +42,7 @@ async function temporaryFolder(): Promise<string> {
     return await mkdtemp(join(tmpdir(), "zae-limiter-demo-"));
   } catch (cause) {
     throw new InfrastructureError(
-      `The demonstration needs a folder it can write to, and "${tmpdir()}" is none: set TMPDIR`,
+      `The demo needs a writable temporary folder; "${tmpdir()}" is not writable. Set TMPDIR`,
       { cause },
     );
   }

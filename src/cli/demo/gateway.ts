@@ -87,7 +87,7 @@ export class Gateway {
     };
     if (fails) {
       await lease.rollback();
-      const line = `the model is out of order; all ${estimated} are given back`;
+      const line = `the model is out of order; all ${estimated} are refunded`;
       this.#report({ ...report, outcome: "failed", used: 0, line });
       return;
     }
@@ -113,6 +113,6 @@ function correction(estimated: number, used: number): string {
   const line = `estimated ${estimated}, used ${used}`;
   if (used === estimated) return line;
   return used > estimated
-    ? `${line}: ${used - estimated} more are taken`
-    : `${line}: ${estimated - used} are given back`;
+    ? `${line}: ${used - estimated} more are consumed`
+    : `${line}: ${estimated - used} are refunded`;
 }

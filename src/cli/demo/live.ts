@@ -83,7 +83,7 @@ export class Live {
       ...(refused === 0 ? [] : [palette.bad(`${refused} refused`)]),
       ...(failed === 0 ? [] : [palette.warning(`${failed} failed`)]),
     ];
-    const name = isProject ? `${entityId}, charged by all` : entityId;
+    const name = isProject ? `${entityId}, the parent of all` : entityId;
     return `${palette.title(name)}: ${counts.join(", ")}`;
   }
 }

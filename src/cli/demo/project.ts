@@ -64,7 +64,7 @@ export function tellProject(narrator: Narrator, all: readonly Allowance[]): void
       return [branch + one.entityId, show(one.limits), ANSWERED_BY[one.source]];
     }),
   ]);
-  narrator.say(`  A call of a key charges ${PROJECT}, too: all limits of both, or nothing.`);
+  narrator.say(`  A call of a key consumes from ${PROJECT} too: all limits of both, or none.`);
 }
 
 function show(limits: readonly Limit[]): string {

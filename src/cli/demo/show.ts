@@ -59,7 +59,7 @@ export async function show(stage: Stage): Promise<Shown> {
   const all = await allowances(repository);
   tellProject(narrator, all);
   const seconds = TRAFFIC_MS / 1000;
-  narrator.chapter(`${seconds} seconds of a gateway: take an estimate, call, correct it`);
+  narrator.chapter(`${seconds} seconds of a gateway: consume an estimate, call, correct it`);
   await pace(INTRODUCTION_MS);
   const { calls, tally, statuses } = await perform(stage);
   tellSummary(narrator, tally);

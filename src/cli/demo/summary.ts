@@ -2,6 +2,7 @@
 
 import type { AuditEvent } from "../../records/audit.ts";
 import type { UsageSnapshot } from "../../records/usage-item.ts";
+import { programName } from "../hint.ts";
 import { withThousands } from "../numbers.ts";
 import type { Terminal } from "../terminal.ts";
 import type { Narrator } from "./narrator.ts";
@@ -24,8 +25,8 @@ export function tellSummary(narrator: Narrator, tally: Tally): void {
   const off = withThousands(Math.abs(used - estimated));
   narrator.say(
     used < estimated
-      ? `  The estimates were ${off} too high; the corrections have given that back.`
-      : `  The estimates were ${off} too low; the corrections have charged that.`,
+      ? `  The estimates were ${off} too high; the corrections have refunded that.`
+      : `  The estimates were ${off} too low; the corrections have consumed that.`,
   );
 }
 
@@ -55,12 +56,15 @@ export function tellAudit(narrator: Narrator, events: readonly AuditEvent[]): vo
 export function nextSteps(
   env: Terminal["env"],
 ): readonly (readonly [command: string, does: string])[] {
-  const program = isSet(env.npm_command) ? "npx zae-limiter" : "zae-limiter";
+  const program = programName(env);
   // What is set may be the store of a whole company, and these commands only try things out.
   const url = isSet(env.ZAEL_URL) || isSet(env.ZAEL_STACK) ? ` --url ${DEFAULT_FILE}` : "";
   return [
     [`${program} system set-limits -l rpm:10 -l tpm:5000${url}`, "limits for every entity"],
-    [`${program} acquire key-1 gpt-4 -c rpm=1 -c tpm=500${url}`, "take; exit code 3 when refused"],
+    [
+      `${program} acquire key-1 gpt-4 -c rpm=1 -c tpm=500${url}`,
+      "consume; exit code 3 when refused",
+    ],
     [`${program} watch key-1 gpt-4${url}`, "live, in another terminal"],
     [`${program} usage list -e key-1 -w hourly${url}`, "what was consumed"],
     [`${program} limits export -f limits.yaml${url}`, "all limits as a file, to change and apply"],

@@ -37,7 +37,7 @@ export const FILE_OPTION: OptionSpec = {
 
 export const USERS_OPTION: OptionSpec = {
   flags: "-u, --users <n>",
-  text: "users at work; with --rate, identities that arrivals take in turn",
+  text: "users at the same time; with --rate, identities that arrivals use in turn",
   default: 20,
   parse: wholeNumber(1, USERS_MAX),
 };

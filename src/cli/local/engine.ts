@@ -42,7 +42,7 @@ function anyEngine(search: EngineSearch): Engine {
   const found = foundDynoxide(search) ?? foundDynamoDbLocal(search);
   if (found !== undefined) return found;
   throw new CommandFailure(
-    `There is no DynamoDB engine here. Either ${dynoxideAdvice()}, or ${DYNAMODB_LOCAL_ADVICE}`,
+    `No local DynamoDB found. Either ${dynoxideAdvice()}, or ${DYNAMODB_LOCAL_ADVICE}`,
   );
 }
 
@@ -140,7 +140,7 @@ function isExecutable(path: string): boolean {
 
 function existing(option: string, path: string): string {
   if (existsSync(path)) return resolve(path);
-  throw new CommandFailure(`${option} names ${path}, which is not there`);
+  throw new CommandFailure(`${option} names ${path}, which does not exist`);
 }
 
 /** The folder of an installed package: of the project first, then of this program. */

@@ -84,7 +84,7 @@ function keysOf(item: Item, index: IndexDefinition | undefined): Record<string, 
   const keys = names.map((name) => [name, item[name]] as const);
   const missing = keys.find(([, value]) => typeof value !== "string");
   if (missing !== undefined) {
-    throw new ValidationError("after", item, `the item has no ${missing[0]} to go on from`);
+    throw new ValidationError("after", item, `the item has no ${missing[0]} to continue from`);
   }
   return Object.fromEntries(keys) as Record<string, string>;
 }

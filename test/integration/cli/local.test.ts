@@ -220,7 +220,7 @@ describe("local, when something is in the way", () => {
       const { code, err } = await run("up", option, "/nowhere/at-all");
       expect([code, err]).toEqual([
         1,
-        `zae-limiter: ${option} names /nowhere/at-all, which is not there\n`,
+        `zae-limiter: ${option} names /nowhere/at-all, which does not exist\n`,
       ]);
     }
     expect((await run("up", "--port", "70000")).code).toBe(2);

@@ -1,6 +1,6 @@
 /** Commands that messages suggest: pasted into a shell, they work on the store the user named. */
 
-import { describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { failureOf } from "../../../src/cli/failure.ts";
 import { namespaceHint, stackAt, stackHint, storeHint } from "../../../src/cli/hint.ts";
 import { InfrastructureNotFoundError } from "../../../src/domain/errors.ts";
@@ -15,6 +15,8 @@ function pasted(message: string): string[] {
   const words = line.match(/(?:'[^']*'|\\'|[^\s'])+/g) ?? [];
   return words.map((word) => word.replace(/'([^']*)'|\\'/g, (_, inner?: string) => inner ?? "'"));
 }
+
+afterEach(() => vi.unstubAllEnvs());
 
 describe("a suggested command", () => {
   const options = ["--url", store.url, "-N", "tenant a's"];
@@ -35,6 +37,17 @@ describe("a suggested command", () => {
     const unlimited = await cli(["peek", "key-1", "gpt-4", ...options]);
     expect(await cli(pasted(unlimited.err))).toMatchObject({ code: 0, err: "" });
     expect(await cli(["peek", "key-1", "gpt-4", ...options])).toMatchObject({ code: 0, err: "" });
+  });
+
+  test("a suggested command begins with npx where npm has started this one", async () => {
+    const asked = ["entity", "show", "key-1", "--url", store.url];
+    await cli(["namespace", "register", "other", "--url", store.url]);
+    expect((await cli(asked)).err).toContain(" with: zae-limiter entity create key-1");
+    vi.stubEnv("npm_command", "exec");
+    expect((await cli(asked)).err).toContain(" with: npx zae-limiter entity create key-1");
+    expect(stackHint(["deploy"], { name: "my-app" })).toBe(
+      "npx zae-limiter stack deploy --name my-app",
+    );
   });
 
   test("a suggested command recovers a deleted namespace in the same file", async () => {

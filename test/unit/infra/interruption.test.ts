@@ -68,7 +68,7 @@ describe("Ctrl-C while deploying", () => {
     expect(code).toBe(130);
     const there = `--name demo --endpoint-url ${aws.endpoint}`;
     expect(err.trimEnd().split("\n").at(-1)).toBe(
-      `CloudFormation goes on with what it has begun. Follow it with: zae-limiter stack status ${there}. ` +
+      `CloudFormation continues what it has begun. Follow it with: zae-limiter stack status ${there}. ` +
         `Finish it with: zae-limiter stack deploy ${there}`,
     );
     expect(aws.asked).not.toContain("DeleteChangeSet");
@@ -98,7 +98,7 @@ test("Ctrl-C while deleting tells how to go on", async () => {
   const { code, err } = await pressedAt("DeleteStack", ...args);
   expect(code).toBe(130);
   expect(err).toMatch(
-    /goes on with what it has begun.*zae-limiter stack delete --with-data --name demo --endpoint-url \S+\n$/,
+    /continues what it has begun.*zae-limiter stack delete --with-data --name demo --endpoint-url \S+\n$/,
   );
 });
 

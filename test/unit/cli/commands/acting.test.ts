@@ -158,7 +158,7 @@ describe("peek", () => {
         "key-1",
         `  rpm  ${"░".repeat(23)}          0 of 10  +10/min, full in 1 min`,
         `  tpm  █${"░".repeat(22)}       1 of 1,000  +1,000/min, full in 1 min`,
-        "acme, charged along",
+        "acme, ancestor",
         `  tpm  ${"█".repeat(19)}${"░".repeat(4)}   4,001 of 5,000  +5,000/min, full in 12 s`,
         "",
       ].join("\n"),

@@ -95,13 +95,13 @@ describe("in a pipe", () => {
   test("the demo shows everything that can happen to a call, line by line", async () => {
     const { out } = await run();
     expect(out).not.toContain("\u001b");
-    expect(out).toMatch(/ web {4}answered {2}estimated \d+, used \d+: \d+ more are taken\n/);
-    expect(out).toMatch(/ web {4}answered {2}estimated \d+, used \d+: \d+ are given back\n/);
+    expect(out).toMatch(/ web {4}answered {2}estimated \d+, used \d+: \d+ more are consumed\n/);
+    expect(out).toMatch(/ web {4}answered {2}estimated \d+, used \d+: \d+ are refunded\n/);
     expect(out).toMatch(/ refused {3}web has 0 rpm, asked for 1; again in \d\.\d s\n/);
     expect(out).toMatch(/ batch {2}refused {3}batch has \d+ tpm, asked for \d+; again in .+ s\n/);
     expect(out).toMatch(/ refused {3}search has \d+ tpm, asked for \d+; again in .+ s\n/);
     expect(out).toMatch(/ web {4}refused {3}web has .+ tpm, asked for 9,500, which never fits\n/);
-    expect(out).toMatch(/ failed {4}the model is out of order; all \d+ are given back\n/);
+    expect(out).toMatch(/ failed {4}the model is out of order; all \d+ are refunded\n/);
     expect(out).toMatch(/14\.0 s {2}ops {4}gives batch .+ tpm:24000\/min:6000, at once\n/);
     expect(out.match(/^ {2}gpt-4, what is left after/gm)).toHaveLength(3);
     expect(out.split("\n").filter((line) => line.length > 80)).toEqual([]);
@@ -308,7 +308,7 @@ test("where no folder can be made, the demo says what to do", async () => {
   vi.stubEnv("TMPDIR", join(folder, "missing"));
   const { code, out, err } = await run();
   expect({ code, out }).toEqual({ code: 1, out: "" });
-  expect(err).toContain("set TMPDIR");
+  expect(err).toContain("Set TMPDIR");
 });
 
 test("the help of the demo says what it does", async () => {

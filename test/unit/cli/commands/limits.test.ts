@@ -161,7 +161,7 @@ describe("limits", () => {
       },
     });
     expect(ran.code).toBe(130);
-    expect(ran.err).toContain("Stopped after 1 change, before 1 more; apply again to go on");
+    expect(ran.err).toContain("Stopped after 1 change, before 1 more; apply again to continue");
     expect((await run("apply", "-f", file)).out).toContain("1 created");
   });
 });

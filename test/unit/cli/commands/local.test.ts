@@ -125,7 +125,9 @@ describe("engines", () => {
     const withoutJava = () => findEngine({ jar, env: { PATH: folder }, folder });
     expect(withoutJava).toThrow(CommandFailure);
     expect(withoutJava).toThrow(/needs Java 17.*npm install --save-dev @dynoxide\//);
-    expect(() => findEngine({ engine: "nowhere", env: {}, folder })).toThrow("which is not there");
+    expect(() => findEngine({ engine: "nowhere", env: {}, folder })).toThrow(
+      "which does not exist",
+    );
   });
 });
 

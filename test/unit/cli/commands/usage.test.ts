@@ -74,7 +74,7 @@ describe("usage list", () => {
     const nothing = {
       code: 1,
       out: "",
-      err: "zae-limiter: Usage of what? Name an entity (-e key-1) or a resource (-r gpt-4)\n",
+      err: "zae-limiter: Expected an entity (-e key-1) or a resource (-r gpt-4)\n",
     };
     // Before it opens anything: there is nothing at this address.
     const nowhere = ["--url", "dynamodb://nowhere?endpoint=http://127.0.0.1:1"];
