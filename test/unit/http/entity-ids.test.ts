@@ -39,7 +39,14 @@ test("a key that is too long is hashed, and differs from a key that looks like t
 });
 
 test("keys that no encoding of Unicode can hold are told apart", () => {
-  const keys = ["\ud800", "\ud801", "\ufffd", "a\udc00", "\ud800".repeat(300), "\ud801".repeat(300)];
+  const keys = [
+    "\ud800",
+    "\ud801",
+    "\ufffd",
+    "a\udc00",
+    "\ud800".repeat(300),
+    "\ud801".repeat(300),
+  ];
   const ids = keys.map(entityIdOf);
   expect(new Set(ids).size).toBe(keys.length);
   for (const id of ids) checkEntityId(id);
