@@ -31,20 +31,6 @@ export interface Level {
   readonly remainder: number;
 }
 
-/**
- * The result of a take: whether it fits, and the level after refill and take.
- *
- * @internal Only tests use it.
- */
-export interface Take {
-  readonly taken: boolean;
-  readonly level: Level;
-  /** Whole and partial tokens before the take. */
-  readonly availableMilli: number;
-  /** 0 when taken; `Infinity` when the bucket could never hold that much. */
-  readonly retryAfterMs: number;
-}
-
 /** A full bucket. */
 export function fullLevel(rate: Rate, nowMs: number): Level {
   return { tokensMilli: rate.capacityMilli, refilledAtMs: nowMs, remainder: 0 };
@@ -126,24 +112,6 @@ export function balanceAt(level: Level, rate: Rate, nowMs: number): number {
   if (elapsedMs >= 0) return refill(level, rate, nowMs).tokensMilli;
   const balance = level.tokensMilli + accruedMilli(rate, elapsedMs, level.remainder);
   return Math.max(-DEBT_MILLI_MAX, Math.min(rate.capacityMilli, balance));
-}
-
-/**
- * Takes `requestedMilli` if the refilled bucket has it. A request of zero is never refused.
- *
- * @internal Only tests use it.
- */
-export function take(level: Level, rate: Rate, requestedMilli: number, nowMs: number): Take {
-  const refilled = refill(level, rate, nowMs);
-  const availableMilli = refilled.tokensMilli;
-  if (requestedMilli <= 0 || requestedMilli <= availableMilli) {
-    const tokensMilli = availableMilli - requestedMilli;
-    return { taken: true, level: { ...refilled, tokensMilli }, availableMilli, retryAfterMs: 0 };
-  }
-  // Behind a clock that ran backwards nothing accrues until the time of the level is reached again.
-  const behindMs = refilled.refilledAtMs - nowMs;
-  const retryAfterMs = waitMs(requestedMilli, availableMilli, rate) + behindMs;
-  return { taken: false, level: refilled, availableMilli, retryAfterMs };
 }
 
 /**

@@ -7,10 +7,10 @@ import {
   type Rate,
   refill,
   retryAfterMs,
-  take,
   waitMs,
 } from "../../../src/core/bucket.ts";
 import { property } from "../../support/property.ts";
+import { take } from "../../support/take.ts";
 import { floorBig, idealParts, partsOf } from "./oracle.ts";
 
 /** The largest a limit may say, in milli-tokens: 10^12 tokens. */

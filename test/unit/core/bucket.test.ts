@@ -8,9 +8,9 @@ import {
   type Rate,
   refill,
   retryAfterMs,
-  take,
   waitMs,
 } from "../../../src/core/bucket.ts";
+import { take } from "../../support/take.ts";
 
 /** 100,000 tokens a minute, and as many at once. */
 const RATE: Rate = { capacityMilli: 100_000_000, refillMilli: 100_000_000, periodMs: 60_000 };

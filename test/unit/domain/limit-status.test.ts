@@ -1,10 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type Level, type Rate, refill, take } from "../../../src/core/bucket.ts";
+import { type Level, type Rate, refill } from "../../../src/core/bucket.ts";
 import { shardRate } from "../../../src/core/shares.ts";
 import { Limit } from "../../../src/domain/limit.ts";
 import { type LimitCheck, type LimitStatus, statusOf } from "../../../src/domain/limit-status.ts";
 import { property } from "../../support/property.ts";
+import { take } from "../../support/take.ts";
 
 const RPM = Limit.perMinute("rpm", 100);
 const TPM = Limit.perMinute("tpm", 100_000);
