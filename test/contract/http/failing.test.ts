@@ -67,13 +67,12 @@ describe.each(ADAPTERS)("failures around rateLimit on $name", (adapter) => {
     "a function that throws %j instead of an error is a 500 too",
     async (thrown) => {
       let handled = 0;
-      const { url } = await stage.serve(
-        { limits: [`rpm:1${SLOW}`], consume: () => Promise.reject(thrown) },
-        () => {
-          handled += 1;
-          return { body: "ok" };
-        },
-      );
+      // oxlint-disable-next-line prefer-promise-reject-errors -- users throw anything.
+      const consume = () => Promise.reject(thrown);
+      const { url } = await stage.serve({ limits: [`rpm:1${SLOW}`], consume }, () => {
+        handled += 1;
+        return { body: "ok" };
+      });
       expect([await statusOf(url), handled]).toEqual([500, 0]);
     },
   );
