@@ -119,7 +119,7 @@ export class ShardRequests {
 
   /** Consumes by one conditional update. Throws when nothing is known of the outcome. */
   async write(request: Request, write: ShardWrite, deadline: Deadline): Promise<Written> {
-    const { shard, plan, guesses, teaches, from, members } = write;
+    const { shard, plan, guesses, from, members } = write;
     const key = this.keyOf(request.name, shard);
     const { shards } = this.#states;
     const unpredict = shards.predict(key.PK, from, guesses);
@@ -129,7 +129,7 @@ export class ShardRequests {
       const { change, condition } = plan;
       const result = await this.#context.store.update(key, change, condition, options);
       const { bucket } = observe(decoded(result.item), write.atMs);
-      if (bucket !== undefined) this.#learn(key.PK, result.ok, bucket, teaches);
+      if (bucket !== undefined) this.#learn(key.PK, result.ok, bucket, write);
       return { ok: result.ok && bucket !== undefined, bucket };
     } catch (error) {
       if (error instanceof RateLimiterUnavailable && error.nothingWritten) {
@@ -221,11 +221,13 @@ export class ShardRequests {
     return this.#links.check(this.keyOf(name, shard), timeoutMs);
   }
 
-  /** Remembers which of the limits that looked full were full. */
-  #learn(id: string, ok: boolean, bucket: SeenBucket, teaches: readonly Guess[]): void {
+  /**
+   * Remembers which of the limits that looked full were full, at the time that the write was planned
+   * for: a limit that another client has consumed from may be full again when the answer comes.
+   */
+  #learn(id: string, ok: boolean, bucket: SeenBucket, { teaches, atMs }: ShardWrite): void {
     if (teaches.length === 0) return;
-    const nowMs = this.#context.clock();
-    this.#states.shards.learn(id, ok ? teaches : sightings(bucket, teaches, nowMs));
+    this.#states.shards.learn(id, ok ? teaches : sightings(bucket, teaches, atMs));
   }
 
   /** The link of a new bucket, and the stamps of the Python library where a policy decides. */
@@ -268,10 +270,10 @@ function updateOf(update: Key, { change, condition }: WritePlan): Write {
 }
 
 /** Which of the limits that looked full are full. */
-function sightings(bucket: SeenBucket, guesses: readonly Guess[], nowMs: number) {
+function sightings(bucket: SeenBucket, guesses: readonly Guess[], atMs: number) {
   return guesses.flatMap(({ limitName }) => {
     const stored = bucket.limits.get(limitName);
     if (stored === undefined) return [];
-    return [{ limitName, full: looksFull(balanceAt(bucket, stored, nowMs)) }];
+    return [{ limitName, full: looksFull(balanceAt(bucket, stored, atMs)) }];
   });
 }
