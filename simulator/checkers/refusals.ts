@@ -42,6 +42,7 @@ export interface Wanted {
 
 /** A call that asks or waits for a bucket. */
 interface Wait {
+  readonly wanted: readonly Wanted[];
   readonly startMs: number;
   endMs: number;
 }
@@ -78,6 +79,12 @@ class Followed {
     this.isSharded ||= image.count > 1;
     this.#levels.set(image.shard, levelOf(limit, image));
     if (merged !== undefined) this.#levels.delete(merged.image.shard);
+  }
+
+  /** The lowest balance of a time. */
+  least(fromMs: number, nowMs: number): number {
+    const { history } = this;
+    return this.isSharded ? history.leastSeen(fromMs, nowMs) : history.least(fromMs, nowMs);
   }
 
   take(amountMilli: number, nowMs: number): void {
@@ -129,7 +136,7 @@ export class Refusals {
     mayWait: boolean,
     now: () => number,
   ): () => void {
-    const one: Wait = { startMs: now(), endMs: Number.POSITIVE_INFINITY };
+    const one: Wait = { wanted, startMs: now(), endMs: Number.POSITIVE_INFINITY };
     for (const bucket of new Set(wanted.map((each) => each.bucket))) {
       const waits = this.#waits.get(`${process} ${bucket}`) ?? [];
       const recent = waits.filter(({ endMs }) => endMs > now() - WAKE_UP_MS);
@@ -164,21 +171,39 @@ export class Refusals {
   }
 
   /**
-   * Whether a waiter slept although what it waits for was there for long. A queue serves in order,
-   * so only a waiter that was the head for all of that time is judged.
+   * Whether a waiter slept although what it waits for was there for long, besides what those need
+   * that came before it. It is not held up by calls that wait for limits it does not need.
    */
   isLate(process: number, wanted: readonly Wanted[], sinceMs: number, nowMs: number): boolean {
     const fromMs = nowMs - WAKE_UP_MS;
     if (fromMs <= sinceMs) return false;
-    const isAhead = ({ startMs, endMs }: Wait) => startMs < sinceMs && endMs > fromMs;
-    const hasOthersAhead = wanted.some(({ bucket }) =>
-      this.#waits.get(`${process} ${bucket}`)?.some(isAhead),
-    );
-    if (hasOthersAhead) return false;
     return wanted.every((one) => {
-      const least = this.#leastBeyond(process, one, fromMs + KNOWLEDGE_MS, nowMs - ROUND_TRIP_MS);
-      return least !== undefined && least >= 0;
+      const followed = this.#followed.get(`${one.bucket} ${one.limitName}`);
+      const seenMs = fromMs - this.#skewMs;
+      if (followed === undefined || !followed.isJudgedFrom(seenMs)) return false;
+      const { capacity } = followed.limit;
+      if (one.amountMilli > capacity) return false;
+      const own = Math.min(capacity, one.amountMilli + this.#slackMilli(followed));
+      const needed = own + this.#wantedBefore(process, one, sinceMs, fromMs);
+      return followed.least(seenMs, nowMs - ROUND_TRIP_MS) >= needed;
     });
+  }
+
+  /** What calls of the process want that came before, and asked or waited at that time. */
+  #wantedBefore(
+    process: number,
+    { bucket, limitName }: Wanted,
+    sinceMs: number,
+    fromMs: number,
+  ): number {
+    let sum = 0;
+    for (const { wanted, startMs, endMs } of this.#waits.get(`${process} ${bucket}`) ?? []) {
+      if (startMs >= sinceMs || endMs <= fromMs) continue;
+      for (const one of wanted) {
+        if (one.bucket === bucket && one.limitName === limitName) sum += one.amountMilli;
+      }
+    }
+    return sum;
   }
 
   /** Returns the lowest balance of the window minus what a call needed; below 0: too little. */
@@ -191,22 +216,25 @@ export class Refusals {
     const id = `${bucket} ${limitName}`;
     const followed = this.#followed.get(id);
     if (followed === undefined) return undefined;
-    const { limit, history, isSharded } = followed;
     // A process whose clock is behind sees the bucket as it was by the clocks of the others.
     const fromMs = sinceMs - KNOWLEDGE_MS - this.#skewMs;
     if (!followed.isJudgedFrom(fromMs)) return undefined;
-    const slackMs = ROUND_TRIP_MS + this.#skewMs;
-    const slackMilli = ROUNDING_MILLI + (slackMs * limit.refill) / limit.period;
+    const { capacity } = followed.limit;
+    if (amountMilli > capacity) return -1;
     const asked = this.#asked.get(`${process} ${id}`) ?? 0;
     const queued = this.#queued.get(`${process} ${id}`) ?? 0;
     // A full bucket refuses no call but for the sake of waiters.
     const needed = Math.max(
       amountMilli + queued,
-      Math.min(limit.capacity, amountMilli + asked + slackMilli),
+      Math.min(capacity, amountMilli + asked + this.#slackMilli(followed)),
     );
-    if (amountMilli > limit.capacity) return -1;
-    const least = isSharded ? history.leastSeen(fromMs, nowMs) : history.least(fromMs, nowMs);
-    return Math.floor(least - needed);
+    return Math.floor(followed.least(fromMs, nowMs) - needed);
+  }
+
+  /** What accrues in one round trip, and in the time by which clocks differ. */
+  #slackMilli({ limit }: Followed): number {
+    const slackMs = ROUND_TRIP_MS + this.#skewMs;
+    return ROUNDING_MILLI + (slackMs * limit.refill) / limit.period;
   }
 
   #follow(

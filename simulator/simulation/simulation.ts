@@ -189,6 +189,7 @@ class Simulation {
       if (name === "a" || random() < 0.7) consume[name] = between(random, 1, amountMax);
       deltas[name] = between(random, -amountMax, adjustMax);
     }
+    if (Object.keys(consume).length === 0) consume[pick(random, names)] = 1;
     const also = this.#drawOthers(names);
     const override = deed === "override" ? limits.map((limit) => `${limit}`) : undefined;
     return {

@@ -244,14 +244,20 @@ function scarce({ limits, minutes }: Parameters, random: Random): Partial<Parame
   };
 }
 
-/** One process in which calls wait for what other calls of it refund. */
+/**
+ * One process in which calls wait for what other calls of it refund. In half of the runs some wait
+ * for one limit, some for another one, and some for both.
+ */
 function waits({ minutes }: Parameters, random: Random): Partial<Parameters> {
+  const one = [pick(random, ["a:1/2sec", "a:2/5sec", "a:3/8sec"])];
+  const callsPerSecond = Math.min(pick(random, [1, 2, 4]), 200 / (minutes * 60));
+  const two = [pick(random, ["b:1/3sec", "b:2/6sec"]), pick(random, ["c:1/2sec", "c:3/5sec"])];
   return {
     ...HEALTHY,
     processes: 1,
     entities: 1,
-    limits: [pick(random, ["a:1/2sec", "a:2/5sec", "a:3/8sec"])],
-    callsPerSecond: Math.min(pick(random, [1, 2, 4]), 200 / (minutes * 60)),
+    limits: random() < 0.5 ? one : two,
+    callsPerSecond,
     amountMax: 1,
     deeds: ["rollback", "rollback", "wait"],
     thinkMs: 1500,

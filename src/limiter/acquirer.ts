@@ -23,7 +23,7 @@ import type { Legs, Target } from "./legs.ts";
 import type { MissingLimits } from "./missing-limits.ts";
 import type { ObservedCall } from "./observed-call.ts";
 import { Outage } from "./outage.ts";
-import type { QueueRequest } from "./waiting-queue.ts";
+import type { QueueRequest } from "./queue-state.ts";
 import { Warnings } from "./warnings.ts";
 
 /** A lease that says whether it has ended. */

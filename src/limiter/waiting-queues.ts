@@ -16,14 +16,9 @@ import type { AmountsByName } from "./amounts.ts";
 import type { Refusal } from "./decision.ts";
 import { inTime } from "./in-time.ts";
 import type { Lease } from "./lease.ts";
+import { bucketNameOf, type QueueRequest } from "./queue-state.ts";
 import { scarcestOf } from "./waiting-for-several.ts";
-import {
-  bucketNameOf,
-  isTooLate,
-  type QueueRequest,
-  type Waiter,
-  WaitingQueue,
-} from "./waiting-queue.ts";
+import { isTooLate, type Waiter, WaitingQueue } from "./waiting-queue.ts";
 
 /** Timers take at most 2^31 milliseconds; a longer sleep is split. */
 const SLEEP_MS_MAX = 86_400_000;
@@ -206,7 +201,11 @@ export class WaitingQueues {
       if (waiter.failure !== undefined) throw waiter.failure;
       if (waiter.refusal !== undefined) return waiter.refusal;
       if (queue.isCalled(waiter)) return undefined;
-      const sleepMs = (waiter.restsUntilMs ?? waiter.until) - this.#timer.nowMs();
+      const nowMs = this.#timer.nowMs();
+      const sleepMs =
+        waiter.restsUntilMs === undefined
+          ? Math.min(waiter.until - nowMs, queue.sleepMs(waiter, this.#clock()))
+          : waiter.restsUntilMs - nowMs;
       if (sleepMs > 0) await this.#sleep(waiter, sleepMs);
       else this.#wakeUp(queue, waiter);
     }
@@ -224,7 +223,7 @@ export class WaitingQueues {
     }
     const refusal = queue.behindOthers(waiter, this.#clock());
     if (refusal === undefined || refusal.violations.length === 0) queue.call(waiter);
-    else waiter.refusal = refusal;
+    else if (this.#timer.nowMs() >= waiter.until) waiter.refusal = refusal;
   }
 
   /** Asks the store; `undefined` when the waiter has to ask again later. */
@@ -244,7 +243,7 @@ export class WaitingQueues {
     const next = queue.learn(decision, waiter, this.#clock(), nowMs, isElsewhere);
     this.#watch(queue);
     if (next === "leave") return decision;
-    if (queue.isFirst(waiter)) {
+    if (queue.isHead(waiter)) {
       const waitMs = next === "ask" ? 0 : Math.min(decision.retryAfterSeconds * 1000, ASK_MS_MAX);
       waiter.restsUntilMs = nowMs + waitMs;
     }

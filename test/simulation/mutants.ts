@@ -373,6 +373,24 @@ const REFUSALS: readonly Mutant[] = [
     world: "waits",
     caughtBy: ["refusals"],
   },
+  {
+    name: "waits-for-limits-of-others",
+    breaks: "A waiter waits for those ahead of it, whatever limits they wait for.",
+    changes: [
+      {
+        file: "src/limiter/waiter-lanes.ts",
+        from: '  return names.sort().join(" ");',
+        to: '  return "";',
+      },
+      {
+        file: "src/limiter/waiter-lanes.ts",
+        from: 'return amount > 0 ? name : "";',
+        to: 'return (void [name, amount], "");',
+      },
+    ],
+    world: "waits",
+    caughtBy: ["refusals"],
+  },
 ];
 
 /** Groups of consumes that share a write. */

@@ -75,6 +75,27 @@ describe("fixed seeds", () => {
     expect(failure?.violation?.message).toBeUndefined();
   });
 
+  test("seed 1036 of the world merges is clean: it has shown a consume without a refund", async () => {
+    const { failure } = await simulateSeeds({ seed: 1036, runs: 1, minutes: 0.2, world: "merges" });
+    expect(failure?.violation?.message).toBeUndefined();
+  });
+
+  test.each([820_002, 820_027, 820_066])(
+    "seed %i of the world waits is clean: it has shown a wait for limits of others",
+    async (seed) => {
+      const { failure } = await simulateSeeds({ seed, runs: 1, world: "waits" });
+      expect(failure?.violation?.message).toBeUndefined();
+    },
+  );
+
+  test.each([
+    ["several", "a wait for limits of others"],
+    ["operated", "a call behind a queue that exceeded its time"],
+  ] as const)("seed 810281 of the world %s is clean: it has shown %s", async (world, _shown) => {
+    const { failure } = await simulateSeeds({ seed: 810_281, runs: 1, world });
+    expect(failure?.violation?.message).toBeUndefined();
+  });
+
   test("seed 7100 of the world moved is clean: it has shown a stale state that refused", async () => {
     const { failure } = await simulateSeeds({ seed: 7100, runs: 1, minutes: 0.25, world: "moved" });
     expect(failure?.violation?.message).toBeUndefined();

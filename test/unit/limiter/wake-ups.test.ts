@@ -74,6 +74,65 @@ for (const [name, open] of Object.entries(STORES)) {
       expect(order).toEqual(["all"]);
     });
 
+    describe("behind a head that waits for another limit", () => {
+      const both = { entityId: "key-1", resource: "both", maxWaitSeconds: DAY_SECONDS };
+
+      /** `rpd` is empty for long, and all of `tpm` is held by a lease. */
+      const emptied = async () => {
+        const limits = ["rpd:10/day", "tpm:60/min"];
+        await time.until(limiter.repository.limits.setResource("both", limits));
+        await time.until(limiter.acquire({ ...both, consume: { rpd: 10 } }));
+        return time.until(limiter.acquire({ ...both, consume: { tpm: 60 } }));
+      };
+
+      test("a refund starts those that fit, in their order", async () => {
+        const lease = await emptied();
+        const order: string[] = [];
+        granted(order, "head", { ...both, consume: { rpd: 1 } });
+        await time.pass(10);
+        granted(order, "first", { ...both, consume: { tpm: 40 } });
+        granted(order, "second", { ...both, consume: { tpm: 20 } });
+        await time.pass(10);
+        expect(order).toEqual([]);
+        await time.until(lease.rollback());
+        await time.pass(100);
+        expect(order).toEqual(["first", "second"]);
+      });
+
+      test("time starts each of them when there is enough", async () => {
+        await emptied();
+        const order: string[] = [];
+        granted(order, "head", { ...both, consume: { rpd: 1 } });
+        await time.pass(10);
+        granted(order, "first", { ...both, consume: { tpm: 5 } });
+        granted(order, "second", { ...both, consume: { tpm: 5 } });
+        await time.pass(5100);
+        expect(order).toEqual(["first"]);
+        await time.pass(5000);
+        expect(order).toEqual(["first", "second"]);
+      });
+
+      test("a waiter leaves those ahead of it what they need of a limit they share", async () => {
+        const lease = await emptied();
+        const order: string[] = [];
+        granted(order, "head", { ...both, consume: { rpd: 1, tpm: 50 } });
+        await time.pass(10);
+        granted(order, "too much", { ...both, consume: { tpm: 20 } });
+        granted(order, "both", { ...both, consume: { rpd: 1 } });
+        await time.pass(10);
+        await time.until(lease.rollback());
+        await time.pass(1000);
+        expect(order).toEqual([]);
+        const { buckets } = limiter.repository;
+        const more = { entityId: "key-1", resource: "both", amounts: { rpd: 1 } };
+        await time.until(buckets.topUp(more));
+        await time.pass(100);
+        expect(order).toEqual(["head"]);
+        await time.pass(10_100);
+        expect(order).toEqual(["head", "too much"]);
+      });
+    });
+
     test("a call for several resources keeps its place in the queue of the scarcest", async () => {
       await empty("embed");
       const order: string[] = [];

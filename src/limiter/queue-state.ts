@@ -1,0 +1,121 @@
+/** What a queue of waiters knows: the last answer of the store, and the refunds since. */
+
+import type { Limit } from "../domain/limit.ts";
+import type { LimitStatus } from "../domain/limit-status.ts";
+import type { CheckedRequest } from "./acquire-request.ts";
+import type { AmountsByName } from "./amounts.ts";
+import { Refusal } from "./decision.ts";
+import { statusBehind } from "./status-behind.ts";
+
+/** The parts of a call that a queue needs. */
+export type QueueRequest = Pick<CheckedRequest, "entityId" | "resource" | "limits" | "amounts">;
+
+/** The last answer of the store. */
+interface Answer {
+  readonly statuses: readonly LimitStatus[];
+  readonly limits: readonly Limit[] | undefined;
+  /** When the answer came: balances are those of that time. */
+  readonly seenAtMs: number;
+  /** When the store showed the oldest state that the answer goes by. */
+  readonly shownAtMs: number;
+  /** What this process has refunded since, by bucket and limit. */
+  readonly refunded: Map<string, number>;
+}
+
+/** How long a cached state may refuse requests, in milliseconds. */
+const KNOWN_MS = 1000;
+
+export class QueueState {
+  /** Names of the buckets its requests consume from: of the entity and of its ancestors. */
+  readonly heardOf = new Set<string>();
+  /** All refunds so far, by bucket and limit. */
+  readonly #given = new Map<string, number>();
+  #answer: Answer | undefined;
+
+  /** Returns whether the answer is too old to refuse a request. */
+  isStale(nowMs: number): boolean {
+    if (this.#answer === undefined) return false;
+    const ageMs = nowMs - this.#answer.shownAtMs;
+    return ageMs < 0 || ageMs >= KNOWN_MS;
+  }
+
+  /** All refunds so far: a request that asks now may not see later ones in its answer. */
+  given(): AmountsByName {
+    return new Map(this.#given);
+  }
+
+  /** Returns the refunds since. */
+  givenSince(before: AmountsByName): Map<string, number> {
+    const since = new Map<string, number>();
+    for (const [at, amount] of this.#given) {
+      const more = amount - (before.get(at) ?? 0);
+      if (more > 0) since.set(at, more);
+    }
+    return since;
+  }
+
+  /** Records a refund to one of its buckets. */
+  refund(bucketName: string, amounts: AmountsByName): void {
+    addAt(this.#given, bucketName, amounts);
+    if (this.#answer !== undefined) addAt(this.#answer.refunded, bucketName, amounts);
+  }
+
+  /**
+   * Records an answer to a request that asked after the refunds `before`. A call for several
+   * resources tells the queue about the one that it is for.
+   */
+  know(
+    all: readonly LimitStatus[],
+    { limits, also, resource }: CheckedRequest,
+    before: AmountsByName,
+    nowMs: number,
+    shownMs: number = nowMs,
+  ): void {
+    const isOwn = (status: LimitStatus) => status.resource === resource;
+    const statuses = also.length === 0 ? all : all.filter(isOwn);
+    const refunded = this.givenSince(before);
+    // An answer that has just come is not stale yet, whatever it goes by.
+    const shownAtMs = Math.min(nowMs, Math.max(shownMs, nowMs - KNOWN_MS + 1));
+    this.#answer = { statuses, limits, seenAtMs: nowMs, shownAtMs, refunded };
+    for (const status of statuses) this.heardOf.add(bucketNameOf(status));
+  }
+
+  /**
+   * Returns the answer for a request behind those that need `ahead`; `undefined` when nothing is
+   * known. Limits given with a call say nothing about calls with other limits.
+   */
+  behind(request: QueueRequest, ahead: AmountsByName, nowMs: number): Refusal | undefined {
+    const known = this.#answer;
+    if (known === undefined || !sameLimits(known.limits, request.limits)) return undefined;
+    const elapsedMs = Math.max(0, nowMs - known.seenAtMs);
+    return new Refusal(
+      known.statuses.map((status) =>
+        statusBehind(status, {
+          requested: request.amounts.get(status.limitName) ?? 0,
+          ahead: ahead.get(status.limitName) ?? 0,
+          elapsedMs,
+          refunded: known.refunded.get(`${bucketNameOf(status)} ${status.limitName}`) ?? 0,
+        }),
+      ),
+    );
+  }
+}
+
+export function bucketNameOf(bucket: { entityId: string; resource: string }): string {
+  return `${bucket.entityId}#${bucket.resource}`;
+}
+
+function addAt(sums: Map<string, number>, bucketName: string, amounts: AmountsByName): void {
+  for (const [name, amount] of amounts) {
+    const at = `${bucketName} ${name}`;
+    sums.set(at, (sums.get(at) ?? 0) + amount);
+  }
+}
+
+function sameLimits(
+  left: readonly Limit[] | undefined,
+  right: readonly Limit[] | undefined,
+): boolean {
+  if (left === undefined || right === undefined) return left === right;
+  return left.length === right.length && left.every((one, at) => right[at]?.equals(one) === true);
+}
