@@ -153,8 +153,8 @@ export class WaitingQueue {
   }
 
   /**
-   * Returns how long a waiter sleeps that others are ahead of. The first of its lane asks as soon as
-   * there should be enough for it and for those ahead; it waits for no other limits.
+   * Returns how long a waiter sleeps that others are ahead of. The first of its lane asks as soon
+   * as there should be enough for it and for those ahead; it waits for no other limits.
    */
   sleepMs(waiter: Waiter, nowMs: number): number {
     if (!this.isHead(waiter) || this.isFirst(waiter)) return Number.POSITIVE_INFINITY;

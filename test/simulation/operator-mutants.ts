@@ -79,9 +79,9 @@ const MOVES: readonly Mutant[] = [
     breaks: "An exhausted ancestor refuses calls of an entity that was moved away from it.",
     changes: [
       {
-        file: `${BUCKETS}/distributed-bucket-store.ts`,
-        from: "    if (legs.length === 1) return",
-        to: "    if (legs.length > 0) return",
+        file: `${BUCKETS}/answers.ts`,
+        from: "  if (legs.length === 1) return",
+        to: "  if (legs.length > 0) return",
       },
     ],
     world: "moved",

@@ -222,8 +222,8 @@ export class ShardRequests {
   }
 
   /**
-   * Remembers which of the limits that looked full were full, at the time that the write was planned
-   * for: a limit that another client has consumed from may be full again when the answer comes.
+   * Remembers which of the limits that looked full were full, at the time that the write was
+   * planned for: one that another client has consumed from may be full again when the answer comes.
    */
   #learn(id: string, ok: boolean, bucket: SeenBucket, { teaches, atMs }: ShardWrite): void {
     if (teaches.length === 0) return;
