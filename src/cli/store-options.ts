@@ -1,6 +1,11 @@
 /** The options that name a store, and the place they mean. */
 
-import { checkNamespace, checkStackName } from "../domain/names.ts";
+import {
+  checkNamespace,
+  checkStackName,
+  DEFAULT_NAMESPACE,
+  DEFAULT_STACK,
+} from "../domain/names.ts";
 import type { DynamoOptions } from "../repository/options.ts";
 import {
   checkEndpoint,
@@ -14,8 +19,6 @@ import type { Terminal } from "./terminal.ts";
 
 /** A person waits longer than a program, and a first call has to find credentials and connect. */
 const TIMEOUT_SECONDS = 10;
-const DEFAULT_STACK = "zae-limiter";
-const DEFAULT_NAMESPACE = "default";
 
 export interface StoreOptions {
   readonly url?: string;
@@ -101,6 +104,11 @@ function locate(options: StoreOptions, env: Terminal["env"]): StoreLocation {
   if (!onDynamo && base !== undefined) return base;
   if (!onDynamo && stack === undefined) return parseStoreUrl(DEFAULT_URL);
   return onTable(base, { name, region, endpoint }, stack ?? DEFAULT_STACK);
+}
+
+/** Returns the stack that is named, else the one in the environment, else the default one. */
+export function stackNameOf(given: string | undefined, env: Terminal["env"]): string {
+  return checkStackName(given ?? present(env.ZAEL_STACK) ?? DEFAULT_STACK);
 }
 
 /** What the options say; the rest is that of the address, if it is one of DynamoDB. */

@@ -91,6 +91,12 @@ export function checkConfigResource(value: unknown): string {
   return value === DEFAULT_RESOURCE ? DEFAULT_RESOURCE : checkResource(value);
 }
 
+/** The namespace where none is named. */
+export const DEFAULT_NAMESPACE = "default";
+
+/** The stack, and the table, where none is named. */
+export const DEFAULT_STACK = "zae-limiter";
+
 /** Checks the name of a stack, which is also the name of its table. */
 export function checkStackName(value: unknown): string {
   const refuse = (reason: string) => new ValidationError("name", value, reason);

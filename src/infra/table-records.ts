@@ -1,7 +1,7 @@
 /** Writes the records that clients need to connect: the version and the namespaces. */
 
 import type { Clock } from "../domain/clock.ts";
-import { RESERVED_NAMESPACE } from "../domain/names.ts";
+import { DEFAULT_NAMESPACE, RESERVED_NAMESPACE } from "../domain/names.ts";
 import { systemRandom } from "../domain/random.ts";
 import { AUDIT_RETENTION } from "../records/audit.ts";
 import { inNamespace, systemConfigKey } from "../records/keys.ts";
@@ -15,7 +15,6 @@ import type { ItemStore } from "../storage/item-store.ts";
 
 /** A person waits for it, and a table that was just made may take its time. */
 const TIMEOUT_MS = 30_000;
-const DEFAULT_NAMESPACE = "default";
 
 export interface OpenRecords {
   readonly store: ItemStore;

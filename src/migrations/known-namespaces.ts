@@ -1,12 +1,11 @@
 /** The namespaces of a table, and which of them an item of any age belongs to. */
 
-import { RESERVED_NAMESPACE } from "../domain/names.ts";
+import { DEFAULT_NAMESPACE, RESERVED_NAMESPACE } from "../domain/names.ts";
 import { textAt } from "../records/fields.ts";
 import { NAMESPACE_ID_PREFIX, namespaceKey, systemPartition } from "../records/keys.ts";
 import type { ItemStore } from "../storage/item-store.ts";
 import { isOurs, type Partition, partitionOf } from "./old-keys.ts";
 
-const DEFAULT_NAMESPACE = "default";
 const REGISTRY = systemPartition(RESERVED_NAMESPACE);
 
 /** Where an item belongs. */

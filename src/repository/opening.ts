@@ -2,7 +2,12 @@
 
 import { show } from "../domain/check.ts";
 import { NamespaceNotFoundError, ValidationError } from "../domain/errors.ts";
-import { checkNamespace, checkStackName } from "../domain/names.ts";
+import {
+  checkNamespace,
+  checkStackName,
+  DEFAULT_NAMESPACE,
+  DEFAULT_STACK,
+} from "../domain/names.ts";
 import type { Namespace } from "../records/namespace-item.ts";
 import { NamespaceRecords, NO_FOLLOWER } from "../records/namespaces.ts";
 import { type NewVersion, newVersionItem } from "../records/version-record.ts";
@@ -26,9 +31,6 @@ import {
   sharedOver,
 } from "./shared-store.ts";
 import { DEFAULT_URL, parseStoreUrl, type StoreLocation, tableAt } from "./store-url.ts";
-
-const DEFAULT_NAMESPACE = "default";
-const DEFAULT_STACK = "zae-limiter";
 
 /** An open store, and the namespace that was asked for. */
 export interface Opened {

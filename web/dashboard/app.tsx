@@ -6,9 +6,8 @@ import { Entities } from "./entities.tsx";
 import { LimitsView } from "./limits.tsx";
 import { Namespaces } from "./namespaces.tsx";
 import { Overview } from "./overview.tsx";
-import { Note } from "./parts.tsx";
+import { LiveAndTheme, Note } from "./parts.tsx";
 import { connected, failure, hrefOf, route, session, switchNamespace } from "./state.ts";
-import { theme, toggleTheme } from "./theme.ts";
 import { Usage } from "./usage.tsx";
 
 const VIEWS: readonly (readonly [name: string, title: string, view: FunctionComponent])[] = [
@@ -87,17 +86,7 @@ function Header() {
             ))}
           </select>
         </label>
-        <span class={`live ${connected.value ? "on" : ""}`} role="status">
-          {connected.value ? "live" : "offline"}
-        </span>
-        <button
-          type="button"
-          class="icon"
-          aria-label={theme.value === "dark" ? "Light theme" : "Dark theme"}
-          onClick={toggleTheme}
-        >
-          <span aria-hidden="true">{theme.value === "dark" ? "☀" : "☾"}</span>
-        </button>
+        <LiveAndTheme connected={connected.value} />
       </div>
     </header>
   );

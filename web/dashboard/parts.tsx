@@ -5,6 +5,7 @@ import { useState } from "preact/hooks";
 import type { BalanceJson, DifferenceJson } from "../../src/dashboard/wire.ts";
 import { compact, seconds, whole } from "./format.ts";
 import { hrefOf, now } from "./state.ts";
+import { theme, toggleTheme } from "./theme.ts";
 
 export function Card(props: {
   title: string;
@@ -134,5 +135,24 @@ export function SureButton(props: { label: string; question: string; act: () => 
         Keep
       </button>
     </span>
+  );
+}
+
+/** Whether the page hears of changes, and a button for the other theme. */
+export function LiveAndTheme(props: { connected: boolean }) {
+  return (
+    <>
+      <span class={`live ${props.connected ? "on" : ""}`} role="status">
+        {props.connected ? "live" : "offline"}
+      </span>
+      <button
+        type="button"
+        class="icon"
+        aria-label={theme.value === "dark" ? "Light theme" : "Dark theme"}
+        onClick={toggleTheme}
+      >
+        <span aria-hidden="true">{theme.value === "dark" ? "☀" : "☾"}</span>
+      </button>
+    </>
   );
 }

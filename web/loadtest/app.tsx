@@ -3,8 +3,8 @@
 import { useState } from "preact/hooks";
 import type { UiState } from "../../src/cli/loadtest/ui-wire.ts";
 import { compact, whole } from "../dashboard/format.ts";
-import { Card, Note } from "../dashboard/parts.tsx";
-import { theme, toggleTheme } from "../dashboard/theme.ts";
+import { Card, LiveAndTheme, Note } from "../dashboard/parts.tsx";
+import { theme } from "../dashboard/theme.ts";
 import { LineChart } from "./line-chart.tsx";
 import { act, connected, type Load, problem, run } from "./state.ts";
 
@@ -44,17 +44,7 @@ function Header(props: { title: string }) {
       </div>
       <h1 class="mono">{props.title}</h1>
       <div class="tools">
-        <span class={`live ${connected.value ? "on" : ""}`} role="status">
-          {connected.value ? "live" : "offline"}
-        </span>
-        <button
-          type="button"
-          class="icon"
-          aria-label={theme.value === "dark" ? "Light theme" : "Dark theme"}
-          onClick={toggleTheme}
-        >
-          <span aria-hidden="true">{theme.value === "dark" ? "☀" : "☾"}</span>
-        </button>
+        <LiveAndTheme connected={connected.value} />
       </div>
     </header>
   );

@@ -1,10 +1,9 @@
 /** Which stack a command is about, and how to get there. */
 
-import { checkStackName } from "../../domain/names.ts";
 import type { DynamoOptions } from "../../repository/options.ts";
 import { checkEndpoint } from "../../repository/store-url.ts";
 import type { OptionSpec } from "../command.ts";
-import { STACK_OPTIONS } from "../store-options.ts";
+import { STACK_OPTIONS, stackNameOf } from "../store-options.ts";
 import type { Terminal } from "../terminal.ts";
 
 export interface StackPlaceOptions {
@@ -18,8 +17,6 @@ export interface StackPlace {
   readonly connection: DynamoOptions;
 }
 
-const DEFAULT_STACK = "zae-limiter";
-
 /** For commands that should not guess: the name must be given. */
 export const NAMED_STACK_OPTIONS: readonly OptionSpec[] = STACK_OPTIONS.map((option) =>
   option.flags.startsWith("-n,")
@@ -28,7 +25,7 @@ export const NAMED_STACK_OPTIONS: readonly OptionSpec[] = STACK_OPTIONS.map((opt
 );
 
 export function stackPlace(options: StackPlaceOptions, terminal: Terminal): StackPlace {
-  const stackName = checkStackName(options.name ?? (terminal.env.ZAEL_STACK || DEFAULT_STACK));
+  const stackName = stackNameOf(options.name, terminal.env);
   return { stackName, connection: connectionOf(options, terminal) };
 }
 

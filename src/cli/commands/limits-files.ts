@@ -2,10 +2,10 @@
 
 import { writeFileSync } from "node:fs";
 import type { JsonValue } from "../../domain/json.ts";
-import { checkStackName } from "../../domain/names.ts";
 import { CommandFailure, leaf } from "../command.ts";
 import { EXIT } from "../exit-codes.ts";
 import { counted } from "../limit-text.ts";
+import { stackNameOf } from "../store-options.ts";
 import {
   FILE_OPTION,
   type FileOptions,
@@ -13,8 +13,6 @@ import {
   problemLine,
   readManifest,
 } from "./limits-file.ts";
-
-const DEFAULT_STACK = "zae-limiter";
 
 export const exportFile = leaf<{ file?: string; force?: boolean }>({
   name: "export",
@@ -90,7 +88,7 @@ export const cfnTemplate = leaf<FileOptions & { name?: string }>({
   json: { AWSTemplateFormatVersion: "text", Description: "text", Resources: "object" },
   run: async (call) => {
     const { options, terminal } = call;
-    const stack = checkStackName(options.name ?? (terminal.env.ZAEL_STACK || DEFAULT_STACK));
+    const stack = stackNameOf(options.name, terminal.env);
     const manifest = await manifestOf(call);
     const { cfnTemplate } = await import("../../manifest/cfn.ts");
     const { parse } = await import("yaml");

@@ -1,7 +1,7 @@
 /** `local up`, `status` and `down`. */
 
 import type { JsonValue } from "../../domain/json.ts";
-import { checkNamespace, checkStackName } from "../../domain/names.ts";
+import { checkNamespace, DEFAULT_NAMESPACE } from "../../domain/names.ts";
 import { type Call, CommandFailure, leaf, type Shape } from "../command.ts";
 import { EXIT } from "../exit-codes.ts";
 import { interruptible } from "../interruption.ts";
@@ -10,6 +10,7 @@ import { isRunning, thisProcess } from "../local/background-process.ts";
 import { LocalFolder } from "../local/local-folder.ts";
 import { endpointOf, type LocalState, urlOf } from "../local/local-state.ts";
 import { shellLines, variablesOf } from "../local/shell-lines.ts";
+import { stackNameOf } from "../store-options.ts";
 import type { Terminal } from "../terminal.ts";
 import {
   DEFAULT_PORT,
@@ -18,9 +19,6 @@ import {
   localHint,
   readPort,
 } from "./local-folder-option.ts";
-
-const DEFAULT_STACK = "zae-limiter";
-const DEFAULT_NAMESPACE = "default";
 
 const STATE_SHAPE = {
   engine: "text",
@@ -174,7 +172,7 @@ async function bringUp(folder: LocalFolder, call: Call<UpOptions>): Promise<Loca
       folder: process.cwd(),
     }),
     port: options.port ?? DEFAULT_PORT,
-    table: checkStackName(options.name ?? (env.ZAEL_STACK || DEFAULT_STACK)),
+    table: stackNameOf(options.name, env),
     namespace: checkNamespace(options.namespace ?? (env.ZAEL_NAMESPACE || DEFAULT_NAMESPACE)),
     aggregator: options.aggregator,
   };

@@ -5,6 +5,7 @@
 
 import { show } from "../../domain/check.ts";
 import { InfrastructureError, ValidationError, ZaeLimiterError } from "../../domain/errors.ts";
+import { DEFAULT_NAMESPACE } from "../../domain/names.ts";
 import { type ApplyResult, applyManifest } from "../../manifest/apply.ts";
 import { manifestFromProperties } from "../../manifest/cfn.ts";
 import { emptyManifest, type Manifest, targetName } from "../../manifest/manifest.ts";
@@ -16,8 +17,6 @@ import { claim, ownerOf, release } from "./owner.ts";
 import { isForeign, isUnmade, namespaceIdIn, physicalId } from "./physical-id.ts";
 import type { Outcome } from "./reply.ts";
 import type { LimitsRequest } from "./request.ts";
-
-const DEFAULT_NAMESPACE = "default";
 
 /** What a request is carried out on. */
 export interface LimitsTable {
