@@ -34,80 +34,94 @@ export interface HeaderSource {
 
 /** Returns the headers of all styles; none where no limit may be shown. */
 export function headersOf(styles: readonly HeaderStyle[], source: HeaderSource): Header[] {
-  if (source.statuses.length === 0) return [];
   const headers: Header[] = [];
-  for (const style of styles) WRITERS[style](source, headers);
+  addHeaders(styles, source, (name, value, isList) => {
+    headers.push(isList === undefined ? { name, value } : { name, value, isList });
+  });
   return headers;
 }
 
+/** Takes a header. */
+export type AddHeader = (name: string, value: string, isList?: true) => void;
+
+/** Adds the headers of all styles; none where no limit may be shown. */
+export function addHeaders(
+  styles: readonly HeaderStyle[],
+  source: HeaderSource,
+  add: AddHeader,
+): void {
+  if (source.statuses.length === 0) return;
+  for (const style of styles) WRITERS[style](source, add);
+}
+
 /** Adds the headers of one style. */
-type Writer = (source: HeaderSource, headers: Header[]) => void;
+type Writer = (source: HeaderSource, add: AddHeader) => void;
 
 const WRITERS: Readonly<Record<HeaderStyle, Writer>> = {
-  draft: ({ statuses }, headers) => {
+  draft: ({ statuses }, add) => {
     const own = statuses[0]?.entityId;
-    let [policies, states] = ["", ""];
+    let states = "";
     for (const status of statuses) {
-      const { entityId, limit, limitName } = status;
-      const known = policyOf(limit);
-      const name = entityId === own ? known.name : quoted(`${entityId}/${limitName}`);
-      const comma = policies === "" ? "" : ", ";
-      policies += `${comma}${name}${known.parameters}`;
-      states += `${comma}${name};r=${left(status)}${waitParameter(status)}`;
+      const comma = states === "" ? "" : ", ";
+      states += `${comma}${nameOf(status, own)};r=${left(status)}${waitParameter(status)}`;
     }
-    headers.push(
-      { name: "RateLimit-Policy", value: policies, isList: true },
-      { name: "RateLimit", value: states, isList: true },
-    );
+    add("RateLimit-Policy", policiesOf(statuses), true);
+    add("RateLimit", states, true);
   },
-  "draft-7": ({ statuses }, headers) => {
+  "draft-7": ({ statuses }, add) => {
     const scarcest = scarcestOf(statuses);
     const { capacity } = scarcest.limit;
-    headers.push(
-      { name: "RateLimit-Policy", value: windowOf(scarcest) },
-      {
-        name: "RateLimit",
-        value: `limit=${capacity}, remaining=${left(scarcest)}, reset=${fullInSeconds(scarcest)}`,
-      },
-    );
+    const state = `remaining=${left(scarcest)}, reset=${fullInSeconds(scarcest)}`;
+    add("RateLimit-Policy", windowOf(scarcest));
+    add("RateLimit", `limit=${capacity}, ${state}`);
   },
-  "draft-6": ({ statuses }, headers) => {
+  "draft-6": ({ statuses }, add) => {
     const scarcest = scarcestOf(statuses);
-    headers.push(
-      { name: "RateLimit-Policy", value: windowOf(scarcest) },
-      { name: "RateLimit-Limit", value: String(scarcest.limit.capacity) },
-      { name: "RateLimit-Remaining", value: String(left(scarcest)) },
-      { name: "RateLimit-Reset", value: String(fullInSeconds(scarcest)) },
-    );
+    add("RateLimit-Policy", windowOf(scarcest));
+    add("RateLimit-Limit", String(scarcest.limit.capacity));
+    add("RateLimit-Remaining", String(left(scarcest)));
+    add("RateLimit-Reset", String(fullInSeconds(scarcest)));
   },
-  legacy: ({ statuses, nowMs }, headers) => {
+  legacy: ({ statuses, nowMs }, add) => {
     const scarcest = scarcestOf(statuses);
     const resetAt = Math.ceil(nowMs / 1000) + fullInSeconds(scarcest);
-    headers.push(
-      { name: "X-RateLimit-Limit", value: String(scarcest.limit.capacity) },
-      { name: "X-RateLimit-Remaining", value: String(left(scarcest)) },
-      { name: "X-RateLimit-Reset", value: String(resetAt) },
-    );
+    add("X-RateLimit-Limit", String(scarcest.limit.capacity));
+    add("X-RateLimit-Remaining", String(left(scarcest)));
+    add("X-RateLimit-Reset", String(resetAt));
   },
-  openai: ({ statuses }, headers) => {
-    addOpenai(headers, statuses, "rpm", "requests");
-    addOpenai(headers, statuses, "tpm", "tokens");
+  openai: ({ statuses }, add) => {
+    addOpenai(add, statuses, "rpm", OPENAI_REQUESTS);
+    addOpenai(add, statuses, "tpm", OPENAI_TOKENS);
   },
 };
 
+/** The names of the headers of OpenAI: the limit, what remains, when it is full again. */
+type OpenaiNames = readonly [string, string, string];
+
+const OPENAI_REQUESTS: OpenaiNames = [
+  "x-ratelimit-limit-requests",
+  "x-ratelimit-remaining-requests",
+  "x-ratelimit-reset-requests",
+];
+const OPENAI_TOKENS: OpenaiNames = [
+  "x-ratelimit-limit-tokens",
+  "x-ratelimit-remaining-tokens",
+  "x-ratelimit-reset-tokens",
+];
+
 function addOpenai(
-  headers: Header[],
+  add: AddHeader,
   statuses: readonly LimitStatus[],
   limitName: string,
-  unit: "requests" | "tokens",
+  [limit, remaining, reset]: OpenaiNames,
 ): void {
-  const status = statuses.find((each) => each.limitName === limitName);
-  if (status === undefined) return;
-  headers.push(
-    { name: `x-ratelimit-limit-${unit}`, value: String(status.limit.capacity) },
-    { name: `x-ratelimit-remaining-${unit}`, value: String(left(status)) },
-    { name: `x-ratelimit-reset-${unit}`, value: duration(fullInMs(status)) },
-  );
+  for (const status of statuses) {
+    if (status.limitName !== limitName) continue;
+    add(limit, String(status.limit.capacity));
+    add(remaining, String(left(status)));
+    add(reset, duration(fullInMs(status)));
+    return;
+  }
 }
 
 /** Limits that count tokens, by the names that are common for them. */
@@ -131,6 +145,33 @@ function policyOf(limit: Limit): Policy {
   const policy = { name: quoted(name), parameters };
   policies.set(limit, policy);
   return policy;
+}
+
+/** Limits of ancestors are named with the entity that has them. */
+function nameOf({ entityId, limit, limitName }: LimitStatus, own: string | undefined): string {
+  return entityId === own ? policyOf(limit).name : quoted(`${entityId}/${limitName}`);
+}
+
+/** The policies of some limits of one entity, by the first of them. */
+const knownPolicies = new WeakMap<Limit, { limits: readonly Limit[]; text: string }>();
+
+function policiesOf(statuses: readonly LimitStatus[]): string {
+  const [first] = statuses;
+  if (first === undefined) return "";
+  const known = knownPolicies.get(first.limit);
+  const isOwn = statuses.every(({ entityId }) => entityId === first.entityId);
+  if (isOwn && known !== undefined && areLimitsOf(statuses, known.limits)) return known.text;
+  const text = statuses
+    .map((status) => nameOf(status, first.entityId) + policyOf(status.limit).parameters)
+    .join(", ");
+  const limits = statuses.map(({ limit }) => limit);
+  if (isOwn) knownPolicies.set(first.limit, { limits, text });
+  return text;
+}
+
+function areLimitsOf(statuses: readonly LimitStatus[], limits: readonly Limit[]): boolean {
+  if (statuses.length !== limits.length) return false;
+  return statuses.every(({ limit }, at) => limit === limits[at]);
 }
 
 /** Seconds until the requested amount fits, or until one token comes back; absent when never. */

@@ -267,7 +267,7 @@ export class ActiveLease implements Lease {
     const adjustment = { entityId, resource, shard, config, deltasMilli: pendingMilli };
     if (!buckets.fastPath.adjust(adjustment)) return false;
     if ((isHeard || isAwaited) && pendingMilli.some((delta) => delta !== 0)) {
-      const deltas = [{ ...holding, heldMilli: [...pendingMilli] }];
+      const deltas = [{ ...holding, heldMilli: pendingMilli }];
       this.#tellRefunded(deltas, -1);
       this.#tellAdjusted(deltas);
     }
@@ -328,10 +328,12 @@ export class ActiveLease implements Lease {
   /** What an event tells of the lease, with the amounts of the entity itself. */
   #facts(holdings: readonly Holding[]) {
     const { entityId, resource } = this.#target;
-    const own = holdings.filter(
-      (holding) => holding.entityId === entityId && holding.resource === resource,
+    const isOwn = (holding: Holding) =>
+      holding.entityId === entityId && holding.resource === resource;
+    const amounts = tokensOf(
+      holdings.every(isOwn) ? holdings : holdings.filter(isOwn),
+      writtenMilli,
     );
-    const amounts = tokensOf(own, writtenMilli);
     return { acquireId: this.#acquireId, entityId, resource, amounts };
   }
 

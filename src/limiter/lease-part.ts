@@ -2,6 +2,7 @@
 
 import { checkInteger, TOKENS_MAX } from "../domain/check.ts";
 import { ValidationError } from "../domain/errors.ts";
+import type { Limit } from "../domain/limit.ts";
 import type { LimitStatus } from "../domain/limit-status.ts";
 import type { LeaseHost, LeaseTarget } from "./active-lease.ts";
 import { type Amounts, type AmountsByName, checkAmounts, readCorrections } from "./amounts.ts";
@@ -48,7 +49,9 @@ export class LeasePart<L extends { readonly statuses: readonly LimitStatus[] }>
 
   get consumed(): Amounts {
     const { entityId } = this.#target;
-    const own = this.#holdings.filter((holding) => holding.entityId === entityId);
+    const holdings = this.#holdings;
+    const isOne = holdings.length === 1 && holdings[0]?.entityId === entityId;
+    const own = isOne ? holdings : holdings.filter((holding) => holding.entityId === entityId);
     const tokens = tokensOf(own, countedMilli);
     for (const name in tokens) if (tokens[name] === 0) return withoutZeros(tokens);
     return tokens;
@@ -83,6 +86,7 @@ export class LeasePart<L extends { readonly statuses: readonly LimitStatus[] }>
   }
 
   settle(amounts: SettledAmounts): void {
+    if (this.#settleNow(amounts)) return;
     const totals = this.#read("settle", amounts, 1);
     const deltas = new Map<string, number>();
     for (const [name, total] of totals) {
@@ -92,6 +96,27 @@ export class LeasePart<L extends { readonly statuses: readonly LimitStatus[] }>
       deltas.set(name, Math.max(0, total) - used);
     }
     this.#apply(deltas);
+  }
+
+  /**
+   * Sets plain amounts of the one bucket that most leases hold; false, with nothing done: for
+   * everything else.
+   */
+  #settleNow(amounts: SettledAmounts): boolean {
+    this.#access.refuseEnded(this.#lease);
+    const holdings = this.#holdings;
+    const [holding] = holdings;
+    if (holding === undefined || holdings.length > 1) return false;
+    const { config, heldMilli, pendingMilli, unsureMilli } = holding;
+    const { limits } = config;
+    if (!arePlain(amounts, limits, this.#target.missingLimits === "ignore")) return false;
+    for (let at = 0; at < limits.length; at += 1) if (unsureMilli[at] !== 0) return false;
+    this.#access.adjusted(this.#lease);
+    for (let at = 0; at < limits.length; at += 1) {
+      const total = amounts[limits[at]?.name ?? ""];
+      if (typeof total === "number") pendingMilli[at] = total * 1000 - (heldMilli[at] ?? 0);
+    }
+    return true;
   }
 
   get #holdings(): readonly Holding[] {
@@ -182,6 +207,27 @@ export class LeasePart<L extends { readonly statuses: readonly LimitStatus[] }>
       for (const [name, delta] of deltas) addPending(holdings, name, delta * 1000);
     }
   }
+}
+
+/** Whether all amounts are whole tokens, and names of limits where others are not ignored. */
+function arePlain(
+  amounts: SettledAmounts,
+  limits: readonly Limit[],
+  ignoresMissing: boolean,
+): boolean {
+  if (typeof amounts !== "object" || amounts === null) return false;
+  if (Object.getPrototypeOf(amounts) !== Object.prototype) return false;
+  let names = 0;
+  for (const name in amounts) {
+    const amount = amounts[name];
+    if (!Number.isInteger(amount) || (amount as number) < 0 || (amount as number) > TOKENS_MAX) {
+      return false;
+    }
+    names += 1;
+  }
+  if (ignoresMissing) return true;
+  for (const { name } of limits) if (Object.hasOwn(amounts, name)) names -= 1;
+  return names === 0;
 }
 
 function withoutZeros(tokens: Amounts): Amounts {

@@ -62,19 +62,10 @@ export class ObservedCall {
     }
   }
 
-  /** Runs what may decide at once; `undefined` for an error, which `watch` would meet again. */
-  watchNow<T>(work: () => T): T | undefined {
-    try {
-      return work();
-    } catch {
-      return undefined;
-    }
-  }
-
   /** An attempt starts; until the last one the call waited. */
   attempt(): void {
     this.attempts += 1;
-    this.#attemptMs = this.#timer.nowMs();
+    if (this.#mayWait) this.#attemptMs = this.#timer.nowMs();
   }
 
   /** The store could not answer the last attempt. */
@@ -84,11 +75,23 @@ export class ObservedCall {
 
   granted(lease: Pick<Lease, "degraded" | "consumed" | "statuses">): void {
     const common = this.#common();
-    this.#decided(
-      lease.degraded
-        ? { type: "degraded", ...common, cause: this.#outage }
-        : { type: "acquired", ...common, consumed: lease.consumed, statuses: lease.statuses },
-    );
+    if (lease.degraded) {
+      this.#decided({ type: "degraded", ...common, cause: this.#outage });
+      return;
+    }
+    const { acquireId, entityId, resource, durationMs, waitedMs } = common;
+    const { consumed, statuses } = lease;
+    // Written out, because a copy of `common` would be made by a slow path of the engine.
+    this.#decided({
+      type: "acquired",
+      acquireId,
+      entityId,
+      resource,
+      durationMs,
+      waitedMs,
+      consumed,
+      statuses,
+    });
   }
 
   /** `local`: decided by what an earlier request had shown. */
@@ -109,11 +112,15 @@ export class ObservedCall {
     this.#ends.end(this);
   }
 
+  get #mayWait(): boolean {
+    return (this.request.maxWaitSeconds ?? 0) > 0;
+  }
+
   #common(): AcquireTimes {
-    const { entityId, resource, maxWaitSeconds = 0 } = this.request;
+    const { entityId, resource } = this.request;
     const { acquireId } = this;
     const nowMs = this.#timer.nowMs();
-    const waitedMs = maxWaitSeconds > 0 ? (this.#attemptMs ?? nowMs) - this.#startedMs : 0;
+    const waitedMs = this.#mayWait ? (this.#attemptMs ?? nowMs) - this.#startedMs : 0;
     return { acquireId, entityId, resource, durationMs: nowMs - this.#startedMs, waitedMs };
   }
 }

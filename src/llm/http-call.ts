@@ -1,5 +1,6 @@
 /** What a request over HTTP to a provider asks for. */
 
+import { TextMemo } from "../domain/text-memo.ts";
 import type { Format, LlmApi } from "./formats/format.ts";
 import { deploymentOf, formatOf } from "./formats/format-of.ts";
 import type { CallFacts } from "./metering.ts";
@@ -42,13 +43,13 @@ export function pathOf(url: string): string {
 
 /** Understands a request; one of an unknown path, or without a body in JSON, is `other`. */
 export function readHttpCall(request: HttpRequest): HttpCall {
-  const path = pathOf(request.url);
   const fields = jsonOf(request.body);
-  const format = fields === undefined ? undefined : formatOf(request.method, path);
+  const format = fields === undefined ? undefined : formatAt(request.method, request.url);
   const body = fields ?? {};
   const asksForStream = body["stream"] === true;
   const { signal } = request;
-  const model = typeof body["model"] === "string" ? body["model"] : (deploymentOf(path) ?? "");
+  const model = typeof body["model"] === "string" ? body["model"] : deploymentAt(request.url);
+  const asking = asksForStream ? askingForUsage(format, body) : undefined;
   return {
     facts: {
       call: new ReadCall(format?.api ?? "other", model, asksForStream, request, fields),
@@ -58,8 +59,20 @@ export function readHttpCall(request: HttpRequest): HttpCall {
       signal,
     },
     format,
-    ...withUsage(format, body, asksForStream, request.body),
+    body: asking === undefined ? request.body : JSON.stringify(asking),
+    hidesUsage: asking !== undefined,
   };
+}
+
+/** The formats of URLs of POST requests. */
+const formats = new TextMemo((url) => formatOf("POST", pathOf(url)));
+
+function formatAt(method: string, url: string): Format | undefined {
+  return method === "POST" ? formats.of(url) : formatOf(method, pathOf(url));
+}
+
+function deploymentAt(url: string): string {
+  return deploymentOf(pathOf(url)) ?? "";
 }
 
 /** A class, because each object with an accessor of its own costs the engine a new shape. */
@@ -108,19 +121,12 @@ function outputMaxOf({ maxFields, choicesField }: Format, body: Fields): number 
   return max === undefined ? undefined : max * Math.max(1, choices);
 }
 
-/** Streams of OpenAI tell their usage only to callers that ask for it. */
-function withUsage(
-  format: Format | undefined,
-  body: Fields,
-  asksForStream: boolean,
-  text: string | undefined,
-): { body: string | undefined; hidesUsage: boolean } {
-  const isChat = format?.api === "chat" || format?.api === "completions";
-  if (!isChat || !asksForStream) return { body: text, hidesUsage: false };
+/** Streams of OpenAI tell their usage only to callers that ask; `undefined` for those that do. */
+function askingForUsage(format: Format | undefined, body: Fields): Fields | undefined {
+  if (format?.api !== "chat" && format?.api !== "completions") return undefined;
   const options = fieldsOf(body["stream_options"]);
-  if (options["include_usage"] === true) return { body: text, hidesUsage: false };
-  const asking = { ...body, stream_options: { ...options, include_usage: true } };
-  return { body: JSON.stringify(asking), hidesUsage: true };
+  if (options["include_usage"] === true) return undefined;
+  return { ...body, stream_options: { ...options, include_usage: true } };
 }
 
 function jsonOf(text: string | undefined): Fields | undefined {

@@ -6,33 +6,41 @@
  * input and what was streamed: otherwise hanging up early would be a way around the limit.
  */
 
+import { DONE } from "../domain/done.ts";
 import { LeaseExpiredError } from "../domain/errors.ts";
 import type { LimitStatus } from "../domain/limit-status.ts";
 import type { Timer } from "../domain/timer.ts";
 import type { Lease } from "../limiter/lease.ts";
 import { amountsOf } from "./amounts.ts";
 import { decoded } from "./byte-text.ts";
+import type { CallFacts } from "./metering.ts";
 import type { CheckedLlmOptions, LlmFailure } from "./options.ts";
 import { bytesOfTokens, tokensByBytes, tokensOf } from "./prompt-size.ts";
 import type { KnownUsage, Usage } from "./usage.ts";
 
-/** What a metered call needs to know. */
-export interface MeteredCallSetup {
-  readonly lease: Lease;
-  readonly options: CheckedLlmOptions;
-  readonly timer: Timer;
-  readonly model: string;
-  /** What the lease began with. */
-  readonly estimate: Usage;
-  /** Told how much output the call had, for the next estimate. */
-  readonly learn: (output: number) => void;
-  readonly endFailed: (error: unknown) => void;
+/** What a call consumes from. */
+export interface CallTarget {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly facts: CallFacts;
 }
 
-const DONE = Promise.resolve();
+/** What all metered calls of a limiter share. */
+export interface CallHost {
+  readonly options: CheckedLlmOptions;
+  readonly timer: Timer;
+  /** Told how much output a call had, for the next estimate. */
+  learn(target: CallTarget, output: number): void;
+  /** Told of a write that failed. */
+  endFailed(target: CallTarget, error: unknown): void;
+}
 
 export class MeteredCall {
-  readonly #setup: MeteredCallSetup;
+  readonly #host: CallHost;
+  readonly #target: CallTarget;
+  readonly #lease: Lease;
+  /** What the lease began with. */
+  readonly #estimate: Usage;
   #isEnded = false;
   /** Ends the watch of a stream; plain answers need none. */
   #watch: AbortController | undefined;
@@ -47,26 +55,29 @@ export class MeteredCall {
   #heldTokens: number;
   #lastReadMs = 0;
 
-  constructor(setup: MeteredCallSetup) {
-    this.#setup = setup;
-    this.#heldTokens = this.#weightOf(setup.estimate);
+  constructor(host: CallHost, target: CallTarget, lease: Lease, estimate: Usage) {
+    this.#host = host;
+    this.#target = target;
+    this.#lease = lease;
+    this.#estimate = estimate;
+    this.#heldTokens = this.#weightOf(estimate);
   }
 
   get statuses(): readonly LimitStatus[] {
-    return this.#setup.lease.statuses;
+    return this.#lease.statuses;
   }
 
   /** Says that output comes in parts, and counts what came whenever the reader stops reading. */
   startStreaming(): void {
     this.#isStreaming = true;
-    this.#lastReadMs = this.#setup.timer.nowMs();
+    this.#lastReadMs = this.#host.timer.nowMs();
     this.#watch = new AbortController();
     void this.#watchIdle(this.#watch.signal);
   }
 
   /** The reader is still there. */
   touch(): void {
-    this.#lastReadMs = this.#setup.timer.nowMs();
+    if (this.#isStreaming) this.#lastReadMs = this.#host.timer.nowMs();
   }
 
   /** Takes in what the provider says about usage; later news replace earlier ones. */
@@ -82,13 +93,13 @@ export class MeteredCall {
 
   /** Takes in a part of the answer. */
   seeText(text: string): void {
-    if (this.#setup.options.tokenizer !== undefined) this.#keep(text);
+    if (this.#host.options.tokenizer !== undefined) this.#keep(text);
     this.#seeBytes(Buffer.byteLength(text));
   }
 
   /** Takes in a part of the answer that has one character per byte. */
   seeByteText(byteText: string): void {
-    if (this.#setup.options.tokenizer !== undefined) this.#keep(decoded(byteText));
+    if (this.#host.options.tokenizer !== undefined) this.#keep(decoded(byteText));
     this.#seeBytes(byteText.length);
   }
 
@@ -106,7 +117,7 @@ export class MeteredCall {
   complete(): Promise<void> {
     if (!this.#begin()) return DONE;
     const usage = this.#used();
-    this.#setup.learn(usage.output);
+    this.#host.learn(this.#target, usage.output);
     return this.#commit(usage);
   }
 
@@ -116,40 +127,42 @@ export class MeteredCall {
   }
 
   /** Ends the lease of a call that was answered without anything to count its output by. */
-  async keepEstimate(): Promise<void> {
-    if (this.#begin()) await this.#written(() => this.#setup.lease.commit());
+  keepEstimate(): Promise<void> {
+    return this.#begin() ? this.#written(() => this.#lease.commit()) : DONE;
   }
 
   /** Ends the lease of a call that failed before it was answered. */
-  async fail(failure: LlmFailure): Promise<void> {
-    if (!this.#begin()) return;
-    const { lease, options } = this.#setup;
+  fail(failure: LlmFailure): Promise<void> {
+    if (!this.#begin()) return DONE;
+    const lease = this.#lease;
+    const { options } = this.#host;
     // A request that was answered with an error has used no tokens, but it was a request.
     if (!options.refundWhen(failure)) return this.#commit({ input: 0, cached: 0, output: 0 });
-    await this.#written(() => lease.rollback());
+    return this.#written(() => lease.rollback());
   }
 
   /** Input and output together, as a limit of tokens counts them. */
   #weightOf({ input, cached, output }: Usage): number {
-    return input + cached * this.#setup.options.count.cachedTokens + output;
+    return input + cached * this.#host.options.count.cachedTokens + output;
   }
 
   /** What was used as far as it is known. */
   #used(): Usage {
-    const { estimate } = this.#setup;
+    const estimate = this.#estimate;
     const { input = estimate.input, cached = 0, output = this.#counted() } = this.#known;
     return { input, cached, output };
   }
 
   #counted(): number {
-    const { model, options } = this.#setup;
-    if (options.tokenizer === undefined) return tokensByBytes(this.#bytes);
-    return tokensOf(this.#texts ?? [], model, options.tokenizer);
+    const { tokenizer } = this.#host.options;
+    if (tokenizer === undefined) return tokensByBytes(this.#bytes);
+    return tokensOf(this.#texts ?? [], this.#target.facts.call.model, tokenizer);
   }
 
   /** Writes amounts in the middle of a stream, when they are far from what the lease holds. */
   #flushIfFar(): void {
-    const { estimate, options } = this.#setup;
+    const estimate = this.#estimate;
+    const { options } = this.#host;
     const { input = estimate.input, cached = 0, output } = this.#known;
     // Until the end, the output that was estimated may still come.
     const expected = output ?? Math.max(estimate.output, tokensByBytes(this.#bytes));
@@ -161,7 +174,8 @@ export class MeteredCall {
   }
 
   async #flush(usage: Usage): Promise<void> {
-    const { lease, options } = this.#setup;
+    const lease = this.#lease;
+    const { options } = this.#host;
     this.#heldTokens = this.#weightOf(usage);
     await this.#written(() => {
       lease.settle(amountsOf(options.count, usage));
@@ -171,7 +185,7 @@ export class MeteredCall {
 
   /** The lease stays open: a reader that comes back goes on being counted. */
   async #watchIdle(signal: AbortSignal): Promise<void> {
-    const { options, timer } = this.#setup;
+    const { options, timer } = this.#host;
     let waitMs = options.idleMs;
     while (!this.#isEnded) {
       await timer.sleep(waitMs, signal, true);
@@ -185,7 +199,8 @@ export class MeteredCall {
   }
 
   #commit(usage: Usage): Promise<void> {
-    const { lease, options } = this.#setup;
+    const lease = this.#lease;
+    const { options } = this.#host;
     return this.#written(() => {
       lease.settle(amountsOf(options.count, usage));
       return lease.commit();
@@ -193,12 +208,18 @@ export class MeteredCall {
   }
 
   /** A write that fails must not break the answer, which has arrived. */
-  async #written(write: () => Promise<void>): Promise<void> {
+  #written(write: () => Promise<void>): Promise<void> {
     try {
-      await write();
+      const written = write();
+      return written === DONE ? DONE : written.catch((error) => this.#notWritten(error));
     } catch (error) {
-      if (!(error instanceof LeaseExpiredError)) this.#setup.endFailed(error);
+      this.#notWritten(error);
+      return DONE;
     }
+  }
+
+  #notWritten(error: unknown): void {
+    if (!(error instanceof LeaseExpiredError)) this.#host.endFailed(this.#target, error);
   }
 
   /** Whether this call is the first to end the lease. */

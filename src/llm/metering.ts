@@ -1,12 +1,13 @@
 /** Grants calls: finds out what a call will consume, and acquires it. */
 
 import { RateLimiterUnavailable, ResourceDisabled, ValidationError } from "../domain/errors.ts";
+import type { Timer } from "../domain/timer.ts";
 import type { Decision, Refusal } from "../limiter/decision.ts";
 import type { Lease } from "../limiter/lease.ts";
 import { type RateLimiter, TRY_NOW } from "../limiter/rate-limiter.ts";
 import { INTERNALS } from "../repository/internals.ts";
 import { amountsOf } from "./amounts.ts";
-import { MeteredCall } from "./metered-call.ts";
+import { type CallHost, type CallTarget, MeteredCall } from "./metered-call.ts";
 import type { CheckedLlmOptions, LlmCall } from "./options.ts";
 import { OutputEstimate } from "./output-estimate.ts";
 import { estimateInput } from "./prompt-size.ts";
@@ -24,6 +25,9 @@ export interface CallFacts {
   readonly signal: AbortSignal | undefined;
 }
 
+/** What came of an acquire. */
+type Begun = MeteredCall | NotGranted;
+
 /** A refusal by a limit, or the reason why no decision was made. */
 export type NotGranted = Refusal | ResourceDisabled | RateLimiterUnavailable;
 
@@ -32,42 +36,66 @@ const NO_USAGE: Usage = { input: 0, cached: 0, output: 0 };
 const NAMELESS_RESOURCE = "llm";
 const COMMIT_FAILED_CODE = "ZAEL_LLM_COMMIT_FAILED";
 
-export class Metering {
+export class Metering implements CallHost {
   readonly options: CheckedLlmOptions;
+  readonly timer: Timer;
   readonly #limiter: RateLimiter;
   readonly #outputs: OutputEstimate;
 
   constructor(limiter: RateLimiter, options: CheckedLlmOptions) {
     this.#limiter = limiter;
     this.options = options;
+    this.timer = limiter.repository[INTERNALS].timer;
     this.#outputs = new OutputEstimate(options.reserve);
   }
 
-  /** Acquires the estimate of a call; `known` replaces the entity of the options. */
-  async begin(facts: CallFacts, known?: string): Promise<MeteredCall | NotGranted> {
-    const { call } = facts;
+  /**
+   * Acquires the estimate of a call: at once where the store answers at once. `known` replaces the
+   * entity of the options.
+   */
+  begin(facts: CallFacts, known?: string): Begun | Promise<Begun> {
     facts.signal?.throwIfAborted();
-    const entityId = known ?? (await this.#entityOf(call));
+    if (known !== undefined) return this.#begin(facts, known);
+    return this.#entityOf(facts.call).then((entityId) => this.#begin(facts, entityId));
+  }
+
+  #begin(facts: CallFacts, entityId: string): Begun | Promise<Begun> {
+    const { call } = facts;
     const { resource: named } = this.options;
     const resource = named === undefined ? call.model || NAMELESS_RESOURCE : named(call);
     const estimate = this.#estimate(facts, resource);
-    const request = { entityId, resource, facts };
+    const target = { entityId, resource, facts };
+    let now: Decision | Promise<Decision>;
     try {
-      const now = this.#tryAcquire(request, estimate);
-      const decision = now instanceof Promise ? await now : now;
-      if (decision.granted) return await this.#metered(decision.lease, request, estimate);
+      now = this.#tryAcquire(target, estimate);
+    } catch (error) {
+      return notDecided(error);
+    }
+    if (now instanceof Promise || !now.granted) return this.#beginLater(now, target, estimate);
+    return this.#metered(now.lease, target, estimate);
+  }
+
+  async #beginLater(
+    deciding: Decision | Promise<Decision>,
+    target: CallTarget,
+    estimate: Usage,
+  ): Promise<Begun> {
+    try {
+      const decision = await deciding;
+      if (decision.granted) return await this.#metered(decision.lease, target, estimate);
       const clipped = decision.neverFits ? this.#clipped(decision, estimate) : undefined;
       if (clipped === undefined) return decision;
-      const second = await this.#tryAcquire(request, clipped);
-      return second.granted ? await this.#metered(second.lease, request, clipped) : second;
+      const second = await this.#tryAcquire(target, clipped);
+      return second.granted ? await this.#metered(second.lease, target, clipped) : second;
     } catch (error) {
-      if (error instanceof ResourceDisabled || error instanceof RateLimiterUnavailable)
-        return error;
-      throw error;
+      return notDecided(error);
     }
   }
 
-  #tryAcquire({ entityId, resource, facts }: Target, usage: Usage): Decision | Promise<Decision> {
+  #tryAcquire(
+    { entityId, resource, facts }: CallTarget,
+    usage: Usage,
+  ): Decision | Promise<Decision> {
     const { count, maxWaitSeconds } = this.options;
     // A call that does not wait is decided at once, and a signal would only slow it down.
     const signal = maxWaitSeconds === 0 ? undefined : facts.signal;
@@ -82,30 +110,24 @@ export class Metering {
     return this.#limiter[TRY_NOW](signal === undefined ? request : { ...request, signal });
   }
 
-  #metered(lease: Lease, target: Target, estimate: Usage): MeteredCall | Promise<MeteredCall> {
-    const { entityId, resource, facts } = target;
-    const metered = new MeteredCall({
-      lease,
-      options: this.options,
-      timer: this.#limiter.repository[INTERNALS].timer,
-      model: facts.call.model,
-      estimate,
-      learn: (output) => {
-        if (facts.hasOutput) this.#outputs.learn(resource, output);
-      },
-      endFailed: (error) => {
-        const sentence =
-          `Could not write the usage of ${entityId} for ${resource}: ` +
-          "the estimate stays consumed";
-        process.emitWarning(sentence, { code: COMMIT_FAILED_CODE, detail: String(error) });
-      },
-    });
+  #metered(lease: Lease, target: CallTarget, estimate: Usage): MeteredCall | Promise<MeteredCall> {
+    const metered = new MeteredCall(this, target, lease, estimate);
     if (this.options.count.given.length === 0 || lease.degraded) return metered;
     return this.#checkGiven(lease, target).then(() => metered);
   }
 
+  learn({ facts, resource }: CallTarget, output: number): void {
+    if (facts.hasOutput) this.#outputs.learn(resource, output);
+  }
+
+  endFailed({ entityId, resource }: CallTarget, error: unknown): void {
+    const sentence =
+      `Could not write the usage of ${entityId} for ${resource}: ` + "the estimate stays consumed";
+    process.emitWarning(sentence, { code: COMMIT_FAILED_CODE, detail: String(error) });
+  }
+
   /** Refuses, with nothing consumed, a limit of the options that the entity does not have. */
-  async #checkGiven(lease: Lease, { entityId, resource }: Target): Promise<void> {
+  async #checkGiven(lease: Lease, { entityId, resource }: CallTarget): Promise<void> {
     const names = lease.statuses.map(({ limitName }) => limitName);
     const missing = this.options.count.given.find((name) => !names.includes(name));
     if (missing === undefined) return;
@@ -143,9 +165,8 @@ export class Metering {
   }
 }
 
-/** What is consumed from, and for which call. */
-interface Target {
-  readonly entityId: string;
-  readonly resource: string;
-  readonly facts: CallFacts;
+/** Returns the reason why no decision was made; throws every other error. */
+function notDecided(error: unknown): ResourceDisabled | RateLimiterUnavailable {
+  if (error instanceof ResourceDisabled || error instanceof RateLimiterUnavailable) return error;
+  throw error;
 }

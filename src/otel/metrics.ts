@@ -1,6 +1,6 @@
 /** Metrics of a limiter. docs/operators/monitoring.md has the list, and a test compares the two. */
 
-import type { Attributes, Meter, Observable, ObservableResult } from "@opentelemetry/api";
+import type { Meter, Observable, ObservableResult } from "@opentelemetry/api";
 import type { AcquireEvent, LimiterEvent } from "../limiter/events.ts";
 import { hear } from "../limiter/hear.ts";
 import type { RateLimiter } from "../limiter/rate-limiter.ts";
@@ -22,6 +22,7 @@ import {
   OUTCOME,
   RESOURCE,
 } from "./names.ts";
+import { ResourceCounts } from "./resource-counts.ts";
 import { Tally } from "./tally.ts";
 
 /** Resources and limits come from callers too, so their labels are bounded as well. */
@@ -80,8 +81,8 @@ class Metrics {
   readonly #splits = new Tally([RESOURCE, NAMESPACE]);
   readonly #shards = new Tally([RESOURCE, NAMESPACE]);
   readonly #warnings = new Tally(["zae_limiter.warning", NAMESPACE]);
-  /** By resource, then by outcome; labels of resources are bounded. */
-  readonly #attributes = new Map<string, Map<string, Attributes>>();
+  /** By label, and labels of resources are bounded. */
+  readonly #resourceCounts = new Map<string, ResourceCounts>();
   readonly #duration;
   readonly #timeInQueue;
   readonly #callDuration;
@@ -198,9 +199,19 @@ class Metrics {
   }
 
   #decided(event: AcquireEvent): void {
-    const outcome = OUTCOMES[event.type];
-    const resource = this.#resources.labelOf(event.resource);
+    const known = this.#countsOf(event.resource);
     const entity = this.#entities?.labelOf(event.entityId);
+    const outcome = OUTCOMES[event.type];
+    if (event.type === "acquired" && entity === undefined) known.granted(event.consumed);
+    else this.#count(event, known.resource, entity);
+    const attributes = known.attributesOf(outcome);
+    this.#duration.record(event.durationMs / 1000, attributes);
+    if (event.waitedMs > 0) this.#timeInQueue.record(event.waitedMs / 1000, attributes);
+  }
+
+  /** Counts an acquire by labels of its own. */
+  #count(event: AcquireEvent, resource: string, entity: string | undefined): void {
+    const outcome = OUTCOMES[event.type];
     if (event.type === "rejected") {
       const { limitName, level } = event.refusedBy;
       const limit = this.#limits.labelOf(limitName);
@@ -208,48 +219,39 @@ class Metrics {
     } else {
       this.#acquires.add(1, outcome, resource, this.#namespace, undefined, undefined, entity);
     }
-    if (event.type === "acquired") {
-      const { consumed } = event;
-      for (const name in consumed) {
-        const limit = this.#limits.labelOf(name);
-        this.#consumed.add(consumed[name] ?? 0, resource, this.#namespace, limit, entity);
-      }
+    if (event.type !== "acquired") return;
+    const { consumed } = event;
+    for (const name in consumed) {
+      const limit = this.#limits.labelOf(name);
+      this.#consumed.add(consumed[name] ?? 0, resource, this.#namespace, limit, entity);
     }
-    const attributes = this.#attributesOf(outcome, resource);
-    this.#duration.record(event.durationMs / 1000, attributes);
-    if (event.waitedMs > 0) this.#timeInQueue.record(event.waitedMs / 1000, attributes);
-  }
-
-  /** The same object each time, which a meter may recognize. */
-  #attributesOf(outcome: string, resource: string): Attributes {
-    let known = this.#attributes.get(resource);
-    if (known === undefined) {
-      known = new Map();
-      this.#attributes.set(resource, known);
-    }
-    let attributes = known.get(outcome);
-    if (attributes === undefined) {
-      attributes = { [OUTCOME]: outcome, [RESOURCE]: resource, [NAMESPACE]: this.#namespace };
-      known.set(outcome, attributes);
-    }
-    return attributes;
   }
 
   #corrected(name: string, amounts: Readonly<Record<string, number>>): void {
-    const resource = this.#resources.labelOf(name);
-    for (const [limitName, amount] of Object.entries(amounts)) {
-      if (amount === 0) continue;
-      const limit = this.#limits.labelOf(limitName);
-      const direction = amount > 0 ? "more" : "less";
-      this.#adjusted.add(Math.abs(amount), resource, this.#namespace, limit, direction);
-    }
+    const known = this.#countsOf(name);
+    for (const limitName in amounts) known.adjusted(limitName, amounts[limitName] ?? 0);
   }
 
   #returned(name: string, amounts: Readonly<Record<string, number>>): void {
-    const resource = this.#resources.labelOf(name);
+    const { resource } = this.#countsOf(name);
     for (const [limitName, amount] of Object.entries(amounts)) {
       if (amount === 0) continue;
       this.#refunded.add(amount, resource, this.#namespace, this.#limits.labelOf(limitName));
     }
+  }
+
+  /** A resource that has a label of its own is found by its name at once. */
+  #countsOf(name: string): ResourceCounts {
+    const known = this.#resourceCounts.get(name);
+    if (known !== undefined) return known;
+    const label = this.#resources.labelOf(name);
+    let counts = this.#resourceCounts.get(label);
+    if (counts === undefined) {
+      const tallies = { acquires: this.#acquires, consumed: this.#consumed };
+      const sums = { ...tallies, adjusted: this.#adjusted, limits: this.#limits };
+      counts = new ResourceCounts(label, this.#namespace, sums);
+      this.#resourceCounts.set(label, counts);
+    }
+    return counts;
   }
 }

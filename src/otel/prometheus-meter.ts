@@ -91,17 +91,28 @@ class Buckets implements Histogram {
   readonly #series = new Map<string, Series>();
   /** By the attributes themselves, for callers that pass the same ones each time. */
   readonly #known = new WeakMap<Attributes, Series>();
+  /** The attributes that came last, which often come again. */
+  #last: Attributes | undefined;
+  #lastSeries: Series | undefined;
 
   constructor(boundaries: readonly number[]) {
     this.#boundaries = boundaries;
   }
 
   record(value: number, attributes: Attributes = {}): void {
-    const series = this.#known.get(attributes) ?? this.#seriesOf(attributes);
-    const found = this.#boundaries.findIndex((boundary) => value <= boundary);
-    const at = found === -1 ? this.#boundaries.length : found;
+    const series = this.#seriesFor(attributes);
+    const boundaries = this.#boundaries;
+    let at = 0;
+    while (at < boundaries.length && value > (boundaries[at] as number)) at += 1;
     series.counts[at] = (series.counts[at] ?? 0) + 1;
     series.sum += value;
+  }
+
+  #seriesFor(attributes: Attributes): Series {
+    if (attributes === this.#last && this.#lastSeries !== undefined) return this.#lastSeries;
+    this.#last = attributes;
+    this.#lastSeries = this.#known.get(attributes) ?? this.#seriesOf(attributes);
+    return this.#lastSeries;
   }
 
   #seriesOf(attributes: Attributes): Series {

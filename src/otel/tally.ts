@@ -5,7 +5,8 @@
 
 import type { Attributes, ObservableResult } from "@opentelemetry/api";
 
-interface Sum {
+/** One sum. A caller that adds to it often keeps it. */
+export interface Sum {
   readonly attributes: Attributes;
   value: number;
 }
@@ -27,12 +28,12 @@ export class Tally {
 
   /** Adds to the sum of these values, in the order of the names; `undefined` leaves a name out. */
   add(amount: number, ...values: (string | undefined)[]): void {
-    this.#sumOf(values).value += amount;
+    this.sumOf(...values).value += amount;
   }
 
   /** Keeps the largest amount instead of the sum. */
   raise(amount: number, ...values: (string | undefined)[]): void {
-    const sum = this.#sumOf(values);
+    const sum = this.sumOf(...values);
     if (amount > sum.value) sum.value = amount;
   }
 
@@ -40,7 +41,8 @@ export class Tally {
     for (const { attributes, value } of this.#sums) result.observe(value, attributes);
   }
 
-  #sumOf(values: readonly (string | undefined)[]): Sum {
+  /** Returns the sum of these values, in the order of the names. */
+  sumOf(...values: (string | undefined)[]): Sum {
     let branch = this.#root;
     for (const value of values) {
       let next = branch.branches.get(value);

@@ -1,292 +1,311 @@
-/** One request through the gateway, from its first byte to the end of its lease. */
+/**
+ * One request through the gateway, from its first byte to the end of its lease.
+ *
+ * Each step is started by an event or by the step before it, and not by a promise: where the store
+ * answers at once, a request costs no turn of the event loop more than a proxy that only forwards.
+ */
 
-import type {
-  Agent,
-  ClientRequest,
-  IncomingMessage,
-  OutgoingHttpHeaders,
-  ServerResponse,
-} from "node:http";
-import { request as requestHttp } from "node:http";
-import { request as requestHttps } from "node:https";
-import type { LimitStatus } from "../../domain/limit-status.ts";
-import { type HeaderStyle, headersOf } from "../../http/headers.ts";
+import type { EventEmitter } from "node:events";
+import type { ClientRequest, IncomingMessage, ServerResponse } from "node:http";
+import { DONE } from "../../domain/done.ts";
 import { type AnswerMeter, answerMeter } from "../../llm/answer-meter.ts";
 import { type HttpCall, readHttpCall } from "../../llm/http-call.ts";
 import { MeteredCall } from "../../llm/metered-call.ts";
-import type { Metering } from "../../llm/metering.ts";
+import type { Metering, NotGranted } from "../../llm/metering.ts";
 import { errorAnswer, type RefusalAnswer, refusalAnswer } from "../../llm/refusal-answer.ts";
-import { clientHeaders, clientKey, upstreamHeaders } from "./headers.ts";
-import { type UpstreamSpec, upstreamFor } from "./upstreams.ts";
+import type { Forwarder, Forwarding } from "./forwarder.ts";
+import { clientHeaders, clientKey } from "./headers.ts";
+import { addLimits } from "./limit-headers.ts";
+import type { Route } from "./routes.ts";
+import { upstreamFor } from "./upstreams.ts";
 
-/** In which headers clients learn what they have left. */
-const STYLES: readonly HeaderStyle[] = ["draft", "openai"];
+/** Why a step ends whose client is gone. */
+const HUNG_UP = new Error("The client has hung up");
 
 /** What all exchanges of a gateway share. */
 export interface ExchangeSetup {
   readonly metering: Metering;
-  readonly upstreams: readonly UpstreamSpec[];
-  readonly agents: { readonly "http:": Agent; readonly "https:": Agent };
+  readonly upstreams: readonly UpstreamRoute[];
   /** Returns the entity of a key; `undefined` when it may not pass. */
   readonly entityOf: (key: string) => string | undefined | Promise<string | undefined>;
   readonly nowMs: () => number;
   readonly bodyBytesMax: number;
   readonly timeoutMs: number;
+  /** Called when the response has closed and the lease has ended. */
+  readonly onEnd: (response: ServerResponse) => void;
 }
 
-type Provider = "openai" | "anthropic";
-
-/** A request that was granted and is on its way to an upstream. */
-interface Forwarding {
-  readonly path: string;
-  readonly key: string;
-  readonly upstream: UpstreamSpec;
-  readonly body: Buffer;
+/** Which models go where. */
+export interface UpstreamRoute {
+  readonly models: readonly string[];
+  readonly forwarder: Forwarder;
 }
 
 export class Exchange {
   readonly #setup: ExchangeSetup;
   readonly #request: IncomingMessage;
   readonly #response: ServerResponse;
+  readonly #route: Route;
+  #key = "";
+  #entityId = "";
+  #call: HttpCall | undefined;
+  #metered: MeteredCall | undefined;
+  #meter: AnswerMeter | undefined;
   /** The request to the upstream, while there is one. */
   #forwarded: ClientRequest | undefined;
+  #isAnswered = false;
   #timer: NodeJS.Timeout | undefined;
+  /** Aborts the wait for tokens. */
+  #gone: AbortController | undefined;
+  /** Steps that wait for the store, whose end the end of the exchange waits for. */
+  #waiting = 0;
+  #isClosed = false;
+  #isEnded = false;
 
-  constructor(setup: ExchangeSetup, request: IncomingMessage, response: ServerResponse) {
+  constructor(
+    setup: ExchangeSetup,
+    route: Route,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ) {
     this.#setup = setup;
+    this.#route = route;
     this.#request = request;
     this.#response = response;
   }
 
-  /** Answers the request; resolves when its lease has ended. */
-  async run(): Promise<void> {
-    const { entityOf, bodyBytesMax, upstreams } = this.#setup;
-    const path = pathOf(this.#request);
-    const provider = path.includes("/messages") ? "anthropic" : "openai";
+  /** Answers the request. */
+  start(): void {
+    this.#on(this.#response, "close", this.#close);
+    this.#try(this.#identify, undefined);
+  }
+
+  #identify(): void {
     const key = clientKey(this.#request.headers);
-    const found = key === undefined ? undefined : entityOf(key);
-    const entityId = found instanceof Promise ? await found : found;
-    if (key === undefined || entityId === undefined) {
-      const kind = provider === "anthropic" ? "authentication_error" : "invalid_api_key";
-      return this.#refuse(401, kind, "The request has no key that this gateway knows.", provider);
+    if (key !== undefined) this.#key = key;
+    const found = key === undefined ? undefined : this.#setup.entityOf(key);
+    this.#then(found, this.#readBody);
+  }
+
+  #readBody(entityId: string | undefined): void {
+    if (entityId === undefined) {
+      const kind = this.#isAnthropic ? "authentication_error" : "invalid_api_key";
+      return void this.#refuse(401, kind, "The request has no key that this gateway knows.");
     }
-    const body = await bodyOf(this.#request, bodyBytesMax);
-    if (body === undefined) {
-      const message = `The body has more than ${bodyBytesMax} bytes.`;
-      return this.#refuse(413, "request_too_large", message, provider);
+    if (this.#isClosed) return;
+    this.#entityId = entityId;
+    const request = this.#request;
+    const { bodyBytesMax } = this.#setup;
+    if (Number(request.headers["content-length"] ?? 0) > bodyBytesMax) {
+      return void this.#refuseBody();
     }
-    const call = this.#read(path, body);
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    request.on("data", (chunk: Buffer) => {
+      bytes += chunk.length;
+      if (bytes <= bodyBytesMax) chunks.push(chunk);
+      else this.#refuseBody();
+    });
+    this.#on(request, "end", () => {
+      if (bytes > bodyBytesMax || this.#isClosed) return;
+      this.#acquire(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks));
+    });
+  }
+
+  #refuseBody(): void {
+    const message = `The body has more than ${this.#setup.bodyBytesMax} bytes.`;
+    this.#refuse(413, "request_too_large", message);
+  }
+
+  #acquire(body: Buffer): void {
+    const { metering, upstreams } = this.#setup;
+    const call = this.#read(body);
     const { model } = call.facts.call;
     const upstream = upstreamFor(upstreams, model);
     if (upstream === undefined) {
       const message = `No upstream of this gateway serves "${model}".`;
-      return this.#refuse(404, "model_not_found", message, provider);
+      return void this.#refuse(404, "model_not_found", message);
     }
-    const metered = await this.#begin(call, entityId);
-    if (metered === undefined) return;
-    if (!(metered instanceof MeteredCall)) {
-      return send(this.#response, refusalAnswer(metered, provider, false));
-    }
+    this.#call = call;
+    const { method = "GET", rawHeaders } = this.#request;
     const sent = call.body === undefined || !call.hidesUsage ? body : Buffer.from(call.body);
-    await this.#answer({ path, key, upstream, body: sent }, call, metered, provider);
+    const forwarding = { method, path: this.#route.path, rawHeaders, key: this.#key, body: sent };
+    this.#then(metering.begin(call.facts, this.#entityId), (begun) => {
+      if (!(begun instanceof MeteredCall)) return this.#refuseBy(begun);
+      this.#metered = begun;
+      // A client that hung up before its request was forwarded has used nothing.
+      if (this.#isClosed) return this.#until(begun.fail({ error: HUNG_UP }), () => {});
+      this.#forward(upstream.forwarder, forwarding);
+    });
   }
 
-  #refuse(status: number, kind: string, message: string, provider: Provider): void {
-    send(this.#response, errorAnswer(status, kind, message, provider));
-  }
-
-  #read(path: string, body: Buffer): HttpCall {
+  #read(body: Buffer): HttpCall {
     const { maxWaitSeconds } = this.#setup.metering.options;
+    if (maxWaitSeconds > 0) this.#gone = new AbortController();
     return readHttpCall({
-      url: path,
+      url: this.#route.path,
       method: this.#request.method ?? "GET",
       body: body.length === 0 ? undefined : body.toString("utf8"),
-      signal: maxWaitSeconds > 0 ? goneSignal(this.#response) : undefined,
+      signal: this.#gone?.signal,
       headersOf: noHeaders,
     });
   }
 
-  /** Acquires; `undefined` for a client that hung up while it waited for tokens. */
-  #begin({ facts }: HttpCall, entityId: string) {
-    const begun = this.#setup.metering.begin(facts, entityId);
-    if (facts.signal === undefined) return begun;
-    return begun.catch((error) => {
-      if (facts.signal?.aborted === true) return undefined;
-      throw error;
-    });
+  #refuseBy(reason: NotGranted): void {
+    send(this.#response, refusalAnswer(reason, this.#route.provider, false));
   }
 
-  async #answer(
-    forwarding: Forwarding,
-    call: HttpCall,
-    metered: MeteredCall,
-    provider: Provider,
-  ): Promise<void> {
-    const response = this.#response;
-    response.once("close", () => {
-      clearTimeout(this.#timer);
-      this.#forwarded?.destroy();
-    });
-    let answer: IncomingMessage;
-    try {
-      answer = await this.#ask(forwarding);
-    } catch (error) {
-      if (response.destroyed) return metered.breakOff();
-      await metered.fail({ error });
-      return this.#refuse(502, "api_error", "The upstream could not be reached.", provider);
-    }
-    const status = answer.statusCode ?? 502;
-    const headers = clientHeaders(answer.headers, call.hidesUsage);
-    addLimits(headers, this.#setup.nowMs(), metered.statuses);
-    response.writeHead(status, headers);
-    if (status >= 400) {
-      await metered.fail({ status });
-      return this.#pump(answer);
-    }
-    if (call.format === undefined) {
-      await metered.keepEstimate();
-      return this.#pump(answer);
-    }
-    const type = answer.headers["content-type"] ?? "";
-    const meter = answerMeter(type, call.format, metered, call.hidesUsage);
-    try {
-      await this.#pump(answer, meter, metered);
-    } finally {
-      // An answer that was complete has ended its lease already.
-      await metered.breakOff();
-    }
+  #refuse(status: number, kind: string, message: string): void {
+    send(this.#response, errorAnswer(status, kind, message, this.#route.provider));
   }
 
-  /** Forwards each chunk as it comes, at the speed of the client. */
-  async #pump(answer: IncomingMessage, meter?: AnswerMeter, metered?: MeteredCall): Promise<void> {
-    const response = this.#response;
-    const isComplete = await new Promise<boolean>((resolve) => {
-      answer.on("data", (chunk: Buffer) => {
-        this.#heard(metered);
-        const bytes = meter === undefined ? chunk : meter.push(chunk);
-        if (bytes.length === 0 || response.write(bytes)) return;
-        answer.pause();
-        response.once("drain", () => answer.resume());
-      });
-      answer.once("end", () => resolve(true));
-      // After an end these come too late to matter.
-      const broken = () => resolve(false);
-      answer.once("close", broken);
-      answer.once("error", broken);
-      response.once("close", broken);
-    });
-    clearTimeout(this.#timer);
-    if (!isComplete) return void response.destroy();
-    if (meter === undefined) return void response.end();
-    const { rest, ended } = meter.finish();
-    if (rest.length > 0) response.write(rest);
-    await ended;
-    response.end();
+  get #isAnthropic(): boolean {
+    return this.#route.provider === "anthropic";
   }
 
   /** Sends the request, once more where the connection turns out to be closed. */
-  #ask(forwarding: Forwarding): Promise<IncomingMessage> {
-    return new Promise((resolve, reject) => {
-      const forwarded = forward(this.#setup, this.#request, forwarding);
-      this.#forwarded = forwarded;
-      this.#startTimer();
-      let isAnswered = false;
-      forwarded.once("response", (answer) => {
-        isAnswered = true;
-        resolve(answer);
-      });
-      forwarded.on("error", (error: NodeJS.ErrnoException) => {
-        // Without a byte of an answer, the upstream has most likely closed an idle connection just
-        // as it was used again.
-        const isStale = !isAnswered && forwarded.reusedSocket && error.code === "ECONNRESET";
-        if (isStale && !this.#response.destroyed) resolve(this.#ask(forwarding));
-        else reject(error);
-      });
+  #forward(forwarder: Forwarder, forwarding: Forwarding): void {
+    const forwarded = forwarder.send(forwarding);
+    this.#forwarded = forwarded;
+    this.#startTimer();
+    this.#on(forwarded, "response", this.#answer);
+    this.#on(forwarded, "error", (error: NodeJS.ErrnoException) => {
+      // Without a byte of an answer, the upstream has most likely closed an idle connection just
+      // as it was used again.
+      const isStale = forwarded.reusedSocket && error.code === "ECONNRESET";
+      if (isStale && !this.#isAnswered && !this.#isClosed) this.#forward(forwarder, forwarding);
+      else this.#unanswered(error);
     });
+  }
+
+  /** What is wrong with an answer that has begun, its own events tell. */
+  #unanswered(error: unknown): void {
+    // The lease of a client that hung up has ended with its response.
+    if (this.#isAnswered || this.#isClosed) return;
+    this.#isAnswered = true;
+    clearTimeout(this.#timer);
+    this.#until(this.#metered?.fail({ error }) ?? DONE, () => {
+      this.#refuse(502, "api_error", "The upstream could not be reached.");
+    });
+  }
+
+  #answer(answer: IncomingMessage): void {
+    this.#isAnswered = true;
+    const call = this.#call as HttpCall;
+    const metered = this.#metered as MeteredCall;
+    const status = answer.statusCode ?? 502;
+    const { headers, contentType } = clientHeaders(answer.rawHeaders, call.hidesUsage);
+    addLimits(headers, this.#setup.nowMs(), metered.statuses);
+    this.#response.writeHead(status, headers);
+    let ended = DONE;
+    if (status >= 400) ended = metered.fail({ status });
+    else if (call.format === undefined) ended = metered.keepEstimate();
+    else this.#meter = answerMeter(contentType, call.format, metered, call.hidesUsage);
+    this.#until(ended, () => this.#pump(answer));
+  }
+
+  /** Forwards each chunk as it comes, at the speed of the client. */
+  #pump(answer: IncomingMessage): void {
+    const response = this.#response;
+    const meter = this.#meter;
+    this.#on(answer, "data", (chunk: Buffer) => {
+      this.#timer?.refresh();
+      if (meter !== undefined) this.#metered?.touch();
+      const bytes = meter === undefined ? chunk : meter.push(chunk);
+      if (bytes.length === 0 || response.write(bytes)) return;
+      answer.pause();
+      response.once("drain", () => answer.resume());
+    });
+    this.#on(answer, "end", this.#complete);
+    // An answer that has ended closes too. Without a listener for its error it has none.
+    this.#on(answer, "close", () => {
+      if (!answer.readableEnded) response.destroy();
+    });
+  }
+
+  #complete(): void {
+    clearTimeout(this.#timer);
+    const response = this.#response;
+    if (this.#meter === undefined) return void response.end();
+    const { rest, ended } = this.#meter.finish();
+    if (rest.length > 0) response.write(rest);
+    this.#until(ended, () => response.end());
   }
 
   /** Ends the request to the upstream when nothing comes from it for too long. */
   #startTimer(): void {
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => {
-      this.#forwarded?.destroy(new Error("The upstream did not answer in time"));
+    this.#timer ??= setTimeout(() => {
+      const error = new Error("The upstream did not answer in time");
+      this.#forwarded?.destroy(error);
+      this.#unanswered(error);
     }, this.#setup.timeoutMs);
+    this.#timer.refresh();
   }
 
-  /** Something came from the upstream. */
-  #heard(metered: MeteredCall | undefined): void {
-    this.#timer?.refresh();
-    metered?.touch();
+  /** The response has been sent, or its client has hung up. */
+  #close(): void {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    this.#gone?.abort(HUNG_UP);
+    this.#forwarded?.destroy();
+    // An answer that was complete has ended its lease already.
+    const ended = this.#metered?.breakOff() ?? DONE;
+    this.#until(ended, () => this.#endIfDone());
   }
-}
 
-function forward(
-  { agents }: ExchangeSetup,
-  { method, headers }: IncomingMessage,
-  { path, key, upstream, body }: Forwarding,
-): ClientRequest {
-  const { url } = upstream;
-  const isSecure = url.protocol === "https:";
-  const base = url.pathname.endsWith("/") ? url.pathname.slice(0, -1) : url.pathname;
-  const forwarded = (isSecure ? requestHttps : requestHttp)({
-    hostname: url.hostname,
-    port: url.port,
-    method,
-    // The version is part of the base URL of clients and of upstreams.
-    path: base + (path.startsWith("/v1/") ? path.slice("/v1".length) : path),
-    headers: upstreamHeaders(headers, upstream, key, body),
-    agent: agents[isSecure ? "https:" : "http:"],
-  });
-  forwarded.end(body);
-  return forwarded;
+  #endIfDone(): void {
+    if (!this.#isClosed || this.#waiting > 0 || this.#isEnded) return;
+    this.#isEnded = true;
+    this.#setup.onEnd(this.#response);
+  }
+
+  /** The error of a step is the request's: the process goes on. */
+  #failed(error: unknown): void {
+    // That is the end of a wait for tokens.
+    if (error === HUNG_UP) return;
+    process.emitWarning(`A request failed: ${String(error)}`, { code: "ZAEL_GATEWAY_FAILED" });
+    // Half an answer must not look like a whole one.
+    if (this.#response.headersSent) this.#response.destroy();
+    else this.#response.writeHead(500).end();
+  }
+
+  #on<T>(emitter: EventEmitter, event: string, step: (value: T) => void): void {
+    emitter.on(event, (value: T) => this.#try(step, value));
+  }
+
+  #try<T>(step: (value: T) => void, value: T): void {
+    try {
+      step.call(this, value);
+    } catch (error) {
+      this.#failed(error);
+    }
+  }
+
+  /** Does a step with a value, at once or when it is there. */
+  #then<T>(value: T | Promise<T>, step: (value: T) => void): void {
+    if (!(value instanceof Promise)) {
+      step.call(this, value);
+      return;
+    }
+    this.#waiting += 1;
+    void value
+      .then((known) => step.call(this, known))
+      .catch((error) => this.#failed(error))
+      .finally(() => {
+        this.#waiting -= 1;
+        this.#endIfDone();
+      });
+  }
+
+  #until(done: Promise<void>, step: () => void): void {
+    if (done === DONE) step();
+    else this.#then(done, step);
+  }
 }
 
 /** A gateway finds the entity by the key, and never looks at headers. */
 function noHeaders(): Headers {
   return new Headers();
-}
-
-/** Aborts when the client hangs up while its call waits for tokens. */
-function goneSignal(response: ServerResponse): AbortSignal {
-  const gone = new AbortController();
-  response.once("close", () => gone.abort("closed"));
-  return gone.signal;
-}
-
-/** Adds what the client has left, and nothing about its ancestors. */
-function addLimits(headers: OutgoingHttpHeaders, nowMs: number, all: readonly LimitStatus[]): void {
-  const own = all[0]?.entityId;
-  const statuses = all.every(({ entityId }) => entityId === own)
-    ? all
-    : all.filter(({ entityId }) => entityId === own);
-  for (const { name, value } of headersOf(STYLES, { statuses, nowMs })) headers[name] = value;
-}
-
-/** A path that needs no normalizing: no dots, no escapes, no query. */
-const PLAIN_PATH = /^(?:\/[\w-]+)+$/;
-
-/** Returns the path and the query of a request, in the form that the upstream gets. */
-function pathOf({ url = "/" }: IncomingMessage): string {
-  if (PLAIN_PATH.test(url)) return url;
-  const { pathname, search } = new URL(url, "http://localhost");
-  return pathname + search;
-}
-
-/** Reads the body; `undefined` when it is too long. */
-function bodyOf(request: IncomingMessage, bytesMax: number): Promise<Buffer | undefined> {
-  const announced = Number(request.headers["content-length"] ?? 0);
-  if (announced > bytesMax) return Promise.resolve(undefined);
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let bytes = 0;
-    request.on("data", (chunk: Buffer) => {
-      bytes += chunk.length;
-      if (bytes <= bytesMax) chunks.push(chunk);
-      else resolve(undefined);
-    });
-    request.once("end", () => resolve(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks)));
-    request.once("error", reject);
-  });
 }
 
 function send(response: ServerResponse, { status, headers, body }: RefusalAnswer): void {

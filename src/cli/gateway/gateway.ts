@@ -1,14 +1,7 @@
 /** A reverse proxy that enforces limits in front of providers of language models. */
 
 import { once } from "node:events";
-import {
-  Agent,
-  createServer,
-  type IncomingMessage,
-  type Server,
-  type ServerResponse,
-} from "node:http";
-import { Agent as SecureAgent } from "node:https";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { RateLimiter } from "../../limiter/rate-limiter.ts";
 import { Metering } from "../../llm/metering.ts";
@@ -16,8 +9,10 @@ import { checkLlmOptions } from "../../llm/options.ts";
 import { PROMETHEUS_TYPE } from "../../otel/prometheus-meter.ts";
 import { INTERNALS } from "../../repository/internals.ts";
 import { Exchange, type ExchangeSetup } from "./exchange.ts";
+import { Connections, Forwarder } from "./forwarder.ts";
 import { GatewayMetrics } from "./gateway-metrics.ts";
 import { KeyHashes, KeyLookup } from "./keys.ts";
+import { routeOf } from "./routes.ts";
 import type { UpstreamSpec } from "./upstreams.ts";
 
 export interface GatewayOptions {
@@ -36,9 +31,13 @@ export interface GatewayOptions {
 /** The status of requests whose client hung up, as other proxies write it. */
 const HUNG_UP = 499;
 
+const HEALTH_PATH = "/healthz";
+const METRICS_PATH = "/metrics";
+
 export class Gateway {
   readonly #server: Server;
   readonly #setup: ExchangeSetup;
+  readonly #connections = new Connections();
   readonly #limiter: RateLimiter;
   readonly #metrics: GatewayMetrics;
   /** How many exchanges have a lease or a response that has not ended. */
@@ -56,15 +55,15 @@ export class Gateway {
     this.#metrics = new GatewayMetrics(limiter, () => this.#openCount);
     this.#setup = {
       metering: new Metering(limiter, checkLlmOptions({ entityId: "gateway", maxWaitSeconds })),
-      upstreams,
-      agents: {
-        "http:": new Agent({ keepAlive: true }),
-        "https:": new SecureAgent({ keepAlive: true }),
-      },
+      upstreams: upstreams.map((spec) => ({
+        models: spec.models,
+        forwarder: new Forwarder(spec, this.#connections),
+      })),
       entityOf: isOpen ? (key) => `sha256:${hashes.of(key)}` : (key) => keys.entityOf(key),
       nowMs: clock,
       bodyBytesMax: options.bodyBytesMax,
       timeoutMs: options.timeoutMs,
+      onEnd: (response) => this.#ended(response),
     };
     this.#server = createServer((request, response) => this.#receive(request, response));
   }
@@ -90,7 +89,7 @@ export class Gateway {
     await Promise.race([this.#untilAnswered(), deadline]);
     this.#server.closeAllConnections();
     await this.#untilAnswered();
-    for (const agent of Object.values(this.#setup.agents)) agent.destroy();
+    this.#connections.destroy();
     this.#metrics.stop();
   }
 
@@ -103,35 +102,23 @@ export class Gateway {
     // A client would go on using its connection.
     if (this.#isStopping) response.shouldKeepAlive = false;
     this.#openCount += 1;
-    void this.#serve(request, response);
+    const { url = "/" } = request;
+    const route = url === HEALTH_PATH || url === METRICS_PATH ? undefined : routeOf(url);
+    if (route !== undefined) {
+      new Exchange(this.#setup, route, request, response).start();
+      return;
+    }
+    response.on("close", () => this.#ended(response));
+    if (url === HEALTH_PATH) void this.#sayHealth(response);
+    else if (url !== METRICS_PATH) response.writeHead(400).end();
+    else response.writeHead(200, { "content-type": PROMETHEUS_TYPE }).end(this.#metrics.text());
   }
 
-  /** Never rejects: an error is the request's. */
-  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const closed = new Promise<void>((resolve) => response.once("close", () => resolve()));
-    try {
-      await this.#answer(request, response);
-    } catch (error) {
-      process.emitWarning(`A request failed: ${String(error)}`, { code: "ZAEL_GATEWAY_FAILED" });
-      if (!response.headersSent) response.writeHead(500);
-      response.end();
-    }
-    await closed;
+  /** A response has closed, and its lease, if it had one, has ended. */
+  #ended(response: ServerResponse): void {
     this.#metrics.answered(response.writableFinished ? response.statusCode : HUNG_UP);
     this.#openCount -= 1;
     if (this.#openCount === 0) for (const resolve of this.#onIdle.splice(0)) resolve();
-  }
-
-  #answer(request: IncomingMessage, response: ServerResponse): Promise<void> | void {
-    switch (request.url) {
-      case "/healthz":
-        return this.#sayHealth(response);
-      case "/metrics":
-        response.writeHead(200, { "content-type": PROMETHEUS_TYPE });
-        return void response.end(this.#metrics.text());
-      default:
-        return new Exchange(this.#setup, request, response).run();
-    }
   }
 
   async #sayHealth(response: ServerResponse): Promise<void> {

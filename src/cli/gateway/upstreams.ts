@@ -88,22 +88,30 @@ function checkKey(
 }
 
 /** Returns the upstream whose longest beginning matches; one without models takes the rest. */
-export function upstreamFor(
-  upstreams: readonly UpstreamSpec[],
+export function upstreamFor<T extends Pick<UpstreamSpec, "models">>(
+  upstreams: readonly T[],
   model: string,
-): UpstreamSpec | undefined {
-  let best: UpstreamSpec | undefined;
+): T | undefined {
+  let best: T | undefined;
   let bestLength = -1;
   for (const upstream of upstreams) {
-    const matching = upstream.models.filter((beginning) => model.startsWith(beginning));
-    const isRest = upstream.models.length === 0;
-    const length = isRest ? 0 : Math.max(-1, ...matching.map((beginning) => beginning.length));
+    const length = lengthOfMatch(upstream.models, model);
     if (length > bestLength) {
       best = upstream;
       bestLength = length;
     }
   }
   return best;
+}
+
+/** Returns the length of the longest beginning that matches; 0 without models, -1 for none. */
+function lengthOfMatch(models: readonly string[], model: string): number {
+  if (models.length === 0) return 0;
+  let longest = -1;
+  for (const beginning of models) {
+    if (beginning.length > longest && model.startsWith(beginning)) longest = beginning.length;
+  }
+  return longest;
 }
 
 function checkUrl(address: unknown): URL {

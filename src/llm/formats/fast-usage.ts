@@ -6,25 +6,37 @@
 import type { Fields } from "../usage.ts";
 
 const KEY = '"usage":';
-/** An object whose members are plain values, or objects of plain values. */
-const OBJECT = /^\s*(\{(?:[^{}[\]"]|"[^"\\]*"|\{(?:[^{}[\]"]|"[^"\\]*")*\})*\})/;
+/** Where it is looked for first, so that a long answer need not become a text. */
+const TAIL_BYTES = 1024;
 /**
- * What may follow it: members that hold no other object, then the end of the answer. So `usage` is
- * a member of the answer itself, and not of something in it.
+ * An object whose members are plain values, or objects of plain values. Then members of the answer
+ * that hold no other object, and the end of the answer. So `usage` is a member of the answer
+ * itself, and not of something in it.
  */
-const END = /^(?:\s*,\s*"[^"\\]*"\s*:\s*(?:[\w.+-]+|"[^"\\]*"|\{\s*\}|\[\s*\]))*\s*\}\s*$/;
+const OBJECT = /\{(?:[^{}[\]"]|"[^"\\]*"|\{(?:[^{}[\]"]|"[^"\\]*")*\})*\}/;
+const MEMBER = /\s*,\s*"[^"\\]*"\s*:\s*(?:[\w.+-]+|"[^"\\]*"|\{\s*\}|\[\s*\])/;
+const USAGE_AND_END = new RegExp(`^\\s*(${OBJECT.source})(?:${MEMBER.source})*\\s*\\}\\s*$`);
 
 /** Returns an answer with nothing but its usage; `undefined` where it has to be parsed whole. */
 export function fastUsage(lastChunk: Uint8Array): Fields | undefined {
-  const chunk = Buffer.from(lastChunk.buffer, lastChunk.byteOffset, lastChunk.byteLength);
-  const at = chunk.lastIndexOf(KEY);
-  if (at === -1) return undefined;
-  const text = chunk.toString("latin1", at + KEY.length);
-  const usage = OBJECT.exec(text)?.[0];
-  if (usage === undefined || !END.test(text.slice(usage.length))) return undefined;
+  const chunk = Buffer.isBuffer(lastChunk)
+    ? lastChunk
+    : Buffer.from(lastChunk.buffer, lastChunk.byteOffset, lastChunk.byteLength);
+  const text = textFromKey(chunk);
+  const usage = text === undefined ? undefined : USAGE_AND_END.exec(text)?.[1];
+  if (usage === undefined) return undefined;
   try {
     return { usage: JSON.parse(usage) as unknown };
   } catch {
     return undefined;
   }
+}
+
+/** Returns what follows the last key of that name. */
+function textFromKey(chunk: Buffer): string | undefined {
+  const tail = chunk.toString("latin1", Math.max(0, chunk.length - TAIL_BYTES));
+  const tailAt = tail.lastIndexOf(KEY);
+  if (tailAt !== -1) return tail.slice(tailAt + KEY.length);
+  const at = chunk.length <= TAIL_BYTES ? -1 : chunk.lastIndexOf(KEY);
+  return at === -1 ? undefined : chunk.toString("latin1", at + KEY.length);
 }

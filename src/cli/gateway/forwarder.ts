@@ -1,0 +1,72 @@
+/** Sends requests to one upstream. */
+
+import { Agent, type ClientRequest, request as requestHttp } from "node:http";
+import { type RequestOptions, request as requestHttps, Agent as SecureAgent } from "node:https";
+import { isIP } from "node:net";
+import { upstreamHeaders } from "./headers.ts";
+import type { UpstreamSpec } from "./upstreams.ts";
+
+/** A request of a client as far as it is forwarded. */
+export interface Forwarding {
+  readonly method: string;
+  /** With the query, as the client has sent it. */
+  readonly path: string;
+  readonly rawHeaders: readonly string[];
+  /** The client's own key. */
+  readonly key: string;
+  readonly body: Buffer;
+}
+
+/** Connections to upstreams, which all forwarders of a gateway share. */
+export class Connections {
+  readonly #http = new Agent({ keepAlive: true });
+  readonly #https = new SecureAgent({ keepAlive: true });
+
+  of(url: URL): Agent {
+    return url.protocol === "https:" ? this.#https : this.#http;
+  }
+
+  destroy(): void {
+    this.#http.destroy();
+    this.#https.destroy();
+  }
+}
+
+export class Forwarder {
+  readonly #spec: UpstreamSpec;
+  readonly #agent: Agent;
+  readonly #request: typeof requestHttp;
+  /** What comes before the path of a client. */
+  readonly #base: string;
+  readonly #hostname: string;
+  readonly #servername: string;
+
+  constructor(spec: UpstreamSpec, connections: Connections) {
+    const { protocol, pathname, hostname } = spec.url;
+    this.#spec = spec;
+    this.#agent = connections.of(spec.url);
+    this.#request = protocol === "https:" ? requestHttps : requestHttp;
+    this.#base = pathname.endsWith("/") ? pathname.slice(0, -1) : pathname;
+    // A URL has an address of IPv6 in brackets, and a socket wants it without.
+    this.#hostname = hostname.replace(/^\[(.*)\]$/, "$1");
+    // Told here, node:http need not find it out for each request.
+    this.#servername = isIP(this.#hostname) === 0 ? this.#hostname : "";
+  }
+
+  /** Sends a request; the caller listens to what comes of it. */
+  send({ method, path, rawHeaders, key, body }: Forwarding): ClientRequest {
+    const options: RequestOptions = {
+      hostname: this.#hostname,
+      port: this.#spec.url.port,
+      servername: this.#servername,
+      method,
+      // The version is part of the base URL of clients and of upstreams.
+      path: this.#base + (path.startsWith("/v1/") ? path.slice("/v1".length) : path),
+      headers: upstreamHeaders(rawHeaders, this.#spec, key, body.length),
+      agent: this.#agent,
+    };
+    const forwarded = this.#request(options);
+    forwarded.end(body);
+    return forwarded;
+  }
+}
