@@ -62,6 +62,15 @@ export class ObservedCall {
     }
   }
 
+  /** Runs what may decide at once; `undefined` for an error, which `watch` would meet again. */
+  watchNow<T>(work: () => T): T | undefined {
+    try {
+      return work();
+    } catch {
+      return undefined;
+    }
+  }
+
   /** An attempt starts; until the last one the call waited. */
   attempt(): void {
     this.attempts += 1;

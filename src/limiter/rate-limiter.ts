@@ -296,27 +296,10 @@ export class RateLimiter<Names extends string = string> {
     request: AcquireRequest<Names>,
     call = this.#announcer.begin(request as AcquireRequest),
   ): NamedDecision<Names> | Promise<NamedDecision<Names>> {
-    // A subscriber that runs the acquire in a context of its own gets a promise.
-    const now = call.within === undefined ? this.#observeNow(request, call) : undefined;
-    if (now !== undefined && !(now instanceof Promise)) return this.#told(now, call);
-    return this.#observeLater(now, request, call);
-  }
-
-  /** Decides on the fast path; `undefined` for an error, which the slow path would meet again. */
-  #observeNow(request: AcquireRequest<Names>, call: ObservedCall): FastDecision<Names> {
-    try {
-      return this.#decideNow(request, call.acquireId);
-    } catch {
-      return undefined;
-    }
-  }
-
-  #observeLater(
-    now: Promise<NamedDecision<Names> | undefined> | undefined,
-    request: AcquireRequest<Names>,
-    call: ObservedCall,
-  ): Promise<NamedDecision<Names>> {
     const decideNow = () => this.#decideNow(request, call.acquireId);
+    // A subscriber that runs the acquire in a context of its own gets a promise.
+    const now = call.within === undefined ? call.watchNow(decideNow) : undefined;
+    if (now !== undefined && !(now instanceof Promise)) return this.#told(now, call);
     const decide = async () => this.#observed(await (now ?? decideNow()), request, call);
     return call.run(() => call.watch(decide));
   }

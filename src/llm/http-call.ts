@@ -27,6 +27,8 @@ export interface HttpCall {
   readonly body: string | undefined;
   /** Whether the answer will have an event that the caller did not ask for. */
   readonly hidesUsage: boolean;
+  /** Its API is known, but its body is not what the API reads, so that nothing could be counted. */
+  readonly isUnread: boolean;
 }
 
 /** Definitions of tools: the model reads their keys too. */
@@ -44,7 +46,8 @@ export function pathOf(url: string): string {
 /** Understands a request; one of an unknown path, or without a body in JSON, is `other`. */
 export function readHttpCall(request: HttpRequest): HttpCall {
   const fields = jsonOf(request.body);
-  const format = fields === undefined ? undefined : formatAt(request.method, request.url);
+  const expected = formatAt(request.method, request.url);
+  const format = fields === undefined ? undefined : expected;
   const body = fields ?? {};
   const asksForStream = body["stream"] === true;
   const { signal } = request;
@@ -61,7 +64,14 @@ export function readHttpCall(request: HttpRequest): HttpCall {
     format,
     body: asking === undefined ? request.body : JSON.stringify(asking),
     hidesUsage: asking !== undefined,
+    isUnread: expected !== undefined && !names(fields),
   };
+}
+
+/** Whether a request can name a model: providers refuse one that is no text. */
+function names(fields: Fields | undefined): boolean {
+  if (fields === undefined) return false;
+  return fields["model"] === undefined || typeof fields["model"] === "string";
 }
 
 /** The formats of URLs of POST requests. */

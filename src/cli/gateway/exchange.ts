@@ -1,13 +1,9 @@
-/**
- * One request through the gateway, from its first byte to the end of its lease.
- *
- * Each step is started by an event or by the step before it, and not by a promise: where the store
- * answers at once, a request costs no turn of the event loop more than a proxy that only forwards.
- */
+/** One request through the gateway, from its first byte to the end of its lease. */
 
-import type { EventEmitter } from "node:events";
 import type { ClientRequest, IncomingMessage, ServerResponse } from "node:http";
 import { DONE } from "../../domain/done.ts";
+import { checkResource } from "../../domain/names.ts";
+import { TextMemo } from "../../domain/text-memo.ts";
 import { type AnswerMeter, answerMeter } from "../../llm/answer-meter.ts";
 import { type HttpCall, readHttpCall } from "../../llm/http-call.ts";
 import { MeteredCall } from "../../llm/metered-call.ts";
@@ -17,10 +13,24 @@ import type { Forwarder, Forwarding } from "./forwarder.ts";
 import { clientHeaders, clientKey } from "./headers.ts";
 import { addLimits } from "./limit-headers.ts";
 import type { Route } from "./routes.ts";
+import { Steps } from "./steps.ts";
 import { upstreamFor } from "./upstreams.ts";
 
 /** Why a step ends whose client is gone. */
 const HUNG_UP = new Error("The client has hung up");
+
+const UNREAD =
+  "The body must be a JSON object in UTF-8, not compressed, and its model must be a text.";
+
+/** Why a name cannot be that of a model; empty where it can. A call may also name none. */
+const problems = new TextMemo((model) => {
+  try {
+    if (model !== "") checkResource(model);
+    return "";
+  } catch (error) {
+    return `No model can have this name. ${(error as Error).message}`;
+  }
+});
 
 /** What all exchanges of a gateway share. */
 export interface ExchangeSetup {
@@ -41,7 +51,7 @@ export interface UpstreamRoute {
   readonly forwarder: Forwarder;
 }
 
-export class Exchange {
+export class Exchange extends Steps {
   readonly #setup: ExchangeSetup;
   readonly #request: IncomingMessage;
   readonly #response: ServerResponse;
@@ -57,8 +67,6 @@ export class Exchange {
   #timer: NodeJS.Timeout | undefined;
   /** Aborts the wait for tokens. */
   #gone: AbortController | undefined;
-  /** Steps that wait for the store, whose end the end of the exchange waits for. */
-  #waiting = 0;
   #isClosed = false;
   #isEnded = false;
 
@@ -68,6 +76,7 @@ export class Exchange {
     request: IncomingMessage,
     response: ServerResponse,
   ) {
+    super();
     this.#setup = setup;
     this.#route = route;
     this.#request = request;
@@ -76,15 +85,15 @@ export class Exchange {
 
   /** Answers the request. */
   start(): void {
-    this.#on(this.#response, "close", this.#close);
-    this.#try(this.#identify, undefined);
+    this.on(this.#response, "close", this.#close);
+    this.attempt(this.#identify, undefined);
   }
 
   #identify(): void {
     const key = clientKey(this.#request.headers);
     if (key !== undefined) this.#key = key;
     const found = key === undefined ? undefined : this.#setup.entityOf(key);
-    this.#then(found, this.#readBody);
+    this.with(found, this.#readBody);
   }
 
   #readBody(entityId: string | undefined): void {
@@ -106,7 +115,7 @@ export class Exchange {
       if (bytes <= bodyBytesMax) chunks.push(chunk);
       else this.#refuseBody();
     });
-    this.#on(request, "end", () => {
+    this.on(request, "end", () => {
       if (bytes > bodyBytesMax || this.#isClosed) return;
       this.#acquire(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks));
     });
@@ -121,6 +130,8 @@ export class Exchange {
     const { metering, upstreams } = this.#setup;
     const call = this.#read(body);
     const { model } = call.facts.call;
+    const problem = call.isUnread ? UNREAD : problems.of(model);
+    if (problem !== "") return void this.#refuse(400, "invalid_request_error", problem);
     const upstream = upstreamFor(upstreams, model);
     if (upstream === undefined) {
       const message = `No upstream of this gateway serves "${model}".`;
@@ -130,11 +141,11 @@ export class Exchange {
     const { method = "GET", rawHeaders } = this.#request;
     const sent = call.body === undefined || !call.hidesUsage ? body : Buffer.from(call.body);
     const forwarding = { method, path: this.#route.path, rawHeaders, key: this.#key, body: sent };
-    this.#then(metering.begin(call.facts, this.#entityId), (begun) => {
+    this.with(metering.begin(call.facts, this.#entityId), (begun) => {
       if (!(begun instanceof MeteredCall)) return this.#refuseBy(begun);
       this.#metered = begun;
       // A client that hung up before its request was forwarded has used nothing.
-      if (this.#isClosed) return this.#until(begun.fail({ error: HUNG_UP }), () => {});
+      if (this.#isClosed) return this.after(begun.fail({ error: HUNG_UP }), () => {});
       this.#forward(upstream.forwarder, forwarding);
     });
   }
@@ -168,8 +179,8 @@ export class Exchange {
     const forwarded = forwarder.send(forwarding);
     this.#forwarded = forwarded;
     this.#startTimer();
-    this.#on(forwarded, "response", this.#answer);
-    this.#on(forwarded, "error", (error: NodeJS.ErrnoException) => {
+    this.on(forwarded, "response", this.#answer);
+    this.on(forwarded, "error", (error: NodeJS.ErrnoException) => {
       // Without a byte of an answer, the upstream has most likely closed an idle connection just
       // as it was used again.
       const isStale = forwarded.reusedSocket && error.code === "ECONNRESET";
@@ -184,7 +195,7 @@ export class Exchange {
     if (this.#isAnswered || this.#isClosed) return;
     this.#isAnswered = true;
     clearTimeout(this.#timer);
-    this.#until(this.#metered?.fail({ error }) ?? DONE, () => {
+    this.after(this.#metered?.fail({ error }) ?? DONE, () => {
       this.#refuse(502, "api_error", "The upstream could not be reached.");
     });
   }
@@ -201,14 +212,16 @@ export class Exchange {
     if (status >= 400) ended = metered.fail({ status });
     else if (call.format === undefined) ended = metered.keepEstimate();
     else this.#meter = answerMeter(contentType, call.format, metered, call.hidesUsage);
-    this.#until(ended, () => this.#pump(answer));
+    this.after(ended, () => this.#pump(answer));
   }
 
   /** Forwards each chunk as it comes, at the speed of the client. */
   #pump(answer: IncomingMessage): void {
     const response = this.#response;
     const meter = this.#meter;
-    this.#on(answer, "data", (chunk: Buffer) => {
+    // The answer may have broken off while the store was asked.
+    if (answer.destroyed) return void response.destroy();
+    this.on(answer, "data", (chunk: Buffer) => {
       this.#timer?.refresh();
       if (meter !== undefined) this.#metered?.touch();
       const bytes = meter === undefined ? chunk : meter.push(chunk);
@@ -216,9 +229,9 @@ export class Exchange {
       answer.pause();
       response.once("drain", () => answer.resume());
     });
-    this.#on(answer, "end", this.#complete);
+    this.on(answer, "end", this.#complete);
     // An answer that has ended closes too. Without a listener for its error it has none.
-    this.#on(answer, "close", () => {
+    this.on(answer, "close", () => {
       if (!answer.readableEnded) response.destroy();
     });
   }
@@ -229,7 +242,7 @@ export class Exchange {
     if (this.#meter === undefined) return void response.end();
     const { rest, ended } = this.#meter.finish();
     if (rest.length > 0) response.write(rest);
-    this.#until(ended, () => response.end());
+    this.after(ended, () => response.end());
   }
 
   /** Ends the request to the upstream when nothing comes from it for too long. */
@@ -250,56 +263,24 @@ export class Exchange {
     this.#forwarded?.destroy();
     // An answer that was complete has ended its lease already.
     const ended = this.#metered?.breakOff() ?? DONE;
-    this.#until(ended, () => this.#endIfDone());
+    this.after(ended, this.waited);
   }
 
-  #endIfDone(): void {
-    if (!this.#isClosed || this.#waiting > 0 || this.#isEnded) return;
+  /** Ends the exchange when its response has closed and no step waits for the store. */
+  protected override waited(): void {
+    if (!this.#isClosed || this.isWaiting || this.#isEnded) return;
     this.#isEnded = true;
     this.#setup.onEnd(this.#response);
   }
 
   /** The error of a step is the request's: the process goes on. */
-  #failed(error: unknown): void {
+  protected override failed(error: unknown): void {
     // That is the end of a wait for tokens.
     if (error === HUNG_UP) return;
     process.emitWarning(`A request failed: ${String(error)}`, { code: "ZAEL_GATEWAY_FAILED" });
     // Half an answer must not look like a whole one.
     if (this.#response.headersSent) this.#response.destroy();
     else this.#response.writeHead(500).end();
-  }
-
-  #on<T>(emitter: EventEmitter, event: string, step: (value: T) => void): void {
-    emitter.on(event, (value: T) => this.#try(step, value));
-  }
-
-  #try<T>(step: (value: T) => void, value: T): void {
-    try {
-      step.call(this, value);
-    } catch (error) {
-      this.#failed(error);
-    }
-  }
-
-  /** Does a step with a value, at once or when it is there. */
-  #then<T>(value: T | Promise<T>, step: (value: T) => void): void {
-    if (!(value instanceof Promise)) {
-      step.call(this, value);
-      return;
-    }
-    this.#waiting += 1;
-    void value
-      .then((known) => step.call(this, known))
-      .catch((error) => this.#failed(error))
-      .finally(() => {
-        this.#waiting -= 1;
-        this.#endIfDone();
-      });
-  }
-
-  #until(done: Promise<void>, step: () => void): void {
-    if (done === DONE) step();
-    else this.#then(done, step);
   }
 }
 

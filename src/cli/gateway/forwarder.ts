@@ -32,6 +32,9 @@ export class Connections {
   }
 }
 
+/** Methods whose requests have a body only where they announce one. */
+const BODILESS: ReadonlySet<string> = new Set(["GET", "HEAD", "DELETE", "OPTIONS", "TRACE"]);
+
 export class Forwarder {
   readonly #spec: UpstreamSpec;
   readonly #agent: Agent;
@@ -55,6 +58,7 @@ export class Forwarder {
 
   /** Sends a request; the caller listens to what comes of it. */
   send({ method, path, rawHeaders, key, body }: Forwarding): ClientRequest {
+    const bytes = body.length === 0 && BODILESS.has(method) ? undefined : body.length;
     const options: RequestOptions = {
       hostname: this.#hostname,
       port: this.#spec.url.port,
@@ -62,7 +66,7 @@ export class Forwarder {
       method,
       // The version is part of the base URL of clients and of upstreams.
       path: this.#base + (path.startsWith("/v1/") ? path.slice("/v1".length) : path),
-      headers: upstreamHeaders(rawHeaders, this.#spec, key, body.length),
+      headers: upstreamHeaders(rawHeaders, this.#spec, key, bytes),
       agent: this.#agent,
     };
     const forwarded = this.#request(options);

@@ -58,19 +58,19 @@ export function clientKey(headers: IncomingHttpHeaders): string | undefined {
   return bearer ?? (typeof given === "string" && given !== "" ? given : undefined);
 }
 
-/** Returns the headers for the upstream, with its own key. */
+/** Returns the headers for the upstream, with its own key; without `bodyBytes` there is no body. */
 export function upstreamHeaders(
   raw: readonly string[],
   { api, key, url }: UpstreamSpec,
   clientsKey: string,
-  bodyBytes: number,
+  bodyBytes: number | undefined,
 ): string[] {
   const sent = key ?? clientsKey;
   // Compressed answers could not be read on their way through.
   const headers = ["Host", url.host, "Accept-Encoding", "identity"];
   if (api === "anthropic") headers.push("x-api-key", sent);
   else headers.push("Authorization", `Bearer ${sent}`);
-  if (bodyBytes > 0) headers.push("Content-Length", String(bodyBytes));
+  if (bodyBytes !== undefined) headers.push("Content-Length", String(bodyBytes));
   const own = headers.length;
   let connection: string | undefined;
   for (let at = 0; at < raw.length; at += 2) {

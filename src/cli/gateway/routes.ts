@@ -13,11 +13,18 @@ export interface Route {
 }
 
 const routes = new TextMemo<Route | undefined>((url) => {
-  if (!URL.canParse(url, BASE)) return undefined;
-  const { pathname, search } = new URL(url, BASE);
+  const plain = url.replace(/%[0-9a-f]{2}/gi, unescaped);
+  if (!URL.canParse(plain, BASE)) return undefined;
+  const { pathname, search } = new URL(plain, BASE);
   const provider = pathname.includes("/messages") ? "anthropic" : "openai";
   return { path: pathname + search, provider };
 });
+
+/** Characters that never need an escape: with it they are the same to a server (RFC 3986, 2.3). */
+function unescaped(escaped: string): string {
+  const character = String.fromCharCode(Number.parseInt(escaped.slice(1), 16));
+  return /[\w.~-]/.test(character) ? character : escaped;
+}
 
 /** Reads the URL of a request, which is normalized; `undefined` where it is none. */
 export function routeOf(url: string): Route | undefined {

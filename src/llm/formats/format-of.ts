@@ -14,15 +14,24 @@ const FORMATS: readonly (readonly [string, Format])[] = [
   ["/messages", anthropicMessages],
 ];
 
-/** Returns the format by the end of the path; `undefined` for paths that are not known. */
+/**
+ * Returns the format by the end of the path; `undefined` for paths that are not known. Servers read
+ * a path in other letters, or with more slashes, as the same one.
+ */
 export function formatOf(method: string, path: string): Format | undefined {
   if (method.toUpperCase() !== "POST") return undefined;
-  const trimmed = path.endsWith("/") ? path.slice(0, -1) : path;
+  const plain = path.toLowerCase().replace(/\/{2,}/g, "/");
+  const trimmed = plain.endsWith("/") ? plain.slice(0, -1) : plain;
   return FORMATS.find(([end]) => trimmed.endsWith(end))?.[1];
 }
 
 /** Azure names the deployment in the path: `/openai/deployments/NAME/chat/completions`. */
 export function deploymentOf(path: string): string | undefined {
   const name = /\/deployments\/([^/]+)\//.exec(path)?.[1];
-  return name === undefined ? undefined : decodeURIComponent(name);
+  try {
+    return name && decodeURIComponent(name);
+  } catch {
+    // It has a percent sign that begins no escape.
+    return name;
+  }
 }

@@ -3,17 +3,15 @@
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { Gateway, type GatewayOptions } from "../../../src/cli/gateway/gateway.ts";
+import type { Gateway, GatewayOptions } from "../../../src/cli/gateway/gateway.ts";
 import { createKey, hashOf, idOf, listKeys } from "../../../src/cli/gateway/keys.ts";
-import { checkUpstream, type UpstreamSpec } from "../../../src/cli/gateway/upstreams.ts";
 import { RateLimiter } from "../../../src/index.ts";
+import { KEYS, startGateway, upstreamAt } from "../../support/llm/gateway.ts";
 import { chatAnswer, chatEvents, messagesAnswer, sse } from "../../support/llm/shapes.ts";
 import { json, stall, stream, Upstream } from "../../support/llm/upstream.ts";
 
 const MODEL = "gpt-4o";
-const SECRET = "sk-real-provider-key";
 const messages = [{ role: "user" as const, content: "x".repeat(40) }];
-const env = { OPENAI_API_KEY: SECRET, ANTHROPIC_API_KEY: "sk-ant-real" };
 const atOnce = Promise.resolve();
 
 let upstream: Upstream;
@@ -36,22 +34,8 @@ afterEach(async () => {
   await upstream.stop();
 });
 
-function at(more: object = {}, open = false): UpstreamSpec {
-  return checkUpstream({ url: `${upstream.url}/v1`, ...more }, env, open);
-}
-
 function start(options: Partial<GatewayOptions> = {}): Promise<Gateway> {
-  return Gateway.start({
-    limiter,
-    upstreams: [at()],
-    host: "127.0.0.1",
-    port: 0,
-    isOpen: false,
-    maxWaitSeconds: 0,
-    bodyBytesMax: 10_000,
-    timeoutMs: 5000,
-    ...options,
-  });
+  return startGateway(limiter, upstream, options);
 }
 
 /** Starts another one in its place. */
@@ -90,7 +74,7 @@ describe("keys of the gateway", () => {
     expect(await consumed()).toEqual({ rpm: 1, tpm: 21 });
     const [arrived] = upstream.arrived;
     expect(arrived?.path).toBe("/v1/chat/completions");
-    expect(arrived?.headers.authorization).toBe(`Bearer ${SECRET}`);
+    expect(arrived?.headers.authorization).toBe(`Bearer ${KEYS.OPENAI_API_KEY}`);
     expect(JSON.stringify(arrived?.headers)).not.toContain(key);
     expect(response.headers.get("x-ratelimit-remaining-tokens")).not.toBe("7");
     expect(response.headers.get("ratelimit-policy")).toContain('"rpm";q=100;w=60');
@@ -120,7 +104,7 @@ describe("keys of the gateway", () => {
   });
 
   test("an open gateway forwards the client's own key and counts for its hash", async () => {
-    await restart({ isOpen: true, upstreams: [at({}, true)] });
+    await restart({ isOpen: true, upstreams: [upstreamAt(upstream, {}, true)] });
     upstream.replyWith(json(chatAnswer));
     await chat(client("sk-of-the-client"));
     expect(upstream.arrived[0]?.headers.authorization).toBe("Bearer sk-of-the-client");
@@ -256,16 +240,12 @@ describe("calls through the gateway", () => {
 
   test("models go to the upstream with the longest beginning", async () => {
     const other = await Upstream.start();
-    const claude = checkUpstream(
-      { url: `${other.url}/v1`, models: ["claude-"], api: "anthropic" },
-      env,
-      false,
-    );
-    await restart({ upstreams: [at({ models: ["gpt-"] }), claude] });
+    const claude = upstreamAt(other, { models: ["claude-"], api: "anthropic" });
+    await restart({ upstreams: [upstreamAt(upstream, { models: ["gpt-"] }), claude] });
     other.replyWith(json(messagesAnswer));
     const anthropic = new Anthropic({ apiKey: key, baseURL: gateway.url, maxRetries: 0 });
     await anthropic.messages.create({ model: "claude-test", max_tokens: 9, messages });
-    expect(other.arrived[0]?.headers["x-api-key"]).toBe("sk-ant-real");
+    expect(other.arrived[0]?.headers["x-api-key"]).toBe(KEYS.ANTHROPIC_API_KEY);
     expect(other.arrived[0]?.path).toBe("/v1/messages");
     expect(await consumed("team-a", "claude-test")).toEqual({ rpm: 1, tpm: 45 });
     const unknown = client().chat.completions.create({ model: "llama", messages });

@@ -150,6 +150,39 @@ describe("the metrics of a limiter", () => {
     ]);
   });
 
+  it("the metrics of a limiter count the resources that came too late together", async () => {
+    const limiter = await opened(["rpm:1000000/sec", "tpm:1000000/sec"]);
+    const { meter, collect } = meters();
+    ends.push(observe(limiter, { meter, tracer: false }));
+    for (let at = 0; at < 203; at += 1) {
+      for (const tpm of [2, 3]) {
+        const resource = `resource-${at}`;
+        const lease = await limiter.acquire({ entityId: "a", resource, consume: { rpm: 1, tpm } });
+        lease.settle({ tpm: 10 * (tpm - 2) });
+        await lease.commit();
+      }
+    }
+    const metrics = await collect();
+    const isWanted = ([labels]: readonly [string, unknown]) => /resource-199|other/.test(labels);
+    const wanted = (name: string) => pointsOf(metrics, name).filter(isWanted);
+    expect(wanted("zae_limiter.acquires")).toEqual([
+      ["granted resource-199", 2],
+      ["granted other", 6],
+    ]);
+    expect(wanted("zae_limiter.tokens.consumed")).toEqual([
+      ["resource-199 rpm", 2],
+      ["resource-199 tpm", 5],
+      ["other rpm", 6],
+      ["other tpm", 15],
+    ]);
+    expect(wanted("zae_limiter.tokens.adjusted")).toEqual([
+      ["resource-199 tpm less", 2],
+      ["resource-199 tpm more", 7],
+      ["other tpm less", 6],
+      ["other tpm more", 21],
+    ]);
+  });
+
   it("the metrics of a limiter refuse options that are wrong", async () => {
     const limiter = await opened(["rpm:1"]);
     const wrong = (options: object) => () => observe(limiter, options);

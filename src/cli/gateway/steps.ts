@@ -1,0 +1,58 @@
+/**
+ * Work in steps, each of which is started by an event, by a value that the store returns, or by the
+ * step before it. A value that is there at once costs no promise.
+ */
+
+import type { EventEmitter } from "node:events";
+import { DONE } from "../../domain/done.ts";
+
+export abstract class Steps {
+  #waiting = 0;
+
+  /** Whether a step waits for the store. */
+  protected get isWaiting(): boolean {
+    return this.#waiting > 0;
+  }
+
+  /** Told of the error of a step: an event has no caller that could be. */
+  protected abstract failed(error: unknown): void;
+
+  /** Told when a step no longer waits for the store. */
+  protected abstract waited(): void;
+
+  /** Does a step whenever an event comes. */
+  protected on<T>(emitter: EventEmitter, event: string, step: (value: T) => void): void {
+    emitter.on(event, (value: T) => this.attempt(step, value));
+  }
+
+  /** Does a step. */
+  protected attempt<T>(step: (value: T) => void, value: T): void {
+    try {
+      step.call(this, value);
+    } catch (error) {
+      this.failed(error);
+    }
+  }
+
+  /** Does a step with a value, at once or when it is there. */
+  protected with<T>(value: T | Promise<T>, step: (value: T) => void): void {
+    if (!(value instanceof Promise)) {
+      step.call(this, value);
+      return;
+    }
+    this.#waiting += 1;
+    void value
+      .then((known) => step.call(this, known))
+      .catch((error) => this.failed(error))
+      .finally(() => {
+        this.#waiting -= 1;
+        this.waited();
+      });
+  }
+
+  /** Does a step once the work before it is done. */
+  protected after(done: Promise<void>, step: () => void): void {
+    if (done === DONE) step.call(this);
+    else this.with(done, step);
+  }
+}
