@@ -6,10 +6,10 @@
  * input and what was streamed: otherwise hanging up early would be a way around the limit.
  */
 
-import { DONE } from "../domain/done.ts";
 import { LeaseExpiredError } from "../domain/errors.ts";
 import type { LimitStatus } from "../domain/limit-status.ts";
 import type { Timer } from "../domain/timer.ts";
+import { ENDED } from "../limiter/active-lease.ts";
 import type { Lease } from "../limiter/lease.ts";
 import { amountsOf } from "./amounts.ts";
 import { decoded } from "./byte-text.ts";
@@ -115,7 +115,7 @@ export class MeteredCall {
 
   /** Ends the lease of a complete answer, and learns from it. */
   complete(): Promise<void> {
-    if (!this.#begin()) return DONE;
+    if (!this.#begin()) return ENDED;
     const usage = this.#used();
     this.#host.learn(this.#target, usage.output);
     return this.#commit(usage);
@@ -123,17 +123,17 @@ export class MeteredCall {
 
   /** Ends the lease of an answer that broke off: by the reader, by an abort, by the upstream. */
   breakOff(): Promise<void> {
-    return this.#begin() ? this.#commit(this.#used()) : DONE;
+    return this.#begin() ? this.#commit(this.#used()) : ENDED;
   }
 
   /** Ends the lease of a call that was answered without anything to count its output by. */
   keepEstimate(): Promise<void> {
-    return this.#begin() ? this.#written(() => this.#lease.commit()) : DONE;
+    return this.#begin() ? this.#written(() => this.#lease.commit()) : ENDED;
   }
 
   /** Ends the lease of a call that failed before it was answered. */
   fail(failure: LlmFailure): Promise<void> {
-    if (!this.#begin()) return DONE;
+    if (!this.#begin()) return ENDED;
     const lease = this.#lease;
     const { options } = this.#host;
     // A request that was answered with an error has used no tokens, but it was a request.
@@ -211,10 +211,10 @@ export class MeteredCall {
   #written(write: () => Promise<void>): Promise<void> {
     try {
       const written = write();
-      return written === DONE ? DONE : written.catch((error) => this.#notWritten(error));
+      return written === ENDED ? ENDED : written.catch((error) => this.#notWritten(error));
     } catch (error) {
       this.#notWritten(error);
-      return DONE;
+      return ENDED;
     }
   }
 

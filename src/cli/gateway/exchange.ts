@@ -1,9 +1,9 @@
 /** One request through the gateway, from its first byte to the end of its lease. */
 
 import type { ClientRequest, IncomingMessage, ServerResponse } from "node:http";
-import { DONE } from "../../domain/done.ts";
 import { checkResource } from "../../domain/names.ts";
 import { TextMemo } from "../../domain/text-memo.ts";
+import { ENDED } from "../../limiter/active-lease.ts";
 import { type AnswerMeter, answerMeter } from "../../llm/answer-meter.ts";
 import { type HttpCall, readHttpCall } from "../../llm/http-call.ts";
 import { MeteredCall } from "../../llm/metered-call.ts";
@@ -46,7 +46,7 @@ export interface ExchangeSetup {
 }
 
 /** Which models go where. */
-export interface UpstreamRoute {
+interface UpstreamRoute {
   readonly models: readonly string[];
   readonly forwarder: Forwarder;
 }
@@ -195,7 +195,7 @@ export class Exchange extends Steps {
     if (this.#isAnswered || this.#isClosed) return;
     this.#isAnswered = true;
     clearTimeout(this.#timer);
-    this.after(this.#metered?.fail({ error }) ?? DONE, () => {
+    this.after(this.#metered?.fail({ error }) ?? ENDED, () => {
       this.#refuse(502, "api_error", "The upstream could not be reached.");
     });
   }
@@ -208,7 +208,7 @@ export class Exchange extends Steps {
     const { headers, contentType } = clientHeaders(answer.rawHeaders, call.hidesUsage);
     addLimits(headers, this.#setup.nowMs(), metered.statuses);
     this.#response.writeHead(status, headers);
-    let ended = DONE;
+    let ended = ENDED;
     if (status >= 400) ended = metered.fail({ status });
     else if (call.format === undefined) ended = metered.keepEstimate();
     else this.#meter = answerMeter(contentType, call.format, metered, call.hidesUsage);
@@ -262,7 +262,7 @@ export class Exchange extends Steps {
     this.#gone?.abort(HUNG_UP);
     this.#forwarded?.destroy();
     // An answer that was complete has ended its lease already.
-    const ended = this.#metered?.breakOff() ?? DONE;
+    const ended = this.#metered?.breakOff() ?? ENDED;
     this.after(ended, this.waited);
   }
 

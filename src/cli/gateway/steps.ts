@@ -4,7 +4,7 @@
  */
 
 import type { EventEmitter } from "node:events";
-import { DONE } from "../../domain/done.ts";
+import { ENDED } from "../../limiter/active-lease.ts";
 
 export abstract class Steps {
   #waiting = 0;
@@ -52,7 +52,7 @@ export abstract class Steps {
 
   /** Does a step once the work before it is done. */
   protected after(done: Promise<void>, step: () => void): void {
-    if (done === DONE) step.call(this);
+    if (done === ENDED) step.call(this);
     else this.with(done, step);
   }
 }
