@@ -207,20 +207,26 @@ export class Exchange extends Steps {
     const status = answer.statusCode ?? 502;
     const { headers, contentType } = clientHeaders(answer.rawHeaders, call.hidesUsage);
     addLimits(headers, this.#setup.nowMs(), metered.statuses);
-    this.#response.writeHead(status, headers);
     let ended = ENDED;
     if (status >= 400) ended = metered.fail({ status });
     else if (call.format === undefined) ended = metered.keepEstimate();
     else this.#meter = answerMeter(contentType, call.format, metered, call.hidesUsage);
-    this.after(ended, () => this.#pump(answer));
+    this.after(ended, () => {
+      // It may have broken off while the store was asked.
+      if (answer.destroyed) return this.#refuseBroken();
+      this.#response.writeHead(status, headers);
+      this.#pump(answer);
+    });
+  }
+
+  #refuseBroken(): void {
+    this.#refuse(502, "api_error", "The answer of the upstream broke off.");
   }
 
   /** Forwards each chunk as it comes, at the speed of the client. */
   #pump(answer: IncomingMessage): void {
     const response = this.#response;
     const meter = this.#meter;
-    // The answer may have broken off while the store was asked.
-    if (answer.destroyed) return void response.destroy();
     this.on(answer, "data", (chunk: Buffer) => {
       this.#timer?.refresh();
       if (meter !== undefined) this.#metered?.touch();

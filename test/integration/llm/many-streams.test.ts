@@ -5,8 +5,10 @@
 
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { hashOf } from "../../../src/cli/gateway/keys.ts";
 import { RateLimiter } from "../../../src/index.ts";
 import { limitFetch } from "../../../src/llm/index.ts";
+import { startGateway, upstreamAt } from "../../support/llm/gateway.ts";
 import { chatEvents, sse } from "../../support/llm/shapes.ts";
 import { type Arrived, type Reply, Upstream } from "../../support/llm/upstream.ts";
 import { seededRandom } from "../../support/seeded-random.ts";
@@ -111,17 +113,21 @@ async function run(openai: OpenAI, number: number, { fate, tokens }: Plan): Prom
   return true;
 }
 
+function plansOf(): Plan[] {
+  const random = seededRandom(SEED);
+  return Array.from({ length: CALLS }, () => ({
+    fate: FATES[Math.floor(random() * FATES.length)] as Fate,
+    tokens: 1 + Math.floor(random() * 60),
+  }));
+}
+
 describe("500 streams at once", () => {
   for (const [name, capacity] of [
     ["that all fit", 1_000_000],
     ["of which some are refused", 10_000],
   ] as const) {
     test(`${name} consume what the upstream generated, to the token`, async () => {
-      const random = seededRandom(SEED);
-      const plans = Array.from({ length: CALLS }, () => ({
-        fate: FATES[Math.floor(random() * FATES.length)] as Fate,
-        tokens: 1 + Math.floor(random() * 60),
-      }));
+      const plans = plansOf();
       const generator = new Generator(plans);
       upstream.replyWith(generator.reply);
       await using limiter = await RateLimiter.open("memory:", { clock: () => 1_700_000_000_000 });
@@ -148,6 +154,28 @@ describe("500 streams at once", () => {
       else expect(refused).toBeGreaterThan(0);
     });
   }
+
+  test("through a gateway consume what the upstream generated, to the token", async () => {
+    const plans = plansOf();
+    const generator = new Generator(plans);
+    upstream.replyWith(generator.reply);
+    await using limiter = await RateLimiter.open("memory:", { clock: () => 1_700_000_000_000 });
+    await limiter.repository.limits.setSystem([`rpm:${CALLS}`, "tpm:1000000"]);
+    const upstreams = [upstreamAt(upstream, {}, true)];
+    const gateway = await startGateway(limiter, upstream, { isOpen: true, upstreams });
+    const openai = new OpenAI({ apiKey: "k", baseURL: `${gateway.url}/v1`, maxRetries: 1 });
+    const granted = await Promise.all(plans.map((plan, number) => run(openai, number, plan)));
+    expect(granted).not.toContain(false);
+    const isEarly = ({ fate }: Plan) => fate === "hang-up" || fate === "break-off";
+    await upstream.untilHungUp(plans.filter(isEarly).length);
+    // Leases end with their answers, and those of hang-ups when the gateway notices.
+    await gateway.stop(new Promise(() => {}));
+    const entityId = `sha256:${hashOf("k")}`;
+    const [rpm, tpm] = await limiter.status({ entityId, resource: MODEL });
+    const used = generator.generated + INPUT_TOKENS * generator.answered;
+    expect(1_000_000 - (tpm?.available ?? 0), `seed ${SEED}`).toBe(used);
+    expect(CALLS - (rpm?.available ?? 0)).toBe(generator.answered);
+  });
 });
 
 /** Refusals end at once here: with a clock that stands still, a retry would wait for nothing. */
