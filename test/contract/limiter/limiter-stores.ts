@@ -245,7 +245,8 @@ async function openSimulated(): Promise<Place> {
   return {
     items,
     address: "memory:",
-    open: (options, faults) => {
+    // Attempts are those of the requests to DynamoDB, of which there are none here.
+    open: ({ maxAttempts: _, ...options }, faults) => {
       const store = faults === undefined ? items : faultyItems(items, faults);
       return Repository.over(counted(store), options);
     },
