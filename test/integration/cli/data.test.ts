@@ -76,7 +76,7 @@ describeCliStores("the command line", (store) => {
     const ran = await Promise.all(commands.map((name) => store.run("usage", name, { env })));
     for (const { code, err } of ran) {
       expect(code).toBe(1);
-      expect(err).toContain("Name an entity (-e key-1) or a resource (-r gpt-4)");
+      expect(err).toContain("Expected an entity (-e key-1) or a resource (-r gpt-4)");
     }
   });
 
