@@ -1,10 +1,9 @@
 /** Limiters in four processes on one bucket in one SQLite file. */
 
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { Repository } from "../../src/index.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { allowed } from "./contention/hammer.ts";
 import { builtSources } from "./sqlite/build.ts";
 import { Child, SCRIPTS } from "./sqlite/child.ts";
@@ -22,15 +21,7 @@ interface Taken {
 }
 
 const build = builtSources();
-let directory: string;
-
-beforeAll(() => {
-  directory = mkdtempSync(join(tmpdir(), "zae-limiter-"));
-});
-
-afterAll(() => {
-  rmSync(directory, { recursive: true });
-});
+const directory = temporaryFolder();
 
 test("limiters in 4 processes grant all of a full bucket and no more than its limit", async () => {
   const url = `sqlite:${join(directory, "limits.db")}`;

@@ -1,13 +1,12 @@
 /** A process that is killed loses nothing that was acknowledged, and leaves nothing half done. */
 
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { Item } from "../../src/storage/item.ts";
 import type { ChangeRecord } from "../../src/storage/item-store.ts";
 import { openSqlite } from "../../src/storage/sqlite/connection.ts";
 import type { SqliteItemStore } from "../../src/storage/sqlite/item-store.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { builtSources } from "./sqlite/build.ts";
 import { Child, SCRIPTS } from "./sqlite/child.ts";
 
@@ -16,15 +15,7 @@ const ROUNDS = [5, 30, 101, 700];
 const BATCH = 50;
 
 const build = builtSources();
-let directory: string;
-
-beforeAll(() => {
-  directory = mkdtempSync(join(tmpdir(), "zae-limiter-"));
-});
-
-afterAll(() => {
-  rmSync(directory, { recursive: true });
-});
+const directory = temporaryFolder();
 
 /** What a child was told to be stored before it was killed. */
 async function acknowledged(path: string, round: number, count: number): Promise<string[]> {

@@ -1,14 +1,14 @@
 /** The three drivers do the same, and none of them writes anything to stderr. */
 
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync } from "node:fs";
 import { createRequire, isBuiltin } from "node:module";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { InfrastructureError, ValidationError } from "../../src/domain/errors.ts";
 import { openSqlite } from "../../src/storage/sqlite/connection.ts";
 import type { DriverName } from "../../src/storage/sqlite/driver.ts";
 import { fetchedPackage } from "../engines/fetched-package.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { itUnless } from "../support/unless.ts";
 import { builtSources, compileSources } from "./sqlite/build.ts";
 import { Child, SCRIPTS } from "./sqlite/child.ts";
@@ -78,15 +78,7 @@ function resolved(name: string): string | undefined {
 const isCertain = isBuiltin("node:sqlite") || process.env.NODE_PATH !== undefined;
 
 const build = builtSources();
-let directory: string;
-
-beforeAll(() => {
-  directory = mkdtempSync(join(tmpdir(), "zae-limiter-"));
-});
-
-afterAll(() => {
-  rmSync(directory, { recursive: true });
-});
+const directory = temporaryFolder();
 
 async function tour(driver: string, node: string): Promise<[seen: unknown, complaints: string]> {
   const path = join(mkdtempSync(join(directory, "tour-")), "limits.db");

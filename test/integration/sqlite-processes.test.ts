@@ -1,10 +1,10 @@
 /** Processes that open and write one SQLite file at the same time. */
 
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdtempSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { openSqlite } from "../../src/storage/sqlite/connection.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { builtSources } from "./sqlite/build.ts";
 import { Child, SCRIPTS } from "./sqlite/child.ts";
 import { race } from "./sqlite/race.ts";
@@ -12,15 +12,7 @@ import { race } from "./sqlite/race.ts";
 const DURATION_MS = 500;
 
 const build = builtSources();
-let directory: string;
-
-beforeAll(() => {
-  directory = mkdtempSync(join(tmpdir(), "zae-limiter-"));
-});
-
-afterAll(() => {
-  rmSync(directory, { recursive: true });
-});
+const directory = temporaryFolder();
 
 describe("processes on one file", () => {
   test.each([2, 4])(

@@ -3,8 +3,7 @@
  * Both depend on the machine, so these tests have it to themselves: `npm run soak:contention`.
  */
 
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdtempSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Repository } from "../../src/index.ts";
@@ -16,6 +15,7 @@ import { builtSources } from "../integration/sqlite/build.ts";
 import { Child, SCRIPTS } from "../integration/sqlite/child.ts";
 import { race } from "../integration/sqlite/race.ts";
 import { delayingProxy } from "../support/delaying-proxy.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const CAPACITY = 100;
 const PER_SECOND = 50;
@@ -70,15 +70,7 @@ describeEngine("dynoxide", "clients of one limit", (engine: RunningEngine) => {
 
 describe("processes on one file", () => {
   const build = builtSources();
-  let directory: string;
-
-  beforeAll(() => {
-    directory = mkdtempSync(join(tmpdir(), "zae-limiter-"));
-  });
-
-  afterAll(() => {
-    rmSync(directory, { recursive: true });
-  });
+  const directory = temporaryFolder();
 
   test("4 processes on one bucket are granted nearly all of its limit", async () => {
     const url = `sqlite:${join(directory, "limits.db")}`;

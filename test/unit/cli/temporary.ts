@@ -1,15 +1,12 @@
 /** A SQLite file of a test file's own, for commands that are to find what others have stored. */
 
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll } from "vitest";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { type Captured, type Circumstances, cli } from "./captured.ts";
 
 /** The folder goes when the tests of the file are done. */
 export function temporaryStore() {
-  const folder = mkdtempSync(join(tmpdir(), "zae-limiter-cli-"));
-  afterAll(() => rmSync(folder, { recursive: true }));
+  const folder = temporaryFolder();
   const path = join(folder, "limits.db");
   const url = `sqlite:${path}`;
   let namespaces = 0;
