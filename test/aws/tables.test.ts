@@ -58,7 +58,7 @@ await describeAws("tables on moto", (aws) => {
       "✓ Stack kept is deleted\n  Kept: table kept\n",
     );
     const again = await command.tries("deploy", "-n", "kept", ...bare);
-    expect(again.err).toMatch(/The table kept is there already and becomes part of the stack/);
+    expect(again.err).toMatch(/The table kept exists already and becomes part of the stack/);
     expect(again.code).toBe(0);
     expect(await command.on("system", "get-defaults", "-n", "kept")).toContain("rpm: 7/min");
     expect(await command.json("deploy", "-n", "kept", "--yes")).toMatchObject({ kind: "nothing" });
