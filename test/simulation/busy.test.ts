@@ -27,7 +27,7 @@ describe("a busy bucket", () => {
 
   // Whether a limit was full is judged at the time of the write: a round trip later it is full
   // again, and with that as its experience a process would need 1.6 calls.
-  test("that is used for four fifths and nearly always full needs 1.4 calls per acquire", async () => {
+  test("a bucket that is used for four fifths and nearly always full needs 1.4 calls per acquire", async () => {
     const limit = 500;
     const scenario = {
       ...SCENARIOS.hot,

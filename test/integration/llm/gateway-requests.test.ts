@@ -194,7 +194,7 @@ itUnless(noIpv6)("an upstream may have an address of IPv6", async () => {
 });
 
 describeEngines("a gateway on DynamoDB", ({ endpoint }) => {
-  test("never keeps a client waiting for an error whose answer broke off while it was refunded", async () => {
+  test("the gateway keeps no client waiting for an answer that broke off during a refund", async () => {
     const table = `gateway-${crypto.randomUUID()}`;
     const repository = await Repository.createTable(table, { endpoint, timeoutMs: 20_000 });
     await repository.limits.setSystem(["rpm:100/day"]);
