@@ -95,7 +95,8 @@ export function secondsUntilFull(availableMilli: number, rate: Rate, behindMs = 
 /** The status of a limit that was granted: what is left, and nothing is exceeded. */
 export function grantedStatus(check: LimitCheck, leftMilli: number, rate: Rate): LimitStatus {
   const { entityId, resource, limit, requested } = check;
-  return {
+  const marks = marksOf(check, leftMilli);
+  const status = {
     entityId,
     resource,
     limitName: limit.name,
@@ -106,8 +107,8 @@ export function grantedStatus(check: LimitCheck, leftMilli: number, rate: Rate):
     retryAfterSeconds: 0,
     fullAfterSeconds: secondsUntilFull(leftMilli, rate),
     deficit: 0,
-    ...marksOf(check, leftMilli),
   };
+  return marks === undefined ? status : { ...status, ...marks };
 }
 
 type Marks = Pick<LimitStatus, "soft" | "overdrawn" | "bypassed">;

@@ -70,7 +70,7 @@ export interface FastifyLike<R extends FastifyRequestLike = FastifyRequestLike> 
   decorateRequest(name: string, property: { getter(this: R): Lease | undefined }): unknown;
   /** Adds a hook. */
   addHook(
-    name: RequestHook | "onSend",
+    name: RequestHook,
     hook: (request: R, reply: FastifyReplyLike) => Promise<unknown>,
   ): unknown;
   addHook(
@@ -90,12 +90,16 @@ export interface HttpOptions<R extends FastifyRequestLike = FastifyRequest> exte
 
 const HOOKS: readonly RequestHook[] = ["onRequest", "preParsing", "preValidation", "preHandler"];
 /** Hooks that get a payload or an error between the reply and `done`. */
-const TAKES_MORE: readonly string[] = ["preParsing", "onSend", "onError"];
+const TAKES_MORE: readonly string[] = ["preParsing", "onError"];
+
+/** Fastify makes names lower case with every call, which costs nothing where they are so already. */
+const KEYS: Readonly<Record<string, string>> = {
+  RateLimit: "ratelimit",
+  "RateLimit-Policy": "ratelimit-policy",
+};
 
 /** Requests whose handler threw before it answered. */
 const failed = new WeakSet<object>();
-/** Requests whose client has gone, and what to do when their handler answers all the same. */
-const hungUp = new WeakMap<object, () => void>();
 
 /**
  * Limits the requests of the instance it is registered on, and of all that are registered later.
@@ -125,7 +129,6 @@ export async function rateLimit(
     });
   }
   instance.addHook("onError", withDone("onError", noteError));
-  instance.addHook("onSend", withDone("onSend", noteAnswer));
   const enter = (request: FastifyRequest, reply: FastifyReplyLike) => {
     const entry = gate.enter(request, reply);
     if (entry instanceof Promise || entry.kind !== "passed" || isGone(reply)) {
@@ -149,7 +152,7 @@ type Done = () => undefined;
  * which is the last argument of every hook; its types know that hook by hook.
  */
 function withDone<R extends object>(
-  name: RequestHook | "onSend" | "onError",
+  name: RequestHook | "onError",
   work: (request: R, reply: FastifyReplyLike) => Promise<unknown> | undefined,
 ): (request: R, reply: FastifyReplyLike) => Promise<unknown> {
   const hook = TAKES_MORE.includes(name)
@@ -161,10 +164,6 @@ function withDone<R extends object>(
 
 function noteError(request: object): undefined {
   failed.add(request);
-}
-
-function noteAnswer(request: object): undefined {
-  hungUp.get(request)?.();
 }
 
 async function handle(
@@ -234,7 +233,8 @@ function isGone({ raw }: FastifyReplyLike): boolean {
 }
 
 /** `close` comes once for each response: after it was sent, and when the client has hung up. */
-function end(request: object, { raw }: FastifyReplyLike, passage: Passage): void {
+function end(request: object, reply: FastifyReplyLike, passage: Passage): void {
+  const { raw } = reply;
   const { statusCode: status, writableEnded, writableFinished } = raw;
   if (writableEnded) {
     void passage.end({ status, aborted: !writableFinished }, failed.has(request));
@@ -242,13 +242,30 @@ function end(request: object, { raw }: FastifyReplyLike, passage: Passage): void
   }
   void passage.hangUp(status);
   const done = () => void passage.end({ status, aborted: true }, false);
-  hungUp.set(request, done);
   onceEnded(raw, done);
+  onceSent(reply, done);
+}
+
+/**
+ * Calls `done` after the handler has answered: Fastify does not end a response whose client has
+ * gone. A hook would tell as well, and would cost every request.
+ */
+function onceSent(reply: FastifyReplyLike, done: () => void): void {
+  const { send } = reply;
+  reply.send = (body) => {
+    reply.send = send;
+    try {
+      return send.call(reply, body);
+    } finally {
+      done();
+    }
+  };
 }
 
 function setHeaders(reply: FastifyReplyLike, headers: readonly Header[]): void {
   for (const { name, value, isList } of headers) {
-    const before = isList ? reply.getHeader(name) : undefined;
-    reply.header(name, before === undefined ? value : `${String(before)}, ${value}`);
+    const key = KEYS[name] ?? name;
+    const before = isList ? reply.getHeader(key) : undefined;
+    reply.header(key, before === undefined ? value : `${String(before)}, ${value}`);
   }
 }

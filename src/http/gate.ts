@@ -6,7 +6,6 @@
 
 import { show } from "../domain/check.ts";
 import { RateLimiterUnavailable, ResourceDisabled, ValidationError } from "../domain/errors.ts";
-import type { LimitStatus } from "../domain/limit-status.ts";
 import type { AcquireRequest } from "../limiter/acquire-request.ts";
 import type { Amounts } from "../limiter/amounts.ts";
 import type { Decision, Refusal } from "../limiter/decision.ts";
@@ -24,9 +23,10 @@ import {
 import { addressId } from "./client-address.ts";
 import { entityIdOf } from "./entity-ids.ts";
 import type { HttpEvent } from "./events.ts";
-import { type Header, headersOf } from "./headers.ts";
+import { type Header, headersOf, ownStatuses } from "./headers.ts";
 import type { CheckedOptions } from "./options.ts";
 import { addPassage, Passage, type PassageRules, type Target, turnBackAll } from "./passage.ts";
+import { Reporter } from "./reporter.ts";
 
 /**
  * How an adapter reads a request `R` of its framework, with what else it knows of the connection,
@@ -54,27 +54,35 @@ export type Entry =
   /** The client went away while it waited: there is no one to answer. */
   | { readonly kind: "gone" };
 
-const PASSED: Entry = { kind: "passed", headers: [] };
+const NO_HEADERS: readonly Header[] = [];
+const PASSED: Entry = { kind: "passed", headers: NO_HEADERS };
 const DEGRADED: Header = { name: "x-ratelimit-degraded", value: "1" };
 const OBSERVED: Header = { name: "x-ratelimit-observed", value: "refused" };
 
 export class Gate<R extends object, C = undefined> {
   readonly #options: CheckedOptions<R>;
   readonly #reading: Reading<R, C>;
+  readonly #reporter: Reporter;
   readonly #opening: Promise<RateLimiter>;
   /** Whether a request may wait for tokens. */
   readonly #waits: boolean;
   /** Whether a request passes without a call to a function of the options, and without waiting. */
   readonly #asksNothing: boolean;
+  /** Whether requests say nothing beyond what they consume. */
+  readonly #isPlain: boolean;
   #limiter: RateLimiter | undefined;
   #rules: PassageRules | undefined;
-  /** The process is warned once: it would be with every request. */
-  #eventsFailed = false;
 
   constructor(options: CheckedOptions<R>, reading: Reading<R, C>) {
     this.#options = options;
     this.#reading = reading;
+    this.#reporter = new Reporter(options.events);
     this.#waits = options.maxWaitSeconds > 0 && !options.observes;
+    this.#isPlain =
+      !this.#waits &&
+      !options.observes &&
+      options.missingLimits === undefined &&
+      options.onUnavailable === undefined;
     this.#asksNothing =
       !this.#waits &&
       options.skip === undefined &&
@@ -157,9 +165,10 @@ export class Gate<R extends object, C = undefined> {
     return this.#decided(request, limiter, target, decision, signal);
   }
 
-  /** What the limiter is asked for. It has the same fields each time, which engines are good at. */
+  /** What the limiter is asked for. A limiter looks at each field, so most requests have few. */
   #request({ entityId, resource }: Target, consume: Amounts, signal?: AbortSignal): AcquireRequest {
     const { limits, missingLimits, observes } = this.#options;
+    if (this.#isPlain) return { entityId, resource, consume, limits };
     const maxWaitSeconds = this.#waits ? this.#options.maxWaitSeconds : undefined;
     // A middleware that only observes must not stand in the way of a request during an outage.
     const onUnavailable = observes ? "allow" : this.#options.onUnavailable;
@@ -198,8 +207,8 @@ export class Gate<R extends object, C = undefined> {
   #grant(request: R, limiter: RateLimiter, target: Target, lease: Lease): Entry {
     const passage = new Passage(lease, target, this.#rulesOf(limiter));
     addPassage(request, passage);
-    this.#tell(lease.degraded ? "degraded" : "granted", target);
-    const headers = lease.degraded ? [DEGRADED] : this.#headers(limiter, lease.statuses);
+    this.#reporter.tell(lease.degraded ? "degraded" : "granted", target);
+    const headers = lease.degraded ? [DEGRADED] : this.#headers(limiter, lease);
     return { kind: "passed", headers, passage };
   }
 
@@ -209,7 +218,7 @@ export class Gate<R extends object, C = undefined> {
       timer: limiter.repository[INTERNALS].timer,
       refundWhen,
       refundsErrors,
-      endFailed: (target, cause) => this.#tell("commit_failed", { ...target, cause }),
+      endFailed: (target, cause) => this.#reporter.tell("commit_failed", { ...target, cause }),
     };
     return this.#rules;
   }
@@ -222,7 +231,7 @@ export class Gate<R extends object, C = undefined> {
   ): Promise<Entry> {
     const { exposeParents, observes, refused } = this.#options;
     const { retryAfterSeconds } = refusal;
-    const headers = this.#headers(limiter, refusal.statuses);
+    const headers = this.#headers(limiter, refusal);
     const answer = refusedAnswer(refusal, exposeParents, headers);
     const replaced =
       refused === undefined || observes
@@ -235,11 +244,11 @@ export class Gate<R extends object, C = undefined> {
   async #failed(request: R, target: Target, error: unknown): Promise<Entry> {
     const { observes, onUnavailable } = this.#options;
     if (error instanceof RateLimiterUnavailable && (observes || onUnavailable === "allow")) {
-      this.#tell("degraded", { ...target, cause: error });
+      this.#reporter.tell("degraded", { ...target, cause: error });
       return { kind: "passed", headers: [DEGRADED] };
     }
     if (error instanceof RateLimiterUnavailable) {
-      this.#tell("unavailable", { ...target, status: 503, cause: error });
+      this.#reporter.tell("unavailable", { ...target, status: 503, cause: error });
       await turnBackAll(request);
       return { kind: "answered", answer: unavailableAnswer() };
     }
@@ -260,7 +269,7 @@ export class Gate<R extends object, C = undefined> {
     headers: readonly Header[] = [],
   ): Promise<Entry> {
     const { observes } = this.#options;
-    this.#tell(observes ? "observed" : "refused", { ...told, status: answer.status });
+    this.#reporter.tell(observes ? "observed" : "refused", { ...told, status: answer.status });
     if (observes) return { kind: "passed", headers: [...headers, OBSERVED] };
     await turnBackAll(request);
     return { kind: "answered", answer };
@@ -316,39 +325,11 @@ export class Gate<R extends object, C = undefined> {
     }
   }
 
-  #headers(limiter: RateLimiter, statuses: readonly LimitStatus[]): Header[] {
+  #headers(limiter: RateLimiter, { statuses }: Pick<Lease, "statuses">): readonly Header[] {
     const { exposeParents, headers } = this.#options;
-    if (headers.length === 0) return [];
-    const own = statuses[0]?.entityId;
-    const isOwn = ({ entityId }: LimitStatus) => entityId === own;
-    const shown = exposeParents || statuses.every(isOwn) ? statuses : statuses.filter(isOwn);
+    if (headers.length === 0) return NO_HEADERS;
+    const shown = exposeParents ? statuses : ownStatuses(statuses);
     const { clock } = limiter.repository[INTERNALS];
     return headersOf(headers, { statuses: shown, nowMs: clock() });
   }
-
-  #tell(type: HttpEvent["type"], told: Omit<HttpEvent, "type">): void {
-    const { events } = this.#options;
-    if (events !== undefined) this.#hand({ type, ...told }, events);
-    else if (type === "commit_failed") {
-      const sentence =
-        `Could not end the lease of ${told.entityId} for ${told.resource}: ` +
-        "its corrections are not written";
-      warn("ZAEL_HTTP_COMMIT_FAILED", sentence, told.cause);
-    }
-  }
-
-  /** The user's listener must not fail a request. */
-  #hand(event: HttpEvent, events: (event: HttpEvent) => void): void {
-    try {
-      events(event);
-    } catch (error) {
-      if (this.#eventsFailed) return;
-      this.#eventsFailed = true;
-      warn("ZAEL_HTTP_EVENTS_FAILED", "The function `events` of an HTTP middleware threw", error);
-    }
-  }
-}
-
-function warn(code: string, sentence: string, cause: unknown): void {
-  process.emitWarning(sentence, { code, detail: String(cause) });
 }

@@ -32,6 +32,15 @@ export interface HeaderSource {
   readonly nowMs: number;
 }
 
+/** Returns the statuses of the entity itself, which may always be shown. */
+export function ownStatuses(statuses: readonly LimitStatus[]): readonly LimitStatus[] {
+  const own = statuses[0]?.entityId;
+  for (const { entityId } of statuses) {
+    if (entityId !== own) return statuses.filter((status) => status.entityId === own);
+  }
+  return statuses;
+}
+
 /** Returns the headers of all styles; none where no limit may be shown. */
 export function headersOf(styles: readonly HeaderStyle[], source: HeaderSource): Header[] {
   const headers: Header[] = [];

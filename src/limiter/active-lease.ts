@@ -12,6 +12,7 @@ import { statusesAfter } from "./decision.ts";
 import type { LeaseWarning, LimiterEvent } from "./events.ts";
 import {
   add,
+  balancesIn,
   byBucket,
   copyOf,
   type Granted,
@@ -103,11 +104,7 @@ export class ActiveLease implements Lease {
   }
 
   get statuses(): readonly LimitStatus[] {
-    const { legs, outcomes } = this.#granted;
-    this.#statuses ??= statusesAfter(
-      legs,
-      outcomes.map((outcome) => outcome.balancesMilli),
-    );
+    this.#statuses ??= statusesAfter(this.#granted.legs, balancesIn(this.#granted));
     return this.#statuses;
   }
 

@@ -4,6 +4,7 @@ import type { Leg } from "../buckets/leg.ts";
 import type { Rate } from "../core/bucket.ts";
 import { floorDiv } from "../core/integers.ts";
 import { INSPECT, type InspectStyle, inspected } from "../domain/inspect.ts";
+import type { Limit } from "../domain/limit.ts";
 import {
   grantedStatus,
   type LimitCheck,
@@ -176,9 +177,11 @@ function statusesBy(
   balancesMilli: readonly (readonly number[])[],
 ): LimitStatus[] {
   const statuses: LimitStatus[] = [];
-  for (const [legAt, { entityId, resource, config, amountsMilli }] of legs.entries()) {
+  for (let legAt = 0; legAt < legs.length; legAt += 1) {
+    const { entityId, resource, config, amountsMilli } = legs[legAt] as Leg;
     const balances = balancesMilli[legAt] as readonly number[];
-    for (const [at, limit] of config.limits.entries()) {
+    for (let at = 0; at < config.limits.length; at += 1) {
+      const limit = config.limits[at] as Limit;
       const requested = (amountsMilli[at] ?? 0) / 1000;
       const check = { entityId, resource, limit, requested, bypassed: config.bypass === true };
       statuses.push(make(check, balances[at] as number, limit.rate));

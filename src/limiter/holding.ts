@@ -6,6 +6,13 @@ import type { BucketConfig, Leg, LegOutcome } from "../buckets/leg.ts";
 export interface Granted {
   readonly legs: readonly Leg[];
   readonly outcomes: readonly LegOutcome[];
+  /** What is left, leg by leg, where it is known without the outcomes. */
+  readonly balancesMilli?: readonly (readonly number[])[];
+}
+
+/** Returns what is left, leg by leg. */
+export function balancesIn(granted: Granted): readonly (readonly number[])[] {
+  return granted.balancesMilli ?? granted.outcomes.map((outcome) => outcome.balancesMilli);
 }
 
 /** What the lease holds of one shard of one bucket. */
