@@ -8,7 +8,8 @@
 /** @ts-ignore: users of other frameworks do not have the module. */
 import type { FastifyRequest } from "fastify";
 import type { Lease } from "../limiter/lease.ts";
-import { type Entry, Gate, type Passed, type Reading } from "./gate.ts";
+import type { Reading } from "./clients.ts";
+import { type Entry, Gate, type Passed } from "./gate.ts";
 import type { Header } from "./headers.ts";
 import { type Closable, isCutOff, onceClosed } from "./once-closed.ts";
 import { onceEnded } from "./once-ended.ts";

@@ -20,24 +20,12 @@ import {
   replacedAnswer,
   unavailableAnswer,
 } from "./answer.ts";
-import { addressId } from "./client-address.ts";
-import { entityIdOf } from "./entity-ids.ts";
+import { Clients, type Reading } from "./clients.ts";
 import type { HttpEvent } from "./events.ts";
 import { type Header, headersOf, ownStatuses } from "./headers.ts";
 import type { CheckedOptions } from "./options.ts";
 import { addPassage, Passage, type PassageRules, type Target, turnBackAll } from "./passage.ts";
 import { Reporter } from "./reporter.ts";
-
-/**
- * How an adapter reads a request `R` of its framework, with what else it knows of the connection,
- * `C`. One for all requests: functions per request would cost more.
- */
-export interface Reading<R, C> {
-  /** Returns the client's address as the framework reports it. */
-  readonly address: (request: R, connection: C) => string | undefined;
-  /** Returns what aborts when the client goes away; asked for only where a request waits. */
-  readonly signal: (request: R, connection: C) => AbortSignal | undefined;
-}
 
 /** Call the handler, set the headers, and end the passage (if any) with the response. */
 export interface Passed {
@@ -61,7 +49,7 @@ const OBSERVED: Header = { name: "x-ratelimit-observed", value: "refused" };
 
 export class Gate<R extends object, C = undefined> {
   readonly #options: CheckedOptions<R>;
-  readonly #reading: Reading<R, C>;
+  readonly #clients: Clients<R, C>;
   readonly #reporter: Reporter;
   readonly #opening: Promise<RateLimiter>;
   /** Whether a request may wait for tokens. */
@@ -75,7 +63,7 @@ export class Gate<R extends object, C = undefined> {
 
   constructor(options: CheckedOptions<R>, reading: Reading<R, C>) {
     this.#options = options;
-    this.#reading = reading;
+    this.#clients = new Clients(options, reading);
     this.#reporter = new Reporter(options.events);
     this.#waits = options.maxWaitSeconds > 0 && !options.observes;
     this.#isPlain =
@@ -117,7 +105,10 @@ export class Gate<R extends object, C = undefined> {
     let target: Target;
     let decision: Decision | Promise<Decision>;
     try {
-      target = { entityId: this.#addressOf(request, connection), resource: resource as string };
+      target = {
+        entityId: this.#clients.addressOf(request, connection),
+        resource: resource as string,
+      };
       decision = limiter[TRY_NOW](this.#request(target, consume as Amounts));
     } catch {
       // It fails on the slow path too, which reports it.
@@ -142,13 +133,10 @@ export class Gate<R extends object, C = undefined> {
   }
 
   async #ask(request: R, connection: C): Promise<Entry> {
-    if (this.#isGone(request, connection)) return this.#gone(request);
-    const { consume, entityId: keyOf, resource, skip } = this.#options;
+    if (this.#clients.isGone(request, connection)) return this.#gone(request);
+    const { consume, resource, skip } = this.#options;
     if (skip !== undefined && (await skip(request))) return PASSED;
-    const entityId =
-      keyOf === undefined
-        ? this.#addressOf(request, connection)
-        : this.#checkKey(await keyOf(request));
+    const entityId = await this.#clients.entityOf(request, connection);
     if (entityId === undefined) return this.#refuse(request, {}, anonymousAnswer());
     const resourceName = typeof resource === "function" ? await resource(request) : resource;
     const target = { entityId, resource: resourceName };
@@ -160,7 +148,7 @@ export class Gate<R extends object, C = undefined> {
     }
     const amounts =
       typeof consume === "object" ? consume : await this.#amountsOf(request, limiter, target);
-    const signal = this.#waits ? this.#reading.signal(request, connection) : undefined;
+    const signal = this.#waits ? this.#clients.goneSignal(request, connection) : undefined;
     const decision = limiter.tryAcquire(this.#request(target, amounts, signal));
     return this.#decided(request, limiter, target, decision, signal);
   }
@@ -275,40 +263,9 @@ export class Gate<R extends object, C = undefined> {
     return { kind: "answered", answer };
   }
 
-  /** A socket that was closed has no address any more. */
-  #isGone(request: R, connection: C): boolean {
-    if (this.#options.entityId !== undefined) return false;
-    if (this.#reading.address(request, connection) !== undefined) return false;
-    return this.#reading.signal(request, connection)?.aborted === true;
-  }
-
   async #gone(request: R): Promise<Entry> {
     await turnBackAll(request);
     return { kind: "gone" };
-  }
-
-  #addressOf(request: R, connection: C): string {
-    const { anonymous, ipv6Subnet } = this.#options;
-    const address = this.#reading.address(request, connection);
-    if (address !== undefined) return addressId(address, ipv6Subnet);
-    if (anonymous !== undefined) return anonymous;
-    throw new ValidationError(
-      "entityId",
-      undefined,
-      "the client's address is not known here; pass `entityId` to name the entity of a request",
-    );
-  }
-
-  #checkKey(key: string | undefined): string | undefined {
-    if (key === undefined) return this.#options.anonymous;
-    if (typeof key !== "string" || key === "") {
-      throw new ValidationError(
-        "entityId",
-        key,
-        `expected \`entityId\` to return a text that is not empty, or undefined, got ${show(key)}`,
-      );
-    }
-    return entityIdOf(key);
   }
 
   async #amountsOf(request: R, limiter: RateLimiter, target: Target): Promise<Amounts> {

@@ -1,0 +1,69 @@
+/** The entity that a request counts for: its client's key, or its client's address. */
+
+import { show } from "../domain/check.ts";
+import { ValidationError } from "../domain/errors.ts";
+import { addressId } from "./client-address.ts";
+import { entityIdOf } from "./entity-ids.ts";
+import type { CheckedOptions } from "./options.ts";
+
+/**
+ * How an adapter reads a request `R` of its framework, with what else it knows of the connection,
+ * `C`. One for all requests: functions per request would cost more.
+ */
+export interface Reading<R, C> {
+  /** Returns the client's address as the framework reports it. */
+  readonly address: (request: R, connection: C) => string | undefined;
+  /** Returns what aborts when the client goes away; asked for only where a request waits. */
+  readonly signal: (request: R, connection: C) => AbortSignal | undefined;
+}
+
+export class Clients<R, C> {
+  readonly #options: CheckedOptions<R>;
+  readonly #reading: Reading<R, C>;
+
+  constructor(options: CheckedOptions<R>, reading: Reading<R, C>) {
+    this.#options = options;
+    this.#reading = reading;
+  }
+
+  /** Returns the entity of a request; `undefined` where it has no key. */
+  async entityOf(request: R, connection: C): Promise<string | undefined> {
+    const { anonymous, entityId: keyOf } = this.#options;
+    if (keyOf === undefined) return this.addressOf(request, connection);
+    const key = await keyOf(request);
+    if (key === undefined) return anonymous;
+    if (typeof key !== "string" || key === "") {
+      throw new ValidationError(
+        "entityId",
+        key,
+        `expected \`entityId\` to return a text that is not empty, or undefined, got ${show(key)}`,
+      );
+    }
+    return entityIdOf(key);
+  }
+
+  /** Returns the entity of the client's address. */
+  addressOf(request: R, connection: C): string {
+    const { anonymous, ipv6Subnet } = this.#options;
+    const address = this.#reading.address(request, connection);
+    if (address !== undefined) return addressId(address, ipv6Subnet);
+    if (anonymous !== undefined) return anonymous;
+    throw new ValidationError(
+      "entityId",
+      undefined,
+      "the client's address is not known here; pass `entityId` to name the entity of a request",
+    );
+  }
+
+  /** Whether a client is known to have gone: a socket that was closed has no address any more. */
+  isGone(request: R, connection: C): boolean {
+    if (this.#options.entityId !== undefined) return false;
+    if (this.#reading.address(request, connection) !== undefined) return false;
+    return this.goneSignal(request, connection)?.aborted === true;
+  }
+
+  /** Returns what aborts when the client goes away. */
+  goneSignal(request: R, connection: C): AbortSignal | undefined {
+    return this.#reading.signal(request, connection);
+  }
+}
