@@ -93,7 +93,7 @@ const HOOKS: readonly RequestHook[] = ["onRequest", "preParsing", "preValidation
 /** Hooks that get a payload or an error between the reply and `done`. */
 const TAKES_MORE: readonly string[] = ["preParsing", "onError"];
 
-/** Fastify makes names lower case with every call, which costs nothing where they are so already. */
+/** Fastify makes names lower case with every call, which costs nothing where they are so. */
 const KEYS: Readonly<Record<string, string>> = {
   RateLimit: "ratelimit",
   "RateLimit-Policy": "ratelimit-policy",
