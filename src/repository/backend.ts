@@ -57,6 +57,8 @@ export interface Backend {
   readonly name: string;
   readonly store: ItemStore;
   readonly clock: Clock;
+  /** Where ids come from, unless a source was passed in. */
+  readonly random: Random;
   readonly capabilities: BackendCapabilities;
   /** The buckets of one namespace. */
   openBuckets(context: RecordContext, options: BucketOptions): BucketStore;
@@ -70,7 +72,8 @@ export async function openBackend(
   options: DynamoOptions,
 ): Promise<Backend> {
   const clock = clockOf(options);
-  const random = randomOf(location, options);
+  const { kind } = location;
+  const random = options.random ?? (kind === "memory" ? processRandom : systemRandom);
   const { timeoutMs, onCall } = options;
   const shared = {
     clock,
@@ -78,13 +81,12 @@ export async function openBackend(
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
     ...(onCall === undefined ? {} : { onCall }),
   };
-  const { kind } = location;
   if (kind === "memory") {
     const store = new MemoryItemStore(shared);
     const items = memorySnapshots(store);
     const countUsage = usageCounter(items, usageBounds(kind, options.usage));
     return {
-      ...partsOf(kind, "memory", store, clock, options.usage !== false),
+      ...partsOf(kind, "memory", store, shared, options.usage !== false),
       openBuckets: (context, bucketOptions) => {
         const read = (key: Key) => store.readNow(key);
         const recordedLink = linksIn(read, context.namespaceId);
@@ -112,7 +114,7 @@ export async function openBackend(
     const snapshots = sqliteSnapshots(rows, new Housekeeping(database, rows), clock);
     const countUsage = usageCounter(snapshots, usageBounds(kind, options.usage));
     return {
-      ...partsOf(kind, location.path, store, clock, options.usage !== false),
+      ...partsOf(kind, location.path, store, shared, options.usage !== false),
       openBuckets: ({ namespaceId }, bucketOptions) => {
         const read = (key: Key) => rows.read(key)?.item;
         const recordedLink = linksIn(read, namespaceId);
@@ -142,11 +144,6 @@ export function clockOf(options: OpenOptions): Clock {
   return options.clock === undefined ? systemClock : wholeClock(options.clock);
 }
 
-/** The source that was passed in; else one that suffices for the processes that share the store. */
-export function randomOf({ kind }: Pick<Backend, "kind">, { random }: OpenOptions): Random {
-  return random ?? (kind === "memory" ? processRandom : systemRandom);
-}
-
 /** Opens buckets that several processes share; loaded with the first store that needs them. */
 async function sharedBuckets(): Promise<Backend["openBuckets"]> {
   const { DistributedBucketStore } = await import(
@@ -164,7 +161,8 @@ export async function backendOver(
   openBuckets?: Backend["openBuckets"],
 ): Promise<Backend> {
   return {
-    ...partsOf(kind, name, store, clock),
+    // Other processes may use the store too, whatever it is.
+    ...partsOf(kind, name, store, { clock, random: systemRandom }),
     openBuckets: openBuckets ?? (await sharedBuckets()),
   };
 }
@@ -173,10 +171,10 @@ function partsOf(
   kind: Backend["kind"],
   name: string,
   store: ItemStore,
-  clock: Clock,
+  { clock, random }: Pick<Backend, "clock" | "random">,
   keepsUsage = true,
 ): Omit<Backend, "openBuckets"> {
-  return { kind, name, store, clock, capabilities: capabilitiesOf(kind, keepsUsage) };
+  return { kind, name, store, clock, random, capabilities: capabilitiesOf(kind, keepsUsage) };
 }
 
 /**

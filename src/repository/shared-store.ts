@@ -21,7 +21,7 @@ import {
   type VersionRecord,
 } from "../records/version-record.ts";
 import type { ItemStore } from "../storage/item-store.ts";
-import { type Backend, randomOf } from "./backend.ts";
+import type { Backend } from "./backend.ts";
 import { eventChannel } from "./event-channel.ts";
 import type { RepositoryListener } from "./internals.ts";
 import type { OpenOptions } from "./options.ts";
@@ -86,7 +86,7 @@ export function recordContext(
   return {
     store: backend.store,
     clock: backend.clock,
-    random: randomOf(backend, options),
+    random: options.random ?? backend.random,
     onWarning,
   };
 }
