@@ -9,6 +9,7 @@ import { PACE } from "./measure.mjs";
 import { markdown, rowOf, table } from "./report.mjs";
 import { dashboards } from "./scenarios/dashboard.mjs";
 import { dynamodb } from "./scenarios/dynamodb.mjs";
+import { dynamodbSame } from "./scenarios/dynamodb-same.mjs";
 import { growth } from "./scenarios/growth.mjs";
 import { http } from "./scenarios/http.mjs";
 import { llm } from "./scenarios/llm.mjs";
@@ -23,6 +24,7 @@ const SCENARIOS = [
   ...observed,
   ...sqlite,
   ...dynamodb,
+  ...dynamodbSame,
   ...http,
   ...llm,
   ...llmGateway,

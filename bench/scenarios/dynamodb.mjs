@@ -23,7 +23,7 @@ const LOCAL = {
 };
 
 /** With enough sockets for all that are in flight: fifty are its default. */
-function sdkOptions(endpoint) {
+export function sdkOptions(endpoint) {
   const requestHandler = { httpAgent: { keepAlive: true, maxSockets: 128 } };
   return { ...LOCAL, endpoint, requestHandler };
 }
@@ -197,15 +197,21 @@ async function ddbNull(pace) {
   });
 }
 
+/** 64 entities that cascade to one of 16 parents each. */
+export async function makeFamilies(root) {
+  for (let parent = 0; parent < 16; parent += 1) {
+    await root.entities.create({ id: `parent-${parent}` });
+  }
+  const families = keys(64).map((child, at) => ({ child, parent: `parent-${at % 16}` }));
+  for (const { child, parent } of families) {
+    await root.entities.create({ id: child, parentId: parent, cascade: true });
+  }
+  return families;
+}
+
 async function ddbCasc(pace) {
   return withTable(async ({ endpoint, table, root, duelOptions }) => {
-    const names = keys(64);
-    for (let parent = 0; parent < 16; parent += 1) {
-      await root.entities.create({ id: `parent-${parent}` });
-    }
-    for (const [at, id] of names.entries()) {
-      await root.entities.create({ id, parentId: `parent-${at % 16}`, cascade: true });
-    }
+    const names = (await makeFamilies(root)).map(({ child }) => child);
     const limiter = await limiterAt(table, endpoint);
     const client = new DynamoDBClient(sdkOptions(endpoint));
     let next = 0;
