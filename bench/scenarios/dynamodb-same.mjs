@@ -1,6 +1,6 @@
 /**
  * The rows of `dynamodb.mjs` in which the bare SDK makes the very write that we make: to copies of
- * our buckets, in the same table with the same indexes, by the same expressions. What the engine
+ * our buckets, in the same table with the same indexes, by the same expressions. What the store
  * does is then the same for both, and the difference is the client.
  */
 
