@@ -85,6 +85,21 @@ describe.each(ADAPTERS)("rateLimit on $name", (adapter) => {
       expect(await statusOf(url)).toBe(429);
     });
 
+    test("a limit that the entity does not have is an error, or ignored", async () => {
+      const limiter = await stage.limiter();
+      await limiter.repository.limits.setSystem([`rpm:5${SLOW}`]);
+      const consume = { rpm: 1, tpm: 100 };
+      const strict = await stage.serve({ limiter, consume });
+      expect(await statusOf(strict.url)).toBe(500);
+      const consumed: unknown[] = [];
+      const { url } = await stage.serve({ limiter, consume, missingLimits: "ignore" }, (visit) => {
+        consumed.push(visit.lease?.consumed);
+        return { body: "ok" };
+      });
+      expect(await statusOf(url)).toBe(200);
+      expect(consumed).toEqual([{ rpm: 1 }]);
+    });
+
     test("consume and resource may be functions, also asynchronous ones", async () => {
       const limiter = await stage.limiter();
       const limits = [`tpm:10${SLOW}`];
