@@ -12,7 +12,7 @@ import { type Answer, failedAnswer } from "./answer.ts";
 import type { Reading } from "./clients.ts";
 import { type Entry, Gate } from "./gate.ts";
 import type { Header } from "./headers.ts";
-import { isCutOff, onceClosed } from "./once-closed.ts";
+import { isCutOff, isSent, onceClosed } from "./once-closed.ts";
 import { onceEnded } from "./once-ended.ts";
 import { checkHttpOptions, type HttpOptions as Options } from "./options.ts";
 import { leaseOfRequest, type Passage, turnBackAll } from "./passage.ts";
@@ -194,7 +194,7 @@ function isGone(response: ServerResponse): boolean {
 function end(response: ServerResponse, passage: Passage): void {
   const status = response.statusCode;
   if (response.writableEnded) {
-    const aborted = !response.writableFinished;
+    const aborted = !isSent(response);
     void passage.end({ status, aborted }, !aborted && status >= ERROR_STATUS);
     return;
   }

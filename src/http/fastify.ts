@@ -11,7 +11,7 @@ import type { Lease } from "../limiter/lease.ts";
 import type { Reading } from "./clients.ts";
 import { type Entry, Gate, type Passed } from "./gate.ts";
 import type { Header } from "./headers.ts";
-import { type Closable, isCutOff, onceClosed } from "./once-closed.ts";
+import { type Closable, isCutOff, isSent, onceClosed } from "./once-closed.ts";
 import { onceEnded } from "./once-ended.ts";
 import { checkChoice, checkHttpOptions, type HttpOptions as Options } from "./options.ts";
 import { leaseOfRequest, type Passage, turnBackAll } from "./passage.ts";
@@ -236,9 +236,9 @@ function isGone({ raw }: FastifyReplyLike): boolean {
 /** `close` comes once for each response: after it was sent, and when the client has hung up. */
 function end(request: object, reply: FastifyReplyLike, passage: Passage): void {
   const { raw } = reply;
-  const { statusCode: status, writableEnded, writableFinished } = raw;
+  const { statusCode: status, writableEnded } = raw;
   if (writableEnded) {
-    void passage.end({ status, aborted: !writableFinished }, failed.has(request));
+    void passage.end({ status, aborted: !isSent(raw) }, failed.has(request));
     return;
   }
   void passage.hangUp(status);

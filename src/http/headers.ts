@@ -211,9 +211,9 @@ function scarcestOf(statuses: readonly LimitStatus[]): LimitStatus {
   );
 }
 
-function fullInMs({ available, limit }: LimitStatus): number {
-  const missing = Math.max(0, limit.capacity - available);
-  return Math.ceil((missing * limit.refillPeriodSeconds * 1000) / limit.refillAmount);
+/** Parts of tokens count: a limit of one token an hour comes nearer all the time. */
+function fullInMs({ fullAfterSeconds }: LimitStatus): number {
+  return Math.round(fullAfterSeconds * 1000);
 }
 
 function fullInSeconds(status: LimitStatus): number {

@@ -11,7 +11,7 @@ import { ValidationError } from "../domain/errors.ts";
 import type { Lease } from "../limiter/lease.ts";
 import { Gate } from "./gate.ts";
 import type { Header } from "./headers.ts";
-import { type Closable, isCutOff, onceClosed } from "./once-closed.ts";
+import { type Closable, isCutOff, isSent, onceClosed } from "./once-closed.ts";
 import { checkFunction, checkHttpOptions, type HttpOptions as Options } from "./options.ts";
 import { addAlias, leaseOfRequest, type Passage } from "./passage.ts";
 import { watchEnd } from "./watched-body.ts";
@@ -179,7 +179,7 @@ async function endWithResponse(context: HonoContext, passage: Passage): Promise<
   const threw = context.error !== undefined;
   const { outgoing } = (context.env ?? {}) as NodeBindings;
   if (outgoing !== undefined) {
-    const end = () => void passage.end({ status, aborted: !outgoing.writableFinished }, threw);
+    const end = () => void passage.end({ status, aborted: !isSent(outgoing) }, threw);
     if (outgoing.closed || isCutOff(outgoing)) end();
     else onceClosed(outgoing, end);
     return;

@@ -20,6 +20,13 @@ export interface Closable {
   on(event: "close", listener: () => void): unknown;
 }
 
+/** A response that tells how far it was sent. */
+interface Sendable extends Closable {
+  readonly writableFinished: boolean;
+  /** Only over HTTP/2. */
+  readonly stream?: object;
+}
+
 /** One listener per connection for all that wait: a client may send any number of requests. */
 const waiting = new WeakMap<object, Set<() => void>>();
 
@@ -41,6 +48,15 @@ export function onceClosed(response: Closable, closed: () => void): void {
 /** Returns whether a response waits behind others on a connection that is gone. */
 export function isCutOff(response: Closable): boolean {
   return response.socket === null && connectionOf(response)?.destroyed === true;
+}
+
+/**
+ * Returns whether a response was sent to its last byte, at the moment it is closed. Over HTTP/1.1 a
+ * connection that breaks drops what was left, and calls the response finished all the same.
+ */
+export function isSent(response: Sendable): boolean {
+  if (!response.writableFinished || response.stream !== undefined) return response.writableFinished;
+  return connectionOf(response)?.destroyed !== true;
 }
 
 function connectionOf({ req }: Closable): Connection | undefined {

@@ -302,6 +302,15 @@ describe.each(ADAPTERS)("answers of rateLimit on $name", (adapter) => {
     });
   });
 
+  test("observed requests do not wait for tokens", async () => {
+    const { url } = await stage.serve({
+      limits: [`rpm:1${SLOW}`],
+      mode: "observe",
+      maxWaitSeconds: 86_400,
+    });
+    expect([await statusOf(url), await statusOf(url)]).toEqual([200, 200]);
+  });
+
   describe("skip and chains", () => {
     test("skip leaves a request alone", async () => {
       const limiter = await stage.limiter();

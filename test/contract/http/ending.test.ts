@@ -3,6 +3,8 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 import { describe, expect, test } from "vitest";
+import type { Outcome } from "../../../src/http/options.ts";
+import { itUnless } from "../../support/unless.ts";
 import { ADAPTERS, type TestOptions } from "./served.ts";
 import { gate, SLOW, Stage, statusOf, waitingRoom } from "./suite.ts";
 
@@ -87,6 +89,80 @@ describe.each(ADAPTERS)("ends of rateLimit on $name", (adapter) => {
     for (let turn = 0; turn < 10; turn += 1) await new Promise((next) => setImmediate(next));
     leave.open();
     await expect.poll(() => limiter.available(TARGET)).toEqual({ rpm: 999, tpm: 99_958 });
+  });
+
+  itUnless(adapter.name === "fetch" && "its handler's body has been read to the end by then")(
+    "a client that hangs up before a large body has reached it has hung up",
+    async () => {
+      const outcomes: unknown[] = [];
+      const refundWhen = (outcome: Outcome) => {
+        outcomes.push(outcome);
+        return outcome.aborted;
+      };
+      const limiter = await stage.limiter();
+      const arrived = gate();
+      const { url } = await stage.serve({ limiter, limits: LIMITS, refundWhen }, () => {
+        arrived.open();
+        return { body: "x".repeat(50_000_000) };
+      });
+      const socket = await rawRequest(url);
+      await arrived.opened;
+      await once(socket, "data");
+      socket.destroy();
+      await expect.poll(() => outcomes).toEqual([{ status: 200, aborted: true }]);
+      await expect.poll(() => limiter.available(TARGET)).toEqual({ rpm: 1000, tpm: 100_000 });
+    },
+  );
+
+  itUnless(["Hono", "fetch"].includes(adapter.name) && "web-standard handlers are called anyway")(
+    "a client that is gone when the decision comes reaches no handler and consumes nothing",
+    async () => {
+      const limiter = await stage.limiter();
+      const [arrived, leave] = [gate(), gate()];
+      const events: string[] = [];
+      let handled = 0;
+      const options: TestOptions = {
+        limiter,
+        limits: LIMITS,
+        entityId: async () => {
+          arrived.open();
+          await leave.opened;
+          return "127.0.0.1";
+        },
+        events: ({ type }) => events.push(type),
+      };
+      const { url } = await stage.serve(options, () => {
+        handled += 1;
+        return { body: "ok" };
+      });
+      const socket = await rawRequest(url);
+      await arrived.opened;
+      const closed = once(socket, "close");
+      socket.destroy();
+      await closed;
+      for (let turn = 0; turn < 10; turn += 1) await new Promise((next) => setImmediate(next));
+      leave.open();
+      await expect.poll(() => events).toEqual(["granted"]);
+      await expect.poll(() => limiter.available(TARGET)).toEqual({ rpm: 1000, tpm: 100_000 });
+      expect(handled).toBe(0);
+    },
+  );
+
+  test("a response that was sent is no hang-up, whether the connection stays or not", async () => {
+    const outcomes: unknown[] = [];
+    const refundWhen = (outcome: Outcome) => {
+      outcomes.push(outcome);
+      return false;
+    };
+    const { url } = await stage.serve({ limits: LIMITS, refundWhen }, ({ path }) => ({
+      body: path === "/large" ? "x".repeat(5_000_000) : "ok",
+    }));
+    for (const path of ["/", "/large"]) {
+      await statusOf(`${url}${path}`);
+      await statusOf(`${url}${path}`, { Connection: "close" });
+    }
+    const sent = { status: 200, aborted: false };
+    await expect.poll(() => outcomes).toEqual([sent, sent, sent, sent]);
   });
 
   test("a stream that is read to its end is committed", async () => {

@@ -5,6 +5,7 @@ import { connect as connectHttp2 } from "node:http2";
 import Fastify from "fastify";
 import { describe, expect, test } from "vitest";
 import rateLimitFastify, * as onFastify from "../../../src/http/fastify.ts";
+import type { Outcome } from "../../../src/http/options.ts";
 import { closeAfterEach, closeLater, memoryLimiter } from "./listening.ts";
 import { gate, SLOW, statusOf } from "./suite.ts";
 
@@ -138,7 +139,12 @@ describe("Fastify", () => {
     test("streams of one connection are limited one by one, and settle", async () => {
       const limiter = await memoryLimiter();
       const app = Fastify({ http2: true });
-      await app.register(rateLimitFastify, { limiter, limits: LIMITS });
+      const aborted: boolean[] = [];
+      const refundWhen = (outcome: Outcome) => {
+        aborted.push(outcome.aborted);
+        return false;
+      };
+      await app.register(rateLimitFastify, { limiter, limits: LIMITS, refundWhen });
       app.get("/", async (request) => {
         request.lease?.settle({ tpm: 100 });
         return "ok";
@@ -156,6 +162,7 @@ describe("Fastify", () => {
       }
       expect(statuses).toEqual([200, 200, 200, 429]);
       await expect.poll(() => limiter.available(TARGET)).toEqual({ rpm: 0, tpm: 700 });
+      expect(aborted).toEqual([false, false, false]);
     });
 
     test("a stream that the client resets pays what was settled, or as refundWhen says", async () => {

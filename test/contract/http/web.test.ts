@@ -198,10 +198,11 @@ describe("fetch", () => {
     );
     const server = (address: string) => ({ requestIP: () => ({ address }) });
     const statuses = [];
-    for (const address of ["::1", "::2", "9.9.9.9"]) {
-      statuses.push((await handler(call(), server(address))).status);
+    const [first, sameSubnet, other] = ["2001:db8:0:1::1", "2001:db8:0:ff::2", "2001:db8:0:100::1"];
+    for (const address of [first, sameSubnet, other, "9.9.9.9"]) {
+      statuses.push((await handler(call(), server(address as string))).status);
     }
-    expect(statuses).toEqual([200, 429, 200]);
+    expect(statuses).toEqual([200, 429, 200, 200]);
   });
 
   test("a request without an address is an error that says what to pass", async () => {

@@ -1,0 +1,71 @@
+/** The figures in response headers, at the edges of a bucket. */
+
+import { expect, test } from "vitest";
+import { Limit } from "../../../src/domain/limit.ts";
+import { statusOf } from "../../../src/domain/limit-status.ts";
+import { type HeaderStyle, headersOf } from "../../../src/http/headers.ts";
+
+/** The headers of one bucket; balances in milli-tokens, as stores have them. */
+function shown(style: HeaderStyle, requested: number, balances: Readonly<Record<string, number>>) {
+  const statuses = Object.entries(balances).map(([text, milli]) => {
+    const limit = Limit.parse(text);
+    const check = { entityId: "key-1", resource: "http", limit, requested };
+    return statusOf(check, milli, limit.rate);
+  });
+  const headers = headersOf([style], { statuses, nowMs: 1_800_000_000_001 });
+  return Object.fromEntries(headers.map(({ name, value }) => [name, value]));
+}
+
+test("a full bucket has no token to wait for, and any other one waits for its next", () => {
+  const { RateLimit } = shown("draft", 0, { "rpm:60": 60_000, "tpm:10/min:20": 19_000 });
+  expect(RateLimit).toBe('"rpm";r=60;t=0, "tpm";r=19;t=6');
+});
+
+test("a refused request waits until its amount fits, in whole seconds that are enough", () => {
+  const { RateLimit } = shown("draft", 3, { "rpm:60": 500 });
+  expect(RateLimit).toBe('"rpm";r=0;t=3');
+});
+
+test("a request that never fits has no time at all", () => {
+  expect(shown("draft", 11, { "rpm:10": 10_000 }).RateLimit).toBe('"rpm";r=10');
+});
+
+test("only limits that count tokens have the unit", () => {
+  const policy = shown("draft", 0, { "rpm:60": 0, "tpm:100": 0, "input_tokens:9": 0 });
+  expect(policy["RateLimit-Policy"]).toBe(
+    '"rpm";q=60;w=60, "tpm";q=100;w=60;zae-unit="tokens", ' +
+      '"input_tokens";q=9;w=60;zae-unit="tokens"',
+  );
+});
+
+test("styles with one figure show the limit with the smallest share, not the smallest number", () => {
+  const balances = { "rpm:10": 9000, "tpm:10000": 100_000 };
+  expect(shown("draft-7", 0, balances).RateLimit).toBe("limit=10000, remaining=100, reset=60");
+  expect(shown("draft-6", 0, balances)["RateLimit-Remaining"]).toBe("100");
+  expect(shown("legacy", 0, balances)).toEqual({
+    "X-RateLimit-Limit": "10000",
+    "X-RateLimit-Remaining": "100",
+    "X-RateLimit-Reset": "1800000061",
+  });
+});
+
+test("the time until a bucket is full counts down between two tokens", () => {
+  const half = { "rph:1/hour": 500 };
+  expect(shown("draft-7", 0, half).RateLimit).toBe("limit=1, remaining=0, reset=1800");
+  expect(shown("draft-6", 0, half)["RateLimit-Reset"]).toBe("1800");
+  expect(shown("legacy", 0, half)["X-RateLimit-Reset"]).toBe("1800001801");
+});
+
+test.each([
+  [999_900, "6ms"],
+  [994_000, "360ms"],
+  [900_000, "6s"],
+  [0, "1m0s"],
+  [-500_000, "1m30s"],
+])("the style of OpenAI writes the time of %i milli-tokens of 1,000 as %s", (milli, text) => {
+  expect(shown("openai", 0, { "rpm:1000": milli })).toEqual({
+    "x-ratelimit-limit-requests": "1000",
+    "x-ratelimit-remaining-requests": String(Math.max(0, Math.floor(milli / 1000))),
+    "x-ratelimit-reset-requests": text,
+  });
+});
