@@ -126,6 +126,7 @@ export default defineConfig({
         test: {
           ...onEngines,
           name: "python",
+          globalSetup: [...onEngines.globalSetup, "test/python/setup.ts"],
           include: ["test/python/**/*.test.ts"],
           exclude: process.env["ZAEL_PYTHON"] === undefined ? ["test/python/**"] : [],
         },

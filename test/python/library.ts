@@ -16,7 +16,8 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
 /** The releases that are tested: the oldest with our layout, and the one that we keep up with. */
-export type Release = "0.10.3" | "0.17.0";
+export const RELEASES = ["0.10.3", "0.17.0"] as const;
+export type Release = (typeof RELEASES)[number];
 
 const DRIVER = fileURLToPath(new URL("./driver.py", import.meta.url));
 /** Outside of the repository, so that a fresh clone finds what an earlier one has installed. */
@@ -41,11 +42,16 @@ export class PythonError extends Error {
   }
 }
 
-/** The interpreter of a release, installed on first use. */
+/** The interpreter of a release, which `setup.ts` has installed. */
 function interpreterOf(release: Release): string {
+  return join(CACHE, `v${release}`, "bin", "python");
+}
+
+/** Installs a release, unless an earlier run has. Not for workers, which would do it at once. */
+export function install(release: Release): void {
   const venv = join(CACHE, `v${release}`);
-  const python = join(venv, "bin", "python");
-  if (existsSync(python) && existsSync(join(venv, ".installed"))) return python;
+  const python = interpreterOf(release);
+  if (existsSync(python) && existsSync(join(venv, ".installed"))) return;
   rmSync(venv, { recursive: true, force: true });
   mkdirSync(CACHE, { recursive: true });
   const quiet: ExecFileSyncOptions = { stdio: ["ignore", "ignore", "pipe"] };
@@ -53,7 +59,6 @@ function interpreterOf(release: Release): string {
   const pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
   execFileSync(python, [...pip, `zae-limiter==${release}`], quiet);
   mkdirSync(join(venv, ".installed"));
-  return python;
 }
 
 /** Runs the command of a release to its end; what it printed. Throws when it fails. */
@@ -95,6 +100,14 @@ interface Provisioned {
   readonly errors?: readonly string[];
 }
 
+interface AcquireOptions {
+  readonly adjust?: object;
+  readonly how?: "commit" | "rollback";
+  readonly limits?: readonly unknown[];
+  /** Amounts of further resources, from 0.17 on. */
+  readonly also?: Readonly<Record<string, object>>;
+}
+
 /** One client of the Python library. */
 export class PythonClient {
   readonly release: Release;
@@ -132,12 +145,17 @@ export class PythonClient {
     return this.#send({ do: "call", on: "repo", method, args, kwargs }) as Promise<Result>;
   }
 
+  /** Calls a method of its limiter. */
+  limiter<Result = unknown>(method: string, kwargs: object): Promise<Result> {
+    return this.#send({ do: "call", on: "limiter", method, kwargs }) as Promise<Result>;
+  }
+
   /** Acquires and ends the lease at once. */
   async acquire(
     entity: string,
     resource: string,
     consume: object,
-    options: { adjust?: object; how?: "commit" | "rollback"; limits?: readonly unknown[] } = {},
+    options: AcquireOptions = {},
   ): Promise<void> {
     const { adjust, how = "commit", ...more } = options;
     const request = { do: "acquire", entity, resource, consume, ...more };

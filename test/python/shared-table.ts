@@ -16,8 +16,6 @@ import { cli } from "../unit/cli/captured.ts";
 import { type Place, PythonClient, type Release } from "./library.ts";
 
 const TIMEOUT_MS = 20_000;
-/** The first run on a machine installs the releases. */
-const INSTALL_MS = 300_000;
 
 /** Both libraries in one namespace. */
 export interface Both {
@@ -46,7 +44,7 @@ export class SharedTable {
       });
       this.#items = new DynamoItemStore({ table: this.#table, endpoint, timeoutMs: TIMEOUT_MS });
       this.#python = new PythonClient(release);
-    }, INSTALL_MS);
+    });
     afterEach(async () => {
       for (const opened of this.#opened.splice(0)) await opened.close();
     });
