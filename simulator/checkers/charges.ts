@@ -6,7 +6,7 @@
 
 import type { Landing } from "../../src/testing/table/call.ts";
 import type { LimitOfShard, ShardImage } from "./bucket-image.ts";
-import { Share, shareRate } from "./share.ts";
+import { floorDiv, Share, shareRate } from "./share.ts";
 
 /** Milli-tokens by limit name. */
 export type Charged = ReadonlyMap<string, bigint>;
@@ -40,10 +40,18 @@ export function chargedBy(
     const image = after as ShardImage;
     const stays = bypasses && isBalanceKept(before, was, image, limit);
     if (operated && was !== undefined && consumed === 0n) {
-      charged.set(limit.name, was.tokens - limit.tokens);
+      charged.set(limit.name, -addedTo(was, limit, image));
     } else charged.set(limit.name, stays ? 0n : consumed);
   }
   return charged;
+}
+
+/** What an operation has added, in whole milli-tokens: a remainder is a part of the balance. */
+function addedTo(was: LimitOfShard, limit: LimitOfShard, image: ShardImage): bigint {
+  const rate = shareRate(limit, image.shard, image.count);
+  const levelOf = (stored: LimitOfShard) =>
+    Share.numerator(rate, { ...stored, epochMs: image.epochMs }, image.epochMs);
+  return floorDiv(levelOf(limit) - levelOf(was), rate.period);
 }
 
 /** Whether a write has counted what it consumed, and left the balance as it was. */

@@ -189,7 +189,7 @@ function smaller(left: bigint, right: bigint): bigint {
   return left < right ? left : right;
 }
 
-function floorDiv(value: bigint, by: bigint): bigint {
+export function floorDiv(value: bigint, by: bigint): bigint {
   const quotient = value / by;
   return value % by < 0n ? quotient - 1n : quotient;
 }

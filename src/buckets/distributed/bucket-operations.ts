@@ -17,12 +17,14 @@ import type { Item } from "../../storage/item.ts";
 import type { Write } from "../../storage/item-store.ts";
 import type { BalanceOperation } from "../bucket-admin.ts";
 import { splitByRoom } from "../top-up.ts";
-import { balanceOf, balancesAt } from "./balance-at.ts";
+import { type BalanceAt, balanceOf, balancesAt } from "./balance-at.ts";
 import type { CachedStates } from "./cached-states.ts";
 import { decoded, type SeenBucket } from "./seen-bucket.ts";
 import { WritePlan } from "./write-plan.ts";
 
 const ATTEMPTS_MAX = 20;
+/** Until then a limit that is filled is stored as clients without remainders understand it. */
+const EXACT_ATTEMPTS = 10;
 
 export class BucketOperations {
   readonly #context: RecordContext;
@@ -49,7 +51,8 @@ export class BucketOperations {
       const before = madeBefore(record, operation, incarnation, nowMs);
       if (before !== undefined) return before;
       const shards = await this.#shardsOf(operation, decoded(first), nowMs);
-      const { writes, result } = this.#plan(operation, shards, nowMs);
+      const isExact = attempt <= EXACT_ATTEMPTS;
+      const { writes, result } = this.#plan(operation, shards, nowMs, isExact);
       const [recordItem, ...others] = operation.recordsOf(result, { incarnation, nowMs });
       const { ok } = await store.transact([
         { put: recordItem as Item, condition: asRead(record) },
@@ -87,6 +90,7 @@ export class BucketOperations {
     { additionOf }: BalanceOperation,
     shards: readonly SeenBucket[],
     nowMs: number,
+    isExact: boolean,
   ): { writes: Write[]; result: OperationResult } {
     const balances = shards.map((shard) => balancesAt(shard, nowMs));
     const plans = shards.map((shard) => {
@@ -104,7 +108,11 @@ export class BucketOperations {
       });
       const parts = splitByRoom(addition, rooms);
       parts.forEach((part, at) => {
-        if (balances[at]?.has(name) === true) plans[at]?.add(`b_${name}_tk`, part);
+        const [plan, balance] = [plans[at], balances[at]?.get(name)];
+        if (plan === undefined || balance === undefined) return;
+        const isFilled = part >= (rooms[at] as number);
+        if (isExact && isFilled && isFullByRemainder(balance, part)) fill(plan, name, balance);
+        else plan.add(`b_${name}_tk`, part);
       });
       amounts[name] = Math.floor(parts.reduce((sum, part) => sum + part, 0) / 1000);
     }
@@ -117,4 +125,21 @@ export class BucketOperations {
     });
     return { writes, result: { shards: shards.length, amounts } };
   }
+}
+
+/** Whether a limit is full with the addition, and only because of its remainder. */
+function isFullByRemainder({ stored, share, accruedMin }: BalanceAt, part: number): boolean {
+  return stored.tokensMilli + accruedMin + part < share.capacityMilli;
+}
+
+/**
+ * Fills a limit without its remainder, which clients of the Python library know nothing of: they
+ * would miss a part of a token, and refuse a call for all that the limit has. Other clients must not
+ * have consumed from it meanwhile.
+ */
+function fill(plan: WritePlan, name: string, { stored, share, accruedMin }: BalanceAt): void {
+  plan.require({ is: "=", name: `b_${name}_tk`, value: stored.tokensMilli });
+  plan.require({ is: "=", name: `b_${name}_rr`, value: stored.remainder });
+  plan.set(`b_${name}_tk`, share.capacityMilli - accruedMin);
+  plan.remove(`b_${name}_rr`);
 }

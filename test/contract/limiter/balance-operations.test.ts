@@ -140,6 +140,33 @@ describeItemStores("the balances of a bucket with shards", (store) => {
     await refusalOf(fresh.limiter.acquire({ ...BUCKET, consume: { tpd: 1 } }));
   });
 
+  it("are filled so that a client that knows no remainders finds them full", async () => {
+    const subject = await opened(store);
+    const { limiter, repo, time } = subject;
+    const { PK, SK } = bucketKey(repo.namespaceId, BUCKET.entityId, BUCKET.resource, 0);
+    const filled = async () => {
+      const { rf, b_tpd_tk: tokens } =
+        (await itemsOf().get({ PK, SK }, { consistent: true })) ?? {};
+      // As Python computes it: 100 tokens are 100,000 milli a day.
+      const accrued = ((time.clock() - Number(rf)) * 100_000) / 86_400_000;
+      return Number(tokens) + Math.floor(accrued);
+    };
+    await limiter.acquire({ ...BUCKET, consume: { tpd: 90 } });
+    for (const [b_tpd_rr, waitMs] of [
+      [86_399_999, 400],
+      [80_000_000, 500],
+      [1, 864],
+    ] as const) {
+      time.advance(waitMs);
+      await itemsOf().update({ PK, SK }, { set: { b_tpd_rr, b_tpd_tk: -1 } });
+      await repo.buckets.reset(BUCKET);
+      expect(await filled()).toBe(100_000);
+      const fresh = await store.another(subject);
+      await fresh.limiter.acquire({ ...BUCKET, consume: { tpd: 100 } });
+      await refusalOf(fresh.limiter.acquire({ ...BUCKET, consume: { tpd: 1 } }));
+    }
+  });
+
   itUnless(store.slow)(
     "the balances of shards are recorded as Python does, and its quotas are refused by name",
     async () => {
