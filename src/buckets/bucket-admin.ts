@@ -32,6 +32,8 @@ export interface FlagStamps {
   readonly state?: "enabled" | "disabled" | "bypass";
   /** Absent: the stamps of the owner stay as they are. */
   readonly owner?: OwnerStamps;
+  /** Whether each limit is soft; absent: the stamps of soft limits stay as they are. */
+  readonly soft?: ReadonlyMap<string, boolean>;
 }
 
 /** Which parent a bucket cascades to, and the generation of its entity that says so. */
@@ -43,7 +45,7 @@ export interface OwnerStamps {
   readonly isStamped: boolean;
 }
 
-/** The buckets to stamp: of an entity, of a resource, or of an entity for a resource. */
+/** The buckets to stamp: of an entity, of a resource, of both, or all of the namespace. */
 export interface StampScope {
   readonly entityId?: string | undefined;
   readonly resource?: string | undefined;

@@ -10,7 +10,7 @@ import { ValidationError } from "../domain/errors.ts";
 import type { JsonValue } from "../domain/json.ts";
 import { checkEntityId, checkPrincipal, checkResource } from "../domain/names.ts";
 import type { Item, Key, Value } from "../storage/item.ts";
-import type { Write } from "../storage/item-store.ts";
+import { ITEM_EXISTS } from "../storage/item-store.ts";
 import { integerAt, jsonAt, textAt } from "./fields.ts";
 import { AUDIT_PREFIX, auditKey, auditPartition, inNamespace, namespaceOf } from "./keys.ts";
 import { queryRecords } from "./query-records.ts";
@@ -85,6 +85,11 @@ export interface AuditEntry {
   readonly principal: string | undefined;
   readonly resource?: string;
   readonly details?: Readonly<Record<string, JsonValue>>;
+}
+
+/** The write of an event. */
+export interface AuditWrite {
+  readonly put: Item;
 }
 
 /** The subject of events about a resource. */
@@ -200,8 +205,13 @@ export class AuditLog {
     return items.flatMap((item) => (item === undefined ? [] : (decodeEvent(item) ?? [])));
   }
 
+  /** A ULID of now, later than those before it. */
+  newId(): string {
+    return this.#nextId(this.#context.clock());
+  }
+
   /** The write that records a change; it belongs into the transaction of that change. */
-  entry(entry: AuditEntry, retentionDays: number): Write {
+  entry(entry: AuditEntry, retentionDays: number): AuditWrite {
     const { clock, namespaceId } = this.#context;
     const nowMs = clock();
     const eventId = this.#nextId(nowMs);
@@ -223,8 +233,16 @@ export class AuditLog {
   }
 
   /** The same with the retention that the item of the namespace's limits says. */
-  entryIn(system: Item | undefined, entry: AuditEntry): Write {
+  entryIn(system: Item | undefined, entry: AuditEntry): AuditWrite {
     return this.entry(entry, retentionDaysIn(system) ?? AUDIT_RETENTION_DAYS);
+  }
+
+  /** Adds to an event how many live buckets were stamped, which comes after the change itself. */
+  async tellStamped(event: AuditWrite | undefined, stampedBuckets: number): Promise<void> {
+    if (event === undefined) return;
+    const { PK, SK, details } = event.put;
+    const told = { ...(details as Record<string, Value>), buckets_stamped: stampedBuckets };
+    await this.#context.store.update({ PK, SK }, { set: { details: told } }, [ITEM_EXISTS]);
   }
 }
 

@@ -6,11 +6,10 @@ import { Entity } from "../domain/entity.ts";
 import { EntityExistsError, EntityNotFoundError, ValidationError } from "../domain/errors.ts";
 import { checkJsonObject, type JsonValue } from "../domain/json.ts";
 import { checkEntityId, checkParentId } from "../domain/names.ts";
-import { SweepIncompleteError } from "../domain/sweep-incomplete.ts";
 import type { Value } from "../storage/item.ts";
 import { ITEM_ABSENT, ITEM_EXISTS } from "../storage/item-store.ts";
 import { checkAncestry } from "./ancestry.ts";
-import { type AuditLog, checkAuditor } from "./audit.ts";
+import { type AuditLog, type AuditWrite, checkAuditor } from "./audit.ts";
 import type { ConfigResolver } from "./config-resolver.ts";
 import { deleteBuckets, deleteConfigs, deleteLeftovers } from "./entity-deletion.ts";
 import { decodeEntity, encodeEntity } from "./entity-item.ts";
@@ -21,6 +20,7 @@ import { childrenPartition, entityKey } from "./keys.ts";
 import { checkActive } from "./namespace-state.ts";
 import { queryRecords } from "./query-records.ts";
 import type { RecordContext } from "./record-context.ts";
+import { sweep } from "./sweep.ts";
 
 export { ANCESTORS_MAX } from "./ancestry.ts";
 
@@ -207,17 +207,16 @@ export class EntityRecords {
     await checkActive(this.#context);
     await claimFeature(this.#context, "change of parent");
     const days = await this.#resolver.auditRetentionDays();
-    const entity = await moveEntity(this.#context, id, wanted, (details) =>
-      this.#audit.entry({ action: "entity_parent_changed", subject: id, principal, details }, days),
+    let event: AuditWrite | undefined;
+    const entity = await moveEntity(this.#context, id, wanted, (details) => {
+      const entry = { action: "entity_parent_changed", subject: id, principal, details } as const;
+      event = this.#audit.entry(entry, days);
+      return event;
+    });
+    await sweep(
+      (onStamped) => this.#buckets.moved(id, entity, onStamped),
+      (stamped) => this.#audit.tellStamped(event, stamped),
     );
-    let stampedBuckets = 0;
-    try {
-      await this.#buckets.moved(id, entity, () => {
-        stampedBuckets += 1;
-      });
-    } catch (error) {
-      throw new SweepIncompleteError(stampedBuckets, error);
-    }
     return entity;
   }
 

@@ -60,6 +60,13 @@ export function unsupportedLimits(item: Item): readonly UnsupportedLimit[] {
   return [...limits, ...sessions].sort((one, other) => (one.name < other.name ? -1 : 1));
 }
 
+/** Whether a limit is soft, of those that are stored or of those that replace them. */
+export function touchesSoft(item: Item | undefined, limits: readonly Limit[]): boolean {
+  if (limits.some(({ soft }) => soft)) return true;
+  if (item === undefined) return false;
+  return limitNames(item).some((name) => flagAt(item, `${PREFIX}${name}_soft`));
+}
+
 /** The names of the limits of a config item, sorted. */
 export function limitNames(item: Item): string[] {
   return Object.keys(item)

@@ -27,8 +27,10 @@ import {
   limitAttributeNames,
   limitNames,
   onUnavailableIn,
+  touchesSoft,
 } from "./limit-attributes.ts";
 import type { RecordContext } from "./record-context.ts";
+import { sweep } from "./sweep.ts";
 import { type ChangeOptions, type FlagFollower, SwitchRecords } from "./switches.ts";
 
 const ENTITIES_PER_PAGE = 1000;
@@ -41,9 +43,17 @@ export interface SystemConfig {
   readonly onUnavailable?: OnUnavailable;
 }
 
+/** The place of limits; the whole namespace with neither. */
+export interface SoftPlace {
+  readonly entityId?: string | undefined;
+  readonly resource?: string | undefined;
+}
+
 /** Live buckets, which follow the limits of their entity at once. */
 export interface LimitFollower extends FlagFollower {
   entityLimitsChanged(entityId: string, resource: string): Promise<void>;
+  /** Stamps which limits are soft into the buckets of a place, or of the whole namespace. */
+  stampSoft(place: SoftPlace, onStamped: () => void): Promise<void>;
 }
 
 /**
@@ -90,7 +100,9 @@ export class LimitRecords extends SwitchRecords {
     const given = options.onUnavailable ?? undefined;
     const mode = given === undefined ? undefined : checkOnUnavailable(given);
     await claimSoft(this.#context, checked);
+    let isSoftTouched = false;
     const version = await changeConfig(this.#context, [], ({ system }) => {
+      isSoftTouched = touchesSoft(system, checked);
       const attributes = encodeLimits(checked);
       return {
         system: {
@@ -114,6 +126,7 @@ export class LimitRecords extends SwitchRecords {
       };
     });
     this.#resolver.changedSystem(version, options.onUnavailable);
+    if (isSoftTouched) await this.#stampSoft({});
   }
 
   /** What is stored for the namespace; no limits when nothing is. */
@@ -129,7 +142,9 @@ export class LimitRecords extends SwitchRecords {
   async deleteSystem(options: ChangeOptions = {}): Promise<void> {
     checkFields("options", options, ["principal"]);
     const principal = checkAuditor(options.principal);
+    let isSoftTouched = false;
     const version = await changeConfig(this.#context, [], ({ system }) => {
+      isSoftTouched = touchesSoft(system, []);
       const names = system === undefined ? [] : limitAttributeNames(system);
       const mode = system === undefined ? undefined : textAt(system, "on_unavailable");
       if (system === undefined || (names.length === 0 && mode === undefined)) return undefined;
@@ -149,6 +164,7 @@ export class LimitRecords extends SwitchRecords {
       };
     });
     this.#resolver.changedSystem(version, null);
+    if (isSoftTouched) await this.#stampSoft({});
   }
 
   /** Replaces the limits of a resource. */
@@ -271,20 +287,26 @@ export class LimitRecords extends SwitchRecords {
     const principal = checkAuditor(options.principal);
     await claimSoft(this.#context, checked);
     const { namespaceId } = this.#context;
-    const version = await changeConfig(this.#context, [key], ({ items: [item], system }) => ({
-      writes: [
-        replaceLimits(namespaceId, key, item, checked, attributes),
-        ...level.register(item),
-        this.#audit.entryIn(system, {
-          action: "limits_set",
-          subject,
-          principal,
-          resource,
-          details: { limits: checked.map((limit) => limit.toJSON()) },
-        }),
-      ],
-    }));
+    let isSoftTouched = false;
+    const version = await changeConfig(this.#context, [key], ({ items: [item], system }) => {
+      isSoftTouched = touchesSoft(item, checked);
+      const details = { limits: checked.map((limit) => limit.toJSON()) };
+      return {
+        writes: [
+          replaceLimits(namespaceId, key, item, checked, attributes),
+          ...level.register(item),
+          this.#audit.entryIn(system, {
+            action: "limits_set",
+            subject,
+            principal,
+            resource,
+            details,
+          }),
+        ],
+      };
+    });
     this.#resolver.changed(version, [slot]);
+    if (isSoftTouched) await this.#stampSoft(level);
     return version !== undefined;
   }
 
@@ -292,9 +314,11 @@ export class LimitRecords extends SwitchRecords {
     const { key, registryKey, subject, resource, slot } = level;
     const principal = checkAuditor(options.principal);
     const keys = [key, registryKey];
+    let isSoftTouched = false;
     const version = await changeConfig(this.#context, keys, ({ items, system }) => {
       const [item, registry] = items;
       if (item === undefined || isFlagsOnly(item)) return undefined;
+      isSoftTouched = touchesSoft(item, []);
       return {
         writes: [
           ...unlisting(level, deleteLimits(item), item, registry),
@@ -303,7 +327,13 @@ export class LimitRecords extends SwitchRecords {
       };
     });
     this.#resolver.changed(version, [slot]);
+    if (isSoftTouched) await this.#stampSoft(level);
     return version !== undefined;
+  }
+
+  /** The Python library takes a limit without a stamp for a hard one. */
+  async #stampSoft({ entityId, resource }: SoftPlace): Promise<void> {
+    await sweep((onStamped) => this.#follower.stampSoft({ entityId, resource }, onStamped));
   }
 
   async #readLimits({ key }: ConfigLevel): Promise<readonly Limit[]> {

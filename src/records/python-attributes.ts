@@ -102,6 +102,11 @@ export const PYTHON_LIMIT_SUFFIXES = [
 /** Of a bucket as a whole: they go along when it is split. */
 const STAMPS = ["disabled", "bypass", "pgen", "pinc"] as const;
 
+/** The time until which a limit of a bucket counts as soft; absent: it is hard. */
+export function softStamp(limitName: string): string {
+  return `b_${limitName}_soft`;
+}
+
 /** The stamps of a bucket, for the shards that are made of it; `undefined` when it has none. */
 function stampsIn(
   item: Item,
@@ -115,7 +120,7 @@ function stampsIn(
     stamps[name] = value;
   };
   for (const name of STAMPS) take(name);
-  for (const limitName of limitNames) take(`b_${limitName}_soft`);
+  for (const limitName of limitNames) take(softStamp(limitName));
   return stamps;
 }
 

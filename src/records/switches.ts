@@ -4,10 +4,9 @@ import { checkFields, show } from "../domain/check.ts";
 import { type DisabledLevel, ValidationError } from "../domain/errors.ts";
 import type { Limit } from "../domain/limit.ts";
 import { DEFAULT_RESOURCE } from "../domain/names.ts";
-import { SweepIncompleteError } from "../domain/sweep-incomplete.ts";
 import type { UnsupportedLimit } from "../domain/unsupported-limit.ts";
 import type { Item, Key } from "../storage/item.ts";
-import { type AuditLog, checkAuditor } from "./audit.ts";
+import { type AuditLog, type AuditWrite, checkAuditor } from "./audit.ts";
 import { changeConfig } from "./config-change.ts";
 import { type ConfigLevel, checkLevel, type FlagTarget } from "./config-level.ts";
 import type { ConfigResolver } from "./config-resolver.ts";
@@ -18,6 +17,9 @@ import { clearFlag, setFlag } from "./level-flags.ts";
 import { decodeLimits, unsupportedLimits } from "./limit-attributes.ts";
 import { cascadeIn, type DisabledFlag, disabledIn } from "./python-attributes.ts";
 import type { RecordContext } from "./record-context.ts";
+import { type SwitchResult, sweep } from "./sweep.ts";
+
+export type { SwitchResult } from "./sweep.ts";
 
 /** Options of a change: the principal for the audit log. */
 export interface ChangeOptions {
@@ -73,12 +75,6 @@ export interface StoredLevel {
   readonly state: SwitchState | undefined;
   /** Whether acquires cascade; `undefined` where the next wider level answers. */
   readonly cascade: boolean | undefined;
-}
-
-/** What a switch has done besides storing the setting. */
-export interface SwitchResult {
-  /** Live buckets that were stamped for clients of the Python library; 0 on embedded stores. */
-  readonly stampedBuckets: number;
 }
 
 /** Live buckets, which carry flags for clients of the Python library. */
@@ -215,6 +211,7 @@ export class SwitchRecords {
     const { namespaceId } = this.#context;
     const { key, registryKey, subject, resource, slot } = level;
     const keys = [key, registryKey];
+    let event: AuditWrite | undefined;
     const version = await changeConfig(this.#context, keys, ({ items, system }) => {
       const [item, registry] = items;
       const before = item === undefined ? undefined : valueAt(item, name);
@@ -225,28 +222,19 @@ export class SwitchRecords {
           : setFlag(namespaceId, level, item, name, value);
       const details = { [name]: value ?? null };
       const entry = { action: "limits_set", subject, principal, resource, details } as const;
-      return { writes: [...writes, this.#audit.entryIn(system, entry)] };
+      event = this.#audit.entryIn(system, entry);
+      return { writes: [...writes, event] };
     });
     this.#resolver.changed(version, [slot]);
-    return this.#stamp(level);
+    return sweep(
+      (onStamped) => this.#follower.stampFlags(level, onStamped),
+      (stamped) => this.#audit.tellStamped(event, stamped),
+    );
   }
 
   #level(target: FlagTarget): ConfigLevel {
     checkFields("target", target, ["entityId", "resource"]);
     return checkLevel(this.#context.namespaceId, target);
-  }
-
-  /** Stamps are for clients of the Python library; ours follow what is stored. */
-  async #stamp(level: ConfigLevel): Promise<SwitchResult> {
-    let stampedBuckets = 0;
-    try {
-      await this.#follower.stampFlags(level, () => {
-        stampedBuckets += 1;
-      });
-    } catch (error) {
-      throw new SweepIncompleteError(stampedBuckets, error);
-    }
-    return { stampedBuckets };
   }
 }
 

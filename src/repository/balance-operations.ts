@@ -18,7 +18,6 @@ import {
   type OperationResult,
 } from "../records/operation-record.ts";
 import type { RecordContext } from "../records/record-context.ts";
-import type { Item } from "../storage/item.ts";
 
 /** The bucket that is changed, and by which principal. */
 export interface OperationTarget {
@@ -71,7 +70,6 @@ export interface BucketOperationResult extends OperationResult {
 }
 
 const TARGET_FIELDS = ["entityId", "resource", "idempotencyKey", "principal"] as const;
-const KEY_BYTES = 16;
 const WRITER_BYTES = 12;
 
 const ACTIONS = { reset: "bucket_reset", top_up: "bucket_topped_up" } as const;
@@ -133,7 +131,7 @@ export class BalanceOperations {
     const resource = checkResource(target.resource);
     const principal = checkAuditor(target.principal);
     const key =
-      idempotencyKey === undefined ? this.#newName(KEY_BYTES) : checkIdempotencyKey(idempotencyKey);
+      idempotencyKey === undefined ? this.#audit.newId() : checkIdempotencyKey(idempotencyKey);
     await checkActive(this.#context);
     const days = await this.#resolver.auditRetentionDays();
     if (additions !== undefined) await this.#checkNames(entityId, resource, additions);
@@ -155,7 +153,7 @@ export class BalanceOperations {
             details: { shards, amounts: { ...amounts } },
           },
           days,
-        ) as { readonly put: Item };
+        );
         return [encodeOperation(this.#context.namespaceId, operation, done, made), event.put];
       },
     });

@@ -8,6 +8,7 @@ import type { ConfigLevel } from "../records/config-level.ts";
 import type { ConfigResolver, Resolution } from "../records/config-resolver.ts";
 import type { EntityBuckets } from "../records/entities.ts";
 import { entityKey } from "../records/keys.ts";
+import type { SoftPlace } from "../records/limits.ts";
 import type { RecordContext } from "../records/record-context.ts";
 
 /** Limits of an entity reach its live buckets at once, whatever level applies to them now. */
@@ -40,6 +41,24 @@ export async function stampFlags(
       const resolution = await resolver.current(id, name);
       const owner = await ownerOf(context, id, resolution.cascade);
       return { state: stateOf(resolution), owner };
+    },
+    onStamped,
+  });
+}
+
+/** Stamps the live buckets that a level may decide about with which of their limits are soft. */
+export async function stampSoft(
+  buckets: BucketStore,
+  resolver: ConfigResolver,
+  { entityId, resource }: SoftPlace,
+  onStamped: () => void,
+): Promise<void> {
+  await buckets.stamp({
+    entityId,
+    resource: resource === DEFAULT_RESOURCE ? undefined : resource,
+    stampsOf: async (id, name) => {
+      const { limits } = await resolver.current(id, name);
+      return { soft: new Map(limits?.limits.map((limit) => [limit.name, limit.soft])) };
     },
     onStamped,
   });

@@ -15,7 +15,7 @@ import { listenTo } from "../storage/call-listeners.ts";
 import type { ItemStore } from "../storage/item-store.ts";
 import type { BackendCapabilities } from "./backend.ts";
 import { BalanceOperations } from "./balance-operations.ts";
-import { entityBuckets, followLimits, stampFlags } from "./bucket-followers.ts";
+import { entityBuckets, followLimits, stampFlags, stampSoft } from "./bucket-followers.ts";
 import { BucketRecords } from "./bucket-records.ts";
 import { INTERNALS, type RepositoryInternals } from "./internals.ts";
 import {
@@ -110,6 +110,7 @@ export class Repository {
     this.limits = new LimitRecords(context, this.audit, resolver, {
       entityLimitsChanged: (id, resource) => followLimits(buckets, resolver, id, resource),
       stampFlags: (level, onStamped) => stampFlags(context, buckets, resolver, level, onStamped),
+      stampSoft: (level, onStamped) => stampSoft(buckets, resolver, level, onStamped),
     });
     const operations = new BalanceOperations(context, this.audit, resolver, buckets);
     this.buckets = new BucketRecords(buckets, this.entities, operations);

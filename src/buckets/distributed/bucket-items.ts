@@ -52,7 +52,7 @@ export class BucketItems {
     yield* this.#fetch(queryRecords(this.#context, this.#resourceQuery(resource)));
   }
 
-  /** The items of an entity's buckets, of a resource's, or of an entity's for a resource. */
+  /** The items of the buckets of an entity, of a resource, of both, or of the namespace. */
   async *itemsOf(entityId: string | undefined, resource: string | undefined) {
     let page: Key[] = [];
     for await (const key of this.#keys(entityId, resource)) {
@@ -66,7 +66,8 @@ export class BucketItems {
 
   async *#keys(entityId: string | undefined, resource: string | undefined): AsyncGenerator<Key> {
     if (entityId === undefined) {
-      if (resource !== undefined) yield* queryRecords(this.#context, this.#resourceQuery(resource));
+      const query = resource === undefined ? this.#all() : this.#resourceQuery(resource);
+      yield* queryRecords(this.#context, query);
       return;
     }
     const { namespaceId } = this.#context;
@@ -86,13 +87,12 @@ export class BucketItems {
 
   /** All buckets of the namespace. */
   async *ofNamespace(): AsyncGenerator<StoredBucket> {
+    yield* this.#fetch(queryRecords(this.#context, this.#all()));
+  }
+
+  #all(): Query {
     const { namespaceId } = this.#context;
-    const query: Query = {
-      index: "GSI4",
-      partition: namespaceId,
-      sort: { beginsWith: BUCKET_PREFIX },
-    };
-    yield* this.#fetch(queryRecords(this.#context, query));
+    return { index: "GSI4", partition: namespaceId, sort: { beginsWith: BUCKET_PREFIX } };
   }
 
   /**

@@ -4,6 +4,7 @@
  * changes nothing for them.
  */
 
+import { softStamp } from "../../records/python-attributes.ts";
 import type { RecordContext } from "../../records/record-context.ts";
 import type { Item, Value } from "../../storage/item.ts";
 import type { Change, Condition, Test } from "../../storage/item-store.ts";
@@ -13,9 +14,9 @@ import type { CachedStates } from "./cached-states.ts";
 
 const PASSES = 2;
 
-/** As long as a bypass is stamped for; Python's clients renew it when they read the config. */
-const BYPASS_MS = 60_000;
-const BYPASS_MS_MIN = 48_000;
+/** How long a stamp that grants more is in force; Python's clients renew it from the config. */
+const STAMP_MS = 60_000;
+const STAMP_MS_MIN = 48_000;
 
 /** Collects the stamps of one bucket that differ. */
 class StampChange {
@@ -43,7 +44,7 @@ class StampChange {
 /** Returns the write that makes a bucket carry the stamps; `undefined` when it does already. */
 function stampWrite(
   item: Item,
-  { state, owner }: FlagStamps,
+  { state, owner, soft = new Map() }: FlagStamps,
   nowMs: number,
 ): { readonly change: Change; readonly condition: Condition } | undefined {
   const change = new StampChange(item);
@@ -51,6 +52,13 @@ function stampWrite(
   if (state !== undefined) {
     change.put("disabled", state === "disabled" ? true : undefined);
     change.put("bypass", state === "bypass" ? bypassUntil(item, nowMs) : undefined);
+  }
+  for (const [limitName, isSoft] of soft) {
+    const name = softStamp(limitName);
+    if (!Object.hasOwn(item, `b_${limitName}_tk`)) continue;
+    // Python's clients renew a stamp that is over; they miss only one that is absent.
+    if (!isSoft || item[name] === undefined)
+      change.put(name, isSoft ? nowMs + STAMP_MS : undefined);
   }
   if (owner !== undefined) {
     const { link, generation, incarnation, isStamped } = owner;
@@ -70,7 +78,7 @@ function stampWrite(
 
 function bypassUntil(item: Item, nowMs: number): number {
   const untilMs = typeof item.bypass === "number" ? item.bypass : 0;
-  return untilMs < nowMs + BYPASS_MS_MIN ? nowMs + BYPASS_MS : untilMs;
+  return untilMs < nowMs + STAMP_MS_MIN ? nowMs + STAMP_MS : untilMs;
 }
 
 export class BucketStamps {

@@ -2,6 +2,8 @@
 
 import { invariant } from "../../domain/check.ts";
 import { WRITES_RATE } from "../../records/bucket-item.ts";
+import { softStamp, stamped } from "../../records/python-attributes.ts";
+import type { Value } from "../../storage/item.ts";
 import { bucketTtl } from "../bucket-ttl.ts";
 import { takenOf } from "../gating.ts";
 import type { BucketConfig, Link } from "../leg.ts";
@@ -20,6 +22,8 @@ export interface NewBucket {
   readonly name: BucketName;
   readonly config: BucketConfig;
   readonly link: Link;
+  /** Stamps of the Python library that tell the owner. */
+  readonly stamps?: Readonly<Record<string, Value>>;
   /** Consumed from the full bucket. */
   readonly amountsMilli: readonly number[];
   readonly nowMs: number;
@@ -65,5 +69,22 @@ export function newBucket(made: NewBucket): SeenBucket {
     ),
     writes: FULL_PYTHON_METER,
     meterMs: undefined,
+    python: stampedWith({ ...made.stamps, ...hintsFor(config, nowMs) }),
   };
+}
+
+/**
+ * Stamps that make clients of the Python library look at the config: without them they enforce the
+ * limits of a bucket. They are over at once, because limits that are cached must not grant anything.
+ */
+function hintsFor({ limits, source, bypass }: BucketConfig, nowMs: number): Record<string, Value> {
+  const soft = source === "override" ? [] : limits.filter((limit) => limit.soft);
+  return {
+    ...Object.fromEntries(soft.map(({ name }) => [softStamp(name), nowMs])),
+    ...(bypass === true ? { bypass: nowMs } : {}),
+  };
+}
+
+function stampedWith(stamps: Readonly<Record<string, Value>>) {
+  return Object.keys(stamps).length === 0 ? undefined : stamped(stamps);
 }

@@ -8,6 +8,7 @@
 
 import { DamagedRecordError } from "../../domain/errors.ts";
 import { numberAt } from "../../records/fields.ts";
+import { softStamp } from "../../records/python-attributes.ts";
 import type { Item } from "../../storage/item.ts";
 import { balanceAt, balanceOf } from "./balance-at.ts";
 import { decoded, type SeenBucket } from "./seen-bucket.ts";
@@ -40,7 +41,7 @@ export function overdrawnBy(write: ConsumingWrite, names: readonly string[]): re
   if (bucket === undefined) return [];
   return candidates.filter((name) => {
     const limit = bucket.limits.get(name);
-    const isStamped = (numberAt(after, `b_${name}_soft`) ?? 0) > write.atMs;
+    const isStamped = (numberAt(after, softStamp(name)) ?? 0) > write.atMs;
     if (limit === undefined || (!isStamped && !write.isAcquire)) return false;
     const atMs = isStamped ? write.atMs : write.atMs + ROUNDED_MS;
     return balanceOf(balanceAt(bucket, limit, atMs)) < 0;

@@ -13,7 +13,7 @@ import { mulAddDiv } from "../../core/integers.ts";
 import { shardRate } from "../../core/shares.ts";
 import { invariant } from "../../domain/check.ts";
 import type { StoredLimit } from "../../records/bucket-item.ts";
-import { PYTHON_LIMIT_SUFFIXES, unscheduled } from "../../records/python-attributes.ts";
+import { PYTHON_LIMIT_SUFFIXES, softStamp, unscheduled } from "../../records/python-attributes.ts";
 import type { LeftOver } from "../bucket-ttl.ts";
 import { appliesAnyway, sameRate, staleNames } from "../config-match.ts";
 import { gatesOf, takenOf } from "../gating.ts";
@@ -172,6 +172,19 @@ class Rebase {
     for (const [name, rate] of wanted) {
       if (!limits.has(name)) this.#start(name, rate, amounts.get(name) ?? 0);
     }
+    this.#hintSoft(config);
+  }
+
+  /** A limit without a stamp is hard to the Python library, which looks at one that is over. */
+  #hintSoft({ limits, source }: BucketConfig): void {
+    const { python, limits: known } = this.#bucket;
+    for (const { name, soft } of limits) {
+      const stamp = softStamp(name);
+      const isKnown = known.has(name);
+      const isMissing = !isKnown || python?.stamps[stamp] === undefined;
+      if (soft && isMissing && source !== "override") this.plan.set(stamp, this.#context.nowMs);
+      else if (!isKnown && python !== undefined) this.plan.remove(stamp);
+    }
   }
 
   /** Brings one limit to the new epoch, capped by the old and the new capacity, less the amount. */
@@ -250,7 +263,8 @@ class Rebase {
     const kept = unscheduled(python, name);
     for (const [attribute, value] of Object.entries(kept)) plan.set(attribute, value);
     const others = PYTHON_LIMIT_SUFFIXES.map((suffix) => `b_${name}_${suffix}`);
-    if (python !== undefined) plan.remove(...others.filter((one) => !Object.hasOwn(kept, one)));
+    const isOwn = (one: string) => Object.hasOwn(kept, one) || one === softStamp(name);
+    if (python !== undefined) plan.remove(...others.filter((one) => !isOwn(one)));
     setParameters(plan, name, rate);
     this.#balances.set(name, { rate: share, balanceMilli: share.capacityMilli });
   }

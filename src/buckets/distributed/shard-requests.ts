@@ -8,9 +8,8 @@ import { RateLimiterUnavailable } from "../../domain/errors.ts";
 import { ACQUIRES, encodeBucket } from "../../records/bucket-item.ts";
 import { bucketKey, entityKey, namespaceIdKey } from "../../records/keys.ts";
 import { refuseInactive } from "../../records/namespace-state.ts";
-import { stamped } from "../../records/python-attributes.ts";
 import type { RecordContext } from "../../records/record-context.ts";
-import type { Item, Key } from "../../storage/item.ts";
+import type { Item, Key, Value } from "../../storage/item.ts";
 import type { Write } from "../../storage/item-store.ts";
 import { takenOf } from "../gating.ts";
 import type { BucketConfig, Link } from "../leg.ts";
@@ -152,8 +151,7 @@ export class ShardRequests {
     const amountsMilli = sumOf(members);
     const owner = await this.#ownerOf(name, config, members, deadline);
     const ttlMultiplier = this.#ttlMultiplier;
-    const full = { name, config, link: owner.link, amountsMilli, nowMs: atMs, ttlMultiplier };
-    const made = { ...newBucket(full), ...owner.stamps };
+    const made = newBucket({ name, config, ...owner, amountsMilli, nowMs: atMs, ttlMultiplier });
     const acquires = acquiresOf(members);
     const item = encodeBucket(namespaceId, made);
     const counted = acquires === 0 ? item : { ...item, [ACQUIRES]: acquires };
@@ -236,7 +234,7 @@ export class ShardRequests {
     { cascade }: BucketConfig,
     members: readonly Member[],
     deadline: Deadline,
-  ): Promise<{ link: Link; stamps: Partial<SeenBucket> }> {
+  ): Promise<{ link: Link; stamps: Readonly<Record<string, Value>> }> {
     const fresh = members.find(({ linkIsFresh }) => linkIsFresh);
     if (fresh !== undefined && cascade === undefined) return { link: fresh.link, stamps: {} };
     const record = await this.#recordOf(name, deadline);
@@ -244,7 +242,7 @@ export class ShardRequests {
     if (cascade === undefined) return { link, stamps: {} };
     return {
       link: byPolicy(linkInRecord(record), cascade),
-      stamps: { python: stamped(ownerStamps(record)) },
+      stamps: ownerStamps(record),
     };
   }
 

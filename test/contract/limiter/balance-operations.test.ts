@@ -145,11 +145,10 @@ describeItemStores("the balances of a bucket with shards", (store) => {
     const { limiter, repo, time } = subject;
     const { PK, SK } = bucketKey(repo.namespaceId, BUCKET.entityId, BUCKET.resource, 0);
     const filled = async () => {
-      const { rf, b_tpd_tk: tokens } =
-        (await itemsOf().get({ PK, SK }, { consistent: true })) ?? {};
+      const item = await itemsOf().get({ PK, SK }, { consistent: true });
       // As Python computes it: 100 tokens are 100,000 milli a day.
-      const accrued = ((time.clock() - Number(rf)) * 100_000) / 86_400_000;
-      return Number(tokens) + Math.floor(accrued);
+      const accrued = ((time.clock() - Number(item?.rf)) * 100_000) / 86_400_000;
+      return Number(item?.b_tpd_tk) + Math.floor(accrued);
     };
     await limiter.acquire({ ...BUCKET, consume: { tpd: 90 } });
     for (const [b_tpd_rr, waitMs] of [

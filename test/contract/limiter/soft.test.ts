@@ -148,4 +148,31 @@ describeItemStores("a soft limit of a shared table", (store) => {
       expect([consumed("rpd"), consumed("tpd")]).toEqual([95, 781]);
     },
   );
+
+  it("a soft limit is stamped on buckets where the Python library looks for it", async () => {
+    const subject = await store.open();
+    const { limiter, repo, time } = subject;
+    const stamps = async (entityId = "key-1") => {
+      const item = await store.item(subject, entityId, R);
+      return [item?.b_rpd_soft, item?.b_tpd_soft];
+    };
+    await repo.limits.setResource(R, ["rpd:10/day soft", "tpd:100/day"]);
+    await limiter.acquire({ ...CALL, consume: { rpd: 1 } });
+    // Over at once: the limits may have been cached, so Python reads them again.
+    expect(await stamps()).toEqual([time.clock(), undefined]);
+    await limiter.acquire({ ...CALL, entityId: "own", consume: { rpd: 1 } });
+    await repo.limits.setEntity("own", ["rpd:10/day"], { resource: R });
+    time.advance(1000);
+    await repo.limits.setResource(R, ["rpd:10/day", "tpd:100/day soft"]);
+    expect(await stamps()).toEqual([undefined, time.clock() + 60_000]);
+    expect(await stamps("own")).toEqual([undefined, undefined]);
+    await repo.limits.deleteResource(R);
+    await repo.limits.setSystem(["rpd:10/day soft", "tpd:100/day"]);
+    expect(await stamps()).toEqual([time.clock() + 60_000, undefined]);
+    await repo.limits.deleteSystem();
+    await repo.limits.setResource(R, ["rpd:20/day", "new:5/day soft"]);
+    await limiter.acquire({ ...CALL, consume: { rpd: 1 } });
+    const item = await store.item(subject, "key-1", R);
+    expect(item).toMatchObject({ b_new_soft: time.clock(), b_new_cp: 5000, b_rpd_cp: 20_000 });
+  });
 });

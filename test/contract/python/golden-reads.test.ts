@@ -94,52 +94,14 @@ describe("buckets", () => {
   );
 });
 
-test("a reset without a key is recorded with the attributes that Python records", async () => {
-  await repo.limits.setResource("sched", ["rpm:100"]);
-  const bucket = { entityId: "u1", resource: "sched" };
-  await limiter.acquire({ ...bucket, consume: { rpm: 3 } });
-  await repo.buckets.reset({ ...bucket, principal: "golden" });
-  const golden = pythonItem("62-operation-record-reset", repo.namespaceId);
-  const found: Item[] = [];
-  for await (const item of items.query({ partition: golden.PK, sort: { beginsWith: "#OP#" } })) {
-    found.push(item);
-  }
-  expect(found).toHaveLength(1);
-  expect(Object.keys(found[0] ?? {}).sort()).toEqual(Object.keys(golden).sort());
-  const { operation, entity_id, resource, shards, ent } = golden;
-  expect(found[0]).toMatchObject({ operation, entity_id, resource, shards, ent });
-});
-
-test("audit events of Python's new actions are listed, and ours have the same details", async () => {
-  const golden = await put("64-audit-events");
+test("audit events of Python's new actions are listed", async () => {
+  await put("64-audit-events");
   const events = await repo.audit.list("u1");
   expect(events.map(({ action }) => action).sort()).toEqual([
     "bucket_reset",
     "bucket_topped_up",
     "limits_set",
   ]);
-  const keysOf = (action: string, has: string) => {
-    const details = golden.map((item) => [item.action, item.details] as const);
-    const found = details.find(([is, detail]) => is === action && has in (detail as object));
-    // Ours are written together with the change, before the buckets are stamped.
-    const names = Object.keys(found?.[1] as object).sort();
-    return names.filter((name) => name !== "buckets_stamped");
-  };
-  await repo.limits.setResource("r", ["rpm:10"]);
-  await limiter.acquire({ entityId: "mine", resource: "r", consume: { rpm: 5 } });
-  await repo.entities.create({ id: "mine" });
-  await repo.entities.create({ id: "org" });
-  await repo.limits.bypass({ entityId: "mine", resource: "r" });
-  await repo.buckets.reset({ entityId: "mine", resource: "r" });
-  await repo.buckets.topUp({ entityId: "mine", resource: "r", amounts: { rpm: 1 } });
-  await repo.entities.setParent("mine", "org");
-  const mine = await repo.audit.list("mine");
-  const detailsOf = (action: string) =>
-    Object.keys(mine.find((event) => event.action === action)?.details ?? {}).sort();
-  expect(detailsOf("limits_set")).toEqual(keysOf("limits_set", "disabled"));
-  expect(detailsOf("bucket_reset")).toEqual(keysOf("bucket_reset", "shards"));
-  expect(detailsOf("bucket_topped_up")).toEqual(keysOf("bucket_topped_up", "shards"));
-  expect(detailsOf("entity_parent_changed")).toEqual(keysOf("entity_parent_changed", "pgen"));
 });
 
 test("an empty config item that a cleared flag left behind says nothing", async () => {
