@@ -87,12 +87,12 @@ export type { EntityListOptions, EntityPage } from "./records/entity-list.ts";
 export type { LimitRecords, SystemConfig } from "./records/limits.ts";
 export type { Namespace, NamespaceStatus, OrphanNamespace } from "./records/namespace-item.ts";
 export type { NamespaceRecords } from "./records/namespaces.ts";
+export type { SwitchResult } from "./records/sweep.ts";
 export type {
   ChangeOptions,
   StoredLevel,
   SwitchRecords,
   SwitchReport,
-  SwitchResult,
   SwitchState,
 } from "./records/switches.ts";
 export type { UsageQuery, UsageRecords } from "./records/usage.ts";

@@ -52,12 +52,15 @@ const NEW_ENTITY_FIELDS = [
 /** The buckets of entities, which have to follow what happens to their entity. */
 export interface EntityBuckets {
   relink(id: string, link: { cascade: boolean; parentId: string | undefined }): Promise<void>;
-  /** The same after a move; `onStamped` is called after each bucket that was told. */
+  /**
+   * The same after a move; `onStamped` is called after each bucket that was stamped. Returns false
+   * where clients of the Python library, which read stamps, cannot be.
+   */
   moved(
     id: string,
     link: { cascade: boolean; parentId: string | undefined },
     onStamped: () => void,
-  ): Promise<void>;
+  ): Promise<boolean>;
   /** `lastBaseMs`: the latest base time among them. */
   deleteEntity(id: string): Promise<{ count: number; lastBaseMs: number }>;
 }

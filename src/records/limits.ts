@@ -53,7 +53,7 @@ export interface SoftPlace {
 export interface LimitFollower extends FlagFollower {
   entityLimitsChanged(entityId: string, resource: string): Promise<void>;
   /** Stamps which limits are soft into the buckets of a place, or of the whole namespace. */
-  stampSoft(place: SoftPlace, onStamped: () => void): Promise<void>;
+  stampSoft(place: SoftPlace, onStamped: () => void): Promise<boolean>;
 }
 
 /**

@@ -9,19 +9,20 @@ export interface SwitchResult {
 }
 
 /**
- * Stamps buckets, and tells how many once all of them are. Clients of this library follow what is
+ * Stamps buckets, and tells how many once all of them are; `stamp` returns false where clients of
+ * the Python library cannot be. Clients of this library follow what is
  * stored, so a sweep that fails changes none of their answers; repeating it stamps the rest.
  */
 export async function sweep(
-  stamp: (onStamped: () => void) => Promise<void>,
+  stamp: (onStamped: () => void) => Promise<boolean>,
   done: (stampedBuckets: number) => Promise<void> = async () => {},
 ): Promise<SwitchResult> {
   let stampedBuckets = 0;
   try {
-    await stamp(() => {
+    const isStamped = await stamp(() => {
       stampedBuckets += 1;
     });
-    await done(stampedBuckets);
+    if (isStamped) await done(stampedBuckets);
   } catch (error) {
     throw new SweepIncompleteError(stampedBuckets, error);
   }

@@ -19,8 +19,6 @@ import { cascadeIn, type DisabledFlag, disabledIn } from "./python-attributes.ts
 import type { RecordContext } from "./record-context.ts";
 import { type SwitchResult, sweep } from "./sweep.ts";
 
-export type { SwitchResult } from "./sweep.ts";
-
 /** Options of a change: the principal for the audit log. */
 export interface ChangeOptions {
   /** The name that goes into the audit log. */
@@ -79,8 +77,11 @@ export interface StoredLevel {
 
 /** Live buckets, which carry flags for clients of the Python library. */
 export interface FlagFollower {
-  /** Stamps the buckets of a place; `onStamped` is called after each of them. */
-  stampFlags(level: ConfigLevel, onStamped: () => void): Promise<void>;
+  /**
+   * Stamps the buckets of a place; `onStamped` is called after each of them. Returns false where
+   * clients of the Python library cannot be.
+   */
+  stampFlags(level: ConfigLevel, onStamped: () => void): Promise<boolean>;
 }
 
 /** The setting of one flag; `undefined` removes it. */

@@ -27,14 +27,14 @@ export async function followLimits(
 }
 
 /** Stamps the live buckets of a place with what the levels say about each of them. */
-export async function stampFlags(
+export function stampFlags(
   context: RecordContext,
   buckets: BucketStore,
   resolver: ConfigResolver,
   { entityId, resource }: Pick<ConfigLevel, "entityId" | "resource">,
   onStamped: () => void,
-): Promise<void> {
-  await buckets.stamp({
+): Promise<boolean> {
+  return buckets.stamp({
     entityId,
     resource: resource === DEFAULT_RESOURCE ? undefined : resource,
     stampsOf: async (id, name) => {
@@ -47,13 +47,13 @@ export async function stampFlags(
 }
 
 /** Stamps the live buckets that a level may decide about with which of their limits are soft. */
-export async function stampSoft(
+export function stampSoft(
   buckets: BucketStore,
   resolver: ConfigResolver,
   { entityId, resource }: SoftPlace,
   onStamped: () => void,
-): Promise<void> {
-  await buckets.stamp({
+): Promise<boolean> {
+  return buckets.stamp({
     entityId,
     resource: resource === DEFAULT_RESOURCE ? undefined : resource,
     stampsOf: async (id, name) => {
@@ -84,7 +84,9 @@ export function entityBuckets(
       if (!(await buckets.relink(id, link))) await stamp(id, () => {});
     },
     moved: async (id, link, onStamped) => {
-      if (!(await stamp(id, onStamped))) await buckets.relink(id, link);
+      const isStamped = await stamp(id, onStamped);
+      if (!isStamped) await buckets.relink(id, link);
+      return isStamped;
     },
     deleteEntity: (id) => buckets.deleteEntity(id),
   };

@@ -134,8 +134,8 @@ function isFullByRemainder({ stored, share, accruedMin }: BalanceAt, part: numbe
 
 /**
  * Fills a limit without its remainder, which clients of the Python library know nothing of: they
- * would miss a part of a token, and refuse a call for all that the limit has. Other clients must not
- * have consumed from it meanwhile.
+ * would miss a part of a token, and refuse a call for all that the limit has. The write fails if
+ * other clients have consumed from the limit meanwhile.
  */
 function fill(plan: WritePlan, name: string, { stored, share, accruedMin }: BalanceAt): void {
   plan.require({ is: "=", name: `b_${name}_tk`, value: stored.tokensMilli });

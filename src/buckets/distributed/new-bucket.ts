@@ -75,7 +75,7 @@ export function newBucket(made: NewBucket): SeenBucket {
 
 /**
  * Stamps that make clients of the Python library look at the config: without them they enforce the
- * limits of a bucket. They are over at once, because limits that are cached must not grant anything.
+ * limits of a bucket. They are over at once: what this process has cached must not grant anything.
  */
 function hintsFor({ limits, source, bypass }: BucketConfig, nowMs: number): Record<string, Value> {
   const soft = source === "override" ? [] : limits.filter((limit) => limit.soft);

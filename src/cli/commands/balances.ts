@@ -1,5 +1,6 @@
 /** `entity reset` and `entity top-up`: an operator changes the balances of a bucket. */
 
+import { show } from "../../domain/check.ts";
 import type { BucketOperationResult } from "../../repository/balance-operations.ts";
 import { leaf, type OptionSpec, type Result, UsageError } from "../command.ts";
 import { withThousands } from "../numbers.ts";
@@ -81,7 +82,9 @@ function targetOf(entityId: string, options: OperationOptions) {
 
 function addition(text: string): readonly [string, number] {
   const [, name, digits] = /^([^:]+):([0-9]+)$/.exec(text) ?? [];
-  if (name === undefined) throw new UsageError("expected a limit and whole tokens, like tpd:5000");
+  if (name === undefined) {
+    throw new UsageError(`expected a limit and whole tokens, like tpd:5000, got ${show(text)}`);
+  }
   return [name, Number(digits)];
 }
 

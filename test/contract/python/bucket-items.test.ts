@@ -189,7 +189,7 @@ describeItemStores("a bucket that the Python library wrote", (store) => {
     });
   });
 
-  it("a soft limit of Python is enforced and keeps its stamp", async () => {
+  it("keeps the stamp of a soft limit when another limit is consumed", async () => {
     const subject = await opened(store, "50-config-resource-soft", "51-bucket-soft");
     const before = await read(store, subject, "51-bucket-soft");
     const call = { entityId: String(before.entity_id), resource: String(before.resource) };

@@ -129,6 +129,8 @@ describe("balances", () => {
     expectShape(shapeOf(entity, "reset"), reset);
     expect(reset).toMatchObject({ amounts: { rpd: 10 } });
     expect((await run("entity", "reset", "other", "-r", "gpt-4")).out).toContain("has no bucket");
-    expect((await run("entity", "top-up", "key-1", "-r", "gpt-4", "--add", "tpd")).code).toBe(2);
+    const negative = await run("entity", "top-up", "key-1", "-r", "gpt-4", "--add", "tpd:-2");
+    expect(negative.code).toBe(2);
+    expect(negative.err).toContain('whole tokens, like tpd:5000, got "tpd:-2"');
   });
 });
