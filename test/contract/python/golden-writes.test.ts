@@ -183,7 +183,8 @@ test("audit events: limits, switches, policies, moves, top-ups and resets", asyn
   await expectEvent(6, () => repo.entities.create({ id: "org-a", principal }));
   await repo.entities.create({ id: "org-b" });
   await repo.entities.create({ id: "user-1", parentId: "org-a" });
-  const pgen = Number((golden[8]?.details as Record<string, unknown>)["pgen"]) - 1;
+  const { details } = golden[8] as Item;
+  const pgen = Number((details as Record<string, unknown>)["pgen"]) - 1;
   const user = { PK: `${repo.namespaceId}/ENTITY#user-1`, SK: "#META" };
   await items.update(user, { set: { pgen } });
   await expectEvent(7, () => repo.limits.setCascade({ resource: "casc" }, true, { principal }));
