@@ -107,7 +107,11 @@ export class BalanceOperations {
   async topUp(request: TopUpRequest): Promise<BucketOperationResult> {
     checkFields("request", request, [...TARGET_FIELDS, "amounts"]);
     const { amounts } = request;
-    checkFields("amounts", amounts, Object.keys(amounts ?? {}));
+    if (typeof amounts !== "object" || amounts === null) {
+      const reason = `expected limits and whole tokens, like { tpm: 100 }, got ${show(amounts)}`;
+      throw new ValidationError("amounts", amounts, reason);
+    }
+    checkFields("amounts", amounts, Object.keys(amounts));
     const additions = new Map(
       Object.entries(amounts).map(([name, amount]) => [
         checkLimitName(name),

@@ -113,6 +113,8 @@ describeLimiterStores("the balances of a bucket", (store) => {
     expect((await invalidityOf(buckets.reset({ ...BUCKET, limits: ["typo"] }))).message).toContain(
       "it has rpd, tpd",
     );
+    const nothing = await invalidityOf(buckets.topUp(BUCKET as never));
+    expect(nothing.message).toContain("like { tpm: 100 }, got undefined");
     expect(await repo.audit.list("key-1")).toEqual([]);
   });
 });
