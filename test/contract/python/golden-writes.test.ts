@@ -6,7 +6,7 @@
 import { decodeTime } from "ulid";
 import { beforeEach, expect, test } from "vitest";
 import { RateLimiter } from "../../../src/limiter/rate-limiter.ts";
-import { type Repository, repositoryOver } from "../../../src/repository/repository.ts";
+import { Repository } from "../../../src/repository/repository.ts";
 import type { Item } from "../../../src/storage/item.ts";
 import { MemoryItemStore } from "../../../src/storage/memory/item-store.ts";
 import { pythonItem, pythonItems } from "./golden-items.ts";
@@ -22,7 +22,7 @@ let limiter: RateLimiter;
 beforeEach(async () => {
   nowMs = 1_794_827_860_000;
   items = new MemoryItemStore({ clock: () => nowMs });
-  repo = await repositoryOver(items, { clock: () => nowMs });
+  repo = await Repository.over(items, { clock: () => nowMs });
   limiter = new RateLimiter(repo);
 });
 
