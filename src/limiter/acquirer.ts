@@ -4,14 +4,14 @@ import type { BucketStore } from "../buckets/bucket-store.ts";
 import type { FastOutcome } from "../buckets/fast-path.ts";
 import type { Leg } from "../buckets/leg.ts";
 import type { Deadline } from "../domain/deadline.ts";
-import { RateLimiterUnavailable } from "../domain/errors.ts";
-import { RateLimitExceeded } from "../domain/rate-limit-exceeded.ts";
+import type { RateLimiterUnavailable } from "../domain/errors.ts";
 import type { OnUnavailable } from "../domain/unavailability.ts";
 import type { RepositoryInternals } from "../repository/internals.ts";
 import type { AcquireRequest, CheckedRequest } from "./acquire-request.ts";
 import { ActiveLease, type LeaseHost, type LeaseTarget } from "./active-lease.ts";
 import type { AmountsByName } from "./amounts.ts";
 import type { Announcer } from "./announcer.ts";
+import { consumeMore, type MoreParts } from "./consume-more.ts";
 import { Consumption, type Refused } from "./consumption.ts";
 import { Refusal, type Seen } from "./decision.ts";
 import { DegradedLease } from "./degraded-lease.ts";
@@ -21,7 +21,6 @@ import type { Granted } from "./holding.ts";
 import type { Lease } from "./lease.ts";
 import type { Legs, Target } from "./legs.ts";
 import type { MissingLimits } from "./missing-limits.ts";
-import type { ObservedCall } from "./observed-call.ts";
 import { Outage } from "./outage.ts";
 import type { QueueRequest } from "./queue-state.ts";
 import { Warnings } from "./warnings.ts";
@@ -54,6 +53,7 @@ export class Acquirer implements LeaseHost {
   readonly #fastAcquire: FastAcquire;
   readonly #outage: Outage;
   readonly #warnings: Warnings;
+  readonly #more: MoreParts;
   /** Refusals for which the store was asked. */
   readonly #asked = new WeakSet<Refusal>();
 
@@ -65,6 +65,18 @@ export class Acquirer implements LeaseHost {
     this.#warnings = new Warnings(options.onWarning, options.announcer);
     const onRefunded = (leg: Leg) => this.#refundedLeg(leg);
     this.#consumption = new Consumption(internals, { ...options, onRefunded });
+    this.#more = {
+      ...options,
+      outage: this.#outage,
+      deadline: () => this.deadline(),
+      consume: async (target, deadline) => {
+        const taken = await this.#consumption.consume(target, undefined, deadline);
+        return "granted" in taken ? this.#refusal(taken, taken.local) : taken;
+      },
+      isLocal: (refusal) => this.isLocal(refusal),
+      leaseOf: (target, taken) =>
+        taken === undefined ? new DegradedLease() : new ActiveLease(this, target, taken),
+    };
   }
 
   get buckets(): BucketStore {
@@ -130,55 +142,12 @@ export class Acquirer implements LeaseHost {
     return this.#consumption.look(target);
   }
 
-  async takeMore(
+  takeMore(
     target: LeaseTarget,
     amounts: AmountsByName,
     acquireId: string | undefined,
   ): Promise<Granted | undefined> {
-    const { announcer } = this.#options;
-    if (!announcer.isHeard) return this.#takeMore(target, amounts);
-    const { entityId, resource } = target;
-    const request = { entityId, resource, consume: Object.fromEntries(amounts) };
-    const call = announcer.begin(request, acquireId);
-    return call.run(() =>
-      call.watch(async () => {
-        const taken = await this.#takeMore(target, amounts, call);
-        call.granted(taken ? new ActiveLease(this, target, taken) : new DegradedLease());
-        return taken;
-      }),
-    );
-  }
-
-  async #takeMore(
-    request: LeaseTarget,
-    amounts: AmountsByName,
-    call?: ObservedCall,
-  ): Promise<Granted | undefined> {
-    try {
-      const { entityId, resource, limits, missingLimits } = request;
-      const target = { entityId, resource, limits, missingLimits, amounts };
-      call?.attempt();
-      const deadline = this.deadline();
-      const refused = await this.#options.refusedByOthers(target, deadline);
-      const taken = refused ?? (await this.#consume(target, undefined, deadline));
-      if (!(taken instanceof Refusal)) return taken;
-      call?.refused(taken, this.isLocal(taken));
-      throw new RateLimitExceeded(taken.statuses);
-    } catch (error) {
-      if (!(error instanceof RateLimiterUnavailable)) throw error;
-      call?.unanswered(error);
-      this.#outage.pass(request, error);
-      return undefined;
-    }
-  }
-
-  async #consume(
-    target: Target,
-    signal?: AbortSignal,
-    deadline?: Deadline,
-  ): Promise<Granted | Refusal> {
-    const taken = await this.#consumption.consume(target, signal, deadline);
-    return "granted" in taken ? this.#refusal(taken, taken.local) : taken;
+    return consumeMore(this.#more, target, amounts, acquireId);
   }
 
   #refusal(seen: Seen, local: boolean): Refusal {
