@@ -29,6 +29,30 @@ function next(
   return nextOfAll(request, historyOf(), { of: "all", count, shards }, situationOf([], more));
 }
 
+/** What a decision does, in a word; `undefined`: begin again. */
+function wordOf([step, ...more]: readonly Step[]): string | undefined {
+  if (step === undefined) return undefined;
+  if (more.length > 0) return [step, ...more].map((one) => one.do).join(", ");
+  if (step.do === "write") return `write ${step.write.shard}`;
+  if (step.do === "bring-about") return `bring about ${step.shard}`;
+  if (step.do === "spread") return `spread over ${step.writes.length}`;
+  if (step.do !== "answer") return step.do;
+  return step.answers.map(({ answer }) => answer.kind).join(", ");
+}
+
+test.each([
+  { held: [0, 0, 0, 3], wants: 2, step: "write 3", why: "one has enough" },
+  { held: [2, 2, 2, 2], wants: 2, step: "write 0", why: "the first of those that chance picks" },
+  { held: [1, 2, 0, 2], wants: 4, step: "spread over 2", why: "two have enough together" },
+  { held: [1, 1, 1, 1], wants: 4, step: "spread over 4", why: "all of them are needed" },
+  { held: [1, 1, 1, 0.5], wants: 4, step: "refused", why: "all together have too little" },
+  { held: [-3, 2, 0, 0], wants: 2, step: "write 1", why: "a debt elsewhere refuses nothing" },
+  { held: [0, 0, undefined, 0], wants: 1, step: "bring about 2", why: "one is missing" },
+  { held: [undefined, 1, 1, 1], wants: 1, step: undefined, why: "the bucket itself is gone" },
+] as const)("shards with $held, asked for $wants: $why", ({ held, wants, step }) => {
+  expect(wordOf(next(requestOf(wants), shardsOf(...held), { random: () => 0 }))).toBe(step);
+});
+
 test("one shard with enough serves the call, and the random number picks among them", () => {
   const shards = shardsOf(0, 2, 0.5, 2.5);
   const picked = (random: number) => {
