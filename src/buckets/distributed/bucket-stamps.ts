@@ -8,7 +8,7 @@ import { softStamp } from "../../records/python-attributes.ts";
 import type { RecordContext } from "../../records/record-context.ts";
 import type { Item, Value } from "../../storage/item.ts";
 import type { Change, Condition, Test } from "../../storage/item-store.ts";
-import type { FlagStamps, StampScope } from "../bucket-admin.ts";
+import type { FlagStamps, OwnerStamps, StampScope } from "../bucket-admin.ts";
 import type { BucketItems } from "./bucket-items.ts";
 import type { CachedStates } from "./cached-states.ts";
 
@@ -53,27 +53,43 @@ function stampWrite(
     change.put("disabled", state === "disabled" ? true : undefined);
     change.put("bypass", state === "bypass" ? bypassUntil(item, nowMs) : undefined);
   }
-  for (const [limitName, isSoft] of soft) {
-    const name = softStamp(limitName);
-    if (!Object.hasOwn(item, `b_${limitName}_tk`)) continue;
-    // Python's clients renew a stamp that is over; they miss only one that is absent.
-    if (!isSoft || item[name] === undefined)
-      change.put(name, isSoft ? nowMs + STAMP_MS : undefined);
-  }
+  for (const [limitName, isSoft] of soft) putSoft(change, item, limitName, isSoft, nowMs);
   if (owner !== undefined) {
-    const { link, generation, incarnation, isStamped } = owner;
+    const { generation, incarnation } = owner;
     const isSame = item.pinc === incarnation;
     // A stamp of a later move stays.
     if (isSame && typeof item.pgen === "number" && item.pgen > generation) return undefined;
     if (isSame) condition.push({ is: "<=", name: "pgen", value: generation, orAbsent: true });
-    change.put("cascade", link.cascade);
-    change.put("parent_id", link.parentId);
-    if (isStamped || Object.hasOwn(item, "pgen")) {
-      change.put("pgen", generation);
-      change.put("pinc", incarnation);
-    }
+    putOwner(change, item, owner);
   }
   return change.isEmpty ? undefined : { change, condition };
+}
+
+/** Python's clients renew a stamp that is over; they miss only one that is absent. */
+function putSoft(
+  change: StampChange,
+  item: Item,
+  limitName: string,
+  isSoft: boolean,
+  nowMs: number,
+): void {
+  const name = softStamp(limitName);
+  if (!Object.hasOwn(item, `b_${limitName}_tk`)) return;
+  if (!isSoft) change.put(name, undefined);
+  else if (item[name] === undefined) change.put(name, nowMs + STAMP_MS);
+}
+
+function putOwner(
+  change: StampChange,
+  item: Item,
+  { link, generation, incarnation, isStamped }: OwnerStamps,
+): void {
+  change.put("cascade", link.cascade);
+  change.put("parent_id", link.parentId);
+  if (isStamped || Object.hasOwn(item, "pgen")) {
+    change.put("pgen", generation);
+    change.put("pinc", incarnation);
+  }
 }
 
 function bypassUntil(item: Item, nowMs: number): number {
