@@ -119,8 +119,7 @@ be slower than the call alone (1), and must take less of the processor (0.6). Tw
 against one transaction may be a little slower (0.85), because a transaction is one request.
 
 Ratios of \`ddb-rlf\` and \`ddb-raw\` in reports of before 2026-11-16 (3.5 and 1.4) are not to be
-compared with these: there was a full garbage collection before each round then, which threw away
-compiled code and made the SDK twice as slow.
+compared with these: the harness forced a full garbage collection before each round then.
 
 What the rivals do is not the same: \`rate-limiter-flexible\` counts points in fixed windows, one
 limit at a time, and can neither adjust nor refund all of a call. The bare calls decide nothing.
