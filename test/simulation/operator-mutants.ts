@@ -110,8 +110,8 @@ const OPERATIONS: readonly Mutant[] = [
     changes: [
       {
         file: `${BUCKETS}/bucket-operations.ts`,
-        from: "if (balances[at]?.has(name) === true)",
-        to: "if (balances[at]?.has(name) === true && at === 0)",
+        from: "if (plan === undefined || balance === undefined) return;",
+        to: "if (plan === undefined || balance === undefined || at > 0) return;",
       },
     ],
     world: "filled",

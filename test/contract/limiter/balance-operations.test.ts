@@ -142,7 +142,7 @@ describeItemStores("the balances of a bucket with shards", (store) => {
     await refusalOf(fresh.limiter.acquire({ ...BUCKET, consume: { tpd: 1 } }));
   });
 
-  it("are filled so that a client that knows no remainders finds them full", async () => {
+  it("limits are filled so that a client that knows no remainders finds them full", async () => {
     const subject = await opened(store);
     const { limiter, repo, time } = subject;
     const { PK, SK } = bucketKey(repo.namespaceId, BUCKET.entityId, BUCKET.resource, 0);
