@@ -111,6 +111,17 @@ describe("fixed seeds", () => {
     expect(failure?.violation?.message).toBeUndefined();
   });
 
+  test.each([
+    [1_200_177, "expiring", "a clock that was behind"],
+    [1_200_384, "any", "a refusal by a bucket that had just been deleted"],
+  ] as const)(
+    "seed %i of the world %s is clean: the checker did not know %s",
+    async (seed, world) => {
+      const { failure } = await simulateSeeds({ seed, runs: 1, world });
+      expect(failure?.violation?.message).toBeUndefined();
+    },
+  );
+
   test("the same seed is the same run, event by event", async () => {
     const parameters = small(7, {
       faults: { lostResponses: 0.05, serverErrors: 0.05, lagMs: 500, duplicateRecords: 0.1 },
