@@ -111,16 +111,15 @@ describe("fixed seeds", () => {
     expect(failure?.violation?.message).toBeUndefined();
   });
 
-  test.each([
-    [1_200_177, "expiring", "a clock that was behind"],
-    [1_200_384, "any", "a refusal by a bucket that had just been deleted"],
-  ] as const)(
-    "seed %i of the world %s is clean: the checker did not know %s",
-    async (seed, world) => {
-      const { failure } = await simulateSeeds({ seed, runs: 1, world });
-      expect(failure?.violation?.message).toBeUndefined();
-    },
-  );
+  test("seed 1200177 of the world expiring is clean: the checker did not know late clocks", async () => {
+    const { failure } = await simulateSeeds({ seed: 1_200_177, runs: 1, world: "expiring" });
+    expect(failure?.violation?.message).toBeUndefined();
+  });
+
+  test("seed 1200384 is clean: the checker did not know a bucket that was created again", async () => {
+    const { failure } = await simulateSeeds({ seed: 1_200_384, runs: 1, world: "any" });
+    expect(failure?.violation?.message).toBeUndefined();
+  });
 
   test("the same seed is the same run, event by event", async () => {
     const parameters = small(7, {
