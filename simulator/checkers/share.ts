@@ -149,11 +149,6 @@ export class Share {
     return level <= -(debt + this.#recounted + 1n) * this.rate.period;
   }
 
-  /** Whether more was taken than there ever was, debts allowed. */
-  overdrawn(debt: bigint): boolean {
-    return this.highest < -debt * this.rate.period;
-  }
-
   /** The stored balance at the time of the ideal one, for people. */
   describe(stored: StoredLevel): string {
     const show = (level: bigint) => Number((level * 1000n) / this.rate.period) / 1000;

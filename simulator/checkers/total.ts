@@ -1,16 +1,18 @@
 /**
  * The rule itself, for a whole bucket however many shards it has: what `tc` says was consumed never
- * exceeds the capacity, what has accrued and what operators have added. It looks at nothing but
- * `tc` and operations, and only at buckets whose limits never change.
+ * exceeds the capacity, what has accrued and what operators have added, by the clocks of the
+ * processes that consumed. It looks at nothing but `tc` and operations, and only at buckets whose
+ * limits never change.
  */
 
 import type { LimitOfShard, ShardImage } from "./bucket-image.ts";
+import { ClockOrder } from "./clock-order.ts";
 import type { BucketLanding, DebtOf } from "./ledger.ts";
-import { Share, shareRate } from "./share.ts";
+import { shareRate } from "./share.ts";
 import { Violation } from "./violation.ts";
 
 interface Total {
-  readonly share: Share;
+  readonly consumed: ClockOrder;
   readonly limit: LimitOfShard;
 }
 
@@ -36,8 +38,8 @@ export class Totals {
         const total = this.#totalOf(id, limit, after.epochMs);
         if (total === undefined) continue;
         const taken = charged.get(limit.name) ?? 0n;
-        total.share.take(taken, plannedMs);
-        if (taken > 0n && total.share.overdrawn(this.#debtOf(after.bucket, limit.name))) {
+        total.consumed.take(taken, plannedMs);
+        if (taken > 0n && total.consumed.overdrawn(this.#debtOf(after.bucket, limit.name))) {
           const detail = `a take of ${taken} milli-tokens got more than there ever were`;
           throw new Violation("over-admission", `"${limit.name}" of ${after.bucket}`, detail);
         }
@@ -55,8 +57,8 @@ export class Totals {
 
   #totalOf(id: string, limit: LimitOfShard, epochMs: number): Total | undefined {
     if (!this.#totals.has(id)) {
-      const share = Share.full(shareRate(limit, 0, 1), epochMs);
-      this.#totals.set(id, { share, limit });
+      const consumed = new ClockOrder(shareRate(limit, 0, 1), epochMs);
+      this.#totals.set(id, { consumed, limit });
     }
     const total = this.#totals.get(id);
     if (total === undefined) return undefined;

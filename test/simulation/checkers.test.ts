@@ -215,6 +215,48 @@ describe("totals", () => {
     expect(() => land(callAt(1), landing(one(6), one(7)))).toThrow(/over-admission/);
   });
 
+  describe("a shard that a slow clock consumes from after a fast one did from the other", () => {
+    const shardOf = (shard: number, tc: number) => bucket({ tk: 0, tc, count: 2, shard });
+    const land = (totals: Totals, seconds: number, ...landings: Landing[]) =>
+      totals.landed(bucketLandings(callAt(seconds), landings));
+    let totals: Totals;
+
+    beforeEach(() => {
+      totals = new Totals(() => 0n);
+      land(totals, 0, landing(undefined, shardOf(0, 0)), landing(undefined, shardOf(1, 0)));
+      // Both are full. The second write was made at the same moment, by a clock that is 4 s behind.
+      land(totals, 14, landing(shardOf(0, 0), shardOf(0, 5)));
+      land(totals, 10, landing(shardOf(1, 0), shardOf(1, 5)));
+    });
+
+    test("a total may have what the other shard gains in the time by which clocks differ", () => {
+      land(totals, 14, landing(shardOf(1, 5), shardOf(1, 7)));
+      expect(totals.follows("e api", "a")).toBe(true);
+    });
+
+    test("a total that has more than accrues in the time by which clocks differ is found", () => {
+      const more = () => land(totals, 14, landing(shardOf(1, 5), shardOf(1, 10)));
+      expect(more).toThrow(/over-admission.*a take of 5000 milli-tokens/);
+    });
+
+    test("a total has no such time where the clocks agree", () => {
+      const same = new Totals(() => 0n);
+      land(same, 0, landing(undefined, shardOf(0, 0)), landing(undefined, shardOf(1, 0)));
+      land(same, 14, landing(shardOf(0, 0), shardOf(0, 5)));
+      land(same, 14, landing(shardOf(1, 0), shardOf(1, 5)));
+      const more = () => land(same, 14, landing(shardOf(1, 5), shardOf(1, 6)));
+      expect(more).toThrow(/over-admission/);
+    });
+
+    test("a total counts a refund when it lands, and not by the clock of its process", () => {
+      land(totals, 14, landing(shardOf(1, 5), shardOf(1, 9)));
+      land(totals, 10, landing(shardOf(1, 9), shardOf(1, 8)));
+      land(totals, 14, landing(shardOf(1, 8), shardOf(1, 9)));
+      const more = () => land(totals, 14, landing(shardOf(1, 9), shardOf(1, 10)));
+      expect(more).toThrow(/over-admission/);
+    });
+  });
+
   test("limits that change are not followed any more", () => {
     const totals = new Totals(() => 0n);
     const before = bucket({ tk: 0, tc: 10 });

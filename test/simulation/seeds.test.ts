@@ -121,6 +121,11 @@ describe("fixed seeds", () => {
     expect(failure?.violation?.message).toBeUndefined();
   });
 
+  test("seed 1600869 of the world lost is clean: the checker forgot time that a shard had not", async () => {
+    const { failure } = await simulateSeeds({ seed: 1_600_869, runs: 1, world: "lost" });
+    expect(failure?.violation?.message).toBeUndefined();
+  });
+
   test("the same seed is the same run, event by event", async () => {
     const parameters = small(7, {
       faults: { lostResponses: 0.05, serverErrors: 0.05, lagMs: 500, duplicateRecords: 0.1 },
