@@ -13,8 +13,9 @@
  *   that time, too;
  * - shards are read one by one: what was refunded meanwhile may be missing in their sum, and one
  *   that is full gains nothing while the others do.
- * Every other refusal is wrong. Limits whose parameters have changed are not judged: processes
- * learn of that at different times. Nor are those of a bucket for which another library has
+ * Every other refusal is wrong. A process that knows of a change refuses by limits that the bucket
+ * does not have yet, and finds in it at most their capacity. Limits whose parameters have changed
+ * in the bucket are not judged: processes learn of that at different times. Nor are those of a bucket for which another library has
  * announced shards: its tokens are spread over shards that do not exist yet. A bucket that was
  * deleted and created again is judged once all knowledge of the old one is too old.
  */
@@ -38,6 +39,8 @@ export interface Wanted {
   readonly bucket: string;
   readonly limitName: string;
   readonly amountMilli: number;
+  /** The capacity of the limit that the process goes by; that of the bucket when absent. */
+  readonly capacityMilli?: number;
 }
 
 /** A call that asks or waits for a bucket. */
@@ -209,7 +212,7 @@ export class Refusals {
   /** Returns the lowest balance of the window minus what a call needed; below 0: too little. */
   #leastBeyond(
     process: number,
-    { bucket, limitName, amountMilli }: Wanted,
+    { bucket, limitName, amountMilli, capacityMilli = Number.POSITIVE_INFINITY }: Wanted,
     sinceMs: number,
     nowMs: number,
   ): number | undefined {
@@ -219,7 +222,7 @@ export class Refusals {
     // A process whose clock is behind sees the bucket as it was by the clocks of the others.
     const fromMs = sinceMs - KNOWLEDGE_MS - this.#skewMs;
     if (!followed.isJudgedFrom(fromMs)) return undefined;
-    const { capacity } = followed.limit;
+    const capacity = Math.min(followed.limit.capacity, capacityMilli);
     if (amountMilli > capacity) return -1;
     const asked = this.#asked.get(`${process} ${id}`) ?? 0;
     const queued = this.#queued.get(`${process} ${id}`) ?? 0;
@@ -228,7 +231,7 @@ export class Refusals {
       amountMilli + queued,
       Math.min(capacity, amountMilli + asked + this.#slackMilli(followed)),
     );
-    return Math.floor(followed.least(fromMs, nowMs) - needed);
+    return Math.floor(Math.min(capacity, followed.least(fromMs, nowMs)) - needed);
   }
 
   /** What accrues in one round trip, and in the time by which clocks differ. */

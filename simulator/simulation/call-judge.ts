@@ -102,14 +102,31 @@ export class CallJudge {
     }
     // The parameters of a bucket follow those of a call, for other calls too.
     if (this.#call.limits !== undefined) return "refused";
-    const named = violations.map(({ entityId, resource, limitName, requested }) => {
-      return { bucket: `${entityId} ${resource}`, limitName, amountMilli: requested * 1000 };
+    for (const status of violations) this.#judgeLimit(status);
+    const named = violations.map(({ entityId, resource, limitName, requested, limit }) => {
+      const [amountMilli, capacityMilli] = [requested * 1000, limit.capacity * 1000];
+      return { bucket: `${entityId} ${resource}`, limitName, amountMilli, capacityMilli };
     });
     const reason = refusals.whyWrong(this.#caller.id, named, this.#startMs, time.nowMs);
     if (reason === undefined) return "refused";
     log.add(`call ${this.#call.number} is refused wrongly: ${reason}`);
     if (judgesRefusals) throw new Violation("refusals", this.#subject, reason);
     return "refused wrongly";
+  }
+
+  /** A refusal goes by limits that are stored, or were while a process need not know better. */
+  #judgeLimit({ entityId, resource, limitName, limit }: LimitStatus): void {
+    const { configs, time } = this.#world;
+    const { capacity, refillAmount, refillPeriodSeconds } = limit;
+    const rate = {
+      capacity: capacity * 1000,
+      refill: refillAmount * 1000,
+      period: refillPeriodSeconds * 1000,
+    };
+    const window = [this.#startMs - KNOWLEDGE_MS, time.nowMs] as const;
+    if (configs.mayApply(entityId, resource, limitName, rate, window)) return;
+    const detail = `refused by ${limit} of ${entityId} ${resource}, which is not stored`;
+    throw new Violation("refusals", this.#subject, detail);
   }
 
   /**

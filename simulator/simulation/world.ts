@@ -9,6 +9,7 @@ import {
 import type { VirtualTime } from "../../src/testing/time/virtual-time.ts";
 import { Books } from "../checkers/books.ts";
 import type { ShardImage } from "../checkers/bucket-image.ts";
+import { ConfigHistory } from "../checkers/config-history.ts";
 import { bucketLandings, Ledger } from "../checkers/ledger.ts";
 import { LinkHistory } from "../checkers/links.ts";
 import { Moments } from "../checkers/moments.ts";
@@ -49,6 +50,7 @@ export class World {
   readonly shape: Shape;
   readonly links = new LinkHistory();
   readonly switches: SwitchHistory;
+  readonly configs: ConfigHistory;
   readonly operations = new Operations();
   readonly refusals: Refusals;
   /** Resolves when something is wrong. */
@@ -74,6 +76,7 @@ export class World {
     this.isOnly = options.isOnly === true;
     this.refusals = new Refusals(skewMs);
     this.switches = new SwitchHistory(options.knownMs ?? 0);
+    this.configs = new ConfigHistory(options.knownMs ?? 0);
     this.#logs = logs;
     this.time = time;
     this.table = new SimulatedTable({ ...table, time });
@@ -139,6 +142,7 @@ export class World {
       if (this.#logs) {
         for (const landing of parsed) this.log.add(lineOf(call, landing.PK, landing.after));
       }
+      this.configs.landed(landings, this.time.nowMs);
       this.operations.landed(landings, parsed);
       if (parsed.length === 0) return;
       for (const { PK, before, after } of parsed) {

@@ -3,6 +3,7 @@
 import { describe, expect, test } from "vitest";
 import type { ShardImage } from "../../simulator/checkers/bucket-image.ts";
 import { chargedBy } from "../../simulator/checkers/charges.ts";
+import { ConfigHistory } from "../../simulator/checkers/config-history.ts";
 import { LevelHistory } from "../../simulator/checkers/level-history.ts";
 import { LinkHistory } from "../../simulator/checkers/links.ts";
 import { Refusals } from "../../simulator/checkers/refusals.ts";
@@ -119,6 +120,77 @@ describe("a refusal", () => {
     refusals.landed(landing(image(0), image(0, { ...RATE, capacity: 20_000 })), 100);
     expect(refusals.whyWrong(0, one, 5000, 5000)).toBeUndefined();
     expect([refusals.judged, refusals.wrong]).toEqual([1, 0]);
+  });
+});
+
+describe("a refusal by a limit that the bucket does not have yet", () => {
+  const wanted = (amountMilli: number, capacityMilli: number) => [
+    { bucket: "e0 api", limitName: "a", amountMilli, capacityMilli },
+  ];
+
+  test("a refusal is right above the capacity that the process knows of, and not below", () => {
+    const refusals = new Refusals(0);
+    refusals.landed(landing(undefined, image(0)), 0);
+    expect(refusals.whyWrong(0, wanted(3000, 2000), 5000, 5000)).toBeUndefined();
+    expect(refusals.whyWrong(0, wanted(2000, 2000), 5000, 5000)).toMatch(/had at least 2000 milli/);
+    expect(refusals.whyWrong(0, wanted(3000, 20_000), 5000, 5000)).toBeDefined();
+    expect([refusals.judged, refusals.wrong]).toEqual([3, 2]);
+  });
+
+  test("a refusal is right by a new limit while the bucket has too little by the old one", () => {
+    const refusals = new Refusals(0);
+    refusals.landed(landing(undefined, image(9500)), 0);
+    expect(refusals.whyWrong(0, wanted(1000, 20_000), 500, 500)).toBeUndefined();
+    expect(refusals.whyWrong(0, wanted(1000, 2000), 500, 500)).toBeUndefined();
+  });
+});
+
+describe("the limits that may apply", () => {
+  const [OLD, NEW] = [
+    { capacity: 10_000, refill: 10_000, period: 1000 },
+    { capacity: 2000, refill: 2000, period: 13_000 },
+  ];
+  const item = (PK: string, SK: string, { capacity, refill, period }: typeof OLD) => ({
+    ...{ PK, SK },
+    ...{ l_a_cp: capacity / 1000, l_a_ra: refill / 1000, l_a_rp: period / 1000 },
+  });
+  const ofResource = { PK: "ns/RESOURCE#api", SK: "#CONFIG" };
+  const ofEntity = { PK: "ns/ENTITY#e0", SK: "#CONFIG#api" };
+  const stored = (key: typeof ofResource, rate: typeof OLD) => [
+    { key, before: undefined, after: item(key.PK, key.SK, rate) },
+  ];
+  const removed = (key: typeof ofResource) => [{ key, before: undefined, after: undefined }];
+  const may = (configs: ConfigHistory, rate: typeof OLD, fromMs: number, toMs = fromMs) =>
+    configs.mayApply("e0", "api", "a", rate, [fromMs, toMs]);
+
+  test("a limit applies from when it is stored, and the one before it while a process need not know", () => {
+    const configs = new ConfigHistory(3000);
+    configs.landed(stored(ofResource, OLD), 0);
+    configs.landed(stored(ofResource, NEW), 10_000);
+    expect([may(configs, OLD, 5000), may(configs, NEW, 5000)]).toEqual([true, false]);
+    expect([may(configs, OLD, 12_000), may(configs, NEW, 12_000)]).toEqual([true, true]);
+    expect([may(configs, OLD, 13_001), may(configs, NEW, 13_001)]).toEqual([false, true]);
+    expect(may(configs, NEW, 9000, 10_000)).toBe(true);
+  });
+
+  test("a limit of the entity hides that of the resource until it is removed", () => {
+    const configs = new ConfigHistory(3000);
+    configs.landed(stored(ofResource, OLD), 0);
+    configs.landed(stored(ofEntity, NEW), 10_000);
+    expect([may(configs, OLD, 12_000), may(configs, OLD, 14_000)]).toEqual([true, false]);
+    expect(configs.mayApply("e1", "api", "a", OLD, [14_000, 14_000])).toBe(true);
+    expect(configs.mayApply("e1", "api", "a", NEW, [14_000, 14_000])).toBe(false);
+    configs.landed(removed(ofEntity), 20_000);
+    expect([may(configs, OLD, 21_000), may(configs, NEW, 21_000)]).toEqual([true, true]);
+    expect([may(configs, OLD, 24_000), may(configs, NEW, 24_000)]).toEqual([true, false]);
+  });
+
+  test("a limit that is stored nowhere, or under another name, never applies", () => {
+    const configs = new ConfigHistory(3000);
+    configs.landed(stored(ofResource, OLD), 0);
+    expect(may(configs, { ...OLD, capacity: 9000 }, 1000)).toBe(false);
+    expect(configs.mayApply("e0", "api", "b", OLD, [1000, 1000])).toBe(false);
+    expect(configs.mayApply("e0", "other", "a", OLD, [1000, 1000])).toBe(false);
   });
 });
 

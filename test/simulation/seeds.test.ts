@@ -126,6 +126,14 @@ describe("fixed seeds", () => {
     expect(failure?.violation?.message).toBeUndefined();
   });
 
+  test.each([1_500_325, 1_601_029])(
+    "seed %i of the world lost is clean: a process knew of a limit that the bucket did not have yet",
+    async (seed) => {
+      const { failure } = await simulateSeeds({ seed, runs: 1, world: "lost" });
+      expect(failure?.violation?.message).toBeUndefined();
+    },
+  );
+
   test("the same seed is the same run, event by event", async () => {
     const parameters = small(7, {
       faults: { lostResponses: 0.05, serverErrors: 0.05, lagMs: 500, duplicateRecords: 0.1 },
