@@ -129,9 +129,18 @@ export class WaitingQueue {
   }
 
   /** Records a refund to one of its buckets and starts the waiters that now fit. */
-  refund(bucketName: string, amounts: AmountsByName, nowMs: number): void {
+  refund(bucketName: string, amounts: AmountsByName, nowMs: number, timerMs: number): void {
     this.#state.refund(bucketName, amounts);
     this.#callFitting(nowMs);
+    // Together with what accrues until then, the refund may suffice sooner than was known.
+    for (const head of this.#waiters.heads) this.#restLess(head, nowMs, timerMs);
+  }
+
+  /** Lets a refused waiter rest until the bucket should have enough, by refunds since it asked. */
+  rest(waiter: Waiter, untilMs: number, nowMs: number, timerMs: number): void {
+    waiter.restsUntilMs = untilMs;
+    if (this.#state.givenSince(waiter.givenBefore).size === 0) return;
+    this.#restLess(waiter, nowMs, timerMs);
   }
 
   wakeAll(): void {
@@ -207,6 +216,16 @@ export class WaitingQueue {
   #isWorthAsking({ request, givenBefore }: Waiter, nowMs: number): boolean {
     if (this.#state.givenSince(givenBefore).size === 0) return false;
     return this.#state.behind(request, NO_AMOUNTS, nowMs)?.violations.length === 0;
+  }
+
+  #restLess(waiter: Waiter, nowMs: number, timerMs: number): void {
+    if (waiter.restsUntilMs === undefined) return;
+    const refusal = this.behindOthers(waiter, nowMs);
+    if (refusal === undefined) return;
+    const untilMs = timerMs + refusal.retryAfterSeconds * 1000;
+    if (untilMs >= waiter.restsUntilMs) return;
+    waiter.restsUntilMs = untilMs;
+    waiter.wake();
   }
 
   /** If no waiter is asking, starts the head, unless it sleeps until a known time. */

@@ -104,11 +104,11 @@ export class WaitingQueues {
     back: AmountsByName,
   ): void {
     const name = bucketNameOf(bucket);
-    const nowMs = this.#clock();
+    const [nowMs, timerMs] = [this.#clock(), this.#timer.nowMs()];
     const own = this.#queues.get(name);
-    own?.refund(name, back, nowMs);
+    own?.refund(name, back, nowMs, timerMs);
     for (const queue of this.#heardOf.get(name) ?? []) {
-      if (queue !== own) queue.refund(name, back, nowMs);
+      if (queue !== own) queue.refund(name, back, nowMs, timerMs);
     }
   }
 
@@ -245,7 +245,7 @@ export class WaitingQueues {
     if (next === "leave") return decision;
     if (queue.isHead(waiter)) {
       const waitMs = next === "ask" ? 0 : Math.min(decision.retryAfterSeconds * 1000, ASK_MS_MAX);
-      waiter.restsUntilMs = nowMs + waitMs;
+      queue.rest(waiter, nowMs + waitMs, this.#clock(), nowMs);
     }
     return undefined;
   }

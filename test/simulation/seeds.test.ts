@@ -134,6 +134,11 @@ describe("fixed seeds", () => {
     },
   );
 
+  test("seed 2000122 of the world waits is clean: a waiter rested on after a refund", async () => {
+    const { failure } = await simulateSeeds({ seed: 2_000_122, runs: 1, world: "waits" });
+    expect(failure?.violation?.message).toBeUndefined();
+  });
+
   test("the same seed is the same run, event by event", async () => {
     const parameters = small(7, {
       faults: { lostResponses: 0.05, serverErrors: 0.05, lagMs: 500, duplicateRecords: 0.1 },

@@ -89,6 +89,53 @@ describe("what is given back", () => {
     await expect(waiting).rejects.toThrow("closed");
   });
 
+  /** A bucket that gains a token every six seconds, all of which one lease holds. */
+  async function slow() {
+    const { time, repo, limiter, lease, waiting, asked } = await held();
+    asked.mockRestore();
+    await lease.rollback();
+    await waiting;
+    await repo.limits.setSystem(["rpd:10/min"]);
+    const bucket = { entityId: "key-2", resource: "gpt-4" };
+    const all = await limiter.acquire({ ...bucket, consume: { rpd: 10 } });
+    const wait = () => limiter.tryAcquire({ ...bucket, maxWaitSeconds: 100, consume: { rpd: 5 } });
+    const release = async (rpd: number) => {
+      all.release({ rpd });
+      await all.flush();
+    };
+    return { time, repo, limiter, wait, release };
+  }
+
+  test("a refund that is nearly enough lets the first one wait for the rest only", async () => {
+    const { time, limiter, wait, release } = await slow();
+    const waiting = wait();
+    await time.settle();
+    const startMs = time.nowMs;
+    await release(4);
+    await time.until(waiting);
+    expect((await waiting).granted).toBe(true);
+    expect(time.nowMs - startMs).toBe(6001);
+    await limiter.close();
+  });
+
+  test("a refund that is nearly enough is not missed while the first one asks", async () => {
+    const { time, repo, limiter, wait, release } = await slow();
+    const { buckets } = repo[INTERNALS];
+    const consume = buckets.consume.bind(buckets);
+    const asked = vi.spyOn(buckets, "consume").mockImplementationOnce(async (...call) => {
+      const refused = await consume(...call);
+      await release(4);
+      return refused;
+    });
+    const startMs = time.nowMs;
+    const waiting = wait();
+    await time.until(waiting);
+    expect((await waiting).granted).toBe(true);
+    expect(time.nowMs - startMs).toBe(6001);
+    expect(asked).toHaveBeenCalledTimes(2);
+    await limiter.close();
+  });
+
   test("a refund to a parent goes to the first in the queue too", async () => {
     const { time, repo, limiter, lease, waiting } = await held();
     await lease.rollback();
