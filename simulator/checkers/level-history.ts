@@ -48,6 +48,11 @@ export class LevelHistory {
     if (this.#entries.length % 1024 === 0) this.#forgetOld(nowMs);
   }
 
+  /** Whether something has landed since. */
+  hasChangedSince(fromMs: number): boolean {
+    return (this.#entries.at(-1) as Entry).lastMs > fromMs;
+  }
+
   /** The least level from `fromMs` to `toMs`. */
   least(fromMs: number, toMs: number): number {
     let at = this.#entries.length - 1;

@@ -226,10 +226,12 @@ export class Refusals {
     if (amountMilli > capacity) return -1;
     const asked = this.#asked.get(`${process} ${id}`) ?? 0;
     const queued = this.#queued.get(`${process} ${id}`) ?? 0;
-    // A full bucket refuses no call but for the sake of waiters.
+    // A full bucket refuses no call but for the sake of waiters, or by a clock that is behind that
+    // of its last write.
     const needed = Math.max(
       amountMilli + queued,
       Math.min(capacity, amountMilli + asked + this.#slackMilli(followed)),
+      amountMilli + this.#behindMilli(followed, fromMs),
     );
     return Math.floor(Math.min(capacity, followed.least(fromMs, nowMs)) - needed);
   }
@@ -238,6 +240,12 @@ export class Refusals {
   #slackMilli({ limit }: Followed): number {
     const slackMs = ROUND_TRIP_MS + this.#skewMs;
     return ROUNDING_MILLI + (slackMs * limit.refill) / limit.period;
+  }
+
+  /** What a bucket that was full then lacks by a clock which is behind that of its last write. */
+  #behindMilli({ limit, history }: Followed, fromMs: number): number {
+    if (this.#skewMs === 0 || !history.hasChangedSince(fromMs)) return 0;
+    return Math.ceil((this.#skewMs * limit.refill) / limit.period);
   }
 
   #follow(

@@ -70,6 +70,20 @@ describe("a refusal", () => {
     expect(story(600)).toBeUndefined();
   });
 
+  test("a full bucket has less by a clock that is behind that of its last write, and not for longer", () => {
+    const perSecond = { ...RATE, period: 1000 };
+    const full = [{ bucket: "e0 api", limitName: "a", amountMilli: 10_000 }];
+    const story = (skewMs: number, sinceMs: number) => {
+      const refusals = new Refusals(skewMs);
+      refusals.landed(landing(undefined, image(0, perSecond)), 5000);
+      return refusals.whyWrong(0, full, sinceMs, sinceMs);
+    };
+    expect(story(0, 5000)).toBeDefined();
+    expect(story(200, 5000)).toBeUndefined();
+    expect(story(200, 6199)).toBeUndefined();
+    expect(story(200, 6201)).toBeDefined();
+  });
+
   test("a bucket that was created again is judged by what is known of it alone", () => {
     const refusals = new Refusals(0);
     refusals.landed(landing(undefined, image(9500)), 1000);

@@ -139,6 +139,17 @@ describe("fixed seeds", () => {
     expect(failure?.violation?.message).toBeUndefined();
   });
 
+  test.each([
+    [2_000_064, "any"],
+    [2_020_685, "lost"],
+  ] as const)(
+    "seed %i of the world %s is clean: a clock was behind that of the last write to a full bucket",
+    async (seed, world) => {
+      const { failure } = await simulateSeeds({ seed, runs: 1, world });
+      expect(failure?.violation?.message).toBeUndefined();
+    },
+  );
+
   test("the same seed is the same run, event by event", async () => {
     const parameters = small(7, {
       faults: { lostResponses: 0.05, serverErrors: 0.05, lagMs: 500, duplicateRecords: 0.1 },
