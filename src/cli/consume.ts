@@ -1,9 +1,11 @@
 /** `-c rpm=1 -c tpm=500`: the amounts that a call consumes. */
 
 import type { AcquireRequest } from "../limiter/acquire-request.ts";
-import { type OptionSpec, UsageError } from "./command.ts";
+import type { Decision } from "../limiter/decision.ts";
+import { RateLimiter } from "../limiter/rate-limiter.ts";
+import { type Call, type OptionSpec, UsageError } from "./command.ts";
 import { parseLimits } from "./limit-text.ts";
-import { decimalNumber, withThousands } from "./numbers.ts";
+import { decimalNumber, duration, withThousands } from "./numbers.ts";
 
 const WAIT_SECONDS_MAX = 86_400;
 
@@ -47,8 +49,18 @@ export const CONSUME_OPTIONS: readonly OptionSpec[] = [
   CALL_LIMITS_OPTION,
 ];
 
-/** What the options ask for. */
-export function requestOf(
+/** Asks for what the options say, and waits as long as they say. */
+export async function decide(
+  { args, options, open, progress }: Call<ConsumeOptions>,
+  signal: AbortSignal,
+): Promise<Decision> {
+  const request = requestOf(args, options, signal);
+  const limiter = new RateLimiter(await open(request.limits === undefined ? "change" : "write"));
+  if (options.wait > 0) progress(`Waiting for up to ${duration(options.wait)} …`);
+  return limiter.tryAcquire(request);
+}
+
+function requestOf(
   [entityId = "", resource = ""]: readonly string[],
   options: ConsumeOptions,
   signal: AbortSignal,

@@ -1,5 +1,6 @@
 /** The principal of a change, for the audit log. */
 
+import { defined } from "../domain/defined.ts";
 import type { OptionSpec } from "./command.ts";
 
 export const PRINCIPAL_OPTION: OptionSpec = {
@@ -11,6 +12,6 @@ export interface PrincipalOptions {
   readonly principal?: string;
 }
 
-export function principalOf({ principal }: PrincipalOptions): { principal?: string } {
-  return principal === undefined ? {} : { principal };
+export function principalOf({ principal }: PrincipalOptions): PrincipalOptions {
+  return defined({ principal });
 }

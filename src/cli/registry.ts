@@ -23,200 +23,80 @@ export async function loadTree(): Promise<readonly Branch[]> {
   return Promise.all(REGISTRY.map(async (entry) => ({ entry, node: await entry.load() })));
 }
 
-const LIMITS = "Limits:";
-const ACTING = "Acting:";
-const RECORDS = "Records:";
-const STACK = "Stack:";
-const OTHER = "Other:";
-
-const COMMANDS: readonly Entry[] = [
-  {
-    name: "acquire",
-    summary: "consumes from the limits of an entity",
-    heading: ACTING,
-    load: async () => (await import("./commands/acquire.ts")).acquire,
-  },
-  {
-    name: "peek",
-    summary: "shows what is left, and consumes nothing",
-    heading: ACTING,
-    load: async () => (await import("./commands/peek.ts")).peek,
-  },
-  {
-    name: "watch",
-    summary: "shows what is left, live",
-    heading: ACTING,
-    load: async () => (await import("./commands/watch.ts")).watch,
-  },
-  {
-    name: "run",
-    summary: "consumes, runs a command, refunds if it fails",
-    heading: ACTING,
-    load: async () => (await import("./commands/run.ts")).run,
-  },
-  {
-    name: "entity",
-    summary: "entities and limits of their own",
-    heading: LIMITS,
-    load: async () => (await import("./commands/entity.ts")).entity,
-  },
-  {
-    name: "resource",
-    summary: "default limits per resource",
-    heading: LIMITS,
-    load: async () => (await import("./commands/resource.ts")).resource,
-  },
-  {
-    name: "system",
-    summary: "default limits of the namespace",
-    heading: LIMITS,
-    load: async () => (await import("./commands/system.ts")).system,
-  },
-  {
-    name: "limits",
-    summary: "limits declared in a file",
-    heading: LIMITS,
-    load: async () => (await import("./commands/limits.ts")).limits,
-  },
-  {
-    name: "namespace",
-    summary: "isolated sets of entities and limits in one store",
-    heading: RECORDS,
-    load: async () => (await import("./commands/namespace.ts")).namespace,
-  },
-  {
-    name: "audit",
-    summary: "the log of changes and their principals",
-    heading: RECORDS,
-    load: async () => (await import("./commands/audit.ts")).audit,
-  },
-  {
-    name: "usage",
-    summary: "what was consumed, by hour, day and month",
-    heading: RECORDS,
-    load: async () => (await import("./commands/usage.ts")).usage,
-  },
-  {
-    name: "aggregate",
-    summary: "counts usage from the stream of a table, until it is ended",
-    heading: RECORDS,
-    load: async () => (await import("./commands/aggregate.ts")).aggregate,
-  },
-  {
-    name: "gateway",
-    summary: "a proxy that limits calls to language models",
-    heading: ACTING,
-    load: async () => (await import("./commands/gateway.ts")).gateway,
-  },
-  {
-    name: "gateway key",
-    summary: "keys of clients of a gateway",
-    heading: ACTING,
-    load: async () => (await import("./commands/gateway-key.ts")).gatewayKey,
-  },
-  {
-    name: "dashboard",
-    summary: "a page in the browser: buckets, limits, usage, audit",
-    heading: RECORDS,
-    load: async () => (await import("./commands/dashboard.ts")).dashboard,
-  },
-  {
-    name: "loadtest",
-    summary: "load tests: scenarios against any store",
-    heading: OTHER,
-    load: async () => (await import("./commands/loadtest.ts")).loadtest,
-  },
-  {
-    name: "local",
-    summary: "a local DynamoDB in the background",
-    heading: OTHER,
-    load: async () => (await import("./commands/local.ts")).local,
-  },
-  {
-    name: "stack",
-    summary: "stacks on AWS: deploy, status, list, upgrade, delete",
-    heading: STACK,
-    load: async () => (await import("./commands/stack.ts")).stack,
-  },
-  {
-    name: "demo",
-    summary: "limits at work, live, in a temporary store",
-    heading: OTHER,
-    load: async () => (await import("./commands/demo.ts")).demo,
-  },
-  {
-    name: "completion",
-    summary: "completion for bash, zsh and fish",
-    heading: OTHER,
-    load: async () => (await import("./commands/completion.ts")).completionOf(loadTree),
-  },
-];
+/** The commands in the order of the help: a name, the heading it is under, and a summary. */
+const COMMANDS = [
+  ["acquire", "Acting:", "consumes from the limits of an entity"],
+  ["peek", "Acting:", "shows what is left, and consumes nothing"],
+  ["watch", "Acting:", "shows what is left, live"],
+  ["run", "Acting:", "consumes, runs a command, refunds if it fails"],
+  ["entity", "Limits:", "entities and limits of their own"],
+  ["resource", "Limits:", "default limits per resource"],
+  ["system", "Limits:", "default limits of the namespace"],
+  ["limits", "Limits:", "limits declared in a file"],
+  ["namespace", "Records:", "isolated sets of entities and limits in one store"],
+  ["audit", "Records:", "the log of changes and their principals"],
+  ["usage", "Records:", "what was consumed, by hour, day and month"],
+  ["aggregate", "Records:", "counts usage from the stream of a table, until it is ended"],
+  ["gateway", "Acting:", "a proxy that limits calls to language models"],
+  ["gateway key", "Acting:", "keys of clients of a gateway"],
+  ["dashboard", "Records:", "a page in the browser: buckets, limits, usage, audit"],
+  ["loadtest", "Other:", "load tests: scenarios against any store"],
+  ["local", "Other:", "a local DynamoDB in the background"],
+  ["stack", "Stack:", "stacks on AWS: deploy, status, list, upgrade, delete"],
+  ["demo", "Other:", "limits at work, live, in a temporary store"],
+  ["completion", "Other:", "completion for bash, zsh and fish"],
+] as const;
 
 /** The commands of `stack` without that word, as earlier versions have them. */
-const SHORT_FORMS: readonly Entry[] = [
-  {
-    name: "deploy",
-    summary: "creates a stack on AWS, or changes it",
-    heading: STACK,
-    shortFor: "stack",
-    load: async () => (await import("./commands/deploy.ts")).deploy,
-  },
-  {
-    name: "status",
-    summary: "shows the state of a stack",
-    heading: STACK,
-    shortFor: "stack",
-    load: async () => (await import("./commands/status.ts")).status,
-  },
-  {
-    name: "list",
-    summary: "lists the stacks of a region",
-    heading: STACK,
-    shortFor: "stack",
-    load: async () => (await import("./commands/list.ts")).list,
-  },
-  {
-    name: "upgrade",
-    summary: "brings the code and the table of a stack to this version",
-    heading: STACK,
-    shortFor: "stack",
-    load: async () => (await import("./commands/upgrade.ts")).upgrade,
-  },
-  {
-    name: "check",
-    summary: "checks whether this client can use a store",
-    heading: STACK,
-    shortFor: "stack",
-    load: async () => (await import("./commands/check.ts")).check,
-  },
-  {
-    name: "version",
-    summary: "shows the versions of client, store and Lambda",
-    heading: STACK,
-    shortFor: "stack",
-    load: async () => (await import("./commands/version.ts")).version,
-  },
-  {
-    name: "delete",
-    summary: "deletes a stack; its table and its archive stay",
-    heading: STACK,
-    shortFor: "stack",
-    load: async () => (await import("./commands/delete.ts")).deleteStack,
-  },
-  {
-    name: "cfn-template",
-    summary: "prints the CloudFormation template",
-    heading: STACK,
-    shortFor: "stack",
-    load: async () => (await import("./commands/cfn-template.ts")).cfnTemplate,
-  },
-  {
-    name: "lambda-export",
-    summary: "writes the code of a Lambda to a file",
-    heading: STACK,
-    shortFor: "stack",
-    load: async () => (await import("./commands/lambda-export.ts")).lambdaExport,
-  },
-];
+const SHORT_FORMS = [
+  ["deploy", "creates a stack on AWS, or changes it"],
+  ["status", "shows the state of a stack"],
+  ["list", "lists the stacks of a region"],
+  ["upgrade", "brings the code and the table of a stack to this version"],
+  ["check", "checks whether this client can use a store"],
+  ["version", "shows the versions of client, store and Lambda"],
+  ["delete", "deletes a stack; its table and its archive stay"],
+  ["cfn-template", "prints the CloudFormation template"],
+  ["lambda-export", "writes the code of a Lambda to a file"],
+] as const;
 
-export const REGISTRY: readonly Entry[] = [...COMMANDS, ...SHORT_FORMS];
+type Name = (typeof COMMANDS | typeof SHORT_FORMS)[number][0];
+
+const LOADERS: Readonly<Record<Name, Entry["load"]>> = {
+  acquire: async () => (await import("./commands/acquire.ts")).acquire,
+  peek: async () => (await import("./commands/peek.ts")).peek,
+  watch: async () => (await import("./commands/watch.ts")).watch,
+  run: async () => (await import("./commands/run.ts")).run,
+  entity: async () => (await import("./commands/entity.ts")).entity,
+  resource: async () => (await import("./commands/resource.ts")).resource,
+  system: async () => (await import("./commands/system.ts")).system,
+  limits: async () => (await import("./commands/limits.ts")).limits,
+  namespace: async () => (await import("./commands/namespace.ts")).namespace,
+  audit: async () => (await import("./commands/audit.ts")).audit,
+  usage: async () => (await import("./commands/usage.ts")).usage,
+  aggregate: async () => (await import("./commands/aggregate.ts")).aggregate,
+  gateway: async () => (await import("./commands/gateway.ts")).gateway,
+  "gateway key": async () => (await import("./commands/gateway-key.ts")).gatewayKey,
+  dashboard: async () => (await import("./commands/dashboard.ts")).dashboard,
+  loadtest: async () => (await import("./commands/loadtest.ts")).loadtest,
+  local: async () => (await import("./commands/local.ts")).local,
+  stack: async () => (await import("./commands/stack.ts")).stack,
+  demo: async () => (await import("./commands/demo.ts")).demo,
+  completion: async () => (await import("./commands/completion.ts")).completionOf(loadTree),
+  deploy: async () => (await import("./commands/deploy.ts")).deploy,
+  status: async () => (await import("./commands/status.ts")).status,
+  list: async () => (await import("./commands/list.ts")).list,
+  upgrade: async () => (await import("./commands/upgrade.ts")).upgrade,
+  check: async () => (await import("./commands/check.ts")).check,
+  version: async () => (await import("./commands/version.ts")).version,
+  delete: async () => (await import("./commands/delete.ts")).deleteStack,
+  "cfn-template": async () => (await import("./commands/cfn-template.ts")).cfnTemplate,
+  "lambda-export": async () => (await import("./commands/lambda-export.ts")).lambdaExport,
+};
+
+export const REGISTRY: readonly Entry[] = [
+  ...COMMANDS.map(([name, heading, summary]) => ({ name, heading, summary, load: LOADERS[name] })),
+  ...SHORT_FORMS.map(([name, summary]) => {
+    return { name, heading: "Stack:", summary, shortFor: "stack", load: LOADERS[name] };
+  }),
+];

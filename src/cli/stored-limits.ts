@@ -4,6 +4,7 @@ import type { JsonValue } from "../domain/json.ts";
 import type { Limit } from "../domain/limit.ts";
 import type { Result } from "./command.ts";
 import { counted, limitLines } from "./limit-text.ts";
+import { warningText } from "./lost-limits.ts";
 
 /** What the limits belong to: for JSON and for sentences. */
 export interface Owner {
@@ -11,12 +12,14 @@ export interface Owner {
   readonly name: string;
 }
 
-/** `lost` has a line for each entity that has less than before, which `note` tells people. */
+/** `lost` has a line for each entity that has less than before; people get it as a note. */
 export function limitsSet(
   { json, name }: Owner,
   limits: readonly Limit[],
   lost: readonly string[],
+  call: { readonly json: boolean; note(text: string): void },
 ): Result {
+  if (!call.json) for (const line of lost) call.note(warningText(line));
   return {
     json: () => ({
       ...json,

@@ -2,10 +2,12 @@
 
 import { visible } from "./visible.ts";
 
-export interface Column {
-  readonly title: string;
-  /** Numbers stand to the right. */
-  readonly align?: "left" | "right";
+/** A title, or one whose column is aligned. */
+export type Column = string | { readonly title: string; readonly align: "left" | "right" };
+
+/** Returns a column of numbers, which stand to the right. */
+export function right(title: string): Column {
+  return { title, align: "right" };
 }
 
 /** The rows under their titles; titles are given the look of a heading by `paint`. */
@@ -16,8 +18,8 @@ export async function table(
 ): Promise<string> {
   const { default: Table } = await import("cli-table3");
   const made = new Table({
-    head: columns.map(({ title }) => paint(title)),
-    colAligns: columns.map(({ align }) => align ?? "left"),
+    head: columns.map((column) => paint(typeof column === "string" ? column : column.title)),
+    colAligns: columns.map((column) => (typeof column === "string" ? "left" : column.align)),
     // Colours are the palette's; its own would come in addition.
     style: { head: [], border: [], "padding-left": 0, "padding-right": 0 },
     chars: NO_LINES,

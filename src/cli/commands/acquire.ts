@@ -1,20 +1,20 @@
 /** `acquire`: consumes from the limits of an entity, or says when it would work. */
 
 import type { LimitStatus } from "../../domain/limit-status.ts";
-import { RateLimiter } from "../../limiter/rate-limiter.ts";
 import { STATUS_SHAPE, statusJson } from "../bars.ts";
 import { leaf, type Result } from "../command.ts";
 import {
   amountsText,
   CONSUME_OPTIONS,
   type ConsumeOptions,
-  requestOf,
+  decide,
   TARGET_ARGUMENTS,
 } from "../consume.ts";
 import { EXIT } from "../exit-codes.ts";
 import { fields } from "../fields.ts";
 import { interruptible } from "../interruption.ts";
-import { duration, withThousands } from "../numbers.ts";
+import { finiteOrNull } from "../json.ts";
+import { withThousands } from "../numbers.ts";
 import { type Refused, refused } from "../refused.ts";
 import type { Terminal } from "../terminal.ts";
 
@@ -37,15 +37,12 @@ export const acquire = leaf<ConsumeOptions>({
     retry_after_seconds: "number | null",
     limits: [STATUS_SHAPE],
   },
-  run: async ({ args, options, open, terminal, progress }) =>
-    interruptible(terminal, async (signal) => {
-      const request = requestOf(args, options, signal);
-      const limiter = new RateLimiter(
-        await open(request.limits === undefined ? "change" : "write"),
-      );
-      if (options.wait > 0) progress(`Waiting for up to ${duration(options.wait)} …`);
-      const decision = await limiter.tryAcquire(request);
-      const target = { entity_id: request.entityId, resource: request.resource };
+  run: async (call) =>
+    interruptible(call.terminal, async (signal) => {
+      const { args, options, terminal } = call;
+      const decision = await decide(call, signal);
+      const [entityId = "", resource = ""] = args;
+      const target = { entity_id: entityId, resource };
       if (!decision.granted) return refusedResult(refused(decision), target, terminal);
       const { lease } = decision;
       const { statuses, degraded, consumed } = lease;
@@ -76,7 +73,7 @@ function refusedResult(
       ...target,
       consumed: {},
       degraded: false,
-      retry_after_seconds: Number.isFinite(retryAfterSeconds) ? retryAfterSeconds : null,
+      retry_after_seconds: finiteOrNull(retryAfterSeconds),
       limits: statuses.map(statusJson),
     }),
     text: () => `${palette.bad("Refused")}: ${line}`,

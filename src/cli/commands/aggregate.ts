@@ -2,6 +2,7 @@
 
 import { statSync } from "node:fs";
 import { WINDOW_TYPES } from "../../core/windows.ts";
+import { defined } from "../../domain/defined.ts";
 import type { StoreLocation } from "../../repository/store-url.ts";
 import { type Call, CommandFailure, leaf, UsageError } from "../command.ts";
 import { EXIT } from "../exit-codes.ts";
@@ -93,13 +94,8 @@ async function follow(call: Call<AggregateOptions>, signal: AbortSignal) {
   const { archive, retentionDays, leaseSeconds, batchSize, reportSeconds, logLevel } = options;
   await runAggregatorAt(location, {
     windows: parseWindows(options.windows),
-    retentionDays,
-    leaseSeconds,
-    batchSize,
-    reportSeconds,
-    logLevel,
+    ...defined({ retentionDays, leaseSeconds, batchSize, reportSeconds, logLevel, archive }),
     batchMs: Math.round(options.batchSeconds * 1000),
-    ...(archive === undefined ? {} : { archive }),
     write: terminal.out,
     signal,
     connection: { ...connection, timer: terminal.timer },

@@ -1,7 +1,9 @@
 /** `audit`: the log of changes. */
 
+import { defined } from "../../domain/defined.ts";
 import { type Group, leaf } from "../command.ts";
 import { detailsText } from "../details-text.ts";
+import { jsonOf } from "../json.ts";
 import { wholeNumber } from "../numbers.ts";
 import { table } from "../table.ts";
 
@@ -13,6 +15,16 @@ interface ListOptions {
   readonly limit: number;
   readonly startEventId?: string;
 }
+
+const EVENT_SHAPE = {
+  event_id: "text",
+  timestamp: "text",
+  entity_id: "text",
+  action: "text",
+  principal: "text | null",
+  resource: "text | null",
+  details: "object",
+} as const;
 
 const list = leaf<ListOptions>({
   name: "list",
@@ -34,44 +46,26 @@ const list = leaf<ListOptions>({
   examples: ["audit list", "audit list -e key-1", "audit list -e '$RESOURCE:gpt-4' -l 20"],
   json: {
     entity_id: "text | null",
-    events: [
-      {
-        event_id: "text",
-        timestamp: "text",
-        entity_id: "text",
-        action: "text",
-        principal: "text | null",
-        resource: "text | null",
-        details: "object",
-      },
-    ],
+    events: [EVENT_SHAPE],
     next_start_event_id: "text | null",
   },
   run: async ({ options, open, note, terminal }) => {
     const { entityId, limit, startEventId } = options;
     const { audit: log } = await open();
-    const page = { limit, ...(startEventId === undefined ? {} : { after: startEventId }) };
+    const page = { limit, ...defined({ after: startEventId }) };
     const events = await (entityId === undefined ? log.listAll(page) : log.list(entityId, page));
     const next = events.length === limit ? events.at(-1)?.eventId : undefined;
     return {
       json: () => ({
         entity_id: entityId ?? null,
-        events: events.map((event) => ({
-          event_id: event.eventId,
-          timestamp: event.timestamp,
-          entity_id: event.entityId,
-          action: event.action,
-          principal: event.principal ?? null,
-          resource: event.resource ?? null,
-          details: event.details,
-        })),
+        events: events.map((event) => jsonOf(EVENT_SHAPE, { ...event })),
         next_start_event_id: next ?? null,
       }),
       text: () => {
         if (events.length === 0) return `Nothing was changed${entityId ? ` for ${entityId}` : ""}`;
         if (next !== undefined) note(`There may be more; continue with --start-event-id ${next}`);
         const subject = entityId === undefined ? ["ENTITY"] : [];
-        const titles = ["TIME", ...subject, "ACTION", "PRINCIPAL", "RESOURCE", "DETAILS"];
+        const columns = ["TIME", ...subject, "ACTION", "PRINCIPAL", "RESOURCE", "DETAILS"];
         const rows = events.map((event) => [
           event.timestamp,
           ...(entityId === undefined ? [event.entityId] : []),
@@ -80,7 +74,6 @@ const list = leaf<ListOptions>({
           event.resource ?? "-",
           detailsText(event.details),
         ]);
-        const columns = titles.map((title) => ({ title }));
         return table(columns, rows, terminal.palette.faint);
       },
     };

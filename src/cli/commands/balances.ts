@@ -1,6 +1,7 @@
 /** `entity reset` and `entity top-up`: an operator changes the balances of a bucket. */
 
 import { show } from "../../domain/check.ts";
+import { defined } from "../../domain/defined.ts";
 import type { BucketOperationResult } from "../../repository/balance-operations.ts";
 import { leaf, type OptionSpec, type Result, UsageError } from "../command.ts";
 import { withThousands } from "../numbers.ts";
@@ -72,12 +73,7 @@ export const topUpBalances = leaf<OperationOptions & { add: readonly string[] }>
 
 function targetOf(entityId: string, options: OperationOptions) {
   const { resource, idempotencyKey } = options;
-  return {
-    entityId,
-    resource,
-    ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
-    ...principalOf(options),
-  };
+  return { entityId, resource, ...defined({ idempotencyKey }), ...principalOf(options) };
 }
 
 function addition(text: string): readonly [string, number] {

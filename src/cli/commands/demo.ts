@@ -8,6 +8,7 @@ import { runDemo } from "../demo/demo.ts";
 import type { Shown } from "../demo/show.ts";
 import { nextSteps } from "../demo/summary.ts";
 import { EXIT } from "../exit-codes.ts";
+import { finiteOrNull, jsonOf } from "../json.ts";
 import { LIMIT_SHAPE } from "../limit-text.ts";
 import { wholeNumber } from "../numbers.ts";
 import { PLAIN } from "../palette.ts";
@@ -19,6 +20,31 @@ type Options = DashboardFlags & {
   readonly seed: number;
   readonly dashboard?: boolean;
 };
+
+const ENTITY_SHAPE = {
+  entity_id: "text",
+  parent_id: "text | null",
+  source: "text",
+  limits: [LIMIT_SHAPE],
+} as const;
+
+const CALL_SHAPE = {
+  at_seconds: "number",
+  entity_id: "text",
+  outcome: "text",
+  estimated_tokens: "number",
+  used_tokens: "number",
+  retry_after_seconds: "number | null",
+} as const;
+
+const USAGE_SHAPE = {
+  entity_id: "text",
+  resource: "text",
+  window: "text",
+  window_start: "text",
+  total_events: "number",
+  counters: "object",
+} as const;
 
 export const demo = leaf<Options>({
   name: "demo",
@@ -42,19 +68,8 @@ export const demo = leaf<Options>({
   examples: ["demo", "demo --dashboard", "demo --fast --seed 7", "demo --json"],
   json: {
     seed: "number",
-    entities: [
-      { entity_id: "text", parent_id: "text | null", source: "text", limits: [LIMIT_SHAPE] },
-    ],
-    calls: [
-      {
-        at_seconds: "number",
-        entity_id: "text",
-        outcome: "text",
-        estimated_tokens: "number",
-        used_tokens: "number",
-        retry_after_seconds: "number | null",
-      },
-    ],
+    entities: [ENTITY_SHAPE],
+    calls: [CALL_SHAPE],
     summary: {
       answered: "number",
       refused: "number",
@@ -62,16 +77,7 @@ export const demo = leaf<Options>({
       tokens_estimated: "number",
       tokens_used: "number",
     },
-    usage: [
-      {
-        entity_id: "text",
-        resource: "text",
-        window: "text",
-        window_start: "text",
-        total_events: "number",
-        counters: "object",
-      },
-    ],
+    usage: [USAGE_SHAPE],
     limits: [STATUS_SHAPE],
     next: ["text"],
     lines: ["text"],
@@ -109,29 +115,23 @@ export const demo = leaf<Options>({
 function shownJson({ allowances, calls, tally, usage, statuses }: Shown) {
   const { answered, refused, failed, estimated, used } = tally.total;
   return {
-    entities: allowances.map(({ entityId, parentId, source, limits }) => ({
-      entity_id: entityId,
-      parent_id: parentId ?? null,
-      source,
-      limits: limits.map((limit) => ({ ...limit.toJSON() })),
-    })),
-    calls: calls.map((call) => ({
-      at_seconds: call.atMs / 1000,
-      entity_id: call.entityId,
-      outcome: call.outcome,
-      estimated_tokens: call.estimated,
-      used_tokens: call.used,
-      retry_after_seconds: Number.isFinite(call.retryAfterSeconds) ? call.retryAfterSeconds : null,
-    })),
+    entities: allowances.map((allowance) =>
+      jsonOf(ENTITY_SHAPE, {
+        ...allowance,
+        limits: allowance.limits.map((limit) => limit.toJSON()),
+      }),
+    ),
+    calls: calls.map((call) =>
+      jsonOf(CALL_SHAPE, {
+        ...call,
+        atSeconds: call.atMs / 1000,
+        estimatedTokens: call.estimated,
+        usedTokens: call.used,
+        retryAfterSeconds: finiteOrNull(call.retryAfterSeconds),
+      }),
+    ),
     summary: { answered, refused, failed, tokens_estimated: estimated, tokens_used: used },
-    usage: usage.map((snapshot) => ({
-      entity_id: snapshot.entityId,
-      resource: snapshot.resource,
-      window: snapshot.windowType,
-      window_start: snapshot.windowStart,
-      total_events: snapshot.totalEvents,
-      counters: snapshot.counters,
-    })),
+    usage: usage.map((each) => jsonOf(USAGE_SHAPE, { ...each, window: each.windowType })),
     limits: statuses.map(statusJson),
   };
 }

@@ -1,5 +1,6 @@
 /** Which stack a command is about, and how to get there. */
 
+import { defined } from "../../domain/defined.ts";
 import type { DynamoOptions } from "../../repository/options.ts";
 import { checkEndpoint } from "../../repository/store-url.ts";
 import type { OptionSpec } from "../command.ts";
@@ -32,10 +33,6 @@ export function stackPlace(options: StackPlaceOptions, terminal: Terminal): Stac
 export function connectionOf(options: StackPlaceOptions, terminal: Terminal): DynamoOptions {
   const { region, endpointUrl } = options;
   const { clock, timer } = terminal;
-  return {
-    timer,
-    ...(clock === undefined ? {} : { clock }),
-    ...(region === undefined ? {} : { region }),
-    ...(endpointUrl === undefined ? {} : { endpoint: checkEndpoint(endpointUrl) }),
-  };
+  const endpoint = endpointUrl === undefined ? undefined : checkEndpoint(endpointUrl);
+  return { timer, ...defined({ clock, region, endpoint }) };
 }

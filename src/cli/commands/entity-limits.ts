@@ -1,10 +1,11 @@
 /** `entity set-limits` and what belongs to it: limits of entities themselves. */
 
+import { defined } from "../../domain/defined.ts";
 import { DEFAULT_RESOURCE } from "../../domain/names.ts";
 import { leaf, type OptionSpec } from "../command.ts";
 import { LEVEL_SHAPE, levelShown } from "../level-text.ts";
 import { LIMIT_SHAPE, LIMITS_OPTION, parseLimits } from "../limit-text.ts";
-import { lostLimits, storedLevels, warningText } from "../lost-limits.ts";
+import { lostLimits, storedLevels } from "../lost-limits.ts";
 import { PRINCIPAL_OPTION, type PrincipalOptions, principalOf } from "../principal.ts";
 import { deleteLimits as deleting, limitsSet, type Owner } from "../stored-limits.ts";
 
@@ -39,14 +40,18 @@ export const setLimits = leaf<ResourceOptions & PrincipalOptions & { limit: stri
     "entity set-limits key-1 -r gpt-4 -l rpm:50",
   ],
   json: { ...OWNER_SHAPE, limits: [LIMIT_SHAPE], warnings: ["text"] },
-  run: async ({ args: [id = ""], options, open, json, note }) => {
+  run: async (call) => {
+    const {
+      args: [id = ""],
+      options,
+      open,
+    } = call;
     const { resource } = options;
     const limits = parseLimits(options.limit);
     const records = (await open()).limits;
     await records.setEntity(id, limits, { resource, ...principalOf(options) });
     const lost = await lostLimits(id, new Map([[resource, limits]]), storedLevels(records));
-    if (!json) for (const line of lost) note(warningText(line));
-    return limitsSet(ownerOf(id, resource), limits, lost);
+    return limitsSet(ownerOf(id, resource), limits, lost, call);
   },
 });
 
@@ -92,10 +97,7 @@ export const SWITCHED: Switched = {
   example: "key-1 -r gpt-4",
   options: [{ flags: "-r, --resource <name>", text: "for one resource; else for all" }],
   shape: { entity_id: "text", resource: "text | null" },
-  target: (entityId, { resource }) => ({
-    entityId,
-    ...(resource === undefined ? {} : { resource }),
-  }),
+  target: (entityId, { resource }) => ({ entityId, ...defined({ resource }) }),
 };
 
 export const listResources = leaf({

@@ -1,5 +1,6 @@
 /** `entity list`: all entities, or those with limits of their own. */
 
+import { defined } from "../../domain/defined.ts";
 import type { Entity } from "../../domain/entity.ts";
 import { DEFAULT_RESOURCE } from "../../domain/names.ts";
 import type { SwitchState } from "../../records/switches.ts";
@@ -87,7 +88,7 @@ async function createdEntities(repo: Repository, options: ListOptions): Promise<
   const { found, cursor } = await allPages(options, async (page) => {
     const { entities, cursor: next } = await repo.entities.list({
       ...page,
-      ...(prefix === undefined ? {} : { prefix }),
+      ...defined({ prefix }),
     });
     return { found: entities, next };
   });
@@ -125,10 +126,8 @@ async function allPages<T>(
   const all: T[] = [];
   let cursor = first;
   do {
-    const { found, next } = await read({
-      limit: Math.min(PAGE, limit - all.length),
-      ...(cursor === undefined ? {} : { cursor }),
-    });
+    const page = { limit: Math.min(PAGE, limit - all.length), ...defined({ cursor }) };
+    const { found, next } = await read(page);
     all.push(...found);
     cursor = next;
   } while (cursor !== undefined && all.length < limit);

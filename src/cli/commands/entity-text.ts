@@ -3,6 +3,7 @@
 import type { Entity } from "../../domain/entity.ts";
 import type { SwitchState } from "../../records/switches.ts";
 import type { Shape } from "../command.ts";
+import { jsonOf } from "../json.ts";
 import { table } from "../table.ts";
 
 export const ENTITY_SHAPE = {
@@ -15,14 +16,7 @@ export const ENTITY_SHAPE = {
 } as const satisfies Shape;
 
 export function entityJson(entity: Entity) {
-  return {
-    id: entity.id,
-    name: entity.name ?? entity.id,
-    parent_id: entity.parentId ?? null,
-    cascade: entity.cascade,
-    metadata: entity.metadata,
-    created_at: entity.createdAt ?? null,
-  };
+  return jsonOf(ENTITY_SHAPE, { ...entity, name: entity.name ?? entity.id });
 }
 
 export function entityTable(
@@ -33,7 +27,6 @@ export function entityTable(
   // Hardly any entity is switched off: the column is there only where one says something.
   const isSwitched = states.some((state) => state !== undefined);
   const titles = ["ENTITY", "NAME", "PARENT", "CASCADE", "CREATED"];
-  const columns = [...titles, ...(isSwitched ? ["STATE"] : [])].map((title) => ({ title }));
   const rows = entities.map((entity, at) => [
     entity.id,
     entity.name ?? entity.id,
@@ -42,5 +35,5 @@ export function entityTable(
     entity.createdAt ?? "-",
     ...(isSwitched ? [states[at] ?? "-"] : []),
   ]);
-  return table(columns, rows, paint);
+  return table(isSwitched ? [...titles, "STATE"] : titles, rows, paint);
 }

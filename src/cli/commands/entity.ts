@@ -1,5 +1,6 @@
 /** `entity`: the subjects of limits. */
 
+import { defined } from "../../domain/defined.ts";
 import type { Entity } from "../../domain/entity.ts";
 import type { JsonValue } from "../../domain/json.ts";
 import { CommandFailure, type Group, leaf, UsageError } from "../command.ts";
@@ -43,10 +44,8 @@ const create = leaf<CreateOptions>({
     const { entities } = await open();
     const entity = await entities.create({
       id,
-      ...(displayName === undefined ? {} : { name: displayName }),
-      ...(parent === undefined ? {} : { parentId: parent }),
       cascade,
-      ...(metadata === undefined ? {} : { metadata }),
+      ...defined({ name: displayName, parentId: parent, metadata }),
       ...principalOf(options),
     });
     if (parent !== undefined && (await entities.get(parent)) === undefined) {
@@ -113,13 +112,12 @@ const children = leaf({
       json: () => ({ id, children: found.map(entityJson) }),
       text: () => {
         if (found.length === 0) return `${id} has no children`;
-        const columns = [{ title: "ENTITY" }, { title: "NAME" }, { title: "CASCADE" }];
-        const rows = found.map((child) => [
-          child.id,
-          child.name ?? child.id,
-          child.cascade ? "yes" : "no",
+        const rows = found.map(({ id: childId, name = childId, cascade }) => [
+          childId,
+          name,
+          cascade ? "yes" : "no",
         ]);
-        return table(columns, rows, terminal.palette.faint);
+        return table(["ENTITY", "NAME", "CASCADE"], rows, terminal.palette.faint);
       },
     };
   },

@@ -12,14 +12,14 @@ export interface FileStatus {
   /** Whether there is a store that can be read. */
   readonly available: boolean;
   readonly schemaVersion: string | undefined;
-  readonly sizeBytes: number | undefined;
+  readonly tableSizeBytes: number | undefined;
 }
 
 /** Opens the file and changes nothing. */
 export async function fileStatus({ location, options }: StorePlace): Promise<FileStatus> {
   const name = placeName(location);
   if (location.kind !== "sqlite" || isMissing(location)) {
-    return { name, available: false, schemaVersion: undefined, sizeBytes: undefined };
+    return { name, available: false, schemaVersion: undefined, tableSizeBytes: undefined };
   }
   const { findVersion } = await import("../../infra/compatibility.ts");
   const found = await reading(location, (readable) => findVersion(readable, options));
@@ -27,7 +27,7 @@ export async function fileStatus({ location, options }: StorePlace): Promise<Fil
     name,
     available: found !== undefined,
     schemaVersion: found?.record.schemaVersion,
-    sizeBytes: statSync(location.path).size,
+    tableSizeBytes: statSync(location.path).size,
   };
 }
 
@@ -45,25 +45,9 @@ export function fileText(found: FileStatus, size: string, palette: Palette): str
   return [palette.title(found.name), fields(rows, palette.faint), closing].join("\n\n");
 }
 
-/** The fields of a stack's status, as far as a file has them. */
-export function fileJson(found: FileStatus) {
-  return {
-    name: found.name,
-    region: null,
-    available: found.available,
-    latency_ms: null,
-    has_stacks: false,
-    stack_status: null,
-    table_status: null,
-    aggregator_enabled: false,
-    event_source_state: null,
-    client_version: CLIENT_VERSION,
-    schema_version: found.schemaVersion ?? null,
-    lambda_version: null,
-    table_item_count: null,
-    table_size_bytes: found.sizeBytes ?? null,
-    app_role_arn: null,
-    admin_role_arn: null,
-    readonly_role_arn: null,
-  };
-}
+/** What the status of a file says of a stack. */
+export const NO_STACK = {
+  hasStacks: false,
+  aggregatorEnabled: false,
+  clientVersion: CLIENT_VERSION,
+} as const;

@@ -64,7 +64,7 @@ const list = leaf<{ readonly entity?: string }>({
         keys.length === 0
           ? "There are no keys"
           : table(
-              [{ title: "key" }, { title: "entity" }, { title: "expires" }, { title: "id" }],
+              ["key", "entity", "expires", "id"],
               keys.map(({ hint, entityId, id, ...key }) => [
                 `${hint}…`,
                 entityId,

@@ -3,9 +3,20 @@
 import type { AwsConnection } from "../../infra/index.ts";
 import { leaf } from "../command.ts";
 import { stackAt, stackHint } from "../hint.ts";
+import { jsonOf } from "../json.ts";
 import { STACK_OPTIONS } from "../store-options.ts";
 import { table } from "../table.ts";
 import { connectionOf, type StackPlaceOptions } from "./deploy-place.ts";
+
+const STACK_SHAPE = {
+  name: "text",
+  stack_name: "text",
+  status: "text",
+  version: "text | null",
+  schema_version: "text | null",
+  lambda_version: "text | null",
+  created: "text | null",
+} as const;
 
 export const list = leaf<StackPlaceOptions>({
   name: "list",
@@ -14,17 +25,7 @@ export const list = leaf<StackPlaceOptions>({
   examples: ["stack list --region eu-west-1"],
   json: {
     region: "text",
-    stacks: [
-      {
-        name: "text",
-        stack_name: "text",
-        status: "text",
-        version: "text | null",
-        schema_version: "text | null",
-        lambda_version: "text | null",
-        created: "text | null",
-      },
-    ],
+    stacks: [STACK_SHAPE],
   },
   run: async ({ options, terminal }) => {
     const connection = connectionOf(options, terminal);
@@ -37,15 +38,14 @@ export const list = leaf<StackPlaceOptions>({
     return {
       json: () => ({
         region,
-        stacks: stacks.map((info) => ({
-          name: info.stackName,
-          stack_name: info.stackName,
-          status: info.stackStatus,
-          version: info.version ?? null,
-          schema_version: info.schemaVersion ?? null,
-          lambda_version: info.lambdaVersion ?? null,
-          created: info.creationTime === "" ? null : info.creationTime,
-        })),
+        stacks: stacks.map((info) =>
+          jsonOf(STACK_SHAPE, {
+            ...info,
+            name: info.stackName,
+            status: info.stackStatus,
+            created: info.creationTime || null,
+          }),
+        ),
       }),
       text: async () => {
         if (stacks.length === 0) {
@@ -58,7 +58,7 @@ export const list = leaf<StackPlaceOptions>({
           info.version ?? "-",
           dayOf(info.creationTime),
         ]);
-        const titles = ["Name", "Status", "Version", "Created"].map((title) => ({ title }));
+        const titles = ["Name", "Status", "Version", "Created"];
         const totals = [
           `${stacks.length} in ${region}`,
           ...(count("isFailed") > 0 ? [`${count("isFailed")} failed`] : []),

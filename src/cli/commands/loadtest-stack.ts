@@ -131,7 +131,7 @@ export const loadtestList = leaf<StackPlaceOptions>({
       }),
       text: async () => {
         if (stacks.length === 0) return `No stacks with workers in ${region}`;
-        const titles = ["Tests", "Stack", "Status", "Created"].map((title) => ({ title }));
+        const titles = ["Tests", "Stack", "Status", "Created"];
         const rows = stacks.map(({ userName, stackName, stackStatus, creationTime }) => [
           userName,
           stackName,

@@ -6,6 +6,7 @@ import { type Tuned, type TuneStep, tune } from "../../loadtest/tune.ts";
 import { type Call, CommandFailure, leaf } from "../command.ts";
 import { EXIT } from "../exit-codes.ts";
 import { type Interrupted, interruptible } from "../interruption.ts";
+import { jsonOf } from "../json.ts";
 import {
   CLASSES_ARGUMENT,
   FILE_OPTION,
@@ -16,7 +17,7 @@ import { planOf, prepare, step } from "../loadtest/prepared.ts";
 import { milliseconds } from "../loadtest/report-text.ts";
 import { localWorkers, runLoad } from "../loadtest/run.ts";
 import { decimalNumber, wholeNumber, withThousands } from "../numbers.ts";
-import { table } from "../table.ts";
+import { right, table } from "../table.ts";
 
 interface TuneCommandOptions extends ScenarioOptions {
   readonly maxUsers: number;
@@ -96,8 +97,8 @@ async function search(call: Call<TuneCommandOptions>, signal: AbortSignal) {
   const command = commandOf(call, tuned);
   return {
     json: () => ({
-      best: tuned.best === undefined ? null : stepJson(tuned.best),
-      curve: tuned.curve.map(stepJson),
+      best: tuned.best === undefined ? null : jsonOf(STEP_SHAPE, tuned.best),
+      curve: tuned.curve.map((each) => jsonOf(STEP_SHAPE, each)),
       command: command ?? null,
     }),
     text: () => tunedText(call, tuned, command),
@@ -132,9 +133,8 @@ async function tunedText(
     withThousands(each.errors),
     `${"█".repeat(Math.round((20 * each.perSecond) / most))}${markOf(each, best, options)}`,
   ]);
-  const titles = ["users", "per s", "p50", "p99", "errors"];
-  const columns = titles.map((title) => ({ title, align: "right" as const }));
-  const shown = await table([...columns, { title: "throughput" }], rows, palette.faint);
+  const columns = ["users", "per s", "p50", "p99", "errors"].map(right);
+  const shown = await table([...columns, "throughput"], rows, palette.faint);
   const bound = `${options.maxP99} ms`;
   const advice =
     command === undefined
@@ -150,8 +150,4 @@ function markOf(
 ): string {
   if (each === best) return " best";
   return each.p99Ms > maxP99 ? " too slow" : "";
-}
-
-function stepJson({ users, perSecond, p50Ms, p99Ms, errors }: TuneStep) {
-  return { users, per_second: perSecond, p50_ms: p50Ms, p99_ms: p99Ms, errors };
 }

@@ -4,6 +4,7 @@ import { EntityNotFoundError, NamespaceNotFoundError } from "../../domain/errors
 import { checkNamespace } from "../../domain/names.ts";
 import { CommandFailure, type Group, leaf } from "../command.ts";
 import { fields } from "../fields.ts";
+import { jsonOf } from "../json.ts";
 import { counted } from "../limit-text.ts";
 import { withThousands } from "../numbers.ts";
 import { table } from "../table.ts";
@@ -14,6 +15,13 @@ const NAMESPACE_SHAPE = {
   status: "text",
   created_at: "text",
 } as const;
+const ORPHAN_SHAPE = {
+  namespace_id: "text",
+  name: "text",
+  deleted_at: "text | null",
+  status: "text",
+} as const;
+
 const ID = { name: "<id>", text: "the id, as `namespace orphans` shows it" } as const;
 
 const register = leaf({
@@ -50,23 +58,11 @@ const list = leaf({
   run: async ({ openStore, terminal }) => {
     const found = await (await openStore()).namespaces.list();
     return {
-      json: () => ({
-        namespaces: found.map(({ name, namespaceId, status, createdAt }) => ({
-          name,
-          namespace_id: namespaceId,
-          status,
-          created_at: createdAt,
-        })),
-      }),
+      json: () => ({ namespaces: found.map((each) => jsonOf(NAMESPACE_SHAPE, { ...each })) }),
       text: () => {
         if (found.length === 0) return "There are no namespaces";
-        const columns = [{ title: "NAME" }, { title: "ID" }, { title: "CREATED" }];
-        const rows = found.map(({ name, namespaceId, createdAt }) => [
-          name,
-          namespaceId,
-          createdAt,
-        ]);
-        return table(columns, rows, terminal.palette.faint);
+        const rows = found.map((each) => [each.name, each.namespaceId, each.createdAt]);
+        return table(["NAME", "ID", "CREATED"], rows, terminal.palette.faint);
       },
     };
   },
@@ -90,15 +86,14 @@ const show = leaf({
           storeHint("namespace", "recover", orphan.namespaceId),
       );
     }
-    const { namespaceId, status, createdAt } = found;
     const { palette } = terminal;
     return {
-      json: () => ({ name, namespace_id: namespaceId, status, created_at: createdAt }),
+      json: () => jsonOf(NAMESPACE_SHAPE, { ...found, name }),
       text: () => {
         const rows = [
-          ["Id", namespaceId],
-          ["Status", status],
-          ["Created", createdAt],
+          ["Id", found.namespaceId],
+          ["Status", found.status],
+          ["Created", found.createdAt],
         ] as const;
         return `${palette.title(name)}\n${fields(rows, palette.faint)}`;
       },
@@ -161,9 +156,7 @@ const orphans = leaf({
   summary: "lists the deleted namespaces that still have data",
   store: "read",
   namespaced: false,
-  json: {
-    orphans: [{ namespace_id: "text", name: "text", deleted_at: "text | null", status: "text" }],
-  },
+  json: { orphans: [ORPHAN_SHAPE] },
   run: async ({ openStore, terminal }) => {
     const { namespaces } = await openStore();
     const found = [
@@ -172,16 +165,11 @@ const orphans = leaf({
     ];
     return {
       json: () => ({
-        orphans: found.map(({ namespaceId, namespace: name, deletedAt, status }) => ({
-          namespace_id: namespaceId,
-          name,
-          deleted_at: deletedAt ?? null,
-          status,
-        })),
+        orphans: found.map((orphan) => jsonOf(ORPHAN_SHAPE, { ...orphan, name: orphan.namespace })),
       }),
       text: () => {
         if (found.length === 0) return "No deleted namespace has data left";
-        const columns = ["ID", "NAME", "DELETED", "STATUS"].map((title) => ({ title }));
+        const columns = ["ID", "NAME", "DELETED", "STATUS"];
         const rows = found.map((orphan) => [
           orphan.namespaceId,
           orphan.namespace,

@@ -3,7 +3,7 @@
 import { type Group, leaf } from "../command.ts";
 import { LEVEL_SHAPE, levelShown } from "../level-text.ts";
 import { LIMIT_SHAPE, LIMITS_OPTION, parseLimits } from "../limit-text.ts";
-import { lostByResource, warningText } from "../lost-limits.ts";
+import { lostByResource } from "../lost-limits.ts";
 import { PRINCIPAL_OPTION, type PrincipalOptions, principalOf } from "../principal.ts";
 import { deleteLimits, limitsSet, type Owner } from "../stored-limits.ts";
 import { cascadeCommands } from "./cascade.ts";
@@ -24,13 +24,16 @@ const setDefaults = leaf<PrincipalOptions & { limit: string[] }>({
   store: "write",
   examples: ["resource set-limits gpt-4 -l rpm:1000 -l tpm:50000/min:80000"],
   json: { resource: "text", limits: [LIMIT_SHAPE], warnings: ["text"] },
-  run: async ({ args: [resource = ""], options, open, json, note }) => {
+  run: async (call) => {
+    const {
+      args: [resource = ""],
+      options,
+      open,
+    } = call;
     const limits = parseLimits(options.limit);
     const records = (await open()).limits;
     await records.setResource(resource, limits, principalOf(options));
-    const lost = await lostByResource(records, resource);
-    if (!json) for (const line of lost) note(warningText(line));
-    return limitsSet(ownerOf(resource), limits, lost);
+    return limitsSet(ownerOf(resource), limits, await lostByResource(records, resource), call);
   },
 });
 

@@ -2,12 +2,11 @@
 
 import { constants } from "node:os";
 import type { JsonValue } from "../../domain/json.ts";
-import { RateLimiter } from "../../limiter/rate-limiter.ts";
 import { type Call, CommandFailure, leaf, UsageError } from "../command.ts";
-import { CONSUME_OPTIONS, type ConsumeOptions, requestOf, TARGET_ARGUMENTS } from "../consume.ts";
+import { CONSUME_OPTIONS, type ConsumeOptions, decide, TARGET_ARGUMENTS } from "../consume.ts";
 import { EXIT } from "../exit-codes.ts";
 import { interruptible } from "../interruption.ts";
-import { duration } from "../numbers.ts";
+import { finiteOrNull } from "../json.ts";
 import { refused } from "../refused.ts";
 import type { Terminal } from "../terminal.ts";
 
@@ -39,16 +38,11 @@ export const run = leaf<ConsumeOptions>({
     retry_after_seconds: "number | null",
   },
   run: async (call) => {
-    const { args, options, terminal, progress } = call;
+    const { args, terminal, progress } = call;
     const [entityId = "", resource = "", command, ...rest] = args;
     if (command === undefined) throw new UsageError("expected a command after --");
     const lease = await interruptible(terminal, async (signal) => {
-      const request = requestOf([entityId, resource], options, signal);
-      const limiter = new RateLimiter(
-        await call.open(request.limits === undefined ? "change" : "write"),
-      );
-      if (options.wait > 0) progress(`Waiting for up to ${duration(options.wait)} …`);
-      const decision = await limiter.tryAcquire(request);
+      const decision = await decide(call, signal);
       progress("");
       return decision;
     });
@@ -61,7 +55,7 @@ export const run = leaf<ConsumeOptions>({
         ...target,
         exit_code: EXIT.limitExceeded,
         given_back: false,
-        retry_after_seconds: Number.isFinite(retryAfterSeconds) ? retryAfterSeconds : null,
+        retry_after_seconds: finiteOrNull(retryAfterSeconds),
       });
     }
     const code = await exitCodeOf(command, rest, terminal);

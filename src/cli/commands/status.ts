@@ -1,18 +1,39 @@
 /** `stack status`: the state of a stack, a table or a file. */
 
+import { defined } from "../../domain/defined.ts";
 import type { StackStatus } from "../../infra/index.ts";
-import type { DynamoOptions } from "../../repository/options.ts";
 import { leaf } from "../command.ts";
 import { EXIT } from "../exit-codes.ts";
 import { fields } from "../fields.ts";
 import { type NamedStack, stackHint } from "../hint.ts";
+import { jsonOf } from "../json.ts";
 import type { Palette } from "../palette.ts";
-import { type StoreOptions, type StorePlace, storePlace } from "../store-options.ts";
-import { fileJson, fileStatus, fileText } from "./file-status.ts";
+import { type StoreOptions, storePlace } from "../store-options.ts";
+import { fileStatus, fileText, NO_STACK } from "./file-status.ts";
 
 const NONE = "N/A";
 const MISSING = "Not found";
 const NO_STACKS = "None: this endpoint has DynamoDB only";
+
+const STATUS_SHAPE = {
+  name: "text",
+  region: "text | null",
+  available: "boolean",
+  latency_ms: "number | null",
+  has_stacks: "boolean",
+  stack_status: "text | null",
+  table_status: "text | null",
+  aggregator_enabled: "boolean",
+  event_source_state: "text | null",
+  client_version: "text",
+  schema_version: "text | null",
+  lambda_version: "text | null",
+  table_item_count: "number | null",
+  table_size_bytes: "number | null",
+  app_role_arn: "text | null",
+  admin_role_arn: "text | null",
+  readonly_role_arn: "text | null",
+} as const;
 
 export const status = leaf<StoreOptions>({
   name: "status",
@@ -26,57 +47,31 @@ export const status = leaf<StoreOptions>({
     "stack status --name my-app --region eu-west-1",
     "stack status --url sqlite:limits.db",
   ],
-  json: {
-    name: "text",
-    region: "text | null",
-    available: "boolean",
-    latency_ms: "number | null",
-    has_stacks: "boolean",
-    stack_status: "text | null",
-    table_status: "text | null",
-    aggregator_enabled: "boolean",
-    event_source_state: "text | null",
-    client_version: "text",
-    schema_version: "text | null",
-    lambda_version: "text | null",
-    table_item_count: "number | null",
-    table_size_bytes: "number | null",
-    app_role_arn: "text | null",
-    admin_role_arn: "text | null",
-    readonly_role_arn: "text | null",
-  },
+  json: STATUS_SHAPE,
   run: async ({ options, terminal }) => {
     const place = storePlace(options, terminal);
     if (place.location.kind !== "dynamodb") {
       const file = await fileStatus(place);
       return {
-        json: () => fileJson(file),
-        text: () => fileText(file, sizeText(file.sizeBytes), terminal.palette),
+        json: () => jsonOf(STATUS_SHAPE, { ...NO_STACK, ...file }),
+        text: () => fileText(file, sizeText(file.tableSizeBytes), terminal.palette),
         code: file.available ? EXIT.ok : EXIT.failed,
       };
     }
     const { stackStatus } = await import("../../infra/stack-status.ts");
     const { table: name, region, endpoint } = place.location;
-    const found = await stackStatus(name, connectionTo(place));
     const stack = { name, region, endpoint };
+    const found = await stackStatus(name, { ...place.options, ...defined({ region, endpoint }) });
     return {
-      json: () => toJson(found),
+      json: () => {
+        const latencyMs = found.latencyMs && Math.round(found.latencyMs);
+        return jsonOf(STATUS_SHAPE, { ...found, latencyMs });
+      },
       text: () => toText(found, stack, terminal.palette),
       code: isFine(found) ? EXIT.ok : EXIT.failed,
     };
   },
 });
-
-/** Returns the options for AWS, with the region and endpoint of the address. */
-function connectionTo({ location, options }: StorePlace): DynamoOptions {
-  if (location.kind !== "dynamodb") return options;
-  const { region, endpoint } = location;
-  return {
-    ...options,
-    ...(region === undefined ? {} : { region }),
-    ...(endpoint === undefined ? {} : { endpoint }),
-  };
-}
 
 function isFine({ available, stackStatus }: StackStatus): boolean {
   return isInProgress(stackStatus) || (available && !isFailed(stackStatus));
@@ -179,26 +174,4 @@ export function sizeText(bytes: number | undefined): string {
   if (bytes < 1024) return `~${bytes} B`;
   const power = Math.min(Math.floor(Math.log2(bytes) / 10), units.length);
   return `~${(bytes / 1024 ** power).toFixed(1)} ${units[power - 1]}`;
-}
-
-function toJson(found: StackStatus) {
-  return {
-    name: found.name,
-    region: found.region,
-    available: found.available,
-    latency_ms: found.latencyMs === undefined ? null : Math.round(found.latencyMs),
-    has_stacks: found.hasStacks,
-    stack_status: found.stackStatus ?? null,
-    table_status: found.tableStatus ?? null,
-    aggregator_enabled: found.aggregatorEnabled,
-    event_source_state: found.eventSourceState ?? null,
-    client_version: found.clientVersion,
-    schema_version: found.schemaVersion ?? null,
-    lambda_version: found.lambdaVersion ?? null,
-    table_item_count: found.tableItemCount ?? null,
-    table_size_bytes: found.tableSizeBytes ?? null,
-    app_role_arn: found.appRoleArn ?? null,
-    admin_role_arn: found.adminRoleArn ?? null,
-    readonly_role_arn: found.readonlyRoleArn ?? null,
-  };
 }

@@ -1,11 +1,12 @@
 /** `system`: limits of a namespace, for everything without limits of its own. */
 
+import { defined } from "../../domain/defined.ts";
 import type { JsonValue } from "../../domain/json.ts";
 import type { OnUnavailable } from "../../domain/unavailability.ts";
 import { type Group, leaf, type Result } from "../command.ts";
 import { LEVEL_SHAPE, levelJson, levelText } from "../level-text.ts";
 import { LIMIT_SHAPE, LIMITS_OPTION, limitText, parseLimits } from "../limit-text.ts";
-import { lostBySystem, warningText } from "../lost-limits.ts";
+import { lostBySystem } from "../lost-limits.ts";
 import { PRINCIPAL_OPTION, type PrincipalOptions, principalOf } from "../principal.ts";
 import { deleteLimits, limitsSet, type Owner } from "../stored-limits.ts";
 import { table } from "../table.ts";
@@ -42,18 +43,15 @@ const setDefaults = leaf<PrincipalOptions & { limit: string[]; onUnavailable?: O
   store: "write",
   examples: ["system set-limits -l rpm:100 -l tpm:10000 --on-unavailable block"],
   json: { ...CONFIG_SHAPE, warnings: ["text"] },
-  run: async ({ options, open, json, note }) => {
+  run: async (call) => {
+    const { options } = call;
     const limits = parseLimits(options.limit);
     const { onUnavailable } = options;
-    const records = (await open()).limits;
-    await records.setSystem(limits, {
-      ...principalOf(options),
-      ...(onUnavailable === undefined ? {} : { onUnavailable }),
-    });
+    const records = (await call.open()).limits;
+    await records.setSystem(limits, { ...principalOf(options), ...defined({ onUnavailable }) });
     const stored = onUnavailable ?? (await records.getSystem()).onUnavailable;
     const lost = await lostBySystem(records);
-    if (!json) for (const line of lost) note(warningText(line));
-    return withMode(limitsSet(OWNER, limits, lost), stored);
+    return withMode(limitsSet(OWNER, limits, lost, call), stored);
   },
 });
 
@@ -121,7 +119,7 @@ const list = leaf({
           entry.limits.map((limit, at) => [at === 0 ? entry.resource : "", limitText(limit)]),
         );
         if (rows.length === 0) return "No limits are stored for the system or for any resource";
-        return table([{ title: "RESOURCE" }, { title: "LIMIT" }], rows, terminal.palette.faint);
+        return table(["RESOURCE", "LIMIT"], rows, terminal.palette.faint);
       },
     };
   },

@@ -1,5 +1,6 @@
 /** `stack upgrade`: brings a stack to the version of this client. */
 
+import { defined } from "../../domain/defined.ts";
 import { CLIENT_VERSION } from "../../domain/version.ts";
 import type { Upgraded, UpgradePlan } from "../../infra/index.ts";
 import { CommandFailure, leaf } from "../command.ts";
@@ -90,13 +91,9 @@ function tablePlace(
     );
   }
   const { table, region, endpoint } = location;
-  const place = {
-    ...(region === undefined ? {} : { region }),
-    ...(endpoint === undefined ? {} : { endpointUrl: endpoint }),
-  };
   return {
     stackName: table,
-    connection: connectionOf(place, terminal),
+    connection: connectionOf(defined({ region, endpointUrl: endpoint }), terminal),
     stack: { name: table, region, endpoint },
   };
 }
@@ -176,11 +173,13 @@ function toJson({ outcome, plan, tagsAdded, migrations, version }: Upgraded, sta
     code: [...plan.code],
     tags_added: tagsAdded ?? null,
     schema_version: version?.schemaVersion ?? plan.migrations.schemaVersion ?? null,
-    migrations: (migrations?.migrations ?? []).map((done) => ({
-      version: done.version,
-      description: done.description,
-      scanned: done.scanned,
-      changed: done.changed,
-    })),
+    migrations: (migrations?.migrations ?? []).map(
+      ({ version: to, description, scanned, changed }) => ({
+        version: to,
+        description,
+        scanned,
+        changed,
+      }),
+    ),
   };
 }

@@ -1,13 +1,15 @@
 /** `usage`: what was consumed, window by window. */
 
 import { WINDOW_TYPES, type WindowType } from "../../core/windows.ts";
+import { defined } from "../../domain/defined.ts";
 import type { UsageQuery, UsageRecords } from "../../records/usage.ts";
 import type { UsageSnapshot } from "../../records/usage-item.ts";
 import { CommandFailure, type Group, leaf, type OptionSpec, UsageError } from "../command.ts";
 import { fields } from "../fields.ts";
+import { jsonOf } from "../json.ts";
 import { wholeNumber, withThousands } from "../numbers.ts";
 import { plotUsage } from "../plot.ts";
-import { table } from "../table.ts";
+import { right, table } from "../table.ts";
 
 const LIMIT_DEFAULT = 100;
 const LIMIT_MAX = 10_000;
@@ -32,6 +34,17 @@ const QUERY_OPTIONS: readonly OptionSpec[] = [
   { flags: "--end <time>", text: "the last window" },
 ];
 
+const SNAPSHOT_SHAPE = {
+  entity_id: "text",
+  resource: "text",
+  window: "text",
+  window_start: "text",
+  window_end: "text",
+  total_events: "number",
+  counters: "object",
+  "overdrawn?": "object",
+} as const;
+
 interface ListOptions extends QueryOptions {
   readonly limit: number;
   readonly cursor?: string;
@@ -55,18 +68,7 @@ const list = leaf<ListOptions>({
   store: "read",
   examples: ["usage list -e key-1 -w hourly", "usage list -r gpt-4 -w daily --plot"],
   json: {
-    snapshots: [
-      {
-        entity_id: "text",
-        resource: "text",
-        window: "text",
-        window_start: "text",
-        window_end: "text",
-        total_events: "number",
-        counters: "object",
-        "overdrawn?": "object",
-      },
-    ],
+    snapshots: [SNAPSHOT_SHAPE],
     cursor: "text | null",
   },
   run: async ({ options, json, open, note, terminal }) => {
@@ -78,7 +80,12 @@ const list = leaf<ListOptions>({
     // Read here: the store is closed when the text is made.
     const drawn = options.plot === true ? await toAddUp(records, query, snapshots) : undefined;
     return {
-      json: () => ({ snapshots: snapshots.map(snapshotJson), cursor: cursor ?? null }),
+      json: () => ({
+        snapshots: snapshots.map((snapshot) =>
+          jsonOf(SNAPSHOT_SHAPE, { ...snapshot, window: snapshot.windowType }),
+        ),
+        cursor: cursor ?? null,
+      }),
       text: async () => {
         if (snapshots.length === 0) return "No usage was counted";
         if (cursor !== undefined) note(`There is more; continue with --cursor ${cursor}`);
@@ -89,6 +96,14 @@ const list = leaf<ListOptions>({
   },
 });
 
+const SUMMARY_SHAPE = {
+  snapshot_count: "number",
+  total: "object",
+  average: "object",
+  min_window_start: "text | null",
+  max_window_start: "text | null",
+} as const;
+
 const summary = leaf<QueryOptions>({
   name: "summary",
   summary: "sums usage up",
@@ -98,25 +113,13 @@ const summary = leaf<QueryOptions>({
   options: QUERY_OPTIONS,
   store: "read",
   examples: ["usage summary -e key-1 -w daily --start 2026-01-01"],
-  json: {
-    snapshot_count: "number",
-    total: "object",
-    average: "object",
-    min_window_start: "text | null",
-    max_window_start: "text | null",
-  },
+  json: SUMMARY_SHAPE,
   run: async ({ options, open, terminal }) => {
     const query = checkedQuery(options);
     const found = await (await open()).usage.summary(query);
     const { snapshotCount, total, average, minWindowStart, maxWindowStart } = found;
     return {
-      json: () => ({
-        snapshot_count: snapshotCount,
-        total,
-        average,
-        min_window_start: minWindowStart ?? null,
-        max_window_start: maxWindowStart ?? null,
-      }),
+      json: () => jsonOf(SUMMARY_SHAPE, { ...found }),
       text: async () => {
         if (snapshotCount === 0) return "No usage was counted";
         const { palette } = terminal;
@@ -127,14 +130,14 @@ const summary = leaf<QueryOptions>({
           ["Snapshots", withThousands(snapshotCount)] as const,
           ["Time", `${minWindowStart} to ${maxWindowStart}`] as const,
         ];
-        const columns = [
-          { title: "LIMIT" },
-          { title: "TOTAL", align: "right" },
-          { title: "AVERAGE", align: "right" },
-        ] as const;
+        const columns = ["LIMIT", right("TOTAL"), right("AVERAGE")];
         const rows = Object.keys(total)
           .sort()
-          .map((name) => [name, withThousands(total[name] ?? 0), decimals(average[name] ?? 0)]);
+          .map((name) => [
+            name,
+            withThousands(total[name] ?? 0),
+            DECIMALS.format(average[name] ?? 0),
+          ]);
         return `${fields(about, palette.faint)}\n\n${await table(columns, rows, palette.faint)}`;
       },
     };
@@ -153,13 +156,7 @@ function checkedQuery(options: QueryOptions): UsageQuery {
   if (entityId === undefined && resource === undefined) {
     throw new CommandFailure("Expected an entity (-e key-1) or a resource (-r gpt-4)");
   }
-  return {
-    ...(entityId === undefined ? {} : { entityId }),
-    ...(resource === undefined ? {} : { resource }),
-    ...(window === undefined ? {} : { window }),
-    ...(start === undefined ? {} : { start }),
-    ...(end === undefined ? {} : { end }),
-  };
+  return defined({ entityId, resource, window, start, end });
 }
 
 /** One page. Without a window type, of the finest that was counted. */
@@ -169,12 +166,7 @@ async function page(
   { limit, cursor }: ListOptions,
 ): Promise<{ snapshots: UsageSnapshot[]; cursor?: string }> {
   const window = query.window ?? (await finestWindow(records, query));
-  return records.snapshots({
-    ...query,
-    ...(window === undefined ? {} : { window }),
-    limit,
-    ...(cursor === undefined ? {} : { cursor }),
-  });
+  return records.snapshots({ ...query, limit, ...defined({ window, cursor }) });
 }
 
 async function finestWindow(
@@ -197,19 +189,6 @@ async function toAddUp(
   return entityId === undefined ? records.withoutCascaded(snapshots) : snapshots;
 }
 
-function snapshotJson(snapshot: UsageSnapshot) {
-  return {
-    entity_id: snapshot.entityId,
-    resource: snapshot.resource,
-    window: snapshot.windowType,
-    window_start: snapshot.windowStart,
-    window_end: snapshot.windowEnd,
-    total_events: snapshot.totalEvents,
-    counters: snapshot.counters,
-    ...(snapshot.overdrawn === undefined ? {} : { overdrawn: snapshot.overdrawn }),
-  };
-}
-
 /** How often a soft limit was left below zero; nothing where it was not. */
 function debtOf({ overdrawn }: UsageSnapshot, limitName: string): string {
   const count = overdrawn?.[limitName];
@@ -221,14 +200,7 @@ function snapshotTable(
   paint: (title: string) => string,
 ): Promise<string> {
   return table(
-    [
-      { title: "WINDOW" },
-      { title: "TYPE" },
-      { title: "RESOURCE" },
-      { title: "ENTITY" },
-      { title: "EVENTS", align: "right" },
-      { title: "CONSUMED" },
-    ],
+    ["WINDOW", "TYPE", "RESOURCE", "ENTITY", right("EVENTS"), "CONSUMED"],
     snapshots.map((snapshot) => [
       snapshot.windowStart,
       snapshot.windowType,
@@ -251,7 +223,3 @@ const DECIMALS = new Intl.NumberFormat("en-US", {
   minimumFractionDigits: 2,
   maximumFractionDigits: 2,
 });
-
-function decimals(value: number): string {
-  return DECIMALS.format(value);
-}

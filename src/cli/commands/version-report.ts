@@ -4,6 +4,7 @@ import { CLIENT_VERSION, type Compatibility, SCHEMA_VERSION } from "../../domain
 import type { VersionRecord } from "../../records/version-record.ts";
 import type { StoreLocation } from "../../repository/store-url.ts";
 import { stackHint } from "../hint.ts";
+import { jsonOf } from "../json.ts";
 import { isMissing, reading } from "../open-store.ts";
 import { placeName, type StorePlace } from "../store-options.ts";
 
@@ -41,15 +42,14 @@ export const REPORT_SHAPE = {
 
 export function reportJson(report: VersionReport) {
   const { record, compatibility } = report;
-  return {
+  return jsonOf(REPORT_SHAPE, {
+    ...record,
     status: verdictOf(report),
     message: compatibility?.message ?? "",
-    client_version: CLIENT_VERSION,
-    client_schema_version: SCHEMA_VERSION,
-    schema_version: record?.schemaVersion ?? null,
-    lambda_version: lambdaOf(record) ?? null,
-    client_min_version: record?.clientMinVersion ?? null,
-  };
+    clientVersion: CLIENT_VERSION,
+    clientSchemaVersion: SCHEMA_VERSION,
+    lambdaVersion: lambdaOf(record),
+  });
 }
 
 /** Ours, or that of the Python library where it runs. */

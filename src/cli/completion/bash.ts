@@ -1,20 +1,9 @@
 /** Completion for bash: where files may follow, nothing is offered, and bash offers files. */
 
-import type { Line } from "./lines.ts";
+import { casesOfGroups, casesOfValues, type Line, quoted } from "./lines.ts";
 
 export function bashScript(lines: readonly Line[]): string {
-  const groups = (words: number) =>
-    lines
-      .filter(({ path, commands }) => path.length === words && commands.length > 0)
-      .map(({ path }) => quoted(path.join(" ")));
-  const values = lines.flatMap(({ path, options }) =>
-    options
-      .filter(({ takesValue }) => takesValue)
-      .map(({ names, values: known }) => {
-        const places = names.map((name) => quoted([...path, name].join(" "))).join("|");
-        return `    ${places}) words=${quoted(known.join(" "))}; value=1 ;;`;
-      }),
-  );
+  const values = casesOfValues(lines, (known) => `words=${quoted(known.join(" "))}; value=1`);
   const places = lines.map(({ path, commands, options, values: known }) => {
     const words = [
       ...commands.map(({ word }) => word),
@@ -29,14 +18,14 @@ _zae_limiter() {
   local path="" words="" value=""
   [ "$COMP_CWORD" -gt 1 ] && path="\${COMP_WORDS[1]}"
   case "$path" in
-    ${groups(1).join("|")}) [ "$COMP_CWORD" -gt 2 ] && [[ "\${COMP_WORDS[2]}" != -* ]] && path="$path \${COMP_WORDS[2]}" ;;
+    ${casesOfGroups(lines, 1)}) [ "$COMP_CWORD" -gt 2 ] && [[ "\${COMP_WORDS[2]}" != -* ]] && path="$path \${COMP_WORDS[2]}" ;;
   esac
   case "$path" in
-    ${groups(2).join("|")}) [ "$COMP_CWORD" -gt 3 ] && path="$path \${COMP_WORDS[3]}" ;;
+    ${casesOfGroups(lines, 2)}) [ "$COMP_CWORD" -gt 3 ] && path="$path \${COMP_WORDS[3]}" ;;
   esac
   COMPREPLY=()
   case "$path $previous" in
-${values.join("\n")}
+${values}
   esac
   [ -z "$value" ] && case "$path" in
 ${places.join("\n")}
@@ -45,8 +34,4 @@ ${places.join("\n")}
 }
 complete -o default -F _zae_limiter zae-limiter
 `;
-}
-
-function quoted(text: string): string {
-  return `'${text.replaceAll("'", "'\\''")}'`;
 }

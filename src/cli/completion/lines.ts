@@ -55,6 +55,35 @@ function wordsAfter(beginning: string, tree: readonly Branch[]): Word[] {
     .filter(({ word }) => !word.includes(" "));
 }
 
+/** The paths of so many words that more words may follow, as the patterns of a `case`. */
+export function casesOfGroups(lines: readonly Line[], words: number): string {
+  return lines
+    .filter(({ path, commands }) => path.length === words && commands.length > 0)
+    .map(({ path }) => quoted(path.join(" ")))
+    .join("|");
+}
+
+/** A line of a `case` for each option that takes a value; `offer` is what is done about it. */
+export function casesOfValues(
+  lines: readonly Line[],
+  offer: (values: readonly string[]) => string,
+): string {
+  const takers = lines.flatMap(({ path, options }) =>
+    options
+      .filter(({ takesValue }) => takesValue)
+      .map(({ names, values }) => {
+        const places = names.map((name) => quoted([...path, name].join(" "))).join("|");
+        return `    ${places}) ${offer(values)} ;;`;
+      }),
+  );
+  return takers.join("\n");
+}
+
+/** Quotes a text for bash and zsh. */
+export function quoted(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}
+
 const HELP: OptionWords = option(["-h", "--help"], "show help");
 const TOP_OPTIONS: readonly OptionWords[] = [HELP, option(["-V", "--version"], "show the version")];
 

@@ -3,6 +3,7 @@
 import { userInfo } from "node:os";
 import { dashboard } from "../../dashboard/dashboard.ts";
 import { hasToken, tokenLogin } from "../../dashboard/token-session.ts";
+import { defined } from "../../domain/defined.ts";
 import { isLoopback } from "../../domain/loopback.ts";
 import { randomBytes, systemRandom } from "../../domain/random.ts";
 import type { RateLimiter } from "../../limiter/rate-limiter.ts";
@@ -37,8 +38,7 @@ export async function serveDashboard(
     dashboard(repository, {
       readOnly,
       authorize: (request) => isKnownToken(request) && principal,
-      ...(limiter === undefined ? {} : { limiter }),
-      ...(hosts === undefined ? {} : { hosts }),
+      ...defined({ limiter, hosts }),
     }),
   );
 }

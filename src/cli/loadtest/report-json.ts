@@ -2,6 +2,7 @@
 
 import type { Figures } from "../../loadtest/figures.ts";
 import type { Shape } from "../command.ts";
+import { jsonOf } from "../json.ts";
 import type { LoadReport } from "./report.ts";
 
 const FIGURES_SHAPE = {
@@ -86,20 +87,6 @@ export function reportCsv({ intervals }: LoadReport): string {
   return `${[columns, ...rows].map((row) => row.join(",")).join("\n")}\n`;
 }
 
-function figuresJson(figures: Figures): Record<keyof typeof FIGURES_SHAPE, number> {
-  const { counts } = figures;
-  return {
-    acquires: figures.acquires,
-    per_second: figures.perSecond,
-    granted: counts.granted,
-    refused: counts.refused,
-    degraded: counts.degraded,
-    failed: counts.failed,
-    errors: figures.errors,
-    mean_ms: figures.meanMs,
-    p50_ms: figures.p50Ms,
-    p95_ms: figures.p95Ms,
-    p99_ms: figures.p99Ms,
-    max_ms: figures.maxMs,
-  };
+function figuresJson({ counts, ...figures }: Figures) {
+  return jsonOf(FIGURES_SHAPE, { ...figures, ...counts });
 }

@@ -4,21 +4,17 @@ import type { Figures } from "../../loadtest/figures.ts";
 import type { Plan } from "../../loadtest/plan.ts";
 import { withThousands } from "../numbers.ts";
 import type { Palette } from "../palette.ts";
-import { type Column, table } from "../table.ts";
+import { type Column, right, table } from "../table.ts";
 import type { LoadReport } from "./report.ts";
 
 /** Above this, the worker itself may be what is slow. */
 const CPU_SHARE_HIGH = 0.8;
 
 const COLUMNS: readonly Column[] = [
-  { title: "users" },
+  "users",
   ...["acquires", "per s", "granted", "refused", "degraded", "failed"].map(right),
   ...["p50", "p95", "p99", "max"].map(right),
 ];
-
-function right(title: string): Column {
-  return { title, align: "right" };
-}
 
 /** `812 us`, `3.14 ms`, `1.52 s`: three digits. */
 export function milliseconds(ms: number): string {

@@ -1,0 +1,20 @@
+import { expect, it } from "vitest";
+import { defined } from "../../../src/domain/defined.ts";
+
+it("keeps every value but undefined, in the order of the fields", () => {
+  const fields = defined({
+    id: "a",
+    none: undefined,
+    zero: 0,
+    empty: "",
+    no: false,
+    nothing: null,
+  });
+  expect(Object.entries(fields)).toEqual([
+    ["id", "a"],
+    ["zero", 0],
+    ["empty", ""],
+    ["no", false],
+    ["nothing", null],
+  ]);
+});
