@@ -1,5 +1,6 @@
 /** The audit log with what each change of limits has changed. */
 
+import { defined } from "../domain/defined.ts";
 import { Limit, type LimitJson } from "../domain/limit.ts";
 import type { AuditEvent } from "../records/audit.ts";
 import type { Repository } from "../repository/repository.ts";
@@ -16,7 +17,7 @@ export async function auditTrail(
   options: { subject: string | undefined; after: string | undefined },
 ): Promise<AuditJson> {
   const { subject, after } = options;
-  const range = { limit: PAGE, ...(after === undefined ? {} : { after }) };
+  const range = { limit: PAGE, ...defined({ after }) };
   const events =
     subject === undefined
       ? await repository.audit.listAll(range)

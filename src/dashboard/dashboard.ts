@@ -2,8 +2,9 @@
 
 import { INTERNALS } from "../repository/internals.ts";
 import type { Repository } from "../repository/repository.ts";
+import { failed, jsonAnswer, pageAnswer, safe } from "./answers.ts";
 import { eventsResponse, type Teller } from "./events-stream.ts";
-import { type Failure, failure, failureOf, RequestFailure } from "./failure.ts";
+import { failure, failureOf, RequestFailure } from "./failure.ts";
 import { refusedRequest } from "./guard.ts";
 import { LiveCalls } from "./live-calls.ts";
 import { checkDashboard, type DashboardOptions } from "./options.ts";
@@ -12,18 +13,14 @@ import { type Asked, CHANGE_ROUTES, READ_ROUTES } from "./routes.ts";
 import { Survey } from "./survey.ts";
 
 const API = "/api/";
+/**
+ * In the package: next to the entry point, or in the folder next to the bundler's chunks. When this
+ * runs as source: in the build of the same tree.
+ */
+const PLACES = ["./page.html.gz", "../dashboard/page.html.gz", "../../dist/dashboard/page.html.gz"];
 const BODY_MAX = 100_000;
 /** Namespaces that are kept open; more are opened again when they are asked for. */
 const SCOPES_MAX = 50;
-
-/** Every answer has these. */
-const SAFE_HEADERS = {
-  "cache-control": "no-store",
-  "x-content-type-options": "nosniff",
-  "referrer-policy": "no-referrer",
-  "cross-origin-opener-policy": "same-origin",
-  "cross-origin-resource-policy": "same-origin",
-};
 
 /**
  * Returns a fetch handler that serves the dashboard of a repository: one page, and the JSON behind
@@ -102,15 +99,8 @@ class Dashboard {
     if (request.method !== "GET" && request.method !== "HEAD") {
       return failed(failure(404, "not_found", "Only paths below api take changes"));
     }
-    this.#page ??= readPage();
-    const { html, policy } = this.#page;
-    return new Response(request.method === "HEAD" ? null : html, {
-      headers: {
-        ...SAFE_HEADERS,
-        "content-type": "text/html; charset=utf-8",
-        "content-security-policy": policy,
-      },
-    });
+    this.#page ??= readPage("The dashboard's page", PLACES, import.meta.url);
+    return pageAnswer(this.#page, request.method === "HEAD");
   }
 
   async #serveApi(
@@ -136,9 +126,7 @@ class Dashboard {
       live: this.#live !== undefined,
     };
     const answer = await route(asked);
-    if (!(answer instanceof Response)) return json(200, answer);
-    for (const [name, value] of Object.entries(SAFE_HEADERS)) answer.headers.set(name, value);
-    return answer;
+    return answer instanceof Response ? safe(answer) : jsonAnswer(200, answer);
   }
 
   #events({ repository, survey }: Scope, signal: AbortSignal): Response {
@@ -147,9 +135,7 @@ class Dashboard {
     const tellers: Teller[] = [async () => ["overview", await survey.overview()]];
     if (live !== undefined) tellers.push(async () => ["live", live.state]);
     const { timer } = repository[INTERNALS];
-    const response = eventsResponse(tellers, { timer, signal, onClose: () => leave?.() });
-    for (const [name, value] of Object.entries(SAFE_HEADERS)) response.headers.set(name, value);
-    return response;
+    return safe(eventsResponse(tellers, { timer, signal, onClose: () => leave?.() }));
   }
 
   /** The repository of a namespace; opening it reads whether the namespace is active. */
@@ -178,15 +164,4 @@ async function bodyOf(request: Request): Promise<unknown> {
   } catch {
     throw new RequestFailure(failure(400, "json", "The body is not JSON"));
   }
-}
-
-function json(status: number, value: unknown): Response {
-  return new Response(JSON.stringify(value), {
-    status,
-    headers: { ...SAFE_HEADERS, "content-type": "application/json; charset=utf-8" },
-  });
-}
-
-function failed({ status, error, message }: Failure): Response {
-  return json(status, { error, message });
 }

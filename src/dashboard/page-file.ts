@@ -6,27 +6,19 @@ import { gunzipSync } from "node:zlib";
 import { InfrastructureError } from "../domain/errors.ts";
 import { cspHash } from "./digest.ts";
 
-/**
- * In the package: next to the entry point, or in the folder next to the bundler's chunks. When this
- * runs as source: in the build of the same tree.
- */
-const PLACES = ["./page.html.gz", "../dashboard/page.html.gz", "../../dist/dashboard/page.html.gz"];
-
 /** The page and the policy that lets exactly its own script and style run. */
 export interface Page {
   readonly html: string;
   readonly policy: string;
 }
 
-/** Reads the page from disk. */
-export function readPage(): Page {
-  const path = PLACES.map((place) => fileURLToPath(new URL(place, import.meta.url))).find(
-    existsSync,
-  );
+/** Reads a page from the first of the places that has it; `name` is the page in an error. */
+export function readPage(name: string, places: readonly string[], from: string): Page {
+  const path = places.map((place) => fileURLToPath(new URL(place, from))).find(existsSync);
   if (path === undefined) {
     throw new InfrastructureError(
-      "The dashboard's page is not in this installation: install zae-limiter again, or run npm " +
-        "run build in a checkout of it",
+      `${name} is not in this installation: install zae-limiter again, or run npm run build in a ` +
+        "checkout of it",
     );
   }
   const html = gunzipSync(readFileSync(path)).toString("utf8");

@@ -5,8 +5,10 @@
  */
 
 import { isoSeconds } from "../core/windows.ts";
+import { defined } from "../domain/defined.ts";
 import type { Limit } from "../domain/limit.ts";
 import { DEFAULT_RESOURCE } from "../domain/names.ts";
+import { pages } from "../records/cursor.ts";
 import { INTERNALS } from "../repository/internals.ts";
 import type { Repository } from "../repository/repository.ts";
 import { differencesOf, exceededBy, type HourlyUse } from "./differences.ts";
@@ -89,7 +91,7 @@ class CandidateReader {
     else {
       for (const state of await buckets.list(entityId)) this.#candidate(entityId, state.resource);
     }
-    await this.#readHours({ entityId, ...(resource === undefined ? {} : { resource }) });
+    await this.#readHours({ entityId, ...defined({ resource }) });
     if (resource !== undefined) return;
     for (const [key, found] of this.#found) {
       const own = await limits.getEntity(entityId, { resource: found.resource });
@@ -105,36 +107,25 @@ class CandidateReader {
     }
     await this.#readHours({ resource });
     for (const level of [resource, DEFAULT_RESOURCE]) {
-      let cursor: string | undefined;
-      do {
-        const page = await this.#repository.limits.listEntities(level, {
-          limit: PAGE,
-          ...(cursor === undefined ? {} : { cursor }),
-        });
-        for (const id of page.entityIds) this.#found.delete(keyOf(id, resource));
-        cursor = page.cursor;
-      } while (cursor !== undefined);
+      const { limits } = this.#repository;
+      const listed = pages((from) => limits.listEntities(level, { limit: PAGE, ...from }));
+      for await (const { entityIds } of listed) {
+        for (const id of entityIds) this.#found.delete(keyOf(id, resource));
+      }
     }
   }
 
   async #readHours(scope: { entityId?: string; resource?: string }): Promise<void> {
     const start = isoSeconds(this.#repository[INTERNALS].clock() - DAY_MS);
-    let cursor: string | undefined;
-    do {
-      const page = await this.#repository.usage.snapshots({
-        ...scope,
-        window: "hourly",
-        start,
-        limit: PAGE,
-        ...(cursor === undefined ? {} : { cursor }),
-      });
+    const query = { ...scope, window: "hourly", start, limit: PAGE } as const;
+    const { usage } = this.#repository;
+    for await (const page of pages((from) => usage.snapshots({ ...query, ...from }))) {
       for (const { entityId, resource, windowStart, counters } of page.snapshots) {
         if (!this.#mayRead()) return;
         this.snapshots += 1;
         this.#candidate(entityId, resource).hours.push({ windowStart, counters });
       }
-      cursor = page.cursor;
-    } while (cursor !== undefined);
+    }
   }
 
   async #resources(): Promise<ReadonlySet<string>> {

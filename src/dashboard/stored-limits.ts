@@ -1,5 +1,6 @@
 /** The limits of all four levels for the page, and the change of one place. */
 
+import { defined } from "../domain/defined.ts";
 import { DEFAULT_RESOURCE } from "../domain/names.ts";
 import type { Repository } from "../repository/repository.ts";
 import { failure, RequestFailure } from "./failure.ts";
@@ -37,10 +38,7 @@ export async function entityLimits(
   cursor: string | undefined,
 ): Promise<EntityLimitsJson> {
   const name = resource ?? DEFAULT_RESOURCE;
-  const page = await limits.listEntities(name, {
-    limit: PAGE,
-    ...(cursor === undefined ? {} : { cursor }),
-  });
+  const page = await limits.listEntities(name, { limit: PAGE, ...defined({ cursor }) });
   const found = await Promise.all(
     page.entityIds.map(async (entityId): Promise<StoredLimitsJson> => {
       const stored = await limits.getEntity(entityId, { resource: name });
@@ -67,7 +65,7 @@ export async function saveLimits(
       failure(409, "changed", `Another change was made meanwhile; the limits are now: ${now}`),
     );
   }
-  await storeLimits(repository, change, principal === undefined ? {} : { principal });
+  await storeLimits(repository, change, defined({ principal }));
   return { ...change.place, limits: change.limits.map(String) };
 }
 

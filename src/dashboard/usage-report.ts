@@ -1,7 +1,8 @@
 /** Usage over time: groups for a stacked chart, and rows for a CSV file. */
 
+import { defined } from "../domain/defined.ts";
 import { checkResource } from "../domain/names.ts";
-import type { UsageQuery, UsageRecords } from "../records/usage.ts";
+import { pages } from "../records/cursor.ts";
 import type { UsageSnapshot } from "../records/usage-item.ts";
 import type { Repository } from "../repository/repository.ts";
 import type { UsedResources } from "./used-resources.ts";
@@ -34,36 +35,22 @@ export async function usageRows(
   resources: () => Promise<UsedResources>,
 ): Promise<UsageRows> {
   const { entityId, resource, window, start, end } = options;
-  const named = resource === undefined ? {} : { resource: checkResource(resource) };
+  const named = { entityId, resource: resource && checkResource(resource) };
   const isNamed = entityId !== undefined || resource !== undefined;
   const used = isNamed ? undefined : await resources();
   const scopes =
-    used === undefined
-      ? [{ ...named, ...(entityId === undefined ? {} : { entityId }) }]
-      : [...used.names].map((name) => ({ resource: name }));
-  const range = {
-    window,
-    ...(start === undefined ? {} : { start }),
-    ...(end === undefined ? {} : { end }),
-  };
+    used === undefined ? [defined(named)] : [...used.names].map((name) => ({ resource: name }));
+  const range = { window, ...defined({ start, end }) };
   const found: UsageSnapshot[] = [];
   for (const scope of scopes) {
-    for await (const snapshot of snapshotsOf(usage, { ...scope, ...range })) {
-      if (found.length === READ_MAX) return { snapshots: found, complete: false };
-      found.push(snapshot);
+    const query = { ...scope, ...range, limit: PAGE };
+    for await (const { snapshots } of pages((from) => usage.snapshots({ ...query, ...from }))) {
+      const room = READ_MAX - found.length;
+      found.push(...snapshots.slice(0, room));
+      if (snapshots.length > room) return { snapshots: found, complete: false };
     }
   }
   return { snapshots: found, complete: used?.complete ?? true };
-}
-
-async function* snapshotsOf(usage: UsageRecords, query: UsageQuery): AsyncGenerator<UsageSnapshot> {
-  let cursor: string | undefined;
-  do {
-    const next = cursor === undefined ? {} : { cursor };
-    const page = await usage.snapshots({ ...query, limit: PAGE, ...next });
-    yield* page.snapshots;
-    cursor = page.cursor;
-  } while (cursor !== undefined);
 }
 
 /** Groups snapshots for a chart. An acquire that cascades is counted once in a sum of entities. */

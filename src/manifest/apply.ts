@@ -4,6 +4,7 @@
  * live buckets follow.
  */
 
+import { defined } from "../domain/defined.ts";
 import { RateLimiterUnavailable, ZaeLimiterError } from "../domain/errors.ts";
 import type { LimitRecords } from "../records/limits.ts";
 import type { RecordContext } from "../records/record-context.ts";
@@ -76,7 +77,7 @@ export async function applyManifest(
       ...(complete ? { fingerprint, lastApplied: timestampOf(records) } : {}),
     }),
   );
-  return { plan, ...outcome, ...(unrecorded === undefined ? {} : { unrecorded }) };
+  return { plan, ...outcome, ...defined({ unrecorded }) };
 }
 
 async function planFor(
@@ -89,10 +90,7 @@ async function planFor(
   return planChanges(manifest, await readLevels(records, targets), managed);
 }
 
-interface Outcome {
-  readonly applied: readonly LimitChange[];
-  readonly failed: readonly { readonly change: LimitChange; readonly error: ZaeLimiterError }[];
-  readonly skipped: readonly LimitChange[];
+interface Outcome extends Omit<ApplyResult, "plan" | "unrecorded"> {
   /** Why the turn is over before the work is. */
   readonly lost?: ZaeLimiterError;
 }
@@ -106,7 +104,7 @@ async function carryOut(
 ): Promise<Outcome> {
   const applied: LimitChange[] = [];
   const failed: { change: LimitChange; error: ZaeLimiterError }[] = [];
-  const by = principal === undefined ? {} : { principal };
+  const by = defined({ principal });
   let unavailable = 0;
   for (const [position, change] of changes.entries()) {
     const skipped = changes.slice(position);

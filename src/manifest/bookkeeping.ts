@@ -1,7 +1,8 @@
 /** What the record of managed places says before an apply and after it. Pure. */
 
+import { defined } from "../domain/defined.ts";
 import type { ManagedContent, ManagedRecord } from "./managed-record.ts";
-import { type Target, targetKey } from "./manifest.ts";
+import { distinctTargets, type Target, targetKey } from "./manifest.ts";
 import type { LimitChange, LimitPlan } from "./plan.ts";
 
 type Content = Omit<ManagedContent, "run">;
@@ -64,12 +65,7 @@ export function allRemembered(record: ManagedRecord, plan: LimitPlan): Content {
 /** Without the run of an apply, which is over or about to begin. */
 function contentOf(record: ManagedRecord): Content {
   const { targets, unsettled, fingerprint, lastApplied } = record;
-  return {
-    targets,
-    unsettled,
-    ...(fingerprint === undefined ? {} : { fingerprint }),
-    ...(lastApplied === undefined ? {} : { lastApplied }),
-  };
+  return defined({ targets, unsettled, fingerprint, lastApplied });
 }
 
 function targetIn({ target }: LimitChange): Target {
@@ -79,6 +75,5 @@ function targetIn({ target }: LimitChange): Target {
 /** Each place once, and none of the others. */
 function without(targets: readonly Target[], others: readonly Target[]): Target[] {
   const excluded = new Set(others.map(targetKey));
-  const distinct = new Map(targets.map((target) => [targetKey(target), target]));
-  return [...distinct.values()].filter((target) => !excluded.has(targetKey(target)));
+  return distinctTargets(targets).filter((target) => !excluded.has(targetKey(target)));
 }

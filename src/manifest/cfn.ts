@@ -6,7 +6,7 @@
 import { stringify } from "yaml";
 import { isPlainObject } from "../domain/check.ts";
 import { checkManifest } from "./check-manifest.ts";
-import type { LevelConfig, Manifest } from "./manifest.ts";
+import { fullLevelData, type Manifest, manifestData } from "./manifest.ts";
 import { InvalidManifestError } from "./problem.ts";
 
 /** The type of the resource, and the name it gets in the template. */
@@ -31,25 +31,15 @@ const PROPERTY_NAMES: ReadonlyMap<string, string> = new Map([
 
 /** A template with one resource, which keeps the limits of a namespace as the manifest has them. */
 export function cfnTemplate(manifest: Manifest, stackName: string): string {
-  const { namespace, system, resources, entities } = manifest;
   const Properties = {
     ServiceToken: { "Fn::ImportValue": `${stackName}-ProvisionerArn` },
     TableName: stackName,
-    Namespace: namespace,
-    ...(system === undefined ? {} : { System: levelProperties(system) }),
-    ...(resources.size === 0 ? {} : { Resources: mapProperties(resources, levelProperties) }),
-    ...(entities.size === 0
-      ? {}
-      : {
-          Entities: mapProperties(entities, (inner) => ({
-            Resources: mapProperties(inner, levelProperties),
-          })),
-        }),
+    ...(propertiesOf(manifestData(manifest, fullLevelData)) as object),
   };
   return stringify(
     {
       AWSTemplateFormatVersion: "2010-09-09",
-      Description: `Limits of the namespace ${namespace}`,
+      Description: `Limits of the namespace ${manifest.namespace}`,
       Resources: { [LOGICAL_ID]: { Type: CFN_RESOURCE_TYPE, Properties } },
     },
     // CloudFormation reads older YAML, to which the version of the format would be a date.
@@ -96,28 +86,14 @@ function wholeNumber(value: unknown): unknown {
   return typeof value === "string" && /^[0-9]+$/.test(value) ? Number(value) : value;
 }
 
-function levelProperties({ limits, onUnavailable, disabled, cascade }: LevelConfig): object {
-  return {
-    ...(onUnavailable === undefined ? {} : { OnUnavailable: onUnavailable }),
-    ...(disabled === undefined ? {} : { Disabled: disabled }),
-    ...(cascade === undefined ? {} : { Cascade: cascade }),
-    Limits: Object.fromEntries(
-      limits.map((limit) => [
-        limit.name,
-        {
-          Capacity: limit.capacity,
-          RefillAmount: limit.refillAmount,
-          RefillPeriod: limit.refillPeriodSeconds,
-          ...(limit.soft ? { Soft: true } : {}),
-        },
-      ]),
-    ),
-  };
-}
-
-function mapProperties<Part>(
-  parts: ReadonlyMap<string, Part>,
-  data: (part: Part) => object,
-): Map<string, object> {
-  return new Map([...parts].map(([name, part]) => [name, data(part)]));
+/** The data of a manifest, with fields as CloudFormation calls them; maps keep their names. */
+function propertiesOf(data: unknown): unknown {
+  if (data instanceof Map) {
+    return new Map([...data].map(([name, part]) => [name, propertiesOf(part)]));
+  }
+  if (!isPlainObject(data)) return data;
+  const names = new Map([...PROPERTY_NAMES].map(([property, field]) => [field, property]));
+  return Object.fromEntries(
+    Object.entries(data).map(([field, part]) => [names.get(field), propertiesOf(part)]),
+  );
 }

@@ -4,6 +4,7 @@
  */
 
 import { isPlainObject, show } from "../domain/check.ts";
+import { defined } from "../domain/defined.ts";
 import { ValidationError } from "../domain/errors.ts";
 import { Limit, type LimitSpec } from "../domain/limit.ts";
 import {
@@ -14,7 +15,7 @@ import {
   checkResource,
 } from "../domain/names.ts";
 import { shorten } from "../domain/shorten.ts";
-import { checkOnUnavailable, type OnUnavailable } from "../domain/unavailability.ts";
+import { checkOnUnavailable } from "../domain/unavailability.ts";
 import { emptyManifest, type LevelConfig, type Manifest } from "./manifest.ts";
 import type { Problem, ProblemPath } from "./problem.ts";
 
@@ -63,7 +64,7 @@ class Checker {
     const entities = this.#named(fields.entities, ["entities"], checkEntityId, (value, path) =>
       this.#entity(value, path),
     );
-    return { namespace, ...(system === undefined ? {} : { system }), resources, entities };
+    return { namespace, ...defined({ system }), resources, entities };
   }
 
   #namespace(value: unknown): string {
@@ -77,18 +78,13 @@ class Checker {
   #system(value: unknown, path: ProblemPath): LevelConfig {
     const { on_unavailable: mode, limits } = this.#fields(value, path, SYSTEM_FIELDS);
     const onUnavailable =
-      mode === undefined ? undefined : this.#mode(mode, [...path, "on_unavailable"]);
+      mode === undefined
+        ? undefined
+        : this.#attempt([...path, "on_unavailable"], () => checkOnUnavailable(mode));
     if (isPlainObject(value) && mode === undefined && isNothing(limits)) {
       this.#refuse(path, "expected limits or on_unavailable; leave it out to have neither");
     }
-    return {
-      limits: this.#limits(limits, [...path, "limits"]),
-      ...(onUnavailable === undefined ? {} : { onUnavailable }),
-    };
-  }
-
-  #mode(value: unknown, path: ProblemPath): OnUnavailable | undefined {
-    return this.#attempt(path, () => checkOnUnavailable(value));
+    return { limits: this.#limits(limits, [...path, "limits"]), ...defined({ onUnavailable }) };
   }
 
   #entity(value: unknown, path: ProblemPath): ReadonlyMap<string, LevelConfig> {
@@ -109,11 +105,8 @@ class Checker {
     if (disabled === undefined && cascade === undefined) {
       this.#refuseEmpty(value, "limits", path, "leave it out to have none here");
     }
-    return {
-      limits: this.#limits(fields.limits, [...path, "limits"]),
-      ...(disabled === undefined ? {} : { disabled }),
-      ...(cascade === undefined ? {} : { cascade }),
-    };
+    const limits = this.#limits(fields.limits, [...path, "limits"]);
+    return { limits, ...defined({ disabled, cascade }) };
   }
 
   /** One of a few values; `undefined` when it is not there or wrong. */
@@ -167,7 +160,7 @@ class Checker {
         capacity: most,
         refillAmount: refillAmount ?? most,
         refillPeriodSeconds: refillPeriod ?? PERIOD_SECONDS,
-        ...(soft === undefined ? {} : { soft }),
+        ...defined({ soft }),
       }),
     );
   }

@@ -1,16 +1,18 @@
 /** A manifest of everything that is stored in a namespace. */
 
+import { defined } from "../domain/defined.ts";
 import { InfrastructureError } from "../domain/errors.ts";
+import { pages } from "../records/cursor.ts";
 import { INTERNALS } from "../repository/internals.ts";
 import type { Repository } from "../repository/repository.ts";
 import { readManaged } from "./managed-record.ts";
 import {
   compareTargets,
+  distinctTargets,
   type LevelConfig,
   type Manifest,
   SYSTEM_TARGET,
   type Target,
-  targetKey,
   targetName,
 } from "./manifest.ts";
 import { isSilent, readLevels } from "./stored-levels.ts";
@@ -21,8 +23,7 @@ export async function exportManifest(repo: Repository): Promise<Manifest> {
   const found = await targetsOf(repo);
   // What the Python library's provisioner wrote is in no registry, only in its own record.
   const managed = await readManaged(records);
-  const targets = [...found, ...managed.targets, ...managed.unsettled];
-  const distinct = [...new Map(targets.map((target) => [targetKey(target), target])).values()];
+  const distinct = distinctTargets([...found, ...managed.targets, ...managed.unsettled]);
   const stored = await readLevels(records, distinct);
   const resources = new Map<string, LevelConfig>();
   const entities = new Map<string, Map<string, LevelConfig>>();
@@ -39,8 +40,7 @@ export async function exportManifest(repo: Repository): Promise<Manifest> {
       entities.set(target.entityId, configs.set(target.resource, config));
     }
   }
-  const namespace = repo.namespaceName;
-  return { namespace, ...(system === undefined ? {} : { system }), resources, entities };
+  return { namespace: repo.namespaceName, ...defined({ system }), resources, entities };
 }
 
 /** Everything that registries lead to. */
@@ -49,13 +49,8 @@ async function targetsOf({ limits }: Repository): Promise<Target[]> {
   for (const resource of await limits.listResources())
     targets.push({ level: "resource", resource });
   for (const resource of await limits.listEntityResources()) {
-    for (let cursor: string | undefined, more = true; more; ) {
-      const page = await limits.listEntities(resource, cursor === undefined ? {} : { cursor });
-      targets.push(
-        ...page.entityIds.map((entityId): Target => ({ level: "entity", entityId, resource })),
-      );
-      cursor = page.cursor;
-      more = cursor !== undefined;
+    for await (const { entityIds } of pages((from) => limits.listEntities(resource, from))) {
+      targets.push(...entityIds.map((id): Target => ({ level: "entity", entityId: id, resource })));
     }
   }
   return targets;

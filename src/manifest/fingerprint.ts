@@ -4,55 +4,19 @@
  */
 
 import { createHash } from "node:crypto";
-import type { LevelConfig, Manifest } from "./manifest.ts";
+import { fullLevelData, type Manifest, manifestData } from "./manifest.ts";
 
 /** `sha256:` and 64 digits. */
 export function fingerprintOf(manifest: Manifest): string {
-  return `sha256:${createHash("sha256").update(canonicalText(manifest)).digest("hex")}`;
-}
-
-/** Every default written out, every name in order. */
-function canonicalText(manifest: Manifest): string {
-  const { namespace, system, resources, entities } = manifest;
-  return sortedJson({
-    namespace,
-    ...(system === undefined ? {} : { system: levelData(system) }),
-    ...(resources.size === 0 ? {} : { resources: mapData(resources, levelData) }),
-    ...(entities.size === 0
-      ? {}
-      : {
-          entities: mapData(entities, (configs) => ({ resources: mapData(configs, levelData) })),
-        }),
-  });
-}
-
-function levelData({ limits, onUnavailable, disabled, cascade }: LevelConfig): object {
-  return {
-    ...(onUnavailable === undefined ? {} : { on_unavailable: onUnavailable }),
-    ...(disabled === undefined ? {} : { disabled }),
-    ...(cascade === undefined ? {} : { cascade }),
-    limits: Object.fromEntries(
-      limits.map((limit) => [
-        limit.name,
-        {
-          capacity: limit.capacity,
-          refill_amount: limit.refillAmount,
-          refill_period: limit.refillPeriodSeconds,
-          ...(limit.soft ? { soft: true } : {}),
-        },
-      ]),
-    ),
-  };
-}
-
-function mapData<Part>(map: ReadonlyMap<string, Part>, data: (part: Part) => object): object {
-  return Object.fromEntries([...map].map(([name, part]) => [name, data(part)]));
+  const text = sortedJson(manifestData(manifest, fullLevelData));
+  return `sha256:${createHash("sha256").update(text).digest("hex")}`;
 }
 
 /** JSON as Python writes it: names sorted, a space after `,` and `:`, nothing beyond ASCII. */
 function sortedJson(value: unknown): string {
   if (typeof value !== "object" || value === null) return ascii(JSON.stringify(value));
-  const members = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  const entries = value instanceof Map ? [...value] : Object.entries(value);
+  const members = entries.sort(([a], [b]) => (a < b ? -1 : 1));
   const texts = members.map(
     ([name, part]) => `${ascii(JSON.stringify(name))}: ${sortedJson(part)}`,
   );

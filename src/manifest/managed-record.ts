@@ -9,6 +9,7 @@
  */
 
 import { isoSeconds } from "../core/windows.ts";
+import { defined } from "../domain/defined.ts";
 import { NamespaceStateError, ValidationError } from "../domain/errors.ts";
 import { flagAt, numberAt, textAt, valueAt } from "../records/fields.ts";
 import { inNamespace, provisionerKey } from "../records/keys.ts";
@@ -105,8 +106,7 @@ function encode(content: ManagedContent): Record<string, Value> {
     managed_entities: Object.fromEntries(entities),
     ...(unsettled.length === 0 ? {} : { unsettled: unsettled.map(targetKey).sort() }),
     ...(run === undefined ? {} : { apply_run: run.id, apply_until_ms: run.untilMs }),
-    ...(fingerprint === undefined ? {} : { applied_hash: fingerprint }),
-    ...(lastApplied === undefined ? {} : { last_applied: lastApplied }),
+    ...defined({ applied_hash: fingerprint, last_applied: lastApplied }),
   };
 }
 
@@ -125,8 +125,7 @@ function decode(item: Item): ManagedRecord {
     ...(runId === undefined
       ? {}
       : { run: { id: runId, untilMs: numberAt(item, "apply_until_ms") ?? 0 } }),
-    ...(fingerprint === undefined ? {} : { fingerprint }),
-    ...(lastApplied === undefined ? {} : { lastApplied }),
+    ...defined({ fingerprint, lastApplied }),
     version: version ?? 0,
     asRead: version === undefined ? theirs(lastApplied) : versionIs(version),
   };

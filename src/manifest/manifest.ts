@@ -1,5 +1,6 @@
 /** The manifest: the limits of a namespace as a file declares them. */
 
+import { defined } from "../domain/defined.ts";
 import type { Limit } from "../domain/limit.ts";
 import { DEFAULT_RESOURCE } from "../domain/names.ts";
 import type { OnUnavailable } from "../domain/unavailability.ts";
@@ -41,6 +42,40 @@ export function emptyManifest(namespace: string): Manifest {
   return { namespace, resources: new Map(), entities: new Map() };
 }
 
+/**
+ * Returns a manifest as the data of a file. Names are the keys of maps, because an object would put
+ * names that look like numbers first.
+ */
+export function manifestData(
+  { namespace, system, resources, entities }: Manifest,
+  levelData: (config: LevelConfig) => object,
+): Readonly<Record<string, unknown>> {
+  const mapped = <Part>(parts: ReadonlyMap<string, Part>, data: (part: Part) => object) =>
+    parts.size === 0 ? undefined : new Map([...parts].map(([name, part]) => [name, data(part)]));
+  return defined({
+    namespace,
+    system: system && levelData(system),
+    resources: mapped(resources, levelData),
+    entities: mapped(entities, (inner) => ({ resources: mapped(inner, levelData) ?? new Map() })),
+  });
+}
+
+/** Returns what a level says apart from its limits, under the names of a file. */
+export function flagsData({ onUnavailable, disabled, cascade }: LevelConfig) {
+  return defined({ on_unavailable: onUnavailable, disabled, cascade });
+}
+
+/** Returns a level as the data of a file, with every default written out. */
+export function fullLevelData(config: LevelConfig): object {
+  const limits = config.limits.map(
+    ({ name, capacity, refillAmount, refillPeriodSeconds, soft }) => {
+      const rate = { capacity, refill_amount: refillAmount, refill_period: refillPeriodSeconds };
+      return [name, soft ? { ...rate, soft } : rate] as const;
+    },
+  );
+  return { ...flagsData(config), limits: new Map(limits) };
+}
+
 /** Every place that a manifest declares, with what it declares there. */
 export function declarationsOf(manifest: Manifest): [Target, LevelConfig][] {
   const { system, resources, entities } = manifest;
@@ -64,6 +99,11 @@ export function targetKey(target: Target): string {
   if (target.level === "system") return "system";
   if (target.level === "resource") return `resource#${target.resource}`;
   return `entity#${target.entityId}#${target.resource}`;
+}
+
+/** Each place once. */
+export function distinctTargets(targets: readonly Target[]): Target[] {
+  return [...new Map(targets.map((target) => [targetKey(target), target])).values()];
 }
 
 /** The name of a place as reports show it; an entity's resource comes after the first slash. */

@@ -1,9 +1,12 @@
 /** What has to change so that what is stored says what the manifest says. Pure. */
 
+import { defined } from "../domain/defined.ts";
 import type { LimitJson } from "../domain/limit.ts";
 import {
   compareTargets,
   declarationsOf,
+  distinctTargets,
+  flagsData,
   type LevelConfig,
   type Manifest,
   sameConfig,
@@ -65,7 +68,7 @@ export function planChanges(
     change: changeTo(target, stored(target), after),
   }));
   const settled = compared.filter(({ change }) => change === undefined);
-  const dropped = distinct([...managed.targets, ...managed.unsettled]).filter(
+  const dropped = distinctTargets([...managed.targets, ...managed.unsettled]).filter(
     (target) => !declaredKeys.has(targetKey(target)),
   );
   return {
@@ -98,8 +101,7 @@ function changeTo(
 
 function removal(target: Target, stored: StoredLevel | undefined): LimitChange[] {
   if (stored === undefined) return [];
-  const { config: before } = stored;
-  return [{ action: "delete", target, ...(before === undefined ? {} : { before }) }];
+  return [{ action: "delete", target, ...defined({ before: stored.config }) }];
 }
 
 /**
@@ -109,10 +111,6 @@ function removal(target: Target, stored: StoredLevel | undefined): LimitChange[]
 function inOrder(a: LimitChange, b: LimitChange): number {
   const removals = Number(a.action === "delete") - Number(b.action === "delete");
   return removals === 0 ? compareTargets(a.target, b.target) : removals;
-}
-
-function distinct(targets: readonly Target[]): Target[] {
-  return [...new Map(targets.map((target) => [targetKey(target), target])).values()];
 }
 
 /** A level in JSON, as plans show it. */
@@ -143,17 +141,15 @@ export function changeJson(change: LimitChange): ChangeJson {
     target: targetName(target),
     before: levelJson(before),
     after: levelJson(after),
-    ...(reason === undefined ? {} : { reason }),
+    ...defined({ reason }),
   };
 }
 
 function levelJson(config: LevelConfig | undefined): LevelJson | null {
   if (config === undefined) return null;
-  const { limits, onUnavailable, disabled, cascade, unsupported = [] } = config;
+  const { limits, unsupported = [] } = config;
   return {
-    ...(onUnavailable === undefined ? {} : { on_unavailable: onUnavailable }),
-    ...(disabled === undefined ? {} : { disabled }),
-    ...(cascade === undefined ? {} : { cascade }),
+    ...flagsData(config),
     limits: limits.map((limit) => limit.toJSON()),
     ...(unsupported.length === 0
       ? {}

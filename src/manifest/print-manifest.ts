@@ -3,23 +3,13 @@
 import { Document, isScalar, parse, visit } from "yaml";
 import type { JsonValue } from "../domain/json.ts";
 import type { Limit } from "../domain/limit.ts";
-import type { LevelConfig, Manifest } from "./manifest.ts";
+import { flagsData, type LevelConfig, type Manifest, manifestData } from "./manifest.ts";
 
 const PERIOD_SECONDS = 60;
 
-/** A limit as a manifest declares it, without what is the default anyway. */
-interface LimitDeclaration {
-  readonly capacity: number;
-  readonly refill_amount?: number;
-  readonly refill_period?: number;
-  readonly soft?: true;
-}
-
 /** YAML. */
 export function printManifest(manifest: Manifest): string {
-  const { namespace } = manifest;
-  const system =
-    manifest.system !== undefined && isDeclared(manifest.system) ? manifest.system : undefined;
+  const { namespace, system } = manifest;
   const resources = declared(manifest.resources);
   const entities = new Map(
     [...manifest.entities]
@@ -27,14 +17,15 @@ export function printManifest(manifest: Manifest): string {
       .filter(([, configs]) => configs.size > 0),
   );
   const document = new Document(
-    {
-      namespace,
-      ...(system === undefined ? {} : { system: levelData(system) }),
-      ...(resources.size === 0 ? {} : { resources: mapData(resources, levelData) }),
-      ...(entities.size === 0
-        ? {}
-        : { entities: mapData(entities, (inner) => ({ resources: mapData(inner, levelData) })) }),
-    },
+    manifestData(
+      {
+        namespace,
+        ...(system !== undefined && isDeclared(system) ? { system } : {}),
+        resources,
+        entities,
+      },
+      levelData,
+    ),
     // Names such as `on` are text to us, and a boolean to older readers.
     { version: "1.2", compat: "yaml-1.1", aliasDuplicateObjects: false },
   );
@@ -53,16 +44,12 @@ export function manifestJson(manifest: Manifest): JsonValue {
   return parse(printManifest(manifest), { stringKeys: true }) as JsonValue;
 }
 
-function levelData({ limits, onUnavailable, disabled, cascade }: LevelConfig): object {
+function levelData(config: LevelConfig): object {
+  const { limits, disabled, cascade } = config;
   const hasFlags = disabled !== undefined || cascade !== undefined;
-  return {
-    ...(onUnavailable === undefined ? {} : { on_unavailable: onUnavailable }),
-    ...(disabled === undefined ? {} : { disabled }),
-    ...(cascade === undefined ? {} : { cascade }),
-    ...(hasFlags && limits.length === 0
-      ? {}
-      : { limits: Object.fromEntries(limits.map((limit) => [limit.name, declarationOf(limit)])) }),
-  };
+  if (hasFlags && limits.length === 0) return flagsData(config);
+  const declarations = limits.map((limit) => [limit.name, declarationOf(limit)]);
+  return { ...flagsData(config), limits: Object.fromEntries(declarations) };
 }
 
 /** Says what is stored and cannot be declared: a file without it would look complete. */
@@ -92,7 +79,8 @@ function declared(configs: ReadonlyMap<string, LevelConfig>): ReadonlyMap<string
   return new Map([...configs].filter(([, config]) => isDeclared(config)));
 }
 
-function declarationOf(limit: Limit): LimitDeclaration {
+/** A limit as a manifest declares it, without what is the default anyway. */
+function declarationOf(limit: Limit): object {
   const { capacity, refillAmount, refillPeriodSeconds } = limit;
   return {
     capacity,
@@ -100,12 +88,4 @@ function declarationOf(limit: Limit): LimitDeclaration {
     ...(refillPeriodSeconds === PERIOD_SECONDS ? {} : { refill_period: refillPeriodSeconds }),
     ...(limit.soft ? { soft: true } : {}),
   };
-}
-
-/** A map rather than an object, because an object would put names that look like numbers first. */
-function mapData<Part>(
-  parts: ReadonlyMap<string, Part>,
-  data: (part: Part) => object,
-): Map<string, object> {
-  return new Map([...parts].map(([name, part]) => [name, data(part)]));
 }

@@ -1,5 +1,6 @@
 /** Reads what is stored in places that can have limits. */
 
+import { defined } from "../domain/defined.ts";
 import { InfrastructureError } from "../domain/errors.ts";
 import { isCounted } from "../records/config-registry.ts";
 import { textAt, valueAt } from "../records/fields.ts";
@@ -76,13 +77,8 @@ function configIn(target: Target, item: Item): LevelConfig | undefined {
     const disabled = isSystem ? undefined : disabledIn(item);
     const cascade = isSystem ? undefined : cascadeIn(item);
     const unsupported = unsupportedLimits(item);
-    return {
-      limits,
-      ...(onUnavailable === undefined ? {} : { onUnavailable }),
-      ...(disabled === undefined ? {} : { disabled }),
-      ...(cascade === undefined ? {} : { cascade }),
-      ...(unsupported.length === 0 ? {} : { unsupported }),
-    };
+    const flags = defined({ onUnavailable, disabled, cascade });
+    return { limits, ...flags, ...(unsupported.length === 0 ? {} : { unsupported }) };
   } catch (error) {
     if (error instanceof InfrastructureError) return undefined;
     throw error;

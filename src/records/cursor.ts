@@ -1,6 +1,7 @@
 /** Lists that are read a page at a time, with a cursor that is opaque text. */
 
 import { checkInteger } from "../domain/check.ts";
+import { defined } from "../domain/defined.ts";
 import { ValidationError } from "../domain/errors.ts";
 import type { Item } from "../storage/item.ts";
 import type { Query } from "../storage/item-store.ts";
@@ -32,6 +33,18 @@ export async function listPage(
   if (items.length <= limit) return { items, cursor: undefined };
   const shown = items.slice(0, limit);
   return { items: shown, cursor: encodeCursor(shown[limit - 1] as Item, query) };
+}
+
+/** Reads a list to its end; `read` gets the cursor of the next page. */
+export async function* pages<Result extends { readonly cursor?: string | undefined }>(
+  read: (from: { readonly cursor?: string }) => Promise<Result>,
+): AsyncGenerator<Result> {
+  let cursor: string | undefined;
+  do {
+    const page = await read(defined({ cursor }));
+    yield page;
+    cursor = page.cursor;
+  } while (cursor !== undefined);
 }
 
 export function encodeCursor(item: Item, query: Query): string {
