@@ -6,6 +6,7 @@
 import { monotonicFactory } from "ulid";
 import { isoSeconds } from "../core/windows.ts";
 import { checkFields, checkInteger } from "../domain/check.ts";
+import { defined } from "../domain/defined.ts";
 import { ValidationError } from "../domain/errors.ts";
 import type { JsonValue } from "../domain/json.ts";
 import { checkEntityId, checkPrincipal, checkResource } from "../domain/names.ts";
@@ -103,23 +104,6 @@ export function checkAuditor(principal: string | undefined): string | undefined 
 }
 
 /**
- * The JSON form of an event: empty parts are left out.
- *
- * @internal Only tests use it.
- */
-export function auditEventJson(event: AuditEvent): Record<string, JsonValue> {
-  return {
-    event_id: event.eventId,
-    timestamp: event.timestamp,
-    action: event.action,
-    entity_id: event.entityId,
-    ...(event.principal === undefined ? {} : { principal: event.principal }),
-    ...(event.resource === undefined ? {} : { resource: event.resource }),
-    ...(Object.keys(event.details).length === 0 ? {} : { details: event.details }),
-  };
-}
-
-/**
  * Reads the audit log.
  *
  * @example
@@ -168,7 +152,7 @@ export class AuditLog {
         descending: true,
         consistent: true,
         limit: wanted,
-        ...(after === undefined ? {} : { after: after as Item }),
+        ...defined({ after: after as Item | undefined }),
       })) {
         found += 1;
         after = item;
@@ -259,17 +243,15 @@ export function decodeEvent(item: Item): AuditEvent | undefined {
   if (action === undefined || eventId === undefined || entityId === undefined) return undefined;
   const { PK, SK } = auditKey(namespaceOf(item.PK), entityId, eventId);
   if (PK !== item.PK || SK !== item.SK) return undefined;
-  const principal = textAt(item, "principal");
-  const resource = textAt(item, "resource");
-  return {
+  return defined({
     eventId,
     timestamp: textAt(item, "timestamp") ?? "",
     action,
     entityId,
-    ...(principal === undefined ? {} : { principal }),
-    ...(resource === undefined ? {} : { resource }),
+    principal: textAt(item, "principal"),
+    resource: textAt(item, "resource"),
     details: jsonAt(item, "details"),
-  };
+  });
 }
 
 function checkSubject(subject: string): void {

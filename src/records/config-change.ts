@@ -34,9 +34,9 @@ export interface ConfigPlan {
   readonly system?: Change;
 }
 
-/** The version of the namespace's config that an item shows; 0 before the first change. */
-export function configVersion(system: Item | undefined): number {
-  return system === undefined ? 0 : (numberAt(system, CONFIG_VERSION) ?? 0);
+/** The version that a config item shows; 0 before the first change. */
+export function configVersion(item: Item | undefined): number {
+  return item === undefined ? 0 : (numberAt(item, CONFIG_VERSION) ?? 0);
 }
 
 /** Passes only while an item is as it was read, judged by its version. */

@@ -5,10 +5,9 @@
 
 import type { Limit } from "../domain/limit.ts";
 import { refuseUnsupported } from "../domain/unsupported-limit.ts";
-import type { Item, Key, Value } from "../storage/item.ts";
+import { type Item, type Key, keyOf, type Value } from "../storage/item.ts";
 import type { Write } from "../storage/item-store.ts";
-import { CONFIG_VERSION, unchanged } from "./config-change.ts";
-import { numberAt } from "./fields.ts";
+import { CONFIG_VERSION, configVersion, unchanged } from "./config-change.ts";
 import { inNamespace } from "./keys.ts";
 import {
   encodeLimits,
@@ -26,14 +25,13 @@ export function replaceLimits(
   limits: readonly Limit[],
   attributes: Readonly<Record<string, Value>>,
 ): Write {
-  const version = before === undefined ? 0 : (numberAt(before, CONFIG_VERSION) ?? 0);
   return {
     update: key,
     change: {
       set: {
         ...inNamespace(namespaceId, key.PK),
         ...attributes,
-        [CONFIG_VERSION]: version + 1,
+        [CONFIG_VERSION]: configVersion(before) + 1,
         ...encodeLimits(limits),
       },
       remove: replacedAttributes(before, limits),
@@ -55,7 +53,7 @@ export function replacedAttributes(before: Item | undefined, limits: readonly Li
 
 /** Deletes a config item, or only its limits where the level also has flags. */
 export function deleteLimits(item: Item): Write {
-  const key = { PK: item.PK, SK: item.SK };
+  const key = keyOf(item);
   const condition = unchanged(item);
   if (!hasFlags(item)) return { delete: key, condition };
   const remove = [...limitAttributeNames(item), CONFIG_VERSION];

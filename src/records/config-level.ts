@@ -11,8 +11,10 @@ import {
 import type { Item, Key, Value } from "../storage/item.ts";
 import type { Write } from "../storage/item-store.ts";
 import { resourceSubject } from "./audit.ts";
+import { unchanged } from "./config-change.ts";
 import { deregistration, isCounted, registration } from "./config-registry.ts";
 import { slotNames } from "./config-resolver.ts";
+import { valueAt } from "./fields.ts";
 import {
   entityConfigKey,
   entityConfigPartition,
@@ -72,6 +74,47 @@ export function unlisting(
   registry: Item | undefined,
 ): readonly Write[] {
   return "delete" in write ? [write, ...level.unregister(item, registry)] : [write];
+}
+
+/** Writes a flag into the item of its level, which is made and registered where it is missing. */
+export function setFlag(
+  namespaceId: string,
+  level: ConfigLevel,
+  item: Item | undefined,
+  name: string,
+  value: Value,
+): readonly Write[] {
+  const { key, attributes } = level;
+  const set = { ...inNamespace(namespaceId, key.PK), ...attributes, [name]: value };
+  return [{ update: key, change: { set }, condition: unchanged(item) }, ...level.register(item)];
+}
+
+/** Removes a flag; an item that says nothing else goes with it. */
+export function clearFlag(
+  level: ConfigLevel,
+  item: Item,
+  registry: Item | undefined,
+  name: string,
+): readonly Write[] {
+  const key = { PK: item.PK, SK: item.SK };
+  const condition = unchanged(item);
+  const write: Write = saysMore(item, name)
+    ? { update: key, change: { remove: [name] }, condition }
+    : { delete: key, condition };
+  return unlisting(level, write, item, registry);
+}
+
+const IDENTITY = ["PK", "SK", "entity_id", "resource", "config_version"];
+
+/** Whether an item has anything besides its keys and a flag. */
+function saysMore(item: Item, flag: string): boolean {
+  return Object.keys(item).some(
+    (name) =>
+      name !== flag &&
+      !IDENTITY.includes(name) &&
+      !name.startsWith("GSI") &&
+      valueAt(item, name) !== undefined,
+  );
 }
 
 function resourceLevel(namespaceId: string, resource: string): ConfigLevel {

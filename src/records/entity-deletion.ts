@@ -4,6 +4,7 @@ import type { Item, Key } from "../storage/item.ts";
 import { changeConfig, unchanged } from "./config-change.ts";
 import { deregistration, isCounted } from "./config-registry.ts";
 import { type ConfigResolver, slotNames } from "./config-resolver.ts";
+import { deleteAll } from "./delete-all.ts";
 import { entityMark, unlessMarkedLater } from "./deletion-mark.ts";
 import type { EntityBuckets } from "./entities.ts";
 import { textAt } from "./fields.ts";
@@ -14,7 +15,6 @@ import type { RecordContext } from "./record-context.ts";
 
 /** Leaves room in one transaction for the registry and the system config. */
 const CONFIGS_PER_TRANSACTION = 50;
-const DELETES_PER_BATCH = 500;
 
 /** Deletes limits in transactions with the registry that counts them; returns how many. */
 export async function deleteConfigs(
@@ -83,35 +83,20 @@ export async function deleteBuckets(
 
 /** Deletes usage and the records of operations, page by page; returns how many there were. */
 export async function deleteLeftovers(context: RecordContext, id: string): Promise<number> {
-  const { store } = context;
   let deleted = 0;
-  let batch: Key[] = [];
-  const flush = async () => {
-    if (batch.length > 0) await store.writeMany({ deletes: batch });
-    deleted += batch.length;
-    batch = [];
-  };
-  for await (const key of leftovers(context, id)) {
-    batch.push(key);
-    if (batch.length === DELETES_PER_BATCH) await flush();
-  }
-  await flush();
+  await deleteAll(context.store, leftovers(context, id), (count) => {
+    deleted += count;
+  });
   return deleted;
 }
 
 async function* leftovers(context: RecordContext, id: string): AsyncGenerator<Key> {
   const { store, namespaceId } = context;
   const query = { partition: entityPartition(namespaceId, id), consistent: true };
-  for await (const { PK, SK } of store.query(query)) {
+  for await (const item of store.query(query)) {
     // Limits that were set meanwhile are counted, and go only together with their count.
-    if (SK !== META_SK && !SK.startsWith(ENTITY_CONFIG_PREFIX)) yield { PK, SK };
+    if (item.SK !== META_SK && !item.SK.startsWith(ENTITY_CONFIG_PREFIX)) yield item;
   }
   const sort = { beginsWith: operationsOf(id) };
-  for await (const { PK, SK } of queryRecords(context, {
-    index: "GSI4",
-    partition: namespaceId,
-    sort,
-  })) {
-    yield { PK, SK };
-  }
+  yield* queryRecords(context, { index: "GSI4", partition: namespaceId, sort });
 }

@@ -26,19 +26,20 @@ import {
   USAGE_PREFIX,
 } from "./keys.ts";
 
+/** The keys that an index shows an item under. */
+type IndexPlace = readonly [partition: string, sort: string] | undefined;
+
 /** Returns whether the item's own key puts it where the index shows it. */
 export function standsWhereShown(query: Query & { index: IndexName }, item: Item): boolean {
   const { index, partition } = query;
   if (index === "GSI4") return namespaceOf(item.PK) === partition;
   const sort = textAt(item, indexNamed(index).sort) ?? "";
-  switch (index) {
-    case "GSI1":
-      return isChild(item, partition, sort);
-    case "GSI2":
-      return isBucketOfResource(item, partition, sort) || isUsage(item, partition, sort);
-    case "GSI3":
-      return isBucketOfEntity(item, partition, sort) || isEntityConfig(item, partition, sort);
-  }
+  if (index === "GSI1") return isChild(item, partition, sort);
+  const [ownPartition, ownSort] =
+    (index === "GSI2"
+      ? (bucketOfResource(item) ?? usageOfResource(item))
+      : (bucketOfEntity(item) ?? configOfEntity(item))) ?? [];
+  return ownPartition === partition && ownSort === sort;
 }
 
 /** The parent is not part of the key; the namespace and the child are. */
@@ -51,42 +52,33 @@ function isChild({ PK, SK }: Key, partition: string, sort: string): boolean {
   );
 }
 
-function isBucketOfResource({ PK, SK }: Key, partition: string, sort: string): boolean {
+function bucketOfResource({ PK, SK }: Key): IndexPlace {
   const bucket = SK === STATE_SK ? parseBucketKey(PK) : undefined;
-  if (bucket === undefined) return false;
+  if (bucket === undefined) return undefined;
   const { namespaceId, entityId, resource, shard } = bucket;
-  return (
-    partition === resourcePartition(namespaceId, resource) &&
-    sort === `${BUCKET_PREFIX}${entityId}#${shard}`
-  );
+  return [resourcePartition(namespaceId, resource), `${BUCKET_PREFIX}${entityId}#${shard}`];
 }
 
-function isBucketOfEntity({ PK, SK }: Key, partition: string, sort: string): boolean {
+function bucketOfEntity({ PK, SK }: Key): IndexPlace {
   const bucket = SK === STATE_SK ? parseBucketKey(PK) : undefined;
-  if (bucket === undefined) return false;
+  if (bucket === undefined) return undefined;
   const { namespaceId, entityId, resource, shard } = bucket;
-  return (
-    partition === entityPartition(namespaceId, entityId) &&
-    sort === `${BUCKET_PREFIX}${resource}#${shard}`
-  );
+  return [entityPartition(namespaceId, entityId), `${BUCKET_PREFIX}${resource}#${shard}`];
 }
 
 /** `#USAGE#{resource}#{window}#{start}`; the Python library writes no window. */
-function isUsage({ PK, SK }: Key, partition: string, sort: string): boolean {
-  const entity = parseEntityPartition(PK);
-  if (entity === undefined || !SK.startsWith(USAGE_PREFIX)) return false;
+function usageOfResource({ PK, SK }: Key): IndexPlace {
+  const entity = SK.startsWith(USAGE_PREFIX) ? parseEntityPartition(PK) : undefined;
+  if (entity === undefined) return undefined;
+  const { namespaceId, entityId } = entity;
   const [resource = "", ...window] = SK.slice(USAGE_PREFIX.length).split("#");
-  return (
-    partition === resourcePartition(entity.namespaceId, resource) &&
-    sort === `${USAGE_INDEX_PREFIX}${window.join("#")}#${entity.entityId}`
-  );
+  const sort = `${USAGE_INDEX_PREFIX}${window.join("#")}#${entityId}`;
+  return [resourcePartition(namespaceId, resource), sort];
 }
 
-function isEntityConfig({ PK, SK }: Key, partition: string, sort: string): boolean {
-  const entity = parseEntityPartition(PK);
-  if (entity === undefined || !SK.startsWith(ENTITY_CONFIG_PREFIX)) return false;
+function configOfEntity({ PK, SK }: Key): IndexPlace {
+  const entity = SK.startsWith(ENTITY_CONFIG_PREFIX) ? parseEntityPartition(PK) : undefined;
+  if (entity === undefined) return undefined;
   const resource = SK.slice(ENTITY_CONFIG_PREFIX.length);
-  return (
-    partition === entityConfigPartition(entity.namespaceId, resource) && sort === entity.entityId
-  );
+  return [entityConfigPartition(entity.namespaceId, resource), entity.entityId];
 }

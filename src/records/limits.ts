@@ -1,6 +1,7 @@
 /** Stored limits of a namespace, a resource or an entity. The most specific level applies. */
 
 import { checkFields } from "../domain/check.ts";
+import { defined } from "../domain/defined.ts";
 import { checkLimits, type Limit, type LimitInput } from "../domain/limit.ts";
 import { checkConfigResource, checkEntityId, checkResource } from "../domain/names.ts";
 import { checkOnUnavailable, type OnUnavailable } from "../domain/unavailability.ts";
@@ -12,7 +13,7 @@ import { deleteLimits, isFlagsOnly, replacedAttributes, replaceLimits } from "./
 import { type ConfigLevel, checkLevel, unlisting } from "./config-level.ts";
 import { registeredResources } from "./config-registry.ts";
 import type { ConfigResolver, ResolvedLimits } from "./config-resolver.ts";
-import { listPage, type Page } from "./cursor.ts";
+import { listPage } from "./cursor.ts";
 import { claimSoft } from "./feature-gate.ts";
 import { textAt, valueAt } from "./fields.ts";
 import {
@@ -103,10 +104,9 @@ export class LimitRecords extends SwitchRecords {
     let isSoftTouched = false;
     const version = await changeConfig(this.#context, [], ({ system }) => {
       isSoftTouched = touchesSoft(system, checked);
-      const attributes = encodeLimits(checked);
       return {
         system: {
-          set: { ...attributes, ...(mode === undefined ? {} : { on_unavailable: mode }) },
+          set: { ...encodeLimits(checked), ...defined({ on_unavailable: mode }) },
           remove: [
             ...replacedAttributes(system, checked),
             ...(options.onUnavailable === null ? ["on_unavailable"] : []),
@@ -133,9 +133,7 @@ export class LimitRecords extends SwitchRecords {
   async getSystem(): Promise<SystemConfig> {
     const item = await this.#read(systemConfigKey(this.#context.namespaceId));
     if (item === undefined) return { limits: [] };
-    const limits = decodeLimits(item);
-    const onUnavailable = onUnavailableIn(item);
-    return onUnavailable === undefined ? { limits } : { limits, onUnavailable };
+    return defined({ limits: decodeLimits(item), onUnavailable: onUnavailableIn(item) });
   }
 
   /** Removes the limits and `onUnavailable` of the namespace; its counters and retention stay. */
@@ -155,10 +153,7 @@ export class LimitRecords extends SwitchRecords {
             action: "limits_deleted",
             subject: SYSTEM_SUBJECT,
             principal,
-            details: {
-              limits: limitNames(system),
-              on_unavailable: mode ?? null,
-            },
+            details: { limits: limitNames(system), on_unavailable: mode ?? null },
           }),
         ],
       };
@@ -202,9 +197,7 @@ export class LimitRecords extends SwitchRecords {
     options: ChangeOptions & { resource?: string } = {},
   ): Promise<void> {
     checkFields("options", options, ["resource", "principal"]);
-    const level = this.#entityLevel(entityId, options.resource);
-    const isChanged = await this.#set(level, limits, options);
-    if (isChanged) await this.#follower.entityLimitsChanged(entityId, level.resource);
+    await this.#set(this.#entityLevel(entityId, options.resource), limits, options);
   }
 
   /** The limits of exactly this entity and resource; none when nothing is stored. */
@@ -222,9 +215,7 @@ export class LimitRecords extends SwitchRecords {
     options: ChangeOptions & { resource?: string } = {},
   ): Promise<void> {
     checkFields("options", options, ["resource", "principal"]);
-    const level = this.#entityLevel(entityId, options.resource);
-    const isChanged = await this.#delete(level, options);
-    if (isChanged) await this.#follower.entityLimitsChanged(entityId, level.resource);
+    await this.#delete(this.#entityLevel(entityId, options.resource), options);
   }
 
   /** The entities with limits of their own for a resource, a page at a time. */
@@ -234,13 +225,12 @@ export class LimitRecords extends SwitchRecords {
   ): Promise<{ entityIds: string[]; cursor?: string }> {
     checkFields("options", options, ["limit", "cursor"]);
     checkConfigResource(resource);
-    const page: Page = await listPage(
+    const { items, cursor } = await listPage(
       this.#context,
       { index: "GSI3", partition: entityConfigPartition(this.#context.namespaceId, resource) },
       { limit: options.limit ?? ENTITIES_PER_PAGE, cursor: options.cursor },
     );
-    const entityIds = page.items.map((item) => textAt(item, "GSI3SK") ?? "");
-    return page.cursor === undefined ? { entityIds } : { entityIds, cursor: page.cursor };
+    return defined({ entityIds: items.map((item) => textAt(item, "GSI3SK") ?? ""), cursor });
   }
 
   /** The resources for which at least one entity has limits of its own, sorted. */
@@ -273,18 +263,18 @@ export class LimitRecords extends SwitchRecords {
 
   #entityLevel(entityId: string, given: string | undefined): ConfigLevel {
     checkEntityId(entityId);
-    const resource = given === undefined ? {} : { resource: given };
-    return checkLevel(this.#context.namespaceId, { entityId, ...resource });
+    return checkLevel(this.#context.namespaceId, { entityId, ...defined({ resource: given }) });
   }
 
   async #set(
     level: ConfigLevel,
     limits: readonly LimitInput[],
     options: ChangeOptions,
-  ): Promise<boolean> {
-    const { key, subject, resource, slot, attributes } = level;
+  ): Promise<void> {
+    const { key, subject, resource, attributes } = level;
     const checked = checkLimits(limits);
     const principal = checkAuditor(options.principal);
+    const entry = { action: "limits_set", subject, principal, resource } as const;
     await claimSoft(this.#context, checked);
     const { namespaceId } = this.#context;
     let isSoftTouched = false;
@@ -295,23 +285,15 @@ export class LimitRecords extends SwitchRecords {
         writes: [
           replaceLimits(namespaceId, key, item, checked, attributes),
           ...level.register(item),
-          this.#audit.entryIn(system, {
-            action: "limits_set",
-            subject,
-            principal,
-            resource,
-            details,
-          }),
+          this.#audit.entryIn(system, { ...entry, details }),
         ],
       };
     });
-    this.#resolver.changed(version, [slot]);
-    if (isSoftTouched) await this.#stampSoft(level);
-    return version !== undefined;
+    await this.#follow(level, version, isSoftTouched);
   }
 
-  async #delete(level: ConfigLevel, options: ChangeOptions): Promise<boolean> {
-    const { key, registryKey, subject, resource, slot } = level;
+  async #delete(level: ConfigLevel, options: ChangeOptions): Promise<void> {
+    const { key, registryKey, subject, resource } = level;
     const principal = checkAuditor(options.principal);
     const keys = [key, registryKey];
     let isSoftTouched = false;
@@ -326,9 +308,20 @@ export class LimitRecords extends SwitchRecords {
         ],
       };
     });
+    await this.#follow(level, version, isSoftTouched);
+  }
+
+  /** Lets the cache and live buckets follow a change; `version`: `undefined` when there was none. */
+  async #follow(
+    level: ConfigLevel,
+    version: number | undefined,
+    isSoftTouched: boolean,
+  ): Promise<void> {
+    const { entityId, resource, slot } = level;
     this.#resolver.changed(version, [slot]);
     if (isSoftTouched) await this.#stampSoft(level);
-    return version !== undefined;
+    if (version === undefined || entityId === undefined) return;
+    await this.#follower.entityLimitsChanged(entityId, resource);
   }
 
   /** The Python library takes a limit without a stamp for a hard one. */

@@ -3,6 +3,7 @@
 import { NamespaceStateError } from "../domain/errors.ts";
 import type { Item, Key } from "../storage/item.ts";
 import type { Query } from "../storage/item-store.ts";
+import { deleteAll } from "./delete-all.ts";
 import { valueAt } from "./fields.ts";
 import {
   entityPartition,
@@ -13,8 +14,6 @@ import {
 } from "./keys.ts";
 import { queryRecords } from "./query-records.ts";
 import type { RecordContext } from "./record-context.ts";
-
-const DELETES_PER_BATCH = 500;
 
 /** Items that keep appearing mean a client that does not know of the deletion yet. */
 const ROUNDS_MAX = 10;
@@ -52,25 +51,15 @@ export async function purgeNamespace(
 async function purgeRound(context: RecordContext, tell: (deleted: number) => void): Promise<void> {
   const { namespaceId, store } = context;
   const system = systemPartition(namespaceId);
-  const purge = async (query: Query, keep: (key: Key) => boolean = () => false) => {
-    let batch: Key[] = [];
-    const flush = async () => {
-      if (batch.length === 0) return;
-      await store.writeMany({ deletes: batch });
-      const count = batch.length;
-      batch = [];
-      tell(count);
-    };
-    for await (const { PK, SK } of queryRecords(context, query)) {
-      if (keep({ PK, SK })) continue;
-      batch.push({ PK, SK });
-      if (batch.length === DELETES_PER_BATCH) await flush();
-    }
-    await flush();
-  };
-  await purge({ index: "GSI4", partition: namespaceId }, ({ PK }) => PK === system);
+  const purge = (query: Query) => deleteAll(store, queryRecords(context, query), tell);
+  await deleteAll(store, indexedItems(context, system), tell);
   for (const partition of await unindexedPartitions(context)) await purge({ partition });
   await purge({ partition: system });
+}
+
+async function* indexedItems(context: RecordContext, except: string): AsyncGenerator<Key> {
+  const query = { index: "GSI4", partition: context.namespaceId } as const;
+  for await (const item of queryRecords(context, query)) if (item.PK !== except) yield item;
 }
 
 async function unindexedPartitions(context: RecordContext): Promise<string[]> {

@@ -8,12 +8,17 @@ import type { UnsupportedLimit } from "../domain/unsupported-limit.ts";
 import type { Item, Key } from "../storage/item.ts";
 import { type AuditLog, type AuditWrite, checkAuditor } from "./audit.ts";
 import { changeConfig } from "./config-change.ts";
-import { type ConfigLevel, checkLevel, type FlagTarget } from "./config-level.ts";
+import {
+  type ConfigLevel,
+  checkLevel,
+  clearFlag,
+  type FlagTarget,
+  setFlag,
+} from "./config-level.ts";
 import type { ConfigResolver } from "./config-resolver.ts";
 import { claimFeature } from "./feature-gate.ts";
 import { valueAt } from "./fields.ts";
 import { entityConfigKey, resourceConfigKey, systemConfigKey } from "./keys.ts";
-import { clearFlag, setFlag } from "./level-flags.ts";
 import { decodeLimits, unsupportedLimits } from "./limit-attributes.ts";
 import { cascadeIn, type DisabledFlag, disabledIn } from "./python-attributes.ts";
 import type { RecordContext } from "./record-context.ts";
@@ -163,12 +168,8 @@ export class SwitchRecords {
     );
     const flags = items.map((item) => (item === undefined ? undefined : disabledIn(item)));
     const at = flags.findIndex((flag) => flag !== undefined);
-    const own = flags[0];
-    return {
-      state: stateOf(flags[at]) ?? "enabled",
-      level: places[at]?.level,
-      own: stateOf(own),
-    };
+    const state = stateOf(flags[at]) ?? "enabled";
+    return { state, level: places[at]?.level, own: stateOf(flags[0]) };
   }
 
   /**

@@ -1,5 +1,6 @@
 /** The sum of usage snapshots. */
 
+import { defined } from "../domain/defined.ts";
 import type { Item } from "../storage/item.ts";
 import { usageCounters, wholeTokens } from "./usage-item.ts";
 
@@ -60,8 +61,7 @@ export class UsageSum {
       snapshotCount: this.#count,
       total: Object.fromEntries(totals.map(([name, tokens]) => [name, wholeTokens(tokens)])),
       average: Object.fromEntries(totals.map(([name, tokens]) => [name, tokens / this.#count])),
-      ...(this.#first === undefined ? {} : { minWindowStart: this.#first }),
-      ...(this.#last === undefined ? {} : { maxWindowStart: this.#last }),
+      ...defined({ minWindowStart: this.#first, maxWindowStart: this.#last }),
     };
   }
 }

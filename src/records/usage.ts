@@ -104,11 +104,9 @@ export class UsageRecords {
       if (found.length > limit) break;
     }
     const shown = found.slice(0, limit);
-    const next = found.length > limit ? shown.at(-1) : undefined;
     const snapshots = shown.map(({ snapshot }) => snapshot);
-    return next === undefined
-      ? { snapshots }
-      : { snapshots, cursor: encodeCursor(next.place, scope) };
+    if (found.length <= limit) return { snapshots };
+    return { snapshots, cursor: encodeCursor((shown.at(-1) as Found).place, scope) };
   }
 
   /**

@@ -3,6 +3,7 @@
 import { SHARDS_MAX } from "../core/shares.ts";
 import { isoSeconds } from "../core/windows.ts";
 import { show } from "../domain/check.ts";
+import { defined } from "../domain/defined.ts";
 import { ValidationError } from "../domain/errors.ts";
 import { RESERVED_NAMESPACE } from "../domain/names.ts";
 import { CLIENT_VERSION, checkCompatibility, SCHEMA_VERSION } from "../domain/version.ts";
@@ -73,7 +74,7 @@ export function newVersionItem(
     client_min_version: "0.0.0",
     updated_at: isoSeconds(nowMs),
     updated_by: `client:${CLIENT_VERSION}`,
-    ...(maxShards === undefined ? {} : { [MAX_SHARDS]: maxShards }),
+    ...defined({ [MAX_SHARDS]: maxShards }),
   };
 }
 
@@ -85,19 +86,15 @@ export interface NewVersion {
 }
 
 export function decodeVersion(item: Item): VersionRecord {
-  const lambdaVersion = textAt(item, "lambda_version");
-  const aggregatorVersion = textAt(item, "aggregator_version");
-  const updatedBy = textAt(item, "updated_by");
-  const maxShards = integerAt(item, MAX_SHARDS, 1, SHARDS_MAX);
-  return {
+  return defined({
     schemaVersion: textAt(item, "schema_version") ?? "1.0.0",
-    ...(lambdaVersion === undefined ? {} : { lambdaVersion }),
-    ...(aggregatorVersion === undefined ? {} : { aggregatorVersion }),
+    lambdaVersion: textAt(item, "lambda_version"),
+    aggregatorVersion: textAt(item, "aggregator_version"),
     clientMinVersion: textAt(item, "client_min_version") ?? "0.0.0",
     updatedAt: textAt(item, "updated_at") ?? "",
-    ...(updatedBy === undefined ? {} : { updatedBy }),
-    ...(maxShards === undefined ? {} : { maxShards }),
-  };
+    updatedBy: textAt(item, "updated_by"),
+    maxShards: integerAt(item, MAX_SHARDS, 1, SHARDS_MAX),
+  });
 }
 
 /** Why this client must not use a table. */
@@ -147,18 +144,14 @@ export async function writeVersion(
   update: VersionUpdate,
   nowMs: number,
 ): Promise<VersionRecord> {
-  const changed = {
-    ...(update.aggregatorVersion === undefined
-      ? {}
-      : { aggregator_version: update.aggregatorVersion }),
-    ...(update.lambdaVersion === undefined ? {} : { lambda_version: update.lambdaVersion }),
-    ...(update.clientMinVersion === undefined
-      ? {}
-      : { client_min_version: update.clientMinVersion }),
-    ...(update.maxShards === undefined ? {} : { [MAX_SHARDS]: update.maxShards }),
+  const changed = defined({
+    aggregator_version: update.aggregatorVersion,
+    lambda_version: update.lambdaVersion,
+    client_min_version: update.clientMinVersion,
+    [MAX_SHARDS]: update.maxShards,
     updated_at: isoSeconds(nowMs),
     updated_by: update.updatedBy ?? `client:${CLIENT_VERSION}`,
-  };
+  });
   const { PK, SK, ...fresh } = newVersionItem(nowMs);
   const old = await store.get(unprefixedVersionKey(), { consistent: true });
   // A table from before there were namespaces is as old as it was.
