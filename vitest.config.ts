@@ -136,7 +136,13 @@ export default defineConfig({
           ...shared,
           name: "types",
           include: [],
-          typecheck: { enabled: true, only: true, include: ["test/types/**/*.test-d.ts"] },
+          typecheck: {
+            enabled: true,
+            only: true,
+            include: ["test/types/**/*.test-d.ts"],
+            // The other files of the repository have been checked by `check:types`.
+            tsconfig: "tsconfig.types.json",
+          },
         },
       },
     ],
