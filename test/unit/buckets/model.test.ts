@@ -148,11 +148,19 @@ function model(
   });
 }
 
-describe("shared buckets against the ideal", () => {
-  model("four clients with stale views, one time", agreeing, distributedSubject);
-  model("four clients whose clocks differ or are set back", differing, distributedSubject);
+describe("shared buckets", () => {
+  model(
+    "four clients with stale views and one time follow the ideal bucket",
+    agreeing,
+    distributedSubject,
+  );
+  model(
+    "four clients whose clocks differ or are set back follow the ideal bucket",
+    differing,
+    distributedSubject,
+  );
 });
 
-describe("embedded buckets against the ideal", () => {
-  model("one time", agreeing, embeddedSubject);
+describe("embedded buckets", () => {
+  model("embedded buckets follow the ideal bucket", agreeing, embeddedSubject);
 });

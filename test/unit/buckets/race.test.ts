@@ -116,7 +116,7 @@ function racesOf(
 }
 
 function races(name: string, race: fc.Arbitrary<Race>): void {
-  test(`${name} (${RUNS} races, FC_SEED=${SEED})`, async () => {
+  test(`acquires race without a lost or an invented token ${name} (${RUNS} races, FC_SEED=${SEED})`, async () => {
     await fc.assert(
       fc.asyncProperty(race, fc.scheduler(), (values, scheduler) =>
         new RaceRun(values, scheduler).run(),
@@ -160,8 +160,8 @@ describe("cascades that meet", () => {
 });
 
 describe("races on a shared store", () => {
-  races("acquires, adjustments and rollbacks, at one moment", racesOf(acquires, 0));
-  races("the same with faults", racesOf(acquires, 4));
+  races("at one time, with adjustments and rollbacks", racesOf(acquires, 0));
+  races("at one time, with faults", racesOf(acquires, 4));
   races(
     "while time passes",
     racesOf(fc.oneof({ weight: 4, arbitrary: acquires }, { weight: 1, arbitrary: ticks }), 2),

@@ -63,7 +63,7 @@ function later(level: Level, rate: Rate, pieces: readonly number[]): Level {
 
 describe("refill", () => {
   property(
-    "is exactly the ideal bucket, whatever the size of the numbers",
+    "a refill is exactly that of the ideal bucket, whatever the size of the numbers",
     [bucket, elapsedMs],
     ({ rate, level }, elapsed) => {
       const after = refill(level, rate, START_MS + elapsed);
@@ -86,7 +86,7 @@ describe("refill", () => {
   );
 
   property(
-    "never exceeds the capacity and never takes anything away from a bucket below it",
+    "a refill never exceeds the capacity and never takes anything away from a bucket below it",
     [bucket, elapsedMs],
     ({ rate, level }, elapsed) => {
       const after = refill(level, rate, START_MS + elapsed);
@@ -97,7 +97,7 @@ describe("refill", () => {
   );
 
   property(
-    "rounds toward minus infinity, in debt too",
+    "a refill rounds toward minus infinity, in debt too",
     [bucket, elapsedMs],
     ({ rate, level }, elapsed) => {
       const after = refill(level, rate, START_MS + elapsed);
@@ -107,7 +107,7 @@ describe("refill", () => {
   );
 
   property(
-    "takes and refills in any order admit no more than the ideal bucket",
+    "a series of takes and refills admits no more than the ideal bucket, in any order",
     [rateOf, fc.array(fc.tuple(elapsedMs, amountMilli), { minLength: 1, maxLength: 20 })],
     (rate, steps) => {
       const period = BigInt(rate.periodMs);
@@ -133,7 +133,7 @@ describe("refill", () => {
 
 describe("retryAfterMs", () => {
   property(
-    "is enough, and no longer than the ideal wait by more than the rounding it states",
+    "the wait is enough, and exceeds the ideal one by no more than the rounding it states",
     [bucket, fc.integer({ min: 1, max: 1000 })],
     ({ rate, level }, permille) => {
       const wanted = Math.max(1, Math.floor((rate.capacityMilli / 1000) * permille));
@@ -153,7 +153,7 @@ describe("retryAfterMs", () => {
   );
 
   property(
-    "is enough from behind a clock that ran backwards",
+    "the wait is enough from behind a clock that ran backwards",
     [bucket, fc.integer({ min: 0, max: 120_000 })],
     ({ rate, level }, behind) => {
       const wanted = rate.capacityMilli;
@@ -165,7 +165,7 @@ describe("retryAfterMs", () => {
   );
 
   property(
-    "is infinite exactly for what the bucket can never hold",
+    "the wait is infinite exactly for what the bucket can never hold",
     [bucket, amountMilli],
     ({ rate, level }, wanted) => {
       const wait = waitMs(wanted, level.tokensMilli, rate);
@@ -173,15 +173,19 @@ describe("retryAfterMs", () => {
     },
   );
 
-  property("grows with the deficit", [rateOf, amountMilli, amountMilli], (rate, one, other) => {
-    const [less, more] = one < other ? [one, other] : [other, one];
-    expect(retryAfterMs(less, rate)).toBeLessThanOrEqual(retryAfterMs(more, rate));
-  });
+  property(
+    "the wait grows with the deficit",
+    [rateOf, amountMilli, amountMilli],
+    (rate, one, other) => {
+      const [less, more] = one < other ? [one, other] : [other, one];
+      expect(retryAfterMs(less, rate)).toBeLessThanOrEqual(retryAfterMs(more, rate));
+    },
+  );
 });
 
 describe("forceTake", () => {
   property(
-    "takes exactly the amount from the refilled bucket",
+    "forceTake subtracts exactly the amount from the refilled bucket",
     [bucket, elapsedMs, fc.integer({ min: -MILLI_MAX, max: MILLI_MAX })],
     ({ rate, level }, elapsed, amount) => {
       const refilled = refill(level, rate, START_MS + elapsed);

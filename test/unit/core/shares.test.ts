@@ -43,7 +43,7 @@ describe("shareOf", () => {
   );
 
   property(
-    "holds for a debt as well",
+    "the shares of a debt add up exactly too",
     [fc.integer({ min: -1_000_000_000_000_000, max: -1 }), count],
     (whole, n) => {
       const sum = shards(n).reduce((total, shard) => total + shareOf(whole, shard, n), 0);

@@ -172,7 +172,9 @@ class Story {
   }
 }
 
-test(`a line is fair (${RUNS} runs, FC_SEED=${SEED})`, { timeout: 60_000 }, async () => {
+test(`a queue serves its waiters fairly (${RUNS} runs, FC_SEED=${SEED})`, {
+  timeout: 60_000,
+}, async () => {
   const stories = fc.array(step, { minLength: 5, maxLength: 40 });
   const property = fc.asyncProperty(stories, async (steps) => {
     const story = await Story.begin();

@@ -179,20 +179,23 @@ test.each([
   ["limits that change", stories(["loner"], anyLimits)],
   ["ancestors", stories(["child", "parent", "loner"], undefined)],
   ["a clock that is set back and forth", stories(["child", "loner"], undefined, steps)],
-])(`the same with %s (${RUNS} stories, FC_SEED=${SEED})`, async (_, story) => {
-  const told = fc.asyncProperty(story, async (steps) => {
-    const time = new VirtualTime(1_900_000_000_000);
-    const { clock } = time;
-    const embedded = new Telling(await Repository.open("memory:", { clock }));
-    const items = new MemoryItemStore({ clock });
-    const distributed = new Telling(await Repository.over(items, { clock }));
-    await Promise.all([embedded.begin(), distributed.begin()]);
-    for (const [at, what] of steps.entries()) {
-      // For a second a refusal may be repeated from memory, and nothing else is looked at.
-      time.advance(what.do === "wait" ? what.ms : 1000);
-      expect(await distributed.tell(what), `step ${at}`).toEqual(await embedded.tell(what));
-    }
-    await Promise.all([embedded.end(), distributed.end()]);
-  });
-  await fc.assert(told, { numRuns: RUNS, seed: SEED });
-});
+])(
+  `embedded and distributed buckets answer the same with %s (${RUNS} stories, FC_SEED=${SEED})`,
+  async (_, story) => {
+    const told = fc.asyncProperty(story, async (steps) => {
+      const time = new VirtualTime(1_900_000_000_000);
+      const { clock } = time;
+      const embedded = new Telling(await Repository.open("memory:", { clock }));
+      const items = new MemoryItemStore({ clock });
+      const distributed = new Telling(await Repository.over(items, { clock }));
+      await Promise.all([embedded.begin(), distributed.begin()]);
+      for (const [at, what] of steps.entries()) {
+        // For a second a refusal may be repeated from memory, and nothing else is looked at.
+        time.advance(what.do === "wait" ? what.ms : 1000);
+        expect(await distributed.tell(what), `step ${at}`).toEqual(await embedded.tell(what));
+      }
+      await Promise.all([embedded.end(), distributed.end()]);
+    });
+    await fc.assert(told, { numRuns: RUNS, seed: SEED });
+  },
+);

@@ -65,26 +65,26 @@ function asRead(given: Value): Value {
 }
 
 describe("values", () => {
-  property("are decoded to what was encoded", [value], (given) => {
+  property("values are decoded to what was encoded", [value], (given) => {
     deepStrictEqual(decodeValue(encodeValue(given)), asRead(given));
   });
 
-  property("survive JSON, as SQLite stores it", [value], (given) => {
+  property("values survive JSON, as SQLite stores it", [value], (given) => {
     deepStrictEqual(decodeValue(JSON.parse(JSON.stringify(encodeValue(given)))), asRead(given));
   });
 
-  property("are stored in memory as they would be read from a table", [value], (given) => {
+  property("values are stored in memory as they would be read from a table", [value], (given) => {
     deepStrictEqual(storedValue(given), asRead(given));
   });
 
-  property("are encoded the same again", [value], (given) => {
+  property("values are encoded the same again", [value], (given) => {
     const encoded = encodeValue(given);
     deepStrictEqual(encodeValue(decodeValue(encoded)), encoded);
   });
 });
 
 describe("items", () => {
-  property("are decoded to what was encoded", [item], (given) => {
+  property("items are decoded to what was encoded", [item], (given) => {
     deepStrictEqual(decodeItem(encodeItem(given)), asRead(given));
   });
 

@@ -91,7 +91,7 @@ test("limits that are neither soft nor bypassed leave the context as it is", () 
 });
 
 property(
-  "consumes one after the other grant no more than the bucket holds and accrues",
+  "plans one after the other grant no more than the bucket holds and accrues",
   [
     fc.integer({ min: 0, max: 10_000 }),
     fc.array(fc.tuple(fc.nat(DAY_MS / 8), fc.integer({ min: 1, max: 4000 })), { maxLength: 12 }),

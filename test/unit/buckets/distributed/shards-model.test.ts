@@ -60,7 +60,7 @@ const command: fc.Arbitrary<ShardCommand> = fc.oneof(
   { weight: 1, arbitrary: fc.constant({ do: "merge" as const }) },
 );
 
-test(`three clients with stale views, split and merged at any time (${RUNS} runs, FC_SEED=${SEED})`, async () => {
+test(`three clients with stale views follow the ideal bucket, split and merged at any time (${RUNS} runs, FC_SEED=${SEED})`, async () => {
   await fc.assert(
     fc.asyncProperty(
       limits,

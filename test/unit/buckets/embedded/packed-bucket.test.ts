@@ -170,7 +170,7 @@ test("totals beyond the safe integers come out as they went in", () => {
 });
 
 property(
-  "consumes on the fast path leave what the slow path leaves, to the part of a milli-token",
+  "a consume on the fast path leaves what the slow path leaves, to the part of a milli-token",
   [
     fc.integer({ min: 0, max: 10_000 }),
     fc.nat(59_999),

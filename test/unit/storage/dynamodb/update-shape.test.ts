@@ -70,7 +70,7 @@ describe("an update of a shape", () => {
   const shapes = new UpdateShapes("t", FIELDS);
 
   property(
-    "says the same as one that is built from scratch, in both forms",
+    "an update of a shape says the same as one that is built from scratch, in both forms",
     [fc.string({ minLength: 1 }).map((text) => text.replaceAll("\0", "x")), change, condition],
     (text, changed, tests) => {
       const key = { PK: text, SK: "s" };

@@ -47,7 +47,7 @@ describe("a map in the order of its keys", () => {
   });
 
   property(
-    "answers as a list of all pairs does",
+    "the map answers as a list of all pairs does",
     [
       // From few numbers, so that keys are met again; enough steps for several blocks.
       fc.array(fc.tuple(fc.integer({ min: 0, max: 900 }), fc.boolean()), { maxLength: 900 }),
