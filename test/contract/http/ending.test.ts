@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import type { Outcome } from "../../../src/http/options.ts";
 import { itUnless } from "../../support/unless.ts";
 import { ADAPTERS, type TestOptions } from "./served.ts";
-import { gate, SLOW, Stage, statusOf, waitingRoom } from "./suite.ts";
+import { gate, hangUp, SLOW, Stage, statusOf, waitingRoom } from "./suite.ts";
 
 const LIMITS = [`rpm:1000${SLOW}`, `tpm:100000${SLOW}`];
 const TARGET = { entityId: "127.0.0.1", resource: "http", limits: LIMITS };
@@ -83,10 +83,7 @@ describe.each(ADAPTERS)("ends of rateLimit on $name", (adapter) => {
     });
     const socket = await rawRequest(url);
     await arrived.opened;
-    const closed = once(socket, "close");
-    socket.destroy();
-    await closed;
-    for (let turn = 0; turn < 10; turn += 1) await new Promise((next) => setImmediate(next));
+    await hangUp(socket);
     leave.open();
     await expect.poll(() => limiter.available(TARGET)).toEqual({ rpm: 999, tpm: 99_958 });
   });
@@ -137,10 +134,7 @@ describe.each(ADAPTERS)("ends of rateLimit on $name", (adapter) => {
       });
       const socket = await rawRequest(url);
       await arrived.opened;
-      const closed = once(socket, "close");
-      socket.destroy();
-      await closed;
-      for (let turn = 0; turn < 10; turn += 1) await new Promise((next) => setImmediate(next));
+      await hangUp(socket);
       leave.open();
       await expect.poll(() => events).toEqual(["granted"]);
       await expect.poll(() => limiter.available(TARGET)).toEqual({ rpm: 1000, tpm: 100_000 });

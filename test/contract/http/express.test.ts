@@ -1,6 +1,5 @@
 /** What only Express, Connect and node:http have: routers, proxies, error handlers. */
 
-import { once } from "node:events";
 import { createServer, request as nodeRequest } from "node:http";
 import { connect as netConnect } from "node:net";
 import connect from "connect";
@@ -8,7 +7,7 @@ import express, { type Request as ExpressRequest, type NextFunction, type Respon
 import { describe, expect, test } from "vitest";
 import * as onExpress from "../../../src/http/express.ts";
 import { closeAfterEach, listen, listening, memoryLimiter } from "./listening.ts";
-import { gate, SLOW, statusOf } from "./suite.ts";
+import { gate, hangUp, SLOW, statusOf, turns } from "./suite.ts";
 
 closeAfterEach();
 const ONE = { limits: [`rpm:1${SLOW}`] };
@@ -121,13 +120,10 @@ describe("Express", () => {
     const socket = netConnect(Number(port), "127.0.0.1");
     socket.write("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
     await arrived.opened;
-    const closed = once(socket, "close");
-    socket.destroy();
-    await closed;
-    for (let turn = 0; turn < 10; turn += 1) await new Promise((next) => setImmediate(next));
+    await hangUp(socket);
     leave.open();
     await left.opened;
-    for (let turn = 0; turn < 10; turn += 1) await new Promise((next) => setImmediate(next));
+    await turns();
     expect(events).toEqual([]);
   });
 

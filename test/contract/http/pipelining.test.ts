@@ -7,7 +7,7 @@ import { LeaseExpiredError } from "../../../src/domain/errors.ts";
 import type { Lease } from "../../../src/limiter/lease.ts";
 import { itUnless } from "../../support/unless.ts";
 import { ADAPTERS } from "./served.ts";
-import { gate, SLOW, Stage, waitingRoom } from "./suite.ts";
+import { gate, hangUp, SLOW, Stage, waitingRoom } from "./suite.ts";
 
 const LIMITS = [`rpm:1000${SLOW}`, `tpm:100000${SLOW}`];
 const TARGET = { entityId: "127.0.0.1", resource: "http", limits: LIMITS };
@@ -24,14 +24,6 @@ async function pipelined(url: string, end = ""): Promise<Socket> {
   });
   socket.write(requests.join(""));
   return socket;
-}
-
-/** Closes the connection, and gives the server the time to notice. */
-async function hangUp(socket: Socket): Promise<void> {
-  const closed = once(socket, "close");
-  socket.destroy();
-  await closed;
-  for (let turn = 0; turn < 10; turn += 1) await new Promise((next) => setImmediate(next));
 }
 
 describe.each(ADAPTERS)("pipelined requests with rateLimit on $name", (adapter) => {

@@ -153,6 +153,11 @@ function webReply({ status = 200, body = "ok" }: Reply): Response {
 
 async function listening(server: Server): Promise<Served> {
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return served(server);
+}
+
+/** A server that listens, as tests use it. */
+function served(server: Server): Served {
   const { port } = server.address() as AddressInfo;
   return {
     url: `http://127.0.0.1:${port}`,
@@ -276,13 +281,5 @@ async function servedWeb(
       resolve(started as Server),
     );
   });
-  const { port } = server.address() as AddressInfo;
-  return {
-    url: `http://127.0.0.1:${port}`,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
-  };
+  return served(server);
 }

@@ -1,5 +1,8 @@
 /** What the files of this suite share. */
 
+import { once } from "node:events";
+import type { Socket } from "node:net";
+import { setImmediate as turn } from "node:timers/promises";
 import { afterEach } from "vitest";
 import type { RateLimiterOptions } from "../../../src/limiter/limiter-options.ts";
 import { RateLimiter } from "../../../src/limiter/rate-limiter.ts";
@@ -44,6 +47,19 @@ export async function statusOf(url: string, headers: Record<string, string> = {}
   const response = await fetch(url, { headers });
   await response.arrayBuffer();
   return response.status;
+}
+
+/** Closes the connection, and gives the server the time to notice. */
+export async function hangUp(socket: Socket): Promise<void> {
+  const closed = once(socket, "close");
+  socket.destroy();
+  await closed;
+  await turns();
+}
+
+/** Lets everything that is due in this process happen. */
+export async function turns(): Promise<void> {
+  for (let count = 0; count < 10; count += 1) await turn();
 }
 
 /** A promise that a test resolves. */

@@ -51,6 +51,13 @@ export class AwsServer {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
+  /** Forgets what was asked, and has no answer any more. */
+  reset(): void {
+    this.answers = {};
+    this.asked.length = 0;
+    this.onRequest = undefined;
+  }
+
   async stop(): Promise<void> {
     this.#server.closeAllConnections();
     this.#server.close();

@@ -19,10 +19,7 @@ beforeAll(async () => {
   aws = await AwsServer.start();
 });
 afterAll(() => aws.stop());
-beforeEach(() => {
-  aws.answers = {};
-  aws.asked.length = 0;
-});
+beforeEach(() => aws.reset());
 
 function run(...args: string[]) {
   return cli([...args, "--endpoint-url", aws.endpoint]);

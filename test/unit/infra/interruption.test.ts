@@ -17,11 +17,7 @@ beforeAll(async () => {
   aws = await AwsServer.start();
 });
 afterAll(() => aws.stop());
-beforeEach(() => {
-  aws.answers = {};
-  aws.asked.length = 0;
-  aws.onRequest = undefined;
-});
+beforeEach(() => aws.reset());
 
 /** Pressed when AWS is asked for this. */
 function pressedAt(operation: string, ...args: string[]) {

@@ -24,10 +24,7 @@ beforeAll(async () => {
   aws = await AwsServer.start();
 });
 afterAll(() => aws.stop());
-beforeEach(() => {
-  aws.answers = {};
-  aws.asked.length = 0;
-});
+beforeEach(() => aws.reset());
 
 function run(...args: string[]) {
   return cli([...args, "-n", "demo", "--endpoint-url", aws.endpoint]);
