@@ -38,9 +38,10 @@ describeEngines("a table for both libraries", ({ endpoint }) => {
     expect(stored).toMatchObject({ max_shards: 2 });
     expect(await projectionOf(table, endpoint)).toBe("ALL");
     const key = bucketKey(repo.namespaceId, CALL.entityId, CALL.resource, 0);
+    const nowMs = Date.now();
     for (let round = 0; round < 3; round += 1) {
-      await items.update(key, { set: { wm: Date.now() + 1500, rf: Date.now() - 20_000 } });
-      const fresh = await Repository.connect(table, options);
+      await items.update(key, { set: { wm: nowMs + 1500, rf: nowMs - 20_000 } });
+      const fresh = await Repository.connect(table, { ...options, clock: () => nowMs });
       await new RateLimiter(fresh).acquire(CALL);
       await fresh.close();
     }
