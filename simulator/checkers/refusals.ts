@@ -15,9 +15,10 @@
  *   that is full gains nothing while the others do.
  * Every other refusal is wrong. A process that knows of a change refuses by limits that the bucket
  * does not have yet, and finds in it at most their capacity. Limits whose parameters have changed
- * in the bucket are not judged: processes learn of that at different times. Nor are those of a bucket for which another library has
- * announced shards: its tokens are spread over shards that do not exist yet. A bucket that was
- * deleted and created again is judged once all knowledge of the old one is too old.
+ * in the bucket are not judged: processes learn of that at different times. Nor are those of a
+ * bucket for which another library has announced shards: its tokens are spread over shards that do
+ * not exist yet. A bucket that was deleted and created again is judged once all knowledge of the
+ * old one is too old.
  */
 
 import type { LimitOfShard, ShardImage } from "./bucket-image.ts";
