@@ -150,6 +150,17 @@ describe("fixed seeds", () => {
     },
   );
 
+  test.each([
+    [2_010_387, "splits"],
+    [2_020_381, "lost"],
+  ] as const)(
+    "seed %i of the world %s is clean: a refund waited for later ones that shared its write",
+    async (seed, world) => {
+      const { failure } = await simulateSeeds({ seed, runs: 1, world });
+      expect(failure?.violation?.message).toBeUndefined();
+    },
+  );
+
   test("the same seed is the same run, event by event", async () => {
     const parameters = small(7, {
       faults: { lostResponses: 0.05, serverErrors: 0.05, lagMs: 500, duplicateRecords: 0.1 },

@@ -2,6 +2,8 @@
 
 import { invariant } from "../../domain/check.ts";
 import type { Deadline } from "../../domain/deadline.ts";
+import { RateLimiterUnavailable } from "../../domain/errors.ts";
+import type { Timer } from "../../domain/timer.ts";
 import type { Adjustment } from "../leg.ts";
 import { type Changes, type DueAdjustment, isRefund, type SharedAdjustment } from "./changes.ts";
 import { sumOf } from "./combining.ts";
@@ -13,17 +15,24 @@ export class Adjustments {
   readonly #changes: Changes;
   readonly #gathering: Gathering<DueAdjustment>;
 
-  constructor(changes: Changes) {
+  constructor(changes: Changes, timer: Timer) {
     this.#changes = changes;
-    this.#gathering = new Gathering(WIDTH_MAX, async (due) => {
-      await this.#changes.write(together(due), this.#changes.newTokens());
-    });
+    const run = (due: readonly DueAdjustment[]) =>
+      this.#changes.write(together(due), this.#changes.newTokens());
+    this.#gathering = new Gathering({ width: WIDTH_MAX, timer, run, overdue });
   }
 
   /** Writes the deltas; throws when the store cannot. */
   adjust(adjustment: Adjustment, deadline: Deadline): Promise<void> {
     return this.#gathering.add(placeOf(adjustment), { adjustment, deadline });
   }
+}
+
+function overdue(): RateLimiterUnavailable {
+  return new RateLimiterUnavailable("The store did not answer in time", {
+    reason: "timeout",
+    nothingWritten: true,
+  });
 }
 
 /** Changes that may share a write: of one shard, by limits of the same names, in one direction. */

@@ -1,14 +1,23 @@
-/** Ends consumes at their deadlines while they wait for others, by one timer for all of them. */
+/** Ends calls at their deadlines while they wait for others, by one timer for all of them. */
 
+import type { Deadline } from "../../domain/deadline.ts";
 import type { Timer } from "../../domain/timer.ts";
-import type { Waiter } from "./group.ts";
 
-/** Between two rings so many consumes that have ended are kept, at most. */
+/** Between two rings so many calls that have ended are kept, at most. */
 const PRUNE_MIN = 1024;
+
+/** A call that shares a write with others. */
+export interface Watched {
+  readonly deadline: Deadline;
+  readonly isOpen: boolean;
+  isWatched: boolean;
+  /** Ends it at its deadline. */
+  expire(): void;
+}
 
 export class Alarm {
   readonly #timer: Timer;
-  #watched: Waiter[] = [];
+  #watched: Watched[] = [];
   #pruneAt = PRUNE_MIN;
   /** When it rings next; it does not ring while it watches nothing. */
   #ringsAtMs = Number.POSITIVE_INFINITY;
@@ -17,8 +26,8 @@ export class Alarm {
     this.#timer = timer;
   }
 
-  /** A consume that shares its writes may end before the others: its deadline may be earlier. */
-  watch(waiter: Waiter): void {
+  /** A call that shares its writes may end before the others: its deadline may be earlier. */
+  watch(waiter: Watched): void {
     if (waiter.isWatched) return;
     waiter.isWatched = true;
     this.#watched.push(waiter);

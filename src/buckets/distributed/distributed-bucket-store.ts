@@ -105,7 +105,7 @@ export class DistributedBucketStore implements BucketStore {
     const requests = new ShardRequests(context, this.#states, this.#links, ttlMultiplier);
     const splitter = new Splitter(context, this.#shards, this.#links, options);
     const changes = new Changes(context, this.#states, requests, ttlMultiplier);
-    this.#adjustments = new Adjustments(changes);
+    this.#adjustments = new Adjustments(changes, timer);
     this.#refunds = new Refunds(changes, { ...options, random: context.random });
     const onOrphan = ({ leg, parts }: Orphan) => {
       for (const refund of refundOf(leg, parts)) void this.refund(refund);

@@ -33,7 +33,8 @@ export class Refunds {
     const { timer, random, onWarning } = options;
     // The token tells the store what was written already.
     this.#later = new LaterRefunds({ timer, random, mayRepeat: () => true, onWarning });
-    this.#gathering = new Gathering(WIDTH_MAX, (due) => this.#refund(together(due)));
+    const run = (due: readonly DueAdjustment[]) => this.#refund(together(due));
+    this.#gathering = new Gathering({ width: WIDTH_MAX, timer, run });
   }
 
   /**
@@ -45,8 +46,9 @@ export class Refunds {
   }
 
   /** Resolves when no refund is under way in the background. */
-  idle(): Promise<void> {
-    return this.#later.idle();
+  async idle(): Promise<void> {
+    await this.#gathering.idle();
+    await this.#later.idle();
   }
 
   async #refund(shared: SharedAdjustment): Promise<void> {
