@@ -1,8 +1,7 @@
 /** The custom resource on real tables. */
 
 import { execFile } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -13,6 +12,7 @@ import { openAsItIs } from "../../../src/repository/store-as-it-is.ts";
 import { deleteTable } from "../../../src/storage/dynamodb/create-table.ts";
 import { describeEngines } from "../../engines/engines.ts";
 import { unpackLambda } from "../../support/lambda.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { CloudFormation, LOCAL_PLACE } from "../../unit/infra/limits-resource/requests.ts";
 import { newName } from "../stores.ts";
 
@@ -23,6 +23,14 @@ const DRIVER = `
 import { handler } from "./provisioner.mjs";
 await handler(JSON.parse(process.argv[2]), { getRemainingTimeInMillis: () => 300_000 });
 `;
+
+/** The code as it is uploaded, for all engines. */
+const folder = temporaryFolder();
+beforeAll(async () => {
+  await run(process.execPath, ["scripts/bundle-lambda.mjs", folder]);
+  unpackLambda(folder, "provisioner");
+  writeFileSync(join(folder, "driver.mjs"), DRIVER);
+});
 
 describeEngines("Custom::ZaeLimiterLimits", ({ endpoint }) => {
   const table = newName();
@@ -73,32 +81,24 @@ describeEngines("Custom::ZaeLimiterLimits", ({ endpoint }) => {
   });
 
   it("Custom::ZaeLimiterLimits runs as a bundle without any other package", async () => {
-    const folder = mkdtempSync(join(tmpdir(), "zae-limiter-"));
-    try {
-      await run(process.execPath, ["scripts/bundle-lambda.mjs", folder]);
-      unpackLambda(folder, "provisioner");
-      writeFileSync(join(folder, "driver.mjs"), DRIVER);
-      const event = cloudFormation.event({
-        type: "Create",
-        properties: { TableName: table, System: { Limits: { rpm: { Capacity: "7" } } } },
-      });
-      const env = {
-        TABLE_NAME: table,
-        AWS_ENDPOINT_URL_DYNAMODB: endpoint,
-        AWS_REGION: "us-east-1",
-        AWS_ACCESS_KEY_ID: "test",
-        AWS_SECRET_ACCESS_KEY: "test",
-      };
-      const driver = join(folder, "driver.mjs");
-      const { stdout } = await run(process.execPath, [driver, JSON.stringify(event)], {
-        cwd: folder,
-        env,
-      });
-      expect(JSON.parse(stdout)).toMatchObject({ level: "info", Created: 1 });
-      expect(cloudFormation.replies.at(-1)).toMatchObject({ Status: "SUCCESS" });
-      expect((await repo.limits.getSystem()).limits.map(String)).toEqual(["rpm:7/min"]);
-    } finally {
-      rmSync(folder, { recursive: true });
-    }
+    const event = cloudFormation.event({
+      type: "Create",
+      properties: { TableName: table, System: { Limits: { rpm: { Capacity: "7" } } } },
+    });
+    const env = {
+      TABLE_NAME: table,
+      AWS_ENDPOINT_URL_DYNAMODB: endpoint,
+      AWS_REGION: "us-east-1",
+      AWS_ACCESS_KEY_ID: "test",
+      AWS_SECRET_ACCESS_KEY: "test",
+    };
+    const driver = join(folder, "driver.mjs");
+    const { stdout } = await run(process.execPath, [driver, JSON.stringify(event)], {
+      cwd: folder,
+      env,
+    });
+    expect(JSON.parse(stdout)).toMatchObject({ level: "info", Created: 1 });
+    expect(cloudFormation.replies.at(-1)).toMatchObject({ Status: "SUCCESS" });
+    expect((await repo.limits.getSystem()).limits.map(String)).toEqual(["rpm:7/min"]);
   });
 });
