@@ -29,7 +29,6 @@ const shared = {
   env: { AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED: "true", npm_command: "" },
   testTimeout: 60_000,
   hookTimeout: 60_000,
-  sequence: { groupOrder: 2 },
 };
 const onEngines = { ...shared, globalSetup: ["test/engines/setup.ts"] };
 /** These also start child processes from the sources. */
@@ -117,8 +116,6 @@ export default defineConfig({
           isolate: true,
           globalSetup: ["test/aws/setup.ts"],
           include: ["test/aws/**/*.test.ts"],
-          // Last: until then its environment is made, beside the other tests.
-          sequence: { groupOrder: 3 },
         },
       },
       // Needs Python 3 and, once, a registry of its packages: `npm run test:python`.

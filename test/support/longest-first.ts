@@ -1,15 +1,25 @@
 /**
- * The order in which vitest starts test files. Without a record of earlier runs, which a fresh
- * clone does not have, vitest starts the largest files first. The ones below are small files that
- * run for long; started last, they would keep one core busy while the other has nothing to do.
+ * The order in which vitest starts test files: project by project, and the longest of each first.
+ *
+ * Without a record of earlier runs, which a fresh clone does not have, vitest starts the largest
+ * files first. The ones below are small files that run for long; started last, they would keep one
+ * core busy while the other has nothing to do. A worker goes on to the next file only when that is
+ * of the same project; otherwise another one starts and loads all modules again.
  */
 
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-/** Files that run for ten seconds or more, the longest first. */
+/**
+ * Projects that wait for engines and processes come first, and the many short files of the unit
+ * tests last, so that all cores are busy to the end. The environment of `aws` is made meanwhile.
+ */
+const PROJECTS = ["browser", "contract", "integration", "aws", "simulation", "unit"];
+
+/** Files that run for longer than their size says, the longest first. */
 const LONGEST = [
   "test/contract/item-store-dynamodb-local.test.ts",
   "test/contract/item-store-variants.test.ts",
+  "test/integration/package.test.ts",
   "test/integration/cli/limits.test.ts",
   "test/unit/buckets/race.test.ts",
   "test/unit/buckets/model.test.ts",
@@ -18,7 +28,6 @@ const LONGEST = [
   "test/integration/many-entities.test.ts",
   "test/examples.test.ts",
   "test/integration/cli/data.test.ts",
-  "test/integration/package.test.ts",
   "test/simulation/command.test.ts",
   "test/simulation/busy.test.ts",
   "test/integration/cli/local.test.ts",
@@ -31,11 +40,19 @@ const LONGEST = [
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files);
-    return sorted.toSorted((one, other) => rank(one) - rank(other));
+    return sorted.toSorted(
+      (one, other) => placeOf(one) - placeOf(other) || rankOf(one) - rankOf(other),
+    );
   }
 }
 
-function rank({ moduleId }: TestSpecification): number {
+/** A project that is not listed comes after those that are. */
+function placeOf({ project }: TestSpecification): number {
+  const index = PROJECTS.indexOf(project.name);
+  return index < 0 ? PROJECTS.length : index;
+}
+
+function rankOf({ moduleId }: TestSpecification): number {
   const index = LONGEST.findIndex((path) => moduleId.endsWith(path));
   return index < 0 ? LONGEST.length : index;
 }
