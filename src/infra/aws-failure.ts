@@ -58,6 +58,11 @@ export class AwsRefusal extends InfrastructureError {
   }
 }
 
+/** Returns whether AWS answered with an error of this code. */
+export function isRefusal(error: unknown, awsCode: string): boolean {
+  return error instanceof AwsRefusal && error.awsCode === awsCode;
+}
+
 /** AWS does not answer; the message says what to do about it. */
 export class AwsUnavailable extends RateLimiterUnavailable {}
 

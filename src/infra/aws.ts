@@ -1,5 +1,6 @@
 /** Requests to AWS. The SDK of a service is loaded when its first request is sent. */
 
+import { defined } from "../domain/defined.ts";
 import { isLoopback } from "../domain/loopback.ts";
 import { systemTimer } from "../domain/timer.ts";
 import { environment } from "../repository/environment.ts";
@@ -82,7 +83,7 @@ export function connectAws(connection: AwsConnection, signal?: AbortSignal): Aws
         const { client, commands } = await serviceOf(service);
         const Command = commands[`${operation}Command`] as new (input: unknown) => unknown;
         return (await stoppably(stop, (abortSignal) =>
-          client.send(new Command(input), abortSignal === undefined ? {} : { abortSignal }),
+          client.send(new Command(input), defined({ abortSignal })),
         )) as Output<Name>;
       } catch (error) {
         stop?.throwIfAborted();
@@ -112,6 +113,20 @@ export function connectAws(connection: AwsConnection, signal?: AbortSignal): Aws
   return over(signal);
 }
 
+/** Asks for all pages of an answer, one after the other. */
+export async function* pagesOf<Name extends ActionName>(
+  aws: Aws,
+  action: Output<Name> extends { NextToken?: string | undefined } ? Name : never,
+  input: Input<Name>,
+): AsyncGenerator<Output<Name>> {
+  let NextToken: string | undefined;
+  do {
+    const page = await aws.send<Name>(action, { ...input, ...defined({ NextToken }) });
+    yield page;
+    ({ NextToken } = page as { NextToken?: string });
+  } while (NextToken !== undefined);
+}
+
 /** A signal for one request: the SDK keeps on listening to those it gets, and there are many. */
 async function stoppably<Result>(
   stop: AbortSignal | undefined,
@@ -131,10 +146,9 @@ async function stoppably<Result>(
 async function loadService(name: ServiceName, connection: AwsConnection): Promise<Service> {
   const [Client, commands, more] = await loadSdk(name);
   const { endpoint, region, credentials, requestHandler, maxAttempts } = connection;
-  const given = Object.entries({ endpoint, region, credentials });
   const client = new Client({
     ...(isLoopback(endpoint) ? LOCAL_ENGINE : {}),
-    ...Object.fromEntries(given.filter(([, value]) => value !== undefined)),
+    ...defined({ endpoint, region, credentials }),
     ...more,
     maxAttempts: maxAttempts ?? (isLoopback(endpoint) ? ATTEMPTS_MAX_LOCALLY : ATTEMPTS_MAX),
     requestHandler: requestHandler ?? {

@@ -4,7 +4,7 @@ import type { Clock } from "../domain/clock.ts";
 import { StackAlreadyExistsError, StackOperationError } from "../domain/errors.ts";
 import { type Random, randomBytes } from "../domain/random.ts";
 import type { Timer } from "../domain/timer.ts";
-import type { Aws } from "./aws.ts";
+import { type Aws, pagesOf } from "./aws.ts";
 import type { Input, Output } from "./aws-actions.ts";
 import { AwsRefusal } from "./aws-failure.ts";
 import { isOvertaken, Overtaken, orOvertaken } from "./overtaken.ts";
@@ -147,17 +147,12 @@ async function isAloneInShell(aws: Aws, stackId: string, id: string): Promise<bo
 
 async function changeSetsOf(aws: Aws, stackId: string): Promise<string[]> {
   const ids: string[] = [];
-  let next: string | undefined;
-  do {
-    const page = await aws.send("cloudformation:ListChangeSets", {
-      StackName: stackId,
-      ...(next === undefined ? {} : { NextToken: next }),
-    });
+  const pages = pagesOf(aws, "cloudformation:ListChangeSets", { StackName: stackId });
+  for await (const { Summaries = [] } of pages) {
     // Emulators tell those of all stacks.
-    const own = (page.Summaries ?? []).filter(({ StackId = stackId }) => StackId === stackId);
+    const own = Summaries.filter(({ StackId = stackId }) => StackId === stackId);
     ids.push(...own.map(({ ChangeSetId = "" }) => ChangeSetId));
-    next = page.NextToken;
-  } while (next !== undefined);
+  }
   return ids;
 }
 
@@ -220,19 +215,14 @@ async function describe(
   stackName: string,
   id: string,
 ): Promise<{ status: string; reason: string; changes: ResourceChange[] }> {
-  const changes: ResourceChange[] = [];
-  let next: string | undefined;
-  for (;;) {
-    const page = await aws.send("cloudformation:DescribeChangeSet", {
-      ChangeSetName: id,
-      StackName: stackName,
-      ...(next === undefined ? {} : { NextToken: next }),
-    });
-    changes.push(...(page.Changes ?? []).flatMap(toChange));
-    next = page.NextToken;
-    if (next !== undefined) continue;
-    return { status: page.Status ?? "", reason: page.StatusReason ?? "", changes };
+  const found = { status: "", reason: "", changes: [] as ResourceChange[] };
+  const input = { ChangeSetName: id, StackName: stackName };
+  for await (const page of pagesOf(aws, "cloudformation:DescribeChangeSet", input)) {
+    found.changes.push(...(page.Changes ?? []).flatMap(toChange));
+    found.status = page.Status ?? "";
+    found.reason = page.StatusReason ?? "";
   }
+  return found;
 }
 
 type Change = NonNullable<Output<"cloudformation:DescribeChangeSet">["Changes"]>[number];

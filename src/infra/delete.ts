@@ -1,10 +1,8 @@
 /** Deletes a stack for a user. Its data stays unless the user asks for that too. */
 
 import { checkStackName } from "../domain/names.ts";
-import { systemTimer } from "../domain/timer.ts";
 import type { DynamoOptions } from "../repository/options.ts";
-import { type AwsConnection, connectAws } from "./aws.ts";
-import { stoppableTimer } from "./deploy-context.ts";
+import { deployContext } from "./deploy-context.ts";
 import { tableExists } from "./live-table.ts";
 import { refuseForeign } from "./ownership.ts";
 import {
@@ -57,9 +55,8 @@ export interface Teardown {
  */
 export async function deleteStack(request: TeardownRequest): Promise<Teardown> {
   const stackName = checkStackName(request.stackName);
-  const { connection, onEvent, signal } = request;
-  const timer = stoppableTimer(connection.timer ?? systemTimer, signal);
-  const aws = connectAws(connection as AwsConnection, signal);
+  const context = deployContext(request);
+  const { aws, timer } = context;
   try {
     const stack = await findStack(aws, stackName);
     if (stack !== undefined) await refuseForeign(aws, stack);
@@ -71,7 +68,7 @@ export async function deleteStack(request: TeardownRequest): Promise<Teardown> {
         const kept = { table: stackName, bucket };
         return { outcome: "started", kept, tableDeleted: false };
       }
-      await removeStack({ aws, timer, onEvent }, stack.id, stackName);
+      await removeStack(context, stack.id, stackName);
     }
     const outcome = stack === undefined ? "missing" : "deleted";
     if (request.withData !== true) {

@@ -5,6 +5,7 @@
  * is missing can be added, and only one at a time.
  */
 
+import { defined } from "../domain/defined.ts";
 import { StackOperationError } from "../domain/errors.ts";
 import { INDEXES, type IndexDefinition } from "../storage/table.ts";
 import type { Aws } from "./aws.ts";
@@ -112,7 +113,7 @@ function shapeOf({ properties }: DeployedTable): TableShape {
     AttributeDefinitions: AttributeDefinitions ?? [],
     KeySchema: KeySchema ?? [],
     GlobalSecondaryIndexes: GlobalSecondaryIndexes ?? [],
-    ...(LocalSecondaryIndexes === undefined ? {} : { LocalSecondaryIndexes }),
+    ...defined({ LocalSecondaryIndexes }),
   };
 }
 

@@ -1,5 +1,6 @@
 /** Computes what a deployment would send to CloudFormation. Changes nothing. */
 
+import { defined } from "../domain/defined.ts";
 import type { Aws } from "./aws.ts";
 import { checkStackOptions } from "./check-stack-options.ts";
 import {
@@ -9,15 +10,8 @@ import {
   templateAround,
   templateWithIndex,
 } from "./deployed-table.ts";
-import { functionNameOf, type LambdaName } from "./function-names.ts";
-import {
-  type DeployedFunction,
-  findFunction,
-  isCurrent,
-  isNewer,
-  isNode,
-  newerNote,
-} from "./lambda-code.ts";
+import type { LambdaName } from "./function-names.ts";
+import { findFunctions, isCurrent, isNewer, isNode, newerNote } from "./lambda-code.ts";
 import { lambdaPackage } from "./lambda-package.ts";
 import { checkAdoptable, describeTable, refuseProjectionChange } from "./live-table.ts";
 import { type Intent, intentFor } from "./plan.ts";
@@ -114,29 +108,20 @@ function presentLambdas(options: StackOptions): LambdaName[] {
 
 /** What the Lambdas run, and what follows from it. */
 async function codeIn(aws: Aws, stackName: string, lambdas: readonly LambdaName[]) {
-  const found = await Promise.all(
-    lambdas.map((lambda) => findFunction(aws, functionNameOf(stackName, lambda))),
+  const found = [...(await findFunctions(aws, stackName, lambdas))];
+  const foreign = found.filter(([, running]) => !isNode(running)).map(([lambda]) => lambda);
+  const fine = found.filter(
+    ([lambda, running]) => isNode(running) && (isCurrent(running, lambda) || isNewer(running)),
   );
-  const runs = (test: (running: DeployedFunction, lambda: LambdaName) => boolean) =>
-    lambdas.filter((lambda, at) => {
-      const running = found[at];
-      return running !== undefined && test(running, lambda);
-    });
-  const foreign = runs((running) => !isNode(running));
-  const fine = runs((running, lambda) => isCurrent(running, lambda) || isNewer(running));
-  const newer = found.flatMap((running, at) => {
-    const lambda = lambdas[at] as LambdaName;
-    return running !== undefined && isNode(running) && isNewer(running)
-      ? [{ lambda, running }]
-      : [];
-  });
+  const newer = found.flatMap(([lambda, running]) =>
+    isNode(running) && isNewer(running) ? [{ lambda, running }] : [],
+  );
   // The stack hands its tags on to the Lambdas: they must not say less than what runs there.
-  const [first] = newer;
   return {
     foreign,
-    outdated: lambdas.filter((lambda) => foreign.includes(lambda) || !fine.includes(lambda)),
+    outdated: lambdas.filter((lambda) => fine.every(([name]) => name !== lambda)),
     notes: newer.map(({ lambda, running }) => newerNote(lambda, running)),
-    tags: first === undefined ? {} : { [LAMBDA_VERSION_TAG]: first.running.version },
+    tags: defined({ [LAMBDA_VERSION_TAG]: newer[0]?.running.version }),
   };
 }
 

@@ -5,7 +5,7 @@ import { StackOperationError } from "../domain/errors.ts";
 import type { Timer } from "../domain/timer.ts";
 import { CLIENT_VERSION, compareVersions, parseVersion } from "../domain/version.ts";
 import type { Aws } from "./aws.ts";
-import { AwsRefusal } from "./aws-failure.ts";
+import { isRefusal } from "./aws-failure.ts";
 import { functionNameOf, type LambdaName } from "./function-names.ts";
 import { lambdaPackage } from "./lambda-package.ts";
 import { LAMBDA_VERSION_TAG } from "./stack-tags.ts";
@@ -43,6 +43,9 @@ export interface DeployedFunction {
   readonly version: string | undefined;
 }
 
+/** The Lambdas of a stack, as they are deployed. */
+export type DeployedLambdas = ReadonlyMap<LambdaName, DeployedFunction>;
+
 const POLL_MS = 1000;
 const TIMEOUT_MS = 180_000;
 /** How often others may be at the same code before we give up. */
@@ -69,11 +72,23 @@ export async function findFunction(
       version: Tags?.[LAMBDA_VERSION_TAG],
     };
   } catch (error) {
-    if (error instanceof AwsRefusal && error.awsCode === "ResourceNotFoundException") {
-      return undefined;
-    }
+    if (isRefusal(error, "ResourceNotFoundException")) return undefined;
     throw error;
   }
+}
+
+/** The Lambdas of a stack that there are, of those that are asked for. */
+export async function findFunctions(
+  aws: Aws,
+  stackName: string,
+  lambdas: readonly LambdaName[],
+): Promise<DeployedLambdas> {
+  const found = await Promise.all(
+    lambdas.map(
+      async (name) => [name, await findFunction(aws, functionNameOf(stackName, name))] as const,
+    ),
+  );
+  return new Map(found.flatMap(([name, one]) => (one === undefined ? [] : [[name, one]])));
 }
 
 /** Uploads the package of a Lambda, unless it is there already, or newer code is. */
@@ -144,8 +159,7 @@ async function update(
     await aws.send("lambda:UpdateFunctionCode", { FunctionName: functionName, ZipFile: zip });
     return true;
   } catch (error) {
-    const isConflict = error instanceof AwsRefusal && error.awsCode === "ResourceConflictException";
-    if (isConflict && isPatient) return false;
+    if (isPatient && isRefusal(error, "ResourceConflictException")) return false;
     throw error;
   }
 }

@@ -5,7 +5,7 @@ import type { Timer } from "../domain/timer.ts";
 import { INDEXES } from "../storage/table.ts";
 import type { Aws } from "./aws.ts";
 import type { Output } from "./aws-actions.ts";
-import { AwsRefusal } from "./aws-failure.ts";
+import { isRefusal } from "./aws-failure.ts";
 
 export type LiveTable = NonNullable<Output<"dynamodb:DescribeTable">["Table"]>;
 
@@ -18,8 +18,7 @@ export async function describeTable(aws: Aws, name: string): Promise<LiveTable |
   try {
     return (await aws.send("dynamodb:DescribeTable", { TableName: name })).Table ?? {};
   } catch (error) {
-    const isMissing = error instanceof AwsRefusal && error.awsCode === "ResourceNotFoundException";
-    if (isMissing) return undefined;
+    if (isRefusal(error, "ResourceNotFoundException")) return undefined;
     throw error;
   }
 }

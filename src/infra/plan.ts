@@ -1,5 +1,6 @@
 /** What a deployment would change: settings, tags and resources. */
 
+import { defined } from "../domain/defined.ts";
 import { StackOperationError } from "../domain/errors.ts";
 import { checkStackName } from "../domain/names.ts";
 import { SCHEMA_VERSION } from "../domain/version.ts";
@@ -188,8 +189,4 @@ function defaultOf(name: string): string {
 function userTagsOf(stack: Stack | undefined): Record<string, string> {
   const theirs = Object.entries(settableTags(stack?.tags ?? {}));
   return Object.fromEntries(theirs.filter(([key]) => !isManagedTag(key)));
-}
-
-function defined(options: StackOptions): StackOptions {
-  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
 }

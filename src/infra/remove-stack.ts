@@ -3,7 +3,7 @@
 import { StackOperationError } from "../domain/errors.ts";
 import type { Timer } from "../domain/timer.ts";
 import type { Aws } from "./aws.ts";
-import { AwsRefusal } from "./aws-failure.ts";
+import { isRefusal } from "./aws-failure.ts";
 import { describeTable, isLimiterTable, tableExists } from "./live-table.ts";
 import { isMissing } from "./stack.ts";
 import {
@@ -84,7 +84,7 @@ export async function deleteKeptTable(aws: Aws, table: string, timer: Timer): Pr
   try {
     await aws.send("dynamodb:DeleteTable", { TableName: table });
   } catch (error) {
-    if (isNamed(error, "ResourceNotFoundException")) return false;
+    if (isRefusal(error, "ResourceNotFoundException")) return false;
     throw error;
   }
   const startedMs = timer.nowMs();
@@ -118,11 +118,7 @@ export async function deleteKeptBucket(aws: Aws, bucket: string): Promise<boolea
     await aws.send("s3:DeleteBucket", { Bucket: bucket });
     return true;
   } catch (error) {
-    if (isNamed(error, "NoSuchBucket")) return false;
+    if (isRefusal(error, "NoSuchBucket")) return false;
     throw error;
   }
-}
-
-function isNamed(error: unknown, name: string): boolean {
-  return error instanceof AwsRefusal && error.awsCode === name;
 }

@@ -1,9 +1,9 @@
 /** What happens in a stack: told as it happens, and the first thing that went wrong. */
 
+import { defined } from "../domain/defined.ts";
 import type { StackFailureEvent } from "../domain/errors.ts";
 import type { Timer } from "../domain/timer.ts";
-import type { Aws } from "./aws.ts";
-import type { Output } from "./aws-actions.ts";
+import { type Aws, pagesOf } from "./aws.ts";
 import { findStack, isBusy, isMissing, type Stack } from "./stack.ts";
 
 /**
@@ -126,11 +126,7 @@ export function firstCause(events: readonly StackEvent[]): StackEvent | undefine
 export function failureEvents(events: readonly StackEvent[]): StackFailureEvent[] {
   return events
     .filter(({ status }) => status.endsWith("_FAILED"))
-    .map(({ resource, status, reason }) => ({
-      resource,
-      status,
-      ...(reason === undefined ? {} : { reason }),
-    }));
+    .map(({ resource, status, reason }) => defined({ resource, status, reason }));
 }
 
 /** In the order in which they happened. CloudFormation tells the newest first, page by page. */
@@ -141,39 +137,25 @@ async function newEvents(
   most = Number.POSITIVE_INFINITY,
 ): Promise<StackEvent[]> {
   const found: StackEvent[] = [];
-  let next: string | undefined;
-  do {
-    const page = await eventPage(aws, stackId, next);
-    for (const event of page.StackEvents ?? []) {
-      if (event.EventId === after || found.length >= most) return found.reverse();
-      found.push({
-        id: event.EventId ?? "",
-        at: event.Timestamp,
-        resource: event.LogicalResourceId ?? "",
-        physicalId: event.PhysicalResourceId,
-        type: event.ResourceType ?? "",
-        status: event.ResourceStatus ?? "",
-        reason: event.ResourceStatusReason,
-      });
-    }
-    next = page.NextToken;
-  } while (next !== undefined);
-  return found.reverse();
-}
-
-/** A stack that is not there, or not yet, has no events. */
-async function eventPage(
-  aws: Aws,
-  stackId: string,
-  next: string | undefined,
-): Promise<Partial<Output<"cloudformation:DescribeStackEvents">>> {
+  const pages = pagesOf(aws, "cloudformation:DescribeStackEvents", { StackName: stackId });
   try {
-    return await aws.send("cloudformation:DescribeStackEvents", {
-      StackName: stackId,
-      ...(next === undefined ? {} : { NextToken: next }),
-    });
+    for await (const { StackEvents = [] } of pages) {
+      for (const event of StackEvents) {
+        if (event.EventId === after || found.length >= most) return found.reverse();
+        found.push({
+          id: event.EventId ?? "",
+          at: event.Timestamp,
+          resource: event.LogicalResourceId ?? "",
+          physicalId: event.PhysicalResourceId,
+          type: event.ResourceType ?? "",
+          status: event.ResourceStatus ?? "",
+          reason: event.ResourceStatusReason,
+        });
+      }
+    }
   } catch (error) {
-    if (isMissing(error)) return {};
-    throw error;
+    // A stack that is not there, or not yet, has no events.
+    if (!isMissing(error)) throw error;
   }
+  return found.reverse();
 }

@@ -6,11 +6,12 @@ import { CLIENT_VERSION } from "../domain/version.ts";
 import type { DynamoOptions } from "../repository/options.ts";
 import { tableAt } from "../repository/store-url.ts";
 import { type Aws, type AwsConnection, connectAws } from "./aws.ts";
-import { AwsRefusal, MissingServiceError } from "./aws-failure.ts";
+import { MissingServiceError } from "./aws-failure.ts";
 import { findVersion } from "./compatibility.ts";
 import { eventSourceOf } from "./event-source.ts";
 import { functionNameOf } from "./function-names.ts";
 import { findFunction } from "./lambda-code.ts";
+import { describeTable, tableExists } from "./live-table.ts";
 import { findStack, type Stack } from "./stack.ts";
 
 /**
@@ -133,23 +134,17 @@ async function stackAt(
 }
 
 async function findTable(aws: Aws, name: string, nowMs: () => number): Promise<Table | undefined> {
-  try {
-    // The first request also loads the SDK and connects; the second one is what others will see.
-    await aws.send("dynamodb:DescribeTable", { TableName: name });
-    const startedMs = nowMs();
-    const { Table } = await aws.send("dynamodb:DescribeTable", { TableName: name });
-    return {
-      status: Table?.TableStatus ?? "",
-      latencyMs: nowMs() - startedMs,
-      items: Table?.ItemCount,
-      bytes: Table?.TableSizeBytes,
-    };
-  } catch (error) {
-    if (error instanceof AwsRefusal && error.awsCode === "ResourceNotFoundException") {
-      return undefined;
-    }
-    throw error;
-  }
+  // The first request also loads the SDK and connects; the second one is what others will see.
+  if (!(await tableExists(aws, name))) return undefined;
+  const startedMs = nowMs();
+  const table = await describeTable(aws, name);
+  if (table === undefined) return undefined;
+  return {
+    status: table.TableStatus ?? "",
+    latencyMs: nowMs() - startedMs,
+    items: table.ItemCount,
+    bytes: table.TableSizeBytes,
+  };
 }
 
 /** A stack without an aggregator has no Lambda, and the caller may lack the permission. */

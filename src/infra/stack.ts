@@ -1,6 +1,6 @@
 /** A stack as CloudFormation describes it. */
 
-import type { Aws } from "./aws.ts";
+import { type Aws, pagesOf } from "./aws.ts";
 import type { Output } from "./aws-actions.ts";
 import { AwsRefusal } from "./aws-failure.ts";
 
@@ -33,15 +33,9 @@ export async function findStack(aws: Aws, name: string): Promise<Stack | undefin
 
 /** All stacks of the region. */
 export async function* everyStack(aws: Aws): AsyncGenerator<Stack> {
-  let next: string | undefined;
-  do {
-    const page = await aws.send(
-      "cloudformation:DescribeStacks",
-      next === undefined ? {} : { NextToken: next },
-    );
-    yield* (page.Stacks ?? []).map(toStack);
-    next = page.NextToken;
-  } while (next !== undefined);
+  for await (const { Stacks = [] } of pagesOf(aws, "cloudformation:DescribeStacks", {})) {
+    yield* Stacks.map(toStack);
+  }
 }
 
 /** CloudFormation has no error of its own for a stack that is not there. */

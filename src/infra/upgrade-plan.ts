@@ -11,10 +11,11 @@ import type { VersionRecord } from "../records/version-record.ts";
 import type { ItemStore } from "../storage/item-store.ts";
 import type { Aws } from "./aws.ts";
 import { MissingServiceError } from "./aws-failure.ts";
-import { functionNameOf, LAMBDA_NAMES, type LambdaName } from "./function-names.ts";
+import { LAMBDA_NAMES, type LambdaName } from "./function-names.ts";
 import {
   type DeployedFunction,
-  findFunction,
+  type DeployedLambdas,
+  findFunctions,
   isCurrent,
   isNewer,
   isNode,
@@ -57,8 +58,6 @@ export interface DeployedAt {
   readonly lambdas: DeployedLambdas;
 }
 
-type DeployedLambdas = ReadonlyMap<LambdaName, DeployedFunction>;
-
 /** The part of a request that a plan depends on. */
 interface UpgradeWish {
   readonly stackName: string;
@@ -100,21 +99,11 @@ export async function planUpgrade(
 export async function deployedAt(aws: Aws, stackName: string): Promise<DeployedAt> {
   try {
     const stack = await findStack(aws, stackName);
-    return { hasStacks: true, stack, lambdas: await lambdasOf(aws, stackName) };
+    return { hasStacks: true, stack, lambdas: await findFunctions(aws, stackName, LAMBDA_NAMES) };
   } catch (error) {
     if (!(error instanceof MissingServiceError)) throw error;
     return { hasStacks: false, stack: undefined, lambdas: new Map() };
   }
-}
-
-/** The Lambdas that are deployed. */
-async function lambdasOf(aws: Aws, stackName: string): Promise<DeployedLambdas> {
-  const names = LAMBDA_NAMES;
-  const found = names.map(
-    async (name) => [name, await findFunction(aws, functionNameOf(stackName, name))] as const,
-  );
-  const entries = await Promise.all(found);
-  return new Map(entries.flatMap(([name, one]) => (one === undefined ? [] : [[name, one]])));
 }
 
 /** Refuses a Lambda of the Python library: our code would fail, and theirs would be lost. */

@@ -1,9 +1,7 @@
 /** Brings what is deployed to this version: the code, the tags, the table and its record. */
 
-import { systemClock } from "../domain/clock.ts";
+import { defined } from "../domain/defined.ts";
 import { checkStackName } from "../domain/names.ts";
-import { systemRandom } from "../domain/random.ts";
-import { systemTimer } from "../domain/timer.ts";
 import { CLIENT_VERSION } from "../domain/version.ts";
 import {
   type MigrationProgress,
@@ -12,10 +10,9 @@ import {
 } from "../migrations/migrations.ts";
 import { readVersion, type VersionRecord, writeVersion } from "../records/version-record.ts";
 import type { DynamoOptions } from "../repository/options.ts";
-import { type Aws, type AwsConnection, connectAws } from "./aws.ts";
+import type { Aws } from "./aws.ts";
 import { refuseNewer } from "./compatibility.ts";
-import type { DeployContext } from "./deploy-context.ts";
-import { stoppableTimer } from "./deploy-context.ts";
+import { type DeployContext, deployContext } from "./deploy-context.ts";
 import { ensureTags } from "./ensure-tags.ts";
 import { functionNameOf } from "./function-names.ts";
 import { findFunction, uploadCode } from "./lambda-code.ts";
@@ -82,20 +79,17 @@ export interface Upgraded {
  */
 export async function upgradeStack(request: UpgradeRequest): Promise<Upgraded> {
   const stackName = checkStackName(request.stackName);
-  const { connection } = request;
-  const aws = connectAws(connection as AwsConnection, request.signal);
+  const { connection, signal } = request;
+  const context = deployContext({ connection, ...defined({ signal }) });
+  const { aws } = context;
   const records = await openRecords(stackName, connection);
   try {
     await refuseNewer(records.store);
     const version = await readVersion(records.store);
     const deployed = await deployedAt(aws, stackName);
     refuseForeignCode(stackName, deployed.lambdas);
-    const site = { aws, records, ...deployed };
-    return await carryOut(
-      request,
-      site,
-      await planUpgrade(aws, records.store, deployed, version, request),
-    );
+    const plan = await planUpgrade(aws, records.store, deployed, version, request);
+    return await carryOut(request, { context, records, ...deployed }, plan);
   } finally {
     aws.close();
     await records.close();
@@ -103,7 +97,7 @@ export async function upgradeStack(request: UpgradeRequest): Promise<Upgraded> {
 }
 
 interface Site extends DeployedAt {
-  readonly aws: Aws;
+  readonly context: DeployContext;
   readonly records: OpenRecords;
 }
 
@@ -141,14 +135,14 @@ function isStopped(migrations: MigrationReport | undefined): boolean {
 /** The code first: it works with the old table, and the old code may not with the new one. */
 async function steps(
   request: UpgradeRequest,
-  { aws, records, stack, lambdas, hasStacks }: Site,
+  { context, records, stack, lambdas, hasStacks }: Site,
   plan: UpgradePlan,
 ): Promise<Pick<Upgraded, "tagsAdded" | "tagsError" | "migrations" | "version">> {
   const { stackName, onStep } = request;
-  const context = contextOf(aws, request);
+  const { aws, timer } = context;
   for (const lambda of plan.code) {
     onStep?.(`Uploading the code of the ${lambda}`);
-    await uploadCode(aws, stackName, lambda, context.timer, request.force ? "all" : "older");
+    await uploadCode(aws, stackName, lambda, timer, request.force ? "all" : "older");
   }
   let tagsAdded: boolean | undefined;
   let tagsError: Error | undefined;
@@ -187,19 +181,5 @@ async function lambdaRecord(aws: Aws | undefined, { stackName, updatedBy }: Upgr
 }
 
 function runOptions({ onProgress, signal, updatedBy }: UpgradeRequest) {
-  return {
-    ...(onProgress === undefined ? {} : { onProgress }),
-    ...(signal === undefined ? {} : { signal }),
-    ...(updatedBy === undefined ? {} : { updatedBy }),
-  };
-}
-
-function contextOf(aws: Aws, { connection, signal }: UpgradeRequest): DeployContext {
-  return {
-    aws,
-    timer: stoppableTimer(connection.timer ?? systemTimer, signal),
-    clock: connection.clock ?? systemClock,
-    random: connection.random ?? systemRandom,
-    endpoint: connection.endpoint,
-  };
+  return defined({ onProgress, signal, updatedBy });
 }

@@ -18,12 +18,13 @@ export function replyText(request: LimitsRequest, outcome: Outcome): string {
   const text = (reason: string | undefined) =>
     JSON.stringify({
       Status: failure === undefined ? "SUCCESS" : "FAILED",
-      ...(reason === undefined ? {} : { Reason: reason }),
+      // What is undefined is left out of JSON.
+      Reason: reason,
       PhysicalResourceId: physicalId,
       StackId: request.StackId,
       RequestId: request.RequestId,
       LogicalResourceId: request.LogicalResourceId,
-      ...(data === undefined ? {} : { Data: data }),
+      Data: data,
     });
   const whole = text(failure);
   if (failure === undefined || Buffer.byteLength(whole) <= BYTES_MAX) return whole;

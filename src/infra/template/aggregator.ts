@@ -11,18 +11,7 @@ import {
   STACK_NAME,
   sub,
 } from "./cfn.ts";
-import {
-  allow,
-  keyUse,
-  LAMBDA_SERVICE,
-  PERMISSIONS_BOUNDARY,
-  policyDocument,
-  roleNameOf,
-  TABLE_ARN,
-  tableKeyUse,
-  trust,
-  writeLogs,
-} from "./iam.ts";
+import { allow, keyUse, lambdaRole, roleNameOf, TABLE_ARN, tableKeyUse, writeLogs } from "./iam.ts";
 import { functionName, lambdaResource, logGroupResource } from "./lambda.ts";
 import { APPLICATION_TAG, KEEP_DATA, TABLE } from "./table.ts";
 
@@ -62,54 +51,47 @@ const AggregatorRole: CfnResource = {
   Condition: "CreateAggregatorRole",
   Properties: {
     RoleName: roleNameOf("aggr"),
-    AssumeRolePolicyDocument: trust(LAMBDA_SERVICE),
-    PermissionsBoundary: PERMISSIONS_BOUNDARY,
-    Policies: [
-      {
-        PolicyName: "aggregator",
-        PolicyDocument: policyDocument([
-          writeLogs("AggregatorLogGroup"),
-          allow({
-            sid: "UseTable",
-            actions: ["GetItem", "BatchGetItem", "PutItem", "UpdateItem", "DeleteItem"],
-            resource: TABLE_ARN,
-          }),
-          allow({
-            sid: "ReadStream",
-            actions: ["GetRecords", "GetShardIterator", "DescribeStream"],
-            resource: STREAM_ARN,
-          }),
-          allow({
-            sid: "FindStream",
-            actions: ["ListStreams"],
-            resource: sub(`\${${TABLE}.Arn}/stream/*`),
-          }),
-          allow({
-            sid: "SetAsideFailures",
-            actions: ["sqs:SendMessage"],
-            resource: attribute("AggregatorDLQ", "Arn"),
-          }),
-          onlyIf(
-            "DeployAuditArchive",
-            allow({
-              sid: "WriteArchive",
-              actions: ["s3:PutObject"],
-              resource: sub(`\${AuditArchiveBucket.Arn}/audit/*`),
-            }),
-          ),
-          onlyIf(
-            "TraceAggregator",
-            allow({
-              sid: "Trace",
-              actions: ["xray:PutTraceSegments", "xray:PutTelemetryRecords"],
-              resource: "*",
-            }),
-          ),
-          tableKeyUse("write"),
-          keyUse("s3", "GenerateDataKey"),
-        ]),
-      },
-    ],
+    ...lambdaRole("aggregator", [
+      writeLogs("AggregatorLogGroup"),
+      allow({
+        sid: "UseTable",
+        actions: ["GetItem", "BatchGetItem", "PutItem", "UpdateItem", "DeleteItem"],
+        resource: TABLE_ARN,
+      }),
+      allow({
+        sid: "ReadStream",
+        actions: ["GetRecords", "GetShardIterator", "DescribeStream"],
+        resource: STREAM_ARN,
+      }),
+      allow({
+        sid: "FindStream",
+        actions: ["ListStreams"],
+        resource: sub(`\${${TABLE}.Arn}/stream/*`),
+      }),
+      allow({
+        sid: "SetAsideFailures",
+        actions: ["sqs:SendMessage"],
+        resource: attribute("AggregatorDLQ", "Arn"),
+      }),
+      onlyIf(
+        "DeployAuditArchive",
+        allow({
+          sid: "WriteArchive",
+          actions: ["s3:PutObject"],
+          resource: sub(`\${AuditArchiveBucket.Arn}/audit/*`),
+        }),
+      ),
+      onlyIf(
+        "TraceAggregator",
+        allow({
+          sid: "Trace",
+          actions: ["xray:PutTraceSegments", "xray:PutTelemetryRecords"],
+          resource: "*",
+        }),
+      ),
+      tableKeyUse("write"),
+      keyUse("s3", "GenerateDataKey"),
+    ]),
     Tags: [APPLICATION_TAG],
   },
 };

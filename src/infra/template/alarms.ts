@@ -57,13 +57,7 @@ function single(
   metric: Metric,
   statistic: "Sum" | "Average" | "Maximum",
 ): Record<string, CfnValue> {
-  return {
-    Namespace: metric.namespace,
-    MetricName: metric.name,
-    Dimensions: dimensionsOf(metric),
-    Statistic: statistic,
-    Period: PERIOD_S,
-  };
+  return { ...metricOf(metric), Statistic: statistic, Period: PERIOD_S };
 }
 
 /** Sums of several metrics, by their ids, and what is made of them. */
@@ -77,22 +71,15 @@ function computed(
       ...Object.entries(metrics).map(([id, metric]) => ({
         Id: id,
         ReturnData: false,
-        MetricStat: {
-          Metric: {
-            Namespace: metric.namespace,
-            MetricName: metric.name,
-            Dimensions: dimensionsOf(metric),
-          },
-          Period: PERIOD_S,
-          Stat: "Sum",
-        },
+        MetricStat: { Metric: metricOf(metric), Period: PERIOD_S, Stat: "Sum" },
       })),
     ],
   };
 }
 
-function dimensionsOf({ dimensions }: Metric): CfnValue {
-  return Object.entries(dimensions).map(([name, value]) => ({ Name: name, Value: value }));
+function metricOf({ namespace, name, dimensions }: Metric): Record<string, CfnValue> {
+  const Dimensions = Object.entries(dimensions).map(([Name, Value]) => ({ Name, Value }));
+  return { Namespace: namespace, MetricName: name, Dimensions };
 }
 
 function ofFunction(functionId: string, name: string): Metric {
@@ -195,11 +182,7 @@ export const ALARM_RESOURCES: Readonly<Record<string, CfnResource>> = {
       periods: 1,
     },
     single(
-      {
-        namespace: METRICS_NAMESPACE,
-        name: "skipped",
-        dimensions: { Table: ref(TABLE) },
-      },
+      { namespace: METRICS_NAMESPACE, name: "skipped", dimensions: { Table: ref(TABLE) } },
       "Sum",
     ),
   ),
@@ -214,30 +197,15 @@ export const ALARM_RESOURCES: Readonly<Record<string, CfnResource>> = {
     single(ofFunction("ProvisionerFunction", "Errors"), "Sum"),
   ),
   DynamoDBReadThrottleAlarm: alarm(
-    {
-      ...ALWAYS,
-      suffix: "read-throttle",
-      description: "DynamoDB throttles reads",
-      threshold: 1,
-    },
+    { ...ALWAYS, suffix: "read-throttle", description: "DynamoDB throttles reads", threshold: 1 },
     throttles("ReadThrottleEvents"),
   ),
   DynamoDBWriteThrottleAlarm: alarm(
-    {
-      ...ALWAYS,
-      suffix: "write-throttle",
-      description: "DynamoDB throttles writes",
-      threshold: 1,
-    },
+    { ...ALWAYS, suffix: "write-throttle", description: "DynamoDB throttles writes", threshold: 1 },
     throttles("WriteThrottleEvents"),
   ),
   DynamoDBSystemErrorAlarm: alarm(
-    {
-      ...ALWAYS,
-      suffix: "system-errors",
-      description: "DynamoDB fails to answer",
-      threshold: 1,
-    },
+    { ...ALWAYS, suffix: "system-errors", description: "DynamoDB fails to answer", threshold: 1 },
     systemErrors(),
   ),
 };

@@ -7,9 +7,15 @@ function isTrue(parameter: string): CfnValue {
   return equals(ref(parameter), "true");
 }
 
-function isSet(parameter: string): CfnValue {
+export function isSet(parameter: string): CfnValue {
   return not(equals(ref(parameter), ""));
 }
+
+/** The boundary of roles is given as an ARN, and not as a name. */
+export const BOUNDARY_IS_ARN = equals(
+  { "Fn::Select": [0, { "Fn::Split": [":", ref("PermissionBoundary")] }] },
+  "arn",
+);
 
 /** The condition that a name, or a format of names, was given for roles or policies. */
 export function hasName(parameter: string): string {
@@ -33,10 +39,7 @@ export const CONDITIONS: Readonly<Record<string, CfnValue>> = {
   HasKMSKey: isSet("KMSKeyArn"),
   HasSNSTopic: isSet("AlarmSNSTopicArn"),
   HasPermissionBoundary: isSet("PermissionBoundary"),
-  PermissionBoundaryIsArn: equals(
-    { "Fn::Select": [0, { "Fn::Split": [":", ref("PermissionBoundary")] }] },
-    "arn",
-  ),
+  PermissionBoundaryIsArn: BOUNDARY_IS_ARN,
   HasAggregatorRole: isSet("AggregatorRoleArn"),
   HasAggregatorCode: all(isSet("LambdaCodeBucket"), isSet("AggregatorCodeKey")),
   HasProvisionerCode: all(isSet("LambdaCodeBucket"), isSet("ProvisionerCodeKey")),

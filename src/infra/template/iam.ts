@@ -98,7 +98,17 @@ export function trust(principal: CfnValue): CfnValue {
   return policyDocument([{ Effect: "Allow", Principal: principal, Action: "sts:AssumeRole" }]);
 }
 
-export const LAMBDA_SERVICE: CfnValue = { Service: "lambda.amazonaws.com" };
+/** The properties of the role of a Lambda: what it may do, under the name of its policy. */
+export function lambdaRole(
+  policyName: string,
+  statements: readonly CfnValue[],
+): Readonly<Record<string, CfnValue>> {
+  return {
+    AssumeRolePolicyDocument: trust({ Service: "lambda.amazonaws.com" }),
+    PermissionsBoundary: PERMISSIONS_BOUNDARY,
+    Policies: [{ PolicyName: policyName, PolicyDocument: policyDocument(statements) }],
+  };
+}
 
 /** Writing to a log group that the stack has made. */
 export function writeLogs(logGroup: string): CfnValue {

@@ -1,25 +1,8 @@
 /** The template of a stack for load tests: one function, its role and its logs. */
 
-import {
-  attribute,
-  type CfnParameter,
-  type CfnTemplate,
-  equals,
-  named,
-  not,
-  onlyIf,
-  ref,
-  sub,
-} from "./cfn.ts";
-import {
-  allow,
-  BOUNDARY_ARN,
-  LAMBDA_SERVICE,
-  policyDocument,
-  tableKeyUse,
-  trust,
-  writeLogs,
-} from "./iam.ts";
+import { attribute, type CfnParameter, type CfnTemplate, named, ref, sub } from "./cfn.ts";
+import { BOUNDARY_IS_ARN, isSet } from "./conditions.ts";
+import { allow, lambdaRole, tableKeyUse, writeLogs } from "./iam.ts";
 import { RUNTIME, STAND_IN } from "./lambda.ts";
 
 const ARN = `arn:\${AWS::Partition}:dynamodb:\${AWS::Region}:\${AWS::AccountId}:table/\${TableName}`;
@@ -57,12 +40,9 @@ export function loadTemplate(): CfnTemplate {
       LambdaTimeout: number("Seconds", 120),
     },
     Conditions: {
-      HasKMSKey: not(equals(ref("KMSKeyArn"), "")),
-      HasPermissionBoundary: not(equals(ref("PermissionBoundary"), "")),
-      PermissionBoundaryIsArn: equals(
-        { "Fn::Select": [0, { "Fn::Split": [":", ref("PermissionBoundary")] }] },
-        "arn",
-      ),
+      HasKMSKey: isSet("KMSKeyArn"),
+      HasPermissionBoundary: isSet("PermissionBoundary"),
+      PermissionBoundaryIsArn: BOUNDARY_IS_ARN,
     },
     Resources: {
       WorkerLogGroup: {
@@ -76,24 +56,15 @@ export function loadTemplate(): CfnTemplate {
       },
       WorkerRole: {
         Type: "AWS::IAM::Role",
-        Properties: {
-          AssumeRolePolicyDocument: trust(LAMBDA_SERVICE),
-          PermissionsBoundary: onlyIf("HasPermissionBoundary", BOUNDARY_ARN),
-          Policies: [
-            {
-              PolicyName: "worker",
-              PolicyDocument: policyDocument([
-                writeLogs("WorkerLogGroup"),
-                allow({
-                  sid: "UseTable",
-                  actions: ACTIONS,
-                  resource: [sub(ARN), sub(`${ARN}/index/*`)],
-                }),
-                tableKeyUse("write"),
-              ]),
-            },
-          ],
-        },
+        Properties: lambdaRole("worker", [
+          writeLogs("WorkerLogGroup"),
+          allow({
+            sid: "UseTable",
+            actions: ACTIONS,
+            resource: [sub(ARN), sub(`${ARN}/index/*`)],
+          }),
+          tableKeyUse("write"),
+        ]),
       },
       WorkerFunction: {
         Type: "AWS::Lambda::Function",

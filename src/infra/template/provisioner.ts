@@ -4,13 +4,10 @@ import { attribute, type CfnResource, STACK_NAME } from "./cfn.ts";
 import {
   allow,
   indexArn,
-  LAMBDA_SERVICE,
-  PERMISSIONS_BOUNDARY,
-  policyDocument,
+  lambdaRole,
   roleNameOf,
   TABLE_ARN,
   tableKeyUse,
-  trust,
   writeLogs,
 } from "./iam.ts";
 import { functionName, lambdaResource, logGroupResource } from "./lambda.ts";
@@ -24,30 +21,23 @@ const ProvisionerRole: CfnResource = {
   Condition: "DeployProvisioner",
   Properties: {
     RoleName: roleNameOf("prov"),
-    AssumeRolePolicyDocument: trust(LAMBDA_SERVICE),
-    PermissionsBoundary: PERMISSIONS_BOUNDARY,
-    Policies: [
-      {
-        PolicyName: "provisioner",
-        PolicyDocument: policyDocument([
-          writeLogs("ProvisionerLogGroup"),
-          allow({
-            sid: "UseTable",
-            actions: [
-              "GetItem",
-              "BatchGetItem",
-              "Query",
-              "PutItem",
-              "UpdateItem",
-              "DeleteItem",
-              "ConditionCheckItem",
-            ],
-            resource: [TABLE_ARN, indexArn()],
-          }),
-          tableKeyUse("write"),
-        ]),
-      },
-    ],
+    ...lambdaRole("provisioner", [
+      writeLogs("ProvisionerLogGroup"),
+      allow({
+        sid: "UseTable",
+        actions: [
+          "GetItem",
+          "BatchGetItem",
+          "Query",
+          "PutItem",
+          "UpdateItem",
+          "DeleteItem",
+          "ConditionCheckItem",
+        ],
+        resource: [TABLE_ARN, indexArn()],
+      }),
+      tableKeyUse("write"),
+    ]),
     Tags: [APPLICATION_TAG],
   },
 };
