@@ -4,6 +4,7 @@ import { defined } from "../domain/defined.ts";
 import { isLoopback } from "../domain/loopback.ts";
 import { systemTimer } from "../domain/timer.ts";
 import { environment } from "../repository/environment.ts";
+import { LOCAL_ENGINE } from "../storage/dynamodb/connection.ts";
 import type { ActionName, Input, Output, ServiceName } from "./aws-actions.ts";
 import { explainAwsError } from "./aws-failure.ts";
 import { type Repeating, repeatRefusedOnce } from "./refused-connection.ts";
@@ -52,12 +53,6 @@ const ATTEMPTS_MAX_LOCALLY = 2;
 /** A person waits; a server that does not accept within this time is not reachable. */
 const CONNECT_TIMEOUT_MS = 5000;
 const REQUEST_TIMEOUT_MS = 60_000;
-
-/** As the table's client does: a local engine needs no setup and gets no real credentials. */
-const LOCAL_ENGINE = {
-  region: "us-east-1",
-  credentials: { accessKeyId: "local", secretAccessKey: "local" },
-} as const;
 
 /** Calls that only read: a stop need not wait for their answer. */
 const LOOKS = /:(Describe|Get|List)/;

@@ -40,15 +40,15 @@ export class OverlayStore implements ScanStore {
   }
 
   async put(item: Item, condition?: Condition): Promise<WriteResult> {
-    return this.#write({ put: item, ...(condition === undefined ? {} : { condition }) });
+    return this.#write({ put: item, condition });
   }
 
   async update(key: Key, change: Change, condition?: Condition): Promise<WriteResult> {
-    return this.#write({ update: key, change, ...(condition === undefined ? {} : { condition }) });
+    return this.#write({ update: key, change, condition });
   }
 
   async delete(key: Key, condition?: Condition): Promise<WriteResult> {
-    return this.#write({ delete: key, ...(condition === undefined ? {} : { condition }) });
+    return this.#write({ delete: key, condition });
   }
 
   async transact(writes: readonly Write[]): Promise<TransactResult> {

@@ -11,6 +11,7 @@ import { type SnapshotItems, type UsageBounds, usageBook } from "../buckets/embe
 import type { CountUsage } from "../buckets/embedded/usage-tally.ts";
 import { linkInRecord } from "../buckets/recorded-link.ts";
 import { type Clock, systemClock, wholeClock } from "../domain/clock.ts";
+import { defined } from "../domain/defined.ts";
 import { processRandom, type Random, systemRandom } from "../domain/random.ts";
 import { lifeKeys, wasDeleted } from "../records/deletion-mark.ts";
 import { entityKey, namespaceIdKey } from "../records/keys.ts";
@@ -75,12 +76,7 @@ export async function openBackend(
   const { kind } = location;
   const random = options.random ?? (kind === "memory" ? processRandom : systemRandom);
   const { timeoutMs, onCall } = options;
-  const shared = {
-    clock,
-    random,
-    ...(timeoutMs === undefined ? {} : { timeoutMs }),
-    ...(onCall === undefined ? {} : { onCall }),
-  };
+  const shared = { clock, random, ...defined({ timeoutMs, onCall }) };
   if (kind === "memory") {
     const store = new MemoryItemStore(shared);
     const items = memorySnapshots(store);
@@ -88,15 +84,12 @@ export async function openBackend(
     return {
       ...partsOf(kind, "memory", store, shared, options.usage !== false),
       openBuckets: (context, bucketOptions) => {
-        const read = (key: Key) => store.readNow(key);
-        const recordedLink = linksIn(read, context.namespaceId);
-        const wasDeleted = deletionsIn(read, context.namespaceId);
+        const { namespaceId } = context;
         const table = new MemoryBucketTable({
-          namespaceId: context.namespaceId,
+          ...recordsIn((key) => store.readNow(key), namespaceId),
+          namespaceId,
           clock,
           countUsage,
-          recordedLink,
-          wasDeleted,
           items,
           refuseClosed: () => store.refuseClosed(),
         });
@@ -116,17 +109,9 @@ export async function openBackend(
     return {
       ...partsOf(kind, location.path, store, shared, options.usage !== false),
       openBuckets: ({ namespaceId }, bucketOptions) => {
-        const read = (key: Key) => rows.read(key)?.item;
-        const recordedLink = linksIn(read, namespaceId);
-        const wasDeleted = deletionsIn(read, namespaceId);
-        const records = { recordedLink, wasDeleted, items: snapshots };
-        const table = new SqliteBucketTable({
-          database,
-          namespaceId,
-          clock,
-          countUsage,
-          ...records,
-        });
+        const records = recordsIn((key) => rows.read(key)?.item, namespaceId);
+        const place = { database, namespaceId, clock, countUsage, items: snapshots };
+        const table = new SqliteBucketTable({ ...place, ...records });
         return new EmbeddedBucketStore(table, { clock, random, ...bucketOptions });
       },
     };
@@ -177,22 +162,22 @@ function partsOf(
   return { kind, name, store, clock, random, capabilities: capabilitiesOf(kind, keepsUsage) };
 }
 
-/**
- * Reads the parent of an entity within the step of the caller. A bucket is created only after
- * this, so a namespace that was deleted is refused here: nothing would ever remove its bucket.
- */
-function linksIn(read: (key: Key) => Item | undefined, namespaceId: string) {
-  return (entityId: string) => {
-    refuseInactive(namespaceId, read(namespaceIdKey(namespaceId)));
-    return linkInRecord(read(entityKey(namespaceId, entityId)));
-  };
-}
-
-/** Reads whether an entity or its namespace was deleted, without leaving the step of the caller. */
-function deletionsIn(read: (key: Key) => Item | undefined, namespaceId: string) {
-  return (entityId: string) => {
-    const [mark, namespace] = lifeKeys(namespaceId, entityId);
-    return wasDeleted(read(mark), read(namespace));
+/** What buckets read of the records of their entity, without leaving the step of the caller. */
+function recordsIn(read: (key: Key) => Item | undefined, namespaceId: string) {
+  return {
+    /**
+     * Returns the parent of an entity. A bucket is created only after this, so a namespace that was
+     * deleted is refused here: nothing would ever remove its bucket.
+     */
+    recordedLink: (entityId: string) => {
+      refuseInactive(namespaceId, read(namespaceIdKey(namespaceId)));
+      return linkInRecord(read(entityKey(namespaceId, entityId)));
+    },
+    /** Returns whether an entity or its namespace was deleted. */
+    wasDeleted: (entityId: string) => {
+      const [mark, namespace] = lifeKeys(namespaceId, entityId);
+      return wasDeleted(read(mark), read(namespace));
+    },
   };
 }
 
@@ -209,15 +194,8 @@ export function dynamoOptions(
   const region = options.region ?? location.region;
   const endpoint = options.endpoint ?? location.endpoint;
   const { credentials, requestHandler, maxAttempts, transport } = options;
-  return {
-    table: location.table,
-    ...(region === undefined ? {} : { region }),
-    ...(endpoint === undefined ? {} : { endpoint }),
-    ...(credentials === undefined ? {} : { credentials }),
-    ...(requestHandler === undefined ? {} : { requestHandler }),
-    ...(maxAttempts === undefined ? {} : { maxAttempts }),
-    ...(transport === undefined ? {} : { transport }),
-  };
+  const { table } = location;
+  return defined({ table, region, endpoint, credentials, requestHandler, maxAttempts, transport });
 }
 
 function capabilitiesOf(kind: StoreLocation["kind"], keepsUsage: boolean): BackendCapabilities {

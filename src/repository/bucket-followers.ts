@@ -1,18 +1,17 @@
 /** Brings what is stored for levels to live buckets. */
 
-import type { OwnerStamps } from "../buckets/bucket-admin.ts";
+import type { FlagStamps, OwnerStamps } from "../buckets/bucket-admin.ts";
 import type { BucketStore } from "../buckets/bucket-store.ts";
 import { effectiveLink, linkInRecord, ownerStamps } from "../buckets/recorded-link.ts";
 import { DEFAULT_RESOURCE } from "../domain/names.ts";
-import type { ConfigLevel } from "../records/config-level.ts";
 import type { ConfigResolver, Resolution } from "../records/config-resolver.ts";
 import type { EntityBuckets } from "../records/entities.ts";
 import { entityKey } from "../records/keys.ts";
-import type { SoftPlace } from "../records/limits.ts";
+import type { LimitFollower, SoftPlace } from "../records/limits.ts";
 import type { RecordContext } from "../records/record-context.ts";
 
 /** Limits of an entity reach its live buckets at once, whatever level applies to them now. */
-export async function followLimits(
+async function followLimits(
   buckets: BucketStore,
   resolver: ConfigResolver,
   entityId: string,
@@ -26,42 +25,33 @@ export async function followLimits(
   }
 }
 
-/** Stamps the live buckets of a place with what the levels say about each of them. */
-export function stampFlags(
+/** What limits do to live buckets: all of a place are stamped with what the levels say. */
+export function limitFollower(
   context: RecordContext,
   buckets: BucketStore,
   resolver: ConfigResolver,
-  { entityId, resource }: Pick<ConfigLevel, "entityId" | "resource">,
-  onStamped: () => void,
-): Promise<boolean> {
-  return buckets.stamp({
-    entityId,
-    resource: resource === DEFAULT_RESOURCE ? undefined : resource,
-    stampsOf: async (id, name) => {
-      const resolution = await resolver.current(id, name);
-      const owner = await ownerOf(context, id, resolution.cascade);
-      return { state: stateOf(resolution), owner };
-    },
-    onStamped,
+): LimitFollower {
+  const stamp = (
+    { entityId, resource: name }: SoftPlace,
+    stampsOf: (entityId: string, resolution: Resolution) => Promise<FlagStamps>,
+    onStamped: () => void,
+  ) => {
+    const resource = name === DEFAULT_RESOURCE ? undefined : name;
+    const stamps = async (id: string, of: string) => stampsOf(id, await resolver.current(id, of));
+    return buckets.stamp({ entityId, resource, stampsOf: stamps, onStamped });
+  };
+  const flags = async (id: string, resolution: Resolution) => ({
+    state: stateOf(resolution),
+    owner: await ownerOf(context, id, resolution.cascade),
   });
-}
-
-/** Stamps the live buckets that a level may decide about with which of their limits are soft. */
-export function stampSoft(
-  buckets: BucketStore,
-  resolver: ConfigResolver,
-  { entityId, resource }: SoftPlace,
-  onStamped: () => void,
-): Promise<boolean> {
-  return buckets.stamp({
-    entityId,
-    resource: resource === DEFAULT_RESOURCE ? undefined : resource,
-    stampsOf: async (id, name) => {
-      const { limits } = await resolver.current(id, name);
-      return { soft: new Map(limits?.limits.map((limit) => [limit.name, limit.soft])) };
-    },
-    onStamped,
+  const soft = async (_: string, { limits }: Resolution) => ({
+    soft: new Map(limits?.limits.map((limit) => [limit.name, limit.soft])),
   });
+  return {
+    entityLimitsChanged: (id, resource) => followLimits(buckets, resolver, id, resource),
+    stampFlags: (level, onStamped) => stamp(level, flags, onStamped),
+    stampSoft: (place, onStamped) => stamp(place, soft, onStamped),
+  };
 }
 
 /** What entities do to their live buckets. */

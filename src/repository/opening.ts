@@ -54,35 +54,25 @@ export async function openTable(
 /** Creates a table where there is none, and opens it. */
 export async function createdTable(table: string, options: CreateTableOptions): Promise<Opened> {
   const location = tableLocation(table);
-  const { namespaces, table: shape, connection } = checkCreateTableOptions(options);
-  const { maxShards, pythonLambdaVersion, ...indexes } = shape;
+  const { namespaces, version, indexes, connection } = checkCreateTableOptions(options);
   const name = namespaceNameOf(location, connection);
   const { createTable } = await import("../storage/dynamodb/create-table.ts");
   await createTable({ ...dynamoOptions(location, connection), ...indexes });
   const backend = await openBackend(location, connection);
-  return prepare(backend, connection, [name, ...namespaces], {
-    ...(maxShards === undefined ? {} : { maxShards }),
-    ...(pythonLambdaVersion === undefined ? {} : { pythonLambdaVersion }),
-  });
+  return prepare(backend, connection, [name, ...namespaces], version);
 }
 
 /** Deploys a stack or updates it, and opens its table. */
 export async function provisionedTable(table: string, options: ProvisionOptions): Promise<Opened> {
   const location = tableLocation(table);
   const { stack = {}, ...others } = options;
-  const { namespaces, table: shape, connection } = checkCreateTableOptions(others);
-  const { maxShards, pythonLambdaVersion, ...indexes } = shape;
+  const { namespaces, version, indexes, connection } = checkCreateTableOptions(others);
   const { checkStackOptions } = await import("../infra/check-stack-options.ts");
   checkStackOptions(stack);
   const name = namespaceNameOf(location, connection);
   const { deployStack } = await import("../infra/deploy.ts");
-  await deployStack({
-    stackName: location.table,
-    options: { ...indexes, ...stack },
-    connection,
-    ...(maxShards === undefined ? {} : { maxShards }),
-    ...(pythonLambdaVersion === undefined ? {} : { pythonLambdaVersion }),
-  });
+  const deployed = { ...indexes, ...stack };
+  await deployStack({ stackName: location.table, options: deployed, connection, ...version });
   const backend = await openBackend(location, connection);
   return prepare(backend, connection, [name, ...namespaces]);
 }

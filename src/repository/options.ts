@@ -2,13 +2,14 @@
 
 import { checkInteger, checkOptions, show } from "../domain/check.ts";
 import type { Clock } from "../domain/clock.ts";
+import { defined } from "../domain/defined.ts";
 import { ValidationError } from "../domain/errors.ts";
 import { checkNamespace } from "../domain/names.ts";
 import type { Random } from "../domain/random.ts";
 import type { Timer } from "../domain/timer.ts";
 import { checkOnUnavailable, type OnUnavailable } from "../domain/unavailability.ts";
 import type { StackOptions } from "../infra/stack-options.ts";
-import { checkMaxShards, checkRelease } from "../records/version-record.ts";
+import { checkMaxShards, checkRelease, type NewVersion } from "../records/version-record.ts";
 import type { StoreCall } from "../storage/item-store.ts";
 import { checkEndpoint } from "./store-url.ts";
 import { checkUsageOptions, type UsageOptions } from "./usage-options.ts";
@@ -162,16 +163,12 @@ export function checkOpenOptions(options: DynamoOptions, dynamodb: boolean): voi
 
 const PROJECTIONS: readonly unknown[] = ["KEYS_ONLY", "ALL"];
 
-/** What only a new table can be given. */
-type TableOptions = Pick<
-  CreateTableOptions,
-  "gsi2Projection" | "maxShards" | "pythonLambdaVersion"
->;
-
 /** The same for a new table; hands out the namespaces, which are none when not given. */
 export function checkCreateTableOptions(options: CreateTableOptions): {
   readonly namespaces: readonly string[];
-  readonly table: TableOptions;
+  /** What its version record says. */
+  readonly version: NewVersion;
+  readonly indexes: Pick<CreateTableOptions, "gsi2Projection">;
   readonly connection: DynamoOptions;
 } {
   checkOptions("options", options, "an object of options");
@@ -189,12 +186,8 @@ export function checkCreateTableOptions(options: CreateTableOptions): {
     throw new ValidationError("namespaces", namespaces, reason);
   }
   for (const namespace of namespaces) checkNamespace(namespace);
-  const table = {
-    ...(gsi2Projection === undefined ? {} : { gsi2Projection }),
-    ...(maxShards === undefined ? {} : { maxShards }),
-    ...(pythonLambdaVersion === undefined ? {} : { pythonLambdaVersion }),
-  };
-  return { namespaces, table, connection };
+  const version = defined({ maxShards, pythonLambdaVersion });
+  return { namespaces, version, indexes: defined({ gsi2Projection }), connection };
 }
 
 function unknownOption(name: string, value: unknown, accepted: readonly string[]): ValidationError {

@@ -15,7 +15,7 @@ import { listenTo } from "../storage/call-listeners.ts";
 import type { ItemStore } from "../storage/item-store.ts";
 import type { BackendCapabilities } from "./backend.ts";
 import { BalanceOperations } from "./balance-operations.ts";
-import { entityBuckets, followLimits, stampFlags, stampSoft } from "./bucket-followers.ts";
+import { entityBuckets, limitFollower } from "./bucket-followers.ts";
 import { BucketRecords } from "./bucket-records.ts";
 import { INTERNALS, type RepositoryInternals } from "./internals.ts";
 import {
@@ -101,17 +101,10 @@ export class Repository {
     const resolver = new ConfigResolver(context, cacheOf(shared, context));
     const buckets = bucketsOf(shared, namespace.namespaceId);
     this.audit = new AuditLog(context);
-    this.entities = new EntityRecords(
-      context,
-      this.audit,
-      resolver,
-      entityBuckets(context, buckets, resolver),
-    );
-    this.limits = new LimitRecords(context, this.audit, resolver, {
-      entityLimitsChanged: (id, resource) => followLimits(buckets, resolver, id, resource),
-      stampFlags: (level, onStamped) => stampFlags(context, buckets, resolver, level, onStamped),
-      stampSoft: (level, onStamped) => stampSoft(buckets, resolver, level, onStamped),
-    });
+    const ownBuckets = entityBuckets(context, buckets, resolver);
+    this.entities = new EntityRecords(context, this.audit, resolver, ownBuckets);
+    const follower = limitFollower(context, buckets, resolver);
+    this.limits = new LimitRecords(context, this.audit, resolver, follower);
     const operations = new BalanceOperations(context, this.audit, resolver, buckets);
     this.buckets = new BucketRecords(buckets, this.entities, operations);
     this.usage = new UsageRecords(context, (scope) => buckets.countUsage(scope));

@@ -2,6 +2,7 @@
 
 import type { BucketStore } from "../buckets/bucket-store.ts";
 import type { BucketWarning } from "../buckets/bucket-warning.ts";
+import { defined } from "../domain/defined.ts";
 import { NamespaceNotFoundError } from "../domain/errors.ts";
 import { shorten } from "../domain/shorten.ts";
 import { systemTimer } from "../domain/timer.ts";
@@ -119,7 +120,7 @@ export function bucketsOf(shared: Shared, namespaceId: string): BucketStore {
     ttlMultiplier: options.bucketTtlMultiplier ?? BUCKET_TTL_MULTIPLIER,
     timeoutMs: options.timeoutMs ?? TIMEOUT_MS,
     timer: options.timer ?? systemTimer,
-    ...(shared.maxShards === undefined ? {} : { maxShards: shared.maxShards }),
+    ...defined({ maxShards: shared.maxShards }),
     keepsShards: shared.keepsShards,
     onWarning: (warning) => warn(listeners, warning, namespaceId),
     onSplit: (notice) => {

@@ -53,9 +53,9 @@ export const ITEM_ABSENT: Test = { is: "absent", name: "PK" };
 
 /** One write of a transaction. */
 export type Write =
-  | { readonly put: Item; readonly condition?: Condition }
-  | { readonly update: Key; readonly change: Change; readonly condition?: Condition }
-  | { readonly delete: Key; readonly condition?: Condition }
+  | { readonly put: Item; readonly condition?: Condition | undefined }
+  | { readonly update: Key; readonly change: Change; readonly condition?: Condition | undefined }
+  | { readonly delete: Key; readonly condition?: Condition | undefined }
   | { readonly check: Key; readonly condition: Condition };
 
 /**

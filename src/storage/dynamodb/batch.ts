@@ -1,6 +1,7 @@
 /** Batches: splits requests that are too large, and repeats items that were left unprocessed. */
 
 import type { AttributeValue as SdkValue, WriteRequest } from "@aws-sdk/client-dynamodb";
+import { defined } from "../../domain/defined.ts";
 import { RateLimiterUnavailable } from "../../domain/errors.ts";
 import { decodeItem, encodeItem } from "../attribute-value.ts";
 import { checkDistinct, checkKey, checkSnapshot, checkWrite } from "../checks.ts";
@@ -129,8 +130,7 @@ function somethingWritten(error: unknown): unknown {
   return new RateLimiterUnavailable("DynamoDB stopped in the middle of a batch", {
     cause: error,
     nothingWritten: false,
-    ...(error.reason !== undefined && { reason: error.reason }),
-    ...(error.stackName !== undefined && { stackName: error.stackName }),
+    ...defined({ reason: error.reason, stackName: error.stackName }),
   });
 }
 

@@ -1,6 +1,7 @@
 /** The connection to DynamoDB: endpoint, credentials and transport. */
 
 import type { DynamoDBClientConfig } from "@aws-sdk/client-dynamodb";
+import { defined } from "../../domain/defined.ts";
 import { isLoopback } from "../../domain/loopback.ts";
 
 /** Requests for data go over a transport of our own, or like all others through the AWS SDK. */
@@ -31,11 +32,10 @@ export function clientConfig(
   connection: DynamoConnection,
   timeoutMs: number,
 ): DynamoDBClientConfig {
+  const { endpoint, region, credentials } = connection;
   return {
-    ...(isLoopback(connection.endpoint) ? LOCAL_ENGINE : {}),
-    ...present("endpoint", connection.endpoint),
-    ...present("region", connection.region),
-    ...present("credentials", connection.credentials),
+    ...(isLoopback(endpoint) ? LOCAL_ENGINE : {}),
+    ...defined({ endpoint, region, credentials }),
     // The SDK repeats requests whose outcome is unknown. We decide that ourselves.
     maxAttempts: 1,
     requestHandler: connection.requestHandler ?? {
@@ -49,14 +49,7 @@ export function clientConfig(
  * region and credentials. Fixed ones save every developer the same setup, and keep real
  * credentials away from whatever listens there.
  */
-const LOCAL_ENGINE = {
+export const LOCAL_ENGINE = {
   region: "us-east-1",
   credentials: { accessKeyId: "local", secretAccessKey: "local" },
 } as const;
-
-function present<Name extends string, Value>(
-  name: Name,
-  value: Value | undefined,
-): { [name in Name]?: Value } {
-  return value === undefined ? {} : ({ [name]: value } as { [name in Name]: Value });
-}

@@ -136,19 +136,19 @@ export class MemoryItemStore implements ScanStore {
   /** Writes a whole item where the condition holds. */
   async put(item: Item, condition?: Condition): Promise<WriteResult> {
     this.#count("put");
-    return this.#write({ put: item, ...withCondition(condition) });
+    return this.#write({ put: item, condition });
   }
 
   /** Changes attributes of an item where the condition holds, and creates it when it is absent. */
   async update(key: Key, change: Change, condition?: Condition): Promise<WriteResult> {
     this.#count("update");
-    return this.#write({ update: key, change, ...withCondition(condition) });
+    return this.#write({ update: key, change, condition });
   }
 
   /** Removes an item where the condition holds. */
   async delete(key: Key, condition?: Condition): Promise<WriteResult> {
     this.#count("delete");
-    return this.#write({ delete: key, ...withCondition(condition) });
+    return this.#write({ delete: key, condition });
   }
 
   /** Writes all items where all conditions hold, else none. */
@@ -276,10 +276,6 @@ export class MemoryItemStore implements ScanStore {
     if (this.#listeners.isEmpty) return;
     this.#listeners.tell(freeCall(operation));
   }
-}
-
-function withCondition(condition: Condition | undefined): { condition?: Condition } {
-  return condition === undefined ? {} : { condition };
 }
 
 function move(

@@ -91,7 +91,7 @@ export class SqliteItemStore implements ScanStore {
 
   async put(item: Item, condition?: Condition, options?: CallOptions): Promise<WriteResult> {
     this.#count("put");
-    return this.#write({ put: item, ...withCondition(condition) }, options);
+    return this.#write({ put: item, condition }, options);
   }
 
   async update(
@@ -101,12 +101,12 @@ export class SqliteItemStore implements ScanStore {
     options?: CallOptions,
   ): Promise<WriteResult> {
     this.#count("update");
-    return this.#write({ update: key, change, ...withCondition(condition) }, options);
+    return this.#write({ update: key, change, condition }, options);
   }
 
   async delete(key: Key, condition?: Condition, options?: CallOptions): Promise<WriteResult> {
     this.#count("delete");
-    return this.#write({ delete: key, ...withCondition(condition) }, options);
+    return this.#write({ delete: key, condition }, options);
   }
 
   async transact(writes: readonly Write[], options: TransactOptions = {}): Promise<TransactResult> {
@@ -224,8 +224,4 @@ export class SqliteItemStore implements ScanStore {
   #count(operation: string): void {
     if (!this.#listeners.isEmpty) this.#listeners.tell(freeCall(operation));
   }
-}
-
-function withCondition(condition: Condition | undefined): { condition?: Condition } {
-  return condition === undefined ? {} : { condition };
 }

@@ -1,5 +1,6 @@
 /** The item store of one process: each method is a request over its connection. */
 
+import { defined } from "../../domain/defined.ts";
 import {
   checkDistinct,
   checkKey,
@@ -82,7 +83,7 @@ export class ProcessStore implements ItemStore {
   }
 
   put(item: Item, condition?: Condition, options?: CallOptions): Promise<WriteResult> {
-    return this.#write("PutItem", { put: item, ...conditionOf(condition) }, options);
+    return this.#write("PutItem", { put: item, condition }, options);
   }
 
   update(
@@ -91,12 +92,12 @@ export class ProcessStore implements ItemStore {
     condition?: Condition,
     options?: CallOptions,
   ): Promise<WriteResult> {
-    const write = { update: keyOf(key), change, ...conditionOf(condition) };
+    const write = { update: keyOf(key), change, condition };
     return this.#write("UpdateItem", write, options);
   }
 
   delete(key: Key, condition?: Condition, options?: CallOptions): Promise<WriteResult> {
-    return this.#write("DeleteItem", { delete: keyOf(key), ...conditionOf(condition) }, options);
+    return this.#write("DeleteItem", { delete: keyOf(key), condition }, options);
   }
 
   async transact(writes: readonly Write[], options: TransactOptions = {}): Promise<TransactResult> {
@@ -139,11 +140,7 @@ export class ProcessStore implements ItemStore {
     let left = query.limit ?? Number.POSITIVE_INFINITY;
     let after = query.after;
     while (left > 0) {
-      const page: Query = {
-        ...query,
-        limit: Math.min(PAGE, left),
-        ...(after === undefined ? {} : { after }),
-      };
+      const page = { ...query, limit: Math.min(PAGE, left), ...defined({ after }) };
       const found = await this.#connection.request("Query", ways("read", {}), (call) =>
         this.#server.query(call, page),
       );
@@ -180,8 +177,4 @@ function ways(repetition: Repetition, options: CallOptions): RequestOptions {
 
 function raisesHotKey(options: CallOptions & { readonly hotKey?: "repeat" | "raise" }): boolean {
   return options.hotKey === "raise";
-}
-
-function conditionOf(condition: Condition | undefined): { condition?: Condition } {
-  return condition === undefined ? {} : { condition };
 }
