@@ -18,13 +18,13 @@ import { DamagedRecordError, ValidationError } from "../domain/errors.ts";
 import { systemTimer, type Timer } from "../domain/timer.ts";
 import { numberAt } from "../records/fields.ts";
 import { usageKey } from "../records/usage-item.ts";
+import { inParallel } from "../storage/bounded.ts";
 import type { ItemStore } from "../storage/item-store.ts";
 import { type ArchiveSink, archiveObjects, removedEvents } from "./audit-archive.ts";
 import { type BucketActivity, bucketActivity } from "./bucket-activity.ts";
 import { BucketUpkeep, type ShardSplitter } from "./bucket-upkeep.ts";
 import { type AggregatorCounters, counterFields } from "./counters.ts";
 import { Deletions } from "./deletions.ts";
-import { inLanes } from "./lanes.ts";
 import { errorFields, type Log, type LogFields } from "./log.ts";
 import { SnapshotWriter } from "./snapshot-writer.ts";
 import type { StreamChange } from "./stream-change.ts";
@@ -128,7 +128,7 @@ export class Aggregator {
     deletions: Deletions,
   ): Promise<number> {
     const written: SnapshotTally[] = [];
-    await inLanes(tallies, WRITES_AT_ONCE, async (tally) => {
+    await inParallel(tallies, WRITES_AT_ONCE, async (tally) => {
       const work = async () => {
         const isCounted = await this.#writer.write(tally, deletions.untilMs(tally.subject));
         if (isCounted) written.push(tally);
@@ -163,7 +163,7 @@ export class Aggregator {
   ): Promise<{ refills: number; splits: number }> {
     let refills = 0;
     let splits = 0;
-    await inLanes(activities, WRITES_AT_ONCE, async (activity) => {
+    await inParallel(activities, WRITES_AT_ONCE, async (activity) => {
       const id = [activity.lastId];
       const worked = await batch.attempt("a bucket could not be split", id, async () => {
         splits += await this.#upkeep.split(activity);
@@ -184,14 +184,11 @@ export class Aggregator {
     deletions: Deletions,
   ): Promise<void> {
     const late = activities.filter(({ name }) => deletions.isPurged(name));
-    await inLanes(late, WRITES_AT_ONCE, async ({ item: { PK, SK }, lastId }) => {
-      await batch.attempt(
-        "a bucket of a purged namespace could not be removed",
-        [lastId],
-        async () => {
-          await this.#options.store.delete({ PK, SK });
-        },
-      );
+    await inParallel(late, WRITES_AT_ONCE, async ({ item: { PK, SK }, lastId }) => {
+      const message = "a bucket of a purged namespace could not be removed";
+      await batch.attempt(message, [lastId], async () => {
+        await this.#options.store.delete({ PK, SK });
+      });
     });
   }
 
@@ -206,7 +203,7 @@ export class Aggregator {
     let archived = 0;
     await batch.attempt("audit events could not be archived", [first.id], async () => {
       const objects = archiveObjects(events);
-      await inLanes(objects, WRITES_AT_ONCE, ({ key, body }) => archive.put(key, body));
+      await inParallel(objects, WRITES_AT_ONCE, ({ key, body }) => archive.put(key, body));
       archived = events.length;
     });
     return archived;

@@ -41,16 +41,9 @@ export const NOTHING_DONE: AggregatorCounters = Object.freeze({
 
 /** Both together; the lag is the later one's. */
 export function added(earlier: AggregatorCounters, later: AggregatorCounters): AggregatorCounters {
-  return {
-    records: earlier.records + later.records,
-    snapshots: earlier.snapshots + later.snapshots,
-    refills: earlier.refills + later.refills,
-    splits: earlier.splits + later.splits,
-    archived: earlier.archived + later.archived,
-    lagMs: later.lagMs,
-    failures: earlier.failures + later.failures,
-    skipped: earlier.skipped + later.skipped,
-  };
+  const names = Object.keys(NOTHING_DONE) as (keyof AggregatorCounters)[];
+  const sums = names.map((name) => [name, earlier[name] + later[name]]);
+  return { ...(Object.fromEntries(sums) as AggregatorCounters), lagMs: later.lagMs };
 }
 
 /** As they stand in a line of the log. */

@@ -2,6 +2,7 @@
 
 import { isoSeconds } from "../core/windows.ts";
 import type { Clock } from "../domain/clock.ts";
+import { defined } from "../domain/defined.ts";
 
 export const LOG_LEVELS = ["debug", "info", "warning", "error"] as const;
 /** How important a log line is. */
@@ -36,8 +37,7 @@ export function errorFields(error: unknown): LogFields {
   return {
     error: error.message,
     error_name: error.name,
-    ...(code === undefined ? {} : { error_code: code }),
-    ...(error.cause === undefined ? {} : { cause: String(error.cause) }),
+    ...defined({ error_code: code, cause: error.cause && String(error.cause) }),
   };
 }
 

@@ -3,6 +3,7 @@
 import { WINDOW_TYPES, type WindowType } from "../core/windows.ts";
 import { checkFields, checkInteger, show } from "../domain/check.ts";
 import type { Clock } from "../domain/clock.ts";
+import { defined } from "../domain/defined.ts";
 import { ValidationError } from "../domain/errors.ts";
 import { randomBytes, systemRandom } from "../domain/random.ts";
 import { systemTimer } from "../domain/timer.ts";
@@ -137,11 +138,8 @@ async function follow(
   options: AggregatorRunOptions,
   settings: Settings,
 ): Promise<AggregatorCounters> {
-  const log = jsonLog({
-    clock,
-    write: options.write ?? ((line) => void process.stdout.write(line)),
-    ...(options.logLevel === undefined ? {} : { level: options.logLevel }),
-  });
+  const { write = (line: string) => void process.stdout.write(line), logLevel: level } = options;
+  const log = jsonLog({ clock, write, ...defined({ level }) });
   const timer = options.connection?.timer ?? systemTimer;
   const random = options.connection?.random ?? systemRandom;
   const { retentionDays, batchMs, batchSize } = settings;

@@ -1,7 +1,7 @@
 /** The numbers of a run that people and thresholds look at. */
 
 import { dollarsOf, ON_DEMAND_PRICES } from "../storage/dynamodb/prices.ts";
-import type { Slice, StoreWork } from "./slice.ts";
+import type { StoreWork } from "./slice.ts";
 import type { Outcome, Tally } from "./tally.ts";
 
 /** Numbers of a run, of one class of users, or of one interval. */
@@ -53,9 +53,4 @@ export function costOf(store: StoreWork, acquires: number): CostFigures {
     readUnitsPerAcquire: per(store.readUnits),
     dollarsPerMillion: 1_000_000 * per(dollarsOf(store, ON_DEMAND_PRICES)),
   };
-}
-
-/** Computes the numbers of all classes of a slice together. */
-export function sliceFigures(slice: Slice, elapsedMs: number): Figures {
-  return figuresOf(slice.total(), elapsedMs);
 }

@@ -1,13 +1,10 @@
 /** A worker in a Lambda function: it is invoked for a round, and returns what it did. */
 
-import { systemRandom } from "../domain/random.ts";
-import { systemTimer } from "../domain/timer.ts";
 import { RateLimiter } from "../limiter/rate-limiter.ts";
 import { checkLoad } from "./define-load.ts";
-import { processCpuMs } from "./local-fleet.ts";
+import { THIS_PROCESS } from "./local-fleet.ts";
 import type { Plan, WorkerPlace } from "./plan.ts";
 import type { SliceWire } from "./slice.ts";
-import { systemTurn } from "./turn.ts";
 import { Worker } from "./worker.ts";
 import type { StoreAddress } from "./worker-process.ts";
 
@@ -89,12 +86,9 @@ async function round(
     limiter,
     plan: { ...plan, durationMs: Math.min(plan.durationMs, place.doneMs + roundMs) },
     place,
-    timer: systemTimer,
-    turn: systemTurn,
-    random: systemRandom,
+    ...THIS_PROCESS,
     signal: new AbortController().signal,
     onSlice: (slice) => slices.push(slice.toWire()),
-    cpuMs: processCpuMs,
   });
   await worker.run();
   return { type: "done", slices };

@@ -5,10 +5,9 @@ import { systemTimer, type Timer } from "../domain/timer.ts";
 import type { RateLimiter } from "../limiter/rate-limiter.ts";
 import type { Fleet } from "./fleet.ts";
 import type { Load } from "./load.ts";
-import type { LoadChange } from "./model.ts";
+import type { LoadChange, Turn } from "./model.ts";
 import type { Plan } from "./plan.ts";
 import type { Slice } from "./slice.ts";
-import { systemTurn, type Turn } from "./turn.ts";
 import { Worker } from "./worker.ts";
 
 export interface LocalFleetOptions {
@@ -27,14 +26,11 @@ export class LocalFleet implements Fleet {
 
   constructor({ onSlice, ...options }: LocalFleetOptions) {
     this.#worker = new Worker({
-      timer: systemTimer,
-      turn: systemTurn,
-      random: systemRandom,
+      ...THIS_PROCESS,
       ...options,
       place: { worker: 0, workers: 1, doneMs: 0 },
       signal: this.#stopped.signal,
       onSlice: (slice) => onSlice(0, slice),
-      cpuMs: processCpuMs,
     });
   }
 
@@ -51,8 +47,13 @@ export class LocalFleet implements Fleet {
   }
 }
 
-/** Returns the processor time of this process. */
-export function processCpuMs(): number {
-  const { user, system } = process.cpuUsage();
-  return (user + system) / 1000;
-}
+/** The time, the randomness and the processor of this process, for a worker in it. */
+export const THIS_PROCESS = {
+  timer: systemTimer,
+  turn: () => new Promise<void>((resolve) => void setImmediate(resolve)),
+  random: systemRandom,
+  cpuMs: () => {
+    const { user, system } = process.cpuUsage();
+    return (user + system) / 1000;
+  },
+} as const;

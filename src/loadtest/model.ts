@@ -6,10 +6,15 @@ import type { RateLimiter } from "../limiter/rate-limiter.ts";
 import type { Load } from "./load.ts";
 import type { Plan, WorkerPlace } from "./plan.ts";
 import type { Slice } from "./slice.ts";
-import type { Turn } from "./turn.ts";
 
 /** How long tasks may go on after the end of the run. */
 export const GRACE_MS = 10_000;
+/**
+ * Lets the process do everything else that is due: users that never wait for anything real would
+ * keep timers and sockets from their turn.
+ */
+export type Turn = () => Promise<void>;
+
 export interface WorkerJob {
   readonly load: Load;
   readonly limiter: RateLimiter;

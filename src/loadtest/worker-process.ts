@@ -1,14 +1,11 @@
 /** A worker in a process of its own: what it is told, and what it answers. */
 
-import { systemRandom } from "../domain/random.ts";
-import { systemTimer } from "../domain/timer.ts";
 import { RateLimiter } from "../limiter/rate-limiter.ts";
-import { processCpuMs } from "./local-fleet.ts";
+import { THIS_PROCESS } from "./local-fleet.ts";
 import type { LoadChange } from "./model.ts";
 import type { Plan, WorkerPlace } from "./plan.ts";
 import { loadScenario } from "./scenario-file.ts";
 import type { SliceWire } from "./slice.ts";
-import { systemTurn } from "./turn.ts";
 import { Worker } from "./worker.ts";
 
 /** The store of a run. */
@@ -83,12 +80,9 @@ export async function serveWorker(channel: Channel): Promise<void> {
       limiter,
       plan,
       place,
-      timer: systemTimer,
-      turn: systemTurn,
-      random: systemRandom,
+      ...THIS_PROCESS,
       signal: stopped.signal,
       onSlice: (slice) => channel.send({ type: "slice", slice: slice.toWire() }),
-      cpuMs: processCpuMs,
     });
     worker.change(change);
     await worker.run();

@@ -311,7 +311,7 @@ export class LimitRecords extends SwitchRecords {
     await this.#follow(level, version, isSoftTouched);
   }
 
-  /** Lets the cache and live buckets follow a change; `version`: `undefined` when there was none. */
+  /** Lets the cache and live buckets follow a change; `version` is `undefined` without one. */
   async #follow(
     level: ConfigLevel,
     version: number | undefined,

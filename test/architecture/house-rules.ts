@@ -56,7 +56,7 @@ const timerPlaces: Place = {
     // The contract waits for stores that poll, and ends feeds that bring nothing.
     "src/testing/item-store-contract/subject.ts",
     // Lets timers and sockets have their turn between tasks that wait for nothing.
-    "src/loadtest/turn.ts",
+    "src/loadtest/local-fleet.ts",
     // Pauses between attempts, polls of a stream, a table that is being made.
     "src/storage/dynamodb/transport/calls.ts",
     "src/storage/dynamodb/feed.ts",

@@ -7,6 +7,7 @@
  * one shard would disturb each other, but still count everything once.
  */
 
+import { defined } from "../../domain/defined.ts";
 import { RESERVED_NAMESPACE } from "../../domain/names.ts";
 import { flagAt, numberAt, textAt } from "../../records/fields.ts";
 import { inNamespace } from "../../records/keys.ts";
@@ -130,7 +131,7 @@ function common(nowMs: number) {
 }
 
 function progressOf({ checkpoint, done }: Pick<ShardLease, "checkpoint" | "done">) {
-  return { done, ...(checkpoint === undefined ? {} : { checkpoint }) };
+  return { done, ...defined({ checkpoint }) };
 }
 
 function leaseIn(item: Item, shardId: string, beat: number): ShardLease {

@@ -125,7 +125,7 @@ export class StreamRunner {
     shardId: string,
     leases: ReadonlyMap<string, ShardLease>,
   ): Promise<void> {
-    const { aggregator, batchMs, batchSize, clock, log, timer, worker } = this.#options;
+    const { clock, log, worker } = this.#options;
     const lease = await items.take(shardId, leases.get(shardId), worker, clock());
     if (lease === undefined) return;
     const { checkpoint } = lease;
@@ -133,18 +133,8 @@ export class StreamRunner {
     const onCounters = (counters: AggregatorCounters) => {
       this.#counters = added(this.#counters, counters);
     };
-    const reader = new ShardWorker({
-      aggregator,
-      source,
-      shardId,
-      checkpoint,
-      timer,
-      log,
-      batchMs,
-      batchSize,
-      onCounters,
-    });
-    this.#workers.set(shardId, reader);
+    const shard = { source, shardId, checkpoint, onCounters };
+    this.#workers.set(shardId, new ShardWorker({ ...this.#options, ...shard }));
   }
 
   async #release(items: LeaseItems, shardId: string): Promise<void> {

@@ -33,15 +33,9 @@ export class Tally {
   }
 
   get total(): Counts {
-    return [...this.#byKey.values()].reduce(
-      (sum, { answered, refused, failed, estimated, used }) => ({
-        answered: sum.answered + answered,
-        refused: sum.refused + refused,
-        failed: sum.failed + failed,
-        estimated: sum.estimated + estimated,
-        used: sum.used + used,
-      }),
-      NONE,
-    );
+    const all = [...this.#byKey.values()];
+    const names = Object.keys(NONE) as (keyof Counts)[];
+    const sumOf = (name: keyof Counts) => all.reduce((sum, counts) => sum + counts[name], 0);
+    return Object.fromEntries(names.map((name) => [name, sumOf(name)])) as unknown as Counts;
   }
 }

@@ -1,6 +1,6 @@
 /** A run while it is under way, drawn once a second. */
 
-import { costOf, sliceFigures } from "../../loadtest/figures.ts";
+import { costOf, figuresOf } from "../../loadtest/figures.ts";
 import type { Plan } from "../../loadtest/plan.ts";
 import type { Results } from "../../loadtest/results.ts";
 import { chart } from "../chart.ts";
@@ -46,10 +46,9 @@ export class LiveView {
     const seconds = `${Math.floor(elapsedMs / 1000)} of ${Math.round(durationMs / 1000)} s`;
     const heading = `${palette.title(this.#title)}  ${palette.faint(seconds)}`;
     if (last === undefined) return `${heading}\n`;
-    const now = sliceFigures(last, intervalMs);
-    const { counts } = sliceFigures(this.#results.total, elapsedMs);
+    const now = figuresOf(last.total(), intervalMs);
     const { total } = this.#results;
-    const acquires = total.total().acquires;
+    const { counts, acquires } = figuresOf(total.total(), elapsedMs);
     const cost = costOf(total.store, acquires);
     const rates = intervals
       .slice(-CHART_INTERVALS)

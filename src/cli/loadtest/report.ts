@@ -35,12 +35,8 @@ export interface LoadReport {
   readonly broken: readonly { readonly condition: string; readonly actual: string }[];
 }
 
-export interface ReportInput {
-  readonly title: string;
-  readonly storeName: string;
-  readonly plan: Plan;
-  readonly workers: number;
-  readonly elapsedMs: number;
+export interface ReportInput
+  extends Pick<LoadReport, "title" | "storeName" | "plan" | "workers" | "elapsedMs"> {
   readonly results: Results;
   readonly thresholds: readonly Threshold[];
 }

@@ -4,10 +4,10 @@ import type { AttributeValue as SdkValue, WriteRequest } from "@aws-sdk/client-d
 import { defined } from "../../domain/defined.ts";
 import { RateLimiterUnavailable } from "../../domain/errors.ts";
 import { decodeItem, encodeItem } from "../attribute-value.ts";
+import { chunksOf, inParallel } from "../bounded.ts";
 import { checkDistinct, checkKey, checkSnapshot, checkWrite } from "../checks.ts";
 import { type Item, type Key, keyOf } from "../item.ts";
 import type { ReadManyOptions } from "../item-store.ts";
-import { chunksOf, inParallel } from "./bounded.ts";
 import type { Calls } from "./transport/calls.ts";
 import type { Deadline } from "./transport/deadline.ts";
 

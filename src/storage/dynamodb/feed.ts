@@ -6,8 +6,8 @@
 
 import { setTimeout as pause } from "node:timers/promises";
 import type { Shard } from "@aws-sdk/client-dynamodb-streams";
+import { inParallel } from "../bounded.ts";
 import type { ChangeRecord, ChangesOptions } from "../item-store.ts";
-import { inParallel } from "./bounded.ts";
 import { formatPosition, type Mark, parsePosition } from "./position.ts";
 import { type ShardBatch, ShardReader } from "./shard-reader.ts";
 import { changeOf, findStream, listShards } from "./table-stream.ts";
