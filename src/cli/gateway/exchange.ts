@@ -4,6 +4,7 @@ import type { ClientRequest, IncomingMessage, ServerResponse } from "node:http";
 import { checkResource } from "../../domain/names.ts";
 import { TextMemo } from "../../domain/text-memo.ts";
 import { ENDED } from "../../limiter/active-lease.ts";
+import { Refusal } from "../../limiter/decision.ts";
 import { type AnswerMeter, answerMeter } from "../../llm/answer-meter.ts";
 import { type HttpCall, readHttpCall } from "../../llm/http-call.ts";
 import { MeteredCall } from "../../llm/metered-call.ts";
@@ -134,7 +135,8 @@ export class Exchange extends Steps {
     if (problem !== "") return void this.#refuse(400, "invalid_request_error", problem);
     const upstream = upstreamFor(upstreams, model);
     if (upstream === undefined) {
-      const message = `No upstream of this gateway serves "${model}".`;
+      const what = model === "" ? "calls without a model" : `"${model}"`;
+      const message = `No upstream of this gateway serves ${what}.`;
       return void this.#refuse(404, "model_not_found", message);
     }
     this.#call = call;
@@ -163,7 +165,9 @@ export class Exchange extends Steps {
   }
 
   #refuseBy(reason: NotGranted): void {
-    send(this.#response, refusalAnswer(reason, this.#route.provider, false));
+    const limits: string[] = [];
+    if (reason instanceof Refusal) addLimits(limits, this.#setup.nowMs(), reason.statuses);
+    send(this.#response, refusalAnswer(reason, this.#route.provider, false), limits);
   }
 
   #refuse(status: number, kind: string, message: string): void {
@@ -190,13 +194,13 @@ export class Exchange extends Steps {
   }
 
   /** What is wrong with an answer that has begun, its own events tell. */
-  #unanswered(error: unknown): void {
+  #unanswered(error: unknown, message = "The upstream could not be reached."): void {
     // The lease of a client that hung up has ended with its response.
     if (this.#isAnswered || this.#isClosed) return;
     this.#isAnswered = true;
     clearTimeout(this.#timer);
     this.after(this.#metered?.fail({ error }) ?? ENDED, () => {
-      this.#refuse(502, "api_error", "The upstream could not be reached.");
+      this.#refuse(502, "api_error", message);
     });
   }
 
@@ -254,9 +258,9 @@ export class Exchange extends Steps {
   /** Ends the request to the upstream when nothing comes from it for too long. */
   #startTimer(): void {
     this.#timer ??= setTimeout(() => {
-      const error = new Error("The upstream did not answer in time");
+      const error = new Error("The upstream did not answer in time.");
       this.#forwarded?.destroy(error);
-      this.#unanswered(error);
+      this.#unanswered(error, error.message);
     }, this.#setup.timeoutMs);
     this.#timer.refresh();
   }
@@ -295,8 +299,18 @@ function noHeaders(): Headers {
   return new Headers();
 }
 
-function send(response: ServerResponse, { status, headers, body }: RefusalAnswer): void {
+function send(
+  response: ServerResponse,
+  { status, headers, body }: RefusalAnswer,
+  more: readonly string[] = [],
+): void {
   if (response.destroyed || response.headersSent) return;
-  response.writeHead(status, { ...headers, "content-length": String(Buffer.byteLength(body)) });
+  const length = String(Buffer.byteLength(body));
+  response.writeHead(status, [
+    ...Object.entries(headers).flat(),
+    "content-length",
+    length,
+    ...more,
+  ]);
   response.end(body);
 }

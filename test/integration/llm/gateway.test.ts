@@ -185,13 +185,20 @@ describe("calls through the gateway", () => {
     expect(await consumed()).toEqual({ rpm: 1 });
   });
 
-  test("a refusal is a 429 of OpenAI that names no parent", async () => {
-    await limiter.repository.limits.setEntity("team-a", ["rpm:1"]);
+  test("a refusal is a 429 of OpenAI that tells the limits of the entity, and no parent", async () => {
+    const { entities, limits } = limiter.repository;
+    await entities.create({ id: "company" });
+    await entities.create({ id: "team-b", parentId: "company", cascade: true });
+    await limits.setEntity("company", ["rpm:1"]);
+    const openai = client((await createKey(limiter.repository, "team-b", undefined)).key);
     upstream.replyWith(json(chatAnswer));
-    await chat();
-    const refused = await chat().catch((error) => error);
+    await chat(openai);
+    const refused = await chat(openai).catch((error) => error);
     expect(refused).toBeInstanceOf(OpenAI.RateLimitError);
+    expect(refused.message).not.toContain("company");
     expect(refused.headers.get("retry-after")).toBe("61");
+    expect(refused.headers.get("ratelimit")).toBe('"rpm";r=99;t=1, "tpm";r=99979;t=1');
+    expect(refused.headers.get("x-ratelimit-remaining-requests")).toBe("99");
     expect(upstream.arrived).toHaveLength(1);
   });
 
@@ -206,7 +213,7 @@ describe("calls through the gateway", () => {
     await expect(chat()).rejects.toMatchObject({ status: 502 });
     await restart({ timeoutMs: 50 });
     upstream.replyWith(() => {});
-    await expect(chat()).rejects.toMatchObject({ status: 502 });
+    await expect(chat()).rejects.toThrow("502 The upstream did not answer in time.");
     expect(await consumed()).toEqual({ rpm: 0, tpm: 0 });
   });
 
@@ -249,7 +256,9 @@ describe("calls through the gateway", () => {
     expect(other.arrived[0]?.path).toBe("/v1/messages");
     expect(await consumed("team-a", "claude-test")).toEqual({ rpm: 1, tpm: 45 });
     const unknown = client().chat.completions.create({ model: "llama", messages });
-    await expect(unknown).rejects.toMatchObject({ status: 404 });
+    await expect(unknown).rejects.toThrow('404 No upstream of this gateway serves "llama".');
+    const nameless = client().models.list();
+    await expect(nameless).rejects.toThrow("404 No upstream of this gateway serves calls without");
     await other.stop();
   });
 
