@@ -1,9 +1,10 @@
 /** Sends requests to one upstream. */
 
-import { Agent, type ClientRequest, request as requestHttp } from "node:http";
-import { type RequestOptions, request as requestHttps, Agent as SecureAgent } from "node:https";
+import { type Agent, type ClientRequest, request as requestHttp } from "node:http";
+import { type RequestOptions, request as requestHttps } from "node:https";
 import { isIP } from "node:net";
 import { upstreamHeaders } from "./headers.ts";
+import { agentFor } from "./idle-connections.ts";
 import type { UpstreamSpec } from "./upstreams.ts";
 
 /** A request of a client as far as it is forwarded. */
@@ -15,21 +16,6 @@ export interface Forwarding {
   /** The client's own key. */
   readonly key: string;
   readonly body: Buffer;
-}
-
-/** Connections to upstreams, which all forwarders of a gateway share. */
-export class Connections {
-  readonly #http = new Agent({ keepAlive: true });
-  readonly #https = new SecureAgent({ keepAlive: true });
-
-  of(url: URL): Agent {
-    return url.protocol === "https:" ? this.#https : this.#http;
-  }
-
-  destroy(): void {
-    this.#http.destroy();
-    this.#https.destroy();
-  }
 }
 
 /** Methods whose requests have a body only where they announce one. */
@@ -44,10 +30,10 @@ export class Forwarder {
   readonly #hostname: string;
   readonly #servername: string;
 
-  constructor(spec: UpstreamSpec, connections: Connections) {
+  constructor(spec: UpstreamSpec) {
     const { protocol, pathname, hostname } = spec.url;
     this.#spec = spec;
-    this.#agent = connections.of(spec.url);
+    this.#agent = agentFor(protocol);
     this.#request = protocol === "https:" ? requestHttps : requestHttp;
     this.#base = pathname.endsWith("/") ? pathname.slice(0, -1) : pathname;
     // A URL has an address of IPv6 in brackets, and a socket wants it without.
@@ -72,5 +58,10 @@ export class Forwarder {
     const forwarded = this.#request(options);
     forwarded.end(body);
     return forwarded;
+  }
+
+  /** Closes all connections. */
+  close(): void {
+    this.#agent.destroy();
   }
 }

@@ -9,7 +9,7 @@ import { checkLlmOptions } from "../../llm/options.ts";
 import { PROMETHEUS_TYPE } from "../../otel/prometheus-meter.ts";
 import { INTERNALS } from "../../repository/internals.ts";
 import { Exchange, type ExchangeSetup } from "./exchange.ts";
-import { Connections, Forwarder } from "./forwarder.ts";
+import { Forwarder } from "./forwarder.ts";
 import { GatewayMetrics } from "./gateway-metrics.ts";
 import { KeyHashes, KeyLookup } from "./keys.ts";
 import { routeOf } from "./routes.ts";
@@ -37,7 +37,6 @@ const METRICS_PATH = "/metrics";
 export class Gateway {
   readonly #server: Server;
   readonly #setup: ExchangeSetup;
-  readonly #connections = new Connections();
   readonly #limiter: RateLimiter;
   readonly #metrics: GatewayMetrics;
   /** How many exchanges have a lease or a response that has not ended. */
@@ -57,7 +56,7 @@ export class Gateway {
       metering: new Metering(limiter, checkLlmOptions({ entityId: "gateway", maxWaitSeconds })),
       upstreams: upstreams.map((spec) => ({
         models: spec.models,
-        forwarder: new Forwarder(spec, this.#connections),
+        forwarder: new Forwarder(spec),
       })),
       entityOf: isOpen ? (key) => `sha256:${hashes.of(key)}` : (key) => keys.entityOf(key),
       nowMs: clock,
@@ -89,7 +88,7 @@ export class Gateway {
     await Promise.race([this.#untilAnswered(), deadline]);
     this.#server.closeAllConnections();
     await this.#untilAnswered();
-    this.#connections.destroy();
+    for (const { forwarder } of this.#setup.upstreams) forwarder.close();
     this.#metrics.stop();
   }
 
