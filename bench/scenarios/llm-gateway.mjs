@@ -15,7 +15,7 @@ const CHILD = "./children/llm-gateway.mjs";
 const PAIRS = 3;
 const PACE = { rounds: 5, roundMs: 250, samples: 1000 };
 /** A server that runs for hours has compiled everything; it takes so many requests until then. */
-const WARM_UP_REQUESTS = 6_000;
+const WARM_UP_REQUESTS = 15_000;
 const prompt = { model: "gpt-4o", messages: [{ role: "user", content: "word ".repeat(200) }] };
 const body = JSON.stringify(prompt);
 const headers = { "content-type": "application/json", authorization: "Bearer sk-bench" };

@@ -8,7 +8,7 @@ import { MeteredCall } from "./metered-call.ts";
 import { Metering, type NotGranted } from "./metering.ts";
 import { observedStream } from "./observed-stream.ts";
 import { checkLlmOptions, type LlmOptions } from "./options.ts";
-import { collect, type Prompt } from "./prompt-size.ts";
+import { textIn } from "./prompt-size.ts";
 import { mayRetry } from "./refusal-answer.ts";
 import { countOf, fieldsOf } from "./usage.ts";
 
@@ -72,9 +72,7 @@ export function rateLimitMiddleware(
       const result = await attempt(metered, params, doGenerate);
       const { usage, content } = fieldsOf(result);
       metered.seeUsage(aiSdkUsage(usage, model.provider));
-      const answer: Prompt = { texts: [], tokens: 0 };
-      collect(content, answer);
-      metered.seeText(answer.texts.join(""));
+      metered.seeText(textIn(content));
       await metered.complete();
       return result;
     },

@@ -8,7 +8,7 @@ import { FastText } from "./formats/fast-text.ts";
 import { fastUsage } from "./formats/fast-usage.ts";
 import type { Format } from "./formats/format.ts";
 import type { MeteredCall } from "./metered-call.ts";
-import { collect, type Prompt } from "./prompt-size.ts";
+import { textIn } from "./prompt-size.ts";
 import { dataOf, SseSplitter } from "./sse.ts";
 import { type Fields, fieldsOf, type KnownUsage } from "./usage.ts";
 
@@ -128,9 +128,7 @@ class PlainAnswer implements AnswerMeter {
     const { answerField } = this.#format;
     const answered = answerField === undefined ? undefined : answer[answerField];
     if (answered === undefined) return this.#metered.keepEstimate();
-    const prompt: Prompt = { texts: [], tokens: 0 };
-    collect(answered, prompt);
-    this.#metered.seeText(prompt.texts.join(""));
+    this.#metered.seeText(textIn(answered));
     return this.#metered.complete();
   }
 

@@ -3,12 +3,15 @@
  * searching bytes, its length is the number of bytes, and a chunk may be cut inside of a character.
  */
 
+/** Returns the same bytes as a buffer. */
+export function bufferOf(bytes: ArrayBufferView): Buffer {
+  if (Buffer.isBuffer(bytes)) return bytes;
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
+
 /** Returns one character per byte. */
 export function byteTextOf(bytes: Uint8Array): string {
-  const buffer = Buffer.isBuffer(bytes)
-    ? bytes
-    : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  return buffer.toString("latin1");
+  return bufferOf(bytes).toString("latin1");
 }
 
 /** Returns the bytes again. */

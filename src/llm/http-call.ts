@@ -35,7 +35,7 @@ export interface HttpCall {
 const DEFINITION_FIELDS = new Set(["tools", "functions", "response_format", "text"]);
 
 /** Returns the path of a URL, which may be relative. */
-export function pathOf(url: string): string {
+function pathOf(url: string): string {
   const from = url.indexOf("://");
   const slash = url.indexOf("/", from === -1 ? 0 : from + 3);
   const path = slash === -1 ? "/" : url.slice(slash);
@@ -51,7 +51,8 @@ export function readHttpCall(request: HttpRequest): HttpCall {
   const body = fields ?? {};
   const asksForStream = body["stream"] === true;
   const { signal } = request;
-  const model = typeof body["model"] === "string" ? body["model"] : deploymentAt(request.url);
+  const { model: named } = body;
+  const model = typeof named === "string" ? named : (deploymentOf(pathOf(request.url)) ?? "");
   const asking = asksForStream ? askingForUsage(format, body) : undefined;
   return {
     facts: {
@@ -77,12 +78,9 @@ function names(fields: Fields | undefined): boolean {
 /** The formats of URLs of POST requests. */
 const formats = new TextMemo((url) => formatOf("POST", pathOf(url)));
 
-function formatAt(method: string, url: string): Format | undefined {
+/** Returns the format of a request; `undefined` where only the request is counted. */
+export function formatAt(method: string, url: string): Format | undefined {
   return method === "POST" ? formats.of(url) : formatOf(method, pathOf(url));
-}
-
-function deploymentAt(url: string): string {
-  return deploymentOf(pathOf(url)) ?? "";
 }
 
 /** A class, because each object with an accessor of its own costs the engine a new shape. */

@@ -4,8 +4,8 @@ import { RateLimitExceeded } from "../domain/rate-limit-exceeded.ts";
 import { Refusal } from "../limiter/decision.ts";
 import type { RateLimiter } from "../limiter/rate-limiter.ts";
 import { answerMeter } from "./answer-meter.ts";
-import { formatOf } from "./formats/format-of.ts";
-import { type HttpCall, type HttpRequest, pathOf, readHttpCall } from "./http-call.ts";
+import { bufferOf } from "./byte-text.ts";
+import { formatAt, type HttpCall, type HttpRequest, readHttpCall } from "./http-call.ts";
 import { MeteredCall } from "./metered-call.ts";
 import { Metering, type NotGranted } from "./metering.ts";
 import { observedStream } from "./observed-stream.ts";
@@ -44,7 +44,7 @@ export function limitFetch(limiter: RateLimiter, options: LlmOptions): typeof fe
     const forward = metering.options.fetch ?? fetch;
     const request = await requestOf(input, init);
     const send: Send = (body) =>
-      body === request.body ? forward(input, init) : forward(...changed(input, init, body));
+      forward(input, body === request.body ? init : changed(request, init, body));
     return limitedCall(metering, request, send);
   };
 }
@@ -189,7 +189,7 @@ async function requestOf(input: Input, init: Init): Promise<HttpRequest> {
   const signal = init.signal ?? request?.signal ?? undefined;
   const body =
     request !== undefined && init.body === undefined
-      ? formatOf(method, pathOf(url)) !== undefined
+      ? formatAt(method, url) !== undefined
         ? await request.clone().text()
         : undefined
       : textOf(init.body);
@@ -205,15 +205,12 @@ async function requestOf(input: Input, init: Init): Promise<HttpRequest> {
 function textOf(body: unknown): string | undefined {
   if (typeof body === "string") return body;
   if (body instanceof ArrayBuffer) return Buffer.from(body).toString("utf8");
-  if (!ArrayBuffer.isView(body)) return undefined;
-  return Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString("utf8");
+  return ArrayBuffer.isView(body) ? bufferOf(body).toString("utf8") : undefined;
 }
 
 /** The same request with another body, whose length is not the one that was announced. */
-function changed(input: Input, init: Init, body: string | undefined): [Input, Init] {
-  const headers = new Headers(
-    (init.headers ?? (input instanceof Request ? input.headers : undefined)) as Headers | undefined,
-  );
+function changed({ headersOf }: HttpRequest, init: Init, body: string | undefined): Init {
+  const headers = headersOf();
   headers.delete("content-length");
-  return [input, { ...init, headers, ...(body === undefined ? {} : { body }) }];
+  return { ...init, headers, body: body ?? null };
 }

@@ -134,11 +134,9 @@ export class MeteredCall {
   /** Ends the lease of a call that failed before it was answered. */
   fail(failure: LlmFailure): Promise<void> {
     if (!this.#begin()) return ENDED;
-    const lease = this.#lease;
-    const { options } = this.#host;
+    if (this.#host.options.refundWhen(failure)) return this.#written(() => this.#lease.rollback());
     // A request that was answered with an error has used no tokens, but it was a request.
-    if (!options.refundWhen(failure)) return this.#commit({ input: 0, cached: 0, output: 0 });
-    return this.#written(() => lease.rollback());
+    return this.#commit({ input: 0, cached: 0, output: 0 });
   }
 
   /** Input and output together, as a limit of tokens counts them. */
@@ -174,12 +172,10 @@ export class MeteredCall {
   }
 
   async #flush(usage: Usage): Promise<void> {
-    const lease = this.#lease;
-    const { options } = this.#host;
     this.#heldTokens = this.#weightOf(usage);
     await this.#written(() => {
-      lease.settle(amountsOf(options.count, usage));
-      return lease.flush();
+      this.#settle(usage);
+      return this.#lease.flush();
     });
   }
 
@@ -199,12 +195,14 @@ export class MeteredCall {
   }
 
   #commit(usage: Usage): Promise<void> {
-    const lease = this.#lease;
-    const { options } = this.#host;
     return this.#written(() => {
-      lease.settle(amountsOf(options.count, usage));
-      return lease.commit();
+      this.#settle(usage);
+      return this.#lease.commit();
     });
+  }
+
+  #settle(usage: Usage): void {
+    this.#lease.settle(amountsOf(this.#host.options.count, usage));
   }
 
   /** A write that fails must not break the answer, which has arrived. */

@@ -84,11 +84,7 @@ export interface LlmOptions {
 }
 
 /** The limits of each kind. */
-export interface CountedLimits {
-  readonly requests: readonly string[];
-  readonly tokens: readonly string[];
-  readonly inputTokens: readonly string[];
-  readonly outputTokens: readonly string[];
+export interface CountedLimits extends Kinds {
   readonly cachedTokens: number;
   /** All names, with nothing of each: a copy of it is made faster than an object name by name. */
   readonly nothing: Readonly<Record<string, number>>;
@@ -127,7 +123,10 @@ const NAMES = [
 
 const KINDS = ["requests", "tokens", "inputTokens", "outputTokens"] as const;
 
-const DEFAULT_LIMITS: Readonly<Record<(typeof KINDS)[number], readonly string[]>> = {
+type Kind = (typeof KINDS)[number];
+type Kinds = Readonly<Record<Kind, readonly string[]>>;
+
+const DEFAULT_LIMITS: Kinds = {
   requests: ["rpm", "rpd"],
   tokens: ["tpm", "tpd"],
   inputTokens: ["itpm"],
@@ -187,26 +186,22 @@ function checkCount(count: LlmCount): CountedLimits {
     const reason = `expected a number from 0 to 1, got ${show(cachedTokens)}`;
     throw new ValidationError("count.cachedTokens", cachedTokens, reason);
   }
-  const given = KINDS.flatMap((kind) => (count[kind] === undefined ? [] : names(kind, count)));
-  const all = KINDS.flatMap((kind) => names(kind, count));
+  const kinds = Object.fromEntries(KINDS.map((kind) => [kind, names(kind, count)])) as Kinds;
+  const all = Object.values(kinds).flat();
   const twice = all.find((name, at) => all.indexOf(name) !== at);
   if (twice !== undefined) {
     const reason = `expected each limit to count one thing, but "${twice}" is named twice`;
     throw new ValidationError("count", twice, reason);
   }
-  const [requests, tokens, inputTokens, outputTokens] = KINDS.map((kind) => names(kind, count));
   return {
-    requests: requests as string[],
-    tokens: tokens as string[],
-    inputTokens: inputTokens as string[],
-    outputTokens: outputTokens as string[],
+    ...kinds,
     cachedTokens,
     nothing: Object.fromEntries(all.map((name) => [name, 0])),
-    given,
+    given: KINDS.flatMap((kind) => (count[kind] === undefined ? [] : kinds[kind])),
   };
 }
 
-function names(kind: (typeof KINDS)[number], count: LlmCount): readonly string[] {
+function names(kind: Kind, count: LlmCount): readonly string[] {
   const value = count[kind] ?? DEFAULT_LIMITS[kind];
   return (typeof value === "string" ? [value] : [...value]).map(checkLimitName);
 }

@@ -34,7 +34,7 @@ const SILENT_KEYS = new Set([
 ]);
 
 /** What the input consists of. */
-export interface Prompt {
+interface Prompt {
   readonly texts: string[];
   /** Tokens that are known: of attachments, and of input that is token numbers already. */
   tokens: number;
@@ -74,8 +74,15 @@ export function tokensOf(
   return tokensByBytes(bytes);
 }
 
+/** Returns every text below a value as one. */
+export function textIn(value: unknown): string {
+  const prompt: Prompt = { texts: [], tokens: 0 };
+  collect(value, prompt);
+  return prompt.texts.join("");
+}
+
 /** Adds every text below a value; a definition of a tool is read with its keys. */
-export function collect(value: unknown, prompt: Prompt): void {
+function collect(value: unknown, prompt: Prompt): void {
   if (typeof value === "string") prompt.texts.push(value);
   else if (typeof value === "number") prompt.tokens += 1;
   else if (Array.isArray(value)) for (const each of value) collect(each, prompt);

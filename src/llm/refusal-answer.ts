@@ -47,7 +47,7 @@ function retryHeaders(refusal: {
   return {
     "retry-after": refusal.retryAfterHeader,
     "retry-after-ms": String(Math.max(1, Math.ceil(retryAfterSeconds * 1000))),
-    ...(retryAfterSeconds > RETRY_SECONDS_MAX ? { "x-should-retry": "false" } : {}),
+    ...(mayRetry(retryAfterSeconds) ? {} : { "x-should-retry": "false" }),
   };
 }
 

@@ -20,7 +20,12 @@ const NO_FIELDS: Fields = Object.freeze({});
 
 /** Returns the object, or an empty one for anything else. */
 export function fieldsOf(value: unknown): Fields {
-  return typeof value === "object" && value !== null ? (value as Fields) : NO_FIELDS;
+  return objectOf(value) ?? NO_FIELDS;
+}
+
+/** Returns the object; `undefined` for anything else. */
+export function objectOf(value: unknown): Fields | undefined {
+  return typeof value === "object" && value !== null ? (value as Fields) : undefined;
 }
 
 /** Returns a count of tokens; `undefined` for anything that cannot be one. */

@@ -11,8 +11,7 @@ import { MeteredCall } from "../../llm/metered-call.ts";
 import type { Metering, NotGranted } from "../../llm/metering.ts";
 import { errorAnswer, type RefusalAnswer, refusalAnswer } from "../../llm/refusal-answer.ts";
 import type { Forwarder, Forwarding } from "./forwarder.ts";
-import { clientHeaders, clientKey } from "./headers.ts";
-import { addLimits } from "./limit-headers.ts";
+import { addLimits, clientHeaders, clientKey } from "./headers.ts";
 import type { Route } from "./routes.ts";
 import { Steps } from "./steps.ts";
 import { upstreamFor } from "./upstreams.ts";
@@ -20,6 +19,7 @@ import { upstreamFor } from "./upstreams.ts";
 /** Why a step ends whose client is gone. */
 const HUNG_UP = new Error("The client has hung up");
 
+const BROKEN_OFF = "The answer of the upstream broke off.";
 const UNREAD =
   "The body must be a JSON object in UTF-8, not compressed, and its model must be a text.";
 
@@ -58,7 +58,6 @@ export class Exchange extends Steps {
   readonly #response: ServerResponse;
   readonly #route: Route;
   #key = "";
-  #entityId = "";
   #call: HttpCall | undefined;
   #metered: MeteredCall | undefined;
   #meter: AnswerMeter | undefined;
@@ -91,19 +90,17 @@ export class Exchange extends Steps {
   }
 
   #identify(): void {
-    const key = clientKey(this.#request.headers);
-    if (key !== undefined) this.#key = key;
-    const found = key === undefined ? undefined : this.#setup.entityOf(key);
-    this.with(found, this.#readBody);
+    this.#key = clientKey(this.#request.headers) ?? "";
+    this.with(this.#key === "" ? undefined : this.#setup.entityOf(this.#key), this.#readBody);
   }
 
   #readBody(entityId: string | undefined): void {
     if (entityId === undefined) {
-      const kind = this.#isAnthropic ? "authentication_error" : "invalid_api_key";
+      const isAnthropic = this.#route.provider === "anthropic";
+      const kind = isAnthropic ? "authentication_error" : "invalid_api_key";
       return void this.#refuse(401, kind, "The request has no key that this gateway knows.");
     }
     if (this.#isClosed) return;
-    this.#entityId = entityId;
     const request = this.#request;
     const { bodyBytesMax } = this.#setup;
     if (Number(request.headers["content-length"] ?? 0) > bodyBytesMax) {
@@ -118,7 +115,9 @@ export class Exchange extends Steps {
     });
     this.on(request, "end", () => {
       if (bytes > bodyBytesMax || this.#isClosed) return;
-      this.#acquire(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks));
+      const [only] = chunks;
+      const body = only !== undefined && chunks.length === 1 ? only : Buffer.concat(chunks);
+      this.#acquire(entityId, body);
     });
   }
 
@@ -127,7 +126,7 @@ export class Exchange extends Steps {
     this.#refuse(413, "request_too_large", message);
   }
 
-  #acquire(body: Buffer): void {
+  #acquire(entityId: string, body: Buffer): void {
     const { metering, upstreams } = this.#setup;
     const call = this.#read(body);
     const { model } = call.facts.call;
@@ -143,11 +142,11 @@ export class Exchange extends Steps {
     const { method = "GET", rawHeaders } = this.#request;
     const sent = call.body === undefined || !call.hidesUsage ? body : Buffer.from(call.body);
     const forwarding = { method, path: this.#route.path, rawHeaders, key: this.#key, body: sent };
-    this.with(metering.begin(call.facts, this.#entityId), (begun) => {
+    this.with(metering.begin(call.facts, entityId), (begun) => {
       if (!(begun instanceof MeteredCall)) return this.#refuseBy(begun);
       this.#metered = begun;
       // A client that hung up before its request was forwarded has used nothing.
-      if (this.#isClosed) return this.after(begun.fail({ error: HUNG_UP }), () => {});
+      if (this.#isClosed) return this.with(begun.fail({ error: HUNG_UP }), () => {});
       this.#forward(upstream.forwarder, forwarding);
     });
   }
@@ -165,17 +164,15 @@ export class Exchange extends Steps {
   }
 
   #refuseBy(reason: NotGranted): void {
-    const limits: string[] = [];
-    if (reason instanceof Refusal) addLimits(limits, this.#setup.nowMs(), reason.statuses);
-    send(this.#response, refusalAnswer(reason, this.#route.provider, false), limits);
+    const response = this.#response;
+    if (reason instanceof Refusal) {
+      addLimits(reason.statuses, this.#setup.nowMs(), response.setHeader.bind(response));
+    }
+    send(response, refusalAnswer(reason, this.#route.provider, false));
   }
 
   #refuse(status: number, kind: string, message: string): void {
     send(this.#response, errorAnswer(status, kind, message, this.#route.provider));
-  }
-
-  get #isAnthropic(): boolean {
-    return this.#route.provider === "anthropic";
   }
 
   /** Sends the request, once more where the connection turns out to be closed. */
@@ -199,7 +196,7 @@ export class Exchange extends Steps {
     if (this.#isAnswered || this.#isClosed) return;
     this.#isAnswered = true;
     clearTimeout(this.#timer);
-    this.after(this.#metered?.fail({ error }) ?? ENDED, () => {
+    this.with(this.#metered?.fail({ error }) ?? ENDED, () => {
       this.#refuse(502, "api_error", message);
     });
   }
@@ -210,21 +207,18 @@ export class Exchange extends Steps {
     const metered = this.#metered as MeteredCall;
     const status = answer.statusCode ?? 502;
     const { headers, contentType } = clientHeaders(answer.rawHeaders, call.hidesUsage);
-    addLimits(headers, this.#setup.nowMs(), metered.statuses);
+    const add = (name: string, value: string) => void headers.push(name, value);
+    addLimits(metered.statuses, this.#setup.nowMs(), add);
     let ended = ENDED;
     if (status >= 400) ended = metered.fail({ status });
     else if (call.format === undefined) ended = metered.keepEstimate();
     else this.#meter = answerMeter(contentType, call.format, metered, call.hidesUsage);
-    this.after(ended, () => {
+    this.with(ended, () => {
       // It may have broken off while the store was asked.
-      if (answer.destroyed) return this.#refuseBroken();
+      if (answer.destroyed) return this.#refuse(502, "api_error", BROKEN_OFF);
       this.#response.writeHead(status, headers);
       this.#pump(answer);
     });
-  }
-
-  #refuseBroken(): void {
-    this.#refuse(502, "api_error", "The answer of the upstream broke off.");
   }
 
   /** Forwards each chunk as it comes, at the speed of the client. */
@@ -252,7 +246,7 @@ export class Exchange extends Steps {
     if (this.#meter === undefined) return void response.end();
     const { rest, ended } = this.#meter.finish();
     if (rest.length > 0) response.write(rest);
-    this.after(ended, () => response.end());
+    this.with(ended, () => response.end());
   }
 
   /** Ends the request to the upstream when nothing comes from it for too long. */
@@ -273,7 +267,7 @@ export class Exchange extends Steps {
     this.#forwarded?.destroy();
     // An answer that was complete has ended its lease already.
     const ended = this.#metered?.breakOff() ?? ENDED;
-    this.after(ended, this.waited);
+    this.with(ended, this.waited);
   }
 
   /** Ends the exchange when its response has closed and no step waits for the store. */
@@ -299,18 +293,8 @@ function noHeaders(): Headers {
   return new Headers();
 }
 
-function send(
-  response: ServerResponse,
-  { status, headers, body }: RefusalAnswer,
-  more: readonly string[] = [],
-): void {
+function send(response: ServerResponse, { status, headers, body }: RefusalAnswer): void {
   if (response.destroyed || response.headersSent) return;
-  const length = String(Buffer.byteLength(body));
-  response.writeHead(status, [
-    ...Object.entries(headers).flat(),
-    "content-length",
-    length,
-    ...more,
-  ]);
+  response.writeHead(status, { ...headers, "content-length": String(Buffer.byteLength(body)) });
   response.end(body);
 }

@@ -3,6 +3,7 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { TextMemo } from "../../domain/text-memo.ts";
 import type { RateLimiter } from "../../limiter/rate-limiter.ts";
 import { Metering } from "../../llm/metering.ts";
 import { checkLlmOptions } from "../../llm/options.ts";
@@ -11,7 +12,7 @@ import { INTERNALS } from "../../repository/internals.ts";
 import { Exchange, type ExchangeSetup } from "./exchange.ts";
 import { Forwarder } from "./forwarder.ts";
 import { GatewayMetrics } from "./gateway-metrics.ts";
-import { KeyHashes, KeyLookup } from "./keys.ts";
+import { hashOf, KeyLookup } from "./keys.ts";
 import { routeOf } from "./routes.ts";
 import type { UpstreamSpec } from "./upstreams.ts";
 
@@ -49,7 +50,7 @@ export class Gateway {
     const { limiter, upstreams, isOpen, maxWaitSeconds } = options;
     const { clock } = limiter.repository[INTERNALS];
     const keys = new KeyLookup(limiter.repository, clock);
-    const hashes = new KeyHashes();
+    const hashes = new TextMemo(hashOf);
     this.#limiter = limiter;
     this.#metrics = new GatewayMetrics(limiter, () => this.#openCount);
     this.#setup = {

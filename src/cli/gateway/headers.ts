@@ -4,7 +4,9 @@
  */
 
 import type { IncomingHttpHeaders } from "node:http";
+import type { LimitStatus } from "../../domain/limit-status.ts";
 import { TextMemo } from "../../domain/text-memo.ts";
+import { type AddHeader, addHeaders, type HeaderStyle, ownStatuses } from "../../http/headers.ts";
 import type { UpstreamSpec } from "./upstreams.ts";
 
 /** Headers of one connection, which a proxy must not forward. */
@@ -113,6 +115,13 @@ export function clientHeaders(raw: readonly string[], hasNewLength: boolean): Cl
     headers.push(name, value);
   }
   return { headers: withoutListed(headers, 0, connection), contentType };
+}
+
+const STYLES: readonly HeaderStyle[] = ["draft", "openai"];
+
+/** Adds what the client has left, and nothing about its ancestors. */
+export function addLimits(all: readonly LimitStatus[], nowMs: number, add: AddHeader): void {
+  addHeaders(STYLES, { statuses: ownStatuses(all), nowMs }, add);
 }
 
 function joined(before: string | undefined, value: string): string {

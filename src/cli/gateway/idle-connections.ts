@@ -21,27 +21,25 @@ export function agentFor(protocol: string): Agent {
   const open = opening.addRequest.bind(opening);
   const idle: Socket[] = [];
   const known = new WeakSet<Socket>();
-  const remember = (socket: Socket) => {
+  agent.removeAllListeners("free");
+  agent.on("free", (socket: Socket) => {
+    idle.push(socket);
+    if (known.has(socket)) return;
     known.add(socket);
     // Without a listener, the error of an idle connection would end the process.
     socket.on("error", () => {});
-    socket.on("close", () => {
-      const at = idle.indexOf(socket);
-      if (at !== -1) idle.splice(at, 1);
-    });
-  };
-  agent.removeAllListeners("free");
-  agent.on("free", (socket: Socket) => {
-    if (!known.has(socket)) remember(socket);
-    if (socket.writable) idle.push(socket);
-    else socket.destroy();
+    socket.on("close", () => void idle.splice(0, idle.length, ...idle.filter(isOpen)));
   });
   opening.addRequest = (request, options) => {
     let socket = idle.pop();
-    while (socket?.writable === false) socket = idle.pop();
+    while (socket !== undefined && !isOpen(socket)) socket = idle.pop();
     if (socket === undefined) return open(request, options);
     request.reusedSocket = true;
     request.onSocket(socket);
   };
   return agent;
+}
+
+function isOpen({ writable }: Socket): boolean {
+  return writable;
 }

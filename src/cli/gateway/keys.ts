@@ -18,7 +18,8 @@ const HINT_LENGTH = 10;
 /** How long a revoked key may go on working in a gateway that has seen it. */
 const CACHE_MS = 30_000;
 const CACHED_MAX = 10_000;
-const REMEMBERED_LENGTH_MAX = 256;
+/** No key is longer. Clients choose what they send, and it is kept in the cache. */
+const KEY_LENGTH_MAX = 256;
 
 /** A key as it is stored. */
 export interface StoredKey {
@@ -77,49 +78,38 @@ export function hashOf(key: string): string {
   return hash("sha256", key);
 }
 
-/** Remembers the hashes of keys that came lately: hashing costs more than an acquire in memory. */
-export class KeyHashes {
-  readonly #known = new LRUCache<string, string>({ max: CACHED_MAX });
-
-  of(key: string): string {
-    const known = this.#known.get(key);
-    if (known !== undefined) return known;
-    const hashed = hashOf(key);
-    // Clients choose what they send, so the memory it takes is bounded.
-    if (key.length <= REMEMBERED_LENGTH_MAX) this.#known.set(key, hashed);
-    return hashed;
-  }
+interface Answer {
+  readonly stored: StoredKey | undefined;
+  readonly untilMs: number;
 }
 
 /** Looks keys up, and remembers the answers for half a minute. */
 export class KeyLookup {
   readonly #repository: Repository;
   readonly #clock: Clock;
-  readonly #hashes = new KeyHashes();
-  readonly #cache: LRUCache<string, { key: StoredKey | undefined; untilMs: number }>;
+  /** By the key itself: hashing costs more than an acquire in memory. */
+  readonly #cache = new LRUCache<string, Answer>({ max: CACHED_MAX });
 
   constructor(repository: Repository, clock: Clock) {
     this.#repository = repository;
     this.#clock = clock;
-    this.#cache = new LRUCache({ max: CACHED_MAX });
   }
 
   /** Returns the entity of a key; `undefined` when it is unknown, revoked or expired. */
   entityOf(key: string): string | undefined | Promise<string | undefined> {
     // A client that knows only a stored id must not pass with it.
-    if (!key.startsWith(KEY_PREFIX)) return undefined;
+    if (!key.startsWith(KEY_PREFIX) || key.length > KEY_LENGTH_MAX) return undefined;
     const nowMs = this.#clock();
-    const id = ID_PREFIX + this.#hashes.of(key);
-    const known = this.#cache.get(id);
-    if (known !== undefined && known.untilMs > nowMs) return entityAt(nowMs, known.key);
-    return this.#read(id, nowMs);
+    const known = this.#cache.get(key);
+    if (known !== undefined && known.untilMs > nowMs) return entityAt(nowMs, known.stored);
+    return this.#read(key, nowMs);
   }
 
-  async #read(id: string, nowMs: number): Promise<string | undefined> {
-    const entity = await this.#repository.entities.get(id);
-    const key = entity && storedKey(entity);
-    this.#cache.set(id, { key, untilMs: nowMs + CACHE_MS });
-    return entityAt(nowMs, key);
+  async #read(key: string, nowMs: number): Promise<string | undefined> {
+    const entity = await this.#repository.entities.get(idOf(key));
+    const stored = entity && storedKey(entity);
+    this.#cache.set(key, { stored, untilMs: nowMs + CACHE_MS });
+    return entityAt(nowMs, stored);
   }
 }
 

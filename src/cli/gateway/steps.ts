@@ -36,8 +36,8 @@ export abstract class Steps {
 
   /** Does a step with a value, at once or when it is there. */
   protected with<T>(value: T | Promise<T>, step: (value: T) => void): void {
-    if (!(value instanceof Promise)) {
-      step.call(this, value);
+    if (!(value instanceof Promise) || value === ENDED) {
+      step.call(this, value as T);
       return;
     }
     this.#waiting += 1;
@@ -48,11 +48,5 @@ export abstract class Steps {
         this.#waiting -= 1;
         this.waited();
       });
-  }
-
-  /** Does a step once the work before it is done. */
-  protected after(done: Promise<void>, step: () => void): void {
-    if (done === ENDED) step.call(this);
-    else this.with(done, step);
   }
 }

@@ -1,6 +1,6 @@
 /** Messages of Anthropic. */
 
-import { countOf, type Fields, fieldsOf, type KnownUsage } from "../usage.ts";
+import { countOf, type Fields, fieldsOf, type KnownUsage, objectOf } from "../usage.ts";
 import type { EventNews, Format } from "./format.ts";
 
 export const anthropicMessages: Format = {
@@ -15,8 +15,8 @@ export const anthropicMessages: Format = {
 };
 
 function readUsage(given: unknown): KnownUsage | undefined {
-  if (typeof given !== "object" || given === null) return undefined;
-  const usage = fieldsOf(given);
+  const usage = objectOf(given);
+  if (usage === undefined) return undefined;
   const uncached = countOf(usage["input_tokens"]);
   const written = countOf(usage["cache_creation_input_tokens"]) ?? 0;
   return {

@@ -3,6 +3,7 @@
  * answer with embeddings has thousands of numbers.
  */
 
+import { bufferOf } from "../byte-text.ts";
 import type { Fields } from "../usage.ts";
 
 const KEY = '"usage":';
@@ -19,10 +20,7 @@ const USAGE_AND_END = new RegExp(`^\\s*(${OBJECT.source})(?:${MEMBER.source})*\\
 
 /** Returns an answer with nothing but its usage; `undefined` where it has to be parsed whole. */
 export function fastUsage(lastChunk: Uint8Array): Fields | undefined {
-  const chunk = Buffer.isBuffer(lastChunk)
-    ? lastChunk
-    : Buffer.from(lastChunk.buffer, lastChunk.byteOffset, lastChunk.byteLength);
-  const text = textFromKey(chunk);
+  const text = textFromKey(bufferOf(lastChunk));
   const usage = text === undefined ? undefined : USAGE_AND_END.exec(text)?.[1];
   if (usage === undefined) return undefined;
   try {

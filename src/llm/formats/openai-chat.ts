@@ -1,6 +1,6 @@
 /** Chat Completions and the older Completions of OpenAI. */
 
-import { collect, type Prompt } from "../prompt-size.ts";
+import { textIn } from "../prompt-size.ts";
 import { type Fields, fieldsOf, listOf } from "../usage.ts";
 import type { EventNews, Format } from "./format.ts";
 import { completionUsage } from "./openai-usage.ts";
@@ -39,7 +39,5 @@ function textOf(choice: unknown): string {
   if (typeof content === "string" && content !== "") return content;
   // Reasoning has a name of its own with every provider.
   const { reasoning_content, reasoning, refusal } = fields;
-  const prompt: Prompt = { texts: [], tokens: 0 };
-  collect([reasoning_content ?? reasoning, refusal, tool_calls, function_call], prompt);
-  return prompt.texts.join("");
+  return textIn([reasoning_content ?? reasoning, refusal, tool_calls, function_call]);
 }

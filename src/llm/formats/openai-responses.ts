@@ -1,6 +1,6 @@
 /** The Responses API of OpenAI. */
 
-import { countOf, type Fields, fieldsOf, inputParts, type KnownUsage } from "../usage.ts";
+import { countOf, type Fields, fieldsOf, inputParts, type KnownUsage, objectOf } from "../usage.ts";
 import type { EventNews, Format } from "./format.ts";
 
 export const openaiResponses: Format = {
@@ -14,9 +14,8 @@ export const openaiResponses: Format = {
 };
 
 function readUsage(answer: Fields): KnownUsage | undefined {
-  const given = answer["usage"];
-  if (typeof given !== "object" || given === null) return undefined;
-  const usage = fieldsOf(given);
+  const usage = objectOf(answer["usage"]);
+  if (usage === undefined) return undefined;
   const cached = countOf(fieldsOf(usage["input_tokens_details"])["cached_tokens"]);
   return {
     ...inputParts(countOf(usage["input_tokens"]), cached),
@@ -25,11 +24,7 @@ function readUsage(answer: Fields): KnownUsage | undefined {
 }
 
 function readEvent(event: Fields): EventNews {
-  const { type, delta, response } = event as {
-    type?: unknown;
-    delta?: unknown;
-    response?: unknown;
-  };
+  const { type, delta, response } = event;
   if (typeof delta === "string") {
     // Sound is not text; its transcript comes in events of its own.
     return type === "response.audio.delta" ? {} : { text: delta };

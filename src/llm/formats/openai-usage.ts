@@ -1,16 +1,14 @@
 /** `usage` of OpenAI's APIs, and of those that are compatible with them. */
 
-import { countOf, type Fields, fieldsOf, inputParts, type KnownUsage } from "../usage.ts";
+import { countOf, type Fields, fieldsOf, inputParts, type KnownUsage, objectOf } from "../usage.ts";
 
 /** Reads `prompt_tokens` and `completion_tokens`; `undefined` where there is no usage. */
 export function completionUsage(answer: Fields): KnownUsage | undefined {
-  const given = answer["usage"] ?? fieldsOf(answer["x_groq"])["usage"];
-  if (typeof given !== "object" || given === null) return undefined;
-  const usage = fieldsOf(given);
+  const usage = objectOf(answer["usage"] ?? fieldsOf(answer["x_groq"])["usage"]);
+  if (usage === undefined) return undefined;
   const input = countOf(usage["prompt_tokens"]);
   const cached = countOf(fieldsOf(usage["prompt_tokens_details"])["cached_tokens"]);
-  const { input: read, cached: fromCache } = inputParts(input, cached);
-  return { input: read, cached: fromCache, output: completionOutput(usage, input) };
+  return { ...inputParts(input, cached), output: completionOutput(usage, input) };
 }
 
 /**
