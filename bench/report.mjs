@@ -39,6 +39,11 @@ function summaryOf({ marks, growth, details }) {
   // Where local DynamoDB has more to do for us than for the other, it sets a bound to the ratio.
   const [ours, theirs] = [details.ours?.engineUs, details.theirs?.engineUs];
   if (ours !== undefined) parts.push(`CPU of local DynamoDB ${ours} / ${theirs} us`);
+  const [oursAdd, theirsAdd] = [details.ours?.addedUs, details.theirs?.addedUs];
+  if (oursAdd !== undefined) {
+    parts.push(`CPU of the server ${details.ours.cpuUs} / ${details.theirs.cpuUs} us`);
+    parts.push(`of it the limiter ${oursAdd} / ${theirsAdd} us`);
+  }
   return parts.join(", ");
 }
 
@@ -83,8 +88,9 @@ alternating rounds of us and them; what counts is the ratio, because both had th
 
 ## Against others
 
-Operations per second. CPU is time of this process per operation, store that of local DynamoDB,
-bytes are what this process allocates; all are ours / theirs.
+Operations per second. CPU is time of this process per operation (in \`http-*\` of the server, the
+limiter's part in brackets), store that of local DynamoDB, bytes are what this process allocates; all
+are ours / theirs.
 
 | scenario | what | ours | theirs | ratio | mark | CPU µs | store µs | bytes | p50 µs | p99 µs |
 |---|---|---|---|---|---|---|---|---|---|---|
@@ -134,6 +140,13 @@ grow for as long as the program runs.
 The table of the DynamoDB scenarios has its stream switched off, for both sides: local DynamoDB,
 unlike the real one, becomes slower with every record of a stream.
 
+In \`http-*\` there are five server processes of each contender and two without a limiter, because
+how a process was compiled and laid out holds for its life and makes it faster or slower by up to a
+third. All take turns in short rounds, in alternating order; a figure is the median over rounds, each
+the median over processes. The client writes prepared bytes to 32 connections and costs a seventh of
+what an Express server does for a request, so that the server sets the pace. Reports of before
+2026-11-17 used a client that took as much of the processor as the Fastify servers did.
+
 \`npm run bench -- --help\` lists the scenarios; \`--quick\` looks instead of measuring.
 `;
 }
@@ -150,7 +163,12 @@ function duelLine({ scenario, title, ours, theirs, ratio, marks, details }) {
     details.ours[field] === undefined
       ? ""
       : `${grouped(details.ours[field])} / ${grouped(details.theirs[field])}`;
-  return `| ${scenario} | ${title}${costsOf(details.ours)} | ${grouped(ours)} | ${grouped(theirs)} | ${ratio} | ${bound} | ${pair("cpuUs")} | ${pair("engineUs")} | ${pair("bytes")} | ${pair("p50Us")} | ${pair("p99Us")} |`;
+  return `| ${scenario} | ${title}${costsOf(details.ours)} | ${grouped(ours)} | ${grouped(theirs)} | ${ratio} | ${bound} | ${pair("cpuUs")}${addedText(details)} | ${pair("engineUs")} | ${pair("bytes")} | ${pair("p50Us")} | ${pair("p99Us")} |`;
+}
+
+/** What a limiter adds to the CPU of its server. */
+function addedText({ ours, theirs }) {
+  return ours.addedUs === undefined ? "" : ` (${ours.addedUs} / ${theirs.addedUs})`;
 }
 
 /** What an operation costs in the store, as far as it was measured. */

@@ -1,4 +1,6 @@
-/** A server for one contender: FRAMEWORK express or fastify, LIMITER ours, ours-2 or theirs. */
+/**
+ * A server for one contender: FRAMEWORK express or fastify, LIMITER ours, ours-2, theirs
+ * or none. */
 
 import { createServer } from "node:http";
 
@@ -13,6 +15,8 @@ async function express() {
   if (limiter === "theirs") {
     const { rateLimit } = await import("express-rate-limit");
     app.use(rateLimit({ windowMs: 60_000, limit: MANY, standardHeaders: "draft-8" }));
+    app.get("/", (_, response) => response.send("ok"));
+  } else if (limiter === "none") {
     app.get("/", (_, response) => response.send("ok"));
   } else {
     const { leaseOf, rateLimit } = await import("../dist/http/express.js");
@@ -32,6 +36,8 @@ async function fastify() {
   if (limiter === "theirs") {
     const { default: rateLimit } = await import("@fastify/rate-limit");
     await app.register(rateLimit, { max: MANY, timeWindow: 60_000 });
+    app.get("/", async () => "ok");
+  } else if (limiter === "none") {
     app.get("/", async () => "ok");
   } else {
     const { default: rateLimit, leaseOf } = await import("../dist/http/fastify.js");

@@ -1,85 +1,105 @@
 /** Requests through a limiter on the memory store, against the framework's own rate limiter. */
 
-import { Agent, request } from "undici";
-import { duel, median, timed } from "../measure.mjs";
+import { KeepAliveClient } from "../keep-alive-client.mjs";
+import { median, quantile } from "../measure.mjs";
 import { startServer } from "../support.mjs";
 
-const IN_FLIGHT = 32;
+const CONNECTIONS = 32;
 const CHILD = "./children/http-server.mjs";
 /** A server that runs for hours has compiled everything; it takes so many requests until then. */
-const WARM_UP_REQUESTS = 40_000;
+const WARM_UP_REQUESTS = 12_000;
 /**
  * How the engine has compiled a server, and where its code and heap came to lie, holds for the life
  * of its process, and makes it faster or slower by up to a third. So there are several of each.
  */
-const PAIRS = 3;
+const PROCESSES = 5;
+/** Without a limiter: what remains of the others is what their limiters cost. */
+const BARE_PROCESSES = 2;
+/** The machine becomes slower and faster within seconds: many short rounds rather than few. */
+const FULL = { rounds: 15, roundMs: 100 };
 
-/** A server in a process of its own; the client and the server each have a core where there are two. */
-async function contender(framework, limiter) {
+/** A server in a process of its own; it and the client each have a core where there are two. */
+async function started(framework, limiter) {
   const { endpoint, stop, cpuUs } = await startServer(CHILD, [framework, limiter]);
-  const dispatcher = new Agent({ connections: IN_FLIGHT, pipelining: 1 });
-  return {
-    cpuUs,
-    stop: async () => {
-      await dispatcher.close();
-      await stop();
-    },
-    async loop(count) {
-      for (let at = 0; at < count; at += 1) {
-        const { statusCode, body } = await request(endpoint, { dispatcher });
-        await body.dump();
-        if (statusCode !== 200) throw new Error(`${framework} ${limiter} answered ${statusCode}`);
-      }
-    },
+  const client = new KeepAliveClient(endpoint, CONNECTIONS);
+  const ask = async (count, took) => {
+    await client.open();
+    // The first request of a connection costs more, and none of those is measured.
+    await client.ask(1);
+    const each = Math.ceil(count / CONNECTIONS);
+    const [cpuBefore, startedAt] = [cpuUs?.(), performance.now()];
+    await client.ask(each, took);
+    const ms = performance.now() - startedAt;
+    const serverUs = cpuBefore === undefined ? undefined : cpuUs() - cpuBefore;
+    client.close();
+    const done = each * CONNECTIONS;
+    return { perSecond: (done / ms) * 1000, cpuUs: serverUs && serverUs / done };
   };
+  return { limiter, ask, stop };
 }
 
 function against(framework, limiter) {
   return async (pace) => {
-    const pairs = [];
     const isQuick = pace.rounds <= 3;
-    const rounds = isQuick ? pace.rounds : Math.ceil(pace.rounds / PAIRS);
-    for (let at = 0; at < (isQuick ? 1 : PAIRS); at += 1) {
-      pairs.push(await onePair(framework, limiter, { ...pace, rounds }, !isQuick));
+    const servers = [];
+    try {
+      for (const kind of isQuick ? [limiter, "theirs", "none"] : orderOf(limiter)) {
+        servers.push(await started(framework, kind));
+      }
+      const warmUp = isQuick ? WARM_UP_REQUESTS / 20 : WARM_UP_REQUESTS;
+      for (const { ask } of servers) await ask(warmUp);
+      const rounds = await measured(servers, isQuick ? pace : FULL);
+      return [
+        await figuresOf(rounds, servers, limiter, pace),
+        await figuresOf(rounds, servers, "theirs", pace),
+      ];
+    } finally {
+      for (const { stop } of servers) await stop();
     }
-    return [0, 1].map((side) => mediansOf(pairs.map((pair) => pair[side])));
   };
 }
 
-async function onePair(framework, limiter, pace, warmsUp) {
-  const both = [await contender(framework, limiter), await contender(framework, "theirs")];
-  try {
-    if (warmsUp) for (const each of both) await timed(each, WARM_UP_REQUESTS, IN_FLIGHT);
-    const cpuUs = () => both.map((each) => each.cpuUs());
-    const before = cpuUs();
-    const counted = both.map((each) => counting(each));
-    const results = await duel(counted, pace, { inFlight: IN_FLIGHT });
-    const after = cpuUs();
-    return results.map((result, at) => ({
-      ...result,
-      serverUs: (after[at] - before[at]) / counted[at].requests,
-    }));
-  } finally {
-    for (const each of both) await each.stop();
+/** Neighbours are of different kinds: what the machine does meanwhile, it does to both. */
+function orderOf(limiter) {
+  const pairs = Array.from({ length: PROCESSES }, () => [limiter, "theirs"]);
+  const bare = new Array(BARE_PROCESSES).fill("none");
+  return [...pairs.flat(), ...bare];
+}
+
+/** Every server in every round, and the other way round in every second one. */
+async function measured(servers, { rounds, roundMs }) {
+  const { perSecond } = await servers[0].ask(CONNECTIONS * 20);
+  const count = Math.max(CONNECTIONS, Math.round((perSecond * roundMs) / 1000));
+  const results = [];
+  for (let round = 0; round < rounds; round += 1) {
+    const result = [];
+    for (const { limiter, ask } of round % 2 === 0 ? servers : [...servers].reverse()) {
+      result.push({ limiter, ...(await ask(count)) });
+    }
+    results.push(result);
   }
+  return results;
 }
 
-/** The median of each figure. */
-function mediansOf(results) {
-  const names = Object.keys(results[0]);
-  return Object.fromEntries(names.map((name) => [name, median(results.map((each) => each[name]))]));
-}
-
-/** The same, with the number of its requests, so that the CPU of its server can be shared out. */
-function counting(each) {
-  const counted = {
-    requests: 0,
-    loop(count) {
-      counted.requests += count;
-      return each.loop(count);
-    },
+/** Figures of one kind. Latencies are taken apart, since looking costs time as well. */
+async function figuresOf(rounds, servers, kind, { samples }) {
+  const cpuUs = medianOf(rounds, kind, "cpuUs");
+  const latencies = [];
+  const same = servers.filter(({ limiter }) => limiter === kind);
+  for (const { ask } of same) await ask(samples / same.length, (us) => latencies.push(us));
+  return {
+    perSecond: medianOf(rounds, kind, "perSecond"),
+    cpuUs,
+    addedUs: cpuUs - medianOf(rounds, "none", "cpuUs"),
+    p50Us: quantile(latencies, 0.5),
+    p99Us: quantile(latencies, 0.99),
   };
-  return counted;
+}
+
+/** The median over rounds, each being the median over the processes of one kind. */
+function medianOf(rounds, kind, name) {
+  const ofKind = (round) => round.filter(({ limiter }) => limiter === kind);
+  return median(rounds.map((round) => median(ofKind(round).map((result) => result[name]))));
 }
 
 const RIVALS = { express: "express-rate-limit", fastify: "@fastify/rate-limit" };
