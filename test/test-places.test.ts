@@ -67,7 +67,8 @@ const SUITES = [
 ];
 
 /** A literal title of a test; those of tables are found by the end of the table. */
-const TITLE = /(?:\b(?:it|test|extra|property)\(|[\])]\)\()\s*(["`])((?:\\.|(?!\1)[^\\])*)\1\s*,/g;
+const TITLE =
+  /(?:\b(?:it|test|extra|inTime|whereItFails|property)\(|(?:[\])]|const)\)\()\s*(["`])((?:\\.|(?!\1)[^\\])*)\1\s*,/g;
 const WORDS_MIN = 4;
 
 /** A table whose rows are sentences has nothing but a placeholder. */

@@ -103,38 +103,41 @@ describe("while the store is down", () => {
   describeItemStores("a store that fails", (store) => {
     const inTime = itUnless(store.slow);
 
-    inTime("does so in any step of an acquire: allowed or blocked alike (A088, A185)", async () => {
-      const faults = new Faults();
-      const subject = await store.open({ ...IMPATIENT, faults });
-      const { limiter, repo } = subject;
-      await repo.limits.setSystem(["rpm:100"]);
-      await repo.entities.create({ id: "team" });
-      await repo.entities.create({ id: "user-1", parentId: "team", cascade: true });
-      // The reads of a cold start, then each write.
-      for (const operation of ["getMany", "put"] as const) {
-        repo.limits.invalidateCache();
-        faults.rule = (request) => (request.operation === operation ? "throttled" : undefined);
-        await unavailable(() => limiter.acquire(RPM));
-        expect((await limiter.acquire({ ...RPM, onUnavailable: "allow" })).degraded).toBe(true);
-      }
-      faults.rule = () => undefined;
-      await limiter.acquire(RPM);
-      for (const entity of ["user-1", "team"]) {
-        const fails = isBucketOf(entity, "update");
-        faults.rule = (request) => (fails(request) ? "throttled" : undefined);
-        await unavailable(() => limiter.acquire(RPM));
-        expect((await limiter.acquire({ ...RPM, onUnavailable: "allow" })).degraded).toBe(true);
-      }
-      faults.rule = () => undefined;
-      await repo.close();
-      const after = await store.another(subject);
-      for (const entity of ["user-1", "team"]) {
-        expect(await milliOf(after, entity, RESOURCE, "rpm")).toMatchObject({ consumed: 10_000 });
-      }
-    });
+    inTime(
+      "a store fails in any step of an acquire: allowed or blocked alike (A088, A185)",
+      async () => {
+        const faults = new Faults();
+        const subject = await store.open({ ...IMPATIENT, faults });
+        const { limiter, repo } = subject;
+        await repo.limits.setSystem(["rpm:100"]);
+        await repo.entities.create({ id: "team" });
+        await repo.entities.create({ id: "user-1", parentId: "team", cascade: true });
+        // The reads of a cold start, then each write.
+        for (const operation of ["getMany", "put"] as const) {
+          repo.limits.invalidateCache();
+          faults.rule = (request) => (request.operation === operation ? "throttled" : undefined);
+          await unavailable(() => limiter.acquire(RPM));
+          expect((await limiter.acquire({ ...RPM, onUnavailable: "allow" })).degraded).toBe(true);
+        }
+        faults.rule = () => undefined;
+        await limiter.acquire(RPM);
+        for (const entity of ["user-1", "team"]) {
+          const fails = isBucketOf(entity, "update");
+          faults.rule = (request) => (fails(request) ? "throttled" : undefined);
+          await unavailable(() => limiter.acquire(RPM));
+          expect((await limiter.acquire({ ...RPM, onUnavailable: "allow" })).degraded).toBe(true);
+        }
+        faults.rule = () => undefined;
+        await repo.close();
+        const after = await store.another(subject);
+        for (const entity of ["user-1", "team"]) {
+          expect(await milliOf(after, entity, RESOURCE, "rpm")).toMatchObject({ consumed: 10_000 });
+        }
+      },
+    );
 
     inTime(
-      "is not one that refuses: bad input, permissions and tables are errors in both modes (A185)",
+      "bad input, permissions and missing tables are errors in both modes, not an outage (A185)",
       async () => {
         const faults = new Faults();
         const subject = await store.open({ ...IMPATIENT, faults, onUnavailable: "allow" });
@@ -157,7 +160,7 @@ describe("while the store is down", () => {
       },
     );
 
-    inTime("may be allowed for more that a lease takes, too (A185)", async () => {
+    inTime("a lease that consumes more may be allowed in an outage, too (A185)", async () => {
       const faults = new Faults();
       const subject = await store.open({ ...IMPATIENT, faults });
       const { limiter, repo } = subject;
@@ -173,7 +176,7 @@ describe("while the store is down", () => {
       expect(await milliOf(subject, "user-1", RESOURCE, "rpm")).toMatchObject({ consumed: 0 });
     });
 
-    inTime("gives nothing back of what passed uncounted, and takes it for used", async () => {
+    inTime("a lease refunds nothing of what passed uncounted, and counts it as used", async () => {
       const faults = new Faults();
       const subject = await store.open({ ...IMPATIENT, faults });
       const { limiter, repo } = subject;
@@ -191,7 +194,7 @@ describe("while the store is down", () => {
     });
 
     inTime.each(["hang", "lost"] as const)(
-      "never gives back what may not have been taken: an adjustment met %s",
+      "an adjustment whose request met %s never refunds what may not have been consumed",
       async (fault) => {
         const faults = new Faults();
         const subject = await store.open({ ...IMPATIENT, faults });
@@ -216,7 +219,7 @@ describe("while the store is down", () => {
     const whereItFails = itUnless(store.name === "memory" ? "memory does not fail" : store.slow);
 
     whereItFails(
-      "is said by the call, else by the limiter, else by the repository (A185)",
+      "the mode is that of the call, else of the limiter, else of the repository (A185)",
       async () => {
         await using broken = await breakable(store, "throttled", { onUnavailable: "allow" });
         const { subject } = broken;
@@ -245,7 +248,7 @@ describe("while the store is down", () => {
     );
 
     whereItFails(
-      "is what is stored, as it was seen last; nothing stored means block (A186)",
+      "the stored mode applies as it was seen last; nothing stored means block (A186)",
       async () => {
         await using broken = await breakable(store, "throttled");
         const { subject } = broken;
@@ -271,7 +274,7 @@ describe("while the store is down", () => {
     );
 
     whereItFails(
-      "is known to all limiters of a namespace, and to the one that stored it",
+      "the stored mode is known to all limiters of a namespace, and to the one that stored it",
       async () => {
         await using broken = await breakable(store, "throttled");
         const { repo } = broken.subject;
@@ -293,7 +296,7 @@ describe("while the store is down", () => {
       },
     );
 
-    whereItFails("is block where no client has read the setting (A186)", async () => {
+    whereItFails("the mode is block where no client has read the setting (A186)", async () => {
       await using broken = await breakable(store, "throttled");
       const { subject } = broken;
       const limits = ["rpm:100"];

@@ -23,7 +23,7 @@ describe("while the store is down", () => {
     const random = () => Math.random() / 50;
 
     whereItFails(
-      "is reported as a warning, and never hides the error of the work (A081)",
+      "a failed refund is reported as a warning, and never hides the error of the work (A081)",
       async () => {
         const warnings: LimiterWarning[] = [];
         const onWarning = (warning: LimiterWarning) => warnings.push(warning);
@@ -57,21 +57,24 @@ describe("while the store is down", () => {
       },
     );
 
-    whereItFails("is refunded later, when the store answers again, without a warning", async () => {
-      const warnings: LimiterWarning[] = [];
-      const onWarning = (warning: LimiterWarning) => warnings.push(warning);
-      await using broken = await breakable(store, "throttled", { onWarning, random });
-      const { subject } = broken;
-      const { limiter, repo } = subject;
-      await repo.limits.setSystem(["rpm:100"]);
-      const lease = await limiter.acquire(RPM);
-      await broken.fail();
-      await lease.rollback();
-      await broken.repair();
-      const consumed = async () => (await milliOf(subject, "user-1", RESOURCE, "rpm"))?.consumed;
-      await expect.poll(consumed, { timeout: 5000 }).toBe(0);
-      expect(warnings).toEqual([]);
-    });
+    whereItFails(
+      "a failed refund is repeated when the store answers again, without a warning",
+      async () => {
+        const warnings: LimiterWarning[] = [];
+        const onWarning = (warning: LimiterWarning) => warnings.push(warning);
+        await using broken = await breakable(store, "throttled", { onWarning, random });
+        const { subject } = broken;
+        const { limiter, repo } = subject;
+        await repo.limits.setSystem(["rpm:100"]);
+        const lease = await limiter.acquire(RPM);
+        await broken.fail();
+        await lease.rollback();
+        await broken.repair();
+        const consumed = async () => (await milliOf(subject, "user-1", RESOURCE, "rpm"))?.consumed;
+        await expect.poll(consumed, { timeout: 5000 }).toBe(0);
+        expect(warnings).toEqual([]);
+      },
+    );
 
     itUnless(store.name !== "sqlite" && "only a file can be locked")(
       "a refund that failed is waited for when the limiter is closed",
@@ -92,7 +95,7 @@ describe("while the store is down", () => {
     );
 
     whereItFails(
-      "is an error of the commit; what could not be taken is a warning with allow (A080)",
+      "a failed adjustment is an error of the commit, and with allow a warning (A080)",
       async () => {
         const warnings: LimiterWarning[] = [];
         const onWarning = (warning: LimiterWarning) => warnings.push(warning);

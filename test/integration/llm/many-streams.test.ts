@@ -121,10 +121,10 @@ function plansOf(): Plan[] {
   }));
 }
 
-describe("500 streams at once", () => {
+describe("many streams", () => {
   for (const [name, capacity] of [
-    ["that all fit", 1_000_000],
-    ["of which some are refused", 10_000],
+    ["500 streams at once that all fit", 1_000_000],
+    ["500 streams at once, some of them refused,", 10_000],
   ] as const) {
     test(`${name} consume what the upstream generated, to the token`, async () => {
       const plans = plansOf();
@@ -155,7 +155,7 @@ describe("500 streams at once", () => {
     });
   }
 
-  test("through a gateway consume what the upstream generated, to the token", async () => {
+  test("500 streams at once through a gateway consume what the upstream generated, to the token", async () => {
     const plans = plansOf();
     const generator = new Generator(plans);
     upstream.replyWith(generator.reply);
