@@ -40,6 +40,13 @@ test("a unit test with the name of a source file of its layer is in the folder o
   expect(misplaced).toEqual([]);
 });
 
+test("every file that is to start first is there, under the name that the order has for it", () => {
+  const order = readFileSync(join(ROOT, "test/support/longest-first.ts"), "utf8");
+  const paths = [...order.matchAll(/"(test\/[^"]+)"/g)].map(([, path]) => path as string);
+  expect(paths.length).toBeGreaterThan(10);
+  expect(paths.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
+});
+
 /** What no test may contain, and what to do instead. */
 const RULES: readonly [string, RegExp, RegExp?][] = [
   [

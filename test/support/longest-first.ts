@@ -15,26 +15,34 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
  */
 const PROJECTS = ["browser", "contract", "integration", "aws", "simulation", "unit"];
 
-/** Files that run for longer than their size says, the longest first. */
+/** Files that run for longer than their size says: of each project the longest first. */
 const LONGEST = [
   "test/contract/item-store-dynamodb-local.test.ts",
   "test/contract/item-store-variants.test.ts",
-  "test/integration/package.test.ts",
-  "test/integration/cli/limits.test.ts",
-  "test/unit/buckets/race.test.ts",
-  "test/unit/buckets/model.test.ts",
-  "test/simulation/seeds.test.ts",
-  "test/contract/item-store.test.ts",
-  "test/integration/many-entities.test.ts",
-  "test/examples.test.ts",
-  "test/integration/cli/data.test.ts",
-  "test/simulation/command.test.ts",
-  "test/simulation/busy.test.ts",
-  "test/integration/cli/local.test.ts",
   "test/contract/limiter/shards.test.ts",
-  "test/unit/core/bucket-properties.test.ts",
   "test/contract/limiter/cascade.test.ts",
+  "test/contract/limiter/unavailability.test.ts",
+  "test/contract/item-store.test.ts",
+  "test/integration/package.test.ts",
+  "test/integration/cli/data.test.ts",
+  "test/integration/cli/limits.test.ts",
+  "test/integration/many-entities.test.ts",
+  "test/integration/cli/local.test.ts",
+  "test/integration/aggregator/end-to-end.test.ts",
+  "test/integration/llm/many-streams.test.ts",
+  "test/integration/hot-path.test.ts",
+  "test/aws/stack.test.ts",
+  "test/aws/tables.test.ts",
+  "test/simulation/seeds.test.ts",
+  "test/simulation/busy.test.ts",
+  "test/simulation/command.test.ts",
+  "test/unit/buckets/race.test.ts",
+  "test/examples.test.ts",
+  "test/unit/buckets/model.test.ts",
   "test/unit/limiter/same-answers.test.ts",
+  "test/unit/core/bucket-properties.test.ts",
+  // Collects garbage again and again, which takes ten times as long in a worker that has run much.
+  "test/unit/cli/every-command.test.ts",
 ];
 
 export class LongestFirst extends BaseSequencer {

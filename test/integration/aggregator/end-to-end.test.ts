@@ -6,14 +6,13 @@
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as pause } from "node:timers/promises";
-import { expect } from "vitest";
+import { expect, test } from "vitest";
 import { WINDOW_TYPES } from "../../../src/core/windows.ts";
 import { RateLimiter } from "../../../src/limiter/rate-limiter.ts";
 import { Repository } from "../../../src/repository/repository.ts";
 import { deleteTable } from "../../../src/storage/dynamodb/create-table.ts";
 import { newName } from "../../contract/stores.ts";
-import { describeEngines } from "../../engines/engines.ts";
-import { itUnless } from "../../support/unless.ts";
+import { describeEngine } from "../../engines/engines.ts";
 import { Binary } from "../cli/binary.ts";
 
 const SOAK = process.env.ZAEL_SOAK !== undefined;
@@ -144,46 +143,44 @@ async function events(repo: Repository, window: (typeof WINDOW_TYPES)[number]): 
 const total = (sums: Readonly<Record<string, number>>) =>
   Object.values(sums).reduce((sum, amount) => sum + amount, 0);
 
-describeEngines("an aggregator that is killed five times", ({ name, endpoint }) => {
-  itUnless(name !== "dynamodb-local" && "one local DynamoDB is enough")(
-    `an aggregator that is killed five times counts ${ACQUIRES} acquires exactly`,
-    { timeout: SOAK ? 600_000 : 180_000 },
-    async () => {
-      const table = newName();
-      const repo = await Repository.createTable(table, { endpoint, timeoutMs: TIMEOUT_MS });
-      await repo.limits.setSystem(LIMITS);
-      const limiter = new RateLimiter(repo);
-      const binary = new Binary();
-      const aggregator = new KillableAggregator(binary, `dynamodb://${table}?endpoint=${endpoint}`);
-      try {
-        const perPhase = Math.ceil(ACQUIRES / (KILLS + 1) / 2);
-        let next = 0;
-        for (let kills = 0; kills < KILLS; kills += 1) {
-          next = await useMany(limiter, next, perPhase);
-          // What was used just now is not counted yet, so it is at work.
-          const killed = aggregator.killAndRestart(kills * KILL_STEP_MS);
-          next = await useMany(limiter, next, perPhase);
-          await killed;
-        }
-        await useMany(limiter, next, ACQUIRES - next);
-        const truth = await consumed(repo);
-        expect(Object.keys(truth)).toHaveLength(ENTITIES * LIMITS.length);
-        // It lags behind; how long it takes to catch up depends on the machine.
-        let months = await counted(repo, "monthly");
-        while (total(months) !== total(truth)) {
-          await pause(250);
-          months = await counted(repo, "monthly");
-        }
-        expect(await aggregator.stop()).toBe(0);
-        for (const window of WINDOW_TYPES) {
-          expect(await counted(repo, window)).toEqual(truth);
-          expect(await events(repo, window)).toBe(ACQUIRES);
-        }
-      } finally {
-        await aggregator.stop();
-        await repo.close();
-        await deleteTable({ table, endpoint });
+describeEngine("dynamodb-local", "an aggregator that is killed five times", ({ endpoint }) => {
+  test(`an aggregator that is killed five times counts ${ACQUIRES} acquires exactly`, {
+    timeout: SOAK ? 600_000 : 180_000,
+  }, async () => {
+    const table = newName();
+    const repo = await Repository.createTable(table, { endpoint, timeoutMs: TIMEOUT_MS });
+    await repo.limits.setSystem(LIMITS);
+    const limiter = new RateLimiter(repo);
+    const binary = new Binary();
+    const aggregator = new KillableAggregator(binary, `dynamodb://${table}?endpoint=${endpoint}`);
+    try {
+      const perPhase = Math.ceil(ACQUIRES / (KILLS + 1) / 2);
+      let next = 0;
+      for (let kills = 0; kills < KILLS; kills += 1) {
+        next = await useMany(limiter, next, perPhase);
+        // What was used just now is not counted yet, so it is at work.
+        const killed = aggregator.killAndRestart(kills * KILL_STEP_MS);
+        next = await useMany(limiter, next, perPhase);
+        await killed;
       }
-    },
-  );
+      await useMany(limiter, next, ACQUIRES - next);
+      const truth = await consumed(repo);
+      expect(Object.keys(truth)).toHaveLength(ENTITIES * LIMITS.length);
+      // It lags behind; how long it takes to catch up depends on the machine.
+      let months = await counted(repo, "monthly");
+      while (total(months) !== total(truth)) {
+        await pause(250);
+        months = await counted(repo, "monthly");
+      }
+      expect(await aggregator.stop()).toBe(0);
+      for (const window of WINDOW_TYPES) {
+        expect(await counted(repo, window)).toEqual(truth);
+        expect(await events(repo, window)).toBe(ACQUIRES);
+      }
+    } finally {
+      await aggregator.stop();
+      await repo.close();
+      await deleteTable({ table, endpoint });
+    }
+  });
 });
