@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { entryFiles, type PackageEntries } from "./architecture/graph.ts";
 import { readSources, toSource } from "./architecture/source.ts";
-import { examplesOf } from "./examples/extract.ts";
+import { type Example, examplesOf } from "./examples/extract.ts";
 import { needsExample, publicSymbols } from "./examples/public-symbols.ts";
 import { type Printed, Workshop } from "./examples/workshop.ts";
 
@@ -39,6 +39,7 @@ beforeAll(() => {
   process.chdir(workshop.folder);
   vi.stubEnv("ZAEL_URL", undefined);
   vi.stubEnv("ZAEL_NAMESPACE", undefined);
+  typeErrors = workshop.typeErrors([...examples, WRONG]);
 });
 
 afterAll(() => {
@@ -56,6 +57,24 @@ function surprises(printed: readonly Printed[]): string[] {
     );
 }
 
+function commented(...lines: string[]): string {
+  const comment = ["/**", " * @example", ...lines.map((line) => ` * ${line}`), " */"];
+  return [...comment, "export class Shown {}"].join("\n");
+}
+
+function only(text: string): Example {
+  const [example] = examplesOf(toSource("src/shown.ts", text));
+  if (example === undefined) throw new Error("there is no example");
+  return example;
+}
+
+/** The compiler sees it with all others: to start it takes longer than to check an example. */
+const WRONG = only(
+  commented("```ts", "import { Limit } from 'zae-limiter';", "Limit.parse(5);", "```"),
+);
+let typeErrors: readonly string[];
+const isOfWrong = (error: string) => error.startsWith("src/shown.ts:");
+
 describe("the examples of public symbols", () => {
   test("every public class, function and constant has an example", () => {
     const shown = new Set(examples.map(({ path, owner }) => `${path} ${owner}`));
@@ -66,8 +85,8 @@ describe("the examples of public symbols", () => {
     expect(missing).toEqual([]);
   });
 
-  test(`all ${examples.length} examples compile together`, { timeout: 60_000 }, () => {
-    expect(workshop.typeErrors(examples)).toEqual([]);
+  test(`all ${examples.length} examples compile together`, () => {
+    expect(typeErrors.filter((error) => !isOfWrong(error))).toEqual([]);
   });
 
   const runnable = examples.filter(({ runs }) => runs);
@@ -79,20 +98,6 @@ describe("the examples of public symbols", () => {
 });
 
 describe("the checker", () => {
-  const commented = (...lines: string[]) =>
-    [
-      "/**",
-      " * @example",
-      ...lines.map((line) => ` * ${line}`),
-      " */",
-      "export class Shown {}",
-    ].join("\n");
-  const only = (text: string) => {
-    const [example] = examplesOf(toSource("src/shown.ts", text));
-    if (example === undefined) throw new Error("there is no example");
-    return example;
-  };
-
   test("an example is found with its owner and its line", () => {
     expect(only(commented("```ts", "let x = 1;", "", "x += 1;", "```"))).toEqual({
       owner: "Shown",
@@ -107,12 +112,9 @@ describe("the checker", () => {
   });
 
   test("an example that does not compile is reported with its place", () => {
-    const wrong = only(
-      commented("```ts", "import { Limit } from 'zae-limiter';", "Limit.parse(5);", "```"),
-    );
-    const [error, ...more] = workshop.typeErrors([wrong]);
-    expect(error).toMatch(/^src\/shown\.ts:5: error TS2345/);
-    expect(more).toEqual([]);
+    expect(typeErrors.filter(isOfWrong)).toEqual([
+      expect.stringMatching(/^src\/shown\.ts:5: error TS2345/),
+    ]);
   });
 
   test("an example that throws, or prints something else or nothing, is reported", async () => {
