@@ -128,7 +128,12 @@ export class Exchange extends Steps {
 
   #acquire(entityId: string, body: Buffer): void {
     const { metering, upstreams } = this.#setup;
-    const call = this.#read(body);
+    const { method = "GET", rawHeaders } = this.#request;
+    const { path } = this.#route;
+    if (metering.options.maxWaitSeconds > 0) this.#gone = new AbortController();
+    const text = body.length === 0 ? undefined : body.toString("utf8");
+    const signal = this.#gone?.signal;
+    const call = readHttpCall({ url: path, method, body: text, signal, headersOf: noHeaders });
     const { model } = call.facts.call;
     const problem = call.isUnread ? UNREAD : problems.of(model);
     if (problem !== "") return void this.#refuse(400, "invalid_request_error", problem);
@@ -139,27 +144,14 @@ export class Exchange extends Steps {
       return void this.#refuse(404, "model_not_found", message);
     }
     this.#call = call;
-    const { method = "GET", rawHeaders } = this.#request;
     const sent = call.body === undefined || !call.hidesUsage ? body : Buffer.from(call.body);
-    const forwarding = { method, path: this.#route.path, rawHeaders, key: this.#key, body: sent };
+    const forwarding = { method, path, rawHeaders, key: this.#key, body: sent };
     this.with(metering.begin(call.facts, entityId), (begun) => {
       if (!(begun instanceof MeteredCall)) return this.#refuseBy(begun);
       this.#metered = begun;
       // A client that hung up before its request was forwarded has used nothing.
       if (this.#isClosed) return this.with(begun.fail({ error: HUNG_UP }), () => {});
       this.#forward(upstream.forwarder, forwarding);
-    });
-  }
-
-  #read(body: Buffer): HttpCall {
-    const { maxWaitSeconds } = this.#setup.metering.options;
-    if (maxWaitSeconds > 0) this.#gone = new AbortController();
-    return readHttpCall({
-      url: this.#route.path,
-      method: this.#request.method ?? "GET",
-      body: body.length === 0 ? undefined : body.toString("utf8"),
-      signal: this.#gone?.signal,
-      headersOf: noHeaders,
     });
   }
 

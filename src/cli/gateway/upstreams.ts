@@ -87,6 +87,9 @@ function checkKey(
   throw new ValidationError("upstream.key_env", variable, reason);
 }
 
+/** What the name of every model begins with. */
+const EVERY_MODEL = [""];
+
 /** Returns the upstream whose longest beginning matches; one without models takes the rest. */
 export function upstreamFor<T extends Pick<UpstreamSpec, "models">>(
   upstreams: readonly T[],
@@ -95,23 +98,13 @@ export function upstreamFor<T extends Pick<UpstreamSpec, "models">>(
   let best: T | undefined;
   let bestLength = -1;
   for (const upstream of upstreams) {
-    const length = lengthOfMatch(upstream.models, model);
-    if (length > bestLength) {
+    for (const beginning of upstream.models.length === 0 ? EVERY_MODEL : upstream.models) {
+      if (beginning.length <= bestLength || !model.startsWith(beginning)) continue;
       best = upstream;
-      bestLength = length;
+      bestLength = beginning.length;
     }
   }
   return best;
-}
-
-/** Returns the length of the longest beginning that matches; 0 without models, -1 for none. */
-function lengthOfMatch(models: readonly string[], model: string): number {
-  if (models.length === 0) return 0;
-  let longest = -1;
-  for (const beginning of models) {
-    if (beginning.length > longest && model.startsWith(beginning)) longest = beginning.length;
-  }
-  return longest;
 }
 
 function checkUrl(address: unknown): URL {
