@@ -5,10 +5,12 @@
  * wait behind others have no socket yet, and hear nothing when the connection closes.
  */
 
+import { share } from "./shared-listener.ts";
+
 /** The connection of a request. */
 interface Connection {
   readonly destroyed: boolean;
-  once(event: "close", listener: () => void): unknown;
+  on(event: "close", listener: () => void): unknown;
 }
 
 /** What a response needs for it. */
@@ -18,6 +20,7 @@ export interface Closable {
   /** The request. Servers that are not of `node:http` may have none. */
   readonly req?: { readonly socket?: Connection | object | undefined } | undefined;
   on(event: "close", listener: () => void): unknown;
+  listenerCount(event: "close"): number;
 }
 
 /** A response that tells how far it was sent. */
@@ -27,22 +30,24 @@ interface Sendable extends Closable {
   readonly stream?: object;
 }
 
-/** One listener per connection for all that wait: a client may send any number of requests. */
-const waiting = new WeakMap<object, Set<() => void>>();
-
 /** Calls `closed` once. A response emits `close` once, so `on` does, which costs less. */
 export function onceClosed(response: Closable, closed: () => void): void {
   const connection = response.socket === null ? connectionOf(response) : undefined;
   if (connection === undefined) {
-    response.on("close", closed);
+    // Most responses pass one middleware, and need no list of listeners.
+    if (response.listenerCount("close") === 0) response.on("close", closed);
+    else share(response, (all) => response.on("close", all), closed);
     return;
   }
-  const listeners = listenersOf(connection);
+  let isClosed = false;
   const first = () => {
-    if (listeners.delete(first)) closed();
+    if (isClosed) return;
+    isClosed = true;
+    leave();
+    closed();
   };
-  listeners.add(first);
-  response.on("close", first);
+  const leave = share(connection, (all) => connection.on("close", all), first);
+  share(response, (all) => response.on("close", all), first);
 }
 
 /** Returns whether a response waits behind others on a connection that is gone. */
@@ -61,16 +66,5 @@ export function isSent(response: Sendable): boolean {
 
 function connectionOf({ req }: Closable): Connection | undefined {
   const socket = req?.socket as Partial<Connection> | undefined;
-  return typeof socket?.once === "function" ? (socket as Connection) : undefined;
-}
-
-function listenersOf(connection: Connection): Set<() => void> {
-  const known = waiting.get(connection);
-  if (known !== undefined) return known;
-  const listeners = new Set<() => void>();
-  waiting.set(connection, listeners);
-  connection.once("close", () => {
-    for (const listener of [...listeners]) listener();
-  });
-  return listeners;
+  return typeof socket?.on === "function" ? (socket as Connection) : undefined;
 }

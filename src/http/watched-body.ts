@@ -1,5 +1,7 @@
 /** A response whose end is noticed, for frameworks that hand over a web-standard `Response`. */
 
+import { share } from "./shared-listener.ts";
+
 /**
  * Calls `onEnd` once: after the last byte was read, or with `aborted` when the reader stopped or
  * `signal` says that the client has gone. A server may never read the body for a client that has.
@@ -16,15 +18,18 @@ export async function watchEnd(
     await onEnd(signal.aborted);
     return response;
   }
-  const gone = () => void end(true);
   let ended = false;
   const end = async (aborted: boolean) => {
     if (ended) return;
     ended = true;
-    signal.removeEventListener("abort", gone);
+    leave();
     await onEnd(aborted);
   };
-  signal.addEventListener("abort", gone);
+  const leave = share(
+    signal,
+    (all) => signal.addEventListener("abort", all),
+    () => void end(true),
+  );
   const reader = response.body.getReader();
   // Pulls one chunk for each that the client takes, so the handler feels the client's speed.
   const body = new ReadableStream<Uint8Array>(

@@ -358,5 +358,29 @@ describe.each(ADAPTERS)("answers of rateLimit on $name", (adapter) => {
       await statusOf(url);
       expect(consumed).toEqual([{ tpm: 1 }]);
     });
+
+    test.each([
+      ["at once", {}],
+      ["with a wait", { maxWaitSeconds: 1 }],
+    ])("a dozen middlewares that decide %s warn of no leak of listeners", async (_, more) => {
+      const warnings: string[] = [];
+      const onWarning = ({ message }: Error) => warnings.push(message);
+      process.on("warning", onWarning);
+      const limiter = await stage.limiter();
+      const limits = [`rpm:5${SLOW}`];
+      const resources = Array.from({ length: 12 }, (_, at) => `part-${at}`);
+      const { url } = await stage.serve(
+        resources.map((resource) => ({ limiter, limits, resource, ...more })),
+        ({ lease }) => {
+          lease?.settle({ rpm: 2 });
+          return { body: "ok" };
+        },
+      );
+      expect(await statusOf(url)).toBe(200);
+      const last = { entityId: "127.0.0.1", resource: "part-11", limits };
+      await expect.poll(() => limiter.available(last)).toEqual({ rpm: 3 });
+      process.off("warning", onWarning);
+      expect(warnings).toEqual([]);
+    });
   });
 });
