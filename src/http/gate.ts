@@ -22,7 +22,7 @@ import {
 } from "./answer.ts";
 import { Clients, type Reading } from "./clients.ts";
 import type { HttpEvent } from "./events.ts";
-import { type Header, headersOf, ownStatuses } from "./headers.ts";
+import { type Header, headersOf, ownStatuses, TELLS_TIME } from "./headers.ts";
 import type { CheckedOptions } from "./options.ts";
 import { addPassage, Passage, type PassageRules, type Target, turnBackAll } from "./passage.ts";
 import { Reporter } from "./reporter.ts";
@@ -58,6 +58,8 @@ export class Gate<R extends object, C = undefined> {
   readonly #asksNothing: boolean;
   /** Whether requests say nothing beyond what they consume. */
   readonly #isPlain: boolean;
+  /** Whether a header needs the time, which is not free. */
+  readonly #tellsTime: boolean;
   #limiter: RateLimiter | undefined;
   #rules: PassageRules | undefined;
 
@@ -66,6 +68,7 @@ export class Gate<R extends object, C = undefined> {
     this.#clients = new Clients(options, reading);
     this.#reporter = new Reporter(options.events);
     this.#waits = options.maxWaitSeconds > 0 && !options.observes;
+    this.#tellsTime = options.headers.some((style) => TELLS_TIME.includes(style));
     this.#isPlain =
       !this.#waits &&
       !options.observes &&
@@ -287,6 +290,6 @@ export class Gate<R extends object, C = undefined> {
     if (headers.length === 0) return NO_HEADERS;
     const shown = exposeParents ? statuses : ownStatuses(statuses);
     const { clock } = limiter.repository[INTERNALS];
-    return headersOf(headers, { statuses: shown, nowMs: clock() });
+    return headersOf(headers, { statuses: shown, nowMs: this.#tellsTime ? clock() : 0 });
   }
 }

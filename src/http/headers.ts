@@ -17,6 +17,9 @@ export const HEADER_STYLES: readonly HeaderStyle[] = [
   "openai",
 ];
 
+/** Styles that say at what time a bucket is full; the others count from now. */
+export const TELLS_TIME: readonly HeaderStyle[] = ["legacy"];
+
 /** One header. A list header of a second middleware is appended to that of the first. */
 export interface Header {
   readonly name: string;
@@ -28,7 +31,7 @@ export interface Header {
 export interface HeaderSource {
   /** Those that may be shown: of the entity itself, and of ancestors where they are exposed. */
   readonly statuses: readonly LimitStatus[];
-  /** Epoch milliseconds. */
+  /** Epoch milliseconds, for the styles in `TELLS_TIME`. */
   readonly nowMs: number;
 }
 
@@ -42,145 +45,135 @@ export function ownStatuses(statuses: readonly LimitStatus[]): readonly LimitSta
 }
 
 /** Returns the headers of all styles; none where no limit may be shown. */
-export function headersOf(styles: readonly HeaderStyle[], source: HeaderSource): Header[] {
-  const headers: Header[] = [];
-  addHeaders(styles, source, (name, value, isList) => {
-    headers.push(isList === undefined ? { name, value } : { name, value, isList });
-  });
-  return headers;
+export function headersOf(styles: readonly HeaderStyle[], source: HeaderSource): readonly Header[] {
+  if (source.statuses.length === 0) return [];
+  const [style] = styles;
+  if (style !== undefined && styles.length === 1) return WRITERS[style](source);
+  return styles.flatMap((each) => WRITERS[each](source));
 }
 
-/** Takes a header. */
-export type AddHeader = (name: string, value: string, isList?: true) => void;
-
-/** Adds the headers of all styles; none where no limit may be shown. */
+/** Hands over the headers of all styles. */
 export function addHeaders(
   styles: readonly HeaderStyle[],
   source: HeaderSource,
-  add: AddHeader,
+  add: (name: string, value: string) => void,
 ): void {
-  if (source.statuses.length === 0) return;
-  for (const style of styles) WRITERS[style](source, add);
+  for (const { name, value } of headersOf(styles, source)) add(name, value);
 }
 
-/** Adds the headers of one style. */
-type Writer = (source: HeaderSource, add: AddHeader) => void;
+/** Returns the headers of one style. */
+type Writer = (source: HeaderSource) => readonly Header[];
 
 const WRITERS: Readonly<Record<HeaderStyle, Writer>> = {
-  draft: ({ statuses }, add) => {
-    const own = statuses[0]?.entityId;
+  draft: ({ statuses }) => {
+    const { policies, names } = describedBy(statuses);
     let states = "";
-    for (const status of statuses) {
-      const comma = states === "" ? "" : ", ";
-      states += `${comma}${nameOf(status, own)};r=${left(status)}${waitParameter(status)}`;
+    for (let at = 0; at < statuses.length; at += 1) {
+      const status = statuses[at] as LimitStatus;
+      states += (names[at] as string) + left(status) + waitParameter(status);
     }
-    add("RateLimit-Policy", policiesOf(statuses), true);
-    add("RateLimit", states, true);
+    return [
+      { name: "RateLimit-Policy", value: policies, isList: true },
+      { name: "RateLimit", value: states, isList: true },
+    ];
   },
-  "draft-7": ({ statuses }, add) => {
+  "draft-7": ({ statuses }) => {
     const scarcest = scarcestOf(statuses);
     const { capacity } = scarcest.limit;
     const state = `remaining=${left(scarcest)}, reset=${fullInSeconds(scarcest)}`;
-    add("RateLimit-Policy", windowOf(scarcest));
-    add("RateLimit", `limit=${capacity}, ${state}`);
+    return [
+      { name: "RateLimit-Policy", value: windowOf(scarcest) },
+      { name: "RateLimit", value: `limit=${capacity}, ${state}` },
+    ];
   },
-  "draft-6": ({ statuses }, add) => {
+  "draft-6": ({ statuses }) => {
     const scarcest = scarcestOf(statuses);
-    add("RateLimit-Policy", windowOf(scarcest));
-    add("RateLimit-Limit", String(scarcest.limit.capacity));
-    add("RateLimit-Remaining", String(left(scarcest)));
-    add("RateLimit-Reset", String(fullInSeconds(scarcest)));
+    return [
+      { name: "RateLimit-Policy", value: windowOf(scarcest) },
+      { name: "RateLimit-Limit", value: String(scarcest.limit.capacity) },
+      { name: "RateLimit-Remaining", value: String(left(scarcest)) },
+      { name: "RateLimit-Reset", value: String(fullInSeconds(scarcest)) },
+    ];
   },
-  legacy: ({ statuses, nowMs }, add) => {
+  legacy: ({ statuses, nowMs }) => {
     const scarcest = scarcestOf(statuses);
     const resetAt = Math.ceil(nowMs / 1000) + fullInSeconds(scarcest);
-    add("X-RateLimit-Limit", String(scarcest.limit.capacity));
-    add("X-RateLimit-Remaining", String(left(scarcest)));
-    add("X-RateLimit-Reset", String(resetAt));
+    return [
+      { name: "X-RateLimit-Limit", value: String(scarcest.limit.capacity) },
+      { name: "X-RateLimit-Remaining", value: String(left(scarcest)) },
+      { name: "X-RateLimit-Reset", value: String(resetAt) },
+    ];
   },
-  openai: ({ statuses }, add) => {
-    addOpenai(add, statuses, "rpm", OPENAI_REQUESTS);
-    addOpenai(add, statuses, "tpm", OPENAI_TOKENS);
-  },
+  openai: ({ statuses }) => [
+    ...openaiHeaders(statuses, "rpm", "requests"),
+    ...openaiHeaders(statuses, "tpm", "tokens"),
+  ],
 };
 
-/** The names of the headers of OpenAI: the limit, what remains, when it is full again. */
-type OpenaiNames = readonly [string, string, string];
-
-const OPENAI_REQUESTS: OpenaiNames = [
-  "x-ratelimit-limit-requests",
-  "x-ratelimit-remaining-requests",
-  "x-ratelimit-reset-requests",
-];
-const OPENAI_TOKENS: OpenaiNames = [
-  "x-ratelimit-limit-tokens",
-  "x-ratelimit-remaining-tokens",
-  "x-ratelimit-reset-tokens",
-];
-
-function addOpenai(
-  add: AddHeader,
+function openaiHeaders(
   statuses: readonly LimitStatus[],
   limitName: string,
-  [limit, remaining, reset]: OpenaiNames,
-): void {
-  for (const status of statuses) {
-    if (status.limitName !== limitName) continue;
-    add(limit, String(status.limit.capacity));
-    add(remaining, String(left(status)));
-    add(reset, duration(fullInMs(status)));
-    return;
-  }
+  unit: "requests" | "tokens",
+): readonly Header[] {
+  const status = statuses.find((each) => each.limitName === limitName);
+  if (status === undefined) return [];
+  return [
+    { name: `x-ratelimit-limit-${unit}`, value: String(status.limit.capacity) },
+    { name: `x-ratelimit-remaining-${unit}`, value: String(left(status)) },
+    { name: `x-ratelimit-reset-${unit}`, value: duration(fullInMs(status)) },
+  ];
 }
 
 /** Limits that count tokens, by the names that are common for them. */
 const TOKENS_PATTERN = /^[io]?tp[smhd]$|token/i;
 
-/** What the headers say of a limit itself. */
-interface Policy {
-  readonly name: string;
-  readonly parameters: string;
+/** What `draft` says of some limits whatever their balances. */
+interface Description {
+  readonly limits: readonly Limit[];
+  readonly policies: string;
+  /** What comes before the balance of each limit. */
+  readonly names: readonly string[];
 }
 
-/** Limits never change, and most requests meet the same few. */
-const policies = new WeakMap<Limit, Policy>();
+/** Limits never change, and most requests meet the same few: by the first of them. */
+const known = new WeakMap<Limit, Description>();
 
-function policyOf(limit: Limit): Policy {
-  const known = policies.get(limit);
-  if (known !== undefined) return known;
-  const { name, capacity, refillPeriodSeconds } = limit;
-  const unit = TOKENS_PATTERN.test(name) ? ';zae-unit="tokens"' : "";
-  const parameters = `;q=${capacity};w=${refillPeriodSeconds}${unit}`;
-  const policy = { name: quoted(name), parameters };
-  policies.set(limit, policy);
-  return policy;
+/** Limits of ancestors are named with the entity that has them, so that they are not kept. */
+function describedBy(statuses: readonly LimitStatus[]): Description {
+  const { entityId, limit } = statuses[0] as LimitStatus;
+  const before = known.get(limit);
+  if (before !== undefined && isAbout(before, statuses, entityId)) return before;
+  const names = statuses.map((status) =>
+    quoted(
+      status.entityId === entityId ? status.limitName : `${status.entityId}/${status.limitName}`,
+    ),
+  );
+  const limits = statuses.map((status) => status.limit);
+  const description = {
+    limits,
+    policies: limits.map((each, at) => names[at] + parametersOf(each)).join(", "),
+    names: names.map((name, at) => `${at === 0 ? "" : ", "}${name};r=`),
+  };
+  if (statuses.every((status) => status.entityId === entityId)) known.set(limit, description);
+  return description;
 }
 
-/** Limits of ancestors are named with the entity that has them. */
-function nameOf({ entityId, limit, limitName }: LimitStatus, own: string | undefined): string {
-  return entityId === own ? policyOf(limit).name : quoted(`${entityId}/${limitName}`);
-}
-
-/** The policies of some limits of one entity, by the first of them. */
-const knownPolicies = new WeakMap<Limit, { limits: readonly Limit[]; text: string }>();
-
-function policiesOf(statuses: readonly LimitStatus[]): string {
-  const [first] = statuses;
-  if (first === undefined) return "";
-  const known = knownPolicies.get(first.limit);
-  const isOwn = statuses.every(({ entityId }) => entityId === first.entityId);
-  if (isOwn && known !== undefined && areLimitsOf(statuses, known.limits)) return known.text;
-  const text = statuses
-    .map((status) => nameOf(status, first.entityId) + policyOf(status.limit).parameters)
-    .join(", ");
-  const limits = statuses.map(({ limit }) => limit);
-  if (isOwn) knownPolicies.set(first.limit, { limits, text });
-  return text;
-}
-
-function areLimitsOf(statuses: readonly LimitStatus[], limits: readonly Limit[]): boolean {
+function isAbout(
+  { limits }: Description,
+  statuses: readonly LimitStatus[],
+  entityId: string,
+): boolean {
   if (statuses.length !== limits.length) return false;
-  return statuses.every(({ limit }, at) => limit === limits[at]);
+  for (let at = 0; at < limits.length; at += 1) {
+    const status = statuses[at] as LimitStatus;
+    if (status.limit !== limits[at] || status.entityId !== entityId) return false;
+  }
+  return true;
+}
+
+function parametersOf({ name, capacity, refillPeriodSeconds }: Limit): string {
+  const unit = TOKENS_PATTERN.test(name) ? ';zae-unit="tokens"' : "";
+  return `;q=${capacity};w=${refillPeriodSeconds}${unit}`;
 }
 
 /** Seconds until the requested amount fits, or until one token comes back; absent when never. */

@@ -1,6 +1,6 @@
 /** What a lease holds of the buckets it consumed from, and where refunds go. */
 
-import type { BucketConfig, Leg, LegOutcome } from "../buckets/leg.ts";
+import type { BucketConfig, Leg, LegOutcome, ShardPart } from "../buckets/leg.ts";
 
 /** Consumes that were granted, leg by leg. */
 export interface Granted {
@@ -30,25 +30,24 @@ export interface Holding {
 }
 
 export function holdingsOf({ legs, outcomes }: Granted): Holding[] {
-  const holdings: Holding[] = [];
-  for (let at = 0; at < legs.length; at += 1) {
-    const { entityId, resource, config } = legs[at] as Leg;
-    for (const { shard, amountsMilli } of outcomes[at]?.parts ?? []) {
-      const heldMilli = amountsMilli.slice();
-      const pendingMilli = new Array<number>(heldMilli.length).fill(0);
-      const unsureMilli = new Array<number>(heldMilli.length).fill(0);
-      holdings.push({
-        entityId,
-        resource,
-        shard,
-        config,
-        heldMilli,
-        pendingMilli,
-        unsureMilli,
-      });
-    }
+  const parts = outcomes[0]?.parts;
+  // Nearly always there is one, and a list that grows by `push` reserves room for seventeen.
+  if (legs.length === 1 && parts?.length === 1) {
+    return [holdingOf(legs[0] as Leg, parts[0] as ShardPart)];
   }
-  return holdings;
+  return legs.flatMap((each, at) =>
+    (outcomes[at]?.parts ?? []).map((taken) => holdingOf(each, taken)),
+  );
+}
+
+function holdingOf(
+  { entityId, resource, config }: Leg,
+  { shard, amountsMilli }: ShardPart,
+): Holding {
+  const heldMilli = amountsMilli.slice();
+  const pendingMilli = new Array<number>(heldMilli.length).fill(0);
+  const unsureMilli = new Array<number>(heldMilli.length).fill(0);
+  return { entityId, resource, shard, config, heldMilli, pendingMilli, unsureMilli };
 }
 
 /** What is held of each bucket, all its shards together, in the order it was taken. */
