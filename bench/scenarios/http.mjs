@@ -7,16 +7,19 @@ import { startServer } from "../support.mjs";
 const CONNECTIONS = 32;
 const CHILD = "./children/http-server.mjs";
 /** A server that runs for hours has compiled everything; it takes so many requests until then. */
-const WARM_UP_REQUESTS = 12_000;
+const WARM_UP_REQUESTS = 8000;
+/** In the first rounds the engine still replaces code that it has compiled; they do not count. */
+const WARM_UP_ROUNDS = 3;
 /**
  * How the engine has compiled a server, and where its code and heap came to lie, holds for the life
- * of its process, and makes it faster or slower by up to a third. So there are several of each.
+ * of its process, and makes it faster or slower by up to a fifth. So there are several of each, and
+ * their mean counts: a median of few would be one way or the other.
  */
-const PROCESSES = 5;
+const PROCESSES = 8;
 /** Without a limiter: what remains of the others is what their limiters cost. */
-const BARE_PROCESSES = 2;
+const BARE_PROCESSES = 3;
 /** The machine becomes slower and faster within seconds: many short rounds rather than few. */
-const FULL = { rounds: 15, roundMs: 100 };
+const FULL = { rounds: WARM_UP_ROUNDS + 12, roundMs: 80 };
 
 /** A server in a process of its own; it and the client each have a core where there are two. */
 async function started(framework, limiter) {
@@ -72,9 +75,9 @@ async function measured(servers, { rounds, roundMs }) {
   const count = Math.max(CONNECTIONS, Math.round((perSecond * roundMs) / 1000));
   const results = [];
   for (let round = 0; round < rounds; round += 1) {
-    const result = [];
-    for (const { limiter, ask } of round % 2 === 0 ? servers : [...servers].reverse()) {
-      result.push({ limiter, ...(await ask(count)) });
+    const result = new Map();
+    for (const server of round % 2 === 0 ? servers : [...servers].reverse()) {
+      result.set(server, await server.ask(count));
     }
     results.push(result);
   }
@@ -83,23 +86,26 @@ async function measured(servers, { rounds, roundMs }) {
 
 /** Figures of one kind. Latencies are taken apart, since looking costs time as well. */
 async function figuresOf(rounds, servers, kind, { samples }) {
-  const cpuUs = medianOf(rounds, kind, "cpuUs");
+  const cpuUs = meanOf(rounds, servers, kind, "cpuUs");
   const latencies = [];
   const same = servers.filter(({ limiter }) => limiter === kind);
   for (const { ask } of same) await ask(samples / same.length, (us) => latencies.push(us));
   return {
-    perSecond: medianOf(rounds, kind, "perSecond"),
+    perSecond: meanOf(rounds, servers, kind, "perSecond"),
     cpuUs,
-    addedUs: cpuUs - medianOf(rounds, "none", "cpuUs"),
+    addedUs: cpuUs - meanOf(rounds, servers, "none", "cpuUs"),
     p50Us: quantile(latencies, 0.5),
     p99Us: quantile(latencies, 0.99),
   };
 }
 
-/** The median over rounds, each being the median over the processes of one kind. */
-function medianOf(rounds, kind, name) {
-  const ofKind = (round) => round.filter(({ limiter }) => limiter === kind);
-  return median(rounds.map((round) => median(ofKind(round).map((result) => result[name]))));
+/** The mean over the processes of one kind, each being the median over its rounds. */
+function meanOf(rounds, servers, kind, name) {
+  const counted = rounds.slice(rounds.length > WARM_UP_ROUNDS ? WARM_UP_ROUNDS : 0);
+  const figures = servers
+    .filter(({ limiter }) => limiter === kind)
+    .map((server) => median(counted.map((round) => round.get(server)[name])));
+  return figures.reduce((sum, each) => sum + each, 0) / figures.length;
 }
 
 const RIVALS = { express: "express-rate-limit", fastify: "@fastify/rate-limit" };
