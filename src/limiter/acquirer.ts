@@ -89,8 +89,18 @@ export class Acquirer implements LeaseHost {
     acquireId?: string,
   ): Decided | Promise<Decided | undefined> | undefined {
     const outcome = this.#fastAcquire.consume(request);
-    if (!(outcome instanceof Promise)) return this.#decidedNow(outcome, request, acquireId);
-    return outcome.then((later) => this.#decidedNow(later, request, acquireId));
+    return outcome instanceof Promise
+      ? this.#decidedLater(outcome, request, acquireId)
+      : this.#decidedNow(outcome, request, acquireId);
+  }
+
+  /** A function of its own: one within `attemptNow` would cost every acquire an allocation. */
+  async #decidedLater(
+    outcome: Promise<FastOutcome | undefined>,
+    request: AcquireRequest,
+    acquireId?: string,
+  ): Promise<Decided | undefined> {
+    return this.#decidedNow(await outcome, request, acquireId);
   }
 
   #decidedNow(

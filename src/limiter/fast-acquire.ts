@@ -1,8 +1,11 @@
 /** The fast path of an acquire: buckets in this process, whose limits are cached. */
 
+import type { BucketStore } from "../buckets/bucket-store.ts";
 import type { FastOutcome, FastRequest } from "../buckets/fast-path.ts";
 import type { Limit } from "../domain/limit.ts";
 import { CONFIG_LEVELS } from "../domain/precedence.ts";
+import type { ConfigCache } from "../records/config-cache.ts";
+import type { ConfigResolver } from "../records/config-resolver.ts";
 import type { RepositoryInternals } from "../repository/internals.ts";
 import { type AcquireRequest, isPlain } from "./acquire-request.ts";
 import type { LeaseTarget } from "./active-lease.ts";
@@ -10,11 +13,15 @@ import type { Granted } from "./holding.ts";
 import type { MissingLimits } from "./missing-limits.ts";
 
 export class FastAcquire {
-  readonly #internals: RepositoryInternals;
+  readonly #buckets: BucketStore;
+  readonly #resolver: ConfigResolver;
+  readonly #cache: ConfigCache;
   readonly #missingLimits: MissingLimits | undefined;
 
   constructor(internals: RepositoryInternals, missingLimits: MissingLimits | undefined) {
-    this.#internals = internals;
+    this.#buckets = internals.buckets;
+    this.#resolver = internals.resolver;
+    this.#cache = internals.resolver.cache;
     this.#missingLimits = missingLimits;
   }
 
@@ -23,9 +30,9 @@ export class FastAcquire {
    * path.
    */
   consume(request: AcquireRequest): FastOutcome | Promise<FastOutcome | undefined> | undefined {
-    const { buckets, resolver } = this.#internals;
+    const buckets = this.#buckets;
+    const cache = this.#cache;
     if (!buckets.embedded || !isPlain(request)) return undefined;
-    const { cache } = resolver;
     const ignoresMissing = (request.missingLimits ?? this.#missingLimits) === "ignore";
     // `isPlain` lets only checked lists of limits pass.
     const checked = request as FastRequest;
@@ -36,7 +43,8 @@ export class FastAcquire {
 
   /** Tells the buckets which limits are in force, so that the next call may use the fast path. */
   remember({ legs }: Granted): void {
-    const { buckets, resolver } = this.#internals;
+    const buckets = this.#buckets;
+    const resolver = this.#resolver;
     if (!buckets.embedded) return;
     // Where the store says how far an acquire cascades, the links of the buckets do not tell.
     if (legs.some(({ config }) => config.cascade !== undefined || config.bypass === true)) return;
@@ -55,15 +63,10 @@ export class FastAcquire {
 
 /** What the request says beyond entity and resource holds for its lease too. */
 export function leaseTargetOf(request: AcquireRequest, outcome: FastOutcome): LeaseTarget {
-  const { onUnavailable, missingLimits } = request;
-  const limits = givenLimits(request);
-  const isBare = limits === undefined && onUnavailable === undefined && missingLimits === undefined;
-  if (isBare) return outcome;
+  const { limits, onUnavailable, missingLimits } = request;
+  if ((limits ?? onUnavailable ?? missingLimits) === undefined) return outcome;
   const { entityId, resource } = outcome;
-  return { entityId, resource, limits, onUnavailable, missingLimits };
-}
-
-/** `isPlain` lets only checked lists pass. */
-function givenLimits({ limits }: AcquireRequest): readonly Limit[] | undefined {
-  return limits as readonly Limit[] | undefined;
+  // `isPlain` lets only checked lists of limits pass.
+  const given = limits as readonly Limit[] | undefined;
+  return { entityId, resource, limits: given, onUnavailable, missingLimits };
 }

@@ -6,13 +6,6 @@ import type { Leg, LegOutcome } from "../leg.ts";
 import type { FastConsume } from "./fast-consume.ts";
 import type { PackedBucket } from "./packed-bucket.ts";
 
-/** A bucket of the chain, and what is consumed from it. */
-interface ChainedBucket {
-  readonly entityId: string;
-  readonly bucket: PackedBucket;
-  readonly amounts: readonly number[];
-}
-
 /** Where the chain begins, and what is consumed. */
 export interface ChainRequest {
   readonly request: FastRequest;
@@ -26,41 +19,29 @@ export type Ancestors = (entityId: string) => PackedBucket | undefined;
 
 /** Consumes from the whole chain or not at all; `undefined`, with nothing done: the slow path. */
 export function consumeChain(start: ChainRequest, above: Ancestors): FastOutcome | undefined {
-  const { request, nowMs } = start;
-  const { resource } = request;
-  const chain = chainOf(start, above);
-  if (chain === undefined) return undefined;
-  let granted = true;
-  for (const { bucket, amounts } of chain) {
-    const fits = bucket.fits(amounts, nowMs);
-    if (fits === undefined) return undefined;
-    if (!fits) granted = false;
-  }
-  const outcomes = chain.map(({ entityId, bucket, amounts }) =>
-    bucket.leg(entityId, resource, amounts, granted, nowMs),
-  );
-  return new FastChain(granted, request.entityId, resource, outcomes);
-}
-
-function chainOf(start: ChainRequest, above: Ancestors): ChainedBucket[] | undefined {
-  const { bucket, ignoresMissing } = start;
-  const { entityId, consume } = start.request;
-  const own = bucket.ownAmounts(consume, ignoresMissing);
-  if (own === undefined) return undefined;
-  const chain: ChainedBucket[] = [{ entityId, bucket, amounts: own }];
-  let last = bucket;
-  while (last.cascades) {
-    const { parentId } = last.link;
-    const next = parentId === undefined ? undefined : above(parentId);
-    const amounts = next?.amountsBelow(consume);
+  const { request, ignoresMissing, nowMs } = start;
+  const { resource, consume } = request;
+  const buckets: PackedBucket[] = [];
+  const outcomes: FastConsume[] = [];
+  let { entityId } = request;
+  let bucket: PackedBucket | undefined = start.bucket;
+  while (bucket !== undefined) {
+    // Names that an ancestor has no limit for are those of the entity below.
+    const passesOver = ignoresMissing || buckets.length > 0;
+    const outcome = bucket.look(entityId, resource, consume, passesOver, nowMs);
     // The slow path tells of a circle; an ancestor without a bucket may have no limits.
-    if (chain.length > ANCESTORS_MAX || next === undefined || amounts === undefined) {
-      return undefined;
-    }
-    chain.push({ entityId: parentId as string, bucket: next, amounts });
-    last = next;
+    if (outcome === undefined || buckets.length > ANCESTORS_MAX) return undefined;
+    buckets.push(bucket);
+    outcomes.push(outcome);
+    if (!bucket.cascades) break;
+    entityId = bucket.link.parentId as string;
+    bucket = above(entityId);
   }
-  return chain;
+  if (bucket === undefined) return undefined;
+  const granted = outcomes.every((outcome) => outcome.granted);
+  if (granted)
+    for (const [at, each] of buckets.entries()) each.take(outcomes[at] as FastConsume, nowMs);
+  return new FastChain(granted, request.entityId, resource, outcomes);
 }
 
 /** What came of it, leg by leg. */

@@ -2,14 +2,15 @@
 
 import type { BucketConfig, Leg, LegOutcome, Link } from "../leg.ts";
 
+/** Its fields are only declared: a definition would write each of them twice. */
 export class FastConsume {
-  readonly granted: boolean;
-  readonly entityId: string;
-  readonly resource: string;
-  readonly config: BucketConfig;
-  readonly link: Link;
-  readonly amountsMilli: readonly number[];
-  readonly #leftMilli: readonly number[];
+  declare readonly granted: boolean;
+  declare readonly entityId: string;
+  declare readonly resource: string;
+  declare readonly config: BucketConfig;
+  declare readonly link: Link;
+  /** In milli-tokens: the amount of each limit, then what each has left, or has where refused. */
+  declare readonly milli: number[];
 
   constructor(
     granted: boolean,
@@ -17,20 +18,22 @@ export class FastConsume {
     resource: string,
     config: BucketConfig,
     link: Link,
-    amountsMilli: readonly number[],
-    leftMilli: readonly number[],
+    milli: number[],
   ) {
     this.granted = granted;
     this.entityId = entityId;
     this.resource = resource;
     this.config = config;
     this.link = link;
-    this.amountsMilli = amountsMilli;
-    this.#leftMilli = leftMilli;
+    this.milli = milli;
+  }
+
+  get amountsMilli(): readonly number[] {
+    return this.milli.slice(0, this.milli.length / 2);
   }
 
   get balancesMilli(): readonly [readonly number[]] {
-    return [this.#leftMilli];
+    return [this.milli.slice(this.milli.length / 2)];
   }
 
   get legs(): readonly [Leg] {
@@ -39,7 +42,8 @@ export class FastConsume {
   }
 
   get outcomes(): readonly [LegOutcome] {
-    const parts = [{ shard: 0, amountsMilli: this.amountsMilli }];
-    return [{ parts, link: this.link, balancesMilli: this.#leftMilli }];
+    const { link, amountsMilli } = this;
+    const [balancesMilli] = this.balancesMilli;
+    return [{ parts: [{ shard: 0, amountsMilli }], link, balancesMilli }];
   }
 }

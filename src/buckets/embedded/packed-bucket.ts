@@ -7,14 +7,14 @@
  */
 
 import { type Rate, remainderAfter, tokensAfter } from "../../core/bucket.ts";
-import { invariant, TOKENS_MAX } from "../../domain/check.ts";
+import { TOKENS_MAX } from "../../domain/check.ts";
 import type { Limit } from "../../domain/limit.ts";
 import type { FastRequest } from "../fast-path.ts";
 import type { BucketConfig, LimitSource, Link } from "../leg.ts";
 import { rowText, STRIDE } from "./bucket-row.ts";
 import type { EmbeddedBucket, EmbeddedLimit } from "./embedded-bucket.ts";
 import { FastConsume } from "./fast-consume.ts";
-import { hourOf } from "./usage-hour.ts";
+import { hourStartMs } from "./usage-hour.ts";
 
 /** What many buckets have in common. */
 export interface Build {
@@ -42,9 +42,8 @@ const REMAINDER = 2;
 const CONSUMED = 3;
 const COUNTED = 4;
 
-/** Filled by one consume at a time: what a refill would make of each limit. */
-const refilled: number[] = [];
-const remainders: number[] = [];
+/** The slow path adds beyond this, because a total could leave the safe integers. */
+const CONSUMED_MAX = Number.MAX_SAFE_INTEGER - TOKENS_MAX * 1000;
 
 export class PackedBucket {
   build: Build;
@@ -58,6 +57,8 @@ export class PackedBucket {
   #fast: FastConfig | undefined;
   /** Whole seconds, where limits expire. */
   #freshUntil = 0;
+  /** Whole seconds: until then nothing but numbers changes. */
+  #fastUntil = 0;
 
   constructor(bucket: EmbeddedBucket, build: Build) {
     this.build = build;
@@ -79,6 +80,7 @@ export class PackedBucket {
     this.#events = bucket.events;
     this.#numbers = numbersOf(bucket);
     this.#wide = wideOf(bucket);
+    this.#fastUntil = fastUntil(bucket, this.#fast, this.#freshUntil);
   }
 
   /** As others see it. */
@@ -91,7 +93,7 @@ export class PackedBucket {
       ttl: this.ttl,
       usageHour: this.#usageHour,
       events: this.#events,
-      limits: this.#wide ?? names.map((name, at) => this.#limit(name, rates[at] as Rate, at)),
+      limits: this.#wide ?? limitsOf(names, rates, this.#numbers),
     };
   }
 
@@ -106,6 +108,8 @@ export class PackedBucket {
   remember(fast: FastConfig, untilMs: number): void {
     this.#fast = fast;
     this.#freshUntil = Math.floor(untilMs / 1000);
+    const { ttl } = this;
+    this.#fastUntil = fastUntil({ ttl, usageHour: this.#usageHour }, fast, this.#freshUntil);
   }
 
   /** Whether the bucket is remembered with these limits of a call, or else with stored ones. */
@@ -129,13 +133,9 @@ export class PackedBucket {
     ignoresMissing: boolean,
     nowMs: number,
   ): FastConsume | undefined {
-    const fast = this.#fast;
-    const amounts = this.ownAmounts(consume, ignoresMissing);
-    if (fast === undefined || amounts === undefined) return undefined;
-    const fits = this.fits(amounts, nowMs);
-    if (fits === undefined) return undefined;
-    const balances = fits ? this.#take(amounts, nowMs) : refilled.slice(0, amounts.length);
-    return new FastConsume(fits, entityId, resource, fast.config, this.link, amounts, balances);
+    const outcome = this.look(entityId, resource, consume, ignoresMissing, nowMs);
+    if (outcome?.granted === true) this.take(outcome, nowMs);
+    return outcome;
   }
 
   /** Whether the entity cascades to an ancestor. */
@@ -143,53 +143,58 @@ export class PackedBucket {
     return this.link.cascade && this.link.parentId !== undefined;
   }
 
-  /** Returns the amounts of a call in milli-tokens; `undefined`: use the slow path. */
-  ownAmounts(
-    consume: Readonly<Record<string, number>>,
-    ignoresMissing: boolean,
-  ): readonly number[] | undefined {
-    if (!ignoresMissing) return amountsIn(consume, this.build.names, false);
-    // A name may belong to a limit that is stored and not supported: the slow path tells.
-    const mayHaveOthers = this.#supportsAll && areAmounts(consume);
-    return amountsIn(consume, this.build.names, mayHaveOthers);
-  }
-
-  /** The same for an ancestor: names of other limits are those of the entity below. */
-  amountsBelow(consume: Readonly<Record<string, number>>): readonly number[] | undefined {
-    return amountsIn(consume, this.build.names, this.#supportsAll);
-  }
-
-  get #supportsAll(): boolean {
-    const unsupported = this.#fast?.config.unsupported;
-    return unsupported === undefined || unsupported.length === 0;
-  }
-
-  /** Whether the bucket holds as much; `undefined` where only the slow path can tell. */
-  fits(amounts: readonly number[], nowMs: number): boolean | undefined {
-    const fast = this.#fast;
-    if (fast === undefined || !this.#isOrdinary(fast, nowMs)) return undefined;
-    let fits = true;
-    for (let at = 0; at < amounts.length; at += 1) {
-      if (!this.#refill(at, nowMs)) return undefined;
-      const amount = amounts[at] as number;
-      if (amount > 0 && amount > (refilled[at] as number)) fits = false;
-    }
-    return fits;
-  }
-
-  /** The leg of a chain whose buckets all can decide: consumed where `granted`, else unchanged. */
-  leg(
+  /**
+   * Returns what a consume would come to, with the balances as they are, and changes nothing;
+   * `undefined`: use the slow path. `ignoresMissing` passes over names of other limits.
+   */
+  look(
     entityId: string,
     resource: string,
-    amounts: readonly number[],
-    granted: boolean,
+    consume: Readonly<Record<string, number>>,
+    ignoresMissing: boolean,
     nowMs: number,
-  ): FastConsume {
+  ): FastConsume | undefined {
     const fast = this.#fast;
-    invariant(fast !== undefined, "a leg of a chain has limits that are remembered");
-    this.fits(amounts, nowMs);
-    const balances = granted ? this.#take(amounts, nowMs) : refilled.slice(0, amounts.length);
-    return new FastConsume(granted, entityId, resource, fast.config, this.link, amounts, balances);
+    if (fast === undefined || !isLiteral(consume)) return undefined;
+    if (!isOrdinary(nowMs, this.#usageHour, this.#fastUntil)) return undefined;
+    const { names, rates } = this.build;
+    const count = names.length;
+    const milli = new Array<number>(2 * count);
+    let granted = true;
+    let unknown = 0;
+    for (const _ in consume) unknown += 1;
+    for (let at = 0; at < count; at += 1) {
+      const given = consume[names[at] as string];
+      const held = heldAt(this.#numbers, at, rates[at] as Rate, nowMs);
+      let amount = 0;
+      if (given !== undefined) {
+        amount = given;
+        unknown -= 1;
+      }
+      if (held < 0 || !isAmount(amount)) return undefined;
+      if (amount * 1000 > held) granted = false;
+      milli[at] = amount * 1000;
+      milli[count + at] = held;
+    }
+    if (unknown !== 0 && !(ignoresMissing && isPassedOver(consume, fast))) return undefined;
+    return new FastConsume(granted, entityId, resource, fast.config, this.link, milli);
+  }
+
+  /** Consumes what `look` has granted at the same time; its balances become what is left. */
+  take({ milli }: FastConsume, nowMs: number): void {
+    const { rates } = this.build;
+    const numbers = this.#numbers;
+    let takes = false;
+    for (let at = 0; at < rates.length; at += 1) {
+      const amount = milli[at] as number;
+      if (amount === 0) continue;
+      takes = true;
+      const held = milli[rates.length + at] as number;
+      refillTo(numbers, at, rates[at] as Rate, held, nowMs);
+      subtract(numbers, at, amount);
+      milli[rates.length + at] = held - amount;
+    }
+    if (takes) this.#events += 1;
   }
 
   /**
@@ -203,25 +208,16 @@ export class PackedBucket {
     acquires: number,
     nowMs: number,
   ): boolean {
-    const fast = this.#fast;
-    if (fast === undefined || fast.config.limits !== limits) return false;
-    if (!this.#isOrdinary(fast, nowMs)) return false;
-    for (let at = 0; at < limits.length; at += 1) {
-      if (!this.#refill(at, nowMs) || (deltasMilli[at] ?? 0) > (refilled[at] as number))
-        return false;
-    }
+    if (this.#fast?.config.limits !== limits) return false;
+    if (!isOrdinary(nowMs, this.#usageHour, this.#fastUntil)) return false;
+    const { rates } = this.build;
     const numbers = this.#numbers;
+    const balances = rates.map((rate, at) => heldAt(numbers, at, rate, nowMs));
+    if (balances.some((held, at) => held < 0 || (deltasMilli[at] ?? 0) > held)) return false;
     for (let at = 0; at < limits.length; at += 1) {
       const delta = deltasMilli[at] ?? 0;
-      if (delta === 0) continue;
-      const place = at * STRIDE;
-      if (delta > 0) {
-        numbers[place + TOKENS] = refilled[at] as number;
-        numbers[place + REFILLED_AT] = nowMs;
-        numbers[place + REMAINDER] = remainders[at] as number;
-      }
-      numbers[place + TOKENS] = (numbers[place + TOKENS] as number) - delta;
-      numbers[place + CONSUMED] = (numbers[place + CONSUMED] as number) + delta;
+      if (delta > 0) refillTo(numbers, at, rates[at] as Rate, balances[at] as number, nowMs);
+      if (delta !== 0) subtract(numbers, at, delta);
     }
     this.#events += acquires;
     return true;
@@ -230,11 +226,9 @@ export class PackedBucket {
   /** Whether a new bucket would hold just as much of every limit. */
   isFull(nowMs: number): boolean {
     if (this.#wide !== undefined) return false;
-    for (let at = 0; at < this.build.names.length; at += 1) {
-      if (!this.#refill(at, nowMs)) return false;
-      if ((refilled[at] as number) < (this.build.rates[at] as Rate).capacityMilli) return false;
-    }
-    return true;
+    return this.build.rates.every(
+      (rate, at) => heldAt(this.#numbers, at, rate, nowMs) >= rate.capacityMilli,
+    );
   }
 
   /** Returns the time since the last consume, in milliseconds. */
@@ -245,58 +239,65 @@ export class PackedBucket {
     }
     return nowMs - lastMs;
   }
+}
 
-  /** Neither limits, nor time to live, nor usage have anything to settle before. */
-  #isOrdinary({ keepSeconds, expires }: FastConfig, nowMs: number): boolean {
-    if (expires && nowMs >= this.#freshUntil * 1000) return false;
-    if (this.#usageHour !== hourOf(nowMs)) return false;
-    const { ttl } = this;
-    if (keepSeconds < 0) return ttl === undefined;
-    return ttl !== undefined && ttl >= Math.ceil(nowMs / 1000) + keepSeconds;
-  }
+/** Neither limits, nor time to live, nor usage have anything to settle before. */
+function isOrdinary(nowMs: number, usageHour: number, fastUntil: number): boolean {
+  return nowMs < fastUntil * 1000 && nowMs >= hourStartMs(usageHour);
+}
 
-  /** Refills a limit; false where the slow path has to: a debt, or a clock that went back. */
-  #refill(at: number, nowMs: number): boolean {
-    const rate = this.build.rates[at] as Rate;
-    const numbers = this.#numbers;
-    const place = at * STRIDE;
-    const tokens = numbers[place + TOKENS] as number;
-    const elapsedMs = nowMs - (numbers[place + REFILLED_AT] as number);
-    if (elapsedMs < 0 || tokens < 0) return false;
-    const remainder = numbers[place + REMAINDER] as number;
-    const after = tokensAfter(rate, tokens, elapsedMs, remainder);
-    refilled[at] = after;
-    remainders[at] = remainderAfter(rate, tokens, after, elapsedMs, remainder);
-    const consumed = numbers[place + CONSUMED] as number;
-    return consumed < Number.MAX_SAFE_INTEGER - TOKENS_MAX * 1000;
-  }
+/** Returns until when a bucket can be fast, in whole seconds; 0: it cannot. */
+function fastUntil(
+  { ttl, usageHour }: Pick<EmbeddedBucket, "ttl" | "usageHour">,
+  fast: FastConfig | undefined,
+  freshUntil: number,
+): number {
+  if (fast === undefined || fast.keepSeconds < 0 !== (ttl === undefined)) return 0;
+  const hourEnd = hourStartMs(usageHour + 1) / 1000;
+  const ttlEnd = ttl === undefined ? hourEnd : ttl - fast.keepSeconds;
+  return Math.min(hourEnd, ttlEnd, fast.expires ? freshUntil : hourEnd);
+}
 
-  #take(amounts: readonly number[], nowMs: number): number[] {
-    const numbers = this.#numbers;
-    const balances = new Array<number>(amounts.length);
-    let takes = false;
-    for (let at = 0; at < amounts.length; at += 1) {
-      const amount = amounts[at] as number;
-      const place = at * STRIDE;
-      const left = (refilled[at] as number) - amount;
-      balances[at] = left;
-      if (amount === 0) continue;
-      takes = true;
-      numbers[place + TOKENS] = left;
-      numbers[place + REFILLED_AT] = nowMs;
-      numbers[place + REMAINDER] = remainders[at] as number;
-      numbers[place + CONSUMED] = (numbers[place + CONSUMED] as number) + amount;
-    }
-    if (takes) this.#events += 1;
-    return balances;
-  }
+/**
+ * Returns what a limit holds at a time, in milli-tokens; negative where the slow path has to tell:
+ * a debt, a clock that went back, or a total that nears the safe integers.
+ */
+function heldAt(numbers: readonly number[], at: number, rate: Rate, nowMs: number): number {
+  const place = at * STRIDE;
+  const tokens = numbers[place + TOKENS] as number;
+  const elapsedMs = nowMs - (numbers[place + REFILLED_AT] as number);
+  if (elapsedMs < 0 || (numbers[place + CONSUMED] as number) >= CONSUMED_MAX) return -1;
+  if (tokens < 0) return tokens;
+  return tokensAfter(rate, tokens, elapsedMs, numbers[place + REMAINDER] as number);
+}
 
-  #limit(name: string, rate: Rate, at: number): EmbeddedLimit {
-    const place = at * STRIDE;
-    const number = (offset: number) => this.#numbers[place + offset] as number;
+/** Moves a limit to a time at which it holds so much. */
+function refillTo(numbers: number[], at: number, rate: Rate, held: number, nowMs: number): void {
+  const place = at * STRIDE;
+  const tokens = numbers[place + TOKENS] as number;
+  const elapsedMs = nowMs - (numbers[place + REFILLED_AT] as number);
+  const remainder = numbers[place + REMAINDER] as number;
+  numbers[place + TOKENS] = held;
+  numbers[place + REFILLED_AT] = nowMs;
+  numbers[place + REMAINDER] = remainderAfter(rate, tokens, held, elapsedMs, remainder);
+}
+
+function subtract(numbers: number[], at: number, amount: number): void {
+  const place = at * STRIDE;
+  numbers[place + TOKENS] = (numbers[place + TOKENS] as number) - amount;
+  numbers[place + CONSUMED] = (numbers[place + CONSUMED] as number) + amount;
+}
+
+function limitsOf(
+  names: readonly string[],
+  rates: readonly Rate[],
+  numbers: readonly number[],
+): EmbeddedLimit[] {
+  return names.map((name, at) => {
+    const number = (offset: number) => numbers[at * STRIDE + offset] as number;
     return {
       name,
-      rate,
+      rate: rates[at] as Rate,
       level: {
         tokensMilli: number(TOKENS),
         refilledAtMs: number(REFILLED_AT),
@@ -305,40 +306,22 @@ export class PackedBucket {
       consumedMilli: number(CONSUMED),
       countedMilli: number(COUNTED),
     };
-  }
+  });
 }
 
-/** In milli-tokens, by the order of the names; `undefined` for what has to be looked at closely. */
-function amountsIn(
-  consume: Readonly<Record<string, number>>,
-  names: readonly string[],
-  mayHaveOthers: boolean,
-): number[] | undefined {
-  if (typeof consume !== "object" || consume === null) return undefined;
-  if (Object.getPrototypeOf(consume) !== Object.prototype) return undefined;
-  let unknown = 0;
-  for (const _ in consume) unknown += 1;
-  const amounts = new Array<number>(names.length);
-  for (let at = 0; at < names.length; at += 1) {
-    const amount = consume[names[at] as string];
-    if (amount === undefined) {
-      amounts[at] = 0;
-      continue;
-    }
-    if (!isAmount(amount)) return undefined;
-    unknown -= 1;
-    amounts[at] = amount * 1000;
-  }
-  return unknown === 0 || mayHaveOthers ? amounts : undefined;
+function isLiteral(value: object): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  // The constructor comes first: once the shape is known, the prototype costs nothing to check.
+  return value.constructor === Object && Object.getPrototypeOf(value) === Object.prototype;
 }
 
-function areAmounts(consume: Readonly<Record<string, number>>): boolean {
-  for (const name in consume) if (!isAmount(consume[name])) return false;
-  return true;
+/** A name that is passed over is no stored limit that is not supported; only the slow path tells. */
+function isPassedOver(consume: Readonly<Record<string, number>>, { config }: FastConfig): boolean {
+  return (config.unsupported ?? []).length === 0 && Object.values(consume).every(isAmount);
 }
 
-function isAmount(value: number | undefined): boolean {
-  return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= TOKENS_MAX;
+function isAmount(value: number): boolean {
+  return Number.isInteger(value) && value >= 0 && value <= TOKENS_MAX;
 }
 
 /** Of exactly the size that is needed: an array that grows takes room for more. */

@@ -5,7 +5,7 @@ import { configOf } from "../table.ts";
 test("a fast consume has the legs, the outcomes and the balances of the common form", () => {
   const config = configOf(["a:10/min"]);
   const link = { cascade: true, parentId: "team" };
-  const consume = new FastConsume(true, "e", "r", config, link, [2000], [3000]);
+  const consume = new FastConsume(true, "e", "r", config, link, [2000, 3000]);
   expect(consume.granted).toBe(true);
   expect(consume.balancesMilli).toEqual([[3000]]);
   expect(consume.legs).toEqual([
