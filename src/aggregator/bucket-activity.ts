@@ -1,8 +1,7 @@
 /** Which buckets a batch shows at work: pure. */
 
-import { type BucketName, parseBucketKey } from "../records/bucket-key.ts";
 import { textAt, valueAt } from "../records/fields.ts";
-import { STATE_SK } from "../records/keys.ts";
+import { type BucketPlace, parseBucketKey, STATE_SK } from "../records/keys.ts";
 import type { Item } from "../storage/item.ts";
 import { consumptionOf } from "./consumption.ts";
 import { type Milli, plus } from "./milli.ts";
@@ -10,7 +9,7 @@ import type { StreamChange } from "./stream-change.ts";
 
 /** One item of a bucket. */
 export interface BucketActivity {
-  readonly name: BucketName;
+  readonly name: BucketPlace;
   /** As the last change left it. */
   readonly item: Item;
   /** The record to blame when something about this bucket fails. */
@@ -53,7 +52,7 @@ interface Collected extends BucketActivity {
 
 function collect(
   known: Collected | undefined,
-  name: BucketName,
+  name: BucketPlace,
   change: StreamChange,
   item: Item,
 ): Collected {

@@ -8,8 +8,7 @@ import { planRebase } from "../buckets/distributed/rebase.ts";
 import { decoded, type SeenBucket } from "../buckets/distributed/seen-bucket.ts";
 import type { Clock } from "../domain/clock.ts";
 import { WRITES_RATE } from "../records/bucket-item.ts";
-import type { BucketName } from "../records/bucket-key.ts";
-import { bucketKey } from "../records/keys.ts";
+import { type BucketPlace, bucketKey } from "../records/keys.ts";
 import type { ItemStore } from "../storage/item-store.ts";
 import type { BucketActivity } from "./bucket-activity.ts";
 import { WriteRates } from "./write-rates.ts";
@@ -21,12 +20,12 @@ export interface ShardSplitter {
    * was taken at once, which a shard must still be able to hold.
    */
   split(
-    name: BucketName,
+    name: BucketPlace,
     bucket: SeenBucket,
     largestMilli: ReadonlyMap<string, number>,
   ): Promise<number>;
   /** Brings all shards to the number that this one has; says how many were made. */
-  complete(name: BucketName, bucket: SeenBucket): Promise<number>;
+  complete(name: BucketPlace, bucket: SeenBucket): Promise<number>;
 }
 
 export interface BucketUpkeepOptions {

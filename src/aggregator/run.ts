@@ -5,7 +5,7 @@ import { checkFields, checkInteger, show } from "../domain/check.ts";
 import type { Clock } from "../domain/clock.ts";
 import { defined } from "../domain/defined.ts";
 import { ValidationError } from "../domain/errors.ts";
-import { randomBytes, systemRandom } from "../domain/random.ts";
+import { randomToken, systemRandom } from "../domain/random.ts";
 import { systemTimer } from "../domain/timer.ts";
 import { clockOf, openBackend } from "../repository/backend.ts";
 import type { DynamoOptions } from "../repository/options.ts";
@@ -161,7 +161,7 @@ async function follow(
     clock,
     timer,
     log,
-    worker: Buffer.from(randomBytes(random, WORKER_BYTES)).toString("base64url"),
+    worker: randomToken(random, WORKER_BYTES),
     leaseMs: settings.leaseSeconds * 1000,
     batchMs,
     batchSize,

@@ -9,8 +9,7 @@ import type { Clock } from "../domain/clock.ts";
 import { Deadline } from "../domain/deadline.ts";
 import { type Random, systemRandom } from "../domain/random.ts";
 import { systemTimer, type Timer } from "../domain/timer.ts";
-import type { BucketName } from "../records/bucket-key.ts";
-import { bucketKey } from "../records/keys.ts";
+import { type BucketPlace, bucketKey } from "../records/keys.ts";
 import { readVersion, type VersionRecord } from "../records/version-record.ts";
 import type { ItemStore } from "../storage/item-store.ts";
 import type { ShardSplitter } from "./bucket-upkeep.ts";
@@ -81,7 +80,7 @@ function about(namespaceId: string, entityId: string, resource: string) {
 
 async function missingShards(
   store: ItemStore,
-  { namespaceId, entityId, resource }: BucketName,
+  { namespaceId, entityId, resource }: BucketPlace,
   count: number,
 ): Promise<number[]> {
   const shards = Array.from({ length: count }, (_, shard) => shard);

@@ -6,7 +6,7 @@
  */
 
 import { type WindowType, windowStartMs } from "../core/windows.ts";
-import { parseBucketKey } from "../records/bucket-key.ts";
+import { parseBucketKey } from "../records/keys.ts";
 import type { UsageSubject } from "../records/usage-item.ts";
 import { type Consumption, consumptionOf } from "./consumption.ts";
 import type { StreamChange } from "./stream-change.ts";

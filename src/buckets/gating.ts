@@ -1,11 +1,16 @@
 /**
- * Which amounts of a call can be refused, and which leave a balance.
+ * The amounts of a call, in milli-tokens aligned with its limits: which of them can be refused,
+ * which leave a balance, and whether there is enough.
  *
  * A limit is a gate unless it is soft: a soft one is consumed into debt. Under bypass no limit is a
  * gate, and balances stay as they are: only what was consumed in total is counted.
  */
 
+import { invariant } from "../domain/check.ts";
 import type { BucketConfig } from "./leg.ts";
+
+/** Milli-tokens by the name of the limit. */
+export type AmountsByName = ReadonlyMap<string, number>;
 
 type Gated = Pick<BucketConfig, "limits" | "bypass">;
 
@@ -37,4 +42,45 @@ export function softNames({
     names.add(name);
   }
   return names;
+}
+
+/** The amounts by the names of their limits. */
+export function amountsByName(
+  { limits }: Pick<BucketConfig, "limits">,
+  amountsMilli: readonly number[],
+): AmountsByName {
+  const amounts = new Map<string, number>();
+  for (let at = 0; at < limits.length; at += 1) {
+    amounts.set((limits[at] as (typeof limits)[number]).name, amountsMilli[at] ?? 0);
+  }
+  return amounts;
+}
+
+/** Whether an amount above zero is more than there is. */
+export function exceeds(
+  amountsMilli: readonly number[],
+  balancesMilli: readonly number[],
+): boolean {
+  return amountsMilli.some((amount, at) => amount > 0 && amount > (balancesMilli[at] as number));
+}
+
+/** Whether anything is consumed. */
+export function consumes(amountsMilli: readonly number[]): boolean {
+  return amountsMilli.some((amount) => amount > 0);
+}
+
+/** What all of them consume together; there is one at least. */
+export function sumOf(
+  parts: readonly { readonly amountsMilli: readonly number[] }[],
+): readonly number[] {
+  const [first] = parts;
+  invariant(first !== undefined, "a sum has a part");
+  if (parts.length === 1) return first.amountsMilli;
+  const sums = first.amountsMilli.map(() => 0);
+  for (const { amountsMilli } of parts) {
+    for (let at = 0; at < sums.length; at += 1) {
+      sums[at] = (sums[at] as number) + (amountsMilli[at] ?? 0);
+    }
+  }
+  return sums;
 }

@@ -4,7 +4,7 @@
  */
 
 import { channel } from "node:diagnostics_channel";
-import { type Random, randomBytes } from "../domain/random.ts";
+import { type Random, randomToken } from "../domain/random.ts";
 import type { Timer } from "../domain/timer.ts";
 import { eventChannel } from "../repository/event-channel.ts";
 import type { AcquireRequest } from "./acquire-request.ts";
@@ -71,7 +71,7 @@ export class Announcer {
   }
 
   #newId(): string {
-    this.#prefix ??= Buffer.from(randomBytes(this.#options.random, 6)).toString("base64url");
+    this.#prefix ??= randomToken(this.#options.random, 6);
     this.#count += 1;
     return `${this.#prefix}-${this.#count.toString(36)}`;
   }

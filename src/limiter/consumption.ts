@@ -2,7 +2,7 @@
 
 import type { ConsumeResult } from "../buckets/bucket-consumer.ts";
 import type { Leg, LegOutcome, Link } from "../buckets/leg.ts";
-import { sameLink } from "../buckets/recorded-link.ts";
+import { sameLink } from "../buckets/link.ts";
 import { Deadline } from "../domain/deadline.ts";
 import { RateLimiterUnavailable } from "../domain/errors.ts";
 import type { RepositoryInternals } from "../repository/internals.ts";

@@ -4,8 +4,9 @@ import { LRUCache } from "lru-cache";
 import type { LinkOptions } from "../buckets/bucket-consumer.ts";
 import type { BucketStore } from "../buckets/bucket-store.ts";
 import type { Link } from "../buckets/leg.ts";
-import { sameLink } from "../buckets/recorded-link.ts";
+import { sameLink } from "../buckets/link.ts";
 import type { Clock } from "../domain/clock.ts";
+import { bucketId } from "../records/keys.ts";
 
 const LINKS_MAX = 50_000;
 const LIFETIME_MS = 60_000;
@@ -24,8 +25,9 @@ interface SeenLink {
 export class Links {
   readonly #buckets: BucketStore;
   readonly #clock: Clock;
-  /** Bounded by size, because a bound by count takes its room in advance, for every limiter. */
+  /** By bucket: the Python library may let an entity cascade for one resource, not for another. */
   readonly #links = new LRUCache<string, SeenLink>({
+    // By size, because a bound by count takes its room in advance, for every limiter.
     maxSize: LINKS_MAX,
     sizeCalculation: () => 1,
   });
@@ -57,7 +59,7 @@ export class Links {
 
   /** `isShown`: the store has just shown it. */
   see(entityId: string, resource: string, link: Link, isShown: boolean): void {
-    const key = keyOf(entityId, resource);
+    const key = bucketId({ entityId, resource });
     const seenAtMs = this.#clock();
     const { relinks } = this.#buckets;
     const known = this.#links.get(key);
@@ -72,7 +74,7 @@ export class Links {
   }
 
   #find(entityId: string, resource: string): SeenLink | undefined {
-    const found = this.#links.get(keyOf(entityId, resource));
+    const found = this.#links.get(bucketId({ entityId, resource }));
     if (found === undefined || found.relinks !== this.#buckets.relinks) return undefined;
     return this.#clock() - found.seenAtMs > LIFETIME_MS ? undefined : found;
   }
@@ -80,9 +82,4 @@ export class Links {
   #isShown({ shownAtMs }: SeenLink): boolean {
     return this.#clock() - shownAtMs <= SHOWN_MS;
   }
-}
-
-/** The Python library may let an entity cascade for one resource and not for another. */
-function keyOf(entityId: string, resource: string): string {
-  return `${entityId}#${resource}`;
 }

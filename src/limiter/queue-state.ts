@@ -2,6 +2,7 @@
 
 import type { Limit } from "../domain/limit.ts";
 import type { LimitStatus } from "../domain/limit-status.ts";
+import { bucketId } from "../records/keys.ts";
 import type { CheckedRequest } from "./acquire-request.ts";
 import type { AmountsByName } from "./amounts.ts";
 import { Refusal } from "./decision.ts";
@@ -77,7 +78,7 @@ export class QueueState {
     // An answer that has just come is not stale yet, whatever it goes by.
     const shownAtMs = Math.min(nowMs, Math.max(shownMs, nowMs - KNOWN_MS + 1));
     this.#answer = { statuses, limits, seenAtMs: nowMs, shownAtMs, refunded };
-    for (const status of statuses) this.heardOf.add(bucketNameOf(status));
+    for (const status of statuses) this.heardOf.add(bucketId(status));
   }
 
   /**
@@ -94,15 +95,11 @@ export class QueueState {
           requested: request.amounts.get(status.limitName) ?? 0,
           ahead: ahead.get(status.limitName) ?? 0,
           elapsedMs,
-          refunded: known.refunded.get(`${bucketNameOf(status)} ${status.limitName}`) ?? 0,
+          refunded: known.refunded.get(`${bucketId(status)} ${status.limitName}`) ?? 0,
         }),
       ),
     );
   }
-}
-
-export function bucketNameOf(bucket: { entityId: string; resource: string }): string {
-  return `${bucket.entityId}#${bucket.resource}`;
 }
 
 function addAt(sums: Map<string, number>, bucketName: string, amounts: AmountsByName): void {

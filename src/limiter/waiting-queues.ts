@@ -10,13 +10,14 @@ import type { Clock } from "../domain/clock.ts";
 import type { Deadline } from "../domain/deadline.ts";
 import { InfrastructureError, RateLimiterUnavailable } from "../domain/errors.ts";
 import type { Timer } from "../domain/timer.ts";
+import { bucketId } from "../records/keys.ts";
 import { onAbort, untilAborted } from "./aborts.ts";
 import type { CheckedRequest } from "./acquire-request.ts";
 import type { AmountsByName } from "./amounts.ts";
 import type { Refusal } from "./decision.ts";
 import { inTime } from "./in-time.ts";
 import type { Lease } from "./lease.ts";
-import { bucketNameOf, type QueueRequest } from "./queue-state.ts";
+import type { QueueRequest } from "./queue-state.ts";
 import { scarcestOf } from "./waiting-for-several.ts";
 import { isTooLate, type Waiter, WaitingQueue } from "./waiting-queue.ts";
 
@@ -103,7 +104,7 @@ export class WaitingQueues {
     bucket: { readonly entityId: string; readonly resource: string },
     back: AmountsByName,
   ): void {
-    const name = bucketNameOf(bucket);
+    const name = bucketId(bucket);
     const [nowMs, timerMs] = [this.#clock(), this.#timer.nowMs()];
     const own = this.#queues.get(name);
     own?.refund(name, back, nowMs, timerMs);
@@ -142,7 +143,7 @@ export class WaitingQueues {
       givenBefore: new Map(),
       wake: () => {},
     };
-    return this.#standInLine(bucketNameOf(request), waiter, attempt);
+    return this.#standInLine(bucketId(request), waiter, attempt);
   }
 
   /**
@@ -156,7 +157,7 @@ export class WaitingQueues {
     deadline?: Deadline,
   ): Promise<Refusal | undefined> {
     for (;;) {
-      const queue = this.#queues.get(bucketNameOf(request));
+      const queue = this.#queues.get(bucketId(request));
       const known = queue?.behindAll(request, this.#clock());
       if (queue === undefined || known === undefined) return undefined;
       if (!refuses(known) || !queue.isStale(this.#clock())) return known;

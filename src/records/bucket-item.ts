@@ -16,13 +16,13 @@ import { PERIOD_SECONDS_MAX } from "../domain/limit.ts";
 import { isLimitName, RESERVED_LIMIT } from "../domain/names.ts";
 import type { UnsupportedKind } from "../domain/unsupported-limit.ts";
 import type { Item, Value } from "../storage/item.ts";
-import { parseShard } from "./bucket-key.ts";
 import { flagAt, integerAt, textAt, valueAt } from "./fields.ts";
 import {
   BUCKET_PREFIX,
   bucketKey,
   entityPartition,
   inNamespace,
+  parseShard,
   resourcePartition,
 } from "./keys.ts";
 import {

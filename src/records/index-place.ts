@@ -9,7 +9,6 @@
 import type { Item, Key } from "../storage/item.ts";
 import type { Query } from "../storage/item-store.ts";
 import { type IndexName, indexNamed } from "../storage/table.ts";
-import { parseBucketKey } from "./bucket-key.ts";
 import { textAt } from "./fields.ts";
 import {
   BUCKET_PREFIX,
@@ -19,6 +18,7 @@ import {
   entityPartition,
   META_SK,
   namespaceOf,
+  parseBucketKey,
   parseEntityPartition,
   resourcePartition,
   STATE_SK,

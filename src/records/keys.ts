@@ -3,6 +3,7 @@
  * name leads to; records of the whole table live under the reserved namespace `_`.
  */
 
+import { SHARDS_MAX } from "../core/shares.ts";
 import { RESERVED_NAMESPACE } from "../domain/names.ts";
 import type { Key } from "../storage/item.ts";
 
@@ -132,4 +133,51 @@ export function inNamespace(
   sort: string,
 ): { readonly GSI4PK: string; readonly GSI4SK: string } {
   return { GSI4PK: namespaceId, GSI4SK: sort };
+}
+
+/** A bucket with all its shards. */
+export interface BucketName {
+  readonly entityId: string;
+  readonly resource: string;
+}
+
+/** Names a bucket within its namespace. */
+export function bucketId({ entityId, resource }: BucketName): string {
+  return `${entityId}#${resource}`;
+}
+
+/** What the key of a bucket item says: `{namespace}/BUCKET#{entity}#{resource}#{shard}`. */
+export interface BucketPlace {
+  readonly namespaceId: string;
+  readonly entityId: string;
+  readonly resource: string;
+  readonly shard: number;
+}
+
+const DIGIT_ZERO = 48;
+
+/** Returns the shard number from `at` to the end, written without a sign or leading zeros. */
+export function parseShard(partition: string, at: number): number | undefined {
+  const tens = partition.charCodeAt(at) - DIGIT_ZERO;
+  if (!(tens >= 0 && tens <= 9)) return undefined;
+  if (at + 1 === partition.length) return tens;
+  const ones = partition.charCodeAt(at + 1) - DIGIT_ZERO;
+  const isTwoDigits = at + 2 === partition.length && tens > 0 && ones >= 0 && ones <= 9;
+  const shard = 10 * tens + ones;
+  return isTwoDigits && shard < SHARDS_MAX ? shard : undefined;
+}
+
+/** Reads a key; `undefined` when it is not that of a bucket: no id or resource contains a `#`. */
+export function parseBucketKey(partition: string): BucketPlace | undefined {
+  const slash = partition.indexOf("/");
+  if (slash <= 0 || !partition.startsWith(BUCKET_PREFIX, slash + 1)) return undefined;
+  const entityAt = slash + 1 + BUCKET_PREFIX.length;
+  const resourceAt = partition.indexOf("#", entityAt) + 1;
+  const shardAt = partition.lastIndexOf("#") + 1;
+  const shard = parseShard(partition, shardAt);
+  const entityId = partition.slice(entityAt, resourceAt - 1);
+  const resource = partition.slice(resourceAt, shardAt - 1);
+  const complete = resourceAt > 0 && shardAt > resourceAt && entityId !== "" && resource !== "";
+  if (!complete || shard === undefined || resource.includes("#")) return undefined;
+  return { namespaceId: partition.slice(0, slash), entityId, resource, shard };
 }

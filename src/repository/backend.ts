@@ -9,7 +9,7 @@ import { EmbeddedBucketStore } from "../buckets/embedded/embedded-bucket-store.t
 import { MemoryBucketTable } from "../buckets/embedded/memory-table.ts";
 import { type SnapshotItems, type UsageBounds, usageBook } from "../buckets/embedded/usage-book.ts";
 import type { CountUsage } from "../buckets/embedded/usage-tally.ts";
-import { linkInRecord } from "../buckets/recorded-link.ts";
+import { linkInRecord } from "../buckets/link.ts";
 import { type Clock, systemClock, wholeClock } from "../domain/clock.ts";
 import { defined } from "../domain/defined.ts";
 import { processRandom, type Random, systemRandom } from "../domain/random.ts";

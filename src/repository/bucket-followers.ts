@@ -2,7 +2,7 @@
 
 import type { FlagStamps, OwnerStamps } from "../buckets/bucket-admin.ts";
 import type { BucketStore } from "../buckets/bucket-store.ts";
-import { effectiveLink, linkInRecord, ownerStamps } from "../buckets/recorded-link.ts";
+import { effectiveLink, linkInRecord, ownerStamps } from "../buckets/link.ts";
 import { DEFAULT_RESOURCE } from "../domain/names.ts";
 import type { ConfigResolver, Resolution } from "../records/config-resolver.ts";
 import type { EntityBuckets } from "../records/entities.ts";

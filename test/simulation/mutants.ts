@@ -162,7 +162,7 @@ const EXPIRY: readonly Mutant[] = [
     breaks: "The time to live of a bucket is set once and never renewed.",
     changes: [
       {
-        file: `${BUCKETS}/limit-plan.ts`,
+        file: `${BUCKETS}/write-plan.ts`,
         from: 'else if (ttl !== undefined && ttl !== bucket.ttl) plan.set("ttl", ttl);',
         to: 'else if (ttl !== undefined && bucket.ttl === undefined) plan.set("ttl", ttl);',
       },

@@ -1,26 +1,29 @@
 /**
  * Decides from all shards of a bucket at once, after several of them had too little: one has enough
- * after all, or they give a part each, or the members are refused.
+ * after all, or they give a part each, all parts in one transaction, or the members are refused.
  */
 
+import { invariant } from "../../domain/check.ts";
 import type { Random } from "../../domain/random.ts";
-import { gatesOf } from "../gating.ts";
+import { exceeds, gatesOf } from "../gating.ts";
 import type { ShardPart } from "../leg.ts";
-import { effectiveLink } from "../recorded-link.ts";
+import { effectiveLink, linkIn } from "../link.ts";
 import { fullBalances } from "./bucket-states.ts";
-import { fitting } from "./combining.ts";
 import { planConsume, type Weight, weigh } from "./consume-plan.ts";
-import { planFor, writeStep } from "./group-plan.ts";
-import { exceeds } from "./limit-plan.ts";
-import { linkIn } from "./link.ts";
-import { askedAt } from "./overtaking.ts";
+import { askedAt, fitting, planFor, writeStep } from "./group-plan.ts";
 import type { SeenBucket } from "./seen-bucket.ts";
 import { bornShards, missingShard, type ShardSet } from "./shards.ts";
-import { type Offer, offered, spreadOver } from "./spread.ts";
 import type { History, Member, Outcome, Request, Situation, SpreadWrite, Step } from "./step.ts";
 import { TRANSACTED_MS } from "./writes-meter.ts";
 
 const AGAIN: readonly Step[] = [];
+
+/** What a shard would give. */
+export interface Offer {
+  readonly shard: number;
+  /** Aligned with the limits of the call; below zero in debt. */
+  readonly balancesMilli: readonly number[];
+}
 
 interface OpenOffer extends Offer, Weight {}
 
@@ -145,4 +148,53 @@ function spread(
   const parts = spreadOver(member.amountsMilli, offers, gatesOf(config, member.amountsMilli));
   const writes = parts.flatMap(writeOf);
   return writes.length === parts.length ? [{ do: "spread", member, writes }] : AGAIN;
+}
+
+/** The sums over all shards, those in debt included. */
+export function offered(offers: readonly Offer[], limits: number): readonly number[] {
+  return Array.from({ length: limits }, (_, at) =>
+    offers.reduce((sum, { balancesMilli }) => sum + (balancesMilli[at] as number), 0),
+  );
+}
+
+/**
+ * The parts, from as few shards as possible; there must be enough in all of them together of what
+ * can be refused (`gatesMilli`). The rest, which may go into debt, comes from the first shard.
+ */
+export function spreadOver(
+  amountsMilli: readonly number[],
+  offers: readonly Offer[],
+  gatesMilli: readonly number[] = amountsMilli,
+): readonly ShardPart[] {
+  const order = [...offers].sort(
+    (left, right) => worth(right, gatesMilli) - worth(left, gatesMilli),
+  );
+  const missing = gatesMilli.map((amount) => Math.max(0, amount));
+  const parts: ShardPart[] = [];
+  for (const { shard, balancesMilli } of order) {
+    const part = missing.map((amount, at) =>
+      Math.min(amount, Math.max(0, balancesMilli[at] as number)),
+    );
+    if (part.every((amount) => amount === 0)) continue;
+    part.forEach((amount, at) => {
+      missing[at] = (missing[at] as number) - amount;
+      invariant((missing[at] as number) >= 0, "no part is more than what is missing");
+    });
+    parts.push({ shard, amountsMilli: part });
+  }
+  const [first, ...others] = parts;
+  if (first === undefined || gatesMilli === amountsMilli) return parts;
+  const rest = first.amountsMilli.map(
+    (amount, at) => amount + (amountsMilli[at] as number) - (gatesMilli[at] as number),
+  );
+  return [{ shard: first.shard, amountsMilli: rest }, ...others];
+}
+
+/** The part of the scarcest amount that a shard could give. */
+function worth({ balancesMilli }: Offer, amountsMilli: readonly number[]): number {
+  let least = Number.POSITIVE_INFINITY;
+  amountsMilli.forEach((amount, at) => {
+    if (amount > 0) least = Math.min(least, (balancesMilli[at] as number) / amount);
+  });
+  return least;
 }

@@ -7,14 +7,14 @@
 import { LRUCache } from "lru-cache";
 import type { Deadline } from "../../domain/deadline.ts";
 import { RateLimiterUnavailable } from "../../domain/errors.ts";
-import { bucketKey } from "../../records/keys.ts";
+import { type BucketName, bucketId, bucketKey } from "../../records/keys.ts";
 import type { RecordContext } from "../../records/record-context.ts";
 import { ITEM_EXISTS } from "../../storage/item-store.ts";
 import type { CachedStates } from "./cached-states.ts";
-import { planLateShard } from "./late-shard.ts";
 import { FULL_PYTHON_METER } from "./new-bucket.ts";
 import { decoded, encodeShard, isAnnounced, type SeenBucket, UNSHARDED } from "./seen-bucket.ts";
-import { type BucketName, bucketId, countBefore, originOf } from "./shards.ts";
+import { countBefore, originOf } from "./shards.ts";
+import { planLateShard } from "./split.ts";
 import { NO_BUCKET } from "./write-plan.ts";
 
 const SETTLED_MAX = 10_000;

@@ -1,11 +1,11 @@
-/** What the answers of all legs of a call come to together. Pure. */
+/** What all legs of a call come to together: by their answers, or by cached states. Pure. */
 
 import type { ConsumeResult } from "../bucket-consumer.ts";
 import { takenOf } from "../gating.ts";
 import type { Leg, LegOutcome, Link } from "../leg.ts";
-import { effectiveLink, sameLink } from "../recorded-link.ts";
+import { effectiveLink, linkIn, sameLink } from "../link.ts";
+import type { BucketStates } from "./bucket-states.ts";
 import type { CachedState } from "./cached-states.ts";
-import { linkIn } from "./link.ts";
 import type { Answer } from "./step.ts";
 
 /** Leg by leg; missing for those that were not reached or failed. */
@@ -79,4 +79,34 @@ export function balancesBefore(
   if (answer.kind === "refused") return answer.balancesMilli;
   const takenMilli = takenOf(leg.config, leg.amountsMilli);
   return answer.balancesMilli.map((balance, at) => balance + (takenMilli[at] ?? 0));
+}
+
+/** Why a call is refused without asking. */
+export interface LocalRefusal {
+  /** Leg by leg; missing for those that were not shown a moment ago. */
+  readonly balancesMilli: readonly (readonly number[] | undefined)[];
+  /** The first shard of each leg. */
+  readonly firsts: readonly (CachedState | undefined)[];
+}
+
+/** Refuses a call if cached states refuse a leg of it; `undefined`: the store has to be asked. */
+export function refusedLocally(
+  states: BucketStates,
+  legs: readonly Leg[],
+  nowMs: number,
+): LocalRefusal | undefined {
+  for (const leg of legs) {
+    const first = states.of(leg, 0);
+    const parts = legs.length === 1 ? legs : [leg];
+    const found = first && states.refused(leg, leg.config, parts, nowMs, first);
+    if (found === undefined) continue;
+    const firsts = legs.map((other) => (other === leg ? first : states.of(other, 0)));
+    const balancesMilli = legs.map((other, at) =>
+      other === leg
+        ? found.sumsMilli
+        : states.known(other, other.config, nowMs, firsts[at])?.sumsMilli,
+    );
+    return { balancesMilli, firsts };
+  }
+  return undefined;
 }

@@ -9,6 +9,12 @@
 import { accrued, DEBT_MILLI_MAX, type Rate } from "../../core/bucket.ts";
 import { shardRate } from "../../core/shares.ts";
 import type { StoredBucket, StoredLimit } from "../../records/bucket-item.ts";
+import { isPinned } from "./seen-bucket.ts";
+
+const EPOCH_AGE_MS_MAX = 86_400_000;
+/** Clocks differ a little; a base time further ahead than this is pulled back. */
+export const EPOCH_AHEAD_MS_MAX = 2000;
+const PRODUCT_MAX = Number.MAX_SAFE_INTEGER / 4;
 
 /** One limit of an item, at a moment. */
 export interface BalanceAt {
@@ -83,4 +89,15 @@ function isFull(tokensMilli: number, capacityMilli: number, accruedMilli: number
 /** The change of a stored balance, cut where the debt would be deeper than numbers can tell. */
 export function boundedChange(tokensMilli: number, change: number): number {
   return Math.max(change, Math.min(0, -DEBT_MILLI_MAX - tokensMilli));
+}
+
+/** Whether the base time must move before the bucket can be written: it is old, or lies ahead. */
+export function mustRebase(bucket: StoredBucket, nowMs: number): boolean {
+  if (isPinned(bucket)) return false;
+  const ageMs = nowMs - bucket.refilledAtMs;
+  if (ageMs > EPOCH_AGE_MS_MAX || ageMs < -EPOCH_AHEAD_MS_MAX) return true;
+  for (const { rate } of bucket.limits.values()) {
+    if (ageMs * rate.refillMilli > PRODUCT_MAX) return true;
+  }
+  return false;
 }

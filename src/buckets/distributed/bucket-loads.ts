@@ -3,9 +3,9 @@
 import { LRUCache } from "lru-cache";
 import { invariant } from "../../domain/check.ts";
 import type { Clock } from "../../domain/clock.ts";
+import { type BucketName, bucketId } from "../../records/keys.ts";
 import type { BucketConfig } from "../leg.ts";
 import type { SeenBucket } from "./seen-bucket.ts";
-import { type BucketName, bucketId } from "./shards.ts";
 import type { Load } from "./split-policy.ts";
 import { mayBeBroughtForward } from "./writes-meter.ts";
 

@@ -3,14 +3,14 @@
 import { LRUCache } from "lru-cache";
 import { shardRate } from "../../core/shares.ts";
 import type { Clock } from "../../domain/clock.ts";
-import { bucketKey } from "../../records/keys.ts";
-import { gatesOf } from "../gating.ts";
+import { type BucketName, bucketId, bucketKey } from "../../records/keys.ts";
+import { exceeds, gatesOf } from "../gating.ts";
 import type { BucketConfig } from "../leg.ts";
 import { balanceAt, balanceOf } from "./balance-at.ts";
 import type { CachedState, CachedStates } from "./cached-states.ts";
 import { weigh } from "./consume-plan.ts";
 import type { SeenBucket } from "./seen-bucket.ts";
-import { type BucketName, bucketId, countBefore, originOf, SHARDS_MAX } from "./shards.ts";
+import { countBefore, originOf, SHARDS_MAX } from "./shards.ts";
 
 /** For so long a state may refuse without a call. */
 const LOCAL_REFUSAL_MS = 1000;
@@ -117,6 +117,33 @@ export class BucketStates {
     }
   }
 
+  /**
+   * Which of some consumes are refused by states that were shown a moment ago: all shards together
+   * have too little, and each of them alone. What this process has predicted, or what it has
+   * changed since, refuses nothing. `undefined`: none is.
+   */
+  refused<T extends { readonly amountsMilli: readonly number[] }>(
+    name: BucketName,
+    config: BucketConfig,
+    parts: readonly T[],
+    nowMs: number,
+    first = this.of(name, 0),
+  ): { readonly refused: readonly T[]; readonly sumsMilli: readonly number[] } | undefined {
+    // The balances of the first shard nearly always suffice.
+    if (first?.bucket === undefined || !isRecent(first, nowMs)) return undefined;
+    const firstMilli = balancesOf(first.bucket, config, nowMs);
+    const lacks = ({ amountsMilli }: T, has: readonly number[]) =>
+      exceeds(gatesOf(config, amountsMilli), has);
+    const scarce = parts.filter((part) => lacks(part, firstMilli));
+    const known = scarce.length === 0 ? undefined : this.known(name, config, nowMs, first);
+    if (known === undefined) return undefined;
+    const { shards, sumsMilli } = known;
+    const refused = scarce.filter(
+      (part) => lacks(part, sumsMilli) && shards.every((has) => lacks(part, has)),
+    );
+    return refused.length === 0 ? undefined : { refused, sumsMilli };
+  }
+
   /** The balances of all shards, when every one was shown a moment ago; else `undefined`. */
   known(
     name: BucketName,
@@ -152,17 +179,6 @@ export class BucketStates {
     const weight = weigh(state.bucket, config, this.#context(nowMs));
     // Where limits wait to be brought, a call brings them.
     return weight?.limitsOnly === undefined ? weight?.balancesMilli : undefined;
-  }
-
-  /** The balances of the first shard, if it was shown a moment ago. They nearly always suffice. */
-  shownBalances(
-    name: BucketName,
-    config: BucketConfig,
-    nowMs: number,
-    first = this.of(name, 0),
-  ): readonly number[] | undefined {
-    if (first?.bucket === undefined || !isRecent(first, nowMs)) return undefined;
-    return balancesOf(first.bucket, config, nowMs);
   }
 
   /**

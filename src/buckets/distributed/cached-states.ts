@@ -19,7 +19,7 @@
 
 import { LRUCache } from "lru-cache";
 import { invariant } from "../../domain/check.ts";
-import type { AmountsByName } from "./limit-plan.ts";
+import type { AmountsByName } from "../gating.ts";
 import type { SeenBucket } from "./seen-bucket.ts";
 
 const STATES_MAX = 10_000;

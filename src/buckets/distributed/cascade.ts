@@ -2,21 +2,20 @@
 
 import type { Deadline } from "../../domain/deadline.ts";
 import { RateLimiterUnavailable } from "../../domain/errors.ts";
+import { consumes } from "../gating.ts";
 import { type Leg, refundOf } from "../leg.ts";
+import type { Adjustments } from "./adjustments.ts";
 import type { BucketStates } from "./bucket-states.ts";
 import type { Consumer } from "./consumer.ts";
-import { drive } from "./drive.ts";
 import { goesAgain, type LegsHistory, type LegsStep, newLegsHistory, nextOfLegs } from "./legs.ts";
-import { consumes } from "./limit-plan.ts";
-import type { Refunds } from "./refunding.ts";
 import type { ShardRequests } from "./shard-requests.ts";
-import type { Answer } from "./step.ts";
+import { type Answer, drive } from "./step.ts";
 
 export interface CascadeParts {
   readonly states: BucketStates;
   readonly requests: ShardRequests;
   readonly consumer: Consumer;
-  readonly refunds: Refunds;
+  readonly adjustments: Adjustments;
   readonly weigh: (legs: readonly Leg[], deadline: Deadline) => Promise<Balances>;
 }
 
@@ -67,7 +66,7 @@ export class Cascade {
       onRefunded?.(leg);
       return refundOf(leg, answer.parts);
     });
-    await Promise.all(refunds.map((refund) => this.#parts.refunds.refund(refund, deadline)));
+    await Promise.all(refunds.map((refund) => this.#parts.adjustments.refund(refund, deadline)));
   }
 
   async #perform(

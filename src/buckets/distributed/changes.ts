@@ -8,20 +8,19 @@
 
 import type { Deadline } from "../../domain/deadline.ts";
 import { RateLimiterUnavailable } from "../../domain/errors.ts";
+import { randomToken } from "../../domain/random.ts";
 import type { RecordContext } from "../../records/record-context.ts";
 import type { Key } from "../../storage/item.ts";
 import type { WriteResult } from "../../storage/item-store.ts";
-import { takenOf } from "../gating.ts";
+import { amountsByName, takenOf } from "../gating.ts";
 import type { Adjustment } from "../leg.ts";
-import { planAdjust } from "./adjust-plan.ts";
 import type { BucketStates } from "./bucket-states.ts";
-import { drive } from "./drive.ts";
-import { amountsByName } from "./limit-plan.ts";
+import { planAdjust } from "./consume-plan.ts";
 import { outlivedBucket } from "./outlived-bucket.ts";
 import { decoded, type SeenBucket } from "./seen-bucket.ts";
 import type { ShardRequests } from "./shard-requests.ts";
 import { originOf } from "./shards.ts";
-import { newToken } from "./tokens.ts";
+import { drive } from "./step.ts";
 import { NO_BUCKET, type WritePlan } from "./write-plan.ts";
 import { TRANSACTED_MS, WRITE_MS } from "./writes-meter.ts";
 
@@ -80,7 +79,7 @@ export class Changes {
 
   newTokens(): Tokens {
     this.#tokens += 1;
-    const random = newToken(this.#context.random, TOKEN_BYTES);
+    const random = randomToken(this.#context.random, TOKEN_BYTES);
     return { base: `${random}${this.#tokens.toString(36)}`, plans: 0, unsure: undefined };
   }
 

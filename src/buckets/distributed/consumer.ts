@@ -8,13 +8,13 @@
 
 import type { Deadline } from "../../domain/deadline.ts";
 import type { Timer } from "../../domain/timer.ts";
+import { bucketId } from "../../records/keys.ts";
 import type { Leg } from "../leg.ts";
 import { Alarm } from "./alarm.ts";
-import { GROUP_MAX } from "./combining.ts";
 import type { Driver } from "./driver.ts";
 import { Group, Waiter } from "./group.ts";
+import { GROUP_MAX } from "./group-plan.ts";
 import { FULL_PACE, goesNow, type Pace } from "./pacing.ts";
-import { bucketId } from "./shards.ts";
 import type { Answer } from "./step.ts";
 
 /** The consumes of one bucket. */

@@ -10,7 +10,7 @@ import { Deadline } from "../../domain/deadline.ts";
 import { RateLimiterUnavailable } from "../../domain/errors.ts";
 import type { Timer } from "../../domain/timer.ts";
 import type { StoredBucket } from "../../records/bucket-item.ts";
-import { bucketKey, entityKey } from "../../records/keys.ts";
+import { bucketId, bucketKey, entityKey } from "../../records/keys.ts";
 import type { OperationResult } from "../../records/operation-record.ts";
 import type { RecordContext } from "../../records/record-context.ts";
 import { readShared } from "../../records/shared-reads.ts";
@@ -25,8 +25,16 @@ import type { BucketStore } from "../bucket-store.ts";
 import type { BucketWarning } from "../bucket-warning.ts";
 import { NO_FAST_PATH } from "../fast-path.ts";
 import { type Adjustment, type BucketConfig, type Leg, type Link, refundOf } from "../leg.ts";
-import { byPolicy, effectiveLink, linkInRecord } from "../recorded-link.ts";
-import { Adjustments } from "./adjusting.ts";
+import {
+  byPolicy,
+  effectiveLink,
+  hasPolicy,
+  linkChange,
+  linkIn,
+  linkInRecord,
+  NO_POLICY,
+} from "../link.ts";
+import { Adjustments } from "./adjustments.ts";
 import {
   type Answers,
   areConsumed,
@@ -34,6 +42,7 @@ import {
   grantedBy,
   isRefusedAnyway,
   refusedBy,
+  refusedLocally,
 } from "./answers.ts";
 import { balanceAt, balanceOf } from "./balance-at.ts";
 import { BucketItems, statesOf } from "./bucket-items.ts";
@@ -46,15 +55,11 @@ import { Changes } from "./changes.ts";
 import { Consumer } from "./consumer.ts";
 import { Driver } from "./driver.ts";
 import type { Orphan } from "./group.ts";
-import { hasPolicy, linkChange, linkIn, NO_POLICY } from "./link.ts";
 import { LinkChecks } from "./link-checks.ts";
-import { refusedLocally } from "./local-refusal.ts";
 import { Merger } from "./merger.ts";
 import { Reconfiguration } from "./reconfiguration.ts";
-import { Refunds } from "./refunding.ts";
 import { decoded } from "./seen-bucket.ts";
 import { ShardRequests } from "./shard-requests.ts";
-import { bucketId } from "./shards.ts";
 import { type SplitNotice, Splitter } from "./splitter.ts";
 import { BUCKET_EXISTS } from "./write-plan.ts";
 
@@ -87,7 +92,6 @@ export class DistributedBucketStore implements BucketStore {
   readonly #consumer: Consumer;
   readonly #cascade: Cascade;
   readonly #adjustments: Adjustments;
-  readonly #refunds: Refunds;
   readonly #reconfiguration: Reconfiguration;
   readonly #merger: Merger;
   readonly #closing = new AbortController();
@@ -105,8 +109,7 @@ export class DistributedBucketStore implements BucketStore {
     const requests = new ShardRequests(context, this.#states, this.#links, ttlMultiplier);
     const splitter = new Splitter(context, this.#shards, this.#links, options);
     const changes = new Changes(context, this.#states, requests, ttlMultiplier);
-    this.#adjustments = new Adjustments(changes, timer);
-    this.#refunds = new Refunds(changes, { ...options, random: context.random });
+    this.#adjustments = new Adjustments(changes, { ...options, random: context.random });
     const onOrphan = ({ leg, parts }: Orphan) => {
       for (const refund of refundOf(leg, parts)) void this.refund(refund);
     };
@@ -119,7 +122,7 @@ export class DistributedBucketStore implements BucketStore {
       states: this.#states,
       requests,
       consumer: this.#consumer,
-      refunds: this.#refunds,
+      adjustments: this.#adjustments,
       weigh: (legs, deadline) => this.read(legs, { deadline }),
     });
   }
@@ -193,7 +196,7 @@ export class DistributedBucketStore implements BucketStore {
   }
 
   refund(adjustment: Adjustment, options: BucketCallOptions = {}): Promise<void> {
-    return this.#refunds.refund(adjustment, this.#deadline(options));
+    return this.#adjustments.refund(adjustment, this.#deadline(options));
   }
 
   async read(
@@ -285,7 +288,7 @@ export class DistributedBucketStore implements BucketStore {
   /** Waits for refunds in the background. */
   async close(): Promise<void> {
     this.#closing.abort();
-    await Promise.all([this.#links.close(), this.#refunds.idle(), this.#merger.close()]);
+    await Promise.all([this.#links.close(), this.#adjustments.idle(), this.#merger.close()]);
   }
 
   #deadline({ deadline }: BucketCallOptions): Deadline {

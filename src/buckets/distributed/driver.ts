@@ -3,20 +3,20 @@
 import { LRUCache } from "lru-cache";
 import { InfrastructureError, RateLimiterUnavailable } from "../../domain/errors.ts";
 import type { Timer } from "../../domain/timer.ts";
+import { bucketId } from "../../records/keys.ts";
 import type { RecordContext } from "../../records/record-context.ts";
 import { SettledCounts } from "./announced-shards.ts";
 import type { BucketStates } from "./bucket-states.ts";
-import { GROUP_MAX } from "./combining.ts";
 import type { Queue } from "./consumer.ts";
-import { drive } from "./drive.ts";
 import type { Group, Orphan } from "./group.ts";
+import { GROUP_MAX } from "./group-plan.ts";
 import type { Merger } from "./merger.ts";
 import { next } from "./next.ts";
 import { paceAfter, throttledPauseMs } from "./pacing.ts";
+import { isAnnounced } from "./seen-bucket.ts";
 import type { ShardRequests } from "./shard-requests.ts";
-import { bucketId } from "./shards.ts";
 import type { Splitter } from "./splitter.ts";
-import type { Situation, Step } from "./step.ts";
+import { drive, type Situation, type Step } from "./step.ts";
 
 /** How often a process handles a throttled shard, however many calls meet it: once per this. */
 const COOL_MS = 100;
@@ -102,7 +102,7 @@ export class Driver {
       random,
       ttlMultiplier: this.#options.ttlMultiplier,
       throttledPauseMs: () => throttledPauseMs(queue.pace, random),
-      isUnsettled: (bucket) => this.#settled.isDue(name, bucket),
+      isUnsettled: (bucket) => isAnnounced(bucket) && this.#settled.isDue(name, bucket),
       isCooled: (shard) => {
         const atMs = this.#cooledAtMs.get(`${bucketId(name)}#${shard}`);
         const agoMs = nowMs - (atMs ?? Number.NEGATIVE_INFINITY);
@@ -189,7 +189,7 @@ export class Driver {
     }
     this.#states.correct(bucket);
     this.#splitter.loads.sawMeter(bucket);
-    this.#merger.saw(bucket);
+    if (bucket.shardCount > 1) this.#merger.saw(bucket);
     queue.pace = paceAfter(queue.pace, "consumed");
     if (!group.isRetry)
       this.#splitter.loads.count(name, this.#states.countOf(name) ?? 1, "consumed");

@@ -3,9 +3,9 @@
 import { invariant } from "../../domain/check.ts";
 import type { Deadline } from "../../domain/deadline.ts";
 import { RateLimiterUnavailable } from "../../domain/errors.ts";
+import type { BucketName } from "../../records/keys.ts";
 import type { BucketConfig, Leg, ShardPart } from "../leg.ts";
-import { GROUP_MAX } from "./combining.ts";
-import type { BucketName } from "./shards.ts";
+import { GROUP_MAX } from "./group-plan.ts";
 import {
   type Answer,
   type AnsweredMember,

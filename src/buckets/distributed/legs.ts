@@ -8,10 +8,9 @@
  * by leg. All calls use the same order then, from the child up, so that one of them is granted.
  */
 
-import { gatesOf } from "../gating.ts";
+import { exceeds, gatesOf } from "../gating.ts";
 import type { Leg } from "../leg.ts";
 import type { BucketStates } from "./bucket-states.ts";
-import { exceeds } from "./limit-plan.ts";
 import type { Answer } from "./step.ts";
 
 export type LegsStep =

@@ -14,9 +14,16 @@ import { entityKey } from "../../records/keys.ts";
 import type { RecordContext } from "../../records/record-context.ts";
 import type { Key } from "../../storage/item.ts";
 import type { Link } from "../leg.ts";
-import { linkInRecord, sameLink } from "../recorded-link.ts";
+import {
+  hasPolicy,
+  linkChange,
+  linkIn,
+  linkInRecord,
+  linkTests,
+  NO_POLICY,
+  sameLink,
+} from "../link.ts";
 import type { CachedStates } from "./cached-states.ts";
-import { hasPolicy, linkChange, linkIn, linkTests, NO_POLICY } from "./link.ts";
 import { decoded, type SeenBucket } from "./seen-bucket.ts";
 import { BUCKET_EXISTS } from "./write-plan.ts";
 

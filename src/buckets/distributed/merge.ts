@@ -19,7 +19,7 @@ import type { Item } from "../../storage/item.ts";
 import { bucketTtl } from "../bucket-ttl.ts";
 import { sameRate } from "../config-match.ts";
 import type { LimitSource } from "../leg.ts";
-import { balanceAt, balanceOf, looksFull } from "./balance-at.ts";
+import { balanceAt, balanceOf, EPOCH_AHEAD_MS_MAX, looksFull } from "./balance-at.ts";
 import { isMergeable, PYTHON_TRACE } from "./merge-policy.ts";
 import { moveEpoch } from "./rebase.ts";
 import {
@@ -34,8 +34,6 @@ import {
 import { asSeen, WritePlan } from "./write-plan.ts";
 import { moveMeter, TRANSACTED_MS } from "./writes-meter.ts";
 
-/** A base time further ahead than clocks may differ is left to a rebase. */
-const AHEAD_MS_MAX = 2000;
 const KEY_ATTRIBUTES: ReadonlySet<string> = new Set(["PK", "SK", "ttl"]);
 const STUB_SECONDS = 3600;
 
@@ -64,7 +62,8 @@ export function planMerge(
   if (kept === undefined || gone === undefined || !isPair(kept, gone)) return undefined;
   if (!isMergeable(kept) || !isMergeable(gone)) return undefined;
   const epochMs = Math.max(nowMs, kept.refilledAtMs, gone.refilledAtMs);
-  if (epochMs - nowMs > AHEAD_MS_MAX) return undefined;
+  // A base time further ahead than clocks may differ is left to a rebase.
+  if (epochMs - nowMs > EPOCH_AHEAD_MS_MAX) return undefined;
   invariant(epochMs >= gone.refilledAtMs, "a merge does not move the base time back");
   const sums = sumsOf(kept, gone, epochMs);
   if (sums === undefined) return undefined;

@@ -12,15 +12,14 @@
 import { LRUCache } from "lru-cache";
 import { invariant } from "../../domain/check.ts";
 import { InfrastructureError } from "../../domain/errors.ts";
-import { bucketKey } from "../../records/keys.ts";
+import { randomToken } from "../../domain/random.ts";
+import { type BucketName, bucketId, bucketKey } from "../../records/keys.ts";
 import type { RecordContext } from "../../records/record-context.ts";
 import type { Item, Key } from "../../storage/item.ts";
 import type { CachedStates } from "./cached-states.ts";
 import { planMerge } from "./merge.ts";
 import { CLAIM_MS, isOversized, mayHalve } from "./merge-policy.ts";
 import { decoded, GENERATION, MERGING, type SeenBucket } from "./seen-bucket.ts";
-import { type BucketName, bucketId } from "./shards.ts";
-import { newToken } from "./tokens.ts";
 import { asSeen } from "./write-plan.ts";
 
 /** Other clients may write to the pair meanwhile; then it is planned again from what is there. */
@@ -174,7 +173,7 @@ export class Merger {
           { update: key, change: merge.kept.change, condition: merge.kept.condition },
           { update: other, change: merge.gone.change, condition: merge.gone.condition },
         ],
-        { token: newToken(random), timeoutMs },
+        { token: randomToken(random), timeoutMs },
       );
       this.#states.forget(other.PK);
       if (result.ok) {

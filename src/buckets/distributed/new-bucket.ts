@@ -2,13 +2,13 @@
 
 import { invariant } from "../../domain/check.ts";
 import { WRITES_RATE } from "../../records/bucket-item.ts";
+import type { BucketName } from "../../records/keys.ts";
 import { softStamp, stamped } from "../../records/python-attributes.ts";
 import type { Value } from "../../storage/item.ts";
 import { bucketTtl } from "../bucket-ttl.ts";
 import { takenOf } from "../gating.ts";
 import type { BucketConfig, Link } from "../leg.ts";
 import { type SeenBucket, UNSHARDED } from "./seen-bucket.ts";
-import type { BucketName } from "./shards.ts";
 
 /** The Python library's meter of writes, full: this library has one of its own. */
 export const FULL_PYTHON_METER = {

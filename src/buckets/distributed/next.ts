@@ -8,15 +8,19 @@
  */
 
 import { invariant } from "../../domain/check.ts";
-import { gatesOf } from "../gating.ts";
-import { effectiveLink } from "../recorded-link.ts";
+import { effectiveLink, linkIn } from "../link.ts";
 import { nextOfAll } from "./all-shards.ts";
 import { balancesOf, fullBalances } from "./bucket-states.ts";
-import { balancesAfterEach, fitting } from "./combining.ts";
-import { type PlannedGroup, planFor, writeStep } from "./group-plan.ts";
-import { exceeds } from "./limit-plan.ts";
-import { linkIn } from "./link.ts";
-import { askedAt, isFullNow, repeatsOvertaken } from "./overtaking.ts";
+import {
+  askedAt,
+  balancesAfterEach,
+  fitting,
+  isFullNow,
+  type PlannedGroup,
+  planFor,
+  repeatsOvertaken,
+  writeStep,
+} from "./group-plan.ts";
 import { pauseMs } from "./pacing.ts";
 import type { SeenBucket } from "./seen-bucket.ts";
 import { pickShard } from "./shard-choice.ts";
@@ -77,28 +81,15 @@ function begin(request: Request, history: History, situation: Situation): readon
   return [writeStep(state.bucket, plan, going, { atMs: nowMs, teaches, repeats: false })];
 }
 
-/**
- * Those members for which all shards together had too little a moment ago. What this process has
- * predicted, or what it has changed since, refuses nothing.
- */
+/** The answers to members that cached states refuse. */
 function refusedLocally(
   { name, config, members }: Request,
   { states, nowMs }: Situation,
 ): AnsweredMember[] {
-  const shownMilli = states.shownBalances(name, config, nowMs);
-  if (shownMilli === undefined) return [];
-  const scarce = members.filter(({ amountsMilli }) =>
-    exceeds(gatesOf(config, amountsMilli), shownMilli),
-  );
-  if (scarce.length === 0) return [];
-  const known = states.known(name, config, nowMs);
+  const known = states.refused(name, config, members, nowMs);
   if (known === undefined) return [];
-  const { shards, sumsMilli: balancesMilli } = known;
-  const short = scarce.filter(({ amountsMilli }) => {
-    const gatesMilli = gatesOf(config, amountsMilli);
-    return exceeds(gatesMilli, balancesMilli) && shards.every((has) => exceeds(gatesMilli, has));
-  });
-  return short.map((member) => ({
+  const { refused, sumsMilli: balancesMilli } = known;
+  return refused.map((member) => ({
     member,
     answer: { kind: "refused", balancesMilli, local: true },
   }));

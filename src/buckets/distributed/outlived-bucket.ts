@@ -6,7 +6,7 @@ import { entityKey } from "../../records/keys.ts";
 import type { RecordContext } from "../../records/record-context.ts";
 import type { Item, Value } from "../../storage/item.ts";
 import type { Adjustment } from "../leg.ts";
-import { linkInRecord } from "../recorded-link.ts";
+import { linkInRecord } from "../link.ts";
 import { newBucket } from "./new-bucket.ts";
 
 /**

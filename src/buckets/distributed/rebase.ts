@@ -16,39 +16,29 @@ import type { StoredLimit } from "../../records/bucket-item.ts";
 import { PYTHON_LIMIT_SUFFIXES, softStamp, unscheduled } from "../../records/python-attributes.ts";
 import type { LeftOver } from "../bucket-ttl.ts";
 import { appliesAnyway, sameRate, staleNames } from "../config-match.ts";
-import { gatesOf, takenOf } from "../gating.ts";
+import { type AmountsByName, amountsByName, exceeds, gatesOf, takenOf } from "../gating.ts";
 import type { BucketConfig } from "../leg.ts";
-import { type BalanceAt, balanceAt, balanceOf, boundedChange, looksFull } from "./balance-at.ts";
-import type { ConsumePlan, Weight } from "./consume-plan.ts";
 import {
-  type AmountsByName,
-  amountsByName,
+  type BalanceAt,
+  balanceAt,
+  balanceOf,
+  boundedChange,
+  EPOCH_AHEAD_MS_MAX,
+  looksFull,
+} from "./balance-at.ts";
+import type { ConsumePlan, Weight } from "./consume-plan.ts";
+import { builtFrom, isPinned, REBASES, type SeenBucket } from "./seen-bucket.ts";
+import {
   countAcquires,
-  exceeds,
   type PlanContext,
   planTtl,
   requireCovered,
   requireEnabled,
-} from "./limit-plan.ts";
-import { builtFrom, isPinned, REBASES, type SeenBucket } from "./seen-bucket.ts";
-import { WritePlan } from "./write-plan.ts";
+  WritePlan,
+} from "./write-plan.ts";
 import { moveMeter } from "./writes-meter.ts";
 
-const EPOCH_AGE_MS_MAX = 86_400_000;
-/** Clocks differ a little; an epoch further ahead than this is pulled back. */
-const EPOCH_AHEAD_MS_MAX = 2000;
-const PRODUCT_MAX = Number.MAX_SAFE_INTEGER / 4;
 const SUFFIXES = ["tk", "cp", "ra", "rp", "tc", "rr"] as const;
-
-export function mustRebase(bucket: SeenBucket, nowMs: number): boolean {
-  if (isPinned(bucket)) return false;
-  const ageMs = nowMs - bucket.refilledAtMs;
-  if (ageMs > EPOCH_AGE_MS_MAX || ageMs < -EPOCH_AHEAD_MS_MAX) return true;
-  for (const { rate } of bucket.limits.values()) {
-    if (ageMs * rate.refillMilli > PRODUCT_MAX) return true;
-  }
-  return false;
-}
 
 /** `applies`: the bucket takes the limits of the config; otherwise it keeps its own. */
 export function planRebase(

@@ -1,14 +1,13 @@
 /** Brings live shards in line with limits that were just stored. */
 
 import { RateLimiterUnavailable } from "../../domain/errors.ts";
-import { bucketKey } from "../../records/keys.ts";
+import { type BucketName, bucketKey } from "../../records/keys.ts";
 import type { RecordContext } from "../../records/record-context.ts";
 import type { BucketConfig } from "../leg.ts";
 import type { CachedStates } from "./cached-states.ts";
 import { planConsume } from "./consume-plan.ts";
-import { drive } from "./drive.ts";
 import { decoded } from "./seen-bucket.ts";
-import type { BucketName } from "./shards.ts";
+import { drive } from "./step.ts";
 import type { WritePlan } from "./write-plan.ts";
 
 const ATTEMPTS_MAX = 50;

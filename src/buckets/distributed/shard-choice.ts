@@ -9,10 +9,10 @@
 
 import { shardRate } from "../../core/shares.ts";
 import type { Random } from "../../domain/random.ts";
+import type { BucketName } from "../../records/keys.ts";
 import { gatesOf } from "../gating.ts";
 import type { BucketConfig } from "../leg.ts";
 import { type BucketStates, balancesOf } from "./bucket-states.ts";
-import type { BucketName } from "./shards.ts";
 import { isSaturated } from "./writes-meter.ts";
 
 /** How many shards are tried one by one before all are read: at least so many, or this part. */

@@ -5,27 +5,25 @@
 
 import type { Deadline } from "../../domain/deadline.ts";
 import { RateLimiterUnavailable } from "../../domain/errors.ts";
+import { randomToken } from "../../domain/random.ts";
 import { ACQUIRES, encodeBucket } from "../../records/bucket-item.ts";
-import { bucketKey, entityKey, namespaceIdKey } from "../../records/keys.ts";
+import { type BucketName, bucketKey, entityKey, namespaceIdKey } from "../../records/keys.ts";
 import { refuseInactive } from "../../records/namespace-state.ts";
 import type { RecordContext } from "../../records/record-context.ts";
 import type { Item, Key, Value } from "../../storage/item.ts";
 import type { Write } from "../../storage/item-store.ts";
-import { takenOf } from "../gating.ts";
+import { amountsByName, sumOf, takenOf } from "../gating.ts";
 import type { BucketConfig, Link } from "../leg.ts";
-import { byPolicy, linkInRecord, ownerStamps } from "../recorded-link.ts";
+import { byPolicy, linkInRecord, ownerStamps } from "../link.ts";
 import { balanceAt, looksFull } from "./balance-at.ts";
 import type { BucketStates } from "./bucket-states.ts";
 import type { CachedState } from "./cached-states.ts";
-import { acquiresOf, sumOf } from "./combining.ts";
-import { amountsByName, type Guess } from "./limit-plan.ts";
+import { acquiresOf } from "./group-plan.ts";
 import type { LinkChecks } from "./link-checks.ts";
 import { newBucket } from "./new-bucket.ts";
 import { decoded, type SeenBucket } from "./seen-bucket.ts";
-import type { BucketName } from "./shards.ts";
 import type { Member, Request, ShardWrite, SpreadWrite } from "./step.ts";
-import { newToken } from "./tokens.ts";
-import { NO_BUCKET, type WritePlan } from "./write-plan.ts";
+import { type Guess, NO_BUCKET, type WritePlan } from "./write-plan.ts";
 
 /** Only calls whose deadlines differ by less share a read that is under way. */
 const JOIN_MS = 200;
@@ -175,7 +173,7 @@ export class ShardRequests {
     const observes = keys.map(({ PK }) => this.#states.shards.observe(PK));
     const result = await store.transact(
       writes.map(({ plan }, at) => updateOf(keys[at] as Key, plan)),
-      { token: newToken(random), timeoutMs: deadline.timeoutMs },
+      { token: randomToken(random), timeoutMs: deadline.timeoutMs },
     );
     if (!result.ok) {
       for (const [at, { item }] of result.failures) observes[at]?.(decoded(item), clock());

@@ -11,16 +11,6 @@ import type { StoredBucket } from "../../records/bucket-item.ts";
 
 export { SHARDS_MAX } from "../../core/shares.ts";
 
-/** A bucket with all its shards. */
-export interface BucketName {
-  readonly entityId: string;
-  readonly resource: string;
-}
-
-export function bucketId({ entityId, resource }: BucketName): string {
-  return `${entityId}#${resource}`;
-}
-
 /** How many shards there were when `shard` did not exist yet. */
 export function countBefore(shard: number): number {
   invariant(shard > 0, "the first shard has always existed");

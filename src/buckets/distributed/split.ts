@@ -4,11 +4,15 @@
  * All get the same base time, and each new one its part of the balance, which the old one loses in
  * the same transaction: nothing is minted and nothing is lost. Shares of `f * n` add up to those of
  * `n`, in capacity and in rate, so each shard may split at a time of its own.
+ *
+ * A shard that was announced and not made, as the Python library doubles, gets what belongs to it
+ * from a shard that it descends from: it is still there, beyond that one's share.
  */
 
 import { shardRate } from "../../core/shares.ts";
 import { invariant } from "../../domain/check.ts";
 import type { StoredLimit } from "../../records/bucket-item.ts";
+import { linkTests } from "../link.ts";
 import {
   accruedUp,
   type BalanceAt,
@@ -17,11 +21,10 @@ import {
   isEven,
   looksFull,
 } from "./balance-at.ts";
-import { linkTests } from "./link.ts";
 import { needAfterSplit } from "./need.ts";
 import { FULL_PYTHON_METER } from "./new-bucket.ts";
 import { moveEpoch } from "./rebase.ts";
-import { GENERATION, NEED, type SeenBucket, UNSHARDED } from "./seen-bucket.ts";
+import { excessMilli, GENERATION, NEED, type SeenBucket, UNSHARDED } from "./seen-bucket.ts";
 import { asSeen, WritePlan } from "./write-plan.ts";
 import { restartMeter } from "./writes-meter.ts";
 
@@ -168,4 +171,31 @@ function partsOf(
     "a new shard gets at most its share",
   );
   return parts;
+}
+
+export interface LateShard {
+  /** The write to the shard that gives. */
+  readonly plan: WritePlan;
+  readonly limits: ReadonlyMap<string, StoredLimit>;
+}
+
+/** `first` has the parameters, and says how many shards there are. */
+export function planLateShard(donor: SeenBucket, first: SeenBucket, shard: number): LateShard {
+  const { shardCount } = first;
+  const plan = new WritePlan();
+  const limits = new Map<string, StoredLimit>();
+  for (const [name, stored] of first.limits) {
+    const given = donor.limits.get(name);
+    const { capacityMilli } = shardRate(stored.rate, shard, shardCount);
+    const excess = given === undefined ? 0 : excessMilli(donor, given);
+    const tokensMilli = Math.min(excess, capacityMilli);
+    limits.set(name, { ...stored, tokensMilli, remainder: 0, totalConsumedMilli: 0 });
+    if (given === undefined || tokensMilli === 0) continue;
+    plan.add(`b_${name}_tk`, -tokensMilli);
+    plan.atLeast(`b_${name}_tk`, given.tokensMilli - excess + tokensMilli);
+  }
+  // A client that may acquire may not check an item without writing it.
+  plan.set("shard_count", donor.shardCount);
+  plan.require({ is: "=", name: "shard_count", value: donor.shardCount });
+  return { plan, limits };
 }

@@ -9,7 +9,8 @@
 import { LRUCache } from "lru-cache";
 import type { Deadline } from "../../domain/deadline.ts";
 import { RateLimiterUnavailable } from "../../domain/errors.ts";
-import { bucketKey } from "../../records/keys.ts";
+import { randomToken } from "../../domain/random.ts";
+import { type BucketName, bucketId, bucketKey } from "../../records/keys.ts";
 import type { RecordContext } from "../../records/record-context.ts";
 import type { Key } from "../../storage/item.ts";
 import type { Condition } from "../../storage/item-store.ts";
@@ -26,10 +27,9 @@ import {
   REBASES,
   type SeenBucket,
 } from "./seen-bucket.ts";
-import { type BucketName, bucketId, countBefore, originOf, SHARDS_MAX } from "./shards.ts";
+import { countBefore, originOf, SHARDS_MAX } from "./shards.ts";
 import { planSplit, type SplitManner, UNDISTURBED } from "./split.ts";
 import { hasOwnTraffic, type Sign, SPLIT_PAUSE_MS, splitFactor } from "./split-policy.ts";
-import { newToken } from "./tokens.ts";
 import { asSeen, NO_BUCKET } from "./write-plan.ts";
 
 /** A bucket has more shards than before. */
@@ -212,7 +212,7 @@ export class Splitter {
             condition: placeOf(inTheWay.get(at + 1)),
           })),
         ],
-        { token: newToken(random), timeoutMs: leftFor(deadline) },
+        { token: randomToken(random), timeoutMs: leftFor(deadline) },
       );
       if (result.ok) {
         this.#states.assume(key.PK, kept);

@@ -1,20 +1,22 @@
 /**
  * The types between the decision and the driver: what a group of consumes asks for (`Request`), its
- * results so far (`History`), what to do next (`Step`) and the result of that (`Outcome`).
+ * results so far (`History`), what to do next (`Step`) and the result of that (`Outcome`). And the
+ * only loop that talks to the store: it decides the next step and runs it, until done (`drive`).
  */
 
 import type { RateLimiterUnavailable } from "../../domain/errors.ts";
 import type { Random } from "../../domain/random.ts";
+import type { BucketName } from "../../records/keys.ts";
 import type { BucketConfig, LegOutcome, Link, ShardPart } from "../leg.ts";
 import type { BucketStates } from "./bucket-states.ts";
-import type { Part } from "./combining.ts";
-import type { Guess } from "./limit-plan.ts";
 import type { SeenBucket } from "./seen-bucket.ts";
-import type { BucketName, ShardSet } from "./shards.ts";
-import type { WritePlan } from "./write-plan.ts";
+import type { ShardSet } from "./shards.ts";
+import type { Guess, WritePlan } from "./write-plan.ts";
 
 /** One consume of a group. */
-export interface Member extends Part {
+export interface Member {
+  /** Milli-tokens, aligned with the limits of the group. */
+  readonly amountsMilli: readonly number[];
   readonly link: Link;
   /** The link was read in the course of this call, so a new bucket may be created with it. */
   readonly linkIsFresh: boolean;
@@ -146,4 +148,19 @@ export interface Situation {
   isUnsettled(bucket: SeenBucket): boolean;
   /** Whether this process has looked after a throttled shard a moment ago. */
   isCooled(shard: number): boolean;
+}
+
+/** `undefined`: there is nothing more to do. */
+export type Decide<Step> = () => readonly Step[] | undefined;
+
+/** Does one step; `undefined` when that took no time. */
+export type Perform<Step> = (step: Step) => Promise<void> | undefined;
+
+export async function drive<Step>(decide: Decide<Step>, perform: Perform<Step>): Promise<void> {
+  for (let steps = decide(); steps !== undefined; steps = decide()) {
+    for (const step of steps) {
+      const done = perform(step);
+      if (done !== undefined) await done;
+    }
+  }
 }

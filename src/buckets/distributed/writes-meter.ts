@@ -46,7 +46,7 @@ export function meterWrite(
 ): void {
   invariant(costMs > 0, "every write moves the meter");
   fillPythonMeter(plan, bucket, nowMs);
-  countNeed(plan, bucket, nowMs);
+  if (bucket.shardCount > 1) countNeed(plan, bucket, nowMs);
   const aheadMs = aheadOf(bucket, nowMs);
   if (aheadMs !== undefined && !mayBeBroughtForward(aheadMs, 0)) {
     // Beyond the most it moves all the same, so that every write shows as one of this library.

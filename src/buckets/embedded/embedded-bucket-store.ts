@@ -15,7 +15,7 @@ import type { FastPath } from "../fast-path.ts";
 import { softNames } from "../gating.ts";
 import { LaterRefunds } from "../later-refunds.ts";
 import type { Adjustment, BucketConfig, Leg, LegOutcome, Link } from "../leg.ts";
-import { effectiveLink } from "../recorded-link.ts";
+import { effectiveLink } from "../link.ts";
 import type { BucketRow, BucketTable } from "./bucket-table.ts";
 import {
   balanceMilli,

@@ -2,7 +2,7 @@
 
 import { gatesOf } from "../gating.ts";
 import type { Leg, Link } from "../leg.ts";
-import { effectiveLink, sameLink } from "../recorded-link.ts";
+import { effectiveLink, sameLink } from "../link.ts";
 import { balanceMilli, type EmbeddedBucket, limitNamed } from "./embedded-bucket.ts";
 
 /** The links of the buckets, when one is not what the legs were made from. */

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { type Leg, refundOf } from "../../../src/buckets/leg.ts";
-import { UNLINKED } from "../../../src/buckets/recorded-link.ts";
+import { UNLINKED } from "../../../src/buckets/link.ts";
 import { configOf } from "./table.ts";
 
 const LEG: Leg = {

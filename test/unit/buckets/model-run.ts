@@ -3,7 +3,7 @@
 import { expect } from "vitest";
 import type { BucketStore } from "../../../src/buckets/bucket-store.ts";
 import type { BucketConfig, Leg } from "../../../src/buckets/leg.ts";
-import { UNLINKED } from "../../../src/buckets/recorded-link.ts";
+import { UNLINKED } from "../../../src/buckets/link.ts";
 import { Limit } from "../../../src/domain/limit.ts";
 import { compare, fraction, minus, plus, show, smaller } from "./fraction.ts";
 import { IdealBucket } from "./ideal-bucket.ts";

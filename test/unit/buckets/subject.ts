@@ -5,7 +5,7 @@ import { DistributedBucketStore } from "../../../src/buckets/distributed/distrib
 import { SHARDS_MAX } from "../../../src/buckets/distributed/shards.ts";
 import { EmbeddedBucketStore } from "../../../src/buckets/embedded/embedded-bucket-store.ts";
 import { MemoryBucketTable } from "../../../src/buckets/embedded/memory-table.ts";
-import { UNLINKED } from "../../../src/buckets/recorded-link.ts";
+import { UNLINKED } from "../../../src/buckets/link.ts";
 import { shareOf } from "../../../src/core/shares.ts";
 import { bucketKey } from "../../../src/records/keys.ts";
 import type { Item } from "../../../src/storage/item.ts";

@@ -5,7 +5,7 @@ import type { ConsumeResult } from "../../../src/buckets/bucket-consumer.ts";
 import type { RefundWarning } from "../../../src/buckets/bucket-warning.ts";
 import { DistributedBucketStore } from "../../../src/buckets/distributed/distributed-bucket-store.ts";
 import type { BucketConfig, LimitSource } from "../../../src/buckets/leg.ts";
-import { UNLINKED } from "../../../src/buckets/recorded-link.ts";
+import { UNLINKED } from "../../../src/buckets/link.ts";
 import { Limit } from "../../../src/domain/limit.ts";
 import type { Timer } from "../../../src/domain/timer.ts";
 import { bucketKey } from "../../../src/records/keys.ts";

@@ -1,8 +1,14 @@
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { systemClock, wholeClock } from "../../../src/domain/clock.ts";
-import { randomBytes, randomInteger, systemRandom } from "../../../src/domain/random.ts";
+import {
+  randomBytes,
+  randomInteger,
+  randomToken,
+  systemRandom,
+} from "../../../src/domain/random.ts";
 import { systemTimer } from "../../../src/domain/timer.ts";
+import { seededRandom } from "../../../src/testing/seeded-random.ts";
 import { property } from "../../support/property.ts";
 import { refusal } from "./refusal.ts";
 
@@ -104,5 +110,14 @@ describe("the timer of this machine", () => {
     controller.abort();
     await sleep;
     expect(vi.getTimerCount()).toBe(0);
+  });
+});
+
+describe("a token of a transaction", () => {
+  test("a token is text that DynamoDB accepts, and differs from the one before", () => {
+    const random = seededRandom(1);
+    const tokens = new Set(Array.from({ length: 100 }, () => randomToken(random)));
+    expect(tokens.size).toBe(100);
+    for (const token of tokens) expect(token).toMatch(/^[\w-]{32}$/);
   });
 });

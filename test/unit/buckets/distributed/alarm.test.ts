@@ -1,7 +1,7 @@
 import { expect, test, vi } from "vitest";
 import { Alarm } from "../../../../src/buckets/distributed/alarm.ts";
 import { Waiter } from "../../../../src/buckets/distributed/group.ts";
-import { UNLINKED } from "../../../../src/buckets/recorded-link.ts";
+import { UNLINKED } from "../../../../src/buckets/link.ts";
 import { Deadline } from "../../../../src/domain/deadline.ts";
 import { VirtualTime } from "../../../../src/testing/time/virtual-time.ts";
 import { configOf } from "../table.ts";

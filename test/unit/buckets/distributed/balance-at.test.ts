@@ -8,11 +8,14 @@ import {
   boundedChange,
   isEven,
   looksFull,
+  mustRebase,
 } from "../../../../src/buckets/distributed/balance-at.ts";
 import { balanceAt as balanceOfLevel, DEBT_MILLI_MAX } from "../../../../src/core/bucket.ts";
 import { property } from "../../../support/property.ts";
 import { NOW, shardOf } from "./known.ts";
+import { limitOf } from "./written.ts";
 
+const DAY_MS = 86_400_000;
 const WHOLE = { shard: 0, shardCount: 1, refilledAtMs: NOW } as const;
 
 function limit(tokensMilli: number, rate: [number, number, number], remainder = 0) {
@@ -93,3 +96,21 @@ property(
   },
   1000,
 );
+
+test.each([
+  [0, false],
+  [DAY_MS, false],
+  [DAY_MS + 1, true],
+  [-2000, false],
+  [-2001, true],
+])("a base time that is %i ms old must be moved: %s", (ageMs, expected) => {
+  expect(mustRebase(shardOf(4), NOW + ageMs)).toBe(expected);
+});
+
+test("a base time must be moved before its arithmetic leaves the safe integers", () => {
+  const bucket = shardOf(4);
+  const rate = { ...limitOf(bucket).rate, refillMilli: 1_000_000_000_000 };
+  const quick = { ...bucket, limits: new Map([["a", { ...limitOf(bucket), rate }]]) };
+  expect(mustRebase(quick, NOW + 2000)).toBe(false);
+  expect(mustRebase(quick, NOW + 4000)).toBe(true);
+});

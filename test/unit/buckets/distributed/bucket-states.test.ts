@@ -68,11 +68,16 @@ describe("known balances", () => {
   });
 });
 
-test("the balances of the first shard count for a second after it was shown", () => {
-  const shown = [shardAt(0, 0.5, 1)];
-  expect(statesOf(shown).shownBalances(NAME, CONFIG, NOW)).toEqual([500]);
-  expect(statesOf(shown, 1000).shownBalances(NAME, CONFIG, NOW)).toBeUndefined();
-  expect(statesOf([undefined]).shownBalances(NAME, CONFIG, NOW)).toBeUndefined();
+test("balances refuse for a second after they were shown, and only what they lack", () => {
+  const shown = [shardAt(0, 1.5, 1)];
+  const parts = [1, 2, 3].map((tokens) => ({ amountsMilli: [tokens * 1000] }));
+  expect(statesOf(shown).refused(NAME, CONFIG, parts, NOW)).toEqual({
+    refused: parts.slice(1),
+    sumsMilli: [1500],
+  });
+  expect(statesOf(shown).refused(NAME, CONFIG, parts.slice(0, 1), NOW)).toBeUndefined();
+  expect(statesOf(shown, 1000).refused(NAME, CONFIG, parts, NOW)).toBeUndefined();
+  expect(statesOf([undefined]).refused(NAME, CONFIG, parts, NOW)).toBeUndefined();
 });
 
 test.each([

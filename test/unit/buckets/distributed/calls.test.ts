@@ -9,7 +9,7 @@
 import { describe, expect, test } from "vitest";
 import { DistributedBucketStore } from "../../../../src/buckets/distributed/distributed-bucket-store.ts";
 import type { BucketConfig } from "../../../../src/buckets/leg.ts";
-import { UNLINKED } from "../../../../src/buckets/recorded-link.ts";
+import { UNLINKED } from "../../../../src/buckets/link.ts";
 import { Limit } from "../../../../src/domain/limit.ts";
 import type { Timer } from "../../../../src/domain/timer.ts";
 import { MemoryItemStore } from "../../../../src/storage/memory/item-store.ts";

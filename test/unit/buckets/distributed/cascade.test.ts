@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import type { Leg } from "../../../../src/buckets/leg.ts";
-import { UNLINKED } from "../../../../src/buckets/recorded-link.ts";
+import { UNLINKED } from "../../../../src/buckets/link.ts";
 import { RateLimiterUnavailable } from "../../../../src/domain/errors.ts";
 import { bucketKey } from "../../../../src/records/keys.ts";
 import { configOf, NAMESPACE, Table } from "../table.ts";

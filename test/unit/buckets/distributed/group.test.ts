@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { Group, Waiter } from "../../../../src/buckets/distributed/group.ts";
 import type { Answer, Outcome } from "../../../../src/buckets/distributed/step.ts";
-import { UNLINKED } from "../../../../src/buckets/recorded-link.ts";
+import { UNLINKED } from "../../../../src/buckets/link.ts";
 import { Deadline } from "../../../../src/domain/deadline.ts";
 import { RateLimiterUnavailable } from "../../../../src/domain/errors.ts";
 import { VirtualTime } from "../../../../src/testing/time/virtual-time.ts";

@@ -10,7 +10,7 @@ import {
   type Request,
   type Situation,
 } from "../../../../src/buckets/distributed/step.ts";
-import { UNLINKED } from "../../../../src/buckets/recorded-link.ts";
+import { UNLINKED } from "../../../../src/buckets/link.ts";
 import { configOf } from "../table.ts";
 
 export const NOW = 1_800_000_000_000;

@@ -8,7 +8,7 @@ import {
 } from "../../../../src/buckets/distributed/legs.ts";
 import type { Answer } from "../../../../src/buckets/distributed/step.ts";
 import type { Leg } from "../../../../src/buckets/leg.ts";
-import { UNLINKED } from "../../../../src/buckets/recorded-link.ts";
+import { UNLINKED } from "../../../../src/buckets/link.ts";
 import { configOf } from "../table.ts";
 import { shardOf, situationOf } from "./known.ts";
 

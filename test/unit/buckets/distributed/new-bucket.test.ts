@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { FULL_PYTHON_METER, newBucket } from "../../../../src/buckets/distributed/new-bucket.ts";
 import type { BucketConfig, LimitSource } from "../../../../src/buckets/leg.ts";
-import { UNLINKED } from "../../../../src/buckets/recorded-link.ts";
+import { UNLINKED } from "../../../../src/buckets/link.ts";
 import { configOf } from "../table.ts";
 import { NOW } from "./known.ts";
 import { itemOf, limitOf } from "./written.ts";

@@ -1,15 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { balanceAt, balanceOf } from "../../../../src/buckets/distributed/balance-at.ts";
-import type { PlanContext } from "../../../../src/buckets/distributed/limit-plan.ts";
-import {
-  moveEpoch,
-  mustRebase,
-  planRebase,
-  weighRebase,
-} from "../../../../src/buckets/distributed/rebase.ts";
+import { moveEpoch, planRebase, weighRebase } from "../../../../src/buckets/distributed/rebase.ts";
 import type { SeenBucket } from "../../../../src/buckets/distributed/seen-bucket.ts";
-import { WritePlan } from "../../../../src/buckets/distributed/write-plan.ts";
+import { type PlanContext, WritePlan } from "../../../../src/buckets/distributed/write-plan.ts";
 import type { BucketConfig } from "../../../../src/buckets/leg.ts";
 import { property } from "../../../support/property.ts";
 import { configOf } from "../table.ts";
@@ -34,24 +28,6 @@ function rebased(
 function heldAt(bucket: SeenBucket | undefined, nowMs: number, name = "a"): number {
   return balanceOf(balanceAt(bucket as SeenBucket, limitOf(bucket, name), nowMs));
 }
-
-test.each([
-  [0, false],
-  [DAY_MS, false],
-  [DAY_MS + 1, true],
-  [-2000, false],
-  [-2001, true],
-])("a base time that is %i ms old must be moved: %s", (ageMs, expected) => {
-  expect(mustRebase(shardOf(4), NOW + ageMs)).toBe(expected);
-});
-
-test("a base time must be moved before its arithmetic leaves the safe integers", () => {
-  const bucket = shardOf(4);
-  const rate = { ...limitOf(bucket).rate, refillMilli: 1_000_000_000_000 };
-  const quick = { ...bucket, limits: new Map([["a", { ...limitOf(bucket), rate }]]) };
-  expect(mustRebase(quick, NOW + 2000)).toBe(false);
-  expect(mustRebase(quick, NOW + 4000)).toBe(true);
-});
 
 describe("the base time", () => {
   test.each([

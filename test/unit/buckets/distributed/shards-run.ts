@@ -4,7 +4,7 @@
  */
 
 import { setImmediate as tick } from "node:timers/promises";
-import { UNLINKED } from "../../../../src/buckets/recorded-link.ts";
+import { UNLINKED } from "../../../../src/buckets/link.ts";
 import { shardRate } from "../../../../src/core/shares.ts";
 import { Limit } from "../../../../src/domain/limit.ts";
 import { bucketKey } from "../../../../src/records/keys.ts";

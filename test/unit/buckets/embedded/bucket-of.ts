@@ -5,7 +5,7 @@ import type {
   EmbeddedLimit,
 } from "../../../../src/buckets/embedded/embedded-bucket.ts";
 import { hourOf } from "../../../../src/buckets/embedded/usage-hour.ts";
-import { UNLINKED } from "../../../../src/buckets/recorded-link.ts";
+import { UNLINKED } from "../../../../src/buckets/link.ts";
 
 export const NOW = 1_800_000_000_000;
 

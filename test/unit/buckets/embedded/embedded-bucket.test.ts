@@ -10,7 +10,7 @@ import {
   withCounted,
   withTaken,
 } from "../../../../src/buckets/embedded/embedded-bucket.ts";
-import { UNLINKED } from "../../../../src/buckets/recorded-link.ts";
+import { UNLINKED } from "../../../../src/buckets/link.ts";
 import { property } from "../../../support/property.ts";
 import { configOf } from "../table.ts";
 import { bucketWith, limitWith, NOW } from "./bucket-of.ts";

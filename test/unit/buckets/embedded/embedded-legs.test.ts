@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { balances, changedLinks, fits } from "../../../../src/buckets/embedded/embedded-legs.ts";
 import type { BucketConfig, Leg, Link } from "../../../../src/buckets/leg.ts";
-import { UNLINKED } from "../../../../src/buckets/recorded-link.ts";
+import { UNLINKED } from "../../../../src/buckets/link.ts";
 import { Limit } from "../../../../src/domain/limit.ts";
 import { configOf } from "../table.ts";
 import { bucketWith, limitWith, NOW } from "./bucket-of.ts";

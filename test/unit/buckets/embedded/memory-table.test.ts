@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { EmbeddedBucketStore } from "../../../../src/buckets/embedded/embedded-bucket-store.ts";
 import { MemoryBucketTable } from "../../../../src/buckets/embedded/memory-table.ts";
-import { UNLINKED } from "../../../../src/buckets/recorded-link.ts";
+import { UNLINKED } from "../../../../src/buckets/link.ts";
 import { Limit } from "../../../../src/domain/limit.ts";
 
 const RESOURCE = "api";

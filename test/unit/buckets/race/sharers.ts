@@ -4,11 +4,10 @@
  */
 
 import { afterAll, beforeAll, vi } from "vitest";
-import { Adjustments } from "../../../../src/buckets/distributed/adjusting.ts";
+import { Adjustments } from "../../../../src/buckets/distributed/adjustments.ts";
 import { Changes } from "../../../../src/buckets/distributed/changes.ts";
 import { Consumer } from "../../../../src/buckets/distributed/consumer.ts";
 import { Waiter } from "../../../../src/buckets/distributed/group.ts";
-import { Refunds } from "../../../../src/buckets/distributed/refunding.ts";
 import { ShardRequests } from "../../../../src/buckets/distributed/shard-requests.ts";
 import type { Member } from "../../../../src/buckets/distributed/step.ts";
 import type { Adjustment, BucketConfig, Leg } from "../../../../src/buckets/leg.ts";
@@ -77,9 +76,9 @@ export function followSharers(): void {
       note(adjustment);
       return adjust.call(this, adjustment, deadline);
     });
-    const { refund } = Refunds.prototype;
-    vi.spyOn(Refunds.prototype, "refund").mockImplementation(function (
-      this: Refunds,
+    const { refund } = Adjustments.prototype;
+    vi.spyOn(Adjustments.prototype, "refund").mockImplementation(function (
+      this: Adjustments,
       adjustment,
       deadline,
     ) {

@@ -1,7 +1,9 @@
-/** The parent link in the record of an entity. */
+/** The link of an entity to its parent: in its record, and as a bucket carries it. */
 
+import type { StoredBucket } from "../records/bucket-item.ts";
 import { flagAt, numberAt, textAt } from "../records/fields.ts";
 import type { Item, Value } from "../storage/item.ts";
+import type { Test } from "../storage/item-store.ts";
 import type { Link } from "./leg.ts";
 
 /** The link of an entity that does not cascade. */
@@ -33,4 +35,36 @@ export function linkInRecord(record: Item | undefined): Link {
 
 export function sameLink(left: Link, right: Link): boolean {
   return left.cascade === right.cascade && left.parentId === right.parentId;
+}
+
+export function linkIn({ cascade, parentId }: Link): Link {
+  return { cascade, parentId };
+}
+
+/** The change that makes a bucket carry a link. */
+export function linkChange({ cascade, parentId }: Link) {
+  return parentId === undefined
+    ? { set: { cascade }, remove: ["parent_id"] }
+    : { set: { cascade, parent_id: parentId } };
+}
+
+/**
+ * Whether the Python library has stamped the bucket with its resolved cascade policy, which may
+ * differ from the record of the entity.
+ */
+export function hasPolicy({ python }: StoredBucket): boolean {
+  return python?.stamps.pgen !== undefined;
+}
+
+export const NO_POLICY: Test = { is: "absent", name: "pgen" };
+
+/** Tests that the bucket still has the link that was seen. */
+export function linkTests({ cascade, parentId }: Link): Test[] {
+  const parent = "parent_id";
+  return [
+    { is: "=", name: "cascade", value: cascade, orAbsent: !cascade },
+    parentId === undefined
+      ? { is: "absent", name: parent }
+      : { is: "=", name: parent, value: parentId },
+  ];
 }
