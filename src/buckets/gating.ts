@@ -64,6 +64,15 @@ export function exceeds(
   return amountsMilli.some((amount, at) => amount > 0 && amount > (balancesMilli[at] as number));
 }
 
+/** Whether there is enough of what can be refused. */
+export function fits(
+  config: Gated,
+  amountsMilli: readonly number[],
+  balancesMilli: readonly number[],
+): boolean {
+  return !exceeds(gatesOf(config, amountsMilli), balancesMilli);
+}
+
 /** Whether anything is consumed. */
 export function consumes(amountsMilli: readonly number[]): boolean {
   return amountsMilli.some((amount) => amount > 0);

@@ -1,11 +1,11 @@
 /** Cached parent links of entities. A hint: a consume reports when a bucket has another link. */
 
-import { LRUCache } from "lru-cache";
 import type { LinkOptions } from "../buckets/bucket-consumer.ts";
 import type { BucketStore } from "../buckets/bucket-store.ts";
 import type { Link } from "../buckets/leg.ts";
 import { sameLink } from "../buckets/link.ts";
 import type { Clock } from "../domain/clock.ts";
+import { boundedMap } from "../records/bounded-map.ts";
 import { bucketId } from "../records/keys.ts";
 
 const LINKS_MAX = 50_000;
@@ -26,11 +26,7 @@ export class Links {
   readonly #buckets: BucketStore;
   readonly #clock: Clock;
   /** By bucket: the Python library may let an entity cascade for one resource, not for another. */
-  readonly #links = new LRUCache<string, SeenLink>({
-    // By size, because a bound by count takes its room in advance, for every limiter.
-    maxSize: LINKS_MAX,
-    sizeCalculation: () => 1,
-  });
+  readonly #links = boundedMap<SeenLink>(LINKS_MAX);
 
   constructor(buckets: BucketStore, clock: Clock) {
     this.#buckets = buckets;

@@ -7,11 +7,11 @@
  * within the lifetime of the system slot.
  */
 
-import { LRUCache } from "lru-cache";
 import type { Clock } from "../domain/clock.ts";
 import type { Limit } from "../domain/limit.ts";
 import type { OnUnavailable } from "../domain/unavailability.ts";
 import type { UnsupportedLimit } from "../domain/unsupported-limit.ts";
+import { boundedMap } from "./bounded-map.ts";
 import type { InactiveNamespace } from "./namespace-state.ts";
 import type { DisabledFlag } from "./python-attributes.ts";
 import type { Incompatibility } from "./version-record.ts";
@@ -68,11 +68,7 @@ export class ConfigCache {
   /** The setting that was last seen, also when it is too old to be relied on for anything else. */
   lastOnUnavailable: OnUnavailable | undefined;
   readonly #clock: Clock;
-  /** Bounded by size, because a bound by count takes its room in advance, for every namespace. */
-  readonly #slots = new LRUCache<string, ConfigSlot>({
-    maxSize: SLOTS_MAX,
-    sizeCalculation: () => 1,
-  });
+  readonly #slots = boundedMap<ConfigSlot>(SLOTS_MAX);
   readonly #inFlight = new Map<string, Promise<ConfigSlot>>();
   #epoch = 0;
   #generation = 0;

@@ -1,6 +1,5 @@
 /** Finds the limits that apply, through the cache: one read for everything that is not in it. */
 
-import { LRUCache } from "lru-cache";
 import type { DisabledLevel } from "../domain/errors.ts";
 import type { Limit } from "../domain/limit.ts";
 import { DEFAULT_RESOURCE } from "../domain/names.ts";
@@ -9,6 +8,7 @@ import type { OnUnavailable } from "../domain/unavailability.ts";
 import type { UnsupportedLimit } from "../domain/unsupported-limit.ts";
 import type { Item, Key } from "../storage/item.ts";
 import { AUDIT_RETENTION_DAYS, retentionDaysIn } from "./audit.ts";
+import { boundedMap } from "./bounded-map.ts";
 import type { ConfigCache, ConfigSlot } from "./config-cache.ts";
 import { configVersion } from "./config-change.ts";
 import {
@@ -86,10 +86,7 @@ export const slotNames = {
 
 export class ConfigResolver {
   readonly cache: ConfigCache;
-  readonly #combined = new LRUCache<string, Remembered>({
-    maxSize: COMBINED_MAX,
-    sizeCalculation: () => 1,
-  });
+  readonly #combined = boundedMap<Remembered>(COMBINED_MAX);
   readonly #context: RecordContext;
 
   constructor(context: RecordContext, cache: ConfigCache) {

@@ -60,8 +60,8 @@ const ARITHMETIC: readonly Mutant[] = [
     changes: [
       {
         file: `${BUCKETS}/changes.ts`,
-        from: "this.#requests.keyOf(adjustment, adjustment.shard)",
-        to: "this.#requests.keyOf(adjustment, 0 * adjustment.shard)",
+        from: "this.#items.keyOf(adjustment, adjustment.shard)",
+        to: "this.#items.keyOf(adjustment, 0 * adjustment.shard)",
       },
     ],
     world: "any",

@@ -5,7 +5,7 @@
 
 import { invariant } from "../../domain/check.ts";
 import type { Random } from "../../domain/random.ts";
-import { exceeds, gatesOf } from "../gating.ts";
+import { exceeds, fits, gatesOf } from "../gating.ts";
 import type { ShardPart } from "../leg.ts";
 import { effectiveLink, linkIn } from "../link.ts";
 import { fullBalances } from "./bucket-states.ts";
@@ -45,8 +45,8 @@ export function nextOfAll(
   }
   const head = headOf(request, then, now);
   if (head === undefined) return refused(request, then, now);
-  const gatesMilli = gatesOf(request.config, head.amountsMilli);
-  const able = now.filter(({ balancesMilli }) => !exceeds(gatesMilli, balancesMilli));
+  const { config } = request;
+  const able = now.filter(({ balancesMilli }) => fits(config, head.amountsMilli, balancesMilli));
   const enough = oneOf(able, situation.random);
   if (enough === undefined) return spread(request, head, born, now, situation);
   return writeTo(request, born.get(enough.shard) as SeenBucket, situation);
@@ -91,10 +91,9 @@ function headOf(
   const [head] = fitting(members, offered(then, limits), config);
   if (head !== undefined) return head;
   // A debt of one shard does not refuse what another one has.
-  const served = members.find(({ amountsMilli }) => {
-    const gatesMilli = gatesOf(config, amountsMilli);
-    return then.some(({ balancesMilli }) => !exceeds(gatesMilli, balancesMilli));
-  });
+  const served = members.find(({ amountsMilli }) =>
+    then.some(({ balancesMilli }) => fits(config, amountsMilli, balancesMilli)),
+  );
   if (served !== undefined) return served;
   const full = fullBalances(config);
   return exceeds(full, offered(now, limits)) ? undefined : fitting(members, full, config)[0];

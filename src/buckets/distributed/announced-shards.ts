@@ -4,27 +4,25 @@
  * doubles without bound.
  */
 
-import { LRUCache } from "lru-cache";
 import type { Deadline } from "../../domain/deadline.ts";
-import { RateLimiterUnavailable } from "../../domain/errors.ts";
-import { type BucketName, bucketId, bucketKey } from "../../records/keys.ts";
+import { boundedMap } from "../../records/bounded-map.ts";
+import { type BucketName, bucketId } from "../../records/keys.ts";
 import type { RecordContext } from "../../records/record-context.ts";
 import { ITEM_EXISTS } from "../../storage/item-store.ts";
 import type { CachedStates } from "./cached-states.ts";
 import { FULL_PYTHON_METER } from "./new-bucket.ts";
 import { decoded, encodeShard, isAnnounced, type SeenBucket, UNSHARDED } from "./seen-bucket.ts";
+import { leftFor, ShardItems } from "./shard-items.ts";
 import { countBefore, originOf } from "./shards.ts";
 import { planLateShard } from "./split.ts";
 import { NO_BUCKET } from "./write-plan.ts";
 
 const SETTLED_MAX = 10_000;
+const WORK = "make announced shards";
 
 /** With how many shards the announced ones of an item were last made. */
 export class SettledCounts {
-  readonly #counts = new LRUCache<string, number>({
-    maxSize: SETTLED_MAX,
-    sizeCalculation: () => 1,
-  });
+  readonly #counts = boundedMap<number>(SETTLED_MAX);
 
   /** True once per number of shards: what is too much afterwards is nowhere missing. */
   isDue(name: BucketName, bucket: SeenBucket): boolean {
@@ -48,10 +46,12 @@ function countOf({ announced, shardCount }: SeenBucket): number {
 export class AnnouncedShards {
   readonly #context: RecordContext;
   readonly #states: CachedStates;
+  readonly #items: ShardItems;
 
   constructor(context: RecordContext, states: CachedStates) {
     this.#context = context;
     this.#states = states;
+    this.#items = new ShardItems(context, states);
   }
 
   /**
@@ -63,7 +63,7 @@ export class AnnouncedShards {
     const name = { entityId, resource };
     const first = await this.#read(name, 0, deadline);
     if (first === undefined) return;
-    const shards = await this.#readAll(first, deadline);
+    const shards = await this.#items.readAll(first, first.shardCount, leftFor(deadline, WORK));
     if (first.announced !== undefined) return this.#reduce(shards, deadline);
     for (let shard = 1; shard < first.shardCount; shard += 1) {
       if (!shards.has(shard) && !isSplitLater(shard, shards)) {
@@ -72,46 +72,32 @@ export class AnnouncedShards {
     }
   }
 
-  async #readAll(first: SeenBucket, deadline: Deadline): Promise<Map<number, SeenBucket>> {
-    const { namespaceId, store, clock } = this.#context;
-    const keys = Array.from({ length: first.shardCount }, (_, shard) =>
-      bucketKey(namespaceId, first.entityId, first.resource, shard),
-    );
-    const observes = keys.map(({ PK }) => this.#states.observe(PK));
-    const timeoutMs = leftFor(deadline);
-    const items = await store.getMany(keys, { consistent: true, timeoutMs });
-    const shards = new Map<number, SeenBucket>();
-    items.forEach((item, shard) => {
-      const { bucket } = observes[shard]?.(decoded(item), clock()) ?? {};
-      if (bucket !== undefined) shards.set(shard, bucket);
-    });
-    return shards;
-  }
-
   /** All shards that exist get the smallest count that has room for them. */
   async #reduce(shards: ReadonlyMap<number, SeenBucket>, deadline: Deadline): Promise<void> {
-    const { namespaceId, store } = this.#context;
     const last = Math.max(...shards.keys());
     const count = last === 0 ? 1 : countBefore(last) * 2;
     const writes = [...shards.values()]
       .filter(({ shardCount, announced }) => announced !== undefined || shardCount > count)
-      .map(({ entityId, resource, shard, shardCount, announced }) => ({
-        update: bucketKey(namespaceId, entityId, resource, shard),
-        change: { set: { shard_count: count } },
-        condition: [{ is: "=", name: "shard_count", value: announced ?? shardCount }] as const,
+      .map((bucket) => ({
+        update: this.#items.keyOf(bucket, bucket.shard),
+        ...counted(bucket, count),
       }));
-    await store.transact(writes, { timeoutMs: leftFor(deadline) });
+    await this.#context.store.transact(writes, { timeoutMs: leftFor(deadline, WORK) });
     for (const { update } of writes) this.#states.forget(update.PK);
   }
 
   /** A bucket whose base time must stay is not split: it learns of the shards that there are. */
   async raise(bucket: SeenBucket, count: number, deadline: Deadline): Promise<void> {
-    const { namespaceId, store } = this.#context;
-    const key = bucketKey(namespaceId, bucket.entityId, bucket.resource, bucket.shard);
+    const key = this.#items.keyOf(bucket, bucket.shard);
     const { shardCount } = bucket;
     const seen = { is: "=", name: "shard_count", value: shardCount, orAbsent: true } as const;
-    const options = { timeoutMs: leftFor(deadline) };
-    await store.update(key, { set: { shard_count: count } }, [ITEM_EXISTS, seen], options);
+    const options = { timeoutMs: leftFor(deadline, WORK) };
+    await this.#context.store.update(
+      key,
+      { set: { shard_count: count } },
+      [ITEM_EXISTS, seen],
+      options,
+    );
     this.#states.forget(key.PK);
   }
 
@@ -140,7 +126,7 @@ export class AnnouncedShards {
       writes: FULL_PYTHON_METER,
       meterMs: undefined,
     };
-    const keyOf = (number: number) => bucketKey(namespaceId, name.entityId, name.resource, number);
+    const keyOf = (number: number) => this.#items.keyOf(name, number);
     const [donorKey, key] = [keyOf(donor.shard), keyOf(shard)];
     const observe = this.#states.observe(key.PK);
     // The bucket may have been deleted since and created with fewer shards, or the shard may have
@@ -152,9 +138,14 @@ export class AnnouncedShards {
         { update: donorKey, change: plan.change, condition: plan.condition },
         ...(donor.shard === origin.shard
           ? []
-          : [{ update: keyOf(origin.shard), ...writtenAgain(origin) }]),
+          : [
+              {
+                update: keyOf(origin.shard),
+                ...counted(origin, origin.announced ?? origin.shardCount),
+              },
+            ]),
       ],
-      { timeoutMs: leftFor(deadline) },
+      { timeoutMs: leftFor(deadline, WORK) },
     );
     this.#states.forget(donorKey.PK);
     if (result.ok) observe(bucket, clock());
@@ -176,23 +167,19 @@ export class AnnouncedShards {
   }
 
   async #read(
-    { entityId, resource }: BucketName,
+    name: BucketName,
     shard: number,
     deadline: Deadline,
   ): Promise<SeenBucket | undefined> {
-    const { namespaceId, store, clock } = this.#context;
-    const key = bucketKey(namespaceId, entityId, resource, shard);
-    const observe = this.#states.observe(key.PK);
-    const options = { consistent: true, timeoutMs: leftFor(deadline) };
-    return observe(decoded(await store.get(key, options)), clock()).bucket;
+    return (await this.#items.read(this.#items.keyOf(name, shard), leftFor(deadline, WORK))).bucket;
   }
 }
 
-/** Checks that a shard has the number of shards it was seen with. */
-function writtenAgain({ shardCount, announced }: SeenBucket) {
-  const value = announced ?? shardCount;
+/** Sets the number of shards of one that still has the number it was seen with. */
+function counted({ shardCount, announced }: SeenBucket, count: number) {
   const name = "shard_count";
-  return { change: { set: { [name]: value } }, condition: [{ is: "=", name, value }] as const };
+  const condition = [{ is: "=", name, value: announced ?? shardCount }] as const;
+  return { change: { set: { [name]: count } }, condition };
 }
 
 /**
@@ -207,12 +194,4 @@ function isSplitLater(shard: number, shards: ReadonlyMap<number, SeenBucket>): b
     missing = originOf(missing);
   }
   return false;
-}
-
-function leftFor({ leftMs }: Deadline): number {
-  if (leftMs > 0) return leftMs;
-  throw new RateLimiterUnavailable("There was no time left to make announced shards", {
-    reason: "throttled",
-    nothingWritten: true,
-  });
 }

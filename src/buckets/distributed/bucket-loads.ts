@@ -1,8 +1,8 @@
 /** What this process remembers of the traffic of buckets, for the split policy. */
 
-import { LRUCache } from "lru-cache";
 import { invariant } from "../../domain/check.ts";
 import type { Clock } from "../../domain/clock.ts";
+import { boundedMap } from "../../records/bounded-map.ts";
 import { type BucketName, bucketId } from "../../records/keys.ts";
 import type { BucketConfig } from "../leg.ts";
 import type { SeenBucket } from "./seen-bucket.ts";
@@ -15,8 +15,7 @@ const HALF_LIFE_MS = 1000;
 const SIGHTING_MS = 100;
 /** and over no more than this: a meter that was not seen for long proves nothing. */
 const STALE_MS = 3000;
-/** By size: a bound by count reserves its memory in advance, for every namespace. */
-const BOUNDED = { maxSize: 10_000, sizeCalculation: () => 1 };
+const REMEMBERED_MAX = 10_000;
 
 /** The meter of a shard, as it was seen. */
 interface Sighting {
@@ -39,9 +38,9 @@ interface Counted extends Omit<Load, "writesPerSecond"> {
 export class BucketLoads {
   readonly #clock: Clock;
   /** The largest amounts that this process was asked for, by bucket and limit. */
-  readonly #largestMilli = new LRUCache<string, Map<string, number>>(BOUNDED);
-  readonly #meters = new LRUCache<string, Sighting>(BOUNDED);
-  readonly #counted = new LRUCache<string, Counted>(BOUNDED);
+  readonly #largestMilli = boundedMap<Map<string, number>>(REMEMBERED_MAX);
+  readonly #meters = boundedMap<Sighting>(REMEMBERED_MAX);
+  readonly #counted = boundedMap<Counted>(REMEMBERED_MAX);
 
   constructor(clock: Clock) {
     this.#clock = clock;

@@ -1,10 +1,10 @@
 /** What this process knows of whole buckets: all their shards together, from the cached states. */
 
-import { LRUCache } from "lru-cache";
 import { shardRate } from "../../core/shares.ts";
 import type { Clock } from "../../domain/clock.ts";
+import { boundedMap } from "../../records/bounded-map.ts";
 import { type BucketName, bucketId, bucketKey } from "../../records/keys.ts";
-import { exceeds, gatesOf } from "../gating.ts";
+import { fits, gatesOf } from "../gating.ts";
 import type { BucketConfig } from "../leg.ts";
 import { balanceAt, balanceOf } from "./balance-at.ts";
 import type { CachedState, CachedStates } from "./cached-states.ts";
@@ -18,8 +18,7 @@ const LOCAL_REFUSAL_MS = 1000;
 const THROTTLED_MS = 250;
 /** A bucket with less than this part of what it holds lacks tokens rather than writes. */
 const SCARCE = 1 / 8;
-/** By size: a bound by count reserves its memory in advance, for every namespace. */
-const BOUNDED = { maxSize: 10_000, sizeCalculation: () => 1 };
+const REMEMBERED_MAX = 10_000;
 
 /** What a consume would find in all shards, by states that were shown a moment ago. */
 export interface KnownBalances {
@@ -34,8 +33,8 @@ export class BucketStates {
   readonly #namespaceId: string;
   readonly #ttlMultiplier: number;
   /** What shards other than the first have shown. */
-  readonly #told = new LRUCache<string, { count: number; atMs: number }>(BOUNDED);
-  readonly #throttledAtMs = new LRUCache<string, number>(BOUNDED);
+  readonly #told = boundedMap<{ count: number; atMs: number }>(REMEMBERED_MAX);
+  readonly #throttledAtMs = boundedMap<number>(REMEMBERED_MAX);
 
   constructor(
     context: { readonly namespaceId: string; readonly clock: Clock },
@@ -132,8 +131,7 @@ export class BucketStates {
     // The balances of the first shard nearly always suffice.
     if (first?.bucket === undefined || !isRecent(first, nowMs)) return undefined;
     const firstMilli = balancesOf(first.bucket, config, nowMs);
-    const lacks = ({ amountsMilli }: T, has: readonly number[]) =>
-      exceeds(gatesOf(config, amountsMilli), has);
+    const lacks = ({ amountsMilli }: T, has: readonly number[]) => !fits(config, amountsMilli, has);
     const scarce = parts.filter((part) => lacks(part, firstMilli));
     const known = scarce.length === 0 ? undefined : this.known(name, config, nowMs, first);
     if (known === undefined) return undefined;

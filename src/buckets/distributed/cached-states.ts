@@ -17,8 +17,8 @@
  * full needs no prediction and is not counted.
  */
 
-import { LRUCache } from "lru-cache";
 import { invariant } from "../../domain/check.ts";
+import { boundedMap } from "../../records/bounded-map.ts";
 import type { AmountsByName } from "../gating.ts";
 import type { SeenBucket } from "./seen-bucket.ts";
 
@@ -68,11 +68,7 @@ export interface Prediction {
 const NO_HABIT: Habit = { fullShare: 1, sightings: 1 };
 
 export class CachedStates {
-  /** Bounded by size: a bound by count reserves its memory in advance, for every namespace. */
-  readonly #entries = new LRUCache<string, Entry>({
-    maxSize: STATES_MAX,
-    sizeCalculation: () => 1,
-  });
+  readonly #entries = boundedMap<Entry>(STATES_MAX);
   #changes = 0;
 
   get(id: string): CachedState | undefined {

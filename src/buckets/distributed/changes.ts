@@ -9,16 +9,20 @@
 import type { Deadline } from "../../domain/deadline.ts";
 import { RateLimiterUnavailable } from "../../domain/errors.ts";
 import { randomToken } from "../../domain/random.ts";
+import { encodeBucket } from "../../records/bucket-item.ts";
+import { lifeKeys, wasDeleted } from "../../records/deletion-mark.ts";
+import { entityKey } from "../../records/keys.ts";
 import type { RecordContext } from "../../records/record-context.ts";
-import type { Key } from "../../storage/item.ts";
+import type { Item, Key, Value } from "../../storage/item.ts";
 import type { WriteResult } from "../../storage/item-store.ts";
 import { amountsByName, takenOf } from "../gating.ts";
 import type { Adjustment } from "../leg.ts";
+import { linkInRecord } from "../link.ts";
 import type { BucketStates } from "./bucket-states.ts";
 import { planAdjust } from "./consume-plan.ts";
-import { outlivedBucket } from "./outlived-bucket.ts";
+import { newBucket } from "./new-bucket.ts";
 import { decoded, type SeenBucket } from "./seen-bucket.ts";
-import type { ShardRequests } from "./shard-requests.ts";
+import { ShardItems } from "./shard-items.ts";
 import { originOf } from "./shards.ts";
 import { drive } from "./step.ts";
 import { NO_BUCKET, type WritePlan } from "./write-plan.ts";
@@ -60,20 +64,15 @@ interface Attempt {
 export class Changes {
   readonly #context: RecordContext;
   readonly #states: BucketStates;
-  readonly #requests: ShardRequests;
+  readonly #items: ShardItems;
   readonly #ttlMultiplier: number;
   /** Tokens differ even where random numbers do not, as in simulations. */
   #tokens = 0;
 
-  constructor(
-    context: RecordContext,
-    states: BucketStates,
-    requests: ShardRequests,
-    ttlMultiplier: number,
-  ) {
+  constructor(context: RecordContext, states: BucketStates, ttlMultiplier: number) {
     this.#context = context;
     this.#states = states;
-    this.#requests = requests;
+    this.#items = new ShardItems(context, states.shards);
     this.#ttlMultiplier = ttlMultiplier;
   }
 
@@ -237,14 +236,11 @@ export class Changes {
   }
 
   async #read(adjustment: Adjustment, { timeoutMs }: Deadline): Promise<SeenBucket | undefined> {
-    const key = this.#keyOf(adjustment);
-    const observe = this.#states.shards.observe(key.PK);
-    const item = await this.#context.store.get(key, { consistent: true, timeoutMs });
-    return observe(decoded(item), this.#context.clock()).bucket;
+    return (await this.#items.read(this.#keyOf(adjustment), timeoutMs)).bucket;
   }
 
   #keyOf(adjustment: Adjustment): Key {
-    return this.#requests.keyOf(adjustment, adjustment.shard);
+    return this.#items.keyOf(adjustment, adjustment.shard);
   }
 }
 
@@ -258,4 +254,41 @@ function tooOften(): RateLimiterUnavailable {
     reason: "throttled",
     nothingWritten: true,
   });
+}
+
+/**
+ * Returns the item of a bucket that a lease has outlived: full, and the adjustment consumed. `undefined` when
+ * nothing is consumed, since a refund needs no bucket, and when the entity or the namespace was
+ * deleted.
+ */
+async function outlivedBucket(
+  { store, namespaceId, clock }: RecordContext,
+  adjustment: Adjustment,
+  ttlMultiplier: number,
+  timeoutMs: number,
+): Promise<Item | undefined> {
+  const { entityId, config, deltasMilli } = adjustment;
+  if (deltasMilli.every((delta) => delta <= 0)) return undefined;
+  const keys = [...lifeKeys(namespaceId, entityId), entityKey(namespaceId, entityId)];
+  const [mark, namespace, record] = await store.getMany(keys, { consistent: true, timeoutMs });
+  if (wasDeleted(mark, namespace)) return undefined;
+  const bucket = newBucket({
+    name: adjustment,
+    config,
+    link: linkInRecord(record),
+    amountsMilli: deltasMilli.map((delta) => Math.max(0, delta)),
+    nowMs: clock(),
+    ttlMultiplier,
+  });
+  return { ...encodeBucket(namespaceId, bucket), ...refundTotals(adjustment) };
+}
+
+/** A refund leaves a full bucket full, and is still subtracted from what was consumed in total. */
+function refundTotals({ config, deltasMilli }: Adjustment): Record<string, Value> {
+  const totals: Record<string, Value> = {};
+  config.limits.forEach(({ name }, at) => {
+    const delta = deltasMilli[at] ?? 0;
+    if (delta < 0) totals[`b_${name}_tc`] = delta;
+  });
+  return totals;
 }

@@ -5,7 +5,7 @@
 
 import { invariant } from "../../domain/check.ts";
 import { type ConfigMatch, matchConfig } from "../config-match.ts";
-import { amountsByName, consumes, exceeds, gatesOf, softNames, takenOf } from "../gating.ts";
+import { amountsByName, consumes, fits, softNames, takenOf } from "../gating.ts";
 import type { BucketConfig } from "../leg.ts";
 import { type BalanceAt, balanceOf, balancesAt, mustRebase } from "./balance-at.ts";
 import { planRebase, weighRebase } from "./rebase.ts";
@@ -56,8 +56,7 @@ export function planConsume(
   }
   const balances = balancesAt(bucket, nowMs);
   const balancesMilli = balancesIn(balances, config);
-  if (exceeds(gatesOf(config, amountsMilli), balancesMilli))
-    return { kind: "refused", balancesMilli };
+  if (!fits(config, amountsMilli, balancesMilli)) return { kind: "refused", balancesMilli };
   const amounts = amountsByName(config, amountsMilli);
   const plan = new WritePlan();
   const guesses: Guess[] = [];

@@ -108,7 +108,7 @@ export class DistributedBucketStore implements BucketStore {
     this.#states = new BucketStates(context, this.#shards, ttlMultiplier);
     const requests = new ShardRequests(context, this.#states, this.#links, ttlMultiplier);
     const splitter = new Splitter(context, this.#shards, this.#links, options);
-    const changes = new Changes(context, this.#states, requests, ttlMultiplier);
+    const changes = new Changes(context, this.#states, ttlMultiplier);
     this.#adjustments = new Adjustments(changes, { ...options, random: context.random });
     const onOrphan = ({ leg, parts }: Orphan) => {
       for (const refund of refundOf(leg, parts)) void this.refund(refund);

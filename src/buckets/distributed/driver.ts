@@ -1,8 +1,8 @@
 /** Drives groups of consumes: does what the decision says, and keeps what the store has shown. */
 
-import { LRUCache } from "lru-cache";
 import { InfrastructureError, RateLimiterUnavailable } from "../../domain/errors.ts";
 import type { Timer } from "../../domain/timer.ts";
+import { boundedMap } from "../../records/bounded-map.ts";
 import { bucketId } from "../../records/keys.ts";
 import type { RecordContext } from "../../records/record-context.ts";
 import { SettledCounts } from "./announced-shards.ts";
@@ -49,10 +49,7 @@ export class Driver {
   readonly #merger: Merger;
   readonly #options: DriverOptions;
   readonly #settled = new SettledCounts();
-  readonly #cooledAtMs = new LRUCache<string, number>({
-    maxSize: COOLED_MAX,
-    sizeCalculation: () => 1,
-  });
+  readonly #cooledAtMs = boundedMap<number>(COOLED_MAX);
 
   constructor(
     context: RecordContext,
@@ -180,36 +177,31 @@ export class Driver {
       await this.#requests.checkLink(name, shard, deadline);
       return group.happened({ of: "changed" });
     }
-    const sent = group.membersIn(write.members);
-    for (const member of sent) member.isSent = true;
+    group.sends(write.members);
     const { ok, bucket } = await this.#requests.write(group, write, deadline);
-    for (const member of sent) member.isSent = false;
+    group.hears();
     if (!ok || bucket === undefined) {
       return group.happened({ of: "shown", shard, bucket, askedMs: atMs, overtaken: write });
     }
     this.#states.correct(bucket);
     this.#splitter.loads.sawMeter(bucket);
     if (bucket.shardCount > 1) this.#merger.saw(bucket);
-    queue.pace = paceAfter(queue.pace, "consumed");
-    if (!group.isRetry)
-      this.#splitter.loads.count(name, this.#states.countOf(name) ?? 1, "consumed");
+    this.#count("consumed", group, queue);
     group.happened({ of: "written", write, bucket });
   }
 
   async #create({ members, atMs }: Extract<Step, { do: "create" }>, group: Group): Promise<void> {
-    const sent = group.membersIn(members);
-    for (const member of sent) member.isSent = true;
+    group.sends(members);
     const { ok, bucket } = await this.#requests.create(group, members, atMs, group.deadline);
-    for (const member of sent) member.isSent = false;
+    group.hears();
     if (ok && bucket !== undefined) return group.happened({ of: "created", members, bucket });
     group.happened({ of: "shown", shard: 0, bucket, askedMs: this.#context.clock() });
   }
 
   async #spread({ member, writes }: Extract<Step, { do: "spread" }>, group: Group): Promise<void> {
-    const sent = group.members.filter((other) => other === member);
-    for (const one of sent) one.isSent = true;
+    group.sends([member]);
     const ok = await this.#requests.spread(group, member, writes, group.deadline);
-    for (const one of sent) one.isSent = false;
+    group.hears();
     group.happened(ok ? { of: "spread", member, writes } : { of: "changed" });
   }
 
@@ -286,13 +278,16 @@ export class Driver {
   }
 
   #throttled(shard: number, cause: RateLimiterUnavailable, group: Group, queue: Queue): void {
-    const { name } = group;
-    for (const member of group.members) member.isSent = false;
-    this.#states.throttled(name, shard);
-    queue.pace = paceAfter(queue.pace, "throttled");
-    if (!group.isRetry)
-      this.#splitter.loads.count(name, this.#states.countOf(name) ?? 1, "throttled");
+    group.hears();
+    this.#states.throttled(group.name, shard);
+    this.#count("throttled", group, queue);
     group.happened({ of: "throttled", shard, cause });
+  }
+
+  /** Counts what came of a write: for the pace of this process, and for the split policy. */
+  #count(outcome: "consumed" | "throttled", { name, isRetry }: Group, queue: Queue): void {
+    queue.pace = paceAfter(queue.pace, outcome);
+    if (!isRetry) this.#splitter.loads.count(name, this.#states.countOf(name) ?? 1, outcome);
   }
 
   async #wait(

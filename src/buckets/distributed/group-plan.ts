@@ -7,7 +7,7 @@
  * time of its plan the bucket was not full, and yet it will look full the next time.
  */
 
-import { consumes, exceeds, gatesOf, sumOf, takenOf } from "../gating.ts";
+import { consumes, fits, sumOf, takenOf } from "../gating.ts";
 import type { BucketConfig } from "../leg.ts";
 import { type ConsumePlan, planConsume } from "./consume-plan.ts";
 import type { SeenBucket } from "./seen-bucket.ts";
@@ -31,7 +31,7 @@ export function fitting<T extends Part>(
   const left = [...balancesMilli];
   const fit: T[] = [];
   for (const part of parts) {
-    if (exceeds(gatesOf(config, part.amountsMilli), left)) continue;
+    if (!fits(config, part.amountsMilli, left)) continue;
     fit.push(part);
     const takenMilli = takenOf(config, part.amountsMilli);
     for (let at = 0; at < left.length; at += 1) {

@@ -109,10 +109,16 @@ export class Group implements Request {
     return this.#members;
   }
 
-  /** The members among these, nearly always all of them. */
-  membersIn(some: readonly Member[]): readonly Waiter[] {
-    const members = this.#members;
-    return some === members ? members : members.filter((member) => some.includes(member));
+  /** A write that consumes for these members, nearly always all of them, is under way. */
+  sends(some: readonly Member[]): void {
+    for (const member of this.#members) {
+      if (some === this.#members || some.includes(member)) member.isSent = true;
+    }
+  }
+
+  /** The store has answered: no write is under way. */
+  hears(): void {
+    for (const member of this.#members) member.isSent = false;
   }
 
   get history(): History {

@@ -8,7 +8,7 @@
  * by leg. All calls use the same order then, from the child up, so that one of them is granted.
  */
 
-import { exceeds, gatesOf } from "../gating.ts";
+import { exceeds, fits, gatesOf } from "../gating.ts";
 import type { Leg } from "../leg.ts";
 import type { BucketStates } from "./bucket-states.ts";
 import type { Answer } from "./step.ts";
@@ -69,7 +69,7 @@ export function goesAgain(legs: readonly Leg[], history: LegsHistory): boolean {
   const refused = at(answers, isRefused);
   return refused.every((leg, position) => {
     const { config, amountsMilli } = legs[leg] as Leg;
-    return !exceeds(gatesOf(config, amountsMilli), weighed[position] as readonly number[]);
+    return fits(config, amountsMilli, weighed[position] as readonly number[]);
   });
 }
 

@@ -9,23 +9,23 @@
  * proof.
  */
 
-import { LRUCache } from "lru-cache";
 import { invariant } from "../../domain/check.ts";
 import { InfrastructureError } from "../../domain/errors.ts";
 import { randomToken } from "../../domain/random.ts";
-import { type BucketName, bucketId, bucketKey } from "../../records/keys.ts";
+import { boundedMap } from "../../records/bounded-map.ts";
+import { type BucketName, bucketId } from "../../records/keys.ts";
 import type { RecordContext } from "../../records/record-context.ts";
-import type { Item, Key } from "../../storage/item.ts";
+import type { Item } from "../../storage/item.ts";
 import type { CachedStates } from "./cached-states.ts";
 import { planMerge } from "./merge.ts";
 import { CLAIM_MS, isOversized, mayHalve } from "./merge-policy.ts";
 import { decoded, GENERATION, MERGING, type SeenBucket } from "./seen-bucket.ts";
+import { ShardItems } from "./shard-items.ts";
 import { asSeen } from "./write-plan.ts";
 
 /** Other clients may write to the pair meanwhile; then it is planned again from what is there. */
 const ATTEMPTS_MAX = 8;
-/** By size: a bound by count reserves its memory in advance, for every namespace. */
-const BOUNDED = { maxSize: 10_000, sizeCalculation: () => 1 };
+const REMEMBERED_MAX = 10_000;
 
 export interface MergerOptions {
   readonly ttlMultiplier: number;
@@ -46,8 +46,9 @@ interface Halving {
 export class Merger {
   readonly #context: RecordContext;
   readonly #states: CachedStates;
+  readonly #items: ShardItems;
   readonly #options: MergerOptions;
-  readonly #triedAtMs = new LRUCache<string, number>(BOUNDED);
+  readonly #triedAtMs = boundedMap<number>(REMEMBERED_MAX);
   readonly #underWay = new Set<Promise<void>>();
   #isClosed = false;
   /** What should not have happened; no call waits for the merge, so closing tells. */
@@ -56,6 +57,7 @@ export class Merger {
   constructor(context: RecordContext, states: CachedStates, options: MergerOptions) {
     this.#context = context;
     this.#states = states;
+    this.#items = new ShardItems(context, states);
     this.#options = options;
   }
 
@@ -97,7 +99,7 @@ export class Merger {
     const { store, clock } = this.#context;
     const nowMs = clock();
     const { ok } = await store.update(
-      this.#keyOf({ entityId, resource }, 0),
+      this.#items.keyOf({ entityId, resource }, 0),
       { set: { [MERGING]: nowMs } },
       [
         { is: "=", name: "shard_count", value: shardCount },
@@ -112,7 +114,7 @@ export class Merger {
   async halve({ entityId, resource, shardCount }: SeenBucket): Promise<SeenBucket | undefined> {
     const name = { entityId, resource };
     const { store } = this.#context;
-    const keys = Array.from({ length: shardCount }, (_, shard) => this.#keyOf(name, shard));
+    const keys = this.#items.keysOf(name, shardCount);
     const { timeoutMs } = this.#options;
     const items = [...(await store.getMany(keys, { consistent: true, timeoutMs }))];
     const first = decoded(items[0]);
@@ -141,7 +143,7 @@ export class Merger {
   /** Gives a shard that need not be merged the new generation: no client splits it meanwhile. */
   async #mark({ name, generation }: Halving, bucket: SeenBucket): Promise<boolean> {
     const { store } = this.#context;
-    const key = this.#keyOf(name, bucket.shard);
+    const key = this.#items.keyOf(name, bucket.shard);
     const { ok } = await store.update(
       key,
       { set: { [GENERATION]: generation } },
@@ -159,7 +161,7 @@ export class Merger {
     const { name, count, generation, items } = halving;
     const { store, clock, random } = this.#context;
     const { ttlMultiplier, timeoutMs } = this.#options;
-    const [key, other] = [this.#keyOf(name, shard), this.#keyOf(name, shard + count)];
+    const [key, other] = [this.#items.keyOf(name, shard), this.#items.keyOf(name, shard + count)];
     let [kept, gone] = [items[shard], items[shard + count]];
     const seen = decoded(kept)?.generation;
     for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
@@ -185,9 +187,5 @@ export class Merger {
       gone = result.failures.has(1) ? result.failures.get(1)?.item : gone;
     }
     return undefined;
-  }
-
-  #keyOf({ entityId, resource }: BucketName, shard: number): Key {
-    return bucketKey(this.#context.namespaceId, entityId, resource, shard);
   }
 }

@@ -16,7 +16,7 @@ import type { StoredLimit } from "../../records/bucket-item.ts";
 import { PYTHON_LIMIT_SUFFIXES, softStamp, unscheduled } from "../../records/python-attributes.ts";
 import type { LeftOver } from "../bucket-ttl.ts";
 import { appliesAnyway, sameRate, staleNames } from "../config-match.ts";
-import { type AmountsByName, amountsByName, exceeds, gatesOf, takenOf } from "../gating.ts";
+import { type AmountsByName, amountsByName, fits, takenOf } from "../gating.ts";
 import type { BucketConfig } from "../leg.ts";
 import {
   type BalanceAt,
@@ -51,7 +51,7 @@ export function planRebase(
   const amounts = amountsByName(config, amountsMilli);
   const rebase = rebaseOf(bucket, config, amounts, context, applies);
   const balancesMilli = rebase.balancesBefore(config);
-  if (context.force !== true && exceeds(gatesOf(config, amountsMilli), balancesMilli)) {
+  if (context.force !== true && !fits(config, amountsMilli, balancesMilli)) {
     const limitsOnly = limitsAlone(bucket, config, context, applies);
     return { kind: "refused", balancesMilli, limitsOnly };
   }

@@ -22,6 +22,7 @@ import { acquiresOf } from "./group-plan.ts";
 import type { LinkChecks } from "./link-checks.ts";
 import { newBucket } from "./new-bucket.ts";
 import { decoded, type SeenBucket } from "./seen-bucket.ts";
+import { ShardItems } from "./shard-items.ts";
 import type { Member, Request, ShardWrite, SpreadWrite } from "./step.ts";
 import { type Guess, NO_BUCKET, type WritePlan } from "./write-plan.ts";
 
@@ -45,6 +46,7 @@ export interface Written {
 export class ShardRequests {
   readonly #context: RecordContext;
   readonly #states: BucketStates;
+  readonly #items: ShardItems;
   readonly #links: LinkChecks;
   readonly #ttlMultiplier: number;
   readonly #reads = new Map<string, Read>();
@@ -57,17 +59,14 @@ export class ShardRequests {
   ) {
     this.#context = context;
     this.#states = states;
+    this.#items = new ShardItems(context, states.shards);
     this.#links = links;
     this.#ttlMultiplier = ttlMultiplier;
   }
 
-  keyOf({ entityId, resource }: BucketName, shard: number): Key {
-    return bucketKey(this.#context.namespaceId, entityId, resource, shard);
-  }
-
   /** Reads one shard. Calls that come while a read is under way share it. */
   async read(name: BucketName, shard: number, deadline: Deadline): Promise<CachedState> {
-    const key = this.keyOf(name, shard);
+    const key = this.#keyOf(name, shard);
     const change = this.#states.shards.changeOf(key.PK);
     const other = this.#reads.get(key.PK);
     if (other?.change === change && Math.abs(other.deadline.atMs - deadline.atMs) <= JOIN_MS) {
@@ -84,12 +83,10 @@ export class ShardRequests {
 
   async #read(key: Key, deadline: Deadline): Promise<CachedState> {
     const isKnown = this.#states.shards.get(key.PK) !== undefined;
-    const options = { consistent: true, timeoutMs: deadline.timeoutMs, hotKey: "raise" } as const;
-    const observe = this.#states.shards.observe(key.PK);
-    const bucket = decoded(await this.#context.store.get(key, options));
-    if (!isKnown) this.#links.met(key, bucket);
-    if (bucket !== undefined) this.#states.correct(bucket);
-    return observe(bucket, this.#context.clock());
+    const state = await this.#items.read(key, deadline.timeoutMs, { hotKey: "raise" });
+    if (!isKnown) this.#links.met(key, state.bucket);
+    if (state.bucket !== undefined) this.#states.correct(state.bucket);
+    return state;
   }
 
   /** Reads the first `count` shards of a bucket; those that are there. */
@@ -98,26 +95,15 @@ export class ShardRequests {
     count: number,
     deadline: Deadline,
   ): Promise<ReadonlyMap<number, SeenBucket>> {
-    const keys = Array.from({ length: count }, (_, shard) => this.keyOf(name, shard));
-    const observes = keys.map(({ PK }) => this.#states.shards.observe(PK));
-    const options = { consistent: true, timeoutMs: deadline.timeoutMs };
-    const items = await this.#context.store.getMany(keys, options);
-    const nowMs = this.#context.clock();
-    const buckets = new Map<number, SeenBucket>();
-    items.forEach((item, shard) => {
-      const bucket = decoded(item);
-      observes[shard]?.(bucket, nowMs);
-      if (bucket === undefined) return;
-      this.#states.correct(bucket);
-      buckets.set(shard, bucket);
-    });
+    const buckets = await this.#items.readAll(name, count, deadline.timeoutMs);
+    for (const bucket of buckets.values()) this.#states.correct(bucket);
     return buckets;
   }
 
   /** Consumes by one conditional update. Throws when nothing is known of the outcome. */
   async write(request: Request, write: ShardWrite, deadline: Deadline): Promise<Written> {
     const { shard, plan, guesses, from, members } = write;
-    const key = this.keyOf(request.name, shard);
+    const key = this.#keyOf(request.name, shard);
     const { shards } = this.#states;
     const unpredict = shards.predict(key.PK, from, guesses);
     const observe = shards.observe(key.PK);
@@ -145,7 +131,7 @@ export class ShardRequests {
     deadline: Deadline,
   ): Promise<Written> {
     const { namespaceId, store, clock } = this.#context;
-    const key = this.keyOf(name, 0);
+    const key = this.#keyOf(name, 0);
     const amountsMilli = sumOf(members);
     const owner = await this.#ownerOf(name, config, members, deadline);
     const ttlMultiplier = this.#ttlMultiplier;
@@ -169,7 +155,7 @@ export class ShardRequests {
     deadline: Deadline,
   ): Promise<boolean> {
     const { store, clock, random } = this.#context;
-    const keys = writes.map(({ part }) => this.keyOf(name, part.shard));
+    const keys = writes.map(({ part }) => this.#keyOf(name, part.shard));
     const observes = keys.map(({ PK }) => this.#states.shards.observe(PK));
     const result = await store.transact(
       writes.map(({ plan }, at) => updateOf(keys[at] as Key, plan)),
@@ -193,7 +179,7 @@ export class ShardRequests {
     plan: WritePlan,
     deadline: Deadline,
   ): Promise<CachedState | undefined> {
-    const key = this.keyOf(name, shard);
+    const key = this.#keyOf(name, shard);
     const nowMs = this.#context.clock();
     const observe = this.#states.shards.observe(key.PK);
     try {
@@ -210,11 +196,11 @@ export class ShardRequests {
 
   /** Whether the link of a bucket that this process met long ago was never compared. */
   isLinkDue(name: BucketName, shard: number): boolean {
-    return this.#links.isDue(this.keyOf(name, shard));
+    return this.#links.isDue(this.#keyOf(name, shard));
   }
 
   checkLink(name: BucketName, shard: number, { timeoutMs }: Deadline): Promise<void> {
-    return this.#links.check(this.keyOf(name, shard), timeoutMs);
+    return this.#links.check(this.#keyOf(name, shard), timeoutMs);
   }
 
   /**
@@ -224,6 +210,10 @@ export class ShardRequests {
   #learn(id: string, ok: boolean, bucket: SeenBucket, { teaches, atMs }: ShardWrite): void {
     if (teaches.length === 0) return;
     this.#states.shards.learn(id, ok ? teaches : sightings(bucket, teaches, atMs));
+  }
+
+  #keyOf({ entityId, resource }: BucketName, shard: number): Key {
+    return bucketKey(this.#context.namespaceId, entityId, resource, shard);
   }
 
   /** The link of a new bucket, and the stamps of the Python library where a policy decides. */

@@ -6,11 +6,10 @@
  * they are hot themselves or when their other half is picked.
  */
 
-import { LRUCache } from "lru-cache";
 import type { Deadline } from "../../domain/deadline.ts";
-import { RateLimiterUnavailable } from "../../domain/errors.ts";
 import { randomToken } from "../../domain/random.ts";
-import { type BucketName, bucketId, bucketKey } from "../../records/keys.ts";
+import { boundedMap } from "../../records/bounded-map.ts";
+import { type BucketName, bucketId } from "../../records/keys.ts";
 import type { RecordContext } from "../../records/record-context.ts";
 import type { Key } from "../../storage/item.ts";
 import type { Condition } from "../../storage/item-store.ts";
@@ -27,6 +26,7 @@ import {
   REBASES,
   type SeenBucket,
 } from "./seen-bucket.ts";
+import { leftFor, ShardItems } from "./shard-items.ts";
 import { countBefore, originOf, SHARDS_MAX } from "./shards.ts";
 import { planSplit, type SplitManner, UNDISTURBED } from "./split.ts";
 import { hasOwnTraffic, type Sign, SPLIT_PAUSE_MS, splitFactor } from "./split-policy.ts";
@@ -44,6 +44,7 @@ export interface SplitterOptions {
   readonly onWarning: (warning: ShardsWarning) => void;
 }
 
+const WORK = "split the bucket";
 /** After a split that the store had no room for. */
 const RETRY_MS = 100;
 /** One after the other, until a split gets through. */
@@ -55,8 +56,7 @@ const MANNERS: readonly SplitManner[] = [
   { trustFull: false, exact: false, cautious: true },
 ];
 const ATTEMPTS_MAX = MANNERS.length;
-/** By size: a bound by count reserves its memory in advance, for every namespace. */
-const BOUNDED = { maxSize: 10_000, sizeCalculation: () => 1 };
+const REMEMBERED_MAX = 10_000;
 
 export class Splitter {
   readonly loads: BucketLoads;
@@ -64,9 +64,10 @@ export class Splitter {
   readonly #states: CachedStates;
   readonly #links: LinkChecks;
   readonly #options: SplitterOptions;
+  readonly #items: ShardItems;
   readonly #announced: AnnouncedShards;
   /** When this process last tried to relieve a shard; a try without effect costs a read. */
-  readonly #relievedAtMs = new LRUCache<string, number>(BOUNDED);
+  readonly #relievedAtMs = boundedMap<number>(REMEMBERED_MAX);
 
   constructor(
     context: RecordContext,
@@ -78,6 +79,7 @@ export class Splitter {
     this.#states = states;
     this.#links = links;
     this.#options = options;
+    this.#items = new ShardItems(context, states);
     this.#announced = new AnnouncedShards(context, states);
     this.loads = new BucketLoads(context.clock);
   }
@@ -187,9 +189,9 @@ export class Splitter {
   /** Splits one shard into `factor`, unless it was split meanwhile; whether this call did it. */
   async #split(seen: SeenBucket, factor: number, deadline: Deadline): Promise<boolean> {
     const { namespaceId, store, clock, random } = this.#context;
-    const { entityId, resource, shard, shardCount: count } = seen;
+    const { shard, shardCount: count } = seen;
     const keys = Array.from({ length: factor }, (_, at) =>
-      bucketKey(namespaceId, entityId, resource, shard + at * count),
+      this.#items.keyOf(seen, shard + at * count),
     );
     const [key] = keys as [Key];
     let bucket: SeenBucket | undefined = seen;
@@ -212,7 +214,7 @@ export class Splitter {
             condition: placeOf(inTheWay.get(at + 1)),
           })),
         ],
-        { token: randomToken(random), timeoutMs: leftFor(deadline) },
+        { token: randomToken(random), timeoutMs: leftFor(deadline, WORK) },
       );
       if (result.ok) {
         this.#states.assume(key.PK, kept);
@@ -236,16 +238,15 @@ export class Splitter {
    */
   async #knows(first: SeenBucket, hot: SeenBucket, deadline: Deadline): Promise<boolean> {
     if (hot.generation <= first.generation) return true;
-    const { namespaceId, store } = this.#context;
-    const key = bucketKey(namespaceId, first.entityId, first.resource, 0);
-    const { ok } = await store.update(
+    const key = this.#items.keyOf(first, 0);
+    const { ok } = await this.#context.store.update(
       key,
       { set: { [GENERATION]: hot.generation } },
       [
         { is: "=", name: "shard_count", value: first.shardCount },
         asSeen(GENERATION, first.generation),
       ],
-      { timeoutMs: leftFor(deadline) },
+      { timeoutMs: leftFor(deadline, WORK) },
     );
     this.#states.forget(key.PK);
     return ok;
@@ -262,15 +263,11 @@ export class Splitter {
   }
 
   async #read(
-    { entityId, resource }: BucketName,
+    name: BucketName,
     shard: number,
     deadline: Deadline,
   ): Promise<SeenBucket | undefined> {
-    const { namespaceId, store } = this.#context;
-    const key = bucketKey(namespaceId, entityId, resource, shard);
-    const options = { consistent: true, timeoutMs: leftFor(deadline) };
-    const observe = this.#states.observe(key.PK);
-    return observe(decoded(await store.get(key, options)), this.#context.clock()).bucket;
+    return (await this.#items.read(this.#items.keyOf(name, shard), leftFor(deadline, WORK))).bucket;
   }
 }
 
@@ -295,12 +292,4 @@ function placeOf(old: SeenBucket | undefined): Condition {
 /** Cached states of the old item must not fit the new one. */
 function rebasesAfter(old: SeenBucket | undefined, epochMs: number): number {
   return old?.refilledAtMs === epochMs ? old.rebases + 1 : 0;
-}
-
-function leftFor({ leftMs }: Deadline): number {
-  if (leftMs > 0) return leftMs;
-  throw new RateLimiterUnavailable("There was no time left to split the bucket", {
-    reason: "throttled",
-    nothingWritten: true,
-  });
 }

@@ -12,24 +12,25 @@ import { bucketTtl } from "../bucket-ttl.ts";
 import type { RefundWarning } from "../bucket-warning.ts";
 import { appliesAnyway, matchConfig } from "../config-match.ts";
 import type { FastPath } from "../fast-path.ts";
-import { softNames } from "../gating.ts";
+import { fits, softNames } from "../gating.ts";
 import { LaterRefunds } from "../later-refunds.ts";
 import type { Adjustment, BucketConfig, Leg, LegOutcome, Link } from "../leg.ts";
 import { effectiveLink } from "../link.ts";
 import type { BucketRow, BucketTable } from "./bucket-table.ts";
 import {
   balanceMilli,
+  balances,
   builtFrom,
+  changedLinks,
   type EmbeddedBucket,
   newBucket,
+  states,
   withConfig,
   withCounted,
   withTaken,
 } from "./embedded-bucket.ts";
 import { EmbeddedFastPath } from "./embedded-fast-path.ts";
-import { balances, changedLinks, fits } from "./embedded-legs.ts";
 import { operateRow } from "./row-operation.ts";
-import { states } from "./row-states.ts";
 import { hourOf } from "./usage-hour.ts";
 import { asCounted, pendingUsage } from "./usage-tally.ts";
 
@@ -294,7 +295,9 @@ export class EmbeddedBucketStore implements BucketStore {
     const links = changedLinks(legs, buckets);
     if (links !== undefined) return { outcome: "relinked", links };
     const before = legs.map((leg, at) => balances(buckets[at] as EmbeddedBucket, leg, now));
-    if (legs.some((leg, at) => !fits(leg, before[at] as readonly number[]))) {
+    if (
+      legs.some((leg, at) => !fits(leg.config, leg.amountsMilli, before[at] as readonly number[]))
+    ) {
       legs.forEach((leg, at) => {
         if (!changed.has(leg)) return;
         const { entityId, resource } = leg;

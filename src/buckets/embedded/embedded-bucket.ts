@@ -9,8 +9,11 @@ import {
   refill,
 } from "../../core/bucket.ts";
 import { mulAddDiv } from "../../core/integers.ts";
+import type { StoredState } from "../bucket-admin.ts";
 import { type BuiltFrom, staleNames } from "../config-match.ts";
-import type { BucketConfig, LimitSource, Link } from "../leg.ts";
+import type { BucketConfig, Leg, LimitSource, Link } from "../leg.ts";
+import { effectiveLink, sameLink } from "../link.ts";
+import type { BucketRow } from "./bucket-table.ts";
 import { hourOf } from "./usage-hour.ts";
 
 export interface EmbeddedLimit {
@@ -137,4 +140,40 @@ function sum(total: number | bigint, amount: number): number | bigint {
     return BigInt(total) + BigInt(amount);
   }
   return next;
+}
+
+/** The links of the buckets, when one is not what the legs were made from. */
+export function changedLinks(
+  legs: readonly Leg[],
+  buckets: readonly EmbeddedBucket[],
+): readonly Link[] | undefined {
+  const linkAt = (at: number) =>
+    effectiveLink((buckets[at] as EmbeddedBucket).link, legs[at]?.config.cascade);
+  if (legs.every(({ link }, at) => sameLink(link, linkAt(at)))) return undefined;
+  return legs.map((_, at) => linkAt(at));
+}
+
+/** What the limits of a leg have; one that the bucket does not have is full. */
+export function balances(bucket: EmbeddedBucket, leg: Leg, now: number): readonly number[] {
+  return leg.config.limits.map(({ name, rate }) => {
+    const limit = limitNamed(bucket, name);
+    return limit === undefined ? rate.capacityMilli : balanceMilli(limit, now);
+  });
+}
+
+/** The limits of a row, for people. */
+export function states(row: BucketRow, now: number): StoredState[] {
+  return row.bucket.limits.map((limit) => ({
+    entityId: row.entityId,
+    resource: row.resource,
+    shard: 0,
+    shardCount: 1,
+    limitName: limit.name,
+    capacityMilli: limit.rate.capacityMilli,
+    refillMilli: limit.rate.refillMilli,
+    periodMs: limit.rate.periodMs,
+    balanceMilli: balanceMilli(limit, now),
+    consumedMilli: limit.consumedMilli,
+    refilledAtMs: limit.level.refilledAtMs,
+  }));
 }

@@ -1,8 +1,8 @@
 /** The buckets of one namespace in a SQLite file: one packed row each. */
 
-import { LRUCache } from "lru-cache";
 import type { Clock } from "../../domain/clock.ts";
 import { DamagedRecordError } from "../../domain/errors.ts";
+import { boundedMap } from "../../records/bounded-map.ts";
 import type { SqliteDatabase } from "../../storage/sqlite/database.ts";
 import type { FastRequest } from "../fast-path.ts";
 import type { Link } from "../leg.ts";
@@ -60,10 +60,7 @@ export class SqliteBucketTable implements BucketTable {
   readonly #countUsage: CountUsage;
   readonly #builds = new SharedBuilds();
   /** A hint: each write on the fast path checks that the file still holds the row. */
-  readonly #cached = new LRUCache<string, CachedRow>({
-    maxSize: CACHED_MAX,
-    sizeCalculation: () => 1,
-  });
+  readonly #cached = boundedMap<CachedRow>(CACHED_MAX);
   readonly #combined: CombinedConsumes;
   #writes = 0;
   #consumes = 0;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { gatesOf, softNames, takenOf } from "../../../src/buckets/gating.ts";
+import { fits, gatesOf, softNames, takenOf } from "../../../src/buckets/gating.ts";
 import { Limit } from "../../../src/domain/limit.ts";
 
 const HARD = Limit.perMinute("hard", 10);
@@ -26,4 +26,17 @@ test("amounts are handed out as they came when every limit can refuse", () => {
 test("only soft limits are named as those that may go into debt", () => {
   expect(softNames({ limits: [HARD] })).toBeUndefined();
   expect(softNames({ limits: [HARD, SOFT] })).toEqual(new Set(["soft"]));
+});
+
+test.each([
+  [[4000], [4000], true],
+  [[4001], [4000], false],
+  [[0], [-500], true],
+])("a leg of %j milli-tokens fits into %j: %s", (amounts, held, expected) => {
+  expect(fits({ limits: [HARD] }, amounts, held)).toBe(expected);
+});
+
+test("a soft limit and a bypass refuse nothing", () => {
+  expect(fits({ limits: [SOFT] }, [9000], [0])).toBe(true);
+  expect(fits({ limits: [HARD], bypass: true }, [9000], [0])).toBe(true);
 });

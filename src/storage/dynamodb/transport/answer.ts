@@ -2,6 +2,7 @@
 
 import { crc32 } from "node:zlib";
 import { type HttpAnswer, headerOf } from "./exchange.ts";
+import type { OperationName } from "./operations.ts";
 import { type StoredAnswer, storedAnswerIn } from "./stored-item.ts";
 
 /** The body is not what the server sent, or is none of DynamoDB's. */
@@ -80,4 +81,30 @@ function errorFields(body: Buffer): Fields {
 function nameIn(code: string): string {
   const [first = ""] = code.split(/[,:]/);
   return first.slice(first.indexOf("#") + 1);
+}
+
+/**
+ * The field without which an answer says nothing. A proxy or a broken server may answer `200` with
+ * an empty body: that is no answer, and must not be taken for "there is nothing".
+ */
+const REQUIRED: Readonly<Partial<Record<OperationName, string>>> = {
+  BatchGetItem: "Responses",
+  Query: "Items",
+  Scan: "Items",
+  TransactGetItems: "Responses",
+};
+
+/** An answer without the field that says what was found. */
+export class EmptyAnswer extends Error {
+  override readonly name = "EmptyAnswer";
+
+  constructor(operation: OperationName) {
+    super(`the answer to ${operation} has no ${REQUIRED[operation]}`);
+  }
+}
+
+/** Whether an answer says what was found. */
+export function isComplete(operation: OperationName, output: object): boolean {
+  const field = REQUIRED[operation];
+  return field === undefined || (output as Record<string, unknown>)[field] !== undefined;
 }

@@ -13,7 +13,7 @@ import type { Random } from "../../../domain/random.ts";
 import type { CallListeners } from "../../call-listeners.ts";
 import type { CallOptions, CallOutcome, StoreCall } from "../../item-store.ts";
 import { type ConditionFailures, judge, type Verdict } from "../errors.ts";
-import { EmptyAnswer, isComplete } from "./answer-shape.ts";
+import { EmptyAnswer, isComplete } from "./answer.ts";
 import { backoffMs } from "./backoff.ts";
 import { estimated, reported, unreported } from "./capacity.ts";
 import { Deadline } from "./deadline.ts";

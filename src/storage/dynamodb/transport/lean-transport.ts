@@ -15,7 +15,7 @@ import { LEAN_OPERATIONS, type OperationName, type Output } from "./operations.t
 import { SdkTransport } from "./sdk-transport.ts";
 import { ServerDate } from "./server-date.ts";
 import type { Signer } from "./signer.ts";
-import { type Outgoing, SendError, type Transport, textOf } from "./transport.ts";
+import { type Outgoing, Prepared, SendError, type Transport } from "./transport.ts";
 
 /** More requests than this wait for their turn. */
 const CONNECTIONS_MAX = 128;
@@ -169,4 +169,9 @@ function isStale(error: unknown): boolean {
 
 function isServiceError(error: unknown): error is ServiceError {
   return error instanceof Error && "$metadata" in error;
+}
+
+/** The body of a request, however it was made. */
+function textOf<Name extends OperationName>(request: Outgoing<Name>): string {
+  return request instanceof Prepared ? request.text() : JSON.stringify(request);
 }

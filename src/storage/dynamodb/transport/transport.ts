@@ -55,8 +55,3 @@ export class SendError extends Error {
 export function inputOf<Name extends OperationName>(request: Outgoing<Name>): Input<Name> {
   return request instanceof Prepared ? request.input() : request;
 }
-
-/** The body of a request, however it was made. */
-export function textOf<Name extends OperationName>(request: Outgoing<Name>): string {
-  return request instanceof Prepared ? request.text() : JSON.stringify(request);
-}

@@ -1,15 +1,19 @@
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import {
   balanceMilli,
+  balances,
   builtFrom,
+  changedLinks,
   type EmbeddedLimit,
   limitNamed,
   newBucket,
+  states,
   withConfig,
   withCounted,
   withTaken,
 } from "../../../../src/buckets/embedded/embedded-bucket.ts";
+import type { BucketConfig, Leg, Link } from "../../../../src/buckets/leg.ts";
 import { UNLINKED } from "../../../../src/buckets/link.ts";
 import { property } from "../../../support/property.ts";
 import { configOf } from "../table.ts";
@@ -91,3 +95,55 @@ property(
   },
   1000,
 );
+
+describe("the buckets of a call", () => {
+  const PARENT: Link = { cascade: true, parentId: "team" };
+
+  function legOf(config: BucketConfig, amountsMilli: readonly number[], link = UNLINKED): Leg {
+    return { entityId: "e", resource: "r", config, amountsMilli, link, linkIsFresh: true };
+  }
+
+  test("a limit that the bucket does not have yet is full", () => {
+    const leg = legOf(configOf(["a:10/min", "new:7/min"]), [0, 0]);
+    expect(balances(bucketWith([limitWith(4000)]), leg, NOW + 6000)).toEqual([5000, 7000]);
+  });
+
+  test("links of buckets that differ from those of the legs are told, all of them", () => {
+    const config = configOf(["a:10/min"]);
+    const bucket = bucketWith([limitWith(1)], { link: PARENT });
+    expect(changedLinks([legOf(config, [0], PARENT)], [bucket])).toBeUndefined();
+    expect(changedLinks([legOf(config, [0])], [bucket])).toEqual([PARENT]);
+  });
+
+  test("a level that says whether acquires cascade counts more than the bucket", () => {
+    const config = { ...configOf(["a:10/min"]), cascade: false };
+    const bucket = bucketWith([limitWith(1)], { link: PARENT });
+    expect(changedLinks([legOf(config, [0], PARENT)], [bucket])).toEqual([
+      { cascade: false, parentId: "team" },
+    ]);
+  });
+});
+
+describe("a row for people", () => {
+  test("a row shows each of its limits with the balance at a time", () => {
+    const bucket = bucketWith([
+      limitWith(4000, { consumedMilli: 6000 }),
+      limitWith(-1000, { name: "b" }),
+    ]);
+    const row = { entityId: "e", resource: "r", bucket };
+    expect(states(row as Parameters<typeof states>[0], NOW + 6000)).toEqual([
+      {
+        ...{ entityId: "e", resource: "r", shard: 0, shardCount: 1, limitName: "a" },
+        ...{ capacityMilli: 10_000, refillMilli: 10_000, periodMs: 60_000 },
+        ...{ balanceMilli: 5000, consumedMilli: 6000, refilledAtMs: NOW },
+      },
+      expect.objectContaining({ limitName: "b", balanceMilli: 0, consumedMilli: 0 }),
+    ]);
+  });
+
+  test("a balance never shows more than the capacity", () => {
+    const row = { entityId: "e", resource: "r", bucket: bucketWith([limitWith(9000)]) };
+    const [state] = states(row as Parameters<typeof states>[0], NOW + 3_600_000);
+    expect(state?.balanceMilli).toBe(10_000);
+  });
+});
