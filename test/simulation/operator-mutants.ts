@@ -37,7 +37,7 @@ const SWITCHES: readonly Mutant[] = [
     breaks: "A call that bypasses its limits consumes from the balance all the same.",
     changes: [
       {
-        file: `${BUCKETS}/limit-plan.ts`,
+        file: `${BUCKETS}/write-plan.ts`,
         from: "if (context.bypass === true) return planCount(plan, name, balance);",
         to: "",
       },

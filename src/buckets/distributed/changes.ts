@@ -257,9 +257,9 @@ function tooOften(): RateLimiterUnavailable {
 }
 
 /**
- * Returns the item of a bucket that a lease has outlived: full, and the adjustment consumed. `undefined` when
- * nothing is consumed, since a refund needs no bucket, and when the entity or the namespace was
- * deleted.
+ * Returns the item of a bucket that a lease has outlived: full, and the adjustment consumed.
+ * `undefined` when nothing is consumed, since a refund needs no bucket, and when the entity or the
+ * namespace was deleted.
  */
 async function outlivedBucket(
   { store, namespaceId, clock }: RecordContext,
