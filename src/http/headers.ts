@@ -52,11 +52,14 @@ export function headersOf(styles: readonly HeaderStyle[], source: HeaderSource):
   return styles.flatMap((each) => WRITERS[each](source));
 }
 
+/** Takes a header. */
+export type AddHeader = (name: string, value: string) => void;
+
 /** Hands over the headers of all styles. */
 export function addHeaders(
   styles: readonly HeaderStyle[],
   source: HeaderSource,
-  add: (name: string, value: string) => void,
+  add: AddHeader,
 ): void {
   for (const { name, value } of headersOf(styles, source)) add(name, value);
 }
