@@ -119,7 +119,7 @@ export function checkAcquireRequest(request: AcquireRequest): CheckedRequest {
   if (typeof request !== "object" || request === null) {
     throw new ValidationError("request", request, `expected an object, got ${show(request)}`);
   }
-  const { maxWaitSeconds = 0, onUnavailable } = request;
+  const { maxWaitSeconds = 0, onUnavailable, missingLimits } = request;
   if (typeof maxWaitSeconds !== "number" || !(maxWaitSeconds >= 0)) {
     throw new ValidationError(
       "maxWaitSeconds",
@@ -128,7 +128,7 @@ export function checkAcquireRequest(request: AcquireRequest): CheckedRequest {
     );
   }
   const { entityId, resource, limits } = checkTarget(request, REQUEST_FIELDS);
-  checkOnError(request.onError);
+  if (request.onError !== undefined) checkOnError(request.onError);
   return {
     entityId,
     resource,
@@ -138,7 +138,7 @@ export function checkAcquireRequest(request: AcquireRequest): CheckedRequest {
     onUnavailable: onUnavailable === undefined ? undefined : checkOnUnavailable(onUnavailable),
     maxWaitMs: maxWaitSeconds * 1000,
     signal: checkSignal(request.signal),
-    missingLimits: checkMissingLimits(request.missingLimits),
+    missingLimits: missingLimits === undefined ? undefined : checkMissingLimits(missingLimits),
   };
 }
 

@@ -4,7 +4,7 @@ import type { ConsumeResult } from "../buckets/bucket-consumer.ts";
 import type { Leg, LegOutcome, Link } from "../buckets/leg.ts";
 import { sameLink } from "../buckets/link.ts";
 import { Deadline } from "../domain/deadline.ts";
-import { RateLimiterUnavailable } from "../domain/errors.ts";
+import { tooBusy } from "../domain/errors.ts";
 import type { RepositoryInternals } from "../repository/internals.ts";
 import type { Seen } from "./decision.ts";
 import type { Granted } from "./holding.ts";
@@ -88,10 +88,7 @@ export class Consumption {
         this.#internals.resolver.cache.clear();
       }
     }
-    throw new RateLimiterUnavailable("The limits changed too often to be applied in time", {
-      reason: "throttled",
-      nothingWritten: true,
-    });
+    throw tooBusy("The limits changed too often to be applied in time");
   }
 
   /** The legs of a call and their balances, without consuming anything. */

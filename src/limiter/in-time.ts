@@ -1,7 +1,7 @@
 /** Ends calls at their deadlines. */
 
 import { Deadline } from "../domain/deadline.ts";
-import { RateLimiterUnavailable } from "../domain/errors.ts";
+import { tooLate } from "../domain/errors.ts";
 import type { Timer } from "../domain/timer.ts";
 import type { RepositoryInternals } from "../repository/internals.ts";
 
@@ -18,10 +18,7 @@ export async function inTime<T>(timer: Timer, deadline: Deadline, work: Promise<
     // With a reason of its own, since Node.js would make an expensive one.
     done.abort(LATE);
   }
-  throw new RateLimiterUnavailable("The store did not answer in time", {
-    reason: "timeout",
-    nothingWritten: true,
-  });
+  throw tooLate();
 }
 
 /** Whether the store answers in time. Never throws. */

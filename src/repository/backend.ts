@@ -119,8 +119,7 @@ export async function openBackend(
   const { DynamoItemStore } = await import("../storage/dynamodb/item-store.ts");
   const store = new DynamoItemStore({ ...dynamoOptions(location, options), ...shared });
   // A clock that was passed in is an argument, not a machine's clock: it is never corrected.
-  const corrected =
-    options.clock === undefined ? serverClock(clock, () => store.serverDateSkewMs) : clock;
+  const corrected = options.clock === undefined ? serverClock(clock, store) : clock;
   return backendOver(kind, location.table, store, corrected);
 }
 

@@ -9,9 +9,12 @@ const SKEW_MS_MAX = 2000;
  * Returns a clock that follows the server once the two differ by more than rounding explains.
  * Otherwise a process with a fast clock would get refill before all other processes.
  */
-export function serverClock(local: Clock, skewMs: () => number | undefined): Clock {
+export function serverClock(
+  local: Clock,
+  server: { readonly serverDateSkewMs: number | undefined },
+): Clock {
   return () => {
-    const skew = skewMs();
+    const skew = server.serverDateSkewMs;
     return skew === undefined || Math.abs(skew) <= SKEW_MS_MAX
       ? local()
       : local() + Math.round(skew);

@@ -5,7 +5,7 @@
 
 import { invariant } from "../../domain/check.ts";
 import { Deadline } from "../../domain/deadline.ts";
-import { RateLimiterUnavailable } from "../../domain/errors.ts";
+import { tooLate } from "../../domain/errors.ts";
 import type { Random } from "../../domain/random.ts";
 import type { Timer } from "../../domain/timer.ts";
 import { bucketId } from "../../records/keys.ts";
@@ -47,7 +47,7 @@ export class Adjustments {
     this.#adjusting = new Gathering({
       ...common,
       run: (due) => changes.write(together(due), changes.newTokens()),
-      overdue,
+      overdue: () => tooLate(),
     });
     this.#refunding = new Gathering({ ...common, run: (due) => this.#refund(together(due)) });
   }
@@ -86,13 +86,6 @@ export class Adjustments {
     if (await this.#changes.hasArrived(shared, tokens)) return;
     await this.#changes.write(shared, tokens);
   }
-}
-
-function overdue(): RateLimiterUnavailable {
-  return new RateLimiterUnavailable("The store did not answer in time", {
-    reason: "timeout",
-    nothingWritten: true,
-  });
 }
 
 /** Changes that may share a write: of one shard, by limits of the same names, in one direction. */

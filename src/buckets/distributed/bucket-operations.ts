@@ -3,7 +3,7 @@
  * happen once. Balances change by a difference, so consumes of other clients are not undone.
  */
 
-import { RateLimiterUnavailable } from "../../domain/errors.ts";
+import { tooBusy } from "../../domain/errors.ts";
 import { bucketKey, entityKey } from "../../records/keys.ts";
 import {
   asRead,
@@ -64,10 +64,7 @@ export class BucketOperations {
       }
       if (ok) return result;
     }
-    throw new RateLimiterUnavailable("The bucket changed too often to be written in time", {
-      reason: "throttled",
-      nothingWritten: true,
-    });
+    throw tooBusy("The bucket changed too often to be written in time");
   }
 
   /** The shards that exist; none of a bucket whose time is over, which would be full again. */

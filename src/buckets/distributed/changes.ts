@@ -7,7 +7,7 @@
  */
 
 import type { Deadline } from "../../domain/deadline.ts";
-import { RateLimiterUnavailable } from "../../domain/errors.ts";
+import { tooBusy } from "../../domain/errors.ts";
 import { randomToken } from "../../domain/random.ts";
 import { encodeBucket } from "../../records/bucket-item.ts";
 import { lifeKeys, wasDeleted } from "../../records/deletion-mark.ts";
@@ -164,7 +164,9 @@ export class Changes {
     const { config, deltasMilli, acquires = 0, shard } = adjustment;
     const { bucket, isCached } = attempt;
     if (attempt.isDone || bucket === undefined) return undefined;
-    if (attempt.attempts >= ATTEMPTS_MAX) throw tooOften();
+    if (attempt.attempts >= ATTEMPTS_MAX) {
+      throw tooBusy("The bucket changed too often to be adjusted in time");
+    }
     attempt.attempts += 1;
     const plan = planAdjust(bucket, config, deltasMilli, {
       nowMs: this.#context.clock(),
@@ -247,13 +249,6 @@ export class Changes {
 /** Whether any of it is returned: then it may be repeated under its token. */
 export function isRefund({ deltasMilli }: Adjustment): boolean {
   return deltasMilli.some((delta) => delta < 0);
-}
-
-function tooOften(): RateLimiterUnavailable {
-  return new RateLimiterUnavailable("The bucket changed too often to be adjusted in time", {
-    reason: "throttled",
-    nothingWritten: true,
-  });
 }
 
 /**

@@ -1,6 +1,6 @@
 /** Drives groups of consumes: does what the decision says, and keeps what the store has shown. */
 
-import { InfrastructureError, RateLimiterUnavailable } from "../../domain/errors.ts";
+import { InfrastructureError, RateLimiterUnavailable, tooBusy } from "../../domain/errors.ts";
 import type { Timer } from "../../domain/timer.ts";
 import { boundedMap } from "../../records/bounded-map.ts";
 import { bucketId } from "../../records/keys.ts";
@@ -23,6 +23,8 @@ const COOL_MS = 100;
 const COOLED_MAX = 10_000;
 /** With less time than this a throttled call ends instead of waiting. */
 const WAIT_MS_MIN = 2;
+
+const TOO_OFTEN = "The bucket changed too often to be consumed in time";
 
 /** Steps that decide nothing for the members. */
 const FOLLOWING: ReadonlySet<Step["do"]> = new Set(["relieve", "limits"]);
@@ -120,7 +122,7 @@ export class Driver {
         return this.#wait(step, group, queue);
       default:
         // What follows a consume that was made goes on, however late it is.
-        if (group.deadline.isOver && !FOLLOWING.has(step.do)) throw tooLate();
+        if (group.deadline.isOver && !FOLLOWING.has(step.do)) throw tooBusy(TOO_OFTEN);
         return this.#ask(step, group, queue);
     }
   }
@@ -296,7 +298,7 @@ export class Driver {
     queue: Queue,
   ): Promise<void> {
     const { leftMs } = group.deadline;
-    if (leftMs <= (cause === undefined ? 0 : WAIT_MS_MIN)) throw cause ?? tooLate();
+    if (leftMs <= (cause === undefined ? 0 : WAIT_MS_MIN)) throw cause ?? tooBusy(TOO_OFTEN);
     await this.#options.timer.sleep(Math.min(ms, cause === undefined ? leftMs : leftMs / 2));
     if (cause === undefined) return group.rest();
     const room = GROUP_MAX - group.members.length;
@@ -309,13 +311,6 @@ export class Driver {
 function shardOf(step: Step): number {
   if (step.do === "write") return step.write.shard;
   return "shard" in step ? step.shard : 0;
-}
-
-function tooLate(): RateLimiterUnavailable {
-  return new RateLimiterUnavailable("The bucket changed too often to be consumed in time", {
-    reason: "throttled",
-    nothingWritten: true,
-  });
 }
 
 /** Nothing was written because something was too busy. */

@@ -2,7 +2,7 @@
 
 import { invariant } from "../../domain/check.ts";
 import type { Deadline } from "../../domain/deadline.ts";
-import { RateLimiterUnavailable } from "../../domain/errors.ts";
+import { RateLimiterUnavailable, tooLate } from "../../domain/errors.ts";
 import type { BucketName } from "../../records/keys.ts";
 import type { BucketConfig, Leg, ShardPart } from "../leg.ts";
 import { GROUP_MAX } from "./group-plan.ts";
@@ -70,12 +70,7 @@ export class Waiter implements Member {
 
   /** Ends a consume whose time is over, whatever becomes of its group. */
   expire(): void {
-    this.fail(
-      new RateLimiterUnavailable("The store did not answer in time", {
-        reason: "timeout",
-        nothingWritten: !this.isSent,
-      }),
-    );
+    this.fail(tooLate(!this.isSent));
   }
 }
 

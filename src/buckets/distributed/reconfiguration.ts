@@ -1,6 +1,6 @@
 /** Brings live shards in line with limits that were just stored. */
 
-import { RateLimiterUnavailable } from "../../domain/errors.ts";
+import { tooBusy } from "../../domain/errors.ts";
 import { type BucketName, bucketKey } from "../../records/keys.ts";
 import type { RecordContext } from "../../records/record-context.ts";
 import type { BucketConfig } from "../leg.ts";
@@ -32,7 +32,9 @@ export class Reconfiguration {
     const decide = () => this.#plan(decoded(item), config);
     await drive(decide, async ({ change, condition }) => {
       attempts += 1;
-      if (attempts > ATTEMPTS_MAX) throw tooOften();
+      if (attempts > ATTEMPTS_MAX) {
+        throw tooBusy("The bucket changed too often to take its new limits in time");
+      }
       const result = await store.update(key, change, condition);
       // An answer that was under way meanwhile shows the bucket as it was before.
       this.#states.forget(key.PK);
@@ -54,11 +56,4 @@ export class Reconfiguration {
     });
     return plan.kind === "write" ? [plan.plan] : undefined;
   }
-}
-
-function tooOften(): RateLimiterUnavailable {
-  return new RateLimiterUnavailable("The bucket changed too often to take its new limits in time", {
-    reason: "throttled",
-    nothingWritten: true,
-  });
 }

@@ -1,7 +1,7 @@
 /** Reads the items of shards, and records what they show in the cached states. */
 
 import type { Deadline } from "../../domain/deadline.ts";
-import { RateLimiterUnavailable } from "../../domain/errors.ts";
+import { tooBusy } from "../../domain/errors.ts";
 import { type BucketName, bucketKey } from "../../records/keys.ts";
 import type { RecordContext } from "../../records/record-context.ts";
 import type { Key } from "../../storage/item.ts";
@@ -61,8 +61,5 @@ export class ShardItems {
 /** The time that is left for work on shards; throws when there is none. */
 export function leftFor({ leftMs }: Deadline, work: string): number {
   if (leftMs > 0) return leftMs;
-  throw new RateLimiterUnavailable(`There was no time left to ${work}`, {
-    reason: "throttled",
-    nothingWritten: true,
-  });
+  throw tooBusy(`There was no time left to ${work}`);
 }

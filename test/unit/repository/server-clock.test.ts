@@ -11,11 +11,6 @@ describe("the server's clock", () => {
     ["a clock that runs behind is put forward", 2001, LOCAL + 2001],
     ["a clock that runs ahead is put back", -60_000.4, LOCAL - 60_000],
   ])("the server's clock corrects this one: %s", (_, skew, expected) => {
-    expect(
-      serverClock(
-        () => LOCAL,
-        () => skew,
-      )(),
-    ).toBe(expected);
+    expect(serverClock(() => LOCAL, { serverDateSkewMs: skew })()).toBe(expected);
   });
 });
