@@ -7,9 +7,10 @@ import { type Leg, refundOf } from "../leg.ts";
 import type { Adjustments } from "./adjustments.ts";
 import type { BucketStates } from "./bucket-states.ts";
 import type { Consumer } from "./consumer.ts";
+import { drive } from "./driver.ts";
 import { goesAgain, type LegsHistory, type LegsStep, newLegsHistory, nextOfLegs } from "./legs.ts";
 import type { ShardRequests } from "./shard-requests.ts";
-import { type Answer, drive } from "./step.ts";
+import type { Answer } from "./step.ts";
 
 export interface CascadeParts {
   readonly states: BucketStates;

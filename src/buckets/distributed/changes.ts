@@ -20,11 +20,11 @@ import type { Adjustment } from "../leg.ts";
 import { linkInRecord } from "../link.ts";
 import type { BucketStates } from "./bucket-states.ts";
 import { planAdjust } from "./consume-plan.ts";
+import { drive } from "./driver.ts";
 import { newBucket } from "./new-bucket.ts";
 import { decoded, type SeenBucket } from "./seen-bucket.ts";
 import { ShardItems } from "./shard-items.ts";
 import { originOf } from "./shards.ts";
-import { drive } from "./step.ts";
 import { NO_BUCKET, type WritePlan } from "./write-plan.ts";
 import { TRANSACTED_MS, WRITE_MS } from "./writes-meter.ts";
 

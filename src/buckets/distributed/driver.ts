@@ -1,4 +1,7 @@
-/** Drives groups of consumes: does what the decision says, and keeps what the store has shown. */
+/**
+ * The only loop that talks to the store (`drive`), and what it does for groups of consumes: the
+ * driver does what the decision says, and keeps what the store has shown.
+ */
 
 import { InfrastructureError, RateLimiterUnavailable, tooBusy } from "../../domain/errors.ts";
 import type { Timer } from "../../domain/timer.ts";
@@ -16,7 +19,7 @@ import { paceAfter, throttledPauseMs } from "./pacing.ts";
 import { isAnnounced } from "./seen-bucket.ts";
 import type { ShardRequests } from "./shard-requests.ts";
 import type { Splitter } from "./splitter.ts";
-import { drive, type Situation, type Step } from "./step.ts";
+import type { Situation, Step } from "./step.ts";
 
 /** How often a process handles a throttled shard, however many calls meet it: once per this. */
 const COOL_MS = 100;
@@ -318,4 +321,20 @@ function isThrottling(error: unknown): error is RateLimiterUnavailable {
   return (
     error instanceof RateLimiterUnavailable && error.reason === "throttled" && error.nothingWritten
   );
+}
+
+/** `undefined`: there is nothing more to do. */
+type Decide<Step> = () => readonly Step[] | undefined;
+
+/** Does one step; `undefined` when that took no time. */
+type Perform<Step> = (step: Step) => Promise<void> | undefined;
+
+/** Decides the next step and runs it, until done. */
+export async function drive<Step>(decide: Decide<Step>, perform: Perform<Step>): Promise<void> {
+  for (let steps = decide(); steps !== undefined; steps = decide()) {
+    for (const step of steps) {
+      const done = perform(step);
+      if (done !== undefined) await done;
+    }
+  }
 }

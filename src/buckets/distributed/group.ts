@@ -6,15 +6,7 @@ import { RateLimiterUnavailable, tooLate } from "../../domain/errors.ts";
 import type { BucketName } from "../../records/keys.ts";
 import type { BucketConfig, Leg, ShardPart } from "../leg.ts";
 import { GROUP_MAX } from "./group-plan.ts";
-import {
-  type Answer,
-  type AnsweredMember,
-  type History,
-  type Member,
-  newHistory,
-  type Outcome,
-  type Request,
-} from "./step.ts";
+import type { Answer, AnsweredMember, History, Member, Outcome, Request } from "./step.ts";
 
 /** A consume that waits for its answer. */
 export class Waiter implements Member {
@@ -206,6 +198,13 @@ export class Group implements Request {
     this.#members = [];
   }
 }
+
+/** The history of a group that begins. */
+export function newHistory(sinceMs: number): History {
+  return { sinceMs, rounds: 0, rested: false, tried: NONE_TRIED, last: undefined };
+}
+
+const NONE_TRIED: ReadonlySet<number> = new Set();
 
 function orphanOf(member: Member, shard: number): Orphan {
   return { leg: legOf(member), parts: [{ shard, amountsMilli: member.amountsMilli }] };

@@ -6,8 +6,8 @@ import type { RecordContext } from "../../records/record-context.ts";
 import type { BucketConfig } from "../leg.ts";
 import type { CachedStates } from "./cached-states.ts";
 import { planConsume } from "./consume-plan.ts";
+import { drive } from "./driver.ts";
 import { decoded } from "./seen-bucket.ts";
-import { drive } from "./step.ts";
 import type { WritePlan } from "./write-plan.ts";
 
 const ATTEMPTS_MAX = 50;

@@ -1,7 +1,6 @@
 /**
  * The types between the decision and the driver: what a group of consumes asks for (`Request`), its
- * results so far (`History`), what to do next (`Step`) and the result of that (`Outcome`). And the
- * only loop that talks to the store: it decides the next step and runs it, until done (`drive`).
+ * results so far (`History`), what to do next (`Step`) and the result of that (`Outcome`).
  */
 
 import type { RateLimiterUnavailable } from "../../domain/errors.ts";
@@ -130,12 +129,6 @@ export interface History {
   readonly last: Outcome | undefined;
 }
 
-export function newHistory(sinceMs: number): History {
-  return { sinceMs, rounds: 0, rested: false, tried: NONE_TRIED, last: undefined };
-}
-
-const NONE_TRIED: ReadonlySet<number> = new Set();
-
 /** Everything a decision may look at besides the request and its history. */
 export interface Situation {
   readonly states: BucketStates;
@@ -148,19 +141,4 @@ export interface Situation {
   isUnsettled(bucket: SeenBucket): boolean;
   /** Whether this process has looked after a throttled shard a moment ago. */
   isCooled(shard: number): boolean;
-}
-
-/** `undefined`: there is nothing more to do. */
-export type Decide<Step> = () => readonly Step[] | undefined;
-
-/** Does one step; `undefined` when that took no time. */
-export type Perform<Step> = (step: Step) => Promise<void> | undefined;
-
-export async function drive<Step>(decide: Decide<Step>, perform: Perform<Step>): Promise<void> {
-  for (let steps = decide(); steps !== undefined; steps = decide()) {
-    for (const step of steps) {
-      const done = perform(step);
-      if (done !== undefined) await done;
-    }
-  }
 }

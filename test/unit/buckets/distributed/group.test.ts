@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { Group, Waiter } from "../../../../src/buckets/distributed/group.ts";
+import { Group, newHistory, Waiter } from "../../../../src/buckets/distributed/group.ts";
 import type { Answer, Outcome } from "../../../../src/buckets/distributed/step.ts";
 import { UNLINKED } from "../../../../src/buckets/link.ts";
 import { Deadline } from "../../../../src/domain/deadline.ts";
@@ -117,4 +117,10 @@ test("a failure says to each member whether something may have been written for 
   new Group([sent.waiter, unsent.waiter], NOW).fail(error);
   expect(sent.ends).toEqual([error]);
   expect(unsent.ends).toMatchObject([{ nothingWritten: true, reason: "timeout", cause: error }]);
+});
+
+test("a history begins without an outcome, a round or a shard that was tried", () => {
+  const history = newHistory(NOW);
+  expect(history).toMatchObject({ sinceMs: NOW, rounds: 0, rested: false, last: undefined });
+  expect(history.tried.size).toBe(0);
 });

@@ -2,14 +2,10 @@
 
 import { BucketStates } from "../../../../src/buckets/distributed/bucket-states.ts";
 import { CachedStates } from "../../../../src/buckets/distributed/cached-states.ts";
+import { newHistory } from "../../../../src/buckets/distributed/group.ts";
 import { newBucket } from "../../../../src/buckets/distributed/new-bucket.ts";
 import type { SeenBucket } from "../../../../src/buckets/distributed/seen-bucket.ts";
-import {
-  type History,
-  newHistory,
-  type Request,
-  type Situation,
-} from "../../../../src/buckets/distributed/step.ts";
+import type { History, Request, Situation } from "../../../../src/buckets/distributed/step.ts";
 import { UNLINKED } from "../../../../src/buckets/link.ts";
 import { configOf } from "../table.ts";
 
