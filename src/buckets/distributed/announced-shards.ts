@@ -166,12 +166,8 @@ export class AnnouncedShards {
     return undefined;
   }
 
-  async #read(
-    name: BucketName,
-    shard: number,
-    deadline: Deadline,
-  ): Promise<SeenBucket | undefined> {
-    return (await this.#items.read(this.#items.keyOf(name, shard), leftFor(deadline, WORK))).bucket;
+  #read(name: BucketName, shard: number, deadline: Deadline): Promise<SeenBucket | undefined> {
+    return this.#items.bucketOf(name, shard, leftFor(deadline, WORK));
   }
 }
 

@@ -237,8 +237,8 @@ export class Changes {
     return { ok: false, item: result.failures.get(0)?.item };
   }
 
-  async #read(adjustment: Adjustment, { timeoutMs }: Deadline): Promise<SeenBucket | undefined> {
-    return (await this.#items.read(this.#keyOf(adjustment), timeoutMs)).bucket;
+  #read(adjustment: Adjustment, { timeoutMs }: Deadline): Promise<SeenBucket | undefined> {
+    return this.#items.bucketOf(adjustment, adjustment.shard, timeoutMs);
   }
 
   #keyOf(adjustment: Adjustment): Key {

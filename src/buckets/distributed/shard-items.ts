@@ -38,6 +38,14 @@ export class ShardItems {
     return observe(bucket, clock());
   }
 
+  async bucketOf(
+    name: BucketName,
+    shard: number,
+    timeoutMs: number,
+  ): Promise<SeenBucket | undefined> {
+    return (await this.read(this.keyOf(name, shard), timeoutMs)).bucket;
+  }
+
   /** Reads the first `count` shards of a bucket; those that are there. */
   async readAll(
     name: BucketName,

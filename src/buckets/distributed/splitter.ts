@@ -262,12 +262,8 @@ export class Splitter {
     return splitFactor(first, sign, this.loads.of(first), room, this.#context.clock());
   }
 
-  async #read(
-    name: BucketName,
-    shard: number,
-    deadline: Deadline,
-  ): Promise<SeenBucket | undefined> {
-    return (await this.#items.read(this.#items.keyOf(name, shard), leftFor(deadline, WORK))).bucket;
+  #read(name: BucketName, shard: number, deadline: Deadline): Promise<SeenBucket | undefined> {
+    return this.#items.bucketOf(name, shard, leftFor(deadline, WORK));
   }
 }
 
