@@ -42,26 +42,19 @@ export class BucketItems {
     for await (const { PK, SK } of queryRecords(this.#context, query)) yield { PK, SK };
   }
 
-  /** An entity's buckets. */
-  ofEntity(entityId: string, resource?: string): AsyncGenerator<StoredBucket> {
-    return this.#fetch(this.keysOf(entityId, resource));
+  /** The states of an entity's buckets. */
+  ofEntity(entityId: string, resource?: string): AsyncGenerator<StoredState> {
+    return this.#states(this.keysOf(entityId, resource));
   }
 
-  /** A resource's buckets. The index has only keys: balances would double the price of a take. */
-  async *ofResource(resource: string): AsyncGenerator<StoredBucket> {
-    yield* this.#fetch(queryRecords(this.#context, this.#resourceQuery(resource)));
+  /** Those of a resource. The index has only keys: balances would double the price of a consume. */
+  ofResource(resource: string): AsyncGenerator<StoredState> {
+    return this.#states(queryRecords(this.#context, this.#resourceQuery(resource)));
   }
 
   /** The items of the buckets of an entity, of a resource, of both, or of the namespace. */
   async *itemsOf(entityId: string | undefined, resource: string | undefined) {
-    let page: Key[] = [];
-    for await (const key of this.#keys(entityId, resource)) {
-      page.push({ PK: key.PK, SK: key.SK });
-      if (page.length < PAGE) continue;
-      yield* await this.#context.store.getMany(page, { consistent: true });
-      page = [];
-    }
-    if (page.length > 0) yield* await this.#context.store.getMany(page, { consistent: true });
+    yield* this.#fetch(this.#keys(entityId, resource));
   }
 
   async *#keys(entityId: string | undefined, resource: string | undefined): AsyncGenerator<Key> {
@@ -85,9 +78,9 @@ export class BucketItems {
     };
   }
 
-  /** All buckets of the namespace. */
-  async *ofNamespace(): AsyncGenerator<StoredBucket> {
-    yield* this.#fetch(queryRecords(this.#context, this.#all()));
+  /** Those of the namespace. */
+  ofNamespace(): AsyncGenerator<StoredState> {
+    return this.#states(queryRecords(this.#context, this.#all()));
   }
 
   #all(): Query {
@@ -182,21 +175,25 @@ export class BucketItems {
     return new Map(shards.map((bucket) => [bucket.shard, bucket]));
   }
 
-  async *#fetch(keys: AsyncIterable<Key>): AsyncGenerator<StoredBucket> {
+  async *#states(keys: AsyncIterable<Key>): AsyncGenerator<StoredState> {
+    const { clock, onWarning } = this.#context;
+    for await (const item of this.#fetch(keys)) {
+      const bucket = listedBucket(item, onWarning);
+      if (bucket !== undefined) yield* statesOf(bucket, clock());
+    }
+  }
+
+  /** The items of keys, read page by page. */
+  async *#fetch(keys: AsyncIterable<Key>): AsyncGenerator<Item | undefined> {
+    const { store } = this.#context;
     let page: Key[] = [];
     for await (const { PK, SK } of keys) {
       page.push({ PK, SK });
       if (page.length < PAGE) continue;
-      yield* await this.#decode(page);
+      yield* await store.getMany(page, { consistent: true });
       page = [];
     }
-    if (page.length > 0) yield* await this.#decode(page);
-  }
-
-  async #decode(keys: readonly Key[]): Promise<StoredBucket[]> {
-    const { store, onWarning } = this.#context;
-    const items = await store.getMany(keys, { consistent: true });
-    return items.flatMap((item) => listedBucket(item, onWarning) ?? []);
+    if (page.length > 0) yield* await store.getMany(page, { consistent: true });
   }
 }
 
@@ -206,7 +203,7 @@ function isBucket(item: Item | undefined): boolean {
 }
 
 /** The limits of an item, for people. `wcu` is not one of them. */
-export function statesOf(bucket: StoredBucket, nowMs: number): StoredState[] {
+function statesOf(bucket: StoredBucket, nowMs: number): StoredState[] {
   return [...bucket.limits].map(([limitName, stored]) => ({
     entityId: bucket.entityId,
     resource: bucket.resource,

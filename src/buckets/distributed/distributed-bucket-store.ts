@@ -45,7 +45,7 @@ import {
   refusedLocally,
 } from "./answers.ts";
 import { balanceAt, balanceOf } from "./balance-at.ts";
-import { BucketItems, statesOf } from "./bucket-items.ts";
+import { BucketItems } from "./bucket-items.ts";
 import { BucketOperations } from "./bucket-operations.ts";
 import { BucketStamps } from "./bucket-stamps.ts";
 import { BucketStates } from "./bucket-states.ts";
@@ -225,22 +225,16 @@ export class DistributedBucketStore implements BucketStore {
 
   async list(entityId: string, resource?: string): Promise<StoredState[]> {
     const states: StoredState[] = [];
-    for await (const bucket of this.#items.ofEntity(entityId, resource)) {
-      states.push(...statesOf(bucket, this.#context.clock()));
-    }
+    for await (const state of this.#items.ofEntity(entityId, resource)) states.push(state);
     return states;
   }
 
-  async *listResource(resource: string): AsyncGenerator<StoredState> {
-    for await (const bucket of this.#items.ofResource(resource)) {
-      yield* statesOf(bucket, this.#context.clock());
-    }
+  listResource(resource: string): AsyncGenerator<StoredState> {
+    return this.#items.ofResource(resource);
   }
 
-  async *listAll(): AsyncGenerator<StoredState> {
-    for await (const bucket of this.#items.ofNamespace()) {
-      yield* statesOf(bucket, this.#context.clock());
-    }
+  listAll(): AsyncGenerator<StoredState> {
+    return this.#items.ofNamespace();
   }
 
   async reconfigure(entityId: string, resource: string, config: BucketConfig): Promise<void> {
