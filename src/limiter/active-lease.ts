@@ -72,12 +72,8 @@ export class ActiveLease implements Lease {
   static readonly #access: PartAccess<ActiveLease> = {
     holdings: (lease) => lease.#holdings,
     refuseEnded: (lease) => lease.#refuseEnded(),
-    adjusted: (lease) => {
-      lease.#adjusted = true;
-    },
     consumeMore: (lease, target, amounts) => lease.#consumeMore(target, amounts),
   };
-  readonly degraded = false;
   readonly #host: LeaseHost;
   readonly #target: LeaseTarget;
   readonly #granted: Granted;
@@ -87,8 +83,6 @@ export class ActiveLease implements Lease {
   #made: Holding[] | undefined;
   #statuses: readonly LimitStatus[] | undefined;
   #ended: "committed" | "rolled back" | undefined;
-  #adjusted = false;
-  #ownPart: LeasePart<ActiveLease> | undefined;
   /** The write under way. Each one starts from what the one before it has written. */
   #lastWrite: Promise<void> | undefined;
 
@@ -97,6 +91,10 @@ export class ActiveLease implements Lease {
     this.#target = target;
     this.#granted = granted;
     this.#acquireId = acquireId;
+  }
+
+  get degraded(): boolean {
+    return false;
   }
 
   get consumed(): Amounts {
@@ -152,13 +150,18 @@ export class ActiveLease implements Lease {
 
   async flush(): Promise<void> {
     this.#refuseEnded();
-    await this.#inTurn(() => this.#writePending());
+    await this.#flush();
   }
 
   commit(): Promise<void> {
     if (this.isEnded) return Promise.reject(new LeaseExpiredError());
     this.#ended = "committed";
-    if (this.#lastWrite === undefined && (!this.#adjusted || this.#adjustNow())) return ENDED;
+    // Without holdings nothing was adjusted.
+    if (this.#made === undefined) return ENDED;
+    return this.#lastWrite === undefined && this.#adjustNow() ? ENDED : this.#flush();
+  }
+
+  #flush(): Promise<void> {
     return this.#inTurn(() => this.#writePending());
   }
 
@@ -196,8 +199,7 @@ export class ActiveLease implements Lease {
 
   /** The resource that was acquired first. */
   get #own(): LeasePart<ActiveLease> {
-    this.#ownPart ??= this.#partOf(this.#target);
-    return this.#ownPart;
+    return this.#partOf(this.#target);
   }
 
   #partOf(target: LeaseTarget): LeasePart<ActiveLease> {
@@ -243,9 +245,7 @@ export class ActiveLease implements Lease {
   }
 
   async #writePending(): Promise<void> {
-    const due = this.#holdings.filter(({ pendingMilli }) =>
-      pendingMilli.some((delta) => delta !== 0),
-    );
+    const due = this.#holdings.filter(isPending);
     const deltas = due.map((holding) => ({ ...holding, heldMilli: [...holding.pendingMilli] }));
     const [only] = due;
     if (only !== undefined && due.length === 1) return this.#writeOnly(only, deltas);
@@ -258,12 +258,13 @@ export class ActiveLease implements Lease {
   /** Writes what is pending without a promise, where the bucket is in this process. */
   #adjustNow(): boolean {
     const { buckets, isHeard, isAwaited } = this.#host;
+    if (!this.#holdings.some(isPending)) return true;
     const [holding] = this.#holdings;
     if (holding === undefined || this.#holdings.length > 1) return false;
     const { entityId, resource, shard, config, pendingMilli, heldMilli } = holding;
     const adjustment = { entityId, resource, shard, config, deltasMilli: pendingMilli };
     if (!buckets.fastPath.adjust(adjustment)) return false;
-    if ((isHeard || isAwaited) && pendingMilli.some((delta) => delta !== 0)) {
+    if (isHeard || isAwaited) {
       const deltas = [{ ...holding, heldMilli: pendingMilli }];
       this.#tellRefunded(deltas, -1);
       this.#tellAdjusted(deltas);
@@ -360,6 +361,10 @@ export class ActiveLease implements Lease {
       if (tokens.size > 0) this.#host.refunded({ entityId, resource }, tokens);
     }
   }
+}
+
+function isPending({ pendingMilli }: Holding): boolean {
+  return pendingMilli.some((delta) => delta !== 0);
 }
 
 function isWritten(result: PromiseSettledResult<boolean> | undefined): boolean {

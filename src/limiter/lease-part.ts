@@ -26,8 +26,6 @@ export interface PartAccess<L> {
   /** Of all resources; a part looks at its own. */
   holdings(lease: L): readonly Holding[];
   refuseEnded(lease: L): void;
-  /** Something waits to be written. */
-  adjusted(lease: L): void;
   /** Consumes more from a part; false: passed uncounted. */
   consumeMore(lease: L, target: LeaseTarget, amounts: AmountsByName): Promise<boolean>;
 }
@@ -111,7 +109,6 @@ export class LeasePart<L extends { readonly statuses: readonly LimitStatus[] }>
     const { limits } = config;
     if (!arePlain(amounts, limits, this.#target.missingLimits === "ignore")) return false;
     for (let at = 0; at < limits.length; at += 1) if (unsureMilli[at] !== 0) return false;
-    this.#access.adjusted(this.#lease);
     for (let at = 0; at < limits.length; at += 1) {
       const total = amounts[limits[at]?.name ?? ""];
       if (typeof total === "number") pendingMilli[at] = total * 1000 - (heldMilli[at] ?? 0);
@@ -202,7 +199,6 @@ export class LeasePart<L extends { readonly statuses: readonly LimitStatus[] }>
 
   /** Applies to the entity and to every ancestor that has the limit. */
   #apply(deltas: AmountsByName): void {
-    this.#access.adjusted(this.#lease);
     for (const holdings of byBucket(this.#holdings)) {
       for (const [name, delta] of deltas) addPending(holdings, name, delta * 1000);
     }

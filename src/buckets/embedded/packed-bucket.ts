@@ -190,8 +190,7 @@ export class PackedBucket {
       if (amount === 0) continue;
       takes = true;
       const held = milli[rates.length + at] as number;
-      refillTo(numbers, at, rates[at] as Rate, held, nowMs);
-      subtract(numbers, at, amount);
+      takeAt(numbers, at, rates[at] as Rate, held, amount, nowMs);
       milli[rates.length + at] = held - amount;
     }
     if (takes) this.#events += 1;
@@ -216,8 +215,9 @@ export class PackedBucket {
     if (balances.some((held, at) => held < 0 || (deltasMilli[at] ?? 0) > held)) return false;
     for (let at = 0; at < limits.length; at += 1) {
       const delta = deltasMilli[at] ?? 0;
-      if (delta > 0) refillTo(numbers, at, rates[at] as Rate, balances[at] as number, nowMs);
-      if (delta !== 0) subtract(numbers, at, delta);
+      const held = balances[at] as number;
+      if (delta > 0) takeAt(numbers, at, rates[at] as Rate, held, delta, nowMs);
+      if (delta < 0) refundAt(numbers, at, -delta);
     }
     this.#events += acquires;
     return true;
@@ -271,21 +271,29 @@ function heldAt(numbers: readonly number[], at: number, rate: Rate, nowMs: numbe
   return tokensAfter(rate, tokens, elapsedMs, numbers[place + REMAINDER] as number);
 }
 
-/** Moves a limit to a time at which it holds so much. */
-function refillTo(numbers: number[], at: number, rate: Rate, held: number, nowMs: number): void {
+/** Takes an amount from a limit that holds so much now, as a refill has made it. */
+function takeAt(
+  numbers: number[],
+  at: number,
+  rate: Rate,
+  held: number,
+  amount: number,
+  nowMs: number,
+): void {
   const place = at * STRIDE;
   const tokens = numbers[place + TOKENS] as number;
   const elapsedMs = nowMs - (numbers[place + REFILLED_AT] as number);
   const remainder = numbers[place + REMAINDER] as number;
-  numbers[place + TOKENS] = held;
+  numbers[place + TOKENS] = held - amount;
   numbers[place + REFILLED_AT] = nowMs;
   numbers[place + REMAINDER] = remainderAfter(rate, tokens, held, elapsedMs, remainder);
+  numbers[place + CONSUMED] = (numbers[place + CONSUMED] as number) + amount;
 }
 
-function subtract(numbers: number[], at: number, amount: number): void {
+function refundAt(numbers: number[], at: number, amount: number): void {
   const place = at * STRIDE;
-  numbers[place + TOKENS] = (numbers[place + TOKENS] as number) - amount;
-  numbers[place + CONSUMED] = (numbers[place + CONSUMED] as number) + amount;
+  numbers[place + TOKENS] = (numbers[place + TOKENS] as number) + amount;
+  numbers[place + CONSUMED] = (numbers[place + CONSUMED] as number) - amount;
 }
 
 function limitsOf(
@@ -315,7 +323,7 @@ function isLiteral(value: object): boolean {
   return value.constructor === Object && Object.getPrototypeOf(value) === Object.prototype;
 }
 
-/** A name that is passed over is no stored limit that is not supported; only the slow path tells. */
+/** A name passed over may be a stored limit that is not supported; only the slow path tells. */
 function isPassedOver(consume: Readonly<Record<string, number>>, { config }: FastConfig): boolean {
   return (config.unsupported ?? []).length === 0 && Object.values(consume).every(isAmount);
 }
