@@ -63,9 +63,14 @@ export class FastAcquire {
 
 /** What the request says beyond entity and resource holds for its lease too. */
 export function leaseTargetOf(request: AcquireRequest, outcome: FastOutcome): LeaseTarget {
-  const { limits, onUnavailable, missingLimits } = request;
-  if ((limits ?? onUnavailable ?? missingLimits) === undefined) return outcome;
-  const { entityId, resource } = outcome;
+  const isBare = (request.limits ?? request.onUnavailable ?? request.missingLimits) === undefined;
+  return isBare ? outcome : withOptions(outcome, request);
+}
+
+function withOptions(
+  { entityId, resource }: FastOutcome,
+  { limits, onUnavailable, missingLimits }: AcquireRequest,
+): LeaseTarget {
   // `isPlain` lets only checked lists of limits pass.
   const given = limits as readonly Limit[] | undefined;
   return { entityId, resource, limits: given, onUnavailable, missingLimits };
