@@ -33,6 +33,7 @@ const LONGEST = [
   "test/integration/hot-path.test.ts",
   "test/aws/stack.test.ts",
   "test/aws/tables.test.ts",
+  "test/aws/loadtest.test.ts",
   "test/simulation/seeds.test.ts",
   "test/simulation/busy.test.ts",
   "test/simulation/command.test.ts",
