@@ -42,8 +42,6 @@ const LONGEST = [
   "test/unit/buckets/model.test.ts",
   "test/unit/limiter/same-answers.test.ts",
   "test/unit/core/bucket-properties.test.ts",
-  // Collects garbage again and again, which takes ten times as long in a worker that has run much.
-  "test/unit/cli/every-command.test.ts",
 ];
 
 export class LongestFirst extends BaseSequencer {
