@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { finiteOrNull, jsonOf } from "../../../src/cli/json.ts";
 
-it("names the fields as the shape does, in its order, and leaves the others out", () => {
+it("fields are named as the shape does, in its order, and others are left out", () => {
   const shape = { entity_id: "text", p50_ms: "number", total: "object" } as const;
   const fields = { total: { rpm: 1 }, p50Ms: 2, entityId: "key-1", secret: "x" };
   expect(Object.entries(jsonOf(shape, fields))).toEqual([
@@ -11,12 +11,12 @@ it("names the fields as the shape does, in its order, and leaves the others out"
   ]);
 });
 
-it("makes a missing field null, unless the shape says that it may be missing", () => {
+it("a missing field becomes null, unless the shape says that it may be missing", () => {
   const shape = { parent_id: "text | null", "used_tokens?": "number" } as const;
   expect(jsonOf(shape, {})).toEqual({ parent_id: null });
   expect(jsonOf(shape, { usedTokens: 0 })).toEqual({ parent_id: null, used_tokens: 0 });
 });
 
-it("makes a number without end null, and keeps every other", () => {
+it("a number without end becomes null, and every other stays", () => {
   expect([finiteOrNull(Number.POSITIVE_INFINITY), finiteOrNull(0)]).toEqual([null, 0]);
 });

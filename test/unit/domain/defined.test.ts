@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { defined } from "../../../src/domain/defined.ts";
 
-it("keeps every value but undefined, in the order of the fields", () => {
+it("every value but undefined is kept, in the order of the fields", () => {
   const fields = defined({
     id: "a",
     none: undefined,
