@@ -44,6 +44,9 @@ function summaryOf({ marks, growth, details }) {
     parts.push(`CPU of the server ${details.ours.cpuUs} / ${details.theirs.cpuUs} us`);
     parts.push(`of it the limiter ${oursAdd} / ${theirsAdd} us`);
   }
+  if (details.ours?.serverUs !== undefined) {
+    parts.push(`CPU of the server ${details.ours.serverUs} / ${details.theirs.serverUs} us`);
+  }
   return parts.join(", ");
 }
 
@@ -146,6 +149,10 @@ fifth. All take turns in short rounds, in alternating order; a figure is the mea
 the median over its rounds. The client writes prepared bytes to 32 connections and costs a seventh of
 what an Express server does for a request, so that the server sets the pace. Reports of before
 2026-11-17 used a client that took as much of the processor as the Fastify servers did.
+
+\`llm-gateway\` has three processes of each proxy, which take turns in the same way. Its client and
+its upstream share the cores with the proxy, so the ratio of throughputs is nearer to 1 than that of
+the CPU of the two proxies.
 
 \`npm run bench -- --help\` lists the scenarios; \`--quick\` looks instead of measuring.
 `;
