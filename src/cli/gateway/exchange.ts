@@ -12,6 +12,7 @@ import type { Metering, NotGranted } from "../../llm/metering.ts";
 import { errorAnswer, type RefusalAnswer, refusalAnswer } from "../../llm/refusal-answer.ts";
 import type { Forwarder, Forwarding } from "./forwarder.ts";
 import { addLimits, clientHeaders, clientKey } from "./headers.ts";
+import { wasClosed } from "./idle-connections.ts";
 import type { Route } from "./routes.ts";
 import { Steps } from "./steps.ts";
 import { upstreamFor } from "./upstreams.ts";
@@ -174,10 +175,8 @@ export class Exchange extends Steps {
     this.#startTimer();
     this.on(forwarded, "response", this.#answer);
     this.on(forwarded, "error", (error: NodeJS.ErrnoException) => {
-      // Without a byte of an answer, the upstream has most likely closed an idle connection just
-      // as it was used again.
-      const isStale = forwarded.reusedSocket && error.code === "ECONNRESET";
-      if (isStale && !this.#isAnswered && !this.#isClosed) this.#forward(forwarder, forwarding);
+      const isOpen = !this.#isAnswered && !this.#isClosed;
+      if (isOpen && wasClosed(forwarded, error)) this.#forward(forwarder, forwarding);
       else this.#unanswered(error);
     });
   }

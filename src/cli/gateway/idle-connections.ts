@@ -40,6 +40,17 @@ export function agentFor(protocol: string): Agent {
   return agent;
 }
 
+/**
+ * Whether a request failed on a connection that was idle before. The upstream has most likely
+ * closed it just as it was used again; where the body is long, the write fails before the read.
+ */
+export function wasClosed(
+  { reusedSocket }: ClientRequest,
+  { code }: NodeJS.ErrnoException,
+): boolean {
+  return reusedSocket && (code === "ECONNRESET" || code === "EPIPE");
+}
+
 function isOpen({ writable }: Socket): boolean {
   return writable;
 }

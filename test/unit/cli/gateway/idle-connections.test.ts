@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { type Agent, type ClientRequest, createServer, request, type Server } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { agentFor } from "../../../../src/cli/gateway/idle-connections.ts";
+import { agentFor, wasClosed } from "../../../../src/cli/gateway/idle-connections.ts";
 
 let server: Server;
 let agent: Agent;
@@ -24,11 +24,16 @@ afterEach(() => {
   server.close();
 });
 
+function send(bodyBytes: number): ClientRequest {
+  const { port } = server.address() as AddressInfo;
+  const sent = request({ host: "127.0.0.1", port, agent, method: "POST" });
+  sent.end(Buffer.alloc(bodyBytes));
+  return sent;
+}
+
 /** Makes a request, and returns when its connection may be used again. */
 async function ask(): Promise<ClientRequest> {
-  const { port } = server.address() as AddressInfo;
-  const asked = request({ host: "127.0.0.1", port, agent });
-  asked.end();
+  const asked = send(0);
   const [answer] = await once(asked, "response");
   answer.resume();
   await once(asked, "close");
@@ -65,4 +70,23 @@ test("an agent that is destroyed closes its idle connections", async () => {
   agent.destroy();
   await closed;
   expect(connections).toHaveLength(1);
+});
+
+test.each([10, 5_000_000])(
+  "a request of %d bytes on a connection that the upstream has just closed is known as such",
+  async (bytes) => {
+    await ask();
+    connections[0]?.destroy();
+    const sent = send(bytes);
+    const [error] = await once(sent, "error");
+    expect(wasClosed(sent, error)).toBe(true);
+  },
+);
+
+test("a request on a new connection that the upstream closes is not taken for one", async () => {
+  server.on("connection", (socket: Socket) => void socket.destroy());
+  const sent = send(10);
+  const [error] = await once(sent, "error");
+  expect(["ECONNRESET", "EPIPE"]).toContain(error.code);
+  expect(wasClosed(sent, error)).toBe(false);
 });
