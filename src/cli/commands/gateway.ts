@@ -9,6 +9,7 @@ import type { Gateway } from "../gateway/gateway.ts";
 import { interruptible } from "../interruption.ts";
 import { decimalNumber, wholeNumber } from "../numbers.ts";
 import type { StoreOptions } from "../store-options.ts";
+import type { Terminal } from "../terminal.ts";
 
 interface ServeOptions extends StoreOptions {
   readonly upstream?: string;
@@ -25,6 +26,8 @@ interface ServeOptions extends StoreOptions {
 }
 
 const MEGABYTE = 1024 * 1024;
+/** How long a Ctrl-C may be the first one again: both the terminal and npx hand it on. */
+const ECHO_MS = 500;
 
 export const gateway = leaf<ServeOptions>({
   name: "gateway",
@@ -32,8 +35,8 @@ export const gateway = leaf<ServeOptions>({
   details:
     "Clients use a key of `gateway key create` in place of the provider's. The provider's key comes " +
     "from OPENAI_API_KEY or ANTHROPIC_API_KEY, or from the variable that the file names. The " +
-    "resource is the model. Ctrl-C and SIGTERM let calls in flight end first. /healthz and " +
-    "/metrics need no key.",
+    "resource is the model. Ctrl-C and SIGTERM let calls in flight end first; Ctrl-C again breaks " +
+    "them off. /healthz and /metrics need no key.",
   options: [
     { flags: "-u, --upstream <url>", text: "the provider, such as https://api.openai.com/v1" },
     { flags: "--config <file>", text: "several providers by model, in YAML" },
@@ -123,12 +126,22 @@ async function serve(call: Call<ServeOptions>, signal: AbortSignal) {
   return { code: EXIT.ok };
 }
 
-/** Lets calls at work end until the grace is over. */
+/** Lets calls at work end until the grace is over, or until Ctrl-C is pressed again. */
 async function stop({ options, terminal }: Call<ServeOptions>, running: Gateway): Promise<void> {
   const done = new AbortController();
   const deadline = terminal.timer.sleep(options.grace * 1000, done.signal);
-  await running.stop(deadline);
+  await running.stop(Promise.race([deadline, pressedAgain(terminal, done.signal)]));
   done.abort();
+}
+
+/** Waits for another Ctrl-C, or for the signal. */
+async function pressedAgain({ timer, onInterruption }: Terminal, signal: AbortSignal) {
+  await timer.sleep(ECHO_MS, signal);
+  await new Promise<void>((resolve) => {
+    const forget = onInterruption((interruption) => interruption === "SIGINT" && resolve());
+    if (signal.aborted) forget();
+    else signal.addEventListener("abort", forget, { once: true });
+  });
 }
 
 /** Serves the dashboard with the live refusals of the gateway. */

@@ -69,6 +69,27 @@ test("SIGTERM lets a stream and its lease end, and the dashboard is served until
   expect(Object.fromEntries(left)).toEqual({ rpm: 99, tpm: 1000 - 21 });
 });
 
+test("Ctrl-C that is pressed again breaks a stream off and keeps what was streamed", async () => {
+  const { key } = await createKey(repository, "team-a", undefined);
+  upstream.replyWith(stall(chatEvents(["12345678"]).slice(0, 2)));
+  const args = ["gateway", "-u", `${upstream.url}/v1`, "--port", "0", "--json", "--grace", "3600"];
+  const child = binary.start(args, { env });
+  const ended = collect(child);
+  const [line] = (await once(child.stdout as NonNullable<typeof child.stdout>, "data")) as [string];
+  const { url } = JSON.parse(line) as { url: string };
+  const openai = new OpenAI({ apiKey: key, baseURL: `${url}/v1`, maxRetries: 0 });
+  const asked = { model: "gpt-4o", messages, stream: true as const };
+  const parts = (await openai.chat.completions.create(asked))[Symbol.asyncIterator]();
+  await parts.next();
+  await parts.next();
+  const pressing = setInterval(() => child.kill("SIGINT"), 100);
+  expect(await ended).toMatchObject({ code: 0, err: "Stopping: calls in flight may end first\n" });
+  clearInterval(pressing);
+  const buckets = await repository.buckets.list("team-a");
+  const left = buckets.map(({ limitName, tokens }) => [limitName, tokens]);
+  expect(Object.fromEntries(left)).toEqual({ rpm: 99, tpm: 1000 - 12 });
+});
+
 test("a file of upstreams that cannot be used is refused with its lines", async () => {
   const config = join(folder, "upstreams.yaml");
   writeFileSync(config, "upstreams:\n  - url: nonsense\n");
