@@ -9,12 +9,11 @@ import { INTERNALS } from "../repository/internals.ts";
 import type { StoreCall } from "../storage/item-store.ts";
 import { BoundedLabels } from "./bounded-labels.ts";
 import {
-  DB_COLLECTION,
+  callAttributes,
   DB_OPERATION,
   DB_SYSTEM,
   databaseOf,
   ENTITY,
-  ERROR_TYPE,
   LEVEL,
   LIMIT,
   levelName,
@@ -136,17 +135,12 @@ class Metrics {
 
   called(call: StoreCall): void {
     const { operation, outcome = "ok", durationMs, readUnits, writeUnits } = call;
-    const { system, table } = this.#database;
+    const { system } = this.#database;
     this.#calls.add(1, system, operation, outcome);
     if (readUnits > 0) this.#capacity.add(readUnits, system, operation, "read");
     if (writeUnits > 0) this.#capacity.add(writeUnits, system, operation, "write");
     if (durationMs === undefined) return;
-    this.#callDuration.record(durationMs / 1000, {
-      [DB_SYSTEM]: system,
-      [DB_OPERATION]: operation,
-      ...(table === undefined ? {} : { [DB_COLLECTION]: table }),
-      ...(outcome === "ok" ? {} : { [ERROR_TYPE]: outcome }),
-    });
+    this.#callDuration.record(durationMs / 1000, callAttributes(this.#database, call));
   }
 
   /** Connects the sums to the meter; the result ends it. */

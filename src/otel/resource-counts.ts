@@ -6,7 +6,7 @@ import { NAMESPACE, OUTCOME, RESOURCE } from "./names.ts";
 import type { Sum, Tally } from "./tally.ts";
 
 /** Where the sums belong. */
-export interface CountedTallies {
+interface CountedTallies {
   readonly acquires: Tally;
   readonly consumed: Tally;
   readonly adjusted: Tally;

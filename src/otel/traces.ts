@@ -17,12 +17,9 @@ import type { RateLimiter } from "../limiter/rate-limiter.ts";
 import { INTERNALS } from "../repository/internals.ts";
 import type { StoreCall } from "../storage/item-store.ts";
 import {
-  DB_COLLECTION,
-  DB_OPERATION,
-  DB_SYSTEM,
+  callAttributes,
   databaseOf,
   ENTITY,
-  ERROR_TYPE,
   LEVEL,
   LIMIT,
   levelName,
@@ -97,27 +94,21 @@ function decision(event: AcquireEvent): Attributes {
 function traceCall(limiter: RateLimiter, tracer: Tracer, call: StoreCall): void {
   const { operation, outcome = "ok", durationMs, attempt, readUnits, writeUnits } = call;
   if (durationMs === undefined || trace.getActiveSpan()?.isRecording() === false) return;
-  const { system, table } = databaseOf(limiter);
+  const database = databaseOf(limiter);
+  const { table } = database;
   const endTime = Date.now();
-  const tables =
-    table === undefined
-      ? {}
-      : {
-          [DB_COLLECTION]: table,
-          "aws.dynamodb.table_names": [table],
-          "aws.dynamodb.consumed_capacity": [
-            JSON.stringify({ TableName: table, CapacityUnits: readUnits + writeUnits }),
-          ],
-        };
+  const capacity = JSON.stringify({ TableName: table, CapacityUnits: readUnits + writeUnits });
+  const tables = table !== undefined && {
+    "aws.dynamodb.table_names": [table],
+    "aws.dynamodb.consumed_capacity": [capacity],
+  };
   const span = tracer.startSpan(table === undefined ? operation : `${operation} ${table}`, {
     kind: SpanKind.CLIENT,
     startTime: endTime - durationMs,
     attributes: {
-      [DB_SYSTEM]: system,
-      [DB_OPERATION]: operation,
+      ...callAttributes(database, call),
       "zae_limiter.call.attempt": attempt ?? 1,
       ...tables,
-      ...(outcome === "ok" ? {} : { [ERROR_TYPE]: outcome }),
     },
   });
   if (outcome !== "ok" && outcome !== "condition") span.setStatus({ code: SpanStatusCode.ERROR });
