@@ -1,7 +1,7 @@
 /** One use of a command: gives it what it needs, prints what it says, puts everything back. */
 
 import type { Access, Call, Finished, Leaf, Result } from "./command.ts";
-import { UsageError } from "./command.ts";
+import { CommandFailure, UsageError } from "./command.ts";
 import { EXIT } from "./exit-codes.ts";
 import { failureOf } from "./failure.ts";
 import { namespaceHint, storeHint } from "./hint.ts";
@@ -10,7 +10,7 @@ import type { StoreOptions } from "./store-options.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** Options that every command has. */
-export interface CommonOptions {
+interface CommonOptions {
   readonly json?: boolean;
   readonly debug?: boolean;
   readonly yes?: boolean;
@@ -47,6 +47,10 @@ export async function callLeaf(
     hint: (...words) => namespaceHint(words, options),
     storeHint: (...words) => storeHint(words, options),
     confirm: (question) => confirm(question, options, terminal),
+    agree: async (question, done) => {
+      if (await confirm(question, options, terminal)) return;
+      throw new CommandFailure(`Aborted: nothing was ${done}`);
+    },
     note,
     progress: (text) => lines.progress(text),
   };

@@ -70,6 +70,8 @@ export interface Call<Options = Record<string, never>> {
   storeHint(...words: readonly string[]): string;
   /** Asks, unless `--yes` was given. Needs `confirms`. */
   confirm(question: string): Promise<boolean>;
+  /** The same, where a no is a failure: nothing was `done`. */
+  agree(question: string, done: string): Promise<void>;
   /** Prints a line for people in addition to the result. */
   note(text: string): void;
   /** A line that the next one replaces, where there is a terminal; an empty one removes it. */

@@ -11,7 +11,7 @@ import type { LimitRecords } from "../records/limits.ts";
 const ENTITIES_MAX = 50;
 
 /** The limits of an entity, per resource or `_default_`. */
-export type OwnLimits = ReadonlyMap<string, readonly Limit[]>;
+type OwnLimits = ReadonlyMap<string, readonly Limit[]>;
 
 /** The limits that apply where an entity has none of its own. */
 export interface GeneralLevels {

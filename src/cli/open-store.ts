@@ -28,11 +28,7 @@ export class OpenStores {
   async store(access: Access): Promise<StoreAsItIs> {
     const { location, options } = this.#place;
     const missing = isMissing(location) || location.kind === "memory";
-    if (access === "write" && missing) {
-      const prepared = await this.#prepared();
-      const { namespaces } = prepared;
-      return { namespaces, enter: (name) => prepared.namespace(name), close: async () => {} };
-    }
+    if (access === "write" && missing) return asItIs(await this.#prepared());
     if (missing) return this.#nothing();
     const readable = access === "read" ? this.#readable(location) : location;
     return this.#keep(await openAsItIs(readable, options));
@@ -60,18 +56,19 @@ export class OpenStores {
   async #nothing(): Promise<StoreAsItIs> {
     const { location, namespace, options } = this.#place;
     if (location.kind === "sqlite") this.#note(`Nothing is stored in ${placeName(location)} yet`);
-    const empty = this.#keep(await Repository.open("memory:", { ...options, namespace }));
-    return {
-      namespaces: empty.namespaces,
-      enter: (name) => empty.namespace(name),
-      close: async () => {},
-    };
+    return asItIs(this.#keep(await Repository.open("memory:", { ...options, namespace })));
   }
 
   #keep<T extends { close(): Promise<void> }>(opened: T): T {
     this.#opened.push(opened);
     return opened;
   }
+}
+
+/** The store of a repository that is closed by its owner. */
+function asItIs(repository: Repository): StoreAsItIs {
+  const { namespaces } = repository;
+  return { namespaces, enter: (name) => repository.namespace(name), close: async () => {} };
 }
 
 /** Calls `work` with the store, or with a copy of a file that may only be read. */

@@ -12,7 +12,7 @@ import { CommandFailure } from "./command.ts";
 const LOG = "-wal";
 const ATTEMPTS_MAX = 5;
 
-export interface ReadableCopy {
+interface ReadableCopy {
   readonly path: string;
   remove(): void;
 }

@@ -25,7 +25,7 @@ export const deleteStack = leaf<StackPlaceOptions & { wait?: boolean; withData?:
     kept: { table: "text | null", bucket: "text | null" },
     table_deleted: "boolean",
   },
-  run: async ({ options, terminal, confirm, note }) => {
+  run: async ({ options, terminal, agree, note }) => {
     const { stackName, connection } = stackPlace(options, terminal);
     const stack = stackAt(stackName, options);
     const withData = options.withData === true;
@@ -34,9 +34,7 @@ export const deleteStack = leaf<StackPlaceOptions & { wait?: boolean; withData?:
       throw new CommandFailure("--with-data has to wait for the stack: leave out --no-wait");
     }
     const what = withData ? `stack ${stackName} with ALL its data` : `stack ${stackName}`;
-    if (!(await confirm(`Delete the ${what}?`))) {
-      throw new CommandFailure("Aborted: nothing was deleted");
-    }
+    await agree(`Delete the ${what}?`, "deleted");
     const infra = await import("../../infra/delete.ts");
     const { outcome, kept, tableDeleted } = await interruptible(terminal, (signal) =>
       infra.deleteStack({

@@ -85,10 +85,8 @@ const remove = leaf<PrincipalOptions>({
   store: "change",
   confirms: true,
   json: { id: "text", deleted: "boolean" },
-  run: async ({ args: [id = ""], options, open, confirm }) => {
-    if (!(await confirm(`Delete ${id} with its limits, balances and usage?`))) {
-      throw new CommandFailure("Aborted: nothing was deleted");
-    }
+  run: async ({ args: [id = ""], options, open, agree }) => {
+    await agree(`Delete ${id} with its limits, balances and usage?`, "deleted");
     const { entities } = await open();
     const known = (await entities.get(id)) !== undefined;
     await entities.delete(id, principalOf(options));

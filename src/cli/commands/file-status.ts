@@ -7,7 +7,7 @@ import { isMissing, reading } from "../open-store.ts";
 import type { Palette } from "../palette.ts";
 import { placeName, type StorePlace } from "../store-options.ts";
 
-export interface FileStatus {
+interface FileStatus {
   readonly name: string;
   /** Whether there is a store that can be read. */
   readonly available: boolean;

@@ -19,7 +19,7 @@ export interface FileOptions {
 }
 
 /** What a file says, or what is wrong with it. */
-export type FileContent =
+type FileContent =
   | { readonly manifest: Manifest }
   | { readonly problems: readonly PlacedProblem[] };
 

@@ -112,9 +112,7 @@ async function workersOf(
   ]);
   const functionName = loadFunctionName(location.table);
   call.note(costText(plan, workers));
-  if (!(await call.confirm(`Run ${workers} Lambda workers against ${location.table}?`))) {
-    throw new CommandFailure("Aborted: nothing was run");
-  }
+  await call.agree(`Run ${workers} Lambda workers against ${location.table}?`, "run");
   const { region, endpoint } = location;
   const connection = { ...connectionOf(options, terminal), region, endpoint };
   const scenario = basename(options.file);

@@ -152,13 +152,11 @@ export const loadtestDelete = leaf<StackPlaceOptions>({
   confirms: true,
   examples: ["loadtest delete --name my-app --yes"],
   json: { outcome: "text", stack_name: "text" },
-  run: async ({ options, terminal, confirm, note }) => {
+  run: async ({ options, terminal, agree, note }) => {
     const { stackName: name, connection } = stackPlace(options, terminal);
     const { loadStackName } = await import("../../infra/load-stack.ts");
     const stackName = loadStackName(name);
-    if (!(await confirm(`Delete the stack ${stackName}?`))) {
-      throw new CommandFailure("Aborted: nothing was deleted");
-    }
+    await agree(`Delete the stack ${stackName}?`, "deleted");
     const { deleteStack } = await import("../../infra/delete.ts");
     const { outcome } = await interruptible(terminal, (signal) =>
       deleteStack({

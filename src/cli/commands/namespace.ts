@@ -109,11 +109,9 @@ const remove = leaf({
   namespaced: false,
   confirms: true,
   json: { name: "text", namespace_id: "text | null", deleted: "boolean" },
-  run: async ({ args: [name = ""], openStore, confirm, storeHint }) => {
+  run: async ({ args: [name = ""], openStore, agree, storeHint }) => {
     checkNamespace(name);
-    if (!(await confirm(`Delete the namespace ${name}? It can be recovered until it is purged.`))) {
-      throw new CommandFailure("Aborted: nothing was deleted");
-    }
+    await agree(`Delete the namespace ${name}? It can be recovered until it is purged.`, "deleted");
     const { namespaces } = await openStore();
     const namespaceId = (await namespaces.get(name))?.namespaceId;
     await namespaces.delete(name);
@@ -191,10 +189,8 @@ const purge = leaf({
   namespaced: false,
   confirms: true,
   json: { namespace_id: "text", records_deleted: "number" },
-  run: async ({ args: [id = ""], openStore, confirm, progress }) => {
-    if (!(await confirm(`Purge ${id}? Its data is then gone for good.`))) {
-      throw new CommandFailure("Aborted: nothing was purged");
-    }
+  run: async ({ args: [id = ""], openStore, agree, progress }) => {
+    await agree(`Purge ${id}? Its data is then gone for good.`, "purged");
     const { namespaces } = await openStore();
     let count = 0;
     await namespaces.purge(id, {

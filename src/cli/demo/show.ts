@@ -33,7 +33,7 @@ const PLAIN_FRAME_MS = 10_000;
 const CHANGE_MS = 14_000;
 
 /** Where the demonstration is given, and by which time and randomness. */
-export interface Stage {
+interface Stage {
   readonly terminal: Terminal;
   readonly repository: Repository;
   readonly time: StageTime;

@@ -23,7 +23,7 @@ const ROUND_MS = 15_000;
 const REQUEST_TIMEOUT_MS = ROUND_MS + 60_000;
 const MEMORY_GIGABYTES = 1769 / 1024;
 
-export interface LambdaWorkers {
+interface LambdaWorkers {
   readonly functionName: string;
   readonly scenario: string;
   readonly workers: number;

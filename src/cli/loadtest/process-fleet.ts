@@ -18,7 +18,7 @@ const START =
 /** A worker that dies again and again is not replaced without end. */
 const LOST_MAX = 10;
 
-export interface ProcessFleetOptions {
+interface ProcessFleetOptions {
   readonly file: string;
   readonly store: StoreAddress;
   readonly plan: Plan;

@@ -35,7 +35,7 @@ export interface LoadReport {
   readonly broken: readonly { readonly condition: string; readonly actual: string }[];
 }
 
-export interface ReportInput
+interface ReportInput
   extends Pick<LoadReport, "title" | "storeName" | "plan" | "workers" | "elapsedMs"> {
   readonly results: Results;
   readonly thresholds: readonly Threshold[];

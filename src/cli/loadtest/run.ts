@@ -9,7 +9,7 @@ import type { Prepared } from "./prepared.ts";
 import { ProcessFleet } from "./process-fleet.ts";
 
 /** What has come of a run. */
-export interface Ran {
+interface Ran {
   readonly results: Results;
   readonly elapsedMs: number;
 }

@@ -7,7 +7,7 @@ interface Series {
   readonly points: readonly (readonly [x: number, y: number])[];
 }
 
-export interface ChartOptions {
+interface ChartOptions {
   readonly title: string;
   readonly xUnit: string;
   readonly series: readonly Series[];

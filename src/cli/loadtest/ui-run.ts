@@ -20,7 +20,7 @@ const SPAWN_RATE = 1000;
 const USERS_MAX = 100_000;
 const RATE_MAX = 1_000_000;
 
-export interface UiRunOptions {
+interface UiRunOptions {
   readonly title: string;
   readonly store: string;
   readonly classes: readonly string[];

@@ -17,7 +17,7 @@ export interface Engine {
 }
 
 /** Where to look. */
-export interface EngineSearch {
+interface EngineSearch {
   /** `dynoxide`, `dynamodb-local`, or the path of dynoxide's binary; absent: whatever is there. */
   readonly engine?: string | undefined;
   /** The path of DynamoDBLocal.jar. */

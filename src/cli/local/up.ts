@@ -29,7 +29,7 @@ const PROGRAM = fileURLToPath(
 );
 
 /** What is to run. */
-export interface UpRequest {
+interface UpRequest {
   readonly engine: Engine;
   readonly port: number;
   readonly table: string;
@@ -38,7 +38,7 @@ export interface UpRequest {
 }
 
 /** The folder, terminal and signal of one `local up`. */
-export interface UpPlace {
+interface UpPlace {
   readonly folder: LocalFolder;
   readonly terminal: Terminal;
   readonly signal: AbortSignal;
