@@ -18,7 +18,7 @@ import { type LevelConfig, type Target, targetKey } from "./manifest.ts";
 import type { StoredLevel } from "./plan.ts";
 
 /** Tells what is stored in each of the places it was made for; `undefined` where nothing is. */
-export type StoredLevels = (target: Target) => StoredLevel | undefined;
+type StoredLevels = (target: Target) => StoredLevel | undefined;
 
 /** Reads all of the places, past every cache. */
 export async function readLevels(
@@ -91,6 +91,6 @@ function isLedTo(target: Target, item: Item, resources: ReadonlySet<string>): bo
 }
 
 function setAt(item: Item | undefined, name: string): ReadonlySet<string> {
-  const value = item === undefined ? undefined : valueAt(item, name);
+  const value = valueAt(item, name);
   return value instanceof Set ? (value as ReadonlySet<string>) : new Set();
 }

@@ -10,27 +10,25 @@ import { CONFIG_VERSION } from "../records/config-change.ts";
 import { isCounted, registration } from "../records/config-registry.ts";
 import { numberAt, textAt } from "../records/fields.ts";
 import {
-  bucketKey,
+  CONFIG_SK,
   ENTITY_CONFIG_PREFIX,
   entityConfigPartition,
   entityConfigRegistryKey,
   inNamespace,
   resourceConfigKey,
   resourceRegistryKey,
+  STATE_SK,
   systemConfigKey,
 } from "../records/keys.ts";
 import { type Item, keyOf } from "../storage/item.ts";
 import type { Write } from "../storage/item-store.ts";
 import type { Home } from "./known-namespaces.ts";
 import type { Migration, MigrationTable, Rule } from "./migration.ts";
-import { asRead, entityOf } from "./old-keys.ts";
+import { asRead, entityOf, removal } from "./old-keys.ts";
 import { bucketPartitions } from "./sharded-buckets.ts";
 import { usageWindows, usageWithoutWindows } from "./usage-windows.ts";
 
 const RETENTION = "audit_retention_days";
-const ANY = "any";
-const STATE_SK = bucketKey(ANY, ANY, ANY, 0).SK;
-const CONFIG_SK = systemConfigKey(ANY).SK;
 
 /** The retention of audit events was written under the name of a namespace instead of its id. */
 const lostRetention: Rule = {
@@ -42,7 +40,7 @@ const lostRetention: Rule = {
   writes: (item, table) => {
     const { namespaceId } = homeIn(table, item);
     const key = systemConfigKey(namespaceId);
-    const remove: Write = { delete: keyOf(item), condition: asRead(item) };
+    const remove = removal(item);
     const days = numberAt(item, RETENTION);
     if (days === undefined) return [remove];
     const setIfAbsent = { [RETENTION]: days, ...inNamespace(namespaceId, key.PK) };
@@ -60,7 +58,7 @@ const bucketStubs: Rule = {
     isInside(item, table) &&
     item.SK === STATE_SK &&
     !STATE.every((name) => Object.hasOwn(item, name)),
-  writes: (item) => [{ delete: keyOf(item), condition: asRead(item) }],
+  writes: (item) => [removal(item)],
 };
 
 /** Declarative limits of entities were in no index and not counted. */

@@ -7,10 +7,10 @@
  */
 
 import { numberAt, textAt } from "../records/fields.ts";
-import { type Item, type Key, keyOf } from "../storage/item.ts";
+import type { Item, Key } from "../storage/item.ts";
 import type { Write } from "../storage/item-store.ts";
 import type { Migration, Rule } from "./migration.ts";
-import { asRead, entityOf, isOurs, partitionOf } from "./old-keys.ts";
+import { entityOf, isOurs, partitionOf, removal } from "./old-keys.ts";
 
 const LIMIT_PATTERN = /^#LIMIT#(?:([^#]+)#)?([^#]+)$/;
 const RESOURCE_PREFIX = "RESOURCE#";
@@ -29,7 +29,7 @@ const limitItems: Rule = {
     return [
       // What the item of the level already says is newer.
       { update: key, change: { setIfAbsent: { ...attributes, config_version: 1 } } },
-      { delete: keyOf(item), condition: asRead(item) },
+      removal(item),
       ...listed(item),
     ];
   },

@@ -7,11 +7,12 @@
 
 import { accruedMilli, type Rate } from "../core/bucket.ts";
 import { isPlainObject } from "../domain/check.ts";
+import { defined } from "../domain/defined.ts";
 import { numberAt, valueAt } from "../records/fields.ts";
 import { type Item, keyOf, type Value } from "../storage/item.ts";
 import { ITEM_ABSENT, type Write } from "../storage/item-store.ts";
 import type { Migration, MigrationTable, Rule } from "./migration.ts";
-import { asRead, isOurs, oldBucket, partitionOf } from "./old-keys.ts";
+import { asRead, isOurs, type OldBucket, oldBucket, partitionOf, removal } from "./old-keys.ts";
 
 const DATA = "data";
 
@@ -27,10 +28,10 @@ const limitsOfBuckets: Rule = {
   name: "limits of buckets",
   concerns: (item) => oldBucket(item)?.limit !== undefined,
   writes: async (item, table) => {
-    const remove: Write = { delete: keyOf(item), condition: asRead(item) };
     const limit = limitIn(flat(item), oldBucket(item)?.limit ?? "");
     // Without its parameters it limits nothing: the next acquire makes a new one.
-    return limit === undefined ? [remove] : [...(await intoBucket(item, limit, table)), remove];
+    const moved = limit === undefined ? [] : await intoBucket(item, limit, table);
+    return [...moved, removal(item)];
   },
 };
 
@@ -57,11 +58,7 @@ async function intoBucket(
   limit: LimitItem,
   { store }: MigrationTable,
 ): Promise<Write[]> {
-  const {
-    entityId,
-    resource,
-    limit: name,
-  } = oldBucket(item) as NonNullable<ReturnType<typeof oldBucket>>;
+  const { entityId, resource, limit: name } = oldBucket(item) as OldBucket;
   const { namespaceId } = partitionOf(item.PK);
   const key = { PK: item.PK, SK: `#BUCKET#${resource}` };
   const bucket = await store.get(key, { consistent: true });
@@ -75,7 +72,7 @@ async function intoBucket(
       ...limit.attributes,
       GSI2PK: `${namespaceId === undefined ? "" : `${namespaceId}/`}RESOURCE#${resource}`,
       GSI2SK: `BUCKET#${entityId}`,
-      ...(ttl === undefined ? {} : { ttl }),
+      ...defined({ ttl }),
     };
     return [{ put, condition: [ITEM_ABSENT] }];
   }
@@ -135,8 +132,7 @@ export function flat(item: Item): Item {
 }
 
 function isNested(item: Item): boolean {
-  const data = valueAt(item, DATA);
-  return isPlainObject(data);
+  return isPlainObject(valueAt(item, DATA));
 }
 
 function attributesIn(item: Item): Record<string, Value> {

@@ -39,7 +39,7 @@ export class KnownNamespaces {
       states.set(item.SK.slice(NAMESPACE_ID_PREFIX.length), textAt(item, "status") ?? "");
     }
     const forward = await store.get(namespaceKey(DEFAULT_NAMESPACE), { consistent: true });
-    return new KnownNamespaces(states, forward && textAt(forward, "namespace_id"));
+    return new KnownNamespaces(states, textAt(forward, "namespace_id"));
   }
 
   /**

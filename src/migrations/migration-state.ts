@@ -122,11 +122,9 @@ export class MigrationLease {
 }
 
 function runningBy(item: Item | undefined): MigrationRunningError {
-  const untilMs = item === undefined ? undefined : numberAt(item, "lease_until");
-  return new MigrationRunningError(
-    item && textAt(item, "owner"),
-    untilMs === undefined ? undefined : isoSeconds(untilMs),
-  );
+  const untilMs = numberAt(item, "lease_until");
+  const until = untilMs === undefined ? undefined : isoSeconds(untilMs);
+  return new MigrationRunningError(textAt(item, "owner"), until);
 }
 
 function stateKey(): Key {

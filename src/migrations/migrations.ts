@@ -20,6 +20,7 @@ import {
   type RunContext,
   runSteps,
   type Step,
+  total,
 } from "./run.ts";
 import { readTableVersion } from "./table-version.ts";
 
@@ -116,8 +117,8 @@ export async function planMigrations(store: ItemStore): Promise<MigrationPlan> {
   if (state?.checkpoint === undefined) return plan;
   const { startedAt, updatedAt, checkpoint } = state;
   const { migration, scanned, changes } = checkpoint;
-  const changed = Object.values(changes).reduce((sum, count) => sum + count, 0);
-  return { ...plan, interrupted: { migration, startedAt, updatedAt, scanned, changed } };
+  const interrupted = { migration, startedAt, updatedAt, scanned, changed: total(changes) };
+  return { ...plan, interrupted };
 }
 
 /**

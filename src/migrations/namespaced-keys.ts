@@ -17,8 +17,8 @@ import { unprefixedVersionKey } from "../records/version-record.ts";
 import { type Item, keyOf, type Value } from "../storage/item.ts";
 import { ITEM_ABSENT, type Write } from "../storage/item-store.ts";
 import type { Home } from "./known-namespaces.ts";
-import type { Migration, MigrationTable, Rule } from "./migration.ts";
-import { asRead, partitionOf } from "./old-keys.ts";
+import type { Migration, Rule } from "./migration.ts";
+import { asRead, isThere, partitionOf, removal } from "./old-keys.ts";
 import { bucketPartitions } from "./sharded-buckets.ts";
 
 const BURST_PATTERN = /^l_(.+)_bx$/;
@@ -51,12 +51,12 @@ const namespaceKeys: Rule = {
     item.SK !== unprefixedVersionKey().SK && namespaces.homeOf(item.PK)?.isOutside === true,
   writes: async (item, table) => {
     const home = table.namespaces.homeOf(item.PK) as Home;
-    const remove: Write = { delete: keyOf(item), condition: asRead(item) };
+    const remove = removal(item);
     if (item.SK === COUNTS) return [remove];
     if (item.SK === RESOURCES) return [...resourcesInto(home.namespaceId, item), remove];
     const moved = movedTo(home, item);
     // Another process has already moved it, and may have changed it since.
-    if ((await isThere(moved, table)) === true) return [remove];
+    if (await isThere(table.store, keyOf(moved))) return [remove];
     return [{ put: moved, condition: [ITEM_ABSENT] }, remove];
   },
 };
@@ -68,10 +68,6 @@ export const toNamespacedKeys: Migration = {
   needsNamespace: true,
   atLast: [{ delete: unprefixedVersionKey() }],
 };
-
-async function isThere(item: Item, { store }: MigrationTable): Promise<boolean> {
-  return (await store.get(keyOf(item), { consistent: true })) !== undefined;
-}
 
 function movedTo({ namespaceId, partition }: Home, item: Item): Item {
   const PK = `${namespaceId}/${partition.rest}`;

@@ -1,7 +1,7 @@
 /** The keys of older tables, and conditions on what was read from them. */
 
-import type { Item } from "../storage/item.ts";
-import type { Condition, Test } from "../storage/item-store.ts";
+import { type Item, type Key, keyOf } from "../storage/item.ts";
+import type { Condition, ItemStore, Test, Write } from "../storage/item-store.ts";
 
 /** The parts of a partition key: `n1/ENTITY#key-1`, or `ENTITY#key-1` in older tables. */
 export interface Partition {
@@ -35,10 +35,15 @@ export function entityOf({ rest }: Partition): string | undefined {
   return rest.startsWith(ENTITY_PREFIX) ? rest.slice(ENTITY_PREFIX.length) : undefined;
 }
 
-/** A bucket that lies with its entity; `limit` where each limit had an item of its own. */
-export function oldBucket(
-  item: Item,
-): { entityId: string; resource: string; limit: string | undefined } | undefined {
+/** A bucket that lies with its entity. */
+export interface OldBucket {
+  readonly entityId: string;
+  readonly resource: string;
+  /** Where each limit had an item of its own. */
+  readonly limit: string | undefined;
+}
+
+export function oldBucket(item: Item): OldBucket | undefined {
   const entityId = entityOf(partitionOf(item.PK));
   const [, resource, limit] = BUCKET_PATTERN.exec(item.SK) ?? [];
   if (entityId === undefined || resource === undefined) return undefined;
@@ -50,6 +55,16 @@ export function oldUsage(item: Item): { entityId: string; resource: string } | u
   const entityId = entityOf(partitionOf(item.PK));
   const resource = USAGE_PATTERN.exec(item.SK)?.[1];
   return entityId === undefined || resource === undefined ? undefined : { entityId, resource };
+}
+
+/** Returns the write that deletes the item, if it is as it was read. */
+export function removal(item: Item): Write {
+  return { delete: keyOf(item), condition: asRead(item) };
+}
+
+/** Whether the store has an item with that key. */
+export async function isThere(store: ItemStore, key: Key): Promise<boolean> {
+  return (await store.get(key, { consistent: true })) !== undefined;
 }
 
 /** Passes only while the item is as it was read. Numbers first: they are what changes most. */

@@ -5,7 +5,7 @@
  * It keeps what a migration would change, so it needs as much memory as that.
  */
 
-import { checkTransaction, keyOfWrite } from "../storage/checks.ts";
+import { checkTransaction, keyOfWrite, type ManyWrites, writesIn } from "../storage/checks.ts";
 import { applyChange, holds, storedItem } from "../storage/evaluate.ts";
 import type { Item, Key } from "../storage/item.ts";
 import type {
@@ -66,12 +66,8 @@ export class OverlayStore implements ScanStore {
     return { ok: true };
   }
 
-  async writeMany(writes: {
-    readonly puts?: readonly Item[];
-    readonly deletes?: readonly Key[];
-  }): Promise<void> {
-    for (const item of writes.puts ?? []) await this.put(item);
-    for (const key of writes.deletes ?? []) await this.delete(key);
+  async writeMany(writes: ManyWrites): Promise<void> {
+    for (const write of writesIn(writes)) await this.#write(write);
   }
 
   /** Only of the table itself, in no particular order: that is all migrations ask. */

@@ -11,7 +11,7 @@ const CHECKPOINT_ITEMS = 1000;
 /** Each lost attempt means that another client changed the item; this many are an error. */
 const ATTEMPTS_MAX = 20;
 
-export interface PassOptions {
+interface PassOptions {
   readonly onCheckpoint?: (checkpoint: Checkpoint) => void;
   readonly signal?: AbortSignal | undefined;
 }

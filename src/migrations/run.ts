@@ -166,6 +166,7 @@ function rulesOf({ migration, direction }: Step): readonly Rule[] {
   return direction === "up" ? migration.rules : (migration.rollback ?? []);
 }
 
-function total(changes: Readonly<Record<string, number>>): number {
+/** How many items all rules have changed. */
+export function total(changes: Readonly<Record<string, number>>): number {
   return Object.values(changes).reduce((sum, count) => sum + count, 0);
 }

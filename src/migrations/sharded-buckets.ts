@@ -10,10 +10,10 @@ import { encodeBucket, type StoredBucket, WRITES_RATE } from "../records/bucket-
 import { flagAt, numberAt, textAt } from "../records/fields.ts";
 import { bucketKey, META_SK } from "../records/keys.ts";
 import { listedBucket } from "../records/listed-bucket.ts";
-import { type Item, keyOf, type Value } from "../storage/item.ts";
+import type { Item, Value } from "../storage/item.ts";
 import { ITEM_ABSENT } from "../storage/item-store.ts";
 import type { MigrationTable, Rule } from "./migration.ts";
-import { asRead, oldBucket } from "./old-keys.ts";
+import { isThere, oldBucket, removal } from "./old-keys.ts";
 
 const TTL_SECONDS_MIN = 3600;
 /** Old keys have none of their own; the bucket says what it is by its parts. */
@@ -25,13 +25,13 @@ export const bucketPartitions: Rule = {
   concerns: (item, { namespaces }) =>
     oldBucket(item) !== undefined && namespaces.homeOf(item.PK) !== undefined,
   writes: async (item, table) => {
-    const remove = { delete: keyOf(item), condition: asRead(item) };
+    const remove = removal(item);
     const bucket = await bucketIn(item, table);
     if (bucket === undefined) return [remove];
     const namespaceId = table.namespaces.homeOf(item.PK)?.namespaceId as string;
     const key = bucketKey(namespaceId, bucket.entityId, bucket.resource, 0);
     // A bucket that is in use has the truth; the old one has been forgotten since it was made.
-    if ((await table.store.get(key, { consistent: true })) !== undefined) return [remove];
+    if (await isThere(table.store, key)) return [remove];
     return [{ put: encodeBucket(namespaceId, bucket), condition: [ITEM_ABSENT] }, remove];
   },
 };

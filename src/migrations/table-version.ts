@@ -1,6 +1,7 @@
 /** Which version a table has: what its version record says, wherever that is. */
 
 import { isoSeconds } from "../core/windows.ts";
+import { defined } from "../domain/defined.ts";
 import { CLIENT_VERSION, parseVersion } from "../domain/version.ts";
 import { IncompatibleSchemaError } from "../domain/version-errors.ts";
 import { textAt } from "../records/fields.ts";
@@ -36,9 +37,9 @@ export async function readTableVersion(
     consistent: true,
   });
   const unprefixed = nested === undefined ? undefined : flat(nested);
-  const stored = record === undefined ? undefined : textAt(record, "schema_version");
+  const stored = textAt(record, "schema_version");
   return {
-    stored: stored ?? (unprefixed && textAt(unprefixed, "schema_version")),
+    stored: stored ?? textAt(unprefixed, "schema_version"),
     effective: unprefixed === undefined ? (stored ?? reached ?? OLDEST) : (reached ?? OLDEST),
     record,
     unprefixed,
@@ -85,11 +86,8 @@ export function versionWrite(
 
 /** What the old record knows and we do not. */
 function kept(unprefixed: Item | undefined): Record<string, Value> {
-  const names = ["lambda_version", "client_min_version"];
-  return Object.fromEntries(
-    names.flatMap((name) => {
-      const value = unprefixed && textAt(unprefixed, name);
-      return value === undefined ? [] : [[name, value]];
-    }),
-  );
+  return defined({
+    lambda_version: textAt(unprefixed, "lambda_version"),
+    client_min_version: textAt(unprefixed, "client_min_version"),
+  });
 }

@@ -14,10 +14,10 @@ import {
   USAGE_PREFIX,
 } from "../records/keys.ts";
 import { usageKey } from "../records/usage-item.ts";
-import { type Item, type Key, keyOf, type Value } from "../storage/item.ts";
-import { ITEM_ABSENT, ITEM_EXISTS, type Write } from "../storage/item-store.ts";
+import type { Item, Key } from "../storage/item.ts";
+import { ITEM_ABSENT, ITEM_EXISTS } from "../storage/item-store.ts";
 import type { MigrationTable, Rule } from "./migration.ts";
-import { asRead, entityOf, oldUsage } from "./old-keys.ts";
+import { entityOf, isThere, oldUsage, removal } from "./old-keys.ts";
 
 const WINDOWED_PATTERN = /^#USAGE#([^#]+)#([^#]+)#([^#]+)$/;
 
@@ -38,13 +38,12 @@ export const usageWindows: Rule = {
     const snapshot = snapshotIn(item, oldUsage(item)?.resource, table) as Snapshot;
     const { entityId, window, start } = snapshot;
     const key = usageKey(snapshot, window, Date.parse(start));
-    const remove: Write = { delete: keyOf(item), condition: asRead(item) };
-    if ((await table.store.get(key, { consistent: true })) !== undefined) {
+    if (await isThere(table.store, key)) {
       const add = counters(item);
-      return [{ update: key, change: { add }, condition: [ITEM_EXISTS] }, remove];
+      return [{ update: key, change: { add }, condition: [ITEM_EXISTS] }, removal(item)];
     }
     const put = movedTo(key, `${USAGE_INDEX_PREFIX}${window}#${start}#${entityId}`, item, snapshot);
-    return [{ put, condition: [ITEM_ABSENT] }, remove];
+    return [{ put, condition: [ITEM_ABSENT] }, removal(item)];
   },
 };
 
@@ -56,12 +55,9 @@ export const usageWithoutWindows: Rule = {
     const snapshot = windowedIn(item, table) as Snapshot;
     const { entityId, resource, start } = snapshot;
     const key = { PK: item.PK, SK: `${USAGE_PREFIX}${resource}#${start}` };
-    if ((await table.store.get(key, { consistent: true })) !== undefined) return [];
+    if (await isThere(table.store, key)) return [];
     const put = movedTo(key, `${USAGE_INDEX_PREFIX}${start}#${entityId}`, item, snapshot);
-    return [
-      { put, condition: [ITEM_ABSENT] },
-      { delete: keyOf(item), condition: asRead(item) },
-    ];
+    return [{ put, condition: [ITEM_ABSENT] }, removal(item)];
   },
 };
 
@@ -101,7 +97,7 @@ function snapshotIn(
 function counters(item: Item): Record<string, number | bigint> {
   const counted: Record<string, number | bigint> = {};
   for (const name of Object.keys(item)) {
-    const value: Value | undefined = valueAt(item, name);
+    const value = valueAt(item, name);
     if (name === "ttl" || (typeof value !== "number" && typeof value !== "bigint")) continue;
     counted[name] = value;
   }

@@ -27,7 +27,7 @@ export async function checkAncestry(
     }
     if (count > ANCESTORS_MAX) throw tooDeep(parentId);
     const item = await store.get(entityKey(namespaceId, ancestor), { consistent: true });
-    const next = item === undefined ? undefined : textAt(item, "parent_id");
+    const next = textAt(item, "parent_id");
     if (next === undefined) {
       await checkDescendants(context, { id, parentId, ancestors: count });
       return item === undefined ? ancestor : undefined;

@@ -31,7 +31,6 @@ const RETENTION_DAYS_MAX = 36_500;
 
 /** How long the system config says that events are kept; `undefined` when it does not say. */
 export function retentionDaysIn(system: Item | undefined): number | undefined {
-  if (system === undefined) return undefined;
   return integerAt(system, AUDIT_RETENTION, 1, RETENTION_DAYS_MAX);
 }
 
@@ -80,7 +79,7 @@ export interface AuditEvent {
 }
 
 /** What a change says about itself. */
-export interface AuditEntry {
+interface AuditEntry {
   readonly action: AuditAction;
   readonly subject: string;
   readonly principal: string | undefined;

@@ -23,13 +23,13 @@ const ATTEMPTS_MAX = 100;
 const lines = new WeakMap<ItemStore, OneByOne>();
 
 /** What a plan is given: the items it asked for, in order, and the system config. */
-export interface ConfigSituation {
+interface ConfigSituation {
   readonly items: readonly (Item | undefined)[];
   readonly system: Item | undefined;
 }
 
 /** What a change does; `system` is carried out on the system config together with the bump. */
-export interface ConfigPlan {
+interface ConfigPlan {
   readonly writes: readonly Write[];
   readonly system?: Change;
 }

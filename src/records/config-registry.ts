@@ -27,7 +27,7 @@ export function registeredResources(registry: Item | undefined): string[] {
  * they are in no index either, which is how they are told apart.
  */
 export function isCounted(config: Item | undefined): boolean {
-  return config !== undefined && textAt(config, "GSI3PK") !== undefined;
+  return textAt(config, "GSI3PK") !== undefined;
 }
 
 /** The write that counts one more entity for a resource. */

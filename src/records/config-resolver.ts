@@ -64,10 +64,10 @@ export interface Resolution {
 }
 
 /** What the cache has of the limits of an entity. */
-export interface Remembered extends Resolution {
+interface Remembered extends Resolution {
   /** When a part of it stops being fresh. */
   readonly expiresAtMs: number;
-  /** Of the cache: in another one it may be found otherwise. */
+  /** The generation of the cache that it was found in; it holds for no other one. */
   readonly generation: number;
 }
 
@@ -281,10 +281,10 @@ function isRefused({ inactive, incompatible }: ConfigSlot): boolean {
 function slotOf(item: Item | undefined, asOf: number, expiresAtMs: number): ConfigSlot {
   return {
     // Frozen, because all callers share the list.
-    limits: Object.freeze(item === undefined ? [] : decodeLimits(item)),
-    unsupported: item === undefined ? [] : unsupportedLimits(item),
-    disabled: item === undefined ? undefined : disabledIn(item),
-    cascade: item === undefined ? undefined : cascadeIn(item),
+    limits: Object.freeze(decodeLimits(item)),
+    unsupported: unsupportedLimits(item),
+    disabled: disabledIn(item),
+    cascade: cascadeIn(item),
     onUnavailable: onUnavailableIn(item),
     auditRetentionDays: retentionDaysIn(item),
     inactive: undefined,

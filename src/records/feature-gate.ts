@@ -20,7 +20,7 @@ const FEATURES = {
   "change of parent": "0.17.0",
 } as const;
 
-export type GatedFeature = keyof typeof FEATURES;
+type GatedFeature = keyof typeof FEATURES;
 
 /** Refuses a feature that the Lambda of the table does not know; else asks clients to know it. */
 export async function claimFeature(context: RecordContext, feature: GatedFeature): Promise<void> {

@@ -3,26 +3,31 @@
 import type { JsonValue } from "../domain/json.ts";
 import { type Item, OpaqueValue, type Value } from "../storage/item.ts";
 
-export function textAt(item: Item, name: string): string | undefined {
+export function textAt(item: Item | undefined, name: string): string | undefined {
   const value = valueAt(item, name);
   return typeof value === "string" ? value : undefined;
 }
 
 /** A whole or decimal number; a bigint beyond 2^53 is rounded. */
-export function numberAt(item: Item, name: string): number | undefined {
+export function numberAt(item: Item | undefined, name: string): number | undefined {
   const value = valueAt(item, name);
   if (typeof value === "bigint") return Number(value);
   return typeof value === "number" ? value : undefined;
 }
 
 /** A whole number from `min` to `max`; `undefined` when the attribute is anything else. */
-export function integerAt(item: Item, name: string, min: number, max: number): number | undefined {
+export function integerAt(
+  item: Item | undefined,
+  name: string,
+  min: number,
+  max: number,
+): number | undefined {
   const value = valueAt(item, name);
   const fits = Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max;
   return fits ? (value as number) : undefined;
 }
 
-export function flagAt(item: Item, name: string): boolean {
+export function flagAt(item: Item | undefined, name: string): boolean {
   return valueAt(item, name) === true;
 }
 
@@ -46,7 +51,7 @@ function jsonOf(value: Value): JsonValue {
   return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, jsonOf(part)]));
 }
 
-/** Only what the item itself has: `constructor` is a legal name. */
-export function valueAt(item: Item, name: string): Value | undefined {
-  return Object.hasOwn(item, name) ? item[name] : undefined;
+/** Only what the item itself has: `constructor` is a legal name. No item has no attributes. */
+export function valueAt(item: Item | undefined, name: string): Value | undefined {
+  return item !== undefined && Object.hasOwn(item, name) ? item[name] : undefined;
 }

@@ -10,7 +10,7 @@ import type { Key } from "../storage/item.ts";
 export const META_SK = "#META";
 /** The sort key of a bucket. */
 export const STATE_SK = "#STATE";
-const CONFIG_SK = "#CONFIG";
+export const CONFIG_SK = "#CONFIG";
 export const ENTITY_CONFIG_PREFIX = "#CONFIG#";
 export const AUDIT_PREFIX = "#AUDIT#";
 export const NAMESPACE_PREFIX = "#NAMESPACE#";

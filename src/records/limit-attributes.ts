@@ -29,7 +29,8 @@ export function encodeLimits(limits: readonly Limit[]): Record<string, number | 
  * Returns the limits of a config item sorted by name, so that the order does not depend on the
  * store. An invalid stored limit is not an error of the caller's input.
  */
-export function decodeLimits(item: Item): readonly Limit[] {
+export function decodeLimits(item: Item | undefined): readonly Limit[] {
+  if (item === undefined) return [];
   const names = limitNames(item).filter((name) => unsupportedInConfig(item, name) === undefined);
   return names.map((name) => {
     try {
@@ -51,7 +52,8 @@ export function decodeLimits(item: Item): readonly Limit[] {
 }
 
 /** The limits of a config item that only the Python library can enforce, by name. */
-export function unsupportedLimits(item: Item): readonly UnsupportedLimit[] {
+export function unsupportedLimits(item: Item | undefined): readonly UnsupportedLimit[] {
+  if (item === undefined) return [];
   const limits = limitNames(item).flatMap((name): UnsupportedLimit[] => {
     const kind = unsupportedInConfig(item, name);
     return kind === undefined ? [] : [{ name, kind }];
@@ -63,13 +65,12 @@ export function unsupportedLimits(item: Item): readonly UnsupportedLimit[] {
 /** Whether a limit is soft, of those that are stored or of those that replace them. */
 export function touchesSoft(item: Item | undefined, limits: readonly Limit[]): boolean {
   if (limits.some(({ soft }) => soft)) return true;
-  if (item === undefined) return false;
   return limitNames(item).some((name) => flagAt(item, `${PREFIX}${name}_soft`));
 }
 
 /** The names of the limits of a config item, sorted. */
-export function limitNames(item: Item): string[] {
-  return Object.keys(item)
+export function limitNames(item: Item | undefined): string[] {
+  return Object.keys(item ?? {})
     .filter((name) => name.startsWith(PREFIX) && name.endsWith(CAPACITY_SUFFIX))
     .map((name) => name.slice(PREFIX.length, -CAPACITY_SUFFIX.length))
     .sort();
@@ -77,13 +78,13 @@ export function limitNames(item: Item): string[] {
 
 /** Returns `onUnavailable` of the namespace's config; an unknown word counts as absent. */
 export function onUnavailableIn(item: Item | undefined): OnUnavailable | undefined {
-  const mode = item === undefined ? undefined : textAt(item, "on_unavailable");
+  const mode = textAt(item, "on_unavailable");
   return mode === "allow" || mode === "block" ? mode : undefined;
 }
 
 /** The names of all attributes that belong to limits, those of the Python library included. */
-export function limitAttributeNames(item: Item): string[] {
-  return Object.keys(item).filter(
+export function limitAttributeNames(item: Item | undefined): string[] {
+  return Object.keys(item ?? {}).filter(
     (name) => name.startsWith(PREFIX) || name.startsWith(SESSION_PREFIX) || name === "sched_tz",
   );
 }

@@ -132,7 +132,6 @@ export class LimitRecords extends SwitchRecords {
   /** What is stored for the namespace; no limits when nothing is. */
   async getSystem(): Promise<SystemConfig> {
     const item = await this.#read(systemConfigKey(this.#context.namespaceId));
-    if (item === undefined) return { limits: [] };
     return defined({ limits: decodeLimits(item), onUnavailable: onUnavailableIn(item) });
   }
 
@@ -143,8 +142,8 @@ export class LimitRecords extends SwitchRecords {
     let isSoftTouched = false;
     const version = await changeConfig(this.#context, [], ({ system }) => {
       isSoftTouched = touchesSoft(system, []);
-      const names = system === undefined ? [] : limitAttributeNames(system);
-      const mode = system === undefined ? undefined : textAt(system, "on_unavailable");
+      const names = limitAttributeNames(system);
+      const mode = textAt(system, "on_unavailable");
       if (system === undefined || (names.length === 0 && mode === undefined)) return undefined;
       return {
         system: { remove: [...names, ...(mode === undefined ? [] : ["on_unavailable"])] },
@@ -186,7 +185,7 @@ export class LimitRecords extends SwitchRecords {
   /** The resources with limits of their own, sorted. */
   async listResources(): Promise<string[]> {
     const registry = await this.#read(resourceRegistryKey(this.#context.namespaceId));
-    const resources = registry === undefined ? undefined : valueAt(registry, "resources");
+    const resources = valueAt(registry, "resources");
     return resources instanceof Set ? [...(resources as ReadonlySet<string>)].sort() : [];
   }
 
@@ -330,8 +329,7 @@ export class LimitRecords extends SwitchRecords {
   }
 
   async #readLimits({ key }: ConfigLevel): Promise<readonly Limit[]> {
-    const item = await this.#read(key);
-    return item === undefined ? [] : decodeLimits(item);
+    return decodeLimits(await this.#read(key));
   }
 
   #read(key: Key): Promise<Item | undefined> {

@@ -80,7 +80,7 @@ async function unindexedPartitions(context: RecordContext): Promise<string[]> {
 
 /** The texts in a set or a list, or the names in a map. */
 function textsAt(item: Item | undefined, name: string): string[] {
-  const value = item === undefined ? undefined : valueAt(item, name);
+  const value = valueAt(item, name);
   if (value instanceof Set) return [...(value as ReadonlySet<string>)];
   if (Array.isArray(value)) return value.filter((part) => typeof part === "string");
   return typeof value === "object" && value !== null ? Object.keys(value) : [];

@@ -16,6 +16,7 @@ import {
 } from "../domain/errors.ts";
 import { checkNamespace, RESERVED_NAMESPACE } from "../domain/names.ts";
 import { randomBytes } from "../domain/random.ts";
+import type { Item } from "../storage/item.ts";
 import { ITEM_EXISTS, type Write } from "../storage/item-store.ts";
 import { AUDIT_RETENTION, retentionDaysIn } from "./audit.ts";
 import { namespaceMark } from "./deletion-mark.ts";
@@ -47,7 +48,7 @@ const ID_BYTES = 8;
 const ATTEMPTS_MAX = 20;
 
 /** What has to follow the state of a namespace, in this process. */
-export interface NamespaceFollower {
+interface NamespaceFollower {
   /** Removes the buckets of a namespace that are not items of their own. */
   deleteBuckets(namespaceId: string): Promise<void>;
   /** Says that the state of a namespace has changed. */
@@ -93,13 +94,7 @@ export class NamespaceRecords {
 
   /** The active namespaces, by name. */
   async list(): Promise<Namespace[]> {
-    const namespaces: Namespace[] = [];
-    const sort = { beginsWith: NAMESPACE_PREFIX };
-    const query = { partition: REGISTRY, sort, consistent: true };
-    for await (const item of this.#context.store.query(query)) {
-      namespaces.push(decodeNamespace(item));
-    }
-    return namespaces;
+    return (await this.#registered(NAMESPACE_PREFIX)).map(decodeNamespace);
   }
 
   /** The namespace of that name; `undefined` when it is not there or was deleted. */
@@ -134,10 +129,7 @@ export class NamespaceRecords {
     this.#follower.stateChanged(namespaceId);
     // When the name was deleted meanwhile, that is what was asked for.
     if (result.ok || result.failures.has(0)) return;
-    throw new NamespaceStateError(`The namespace "${name}" has lost its record by id`, {
-      namespaceName: name,
-      state: "unregistered",
-    });
+    throw stateError(name, "unregistered", "has lost its record by id");
   }
 
   /** Gives a deleted namespace its name back; returns the name. */
@@ -173,15 +165,19 @@ export class NamespaceRecords {
   }
 
   async #inState(wanted: NamespaceStatus): Promise<OrphanNamespace[]> {
-    const orphans: OrphanNamespace[] = [];
-    const sort = { beginsWith: NAMESPACE_ID_PREFIX };
-    const query = { partition: REGISTRY, sort, consistent: true };
-    for await (const item of this.#context.store.query(query)) {
+    return (await this.#registered(NAMESPACE_ID_PREFIX)).flatMap((item) => {
       const { namespaceId, name, status } = decodeNamespace(item);
-      if (status !== wanted) continue;
-      orphans.push({ namespaceId, namespace: name, deletedAt: textAt(item, "deleted_at") });
-    }
-    return orphans;
+      if (status !== wanted) return [];
+      return [{ namespaceId, namespace: name, deletedAt: textAt(item, "deleted_at") }];
+    });
+  }
+
+  /** The records of all namespaces whose sort key begins so. */
+  async #registered(beginsWith: string): Promise<Item[]> {
+    const query = { partition: REGISTRY, sort: { beginsWith }, consistent: true };
+    const items: Item[] = [];
+    for await (const item of this.#context.store.query(query)) items.push(item);
+    return items;
   }
 
   /**
@@ -214,10 +210,8 @@ export class NamespaceRecords {
     const record = await this.#byId(namespaceId);
     // Another purge has come to its end meanwhile.
     if (record === undefined) return;
-    throw new NamespaceStateError(
-      `The namespace "${record.name}" is ${record.status}; delete it before you purge it`,
-      { namespaceName: record.name, state: record.status },
-    );
+    const { name, status } = record;
+    throw stateError(name, status, `is ${status}; delete it before you purge it`);
   }
 
   /** Removes what was written after a purge. Its mark tells that there was one. */
@@ -241,12 +235,7 @@ export class NamespaceRecords {
       // Another client was faster, or the id is taken: in both cases try again.
       const stored = result.failures.get(0)?.item;
       const status = stored === undefined ? "active" : decodeNamespace(stored).status;
-      if (status !== "active") {
-        throw new NamespaceStateError(`The namespace "${name}" is ${status}`, {
-          namespaceName: name,
-          state: status,
-        });
-      }
+      if (status !== "active") throw stateError(name, status, `is ${status}`);
     }
     throw notRandom();
   }
@@ -290,17 +279,15 @@ function cannotRecover(name: string, state: string): NamespaceStateError {
     purging: "it is being purged",
     "re-registered": "the name has been registered again",
   };
-  return new NamespaceStateError(
-    `The namespace "${name}" cannot be recovered: ${why[state] ?? state}`,
-    { namespaceName: name, state },
-  );
+  return stateError(name, state, `cannot be recovered: ${why[state] ?? state}`);
+}
+
+function stateError(name: string, state: string, what: string): NamespaceStateError {
+  return new NamespaceStateError(`The namespace "${name}" ${what}`, { namespaceName: name, state });
 }
 
 function checkNamespaceId(value: unknown): string {
   if (typeof value === "string" && value !== "") return value;
-  throw new ValidationError(
-    "namespace_id",
-    value,
-    `expected the id of a namespace, got ${show(value)}`,
-  );
+  const reason = `expected the id of a namespace, got ${show(value)}`;
+  throw new ValidationError("namespace_id", value, reason);
 }

@@ -140,7 +140,7 @@ export function sessionQuotas(item: Item): string[] {
 /** How a level answers whether a resource is switched off; absent: the next level answers. */
 export type DisabledFlag = boolean | "bypass";
 
-export function disabledIn(item: Item): DisabledFlag | undefined {
+export function disabledIn(item: Item | undefined): DisabledFlag | undefined {
   const value = valueAt(item, "disabled");
   if (typeof value === "boolean") return value;
   if (value === undefined) return undefined;
@@ -148,7 +148,7 @@ export function disabledIn(item: Item): DisabledFlag | undefined {
 }
 
 /** Whether a level says that acquires cascade; absent: the next level answers. */
-export function cascadeIn(item: Item): boolean | undefined {
+export function cascadeIn(item: Item | undefined): boolean | undefined {
   const value = valueAt(item, "cascade");
   return typeof value === "boolean" ? value : undefined;
 }

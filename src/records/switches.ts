@@ -166,7 +166,7 @@ export class SwitchRecords {
       places.map(({ key }) => key),
       { consistent: true },
     );
-    const flags = items.map((item) => (item === undefined ? undefined : disabledIn(item)));
+    const flags = items.map(disabledIn);
     const at = flags.findIndex((flag) => flag !== undefined);
     const state = stateOf(flags[at]) ?? "enabled";
     return { state, level: places[at]?.level, own: stateOf(flags[0]) };
@@ -216,8 +216,7 @@ export class SwitchRecords {
     let event: AuditWrite | undefined;
     const version = await changeConfig(this.#context, keys, ({ items, system }) => {
       const [item, registry] = items;
-      const before = item === undefined ? undefined : valueAt(item, name);
-      if (before === value) return undefined;
+      if (valueAt(item, name) === value) return undefined;
       const writes =
         value === undefined
           ? clearFlag(level, item as Item, registry, name)
@@ -241,8 +240,6 @@ export class SwitchRecords {
 }
 
 function levelOf(item: Item | undefined): StoredLevel {
-  if (item === undefined)
-    return { limits: [], unsupported: [], state: undefined, cascade: undefined };
   return {
     limits: decodeLimits(item),
     unsupported: unsupportedLimits(item),

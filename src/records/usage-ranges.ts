@@ -16,7 +16,7 @@ import { textAt } from "./fields.ts";
 const HIGHEST = "~";
 const DIGITS = { lowest: "0", highest: "9" };
 
-export interface UsageTimes {
+interface UsageTimes {
   readonly window: WindowType | undefined;
   /** As stored window starts are written. */
   readonly start: string | undefined;

@@ -42,7 +42,7 @@ const QUERY_FIELDS = [
 ] as const satisfies readonly (keyof UsageQuery)[];
 
 /** Brings what was counted but not written yet to the snapshots, of an entity or of a resource. */
-export type SettleUsage = (scope: {
+type SettleUsage = (scope: {
   readonly entityId?: string;
   readonly resource?: string;
 }) => Promise<void>;

@@ -122,7 +122,7 @@ export function incompatibleError(found: Incompatibility): IncompatibleSchemaErr
 }
 
 /** The updatable fields of the record. Only migrations change the schema. */
-export interface VersionUpdate {
+interface VersionUpdate {
   /** The version of our Lambda; `null` when there is none any more. */
   readonly aggregatorVersion?: string | null;
   /** The version of the Python library's Lambda; `null` when ours has taken its place. */

@@ -17,7 +17,7 @@ export type AttributeValue =
   | { M: Record<string, AttributeValue> };
 
 /** An item as DynamoDB writes it. */
-export type AttributeMap = Record<string, AttributeValue>;
+type AttributeMap = Record<string, AttributeValue>;
 
 /** Types every attribute. */
 export function encodeItem(item: Readonly<Record<string, Value>>): AttributeMap {

@@ -2,10 +2,18 @@
 
 import { ValidationError } from "../domain/errors.ts";
 import type { Item, Key } from "./item.ts";
-import { type Change, type Query, TRANSACT_MAX, type Write } from "./item-store.ts";
+import { type Change, type ItemStore, type Query, TRANSACT_MAX, type Write } from "./item-store.ts";
 import { INDEXES } from "./table.ts";
 
 const INDEX_KEYS = new Set(INDEXES.flatMap((index) => [index.partition, index.sort]));
+
+/** The unconditional puts and deletes that `writeMany` takes. */
+export type ManyWrites = Parameters<ItemStore["writeMany"]>[0];
+
+/** The same as a list. */
+export function writesIn({ puts = [], deletes = [] }: ManyWrites): Write[] {
+  return [...puts.map((put) => ({ put })), ...deletes.map((key) => ({ delete: key }))];
+}
 
 /** The key a write goes to. */
 export function keyOfWrite(write: Write): Key {

@@ -72,11 +72,10 @@ async function getSnapshot(
   found: Found,
 ): Promise<void> {
   checkSnapshot(keys);
-  const deadline = await calls.start("TransactGetItems", options);
   const TransactItems = keys.map((key) => ({
     Get: { TableName: calls.table, Key: encodeItem({ ...key }) },
   }));
-  const { Responses = [] } = await calls.read("TransactGetItems", { TransactItems }, deadline);
+  const { Responses = [] } = await calls.read("TransactGetItems", { TransactItems }, options);
   keep(
     found,
     Responses.flatMap(({ Item }) => (Item === undefined ? [] : [Item])),

@@ -5,7 +5,7 @@ import { ValidationError } from "../../domain/errors.ts";
 import { type Random, systemRandom } from "../../domain/random.ts";
 import { decodeItem, encodeItem } from "../attribute-value.ts";
 import { CallListeners } from "../call-listeners.ts";
-import { checkKey, checkTransaction, checkWrite } from "../checks.ts";
+import { checkKey, checkTransaction, checkWrite, type ManyWrites } from "../checks.ts";
 import { type Item, type Key, keyOf } from "../item.ts";
 import type {
   CallListener,
@@ -23,6 +23,7 @@ import type {
   WriteResult,
 } from "../item-store.ts";
 import type { ScanOptions, ScanStore } from "../scan-store.ts";
+import { stoppable } from "../stoppable.ts";
 import { getMany, writeMany } from "./batch.ts";
 import { type DynamoConnection, TRANSPORTS } from "./connection.ts";
 import { Expressions } from "./expression.ts";
@@ -98,8 +99,7 @@ export class DynamoItemStore implements ScanStore {
       ...this.#at(key),
       ...(options.consistent === true && { ConsistentRead: true }),
     };
-    const deadline = await this.#calls.start("GetItem", options);
-    const { Item } = await this.#calls.read("GetItem", input, deadline);
+    const { Item } = await this.#calls.read("GetItem", input, options);
     return Item === undefined ? undefined : decodeItem(Item);
   }
 
@@ -120,8 +120,7 @@ export class DynamoItemStore implements ScanStore {
       ...expressions.attributes(),
       ...ON_FAILURE,
     };
-    const deadline = await this.#calls.start("PutItem", options);
-    return resultOf(await this.#calls.write("PutItem", input, deadline));
+    return resultOf(await this.#calls.write("PutItem", input, options));
   }
 
   async update(
@@ -148,8 +147,7 @@ export class DynamoItemStore implements ScanStore {
       ...ON_FAILURE,
       ReturnValues: "ALL_OLD",
     } as const;
-    const deadline = await this.#calls.start("DeleteItem", options);
-    return resultOf(await this.#calls.write("DeleteItem", input, deadline));
+    return resultOf(await this.#calls.write("DeleteItem", input, options));
   }
 
   async transact(writes: readonly Write[], options: TransactOptions = {}): Promise<TransactResult> {
@@ -165,17 +163,13 @@ export class DynamoItemStore implements ScanStore {
       TransactItems: writes.map((write) => compileWrite(this.#calls.table, write)),
       ...(token !== undefined && { ClientRequestToken: token }),
     };
-    const deadline = await this.#calls.start("TransactWriteItems", options);
     const repetition = token === undefined ? "once" : "repeatable";
-    const result = await this.#calls.write("TransactWriteItems", input, deadline, repetition);
+    const result = await this.#calls.write("TransactWriteItems", input, options, repetition);
     return result.ok ? { ok: true } : result;
   }
 
-  async writeMany(writes: {
-    readonly puts?: readonly Item[];
-    readonly deletes?: readonly Key[];
-  }): Promise<void> {
-    await writeMany(this.#calls, writes.puts ?? [], writes.deletes ?? []);
+  async writeMany({ puts = [], deletes = [] }: ManyWrites): Promise<void> {
+    await writeMany(this.#calls, puts, deletes);
   }
 
   query(query: Query): AsyncIterable<Item> {
@@ -187,7 +181,9 @@ export class DynamoItemStore implements ScanStore {
   }
 
   changes(options: ChangesOptions = {}): AsyncIterable<ChangeRecord> {
-    return { [Symbol.asyncIterator]: () => this.#openFeed(options) };
+    const { from = "now", signal } = options;
+    const read = (ended: AbortSignal) => readChanges(this.#calls, from, ended);
+    return { [Symbol.asyncIterator]: () => stoppable(read, this.#closing.signal, signal) };
   }
 
   /** The same feed, shard by shard. */
@@ -205,24 +201,6 @@ export class DynamoItemStore implements ScanStore {
     if ("put" in write) return this.put(write.put, write.condition, options);
     if ("delete" in write) return this.delete(write.delete, write.condition, options);
     return this.update(write.update, write.change, write.condition, options);
-  }
-
-  #openFeed({ from = "now", signal }: ChangesOptions): AsyncIterator<ChangeRecord> {
-    const broken = new AbortController();
-    const signals = [
-      this.#closing.signal,
-      broken.signal,
-      ...(signal === undefined ? [] : [signal]),
-    ];
-    const records = readChanges(this.#calls, from, AbortSignal.any(signals));
-    return {
-      next: () => records.next(),
-      // A generator that waits for more hears of `return` only afterwards, which may be never.
-      return: () => {
-        broken.abort();
-        return records.return(undefined);
-      },
-    };
   }
 
   #at(key: Key) {

@@ -13,7 +13,7 @@ export type Mark =
   | { readonly from: "time"; readonly sinceMs: number }
   | { readonly from: "sequence"; readonly after: string };
 
-export type Front = ReadonlyMap<string, Mark>;
+type Front = ReadonlyMap<string, Mark>;
 
 /** The text a change record carries. */
 export function formatPosition(front: Front): string {

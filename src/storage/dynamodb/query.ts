@@ -21,9 +21,8 @@ export async function* queryItems(calls: Calls, query: Query): AsyncGenerator<It
   let left = query.limit ?? Number.POSITIVE_INFINITY;
   let page: Input<"Query"> = { ...inputOf(calls.table, query, index), ...start };
   while (left > 0) {
-    const deadline = await calls.start("Query");
     const input = Number.isFinite(left) ? { ...page, Limit: left } : page;
-    const { Items = [], LastEvaluatedKey } = await calls.read("Query", input, deadline);
+    const { Items = [], LastEvaluatedKey } = await calls.read("Query", input);
     for (const attributes of Items) {
       const item = decodeItem(attributes);
       // A table of the reference copies more into an index than ours does.
@@ -43,8 +42,7 @@ export async function* scanItems(calls: Calls, { after }: ScanOptions): AsyncGen
     ...(after !== undefined && { ExclusiveStartKey: encodeItem({ ...keyOf(after) }) }),
   };
   for (;;) {
-    const deadline = await calls.start("Scan");
-    const { Items = [], LastEvaluatedKey } = await calls.read("Scan", page, deadline);
+    const { Items = [], LastEvaluatedKey } = await calls.read("Scan", page);
     for (const attributes of Items) yield decodeItem(attributes);
     if (LastEvaluatedKey === undefined) return;
     page = { ...page, ExclusiveStartKey: LastEvaluatedKey };

@@ -44,12 +44,8 @@ export class ShardReader {
   async next(): Promise<ShardBatch> {
     try {
       this.#iterator ??= await this.#openIterator(iteratorType(this.#mark));
-      const deadline = await this.#calls.start("GetRecords");
-      const { Records = [], NextShardIterator } = await this.#calls.read(
-        "GetRecords",
-        { ShardIterator: this.#iterator },
-        deadline,
-      );
+      const input = { ShardIterator: this.#iterator };
+      const { Records = [], NextShardIterator } = await this.#calls.read("GetRecords", input);
       this.#iterator = NextShardIterator;
       return {
         records: Records.filter((record) => this.#isWanted(record)),
@@ -66,17 +62,12 @@ export class ShardReader {
   }
 
   async #openIterator(type: ShardIteratorType): Promise<string | undefined> {
-    const deadline = await this.#calls.start("GetShardIterator");
-    const { ShardIterator } = await this.#calls.read(
-      "GetShardIterator",
-      {
-        StreamArn: this.#stream,
-        ShardId: this.id,
-        ShardIteratorType: type,
-        ...(this.#mark.from === "sequence" && { SequenceNumber: this.#mark.after }),
-      },
-      deadline,
-    );
+    const { ShardIterator } = await this.#calls.read("GetShardIterator", {
+      StreamArn: this.#stream,
+      ShardId: this.id,
+      ShardIteratorType: type,
+      ...(this.#mark.from === "sequence" && { SequenceNumber: this.#mark.after }),
+    });
     return ShardIterator;
   }
 

@@ -16,13 +16,13 @@ import type { Calls } from "./transport/calls.ts";
 const EXPIRY_PRINCIPAL = "dynamodb.amazonaws.com";
 
 /** A shard, and the one it follows. */
-export interface StreamShard {
+interface StreamShard {
   readonly id: string;
   readonly parentId: string | undefined;
 }
 
 /** Some changes of a shard. */
-export interface ShardPage {
+interface ShardPage {
   readonly changes: readonly ChangeRecord[];
   /** The shard is closed and read to its end. */
   readonly ended: boolean;
@@ -39,13 +39,8 @@ export class TableStream {
   async describe(): Promise<{ readonly arn: string; readonly shards: readonly StreamShard[] }> {
     const arn = await findStream(this.#calls);
     const shards = await listShards(this.#calls, arn);
-    return {
-      arn,
-      shards: [...shards.values()].map(({ ShardId = "", ParentShardId: parentId }) => ({
-        id: ShardId,
-        parentId,
-      })),
-    };
+    const described = [...shards].map(([id, { ParentShardId: parentId }]) => ({ id, parentId }));
+    return { arn, shards: described };
   }
 
   /** Reads a shard after a sequence number, or from the oldest change that is kept. */
@@ -67,8 +62,7 @@ export class TableStream {
 
 export async function findStream(calls: Calls): Promise<string> {
   const { table } = calls;
-  const deadline = await calls.start("DescribeTable");
-  const { Table } = await calls.read("DescribeTable", { TableName: table }, deadline);
+  const { Table } = await calls.read("DescribeTable", { TableName: table });
   if (Table?.LatestStreamArn !== undefined) return Table.LatestStreamArn;
   throw new InfrastructureError(`The table "${table}" has no stream to read changes from`);
 }
@@ -77,12 +71,8 @@ export async function listShards(calls: Calls, arn: string): Promise<ReadonlyMap
   const shards = new Map<string, Shard>();
   let last: string | undefined;
   do {
-    const deadline = await calls.start("DescribeStream");
-    const { StreamDescription } = await calls.read(
-      "DescribeStream",
-      { StreamArn: arn, ExclusiveStartShardId: last },
-      deadline,
-    );
+    const input = { StreamArn: arn, ExclusiveStartShardId: last };
+    const { StreamDescription } = await calls.read("DescribeStream", input);
     for (const shard of StreamDescription?.Shards ?? []) shards.set(shard.ShardId ?? "", shard);
     last = StreamDescription?.LastEvaluatedShardId;
   } while (last !== undefined);

@@ -3,6 +3,7 @@
 import { ValidationError } from "../../domain/errors.ts";
 import type { Item, Key } from "../item.ts";
 import type { ChangeRecord, ChangesOptions } from "../item-store.ts";
+import { stoppable } from "../stoppable.ts";
 
 /** How many changes are kept for readers that come later or lag behind. */
 const KEPT = 10_000;
@@ -39,16 +40,8 @@ export class ChangeLog {
     expired: boolean,
   ): void {
     const sequence = String(this.#end).padStart(16, "0");
-    this.#records.push({
-      key,
-      before,
-      after,
-      atMs,
-      expired,
-      shard: SHARD,
-      sequence,
-      position: sequence,
-    });
+    const place = { shard: SHARD, sequence, position: sequence };
+    this.#records.push({ key, before, after, atMs, expired, ...place });
     // Dropped in chunks, so that dropping costs nothing per change.
     if (this.#records.length >= 2 * KEPT) {
       this.#records = this.#records.slice(-KEPT);
@@ -60,19 +53,8 @@ export class ChangeLog {
 
   /** Returns the changes from a position on; it waits for more until it is broken off. */
   read({ from = "now", signal }: ChangesOptions): AsyncIterableIterator<ChangeRecord> {
-    const returned = new AbortController();
-    const signals = [returned.signal, ...(signal === undefined ? [] : [signal])];
-    const records = this.#read(from, this.#end, AbortSignal.any(signals));
-    const iterator: AsyncIterableIterator<ChangeRecord> = {
-      next: () => records.next(),
-      return: () => {
-        // A generator that waits does not hear of `return`, so it is stopped first.
-        returned.abort();
-        return records.return(undefined);
-      },
-      [Symbol.asyncIterator]: () => iterator,
-    };
-    return iterator;
+    const now = this.#end;
+    return stoppable((ended) => this.#read(from, now, ended), signal);
   }
 
   /** Ends all readers. */

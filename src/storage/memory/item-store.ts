@@ -12,6 +12,8 @@ import {
   checkTransaction,
   checkWrite,
   keyOfWrite,
+  type ManyWrites,
+  writesIn,
 } from "../checks.ts";
 import { type Item, type Key, keyOf } from "../item.ts";
 import type {
@@ -164,16 +166,9 @@ export class MemoryItemStore implements ScanStore {
   }
 
   /** Puts and deletes any number of items without conditions. */
-  async writeMany(writes: {
-    readonly puts?: readonly Item[];
-    readonly deletes?: readonly Key[];
-  }): Promise<void> {
+  async writeMany(writes: ManyWrites): Promise<void> {
     this.#count("writeMany");
-    const all: Write[] = [
-      ...(writes.puts ?? []).map((put) => ({ put })),
-      ...(writes.deletes ?? []).map((key) => ({ delete: key })),
-    ];
-    this.#commit(planWrites(all, (key) => this.readNow(key)).writes);
+    this.#commit(planWrites(writesIn(writes), (key) => this.readNow(key)).writes);
   }
 
   async *query(query: Query): AsyncGenerator<Item> {

@@ -7,7 +7,7 @@ import { SqliteDatabase } from "./database.ts";
 import type { DriverName } from "./driver.ts";
 import { SqliteItemStore } from "./item-store.ts";
 
-export interface SqliteOptions {
+interface SqliteOptions {
   /** The file; it and its folder are created when they are not there. */
   readonly path: string;
   readonly clock?: Clock | undefined;

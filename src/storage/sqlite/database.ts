@@ -35,7 +35,7 @@ const ROOM_MS = 100;
 /** How often at most a writer looks whether another process has migrated the file. */
 const VERSION_MS = 100;
 
-export interface SqliteDatabaseOptions {
+interface SqliteDatabaseOptions {
   /** The file; it and its folder are created when they are not there. */
   readonly path: string;
   readonly driver?: DriverName | undefined;

@@ -3,6 +3,7 @@
 import { ValidationError } from "../../domain/errors.ts";
 import { keyOf } from "../item.ts";
 import type { ChangeRecord, ChangesOptions } from "../item-store.ts";
+import { stoppable } from "../stoppable.ts";
 import type { SqliteDatabase } from "./database.ts";
 import type { Row } from "./driver.ts";
 import { decoded } from "./item-rows.ts";
@@ -17,13 +18,6 @@ const SEQUENCE_DIGITS = 16;
 const NEXT = "SELECT * FROM changes WHERE seq > ? ORDER BY seq LIMIT ?";
 const OLDEST = "SELECT seq FROM changes ORDER BY seq LIMIT 1";
 const NEWEST = "SELECT seq FROM changes ORDER BY seq DESC LIMIT 1";
-
-interface Reader {
-  readonly signal: AbortSignal | undefined;
-  returned: boolean;
-  /** Set while the reader waits. */
-  wake: (() => void) | undefined;
-}
 
 export class ChangeFeed {
   readonly #database: SqliteDatabase;
@@ -48,41 +42,29 @@ export class ChangeFeed {
   }
 
   read({ from = "now", signal }: ChangesOptions): AsyncIterableIterator<ChangeRecord> {
-    const reader: Reader = { signal, returned: false, wake: undefined };
-    const records = this.#records(from, reader);
-    const iterator: AsyncIterableIterator<ChangeRecord> = {
-      next: () => records.next(),
-      return: () => {
-        // A generator that waits does not hear `return`, so it is woken first.
-        reader.returned = true;
-        reader.wake?.();
-        return records.return(undefined);
-      },
-      [Symbol.asyncIterator]: () => iterator,
-    };
-    return iterator;
+    return stoppable((ended) => this.#records(from, ended), signal);
   }
 
   async *#records(
     from: NonNullable<ChangesOptions["from"]>,
-    reader: Reader,
+    signal: AbortSignal,
   ): AsyncGenerator<ChangeRecord, undefined> {
-    if (this.#isOver(reader)) return;
+    if (this.#isOver(signal)) return;
     let last = await this.#database.snapshot(() => this.#startOf(from));
-    while (!this.#isOver(reader)) {
+    while (!this.#isOver(signal)) {
       const wakes = this.#wakes;
       const rows = await this.#database.snapshot(() => this.#page(last));
       for (const row of rows) {
-        if (this.#isOver(reader)) return;
+        if (this.#isOver(signal)) return;
         last = row.seq as number;
         yield recordOf(row);
       }
-      if (rows.length === 0 && wakes === this.#wakes) await this.#more(reader);
+      if (rows.length === 0 && wakes === this.#wakes) await this.#more(signal);
     }
   }
 
-  #isOver({ signal, returned }: Reader): boolean {
-    return this.#closed || returned || signal?.aborted === true;
+  #isOver(signal: AbortSignal): boolean {
+    return this.#closed || signal.aborted;
   }
 
   #startOf(from: NonNullable<ChangesOptions["from"]>): number {
@@ -108,19 +90,17 @@ export class ChangeFeed {
   }
 
   /** Until this process writes, the time to look has come, or the reader is stopped. */
-  #more(reader: Reader): Promise<void> {
+  #more(signal: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       const wake = () => {
         clearTimeout(timer);
-        reader.signal?.removeEventListener("abort", wake);
+        signal.removeEventListener("abort", wake);
         this.#waiting.delete(wake);
-        reader.wake = undefined;
         resolve();
       };
       const timer = setTimeout(wake, POLL_MS);
-      reader.signal?.addEventListener("abort", wake, { once: true });
+      signal.addEventListener("abort", wake, { once: true });
       this.#waiting.add(wake);
-      reader.wake = wake;
     });
   }
 }

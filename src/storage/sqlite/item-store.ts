@@ -11,6 +11,8 @@ import {
   checkTransaction,
   checkWrite,
   keyOfWrite,
+  type ManyWrites,
+  writesIn,
 } from "../checks.ts";
 import type { Item, Key } from "../item.ts";
 import type {
@@ -40,7 +42,7 @@ const PAGE = 200;
 /** Rows that are written in one transaction; other writers get their turn in between. */
 const BATCH = 500;
 
-export interface SqliteItemStoreOptions {
+interface SqliteItemStoreOptions {
   readonly clock?: Clock | undefined;
   readonly onCall?: CallListener | undefined;
 }
@@ -131,15 +133,9 @@ export class SqliteItemStore implements ScanStore {
     }, options);
   }
 
-  async writeMany(writes: {
-    readonly puts?: readonly Item[];
-    readonly deletes?: readonly Key[];
-  }): Promise<void> {
+  async writeMany(writes: ManyWrites): Promise<void> {
     this.#count("writeMany");
-    const all: Write[] = [
-      ...(writes.puts ?? []).map((put) => ({ put })),
-      ...(writes.deletes ?? []).map((key) => ({ delete: key })),
-    ];
+    const all = writesIn(writes);
     checkDistinct(all.map(keyOfWrite));
     all.forEach(checkWrite);
     // Encoded before the first batch, so that nothing is written when something cannot be stored.

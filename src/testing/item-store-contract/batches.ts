@@ -1,6 +1,6 @@
 /** Batches: any number of puts and deletes in one call. */
 
-import { collect, padded, range, type Subject } from "./subject.ts";
+import { padded, range, type Subject } from "./subject.ts";
 
 export function batchesContract(subject: Subject): void {
   const { expect, test } = subject.cases;
@@ -8,7 +8,7 @@ export function batchesContract(subject: Subject): void {
     const PK = subject.partition();
     return range(count).map((at) => ({ PK, SK: padded(at), at }));
   };
-  const all = (partition: string) => collect(subject.store.query({ partition, consistent: true }));
+  const all = (partition: string) => subject.find({ partition, consistent: true });
 
   test("a batch without writes does nothing", async () => {
     await subject.store.writeMany({});
@@ -58,7 +58,7 @@ export function batchesContract(subject: Subject): void {
     // 25 items of 350 KB are within what a request may carry in number, but not each in size.
     const items = manyItems(25).map((item) => ({ ...item, text: "x".repeat(350_000) }));
     await subject.store.writeMany({ puts: items });
-    const found = await subject.store.getMany(items, { consistent: true });
+    const found = await subject.readMany(items);
     expect(found.map((item) => item?.at)).toStrictEqual(range(25));
   });
 }

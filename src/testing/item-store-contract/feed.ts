@@ -11,6 +11,10 @@ import { collect, padded, range, type Subject } from "./subject.ts";
 
 type Images = [before: Item | undefined, after: Item | undefined];
 
+function images({ before, after }: ChangeRecord): Images {
+  return [before, after];
+}
+
 export function feedContract(subject: Subject): void {
   const { beforeAll, describe, expect, test, testUnless } = subject.cases;
   /** The first `count` records of items in these partitions. */
@@ -49,6 +53,10 @@ export function feedContract(subject: Subject): void {
     return { feed, first: await first };
   };
 
+  /** What the first changes of one item were. */
+  const imagesOf = async (count: number, { PK }: Key) =>
+    (await take(count, [PK], start)).map(images);
+
   /** Where the tests start to read: a feed from there is deterministic on every store. */
   let start: { readonly after: string };
   beforeAll(async () => {
@@ -66,8 +74,7 @@ export function feedContract(subject: Subject): void {
     await subject.store.put(replaced);
     await subject.store.delete(key);
     await subject.store.put(inserted);
-    const records = await take(5, [key.PK], start);
-    expect(records.map((record): Images => [record.before, record.after])).toStrictEqual([
+    expect(await imagesOf(5, key)).toStrictEqual([
       [undefined, inserted],
       [inserted, updated],
       [updated, replaced],
@@ -107,8 +114,7 @@ export function feedContract(subject: Subject): void {
     ]);
     await subject.store.transact([{ check: key, condition: [ITEM_EXISTS] }]);
     await subject.store.update(key, { set: { n: 5 } });
-    const records = await take(2, [key.PK], start);
-    expect(records.map((record): Images => [record.before, record.after])).toStrictEqual([
+    expect(await imagesOf(2, key)).toStrictEqual([
       [undefined, { ...key, n: 1 }],
       [
         { ...key, n: 1 },
@@ -125,8 +131,7 @@ export function feedContract(subject: Subject): void {
     await subject.store.update(item, { add: { n: 0 }, remove: ["none"] });
     await subject.store.update(item, {});
     await subject.store.update(item, { add: { n: 1 } });
-    const records = await take(2, [item.PK], start);
-    expect(records.map((record): Images => [record.before, record.after])).toStrictEqual([
+    expect(await imagesOf(2, item)).toStrictEqual([
       [undefined, item],
       [item, { ...item, n: 2 }],
     ]);
@@ -151,33 +156,23 @@ export function feedContract(subject: Subject): void {
         { token },
       );
     }
-    const keys = [put, updated, deleted, checked];
-    for (const key of keys) await subject.store.put({ ...keyOf(key), last: true });
-    const records = await take(
-      3 + 3 + 4,
-      keys.map((key) => key.PK),
-      start,
-    );
-    const of = (key: Key) =>
-      records
-        .filter((record) => record.key.PK === key.PK)
-        .map((record): Images => [record.before, record.after]);
     const last = (key: Key) => ({ ...keyOf(key), last: true });
-    expect(of(put)).toStrictEqual([
+    for (const key of [put, updated, deleted, checked]) await subject.store.put(last(key));
+    expect(await imagesOf(2, put)).toStrictEqual([
       [undefined, put],
       [put, last(put)],
     ]);
-    expect(of(updated)).toStrictEqual([
+    expect(await imagesOf(3, updated)).toStrictEqual([
       [undefined, updated],
       [updated, { ...updated, n: 11 }],
       [{ ...updated, n: 11 }, last(updated)],
     ]);
-    expect(of(deleted)).toStrictEqual([
+    expect(await imagesOf(3, deleted)).toStrictEqual([
       [undefined, deleted],
       [deleted, undefined],
       [undefined, last(deleted)],
     ]);
-    expect(of(checked)).toStrictEqual([
+    expect(await imagesOf(2, checked)).toStrictEqual([
       [undefined, checked],
       [checked, last(checked)],
     ]);
@@ -249,7 +244,7 @@ export function feedContract(subject: Subject): void {
       while (seen.length < 2) {
         const { done, value } = await feed.next();
         if (done === true) break;
-        if (value.key.PK === key.PK) seen.push([value.before, value.after]);
+        if (value.key.PK === key.PK) seen.push(images(value));
       }
       await feed.return?.();
       expect(seen).toStrictEqual([
@@ -283,10 +278,8 @@ export function feedContract(subject: Subject): void {
       await subject.store.put({ ...key, n: 1 });
       const controller = new AbortController();
       const seen: ChangeRecord[] = [];
-      for await (const record of subject.store.changes({
-        from: start,
-        signal: controller.signal,
-      })) {
+      const { signal } = controller;
+      for await (const record of subject.store.changes({ from: start, signal })) {
         seen.push(record);
         controller.abort();
       }

@@ -3,7 +3,7 @@
 import type { Item, Value } from "../../storage/item.ts";
 import type { Query } from "../../storage/item-store.ts";
 import { INDEX_NAMES } from "../../storage/table.ts";
-import { collect, type Subject } from "./subject.ts";
+import type { Subject } from "./subject.ts";
 
 export function indexesContract(subject: Subject): void {
   const { expect, test, describeEach } = subject.cases;
@@ -13,7 +13,7 @@ export function indexesContract(subject: Subject): void {
       [`${index}SK`]: sort,
     });
     const find = (partition: string, query: Partial<Query> = {}) =>
-      collect(subject.store.query({ index, partition, ...query }));
+      subject.find({ index, partition, ...query });
     const keysFound = async (partition: string, query: Partial<Query> = {}) =>
       (await find(partition, query)).map((item) => item.PK);
 
@@ -143,10 +143,8 @@ export function indexesContract(subject: Subject): void {
     const [first, second] = [subject.partition(), subject.partition()];
     const keys = { GSI1PK: first, GSI1SK: "a", GSI4PK: second, GSI4SK: "b" };
     const item = await subject.stored({ ...keys, size: 1 });
-    expect(await collect(subject.store.query({ index: "GSI1", partition: first }))).toStrictEqual([
-      item,
-    ]);
-    expect(await collect(subject.store.query({ index: "GSI4", partition: second }))).toStrictEqual([
+    expect(await subject.find({ index: "GSI1", partition: first })).toStrictEqual([item]);
+    expect(await subject.find({ index: "GSI4", partition: second })).toStrictEqual([
       { PK: item.PK, SK: item.SK, GSI4PK: second, GSI4SK: "b" },
     ]);
   });

@@ -1,7 +1,8 @@
 /** Queries of the table: one partition, in the order of the sort key, from here to there. */
 
+import { defined } from "../../domain/defined.ts";
 import type { Query } from "../../storage/item-store.ts";
-import { collect, type Subject } from "./subject.ts";
+import type { Subject } from "./subject.ts";
 
 /** In the order of their UTF-8 bytes. */
 const SORT_KEYS = [
@@ -42,11 +43,11 @@ export function queriesContract(subject: Subject): void {
     return PK;
   };
   const sortKeys = async (query: Query): Promise<string[]> =>
-    (await collect(subject.store.query({ consistent: true, ...query }))).map((item) => item.SK);
+    (await subject.find({ consistent: true, ...query })).map((item) => item.SK);
 
   test("a query gives whole items in the order of the sort key's bytes", async () => {
     const partition = await seed(SORT_KEYS);
-    const found = await collect(subject.store.query({ partition, consistent: true }));
+    const found = await subject.find({ partition, consistent: true });
     expect(found).toStrictEqual(SORT_KEYS.map((SK) => ({ PK: partition, SK, text: `at ${SK}` })));
   });
 
@@ -72,7 +73,7 @@ export function queriesContract(subject: Subject): void {
     for (const partition of partitions) {
       const expected = ["a", "b"].map((SK) => ({ PK: partition, SK }));
       const found = (query: Partial<Query>) =>
-        collect(subject.store.query({ partition, consistent: true, ...query }));
+        subject.find({ partition, consistent: true, ...query });
       expect(await found({})).toStrictEqual(expected);
       expect(await found({ descending: true })).toStrictEqual(expected.toReversed());
       expect(await found({ sort: { from: "b" } })).toStrictEqual(expected.slice(1));
@@ -119,10 +120,7 @@ export function queriesContract(subject: Subject): void {
       const expected = SORT_KEYS.filter(
         (key) => (from === undefined || !below(key, from)) && (to === undefined || !below(to, key)),
       );
-      const sort = {
-        ...(from === undefined ? {} : { from }),
-        ...(to === undefined ? {} : { to }),
-      };
+      const sort = defined({ from, to });
       expect(await sortKeys({ partition, sort })).toStrictEqual(expected);
       expect(await sortKeys({ partition, sort, descending: true })).toStrictEqual(
         expected.toReversed(),

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { inspect } from "node:util";
 import { ValidationError } from "../../domain/errors.ts";
 import type { Item, Key, Value } from "../../storage/item.ts";
-import type { ItemStore } from "../../storage/item-store.ts";
+import type { ItemStore, Query } from "../../storage/item-store.ts";
 import { type Cases, casesOf, type TestRunner } from "./test-runner.ts";
 
 /** A store that was opened for the suite. */
@@ -112,9 +112,18 @@ export class Subject {
     return item;
   }
 
-  /** A read that sees what was written before. */
+  /** Reads that see what was written before. */
   read(key: Key): Promise<Item | undefined> {
     return this.store.get({ PK: key.PK, SK: key.SK }, { consistent: true });
+  }
+
+  readMany(keys: readonly Key[]): Promise<(Item | undefined)[]> {
+    return this.store.getMany(keys, { consistent: true });
+  }
+
+  /** All items that a query finds. */
+  find(query: Query): Promise<Item[]> {
+    return collect(this.store.query(query));
   }
 
   get #open(): OpenedStore {

@@ -25,7 +25,7 @@ export function transactionsContract(subject: Subject): void {
     ]);
     expect(result).toStrictEqual({ ok: true });
     const keys = [put, updated, deleted, checked];
-    expect(await subject.store.getMany(keys, { consistent: true })).toStrictEqual([
+    expect(await subject.readMany(keys)).toStrictEqual([
       put,
       { ...updated, n: 11 },
       undefined,
@@ -60,11 +60,7 @@ export function transactionsContract(subject: Subject): void {
     ]);
     expect(result).toStrictEqual({ ok: false, failures: new Map([[1, { item: updated }]]) });
     const keys = [put, updated, deleted];
-    expect(await subject.store.getMany(keys, { consistent: true })).toStrictEqual([
-      undefined,
-      updated,
-      deleted,
-    ]);
+    expect(await subject.readMany(keys)).toStrictEqual([undefined, updated, deleted]);
   });
 
   test("each failed condition is named by its place", async () => {
@@ -151,7 +147,7 @@ export function transactionsContract(subject: Subject): void {
     const items = manyPuts(TRANSACT_MAX);
     const result = await subject.store.transact(items.map((put) => ({ put })));
     expect(result).toStrictEqual({ ok: true });
-    expect(await subject.store.getMany(items, { consistent: true })).toStrictEqual(items);
+    expect(await subject.readMany(items)).toStrictEqual(items);
   });
 
   test("the last of many can be the one in the way", async () => {
@@ -163,7 +159,7 @@ export function transactionsContract(subject: Subject): void {
       ok: false,
       failures: new Map([[TRANSACT_MAX - 1, { item: last }]]),
     });
-    const found = await subject.store.getMany(items, { consistent: true });
+    const found = await subject.readMany(items);
     expect(found.filter((item) => item !== undefined)).toStrictEqual([last]);
   });
 
@@ -171,7 +167,7 @@ export function transactionsContract(subject: Subject): void {
     const items = manyPuts(TRANSACT_MAX + 1);
     const call = subject.store.transact(items.map((put) => ({ put })));
     await subject.expectRefused(call);
-    const found = await subject.store.getMany(items, { consistent: true });
+    const found = await subject.readMany(items);
     expect(found.every((item) => item === undefined)).toBe(true);
   });
 

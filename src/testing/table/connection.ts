@@ -16,7 +16,7 @@ import type { MutableUsage } from "./usage.ts";
 /** Whether a request may be sent again after an attempt with unknown outcome. */
 export type Repetition = "read" | "repeatable" | "once";
 
-export interface ConnectionOptions {
+interface ConnectionOptions {
   readonly process: number;
   readonly time: VirtualTime;
   readonly clock: () => number;
@@ -70,27 +70,11 @@ export class Connection {
     serve: (call: TableCall) => Promise<Outcome<T>>,
   ): Promise<T> {
     const { process, time, clock } = this.#options;
-    const call: TableCall = {
-      process,
-      operation,
-      plannedMs: clock(),
-      token: options.token,
-      landings: [],
-    };
-    return new Promise((resolve, reject) => {
-      const endsAtMs = time.nowMs + options.timeoutMs;
-      const pending = {
-        call,
-        options,
-        endsAtMs,
-        serve,
-        resolve,
-        reject,
-        attempts: 0,
-        certain: true,
-      };
-      this.#attempt(pending);
-    });
+    const { token } = options;
+    const call: TableCall = { process, operation, plannedMs: clock(), token, landings: [] };
+    const endsAtMs = time.nowMs + options.timeoutMs;
+    const pending = { call, options, endsAtMs, serve, attempts: 0, certain: true };
+    return new Promise((resolve, reject) => this.#attempt({ ...pending, resolve, reject }));
   }
 
   #attempt<T>(pending: Pending<T>): void {

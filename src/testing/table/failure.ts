@@ -41,19 +41,9 @@ const FAILURES: Readonly<Record<FailureKind, Failure>> = {
     message: "Transaction is ongoing for the item",
     status: 400,
   }),
-  cancelled: failure("cancelled", "throttled", true, {
-    name: "TransactionCanceledException",
-    message: "Transaction cancelled, please refer cancellation reasons for specific reasons",
-    status: 400,
-    CancellationReasons: [{ Code: "TransactionConflict" }],
-  }),
+  cancelled: cancellation("cancelled", "TransactionConflict"),
   // AWS does not say which of the limits it was.
-  cancelledHot: failure("cancelledHot", "throttled", true, {
-    name: "TransactionCanceledException",
-    message: "Transaction cancelled, please refer cancellation reasons for specific reasons",
-    status: 400,
-    CancellationReasons: [{ Code: "ThrottlingError" }],
-  }),
+  cancelledHot: cancellation("cancelledHot", "ThrottlingError"),
   inProgress: failure("inProgress", "server", false, {
     name: "TransactionInProgressException",
     message: "The transaction with the given request token is already in progress",
@@ -87,13 +77,22 @@ export function unavailable(
 }
 
 function throttling(kind: FailureKind, reason: string, keyRange: boolean): Failure {
-  const cause = awsError({
+  const fields = {
     name: "ThrottlingException",
     message: THROTTLING_MESSAGE,
     status: 400,
     throttlingReasons: [{ reason, resource: TABLE_ARN }],
+  };
+  return { ...failure(kind, "throttled", true, fields), keyRange };
+}
+
+function cancellation(kind: FailureKind, Code: string): Failure {
+  return failure(kind, "throttled", true, {
+    name: "TransactionCanceledException",
+    message: "Transaction cancelled, please refer cancellation reasons for specific reasons",
+    status: 400,
+    CancellationReasons: [{ Code }],
   });
-  return { kind, reason: "throttled", nothingWritten: true, keyRange, cause };
 }
 
 function failure(

@@ -9,6 +9,8 @@ import {
   checkTransaction,
   checkWrite,
   keyOfWrite,
+  type ManyWrites,
+  writesIn,
 } from "../../storage/checks.ts";
 import { type Item, type Key, keyOf } from "../../storage/item.ts";
 import type {
@@ -117,14 +119,8 @@ export class ProcessStore implements ItemStore {
     );
   }
 
-  async writeMany(writes: {
-    readonly puts?: readonly Item[];
-    readonly deletes?: readonly Key[];
-  }): Promise<void> {
-    const all: Write[] = [
-      ...(writes.puts ?? []).map((put) => ({ put })),
-      ...(writes.deletes ?? []).map((key) => ({ delete: keyOf(key) })),
-    ];
+  async writeMany(writes: ManyWrites): Promise<void> {
+    const all = writesIn(writes);
     checkDistinct(all.map(keyOfWrite));
     all.forEach(checkWrite);
     for (let from = 0; from < all.length; from += WRITE_MAX) {

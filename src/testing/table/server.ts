@@ -5,6 +5,7 @@
  * and a write to them meanwhile gets a conflict.
  */
 
+import { defined } from "../../domain/defined.ts";
 import { InfrastructureError } from "../../domain/errors.ts";
 import type { Random } from "../../domain/random.ts";
 import { keyOfWrite } from "../../storage/checks.ts";
@@ -16,13 +17,12 @@ import type { VirtualTime } from "../time/virtual-time.ts";
 import type { Landing, Outcome, TableCall, TableObserver } from "./call.ts";
 import { type FailureKind, failureOf } from "./failure.ts";
 import type { Faults } from "./faults.ts";
-import { sizeOf } from "./item-size.ts";
 import { KeyRanges, type Throughput } from "./key-ranges.ts";
 import { Lagging } from "./lagging.ts";
-import { indexWrites, readUnits, writeUnits } from "./units.ts";
+import { indexWrites, readUnits, sizeOf, writeUnits } from "./units.ts";
 import type { MutableUsage } from "./usage.ts";
 
-export interface ServerOptions {
+interface ServerOptions {
   readonly time: VirtualTime;
   readonly random: Random;
   readonly throughput: Throughput;
@@ -93,9 +93,7 @@ export class Server {
     }
     const found = keys.map((key) => this.#read(key, consistent || snapshot));
     keys.forEach(({ PK, SK }, at) => {
-      const item = found[at];
-      const bytes = item === undefined ? 0 : sizeOf(item);
-      const units = readUnits(bytes, consistent || snapshot) * (snapshot ? 2 : 1);
+      const units = readUnits(sizeOf(found[at]), consistent || snapshot) * (snapshot ? 2 : 1);
       this.#reads.use(PK, SK, units, nowMs);
       this.#usage.readUnits += units;
     });
@@ -127,24 +125,14 @@ export class Server {
     call: TableCall,
     write: Exclude<Write, { check: Key }>,
   ): Promise<Outcome<WriteResult>> {
-    const key = keyOfWrite(write);
     const refusal = this.#refusal([write]);
     if (refusal !== undefined) return this.#fail(call, refusal);
-    const before = this.items.readNow(key);
-    const doing = this.#perform(write);
-    const { condition } = write;
-    const after = this.items.readNow(key);
-    this.#land(call, [{ key: keyOf(key), before, after, condition }], 1);
-    try {
-      const result = await doing;
-      if (!result.ok) {
-        this.#usage.refusedConditions += 1;
-        this.observer.missed?.(call, key);
-      }
-      return this.#done(call, result);
-    } catch (error) {
-      return { kind: "wrong", error: error as Error };
-    }
+    const doing = this.#landing(call, [write], 1, () => this.#perform(write));
+    return this.#outcome(call, doing, ({ ok }) => {
+      if (ok) return;
+      this.#usage.refusedConditions += 1;
+      this.observer.missed?.(call, keyOfWrite(write));
+    });
   }
 
   /** Puts and deletes that have nothing to do with each other. */
@@ -153,15 +141,8 @@ export class Server {
     if (refusal !== undefined) return this.#fail(call, refusal);
     const puts = writes.flatMap((write) => ("put" in write ? [write.put] : []));
     const deletes = writes.flatMap((write) => ("delete" in write ? [write.delete] : []));
-    const keys = writes.map(keyOfWrite);
-    const before = keys.map((key) => this.items.readNow(key));
-    const doing = this.items.writeMany({ puts, deletes });
-    this.#land(call, this.#landings(writes, before), 1);
-    try {
-      return this.#done(call, await doing);
-    } catch (error) {
-      return { kind: "wrong", error: error as Error };
-    }
+    const work = () => this.items.writeMany({ puts, deletes });
+    return this.#outcome(call, this.#landing(call, writes, 1, work));
   }
 
   /** All or nothing, and not at once. */
@@ -169,15 +150,14 @@ export class Server {
     const { token } = call;
     const known = token === undefined ? undefined : this.#recall(call, token, writes);
     if (known !== undefined) return known;
-    const keys = writes.map(keyOfWrite);
     const refusal = this.#refusal(writes);
     if (refusal !== undefined) {
       return this.#fail(call, refusal === "conflict" ? "cancelled" : "cancelledHot");
     }
     if (token !== undefined) this.#underWay.add(token);
-    await this.#hold(keys.map(idOf));
+    await this.#hold(writes.map((write) => idOf(keyOfWrite(write))));
     if (token !== undefined) this.#underWay.delete(token);
-    return this.#commit(call, writes, keys);
+    return this.#commit(call, writes);
   }
 
   /** What is said to a token that was used before. */
@@ -192,25 +172,16 @@ export class Server {
     return known === hashOf(describe(writes)) ? this.#repeated(call, writes) : mismatch(token);
   }
 
-  async #commit(
-    call: TableCall,
-    writes: readonly Write[],
-    keys: readonly Key[],
-  ): Promise<Outcome<TransactResult>> {
+  #commit(call: TableCall, writes: readonly Write[]): Promise<Outcome<TransactResult>> {
     const { token } = call;
-    const before = keys.map((key) => this.items.readNow(key));
-    const doing = this.items.transact(writes, token === undefined ? {} : { token });
-    this.#land(call, this.#landings(writes, before), 2);
+    const work = () => this.items.transact(writes, defined({ token }));
+    const doing = this.#landing(call, writes, 2, work);
     this.#usage.transactions += 1;
-    try {
-      const result = await doing;
-      if (!result.ok) this.#usage.refusedConditions += 1;
+    return this.#outcome(call, doing, ({ ok }) => {
+      if (!ok) this.#usage.refusedConditions += 1;
       // One that was cancelled may be tried again with the same token.
       else if (token !== undefined) this.#tokens.set(token, hashOf(describe(writes)));
-      return this.#done(call, result);
-    } catch (error) {
-      return { kind: "wrong", error: error as Error };
-    }
+    });
   }
 
   /** It was done before: the answer is the same, and nothing is done again. */
@@ -236,12 +207,32 @@ export class Server {
     return this.items.update(write.update, write.change, write.condition);
   }
 
-  #landings(writes: readonly Write[], before: readonly (Item | undefined)[]): Landing[] {
-    return writes.map((write, at) => {
+  /** Starts the work, which writes at once, and shows what has landed. */
+  #landing<T>(call: TableCall, writes: readonly Write[], factor: number, work: () => T): T {
+    const before = writes.map((write) => this.items.readNow(keyOfWrite(write)));
+    const doing = work();
+    const landings = writes.map((write, at) => {
       const key = keyOf(keyOfWrite(write));
       const { condition } = write;
       return { key, before: before[at], after: this.items.readNow(key), condition };
     });
+    this.#land(call, landings, factor);
+    return doing;
+  }
+
+  /** What the caller is told in the end; `seen` learns of it before the observers. */
+  async #outcome<T>(
+    call: TableCall,
+    doing: Promise<T>,
+    seen?: (result: T) => void,
+  ): Promise<Outcome<T>> {
+    try {
+      const result = await doing;
+      seen?.(result);
+      return this.#done(call, result);
+    } catch (error) {
+      return { kind: "wrong", error: error as Error };
+    }
   }
 
   /** Why a write cannot be done right now. */
@@ -275,14 +266,11 @@ export class Server {
       let indexed = false;
       for (const write of indexWrites(before, after)) {
         indexed = true;
-        this.#indexes.use(
-          `${write.index.name} ${write.partition}`,
-          write.sort,
-          factor * write.units,
-          nowMs,
-        );
-        this.#usage.writeUnits += factor * write.units;
-        this.#usage.indexUnits += factor * write.units;
+        const indexUnits = factor * write.units;
+        const range = `${write.index.name} ${write.partition}`;
+        this.#indexes.use(range, write.sort, indexUnits, nowMs);
+        this.#usage.writeUnits += indexUnits;
+        this.#usage.indexUnits += indexUnits;
       }
       this.#lagging.changed(landing, indexed, this.faults.lagMs ?? 0);
     }

@@ -2,6 +2,7 @@
 
 import { DistributedBucketStore } from "../../buckets/distributed/distributed-bucket-store.ts";
 import type { Clock } from "../../domain/clock.ts";
+import { defined } from "../../domain/defined.ts";
 import type { Random } from "../../domain/random.ts";
 import type { Timer } from "../../domain/timer.ts";
 import type { RateLimiterOptions } from "../../limiter/limiter-options.ts";
@@ -24,7 +25,7 @@ export interface ProcessOptions {
   readonly skewMs?: number;
 }
 
-export interface SimulatedProcessParts {
+interface SimulatedProcessParts {
   readonly id: number;
   readonly time: VirtualTime;
   readonly clock: Clock;
@@ -97,14 +98,9 @@ export class SimulatedProcess {
       "memory",
       (context, buckets) => new DistributedBucketStore(context, buckets),
     );
-    const repository = repositoryOf(opened);
     const { onUnavailable } = rest;
-    return new RateLimiter(repository, {
-      ...(onUnavailable === undefined ? {} : { onUnavailable }),
-      ...(speculativeWrites === undefined ? {} : { speculativeWrites }),
-      ...(events === undefined ? {} : { events }),
-      ...(onWarning === undefined ? {} : { onWarning }),
-    });
+    const own = defined({ onUnavailable, speculativeWrites, events, onWarning });
+    return new RateLimiter(repositoryOf(opened), own);
   }
 
   /** Nothing that it waits for will ever come. What it has sent may still arrive. */

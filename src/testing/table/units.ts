@@ -1,18 +1,26 @@
 /** Capacity units: what DynamoDB counts for a read or a write of table and indexes. */
 
 import type { Item } from "../../storage/item.ts";
+import { itemSizeBytes } from "../../storage/item-size.ts";
 import { INDEXES, type IndexDefinition, project } from "../../storage/table.ts";
-import { sizeOf } from "./item-size.ts";
 
 const WRITE_BYTES = 1024;
 const READ_BYTES = 4096;
 
+/** Images are immutable and looked at more than once. */
+const known = new WeakMap<Item, number>();
+
+/** The size of an item in bytes; 0 for none. */
+export function sizeOf(item: Item | undefined): number {
+  if (item === undefined) return 0;
+  const size = known.get(item) ?? itemSizeBytes(item);
+  known.set(item, size);
+  return size;
+}
+
 /** The larger of both images counts; a refused condition counts what is stored. */
 export function writeUnits(before: Item | undefined, after: Item | undefined): number {
-  const bytes = Math.max(
-    before === undefined ? 0 : sizeOf(before),
-    after === undefined ? 0 : sizeOf(after),
-  );
+  const bytes = Math.max(sizeOf(before), sizeOf(after));
   return Math.max(1, Math.ceil(bytes / WRITE_BYTES));
 }
 
@@ -23,7 +31,7 @@ export function readUnits(bytes: number, consistent: boolean): number {
 }
 
 /** An index whose entry a write changes, and what that costs. */
-export interface IndexWrite {
+interface IndexWrite {
   readonly index: IndexDefinition;
   readonly partition: string;
   readonly sort: string;

@@ -1,6 +1,6 @@
 /** Future events in the order of time; events of one moment in the order of planning. */
 
-export interface PlannedEvent {
+interface PlannedEvent {
   readonly atMs: number;
   readonly order: number;
   /** `undefined` once it was called off. */

@@ -20,7 +20,7 @@ import { Deadline } from "./deadline.ts";
 import { CAPACITY_KIND, type OperationName, type Output } from "./operations.ts";
 import { type Outgoing, Prepared, SendError, type Transport } from "./transport.ts";
 
-export interface CallsOptions {
+interface CallsOptions {
   readonly table: string;
   readonly timeoutMs: number;
   readonly maxAttempts: number;
@@ -80,23 +80,26 @@ export class Calls {
     return new Deadline(options.timeoutMs ?? this.#options.timeoutMs, options.hotKey);
   }
 
+  /** Sends a request that may always be repeated. Without a deadline, its time starts now. */
   async read<Name extends OperationName>(
     operation: Name,
     request: Outgoing<Name>,
-    deadline: Deadline,
+    time: Deadline | CallOptions = {},
   ): Promise<Output<Name>> {
-    const result = await this.#run(operation, request, deadline, "read");
+    const result = await this.write(operation, request, time, "read");
     if (result.ok) return result.output;
     throw new InfrastructureError(`DynamoDB refused ${operation}: a read has no condition`);
   }
 
+  /** The same for a write, which is not repeated once its outcome is unknown. */
   write<Name extends OperationName>(
     operation: Name,
     request: Outgoing<Name>,
-    deadline: Deadline,
-    repetition: Exclude<Repetition, "read"> = "once",
+    time: Deadline | CallOptions,
+    repetition: Repetition = "once",
   ): Promise<Written<Name>> {
-    return this.#run(operation, request, deadline, repetition);
+    const run = (deadline: Deadline) => this.#run(operation, request, deadline, repetition);
+    return time instanceof Deadline ? run(time) : this.start(operation, time).then(run);
   }
 
   /** Waits before what was left undone is asked for again; throws when there is no time left. */

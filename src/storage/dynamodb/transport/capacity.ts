@@ -1,9 +1,9 @@
 /** What a request cost, as DynamoDB reports it. */
 
 import type { ConsumedCapacity } from "@aws-sdk/client-dynamodb";
+import { itemSizeBytes } from "../../item-size.ts";
 import type { StoreCall } from "../../item-store.ts";
 import type { ConditionFailures } from "../errors.ts";
-import { itemSizeBytes } from "../item-size.ts";
 import { CAPACITY_KIND, type OperationName } from "./operations.ts";
 
 const WRITE_UNIT_BYTES = 1024;

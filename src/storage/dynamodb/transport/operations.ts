@@ -4,54 +4,31 @@
 import type * as Data from "@aws-sdk/client-dynamodb";
 import type * as Streams from "@aws-sdk/client-dynamodb-streams";
 
-interface Operation<Input, Output> {
-  readonly input: Input;
-  readonly output: Output;
-}
-
 /** Every operation with what it takes and what it answers. */
 interface Operations {
-  GetItem: Operation<Data.GetItemCommandInput, Data.GetItemCommandOutput>;
-  BatchGetItem: Operation<Data.BatchGetItemCommandInput, Data.BatchGetItemCommandOutput>;
-  TransactGetItems: Operation<
-    Data.TransactGetItemsCommandInput,
-    Data.TransactGetItemsCommandOutput
-  >;
-  Query: Operation<Data.QueryCommandInput, Data.QueryCommandOutput>;
-  Scan: Operation<Data.ScanCommandInput, Data.ScanCommandOutput>;
-  PutItem: Operation<Data.PutItemCommandInput, Data.PutItemCommandOutput>;
-  UpdateItem: Operation<Data.UpdateItemCommandInput, Data.UpdateItemCommandOutput>;
-  DeleteItem: Operation<Data.DeleteItemCommandInput, Data.DeleteItemCommandOutput>;
-  TransactWriteItems: Operation<
-    Data.TransactWriteItemsCommandInput,
-    Data.TransactWriteItemsCommandOutput
-  >;
-  BatchWriteItem: Operation<Data.BatchWriteItemCommandInput, Data.BatchWriteItemCommandOutput>;
-  CreateTable: Operation<Data.CreateTableCommandInput, Data.CreateTableCommandOutput>;
-  DeleteTable: Operation<Data.DeleteTableCommandInput, Data.DeleteTableCommandOutput>;
-  DescribeTable: Operation<Data.DescribeTableCommandInput, Data.DescribeTableCommandOutput>;
-  DescribeTimeToLive: Operation<
-    Data.DescribeTimeToLiveCommandInput,
-    Data.DescribeTimeToLiveCommandOutput
-  >;
-  UpdateTimeToLive: Operation<
-    Data.UpdateTimeToLiveCommandInput,
-    Data.UpdateTimeToLiveCommandOutput
-  >;
-  DescribeStream: Operation<
-    Streams.DescribeStreamCommandInput,
-    Streams.DescribeStreamCommandOutput
-  >;
-  GetShardIterator: Operation<
-    Streams.GetShardIteratorCommandInput,
-    Streams.GetShardIteratorCommandOutput
-  >;
-  GetRecords: Operation<Streams.GetRecordsCommandInput, Streams.GetRecordsCommandOutput>;
+  GetItem: [Data.GetItemCommandInput, Data.GetItemCommandOutput];
+  BatchGetItem: [Data.BatchGetItemCommandInput, Data.BatchGetItemCommandOutput];
+  TransactGetItems: [Data.TransactGetItemsCommandInput, Data.TransactGetItemsCommandOutput];
+  Query: [Data.QueryCommandInput, Data.QueryCommandOutput];
+  Scan: [Data.ScanCommandInput, Data.ScanCommandOutput];
+  PutItem: [Data.PutItemCommandInput, Data.PutItemCommandOutput];
+  UpdateItem: [Data.UpdateItemCommandInput, Data.UpdateItemCommandOutput];
+  DeleteItem: [Data.DeleteItemCommandInput, Data.DeleteItemCommandOutput];
+  TransactWriteItems: [Data.TransactWriteItemsCommandInput, Data.TransactWriteItemsCommandOutput];
+  BatchWriteItem: [Data.BatchWriteItemCommandInput, Data.BatchWriteItemCommandOutput];
+  CreateTable: [Data.CreateTableCommandInput, Data.CreateTableCommandOutput];
+  DeleteTable: [Data.DeleteTableCommandInput, Data.DeleteTableCommandOutput];
+  DescribeTable: [Data.DescribeTableCommandInput, Data.DescribeTableCommandOutput];
+  DescribeTimeToLive: [Data.DescribeTimeToLiveCommandInput, Data.DescribeTimeToLiveCommandOutput];
+  UpdateTimeToLive: [Data.UpdateTimeToLiveCommandInput, Data.UpdateTimeToLiveCommandOutput];
+  DescribeStream: [Streams.DescribeStreamCommandInput, Streams.DescribeStreamCommandOutput];
+  GetShardIterator: [Streams.GetShardIteratorCommandInput, Streams.GetShardIteratorCommandOutput];
+  GetRecords: [Streams.GetRecordsCommandInput, Streams.GetRecordsCommandOutput];
 }
 
 export type OperationName = keyof Operations;
-export type Input<Name extends OperationName> = Operations[Name]["input"];
-export type Output<Name extends OperationName> = Operations[Name]["output"];
+export type Input<Name extends OperationName> = Operations[Name][0];
+export type Output<Name extends OperationName> = Operations[Name][1];
 
 const STREAM_OPERATION_NAMES = ["DescribeStream", "GetShardIterator", "GetRecords"] as const;
 export type StreamOperationName = (typeof STREAM_OPERATION_NAMES)[number];

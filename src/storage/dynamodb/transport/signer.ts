@@ -18,7 +18,7 @@ const HMAC_BLOCK = 64;
 /** `20270115` of `20270115T080000Z` */
 const DAY_LENGTH = 8;
 
-export interface Signed {
+interface Signed {
   /** Names and values in turn. */
   readonly headers: string[];
   /** The time it was signed with. */

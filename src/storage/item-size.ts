@@ -1,16 +1,10 @@
-/** How large DynamoDB takes an item to be; worked out from the values, without encoding them. */
+/** The size of an item as DynamoDB bills it; worked out from the values, without encoding them. */
 
-import type { Item, Value } from "../../storage/item.ts";
+import type { Item, Value } from "./item.ts";
 
-/** Images are immutable and looked at more than once. */
-const known = new WeakMap<Item, number>();
-
-export function sizeOf(item: Item): number {
-  const found = known.get(item);
-  if (found !== undefined) return found;
+export function itemSizeBytes(item: Item): number {
   let size = 0;
   for (const name in item) size += Buffer.byteLength(name) + valueSize(item[name] as Value);
-  known.set(item, size);
   return size;
 }
 
