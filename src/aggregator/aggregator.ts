@@ -52,7 +52,7 @@ export interface AggregatorOptions {
 }
 
 /** What came of a batch. */
-export interface BatchReport {
+interface BatchReport {
   readonly counters: AggregatorCounters;
   /** Records to deliver again, in the order of the batch. */
   readonly failedIds: readonly string[];

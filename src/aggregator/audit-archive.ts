@@ -21,18 +21,18 @@ export interface ArchiveSink {
   put(key: string, body: Uint8Array): Promise<void>;
 }
 
-export interface ArchiveObject {
+interface ArchiveObject {
   readonly key: string;
   readonly body: Uint8Array;
 }
 
-export interface AuditHarvest {
+interface AuditHarvest {
   readonly events: readonly ArchivedEvent[];
   /** Removed audit items that are no events. */
   readonly malformed: readonly StreamChange[];
 }
 
-export interface ArchivedEvent {
+interface ArchivedEvent {
   readonly id: string;
   readonly namespaceId: string;
   /** `YYYY-MM-DD`. */

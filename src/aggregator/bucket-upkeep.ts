@@ -28,7 +28,7 @@ export interface ShardSplitter {
   complete(name: BucketPlace, bucket: SeenBucket): Promise<number>;
 }
 
-export interface BucketUpkeepOptions {
+interface BucketUpkeepOptions {
   readonly store: ItemStore;
   readonly clock: Clock;
   readonly splitter: ShardSplitter | undefined;

@@ -87,7 +87,7 @@ function eventsOf(
 }
 
 function totalAt(item: Item | undefined, attribute: string): Milli {
-  const value = item === undefined ? undefined : valueAt(item, attribute);
+  const value = valueAt(item, attribute);
   return isWhole(value) ? value : 0;
 }
 

@@ -57,7 +57,7 @@ export class Deletions {
 }
 
 /** A tally, divided by a deletion. */
-export interface DividedTally {
+interface DividedTally {
   /** What is to be counted; `undefined` when that is nothing. */
   readonly kept: SnapshotTally | undefined;
   /** Shards with records from before the deletion, which are in order. */

@@ -33,15 +33,12 @@ export interface LambdaResponse {
   readonly batchItemFailures: readonly { readonly itemIdentifier: string }[];
 }
 
-export type LambdaHandler = (
-  event: LambdaEvent,
-  context?: LambdaContext,
-) => Promise<LambdaResponse>;
+type LambdaHandler = (event: LambdaEvent, context?: LambdaContext) => Promise<LambdaResponse>;
 
 /** Environment variables of the function. */
-export type LambdaEnvironment = Readonly<Record<string, string | undefined>>;
+type LambdaEnvironment = Readonly<Record<string, string | undefined>>;
 
-export interface HandlerOptions extends AggregatorOptions {
+interface HandlerOptions extends AggregatorOptions {
   /** For metrics. */
   readonly table: string;
 }

@@ -13,7 +13,7 @@ export type LogFields = Readonly<Record<string, unknown>>;
 /** Takes what happened; where it goes is the caller's business. */
 export type Log = (level: LogLevel, message: string, fields?: LogFields) => void;
 
-export interface JsonLogOptions {
+interface JsonLogOptions {
   readonly clock: Clock;
   readonly write: (line: string) => void;
   /** What is less important than this is left out. */

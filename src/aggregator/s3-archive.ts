@@ -3,7 +3,7 @@
 import type { S3Client } from "@aws-sdk/client-s3";
 import type { ArchiveSink } from "./audit-archive.ts";
 
-export interface S3ArchiveOptions {
+interface S3ArchiveOptions {
   readonly bucket: string;
   readonly region?: string | undefined;
   readonly endpoint?: string | undefined;

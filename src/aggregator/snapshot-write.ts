@@ -15,7 +15,7 @@ import type { Consumption } from "./consumption.ts";
 import { type Milli, plus } from "./milli.ts";
 import type { ShardTally, SnapshotTally } from "./usage-fold.ts";
 
-export interface SnapshotWrite {
+interface SnapshotWrite {
   readonly key: Key;
   readonly change: Change;
   readonly condition: Condition;
@@ -33,7 +33,7 @@ export function planSnapshot(
   const condition: Test[] = [];
   for (const part of tally.shards) {
     const name = markAttribute(part.shard);
-    const entries = uncounted(part, stored === undefined ? undefined : textAt(stored, name));
+    const entries = uncounted(part, textAt(stored, name));
     const [first] = entries;
     if (first === undefined) continue;
     for (const entry of entries) sum.add(entry);

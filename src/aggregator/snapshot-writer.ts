@@ -12,7 +12,7 @@ import type { ShardTally, SnapshotTally } from "./usage-fold.ts";
 const ATTEMPTS_MAX = 5;
 const PAUSE_MS = 50;
 
-export interface SnapshotWriterOptions {
+interface SnapshotWriterOptions {
   readonly store: ItemStore;
   readonly timer: Timer;
   readonly retentionDays: number;

@@ -25,7 +25,7 @@ export interface SnapshotTally {
   readonly shards: readonly ShardTally[];
 }
 
-export interface UsageFold {
+interface UsageFold {
   readonly tallies: readonly SnapshotTally[];
   /** Changes that look like a bucket's, but whose key is none. */
   readonly malformed: readonly StreamChange[];

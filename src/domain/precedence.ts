@@ -23,7 +23,7 @@ export const CONFIG_LEVELS = ["entity", "entity_default", "resource", "system"] 
 export type ConfigSource = (typeof CONFIG_LEVELS)[number];
 
 /** Limits with the level they came from. */
-export interface ChosenLimits {
+interface ChosenLimits {
   readonly limits: readonly Limit[];
   /** Limits of the level that this version cannot enforce. */
   readonly unsupported: readonly UnsupportedLimit[];
@@ -31,7 +31,7 @@ export interface ChosenLimits {
 }
 
 /** The limits of one level. */
-export interface LevelLimits {
+interface LevelLimits {
   readonly limits: readonly Limit[];
   readonly unsupported?: readonly UnsupportedLimit[];
 }

@@ -40,7 +40,7 @@ export interface PreparedPlan {
 }
 
 /** What carrying out a plan needs of it. */
-export interface Executable extends Pick<PreparedPlan, "wanted" | "changeSet"> {
+interface Executable extends Pick<PreparedPlan, "wanted" | "changeSet"> {
   readonly plan: Pick<DeployPlan, "stackName" | "kind">;
 }
 

@@ -22,7 +22,7 @@ import { describeTable, isLimiterTable } from "./live-table.ts";
 import { openRecords } from "./table-records.ts";
 
 /** What a table says about itself, and what that means for this client. */
-export interface VersionFinding {
+interface VersionFinding {
   readonly record: VersionRecord;
   readonly compatibility: Compatibility;
   /** What it has in fact: records from before there were namespaces counted differently. */

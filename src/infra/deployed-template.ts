@@ -4,7 +4,7 @@ import { parseDocument, type Tags, type YAMLSeq } from "yaml";
 import { isPlainObject } from "../domain/check.ts";
 import type { Aws } from "./aws.ts";
 
-export interface DeployedTemplate {
+interface DeployedTemplate {
   /** `undefined` where it could not be read at all. */
   readonly template: object | undefined;
   /** What it describes, by the logical ids. */

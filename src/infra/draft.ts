@@ -35,7 +35,7 @@ export interface Draft {
 }
 
 /** What deploying is asked for. */
-export interface Wish {
+interface Wish {
   readonly stackName: string;
   readonly given: StackOptions;
   readonly reset: boolean;

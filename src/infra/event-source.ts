@@ -3,14 +3,14 @@
 import type { Timer } from "../domain/timer.ts";
 import type { Aws } from "./aws.ts";
 
-export interface EventSource {
+interface EventSource {
   /** As Lambda says it: `Enabled`, `Creating`, … */
   readonly state: string;
   /** What became of the last batch, where there was one. */
   readonly lastResult: string | undefined;
 }
 
-export interface EventSourceWait {
+interface EventSourceWait {
   readonly timer: Timer;
   /** How long it may take. */
   readonly timeoutMs?: number;

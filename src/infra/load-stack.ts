@@ -35,7 +35,7 @@ export function loadFunctionName(name: string): string {
   return `${loadStackName(name)}-worker`;
 }
 
-export interface LoadDeployRequest {
+interface LoadDeployRequest {
   /** Of the table that is tested. */
   readonly name: string;
   readonly connection: DynamoOptions;
@@ -49,7 +49,7 @@ export interface LoadDeployRequest {
   readonly signal?: AbortSignal;
 }
 
-export interface LoadDeployed {
+interface LoadDeployed {
   readonly outcome: "created" | "updated" | "unchanged" | "declined";
   readonly stackName: string;
   readonly functionName: string;

@@ -15,7 +15,7 @@ import {
   watchStack,
 } from "./stack-events.ts";
 
-export interface DeleteContext extends Watch {
+interface DeleteContext extends Watch {
   readonly aws: Aws;
 }
 

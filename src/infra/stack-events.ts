@@ -45,7 +45,7 @@ export interface Watch {
  *   seen yet: for some seconds CloudFormation may still tell how the stack was before.
  * - `deleted`: the same, or when it is gone.
  */
-export type WatchEnd = "rested" | "changed" | "deleted";
+type WatchEnd = "rested" | "changed" | "deleted";
 
 interface Watched {
   readonly stack: Stack | undefined;

@@ -9,13 +9,13 @@ const KEY = "template.json";
 const LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789";
 const SUFFIX_LENGTH = 20;
 
-export interface UploadedTemplate {
+interface UploadedTemplate {
   readonly template: { readonly body: string } | { readonly url: string };
   /** Nothing stays behind. */
   remove(): Promise<void>;
 }
 
-export interface UploadOptions {
+interface UploadOptions {
   readonly random: Random;
   readonly endpoint?: string | undefined;
   readonly bytesMax?: number;

@@ -10,7 +10,7 @@ import type { Plan } from "./plan.ts";
 import type { Slice } from "./slice.ts";
 import { Worker } from "./worker.ts";
 
-export interface LocalFleetOptions {
+interface LocalFleetOptions {
   readonly load: Load;
   readonly limiter: RateLimiter;
   readonly plan: Plan;

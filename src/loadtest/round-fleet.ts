@@ -13,7 +13,7 @@ import type { Plan } from "./plan.ts";
 import type { LostWorker } from "./results.ts";
 import { Slice } from "./slice.ts";
 
-export interface RoundFleetOptions {
+interface RoundFleetOptions {
   readonly scenario: string;
   readonly store: RoundOrder["store"];
   readonly plan: Plan;

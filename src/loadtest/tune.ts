@@ -15,7 +15,7 @@ export interface TuneStep {
   readonly errors: number;
 }
 
-export interface TuneOptions {
+interface TuneOptions {
   readonly usersMax: number;
   /** The p99 that must not be exceeded. */
   readonly p99MsMax: number;

@@ -37,7 +37,7 @@ export type Report =
   | { readonly type: "failed"; readonly message: string };
 
 /** The part of `process` that carries orders and reports. */
-export interface Channel {
+interface Channel {
   send(report: Report): void;
   onOrder(listener: (order: Order) => void): void;
   /** Called when the process that gives the orders is gone. */

@@ -20,7 +20,7 @@ const POLL_MS = 250;
 const ID_BYTES = 8;
 
 /** How an apply waits for others. */
-export interface TurnOptions {
+interface TurnOptions {
   readonly timer: Timer;
   /** How long to wait for an apply that is already at work. */
   readonly waitMs: number;
@@ -28,7 +28,7 @@ export interface TurnOptions {
 }
 
 /** A turn, the record as it was before it, and what was made of that. */
-export interface Taken<Prepared> {
+interface Taken<Prepared> {
   readonly record: ManagedRecord;
   readonly prepared: Prepared;
   /** Absent when there was nothing to begin. */

@@ -8,7 +8,7 @@ import type { LimitChange, LimitPlan } from "./plan.ts";
 type Content = Omit<ManagedContent, "run">;
 
 /** What became of the changes of a plan. */
-export interface Carried {
+interface Carried {
   readonly applied: readonly LimitChange[];
   readonly failed: readonly { readonly change: LimitChange }[];
   readonly skipped: readonly LimitChange[];

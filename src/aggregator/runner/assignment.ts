@@ -3,7 +3,7 @@
 import type { ShardLease } from "./lease-items.ts";
 import type { SourceShard } from "./shard-source.ts";
 
-export interface AssignmentInput {
+interface AssignmentInput {
   readonly worker: string;
   readonly shards: readonly SourceShard[];
   readonly leases: ReadonlyMap<string, ShardLease>;
@@ -13,7 +13,7 @@ export interface AssignmentInput {
   readonly dead: ReadonlySet<string>;
 }
 
-export interface Assignment {
+interface Assignment {
   /** To be taken. */
   readonly take: readonly string[];
   /** Shards to release to processes that have fewer. */

@@ -16,7 +16,7 @@ const POLL_MS = 200;
 const FULL_PAGE = 500;
 const BACKOFF_MS_MAX = 10_000;
 
-export interface ShardWorkerOptions {
+interface ShardWorkerOptions {
   readonly aggregator: Aggregator;
   readonly source: SourceShards;
   readonly shardId: string;

@@ -16,7 +16,7 @@ import { Pulse } from "./pulse.ts";
 import type { ShardSource, SourceShards } from "./shard-source.ts";
 import { ShardWorker } from "./shard-worker.ts";
 
-export interface StreamRunnerOptions {
+interface StreamRunnerOptions {
   readonly aggregator: Aggregator;
   readonly source: ShardSource;
   readonly store: ItemStore;

@@ -24,7 +24,7 @@ export interface LimitsLambdaContext {
 
 export type LimitsHandler = (event: unknown, context?: LimitsLambdaContext) => Promise<void>;
 
-export interface LimitsHandlerOptions {
+interface LimitsHandlerOptions {
   readonly table: string;
   /** Opens the table; it is closed after each request. */
   readonly open: () => Promise<StoreAsItIs>;

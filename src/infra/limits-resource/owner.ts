@@ -16,7 +16,7 @@ export async function claim(context: RecordContext, physicalId: string): Promise
 
 export async function ownerOf(context: RecordContext): Promise<string | undefined> {
   const item = await context.store.get(ownerKey(context.namespaceId), { consistent: true });
-  return item === undefined ? undefined : textAt(item, OWNER);
+  return textAt(item, OWNER);
 }
 
 /** Removes the owner record, unless it names another resource by now. */

@@ -14,7 +14,7 @@ export const RUNTIME = "nodejs22.x";
 export const STAND_IN =
   'exports.handler=async()=>{throw new Error("The code is not there yet: run zae-limiter deploy")};';
 
-export interface LambdaSettings {
+interface LambdaSettings {
   readonly condition: string;
   readonly name: CfnValue;
   readonly role: CfnValue;
