@@ -6,6 +6,7 @@
  */
 
 import { type WindowType, windowStartMs } from "../core/windows.ts";
+import { entryOf } from "../domain/entry.ts";
 import { parseBucketKey } from "../records/keys.ts";
 import type { UsageSubject } from "../records/usage-item.ts";
 import { type Consumption, consumptionOf } from "./consumption.ts";
@@ -74,24 +75,13 @@ function placeOf(partition: string, buckets: Map<string, Bucket>): Place | undef
   if (name === undefined) return undefined;
   const { shard, ...subject } = name;
   const id = partition.slice(0, partition.lastIndexOf("#"));
-  let bucket = buckets.get(id);
-  if (bucket === undefined) {
-    bucket = { subject, hours: new Map() };
-    buckets.set(id, bucket);
-  }
-  return { bucket, shard };
+  return { bucket: entryOf(buckets, id, () => ({ subject, hours: new Map() })), shard };
 }
 
 function gather({ bucket, shard }: Place, consumption: Consumption): void {
   const hour = Math.floor(consumption.atMs / HOUR_MS);
-  let shards = bucket.hours.get(hour);
-  if (shards === undefined) {
-    shards = new Map();
-    bucket.hours.set(hour, shards);
-  }
-  const entries = shards.get(shard);
-  if (entries === undefined) shards.set(shard, [consumption]);
-  else entries.push(consumption);
+  const shards = entryOf(bucket.hours, hour, () => new Map());
+  entryOf(shards, shard, () => []).push(consumption);
 }
 
 /** Nearly always all changes of a bucket are of one hour: then they are gathered already. */
@@ -127,11 +117,9 @@ class Calendar {
   }
 
   startsOf(hour: number): readonly number[] {
-    const known = this.#starts.get(hour);
-    if (known !== undefined) return known;
-    const starts = this.windows.map((type) => windowStartMs(type, hour * HOUR_MS));
-    this.#starts.set(hour, starts);
-    return starts;
+    return entryOf(this.#starts, hour, () =>
+      this.windows.map((type) => windowStartMs(type, hour * HOUR_MS)),
+    );
   }
 }
 

@@ -6,6 +6,7 @@
 
 import { isoSeconds } from "../core/windows.ts";
 import { defined } from "../domain/defined.ts";
+import { entryOf } from "../domain/entry.ts";
 import type { Limit } from "../domain/limit.ts";
 import { DEFAULT_RESOURCE } from "../domain/names.ts";
 import { pages } from "../records/cursor.ts";
@@ -139,9 +140,7 @@ class CandidateReader {
 
   #candidate(entityId: string, resource: string): Candidate {
     const key = keyOf(entityId, resource);
-    const known = this.#found.get(key) ?? { entityId, resource, hours: [] };
-    this.#found.set(key, known);
-    return known;
+    return entryOf(this.#found, key, () => ({ entityId, resource, hours: [] }));
   }
 
   #mayRead(): boolean {

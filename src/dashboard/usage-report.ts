@@ -1,6 +1,7 @@
 /** Usage over time: groups for a stacked chart, and rows for a CSV file. */
 
 import { defined } from "../domain/defined.ts";
+import { entryOf } from "../domain/entry.ts";
 import { checkResource } from "../domain/names.ts";
 import { pages } from "../records/cursor.ts";
 import type { UsageSnapshot } from "../records/usage-item.ts";
@@ -84,8 +85,7 @@ export function grouped(
   const groups = new Map<string, Record<string, number[]>>();
   for (const snapshot of snapshots) {
     const name = shown.has(nameOf(snapshot)) ? nameOf(snapshot) : OTHER;
-    const values = groups.get(name) ?? {};
-    groups.set(name, values);
+    const values = entryOf(groups, name, () => ({}));
     const at = positions.get(snapshot.windowStart) as number;
     const amounts = { [REQUESTS]: snapshot.totalEvents, ...snapshot.counters };
     for (const [limitName, amount] of Object.entries(amounts)) {

@@ -1,6 +1,7 @@
 /** Requests to AWS. The SDK of a service is loaded when its first request is sent. */
 
 import { defined } from "../domain/defined.ts";
+import { entryOf } from "../domain/entry.ts";
 import { isLoopback } from "../domain/loopback.ts";
 import { systemTimer } from "../domain/timer.ts";
 import { environment } from "../repository/environment.ts";
@@ -64,11 +65,8 @@ const LOOKS = /:(Describe|Get|List)/;
 export function connectAws(connection: AwsConnection, signal?: AbortSignal): Aws {
   const services = new Map<ServiceName, Promise<Service>>();
   const endpoint = connection.endpoint ?? environment.awsEndpoint();
-  const serviceOf = (name: ServiceName): Promise<Service> => {
-    const known = services.get(name) ?? loadService(name, connection);
-    services.set(name, known);
-    return known;
-  };
+  const serviceOf = (name: ServiceName): Promise<Service> =>
+    entryOf(services, name, () => loadService(name, connection));
   const over = (end: AbortSignal | undefined): Aws => ({
     send: async <Name extends ActionName>(action: Name, input: Input<Name>) => {
       const [service, operation] = action.split(":") as [ServiceName, string];

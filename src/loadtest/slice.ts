@@ -1,5 +1,6 @@
 /** What one worker did in one interval of a run. */
 
+import { entryOf } from "../domain/entry.ts";
 import type { StoreCall } from "../storage/item-store.ts";
 import { Tally, type TallyWire } from "./tally.ts";
 
@@ -35,12 +36,7 @@ export class Slice {
   constructor(readonly interval: number) {}
 
   tally(userClass: string): Tally {
-    let tally = this.tallies.get(userClass);
-    if (tally === undefined) {
-      tally = new Tally();
-      this.tallies.set(userClass, tally);
-    }
-    return tally;
+    return entryOf(this.tallies, userClass, () => new Tally());
   }
 
   called({ readUnits, writeUnits }: StoreCall): void {

@@ -1,6 +1,7 @@
 /** Runs the part of one worker in this process. */
 
 import { setMaxListeners } from "node:events";
+import { entryOf } from "../domain/entry.ts";
 import { INTERNALS } from "../repository/internals.ts";
 import { Arrivals } from "./arrivals.ts";
 import { Crowd } from "./crowd.ts";
@@ -152,12 +153,7 @@ export class Worker {
 
   /** Prepares each user once, also where its tasks overlap. */
   #prepared(user: number, session: Session, start: NonNullable<LoadUser["start"]>): unknown {
-    let prepared = this.#preparations.get(user);
-    if (prepared === undefined) {
-      prepared = (async () => start(session))();
-      this.#preparations.set(user, prepared);
-    }
-    return prepared;
+    return entryOf(this.#preparations, user, async () => start(session));
   }
 
   #breathe(): Promise<void> | undefined {

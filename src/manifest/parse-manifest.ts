@@ -12,6 +12,7 @@ import {
   parseDocument,
   type YAMLMap,
 } from "yaml";
+import { entryOf } from "../domain/entry.ts";
 import { checkManifest } from "./check-manifest.ts";
 import type { Manifest } from "./manifest.ts";
 import { InvalidManifestError, type PlacedProblem, type Problem } from "./problem.ts";
@@ -127,16 +128,9 @@ function pairNamed(
 ): Pair | undefined {
   const resolved = isAlias(node) ? node.resolve(document) : node;
   if (!isMap(resolved)) return undefined;
-  let byName = pairs.get(resolved);
-  if (byName === undefined) {
-    byName = new Map(
-      resolved.items.flatMap((pair) =>
-        isScalar(pair.key) ? [[String(pair.key.value), pair] as const] : [],
-      ),
-    );
-    pairs.set(resolved, byName);
-  }
-  return byName.get(name);
+  const named = (pair: Pair) =>
+    isScalar(pair.key) ? [[String(pair.key.value), pair] as const] : [];
+  return entryOf(pairs, resolved, () => new Map(resolved.items.flatMap(named))).get(name);
 }
 
 function startOf(node: Node | null): number | undefined {

@@ -1,6 +1,7 @@
 /** Metrics of a limiter. docs/operators/monitoring.md has the list, and a test compares the two. */
 
 import type { Meter, Observable, ObservableResult } from "@opentelemetry/api";
+import { entryOf } from "../domain/entry.ts";
 import type { AcquireEvent, LimiterEvent } from "../limiter/events.ts";
 import { hear } from "../limiter/hear.ts";
 import type { RateLimiter } from "../limiter/rate-limiter.ts";
@@ -239,13 +240,10 @@ class Metrics {
     const known = this.#resourceCounts.get(name);
     if (known !== undefined) return known;
     const label = this.#resources.labelOf(name);
-    let counts = this.#resourceCounts.get(label);
-    if (counts === undefined) {
+    return entryOf(this.#resourceCounts, label, () => {
       const tallies = { acquires: this.#acquires, consumed: this.#consumed };
       const sums = { ...tallies, adjusted: this.#adjusted, limits: this.#limits };
-      counts = new ResourceCounts(label, this.#namespace, sums);
-      this.#resourceCounts.set(label, counts);
-    }
-    return counts;
+      return new ResourceCounts(label, this.#namespace, sums);
+    });
   }
 }

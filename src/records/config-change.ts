@@ -6,6 +6,7 @@
  * the namespace: it is how caches and live buckets notice that something happened.
  */
 
+import { entryOf } from "../domain/entry.ts";
 import { RateLimiterUnavailable } from "../domain/errors.ts";
 import type { Item, Key } from "../storage/item.ts";
 import type { Change, Condition, ItemStore, Write } from "../storage/item-store.ts";
@@ -60,8 +61,7 @@ export async function changeConfig(
   keys: readonly Key[],
   plan: (situation: ConfigSituation) => ConfigPlan | undefined,
 ): Promise<number | undefined> {
-  const line = lines.get(context.store) ?? new OneByOne();
-  lines.set(context.store, line);
+  const line = entryOf(lines, context.store, () => new OneByOne());
   return line.run(context.namespaceId, () => attemptChange(context, keys, plan));
 }
 

@@ -2,6 +2,7 @@
 
 import { isoSeconds, WINDOW_TYPES, type WindowType } from "../core/windows.ts";
 import { checkFields, checkInteger, show } from "../domain/check.ts";
+import { entryOf } from "../domain/entry.ts";
 import { ValidationError } from "../domain/errors.ts";
 import { checkEntityId, checkResource } from "../domain/names.ts";
 import type { Item } from "../storage/item.ts";
@@ -118,11 +119,7 @@ export class UsageRecords {
     const { ranges, matches } = this.#check(options);
     await this.#settle(options);
     const sums = new Map<string, UsageSum>();
-    const sumOf = (type: string) => {
-      const sum = sums.get(type) ?? new UsageSum();
-      sums.set(type, sum);
-      return sum;
-    };
+    const sumOf = (type: string) => entryOf(sums, type, () => new UsageSum());
     const found = filtered(this.#read(ranges), matches);
     if (options.entityId !== undefined) {
       for await (const { snapshot, item } of found) {
@@ -152,7 +149,7 @@ export class UsageRecords {
     for (const snapshot of snapshots) {
       const { resource, windowType, windowStart } = snapshot;
       const window = `${resource} ${windowType} ${windowStart}`;
-      groups.set(window, [...(groups.get(window) ?? []), snapshot]);
+      entryOf(groups, window, () => []).push(snapshot);
     }
     const kept = new Map<UsageSnapshot, readonly string[]>();
     for (const group of groups.values()) {

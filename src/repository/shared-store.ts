@@ -3,6 +3,7 @@
 import type { BucketStore } from "../buckets/bucket-store.ts";
 import type { BucketWarning } from "../buckets/bucket-warning.ts";
 import { defined } from "../domain/defined.ts";
+import { entryOf } from "../domain/entry.ts";
 import { NamespaceNotFoundError } from "../domain/errors.ts";
 import { shorten } from "../domain/shorten.ts";
 import { systemTimer } from "../domain/timer.ts";
@@ -101,12 +102,9 @@ export function recordsOf(shared: Shared, namespaceId: string): RecordContext {
 
 export function cacheOf(shared: Shared, context: RecordContext): ConfigCache {
   const { caches, options } = shared;
-  const known = caches.get(context.namespaceId);
-  if (known !== undefined) return known;
   const ttlSeconds = options.configCacheTtlSeconds ?? CONFIG_CACHE_TTL_SECONDS;
-  const cache = new ConfigCache({ ttlSeconds, clock: context.clock });
-  caches.set(context.namespaceId, cache);
-  return cache;
+  const { namespaceId, clock } = context;
+  return entryOf(caches, namespaceId, () => new ConfigCache({ ttlSeconds, clock }));
 }
 
 /** The buckets of a namespace; all repositories on it share what they have seen. */
@@ -134,9 +132,7 @@ export function bucketsOf(shared: Shared, namespaceId: string): BucketStore {
 
 /** Returns the listeners of a namespace, shared by all repositories on it. */
 export function listenersOf({ listeners }: Shared, namespaceId: string): Set<RepositoryListener> {
-  const known = listeners.get(namespaceId) ?? new Set();
-  listeners.set(namespaceId, known);
-  return known;
+  return entryOf(listeners, namespaceId, () => new Set());
 }
 
 /** Tells the channel what happens in a namespace, whichever limiter it happens to. */

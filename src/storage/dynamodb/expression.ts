@@ -3,6 +3,7 @@
  * numbered placeholder, so that no name, however odd or reserved, can break an expression.
  */
 
+import { entryOf } from "../../domain/entry.ts";
 import { type AttributeValue, encodeValue } from "../attribute-value.ts";
 import type { Value } from "../item.ts";
 import type { Change, Condition, Test } from "../item-store.ts";
@@ -99,11 +100,7 @@ export class Expressions {
   }
 
   #name(attribute: string): string {
-    const known = this.#names.get(attribute);
-    if (known !== undefined) return known;
-    const placeholder = `#n${this.#names.size}`;
-    this.#names.set(attribute, placeholder);
-    return placeholder;
+    return entryOf(this.#names, attribute, () => `#n${this.#names.size}`);
   }
 
   #value(value: Value): string {
