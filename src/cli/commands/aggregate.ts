@@ -100,7 +100,7 @@ async function follow(call: Call<AggregateOptions>, signal: AbortSignal) {
     signal,
     connection: { ...connection, timer: terminal.timer },
   });
-  // However it is ended, that is how it ends.
+  // It runs until it is ended, so that is no failure.
   return { code: EXIT.ok };
 }
 

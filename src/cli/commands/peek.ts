@@ -1,4 +1,4 @@
-/** `peek`: what is left of the limits of an entity. Takes nothing. */
+/** `peek`: what is left of the limits of an entity. It consumes nothing. */
 
 import { RateLimiter } from "../../limiter/rate-limiter.ts";
 import { bars, STATUS_SHAPE, statusJson } from "../bars.ts";

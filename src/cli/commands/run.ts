@@ -1,4 +1,4 @@
-/** `run`: takes, runs a command, and gives everything back if the command fails. */
+/** `run`: consumes, runs a command, and refunds everything if the command fails. */
 
 import { constants } from "node:os";
 import type { JsonValue } from "../../domain/json.ts";
