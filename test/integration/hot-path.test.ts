@@ -17,6 +17,7 @@ import type { StoreCall } from "../../src/storage/item-store.ts";
 import { MemoryItemStore } from "../../src/storage/memory/item-store.ts";
 import { counted } from "../contract/limiter/counted.ts";
 import { fakeDynamo } from "../engines/fake-dynamodb.ts";
+import { filesRun } from "../support/files-run.ts";
 
 const LIMITS = ["rpm:1000000/sec", "tpm:1000000/sec"];
 const TOGETHER = 64;
@@ -177,6 +178,19 @@ describe("an acquire on DynamoDB", () => {
     expect((await promisesPer(share, 20)) / TOGETHER).toBeLessThan(10.7);
     expect((await bytesPer(share, 30)) / TOGETHER).toBeLessThan(9000);
     await limiter.close();
+  });
+
+  it("an acquire on DynamoDB runs code in few files of the buckets and the limiter", async () => {
+    const limiter = new RateLimiter(await Repository.over(new MemoryItemStore()));
+    await limiter.repository.limits.setSystem(LIMITS);
+    const take = taking(limiter);
+    await repeat(take, 50);
+    const files = await filesRun(take);
+    await limiter.close();
+    // ARCHITECTURE names them in the order in which they are read.
+    const centre = files.filter((path) => /^(?:buckets|limiter)\//.test(path));
+    expect(centre).toContain("buckets/distributed/next.ts");
+    expect(centre.length, centre.join("\n")).toBeLessThanOrEqual(34);
   });
 
   it("an acquire on DynamoDB makes one promise when cached states refuse it", async () => {
