@@ -37,57 +37,37 @@ export function refusedAnswer(
   const violated = refusal.violations
     .filter(({ entityId }) => exposeParents || entityId === own)
     .map(({ entityId, limitName }) => (entityId === own ? limitName : `${entityId}/${limitName}`));
-  const status = refusal.neverFits ? 413 : 429;
-  return problem(
-    status,
-    {
-      type: refusal.neverFits ? "about:blank" : `${PROBLEM_TYPES}#quota-exceeded`,
-      title: refusal.neverFits
-        ? "Request is larger than the limit and can never fit"
-        : "Request cannot be satisfied as assigned quota has been exceeded",
-      status,
-      detail: message,
-      "violated-policies": violated,
-      ...json,
-      limits,
-    },
-    refusal.neverFits
-      ? headers
-      : [...headers, { name: "Retry-After", value: refusal.retryAfterHeader }],
-  );
+  const more = { detail: message, "violated-policies": violated, ...json, limits };
+  if (refusal.neverFits) {
+    return problem(413, "Request is larger than the limit and can never fit", more, headers);
+  }
+  const title = "Request cannot be satisfied as assigned quota has been exceeded";
+  const retryAfter = { name: "Retry-After", value: refusal.retryAfterHeader };
+  return problem(429, title, more, [...headers, retryAfter], "#quota-exceeded");
 }
 
 /** 401: the request has no key. */
 export function anonymousAnswer(): Answer {
-  const body = { type: "about:blank", title: "Unauthorized", status: 401 };
   const detail = "The request names no key that a limit could count for.";
-  return problem(401, { ...body, detail }, [{ name: "WWW-Authenticate", value: "Bearer" }]);
+  return problem(401, "Unauthorized", { detail }, [{ name: "WWW-Authenticate", value: "Bearer" }]);
 }
 
 /** 403: an operator has switched the resource off; a retry does not help. */
-export function disabledAnswer(detail: string): Answer {
-  return problem(403, { type: "about:blank", title: "Forbidden", status: 403, detail }, []);
+export function disabledAnswer(): Answer {
+  return problem(403, "Forbidden", { detail: "This resource is switched off." });
 }
 
 /** 500: a function of the options failed, and no framework is there to answer for it. */
 export function failedAnswer(): Answer {
-  const title = "Internal Server Error";
-  return problem(500, { type: "about:blank", title, status: 500 }, []);
+  return problem(500, "Internal Server Error");
 }
 
 /** 503: the store cannot answer, and `onUnavailable` is `block`. */
 export function unavailableAnswer(): Answer {
-  return problem(
-    503,
-    {
-      type: `${PROBLEM_TYPES}#temporary-reduced-capacity`,
-      title: "Request cannot be satisfied due to temporary server capacity constraints",
-      status: 503,
-      detail: "The rate limiter cannot reach its store.",
-      "violated-policies": [],
-    },
-    [{ name: "Retry-After", value: String(UNAVAILABLE_RETRY_SECONDS) }],
-  );
+  const title = "Request cannot be satisfied due to temporary server capacity constraints";
+  const more = { detail: "The rate limiter cannot reach its store.", "violated-policies": [] };
+  const retryAfter = { name: "Retry-After", value: String(UNAVAILABLE_RETRY_SECONDS) };
+  return problem(503, title, more, [retryAfter], "#temporary-reduced-capacity");
 }
 
 /** The default answer with the parts that the option `refused` replaces, once they are checked. */
@@ -104,15 +84,14 @@ export function replacedAnswer(answer: Answer, replacement: RefusedAnswer | unde
   if (body === undefined) return { status, headers: [...kept, ...given], body: answer.body };
   const isBytes = body instanceof Uint8Array;
   const isText = typeof body === "string";
-  const type = isBytes ? undefined : isText ? TEXT_TYPE : JSON_TYPE;
-  const typed = named.has("content-type")
-    ? []
-    : type === undefined
-      ? []
-      : [{ name: "Content-Type", value: type }];
+  const type = { name: "Content-Type", value: isText ? TEXT_TYPE : JSON_TYPE };
   return {
     status,
-    headers: [...kept.filter(({ name }) => name !== "Content-Type"), ...typed, ...given],
+    headers: [
+      ...kept.filter(({ name }) => name !== type.name),
+      ...(isBytes || named.has("content-type") ? [] : [type]),
+      ...given,
+    ],
     body: isBytes || isText ? body : jsonOf(body),
   };
 }
@@ -147,10 +126,18 @@ function checkHeader(name: string, value: unknown): void {
   );
 }
 
-function problem(status: number, body: object, headers: readonly Header[]): Answer {
+/** `type` names a problem of the IANA registry. */
+function problem(
+  status: number,
+  title: string,
+  more: object = {},
+  headers: readonly Header[] = [],
+  type?: string,
+): Answer {
+  const uri = type === undefined ? "about:blank" : PROBLEM_TYPES + type;
   return {
     status,
     headers: [...headers, { name: "Content-Type", value: PROBLEM_JSON }],
-    body: JSON.stringify(body),
+    body: JSON.stringify({ type: uri, title, status, ...more }),
   };
 }

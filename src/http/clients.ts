@@ -17,9 +17,14 @@ export interface Reading<R, C> {
   readonly signal: (request: R, connection: C) => AbortSignal | undefined;
 }
 
+/** How many addresses are remembered; then all are forgotten, which costs less than order. */
+const REMEMBERED_MAX = 10_000;
+
 export class Clients<R, C> {
   readonly #options: CheckedOptions<R>;
   readonly #reading: Reading<R, C>;
+  /** Entity ids by address: parsing one, of IPv6 above all, costs more than a lookup. */
+  readonly #ids = new Map<string, string>();
 
   constructor(options: CheckedOptions<R>, reading: Reading<R, C>) {
     this.#options = options;
@@ -44,15 +49,22 @@ export class Clients<R, C> {
 
   /** Returns the entity of the client's address. */
   addressOf(request: R, connection: C): string {
-    const { anonymous, ipv6Subnet } = this.#options;
     const address = this.#reading.address(request, connection);
-    if (address !== undefined) return addressId(address, ipv6Subnet);
+    if (address !== undefined) return this.#ids.get(address) ?? this.#remember(address);
+    const { anonymous } = this.#options;
     if (anonymous !== undefined) return anonymous;
     throw new ValidationError(
       "entityId",
       undefined,
       "the client's address is not known here; pass `entityId` to name the entity of a request",
     );
+  }
+
+  #remember(address: string): string {
+    const id = addressId(address, this.#options.ipv6Subnet);
+    if (this.#ids.size >= REMEMBERED_MAX) this.#ids.clear();
+    this.#ids.set(address, id);
+    return id;
   }
 
   /** Whether a client is known to have gone: a socket that was closed has no address any more. */

@@ -12,8 +12,7 @@ import { type Answer, failedAnswer } from "./answer.ts";
 import type { Reading } from "./clients.ts";
 import { type Entry, Gate } from "./gate.ts";
 import type { Header } from "./headers.ts";
-import { isCutOff, isSent, onceClosed } from "./once-closed.ts";
-import { onceEnded } from "./once-ended.ts";
+import { closedSignal, isCutOff, isSent, onceClosed, onceEnded } from "./once-closed.ts";
 import { checkHttpOptions, type HttpOptions as Options } from "./options.ts";
 import { leaseOfRequest, type Passage, turnBackAll } from "./passage.ts";
 
@@ -86,7 +85,7 @@ export function rateLimit<R extends ExpressRequest = ExpressRequest>(
 /** How the gate reads a request. */
 const READING: Reading<ExpressRequest, ServerResponse> = {
   address: (request) => request.ip ?? request.socket.remoteAddress,
-  signal: (_, response) => closing(response),
+  signal: (_, response) => closedSignal(response, isGone(response)),
 };
 
 /**
@@ -172,14 +171,6 @@ function asError(thrown: unknown): unknown {
   if (typeof thrown === "object" && thrown !== null) return thrown;
   const reason = `expected an Error, but a function of \`rateLimit\` threw ${show(thrown)}`;
   return new ValidationError("error", thrown, reason, { cause: thrown });
-}
-
-/** Aborts when the connection is closed before the response. */
-function closing(response: ServerResponse): AbortSignal {
-  const controller = new AbortController();
-  if (isGone(response)) controller.abort();
-  else onceClosed(response, () => controller.abort());
-  return controller.signal;
 }
 
 /** Whether the client has gone. */

@@ -11,8 +11,14 @@ import type { Lease } from "../limiter/lease.ts";
 import type { Reading } from "./clients.ts";
 import { type Entry, Gate, type Passed } from "./gate.ts";
 import type { Header } from "./headers.ts";
-import { type Closable, isCutOff, isSent, onceClosed } from "./once-closed.ts";
-import { onceEnded } from "./once-ended.ts";
+import {
+  type Closable,
+  closedSignal,
+  isCutOff,
+  isSent,
+  onceClosed,
+  onceEnded,
+} from "./once-closed.ts";
 import { checkChoice, checkHttpOptions, type HttpOptions as Options } from "./options.ts";
 import { leaseOfRequest, type Passage, turnBackAll } from "./passage.ts";
 
@@ -143,7 +149,7 @@ export async function rateLimit(
 /** How the gate reads a request. */
 const READING: Reading<FastifyRequest, FastifyReplyLike> = {
   address: ({ ip }) => ip,
-  signal: (_, reply) => closing(reply),
+  signal: (_, reply) => closedSignal(reply.raw, isGone(reply)),
 };
 
 type Done = () => undefined;
@@ -218,14 +224,6 @@ Object.assign(rateLimit, {
  */
 export function leaseOf(request: FastifyRequestLike): Lease | undefined {
   return leaseOfRequest(request);
-}
-
-/** Aborts when the connection is closed before the response. */
-function closing(reply: FastifyReplyLike): AbortSignal {
-  const controller = new AbortController();
-  if (isGone(reply)) controller.abort();
-  else onceClosed(reply.raw, () => controller.abort());
-  return controller.signal;
 }
 
 /** Whether the client has gone. A response over HTTP/2 that was closed has lost its stream. */

@@ -13,7 +13,7 @@ import { checkHttpOptions, type HttpOptions as Options } from "./options.ts";
 import { leaseOfRequest } from "./passage.ts";
 import { watchEnd } from "./watched-body.ts";
 import { webAddress } from "./web-address.ts";
-import { setWebHeaders, webResponse } from "./web-headers.ts";
+import { goneResponse, isCopyable, setWebHeaders, webResponse } from "./web-responses.ts";
 
 export { keyOfEntityId } from "./entity-ids.ts";
 export type { HttpEvent } from "./events.ts";
@@ -28,11 +28,6 @@ export type FetchHandler<More extends readonly unknown[] = readonly unknown[]> =
   request: Request,
   ...more: More
 ) => Response | Promise<Response>;
-
-/** A response below it (an upgrade, `Response.error()`) cannot be copied. */
-const FIRST_FINAL_STATUS = 200;
-/** A status that no client reads any more; nginx writes it for a client that has gone. */
-const CLIENT_GONE_STATUS = 499;
 
 /**
  * Wraps a handler so that its requests are limited.
@@ -65,7 +60,7 @@ export function rateLimit<More extends readonly unknown[]>(
   });
   return async function rateLimitRequest(request, ...more) {
     const entry = await gate.enter(request, more[0]);
-    if (entry.kind === "gone") return new Response(null, { status: CLIENT_GONE_STATUS });
+    if (entry.kind === "gone") return goneResponse();
     if (entry.kind === "answered") return webResponse(entry.answer);
     return limited(request, entry, () => handler(request, ...more));
   };
@@ -119,7 +114,7 @@ async function limited(
     throw error;
   }
   const { status } = response;
-  if (status < FIRST_FINAL_STATUS) {
+  if (!isCopyable(response)) {
     await passage?.end({ status, aborted: false }, false);
     return response;
   }

@@ -244,7 +244,7 @@ export class Gate<R extends object, C = undefined> {
       return { kind: "answered", answer: unavailableAnswer() };
     }
     if (error instanceof ResourceDisabled) {
-      return this.#refuse(request, target, disabledAnswer("This resource is switched off."));
+      return this.#refuse(request, target, disabledAnswer());
     }
     throw error;
   }

@@ -11,12 +11,12 @@ import { ValidationError } from "../domain/errors.ts";
 import type { Lease } from "../limiter/lease.ts";
 import { Gate } from "./gate.ts";
 import type { Header } from "./headers.ts";
-import { type Closable, isCutOff, isSent, onceClosed } from "./once-closed.ts";
+import { type Closable, closedSignal, isCutOff, isSent, onceClosed } from "./once-closed.ts";
 import { checkFunction, checkHttpOptions, type HttpOptions as Options } from "./options.ts";
 import { addAlias, leaseOfRequest, type Passage } from "./passage.ts";
 import { watchEnd } from "./watched-body.ts";
 import { webAddress } from "./web-address.ts";
-import { setWebHeaders, webResponse } from "./web-headers.ts";
+import { goneResponse, isCopyable, setWebHeaders, webResponse } from "./web-responses.ts";
 
 export { keyOfEntityId } from "./entity-ids.ts";
 export type { HttpEvent } from "./events.ts";
@@ -60,8 +60,6 @@ export interface HttpOptions<C extends HonoContext = Context> extends Options<C>
   readonly getConnInfo?: (context: C) => { readonly remote: { readonly address?: string } };
 }
 
-const FIRST_FINAL_STATUS = 200;
-
 /** The socket of a request, as the adapter for Node.js passes it in `c.env`. */
 interface NodeBindings {
   readonly incoming?: { readonly socket?: { readonly remoteAddress?: string } };
@@ -104,7 +102,7 @@ export function rateLimit<C extends HonoContext = Context>(
   });
   return async function rateLimitRequest(context, next) {
     const entry = await gate.enter(context, undefined);
-    if (entry.kind === "gone") return new Response(null, { status: 499 });
+    if (entry.kind === "gone") return goneResponse();
     if (entry.kind === "answered") return webResponse(entry.answer);
     const { headers, passage } = entry;
     if (passage === undefined) await next();
@@ -135,8 +133,7 @@ async function handled(
 
 /** The headers of a response that came from `fetch` cannot be changed, so it is copied. */
 function setHeaders(context: HonoContext, headers: readonly Header[]): void {
-  // A response below it (an upgrade, `Response.error()`) cannot be copied.
-  if (headers.length === 0 || context.res.status < FIRST_FINAL_STATUS) return;
+  if (headers.length === 0 || !isCopyable(context.res)) return;
   try {
     setWebHeaders(context.res.headers, headers);
   } catch (error) {
@@ -166,11 +163,11 @@ export function leaseOf(context: HonoContext | Request): Lease | undefined {
 /** Aborts when the client goes away. */
 function closing({ env, req }: HonoContext): AbortSignal {
   const { outgoing } = (env ?? {}) as NodeBindings;
-  if (outgoing === undefined) return req.raw.signal;
-  const controller = new AbortController();
-  if (outgoing.closed || isCutOff(outgoing)) controller.abort();
-  else onceClosed(outgoing, () => controller.abort());
-  return controller.signal;
+  return outgoing === undefined ? req.raw.signal : closedSignal(outgoing, isGone(outgoing));
+}
+
+function isGone(outgoing: NonNullable<NodeBindings["outgoing"]>): boolean {
+  return outgoing.closed || isCutOff(outgoing);
 }
 
 /** On Node.js by the response of the server, which knows of hang-ups; elsewhere by the body. */
@@ -180,7 +177,7 @@ async function endWithResponse(context: HonoContext, passage: Passage): Promise<
   const { outgoing } = (context.env ?? {}) as NodeBindings;
   if (outgoing !== undefined) {
     const end = () => void passage.end({ status, aborted: !isSent(outgoing) }, threw);
-    if (outgoing.closed || isCutOff(outgoing)) end();
+    if (isGone(outgoing)) end();
     else onceClosed(outgoing, end);
     return;
   }

@@ -1,5 +1,6 @@
 /**
- * Notices the end of a response of `node:http`: it was sent, or its connection is gone.
+ * Notices the end of a response of `node:http`: it was sent, or its connection is gone; and that a
+ * handler is done with a response whose client has gone, of which no event tells.
  *
  * A client may send the next request before the answer to the last one is there. The responses that
  * wait behind others have no socket yet, and hear nothing when the connection closes.
@@ -48,6 +49,24 @@ export function onceClosed(response: Closable, closed: () => void): void {
   };
   const leave = share(connection, (all) => connection.on("close", all), first);
   share(response, (all) => response.on("close", all), first);
+}
+
+/** Returns what aborts when a response is closed; `isGone` says that it is already. */
+export function closedSignal(response: Closable, isGone: boolean): AbortSignal {
+  const controller = new AbortController();
+  if (isGone) controller.abort();
+  else onceClosed(response, () => controller.abort());
+  return controller.signal;
+}
+
+/** Calls `done` when the handler calls `end`. */
+export function onceEnded(response: { end(...args: never[]): unknown }, done: () => void): void {
+  const { end } = response;
+  response.end = (...args) => {
+    response.end = end;
+    done();
+    return end.apply(response, args);
+  };
 }
 
 /** Returns whether a response waits behind others on a connection that is gone. */

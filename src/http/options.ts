@@ -80,26 +80,31 @@ export interface HttpOptions<R> {
   readonly events?: (event: HttpEvent) => void;
 }
 
+/** Options that have no default here. */
+type Given<R> = {
+  readonly [Name in
+    | "limiter"
+    | "entityId"
+    | "anonymous"
+    | "consume"
+    | "onUnavailable"
+    | "missingLimits"
+    | "skip"
+    | "refused"
+    | "events"]: HttpOptions<R>[Name];
+};
+
 /** The same, complete. */
-export interface CheckedOptions<R> {
-  readonly limiter: RateLimiter | Promise<RateLimiter> | undefined;
+export interface CheckedOptions<R> extends Given<R> {
   readonly limits: readonly Limit[] | undefined;
-  readonly entityId: HttpOptions<R>["entityId"];
   readonly ipv6Subnet: number;
-  readonly anonymous: string | undefined;
   readonly resource: string | ((request: R) => string | Promise<string>);
-  readonly consume: HttpOptions<R>["consume"];
   readonly maxWaitSeconds: number;
-  readonly onUnavailable: OnUnavailable | undefined;
-  readonly missingLimits: MissingLimits | undefined;
-  readonly skip: HttpOptions<R>["skip"];
   readonly observes: boolean;
   readonly headers: readonly HeaderStyle[];
-  readonly refused: HttpOptions<R>["refused"];
   readonly refundWhen: (outcome: Outcome) => boolean;
   readonly refundsErrors: boolean;
   readonly exposeParents: boolean;
-  readonly events: ((event: HttpEvent) => void) | undefined;
 }
 
 const NAMES: readonly (keyof HttpOptions<unknown>)[] = [

@@ -45,9 +45,15 @@ function holdingOf(
   { shard, amountsMilli }: ShardPart,
 ): Holding {
   const heldMilli = amountsMilli.slice();
-  const pendingMilli = new Array<number>(heldMilli.length).fill(0);
-  const unsureMilli = new Array<number>(heldMilli.length).fill(0);
+  const pendingMilli = zeros(heldMilli.length);
+  const unsureMilli = zeros(heldMilli.length);
   return { entityId, resource, shard, config, heldMilli, pendingMilli, unsureMilli };
+}
+
+/** Most buckets have one limit or two. */
+function zeros(count: number): number[] {
+  if (count === 1) return [0];
+  return count === 2 ? [0, 0] : new Array<number>(count).fill(0);
 }
 
 /** What is held of each bucket, all its shards together, in the order it was taken. */

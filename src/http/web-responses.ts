@@ -1,4 +1,4 @@
-/** Headers and answers of a gate as web-standard objects. */
+/** Answers and headers of a gate as web-standard responses. */
 
 import type { Answer } from "./answer.ts";
 import type { Header } from "./headers.ts";
@@ -21,4 +21,14 @@ export function webResponse({ status, headers, body }: Answer): Response {
   response.headers.delete("content-type");
   setWebHeaders(response.headers, headers);
   return response;
+}
+
+/** Returns the response to a client that has gone; nginx writes this status for one. */
+export function goneResponse(): Response {
+  return new Response(null, { status: 499 });
+}
+
+/** Returns false for a response that cannot be copied: an upgrade, `Response.error()`. */
+export function isCopyable({ status }: Response): boolean {
+  return status >= 200;
 }
