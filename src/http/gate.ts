@@ -21,11 +21,10 @@ import {
   unavailableAnswer,
 } from "./answer.ts";
 import { Clients, type Reading } from "./clients.ts";
-import type { HttpEvent } from "./events.ts";
+import { type HttpEvent, Reporter } from "./events.ts";
 import { type Header, headersOf, ownStatuses, TELLS_TIME } from "./headers.ts";
 import type { CheckedOptions } from "./options.ts";
 import { addPassage, Passage, type PassageRules, type Target, turnBackAll } from "./passage.ts";
-import { Reporter } from "./reporter.ts";
 
 /** Call the handler, set the headers, and end the passage (if any) with the response. */
 export interface Passed {
