@@ -61,7 +61,7 @@ class StreamedAnswer implements AnswerMeter {
     let kept = "";
     let hidden = 0;
     for (const event of events) {
-      if (this.#read(dataOf(event))) hidden += 1;
+      if (this.#read(event)) hidden += 1;
       else if (this.#hidesUsage) kept += event;
     }
     const isWhole = before === "" && rest === "" && hidden === 0;
@@ -78,16 +78,16 @@ class StreamedAnswer implements AnswerMeter {
   }
 
   /** Whether the event is to be hidden. */
-  #read(data: string): boolean {
-    if (data === "" || data === "[DONE]") return false;
-    const fast = this.#fastText?.of(data);
+  #read(event: string): boolean {
+    const fast = this.#fastText?.of(event);
     if (fast !== undefined) {
       this.#metered.seeByteText(fast);
       return false;
     }
-    const event = parsed(decoded(data));
-    if (event === undefined) return false;
-    const { usage, text, isUsageOnly } = this.#format.readEvent(event);
+    const data = dataOf(event);
+    const fields = data === "" || data === "[DONE]" ? undefined : parsed(decoded(data));
+    if (fields === undefined) return false;
+    const { usage, text, isUsageOnly } = this.#format.readEvent(fields);
     if (usage !== undefined) this.#metered.seeUsage(usage);
     if (text !== undefined) this.#metered.seeText(text);
     return isUsageOnly === true && this.#hidesUsage;

@@ -172,7 +172,8 @@ export class Exchange extends Steps {
   #forward(forwarder: Forwarder, forwarding: Forwarding): void {
     const forwarded = forwarder.send(forwarding);
     this.#forwarded = forwarded;
-    this.#startTimer();
+    if (this.#timer === undefined) this.#startTimer();
+    else this.#timer.refresh();
     this.on(forwarded, "response", this.#answer);
     this.on(forwarded, "error", (error: NodeJS.ErrnoException) => {
       const isOpen = !this.#isAnswered && !this.#isClosed;
@@ -242,12 +243,11 @@ export class Exchange extends Steps {
 
   /** Ends the request to the upstream when nothing comes from it for too long. */
   #startTimer(): void {
-    this.#timer ??= setTimeout(() => {
+    this.#timer = setTimeout(() => {
       const error = new Error("The upstream did not answer in time.");
       this.#forwarded?.destroy(error);
       this.#unanswered(error, error.message);
     }, this.#setup.timeoutMs);
-    this.#timer.refresh();
   }
 
   /** The response has been sent, or its client has hung up. */
