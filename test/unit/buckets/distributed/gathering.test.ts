@@ -65,7 +65,7 @@ describe("work that is shared", () => {
 
   test("shared work that waits at its deadline is not done, and the call is told so", async () => {
     const { time, groups, gathering, ended, add } = slow(() => new Error("waited"));
-    time.timer.sleep(100).then(() => add("b"));
+    void time.timer.sleep(100).then(() => add("b"));
     add("a");
     await time.pass(100);
     const hurried = { name: "c", deadline: new Deadline(time.timer, 300) };
