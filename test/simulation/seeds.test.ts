@@ -161,6 +161,11 @@ describe("fixed seeds", () => {
     },
   );
 
+  test("seed 2050444 of the world moved is clean: a parent refused by a link that was gone", async () => {
+    const { failure } = await simulateSeeds({ seed: 2_050_444, runs: 1, world: "moved" });
+    expect(failure?.violation?.message).toBeUndefined();
+  });
+
   test("the same seed is the same run, event by event", async () => {
     const parameters = small(7, {
       faults: { lostResponses: 0.05, serverErrors: 0.05, lagMs: 500, duplicateRecords: 0.1 },

@@ -1,7 +1,7 @@
 /** What all legs of a call come to together: by their answers, or by cached states. Pure. */
 
 import type { ConsumeResult } from "../bucket-consumer.ts";
-import { takenOf } from "../gating.ts";
+import { exceeds, gatesOf, takenOf } from "../gating.ts";
 import type { Leg, LegOutcome, Link } from "../leg.ts";
 import { effectiveLink, linkIn, sameLink } from "../link.ts";
 import type { BucketStates } from "./bucket-states.ts";
@@ -16,6 +16,26 @@ export function isRefusedAnyway(legs: readonly Leg[], answers: Answers): boolean
   const [first] = legs;
   const isSeveral = legs.some(({ resource }) => resource !== first?.resource);
   return isSeveral && answers.some((answer) => answer?.kind === "refused");
+}
+
+/**
+ * Whether a call is refused for certain, also if legs without balances cannot be read: a leg has
+ * too little, and the links that lead to it were shown by now. `isShown`: the store has shown the
+ * bucket of a leg, and its link, a moment ago.
+ */
+export function isCertain(
+  legs: readonly Leg[],
+  balancesMilli: readonly (readonly number[] | undefined)[],
+  isShown: (leg: Leg) => boolean,
+): boolean {
+  return legs.some(({ config, amountsMilli, resource }, at) => {
+    const balances = balancesMilli[at];
+    if (balances === undefined || !exceeds(gatesOf(config, amountsMilli), balances)) return false;
+    return legs.slice(0, at).every((below, position) => {
+      const isKnown = balancesMilli[position] !== undefined || below.linkIsFresh;
+      return below.resource !== resource || isKnown || isShown(below);
+    });
+  });
 }
 
 type Consumed = Extract<Answer, { kind: "consumed" }>;

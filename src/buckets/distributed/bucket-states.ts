@@ -142,6 +142,12 @@ export class BucketStates {
     return refused.length === 0 ? undefined : { refused, sumsMilli };
   }
 
+  /** Whether the store has shown the first shard, and the link in it, a moment ago. */
+  isShown(name: BucketName): boolean {
+    const first = this.of(name, 0);
+    return first?.bucket !== undefined && isRecent(first, this.clock());
+  }
+
   /** The balances of all shards, when every one was shown a moment ago; else `undefined`. */
   known(
     name: BucketName,

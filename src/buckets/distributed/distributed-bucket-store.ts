@@ -40,6 +40,7 @@ import {
   areConsumed,
   balancesBefore,
   grantedBy,
+  isCertain,
   isRefusedAnyway,
   refusedBy,
   refusedLocally,
@@ -328,7 +329,7 @@ export class DistributedBucketStore implements BucketStore {
   }
 
   /**
-   * Balances of the legs that were not looked at yet. The refusal is certain already, so a store
+   * Balances of the legs that were not looked at yet. Where the refusal is certain already, a store
    * that fails now does not change it: such a leg is shown as it was last seen, or full.
    */
   async #fill(
@@ -338,11 +339,12 @@ export class DistributedBucketStore implements BucketStore {
   ): Promise<readonly (readonly number[])[]> {
     if (areComplete(known)) return known;
     const missing = legs.filter((_, at) => known[at] === undefined);
+    const certain = isCertain(legs, known, (leg) => this.#states.isShown(leg));
     let read: readonly (readonly number[])[];
     try {
       read = await this.read(missing, { deadline });
     } catch (error) {
-      if (!(error instanceof RateLimiterUnavailable)) throw error;
+      if (!(error instanceof RateLimiterUnavailable) || !certain) throw error;
       read = missing.map((leg) => this.#states.lastBalances(leg, leg.config));
     }
     let next = 0;

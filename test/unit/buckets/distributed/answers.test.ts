@@ -3,6 +3,7 @@ import {
   areConsumed,
   balancesBefore,
   changedLinks,
+  isCertain,
   isRefusedAnyway,
   refusedBy,
   refusedLocally,
@@ -34,6 +35,29 @@ test("a call for one resource is not refused before all of its legs have an answ
   expect(isRefusedAnyway([legOf("r"), legOf("r")], [REFUSED, undefined])).toBe(false);
   expect(isRefusedAnyway([legOf("r"), legOf("s")], [REFUSED, undefined])).toBe(true);
   expect(isRefusedAnyway([legOf("r"), legOf("s")], [consumed(1), undefined])).toBe(false);
+});
+
+test.each<[string, (number[] | undefined)[], Partial<Leg>, boolean, boolean]>([
+  ["the entity itself has too little", [[1000], undefined], {}, false, true],
+  ["a parent has too little, and the link to it is old", [undefined, [1000]], {}, false, false],
+  ["a parent has too little, and the link was shown", [undefined, [1000]], {}, true, true],
+  ["a parent has too little, and the entity is known", [[9000], [1000]], {}, false, true],
+  [
+    "a parent has too little by a link just read",
+    [undefined, [1000]],
+    { linkIsFresh: true },
+    false,
+    true,
+  ],
+  ["a parent has enough", [undefined, [3000]], {}, true, false],
+])("a refusal for which %s is certain or is not", (_, balances, more, isShown, expected) => {
+  const child = legOf("r", { link: PARENT, linkIsFresh: false, ...more });
+  expect(isCertain([child, legOf("r")], balances, () => isShown)).toBe(expected);
+});
+
+test("a refusal by another resource is certain, whatever leads to the parents of the first", () => {
+  const legs = [legOf("r", { link: PARENT, linkIsFresh: false }), legOf("r"), legOf("s")];
+  expect(isCertain(legs, [undefined, undefined, [1000]], () => false)).toBe(true);
 });
 
 test.each<[string, (Answer | undefined)[], boolean]>([

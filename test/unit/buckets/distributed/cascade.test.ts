@@ -5,6 +5,8 @@ import type { Leg } from "../../../../src/buckets/leg.ts";
 import { UNLINKED } from "../../../../src/buckets/link.ts";
 import { RateLimiterUnavailable } from "../../../../src/domain/errors.ts";
 import { bucketKey } from "../../../../src/records/keys.ts";
+import { SimulatedTable } from "../../../../src/testing/table/simulated-table.ts";
+import { VirtualTime } from "../../../../src/testing/time/virtual-time.ts";
 import { configOf, NAMESPACE, Table } from "../table.ts";
 
 const RESOURCE = "r";
@@ -72,5 +74,50 @@ describe("the legs of a call", () => {
     });
     await expect(client.store.consume(legs)).rejects.toThrow(RateLimiterUnavailable);
     expect(consumedIn(table, "child", "parent")).toEqual([1, 1]);
+  });
+});
+
+describe("a parent that has too little, while the other buckets cannot be read", () => {
+  const CONSUME = { resource: "api", consume: { rpm: 5 } };
+
+  /** The child is known to one process, and the parent is emptied by another one. */
+  async function emptied() {
+    const time = new VirtualTime();
+    const table = new SimulatedTable({ time });
+    const [limiter, other] = [
+      await time.until(table.process().open({ timeoutMs: 800 })),
+      await time.until(table.process().open({ timeoutMs: 800 })),
+    ];
+    const { entities, limits } = limiter.repository;
+    await time.until(limits.setSystem(["rpm:10/day"]));
+    await time.until(entities.create({ id: "team" }));
+    await time.until(entities.create({ id: "child", parentId: "team", cascade: true }));
+    await time.until(limiter.acquire({ ...CONSUME, entityId: "child" }));
+    await time.until(other.acquire({ ...CONSUME, entityId: "team" }));
+    const refused = await time.until(limiter.tryAcquire({ ...CONSUME, entityId: "child" }));
+    expect(refused.granted).toBe(false);
+    /** Asks while all answers but the first are lost. */
+    const ask = (entityId: string) => {
+      table.watch({
+        answered: () => {
+          table.faults = { lostResponses: 1 };
+        },
+      });
+      return time.until(limiter.tryAcquire({ ...CONSUME, entityId }));
+    };
+    return { time, other, ask };
+  }
+
+  test("a parent refuses no child that was moved away more than a second ago", async () => {
+    const { time, other, ask } = await emptied();
+    await time.until(other.repository.entities.setParent("child", null));
+    await time.pass(2000);
+    await expect(ask("child")).rejects.toThrow(RateLimiterUnavailable);
+  });
+
+  test("a parent refuses a call for itself all the same", async () => {
+    const { time, ask } = await emptied();
+    await time.pass(2000);
+    expect((await ask("team")).granted).toBe(false);
   });
 });
