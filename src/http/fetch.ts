@@ -119,13 +119,13 @@ async function limited(
     return response;
   }
   const watched =
-    passage === undefined
-      ? new Response(response.body, response)
-      : await watchEnd(response, request.signal, (aborted) =>
-          passage.end({ status, aborted }, false),
-        );
+    passage &&
+    (await watchEnd(response, request.signal, (aborted) =>
+      passage.end({ status, aborted }, false),
+    ));
   // A response of `fetch` or of `Response.redirect` has headers that cannot be changed.
-  const mutable = watched === response ? new Response(response.body, response) : watched;
+  const isCopy = watched !== undefined && watched !== response;
+  const mutable = isCopy ? watched : new Response(response.body, response);
   setWebHeaders(mutable.headers, headers);
   return mutable;
 }

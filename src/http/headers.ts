@@ -6,16 +6,10 @@
 import type { Limit } from "../domain/limit.ts";
 import type { LimitStatus } from "../domain/limit-status.ts";
 
-/** `draft` is the newest IETF draft; `legacy` are the `X-RateLimit-*` headers. */
-export type HeaderStyle = "draft" | "draft-7" | "draft-6" | "legacy" | "openai";
+export const HEADER_STYLES = ["draft", "draft-7", "draft-6", "legacy", "openai"] as const;
 
-export const HEADER_STYLES: readonly HeaderStyle[] = [
-  "draft",
-  "draft-7",
-  "draft-6",
-  "legacy",
-  "openai",
-];
+/** `draft` is the newest IETF draft; `legacy` are the `X-RateLimit-*` headers. */
+export type HeaderStyle = (typeof HEADER_STYLES)[number];
 
 /** Styles that say at what time a bucket is full; the others count from now. */
 export const TELLS_TIME: readonly HeaderStyle[] = ["legacy"];
@@ -50,18 +44,6 @@ export function headersOf(styles: readonly HeaderStyle[], source: HeaderSource):
   const [style] = styles;
   if (style !== undefined && styles.length === 1) return WRITERS[style](source);
   return styles.flatMap((each) => WRITERS[each](source));
-}
-
-/** Takes a header. */
-export type AddHeader = (name: string, value: string) => void;
-
-/** Hands over the headers of all styles. */
-export function addHeaders(
-  styles: readonly HeaderStyle[],
-  source: HeaderSource,
-  add: AddHeader,
-): void {
-  for (const { name, value } of headersOf(styles, source)) add(name, value);
 }
 
 /** Returns the headers of one style. */

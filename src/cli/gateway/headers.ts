@@ -6,7 +6,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { LimitStatus } from "../../domain/limit-status.ts";
 import { TextMemo } from "../../domain/text-memo.ts";
-import { type AddHeader, addHeaders, type HeaderStyle, ownStatuses } from "../../http/headers.ts";
+import { type HeaderStyle, headersOf, ownStatuses } from "../../http/headers.ts";
 import type { UpstreamSpec } from "./upstreams.ts";
 
 /** Headers of one connection, which a proxy must not forward. */
@@ -120,8 +120,13 @@ export function clientHeaders(raw: readonly string[], hasNewLength: boolean): Cl
 const STYLES: readonly HeaderStyle[] = ["draft", "openai"];
 
 /** Adds what the client has left, and nothing about its ancestors. */
-export function addLimits(all: readonly LimitStatus[], nowMs: number, add: AddHeader): void {
-  addHeaders(STYLES, { statuses: ownStatuses(all), nowMs }, add);
+export function addLimits(
+  all: readonly LimitStatus[],
+  nowMs: number,
+  add: (name: string, value: string) => void,
+): void {
+  const headers = headersOf(STYLES, { statuses: ownStatuses(all), nowMs });
+  for (const { name, value } of headers) add(name, value);
 }
 
 function joined(before: string | undefined, value: string): string {
