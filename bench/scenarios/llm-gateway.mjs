@@ -13,7 +13,8 @@ const CHILD = "./children/llm-gateway.mjs";
  * process, and makes it faster or slower by up to a third. So there are several of each.
  */
 const PAIRS = 3;
-const PACE = { rounds: 5, roundMs: 250, samples: 1000 };
+/** The machine becomes slower and faster within seconds: many short rounds rather than few. */
+const PACE = { rounds: 15, roundMs: 100, samples: 1000 };
 /** A server that runs for hours has compiled everything; it takes so many requests until then. */
 const WARM_UP_REQUESTS = 15_000;
 const prompt = { model: "gpt-4o", messages: [{ role: "user", content: "word ".repeat(200) }] };
