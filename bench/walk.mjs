@@ -7,7 +7,7 @@ import { Session } from "node:inspector/promises";
 import { fileURLToPath } from "node:url";
 import { startDynoxide } from "./support.mjs";
 
-const FILES_MAX = 64;
+const FILES_MAX = 63;
 const ROOT = new URL("./dist/modules/", import.meta.url);
 const { RateLimiter, Repository } = await import(new URL("index.js", ROOT).href);
 

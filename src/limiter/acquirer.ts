@@ -50,7 +50,8 @@ export class Acquirer implements LeaseHost {
   readonly #internals: RepositoryInternals;
   readonly #options: AcquirerOptions;
   readonly #consumption: Consumption;
-  readonly #fastAcquire: FastAcquire;
+  /** Only buckets in this process have a fast path. */
+  readonly #fastAcquire: FastAcquire | undefined;
   readonly #outage: Outage;
   readonly #warnings: Warnings;
   readonly #more: MoreParts;
@@ -60,7 +61,9 @@ export class Acquirer implements LeaseHost {
   constructor(internals: RepositoryInternals, options: AcquirerOptions) {
     this.#internals = internals;
     this.#options = options;
-    this.#fastAcquire = new FastAcquire(internals, options.missingLimits);
+    if (internals.buckets.embedded) {
+      this.#fastAcquire = new FastAcquire(internals, options.missingLimits);
+    }
     this.#outage = new Outage(internals, options);
     this.#warnings = new Warnings(options.onWarning, options.announcer);
     const onRefunded = (leg: Leg) => this.#refundedLeg(leg);
@@ -88,7 +91,7 @@ export class Acquirer implements LeaseHost {
     request: AcquireRequest,
     acquireId?: string,
   ): Decided | Promise<Decided | undefined> | undefined {
-    const outcome = this.#fastAcquire.consume(request);
+    const outcome = this.#fastAcquire?.consume(request);
     return outcome instanceof Promise
       ? this.#decidedLater(outcome, request, acquireId)
       : this.#decidedNow(outcome, request, acquireId);
@@ -127,7 +130,7 @@ export class Acquirer implements LeaseHost {
 
   #decided(taken: Granted | Refused, request: CheckedRequest, acquireId?: string): Decided {
     if ("granted" in taken) return this.#refusal(taken, taken.local);
-    this.#fastAcquire.remember(taken);
+    this.#fastAcquire?.remember(taken);
     return { granted: true, lease: new ActiveLease(this, request, taken, acquireId) };
   }
 

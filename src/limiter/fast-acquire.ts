@@ -32,7 +32,7 @@ export class FastAcquire {
   consume(request: AcquireRequest): FastOutcome | Promise<FastOutcome | undefined> | undefined {
     const buckets = this.#buckets;
     const cache = this.#cache;
-    if (!buckets.embedded || !isPlain(request)) return undefined;
+    if (!isPlain(request)) return undefined;
     const ignoresMissing = (request.missingLimits ?? this.#missingLimits) === "ignore";
     // `isPlain` lets only checked lists of limits pass.
     const checked = request as FastRequest;
@@ -45,7 +45,6 @@ export class FastAcquire {
   remember({ legs }: Granted): void {
     const buckets = this.#buckets;
     const resolver = this.#resolver;
-    if (!buckets.embedded) return;
     // Where the store says how far an acquire cascades, the links of the buckets do not tell.
     if (legs.some(({ config }) => config.cascade !== undefined || config.bypass === true)) return;
     const { generation, version } = resolver.cache;
