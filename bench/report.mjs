@@ -143,7 +143,7 @@ grow for as long as the program runs.
 The table of the DynamoDB scenarios has its stream switched off, for both sides: local DynamoDB,
 unlike the real one, becomes slower with every record of a stream.
 
-In \`http-*\` there are six server processes of each contender and two without a limiter, because
+In \`http-*\` there are five server processes of each contender and two without a limiter, because
 how a process was compiled and laid out holds for its life and makes it faster or slower by up to a
 fifth. All take turns in short rounds, in alternating order; a figure is the mean over processes, each
 the median over its rounds. The client writes prepared bytes to 32 connections and costs a seventh of

@@ -7,7 +7,7 @@ import { startServer } from "../support.mjs";
 const CONNECTIONS = 32;
 const CHILD = "./children/http-server.mjs";
 /** A server that runs for hours has compiled everything; it takes so many requests until then. */
-const WARM_UP_REQUESTS = 6000;
+const WARM_UP_REQUESTS = 15_000;
 /** In the first rounds the engine still replaces code that it has compiled; they do not count. */
 const WARM_UP_ROUNDS = 3;
 /**
@@ -15,11 +15,11 @@ const WARM_UP_ROUNDS = 3;
  * of its process, and makes it faster or slower by up to a fifth. So there are several of each, and
  * their mean counts: a median of few would be one way or the other.
  */
-const PROCESSES = 6;
+const PROCESSES = 5;
 /** Without a limiter: what remains of the others is what their limiters cost. */
 const BARE_PROCESSES = 2;
 /** The machine becomes slower and faster within seconds: many short rounds rather than few. */
-const FULL = { rounds: WARM_UP_ROUNDS + 12, roundMs: 60 };
+const FULL = { rounds: WARM_UP_ROUNDS + 12, roundMs: 80 };
 
 /** A server in a process of its own; it and the client each have a core where there are two. */
 async function started(framework, limiter) {
