@@ -24,7 +24,7 @@ import {
   writtenMilli,
 } from "./holding.ts";
 import type { Lease, ResourceLease, SettledAmounts } from "./lease.ts";
-import { LeasePart, type PartAccess } from "./lease-part.ts";
+import { LeasePart, type PartAccess, settleNow } from "./lease-part.ts";
 import type { MissingLimits } from "./missing-limits.ts";
 
 /** What a lease consumes from. */
@@ -145,7 +145,9 @@ export class ActiveLease implements Lease {
   }
 
   settle(amounts: SettledAmounts): void {
-    this.#own.settle(amounts);
+    this.#refuseEnded();
+    // Most leases hold one bucket, and need no part for it.
+    if (!settleNow(this.#holdings, amounts, this.#target)) this.#own.settle(amounts);
   }
 
   async flush(): Promise<void> {
@@ -364,7 +366,8 @@ export class ActiveLease implements Lease {
 }
 
 function isPending({ pendingMilli }: Holding): boolean {
-  return pendingMilli.some((delta) => delta !== 0);
+  for (let at = 0; at < pendingMilli.length; at += 1) if (pendingMilli[at] !== 0) return true;
+  return false;
 }
 
 function isWritten(result: PromiseSettledResult<boolean> | undefined): boolean {

@@ -84,7 +84,8 @@ export class LeasePart<L extends { readonly statuses: readonly LimitStatus[] }>
   }
 
   settle(amounts: SettledAmounts): void {
-    if (this.#settleNow(amounts)) return;
+    this.#access.refuseEnded(this.#lease);
+    if (settleNow(this.#holdings, amounts, this.#target)) return;
     const totals = this.#read("settle", amounts, 1);
     const deltas = new Map<string, number>();
     for (const [name, total] of totals) {
@@ -94,26 +95,6 @@ export class LeasePart<L extends { readonly statuses: readonly LimitStatus[] }>
       deltas.set(name, Math.max(0, total) - used);
     }
     this.#apply(deltas);
-  }
-
-  /**
-   * Sets plain amounts of the one bucket that most leases hold; false, with nothing done: for
-   * everything else.
-   */
-  #settleNow(amounts: SettledAmounts): boolean {
-    this.#access.refuseEnded(this.#lease);
-    const holdings = this.#holdings;
-    const [holding] = holdings;
-    if (holding === undefined || holdings.length > 1) return false;
-    const { config, heldMilli, pendingMilli, unsureMilli } = holding;
-    const { limits } = config;
-    if (!arePlain(amounts, limits, this.#target.missingLimits === "ignore")) return false;
-    for (let at = 0; at < limits.length; at += 1) if (unsureMilli[at] !== 0) return false;
-    for (let at = 0; at < limits.length; at += 1) {
-      const total = amounts[limits[at]?.name ?? ""];
-      if (typeof total === "number") pendingMilli[at] = total * 1000 - (heldMilli[at] ?? 0);
-    }
-    return true;
   }
 
   get #holdings(): readonly Holding[] {
@@ -203,6 +184,28 @@ export class LeasePart<L extends { readonly statuses: readonly LimitStatus[] }>
       for (const [name, delta] of deltas) addPending(holdings, name, delta * 1000);
     }
   }
+}
+
+/**
+ * Sets plain amounts of the one bucket that most leases hold; false, with nothing done: for
+ * everything else.
+ */
+export function settleNow(
+  holdings: readonly Holding[],
+  amounts: SettledAmounts,
+  { missingLimits }: LeaseTarget,
+): boolean {
+  const [holding] = holdings;
+  if (holding === undefined || holdings.length > 1) return false;
+  const { config, heldMilli, pendingMilli, unsureMilli } = holding;
+  const { limits } = config;
+  if (!arePlain(amounts, limits, missingLimits === "ignore")) return false;
+  for (let at = 0; at < limits.length; at += 1) if (unsureMilli[at] !== 0) return false;
+  for (let at = 0; at < limits.length; at += 1) {
+    const total = amounts[limits[at]?.name ?? ""];
+    if (typeof total === "number") pendingMilli[at] = total * 1000 - (heldMilli[at] ?? 0);
+  }
+  return true;
 }
 
 /** Whether all amounts are whole tokens, and names of limits where others are not ignored. */
