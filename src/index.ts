@@ -59,7 +59,13 @@ export {
   VersionMismatchError,
 } from "./domain/version-errors.ts";
 export type { StackOptions } from "./infra/stack-options.ts";
-export type { AcquireRequest, AlsoRequest } from "./limiter/acquire-request.ts";
+export type {
+  AcquireRequest,
+  AlsoRequest,
+  LeaseEnd,
+  MissingLimits,
+  OnError,
+} from "./limiter/acquire-request.ts";
 export type { AmountRecord, Amounts } from "./limiter/amounts.ts";
 export { type Decision, Refusal } from "./limiter/decision.ts";
 export type {
@@ -69,11 +75,8 @@ export type {
   LimiterWarning,
   RejectedEvent,
 } from "./limiter/events.ts";
-
 export type { Lease, ResourceLease, SettledAmounts } from "./limiter/lease.ts";
 export type { RateLimiterOptions } from "./limiter/limiter-options.ts";
-export type { MissingLimits } from "./limiter/missing-limits.ts";
-export type { LeaseEnd, OnError } from "./limiter/on-error.ts";
 export {
   RateLimiter,
   type StatusRequest,

@@ -72,3 +72,9 @@ export function show(value: unknown): string {
   if (typeof value === "function") return "a function";
   return typeof value === "bigint" ? `${value}n` : String(value);
 }
+
+/** One of two texts. */
+export function checkEither<T extends string>(field: string, value: unknown, one: T, other: T): T {
+  if (value === one || value === other) return value as T;
+  throw new ValidationError(field, value, `expected "${one}" or "${other}", got ${show(value)}`);
+}

@@ -146,17 +146,6 @@ export class RateLimiterUnavailable extends InfrastructureError {
   }
 }
 
-/** Makes the error of a call that had no time left for what others kept too busy: none was made. */
-export function tooBusy(message: string): RateLimiterUnavailable {
-  return new RateLimiterUnavailable(message, { reason: "throttled", nothingWritten: true });
-}
-
-/** Makes the error of a call whose deadline is over. */
-export function tooLate(nothingWritten = true): RateLimiterUnavailable {
-  const message = "The store did not answer in time";
-  return new RateLimiterUnavailable(message, { reason: "timeout", nothingWritten });
-}
-
 /** One event of a stack operation that led to its failure. */
 export interface StackFailureEvent {
   /** The logical id of the resource in the template. */

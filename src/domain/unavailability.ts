@@ -1,7 +1,7 @@
-/** What happens to an acquire while the store cannot answer. */
+/** What happens to an acquire while the store cannot answer, and the errors that say so. */
 
-import { show } from "./check.ts";
-import { ValidationError } from "./errors.ts";
+import { checkEither } from "./check.ts";
+import { RateLimiterUnavailable } from "./errors.ts";
 
 /**
  * `allow` lets calls pass without counting them while the store is down; `block` refuses them.
@@ -14,15 +14,18 @@ import { ValidationError } from "./errors.ts";
  */
 export type OnUnavailable = "allow" | "block";
 
-const MODES = ["allow", "block"] as const satisfies readonly OnUnavailable[];
-
 /** Checks a mode that came from outside. */
 export function checkOnUnavailable(value: unknown): OnUnavailable {
-  const mode = MODES.find((candidate) => candidate === value);
-  if (mode !== undefined) return mode;
-  throw new ValidationError(
-    "on_unavailable",
-    value,
-    `expected "allow" or "block", got ${show(value)}`,
-  );
+  return checkEither("on_unavailable", value, "allow", "block");
+}
+
+/** Makes the error of a call that other writes left no time for: nothing was written. */
+export function tooBusy(message: string): RateLimiterUnavailable {
+  return new RateLimiterUnavailable(message, { reason: "throttled", nothingWritten: true });
+}
+
+/** Makes the error of a call whose deadline is over. */
+export function tooLate(nothingWritten = true): RateLimiterUnavailable {
+  const message = "The store did not answer in time";
+  return new RateLimiterUnavailable(message, { reason: "timeout", nothingWritten });
 }

@@ -1,13 +1,11 @@
 /** What an acquire asks for, checked before anything else happens. */
 
-import { checkFields, show } from "../domain/check.ts";
+import { checkEither, checkFields, show } from "../domain/check.ts";
 import { ValidationError } from "../domain/errors.ts";
 import { checkLimits, isCheckedList, type Limit, type LimitInput } from "../domain/limit.ts";
 import { checkEntityId, checkResource } from "../domain/names.ts";
 import { checkOnUnavailable, type OnUnavailable } from "../domain/unavailability.ts";
 import { type Amounts, type AmountsByName, checkAmounts } from "./amounts.ts";
-import { checkMissingLimits, type MissingLimits } from "./missing-limits.ts";
-import { checkOnError, type OnError } from "./on-error.ts";
 
 /**
  * What an acquire asks for.
@@ -186,4 +184,79 @@ export function checkTarget(
     resource: checkResource(target.resource),
     limits: target.limits === undefined ? undefined : checkLimits(target.limits),
   };
+}
+
+/**
+ * `error` refuses a name that the entity has no limit for, with a `ValidationError`. `ignore` takes
+ * it as unlimited for that entity; ancestors that have the limit still count it.
+ *
+ * @example
+ * ```ts
+ * import { RateLimiter, type MissingLimits } from 'zae-limiter';
+ * const missingLimits: MissingLimits = 'ignore';
+ * const limiter = await RateLimiter.open('memory:', { missingLimits });
+ * await limiter.repository.limits.setSystem(['rpm:10']);
+ * const lease = await limiter.acquire({
+ *   entityId: 'key-1', resource: 'gpt-4', consume: { rpm: 1, tpm: 500 },
+ * });
+ * console.log(lease.consumed); // { rpm: 1 }
+ * await limiter.close();
+ * ```
+ */
+export type MissingLimits = "error" | "ignore";
+
+/** Checks a mode that came from outside; `undefined` where none was given. */
+export function checkMissingLimits(value: unknown): MissingLimits | undefined {
+  return value === undefined ? undefined : checkEither("missingLimits", value, "error", "ignore");
+}
+
+/**
+ * How `run` ends the lease when the work throws: `rollback` (default) refunds it, `commit` keeps
+ * what was consumed and writes the adjustments. A function decides by the error. The error is
+ * rethrown either way.
+ *
+ * @example
+ * ```ts
+ * import { RateLimiter, type OnError } from 'zae-limiter';
+ * const limiter = await RateLimiter.open('memory:');
+ * const call = { entityId: 'key-1', resource: 'gpt-4', limits: ['tpd:1000/day'] };
+ * // The model has produced the tokens, whether the client still listens or not.
+ * const onError: OnError = (error) =>
+ *   error instanceof Error && error.name === 'AbortError' ? 'commit' : 'rollback';
+ * const stream = async () => { throw new DOMException('hung up', 'AbortError'); };
+ * await limiter.run({ ...call, consume: { tpd: 400 }, onError }, stream).catch(() => undefined);
+ * console.log((await limiter.available(call))['tpd']); // 600
+ * await limiter.close();
+ * ```
+ */
+export type OnError = LeaseEnd | ((error: unknown) => LeaseEnd);
+
+/** How a lease ends. */
+export type LeaseEnd = "rollback" | "commit";
+
+/** Checks a choice that came from outside; `undefined` where none was given. */
+export function checkOnError(value: unknown): OnError | undefined {
+  if (value === undefined || typeof value === "function") return value as OnError | undefined;
+  return checkEnd(value);
+}
+
+/**
+ * How the lease ends after this error. A function that throws or returns something else must not
+ * hide the error of the work: the process is warned, and the default applies.
+ */
+export function endAfter(onError: OnError | undefined, error: unknown): LeaseEnd {
+  if (typeof onError !== "function") return onError ?? "rollback";
+  try {
+    return checkEnd(onError(error));
+  } catch (failure) {
+    process.emitWarning("The function `onError` failed, so the lease is rolled back", {
+      code: "ZAEL_ON_ERROR_FAILED",
+      detail: String(failure),
+    });
+    return "rollback";
+  }
+}
+
+function checkEnd(value: unknown): LeaseEnd {
+  return checkEither("onError", value, "rollback", "commit");
 }

@@ -7,6 +7,7 @@ import { INSPECT, type InspectStyle, inspected } from "../domain/inspect.ts";
 import type { Limit } from "../domain/limit.ts";
 import type { LimitStatus } from "../domain/limit-status.ts";
 import type { OnUnavailable } from "../domain/unavailability.ts";
+import type { MissingLimits } from "./acquire-request.ts";
 import type { Amounts, AmountsByName } from "./amounts.ts";
 import { statusesAfter } from "./decision.ts";
 import type { LeaseWarning, LimiterEvent } from "./events.ts";
@@ -25,7 +26,6 @@ import {
 } from "./holding.ts";
 import type { Lease, ResourceLease, SettledAmounts } from "./lease.ts";
 import { LeasePart, type PartAccess, settleNow } from "./lease-part.ts";
-import type { MissingLimits } from "./missing-limits.ts";
 
 /** What a lease consumes from. */
 export interface LeaseTarget {

@@ -4,14 +4,14 @@ import type { ConsumeResult } from "../buckets/bucket-consumer.ts";
 import type { Leg, LegOutcome, Link } from "../buckets/leg.ts";
 import { sameLink } from "../buckets/link.ts";
 import { Deadline } from "../domain/deadline.ts";
-import { tooBusy } from "../domain/errors.ts";
+import { tooBusy } from "../domain/unavailability.ts";
 import type { RepositoryInternals } from "../repository/internals.ts";
+import type { MissingLimits } from "./acquire-request.ts";
 import type { Seen } from "./decision.ts";
 import type { Granted } from "./holding.ts";
 import { inTime } from "./in-time.ts";
 import { Legs, type Target } from "./legs.ts";
 import { Links } from "./links.ts";
-import type { MissingLimits } from "./missing-limits.ts";
 
 export interface ConsumptionOptions {
   readonly speculativeWrites: boolean | undefined;

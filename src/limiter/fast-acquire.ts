@@ -7,10 +7,9 @@ import { CONFIG_LEVELS } from "../domain/precedence.ts";
 import type { ConfigCache } from "../records/config-cache.ts";
 import type { ConfigResolver } from "../records/config-resolver.ts";
 import type { RepositoryInternals } from "../repository/internals.ts";
-import { type AcquireRequest, isPlain } from "./acquire-request.ts";
+import { type AcquireRequest, isPlain, type MissingLimits } from "./acquire-request.ts";
 import type { LeaseTarget } from "./active-lease.ts";
 import type { Granted } from "./holding.ts";
-import type { MissingLimits } from "./missing-limits.ts";
 
 export class FastAcquire {
   readonly #buckets: BucketStore;

@@ -1,8 +1,8 @@
 /** Ends calls at their deadlines. */
 
 import { Deadline } from "../domain/deadline.ts";
-import { tooLate } from "../domain/errors.ts";
 import type { Timer } from "../domain/timer.ts";
+import { tooLate } from "../domain/unavailability.ts";
 import type { RepositoryInternals } from "../repository/internals.ts";
 
 const LATE: unique symbol = Symbol("late");

@@ -7,10 +7,9 @@ import type { Limit } from "../domain/limit.ts";
 import { refuseUnsupported } from "../domain/unsupported-limit.ts";
 import type { ConfigResolver, Resolution } from "../records/config-resolver.ts";
 import { ANCESTORS_MAX } from "../records/entities.ts";
-import type { CheckedAlso } from "./acquire-request.ts";
+import type { CheckedAlso, MissingLimits } from "./acquire-request.ts";
 import { type AmountsByName, checkAmountNames } from "./amounts.ts";
 import type { Links } from "./links.ts";
-import type { MissingLimits } from "./missing-limits.ts";
 
 export interface Target {
   readonly entityId: string;

@@ -3,8 +3,8 @@
 import { checkOptions as checkObject, show } from "../domain/check.ts";
 import { ValidationError } from "../domain/errors.ts";
 import { checkOnUnavailable, type OnUnavailable } from "../domain/unavailability.ts";
+import { checkMissingLimits, type MissingLimits } from "./acquire-request.ts";
 import type { LimiterEvent, LimiterWarning } from "./events.ts";
-import { checkMissingLimits, type MissingLimits } from "./missing-limits.ts";
 
 /** Options of a limiter. */
 export interface RateLimiterOptions {

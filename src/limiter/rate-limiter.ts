@@ -17,6 +17,7 @@ import {
   type CheckedRequest,
   checkAcquireRequest,
   checkTarget,
+  endAfter,
 } from "./acquire-request.ts";
 import { Acquirer, type Decided } from "./acquirer.ts";
 import { type AmountRecord, type Amounts, checkAmounts } from "./amounts.ts";
@@ -35,7 +36,6 @@ import { answers } from "./in-time.ts";
 import type { Lease } from "./lease.ts";
 import { checkOptions, type RateLimiterOptions, splitOptions } from "./limiter-options.ts";
 import type { ObservedCall } from "./observed-call.ts";
-import { endAfter } from "./on-error.ts";
 import { waitForSeveral } from "./waiting-for-several.ts";
 import { WaitingQueues } from "./waiting-queues.ts";
 

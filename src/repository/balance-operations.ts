@@ -7,8 +7,7 @@ import { ValidationError } from "../domain/errors.ts";
 import { checkEntityId, checkLimitName, checkResource } from "../domain/names.ts";
 import { randomBytes } from "../domain/random.ts";
 import { refuseUnsupported } from "../domain/unsupported-limit.ts";
-import type { AuditLog } from "../records/audit.ts";
-import { checkAuditor } from "../records/audit.ts";
+import { type AuditLog, checkAuditor } from "../records/audit.ts";
 import type { ConfigResolver } from "../records/config-resolver.ts";
 import { checkActive } from "../records/namespace-state.ts";
 import {

@@ -5,9 +5,9 @@
 
 import { invariant } from "../../domain/check.ts";
 import { Deadline } from "../../domain/deadline.ts";
-import { tooLate } from "../../domain/errors.ts";
 import type { Random } from "../../domain/random.ts";
 import type { Timer } from "../../domain/timer.ts";
+import { tooLate } from "../../domain/unavailability.ts";
 import { bucketId } from "../../records/keys.ts";
 import type { RefundWarning } from "../bucket-warning.ts";
 import { sumOf } from "../gating.ts";

@@ -3,7 +3,7 @@
  * happen once. Balances change by a difference, so consumes of other clients are not undone.
  */
 
-import { tooBusy } from "../../domain/errors.ts";
+import { tooBusy } from "../../domain/unavailability.ts";
 import { bucketKey, entityKey } from "../../records/keys.ts";
 import {
   asRead,

@@ -7,8 +7,8 @@
  */
 
 import type { Deadline } from "../../domain/deadline.ts";
-import { tooBusy } from "../../domain/errors.ts";
 import { randomToken } from "../../domain/random.ts";
+import { tooBusy } from "../../domain/unavailability.ts";
 import { encodeBucket } from "../../records/bucket-item.ts";
 import { lifeKeys, wasDeleted } from "../../records/deletion-mark.ts";
 import { entityKey } from "../../records/keys.ts";

@@ -3,8 +3,9 @@
  * driver does what the decision says, and keeps what the store has shown.
  */
 
-import { InfrastructureError, RateLimiterUnavailable, tooBusy } from "../../domain/errors.ts";
+import { InfrastructureError, RateLimiterUnavailable } from "../../domain/errors.ts";
 import type { Timer } from "../../domain/timer.ts";
+import { tooBusy } from "../../domain/unavailability.ts";
 import { boundedMap } from "../../records/bounded-map.ts";
 import { bucketId } from "../../records/keys.ts";
 import type { RecordContext } from "../../records/record-context.ts";

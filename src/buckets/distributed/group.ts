@@ -2,7 +2,8 @@
 
 import { invariant } from "../../domain/check.ts";
 import type { Deadline } from "../../domain/deadline.ts";
-import { RateLimiterUnavailable, tooLate } from "../../domain/errors.ts";
+import { RateLimiterUnavailable } from "../../domain/errors.ts";
+import { tooLate } from "../../domain/unavailability.ts";
 import type { BucketName } from "../../records/keys.ts";
 import type { BucketConfig, Leg, ShardPart } from "../leg.ts";
 import { GROUP_MAX } from "./group-plan.ts";

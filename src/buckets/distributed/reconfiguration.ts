@@ -1,6 +1,6 @@
 /** Brings live shards in line with limits that were just stored. */
 
-import { tooBusy } from "../../domain/errors.ts";
+import { tooBusy } from "../../domain/unavailability.ts";
 import { type BucketName, bucketKey } from "../../records/keys.ts";
 import type { RecordContext } from "../../records/record-context.ts";
 import type { BucketConfig } from "../leg.ts";

@@ -1,7 +1,7 @@
 /** Reads the items of shards, and records what they show in the cached states. */
 
 import type { Deadline } from "../../domain/deadline.ts";
-import { tooBusy } from "../../domain/errors.ts";
+import { tooBusy } from "../../domain/unavailability.ts";
 import { type BucketName, bucketKey } from "../../records/keys.ts";
 import type { RecordContext } from "../../records/record-context.ts";
 import type { Key } from "../../storage/item.ts";

@@ -1,8 +1,7 @@
 /** Items in this process, in ordered maps: for tests, simulations and limits of one process. */
 
 import { isDeepStrictEqual } from "node:util";
-import type { Clock } from "../../domain/clock.ts";
-import { systemClock } from "../../domain/clock.ts";
+import { type Clock, systemClock } from "../../domain/clock.ts";
 import { InfrastructureError, ValidationError } from "../../domain/errors.ts";
 import { CallListeners, freeCall } from "../call-listeners.ts";
 import {

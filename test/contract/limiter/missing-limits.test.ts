@@ -3,7 +3,7 @@
  */
 
 import { expect, it } from "vitest";
-import type { MissingLimits } from "../../../src/limiter/missing-limits.ts";
+import type { MissingLimits } from "../../../src/limiter/acquire-request.ts";
 import { itUnless } from "../../support/unless.ts";
 import { family } from "./family.ts";
 import { describeLimiterStores, milliOf, type Subject } from "./limiter-stores.ts";

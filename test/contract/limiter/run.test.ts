@@ -3,8 +3,8 @@
 import { once } from "node:events";
 import { expect, it } from "vitest";
 import { InfrastructureError } from "../../../src/domain/errors.ts";
+import type { OnError } from "../../../src/limiter/acquire-request.ts";
 import type { LimiterWarning } from "../../../src/limiter/events.ts";
-import type { OnError } from "../../../src/limiter/on-error.ts";
 import { itUnless } from "../../support/unless.ts";
 import { describeLimiterStores, milliOf, type Subject } from "./limiter-stores.ts";
 import { failureOf, refusalOf } from "./outcomes.ts";
