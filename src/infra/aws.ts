@@ -114,7 +114,8 @@ export async function* pagesOf<Name extends ActionName>(
 ): AsyncGenerator<Output<Name>> {
   let NextToken: string | undefined;
   do {
-    const page = await aws.send<Name>(action, { ...input, ...defined({ NextToken }) });
+    const next = { ...(input as object), ...defined({ NextToken }) };
+    const page = await aws.send<Name>(action, next as Input<Name>);
     yield page;
     ({ NextToken } = page as { NextToken?: string });
   } while (NextToken !== undefined);
@@ -157,37 +158,24 @@ async function loadSdk(name: ServiceName): Promise<[Configured, object, object?]
   switch (name) {
     case "cloudformation": {
       const { CloudFormationClient, ...commands } = await import("./sdk/cloudformation.ts");
-      return [CloudFormationClient as unknown as Configured, all<"cloudformation">(commands)];
+      return [CloudFormationClient as unknown as Configured, commands];
     }
     case "dynamodb": {
       const { DynamoDBClient, ...commands } = await import("./sdk/dynamodb.ts");
-      return [DynamoDBClient as unknown as Configured, all<"dynamodb">(commands)];
+      return [DynamoDBClient as unknown as Configured, commands];
     }
     case "lambda": {
       const { LambdaClient, ...commands } = await import("./sdk/lambda.ts");
-      return [LambdaClient as unknown as Configured, all<"lambda">(commands)];
+      return [LambdaClient as unknown as Configured, commands];
     }
     case "s3": {
       const { S3Client, ...commands } = await import("./sdk/s3.ts");
       // A bucket in the name of the host would not be found on a local engine.
-      return [S3Client as unknown as Configured, all<"s3">(commands), { forcePathStyle: true }];
+      return [S3Client as unknown as Configured, commands, { forcePathStyle: true }];
     }
     case "tag": {
       const { ResourceGroupsTaggingAPIClient, ...commands } = await import("./sdk/tagging.ts");
-      return [ResourceGroupsTaggingAPIClient as unknown as Configured, all<"tag">(commands)];
+      return [ResourceGroupsTaggingAPIClient as unknown as Configured, commands];
     }
   }
-}
-
-type OperationOf<Service extends string> = ActionName extends infer Name
-  ? Name extends `${Service}:${infer Operation}`
-    ? Operation
-    : never
-  : never;
-
-/** Does not compile when a module of `./sdk` lacks the command of an action. */
-function all<Service extends ServiceName>(
-  commands: Readonly<Record<`${OperationOf<Service>}Command`, unknown>>,
-): object {
-  return commands;
 }

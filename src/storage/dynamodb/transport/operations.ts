@@ -1,40 +1,26 @@
 /** The requests this adapter sends, by the name DynamoDB gives them. */
 
+import type { InputIn, OperationIn, OutputIn } from "./sdk-command.ts";
 // Types only: the SDK itself is loaded when the first request is sent.
-import type * as Data from "@aws-sdk/client-dynamodb";
-import type * as Streams from "@aws-sdk/client-dynamodb-streams";
+import type * as Data from "./sdk-data.ts";
+import type * as Streams from "./sdk-streams.ts";
 
-/** Every operation with what it takes and what it answers. */
-interface Operations {
-  GetItem: [Data.GetItemCommandInput, Data.GetItemCommandOutput];
-  BatchGetItem: [Data.BatchGetItemCommandInput, Data.BatchGetItemCommandOutput];
-  TransactGetItems: [Data.TransactGetItemsCommandInput, Data.TransactGetItemsCommandOutput];
-  Query: [Data.QueryCommandInput, Data.QueryCommandOutput];
-  Scan: [Data.ScanCommandInput, Data.ScanCommandOutput];
-  PutItem: [Data.PutItemCommandInput, Data.PutItemCommandOutput];
-  UpdateItem: [Data.UpdateItemCommandInput, Data.UpdateItemCommandOutput];
-  DeleteItem: [Data.DeleteItemCommandInput, Data.DeleteItemCommandOutput];
-  TransactWriteItems: [Data.TransactWriteItemsCommandInput, Data.TransactWriteItemsCommandOutput];
-  BatchWriteItem: [Data.BatchWriteItemCommandInput, Data.BatchWriteItemCommandOutput];
-  CreateTable: [Data.CreateTableCommandInput, Data.CreateTableCommandOutput];
-  DeleteTable: [Data.DeleteTableCommandInput, Data.DeleteTableCommandOutput];
-  DescribeTable: [Data.DescribeTableCommandInput, Data.DescribeTableCommandOutput];
-  DescribeTimeToLive: [Data.DescribeTimeToLiveCommandInput, Data.DescribeTimeToLiveCommandOutput];
-  UpdateTimeToLive: [Data.UpdateTimeToLiveCommandInput, Data.UpdateTimeToLiveCommandOutput];
-  DescribeStream: [Streams.DescribeStreamCommandInput, Streams.DescribeStreamCommandOutput];
-  GetShardIterator: [Streams.GetShardIteratorCommandInput, Streams.GetShardIteratorCommandOutput];
-  GetRecords: [Streams.GetRecordsCommandInput, Streams.GetRecordsCommandOutput];
-}
+type Sdk = typeof Data & typeof Streams;
 
-export type OperationName = keyof Operations;
-export type Input<Name extends OperationName> = Operations[Name][0];
-export type Output<Name extends OperationName> = Operations[Name][1];
+/** Every operation that the two modules have a command for. */
+export type OperationName = OperationIn<Sdk>;
+export type Input<Name extends OperationName> = InputIn<Sdk, Name>;
+export type Output<Name extends OperationName> = OutputIn<Sdk, Name>;
 
-const STREAM_OPERATION_NAMES = ["DescribeStream", "GetShardIterator", "GetRecords"] as const;
-export type StreamOperationName = (typeof STREAM_OPERATION_NAMES)[number];
+/** All of the second module: one that is missing here does not compile. */
+const OF_STREAMS = {
+  DescribeStream: true,
+  GetShardIterator: true,
+  GetRecords: true,
+} as const satisfies Record<OperationIn<typeof Streams>, true>;
 
 /** Operations of the second service, the feed of changes. */
-export const STREAM_OPERATIONS: ReadonlySet<OperationName> = new Set(STREAM_OPERATION_NAMES);
+export const STREAM_OPERATIONS: ReadonlySet<string> = new Set(Object.keys(OF_STREAMS));
 
 /** Operations that use up capacity, and which kind of it. */
 export const CAPACITY_KIND: ReadonlyMap<OperationName, "read" | "write"> = new Map([

@@ -4,12 +4,7 @@ import type { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import type { Clock } from "../../../domain/clock.ts";
 import { clientConfig, type DynamoConnection } from "../connection.ts";
 import { within } from "./deadline.ts";
-import {
-  type OperationName,
-  type Output,
-  STREAM_OPERATIONS,
-  type StreamOperationName,
-} from "./operations.ts";
+import { type OperationName, type Output, STREAM_OPERATIONS } from "./operations.ts";
 import { needsRepair, repairItems } from "./raw-items.ts";
 import { ServerDate } from "./server-date.ts";
 import { inputOf, type Outgoing, SendError, type Transport } from "./transport.ts";
@@ -30,11 +25,6 @@ interface Service {
   readonly client: SdkClient;
   readonly commands: Commands;
 }
-
-/** A module with a command for each operation; a missing command does not compile. */
-type WithCommands<Name extends string> = Readonly<
-  Record<`${Name}Command`, new (input: never) => unknown>
->;
 
 export class SdkTransport implements Transport {
   readonly #connection: DynamoConnection;
@@ -107,7 +97,6 @@ export class SdkTransport implements Transport {
 
   async #loadData(): Promise<Service> {
     const { DynamoDBClient: Client, ...commands } = await import("./sdk-data.ts");
-    commands satisfies WithCommands<Exclude<OperationName, StreamOperationName>>;
     const client = new Client(clientConfig(this.#connection, this.#timeoutMs));
     client.middlewareStack.add((next) => (args) => this.#watch(next, args), INNERMOST);
     return { client: client as unknown as SdkClient, commands };
@@ -115,7 +104,6 @@ export class SdkTransport implements Transport {
 
   async #loadStreams(): Promise<Service> {
     const { DynamoDBStreamsClient: Client, ...commands } = await import("./sdk-streams.ts");
-    commands satisfies WithCommands<StreamOperationName>;
     const client = new Client(clientConfig(this.#connection, this.#timeoutMs));
     client.middlewareStack.add((next) => (args) => this.#watch(next, args), INNERMOST);
     return { client: client as unknown as SdkClient, commands };
