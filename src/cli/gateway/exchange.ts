@@ -116,9 +116,7 @@ export class Exchange extends Steps {
     });
     this.on(request, "end", () => {
       if (bytes > bodyBytesMax || this.#isClosed) return;
-      const [only] = chunks;
-      const body = only !== undefined && chunks.length === 1 ? only : Buffer.concat(chunks);
-      this.#acquire(entityId, body);
+      this.#acquire(entityId, chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks));
     });
   }
 

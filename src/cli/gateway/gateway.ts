@@ -13,7 +13,7 @@ import { Exchange, type ExchangeSetup } from "./exchange.ts";
 import { Forwarder } from "./forwarder.ts";
 import { GatewayMetrics } from "./gateway-metrics.ts";
 import { hashOf, KeyLookup } from "./keys.ts";
-import { routeOf } from "./routes.ts";
+import { routes } from "./routes.ts";
 import type { UpstreamSpec } from "./upstreams.ts";
 
 export interface GatewayOptions {
@@ -103,7 +103,7 @@ export class Gateway {
     if (this.#isStopping) response.shouldKeepAlive = false;
     this.#openCount += 1;
     const { url = "/" } = request;
-    const route = url === HEALTH_PATH || url === METRICS_PATH ? undefined : routeOf(url);
+    const route = url === HEALTH_PATH || url === METRICS_PATH ? undefined : routes.of(url);
     if (route !== undefined) {
       new Exchange(this.#setup, route, request, response).start();
       return;

@@ -28,11 +28,14 @@ export function agentFor(protocol: string): Agent {
     known.add(socket);
     // Without a listener, the error of an idle connection would end the process.
     socket.on("error", () => {});
-    socket.on("close", () => void idle.splice(0, idle.length, ...idle.filter(isOpen)));
+    socket.on(
+      "close",
+      () => void idle.splice(0, idle.length, ...idle.filter((each) => each.writable)),
+    );
   });
   opening.addRequest = (request, options) => {
     let socket = idle.pop();
-    while (socket !== undefined && !isOpen(socket)) socket = idle.pop();
+    while (socket?.writable === false) socket = idle.pop();
     if (socket === undefined) return open(request, options);
     request.reusedSocket = true;
     request.onSocket(socket);
@@ -44,13 +47,6 @@ export function agentFor(protocol: string): Agent {
  * Whether a request failed on a connection that was idle before. The upstream has most likely
  * closed it just as it was used again; where the body is long, the write fails before the read.
  */
-export function wasClosed(
-  { reusedSocket }: ClientRequest,
-  { code }: NodeJS.ErrnoException,
-): boolean {
-  return reusedSocket && (code === "ECONNRESET" || code === "EPIPE");
-}
-
-function isOpen({ writable }: Socket): boolean {
-  return writable;
+export function wasClosed(request: ClientRequest, { code }: NodeJS.ErrnoException): boolean {
+  return request.reusedSocket && (code === "ECONNRESET" || code === "EPIPE");
 }

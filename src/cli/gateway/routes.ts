@@ -12,7 +12,8 @@ export interface Route {
   readonly provider: "openai" | "anthropic";
 }
 
-const routes = new TextMemo<Route | undefined>((url) => {
+/** What the URLs of requests say, normalized; `undefined` for one that is none. */
+export const routes = new TextMemo<Route | undefined>((url) => {
   const plain = url.replace(/%[0-9a-f]{2}/gi, unescaped);
   if (!URL.canParse(plain, BASE)) return undefined;
   const { pathname, search } = new URL(plain, BASE);
@@ -24,9 +25,4 @@ const routes = new TextMemo<Route | undefined>((url) => {
 function unescaped(escaped: string): string {
   const character = String.fromCharCode(Number.parseInt(escaped.slice(1), 16));
   return /[\w.~-]/.test(character) ? character : escaped;
-}
-
-/** Reads the URL of a request, which is normalized; `undefined` where it is none. */
-export function routeOf(url: string): Route | undefined {
-  return routes.of(url);
 }

@@ -87,9 +87,6 @@ function checkKey(
   throw new ValidationError("upstream.key_env", variable, reason);
 }
 
-/** What the name of every model begins with. */
-const EVERY_MODEL = [""];
-
 /** Returns the upstream whose longest beginning matches; one without models takes the rest. */
 export function upstreamFor<T extends Pick<UpstreamSpec, "models">>(
   upstreams: readonly T[],
@@ -98,7 +95,7 @@ export function upstreamFor<T extends Pick<UpstreamSpec, "models">>(
   let best: T | undefined;
   let bestLength = -1;
   for (const upstream of upstreams) {
-    for (const beginning of upstream.models.length === 0 ? EVERY_MODEL : upstream.models) {
+    for (const beginning of upstream.models.length === 0 ? [""] : upstream.models) {
       if (beginning.length <= bestLength || !model.startsWith(beginning)) continue;
       best = upstream;
       bestLength = beginning.length;
