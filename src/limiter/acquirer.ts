@@ -97,12 +97,12 @@ export class Acquirer implements LeaseHost {
   }
 
   /** A function of its own: one within `attemptNow` would cost every acquire an allocation. */
-  async #decidedLater(
+  #decidedLater(
     outcome: Promise<FastOutcome | undefined>,
     request: AcquireRequest,
     acquireId?: string,
   ): Promise<Decided | undefined> {
-    return this.#decidedNow(await outcome, request, acquireId);
+    return outcome.then((later) => this.#decidedNow(later, request, acquireId));
   }
 
   #decidedNow(
