@@ -13,21 +13,17 @@ import type { AmountsByName } from "./amounts.ts";
 import type { Announcer } from "./announcer.ts";
 import { consumeMore, type MoreParts } from "./consume-more.ts";
 import { Consumption, type Refused } from "./consumption.ts";
-import { Refusal, type Seen } from "./decision.ts";
+import { type NamedDecision, Refusal, type Seen } from "./decision.ts";
 import { DegradedLease } from "./degraded-lease.ts";
 import type { LeaseWarning, LimiterEvent, LimiterWarning } from "./events.ts";
 import { FastAcquire, leaseTargetOf } from "./fast-acquire.ts";
 import type { Granted } from "./holding.ts";
-import type { Lease } from "./lease.ts";
 import type { Legs, Target } from "./legs.ts";
 import { Outage } from "./outage.ts";
 import type { QueueRequest } from "./queue-state.ts";
 import { Warnings } from "./warnings.ts";
 
-/** A lease that says whether it has ended. */
-type OpenLease = Lease & { readonly isEnded: boolean };
-
-export type Decided = { readonly granted: true; readonly lease: OpenLease } | Refusal;
+export type Decided = NamedDecision<string>;
 
 export interface AcquirerOptions {
   readonly onUnavailable: OnUnavailable | undefined;
@@ -65,7 +61,7 @@ export class Acquirer implements LeaseHost {
     }
     this.#outage = new Outage(internals, options);
     this.#warnings = new Warnings(options.onWarning, options.announcer);
-    const onRefunded = (leg: Leg) => this.#refundedLeg(leg);
+    const onRefunded = (leg: Leg) => options.announcer.refunded(leg);
     this.#consumption = new Consumption(internals, { ...options, onRefunded });
     this.#more = {
       ...options,
@@ -178,16 +174,6 @@ export class Acquirer implements LeaseHost {
 
   tell(event: LimiterEvent): void {
     this.#options.announcer.tell(event);
-  }
-
-  /** Tells of a leg that is refunded because the acquire was not granted. */
-  #refundedLeg({ entityId, resource, config, amountsMilli }: Leg): void {
-    if (!this.isHeard) return;
-    const amounts = Object.fromEntries(
-      config.limits.map(({ name }, at) => [name, (amountsMilli[at] ?? 0) / 1000]),
-    );
-    const acquireId = undefined;
-    this.tell({ type: "restored", acquireId, entityId, resource, amounts, reason: "not_granted" });
   }
 
   refunded(bucket: { entityId: string; resource: string }, tokens: AmountsByName): void {

@@ -4,6 +4,7 @@
  */
 
 import { channel } from "node:diagnostics_channel";
+import type { Leg } from "../buckets/leg.ts";
 import { type Random, randomToken } from "../domain/random.ts";
 import type { Timer } from "../domain/timer.ts";
 import { eventChannel } from "../repository/event-channel.ts";
@@ -47,6 +48,16 @@ export class Announcer {
   tell(event: LimiterEvent): void {
     this.#events?.(event);
     this.publish(event);
+  }
+
+  /** Tells of a leg that is refunded because the acquire was not granted. */
+  refunded({ entityId, resource, config, amountsMilli }: Leg): void {
+    if (!this.isHeard) return;
+    const amounts = Object.fromEntries(
+      config.limits.map(({ name }, at) => [name, (amountsMilli[at] ?? 0) / 1000]),
+    );
+    const acquireId = undefined;
+    this.tell({ type: "restored", acquireId, entityId, resource, amounts, reason: "not_granted" });
   }
 
   /** Tells the channel alone. */
