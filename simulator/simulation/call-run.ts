@@ -1,6 +1,11 @@
 /** One call of a process from its beginning to its end, and what it says it has kept. */
 
-import { LeaseExpiredError, RateLimiterUnavailable, ResourceDisabled, ValidationError } from "../../src/domain/errors.ts";
+import {
+  LeaseExpiredError,
+  RateLimiterUnavailable,
+  ResourceDisabled,
+  ValidationError,
+} from "../../src/domain/errors.ts";
 import { RateLimitExceeded } from "../../src/domain/rate-limit-exceeded.ts";
 import type { AcquireRequest } from "../../src/limiter/acquire-request.ts";
 import type { Lease } from "../../src/limiter/lease.ts";
