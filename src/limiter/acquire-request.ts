@@ -235,7 +235,7 @@ export type OnError = LeaseEnd | ((error: unknown) => LeaseEnd);
 export type LeaseEnd = "rollback" | "commit";
 
 /** Checks a choice that came from outside; `undefined` where none was given. */
-export function checkOnError(value: unknown): OnError | undefined {
+function checkOnError(value: unknown): OnError | undefined {
   if (value === undefined || typeof value === "function") return value as OnError | undefined;
   return checkEnd(value);
 }
