@@ -1,7 +1,8 @@
 /**
  * Leaves the declarations that users need. Those that no entry point leads to are removed: they
- * would be most of the files in the package. One that names a package which is inside the bundle is
- * made opaque, because users do not have the types of that package. The folder may be given.
+ * would be most of the files in the package. One that names a package which is inside the bundle, or
+ * a file that only hands on such a package, is made opaque, because users do not have the types of
+ * that package. The folder may be given.
  */
 import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
@@ -32,15 +33,23 @@ function isSelfContained(text) {
   );
 }
 
+/** Returns whether a declaration only hands on what packages that users do not have export. */
+async function isHollow(path) {
+  const text = await readFile(path, "utf8");
+  return !isSelfContained(text) && text.match(EXPORTED) === null;
+}
+
 const reached = new Set();
 async function visit(path) {
   if (reached.has(path)) return;
   reached.add(path);
   const text = await readFile(path, "utf8");
-  if (!isSelfContained(text)) return writeFile(path, opaque(path, text));
-  for (const [, target] of text.matchAll(REFERENCE)) {
-    await visit(join(dirname(path), `${target}.d.ts`));
-  }
+  const references = [...text.matchAll(REFERENCE)].map(([, target]) =>
+    join(dirname(path), `${target}.d.ts`),
+  );
+  const hollow = await Promise.all(references.map(isHollow));
+  if (!isSelfContained(text) || hollow.includes(true)) return writeFile(path, opaque(path, text));
+  for (const reference of references) await visit(reference);
 }
 
 for (const name of Object.keys(entryPoints({ exports: manifest.exports, bin: {} }))) {
