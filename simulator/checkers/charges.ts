@@ -63,10 +63,11 @@ function isBalanceKept(
 ): boolean {
   const rate = shareRate(limit, after.shard, after.count);
   if (before === undefined || was === undefined) return limit.tokens === rate.capacity;
-  if (before.epochMs === after.epochMs && before.count === after.count) {
+  if (before.count !== after.count) return false;
+  // A clock that is behind keeps the base time, also where it brings a smaller capacity.
+  if (before.epochMs === after.epochMs && was.capacity === limit.capacity) {
     return was.tokens === limit.tokens;
   }
-  if (before.count !== after.count) return false;
   const level = { ...was, epochMs: before.epochMs };
   const old = shareRate(was, before.shard, before.count);
   const whole = Share.numerator(old, level, after.epochMs) / old.period;

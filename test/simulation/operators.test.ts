@@ -12,9 +12,9 @@ import { SwitchHistory } from "../../simulator/checkers/switch-history.ts";
 const RATE = { capacity: 10_000, refill: 10_000, period: 3_600_000 };
 const BUCKET = { entityId: "e0", resource: "api" };
 
-function image(tokens: number, consumed: number, acquires = 0): ShardImage {
+function image(tokens: number, consumed: number, acquires = 0, rate = RATE): ShardImage {
   const amounts = { tokens: BigInt(tokens), consumed: BigInt(consumed), remainder: 0 };
-  const limits = [{ name: "a", ...amounts, ...RATE }];
+  const limits = [{ name: "a", ...amounts, ...rate }];
   const place = { ...BUCKET, bucket: "e0 api", id: "e0 api 0", shard: 0, count: 1 };
   return { ...place, epochMs: 0, acquires, limits };
 }
@@ -36,6 +36,14 @@ describe("what leaves a balance", () => {
     expect(charged(image(9000, 0), image(9000, 2000))).toBe(2000n);
     expect(charged(undefined, image(10_000, 2000), { bypasses })).toBe(0n);
     expect(charged(undefined, image(8000, 2000), { bypasses })).toBe(2000n);
+  });
+
+  test("what leaves a balance is nothing where a smaller capacity cuts it under a bypass", () => {
+    const smaller = { ...RATE, capacity: 2000 };
+    const bypasses = true;
+    expect(charged(image(9000, 0), image(2000, 5000, 0, smaller), { bypasses })).toBe(0n);
+    expect(charged(image(9000, 0), image(1000, 1000, 0, smaller), { bypasses })).toBe(1000n);
+    expect(charged(image(1500, 0), image(1500, 5000, 0, smaller), { bypasses })).toBe(0n);
   });
 
   test("what leaves a balance is below zero when an operation has added to the balance", () => {
