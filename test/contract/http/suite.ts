@@ -9,7 +9,7 @@ import { RateLimiter } from "../../../src/limiter/rate-limiter.ts";
 import type { Adapter, Handler, Seen, Served, TestOptions } from "./served.ts";
 
 /** Refills so slowly that no test notices. */
-export const SLOW = "/day";
+export const SLOW = "/365day";
 const OK: Handler = () => ({ body: "ok" });
 export const byKey = (request: Seen) => request.header("x-key");
 
