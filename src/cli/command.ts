@@ -42,13 +42,13 @@ export type Shape = string | readonly [Shape] | { readonly [name: string]: Shape
 /** What a command has to say: either form is made only when it is asked for. */
 export interface Result {
   readonly json: () => JsonValue;
-  /** For people. The line end at its end is added. */
+  /** The output for people, without the line end at its end. */
   readonly text: () => string | Promise<string>;
   /** 0 when absent. */
   readonly code?: number;
 }
 
-/** Of a command that has said everything by itself. */
+/** The result of a command that has printed everything itself. */
 export interface Finished {
   readonly code: number;
 }

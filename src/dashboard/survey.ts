@@ -31,7 +31,7 @@ export class Survey {
     throw error;
   });
   #finished: OverviewJson | undefined;
-  /** Of the last finished walk. */
+  /** The resources that the last finished walk has found. */
   #resources: ReadonlySet<string> = new Set();
   #walk: Walk | undefined;
   #nextAtMs = 0;

@@ -36,7 +36,7 @@ export interface BalanceJson {
 export interface BusyJson {
   /** An entity or a resource. */
   readonly name: string;
-  /** Of the bucket of an entity. */
+  /** The resource of the bucket, where the row is about one bucket of an entity. */
   readonly resource?: string;
   /** Consumed and not refilled yet. */
   readonly inUse: number;

@@ -68,7 +68,7 @@ export class ResourceDisabled extends RateLimitError {
   override readonly code = "ZAEL_RESOURCE_DISABLED";
 
   constructor(
-    /** Of the caller, or of the ancestor that is switched off. */
+    /** The entity that is switched off: the one that asked, or an ancestor. */
     readonly entityId: string,
     /** The resource that is switched off. */
     readonly resource: string,

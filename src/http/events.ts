@@ -20,7 +20,7 @@ export interface HttpEvent {
   readonly resource?: string | undefined;
   /** The status of an answer that replaced the handler's, also of one that was only observed. */
   readonly status?: number;
-  /** Of a refusal, also of an observed one: `Infinity` when the request never fits. */
+  /** Set for a refusal, also for an observed one; `Infinity` when the request never fits. */
   readonly retryAfterSeconds?: number;
   /** Why the store could not answer, or why the end of a lease could not be written. */
   readonly cause?: unknown;

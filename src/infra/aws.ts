@@ -14,7 +14,7 @@ import { type Repeating, repeatRefusedOnce } from "./refused-connection.ts";
 export interface AwsConnection {
   /** The region; the one of the environment when absent. */
   readonly region?: string | undefined;
-  /** Of a local engine or a private endpoint. */
+  /** The address of a local engine or of a private endpoint. */
   readonly endpoint?: string | undefined;
   /** Credentials, or a provider of them, as the AWS SDK takes them. */
   readonly credentials?: unknown;

@@ -24,7 +24,7 @@ export interface UploadedCode {
   readonly sha256: string;
   /** False when the same code was there already, or newer one. */
   readonly changed: boolean;
-  /** Of the code that is there now. */
+  /** The version of the code that is there now. */
   readonly version: string;
 }
 
@@ -179,7 +179,7 @@ export function isNewer(deployed: DeployedFunction): deployed is NewerFunction {
 
 type NewerFunction = DeployedFunction & { readonly version: string };
 
-/** For people. */
+/** Returns the note that the deployed Lambda is newer and stays. */
 export function newerNote(lambda: LambdaName, { version }: NewerFunction): string {
   return (
     `The code of the ${lambda} is that of version ${version} and stays: this client is only ` +

@@ -36,7 +36,7 @@ export function loadFunctionName(name: string): string {
 }
 
 interface LoadDeployRequest {
-  /** Of the table that is tested. */
+  /** The name of the table that is tested. */
   readonly name: string;
   readonly connection: DynamoOptions;
   readonly memoryMegabytes?: number | undefined;

@@ -23,7 +23,7 @@ type Correction = "adjust" | "release" | "settle";
 
 /** What a part may do with its lease. One for all leases: functions per lease would cost more. */
 export interface PartAccess<L> {
-  /** Of all resources; a part looks at its own. */
+  /** Returns the holdings of all resources; a part looks at its own. */
   holdings(lease: L): readonly Holding[];
   refuseEnded(lease: L): void;
   /** Consumes more from a part; false: passed uncounted. */

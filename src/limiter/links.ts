@@ -18,7 +18,7 @@ interface SeenLink {
   seenAtMs: number;
   /** When the store has last shown it; a link may also come from a cached state. */
   shownAtMs: number;
-  /** Of the store: what this process has changed since, it has not seen. */
+  /** How often this process had changed links when it saw this one; stale once that grows. */
   relinks: number;
 }
 

@@ -15,7 +15,7 @@ export interface LlmCall {
   readonly model: string;
   /** Whether the answer is streamed. */
   readonly stream: boolean;
-  /** Of calls over HTTP. */
+  /** The address of a call over HTTP. */
   readonly url?: string;
   /** Headers of the request, of calls over HTTP. */
   readonly headers?: Headers;

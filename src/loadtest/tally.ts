@@ -27,7 +27,7 @@ export class Tally {
   readonly counts: Record<Outcome, number> = { granted: 0, refused: 0, degraded: 0, failed: 0 };
   /** Tasks that ended. */
   tasks = 0;
-  /** Of these, the ones that threw something else than a refusal or a failed acquire. */
+  /** How many of them threw something else than a refusal or a failed acquire. */
   brokenTasks = 0;
   /** Tokens by limit name, net, of the entities that acquired; ancestors are not added in. */
   readonly consumed = new Map<string, number>();

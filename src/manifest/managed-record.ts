@@ -33,7 +33,7 @@ interface ApplyRun {
 /** What the record says. */
 export interface ManagedContent extends Managed {
   readonly run?: ApplyRun;
-  /** Of the manifest that was last applied as a whole, and when. */
+  /** The fingerprint of the manifest that was last applied as a whole. */
   readonly fingerprint?: string;
   readonly lastApplied?: string;
 }

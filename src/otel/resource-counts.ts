@@ -14,7 +14,7 @@ interface CountedTallies {
   readonly limits: BoundedLabels;
 }
 
-/** Of the limit, its level and the entity, which a grant is not counted by. */
+/** A grant is counted without labels for the limit, its level and the entity. */
 const NO_LABELS = [undefined, undefined, undefined] as const;
 
 export class ResourceCounts {

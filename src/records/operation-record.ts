@@ -26,7 +26,7 @@ export interface Operation {
   readonly entityId: string;
   readonly resource: string;
   readonly kind: OperationKind;
-  /** Of the caller, or one of its own. */
+  /** The idempotency key that the caller gave, or one that was drawn for the operation. */
   readonly key: string;
 }
 

@@ -99,7 +99,7 @@ export const PYTHON_LIMIT_SUFFIXES = [
   "rn",
 ] as const;
 
-/** Of a bucket as a whole: they go along when it is split. */
+/** Attributes that hold for a bucket as a whole: a split copies them to the new shards. */
 const STAMPS = ["disabled", "bypass", "pgen", "pinc"] as const;
 
 /** The time until which a limit of a bucket counts as soft; absent: it is hard. */

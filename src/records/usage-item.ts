@@ -88,7 +88,7 @@ const TAKEN_NAMES: ReadonlySet<string> = new Set([
 const INDEX_KEY_PATTERN = /^(?:GSI|LSI)[0-9](?:PK|SK)$/;
 const ESCAPE = "#";
 const MARK = "@";
-/** Of the counter of writes that left a soft limit below zero, as the Python library has it. */
+/** Ends the name of a counter of writes that left a soft limit below zero, as in Python. */
 const OVERDRAWN_SUFFIX = "#od";
 
 /** Where the snapshots of one window of a resource are, in GSI2. */

@@ -28,9 +28,9 @@ import { inNamespace, versionKey } from "./keys.ts";
 export interface VersionRecord {
   /** The schema version of the table. */
   readonly schemaVersion: string;
-  /** Of the Python library's Lambda; absent where ours runs. */
+  /** The version of the Python library's Lambda; absent where ours runs. */
   readonly lambdaVersion?: string;
-  /** Of our Lambda; absent where none was deployed. */
+  /** The version of our Lambda; absent where none was deployed. */
   readonly aggregatorVersion?: string;
   /** Older clients must not use the table. */
   readonly clientMinVersion: string;

@@ -59,11 +59,11 @@ export interface OpenOptions {
 export interface DynamoOptions extends OpenOptions {
   /** The region of the table; the one of the environment when absent. */
   readonly region?: string;
-  /** Of a local engine or a private endpoint. */
+  /** The address of a local DynamoDB or of a private endpoint. */
   readonly endpoint?: string;
   /** Credentials, or a provider of them; the default chain of the AWS SDK when absent. */
   readonly credentials?: Credentials;
-  /** Of the AWS SDK. With one, all requests go through the SDK. */
+  /** A request handler of the AWS SDK. With one, all requests go through the SDK. */
   readonly requestHandler?: object;
   /** The most attempts of one request. */
   readonly maxAttempts?: number;

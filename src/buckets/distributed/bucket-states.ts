@@ -169,7 +169,7 @@ export class BucketStates {
     return { shards, sumsMilli };
   }
 
-  /** Of one shard; empty where its share lies in another one. */
+  /** Returns what is known of one shard; nothing where another shard has its share. */
   #knownOf(
     name: BucketName,
     config: BucketConfig,

@@ -94,7 +94,7 @@ export class Merger {
     }
   }
 
-  /** Of all clients that notice, one works. */
+  /** Returns whether this client merges: of all clients that notice, only one does. */
   async #claims({ entityId, resource, shardCount }: SeenBucket): Promise<boolean> {
     const { store, clock } = this.#context;
     const nowMs = clock();

@@ -110,7 +110,7 @@ function rebaseOf(
 /** Collects the write, limit by limit. */
 class Rebase {
   readonly plan = new WritePlan();
-  /** Of the limits that stay, as they are now. */
+  /** The present balances of the limits that stay. */
   readonly balances = new Map<string, BalanceAt>();
   readonly #bucket: SeenBucket;
   readonly #context: PlanContext;

@@ -222,7 +222,7 @@ export class MemoryBucketTable implements BucketTable {
   }
 }
 
-/** Where what comes after a text begins. */
+/** Returns the index of the first text that sorts after `text`. */
 function firstAfter(sorted: readonly string[], text: string): number {
   let low = 0;
   let high = sorted.length;

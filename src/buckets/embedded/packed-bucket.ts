@@ -16,7 +16,7 @@ import type { EmbeddedBucket, EmbeddedLimit } from "./embedded-bucket.ts";
 import { FastConsume } from "./fast-consume.ts";
 import { hourStartMs } from "./usage-hour.ts";
 
-/** What many buckets have in common. */
+/** The limits that a bucket was built from. Buckets with the same limits share one. */
 export interface Build {
   readonly version: number;
   readonly source: LimitSource;
@@ -27,7 +27,7 @@ export interface Build {
 /** Limits in force, for buckets that were built from them. */
 export interface FastConfig {
   readonly config: BucketConfig;
-  /** Of the memory of limits: in another one they may be others. */
+  /** The cache generation these limits were read in; stale once the cache has moved on. */
   readonly generation: number;
   /** Whether other processes may change the limits, so that they have to be read again in time. */
   readonly expires: boolean;
@@ -83,7 +83,7 @@ export class PackedBucket {
     this.#fastUntil = fastUntil(bucket, this.#fast, this.#freshUntil);
   }
 
-  /** As others see it. */
+  /** Returns the bucket in the form that the slow path and readers use. */
   unpacked(): EmbeddedBucket {
     const { version, source, names, rates } = this.build;
     return {
@@ -332,7 +332,7 @@ function isAmount(value: number): boolean {
   return Number.isInteger(value) && value >= 0 && value <= TOKENS_MAX;
 }
 
-/** Of exactly the size that is needed: an array that grows takes room for more. */
+/** Returns an array of exactly the size needed: one that grows reserves room for more. */
 function numbersOf({ limits }: EmbeddedBucket): number[] {
   const numbers = new Array<number>(limits.length * STRIDE);
   for (let at = 0; at < limits.length; at += 1) {

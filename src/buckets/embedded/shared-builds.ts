@@ -1,4 +1,4 @@
-/** What many buckets have in common is kept once. */
+/** Keeps one `Build` for all buckets with the same limits. */
 
 import type { Rate } from "../../core/bucket.ts";
 import { matchConfig, sameRate } from "../config-match.ts";

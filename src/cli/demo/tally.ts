@@ -2,7 +2,7 @@
 
 import type { CallReport } from "./gateway.ts";
 
-/** Of one key, or of all of them. */
+/** Counts the calls of one key, or of all keys. */
 export interface Counts {
   readonly answered: number;
   readonly refused: number;

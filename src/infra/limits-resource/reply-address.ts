@@ -9,7 +9,7 @@ import { isLoopback } from "../../domain/loopback.ts";
 
 /** Where this function runs. */
 export interface ReplyPlace {
-  /** Of this function, as AWS sets it. */
+  /** The region of this function, as AWS sets it. */
   readonly region: string | undefined;
   /** The endpoint of the table, where it is not that of AWS. */
   readonly endpoint?: string | undefined;

@@ -28,7 +28,7 @@ export interface TableShape {
 
 /** How a table differs from the one that we make. */
 export interface TableVariant {
-  /** Of a table made by others, which has to stay as it is. */
+  /** The shape of a table that another tool has created, which has to stay as it is. */
   readonly shape?: TableShape;
   /** It was there before its stack: not even a creation that fails may take it along. */
   readonly isKept?: boolean;

@@ -13,7 +13,7 @@ export interface DynamoConnection {
   readonly region?: string | undefined;
   readonly endpoint?: string | undefined;
   readonly credentials?: DynamoDBClientConfig["credentials"];
-  /** Of the SDK: with one, all requests go through the SDK. */
+  /** A request handler of the SDK. With one, all requests go through the SDK. */
   readonly requestHandler?: DynamoDBClientConfig["requestHandler"];
   /** `lean` when absent. */
   readonly transport?: TransportName | undefined;

@@ -6,9 +6,9 @@ export interface Prices {
   readonly region: string;
   /** When the prices were looked up. */
   readonly asOf: string;
-  /** Of a million write units. */
+  /** The price of a million write units, in dollars. */
   readonly writePerMillion: number;
-  /** Of a million read units. */
+  /** The price of a million read units, in dollars. */
   readonly readPerMillion: number;
 }
 

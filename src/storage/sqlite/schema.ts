@@ -8,7 +8,7 @@ import { APPLICATION_ID, MIGRATIONS, type Migration } from "./migrations.ts";
 const CACHE_KIB = 32_768;
 /** Frames of 4 KiB before a checkpoint. With more, the rare checkpoint blocks an acquire longer. */
 const LOG_FRAMES = 2000;
-/** Of the log file. A reader that stays in a transaction makes it longer, until it has left. */
+/** The size of the log file. It grows beyond that while a reader stays in a transaction. */
 const LOG_BYTES = LOG_FRAMES * 4096;
 
 /** Settings of the connection first, then whatever the file lacks; throws when it is locked. */

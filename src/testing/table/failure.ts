@@ -3,7 +3,7 @@
 import { RateLimiterUnavailable, type UnavailableReason } from "../../domain/errors.ts";
 
 export type FailureKind =
-  /** Of a key range: another item may work. */
+  /** A key range is throttled: a write to another item may work. */
   | "hotWrite"
   | "hotRead"
   | "hotIndex"

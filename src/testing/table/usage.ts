@@ -10,7 +10,7 @@ export interface Usage {
   readonly reads: number;
   /** Requests that were throttled. */
   readonly throttled: number;
-  /** Of `throttled`, those because of a hot key. */
+  /** How many of `throttled` were throttled because of a hot key. */
   readonly throttledKeys: number;
   /** Transactions that met another one. */
   readonly conflicts: number;
