@@ -92,8 +92,8 @@ alternating rounds of us and them; what counts is the ratio, because both had th
 ## Against others
 
 Operations per second. CPU is time of this process per operation (in \`http-*\` of the server, the
-limiter's part in brackets), store that of local DynamoDB, bytes are what this process allocates; all
-are ours / theirs.
+limiter's part in brackets), store that of local DynamoDB, bytes are what this process allocates;
+all are ours / theirs.
 
 | scenario | what | ours | theirs | ratio | mark | CPU µs | store µs | bytes | p50 µs | p99 µs |
 |---|---|---|---|---|---|---|---|---|---|---|
@@ -145,10 +145,10 @@ unlike the real one, becomes slower with every record of a stream.
 
 In \`http-*\` there are five server processes of each contender and two without a limiter, because
 how a process was compiled and laid out holds for its life and makes it faster or slower by up to a
-fifth. All take turns in short rounds, in alternating order; a figure is the mean over processes, each
-the median over its rounds. The client writes prepared bytes to 32 connections and costs a seventh of
-what an Express server does for a request, so that the server sets the pace. Reports of before
-2026-11-17 used a client that took as much of the processor as the Fastify servers did.
+fifth. All take turns in short rounds, in alternating order; a figure is the mean over processes,
+each the median over its rounds. The client writes prepared bytes to 32 connections and costs a
+seventh of what an Express server does for a request, so that the server sets the pace. Reports
+from before 2026-11-17 used a client that took as much of the processor as the Fastify servers did.
 
 \`llm-gateway\` has three processes of each proxy, which take turns in the same way. Its client and
 its upstream share the cores with the proxy, so the ratio of throughputs is nearer to 1 than that of
