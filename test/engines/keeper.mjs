@@ -6,7 +6,10 @@
 import { spawn } from "node:child_process";
 
 const [command, ...args] = process.argv.slice(2);
-const child = spawn(command, args, { stdio: ["ignore", "inherit", "inherit"] });
+// dynoxide changes one item at a time whatever its threads: a second one only fights with the first
+// for the lock of the allocator, and two make a third fewer writes than one.
+const env = { TOKIO_WORKER_THREADS: "1", ...process.env };
+const child = spawn(command, args, { env, stdio: ["ignore", "inherit", "inherit"] });
 child.on("error", (error) => {
   process.stderr.write(`${error.message}\n`);
   process.exit(1);
