@@ -13,7 +13,7 @@ import type { AmountsByName } from "./amounts.ts";
 import type { Announcer } from "./announcer.ts";
 import { consumeMore, type MoreParts } from "./consume-more.ts";
 import { Consumption, type Refused } from "./consumption.ts";
-import { type NamedDecision, Refusal, type Seen } from "./decision.ts";
+import { isPending, type NamedDecision, Refusal, type Seen } from "./decision.ts";
 import { DegradedLease } from "./degraded-lease.ts";
 import type { LeaseWarning, LimiterEvent, LimiterWarning } from "./events.ts";
 import { FastAcquire, leaseTargetOf } from "./fast-acquire.ts";
@@ -87,7 +87,8 @@ export class Acquirer implements LeaseHost {
     acquireId?: string,
   ): Decided | Promise<Decided | undefined> | undefined {
     const outcome = this.#fastAcquire?.consume(request);
-    return outcome instanceof Promise
+    if (outcome === undefined) return undefined;
+    return isPending(outcome)
       ? this.#decidedLater(outcome, request, acquireId)
       : this.#decidedNow(outcome, request, acquireId);
   }
@@ -98,15 +99,10 @@ export class Acquirer implements LeaseHost {
     request: AcquireRequest,
     acquireId?: string,
   ): Promise<Decided | undefined> {
-    return outcome.then((later) => this.#decidedNow(later, request, acquireId));
+    return outcome.then((later) => later && this.#decidedNow(later, request, acquireId));
   }
 
-  #decidedNow(
-    outcome: FastOutcome | undefined,
-    request: AcquireRequest,
-    acquireId?: string,
-  ): Decided | undefined {
-    if (outcome === undefined) return undefined;
+  #decidedNow(outcome: FastOutcome, request: AcquireRequest, acquireId?: string): Decided {
     if (!outcome.granted) return this.#refusal(outcome, false);
     const lease = new ActiveLease(this, leaseTargetOf(request, outcome), outcome, acquireId);
     return { granted: true, lease };

@@ -133,8 +133,18 @@ export class Refusal {
 
 /** The lease of a grant; a refusal is thrown. */
 export function leaseOf<Names extends string>(decision: NamedDecision<Names>): Lease<Names> {
-  if (decision.granted) return decision.lease;
-  throw new RateLimitExceeded(decision.statuses);
+  return decision.granted ? decision.lease : thrown(decision);
+}
+
+function thrown({ statuses }: Refusal): never {
+  throw new RateLimitExceeded(statuses);
+}
+
+/** Whether an answer is still to come. A field tells faster than a walk along the prototypes. */
+export function isPending<T>(
+  answer: ({ readonly granted: boolean } & object) | Promise<T>,
+): answer is Promise<T> {
+  return (answer as { readonly granted?: boolean }).granted === undefined;
 }
 
 /** The statuses of all legs, given their balances. */

@@ -1,7 +1,6 @@
 /** The fast path of an acquire: buckets in this process, whose limits are cached. */
 
-import type { BucketStore } from "../buckets/bucket-store.ts";
-import type { FastOutcome, FastRequest } from "../buckets/fast-path.ts";
+import type { FastOutcome, FastPath, FastRequest } from "../buckets/fast-path.ts";
 import type { Limit } from "../domain/limit.ts";
 import { CONFIG_LEVELS } from "../domain/precedence.ts";
 import type { ConfigCache } from "../records/config-cache.ts";
@@ -12,16 +11,17 @@ import type { LeaseTarget } from "./active-lease.ts";
 import type { Granted } from "./holding.ts";
 
 export class FastAcquire {
-  readonly #buckets: BucketStore;
+  readonly #path: FastPath;
   readonly #resolver: ConfigResolver;
   readonly #cache: ConfigCache;
-  readonly #missingLimits: MissingLimits | undefined;
+  /** What holds for requests that do not say it. */
+  readonly #ignoresMissing: boolean;
 
   constructor(internals: RepositoryInternals, missingLimits: MissingLimits | undefined) {
-    this.#buckets = internals.buckets;
+    this.#path = internals.buckets.fastPath;
     this.#resolver = internals.resolver;
     this.#cache = internals.resolver.cache;
-    this.#missingLimits = missingLimits;
+    this.#ignoresMissing = missingLimits === "ignore";
   }
 
   /**
@@ -29,20 +29,20 @@ export class FastAcquire {
    * path.
    */
   consume(request: AcquireRequest): FastOutcome | Promise<FastOutcome | undefined> | undefined {
-    const buckets = this.#buckets;
-    const cache = this.#cache;
     if (!isPlain(request)) return undefined;
-    const ignoresMissing = (request.missingLimits ?? this.#missingLimits) === "ignore";
+    const { missingLimits } = request;
+    const ignoresMissing =
+      missingLimits === undefined ? this.#ignoresMissing : missingLimits === "ignore";
+    const cache = this.#cache;
     // `isPlain` lets only checked lists of limits pass.
     const checked = request as FastRequest;
-    const outcome = buckets.fastPath.consume(checked, cache.generation, ignoresMissing);
+    const outcome = this.#path.consume(checked, cache.generation, ignoresMissing);
     if (outcome !== undefined) cache.countHits(CONFIG_LEVELS.length);
     return outcome;
   }
 
   /** Tells the buckets which limits are in force, so that the next call may use the fast path. */
   remember({ legs }: Granted): void {
-    const buckets = this.#buckets;
     const resolver = this.#resolver;
     // Where the store says how far an acquire cascades, the links of the buckets do not tell.
     if (legs.some(({ config }) => config.cascade !== undefined || config.bypass === true)) return;
@@ -54,7 +54,7 @@ export class FastAcquire {
       const config = source === "override" ? { limits, source, version: 0 } : known.limits;
       if (config === undefined || (source !== "override" && config.version < version)) return;
       const cached = { config, generation, untilMs: known.expiresAtMs };
-      buckets.fastPath.remember(entityId, resource, cached);
+      this.#path.remember(entityId, resource, cached);
     }
   }
 }

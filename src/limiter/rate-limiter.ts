@@ -25,6 +25,7 @@ import { Announcer } from "./announcer.ts";
 import {
   type Decision,
   type FastDecision,
+  isPending,
   leaseOf,
   type NamedDecision,
   type Seen,
@@ -145,7 +146,7 @@ export class RateLimiter<Names extends string = string> {
     // Not `async`: what is decided on the spot needs a promise, and nothing that could be resumed.
     try {
       const decision = this[TRY_NOW](request);
-      return decision instanceof Promise
+      return isPending(decision)
         ? decision.then(leaseOf<Names>)
         : Promise.resolve(leaseOf(decision));
     } catch (error) {
@@ -167,7 +168,7 @@ export class RateLimiter<Names extends string = string> {
     if (this.#announcer.isHeard) return this.#observe(request);
     const now = this.#decideNow(request);
     if (now === undefined) return this.#decide(request);
-    return now instanceof Promise ? this.#orDecide(now, request) : now;
+    return isPending(now) ? this.#orDecide(now, request) : now;
   }
 
   /**

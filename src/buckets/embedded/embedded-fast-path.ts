@@ -39,7 +39,8 @@ export class EmbeddedFastPath implements FastPath {
     if (softNames(config) !== undefined) return;
     const rates = config.limits.map(({ rate }) => rate);
     const keepSeconds = ttlKeptSeconds(rates, this.#ttlMultiplier, config.source) ?? -1;
-    const fast = { config, generation, keepSeconds, expires: this.#table.isShared };
+    const given = config.source === "override" ? config.limits : undefined;
+    const fast = { config, given, generation, keepSeconds, expires: this.#table.isShared };
     this.#table.remember(entityId, resource, fast, untilMs);
   }
 }

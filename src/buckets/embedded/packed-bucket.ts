@@ -27,6 +27,8 @@ export interface Build {
 /** Limits in force, for buckets that were built from them. */
 export interface FastConfig {
   readonly config: BucketConfig;
+  /** The very list a call must give for them to be in force; `undefined`: the stored limits. */
+  readonly given: readonly Limit[] | undefined;
   /** The cache generation these limits were read in; stale once the cache has moved on. */
   readonly generation: number;
   /** Whether other processes may change the limits, so that they have to be read again in time. */
@@ -115,16 +117,14 @@ export class PackedBucket {
   /** Whether the bucket is remembered with these limits of a call, or else with stored ones. */
   isFastFor(limits: readonly Limit[] | undefined, generation: number): boolean {
     const fast = this.#fast;
-    if (fast === undefined || fast.generation !== generation) return false;
-    const { config } = fast;
-    return limits === undefined ? config.source !== "override" : config.limits === limits;
+    return fast !== undefined && fast.generation === generation && fast.given === limits;
   }
 
   /** The same for an ancestor: stored limits of its own come before those of a call. */
   isFastAbove(limits: readonly Limit[] | undefined, generation: number): boolean {
     const fast = this.#fast;
     if (fast === undefined || fast.generation !== generation) return false;
-    return fast.config.source !== "override" || fast.config.limits === limits;
+    return fast.given === undefined || fast.given === limits;
   }
 
   /** Consumes from all limits or none; `undefined`, with nothing done: use the slow path. */

@@ -12,7 +12,8 @@ function bucketOf(tokens: number, parentId?: string): PackedBucket {
   const bucket = bucketWith([limitWith(tokens * 1000)], { link });
   const packed = new PackedBucket(bucket, new SharedBuilds().of(bucket, undefined));
   const config = configOf(["a:10/min"]);
-  packed.remember({ config, generation: 1, expires: false, keepSeconds: -1 }, 0);
+  const fast = { config, given: undefined, generation: 1, expires: false, keepSeconds: -1 };
+  packed.remember(fast, 0);
   return packed;
 }
 

@@ -8,12 +8,16 @@ import {
 } from "../../../../src/buckets/embedded/embedded-bucket.ts";
 import { type FastConfig, PackedBucket } from "../../../../src/buckets/embedded/packed-bucket.ts";
 import { SharedBuilds } from "../../../../src/buckets/embedded/shared-builds.ts";
+import type { BucketConfig } from "../../../../src/buckets/leg.ts";
 import { property } from "../../../support/property.ts";
 import { configOf } from "../table.ts";
 import { bucketWith, limitWith, NOW } from "./bucket-of.ts";
 
 const CONFIG = configOf(["a:10/min", "b:10/min"]);
-const FAST: FastConfig = { config: CONFIG, generation: 1, expires: false, keepSeconds: -1 };
+const FAST: FastConfig = {
+  ...{ config: CONFIG, given: undefined, generation: 1 },
+  ...{ expires: false, keepSeconds: -1 },
+};
 const REQUEST = { entityId: "e", resource: "r" };
 
 function packed(bucket: EmbeddedBucket, fast: FastConfig | null = FAST, untilMs = 0) {
@@ -120,9 +124,12 @@ describe("a consume on the fast path", () => {
 test("limits are remembered for one generation, and for the very list of a call", () => {
   const bucket = packed(both(1, 1));
   expect([bucket.isFastFor(undefined, 1), bucket.isFastFor(undefined, 2)]).toEqual([true, false]);
-  expect(bucket.isFastFor(CONFIG.limits, 1)).toBe(true);
-  expect(bucket.isFastFor([...CONFIG.limits], 1)).toBe(false);
-  const called = packed(both(1, 1), { ...FAST, config: { ...CONFIG, source: "override" } });
+  expect(bucket.isFastFor(CONFIG.limits, 1)).toBe(false);
+  expect(bucket.isFastAbove(CONFIG.limits, 1)).toBe(true);
+  const config: BucketConfig = { ...CONFIG, source: "override" };
+  const called = packed(both(1, 1), { ...FAST, config, given: CONFIG.limits });
+  expect(called.isFastFor(CONFIG.limits, 1)).toBe(true);
+  expect(called.isFastFor([...CONFIG.limits], 1)).toBe(false);
   expect([called.isFastFor(undefined, 1), called.isFastAbove(undefined, 1)]).toEqual([
     false,
     false,

@@ -8,7 +8,7 @@ const BUCKET = bucketWith([limitWith(1)]);
 
 function fastOf(texts: readonly string[], version = 1): FastConfig {
   return {
-    ...{ config: configOf(texts, "resource", version), generation: 1 },
+    ...{ config: configOf(texts, "resource", version), given: undefined, generation: 1 },
     ...{ expires: false, keepSeconds: -1 },
   };
 }
