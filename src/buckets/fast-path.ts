@@ -15,6 +15,17 @@ export interface FastRequest {
   readonly limits?: readonly Limit[] | undefined;
 }
 
+/** A consume from one bucket, which has no ancestors: told without legs. */
+export interface OnlyBucket {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly config: BucketConfig;
+  /** Milli-tokens consumed of each limit. A new list with each read, which the reader may change. */
+  readonly amountsMilli: number[];
+  /** Returns the milli-tokens left of a limit. */
+  leftMilli(at: number): number;
+}
+
 /** The result of a consume on the fast path. */
 export interface FastOutcome {
   readonly granted: boolean;
@@ -24,6 +35,8 @@ export interface FastOutcome {
   readonly outcomes: readonly LegOutcome[];
   /** Leg by leg: after a grant, what is left; else what there is. */
   readonly balancesMilli: readonly (readonly number[])[];
+  /** The bucket, where it is the only one; absent where ancestors were consumed from too. */
+  readonly only?: OnlyBucket;
 }
 
 /** Limits as the limit cache has them. */

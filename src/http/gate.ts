@@ -7,6 +7,7 @@
 import { show } from "../domain/check.ts";
 import { RateLimiterUnavailable, ResourceDisabled, ValidationError } from "../domain/errors.ts";
 import type { AcquireRequest } from "../limiter/acquire-request.ts";
+import { ActiveLease, ONLY_BUCKET } from "../limiter/active-lease.ts";
 import type { Amounts } from "../limiter/amounts.ts";
 import type { Decision, Refusal } from "../limiter/decision.ts";
 import type { Lease } from "../limiter/lease.ts";
@@ -22,7 +23,7 @@ import {
 } from "./answer.ts";
 import { Clients, type Reading } from "./clients.ts";
 import { type HttpEvent, Reporter } from "./events.ts";
-import { type Header, headersOf, ownStatuses, TELLS_TIME } from "./headers.ts";
+import { draftOfGrant, type Header, headersOf, ownStatuses, TELLS_TIME } from "./headers.ts";
 import type { CheckedOptions } from "./options.ts";
 import { addPassage, Passage, type PassageRules, type Target, turnBackAll } from "./passage.ts";
 
@@ -59,6 +60,8 @@ export class Gate<R extends object, C = undefined> {
   readonly #isPlain: boolean;
   /** Whether a header needs the time, which is not free. */
   readonly #tellsTime: boolean;
+  /** Whether the headers are those of the newest draft, as they are by default. */
+  readonly #isDraft: boolean;
   #limiter: RateLimiter | undefined;
   #rules: PassageRules | undefined;
 
@@ -68,6 +71,7 @@ export class Gate<R extends object, C = undefined> {
     this.#reporter = new Reporter(options.events);
     this.#waits = options.maxWaitSeconds > 0 && !options.observes;
     this.#tellsTime = options.headers.some((style) => TELLS_TIME.includes(style));
+    this.#isDraft = options.headers.length === 1 && options.headers[0] === "draft";
     this.#isPlain =
       !this.#waits &&
       !options.observes &&
@@ -198,8 +202,13 @@ export class Gate<R extends object, C = undefined> {
     const passage = new Passage(lease, target, this.#rulesOf(limiter));
     addPassage(request, passage);
     this.#reporter.tell(lease.degraded ? "degraded" : "granted", target);
-    const headers = lease.degraded ? [DEGRADED] : this.#headers(limiter, lease);
+    const headers = lease.degraded ? [DEGRADED] : this.#headersAfter(limiter, lease);
     return { kind: "passed", headers, passage };
+  }
+
+  #headersAfter(limiter: RateLimiter, lease: Lease): readonly Header[] {
+    const bucket = this.#isDraft && lease instanceof ActiveLease ? lease[ONLY_BUCKET] : undefined;
+    return bucket === undefined ? this.#headers(limiter, lease) : draftOfGrant(bucket);
   }
 
   #rulesOf(limiter: RateLimiter): PassageRules {

@@ -3,6 +3,8 @@
  * (draft-ietf-httpapi-ratelimit-headers-10), of its older versions, and of two vendors.
  */
 
+import type { OnlyBucket } from "../buckets/fast-path.ts";
+import { floorDiv } from "../core/integers.ts";
 import type { Limit } from "../domain/limit.ts";
 import type { LimitStatus } from "../domain/limit-status.ts";
 
@@ -46,21 +48,33 @@ export function headersOf(styles: readonly HeaderStyle[], source: HeaderSource):
   return styles.flatMap((each) => WRITERS[each](source));
 }
 
+/**
+ * Returns what the style `draft` says of a grant. Most requests are granted by one bucket, and need
+ * no statuses for it.
+ */
+export function draftOfGrant(bucket: OnlyBucket): readonly Header[] {
+  const { limits } = bucket.config;
+  const { policy, names, waits } = describedBy(limits);
+  let states = "";
+  for (let at = 0; at < limits.length; at += 1) {
+    const available = floorDiv(bucket.leftMilli(at), 1000);
+    const isFull = available >= (limits[at] as Limit).capacity;
+    states += (names[at] as string) + Math.max(0, available) + (isFull ? FULL : waits[at]);
+  }
+  return [policy, { name: "RateLimit", value: states, isList: true }];
+}
+
 /** Returns the headers of one style. */
 type Writer = (source: HeaderSource) => readonly Header[];
 
 const WRITERS: Readonly<Record<HeaderStyle, Writer>> = {
   draft: ({ statuses }) => {
-    const { policies, names } = describedBy(statuses);
-    let states = "";
-    for (let at = 0; at < statuses.length; at += 1) {
-      const status = statuses[at] as LimitStatus;
-      states += (names[at] as string) + left(status) + waitParameter(status);
-    }
-    return [
-      { name: "RateLimit-Policy", value: policies, isList: true },
-      { name: "RateLimit", value: states, isList: true },
-    ];
+    const { policy, names, waits } = describedStatuses(statuses);
+    const states = statuses.map(
+      (status, at) =>
+        (names[at] as string) + left(status) + waitParameter(status, waits[at] as string),
+    );
+    return [policy, { name: "RateLimit", value: states.join(""), isList: true }];
   },
   "draft-7": ({ statuses }) => {
     const scarcest = scarcestOf(statuses);
@@ -115,45 +129,57 @@ const TOKENS_PATTERN = /^[io]?tp[smhd]$|token/i;
 /** What `draft` says of some limits whatever their balances. */
 interface Description {
   readonly limits: readonly Limit[];
-  readonly policies: string;
-  /** What comes before the balance of each limit. */
+  readonly policy: Header;
+  /** The text before the balance of each limit. */
   readonly names: readonly string[];
+  /** The text behind the balance of each limit, unless the bucket is full or has refused. */
+  readonly waits: readonly string[];
 }
 
 /** Limits never change, and most requests meet the same few: by the first of them. */
 const known = new WeakMap<Limit, Description>();
 
-/** Limits of ancestors are named with the entity that has them, so that they are not kept. */
-function describedBy(statuses: readonly LimitStatus[]): Description {
-  const { entityId, limit } = statuses[0] as LimitStatus;
-  const before = known.get(limit);
-  if (before !== undefined && isAbout(before, statuses, entityId)) return before;
-  const names = statuses.map((status) =>
-    quoted(
-      status.entityId === entityId ? status.limitName : `${status.entityId}/${status.limitName}`,
-    ),
-  );
-  const limits = statuses.map((status) => status.limit);
-  const description = {
+/** Describes the limits of one entity. */
+function describedBy(limits: readonly Limit[]): Description {
+  const first = limits[0] as Limit;
+  const before = known.get(first);
+  if (before !== undefined && areSame(before.limits, limits)) return before;
+  const description = describe(
     limits,
-    policies: limits.map((each, at) => names[at] + parametersOf(each)).join(", "),
-    names: names.map((name, at) => `${at === 0 ? "" : ", "}${name};r=`),
-  };
-  if (statuses.every((status) => status.entityId === entityId)) known.set(limit, description);
+    limits.map(({ name }) => name),
+  );
+  known.set(first, description);
   return description;
 }
 
-function isAbout(
-  { limits }: Description,
-  statuses: readonly LimitStatus[],
-  entityId: string,
-): boolean {
-  if (statuses.length !== limits.length) return false;
-  for (let at = 0; at < limits.length; at += 1) {
-    const status = statuses[at] as LimitStatus;
-    if (status.limit !== limits[at] || status.entityId !== entityId) return false;
-  }
-  return true;
+function areSame(left: readonly Limit[], right: readonly Limit[]): boolean {
+  if (left === right) return true;
+  return left.length === right.length && left.every((limit, at) => limit === right[at]);
+}
+
+/** Limits of ancestors are named with the entity that has them, so that they are not kept. */
+function describedStatuses(statuses: readonly LimitStatus[]): Description {
+  const own = statuses[0]?.entityId;
+  const limits = statuses.map(({ limit }) => limit);
+  if (statuses.every(({ entityId }) => entityId === own)) return describedBy(limits);
+  const names = statuses.map(({ entityId, limitName }) =>
+    entityId === own ? limitName : `${entityId}/${limitName}`,
+  );
+  return describe(limits, names);
+}
+
+function describe(limits: readonly Limit[], limitNames: readonly string[]): Description {
+  const names = limitNames.map(quoted);
+  const policies = limits.map((limit, at) => names[at] + parametersOf(limit));
+  return {
+    limits,
+    policy: { name: "RateLimit-Policy", value: policies.join(", "), isList: true },
+    names: names.map((name, at) => `${at === 0 ? "" : ", "}${name};r=`),
+    waits: limits.map(
+      ({ refillAmount, refillPeriodSeconds }) =>
+        `;t=${Math.ceil(refillPeriodSeconds / refillAmount)}`,
+    ),
+  };
 }
 
 function parametersOf({ name, capacity, refillPeriodSeconds }: Limit): string {
@@ -161,14 +187,16 @@ function parametersOf({ name, capacity, refillPeriodSeconds }: Limit): string {
   return `;q=${capacity};w=${refillPeriodSeconds}${unit}`;
 }
 
+/** A full bucket has no token to wait for. */
+const FULL = ";t=0";
+
 /** Seconds until the requested amount fits, or until one token comes back; absent when never. */
-function waitParameter(status: LimitStatus): string {
+function waitParameter(status: LimitStatus, oneToken: string): string {
   const { available, exceeded, limit, retryAfterSeconds } = status;
   if (exceeded) {
     return Number.isFinite(retryAfterSeconds) ? `;t=${Math.ceil(retryAfterSeconds)}` : "";
   }
-  if (available >= limit.capacity) return ";t=0";
-  return `;t=${Math.ceil(limit.refillPeriodSeconds / limit.refillAmount)}`;
+  return available >= limit.capacity ? FULL : oneToken;
 }
 
 /** A bucket in debt has nothing left. */

@@ -1,6 +1,7 @@
 /** A lease on what was consumed from buckets. */
 
 import type { BucketStore } from "../buckets/bucket-store.ts";
+import type { OnlyBucket } from "../buckets/fast-path.ts";
 import { floorDiv } from "../core/integers.ts";
 import { LeaseExpiredError, RateLimiterUnavailable, ValidationError } from "../domain/errors.ts";
 import { INSPECT, type InspectStyle, inspected } from "../domain/inspect.ts";
@@ -68,6 +69,9 @@ export interface LeaseHost {
 /** What ending a lease returns when nothing had to be waited for. */
 export const ENDED: Promise<void> = Promise.resolve();
 
+/** Reads the bucket of a lease without its statuses, for other parts of this package. */
+export const ONLY_BUCKET = Symbol("zae-limiter.only-bucket");
+
 export class ActiveLease implements Lease {
   static readonly #access: PartAccess<ActiveLease> = {
     holdings: (lease) => lease.#holdings,
@@ -104,6 +108,16 @@ export class ActiveLease implements Lease {
   get statuses(): readonly LimitStatus[] {
     this.#statuses ??= statusesAfter(this.#granted.legs, balancesIn(this.#granted));
     return this.#statuses;
+  }
+
+  /**
+   * The bucket that the acquire consumed from, as it left it; `undefined` where there are several,
+   * or where only the statuses tell.
+   *
+   * @internal
+   */
+  get [ONLY_BUCKET](): OnlyBucket | undefined {
+    return this.#granted.only;
   }
 
   get overdrawn(): readonly string[] {

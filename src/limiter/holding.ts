@@ -1,5 +1,6 @@
 /** What a lease holds of the buckets it consumed from, and where refunds go. */
 
+import type { OnlyBucket } from "../buckets/fast-path.ts";
 import type { BucketConfig, Leg, LegOutcome, ShardPart } from "../buckets/leg.ts";
 
 /** Consumes that were granted, leg by leg. */
@@ -8,6 +9,8 @@ export interface Granted {
   readonly outcomes: readonly LegOutcome[];
   /** What is left, leg by leg, where it is known without the outcomes. */
   readonly balancesMilli?: readonly (readonly number[])[];
+  /** The bucket, where it is known to be the only one: then no leg and no outcome is needed. */
+  readonly only?: OnlyBucket;
 }
 
 /** Returns what is left, leg by leg. */
@@ -29,22 +32,27 @@ export interface Holding {
   readonly unsureMilli: number[];
 }
 
-export function holdingsOf({ legs, outcomes }: Granted): Holding[] {
+export function holdingsOf(granted: Granted): Holding[] {
+  const { only } = granted;
+  if (only !== undefined) return [holdingOf(only, 0, only.amountsMilli)];
+  const { legs, outcomes } = granted;
   const parts = outcomes[0]?.parts;
   // Nearly always there is one, and a list that grows by `push` reserves room for seventeen.
   if (legs.length === 1 && parts?.length === 1) {
-    return [holdingOf(legs[0] as Leg, parts[0] as ShardPart)];
+    return [partOf(legs[0] as Leg, parts[0] as ShardPart)];
   }
-  return legs.flatMap((each, at) =>
-    (outcomes[at]?.parts ?? []).map((taken) => holdingOf(each, taken)),
-  );
+  return legs.flatMap((each, at) => (outcomes[at]?.parts ?? []).map((part) => partOf(each, part)));
+}
+
+function partOf(leg: Leg, { shard, amountsMilli }: ShardPart): Holding {
+  return holdingOf(leg, shard, amountsMilli.slice());
 }
 
 function holdingOf(
-  { entityId, resource, config }: Leg,
-  { shard, amountsMilli }: ShardPart,
+  { entityId, resource, config }: Pick<Leg, "entityId" | "resource" | "config">,
+  shard: number,
+  heldMilli: number[],
 ): Holding {
-  const heldMilli = amountsMilli.slice();
   const pendingMilli = zeros(heldMilli.length);
   const unsureMilli = zeros(heldMilli.length);
   return { entityId, resource, shard, config, heldMilli, pendingMilli, unsureMilli };

@@ -199,34 +199,33 @@ export function settleNow(
   if (holding === undefined || holdings.length > 1) return false;
   const { config, heldMilli, pendingMilli, unsureMilli } = holding;
   const { limits } = config;
-  if (!arePlain(amounts, limits, missingLimits === "ignore")) return false;
-  for (let at = 0; at < limits.length; at += 1) if (unsureMilli[at] !== 0) return false;
+  let unknown = plainNames(amounts);
+  if (unknown < 0) return false;
   for (let at = 0; at < limits.length; at += 1) {
-    const total = amounts[limits[at]?.name ?? ""];
-    if (typeof total === "number") pendingMilli[at] = total * 1000 - (heldMilli[at] ?? 0);
+    if (unsureMilli[at] !== 0) return false;
+    if (typeof amounts[(limits[at] as Limit).name] === "number") unknown -= 1;
+  }
+  if (unknown > 0 && missingLimits !== "ignore") return false;
+  for (let at = 0; at < limits.length; at += 1) {
+    const total = amounts[(limits[at] as Limit).name];
+    if (typeof total === "number") pendingMilli[at] = total * 1000 - (heldMilli[at] as number);
   }
   return true;
 }
 
-/** Whether all amounts are whole tokens, and names of limits where others are not ignored. */
-function arePlain(
-  amounts: SettledAmounts,
-  limits: readonly Limit[],
-  ignoresMissing: boolean,
-): boolean {
-  if (typeof amounts !== "object" || amounts === null) return false;
-  if (Object.getPrototypeOf(amounts) !== Object.prototype) return false;
+/** Returns how many names there are; -1 unless all amounts are whole tokens. */
+function plainNames(amounts: SettledAmounts): number {
+  if (typeof amounts !== "object" || amounts === null) return -1;
+  if (Object.getPrototypeOf(amounts) !== Object.prototype) return -1;
   let names = 0;
   for (const name in amounts) {
     const amount = amounts[name];
     if (!Number.isInteger(amount) || (amount as number) < 0 || (amount as number) > TOKENS_MAX) {
-      return false;
+      return -1;
     }
     names += 1;
   }
-  if (ignoresMissing) return true;
-  for (const { name } of limits) if (Object.hasOwn(amounts, name)) names -= 1;
-  return names === 0;
+  return names;
 }
 
 function withoutZeros(tokens: Amounts): Amounts {

@@ -1,9 +1,10 @@
 /** A consume decided on the fast path; the common form of its result is built on demand. */
 
+import type { FastOutcome, OnlyBucket } from "../fast-path.ts";
 import type { BucketConfig, Leg, LegOutcome, Link } from "../leg.ts";
 
 /** Its fields are only declared: a definition would write each of them twice. */
-export class FastConsume {
+export class FastConsume implements FastOutcome, OnlyBucket {
   declare readonly granted: boolean;
   declare readonly entityId: string;
   declare readonly resource: string;
@@ -28,8 +29,16 @@ export class FastConsume {
     this.milli = milli;
   }
 
-  get amountsMilli(): readonly number[] {
+  get only(): OnlyBucket {
+    return this;
+  }
+
+  get amountsMilli(): number[] {
     return this.milli.slice(0, this.milli.length / 2);
+  }
+
+  leftMilli(at: number): number {
+    return this.milli[this.milli.length / 2 + at] as number;
   }
 
   get balancesMilli(): readonly [readonly number[]] {

@@ -211,12 +211,14 @@ export class PackedBucket {
     if (!isOrdinary(nowMs, this.#usageHour, this.#fastUntil)) return false;
     const { rates } = this.build;
     const numbers = this.#numbers;
-    const balances = rates.map((rate, at) => heldAt(numbers, at, rate, nowMs));
-    if (balances.some((held, at) => held < 0 || (deltasMilli[at] ?? 0) > held)) return false;
-    for (let at = 0; at < limits.length; at += 1) {
+    for (let at = 0; at < rates.length; at += 1) {
+      const held = heldAt(numbers, at, rates[at] as Rate, nowMs);
+      if (held < 0 || (deltasMilli[at] ?? 0) > held) return false;
+    }
+    for (let at = 0; at < rates.length; at += 1) {
+      const rate = rates[at] as Rate;
       const delta = deltasMilli[at] ?? 0;
-      const held = balances[at] as number;
-      if (delta > 0) takeAt(numbers, at, rates[at] as Rate, held, delta, nowMs);
+      if (delta > 0) takeAt(numbers, at, rate, heldAt(numbers, at, rate, nowMs), delta, nowMs);
       if (delta < 0) refundAt(numbers, at, -delta);
     }
     this.#events += acquires;
