@@ -273,14 +273,14 @@ export class ActiveLease implements Lease {
 
   /** Writes what is pending without a promise, where the bucket is in this process. */
   #adjustNow(): boolean {
-    const { buckets, isHeard, isAwaited } = this.#host;
-    if (!this.#holdings.some(isPending)) return true;
-    const [holding] = this.#holdings;
-    if (holding === undefined || this.#holdings.length > 1) return false;
+    const holdings = this.#holdings;
+    const holding = holdings[0];
+    if (holding === undefined || holdings.length > 1) return !holdings.some(isPending);
+    if (!isPending(holding)) return true;
     const { entityId, resource, shard, config, pendingMilli, heldMilli } = holding;
     const adjustment = { entityId, resource, shard, config, deltasMilli: pendingMilli };
-    if (!buckets.fastPath.adjust(adjustment)) return false;
-    if (isHeard || isAwaited) {
+    if (!this.#host.buckets.fastPath.adjust(adjustment)) return false;
+    if (this.#host.isHeard || this.#host.isAwaited) {
       const deltas = [{ ...holding, heldMilli: pendingMilli }];
       this.#tellRefunded(deltas, -1);
       this.#tellAdjusted(deltas);
