@@ -2,7 +2,6 @@
 
 import { checkInteger, TOKENS_MAX } from "../domain/check.ts";
 import { ValidationError } from "../domain/errors.ts";
-import type { Limit } from "../domain/limit.ts";
 import type { LimitStatus } from "../domain/limit-status.ts";
 import type { LeaseHost, LeaseTarget } from "./active-lease.ts";
 import { type Amounts, type AmountsByName, checkAmounts, readCorrections } from "./amounts.ts";
@@ -197,35 +196,26 @@ export function settleNow(
 ): boolean {
   const [holding] = holdings;
   if (holding === undefined || holdings.length > 1) return false;
-  const { config, heldMilli, pendingMilli, unsureMilli } = holding;
-  const { limits } = config;
-  let unknown = plainNames(amounts);
-  if (unknown < 0) return false;
-  for (let at = 0; at < limits.length; at += 1) {
-    if (unsureMilli[at] !== 0) return false;
-    if (typeof amounts[(limits[at] as Limit).name] === "number") unknown -= 1;
-  }
-  if (unknown > 0 && missingLimits !== "ignore") return false;
-  for (let at = 0; at < limits.length; at += 1) {
-    const total = amounts[(limits[at] as Limit).name];
-    if (typeof total === "number") pendingMilli[at] = total * 1000 - (heldMilli[at] as number);
+  if (!arePlain(amounts, holding, missingLimits === "ignore")) return false;
+  for (const name in amounts) {
+    const at = limitAt(holding, name);
+    if (at === -1) continue;
+    holding.pendingMilli[at] = (amounts[name] as number) * 1000 - (holding.heldMilli[at] as number);
   }
   return true;
 }
 
-/** Returns how many names there are; -1 unless all amounts are whole tokens. */
-function plainNames(amounts: SettledAmounts): number {
-  if (typeof amounts !== "object" || amounts === null) return -1;
-  if (Object.getPrototypeOf(amounts) !== Object.prototype) return -1;
-  let names = 0;
+/** Whether all amounts are whole tokens, of limits of which nothing is unsure. */
+function arePlain(amounts: SettledAmounts, holding: Holding, ignoresMissing: boolean): boolean {
+  if (typeof amounts !== "object" || amounts === null) return false;
+  if (Object.getPrototypeOf(amounts) !== Object.prototype) return false;
   for (const name in amounts) {
-    const amount = amounts[name];
-    if (!Number.isInteger(amount) || (amount as number) < 0 || (amount as number) > TOKENS_MAX) {
-      return -1;
-    }
-    names += 1;
+    const amount = amounts[name] as number;
+    if (!Number.isInteger(amount) || amount < 0 || amount > TOKENS_MAX) return false;
+    const at = limitAt(holding, name);
+    if (at === -1 ? !ignoresMissing : holding.unsureMilli[at] !== 0) return false;
   }
-  return names;
+  return true;
 }
 
 function withoutZeros(tokens: Amounts): Amounts {
