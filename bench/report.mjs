@@ -144,9 +144,11 @@ The table of the DynamoDB scenarios has its stream switched off, for both sides:
 unlike the real one, becomes slower with every record of a stream.
 
 In \`http-*\` there are five server processes of each contender and two without a limiter, because
-how a process was compiled and laid out holds for its life and makes it faster or slower by up to a
-fifth. All take turns in short rounds, in alternating order; a figure is the mean over processes,
-each the median over its rounds. The client writes prepared bytes to 32 connections and costs a
+how a process was compiled and laid out holds for its life. Each has been through three collections
+of its whole heap, as servers have that run for long: in Node.js 20 the third makes
+\`process.nextTick\` five times slower for good. In reports from before 2026-11-17 it was chance
+whether a server came that far, and worth up to a fifth. All take turns in short rounds, in
+alternating order; a figure is the mean over processes, each the median over its rounds. The client writes prepared bytes to 32 connections and costs a
 seventh of what an Express server does for a request, so that the server sets the pace. Reports
 from before 2026-11-17 used a client that took as much of the processor as the Fastify servers did.
 

@@ -57,7 +57,10 @@ function cpuOf(pid) {
   };
 }
 
-/** A server in a process of its own, from a file that sends its port. */
+/**
+ * A server in a process of its own, from a file that sends its port. `ask` sends it a message and
+ * waits for the answer.
+ */
 export async function startServer(file, args) {
   const child = fork(fileURLToPath(new URL(file, import.meta.url)), args);
   const [port] = await once(child, "message");
@@ -65,7 +68,11 @@ export async function startServer(file, args) {
     child.kill();
     await once(child, "exit");
   };
-  return { endpoint: `http://127.0.0.1:${port}`, stop, cpuUs: cpuOf(child.pid) };
+  const ask = async (message) => {
+    child.send(message);
+    await once(child, "message");
+  };
+  return { endpoint: `http://127.0.0.1:${port}`, stop, ask, cpuUs: cpuOf(child.pid) };
 }
 
 export function keys(count) {
