@@ -9,6 +9,7 @@ export const Mermaid = defineComponent({
   setup(props) {
     const { isDark } = useData();
     const svg = ref("");
+    const width = ref("100%");
     async function draw() {
       const { default: mermaid } = await import("mermaid");
       const theme = isDark.value ? "dark" : "neutral";
@@ -18,9 +19,16 @@ export const Mermaid = defineComponent({
         `diagram-${drawn}`,
         decodeURIComponent(props.code),
       ));
+      const [, natural] = /max-width: ([\d.]+px)/.exec(svg.value) ?? [];
+      width.value = natural ?? "100%";
     }
     onMounted(draw);
     watch(isDark, draw);
-    return () => h("div", { class: "mermaid", innerHTML: svg.value });
+    return () =>
+      h("div", {
+        class: "mermaid",
+        style: { "--diagram-width": width.value },
+        innerHTML: svg.value,
+      });
   },
 });

@@ -109,7 +109,7 @@ function storeLine(count: number, namespaced: boolean): string {
 function argumentTable({ arguments: specs = [] }: Leaf): string {
   if (specs.length === 0) return "";
   const rows = specs.map(({ name, text, choices }) => `| \`${name}\` | ${text}${oneOf(choices)} |`);
-  return ["| argument | |", "|---|---|", ...rows].join("\n");
+  return ["| argument | meaning |", "|---|---|", ...rows].join("\n");
 }
 
 function optionTable(options: readonly OptionSpec[]): string {
@@ -120,7 +120,7 @@ function optionTable(options: readonly OptionSpec[]): string {
     const text = `${spec.text}${oneOf(spec.choices)}${required}${fallback}`.replaceAll("|", "\\|");
     return `| \`${spec.flags}\` | ${text.replaceAll("<", "\\<")} |`;
   });
-  return ["| option | |", "|---|---|", ...rows].join("\n");
+  return ["| option | meaning |", "|---|---|", ...rows].join("\n");
 }
 
 function oneOf(choices: readonly string[] | undefined): string {
