@@ -32,9 +32,9 @@ import { foldUsage, type SnapshotTally } from "./usage-fold.ts";
 
 export const RETENTION_DAYS = 90;
 const WRITES_AT_ONCE = 16;
-/** What a record says cannot be, however often it is delivered: the rest may be well meanwhile. */
+/** Errors of a record that fails however often it is delivered; other records may succeed. */
 const FINAL_ERRORS = [ValidationError, DamagedRecordError, RangeError] as const;
-/** The time kept to report the records that are left when the work is stopped. */
+/** Time reserved for reporting the remaining records when the work is stopped. */
 const TIME_LEFT_MS_MIN = 2000;
 
 export interface AggregatorOptions {
@@ -42,16 +42,16 @@ export interface AggregatorOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly timer?: Timer | undefined;
-  /** All when absent. */
+  /** The windows that usage is counted by; all when absent. */
   readonly windows?: readonly WindowType[] | undefined;
   /** How long a snapshot is kept after its window; 90 when absent. */
   readonly retentionDays?: number | undefined;
-  /** Removed audit events are not kept when absent. */
+  /** Where removed audit events go; when absent, they are not kept. */
   readonly archive?: ArchiveSink | undefined;
   readonly splitter?: ShardSplitter | undefined;
 }
 
-/** What came of a batch. */
+/** The outcome of a batch. */
 interface BatchReport {
   readonly counters: AggregatorCounters;
   /** Records to deliver again, in the order of the batch. */
@@ -71,7 +71,10 @@ export class Aggregator {
     this.#upkeep = new BucketUpkeep({ store, clock, splitter });
   }
 
-  /** `timeLeftMs`: what is not begun in time is reported as failed, instead of being cut off. */
+  /**
+   * Processes a batch. Work that cannot begin within `timeLeftMs` is reported as failed instead of
+   * being cut off.
+   */
   async process(
     changes: readonly StreamChange[],
     timeLeftMs: () => number = () => Number.POSITIVE_INFINITY,
@@ -105,7 +108,10 @@ export class Aggregator {
     return { counters, failedIds: batch.failedIds };
   }
 
-  /** A hint before the first write: marks that could not be read are read after the last one. */
+  /**
+   * Reads the marks before the first write. Marks that cannot be read now are read after the last
+   * write.
+   */
   async #deletions(
     batch: Batch,
     tallies: readonly SnapshotTally[],
@@ -192,7 +198,10 @@ export class Aggregator {
     });
   }
 
-  /** Only what will not be delivered again. All of it is repeated when a part of it fails. */
+  /**
+   * Archives the events before the first failure: the rest of the batch is delivered again. If one
+   * event cannot be archived, all of them are delivered again.
+   */
   async #archive(batch: Batch): Promise<number> {
     const { archive } = this.#options;
     if (archive === undefined) return 0;
@@ -210,7 +219,7 @@ export class Aggregator {
   }
 }
 
-/** A batch at work, and what has failed of it. */
+/** A batch in progress, and its failed records. */
 class Batch {
   readonly changes: readonly StreamChange[];
   readonly #log: Log;
@@ -231,7 +240,7 @@ class Batch {
     return this.changes.map(({ id }) => id).filter((id) => this.#failed.has(id));
   }
 
-  /** What comes before the first record that has to be delivered again. */
+  /** Returns the records before the first that has to be delivered again. */
   untilFailure(): readonly StreamChange[] {
     if (this.#failed.size === 0) return this.changes;
     const first = this.changes.findIndex(({ id }) => this.#failed.has(id));
@@ -278,7 +287,7 @@ class Batch {
   }
 }
 
-/** Where the snapshot is. */
+/** Returns the key of a snapshot as fields of the log. */
 function about({ subject, type, startMs }: SnapshotTally): LogFields {
   const { PK: pk, SK: sk } = usageKey(subject, type, startMs);
   return { pk, sk };

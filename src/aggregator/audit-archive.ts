@@ -43,7 +43,7 @@ interface ArchivedEvent {
 
 const FIELDS = ["event_id", "entity_id", "action", "timestamp", "principal", "resource"] as const;
 const DAY_PATTERN = /^[0-9]{4}-[0-9]{2}-[0-9]{2}/;
-/** What is safe in the name of a file and of an object. */
+/** Text that is safe as a part of the name of a file or an object. */
 const SAFE_PATTERN = /^[A-Za-z0-9_-]{1,64}$/;
 const UNSAFE_PATTERN = /[^A-Za-z0-9_-]/g;
 const READABLE_LENGTH = 32;

@@ -1,4 +1,4 @@
-/** Which buckets a batch shows at work: pure. */
+/** Finds the buckets that a batch of changes has written to. Pure. */
 
 import { textAt, valueAt } from "../records/fields.ts";
 import { type BucketPlace, parseBucketKey, STATE_SK } from "../records/keys.ts";
@@ -10,17 +10,17 @@ import type { StreamChange } from "./stream-change.ts";
 /** One item of a bucket. */
 export interface BucketActivity {
   readonly name: BucketPlace;
-  /** As the last change left it. */
+  /** The item after its last change. */
   readonly item: Item;
   /** The record to blame when something about this bucket fails. */
   readonly lastId: string;
-  /** Net, by limit. */
+  /** Net consumption, by limit. */
   readonly consumedMilli: ReadonlyMap<string, Milli>;
-  /** The most that was taken at once, by limit. */
+  /** The most that one write consumed, by limit. */
   readonly largestMilli: ReadonlyMap<string, number>;
-  /** How often it was written, by the second it happened in. */
+  /** How many writes there were, by the second they happened in. */
   readonly writesAtMs: ReadonlyMap<number, number>;
-  /** Its number of shards has grown. */
+  /** Whether the number of shards has grown. */
   readonly grew: boolean;
 }
 

@@ -34,11 +34,11 @@ interface BucketUpkeepOptions {
   readonly splitter: ShardSplitter | undefined;
 }
 
-/** Clients lose their view of a bucket with every rebase, so it is not done all the time. */
+/** Every rebase makes the cached states of clients outdated, so it is not done all the time. */
 const EPOCH_AGE_MS_MIN = 5000;
-/** Renews a time to live that would end too early, and leaves all others alone. */
+/** Renews a time to live only where it would end too early. */
 const TTL_MULTIPLIER = 1;
-/** The part of what an item can take at which it is split: early enough to be done in time. */
+/** The share of an item's write capacity at which it is split, so that the split ends in time. */
 const SPLIT_AT = 0.8;
 const WRITES_PER_SECOND_MAX = WRITES_RATE.capacityMilli / 1000;
 
@@ -50,12 +50,15 @@ export class BucketUpkeep {
     this.#options = options;
   }
 
-  /** Rebases the bucket where that helps; false when it does not, or another write was faster. */
+  /**
+   * Rebases the bucket where that helps; returns false when it does not, or when another write came
+   * first.
+   */
   async refill({ name, item, consumedMilli }: BucketActivity): Promise<boolean> {
     const nowMs = this.#options.clock();
     const bucket = decoded(item);
     if (bucket === undefined || !isStale(bucket, consumedMilli, nowMs)) return false;
-    // No limits of a call: the bucket keeps its own, and nothing is consumed.
+    // Not the limits of a call: the bucket keeps its own, and nothing is consumed.
     const config = { limits: [], source: "override", version: bucket.configVersion } as const;
     const context = { nowMs, ttlMultiplier: TTL_MULTIPLIER, trustFull: () => true };
     const rebase = planRebase(bucket, config, [], context, false);
@@ -66,7 +69,7 @@ export class BucketUpkeep {
     return (await this.#options.store.update(key, change, condition)).ok;
   }
 
-  /** Splits a bucket that is written too often, and completes what others began. */
+  /** Splits a bucket that is written too often, and completes splits that other processes began. */
   async split(activity: BucketActivity): Promise<number> {
     const { name, item, largestMilli, writesAtMs, grew } = activity;
     const { splitter, clock } = this.#options;

@@ -36,7 +36,7 @@ const SUFFIX = "_tc";
 /** Which config the limits of a bucket came from. */
 const ORIGIN = "cs";
 
-/** `undefined` when the change has nothing to do with consumption. */
+/** Returns what a change consumed; `undefined` when the change is not about consumption. */
 export function consumptionOf(change: StreamChange): Consumption | undefined {
   const { after, before, key } = change;
   if (after === undefined || key.SK !== STATE_SK || isMerge(before, after)) return undefined;

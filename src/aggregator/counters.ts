@@ -39,14 +39,14 @@ export const NOTHING_DONE: AggregatorCounters = Object.freeze({
   skipped: 0,
 });
 
-/** Both together; the lag is the later one's. */
+/** Adds two sets of counters; the lag is that of the later one. */
 export function added(earlier: AggregatorCounters, later: AggregatorCounters): AggregatorCounters {
   const names = Object.keys(NOTHING_DONE) as (keyof AggregatorCounters)[];
   const sums = names.map((name) => [name, earlier[name] + later[name]]);
   return { ...(Object.fromEntries(sums) as AggregatorCounters), lagMs: later.lagMs };
 }
 
-/** As they stand in a line of the log. */
+/** Returns the counters as fields of a log line. */
 export function counterFields(counters: AggregatorCounters): Record<string, number> {
   const { lagMs, ...rest } = counters;
   return { ...rest, lag_ms: lagMs };

@@ -27,7 +27,7 @@ export interface LambdaContext {
   getRemainingTimeInMillis?(): number;
 }
 
-/** What is to be delivered again: Lambda goes on from the first of them. */
+/** The records to deliver again: Lambda continues from the first of them. */
 export interface LambdaResponse {
   /** The sequence numbers of the records to deliver again. */
   readonly batchItemFailures: readonly { readonly itemIdentifier: string }[];

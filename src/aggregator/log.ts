@@ -10,13 +10,13 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 
 export type LogFields = Readonly<Record<string, unknown>>;
 
-/** Takes what happened; where it goes is the caller's business. */
+/** Receives what happened; the caller decides where it goes. */
 export type Log = (level: LogLevel, message: string, fields?: LogFields) => void;
 
 interface JsonLogOptions {
   readonly clock: Clock;
   readonly write: (line: string) => void;
-  /** What is less important than this is left out. */
+  /** Lines below this level are left out. */
   readonly level?: LogLevel;
 }
 
@@ -30,7 +30,7 @@ export function jsonLog({ clock, write, level = "info" }: JsonLogOptions): Log {
   };
 }
 
-/** An error as fields, with what led to it. */
+/** Returns an error and its causes as log fields. */
 export function errorFields(error: unknown): LogFields {
   if (!(error instanceof Error)) return { error: String(error) };
   const { code } = error as { code?: unknown };

@@ -38,7 +38,7 @@ export interface AggregatorRunOptions {
   readonly retentionDays?: number;
   /** Where removed audit events go: a folder, or `s3://` and a bucket. Nowhere when not given. */
   readonly archive?: string;
-  /** A process that is silent for so long loses its shards to others. Default 10. */
+  /** A process that is silent for this long loses its shards to other processes. Default 10. */
   readonly leaseSeconds?: number;
   /** How long changes are gathered before they are written. Default 1000. */
   readonly batchMs?: number;
@@ -46,11 +46,11 @@ export interface AggregatorRunOptions {
   readonly batchSize?: number;
   /** How often the counters are logged. Default 60. */
   readonly reportSeconds?: number;
-  /** What is less important is not logged. Default `info`. */
+  /** Lines below this level are not logged. Default `info`. */
   readonly logLevel?: LogLevel;
   /** Takes the lines of the log, each a JSON object. Default: the standard output. */
   readonly write?: (line: string) => void;
-  /** Stops it, when everything at work is done. */
+  /** Stops the aggregator after the work in progress. */
   readonly signal?: AbortSignal;
   /** How to reach the store. */
   readonly connection?: DynamoOptions;

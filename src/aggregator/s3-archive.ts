@@ -45,7 +45,7 @@ export class S3Archive implements ArchiveSink {
     const { region, endpoint } = this.#options;
     return new Client({
       ...(region === undefined ? {} : { region }),
-      // A bucket of a local engine is a folder of its address, not a host of its own.
+      // A local S3 server has its buckets as paths of its address, not as hosts.
       ...(endpoint === undefined ? {} : { endpoint, forcePathStyle: true }),
     });
   }

@@ -1,4 +1,4 @@
-/** Makes shards with what the buckets themselves use. */
+/** Splits buckets with the code that the limiter itself uses. */
 
 import { LRUCache } from "lru-cache";
 import { CachedStates } from "../buckets/distributed/cached-states.ts";
@@ -86,7 +86,7 @@ async function missingShards(
   const shards = Array.from({ length: count }, (_, shard) => shard);
   const keys = shards.map((shard) => bucketKey(namespaceId, entityId, resource, shard));
   const items = await store.getMany(keys, { consistent: true });
-  // Without the first there is no bucket any more, and nothing to complete.
+  // Without shard 0 there is no bucket any more, and nothing to complete.
   if (decoded(items[0]) === undefined) return [];
   return shards.filter((shard) => decoded(items[shard]) === undefined);
 }

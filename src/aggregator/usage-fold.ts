@@ -107,7 +107,7 @@ function talliesOf({ subject, hours }: Bucket, calendar: Calendar): SnapshotTall
   return tallies;
 }
 
-/** The windows that hold an hour, worked out once for all buckets. */
+/** The windows that an hour belongs to, computed once for all buckets. */
 class Calendar {
   readonly windows: readonly WindowType[];
   readonly #starts = new Map<number, readonly number[]>();

@@ -4,7 +4,7 @@ import { WINDOW_TYPES, type WindowType } from "../core/windows.ts";
 import { show } from "../domain/check.ts";
 import { ValidationError } from "../domain/errors.ts";
 
-/** In the order of their length, each once. */
+/** Reads a list of window types; returns each once, the shortest first. */
 export function parseWindows(text: string): WindowType[] {
   const names = text
     .split(",")

@@ -115,7 +115,7 @@ export function balanceAt(level: Level, rate: Rate, nowMs: number): number {
 }
 
 /**
- * Takes an amount without a check: the bucket may go into debt, down to `DEBT_MILLI_MAX`. A
+ * Consumes an amount without a check: the bucket may go into debt, down to `DEBT_MILLI_MAX`. A
  * negative amount is a refund.
  */
 export function forceTake(level: Level, rate: Rate, amountMilli: number, nowMs: number): Level {

@@ -1,8 +1,8 @@
 /**
- * What a request must be before anything else is done with it. A page of another site can send
- * requests to this one, also to one on the same machine, and a name can be made to lead here; so
- * the name of the host and the origin are checked on every request, and a change also needs a
- * header and a content type that no other site can send without being asked first.
+ * Checks a request before anything else is done with it. A page of another site can send requests
+ * to this server, also to one on the same machine, and a DNS name can be pointed at it. So the host
+ * name and the origin are checked on every request, and a change also needs a header and a content
+ * type that no other site can send without a preflight request.
  */
 
 import { type Failure, failure } from "./failure.ts";

@@ -73,7 +73,7 @@ export function show(value: unknown): string {
   return typeof value === "bigint" ? `${value}n` : String(value);
 }
 
-/** One of two texts. */
+/** Returns a text that must be one of two. */
 export function checkEither<T extends string>(field: string, value: unknown, one: T, other: T): T {
   if (value === one || value === other) return value as T;
   throw new ValidationError(field, value, `expected "${one}" or "${other}", got ${show(value)}`);

@@ -11,7 +11,7 @@ export class Deadline {
     this.atMs = timer.nowMs() + timeoutMs;
   }
 
-  /** Below zero when the time is over. */
+  /** Milliseconds left; negative when the time is over. */
   get leftMs(): number {
     return this.atMs - this.#timer.nowMs();
   }
@@ -25,7 +25,7 @@ export class Deadline {
     return Math.max(1, this.leftMs);
   }
 
-  /** The one that ends last. */
+  /** Returns the later of two deadlines. */
   latest(other: Deadline): Deadline {
     return other.atMs > this.atMs ? other : this;
   }

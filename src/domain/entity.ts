@@ -3,7 +3,8 @@
 import type { JsonValue } from "./json.ts";
 
 /**
- * Something that has limits. Entities form trees; an entity with `cascade` also charges its parent.
+ * Something that has limits. Entities form trees; an acquire of an entity with `cascade` also
+ * consumes from its parent.
  *
  * @example
  * ```ts
@@ -22,7 +23,7 @@ export class Entity {
   readonly name: string | undefined;
   /** The id of the parent, if it has one. */
   readonly parentId: string | undefined;
-  /** Whether an acquire of this entity also charges its parent. */
+  /** Whether an acquire of this entity also consumes from its parent. */
   readonly cascade: boolean;
   /** Data of your own, such as a plan or a contact. */
   readonly metadata: Readonly<Record<string, JsonValue>>;

@@ -233,8 +233,8 @@ export class NamespaceStateError extends InfrastructureError {
 }
 
 /**
- * A stored record cannot be what it says: it was damaged, or written by something else than this
- * library or the Python one. Repeating does not help; the record has to be corrected or deleted.
+ * A stored record is invalid: it was damaged, or written by something other than this library or
+ * the Python one. Repeating does not help; the record has to be corrected or deleted.
  *
  * @example
  * ```ts
@@ -250,7 +250,7 @@ export class DamagedRecordError extends InfrastructureError {
   constructor(
     /** Where the record is stored. */
     readonly key: string,
-    /** The attribute that cannot be, or what else is wrong. */
+    /** The invalid attribute, or what else is wrong. */
     readonly attribute: string,
     reason: string,
     options?: ErrorOptions,

@@ -113,7 +113,7 @@ export function grantedStatus(check: LimitCheck, leftMilli: number, rate: Rate):
 
 type Marks = Pick<LimitStatus, "soft" | "overdrawn" | "bypassed">;
 
-/** What is said about a limit only where it is so. */
+/** Returns the fields that a status has only where they are true. */
 function marksOf({ limit, bypassed }: LimitCheck, balanceMilli: number): Marks | undefined {
   if (!limit.soft && bypassed !== true) return undefined;
   return {

@@ -1,4 +1,4 @@
-/** Functions of users that are told of what happens. */
+/** Listeners: functions of users that are called when something happens. */
 
 /** A listener that fails must not change what it listens to. The process is warned, once. */
 export function unbreakable<T>(name: string, listener: (heard: T) => void): (heard: T) => void {
@@ -16,7 +16,7 @@ export function unbreakable<T>(name: string, listener: (heard: T) => void): (hea
   };
   return (heard) => {
     try {
-      // One that is asynchronous against the types must not end the process either.
+      // A listener may be async although the types forbid it; its error must not end the process.
       const result: unknown = listener(heard);
       if (result instanceof Promise) result.catch(warn);
     } catch (error) {

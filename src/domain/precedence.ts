@@ -36,7 +36,9 @@ interface LevelLimits {
   readonly unsupported?: readonly UnsupportedLimit[];
 }
 
-/** The first level that has any limit wins wholesale; an empty one is as good as none. */
+/**
+ * Returns the limits of the first level that has any, as a whole; an empty level counts as absent.
+ */
 export function chooseLimits(
   limitsAt: (level: ConfigSource) => LevelLimits | undefined,
 ): ChosenLimits | undefined {

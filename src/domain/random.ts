@@ -31,7 +31,7 @@ export function randomBytes(random: Random, count: number): Uint8Array {
 /** 32 characters: DynamoDB takes at most 36 as the token of a transaction. */
 const TOKEN_BYTES = 24;
 
-/** Text that does not come again, of four characters for three bytes. */
+/** Returns random text that is practically unique: four characters for three bytes. */
 export function randomToken(random: Random, bytes = TOKEN_BYTES): string {
   return Buffer.from(randomBytes(random, bytes)).toString("base64url");
 }

@@ -5,8 +5,8 @@ export interface Timer {
   /** Milliseconds since some moment; never runs backwards. */
   nowMs(): number;
   /**
-   * Ends early, without an error, when the signal aborts. What is done in the background keeps no
-   * process alive.
+   * Ends early, without an error, when the signal aborts. A sleep in the background does not keep
+   * the process alive.
    */
   sleep(ms: number, signal?: AbortSignal, background?: boolean): Promise<void>;
 }

@@ -95,7 +95,7 @@ export function checkCompatibility(versions: {
   return fitting(client, schema, versions.lambda);
 }
 
-/** What could be newer although everything works. */
+/** Returns that the versions fit, and which of them could be newer. */
 function fitting(client: Version, schema: Version, lambdaText: string | undefined): Compatibility {
   const lambda = lambdaText === undefined ? client : parseVersion(lambdaText);
   const needsLambdaUpdate = lambda === undefined || compareReleases(lambda, client) < 0;

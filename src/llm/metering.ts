@@ -25,7 +25,7 @@ export interface CallFacts {
   readonly signal: AbortSignal | undefined;
 }
 
-/** What came of an acquire. */
+/** A granted call, or the reason why it was not granted. */
 type Begun = MeteredCall | NotGranted;
 
 /** A refusal by a limit, or the reason why no decision was made. */

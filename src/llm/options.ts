@@ -86,7 +86,7 @@ export interface LlmOptions {
 /** The limits of each kind. */
 export interface CountedLimits extends Kinds {
   readonly cachedTokens: number;
-  /** All names, with nothing of each: a copy of it is made faster than an object name by name. */
+  /** All names with an amount of 0: copying it is faster than building an object name by name. */
   readonly nothing: Readonly<Record<string, number>>;
   /** The names that the caller gave: the entity or an ancestor must have them. */
   readonly given: readonly string[];

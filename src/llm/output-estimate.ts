@@ -1,4 +1,4 @@
-/** How much output a call is expected to have: by what its resource really used, or as told. */
+/** How much output a call is expected to have: learned from earlier calls, or set by an option. */
 
 import { LRUCache } from "lru-cache";
 import { DecayingHistogram } from "./decaying-histogram.ts";

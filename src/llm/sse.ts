@@ -41,7 +41,7 @@ export class SseSplitter {
     return events;
   }
 
-  /** What no event has used yet. */
+  /** Bytes that belong to no complete event yet. */
   get rest(): string {
     return this.#rest;
   }

@@ -27,7 +27,7 @@ interface TurnOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** A turn, the record as it was before it, and what was made of that. */
+/** The lock, the record as it was before, and what `prepare` made of the record. */
 interface Taken<Prepared> {
   readonly record: ManagedRecord;
   readonly prepared: Prepared;
@@ -74,7 +74,7 @@ export class ApplyTurn {
     await this.#write({ ...this.#record, run: { ...run, untilMs: nowMs + TURN_MS } });
   }
 
-  /** Records how it went, and lets others begin. */
+  /** Records the outcome and releases the lock. */
   async end(content: Omit<ManagedContent, "run">): Promise<void> {
     await this.#write(content);
   }

@@ -51,7 +51,7 @@ export async function planManifest(repo: Repository, manifest: Manifest): Promis
   return planFor(records, manifest, await readManaged(records));
 }
 
-/** Does it. Nothing is written when there is nothing to do. */
+/** Applies a manifest. Writes nothing when nothing differs. */
 export async function applyManifest(
   repo: Repository,
   manifest: Manifest,
@@ -91,7 +91,7 @@ async function planFor(
 }
 
 interface Outcome extends Omit<ApplyResult, "plan" | "unrecorded"> {
-  /** Why the turn is over before the work is. */
+  /** Set when the lock was lost before the work was done. */
   readonly lost?: ZaeLimiterError;
 }
 
@@ -122,7 +122,7 @@ async function carryOut(
   return { applied, failed, skipped: [] };
 }
 
-/** An error of ours, which can be reported; any other is a bug and goes on. */
+/** Returns an error of this library, which is reported; any other error is a bug and is thrown. */
 async function failureOf(work: Promise<void>): Promise<ZaeLimiterError | undefined> {
   try {
     await work;
@@ -146,7 +146,7 @@ async function carryOutOne(
     await removeLimits(limits, target, by);
     return keepFlags(limits, target, before, after, by);
   }
-  // What is switched off must be so before limits that are meant for it are gone.
+  // Flags first: a resource must be switched off before the limits that protect it are deleted.
   await keepFlags(limits, target, before, after, by);
   // Where only flags are declared, limits that the Python library enforces stay.
   if (after.limits.length === 0 && (before?.limits.length ?? 0) === 0) return;

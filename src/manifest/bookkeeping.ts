@@ -7,7 +7,7 @@ import type { LimitChange, LimitPlan } from "./plan.ts";
 
 type Content = Omit<ManagedContent, "run">;
 
-/** What became of the changes of a plan. */
+/** The outcome of the changes of a plan. */
 interface Carried {
   readonly applied: readonly LimitChange[];
   readonly failed: readonly { readonly change: LimitChange }[];
@@ -72,7 +72,7 @@ function targetIn({ target }: LimitChange): Target {
   return target;
 }
 
-/** Each place once, and none of the others. */
+/** Returns each place once, without those in `others`. */
 function without(targets: readonly Target[], others: readonly Target[]): Target[] {
   const excluded = new Set(others.map(targetKey));
   return distinctTargets(targets).filter((target) => !excluded.has(targetKey(target)));

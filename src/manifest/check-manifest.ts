@@ -123,7 +123,7 @@ class Checker {
     return found;
   }
 
-  /** Nothing where something belongs: it could mean "none" as well as "not yet". */
+  /** Refuses an empty value: it could mean "none" as well as "not yet". */
   #refuseEmpty(value: unknown, name: string, path: ProblemPath, hint: string): void {
     if (!isPlainObject(value)) return;
     const inner = ownField(value, name);
@@ -140,7 +140,7 @@ class Checker {
     return [...limits.values()].filter((limit) => limit !== undefined).sort(byName);
   }
 
-  /** A name that is wrong was reported already: any other stands in for it. */
+  /** An invalid name was reported already; a valid one stands in for it. */
   #limit(value: unknown, path: ProblemPath, isNamed: boolean): Limit | undefined {
     const fields = this.#fields(value, path, [...LIMIT_FIELDS, "soft"]);
     if (!isPlainObject(value)) return undefined;
@@ -152,7 +152,7 @@ class Checker {
     const numbers = LIMIT_FIELDS.map((field) => this.#number(fields[field], [...path, field]));
     const [capacity, refillAmount, refillPeriod, burst] = numbers;
     if (numbers.some((number) => number === null)) return undefined;
-    // As the reference has it: a burst stands in for the capacity, also as the default below.
+    // As in the Python library, a burst stands in for the capacity, also as the default below.
     const most = burst ?? capacity ?? 0;
     return this.#attempt(path, () =>
       Limit.custom({
@@ -169,7 +169,7 @@ class Checker {
   #number(value: unknown, path: ProblemPath): number | null | undefined {
     if (value === undefined) return undefined;
     const part = LIMIT_PARTS[path.at(-1) ?? ""] ?? "capacity";
-    // The bounds are the limit's own: could there be one that is ordinary but for this number?
+    // The bounds are those of `Limit`: tries a limit in which only this number is unusual.
     const accepted = this.#attempt(path, () =>
       Limit.custom({ ...ORDINARY, [part]: value as number }),
     );

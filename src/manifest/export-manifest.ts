@@ -43,7 +43,7 @@ export async function exportManifest(repo: Repository): Promise<Manifest> {
   return { namespace: repo.namespaceName, ...defined({ system }), resources, entities };
 }
 
-/** Everything that registries lead to. */
+/** Returns the places that the registries list. */
 async function targetsOf({ limits }: Repository): Promise<Target[]> {
   const targets: Target[] = [SYSTEM_TARGET];
   for (const resource of await limits.listResources())
@@ -56,7 +56,7 @@ async function targetsOf({ limits }: Repository): Promise<Target[]> {
   return targets;
 }
 
-/** A file without it would look complete, and applying it would not bring the rest back. */
+/** Refuses to leave out a level that cannot be read: the file would look complete. */
 function unreadable(target: Target): never {
   throw new InfrastructureError(
     `What is stored for ${targetName(target) ?? "the system"} cannot be limits. ` +

@@ -135,7 +135,7 @@ function versionIs(version: number): Condition {
   return [{ is: "=", name: "state_version", value: version }];
 }
 
-/** The Python library counts nothing; its record is told apart by the time it was written. */
+/** Records of the Python library have no count: their write time tells whether they changed. */
 function theirs(lastApplied: string | undefined): Condition {
   return [
     { is: "exists", name: "PK" },

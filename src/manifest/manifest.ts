@@ -94,7 +94,7 @@ export function declarationsOf(manifest: Manifest): [Target, LevelConfig][] {
   ];
 }
 
-/** The same for the same place, and different for different ones: no name has a `#` in it. */
+/** Returns a key that no other place has: names contain no `#`. */
 export function targetKey(target: Target): string {
   if (target.level === "system") return "system";
   if (target.level === "resource") return `resource#${target.resource}`;

@@ -137,7 +137,7 @@ function startOf(node: Node | null): number | undefined {
   return node?.range?.[0];
 }
 
-/** The parser speaks to programmers; one of its messages would send others the wrong way. */
+/** Replaces one message of the parser, which would mislead the reader of a limits file. */
 function syntaxMessage(code: string, message: string): string {
   if (code === "MULTIPLE_DOCS") return "expected one document; write one file per namespace";
   return message;

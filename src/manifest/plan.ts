@@ -38,7 +38,7 @@ export interface LimitChange {
 /** The places that earlier applies have written, and those with unknown outcome. */
 export interface Managed {
   readonly targets: readonly Target[];
-  /** An apply set out to create them, and was not heard of again. */
+  /** Places that an apply began to create; its outcome was never recorded. */
   readonly unsettled: readonly Target[];
 }
 
@@ -105,8 +105,8 @@ function removal(target: Target, stored: StoredLevel | undefined): LimitChange[]
 }
 
 /**
- * From general to special, and whatever goes away after everything that comes: limits that move
- * from one level to another are there all the time.
+ * From general to specific, and deletions last: limits that move from one level to another are
+ * never missing.
  */
 function inOrder(a: LimitChange, b: LimitChange): number {
   const removals = Number(a.action === "delete") - Number(b.action === "delete");

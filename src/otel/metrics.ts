@@ -81,7 +81,7 @@ class Metrics {
   readonly #splits = new Tally([RESOURCE, NAMESPACE]);
   readonly #shards = new Tally([RESOURCE, NAMESPACE]);
   readonly #warnings = new Tally(["zae_limiter.warning", NAMESPACE]);
-  /** By label, and labels of resources are bounded. */
+  /** Counts by the label of a resource; labels are bounded in number. */
   readonly #resourceCounts = new Map<string, ResourceCounts>();
   readonly #duration;
   readonly #timeInQueue;

@@ -5,7 +5,7 @@ import type { BoundedLabels } from "./bounded-labels.ts";
 import { NAMESPACE, OUTCOME, RESOURCE } from "./names.ts";
 import type { Sum, Tally } from "./tally.ts";
 
-/** Where the sums belong. */
+/** The tallies that the sums belong to. */
 interface CountedTallies {
   readonly acquires: Tally;
   readonly consumed: Tally;
@@ -18,7 +18,7 @@ interface CountedTallies {
 const NO_LABELS = [undefined, undefined, undefined] as const;
 
 export class ResourceCounts {
-  /** The label. */
+  /** The label of the resource. */
   readonly resource: string;
   readonly #namespace: string;
   readonly #tallies: CountedTallies;

@@ -90,7 +90,7 @@ function decision(event: AcquireEvent): Attributes {
   }
 }
 
-/** A request is told when it is answered, in the context of the acquire that made it. */
+/** A request is reported when it is answered, in the context of the acquire that made it. */
 function traceCall(limiter: RateLimiter, tracer: Tracer, call: StoreCall): void {
   const { operation, outcome = "ok", durationMs, attempt, readUnits, writeUnits } = call;
   if (durationMs === undefined || trace.getActiveSpan()?.isRecording() === false) return;

@@ -116,11 +116,12 @@ export function encodeBucket(namespaceId: string, bucket: StoredBucket): Item {
 }
 
 /**
- * The bucket in an item; `undefined` when the item is none, such as a stub without its keys.
+ * Returns the bucket in an item; `undefined` when the item is not a bucket, such as a stub without
+ * its keys.
  *
- * Any client that may acquire may write any attribute, so every number has a range, and a bucket
- * is what its key says. An item that cannot be is a `DamagedRecordError`. A limit whose parameters
- * cannot be is as good as absent: it starts over with its config.
+ * Any client that may acquire may write any attribute, so every number has a range, and the key
+ * decides which bucket it is. An invalid item is a `DamagedRecordError`. A limit with invalid
+ * parameters counts as absent: it starts over with its config.
  */
 export function decodeBucket(item: Item): StoredBucket | undefined {
   if (valueAt(item, "rf") === undefined) return undefined;
@@ -164,7 +165,10 @@ export function decodeBucket(item: Item): StoredBucket | undefined {
   };
 }
 
-/** A whole number in its range, or absent; anything else cannot be. */
+/**
+ * Returns a whole number in its range, or `undefined` when absent; anything else is a damaged
+ * record.
+ */
 export function boundedAt(item: Item, name: string, min: number, max: number): number | undefined {
   const value = valueAt(item, name);
   if (value === undefined) return undefined;
@@ -228,7 +232,7 @@ interface LimitAttributes extends SchedulingAttributes {
 const knownAttributes = new Map<string, LimitAttributes>();
 const KNOWN_MAX = 1000;
 
-/** Nothing for an attribute that is no balance. */
+/** Returns `undefined` for an attribute that is not a balance. */
 function attributesOf(balance: string): LimitAttributes | undefined {
   if (!balance.startsWith("b_") || !balance.endsWith("_tk")) return undefined;
   const known = knownAttributes.get(balance);
@@ -277,7 +281,7 @@ function limitAt(item: Item, names: LimitAttributes): StoredLimit | undefined {
   const consumed = valueAt(item, names.consumed);
   const hasRemainder = valueAt(item, names.remainder) !== undefined;
   const remainder = hasRemainder ? integerAt(item, names.remainder, 0, MILLI_MAX) : 0;
-  // Writes compare the remainder with the one they have seen: one that cannot be never matches.
+  // Writes compare the remainder with the one that was read: an invalid one never matches.
   if (remainder === undefined) return undefined;
   return {
     tokensMilli,

@@ -86,12 +86,14 @@ export class ConfigCache {
     return this.#version;
   }
 
-  /** Rises with every eviction: what a read that began before has found is not remembered after. */
+  /**
+   * Incremented by every eviction: a read that began before an eviction does not fill the cache.
+   */
   get epoch(): number {
     return this.#epoch;
   }
 
-  /** Rises whenever what was found before may not be found again, except by the passing of time. */
+  /** Incremented whenever cached answers may be outdated for another reason than their age. */
   get generation(): number {
     return this.#generation;
   }
@@ -100,7 +102,7 @@ export class ConfigCache {
   peek(name: string): ConfigSlot | undefined {
     const slot = this.#slots.get(name);
     if (slot === undefined || !this.isFresh(slot.expiresAtMs)) return undefined;
-    // What is still here after a change of our own was not touched by it, so it is as new.
+    // Slots that survived a change by this process were not affected by it: they are current.
     return slot.asOf === this.#version ? slot : { ...slot, asOf: this.#version };
   }
 
@@ -108,7 +110,7 @@ export class ConfigCache {
     return this.#clock() <= expiresAtMs;
   }
 
-  /** Counts what was found by other ways. */
+  /** Counts hits that were found without `find`. */
   countHits(hits: number): void {
     this.#hits += hits;
   }
@@ -136,7 +138,7 @@ export class ConfigCache {
     return new Map(zip(names, await Promise.all(pending)));
   }
 
-  /** Says that the namespace's config is at `version`; forgets what is older. */
+  /** Records that the namespace's config is at `version`, and drops older slots. */
   observe(version: number): void {
     if (version === this.#version) return;
     this.#generation += 1;
@@ -146,7 +148,7 @@ export class ConfigCache {
     this.#version = version;
   }
 
-  /** Says that this process has made `version` by changing these slots, and nothing else. */
+  /** Records that this process has made `version` by changing these slots, and nothing else. */
   changed(version: number, names: readonly string[]): void {
     this.#epoch += 1;
     this.#generation += 1;

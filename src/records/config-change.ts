@@ -100,7 +100,7 @@ async function attemptChange(
   );
 }
 
-/** Work that would only get in its own way, done one piece after the other. */
+/** Runs pieces of work one by one, because concurrent ones would make each other retry. */
 class OneByOne {
   readonly #last = new Map<string, Promise<unknown>>();
 

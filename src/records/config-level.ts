@@ -130,7 +130,8 @@ function resourceLevel(namespaceId: string, resource: string): ConfigLevel {
     slot: slotNames.resource(resource),
     attributes: { resource },
     register: () => [{ update: registryKey, change: { addToSet: names, setIfAbsent } }],
-    // Limits that others wrote may be in no registry; an update would make an empty one.
+    // Limits that other tools wrote may be in no registry; an update would create an empty
+    // registry.
     unregister: (_, registry) =>
       registry === undefined ? [] : [{ update: registryKey, change: { deleteFromSet: names } }],
   };

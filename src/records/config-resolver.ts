@@ -127,7 +127,7 @@ export class ConfigResolver {
     return combine(await this.#fetch(names, keyOf, `${entityId}#${resource}`));
   }
 
-  /** The same without a call; `undefined` when something is not remembered. */
+  /** Returns the same from the cache alone; `undefined` when something is not cached. */
   remembered(entityId: string, resource: string): Remembered | undefined {
     const { cache } = this;
     const name = slotNames.entity(entityId, resource);
@@ -169,7 +169,9 @@ export class ConfigResolver {
     return (await this.system()).auditRetentionDays ?? AUDIT_RETENTION_DAYS;
   }
 
-  /** Says that this process has changed stored limits; `undefined` when it changed nothing. */
+  /**
+   * Records that this process has changed stored limits; `version` is `undefined` without a change.
+   */
   changed(version: number | undefined, names: readonly string[]): void {
     // The system slot carries the version, so it is stale after any change.
     if (version !== undefined) this.cache.changed(version, [slotNames.system, ...names]);

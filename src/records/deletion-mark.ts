@@ -41,7 +41,7 @@ export function deletedUntilMs(mark: Item): number {
   return numberAt(mark, UNTIL) ?? Number.POSITIVE_INFINITY;
 }
 
-/** Where it says whether buckets of an entity may still be created. */
+/** Returns the keys of the items that say whether buckets of an entity may still be created. */
 export function lifeKeys(namespaceId: string, entityId: string): readonly [Key, Key] {
   return [deletionKey(namespaceId, entityId), namespaceIdKey(namespaceId)];
 }

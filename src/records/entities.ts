@@ -24,7 +24,7 @@ import { sweep } from "./sweep.ts";
 
 export { ANCESTORS_MAX } from "./ancestry.ts";
 
-/** What a new entity is. */
+/** The fields of a new entity. */
 export interface NewEntity {
   /** The id that callers pass as `entityId`. */
   readonly id: string;
@@ -32,7 +32,7 @@ export interface NewEntity {
   readonly name?: string;
   /** The id of the parent, which must exist. */
   readonly parentId?: string;
-  /** Whether an acquire of this entity also charges its parent. */
+  /** Whether an acquire of this entity also consumes from its parent. */
   readonly cascade?: boolean;
   /** Data of your own, such as a plan or a contact. */
   readonly metadata?: Readonly<Record<string, JsonValue>>;
@@ -49,12 +49,12 @@ const NEW_ENTITY_FIELDS = [
   "principal",
 ] as const satisfies readonly (keyof NewEntity)[];
 
-/** The buckets of entities, which have to follow what happens to their entity. */
+/** The buckets of entities, which follow changes of their entity. */
 export interface EntityBuckets {
   relink(id: string, link: { cascade: boolean; parentId: string | undefined }): Promise<void>;
   /**
    * The same after a move; `onStamped` is called after each bucket that was stamped. Returns false
-   * where clients of the Python library, which read stamps, cannot be.
+   * on stores that clients of the Python library, which read stamps, cannot use.
    */
   moved(
     id: string,
@@ -105,7 +105,7 @@ export class EntityRecords {
     await checkActive(this.#context);
     const days = await this.#resolver.auditRetentionDays();
     while (!(await this.#tryCreate(entity, principal, days))) {
-      // The tree has changed on the way: look at it again.
+      // The tree has changed meanwhile: check it again.
     }
     // An entity may have been used before it was created; its buckets then have no parent link.
     // Where a level says that acquires cascade, the parent counts without a flag of the entity.
@@ -133,7 +133,7 @@ export class EntityRecords {
     const result = await store.transact([
       { put: encodeEntity(namespaceId, entity), condition: [ITEM_ABSENT] },
       this.#audit.entry(event, retentionDays),
-      // Two that are created at once could otherwise become each other's ancestors.
+      // Two entities that are created at once could otherwise become each other's ancestors.
       ...(missing === undefined
         ? []
         : [{ check: entityKey(namespaceId, missing), condition: [ITEM_ABSENT] }]),

@@ -44,7 +44,7 @@ export interface SystemConfig {
   readonly onUnavailable?: OnUnavailable;
 }
 
-/** The place of limits; the whole namespace with neither. */
+/** A resource, an entity, or both; with neither, the whole namespace. */
 export interface SoftPlace {
   readonly entityId?: string | undefined;
   readonly resource?: string | undefined;
@@ -90,7 +90,7 @@ export class LimitRecords extends SwitchRecords {
     this.#resolver = resolver;
   }
 
-  /** Replaces its limits; without `onUnavailable` that stays as it is, with `null` it goes. */
+  /** Replaces the limits of the namespace. `onUnavailable` stays when absent; `null` removes it. */
   async setSystem(
     limits: readonly LimitInput[],
     options: ChangeOptions & { onUnavailable?: OnUnavailable | null } = {},

@@ -44,18 +44,18 @@ import { purgeNamespace } from "./namespace-purge.ts";
 import type { RecordContext } from "./record-context.ts";
 
 const ID_BYTES = 8;
-/** Two ids are the same once in 2^64 times: this often only if the numbers are not random. */
+/** Ids collide once in 2^64 times; this many collisions mean that the source is not random. */
 const ATTEMPTS_MAX = 20;
 
-/** What has to follow the state of a namespace, in this process. */
+/** Parts of this process that follow the state of a namespace. */
 interface NamespaceFollower {
   /** Removes the buckets of a namespace that are not items of their own. */
   deleteBuckets(namespaceId: string): Promise<void>;
-  /** Says that the state of a namespace has changed. */
+  /** Called when the state of a namespace has changed. */
   stateChanged(namespaceId: string): void;
 }
 
-/** Where no buckets are open and nothing is cached. */
+/** For a process without open buckets and without a cache. */
 export const NO_FOLLOWER: NamespaceFollower = {
   deleteBuckets: async () => undefined,
   stateChanged: () => undefined,

@@ -18,7 +18,7 @@ const RESETS = "rsched";
 const WINDOWS = "sched";
 const NONE: ReadonlyMap<string, UnsupportedKind> = new Map();
 
-/** The attributes of one limit of a bucket that tell. */
+/** The names of the attributes that tell whether a limit of a bucket follows a schedule. */
 export interface SchedulingAttributes {
   readonly refill: string;
   readonly sessionSeconds: string;
@@ -49,14 +49,14 @@ export function unsupportedInConfig(item: Item, limitName: string): UnsupportedK
 export interface PythonPart {
   /** The limits that this version cannot enforce; they are in no other list of the bucket. */
   readonly unsupported: ReadonlyMap<string, UnsupportedKind>;
-  /** Go along to the shards that the bucket is split into. */
+  /** Attributes that a split copies to the new shards. */
   readonly stamps: Readonly<Record<string, Value>>;
   /** The item has default resets, or default windows, for its limits. */
   readonly resets: boolean;
   readonly windows: boolean;
 }
 
-/** `undefined` for a bucket that has nothing of the kind, which is what most are. */
+/** Returns `undefined` for a bucket without any of these attributes, as most are. */
 export function pythonPart(
   item: Item,
   limitNames: Iterable<string>,
@@ -74,7 +74,7 @@ export function stamped(stamps: Readonly<Record<string, Value>>): PythonPart {
   return { unsupported: NONE, stamps, resets: false, windows: false };
 }
 
-/** What keeps the schedules of the item away from a limit that this library adds to it. */
+/** Returns attributes that keep the item's default schedules away from a limit of this library. */
 export function unscheduled(
   part: PythonPart | undefined,
   limitName: string,

@@ -17,7 +17,7 @@ interface Asked {
   readonly reject: (error: unknown) => void;
 }
 
-/** Those that were asked for at once, by bucket. */
+/** Reads that were requested in the same turn of the event loop, by bucket. */
 const turns = new WeakMap<Reader, Map<string, Asked[]>>();
 
 /** Reads keys, all of them consistently. Reads that share a request share the longer time. */
@@ -37,7 +37,7 @@ export function readShared(
       return;
     }
     turn.set(bucketName, [one]);
-    // A call asks for all that it needs before it waits for any of it.
+    // A call requests all that it needs before it waits for any of it.
     queueMicrotask(() => {
       const all = turn.get(bucketName) ?? [];
       turn.delete(bucketName);
@@ -61,7 +61,7 @@ async function send(store: Reader, asked: readonly Asked[]): Promise<void> {
   }
 }
 
-/** The store's own time, where one of them asks for it. */
+/** Returns the longest timeout; none, which is the store's own, if one read has none. */
 function timeOf(asked: readonly Asked[]): { readonly timeoutMs?: number } {
   const times = asked.map(({ timeoutMs }) => timeoutMs);
   if (times.includes(undefined)) return {};

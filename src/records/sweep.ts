@@ -9,8 +9,8 @@ export interface SwitchResult {
 }
 
 /**
- * Stamps buckets, and tells how many once all of them are; `stamp` returns false where clients of
- * the Python library cannot be. Clients of this library follow what is
+ * Stamps buckets, and calls `done` with their number after the last one. `stamp` returns false on
+ * stores that clients of the Python library cannot use. Clients of this library follow what is
  * stored, so a sweep that fails changes none of their answers; repeating it stamps the rest.
  */
 export async function sweep(

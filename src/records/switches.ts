@@ -83,8 +83,8 @@ export interface StoredLevel {
 /** Live buckets, which carry flags for clients of the Python library. */
 export interface FlagFollower {
   /**
-   * Stamps the buckets of a place; `onStamped` is called after each of them. Returns false where
-   * clients of the Python library cannot be.
+   * Stamps the buckets of a place; `onStamped` is called after each of them. Returns false on
+   * stores that clients of the Python library cannot use.
    */
   stampFlags(level: ConfigLevel, onStamped: () => void): Promise<boolean>;
 }

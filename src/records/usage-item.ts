@@ -46,9 +46,9 @@ export interface UsageSnapshot {
   readonly windowStart: string;
   /** The last second of the window. */
   readonly windowEnd: string;
-  /** Whole tokens per limit, net of what was given back. */
+  /** Whole tokens per limit, net of refunds. */
   readonly counters: Readonly<Record<string, number>>;
-  /** How many acquires took something. */
+  /** How many acquires consumed something. */
   readonly totalEvents: number;
   /** Per soft limit, how many writes consumed from it and left it below zero; absent: none did. */
   readonly overdrawn?: Readonly<Record<string, number>>;

@@ -25,7 +25,7 @@ async function followLimits(
   }
 }
 
-/** What limits do to live buckets: all of a place are stamped with what the levels say. */
+/** Returns the follower that stamps live buckets with what the levels of their place say. */
 export function limitFollower(
   context: RecordContext,
   buckets: BucketStore,
@@ -54,7 +54,7 @@ export function limitFollower(
   };
 }
 
-/** What entities do to their live buckets. */
+/** Returns the follower that brings changes of entities to their live buckets. */
 export function entityBuckets(
   context: RecordContext,
   buckets: BucketStore,

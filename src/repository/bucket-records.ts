@@ -1,4 +1,4 @@
-/** Live buckets, as people look at them. */
+/** Live buckets, as operators look at them. */
 
 import type { StoredState } from "../buckets/bucket-admin.ts";
 import type { BucketStore } from "../buckets/bucket-store.ts";
@@ -42,7 +42,7 @@ export interface BucketState {
   readonly tokens: number;
   /** The most this shard can hold. */
   readonly capacity: number;
-  /** Net of everything that was given back. */
+  /** Net of all refunds. */
   readonly totalConsumed: number;
   /** The number of this shard, from 0. */
   readonly shard: number;

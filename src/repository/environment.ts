@@ -1,4 +1,4 @@
-/** The only place of the library that reads the environment. */
+/** The only file of the library that reads the environment. */
 
 /** An empty variable counts as one that is not set. */
 function variable(name: string): string | undefined {

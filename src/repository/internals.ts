@@ -22,17 +22,17 @@ export interface RepositoryInternals {
   readonly timeoutMs: number;
   /** The table or file, for messages. */
   readonly storeName: string;
-  /** Asks the store for something that costs next to nothing. */
+  /** Sends a request to the store that costs next to nothing. */
   ping(timeoutMs: number): Promise<unknown>;
   readonly onUnavailable: OnUnavailable | undefined;
   /** Listeners for splits and warnings in this namespace. */
   readonly listeners: Set<RepositoryListener>;
-  /** Tells of all requests to the store, for whichever namespace; the result ends it. */
+  /** Adds a listener for all requests to the store, in any namespace; the result removes it. */
   listen(listener: CallListener): () => void;
 }
 
 export interface RepositoryListener {
-  /** Without any such listener the warning goes to the process. */
+  /** Receives warnings; without any such listener they go to the process. */
   readonly onWarning?: ((warning: BucketWarning | RecordWarning) => void) | undefined;
   readonly onSplit?:
     | ((notice: { entityId: string; resource: string; shardCount: number }) => void)

@@ -81,7 +81,7 @@ export interface DynamoOptions extends OpenOptions {
 
 /** Options for a new table on DynamoDB. */
 export interface CreateTableOptions extends DynamoOptions {
-  /** To be registered besides `default` and the one to use. */
+  /** Namespaces to register besides `default` and the one to use. */
   readonly namespaces?: readonly string[];
   /**
    * `ALL` where Python clients read usage or capacity by resource: every acquire then costs two
@@ -89,8 +89,8 @@ export interface CreateTableOptions extends DynamoOptions {
    */
   readonly gsi2Projection?: "KEYS_ONLY" | "ALL";
   /**
-   * The most shards that a hot bucket is split into: a power of two up to 64, which is what it is
-   * when absent. Python clients use at most 32.
+   * The most shards that a hot bucket is split into: a power of two up to 64, the default. Python
+   * clients use at most 32.
    */
   readonly maxShards?: number;
   /**
@@ -163,7 +163,7 @@ export function checkOpenOptions(options: DynamoOptions, dynamodb: boolean): voi
 
 const PROJECTIONS: readonly unknown[] = ["KEYS_ONLY", "ALL"];
 
-/** The same for a new table; hands out the namespaces, which are none when not given. */
+/** Checks the options of a new table; returns its namespaces, none when not given. */
 export function checkCreateTableOptions(options: CreateTableOptions): {
   readonly namespaces: readonly string[];
   /** What its version record says. */

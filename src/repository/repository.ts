@@ -187,7 +187,7 @@ export class Repository {
     return this.#shared.backend.capabilities;
   }
 
-  /** Lets go of the store. Repositories scoped from this one end with it. */
+  /** Closes the store. Repositories scoped from this one end with it. */
   async close(): Promise<void> {
     if (this.#scoped) return;
     await closeShared(this.#shared);

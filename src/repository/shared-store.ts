@@ -37,7 +37,7 @@ export interface Shared {
   readonly backend: Backend;
   readonly options: OpenOptions;
   readonly namespaces: NamespaceRecords;
-  /** By namespace: what happens in one is nothing to those in another. */
+  /** By namespace: listeners hear only of their own namespace. */
   readonly listeners: Map<string, Set<RepositoryListener>>;
   /** One per namespace, whichever repository uses it. */
   readonly buckets: Map<string, BucketStore>;
@@ -189,8 +189,8 @@ function quoted(text: string): string {
 }
 
 /**
- * Only what makes working together impossible; an older Lambda is the deployer's business. Ends
- * with the record, which is `undefined` where none was written.
+ * Refuses only what makes working together impossible; an older Lambda is accepted. Returns the
+ * version record, which is `undefined` where none was written.
  */
 export async function refuseIncompatible({ store }: Backend): Promise<VersionRecord | undefined> {
   const item = await store.get(versionKey(), { consistent: true });

@@ -1,4 +1,4 @@
-/** A store as it is. Nothing is written to it by opening, whatever its kind. */
+/** Opens a store of any kind without writing anything to it. */
 
 import type { NamespaceRecords } from "../records/namespaces.ts";
 import { openBackend } from "./backend.ts";

@@ -14,7 +14,7 @@ interface AssignmentInput {
 }
 
 interface Assignment {
-  /** To be taken. */
+  /** Shards to take. */
   readonly take: readonly string[];
   /** Shards to release to processes that have fewer. */
   readonly release: readonly string[];

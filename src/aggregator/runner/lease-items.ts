@@ -27,7 +27,7 @@ export interface ShardLease {
   readonly beat: number;
   /** The last sequence number that is done. */
   readonly checkpoint: string | undefined;
-  /** Read to its end: those that follow it may be read. */
+  /** Whether the shard was read to its end, so that the shards that follow it may be read. */
   readonly done: boolean;
 }
 
@@ -93,7 +93,7 @@ export class LeaseItems {
     return result.ok;
   }
 
-  /** Lets go of a shard, so that others need not wait until the lease is dead. */
+  /** Releases a shard, so that other processes need not wait until the lease is dead. */
   async release(
     shardId: string,
     worker: string,

@@ -5,7 +5,7 @@ import { generationOf, ONLY_GENERATION } from "../stream-change.ts";
 
 export interface SourceShard {
   readonly id: string;
-  /** Has to be read to its end before. */
+  /** The shard that has to be read to its end before this one. */
   readonly parentId: string | undefined;
 }
 
@@ -25,7 +25,7 @@ export interface ShardFeed {
 export interface SourceShards {
   readonly generation: string;
   readonly shards: readonly SourceShard[];
-  /** After a sequence number, or from the oldest change that is kept. */
+  /** Opens a shard after a sequence number, or at the oldest change that is kept. */
   open(shardId: string, after: string | undefined): ShardFeed;
 }
 
@@ -70,7 +70,7 @@ export function feedSource(store: ItemStore): ShardSource {
   };
 }
 
-/** A feed waits for more, and a reader must not: it takes what has come. */
+/** A feed waits for more changes, but a reader must not wait: it takes those that have come. */
 class BufferedFeed implements ShardFeed {
   readonly #stop = new AbortController();
   readonly #reading: Promise<void>;
@@ -88,7 +88,7 @@ class BufferedFeed implements ShardFeed {
   }
 
   async next(): Promise<SourcePage> {
-    // The reader has had time to deliver what was under way.
+    // Gives the feed a turn to deliver the changes that are under way.
     await Promise.resolve();
     if (this.#buffer.length === 0 && this.#error !== undefined) throw this.#error;
     const changes = this.#buffer;

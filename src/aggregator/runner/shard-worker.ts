@@ -12,7 +12,7 @@ import type { ShardFeed, SourceShards } from "./shard-source.ts";
 
 /** DynamoDB allows five reads of a shard per second. */
 const POLL_MS = 200;
-/** After so many there are probably more. */
+/** A page with this many records probably has a successor. */
 const FULL_PAGE = 500;
 const BACKOFF_MS_MAX = 10_000;
 
@@ -57,7 +57,7 @@ export class ShardWorker {
     await this.#running;
   }
 
-  /** Nothing ends it but its end: what fails is logged and tried again. */
+  /** Runs until the shard ends or it is stopped; failures are logged and tried again. */
   async #run(): Promise<void> {
     const { log, shardId } = this.#options;
     while (!this.#isOver) {
@@ -116,7 +116,9 @@ export class ShardWorker {
     }
   }
 
-  /** What a stream keeps no longer cannot be counted any more; what follows can. */
+  /**
+   * Skips records that the stream has dropped: they cannot be counted, but those after them can.
+   */
   #skipLost(error: unknown): void {
     if (!(error instanceof ValidationError) || error.field !== "position") return;
     const { log, shardId } = this.#options;

@@ -25,7 +25,7 @@ interface StreamRunnerOptions {
   readonly log: Log;
   /** Names this process among those that share the stream. */
   readonly worker: string;
-  /** How long a process that does not show itself is waited for. */
+  /** How long a process may be silent before its shards are taken over. */
   readonly leaseMs: number;
   readonly batchMs: number;
   readonly batchSize: number;
@@ -33,7 +33,7 @@ interface StreamRunnerOptions {
   readonly reportMs: number;
 }
 
-/** A lease is renewed so often in its time that a late renewal does not lose it. */
+/** Renewals within the time of a lease, so that one late renewal does not lose it. */
 const BEATS_PER_LEASE = 4;
 
 export class StreamRunner {
@@ -50,7 +50,7 @@ export class StreamRunner {
     this.#reportedAtMs = options.timer.nowMs();
   }
 
-  /** Until the signal says stop; then everything at work is finished and given up. */
+  /** Runs until the signal stops it, then finishes the work in progress and releases its shards. */
   async run(signal: AbortSignal): Promise<AggregatorCounters> {
     const { timer, leaseMs, log, worker } = this.#options;
     log("info", "aggregator started", { worker });
@@ -58,7 +58,7 @@ export class StreamRunner {
       try {
         await this.#beat();
       } catch (error) {
-        // A table that is not there, or that may not be read, does not get better by itself.
+        // A missing table, or one that may not be read, does not get better by itself.
         if (this.#source === undefined && !(error instanceof RateLimiterUnavailable)) throw error;
         log("error", "shards could not be shared out", errorFields(error));
       }
@@ -94,7 +94,7 @@ export class StreamRunner {
     ]);
   }
 
-  /** A lease that carries this name, but that no worker here reads, is one to be taken again. */
+  /** A lease in the name of this process that no worker here reads must be taken again. */
   #asKnownHere(leases: ReadonlyMap<string, ShardLease>): ReadonlyMap<string, ShardLease> {
     const { worker } = this.#options;
     return new Map(
@@ -153,7 +153,7 @@ export class StreamRunner {
     await Promise.all(readers.map((reader) => reader.stop()));
   }
 
-  /** What cannot be said any more, others will notice by themselves. */
+  /** Releases the shards. Where that fails, other processes notice the dead leases. */
   async #leave(): Promise<void> {
     const { store, worker, log } = this.#options;
     if (this.#source === undefined) return;

@@ -8,7 +8,7 @@ const BASE = "http://localhost";
 export interface Route {
   /** The path and the query, in the form that the upstream gets. */
   readonly path: string;
-  /** Whose shape errors have. */
+  /** The provider whose error format the client expects. */
   readonly provider: "openai" | "anthropic";
 }
 

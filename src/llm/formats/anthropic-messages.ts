@@ -29,7 +29,7 @@ function readUsage(given: unknown): KnownUsage | undefined {
 function readEvent(event: Fields): EventNews {
   switch (event["type"]) {
     case "message_start": {
-      // Its output is what the first tokens took, not what the answer will take.
+      // `message_start` counts the first output tokens only, so its output is left out.
       const usage = readUsage(fieldsOf(event["message"])["usage"]);
       return { usage: usage && { ...usage, output: undefined } };
     }

@@ -17,7 +17,7 @@ export interface EventNews {
 /** How to read the requests and answers of one API. */
 export interface Format {
   readonly api: LlmApi;
-  /** Whose shape errors have. */
+  /** The provider whose error format clients of this API expect. */
   readonly provider: "openai" | "anthropic";
   /** The fields of the request that the model reads. */
   readonly promptFields: readonly string[];
