@@ -71,10 +71,7 @@ export class Aggregator {
     this.#upkeep = new BucketUpkeep({ store, clock, splitter });
   }
 
-  /**
-   * Processes a batch. Work that cannot begin within `timeLeftMs` is reported as failed instead of
-   * being cut off.
-   */
+  /** Reports work that cannot begin within `timeLeftMs` as failed, so that it is not cut off. */
   async process(
     changes: readonly StreamChange[],
     timeLeftMs: () => number = () => Number.POSITIVE_INFINITY,
@@ -108,10 +105,7 @@ export class Aggregator {
     return { counters, failedIds: batch.failedIds };
   }
 
-  /**
-   * Reads the marks before the first write. Marks that cannot be read now are read after the last
-   * write.
-   */
+  /** Reads the marks before the first write; failing that, they are read after the last one. */
   async #deletions(
     batch: Batch,
     tallies: readonly SnapshotTally[],

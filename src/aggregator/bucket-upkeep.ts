@@ -51,8 +51,7 @@ export class BucketUpkeep {
   }
 
   /**
-   * Rebases the bucket where that helps; returns false when it does not, or when another write came
-   * first.
+   * Rebases the bucket where that helps; returns false otherwise, or if another write came first.
    */
   async refill({ name, item, consumedMilli }: BucketActivity): Promise<boolean> {
     const nowMs = this.#options.clock();

@@ -1,4 +1,4 @@
-/** Brings the words of a command line into the order in which they are read. */
+/** Moves options of a command line that stand before the command. */
 
 import { flagsOf, MOVABLE_OPTIONS } from "./options.ts";
 

@@ -1,4 +1,4 @@
-/** What is left of limits, as bars. */
+/** Draws what is left of limits as bars. */
 
 import type { LimitStatus } from "../domain/limit-status.ts";
 import type { Shape } from "./command.ts";
@@ -108,7 +108,7 @@ function line(status: LimitStatus, layout: Layout, palette: Palette): string {
 function barOf({ available, limit }: LimitStatus, width: number, palette: Palette): string {
   const share = Math.max(0, Math.min(1, available / limit.capacity));
   if (share === 0) return palette.bad("░".repeat(width));
-  // Something left is never shown as nothing, and not quite full never as full.
+  // A balance above zero is never shown as nothing, and one below full never as full.
   const filled = Math.max(1, Math.min(Math.ceil(share * width), share < 1 ? width - 1 : width));
   const paint = share <= LOW ? palette.warning : palette.good;
   return paint("█".repeat(filled)) + palette.faint("░".repeat(width - filled));

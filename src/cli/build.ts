@@ -105,7 +105,7 @@ function asArray(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** Names what was probably meant. */
+/** Returns an error that names the command that was probably meant. */
 export function unknownCommand(word: string, commands: readonly { name: string }[]): string {
   const names = commands.map(({ name }) => name);
   return `there is no command "${word}", did you mean ${nearest(word, names)}?`;

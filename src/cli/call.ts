@@ -1,4 +1,4 @@
-/** One use of a command: gives it what it needs, prints what it says, puts everything back. */
+/** Runs one command: gives it what it needs, prints its result, closes what it opened. */
 
 import type { Access, Call, Finished, Leaf, Result } from "./command.ts";
 import { CommandFailure, UsageError } from "./command.ts";
@@ -68,7 +68,7 @@ export async function callLeaf(
   }
 }
 
-/** Says what went wrong; ends with the exit code for it. */
+/** Reports an error; returns its exit code. */
 export function report(
   error: unknown,
   path: string,
@@ -109,7 +109,7 @@ async function confirm(
   throw new UsageError(`Cannot ask "${question}": stdin is not a terminal. Pass --yes to confirm`);
 }
 
-/** The work, then what has to follow it however it ends; the first error counts. */
+/** Runs the work, then the clean-up in any case; the first error is thrown. */
 async function finishing<T>(work: () => Promise<T>, after: () => Promise<void>): Promise<T> {
   let result: T;
   try {

@@ -68,7 +68,7 @@ function middleOf(top: number): string {
 function cellAbove(share: number, rows: number, below: number): string {
   if (share <= 0) return " ";
   const eighths = Math.round((share * rows - below) * 8);
-  // Something is never shown as nothing.
+  // An amount above zero is never shown as nothing.
   const least = below === 0 ? 1 : 0;
   return EIGHTHS[Math.min(8, Math.max(least, eighths))] ?? " ";
 }

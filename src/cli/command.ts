@@ -39,7 +39,7 @@ export type Access = "read" | "change" | "write";
 /** The form of `--json`: type names, objects and arrays of them. For the reference and tests. */
 export type Shape = string | readonly [Shape] | { readonly [name: string]: Shape };
 
-/** What a command has to say: either form is made only when it is asked for. */
+/** The result of a command; each form is made only when it is needed. */
 export interface Result {
   readonly json: () => JsonValue;
   /** The output for people, without the line end at its end. */
@@ -60,9 +60,9 @@ export interface Call<Options = Record<string, never>> {
   readonly options: Options;
   readonly json: boolean;
   readonly terminal: Terminal;
-  /** The namespace that the options name. Closed when the command ends, and so is the store. */
+  /** Opens the namespace that the options name. It is closed when the command ends. */
   open(access?: Access): Promise<Repository>;
-  /** The store without any namespace. */
+  /** Opens the store without any namespace. */
   openStore(access?: Access): Promise<StoreAsItIs>;
   /** Returns a command that works on the same store and namespace, to suggest in a message. */
   hint(...words: readonly string[]): string;
@@ -70,7 +70,7 @@ export interface Call<Options = Record<string, never>> {
   storeHint(...words: readonly string[]): string;
   /** Asks, unless `--yes` was given. Needs `confirms`. */
   confirm(question: string): Promise<boolean>;
-  /** The same, where a no is a failure: nothing was `done`. */
+  /** Asks in the same way; a no throws a `CommandFailure` that says that nothing was `done`. */
   agree(question: string, done: string): Promise<void>;
   /** Prints a line for people in addition to the result. */
   note(text: string): void;
@@ -81,7 +81,7 @@ export interface Call<Options = Record<string, never>> {
 /** A command without commands below it. */
 export interface Leaf<Options = never> {
   readonly name: string;
-  /** Another word for it, which earlier versions use. */
+  /** Another name, which earlier versions use. */
   readonly alias?: string;
   readonly summary: string;
   /** More sentences for its help. */
@@ -120,7 +120,7 @@ export function leaf<Options = Record<string, never>>(definition: Leaf<Options>)
 /** The command line is wrong in a way that only the command can know. */
 export class UsageError extends Error {}
 
-/** A command that failed in a way of its own; the line says what and how to go on. */
+/** A command that failed; the line says why, and what to do. */
 export class CommandFailure extends Error {
   constructor(
     message: string,

@@ -30,7 +30,7 @@ export class Drawing {
       .slice(0, Math.max(1, rows - 1))
       .map((line) => clipped(line, columns));
     const back = this.#lines === 0 ? HIDE_CURSOR : `${ESCAPE}[${this.#lines}A${ESCAPE}[J`;
-    // Apart from the text, in which moves have no effect.
+    // Written apart from the text, in which cursor moves have no effect.
     out(back);
     out(`${lines.join("\n")}\n`);
     this.#lines = lines.length;

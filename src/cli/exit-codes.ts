@@ -1,4 +1,4 @@
-/** What the process ends with. The numbers are part of the interface: scripts depend on them. */
+/** The exit codes of the process. They are part of the interface: scripts depend on them. */
 
 export const EXIT = {
   ok: 0,
@@ -6,7 +6,7 @@ export const EXIT = {
   failed: 1,
   /** The command line cannot be read, as shells and most tools have it. */
   usage: 2,
-  /** There was not enough left; nothing was taken. */
+  /** A limit did not have enough; nothing was consumed. */
   limitExceeded: 3,
   /** The store does not answer. */
   unavailable: 4,

@@ -1,4 +1,4 @@
-/** Work that Ctrl-C ends in good order. */
+/** Runs work that Ctrl-C ends cleanly. */
 
 import type { Interruption, Terminal } from "./terminal.ts";
 
@@ -23,7 +23,7 @@ export class Interrupted extends Error {
 
 /**
  * Runs the work with a signal that aborts when the command is to end; its reason is an
- * `Interrupted`. Whatever the work has to put in order it does before it ends.
+ * `Interrupted`. The work cleans up before it ends.
  */
 export async function interruptible<T>(
   terminal: Terminal,

@@ -35,7 +35,7 @@ export function storedLevels(limits: LimitRecords): GeneralLevels {
   };
 }
 
-/** One line for each level that has what the limits of an entity lack. */
+/** Returns one line for each level with limits that the entity's own limits lack. */
 export async function lostLimits(
   entityId: string,
   own: OwnLimits,

@@ -22,7 +22,7 @@ export function decimalNumber(min: number, max: number): (text: string) => numbe
 
 const THOUSANDS = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 
-/** `15,000`: the same everywhere, whatever the language of the machine. */
+/** `15,000`: the same on every machine, whatever its language. */
 export function withThousands(value: number): string {
   return THOUSANDS.format(value);
 }

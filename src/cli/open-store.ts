@@ -52,7 +52,7 @@ export class OpenStores {
     return this.#keep(await Repository.open(urlOf(location), { ...options, namespace }));
   }
 
-  /** A store without anything in it answers every question about a file that is not there. */
+  /** Opens an empty store, which answers every question about a file that does not exist. */
   async #nothing(): Promise<StoreAsItIs> {
     const { location, namespace, options } = this.#place;
     if (location.kind === "sqlite") this.#note(`Nothing is stored in ${placeName(location)} yet`);

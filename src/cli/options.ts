@@ -21,7 +21,7 @@ export function storeOptions(leaf: Leaf): readonly OptionSpec[] {
 
 export const COMMON_OPTIONS: readonly OptionSpec[] = [JSON_OPTION, DEBUG_OPTION];
 
-/** Options that may also stand before the command, where some people expect them. */
+/** Options that may also stand before the command. */
 export const MOVABLE_OPTIONS: readonly OptionSpec[] = [
   ...STORE_OPTIONS,
   NAMESPACE_OPTION,

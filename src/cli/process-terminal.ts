@@ -22,8 +22,8 @@ export function processTerminal(): Terminal {
       tell(signal);
     });
   }
-  // A reader that has seen enough, such as `head`, closes the pipe. That is no error of ours, and
-  // the command goes on to its end, because it may have something to clean up.
+  // A reader such as `head` closes the pipe when it has seen enough. That is not an error, and the
+  // command goes on to its end, because it may have something to clean up.
   for (const stream of [stdout, stderr]) {
     stream.on("error", (error: NodeJS.ErrnoException) => {
       if (error.code !== "EPIPE") throw error;

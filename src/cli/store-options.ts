@@ -111,7 +111,7 @@ export function stackNameOf(given: string | undefined, env: Terminal["env"]): st
   return checkStackName(given ?? present(env.ZAEL_STACK) ?? DEFAULT_STACK);
 }
 
-/** What the options say; the rest is that of the address, if it is one of DynamoDB. */
+/** Returns the table that the options name; the rest comes from the address, if on DynamoDB. */
 function onTable(
   base: StoreLocation | undefined,
   options: { name: string | undefined; region: string | undefined; endpoint: string | undefined },

@@ -6,7 +6,7 @@ import type { Result } from "./command.ts";
 import { counted, limitLines } from "./limit-text.ts";
 import { warningText } from "./lost-limits.ts";
 
-/** What the limits belong to: for JSON and for sentences. */
+/** The owner of limits, for JSON and for sentences. */
 export interface Owner {
   readonly json: Readonly<Record<string, JsonValue>>;
   readonly name: string;
@@ -30,7 +30,7 @@ export function limitsSet(
   };
 }
 
-/** Asks, then deletes what there is; a refusal is no failure, because nothing was lost. */
+/** Asks, then deletes the limits; declining is not a failure, because nothing was lost. */
 export async function deleteLimits(
   { json, name }: Owner,
   work: {

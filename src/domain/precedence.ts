@@ -36,9 +36,7 @@ interface LevelLimits {
   readonly unsupported?: readonly UnsupportedLimit[];
 }
 
-/**
- * Returns the limits of the first level that has any, as a whole; an empty level counts as absent.
- */
+/** Returns the limits of the first level that has any; an empty level counts as absent. */
 export function chooseLimits(
   limitsAt: (level: ConfigSource) => LevelLimits | undefined,
 ): ChosenLimits | undefined {

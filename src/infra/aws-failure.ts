@@ -63,7 +63,7 @@ export function isRefusal(error: unknown, awsCode: string): boolean {
   return error instanceof AwsRefusal && error.awsCode === awsCode;
 }
 
-/** AWS does not answer; the message says what to do about it. */
+/** AWS does not answer; the message says what to do. */
 export class AwsUnavailable extends RateLimiterUnavailable {}
 
 /** The endpoint is a DynamoDB server and nothing else: it has no stacks and no Lambda functions. */

@@ -14,7 +14,7 @@ import { type Repeating, repeatRefusedOnce } from "./refused-connection.ts";
 export interface AwsConnection {
   /** The region; the one of the environment when absent. */
   readonly region?: string | undefined;
-  /** The address of a local engine or of a private endpoint. */
+  /** The address of a local server or of a private endpoint. */
   readonly endpoint?: string | undefined;
   /** Credentials, or a provider of them, as the AWS SDK takes them. */
   readonly credentials?: unknown;
@@ -51,7 +51,7 @@ type Configured = new (config: object) => Client;
 const ATTEMPTS_MAX = 8;
 /** A local DynamoDB does not throttle: it runs, or it does not. */
 const ATTEMPTS_MAX_LOCALLY = 2;
-/** A person waits; a server that does not accept within this time is not reachable. */
+/** A person waits, so a server that does not accept within this time counts as unreachable. */
 const CONNECT_TIMEOUT_MS = 5000;
 const REQUEST_TIMEOUT_MS = 60_000;
 
@@ -59,8 +59,8 @@ const REQUEST_TIMEOUT_MS = 60_000;
 const LOOKS = /:(Describe|Get|List)/;
 
 /**
- * `signal` ends what only looks, at once and with its reason. What changes something is always seen
- * through, and so is everything that `unstoppable` is asked for.
+ * Connects to AWS. `signal` ends requests that only read, at once and with its reason. A request
+ * that changes something is always finished, and so is every request of `unstoppable`.
  */
 export function connectAws(connection: AwsConnection, signal?: AbortSignal): Aws {
   const services = new Map<ServiceName, Promise<Service>>();
@@ -91,7 +91,7 @@ export function connectAws(connection: AwsConnection, signal?: AbortSignal): Aws
       }
     },
     close: () => {
-      // A client that could not be made is nothing to close, and was reported where it was used.
+      // A client that could not be created needs no closing, and was reported where it was used.
       for (const service of services.values()) {
         service.then(
           ({ client }) => client.destroy(),
@@ -170,7 +170,7 @@ async function loadSdk(name: ServiceName): Promise<[Configured, object, object?]
     }
     case "s3": {
       const { S3Client, ...commands } = await import("./sdk/s3.ts");
-      // A bucket in the name of the host would not be found on a local engine.
+      // A local S3 server has its buckets as paths of its address, not as hosts.
       return [S3Client as unknown as Configured, commands, { forcePathStyle: true }];
     }
     case "tag": {

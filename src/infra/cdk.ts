@@ -104,7 +104,7 @@ export class ZaeLimiter extends Construct {
     const lambda = FUNCTIONS[logicalId];
     const properties = Object.entries(this.#tagged(resource)).map(([property, value]) => [
       property,
-      // The resources that it mentions may come later.
+      // Lazy, because the resources that the value refers to may be created later.
       Lazy.any({ produce: () => this.#translate(value as CfnValue) }),
     ]);
     const code = lambda === undefined ? {} : { Code: this.#code(lambda) };

@@ -44,7 +44,7 @@ interface Executable extends Pick<PreparedPlan, "wanted" | "changeSet"> {
   readonly plan: Pick<DeployPlan, "stackName" | "kind">;
 }
 
-/** Failed before anything was there to keep: it can only be deleted. */
+/** Stacks that failed before anything was created: they can only be deleted. */
 const STILLBORN: readonly string[] = ["ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "CREATE_FAILED"];
 const STUCK: readonly string[] = ["UPDATE_ROLLBACK_FAILED", "DELETE_FAILED"];
 const GOOD: readonly string[] = ["CREATE_COMPLETE", "UPDATE_COMPLETE", "IMPORT_COMPLETE"];
@@ -67,7 +67,7 @@ export async function preparePlan(
   return propose(context, stackName, draft, deployed);
 }
 
-/** The change set for a draft, and what CloudFormation says it means. */
+/** Creates the change set of a draft, and returns what CloudFormation says that it does. */
 async function propose(
   context: DeployContext,
   stackName: string,
@@ -113,13 +113,13 @@ async function propose(
   return { plan, wanted, changeSet, foreignCode: draft.foreignCode };
 }
 
-/** Takes back what preparing has made. */
+/** Deletes the change set of a plan. */
 export async function discardPlan({ aws }: DeployContext, prepared: Executable): Promise<void> {
   if (prepared.changeSet.changes === undefined) return;
   await discardChangeSet(aws, prepared.wanted, prepared.changeSet);
 }
 
-/** Starts the change; `executePlan` follows it to its end. One that cannot be begun goes. */
+/** Starts the change, which `executePlan` follows. A change that cannot start is discarded. */
 export async function startPlan({ aws }: DeployContext, prepared: Executable): Promise<void> {
   const { wanted, changeSet } = prepared;
   await orDiscard(aws, wanted, changeSet, () => executeChangeSet(aws, wanted.stackName, changeSet));
@@ -140,7 +140,7 @@ export async function executePlan(context: DeployContext, prepared: Executable):
     explain(kind, stack, events),
     failureEvents(events),
   );
-  // Whatever else it is, it has not failed, or others are at it.
+  // Any other stack has not failed, or another client is working on it.
   if (kind === "create" && stack !== undefined && STILLBORN.includes(stack.status)) {
     context.onStep?.(`Removing what was made of ${stackName}`);
     await removeStack(context, stackId, stackName).catch((cause: Error) => {
@@ -192,7 +192,7 @@ export async function usableStack(
   return stack;
 }
 
-/** One whose remains could not be removed at first can be, once their owner has helped. */
+/** Whether a stack failed to be created; remains that were stuck then may be deletable now. */
 async function isStillborn(aws: Aws, stack: Stack): Promise<boolean> {
   if (STILLBORN.includes(stack.status)) return true;
   return stack.status === "DELETE_FAILED" && (await neverStood(aws, stack));
@@ -227,7 +227,7 @@ function adviceFor({ type, reason = "" }: StackEvent): string {
   );
 }
 
-/** CloudFormation cannot get out of this by itself. */
+/** Returns advice for a stack that CloudFormation cannot repair by itself. */
 function stuck({ name, status }: Stack): string {
   const command = status === "DELETE_FAILED" ? "delete-stack" : "continue-update-rollback";
   return (

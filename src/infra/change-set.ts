@@ -20,9 +20,9 @@ export interface ResourceChange {
   readonly resource: string;
   /** The type of the resource, such as `AWS::DynamoDB::Table`. */
   readonly type: string;
-  /** A new one takes its place, and the old one goes. */
+  /** A new resource replaces it, and the old one is deleted. */
   readonly replaced: boolean;
-  /** It leaves the stack, and stays all the same. */
+  /** It leaves the stack, but is not deleted. */
   readonly kept: boolean;
   /** The properties that change. */
   readonly properties: readonly string[];
@@ -46,7 +46,7 @@ export interface NewChangeSet {
   /** Parameters that keep the value they have. */
   readonly kept: readonly string[];
   readonly tags: Readonly<Record<string, string>>;
-  /** A table that is there becomes part of the stack. */
+  /** An existing table becomes part of the stack. */
   readonly adopt: boolean;
 }
 
@@ -69,7 +69,7 @@ export async function createChangeSet(
   return { id, stackId, changes };
 }
 
-/** What a change set would change, once that is known; `undefined`: nothing. */
+/** Returns what a change set would change, once that is known; `undefined`: nothing. */
 async function settled(
   aws: Aws,
   stackName: string,
@@ -89,8 +89,8 @@ async function settled(
 }
 
 /**
- * Work on a change set that does not stay when the work fails. The first error counts. Of one that
- * others have voided nothing is left, and the stack is theirs.
+ * Runs work on a change set, and deletes the change set when the work fails; the error of the work
+ * is thrown. When another client has voided it, there is nothing to delete: the stack is theirs.
  */
 export async function orDiscard<Result>(
   aws: Aws,

@@ -25,7 +25,7 @@ import { openRecords } from "./table-records.ts";
 interface VersionFinding {
   readonly record: VersionRecord;
   readonly compatibility: Compatibility;
-  /** What it has in fact: records from before there were namespaces counted differently. */
+  /** The version it really has: records from before there were namespaces counted differently. */
   readonly effective: string;
 }
 

@@ -21,7 +21,7 @@ export interface TeardownRequest {
   readonly stackName: string;
   /** How to reach AWS. */
   readonly connection: DynamoOptions;
-  /** Also the table and the archive, with everything in them. */
+  /** Also deletes the table and the archive, with everything in them. */
   readonly withData?: boolean;
   /** False: only started. The data then stays. */
   readonly wait?: boolean;

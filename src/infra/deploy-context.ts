@@ -14,7 +14,7 @@ export interface DeployContext {
   readonly random: Random;
   readonly endpoint?: string | undefined;
   readonly onEvent?: ((event: StackEvent) => void) | undefined;
-  /** What is done next, for people. */
+  /** Receives a sentence for each step. */
   readonly onStep?: ((step: string) => void) | undefined;
 }
 

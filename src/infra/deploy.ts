@@ -55,7 +55,7 @@ export interface DeployRequest {
   readonly signal?: AbortSignal;
 }
 
-/** What became of it. */
+/** The outcome of a deployment. */
 export interface Deployed {
   /** `started`: returned without waiting for the end. `declined`: nothing was changed. */
   readonly outcome: "done" | "started" | "declined";
@@ -106,7 +106,7 @@ export async function deployStack(request: DeployRequest): Promise<Deployed> {
   }
 }
 
-/** The same with everything it works with. */
+/** Deploys with a given connection, clock and listeners. */
 export async function deployOver(
   context: DeployContext,
   request: DeployRequest,
@@ -118,7 +118,7 @@ export async function deployOver(
       const prepared = await preparePlan(context, stackName, options, reset);
       return { prepared, result: await carryOut(request, context, prepared) };
     });
-    // An index that was missing came alone; now for what was asked.
+    // A missing index was added by itself; now deploy what was asked for.
     if (prepared.plan.addsIndex === undefined || result.outcome !== "done") return result;
   }
 }
@@ -176,7 +176,7 @@ async function carryOut(
   return { ...result, ...finished, outcome: "done", stackStatus: stack?.status ?? "" };
 }
 
-/** Interrupted while asking: what was prepared goes, too. */
+/** Interrupted while asking: discard the prepared change, too. */
 async function confirmed(
   request: DeployRequest,
   context: DeployContext,
@@ -192,7 +192,7 @@ async function confirmed(
   }
 }
 
-/** Until it is filled, the index cannot be asked, and the table not be changed. */
+/** Waits until the index is filled: before that it cannot be queried, nor the table changed. */
 async function indexed(
   { aws, timer, onStep }: DeployContext,
   table: string,
@@ -203,7 +203,7 @@ async function indexed(
   return {};
 }
 
-/** Code and records. Each step may be repeated, so a deployment that broke off can be, too. */
+/** Uploads code and writes records. Each step may be repeated after an interruption. */
 async function finish(
   request: DeployRequest,
   context: DeployContext,
@@ -214,7 +214,7 @@ async function finish(
   const code: UploadedCode[] = [];
   const records = await openRecords(stackName, request.connection);
   try {
-    // The client that was waited for may have been newer.
+    // The client that was waited for may have been newer than this one.
     await refuseNewer(records.store);
     for (const lambda of enabledLambdas(plan.options)) {
       context.onStep?.(`Checking the code of the ${lambda}`);
@@ -248,7 +248,7 @@ async function listening(
   return eventSourceReady(aws, functionName, { timer, timeoutMs: EVENT_SOURCE_TIMEOUT_MS });
 }
 
-/** The stack stands by now; the error says how to get the rest. */
+/** The stack is complete by now; the error says how to complete the rest. */
 async function finishing<Result>(
   { stackName, signal }: DeployRequest,
   work: () => Promise<Result>,

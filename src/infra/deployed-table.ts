@@ -20,9 +20,9 @@ import { keepUnchangeable } from "./unchangeable.ts";
 export interface DeployedTable {
   readonly id: string;
   readonly properties: Readonly<Record<string, CfnValue>>;
-  /** Kept whatever happens: it was there before its stack. */
+  /** Never deleted: the table existed before its stack. */
   readonly isKept: boolean;
-  /** All of the template, and whether it was understood to the last word. */
+  /** The whole template, and whether all of it could be parsed. */
   readonly template: object;
   readonly isUnderstood: boolean;
 }

@@ -9,7 +9,7 @@ interface DeployedTemplate {
   readonly template: object | undefined;
   /** What it describes, by the logical ids. */
   readonly resources: Readonly<Record<string, DeployedResource>>;
-  /** Whether it was understood to the last word. */
+  /** Whether all of it could be parsed. */
   readonly isUnderstood: boolean;
 }
 

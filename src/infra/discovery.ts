@@ -35,7 +35,7 @@ export async function listLimiters(
   return limiters.filter(({ stackType }) => stackType === type);
 }
 
-/** All of them, and where that is. */
+/** Returns all limiters, and their region. */
 export async function limitersThere(
   connection: AwsConnection,
 ): Promise<{ readonly region: string; readonly limiters: LimiterInfo[] }> {
@@ -61,7 +61,7 @@ export async function findLimiters(aws: Aws, region: string): Promise<LimiterInf
     .sort((left, right) => (left.userName < right.userName ? -1 : 1));
 }
 
-/** What only some may ask: without that permission, all stacks are looked at instead. */
+/** Returns the stacks with our tags. Without the permission for that, all stacks are looked at. */
 async function taggedStacks(aws: Aws): Promise<Stack[]> {
   try {
     const names = await taggedNames(aws);

@@ -34,14 +34,14 @@ export interface Draft {
   readonly foreignCode: readonly LambdaName[];
 }
 
-/** What deploying is asked for. */
+/** What a deployment is asked for. */
 interface Wish {
   readonly stackName: string;
   readonly given: StackOptions;
   readonly reset: boolean;
 }
 
-/** A stack that is not there yet; maybe its table is. */
+/** Drafts a new stack; its table may exist. */
 export async function draftCreation(aws: Aws, { stackName, given }: Wish): Promise<Draft> {
   const live = await describeTable(aws, stackName);
   const projection =
@@ -58,7 +58,7 @@ export async function draftCreation(aws: Aws, { stackName, given }: Wish): Promi
   };
 }
 
-/** A stack that is there. */
+/** Drafts a change of a stack. */
 export async function draftUpdate(
   aws: Aws,
   { stackName, given, reset }: Wish,
@@ -99,14 +99,14 @@ export function enabledLambdas(options: StackOptions): LambdaName[] {
   ];
 }
 
-/** Code that is missing is found out before there is a stack that needs it. */
+/** Missing code is noticed before there is a stack that needs it. */
 function presentLambdas(options: StackOptions): LambdaName[] {
   const lambdas = enabledLambdas(options);
   for (const lambda of lambdas) lambdaPackage(lambda);
   return lambdas;
 }
 
-/** What the Lambdas run, and what follows from it. */
+/** Returns which code the Lambdas run, and what to upload. */
 async function codeIn(aws: Aws, stackName: string, lambdas: readonly LambdaName[]) {
   const found = [...(await findFunctions(aws, stackName, lambdas))];
   const foreign = found.filter(([, running]) => !isNode(running)).map(([lambda]) => lambda);
@@ -116,7 +116,7 @@ async function codeIn(aws: Aws, stackName: string, lambdas: readonly LambdaName[
   const newer = found.flatMap(([lambda, running]) =>
     isNode(running) && isNewer(running) ? [{ lambda, running }] : [],
   );
-  // The stack hands its tags on to the Lambdas: they must not say less than what runs there.
+  // The stack hands its tags on to the Lambdas, so they must name the version that runs there.
   return {
     foreign,
     outdated: lambdas.filter((lambda) => fine.every(([name]) => name !== lambda)),
@@ -125,14 +125,14 @@ async function codeIn(aws: Aws, stackName: string, lambdas: readonly LambdaName[
   };
 }
 
-/** What cannot be changed is no option that could go back to its default. */
+/** A property that cannot be changed is not reset to its default. */
 function kept(given: StackOptions, projection: string | undefined): StackOptions {
   if (given.gsi2Projection !== undefined) return given;
   if (projection !== "ALL" && projection !== "KEYS_ONLY") return given;
   return { ...given, gsi2Projection: projection };
 }
 
-/** Everything stays. */
+/** Returns an intent that changes nothing. */
 function asItIs({ parameters, tags }: Stack): Intent {
   return {
     options: deployedOptions(parameters),

@@ -14,8 +14,8 @@ import { firstCause, latestEvent, watchStack } from "./stack-events.ts";
 import { hasDiscoveryTags, settableTags, stackTags } from "./stack-tags.ts";
 
 /**
- * Returns whether tags were missing and are there now; `false` means that they were there before.
- * Throws where they are missing and stay so. `lambdaVersion` is what the Lambdas run.
+ * Returns true when tags were missing and have been added, false when they were there before.
+ * Throws when they are missing and cannot be added. `lambdaVersion` is what the Lambdas run.
  */
 export async function ensureTags(
   context: DeployContext,

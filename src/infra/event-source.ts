@@ -6,7 +6,7 @@ import type { Aws } from "./aws.ts";
 interface EventSource {
   /** As Lambda says it: `Enabled`, `Creating`, … */
   readonly state: string;
-  /** What became of the last batch, where there was one. */
+  /** The result of the last batch, if there was one. */
   readonly lastResult: string | undefined;
 }
 
@@ -35,7 +35,7 @@ export async function eventSourceOf(
   return { state: found.State ?? "", lastResult: found.LastProcessingResult };
 }
 
-/** True when it reads the stream; false when it is switched off, or not there in time. */
+/** Returns true when it reads the stream; false when it is switched off, or not ready in time. */
 export async function eventSourceReady(
   aws: Aws,
   functionName: string,

@@ -1,4 +1,4 @@
-/** Puts the code of a Lambda in its place. The stack makes the Lambda; the code comes from here. */
+/** Uploads the code of a Lambda. The stack creates the Lambda; its code comes from here. */
 
 import { createHash } from "node:crypto";
 import { StackOperationError } from "../domain/errors.ts";
@@ -10,7 +10,7 @@ import { functionNameOf, type LambdaName } from "./function-names.ts";
 import { lambdaPackage } from "./lambda-package.ts";
 import { LAMBDA_VERSION_TAG } from "./stack-tags.ts";
 
-/** What was uploaded, or was there. */
+/** Code that was uploaded, or was deployed already. */
 export interface UploadedCode {
   /** Which of our functions. */
   readonly lambda: LambdaName;
@@ -22,7 +22,7 @@ export interface UploadedCode {
   readonly sizeBytes: number;
   /** As Lambda computes it. */
   readonly sha256: string;
-  /** False when the same code was there already, or newer one. */
+  /** False when the same or newer code was deployed already. */
   readonly changed: boolean;
   /** The version of the code that is there now. */
   readonly version: string;
@@ -48,7 +48,7 @@ export type DeployedLambdas = ReadonlyMap<LambdaName, DeployedFunction>;
 
 const POLL_MS = 1000;
 const TIMEOUT_MS = 180_000;
-/** How often others may be at the same code before we give up. */
+/** How often another client may be updating the same function before this one gives up. */
 const CONFLICTS_MAX = 20;
 
 /** A Lambda of a stack; `undefined` where there is none. */
@@ -77,7 +77,7 @@ export async function findFunction(
   }
 }
 
-/** The Lambdas of a stack that there are, of those that are asked for. */
+/** Returns the Lambdas of a stack that exist, of those that are asked for. */
 export async function findFunctions(
   aws: Aws,
   stackName: string,

@@ -44,8 +44,8 @@ export function indexesOf({ GlobalSecondaryIndexes = [] }: LiveTable): Map<strin
 }
 
 /**
- * A table without a stack becomes part of a new one as it is: CloudFormation takes it over and
- * changes nothing about it. So it has to be what the stack says. Ends with what GSI2 copies.
+ * Refuses a table that cannot become part of a new stack: CloudFormation takes it over as it is, so
+ * it must be what the stack describes. Returns what GSI2 copies.
  */
 export function checkAdoptable(
   name: string,
@@ -83,7 +83,7 @@ export function refuseProjectionChange(has: string | undefined, wanted: string |
   );
 }
 
-/** An index of a large table takes its time; until then it cannot be asked. */
+/** Waits until an index is filled, which takes long for a large table. */
 export async function indexFilled(
   aws: Aws,
   table: string,

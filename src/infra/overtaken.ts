@@ -21,13 +21,13 @@ const VOID = /^(ChangeSetNotFound|InvalidChangeSetStatus)(Exception)?$/;
 const GONE = /^(Stack|ChangeSet)\b.*does not exist/;
 const BUSY = /\bis in \w+_IN_PROGRESS (state|status)\b/;
 
-/** A change set that is not there any more, or a stack that is gone or being changed. */
+/** Whether an error means that the change set is gone, or the stack is gone or being changed. */
 export function isOvertaken(error: unknown): boolean {
   if (!(error instanceof AwsRefusal)) return false;
   return VOID.test(error.awsCode) || GONE.test(error.detail) || BUSY.test(error.detail);
 }
 
-/** Work on a change set, which others may void at any time. */
+/** Runs work on a change set, which other clients may void at any time. */
 export async function orOvertaken<Result>(
   stackName: string,
   work: () => Promise<Result>,

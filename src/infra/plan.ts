@@ -60,7 +60,7 @@ export interface DeployPlan {
   readonly notes: readonly string[];
 }
 
-/** What is sent to CloudFormation. */
+/** The template, parameters and tags that are sent to CloudFormation. */
 export interface Intent {
   readonly options: StackOptions;
   readonly notes: readonly string[];
@@ -75,8 +75,8 @@ const DESTRUCTIVE: readonly string[] = ["Remove", "Dynamic"];
 const NEW_ATTRIBUTES = "AttributeDefinitions";
 
 /**
- * What to send. Options that are not given stay as they are deployed; with `reset` they go back to
- * their defaults.
+ * Returns what to send. Options that are not given stay as they are deployed; with `reset` they go
+ * back to their defaults.
  */
 export function intentFor(
   stackName: string,
@@ -106,7 +106,7 @@ export function intentFor(
   };
 }
 
-/** How settings change. Those that are not sent are the defaults of the template. */
+/** Returns how settings change. Settings that are not sent are the defaults of the template. */
 export function settingChanges(intent: Intent, deployed: Stack | undefined): SettingChange[] {
   const names = Object.keys(PARAMETERS);
   const changes = names.map((name) => ({
@@ -128,8 +128,8 @@ export function tagChanges(intent: Intent, deployed: Stack | undefined): Setting
 }
 
 /**
- * A change that would take the table away is refused, whatever the reason. CloudFormation is not
- * sure about new attributes, which every new index brings; those alone replace nothing.
+ * Refuses a change that would delete the table, whatever the reason. CloudFormation says "maybe"
+ * for new attributes, which every new index brings; those alone replace nothing.
  */
 export function refuseLoss(
   stackName: string,
@@ -151,7 +151,7 @@ export function refuseLoss(
   );
 }
 
-/** Options that this stack can have at all, and what had to be left out for that. */
+/** Returns the options that this stack can have, with a note for each that was left out. */
 function feasible(options: StackOptions): {
   readonly options: StackOptions;
   readonly notes: readonly string[];
@@ -185,7 +185,7 @@ function defaultOf(name: string): string {
   return String(PARAMETERS[name]?.Default ?? "");
 }
 
-/** Those that are not ours. */
+/** Returns the tags that are not ours. */
 function userTagsOf(stack: Stack | undefined): Record<string, string> {
   const theirs = Object.entries(settableTags(stack?.tags ?? {}));
   return Object.fromEntries(theirs.filter(([key]) => !isManagedTag(key)));

@@ -46,7 +46,7 @@ export async function removeStack(
   );
 }
 
-/** A table that refuses to go, which CloudFormation cannot change any more. */
+/** Advice for a table with deletion protection, which CloudFormation cannot change any more. */
 function adviceFor(cause: StackEvent | undefined, stackName: string): string {
   const { physicalId, reason = "" } = cause ?? {};
   if (!/protected against deletion|deletion protection/i.test(reason)) return "";
@@ -56,7 +56,7 @@ function adviceFor(cause: StackEvent | undefined, stackName: string): string {
   );
 }
 
-/** A stack that is not there is as good as deleted. */
+/** Starts a deletion. A stack that does not exist counts as deleted. */
 export async function startDelete(aws: Aws, stackId: string): Promise<void> {
   try {
     await aws.send("cloudformation:DeleteStack", { StackName: stackId });
@@ -65,7 +65,7 @@ export async function startDelete(aws: Aws, stackId: string): Promise<void> {
   }
 }
 
-/** Found out before anything is deleted, so that it is all or nothing. */
+/** Checked before anything is deleted, so that everything or nothing is. */
 export async function refuseToDelete(aws: Aws, name: string): Promise<void> {
   const table = await describeTable(aws, name);
   if (table === undefined) return;

@@ -1,4 +1,4 @@
-/** What happens in a stack: told as it happens, and the first thing that went wrong. */
+/** Follows the events of a stack as they happen, and finds the first that failed. */
 
 import { defined } from "../domain/defined.ts";
 import type { StackFailureEvent } from "../domain/errors.ts";
@@ -52,16 +52,16 @@ interface Watched {
   readonly events: readonly StackEvent[];
 }
 
-/** CloudFormation is asked soon at first and then less often: it counts every question. */
+/** Polls often at first and then less often, because CloudFormation throttles. */
 const POLLS_MS = [500, 1000, 2000, 3000, 5000];
-/** How long a stack that seems to rest may keep its events to itself; emulators may have none. */
+/** How long a stack that looks idle may show no events; emulators may have none. */
 const SILENCE_MS_MAX = 60_000;
 const STOOD: readonly string[] = ["CREATE_COMPLETE", "UPDATE_COMPLETE", "IMPORT_COMPLETE"];
 const STACK_TYPE = "AWS::CloudFormation::Stack";
 /** Consequences of a failure elsewhere. */
 const CONSEQUENCE = /cancelled|canceled|rollback requested|following resource\(s\) failed/i;
 
-/** The last thing that has happened, to go on from there. */
+/** Returns the latest event, to follow the stack from there. */
 export async function latestEvent(aws: Aws, stackId: string): Promise<string | undefined> {
   const [event] = await newEvents(aws, stackId, undefined, 1);
   return event?.id;
@@ -79,7 +79,7 @@ export async function watchStack(
   let last = after;
   let silentSinceMs: number | undefined;
   for (let poll = 0; ; poll += 1) {
-    // The state first: whatever led to it is then among the events.
+    // The status is read first: the events read after it include whatever led to it.
     const stack = await findStack(aws, stackId);
     const fresh = await newEvents(aws, stackId, last);
     for (const event of fresh) onEvent?.(event);
@@ -106,7 +106,7 @@ function isAbout({ type, resource, physicalId }: StackEvent, { id, name }: Stack
   return type === STACK_TYPE && (physicalId === undefined ? resource === name : physicalId === id);
 }
 
-/** Whether a stack has failed to come into being, as far as its events go back. */
+/** Whether a stack never was created completely, as far as its events go back. */
 export async function neverStood(aws: Aws, stack: Stack): Promise<boolean> {
   const events = await newEvents(aws, stack.id, undefined);
   const statuses = events.filter((event) => isAbout(event, stack)).map(({ status }) => status);
@@ -115,7 +115,7 @@ export async function neverStood(aws: Aws, stack: Stack): Promise<boolean> {
   return isComplete && !statuses.some((status) => STOOD.includes(status));
 }
 
-/** The failure that all others follow from. */
+/** Returns the failure that caused the others. */
 export function firstCause(events: readonly StackEvent[]): StackEvent | undefined {
   const failures = events.filter(({ status }) => status.endsWith("_FAILED"));
   const reasons = failures.filter(({ reason }) => reason !== undefined);
@@ -129,7 +129,7 @@ export function failureEvents(events: readonly StackEvent[]): StackFailureEvent[
     .map(({ resource, status, reason }) => defined({ resource, status, reason }));
 }
 
-/** In the order in which they happened. CloudFormation tells the newest first, page by page. */
+/** Returns new events in the order they happened; CloudFormation lists the newest first. */
 async function newEvents(
   aws: Aws,
   stackId: string,

@@ -266,7 +266,7 @@ export const STACK_OPTION_ENTRIES = Object.entries(STACK_OPTIONS) as readonly [
   StackOption,
 ][];
 
-/** What is deployed when nothing else is said. */
+/** The options of a deployment without any settings. */
 export const STACK_DEFAULTS = Object.freeze(
   Object.fromEntries(
     STACK_OPTION_ENTRIES.flatMap(([name, option]) =>

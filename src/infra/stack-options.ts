@@ -1,4 +1,4 @@
-/** What a deployment can be told, as users write it. `stack-option-table.ts` has the rest. */
+/** The options of a deployment, as users write them; `stack-option-table.ts` has their ranges. */
 
 /**
  * How a stack is deployed. Everything has a default.

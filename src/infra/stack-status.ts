@@ -1,4 +1,4 @@
-/** How a stack is: reached, deployed, served. Looking changes nothing. */
+/** Reads the status of a stack: its table, its deployment, its aggregator. Changes nothing. */
 
 import { checkStackName } from "../domain/names.ts";
 import { systemTimer } from "../domain/timer.ts";
@@ -15,7 +15,7 @@ import { describeTable, tableExists } from "./live-table.ts";
 import { findStack, type Stack } from "./stack.ts";
 
 /**
- * How a stack is.
+ * The status of a stack.
  *
  * @example
  * ```ts
@@ -93,7 +93,7 @@ export async function stackStatus(
       findTable(aws, name, () => timer.nowMs()),
     ]);
     const lambda = await aggregatorOf(aws, name, stack);
-    // A table that this client may not use has a version all the same.
+    // A table that this client may not use has a version, too.
     const version = table === undefined ? undefined : await findVersion(tableAt(name), connection);
     return {
       name,
@@ -120,7 +120,7 @@ export async function stackStatus(
   }
 }
 
-/** A table behind an endpoint without CloudFormation is a table all the same. */
+/** Where an endpoint has no CloudFormation, there is a table without a stack. */
 async function stackAt(
   aws: Aws,
   name: string,
@@ -134,7 +134,7 @@ async function stackAt(
 }
 
 async function findTable(aws: Aws, name: string, nowMs: () => number): Promise<Table | undefined> {
-  // The first request also loads the SDK and connects; the second one is what others will see.
+  // The first request also loads the SDK and connects; the second one shows the usual latency.
   if (!(await tableExists(aws, name))) return undefined;
   const startedMs = nowMs();
   const table = await describeTable(aws, name);

@@ -23,12 +23,12 @@ function isLegacyName(stackName: string): boolean {
   return stackName.startsWith(LEGACY_PREFIX);
 }
 
-/** Whether a stack says itself that it is ours. */
+/** Whether the tags or the name of a stack say that it is ours. */
 export function isMarked(stackName: string, tags: Readonly<Record<string, string>>): boolean {
   return tags[MANAGED_BY] === OURS || isLegacyName(stackName);
 }
 
-/** Without those that AWS itself has set: it refuses to get them back. */
+/** Returns the tags without those that AWS itself has set: it refuses them in a request. */
 export function settableTags(tags: Readonly<Record<string, string>>): Record<string, string> {
   return Object.fromEntries(Object.entries(tags).filter(([name]) => !isAwsTag(name)));
 }

@@ -5,7 +5,7 @@ import type { Output } from "./aws-actions.ts";
 import { AwsRefusal } from "./aws-failure.ts";
 
 export interface Stack {
-  /** Its ARN, by which it can still be asked for when it is gone. */
+  /** Its ARN, by which it can still be found when it is deleted. */
   readonly id: string;
   readonly name: string;
   readonly status: string;

@@ -6,11 +6,11 @@
 
 import { GRACE_MS, type LoadChange, type Model, type Workplace } from "./model.ts";
 
-/** Below this the process takes turns instead of sleeping: timers are late by up to as much. */
+/** Below this wait the process yields instead of sleeping: timers may be late by as much. */
 const TURN_MS = 1;
 /** Tasks at work in one worker. Further arrivals start late, and their latency says so. */
 const AT_WORK_MAX = 10_000;
-/** While no arrivals are wanted. */
+/** The pause between two looks at the rate while it is zero. */
 const IDLE_MS = 100;
 
 export class Arrivals implements Model {
@@ -20,7 +20,7 @@ export class Arrivals implements Model {
   #users: number;
   /** Where the schedule of the present rate begins. */
   #baseMs: number;
-  /** Arrivals of all workers since then, of which this worker has every so many. */
+  /** Arrivals of all workers since then; this worker starts its share of them. */
   #sinceBase: number;
   /** Numbers the arrivals of this worker, so that users come in turn. */
   #arrived = 0;
@@ -30,7 +30,7 @@ export class Arrivals implements Model {
     this.#workplace = workplace;
     this.#rate = plan.rate ?? 0;
     this.#users = Math.max(1, plan.users);
-    // A worker that replaces another one does not make up for what that one has done.
+    // A worker that replaces another one does not repeat the arrivals of that one.
     this.#baseMs = workplace.startedMs + place.doneMs;
     this.#sinceBase = place.worker;
   }

@@ -44,7 +44,7 @@ export class Crowd implements Model {
     this.#changed.abort();
   }
 
-  /** Lets users begin at the spawn rate. With several workers, each has every so many of them. */
+  /** Starts users at the spawn rate. With several workers, each starts its share. */
   async run(): Promise<void> {
     const { job, ended, startedMs } = this.#workplace;
     const { timer, plan, place } = job;

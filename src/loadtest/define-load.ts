@@ -34,7 +34,7 @@ export function defineLoad(load: Load): Load {
   return checkLoad(load);
 }
 
-/** Refuses what is no scenario. */
+/** Refuses a value that is not a scenario. */
 export function checkLoad(load: unknown): Load {
   checkFields("load", load, ["setup", "users", "teardown"]);
   const { setup, users, teardown } = load as Record<string, unknown>;

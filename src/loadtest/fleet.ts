@@ -3,7 +3,7 @@
 import type { LoadChange } from "./model.ts";
 
 export interface Fleet {
-  /** Ends when the last worker has. Results come in meanwhile. */
+  /** Runs until the last worker has ended. Results come in meanwhile. */
   run(): Promise<void>;
   /** Changes the load of all workers together. */
   change(change: LoadChange): void;

@@ -8,7 +8,7 @@ import type { SliceWire } from "./slice.ts";
 import { Worker } from "./worker.ts";
 import type { StoreAddress } from "./worker-process.ts";
 
-/** What an invocation is told. Without a place it only gets ready. */
+/** The order for one invocation. Without a place, the worker only gets ready. */
 export interface RoundOrder {
   /** The name of the scenario's file. */
   readonly scenario: string;
@@ -22,7 +22,7 @@ export interface RoundOrder {
   readonly roundMs?: number;
 }
 
-/** What an invocation answers. */
+/** The answer of an invocation. */
 export type RoundAnswer =
   | { readonly type: "ready" }
   | { readonly type: "done"; readonly slices: readonly SliceWire[] }

@@ -10,8 +10,8 @@ import type { Slice } from "./slice.ts";
 /** How long tasks may go on after the end of the run. */
 export const GRACE_MS = 10_000;
 /**
- * Lets the process do everything else that is due: users that never wait for anything real would
- * keep timers and sockets from their turn.
+ * Lets the process run everything else that is due: users that never wait for I/O would keep timers
+ * and sockets waiting.
  */
 export type Turn = () => Promise<void>;
 
@@ -25,7 +25,7 @@ export interface WorkerJob {
   readonly random: Random;
   /** Ends the run early. */
   readonly signal: AbortSignal;
-  /** Told of each interval, in order. */
+  /** Called with each interval, in order. */
   readonly onSlice: (slice: Slice) => void;
   /** Processor time of this process so far, in milliseconds. */
   readonly cpuMs?: () => number;
@@ -46,7 +46,7 @@ export interface Workplace {
   readonly ended: AbortSignal;
   /** Runs the task of a user by its number. Never throws. `intendedMs`: on the worker's timer. */
   perform(user: number, intendedMs?: number): Promise<void>;
-  /** Gives way to timers and sockets, when it is time. */
+  /** Yields to timers and sockets, when it is time. */
   breathe(): Promise<void> | undefined;
   /** Records how late a task starts. */
   late(ms: number): void;
@@ -56,11 +56,11 @@ export interface Workplace {
 
 /** Users or arrivals. */
 export interface Model {
-  /** Ends when nothing more is started. */
+  /** Runs until nothing more is started. */
   run(): Promise<void>;
   change(change: LoadChange): void;
   /** Users or tasks at work. */
   readonly busy: number;
-  /** Everything that is still at work. */
+  /** Tasks that have not ended. */
   readonly pending: readonly Promise<unknown>[];
 }

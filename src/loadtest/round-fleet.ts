@@ -26,9 +26,9 @@ interface RoundFleetOptions {
   readonly timer: Timer;
 }
 
-/** Between the rounds of a worker after one was lost. */
+/** The pause of a worker after a round was lost. */
 const PAUSE_MS = 500;
-/** In a row, of one worker. */
+/** The most lost rounds of one worker in a row. */
 const LOST_MAX = 5;
 
 export class RoundFleet implements Fleet {
@@ -45,13 +45,13 @@ export class RoundFleet implements Fleet {
   async run(): Promise<void> {
     const { workers, timer } = this.#options;
     const all = Array.from({ length: workers }, (_, worker) => worker);
-    // Cold starts, and a scenario or a store that is not there, come before the time counts.
+    // Cold starts and a missing scenario or store must show before the time counts.
     await Promise.all(all.map(() => this.#ready()));
     this.#startedMs = timer.nowMs();
     await Promise.all(all.map((worker) => this.#work(worker)));
   }
 
-  /** Holds from the next round of each worker on. */
+  /** Applies from the next round of each worker on. */
   change(change: LoadChange): void {
     this.#plan = { ...this.#plan, ...change };
   }

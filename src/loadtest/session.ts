@@ -30,7 +30,7 @@ export class Session implements LoadSession {
   readonly userClass: string;
   readonly #host: SessionHost;
   #leases: Lease[] = [];
-  /** For the first acquire, whose latency counts from then on. */
+  /** When the task should have started; the first acquire counts its latency from then. */
   #intendedMs: number | undefined;
   /** The last error that was counted as a failed acquire. */
   #counted: unknown;

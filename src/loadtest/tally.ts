@@ -1,4 +1,4 @@
-/** What came of the acquires of one class of users. */
+/** Counts the outcomes of the acquires of one class of users. */
 
 import { Latencies, type LatenciesWire } from "./latencies.ts";
 

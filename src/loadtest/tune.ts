@@ -6,7 +6,7 @@
  * finds a range with it, and a search by thirds narrows the range down.
  */
 
-/** What a number of users came to. */
+/** The measurement of one number of users. */
 export interface TuneStep {
   readonly users: number;
   readonly perSecond: number;
@@ -19,7 +19,7 @@ interface TuneOptions {
   readonly usersMax: number;
   /** The p99 that must not be exceeded. */
   readonly p99MsMax: number;
-  /** Runs so many users for a while. */
+  /** Runs this many users for a while, and measures. */
   readonly measure: (users: number) => Promise<TuneStep>;
   /** Ends the search early, with what was measured. */
   readonly signal?: AbortSignal;

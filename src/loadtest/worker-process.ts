@@ -1,4 +1,4 @@
-/** A worker in a process of its own: what it is told, and what it answers. */
+/** A worker in a process of its own: its orders and its reports. */
 
 import { RateLimiter } from "../limiter/rate-limiter.ts";
 import { THIS_PROCESS } from "./local-fleet.ts";
@@ -15,7 +15,7 @@ export interface StoreAddress {
   readonly timeoutMs: number;
 }
 
-/** What a worker process is told. */
+/** An order for a worker process. */
 export type Order =
   | {
       readonly type: "prepare";
@@ -29,7 +29,7 @@ export type Order =
   | { readonly type: "change"; readonly change: LoadChange }
   | { readonly type: "stop" };
 
-/** What a worker process answers. */
+/** A report of a worker process. */
 export type Report =
   | { readonly type: "ready" }
   | { readonly type: "slice"; readonly slice: SliceWire }
@@ -44,7 +44,7 @@ interface Channel {
   onLeft(listener: () => void): void;
 }
 
-/** Does what it is told until the run has ended. */
+/** Follows orders until the run has ended. */
 export async function serveWorker(channel: Channel): Promise<void> {
   const stopped = new AbortController();
   let worker: Worker | undefined;

@@ -11,7 +11,7 @@ import { classPicker } from "./plan.ts";
 import { Session, type SessionHost } from "./session.ts";
 import { Slice } from "./slice.ts";
 
-/** How long users may keep the process from everything else. */
+/** How long users may keep the process from all other work. */
 const TURN_MS = 5;
 
 /** One run; its load may be changed meanwhile. */
@@ -35,7 +35,7 @@ export class Worker {
     this.#slice = new Slice(Math.floor(place.doneMs / plan.intervalMs));
     this.#cpuMs = job.cpuMs?.() ?? 0;
     this.#turnedMs = timer.nowMs();
-    // Every task may wait for the end, and there are many.
+    // Many tasks may wait for the end at the same time.
     setMaxListeners(0, this.#ended.signal);
     const end = () => this.#ended.abort(signal.reason);
     if (signal.aborted) end();

@@ -104,10 +104,7 @@ function removal(target: Target, stored: StoredLevel | undefined): LimitChange[]
   return [{ action: "delete", target, ...defined({ before: stored.config }) }];
 }
 
-/**
- * From general to specific, and deletions last: limits that move from one level to another are
- * never missing.
- */
+/** From general to specific, deletions last: limits that move between levels are never missing. */
 function inOrder(a: LimitChange, b: LimitChange): number {
   const removals = Number(a.action === "delete") - Number(b.action === "delete");
   return removals === 0 ? compareTargets(a.target, b.target) : removals;

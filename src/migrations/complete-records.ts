@@ -48,10 +48,10 @@ const lostRetention: Rule = {
   },
 };
 
-/** What every bucket has, and the remains of one have not. */
+/** Attributes that every bucket has, and the remains of a deleted one lack. */
 const STATE = ["entity_id", "resource", "rf"];
 
-/** Giving back to a bucket that was gone has made items with a balance and nothing else. */
+/** Refunds to a deleted bucket have made items with a balance and nothing else. */
 const bucketStubs: Rule = {
   name: "remains of buckets",
   concerns: (item, table) =>
@@ -118,7 +118,7 @@ export const toCompleteRecords: Migration = {
   version: "0.11.0",
   description: "complete index keys and lists, no remains of old buckets, usage by type of window",
   rules: [lostRetention, bucketPartitions, bucketStubs, entityLimits, indexKeys, usageWindows],
-  // The rest adds what readers of 0.10.0 do not mind.
+  // The other changes add attributes that readers of 0.10.0 ignore.
   rollback: [usageWithoutWindows],
 };
 

@@ -15,7 +15,7 @@ import { entityOf, isOurs, partitionOf, removal } from "./old-keys.ts";
 const LIMIT_PATTERN = /^#LIMIT#(?:([^#]+)#)?([^#]+)$/;
 const RESOURCE_PREFIX = "RESOURCE#";
 
-/** Where a limit goes, and as what. */
+/** The item and the attributes that a limit moves to. */
 interface Target {
   readonly key: Key;
   readonly attributes: Readonly<Record<string, string | number>>;
@@ -27,7 +27,7 @@ const limitItems: Rule = {
   writes: (item) => {
     const { key, attributes } = targetOf(item) as Target;
     return [
-      // What the item of the level already says is newer.
+      // The limits that the item of the level already has are newer.
       { update: key, change: { setIfAbsent: { ...attributes, config_version: 1 } } },
       removal(item),
       ...listed(item),

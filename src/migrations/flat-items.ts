@@ -29,7 +29,7 @@ const limitsOfBuckets: Rule = {
   concerns: (item) => oldBucket(item)?.limit !== undefined,
   writes: async (item, table) => {
     const limit = limitIn(flat(item), oldBucket(item)?.limit ?? "");
-    // Without its parameters it limits nothing: the next acquire makes a new one.
+    // A limit without parameters limits nothing: the next acquire creates a new one.
     const moved = limit === undefined ? [] : await intoBucket(item, limit, table);
     return [...moved, removal(item)];
   },
@@ -89,7 +89,7 @@ async function intoBucket(
           [balance]: tokensAt(limit, refilledAtMs),
           ...(ttl === undefined || kept === undefined ? {} : { ttl: Math.max(ttl, kept) }),
         },
-        // What had no end keeps none.
+        // A bucket without a time to live keeps none.
         ...(ttl === undefined && kept !== undefined ? { remove: ["ttl"] } : {}),
       },
       condition: asRead(bucket),
@@ -97,7 +97,7 @@ async function intoBucket(
   ];
 }
 
-/** The balance as of the time that all limits of a bucket share, rounded down. */
+/** Returns the balance at the time that all limits of a bucket share, rounded down. */
 function tokensAt({ tokensMilli, refilledAtMs, rate }: LimitItem, atMs: number): number {
   const tokens = tokensMilli + accruedMilli(rate, atMs - refilledAtMs, 0);
   return Math.min(Math.max(tokensMilli, rate.capacityMilli), tokens);

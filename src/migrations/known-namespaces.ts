@@ -25,7 +25,7 @@ export class KnownNamespaces {
 
   private constructor(states: ReadonlyMap<string, string>, defaultId: string | undefined) {
     this.#known = new Set(states.keys());
-    // What is being purged must not be written to: the purge would not see it again.
+    // A namespace that is being purged must not be written to: the purge would miss the items.
     this.#usable = new Set(
       [...states].filter(([, state]) => state !== "purging").map(([id]) => id),
     );
@@ -43,8 +43,8 @@ export class KnownNamespaces {
   }
 
   /**
-   * `undefined` for what is not ours to change. The Python library has also written under the name
-   * of the namespace where its id should be; such items belong to it all the same.
+   * Returns `undefined` for items that are not ours to change. The Python library has also written
+   * under the name of the namespace where its id should be; such items belong to it all the same.
    */
   homeOf(pk: string): Home | undefined {
     const partition = partitionOf(pk);

@@ -20,7 +20,7 @@ import { MigrationRunningError } from "./migration-error.ts";
 const LEASE_MS = 60_000;
 const OWNER_BYTES = 8;
 
-/** Up to date or back. */
+/** Whether a migration upgrades the table or takes an upgrade back. */
 export type Direction = "up" | "back";
 
 /** How far one migration has come. */
@@ -34,7 +34,7 @@ export interface Checkpoint {
   readonly changes: Readonly<Record<string, number>>;
 }
 
-/** What the item says. */
+/** The content of the item. */
 export interface MigrationState {
   readonly checkpoint: Checkpoint | undefined;
   /** The version reached so far, where the version record does not say it. */
@@ -86,7 +86,7 @@ export class MigrationLease {
     return this.#state;
   }
 
-  /** Remembers how far we are, and renews the lease. */
+  /** Saves the checkpoint and renews the lease. */
   async save(checkpoint: Checkpoint): Promise<void> {
     const { ok, item } = await this.#store.update(
       stateKey(),
@@ -106,12 +106,12 @@ export class MigrationLease {
     return { update: stateKey(), change, condition: this.#mine() };
   }
 
-  /** The same when everything is done: nothing is left to go on from. */
+  /** Returns the write that ends the run: it removes the item. */
   ending(): Write {
     return { delete: stateKey(), condition: this.#mine() };
   }
 
-  /** Lets the next one go on at once. */
+  /** Releases the lease, so that the next run can begin at once. */
   async release(): Promise<void> {
     await this.#store.update(stateKey(), { set: { lease_until: 0 } }, this.#mine());
   }

@@ -19,15 +19,15 @@ export interface MigrationTable {
   readonly namespaces: KnownNamespaces;
 }
 
-/** One way in which an item may be of an older time. */
+/** One way in which an item of an older version differs. */
 export interface Rule {
   /** Names the changes in reports. */
   readonly name: string;
-  /** Whether the item is one of those. */
+  /** Returns whether the item differs in that way. */
   concerns(item: Item, table: MigrationTable): boolean;
   /**
-   * One transaction that changes that. None, if the item must stay as it is. What it produces is
-   * what the whole migration aims at: the scan may have passed the place where it lands.
+   * Returns one transaction that corrects the item; none if it must stay as it is. The written
+   * items must be final: the scan may have passed their place already.
    */
   writes(item: Item, table: MigrationTable): Promise<readonly Write[]> | readonly Write[];
 }

@@ -38,13 +38,13 @@ export interface PendingMigration {
 
 /** What an upgrade of a table would run. */
 export interface MigrationPlan {
-  /** What the table says it has; `undefined` where it says nothing. */
+  /** The version that the table has recorded; `undefined` without a record. */
   readonly schemaVersion: string | undefined;
   /** The schema version of this client. */
   readonly targetVersion: string;
   /** In the order they will run; none when the table is up to date or newer than this client. */
   readonly pending: readonly PendingMigration[];
-  /** A run that has not come to its end; the next one goes on from there. */
+  /** A run that did not finish; the next run continues from there. */
   readonly interrupted?: {
     readonly migration: string;
     readonly startedAt: string;
@@ -74,7 +74,7 @@ export interface RunOptions {
 export interface MigrationReport {
   /** Whether it was a trial that wrote nothing. */
   readonly dryRun: boolean;
-  /** Otherwise it was stopped. */
+  /** False when the run was stopped. */
   readonly completed: boolean;
   /** The schema version before the run. */
   readonly fromVersion: string | undefined;
@@ -94,7 +94,7 @@ const RUN_OPTIONS = [
 ] as const satisfies readonly (keyof RunOptions)[];
 
 /**
- * What would be done. Reads three items.
+ * Returns what a run would do. Reads three items.
  *
  * @example
  * ```ts
@@ -175,7 +175,7 @@ export async function rollbackMigrations(
   const context = contextOf(store, options);
   const between = async (state: MigrationState | undefined) => {
     const version = await readTableVersion(context.store, undefined);
-    // The version is the first thing that is taken back, so a run that broke off knows better.
+    // The version is taken back first, so the state of an interrupted run is more exact.
     const left = state?.checkpoint?.direction === "back" ? state.checkpoint.migration : to;
     const from = isAfter(left, version.effective) ? left : version.effective;
     const back = [...migrationsBetween(to, from)].reverse();

@@ -39,7 +39,7 @@ export function entityOf({ rest }: Partition): string | undefined {
 export interface OldBucket {
   readonly entityId: string;
   readonly resource: string;
-  /** Where each limit had an item of its own. */
+  /** The name of the limit, where each limit had an item of its own. */
   readonly limit: string | undefined;
 }
 

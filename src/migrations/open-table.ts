@@ -5,7 +5,7 @@ import { checkOpenOptions, type DynamoOptions } from "../repository/options.ts";
 import { parseStoreUrl } from "../repository/store-url.ts";
 import { type ScanStore, scannable } from "../storage/scan-store.ts";
 
-/** No request waits for a call of a migration, and a busy table may throttle it for long. */
+/** No user waits for a call of a migration, and a busy table may throttle it for long. */
 const TIMEOUT_MS = 30_000;
 
 /** A table, whatever its version. */

@@ -1,8 +1,8 @@
 /**
- * A table as it would be: reads see the table and what was written here, and writes go nowhere
- * else. A dry run is a run on it, so what it reports is what would happen.
+ * A table with changes that are not written: reads see the table and the writes made here. A dry
+ * run is a run on this store, so its report is what a real run would do.
  *
- * It keeps what a migration would change, so it needs as much memory as that.
+ * It keeps all changes of a migration in memory.
  */
 
 import { checkTransaction, keyOfWrite, type ManyWrites, writesIn } from "../storage/checks.ts";
@@ -70,7 +70,7 @@ export class OverlayStore implements ScanStore {
     for (const write of writesIn(writes)) await this.#write(write);
   }
 
-  /** Only of the table itself, in no particular order: that is all migrations ask. */
+  /** Queries the table itself, in no particular order: migrations need no more. */
   async *query(query: Query): AsyncGenerator<Item> {
     const prefix =
       query.sort !== undefined && "beginsWith" in query.sort ? query.sort.beginsWith : "";
@@ -89,7 +89,7 @@ export class OverlayStore implements ScanStore {
   /** Leaves the table below open, which belongs to the caller. */
   async close(): Promise<void> {}
 
-  /** What is in the table, as it would be, then what would be new. */
+  /** Yields the items of the table with the changes applied, then the new items. */
   async *#merged(below: AsyncIterable<Item>, fits: (key: Key) => boolean): AsyncGenerator<Item> {
     const seen = new Set<string>();
     for await (const item of below) {

@@ -6,7 +6,7 @@ import type { Checkpoint, MigrationLease } from "./migration-state.ts";
 
 /** Items that are changed at the same time. */
 const TOGETHER = 16;
-/** Items that are looked at, at most, before it is remembered. */
+/** The most items between two checkpoints. */
 const CHECKPOINT_ITEMS = 1000;
 /** Each lost attempt means that another client changed the item; this many are an error. */
 const ATTEMPTS_MAX = 20;
@@ -41,7 +41,7 @@ export class Pass {
     return this.#checkpoint;
   }
 
-  /** Whether it came to the end; otherwise it was told to stop. */
+  /** Returns true at the end of the table, false when the run was stopped. */
   async run(options: PassOptions = {}): Promise<boolean> {
     let concerned: Item[] = [];
     let looked = 0;
@@ -67,7 +67,7 @@ export class Pass {
     return true;
   }
 
-  /** All of them end before the first failure is reported: nothing goes on behind our back. */
+  /** Waits for all changes before it reports the first failure, so that none goes on unnoticed. */
   async #changeAll(items: readonly Item[]): Promise<void> {
     const outcomes = await Promise.allSettled(items.map((item) => this.#change(item)));
     for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
@@ -80,7 +80,7 @@ export class Pass {
     }
   }
 
-  /** Until the rule has nothing to say any more. Ends with the item as it is then. */
+  /** Repeats until the rule finds nothing to change. Returns the item as it is then. */
   async #apply(rule: Rule, item: Item): Promise<Item | undefined> {
     const { store } = this.#table;
     let current: Item | undefined = item;

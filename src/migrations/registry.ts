@@ -19,7 +19,7 @@ export const MIGRATIONS: readonly Migration[] = [
   toCompleteRecords,
 ];
 
-/** Those to versions after `from`, up to `to`; none on the way back. */
+/** Returns the migrations after `from`, up to `to`; none when `to` is older. */
 export function migrationsBetween(
   from: string,
   to: string = SCHEMA_VERSION,

@@ -93,7 +93,7 @@ export async function runSteps(
     return outcomes;
   } catch (cause) {
     if (cause instanceof MigrationRunningError) throw cause;
-    // Whatever stopped us may stop this as well; then the lease runs out by itself.
+    // The cause of the failure may prevent this as well; then the lease expires by itself.
     await lease.release().catch(() => undefined);
     throw new MigrationError(
       `The migration to ${current} broke off: ${(cause as Error).message}. ` +
@@ -113,7 +113,7 @@ async function runStep(
   const table = await tableFor(context, migration);
   const checkpoint = beginning(lease.state.checkpoint, step);
   await lease.save(checkpoint);
-  // On the way back first, and else last: a table never claims more than it has.
+  // First on the way back, otherwise last: a table never claims a version that it has not reached.
   if (step.direction === "back") await say(context, step, []);
   const pass = new Pass(table, rulesOf(step), lease, checkpoint);
   const completed = await pass.run({
@@ -142,13 +142,13 @@ async function tableFor(context: RunContext, migration: Migration): Promise<Migr
   return { store, clock, namespaces: await KnownNamespaces.read(store) };
 }
 
-/** After the last checkpoint of the same step, else at the first item. */
+/** Returns the checkpoint of the same step, or that of its beginning. */
 function beginning(saved: Checkpoint | undefined, { migration, direction }: Step): Checkpoint {
   if (saved?.migration === migration.version && saved.direction === direction) return saved;
   return { migration: migration.version, direction, cursor: undefined, scanned: 0, changes: {} };
 }
 
-/** The version after the step, the state of the run, and what else goes with it: all or nothing. */
+/** Writes the version, the state of the run and the step's last writes: all or nothing. */
 async function say(context: RunContext, step: Step, state: readonly Write[]): Promise<void> {
   const { store, clock, updatedBy } = context;
   const version = await readTableVersion(store, undefined);

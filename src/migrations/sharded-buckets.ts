@@ -16,7 +16,7 @@ import type { MigrationTable, Rule } from "./migration.ts";
 import { isThere, oldBucket, removal } from "./old-keys.ts";
 
 const TTL_SECONDS_MIN = 3600;
-/** Old keys have none of their own; the bucket says what it is by its parts. */
+/** Old keys have no namespace of their own; only the other parts of this key are used. */
 const ANY_NAMESPACE = "any";
 const BURST_PATTERN = /^b_(.+)_bx$/;
 
@@ -30,13 +30,13 @@ export const bucketPartitions: Rule = {
     if (bucket === undefined) return [remove];
     const namespaceId = table.namespaces.homeOf(item.PK)?.namespaceId as string;
     const key = bucketKey(namespaceId, bucket.entityId, bucket.resource, 0);
-    // A bucket that is in use has the truth; the old one has been forgotten since it was made.
+    // A bucket that is in use is current; the old item is outdated since that one was created.
     if (await isThere(table.store, key)) return [remove];
     return [{ put: encodeBucket(namespaceId, bucket), condition: [ITEM_ABSENT] }, remove];
   },
 };
 
-/** `undefined` when there is nothing to keep: incomplete, or its time was over. */
+/** Returns `undefined` when there is nothing to keep: an incomplete or expired bucket. */
 async function bucketIn(item: Item, table: MigrationTable): Promise<StoredBucket | undefined> {
   const nowSeconds = Math.floor(table.clock() / 1000);
   const { entityId = "", resource = "" } = oldBucket(item) ?? {};

@@ -1,4 +1,4 @@
-/** Which version a table has: what its version record says, wherever that is. */
+/** Finds the version of a table: what its version record says, wherever the record is. */
 
 import { isoSeconds } from "../core/windows.ts";
 import { defined } from "../domain/defined.ts";
@@ -11,7 +11,7 @@ import type { Item, Value } from "../storage/item.ts";
 import { ITEM_ABSENT, type ItemStore, type Write } from "../storage/item-store.ts";
 import { flat } from "./flat-items.ts";
 
-/** Before every version: all rules look at every item. */
+/** Older than every version, so that all rules look at every item. */
 const OLDEST = "0.0.0";
 
 export interface TableVersion {
@@ -46,7 +46,7 @@ export async function readTableVersion(
   };
 }
 
-/** The version in its parts; a version record that cannot be read is not guessed at. */
+/** Parses a version; refuses a version record that cannot be read instead of guessing. */
 export function knownVersion(text: string): NonNullable<ReturnType<typeof parseVersion>> {
   const version = parseVersion(text);
   if (version !== undefined) return version;
@@ -84,7 +84,7 @@ export function versionWrite(
   };
 }
 
-/** What the old record knows and we do not. */
+/** Returns the fields of the old record that a new one would not have. */
 function kept(unprefixed: Item | undefined): Record<string, Value> {
   return defined({
     lambda_version: textAt(unprefixed, "lambda_version"),

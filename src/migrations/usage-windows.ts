@@ -1,8 +1,9 @@
 /**
- * The keys of usage say the type of the window. Without it, the first hour of a day and the day
+ * The keys of usage contain the type of the window. Without it, the first hour of a day and the day
  * itself shared an item, and each counted what belonged to the other.
  *
- * What has been added up in one item cannot be taken apart again: it moves as what it says it is.
+ * Counts that were added up in one item cannot be separated: the item moves under the window type
+ * that it has.
  */
 
 import { WINDOW_TYPES, type WindowType } from "../core/windows.ts";
@@ -75,7 +76,7 @@ function windowedIn(item: Item, table: MigrationTable): Snapshot | undefined {
   return snapshotIn(item, WINDOWED_PATTERN.exec(item.SK)?.[1], table);
 }
 
-/** `undefined` for what is none, or does not say which window it is of. */
+/** Returns `undefined` for an item that is not a snapshot, or whose window is unknown. */
 function snapshotIn(
   item: Item,
   resource: string | undefined,

@@ -165,10 +165,7 @@ export function decodeBucket(item: Item): StoredBucket | undefined {
   };
 }
 
-/**
- * Returns a whole number in its range, or `undefined` when absent; anything else is a damaged
- * record.
- */
+/** Returns a whole number in its range, or `undefined`; anything else is a damaged record. */
 export function boundedAt(item: Item, name: string, min: number, max: number): number | undefined {
   const value = valueAt(item, name);
   if (value === undefined) return undefined;

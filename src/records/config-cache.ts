@@ -86,9 +86,7 @@ export class ConfigCache {
     return this.#version;
   }
 
-  /**
-   * Incremented by every eviction: a read that began before an eviction does not fill the cache.
-   */
+  /** Incremented by every eviction: a read that began before it does not fill the cache. */
   get epoch(): number {
     return this.#epoch;
   }

@@ -170,7 +170,7 @@ export class ConfigResolver {
   }
 
   /**
-   * Records that this process has changed stored limits; `version` is `undefined` without a change.
+   * Records that this process has changed stored limits; without a change there is no `version`.
    */
   changed(version: number | undefined, names: readonly string[]): void {
     // The system slot carries the version, so it is stale after any change.

@@ -19,7 +19,7 @@ export type AttributeValue =
 /** An item as DynamoDB writes it. */
 type AttributeMap = Record<string, AttributeValue>;
 
-/** Types every attribute. */
+/** Returns the item with the type of every attribute. */
 export function encodeItem(item: Readonly<Record<string, Value>>): AttributeMap {
   // `fromEntries` defines its properties, so that an attribute named `__proto__` is only a name.
   return Object.fromEntries(
@@ -103,7 +103,7 @@ function decodeMap(attributes: Readonly<Record<string, unknown>>): Record<string
   return decoded;
 }
 
-/** Assigning it would change what the object is, and not what it holds. */
+/** Assigning to `__proto__` would change the prototype of the object. */
 function defineProto(decoded: Record<string, Value>, value: Value): void {
   const property = { value, writable: true, enumerable: true, configurable: true };
   Object.defineProperty(decoded, "__proto__", property);

@@ -1,4 +1,4 @@
-/** Work in parallel, but not all of it at once. */
+/** Runs work in parallel, a bounded number at a time. */
 
 /** Runs `work` on every item, `limit` at a time; the first failure ends it. */
 export async function inParallel<T>(

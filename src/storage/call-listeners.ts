@@ -19,7 +19,7 @@ export class CallListeners {
     return this.#listeners.size === 0 && !callChannel.hasSubscribers;
   }
 
-  /** The result ends it. */
+  /** Adds a listener; the result removes it. */
   add(listener: CallListener): () => void {
     const told = unbreakable("onCall", listener);
     this.#listeners.add(told);
@@ -32,7 +32,7 @@ export class CallListeners {
   }
 }
 
-/** Not every store tells of its requests. */
+/** Listens to a store, if it reports its requests: not every store does. */
 export function listenTo(store: object, listener: CallListener): () => void {
   return isAudible(store) ? store.listen(listener) : () => {};
 }

@@ -1,4 +1,4 @@
-/** What every store asks of a request before it starts: what one refuses, all refuse. */
+/** Checks that every store makes before a request starts: what one store refuses, all refuse. */
 
 import { ValidationError } from "../domain/errors.ts";
 import type { Item, Key } from "./item.ts";
@@ -15,46 +15,46 @@ export function writesIn({ puts = [], deletes = [] }: ManyWrites): Write[] {
   return [...puts.map((put) => ({ put })), ...deletes.map((key) => ({ delete: key }))];
 }
 
-/** The key a write goes to. */
+/** Returns the key that a write goes to. */
 export function keyOfWrite(write: Write): Key {
   if ("put" in write) return write.put;
   if ("update" in write) return write.update;
   return "delete" in write ? write.delete : write.check;
 }
 
-/** At most 100 writes, each to another item. */
+/** Refuses more than 100 writes, and two writes to one item. */
 export function checkTransaction(writes: readonly Write[]): void {
   checkAtMost("writes", writes.length);
   checkDistinct(writes.map(keyOfWrite));
   for (const write of writes) checkWrite(write);
 }
 
-/** At most 100 keys can be read as of one moment. */
+/** Refuses more than 100 keys in one snapshot. */
 export function checkSnapshot(keys: readonly Key[]): void {
   checkAtMost("keys", keys.length);
 }
 
-/** Writes that go together go to different items. */
+/** Refuses two writes to one item. */
 export function checkDistinct(keys: readonly Key[]): void {
   const different = new Set(keys.map((key) => JSON.stringify([key.PK, key.SK])));
   if (different.size === keys.length) return;
   throw new ValidationError("keys", keys.length, "each write must go to another item");
 }
 
-/** A write that could work; its values are checked where they are encoded. */
+/** Refuses a write that could never work; its values are checked where they are encoded. */
 export function checkWrite(write: Write): void {
   checkKey(keyOfWrite(write));
   if ("put" in write) checkIndexKeys(write.put);
   if ("update" in write) checkChange(write.change);
 }
 
-/** A key has two parts, and neither is empty. */
+/** Refuses a key with an empty or missing part. */
 export function checkKey(key: Key): void {
   checkKeyPart("PK", key.PK);
   checkKeyPart("SK", key.SK);
 }
 
-/** An attribute changes in one way at a time, and the key in none. */
+/** Refuses a change of the key, and two changes of one attribute. */
 function checkChange(change: Change): void {
   const seen = new Set(["PK", "SK"]);
   for (const name of namesOf(change)) {

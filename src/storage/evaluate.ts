@@ -19,7 +19,7 @@ export function applyChange(key: Key, item: Item | undefined, change: Change): I
   return Object.fromEntries(next) as unknown as Item;
 }
 
-/** The item as it is read again; what DynamoDB could not store is refused. */
+/** Returns the item as it will be read; refuses values that DynamoDB could not store. */
 export function storedItem(item: Item): Item {
   return Object.fromEntries(
     Object.entries(item)
@@ -29,8 +29,8 @@ export function storedItem(item: Item): Item {
 }
 
 /**
- * A text whose UTF-16 units sort as its UTF-8 bytes do, which is the order of DynamoDB and SQLite:
- * characters beyond U+FFFF come last, but their units lie before U+E000.
+ * Returns a text whose UTF-16 units sort as the UTF-8 bytes of the given one, which is the order of
+ * DynamoDB and SQLite: characters beyond U+FFFF come last, but their units lie before U+E000.
  */
 export function inByteOrder(text: string): string {
   return text.replace(/[\ud800-\uffff]/g, (unit) => {

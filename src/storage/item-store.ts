@@ -167,7 +167,7 @@ export interface StoreCall {
   readonly indexUnits: number;
   /** True when the units are computed from the item size: a failed condition reports none. */
   readonly estimated: boolean;
-  /** What came of it; absent where the store is in this process. */
+  /** The outcome; absent where the store is in this process. */
   readonly outcome?: CallOutcome;
   /** From sending the request to its answer, in milliseconds; absent like `outcome`. */
   readonly durationMs?: number;

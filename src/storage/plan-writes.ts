@@ -1,4 +1,4 @@
-/** What writes would do, worked out in process without doing it. */
+/** Computes what writes would do, without doing it. */
 
 import { checkDistinct, checkTransaction, checkWrite, keyOfWrite } from "./checks.ts";
 import { applyChange, holds, storedItem } from "./evaluate.ts";

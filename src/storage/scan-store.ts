@@ -14,8 +14,8 @@ export interface ScanOptions {
 
 export interface ScanStore extends ItemStore {
   /**
-   * Every item that is there from beginning to end, once, in an order that stays the same. What is
-   * written or removed meanwhile may be seen or not.
+   * Yields every item that exists from beginning to end, once, in an order that stays the same.
+   * Items that are written or removed meanwhile may be yielded or not.
    */
   scan(options?: ScanOptions): AsyncIterable<Item>;
 }

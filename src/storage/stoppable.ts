@@ -13,7 +13,7 @@ export function stoppable(
   const iterator: AsyncIterableIterator<ChangeRecord> = {
     next: () => records.next(),
     return: () => {
-      // A generator that waits for more hears of `return` only afterwards, which may be never.
+      // A generator that waits for a change sees `return` only after that change, perhaps never.
       returned.abort();
       return records.return(undefined);
     },

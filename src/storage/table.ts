@@ -1,6 +1,6 @@
 /**
- * The table: one key, four indexes, a time to live. Every store keeps to it, so that code which
- * works on one works on all: an index hands out only what it projects.
+ * The table: one key, four indexes, a time to live. Every store has the same, and an index returns
+ * only what it projects, so that code which works on one store works on all.
  */
 
 import type { Item } from "./item.ts";
@@ -21,9 +21,9 @@ export interface IndexDefinition {
 
 /**
  * GSI1 leads from a parent to its children, GSI2 from a resource to its buckets and usage, GSI3
- * from an entity to its buckets and from a resource to entities with limits of their own, GSI4
- * from a namespace to everything in it. GSI2 is KEYS_ONLY because an index that copied the balance
- * would double the price of every acquire.
+ * from an entity to its buckets and from a resource to entities with limits of their own, GSI4 from
+ * a namespace to everything in it. GSI2 is KEYS_ONLY because an index with a copy of the balance
+ * would double the cost of every acquire.
  */
 export const INDEXES: readonly IndexDefinition[] = INDEX_NAMES.map((name) => ({
   name,

@@ -1,6 +1,6 @@
 /**
- * For tests of code that uses the limiter: a clock that stands still, and a table that fails. And
- * for stores of one's own: the port, its contract, and what a store in one process is made of.
+ * For tests of code that uses the limiter: virtual time, and a simulated table that fails. And for
+ * custom stores: the port, its contract, and the parts of a store in one process.
  */
 
 export type { Prices } from "../storage/dynamodb/prices.ts";

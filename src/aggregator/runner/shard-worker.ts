@@ -116,9 +116,7 @@ export class ShardWorker {
     }
   }
 
-  /**
-   * Skips records that the stream has dropped: they cannot be counted, but those after them can.
-   */
+  /** Skips records that the stream has dropped: they cannot be counted, but later ones can. */
   #skipLost(error: unknown): void {
     if (!(error instanceof ValidationError) || error.field !== "position") return;
     const { log, shardId } = this.#options;

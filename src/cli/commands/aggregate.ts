@@ -100,7 +100,7 @@ async function follow(call: Call<AggregateOptions>, signal: AbortSignal) {
     signal,
     connection: { ...connection, timer: terminal.timer },
   });
-  // It runs until it is ended, so that is no failure.
+  // An aggregator runs until it is interrupted, so that is not a failure.
   return { code: EXIT.ok };
 }
 

@@ -1,4 +1,4 @@
-/** The options of `deploy`, and the stack they describe. What is not given is not decided. */
+/** The options of `deploy`, and the stack that they describe. Options not given stay open. */
 
 import {
   type OptionName,
@@ -98,7 +98,7 @@ function attributeOf(flag: string): string {
   return flag.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** Without either option nothing was said; the parser then hands out true for the second. */
+/** With neither option there is no setting, although the parser returns true for the second. */
 function flagOf(options: DeployOptions, on: string, off: string): boolean | undefined {
   const isEnabled = options[attributeOf(on)] === true;
   const isDisabled = options[attributeOf(off)] === false;

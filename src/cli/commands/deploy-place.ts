@@ -1,4 +1,4 @@
-/** Which stack a command is about, and how to get there. */
+/** Which stack a command is about, and how to reach it. */
 
 import { defined } from "../../domain/defined.ts";
 import type { DynamoOptions } from "../../repository/options.ts";

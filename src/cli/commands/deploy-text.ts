@@ -1,4 +1,4 @@
-/** A deployment in words: what will be, what changes, what became of it. */
+/** A deployment in words: its settings, its changes, its outcome. */
 
 import { CLIENT_VERSION, SCHEMA_VERSION } from "../../domain/version.ts";
 import { type CheckedStackOptions, checkStackOptions } from "../../infra/check-stack-options.ts";
@@ -13,7 +13,7 @@ import type { Palette } from "../palette.ts";
 const OFF = "disabled";
 const SIGNS: Readonly<Record<string, string>> = { Add: "+", Modify: "~", Remove: "-", Import: ">" };
 
-/** All that will be in force. */
+/** Returns all settings that will be in force. */
 export function summaryText(plan: DeployPlan, palette: Palette): string {
   const options = checkStackOptions(plan.options);
   const rows: [string, string][] = [
@@ -37,7 +37,7 @@ function optionRows(options: CheckedStackOptions): [string, string][] {
     if (row === undefined || text === "") continue;
     if (ofAggregator === true && !options.enableAggregator) continue;
     const before = rows.get(row);
-    // What is disabled has no details.
+    // A part that is disabled has no details.
     if (before !== OFF) rows.set(row, before === undefined ? text : `${before}, ${text}`);
   }
   return [...rows];
@@ -49,7 +49,7 @@ function shownValue(value: unknown, { shown = String }: StackOption): string {
   return shown(value as never);
 }
 
-/** What changes, line by line. */
+/** Returns the changes, line by line. */
 export function planText(plan: DeployPlan): string {
   const verb = plan.kind === "create" ? "will be created" : "will change";
   const adopted = plan.adoptsTable
@@ -138,7 +138,7 @@ function fateOfCode(version: string): string {
   return ` (as it was: version ${version}, which is newer than this client)`;
 }
 
-/** Deploying does not touch what is in a table that was there. */
+/** Deploying does not change the items of a table that existed before. */
 function schemaLines({ records }: Deployed, stack: NamedStack, palette: Palette): string[] {
   const schema = records?.version.schemaVersion ?? SCHEMA_VERSION;
   if (!isAfter(SCHEMA_VERSION, schema)) return [];
@@ -146,7 +146,7 @@ function schemaLines({ records }: Deployed, stack: NamedStack, palette: Palette)
   return [`  ${palette.warning(`The table has schema ${schema}`)}: run ${command}`];
 }
 
-/** The same for programs. */
+/** Returns the result as JSON. */
 export function resultJson(result: Deployed) {
   const { plan } = result;
   return {

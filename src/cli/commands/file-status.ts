@@ -1,4 +1,4 @@
-/** How a store in a file is: for `status`. */
+/** The status of a store in a file, for `stack status`. */
 
 import { statSync } from "node:fs";
 import { CLIENT_VERSION } from "../../domain/version.ts";

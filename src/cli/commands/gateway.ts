@@ -26,7 +26,7 @@ interface ServeOptions extends StoreOptions {
 }
 
 const MEGABYTE = 1024 * 1024;
-/** How long a Ctrl-C may be the first one again: both the terminal and npx hand it on. */
+/** Within this time a second Ctrl-C counts as the first one: the terminal and npx both send it. */
 const ECHO_MS = 500;
 
 export const gateway = leaf<ServeOptions>({

@@ -1,4 +1,4 @@
-/** The file of `limits`: reads it, and says what is wrong with it where it is wrong. */
+/** Reads the file of `limits`, and reports what is wrong with it, with its line. */
 
 import { readFileSync } from "node:fs";
 import type { Manifest } from "../../manifest/manifest.ts";
@@ -37,7 +37,7 @@ export async function readManifest(file: string): Promise<FileContent> {
   }
 }
 
-/** The manifest of a command that cannot go on without one. */
+/** Returns the manifest of a command that cannot work without one. */
 export async function manifestOf({ options, json, note }: Call<FileOptions>): Promise<Manifest> {
   const { file, namespace } = options;
   const content = await readManifest(file);

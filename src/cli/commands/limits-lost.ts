@@ -1,4 +1,4 @@
-/** What the entities of a file lose: for `limits plan` and `limits apply`. */
+/** Which limits the entities of a file lose, for `limits plan` and `limits apply`. */
 
 import { type Manifest, targetKey } from "../../manifest/manifest.ts";
 import type { LimitPlan } from "../../manifest/plan.ts";

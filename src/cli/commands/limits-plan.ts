@@ -84,7 +84,7 @@ async function planOfStored(repo: Repository, manifest: Manifest): Promise<Limit
   return planManifest(repo, manifest);
 }
 
-/** In a namespace that is not there, nothing is stored. */
+/** A namespace that does not exist yet has nothing stored. */
 async function planOfNew(manifest: Manifest): Promise<LimitPlan> {
   const { planChanges } = await import("../../manifest/plan.ts");
   return planChanges(manifest, () => undefined, { targets: [], unsettled: [] });

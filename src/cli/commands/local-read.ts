@@ -114,7 +114,7 @@ function logLine(source: string, line: string, json: boolean, { palette }: Termi
   return `${palette.faint(`${source.padEnd(10)} |`)} ${line}\n`;
 }
 
-/** In capitals too, as the reference has it. */
+/** Accepts capitals too, as the Python library does. */
 function readShell(text: string): Shell {
   const shell = SHELLS.find((name) => name === text.toLowerCase());
   if (shell !== undefined) return shell;

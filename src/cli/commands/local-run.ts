@@ -132,7 +132,7 @@ export const down = leaf<FolderOptions>({
   },
 });
 
-/** What runs already, if it is what was asked for; what is only left over is cleared away. */
+/** Returns the running server if it is what was asked for; clears away remains of earlier runs. */
 async function alreadyUp(
   folder: LocalFolder,
   { options, terminal, note }: Call<UpOptions>,

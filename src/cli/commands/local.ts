@@ -1,4 +1,4 @@
-/** `local`: a DynamoDB engine of one's own in the background, without Docker. */
+/** `local`: a local DynamoDB in the background, without Docker. */
 
 import type { Group } from "../command.ts";
 import { env, logs } from "./local-read.ts";

@@ -26,7 +26,7 @@ export const peek = leaf<{ limit: readonly string[] }>({
     const repo = await open();
     const { state, level = null } = await repo.limits.state({ entityId, resource });
     const limiter = new RateLimiter(repo);
-    // What is switched off has balances, and no use of them.
+    // A resource that is switched off has balances that cannot be used.
     const statuses =
       state === "disabled" ? [] : await limiter.status({ entityId, resource, ...overrides });
     return {

@@ -10,7 +10,7 @@ import { finiteOrNull } from "../json.ts";
 import { refused } from "../refused.ts";
 import type { Terminal } from "../terminal.ts";
 
-/** As shells have it: not found, and found but not to be run. */
+/** As in shells: not found, and found but not executable. */
 const NOT_FOUND = 127;
 const NOT_EXECUTABLE = 126;
 const SIGNAL_BASE = 128;

@@ -98,7 +98,7 @@ function tablePlace(
   };
 }
 
-/** What there is to do. */
+/** Returns what an upgrade would do. */
 function planLines({ code, tags, migrations, record }: UpgradePlan): string[] {
   return [
     ...code.map((lambda) => `~ code of the ${lambda}`),
@@ -108,13 +108,13 @@ function planLines({ code, tags, migrations, record }: UpgradePlan): string[] {
   ];
 }
 
-/** What did not work, and does not matter to the rest. */
+/** Returns the failures that do not affect the rest of the upgrade. */
 export function upgradeWarnings({ tagsError }: Upgraded): string[] {
   if (tagsError === undefined) return [];
   return [`Warning: the tags of the stack could not be set: ${tagsError.message}`];
 }
 
-/** What is done stays done. */
+/** Returns the text for a stopped upgrade: finished steps stay. */
 function stoppedText({ migrations }: Upgraded, stack: NamedStack): string {
   if (migrations?.dryRun === true) return "Stopped: nothing was changed";
   const last = migrations?.migrations.at(-1);

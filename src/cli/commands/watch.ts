@@ -59,7 +59,7 @@ async function follow(call: Call<WatchOptions>, signal: AbortSignal) {
     for (let looks = 0; looks < count && !signal.aborted; looks += 1) {
       if (looks > 0) await terminal.timer.sleep(options.interval * 1000, signal);
       if (signal.aborted) break;
-      // Limits that were changed meanwhile are to be seen, too.
+      // Shows changes of limits, too.
       repository.limits.invalidateCache();
       screen.show(request, await look(limiter, request, looks === 0));
     }
@@ -73,7 +73,7 @@ async function follow(call: Call<WatchOptions>, signal: AbortSignal) {
   throw signal.reason;
 }
 
-/** A store that is away for a moment does not end the watch, unless it never was there. */
+/** A store that does not answer for a moment does not end the watch, unless it never answered. */
 async function look(
   limiter: RateLimiter,
   request: StatusRequest,
@@ -87,7 +87,7 @@ async function look(
   }
 }
 
-/** Shows what was seen, in the form that was asked for. */
+/** Shows the balances, in the form that was asked for. */
 class Screen {
   readonly #call: Call<WatchOptions>;
   readonly #drawing: Drawing;

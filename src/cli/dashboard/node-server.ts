@@ -14,7 +14,7 @@ export interface RunningServer {
   close(): Promise<void>;
 }
 
-/** Listens on an address; ends with its port. The handler is asked for after that. */
+/** Listens on an address and returns its port. `handlerAt` is called after that. */
 export async function listen(
   place: { host: string; port: number },
   handlerAt: (port: number) => FetchHandler,
@@ -52,7 +52,7 @@ async function answer(
   outgoing.writeHead(response.status, [...response.headers].flat());
   if (response.body === null || incoming.method === "HEAD") outgoing.end();
   else {
-    // The page may be closed at any time; the stream is told, and nothing else is to be done.
+    // The page may be closed at any time. The stream is told so; there is nothing else to do.
     await pipeline(Readable.fromWeb(response.body as ReadableStream), outgoing).catch(() => {});
   }
 }

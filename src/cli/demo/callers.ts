@@ -7,13 +7,13 @@ import type { Key } from "./project.ts";
 export const TRAFFIC_MS = 30_000;
 export const LAST_CALL_MS = 27_000;
 
-/** A call as it will be made, with what only its end will tell. */
+/** A call of the demo, with the cost that only its end will show. */
 export interface PlannedCall {
   readonly atMs: number;
   readonly key: Key;
-  /** What is taken before it is made. */
+  /** The tokens that the call consumes before it is made. */
   readonly estimated: number;
-  /** What the model will charge. */
+  /** The tokens that the model really uses. */
   readonly used: number;
   readonly lastsMs: number;
   readonly fails: boolean;
@@ -40,7 +40,7 @@ const HABITS: Readonly<Record<Key, Habit>> = {
     usedPercent: [50, 160],
     lastsMs: [400, 1500],
   },
-  // A job over night: more than it may, and it does not wait when it is told to.
+  // A job at night: it asks for more than its limit, and does not wait when it is refused.
   batch: {
     fromMs: 3000,
     pauseMs: [500, 900],

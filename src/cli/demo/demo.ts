@@ -1,4 +1,4 @@
-/** A demonstration from nothing: a fresh store in a temporary folder, which is gone afterwards. */
+/** The demo in a fresh store in a temporary folder, which is removed afterwards. */
 
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -14,7 +14,7 @@ import { noPace, realPace, StageTime } from "./stage-time.ts";
 
 export interface DemoOptions {
   readonly random: Random;
-  /** Whether a second of the demonstration takes a second. */
+  /** Whether a second of the demo takes a second. */
   readonly isPaced: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** A simulated gateway to a language model: takes an estimate, makes the call, settles its cost. */
+/** A simulated gateway to a language model: consumes an estimate, calls, settles the cost. */
 
 import type { Refusal } from "../../limiter/decision.ts";
 import type { Lease } from "../../limiter/lease.ts";
@@ -14,11 +14,11 @@ export interface CallReport {
   readonly entityId: string;
   readonly outcome: "answered" | "refused" | "failed";
   readonly estimated: number;
-  /** 0 when it was refused or failed: nothing stays taken. */
+  /** 0 when it was refused or failed: everything was refunded. */
   readonly used: number;
   /** 0 unless it was refused; `Infinity` when it never fits. */
   readonly retryAfterSeconds: number;
-  /** What is to be said about it. */
+  /** The line to show for it. */
   readonly line: string;
 }
 
@@ -31,7 +31,7 @@ export class Gateway {
   readonly #limiter: RateLimiter;
   readonly #time: StageTime;
   readonly #report: (call: CallReport) => void;
-  /** By time; what was planned first comes first. */
+  /** Sorted by time; of equal times, the first that was planned comes first. */
   readonly #agenda: Planned[] = [];
 
   constructor(limiter: RateLimiter, time: StageTime, report: (call: CallReport) => void) {
@@ -44,13 +44,13 @@ export class Gateway {
     this.at(call.atMs, () => this.#receive(call));
   }
 
-  /** Something else that happens meanwhile. */
+  /** Plans another event. */
   at(atMs: number, run: () => Promise<void>): void {
     const after = this.#agenda.findIndex((planned) => planned.atMs > atMs);
     this.#agenda.splice(after === -1 ? this.#agenda.length : after, 0, { atMs, run });
   }
 
-  /** Everything that happens until then, each at its own time. */
+  /** Runs everything that is planned until then, each at its own time. */
   async until(passedMs: number): Promise<void> {
     for (let next = this.#agenda[0]; next !== undefined; next = this.#agenda[0]) {
       if (next.atMs > passedMs) break;
@@ -97,7 +97,7 @@ export class Gateway {
   }
 }
 
-/** About the limit that takes longest; often it is the only one. */
+/** Describes the limit with the longest wait. */
 function refusal({ violations, retryAfterSeconds }: Refusal): string {
   const { entityId, limitName, available, requested } = violations.reduce((worst, other) =>
     other.retryAfterSeconds > worst.retryAfterSeconds ? other : worst,

@@ -1,4 +1,4 @@
-/** The demonstration itself, on an empty store: a project, its traffic, and what came of it. */
+/** The demo itself, on an empty store: a project, its traffic, and a summary. */
 
 import type { LimitStatus } from "../../domain/limit-status.ts";
 import type { Random } from "../../domain/random.ts";
@@ -32,7 +32,7 @@ const FRAME_MS = 200;
 const PLAIN_FRAME_MS = 10_000;
 const CHANGE_MS = 14_000;
 
-/** Where the demonstration is given, and by which time and randomness. */
+/** The terminal, the store, the time and the randomness of the demo. */
 interface Stage {
   readonly terminal: Terminal;
   readonly repository: Repository;
@@ -41,7 +41,7 @@ interface Stage {
   readonly pace: Pace;
 }
 
-/** What happened, for programs. */
+/** The result of the demo, for programs. */
 export interface Shown {
   readonly allowances: readonly Allowance[];
   readonly calls: readonly CallReport[];
@@ -104,7 +104,7 @@ async function look(limiter: RateLimiter): Promise<LimitStatus[]> {
   for (const entityId of KEYS) {
     for (const status of await limiter.status({ entityId, resource: RESOURCE })) {
       if (status.entityId === entityId) keys.push(status);
-      // Every key shows it once more.
+      // Every key shows the limits of the project again.
       else project.set(status.limitName, status);
     }
   }

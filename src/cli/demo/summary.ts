@@ -57,7 +57,8 @@ export function nextSteps(
   env: Terminal["env"],
 ): readonly (readonly [command: string, does: string])[] {
   const program = programName(env);
-  // What is set may be the store of a whole company, and these commands only try things out.
+  // The store in the environment may be that of a whole company; these commands only try things
+  // out.
   const url = isSet(env.ZAEL_URL) || isSet(env.ZAEL_STACK) ? ` --url ${DEFAULT_FILE}` : "";
   return [
     [`${program} system set-limits -l rpm:10 -l tpm:5000${url}`, "limits for every entity"],

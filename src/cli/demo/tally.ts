@@ -1,4 +1,4 @@
-/** What became of the calls, by key. */
+/** Counts how the calls ended, by key. */
 
 import type { CallReport } from "./gateway.ts";
 

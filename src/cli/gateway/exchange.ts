@@ -24,7 +24,7 @@ const BROKEN_OFF = "The answer of the upstream broke off.";
 const UNREAD =
   "The body must be a JSON object in UTF-8, not compressed, and its model must be a text.";
 
-/** Why a name cannot be that of a model; empty where it can. A call may also name none. */
+/** Returns why a text cannot be the name of a model; empty when it can. Calls may name none. */
 const problems = new TextMemo((model) => {
   try {
     if (model !== "") checkResource(model);
@@ -180,7 +180,7 @@ export class Exchange extends Steps {
     });
   }
 
-  /** What is wrong with an answer that has begun, its own events tell. */
+  /** An error after the answer has begun is told by the events of the answer. */
   #unanswered(error: unknown, message = "The upstream could not be reached."): void {
     // The lease of a client that hung up has ended with its response.
     if (this.#isAnswered || this.#isClosed) return;
@@ -204,7 +204,7 @@ export class Exchange extends Steps {
     else if (call.format === undefined) ended = metered.keepEstimate();
     else this.#meter = answerMeter(contentType, call.format, metered, call.hidesUsage);
     this.with(ended, () => {
-      // It may have broken off while the store was asked.
+      // The answer may have broken off while the store was asked.
       if (answer.destroyed) return this.#refuse(502, "api_error", BROKEN_OFF);
       this.#response.writeHead(status, headers);
       this.#pump(answer);
@@ -266,12 +266,12 @@ export class Exchange extends Steps {
     this.#setup.onEnd(this.#response);
   }
 
-  /** The error of a step is the request's: the process goes on. */
+  /** The error of a step ends its request, not the process. */
   protected override failed(error: unknown): void {
-    // That is the end of a wait for tokens.
+    // The wait for tokens has ended because the client hung up.
     if (error === HUNG_UP) return;
     process.emitWarning(`A request failed: ${String(error)}`, { code: "ZAEL_GATEWAY_FAILED" });
-    // Half an answer must not look like a whole one.
+    // An incomplete answer must not look complete.
     if (this.#response.headersSent) this.#response.destroy();
     else this.#response.writeHead(500).end();
   }

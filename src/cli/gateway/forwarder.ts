@@ -38,11 +38,11 @@ export class Forwarder {
     this.#base = pathname.endsWith("/") ? pathname.slice(0, -1) : pathname;
     // A URL has an address of IPv6 in brackets, and a socket wants it without.
     this.#hostname = hostname.replace(/^\[(.*)\]$/, "$1");
-    // Told here, node:http need not find it out for each request.
+    // Set here, so that node:http need not find it out for each request.
     this.#servername = isIP(this.#hostname) === 0 ? this.#hostname : "";
   }
 
-  /** Sends a request; the caller listens to what comes of it. */
+  /** Sends a request; the caller listens to its events. */
   send({ method, path, rawHeaders, key, body }: Forwarding): ClientRequest {
     const bytes = body.length === 0 && BODILESS.has(method) ? undefined : body.length;
     const options: RequestOptions = {

@@ -21,7 +21,7 @@ const HOP_BY_HOP = [
   "transfer-encoding",
   "upgrade",
 ];
-/** Besides those, credentials of the client and what the gateway sets or answers itself. */
+/** Also removed: credentials of the client, and headers that the gateway sets or answers itself. */
 const NOT_FOR_UPSTREAM: ReadonlySet<string> = new Set([
   ...HOP_BY_HOP,
   "host",
@@ -119,7 +119,7 @@ export function clientHeaders(raw: readonly string[], hasNewLength: boolean): Cl
 
 const STYLES: readonly HeaderStyle[] = ["draft", "openai"];
 
-/** Adds what the client has left, and nothing about its ancestors. */
+/** Adds the client's remaining limits, and nothing about its ancestors. */
 export function addLimits(
   all: readonly LimitStatus[],
   nowMs: number,

@@ -14,10 +14,10 @@ export abstract class Steps {
     return this.#waiting > 0;
   }
 
-  /** Told of the error of a step: an event has no caller that could be. */
+  /** Called with the error of a step: an event has no caller that could get it. */
   protected abstract failed(error: unknown): void;
 
-  /** Told when a step no longer waits for the store. */
+  /** Called when a step no longer waits for the store. */
   protected abstract waited(): void;
 
   /** Does a step whenever an event comes. */

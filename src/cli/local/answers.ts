@@ -7,7 +7,7 @@ import { CommandFailure } from "../command.ts";
 
 const ANSWER_MS = 2000;
 
-/** Any answer will do: a request without a signature is refused, by a server that is up. */
+/** Returns whether a server answers; a refusal of the unsigned request counts as an answer. */
 export async function answers(endpoint: string, timer: Timer): Promise<boolean> {
   const done = new AbortController();
   const tooLate = new AbortController();

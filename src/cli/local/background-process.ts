@@ -73,13 +73,13 @@ export function isRunning({ pid, stamp, words = [] }: BackgroundProcess): boolea
   return line === undefined || words.every((word) => line.includes(word));
 }
 
-/** Ends a process, first kindly; one that is not there any more is left alone. */
+/** Ends a process, at first with SIGTERM; one that is gone is left alone. */
 export async function stop(background: BackgroundProcess, timer: Timer): Promise<void> {
   await end(background, "SIGTERM", timer);
   await kill(background, timer);
 }
 
-/** Ends a process that could not put anything in order any more. */
+/** Kills a process that has nothing to clean up. */
 export async function kill(background: BackgroundProcess, timer: Timer): Promise<void> {
   await end(background, "SIGKILL", timer);
 }

@@ -1,4 +1,4 @@
-/** Finds a DynamoDB engine on this machine: dynoxide, or DynamoDB Local with Java. No Docker. */
+/** Finds a local DynamoDB: dynoxide, or DynamoDB Local with Java. No Docker. */
 
 import { accessSync, constants, existsSync, readdirSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -9,7 +9,7 @@ const EXECUTABLE = process.platform === "win32" ? ".exe" : "";
 
 const ENGINE_NAMES = ["dynoxide", "dynamodb-local"] as const;
 
-/** How to start an engine. */
+/** How to start a local DynamoDB. */
 export interface Engine {
   readonly name: (typeof ENGINE_NAMES)[number];
   readonly command: string;
@@ -18,7 +18,9 @@ export interface Engine {
 
 /** Where to look. */
 interface EngineSearch {
-  /** `dynoxide`, `dynamodb-local`, or the path of dynoxide's binary; absent: whatever is there. */
+  /**
+   * `dynoxide`, `dynamodb-local`, or the path of dynoxide's binary; absent: the first one found.
+   */
   readonly engine?: string | undefined;
   /** The path of DynamoDBLocal.jar. */
   readonly jar?: string | undefined;
@@ -26,7 +28,7 @@ interface EngineSearch {
   readonly folder: string;
 }
 
-/** The engine, or a `CommandFailure` that says how to get one. */
+/** Returns the local DynamoDB, or throws a `CommandFailure` that says how to get one. */
 export function findEngine(search: EngineSearch): Engine {
   const { engine, jar } = search;
   if (jar !== undefined) return dynamoDbLocal(existing("--jar", jar), search);
@@ -101,7 +103,7 @@ function dynamoDbLocal(jar: string, search: EngineSearch): Engine {
       "-jar",
       jar,
       "-inMemory",
-      // One set of tables whatever the credentials and the region, and no word to the outside.
+      // One set of tables for all credentials and regions, and no telemetry.
       "-sharedDb",
       "-disableTelemetry",
       "-port",

@@ -1,4 +1,4 @@
-/** What is known of the local engine between two commands: a folder with a state and logs. */
+/** The folder with the state and the logs of a local DynamoDB, between two commands. */
 
 import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";

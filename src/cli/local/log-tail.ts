@@ -34,7 +34,7 @@ export class LogFollower {
   }
 }
 
-/** What stands after a position, which is pulled back where the file has become shorter. */
+/** Reads the text after a position, which moves back where the file has become shorter. */
 function readFrom(path: string, position: number): { text: string; end: number } {
   let file: number;
   try {

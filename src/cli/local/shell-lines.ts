@@ -6,7 +6,7 @@ import { endpointOf, type LocalState, urlOf } from "./local-state.ts";
 export const SHELLS = ["bash", "zsh", "eval", "fish", "powershell", "direnv"] as const;
 export type Shell = (typeof SHELLS)[number];
 
-/** What programs need to find the engine. Which table, only a running one can tell. */
+/** Variables that lead programs to the local DynamoDB. The table is known only while it runs. */
 export function variablesOf(
   port: number,
   state: LocalState | undefined,

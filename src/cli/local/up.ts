@@ -1,4 +1,4 @@
-/** Starts what `local` consists of: the engine, the table in it, the aggregator. */
+/** Starts the parts of `local up`: the server, its table, the aggregator. */
 
 import { fileURLToPath } from "node:url";
 import { Repository } from "../../repository/repository.ts";
@@ -20,7 +20,7 @@ import { lastLines } from "./log-tail.ts";
 
 const START_MS = 30_000;
 const POLL_MS = 50;
-/** An engine that has just started is slow once. */
+/** A server that has just started is slow at first. */
 const TIMEOUT_MS = 20_000;
 const AGGREGATE = "aggregate";
 /** This program, as it is installed: in a bundle, and as a source file. */
@@ -45,7 +45,7 @@ interface UpPlace {
   readonly progress: (text: string) => void;
 }
 
-/** All of it, or nothing: whatever was started is stopped again when something fails. */
+/** Starts everything or nothing: if one part fails, the others are stopped again. */
 export async function startAll(request: UpRequest, place: UpPlace): Promise<LocalState> {
   const { folder, terminal, progress } = place;
   const { engine, table, namespace } = request;
@@ -55,7 +55,7 @@ export async function startAll(request: UpRequest, place: UpPlace): Promise<Loca
   const engineProcess = await start(engine.command, engine.args(port), folder.engineLog, folder);
   let state: LocalState = { engine: engine.name, process: engineProcess, port, table, namespace };
   try {
-    // Before anything can go wrong, so that `down` finds it whatever happens.
+    // Written before anything can fail, so that `down` finds the process in any case.
     folder.write(state);
     await untilItAnswers(state, place);
     progress(`Making the table ${table}`);

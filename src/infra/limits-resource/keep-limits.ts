@@ -18,7 +18,7 @@ import { isForeign, isUnmade, namespaceIdIn, physicalId } from "./physical-id.ts
 import type { Outcome } from "./reply.ts";
 import type { LimitsRequest } from "./request.ts";
 
-/** What a request is carried out on. */
+/** The table that a request works on. */
 export interface LimitsTable {
   readonly name: string;
   readonly store: StoreAsItIs;
@@ -26,14 +26,14 @@ export interface LimitsTable {
   readonly signal: AbortSignal;
 }
 
-/** Create and update: the limits become what the properties say. */
+/** Handles create and update: the limits become what the properties say. */
 export async function keepLimits(request: LimitsRequest, table: LimitsTable): Promise<Outcome> {
   const { ResourceProperties: properties, PhysicalResourceId: before } = request;
   checkTable(properties.TableName, table.name);
   const manifest = manifestFromProperties(properties);
   const namespace = await namespaceFor(manifest, properties.NamespaceId, table);
   const { namespaceId } = namespace;
-  // One that the Python library has named keeps its name: a new one would be a replacement.
+  // A resource that the Python library named keeps its name: a new name would be a replacement.
   const same = before !== undefined && namespaceIdIn(table.name, before) === namespaceId;
   const id = same ? before : physicalId(table.name, namespaceId, request);
   const repository = await table.store.enter(namespace.name);
@@ -43,16 +43,16 @@ export async function keepLimits(request: LimitsRequest, table: LimitsTable): Pr
   return outcome.failure === undefined ? outcome : { ...outcome, physicalId: before ?? id };
 }
 
-/** What the resource has declared goes away, if it is still the one that declares it. */
+/** Handles delete: removes the limits of the resource unless another resource declares them. */
 export async function forgetLimits(request: LimitsRequest, table: LimitsTable): Promise<Outcome> {
   const id = request.PhysicalResourceId ?? "";
   const namespace = await namespaceOf(id, request, table);
-  // Nothing is left of a namespace that is gone, and a stack must always be able to go.
+  // A deleted namespace has no limits, and a stack must always be deletable.
   if (namespace === undefined) return { physicalId: id };
   const repository = await table.store.enter(namespace.name);
   const { records } = repository[INTERNALS];
   const owner = await ownerOf(records);
-  // One that could not be made may have begun all the same, under the name it would have had.
+  // A resource that failed may have begun under the name it would have had.
   const names = [id, physicalId(table.name, namespace.namespaceId, request)];
   const isOwner = owner === undefined ? isForeign(id) : names.includes(owner);
   if (!isOwner) return { physicalId: id };
@@ -62,7 +62,7 @@ export async function forgetLimits(request: LimitsRequest, table: LimitsTable): 
   return outcome;
 }
 
-/** With the code of `limits apply`. Whatever goes wrong is part of the outcome. */
+/** Applies the limits with the code of `limits apply`. Every error becomes part of the outcome. */
 async function applied(
   id: string,
   repository: Repository,
@@ -81,7 +81,7 @@ async function applied(
   }
 }
 
-/** By the name of the resource; where that says nothing, by its properties. */
+/** Finds the namespace by the name of the resource, or else by its properties. */
 async function namespaceOf(
   id: string,
   { ResourceProperties: { Namespace, NamespaceId } }: LimitsRequest,

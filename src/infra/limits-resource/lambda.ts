@@ -11,7 +11,7 @@ import { checkRequest, type LimitsRequest } from "./request.ts";
 import { sendReply } from "./send-reply.ts";
 
 const TIMEOUT_MS = 5000;
-/** No more changes are begun when less than this is left; and when less than that, we answer. */
+/** With less time left than `STOP_MS` no change is begun; with less than `ANSWER_MS` it answers. */
 const STOP_MS = 20_000;
 const ANSWER_MS = 10_000;
 /** The time of a call without a Lambda context: five minutes, as in the stack. */
@@ -60,7 +60,7 @@ export function createLimitsHandler(options: LimitsHandlerOptions): LimitsHandle
   };
 }
 
-/** An outcome before the time of the Lambda is over, whatever else happens. */
+/** Returns an outcome before the time of the Lambda is over, in any case. */
 async function inTime(
   request: LimitsRequest,
   remainingMs: number,
@@ -96,7 +96,7 @@ async function carryOut(
       : await keepLimits(request, table);
   } catch (error) {
     const isGone = error instanceof InfrastructureNotFoundError;
-    // Limits go with their table, and a stack must always be able to go.
+    // The limits are gone with their table, and a stack must always be deletable.
     if (isGone && request.RequestType === "Delete") return { physicalId: idOf(request, name) };
     return failed(request, name, (error as Error).message);
   } finally {
@@ -108,7 +108,7 @@ function failed(request: LimitsRequest, table: string, failure: string): Outcome
   return { physicalId: idOf(request, table), failure };
 }
 
-/** The resource keeps its name. */
+/** Returns the name of the resource, which stays the same. */
 function idOf(request: LimitsRequest, table: string): string {
   return request.PhysicalResourceId ?? unmadeId(table, request);
 }

@@ -7,7 +7,7 @@ import type { Key } from "../../storage/item.ts";
 
 const OWNER = "owner";
 
-/** From now on it is this one. */
+/** Records this resource as the owner of the limits. */
 export async function claim(context: RecordContext, physicalId: string): Promise<void> {
   const { store, namespaceId } = context;
   const key = ownerKey(namespaceId);

@@ -28,7 +28,7 @@ export function isForeign(id: string): boolean {
   return !id.includes("@");
 }
 
-/** The name of a resource that could not be made: it stands for nothing. */
+/** Returns the name of a resource that could not be created. */
 export function unmadeId(table: string, request: LimitsRequest): string {
   return physicalId(table, NO_NAMESPACE, request);
 }

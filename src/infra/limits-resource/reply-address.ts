@@ -19,7 +19,7 @@ export interface ReplyPlace {
 export function checkReplyAddress(address: string, place: ReplyPlace): void {
   const url = URL.canParse(address) ? new URL(address) : undefined;
   if (url !== undefined && isOfCloudFormation(url, place.region ?? "")) return;
-  // With a table on this machine, what plays CloudFormation is on this machine, too.
+  // With a table on this machine, CloudFormation is a test server on this machine, too.
   if (url !== undefined && isLoopback(place.endpoint) && isLoopback(url.origin)) return;
   const host = url?.host ?? "";
   throw new ValidationError(

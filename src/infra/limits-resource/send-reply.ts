@@ -8,8 +8,8 @@ const FIRST_PAUSE_MS = 200;
 const ATTEMPT_MS = 10_000;
 
 /**
- * Tried again while that may help. Throws when it does not: then the Lambda is called again, and
- * finds that everything is done already.
+ * Sends the answer, and again while that may help. Throws when it does not: then Lambda calls the
+ * function again, which finds that everything is done.
  */
 export async function sendReply(url: string, text: string, timer: Timer): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
@@ -33,7 +33,8 @@ async function put(url: string, text: string, timer: Timer): Promise<Failure | u
   const answered = new AbortController();
   void timer.sleep(ATTEMPT_MS, answered.signal).then(() => over.abort());
   try {
-    // As bytes: of text, `fetch` would state a type, and the address is signed for none.
+    // Sent as bytes: with text, `fetch` would add a content type, and the address is signed without
+    // one.
     const body = new TextEncoder().encode(text);
     // A redirect would lead to an address that was not checked.
     const options = { method: "PUT", body, signal: over.signal, redirect: "error" } as const;

@@ -99,7 +99,7 @@ async function getChunk(
   }
 }
 
-/** There is no telling how long a big job takes, so time only runs out where nothing happens. */
+/** Restarts the deadline after each step: a large job may take long while it makes progress. */
 async function writeChunk(
   calls: Calls,
   chunk: readonly WriteRequest[],
@@ -123,7 +123,7 @@ async function writeChunk(
   }
 }
 
-/** The same failure, but other pieces of the job were written. */
+/** Returns the same failure, saying that other parts of the job were written. */
 function somethingWritten(error: unknown): unknown {
   if (!(error instanceof RateLimiterUnavailable) || !error.nothingWritten) return error;
   return new RateLimiterUnavailable("DynamoDB stopped in the middle of a batch", {

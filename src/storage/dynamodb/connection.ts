@@ -19,10 +19,10 @@ export interface DynamoConnection {
   readonly transport?: TransportName | undefined;
 }
 
-/** Connecting takes one round trip; a machine that needs longer than this is not there. */
+/** Connecting takes one round trip; a host that needs longer than this is not reachable. */
 const CONNECT_TIMEOUT_MS = 1000;
 
-/** How long a connection may take, of the time that a call has. */
+/** Returns how much of a call's time a connection may take. */
 export function connectTimeoutMs(timeoutMs: number): number {
   return Math.min(CONNECT_TIMEOUT_MS, Math.ceil(timeoutMs / 2));
 }
@@ -45,9 +45,9 @@ export function clientConfig(
 }
 
 /**
- * An engine on this machine checks no signature, yet the SDK refuses to send anything without a
- * region and credentials. Fixed ones save every developer the same setup, and keep real
- * credentials away from whatever listens there.
+ * A local DynamoDB checks no signature, yet the SDK refuses to send anything without a region and
+ * credentials. Fixed ones save every developer the same setup, and keep real credentials away from
+ * a server that could be anything.
  */
 export const LOCAL_ENGINE = {
   region: "us-east-1",

@@ -1,4 +1,4 @@
-/** The table itself: for local engines and for tests. Stacks in AWS come from a template. */
+/** Creates the table, for local DynamoDB and for tests. Stacks on AWS come from a template. */
 
 import { setTimeout as pause } from "node:timers/promises";
 import { systemClock } from "../../domain/clock.ts";
@@ -20,11 +20,11 @@ const STREAM = { StreamEnabled: true, StreamViewType: "NEW_AND_OLD_IMAGES" } as 
 
 export interface CreateTableOptions extends DynamoConnection {
   readonly table: string;
-  /** `ALL` as in tables of the reference; `KEYS_ONLY` when absent. */
+  /** `ALL` as in tables of the Python library; `KEYS_ONLY` when absent. */
   readonly gsi2Projection?: "ALL" | "KEYS_ONLY";
-  /** Adds the five unused local indexes that tables of the reference have. */
+  /** Adds the five unused local indexes that tables of the Python library have. */
   readonly lsis?: boolean;
-  /** False where nothing reads the stream: local engines get slower with each of its records. */
+  /** False where nothing reads the stream: local DynamoDB gets slower with each of its records. */
   readonly stream?: boolean;
 }
 

@@ -95,7 +95,7 @@ const REFUSED_CREDENTIALS: ReadonlySet<string> = new Set([
   "IncompleteSignatureException",
   "InvalidClientTokenId",
 ]);
-/** The request would be right, but the table is not one of ours. */
+/** Answers to a valid request whose table does not have our keys or indexes. */
 const OTHER_TABLE = /specified index|does not match the schema|missing the key/i;
 const KEY_RANGE = /^Table(Read|Write)KeyRangeThroughputExceeded$/;
 const CONNECTING_CALLS: ReadonlySet<string> = new Set(["connect", "getaddrinfo", "queryA"]);

@@ -21,7 +21,7 @@ const PARALLEL = 8;
 
 type Start = NonNullable<ChangesOptions["from"]>;
 
-/** Changes from `from` on, until the signal says stop. */
+/** Yields changes from `from` on, until the signal aborts. */
 export async function* readChanges(
   calls: Calls,
   from: Start,
@@ -41,7 +41,7 @@ class StreamReader {
   readonly #ended = new Set<string>();
   /** Shards that were read to their end and whose children have not shown up yet. */
   readonly #childless = new Map<string, Mark>();
-  /** Where to begin in shards that were known before; the others are read from their beginning. */
+  /** Where to begin in shards that were known before; others are read from their beginning. */
   #front: ReadonlyMap<string, Mark> = new Map();
   #arn = "";
   #discoveredAtMs = Number.NEGATIVE_INFINITY;
@@ -126,14 +126,14 @@ class StreamReader {
 }
 
 /**
- * Shards that others follow, and which therefore take no more records. A closed shard also has a
- * last sequence number, but one of the local engines shows that for open shards too.
+ * Returns the shards that have children, and therefore get no more records. A closed shard also has
+ * a last sequence number, but one local DynamoDB shows that for open shards too.
  */
 function parentsAmong(shards: ReadonlyMap<string, Shard>): Set<string> {
   return new Set([...shards.values()].flatMap(({ ParentShardId }) => ParentShardId ?? []));
 }
 
-/** Shards that were read to their end before the reader got to where it stood. */
+/** Returns the ancestors of the shards in a position: they were read to their end. */
 function ancestorsOf(
   front: ReadonlyMap<string, Mark>,
   shards: ReadonlyMap<string, Shard>,

@@ -58,7 +58,7 @@ export class DynamoItemStore implements ScanStore {
   readonly #calls: Calls;
   readonly #listeners: CallListeners;
   readonly #updates: UpdateShapes;
-  /** The same, asking for the price. */
+  /** The same shapes, which also ask for the consumed capacity. */
   readonly #pricedUpdates: UpdateShapes;
   readonly #closing = new AbortController();
 
@@ -196,7 +196,7 @@ export class DynamoItemStore implements ScanStore {
     await this.#calls.close();
   }
 
-  /** What a transaction of one write does, for half the price. */
+  /** Does what a transaction of one write does, at half the cost. */
   #write(write: Exclude<Write, { check: Key }>, options: CallOptions): Promise<WriteResult> {
     if ("put" in write) return this.put(write.put, write.condition, options);
     if ("delete" in write) return this.delete(write.delete, write.condition, options);

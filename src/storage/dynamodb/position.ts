@@ -1,7 +1,7 @@
 /**
- * Where a reader of the feed stands: for each shard that is being read, the last change seen. Only
- * the front is written down. Whatever lies before it in the line of shards was read, and whatever
- * descends from it is still to come.
+ * The position of a reader of the feed: for each shard that is being read, the last change seen.
+ * Only these shards are written down. Their ancestors were read, and their descendants are still to
+ * come.
  */
 
 import { ValidationError } from "../../domain/errors.ts";

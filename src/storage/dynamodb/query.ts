@@ -25,7 +25,7 @@ export async function* queryItems(calls: Calls, query: Query): AsyncGenerator<It
     const { Items = [], LastEvaluatedKey } = await calls.read("Query", input);
     for (const attributes of Items) {
       const item = decodeItem(attributes);
-      // A table of the reference copies more into an index than ours does.
+      // A table of the Python library copies more into an index than ours does.
       yield index === undefined ? item : project(index, item);
     }
     if (LastEvaluatedKey === undefined) return;
@@ -34,7 +34,7 @@ export async function* queryItems(calls: Calls, query: Query): AsyncGenerator<It
   }
 }
 
-/** All items of the table. What was read last may be gone: its key still says where to go on. */
+/** Yields all items. The last one read may be gone: its key still says where to continue. */
 export async function* scanItems(calls: Calls, { after }: ScanOptions): AsyncGenerator<Item> {
   let page: Input<"Scan"> = {
     TableName: calls.table,

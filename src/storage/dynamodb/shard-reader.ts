@@ -33,7 +33,7 @@ export class ShardReader {
     return this.#mark;
   }
 
-  /** Skips what is there already. */
+  /** Skips the records that are there already. */
   async skipToNow(): Promise<void> {
     this.#iterator = await this.#openIterator("LATEST");
     // The server's own time of this answer, since it also stamps the records.
@@ -76,7 +76,7 @@ export class ShardReader {
     // The whole shard is older than the stream keeps.
     if (error instanceof InfrastructureNotFoundError) return ENDED;
     if (name !== "ExpiredIteratorException" && name !== "TrimmedDataAccessException") throw error;
-    // Going on from the oldest record would skip changes without anyone knowing.
+    // Continuing with the oldest record would skip changes silently.
     if (name === "TrimmedDataAccessException" && this.#mark.from === "sequence") {
       throw new ValidationError(
         "position",

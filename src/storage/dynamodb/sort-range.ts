@@ -1,4 +1,4 @@
-/** The part of a partition that a query asks for, as two ends that both belong to it. */
+/** The part of a partition that a query asks for, as two inclusive ends. */
 
 import type { Query } from "../item-store.ts";
 
@@ -11,8 +11,8 @@ export interface SortRange {
 const LAST_CHARACTER = "\u{10ffff}";
 
 /**
- * A prefix becomes a range too, since one of the local engines takes `begins_with` without regard
- * to case. An empty text is no key, and as a lower end it excludes nothing.
+ * Returns the range of a query. A prefix becomes a range too, since one local DynamoDB ignores case
+ * in `begins_with`. An empty text is not a key, and as a lower end it excludes nothing.
  */
 export function rangeOf(sort: Query["sort"] = {}): SortRange {
   const { from = "", to } =
@@ -28,8 +28,8 @@ export function isEmpty({ from = "", to }: SortRange): boolean {
 }
 
 /**
- * Where a sort key lies, seen in the direction of the query. DynamoDB wants a query to go on from
- * inside of its range.
+ * Returns where a sort key lies, seen in the direction of the query: DynamoDB can continue a query
+ * only from inside of its range.
  */
 export function placeOf(
   key: string,

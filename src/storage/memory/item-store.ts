@@ -37,7 +37,7 @@ import { bounds, expiryKey, expiryText, indexKey, tableKey } from "./tree-key.ts
 
 type Tree = OrderedMap<Item>;
 
-/** Items whose time is over are dropped a few at a time, by the writes that come along. */
+/** Writes drop expired items, a few at a time. */
 const EXPIRED_PER_WRITE = 2;
 const TOKEN_LIFETIME_MS = 600_000;
 
@@ -95,17 +95,17 @@ export class MemoryItemStore implements ScanStore {
     return this.#items.get(tableKey(key));
   }
 
-  /** Reads without a promise, for callers that work in one step. */
+  /** Reads without a promise, for callers that decide in one step. */
   readNow(key: Key): Item | undefined {
     return this.#items.get(tableKey(key));
   }
 
-  /** The same for changes. */
+  /** Updates without a promise. */
   updateNow(key: Key, change: Change): void {
     this.#write({ update: key, change });
   }
 
-  /** And for removals. */
+  /** Deletes without a promise. */
   deleteNow(key: Key): void {
     this.#write({ delete: key });
   }
@@ -118,7 +118,7 @@ export class MemoryItemStore implements ScanStore {
     return tree.count(low, high);
   }
 
-  /** And for all items. */
+  /** Iterates over all items without a promise. */
   itemsNow(): Iterable<Item> {
     return this.#items.values();
   }
@@ -227,7 +227,7 @@ export class MemoryItemStore implements ScanStore {
       this.#store(key, before, after);
       this.#log.append(keyOf(key), before, after, now, false);
     }
-    // Only now: what was planned must not be gone before it is done.
+    // After the planned writes: an item that they were based on must not vanish before them.
     this.#dropExpired(now, EXPIRED_PER_WRITE * steps.length);
   }
 
@@ -260,7 +260,7 @@ export class MemoryItemStore implements ScanStore {
     return this.#tokens.has(token);
   }
 
-  /** Throws when the store was closed: what it held is not to be relied on any more. */
+  /** Throws when the store was closed: its items must not be relied on any more. */
   refuseClosed(): void {
     if (this.#closed) throw new InfrastructureError("This store is closed");
   }

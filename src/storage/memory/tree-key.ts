@@ -1,13 +1,13 @@
-/** Where things stand in the maps of a memory store: keys as one text that sorts as it should. */
+/** Keys of the maps of a memory store: texts that sort in the order of the table or an index. */
 
 import { inByteOrder } from "../evaluate.ts";
 import type { Item, Key } from "../item.ts";
 import type { Query } from "../item-store.ts";
 import { type IndexDefinition, TTL_ATTRIBUTE } from "../table.ts";
 
-/** Not in any key, and lower than any character, so that a prefix sorts before what it begins. */
+/** In no key, and lower than any character, so that a text sorts before those it is a prefix of. */
 const SEPARATOR = "\u0000";
-/** Higher than any unit that a part can go on with. */
+/** Higher than any unit that a key can contain. */
 const LAST = "\uffff";
 const EXPIRY_DIGITS = 12;
 
@@ -33,7 +33,7 @@ export function expiryKey(item: Item | undefined): string | undefined {
   return join(expiryText(ttl), tableKey(item));
 }
 
-/** Sorts before what expires in this second, and after what expires earlier. */
+/** Returns a text that sorts after everything that expires earlier than this second. */
 export function expiryText(seconds: number): string {
   return String(Math.max(0, Math.floor(seconds))).padStart(EXPIRY_DIGITS, "0");
 }

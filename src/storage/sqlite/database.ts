@@ -102,9 +102,10 @@ export class SqliteDatabase {
   }
 
   /**
-   * Runs the work in one transaction, or returns BUSY with nothing done: the lock is taken, others
-   * of this process are in line, or it is the turn of another process. Work that throws is rolled
-   * back. Work may run again after it was rolled back, so it must touch nothing but the file.
+   * Runs the work in one transaction, or returns BUSY with nothing done: the lock is taken, other
+   * writers of this process are waiting, or it is the turn of another process. Work that throws is
+   * rolled back. Work may run again after it was rolled back, so it must change nothing but the
+   * file.
    */
   tryWrite<T>(work: () => T): T | typeof BUSY {
     this.#refuseClosed();
@@ -138,7 +139,7 @@ export class SqliteDatabase {
     return changesOf(this.prepare(sql).run(...values));
   }
 
-  /** One row, if it can be had at once. */
+  /** Returns one row, if it can be read at once. */
   tryGet(sql: string, ...values: Bindable[]): Row | undefined {
     this.#refuseClosed();
     try {
@@ -149,7 +150,7 @@ export class SqliteDatabase {
     }
   }
 
-  /** Like `tryWrite`, waiting while it is busy. */
+  /** Like `tryWrite`, but waits while it is busy. */
   async write<T>(work: () => T, timeoutMs: number = this.#timeoutMs): Promise<T> {
     const result = this.tryWrite(work);
     if (result !== BUSY) return result;
@@ -225,7 +226,7 @@ export class SqliteDatabase {
     try {
       this.#connection.exec("PRAGMA wal_checkpoint(TRUNCATE)");
     } catch {
-      // There is no room for that either, or a reader is in the way: the next failure tries again.
+      // The disk has no room for that either, or a reader blocks it: the next failure tries again.
     }
   }
 
@@ -241,7 +242,7 @@ export class SqliteDatabase {
     return this.#turn.isOver(performance.now()) ? this.#leaveGap() : undefined;
   }
 
-  /** Lets others have the lock. */
+  /** Leaves the lock free for other processes. */
   async #leaveGap(): Promise<void> {
     const version = this.#othersVersion();
     const until = performance.now() + this.#turn.gapMs;
@@ -259,7 +260,7 @@ export class SqliteDatabase {
     try {
       return this.prepare("PRAGMA data_version").get()?.data_version;
     } catch {
-      // It is only a hint. If something is wrong with the file, the next write will say so.
+      // The version is only a hint. If something is wrong with the file, the next write reports it.
       return undefined;
     }
   }
@@ -277,7 +278,7 @@ export class SqliteDatabase {
   }
 }
 
-/** Asks again until it is not busy; for everything that needs no place in the line. */
+/** Repeats the work until it is not busy, for work that needs no place in the queue. */
 async function retried<T>(
   work: () => T,
   path: string,
@@ -318,7 +319,7 @@ function timedOut(path: string, waitedMs: number): Error {
   );
 }
 
-/** All drivers say it so. */
+/** Returns the number of changed rows, which all drivers report in the same form. */
 function changesOf(result: unknown): number {
   return Number((result as { changes?: number | bigint }).changes ?? 0);
 }

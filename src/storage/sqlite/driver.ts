@@ -23,7 +23,7 @@ export interface Connection {
   prepare(sql: string): Statement;
   exec(sql: string): unknown;
   close(): unknown;
-  /** A prepared statement that met a lock stays unfinished, and whatever comes after it fails. */
+  /** A prepared statement that met a lock stays unfinished, and every statement after it fails. */
   readonly losesBusyStatements?: boolean;
 }
 

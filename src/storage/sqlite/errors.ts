@@ -1,4 +1,4 @@
-/** What SQLite answered: the three drivers say it in three ways. */
+/** Errors of SQLite: the three drivers report them in three forms. */
 
 import { InfrastructureError, RateLimiterUnavailable } from "../../domain/errors.ts";
 

@@ -8,7 +8,7 @@ import type { SqliteDatabase } from "./database.ts";
 import type { Row } from "./driver.ts";
 import { decoded } from "./item-rows.ts";
 
-/** Other processes cannot wake a reader, so it looks by itself. */
+/** Other processes cannot wake a reader, so it polls. */
 const POLL_MS = 100;
 const PAGE = 100;
 const SHARD = "sqlite";
@@ -30,7 +30,7 @@ export class ChangeFeed {
     this.#database = database;
   }
 
-  /** This process changed something. */
+  /** Wakes the readers after a change by this process. */
   wake(): void {
     this.#wakes += 1;
     for (const wake of this.#waiting) wake();
@@ -89,7 +89,7 @@ export class ChangeFeed {
     return (this.#database.prepare(NEWEST).get()?.seq as number | undefined) ?? 0;
   }
 
-  /** Until this process writes, the time to look has come, or the reader is stopped. */
+  /** Waits until this process writes, the next poll is due, or the reader is stopped. */
   #more(signal: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       const wake = () => {

@@ -1,6 +1,6 @@
 /**
- * What is over goes away with the writes that come along, a few rows at a time: there are no
- * timers, and no write has to pay for a long absence.
+ * Removes expired items and old log rows, a few with each write: there are no timers, and no write
+ * has to pay for a long absence.
  */
 
 import type { SqliteDatabase } from "./database.ts";
@@ -10,7 +10,7 @@ import type { ItemRows } from "./item-rows.ts";
 const LOG_KEPT_MS = 24 * 3_600_000;
 const TOKEN_KEPT_MS = 600_000;
 const EXPIRED_PER_CHANGE = 2;
-/** More than one change and the items it drops can add. */
+/** More rows than one change, and the items that it drops, can add. */
 const TRIMMED_PER_CHANGE = 4;
 
 const TIDIED_PER_SHRINK = 32;
@@ -37,7 +37,7 @@ export class Housekeeping {
     this.#rows = rows;
   }
 
-  /** After some changes, in their transaction. */
+  /** Tidies up after changes, in their transaction. */
   tidy(nowMs: number, changes: number): void {
     const second = Math.floor(nowMs / 1000);
     if (second === this.#idleSecond && this.#rows.earliestTtl >= second) return;

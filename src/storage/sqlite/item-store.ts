@@ -202,7 +202,7 @@ export class SqliteItemStore implements ScanStore {
     }, options);
   }
 
-  /** One transaction of changes, with its part of the tidying up. */
+  /** Runs changes and the tidying up in one transaction. */
   async #change<T>(
     work: (nowMs: number) => { readonly result: T; readonly changes: number },
     options?: CallOptions,

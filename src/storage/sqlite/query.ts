@@ -21,7 +21,7 @@ export class ItemPages {
   readonly #order: readonly string[];
   readonly #partition: string;
   #after: readonly string[] | undefined;
-  /** The range as asked for; the side that the pages start from is only needed once. */
+  /** The end of the range that the pages start from is tested for the first page only. */
   #isFirst = true;
 
   constructor(query: Query) {
@@ -86,7 +86,7 @@ export class ItemPages {
     };
   }
 
-  /** Where the item stands in the order. */
+  /** Returns the position of an item in the order. */
   #placeOf(item: Item): string[] {
     if (this.#index === undefined) return [item.SK];
     const sort = item[this.#index.sort];

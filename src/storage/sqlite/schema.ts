@@ -11,28 +11,28 @@ const LOG_FRAMES = 2000;
 /** The size of the log file. It grows beyond that while a reader stays in a transaction. */
 const LOG_BYTES = LOG_FRAMES * 4096;
 
-/** Settings of the connection first, then whatever the file lacks; throws when it is locked. */
+/** Sets the connection up, then migrates the file; throws when it is locked. */
 export function prepareFile(
   connection: Connection,
   path: string,
   migrations: readonly Migration[] = MIGRATIONS,
 ): void {
-  // Waiting is ours (see `SqliteDatabase`). Nothing acknowledged is lost when the process dies; a
-  // power cut may take the last moments, for which a limiter must not wait on the disk each time.
+  // `SqliteDatabase` does the waiting. A process that dies loses nothing that was acknowledged; a
+  // power cut may lose the last moments, because an acquire must not wait for the disk each time.
   connection.exec("PRAGMA busy_timeout = 0");
   connection.exec("PRAGMA synchronous = NORMAL");
   connection.exec("PRAGMA foreign_keys = OFF");
   // Two megabytes, the default, hold the buckets of 6,000 entities; beyond that every acquire would
-  // read a page. It is only taken as far as it is used.
+  // read a page. The memory is taken only when it is used.
   connection.exec(`PRAGMA cache_size = -${CACHE_KIB}`);
-  // Bringing the log to the file waits for the disk, twice, and writes each page that was touched
-  // once: at the default of 1000 that took longer than all the acquires in between.
+  // A checkpoint waits for the disk twice, and writes each changed page once: at the default of
+  // 1000 frames it took longer than all the acquires in between.
   connection.exec(`PRAGMA wal_autocheckpoint = ${LOG_FRAMES}`);
   // Asked as a query, because the setting answers with its value.
   connection.prepare(`PRAGMA journal_size_limit = ${LOG_BYTES}`).get();
   const latest = migrations.at(-1)?.version ?? 0;
   const version = versionOf(connection, path, latest);
-  // A new file can give pages back. Where there are tables already, this changes nothing.
+  // A new file can return pages to the disk. On a file with tables this changes nothing.
   if (version === 0) connection.exec("PRAGMA auto_vacuum = INCREMENTAL");
   // Asked every time, because a copy of a file may have lost the mode.
   if (pragma(connection, "journal_mode") !== "wal") enterWalMode(connection, path);

@@ -16,7 +16,7 @@ const TURN_MS_MIN = 5;
 const TURN_MS_MAX = 40;
 /** Enough for a process that has waited for a whole long turn, and then asks every millisecond. */
 const GAP_MS = 2;
-/** Enough even for one that was slow to wake up. */
+/** Enough even for a process that is slow to wake up. */
 const SHARED_GAP_MS = 6;
 /** A lock that is free a fifth of the time is found free soon enough. */
 const FREE_WEIGHT = 4;

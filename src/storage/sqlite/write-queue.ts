@@ -3,10 +3,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Random } from "../../domain/random.ts";
 
-/** Nothing happened, and asking again later is right. */
+/** Nothing was done; the caller should try again later. */
 export const BUSY = Symbol("busy");
 
-/** One write, tried until it is not busy any more. */
+/** One write, repeated until it is not busy. */
 interface Waiter {
   readonly attempt: () => unknown;
   readonly resolve: (value: unknown) => void;
@@ -17,7 +17,7 @@ interface Waiter {
 
 const PAUSE_MS_MIN = 1;
 const PAUSE_MS_MAX = 4;
-/** Pauses shrink to the shortest over this time, so that the longest waiting ask most often. */
+/** Pauses shrink to the shortest over this time, so that the longest waiter tries most often. */
 const PATIENCE_MS = 20;
 
 export class WriteQueue {
@@ -29,7 +29,7 @@ export class WriteQueue {
 
   constructor(options: {
     readonly random: Random;
-    /** Called before each attempt; waits when it is the turn of others. */
+    /** Called before each attempt; waits when it is the turn of another process. */
     readonly gap: () => Promise<unknown> | undefined;
     readonly timedOut: (waitedMs: number) => Error;
   }) {
@@ -42,7 +42,7 @@ export class WriteQueue {
     return this.#waiters.size === 0;
   }
 
-  /** Lines up. The attempt returns BUSY to be tried again. */
+  /** Joins the queue. An attempt that returns BUSY is repeated. */
   join<T>(attempt: () => T | typeof BUSY, timeoutMs: number): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       const since = performance.now();

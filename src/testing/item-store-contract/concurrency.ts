@@ -1,4 +1,4 @@
-/** Concurrent writers: nothing is lost, and of writes that exclude each other one wins. */
+/** Concurrent writers: no write is lost, and of writes that exclude each other one succeeds. */
 
 import { ITEM_ABSENT } from "../../storage/item-store.ts";
 import { range, type Subject } from "./subject.ts";

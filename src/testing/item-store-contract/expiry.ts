@@ -1,9 +1,9 @@
-/** Time to live: a store may remove what is over, and then says so in its feed. */
+/** Time to live: a store may remove expired items, and then reports that in its feed. */
 
 import { TTL_ATTRIBUTE } from "../../storage/table.ts";
 import { collect, type Subject } from "./subject.ts";
 
-/** Seconds; DynamoDB Local looks at the real time, so nothing may be over by accident. */
+/** Seconds; DynamoDB Local uses the real time, so nothing may expire by accident. */
 const FAR_FUTURE_S = 4_000_000_000;
 const DAY_MS = 86_400_000;
 
@@ -34,7 +34,7 @@ export function expiryContract(subject: Subject): void {
     const item = await subject.stored({ ...keys, [TTL_ATTRIBUTE]: now + 3600 });
     const kept = await subject.stored({ [TTL_ATTRIBUTE]: now + 10 * 86_400 });
     subject.advance(DAY_MS);
-    // The removal is the business of the writes that come along.
+    // Expired items are removed by other writes.
     await subject.stored();
     await subject.stored();
     const images: unknown[] = [];

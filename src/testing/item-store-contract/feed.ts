@@ -1,4 +1,4 @@
-/** The feed of changes: every change once, in order per item, with what was and what is. */
+/** The feed of changes: every change once, in order per item, with the item before and after. */
 
 import { type Item, type Key, keyOf } from "../../storage/item.ts";
 import {

@@ -1,4 +1,4 @@
-/** Attribute names: every legal one works everywhere, and none means anything to a store. */
+/** Attribute names: every legal name works everywhere, and none has a meaning to a store. */
 
 import { attribute, itemWith, type Subject } from "./subject.ts";
 

@@ -1,4 +1,4 @@
-/** Queries of the table: one partition, in the order of the sort key, from here to there. */
+/** Queries of the table: one partition, in the order of the sort key, within a range. */
 
 import { defined } from "../../domain/defined.ts";
 import type { Query } from "../../storage/item-store.ts";

@@ -11,7 +11,7 @@ const UNSTORABLE: readonly (readonly [what: string, value: Value])[] = [
   ["not a number", Number.NaN],
   ["infinity", Number.POSITIVE_INFINITY],
   ["more than 38 digits", 10n ** 38n + 1n],
-  // Its digits are lost already: it would have to be a bigint.
+  // Its last digits are lost already: it would have to be a bigint.
   ["a whole number beyond 2^53", 2 ** 53],
   ["a number within 10^-130 of zero", 1e-131],
   ["an empty set", new Set<string>()],
@@ -90,7 +90,7 @@ export function refusalsContract(subject: Subject): void {
 
   testEach([
     ["empty", ""],
-    // SQLite would cut it there.
+    // SQLite would cut the text there.
     ["text with a NUL", "a\u0000b"],
   ])("a key cannot be %s", async (_, part) => {
     for (const key of [
@@ -148,7 +148,7 @@ export function refusalsContract(subject: Subject): void {
     await expectRefused(subject.store.writeMany({ puts: [item], deletes: [item] }));
     await expectRefused(subject.store.writeMany({ deletes: [item, item] }));
     const others = range(30).map((at) => ({ PK: item.PK, SK: padded(at) }));
-    // In requests of 25 the two would not meet.
+    // In separate requests of 25 items the store would not notice the duplicate.
     await expectRefused(subject.store.writeMany({ deletes: [item, ...others, item] }));
     expect(await subject.read(item)).toBeUndefined();
   });
@@ -165,7 +165,7 @@ export function refusalsContract(subject: Subject): void {
   });
 
   testEach(["nonsense", ""])("a feed after the position %j is refused", async (after) => {
-    // A store that took it for a position would wait for changes.
+    // A store that accepted it as a position would wait for changes.
     const signal = subject.guard(5000);
     await expectRefused(collect(subject.store.changes({ from: { after }, signal })));
   });

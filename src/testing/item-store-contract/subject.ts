@@ -32,7 +32,7 @@ export interface ContractOptions {
   readonly noTimePasses?: string | undefined;
 }
 
-/** A feed that brings nothing ends then, and the test fails on what is missing. */
+/** A feed without changes ends after this time, and the test fails on what is missing. */
 const GUARD_MS = 20_000;
 const PAUSE_MS = 20;
 const MANY = 130;
@@ -68,7 +68,7 @@ export class Subject {
     return AbortSignal.timeout(milliseconds);
   }
 
-  /** Lets the store go on with what it does by itself. */
+  /** Gives the store time for its background work. */
   async pause(): Promise<void> {
     await sleep(PAUSE_MS);
   }

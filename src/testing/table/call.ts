@@ -9,7 +9,7 @@ export interface Landing {
   readonly key: Key;
   readonly before: Item | undefined;
   readonly after: Item | undefined;
-  /** What had to be so before. */
+  /** The condition that held before. */
   readonly condition?: Condition | undefined;
 }
 
@@ -18,13 +18,13 @@ export interface TableCall {
   readonly operation: string;
   /** What the clock of the process said when it made the call. */
   readonly plannedMs: number;
-  /** Calls with the same token are one. */
+  /** Calls with the same token are one call. */
   readonly token: string | undefined;
   /** What it has done, in all its attempts. */
   readonly landings: Landing[];
 }
 
-/** What the table says to one attempt. */
+/** The answer of the table to one attempt. */
 export type Outcome<T> =
   | { readonly kind: "done"; readonly value: T }
   | { readonly kind: "failed"; readonly failure: Failure }
@@ -39,10 +39,10 @@ export interface TableObserver {
   landed?(call: TableCall, landings: readonly Landing[]): void;
   /** The condition of a write did not hold. */
   missed?(call: TableCall, key: Key): void;
-  /** The process has heard that its call was done. */
+  /** The process received the answer that its call was done. */
   answered?(call: TableCall): void;
   /** The request could never work, and the process was told so. */
   refused?(call: TableCall, error: Error): void;
-  /** The process was told that its call failed, or nothing at all. */
+  /** The process received an error, or no answer at all. */
   unanswered?(call: TableCall): void;
 }

@@ -1,5 +1,5 @@
 /**
- * The side of a process: requests that take time, get lost, fail, and are repeated where that is
+ * The connection of a process: requests take time, get lost, fail, and are repeated where that is
  * harmless, by the rules of the adapter for DynamoDB.
  */
 
@@ -30,7 +30,7 @@ export interface RequestOptions {
   readonly repetition: Repetition;
   readonly timeoutMs: number;
   readonly token?: string | undefined;
-  /** A throttled key is no reason to wait: the caller knows another one. */
+  /** A throttled key is reported at once: the caller can use another one. */
   readonly raiseHotKey: boolean;
 }
 
@@ -59,7 +59,7 @@ export class Connection {
     this.#options = options;
   }
 
-  /** The process is gone: what it has sent may still arrive, but it hears of nothing any more. */
+  /** Ends the connection of a crashed process: requests may still arrive, answers never. */
   break(): void {
     this.#broken = true;
   }
@@ -115,7 +115,7 @@ export class Connection {
     });
   }
 
-  /** The answer is on its way; the process may have stopped waiting when it comes. */
+  /** Sends the answer back; the process may have stopped waiting when it arrives. */
   #back<T>(pending: Pending<T>, outcome: Outcome<T>, ms: number, attemptEndsMs: number): void {
     const { time } = this.#options;
     if (time.nowMs + ms > attemptEndsMs) this.#timeOut(pending, attemptEndsMs);

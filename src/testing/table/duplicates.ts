@@ -28,7 +28,7 @@ export function withDuplicates(
         }
         return result;
       };
-      // Passed on at once: a reader that waits for more hears of nothing else.
+      // Passed on at once: a reader that waits for a record notices nothing else.
       const end = async (): Promise<IteratorResult<ChangeRecord, undefined>> => {
         again = [];
         await source.return?.();

@@ -30,7 +30,7 @@ const TABLE_ARN = "arn:aws:dynamodb:us-east-1:000000000000:table/simulated";
 const THROTTLING_MESSAGE =
   "Throughput exceeds the current capacity for one or more global secondary indexes or the table";
 
-/** One of each kind: a simulation throws them by the million. */
+/** One object of each kind, because a simulation throws millions of them. */
 const FAILURES: Readonly<Record<FailureKind, Failure>> = {
   hotWrite: throttling("hotWrite", "TableWriteKeyRangeThroughputExceeded", true),
   hotRead: throttling("hotRead", "TableReadKeyRangeThroughputExceeded", true),

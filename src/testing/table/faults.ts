@@ -4,7 +4,7 @@
 export interface Faults {
   /** The request is executed and its response is lost: the client runs into its timeout. */
   readonly lostResponses?: number;
-  /** It never arrives, and the client cannot tell the difference. */
+  /** The request never arrives; the client cannot tell the difference. */
   readonly lostRequests?: number;
   /** Answered with status 500, half of the time after it was done. */
   readonly serverErrors?: number;

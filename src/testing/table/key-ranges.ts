@@ -41,7 +41,7 @@ interface Meter {
   atMs: number;
 }
 
-/** A partition key, cut into so many ranges of its sort keys. */
+/** A partition key that heat has split into this many ranges of sort keys. */
 interface Heat {
   ranges: number;
   hotSinceMs: number;
@@ -63,7 +63,7 @@ export class KeyRanges {
     this.#heatSplitMs = heatSplitSeconds * 1000;
   }
 
-  /** From now on; what was saved up beyond it is gone. */
+  /** Changes the throughput; capacity saved up beyond the new burst is lost. */
   change(perSecond: number, burstSeconds: number): void {
     this.#perSecond = perSecond;
     this.#burst = perSecond * burstSeconds;
@@ -71,8 +71,8 @@ export class KeyRanges {
   }
 
   /**
-   * Whether a request may go on; a key range that refuses gets warmer. One unit is enough for any
-   * request, because its size is only known when it is done: large ones leave a debt behind.
+   * Returns whether a request may proceed; a key range that refuses heats up. One unit is enough
+   * for any request, because its size is known only afterwards: large requests leave a debt.
    */
   allows(partition: string, sort: string, nowMs: number): boolean {
     if (this.#meter(partition, sort, nowMs).units >= 1) return true;

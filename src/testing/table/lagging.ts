@@ -1,4 +1,4 @@
-/** What readers see that did not ask for the newest: indexes and eventually consistent reads. */
+/** Serves readers that do not need the newest data: indexes and eventually consistent reads. */
 
 import type { Random } from "../../domain/random.ts";
 import type { Item, Key } from "../../storage/item.ts";
@@ -18,10 +18,10 @@ export class Lagging {
   readonly #time: VirtualTime;
   readonly #items: MemoryItemStore;
   readonly #random: Random;
-  /** The table as its indexes know it; the table itself until something lags for the first time. */
+  /** The table as its indexes show it; the table itself until something lags for the first time. */
   #replica: MemoryItemStore | undefined;
   readonly #recent = new Map<string, Recent>();
-  /** Per item the newest change that its indexes know of. */
+  /** For each item, the newest change that its indexes show. */
   readonly #known = new Map<string, number>();
   #changes = 0;
 
@@ -35,7 +35,7 @@ export class Lagging {
     return this.#replica ?? this.#items;
   }
 
-  /** From now on indexes may lag; what is there already they know. */
+  /** From now on indexes may lag; they show everything that exists now. */
   begin(): void {
     if (this.#replica !== undefined) return;
     this.#replica = new MemoryItemStore({ clock: () => 0 });

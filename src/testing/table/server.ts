@@ -1,8 +1,8 @@
 /**
- * The side of the table: an item store in memory that gets tired, locks, and lags behind.
+ * The table's side of the simulation: an item store in memory that throttles, locks and lags.
  *
- * A request is served at the moment it arrives. Only a transaction takes time: it holds its items,
- * and a write to them meanwhile gets a conflict.
+ * A request is served when it arrives. Only a transaction takes time: it holds its items, and a
+ * write to one of them meanwhile gets a conflict.
  */
 
 import { defined } from "../../domain/defined.ts";
@@ -54,7 +54,7 @@ export class Server {
     this.#time = time;
     this.#random = random;
     this.#usage = usage;
-    // By this clock items expire: where it is late, they are removed late.
+    // Items expire by this clock: where it is late, they are removed late.
     const clock = () => time.clock() - (this.#faults.expiryLagMs ?? 0);
     this.items = new MemoryItemStore({ clock });
     this.#lagging = new Lagging(time, this.items, random);
@@ -68,13 +68,13 @@ export class Server {
     return this.#faults;
   }
 
-  /** What goes wrong from now on. */
+  /** Sets the faults from now on. */
   set faults(faults: Faults) {
     this.#faults = faults;
     if ((faults.lagMs ?? 0) > 0) this.#lagging.begin();
   }
 
-  /** What a key takes from now on. */
+  /** Sets the throughput of a key from now on. */
   limitWrites({ writeUnitsPerSecond, burstSeconds }: Throughput): void {
     this.#writes.change(writeUnitsPerSecond, burstSeconds);
   }
@@ -135,7 +135,7 @@ export class Server {
     });
   }
 
-  /** Puts and deletes that have nothing to do with each other. */
+  /** Serves puts and deletes that are independent of each other. */
   async batch(call: TableCall, writes: readonly Write[]): Promise<Outcome<void>> {
     const refusal = this.#refusal(writes);
     if (refusal !== undefined) return this.#fail(call, refusal);
@@ -145,7 +145,7 @@ export class Server {
     return this.#outcome(call, this.#landing(call, writes, 1, work));
   }
 
-  /** All or nothing, and not at once. */
+  /** Serves a transaction: all writes or none, and not at once. */
   async transact(call: TableCall, writes: readonly Write[]): Promise<Outcome<TransactResult>> {
     const { token } = call;
     const known = token === undefined ? undefined : this.#recall(call, token, writes);
@@ -160,7 +160,7 @@ export class Server {
     return this.#commit(call, writes);
   }
 
-  /** What is said to a token that was used before. */
+  /** Returns the answer to a token that was used before; `undefined` for a new one. */
   #recall(
     call: TableCall,
     token: string,
@@ -184,7 +184,7 @@ export class Server {
     });
   }
 
-  /** It was done before: the answer is the same, and nothing is done again. */
+  /** Answers a transaction that was done before: the same answer, and no second write. */
   #repeated(call: TableCall, writes: readonly Write[]): Outcome<TransactResult> {
     // DynamoDB bills the repetition as a transactional read.
     this.#usage.readUnits += 2 * writes.length;
@@ -220,7 +220,7 @@ export class Server {
     return doing;
   }
 
-  /** What the caller is told in the end; `seen` learns of it before the observers. */
+  /** Returns the outcome for the caller; `seen` gets it before the observers. */
   async #outcome<T>(
     call: TableCall,
     doing: Promise<T>,
@@ -235,7 +235,7 @@ export class Server {
     }
   }
 
-  /** Why a write cannot be done right now. */
+  /** Returns why a write cannot be done now. */
   #refusal(writes: readonly Write[]): FailureKind | undefined {
     const nowMs = this.#time.nowMs;
     for (const write of writes) {

@@ -91,7 +91,7 @@ export class SimulatedProcess {
     if (onCall !== undefined) this.#connection.listeners.add(onCall);
     const { clock, timer, random } = this;
     const shared = { ...rest, clock, timer, random };
-    // Brought along, because nothing comes from a disk while virtual time stands still.
+    // The buckets are passed in, because no module can be loaded while virtual time stands still.
     const opened = await openCustom(
       this.store,
       shared,
@@ -103,7 +103,7 @@ export class SimulatedProcess {
     return new RateLimiter(repositoryOf(opened), own);
   }
 
-  /** Nothing that it waits for will ever come. What it has sent may still arrive. */
+  /** Crashes the process: it gets no more answers, but its requests may still arrive. */
   crash(): void {
     this.#crashed = true;
     this.#connection.break();

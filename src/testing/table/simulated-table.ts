@@ -17,7 +17,7 @@ import { type MutableUsage, noUsage, type Usage } from "./usage.ts";
 
 /** How a simulated table is made. */
 export interface SimulatedTableOptions {
-  /** The time that it lives in. */
+  /** The virtual time of the table. */
   readonly time: VirtualTime;
   /** The seed of everything random. Default 1. */
   readonly seed?: number;
@@ -50,7 +50,7 @@ const OPTION_NAMES = ["time", "seed", "faults", "latency", "throughput", "prices
  * ```
  */
 export class SimulatedTable {
-  /** The time that the table lives in. */
+  /** The virtual time of the table. */
   readonly time: VirtualTime;
   readonly #seed: number;
   readonly #latency: Latency;
@@ -103,17 +103,17 @@ export class SimulatedTable {
     return new SimulatedProcess({ id, time, clock, random, store, connection });
   }
 
-  /** What was asked for and consumed so far. */
+  /** Requests and consumed capacity so far. */
   get usage(): Usage {
     return { ...this.#usage };
   }
 
-  /** What that costs. */
+  /** The cost of that, in dollars. */
   get dollars(): number {
     return dollarsOf(this.#usage, this.#prices);
   }
 
-  /** What goes wrong from now on. */
+  /** Sets the faults from now on. */
   set faults(faults: Faults) {
     checkFields("faults", faults, FAULT_NAMES);
     this.#server.faults = faults;
@@ -124,12 +124,12 @@ export class SimulatedTable {
     this.#server.limitWrites({ ...this.#throughput, writeUnitsPerSecond });
   }
 
-  /** Sees every write as it lands. */
+  /** Adds an observer of every write. */
   watch(observer: TableObserver): void {
     this.#server.observer = observer;
   }
 
-  /** An item as it is, without a request. */
+  /** Returns an item without a request. */
   read(key: Key): Item | undefined {
     return this.#server.items.readNow(key);
   }

@@ -1,4 +1,4 @@
-/** What a table was asked for and what that consumed. */
+/** Requests to a table, and the capacity that they consumed. */
 
 /** Counters; units of table and indexes together. */
 export interface Usage {

@@ -3,7 +3,7 @@
 interface PlannedEvent {
   readonly atMs: number;
   readonly order: number;
-  /** `undefined` once it was called off. */
+  /** `undefined` once it was cancelled. */
   run: (() => void) | undefined;
 }
 
@@ -16,7 +16,7 @@ export class EventQueue {
     return this.#heap.length;
   }
 
-  /** The time of the next event. Events that were called off are dropped on the way. */
+  /** The time of the next event. Cancelled events are dropped on the way. */
   get nextMs(): number | undefined {
     for (;;) {
       const first = this.#heap[0];
@@ -33,7 +33,7 @@ export class EventQueue {
     return event;
   }
 
-  /** The next event; only right after `nextMs` has shown that there is one. */
+  /** Takes the next event; call it only after `nextMs` has shown that there is one. */
   take(): PlannedEvent {
     return this.#take();
   }

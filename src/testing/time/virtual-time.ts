@@ -1,8 +1,8 @@
 /**
- * Time that only moves when it is told to: a clock, a timer, and everything that was planned.
+ * Time that moves only when a test moves it: a clock, a timer, and planned events.
  *
- * Between two events all promises that can settle do, so that a run depends on nothing but what
- * was planned: the same plan leads to the same run, however fast or busy the machine is.
+ * Between two events all promises that can settle do, so that a run depends on the plan alone: the
+ * same plan leads to the same run, however fast or busy the machine is.
  */
 
 import { show } from "../../domain/check.ts";
@@ -11,7 +11,7 @@ import { ValidationError } from "../../domain/errors.ts";
 import type { Timer } from "../../domain/timer.ts";
 import { EventQueue } from "./event-queue.ts";
 
-/** 2027-01-15: later than any clock that an item could be compared with. */
+/** 2027-01-15: later than any time that an item could be compared with. */
 const START_MS = 1_800_000_000_000;
 
 /**
@@ -37,7 +37,7 @@ export class VirtualTime {
   readonly #startMs: number;
   #nowMs: number;
   #events = 0;
-  /** Calls to something real, during which no virtual time passes. */
+  /** Calls to a real server or file, during which no virtual time passes. */
   #underWay = 0;
   readonly #resumes: (() => void)[] = [];
 
@@ -50,7 +50,7 @@ export class VirtualTime {
     this.#nowMs = startMs;
   }
 
-  /** Epoch milliseconds; not whole between two whole ones. */
+  /** Epoch milliseconds; may have a fraction. */
   get nowMs(): number {
     return this.#nowMs;
   }
@@ -69,7 +69,7 @@ export class VirtualTime {
     sleep: (ms, signal) => this.#sleep(ms, signal),
   };
 
-  /** Does something later; the result calls it off. */
+  /** Plans a call; the result cancels it. */
   after(ms: number, run: () => void): () => void {
     const event = this.#queue.plan(this.#nowMs + Math.max(0, ms), run);
     return () => {
@@ -128,7 +128,7 @@ export class VirtualTime {
     throw new Error("Nothing is planned any more, and what was waited for is not done");
   }
 
-  /** One event after the other, each with all the promises it leads to. */
+  /** Runs one event after the other, each with all the promises it leads to. */
   #run(isOver: () => boolean): Promise<void> {
     return new Promise((resolve, reject) => {
       const soon = () => setImmediate(step);

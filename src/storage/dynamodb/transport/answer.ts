@@ -5,7 +5,7 @@ import { type HttpAnswer, headerOf } from "./exchange.ts";
 import type { OperationName } from "./operations.ts";
 import { type StoredAnswer, storedAnswerIn } from "./stored-item.ts";
 
-/** The body is not what the server sent, or is none of DynamoDB's. */
+/** The body was damaged on its way, or is not an answer of DynamoDB. */
 class BrokenAnswer extends Error {
   override readonly name = "BrokenAnswer";
 }
@@ -36,7 +36,7 @@ function checkSum(header: string | undefined, body: Buffer): void {
   throw new BrokenAnswer(`the body has the checksum ${crc32(body)}, but the server says ${header}`);
 }
 
-/** What nearly every write is answered with. */
+/** Reads the answer that nearly every write gets. */
 function storedItem(body: Buffer): (Fields & StoredAnswer) | undefined {
   return storedAnswerIn(body.toString()) as (Fields & StoredAnswer) | undefined;
 }

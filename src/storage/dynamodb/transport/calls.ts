@@ -68,7 +68,7 @@ export class Calls {
     return this.startNow(operation, options) ?? (await this.#startLater(operation, options));
   }
 
-  /** The same without waiting; `undefined` where that cannot be. */
+  /** Starts the time of a call at once; `undefined` where code has to be loaded before. */
   startNow(operation: OperationName, options: CallOptions): Deadline | undefined {
     if (this.#closed) throw new InfrastructureError("This store is closed");
     if (this.#transport.load(operation) !== undefined) return undefined;
@@ -91,7 +91,7 @@ export class Calls {
     throw new InfrastructureError(`DynamoDB refused ${operation}: a read has no condition`);
   }
 
-  /** The same for a write, which is not repeated once its outcome is unknown. */
+  /** Sends a write, which is not repeated once its outcome is unknown. */
   write<Name extends OperationName>(
     operation: Name,
     request: Outgoing<Name>,
@@ -102,7 +102,7 @@ export class Calls {
     return time instanceof Deadline ? run(time) : this.start(operation, time).then(run);
   }
 
-  /** Waits before what was left undone is asked for again; throws when there is no time left. */
+  /** Waits before unprocessed items are requested again; throws when there is no time left. */
   async backOff(attempt: number, deadline: Deadline, operation: OperationName): Promise<void> {
     const pauseMs = backoffMs(attempt, this.#options.random, deadline.leftMs);
     if (!deadline.allowsAnother(pauseMs)) {
@@ -177,7 +177,7 @@ export class Calls {
     return deadline.allowsAnother(pauseMs) ? pauseMs : undefined;
   }
 
-  /** What was prepared asks for it already. */
+  /** Prepared requests ask for their consumed capacity already. */
   #withCapacity<Name extends OperationName>(
     operation: Name,
     request: Outgoing<Name>,
@@ -188,7 +188,7 @@ export class Calls {
       : { ...request, ReturnConsumedCapacity: "INDEXES" };
   }
 
-  /** What the failure of a request means, and cost. Other errors are thrown again. */
+  /** Returns what the failure of a request means, and reports its cost; throws other errors. */
   #judged(operation: OperationName, error: unknown, sending: Sending | undefined): Verdict {
     if (!(error instanceof SendError)) throw error;
     const verdict = judge(error.cause, operation, this.table, error.progress);
@@ -207,7 +207,7 @@ export class Calls {
   }
 }
 
-/** One request that is listened to. */
+/** A request whose listeners are told its outcome. */
 class Sending {
   readonly #attempt: number;
   readonly #deadline: Deadline;

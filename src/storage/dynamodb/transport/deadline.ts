@@ -1,4 +1,4 @@
-/** The end of a call: whatever happens on the network, it is over by then. */
+/** The deadline of a call: whatever happens on the network, the call is over by then. */
 
 /** Thrown when an attempt took too long; what it did is unknown once it was sent. */
 export class AttemptTimeout extends Error {
@@ -14,7 +14,7 @@ const LAST_ATTEMPT_MS_MIN = 100;
 /** Real time, also in tests with a virtual clock: sockets know no other. */
 export class Deadline {
   readonly timeoutMs: number;
-  /** What becomes of a request whose key range is throttled. */
+  /** What to do when the key range of a request is throttled. */
   readonly hotKey: "repeat" | "raise";
   #endsAt: number;
 
@@ -33,7 +33,7 @@ export class Deadline {
     return this.timeoutMs - this.leftMs;
   }
 
-  /** Starts again: for work that goes on in steps and has made one. */
+  /** Restarts the time, for work in several steps that has made one. */
   restart(): void {
     this.#endsAt = performance.now() + this.timeoutMs;
   }
@@ -57,7 +57,7 @@ export function alarm(timeoutMs: number, ring: () => void): NodeJS.Timeout {
 
 /**
  * Runs `work` for at most `timeoutMs`. The signal stops what can be stopped, and the race ends what
- * cannot, such as an answer that comes drop by drop.
+ * cannot, such as an answer that comes byte by byte.
  */
 export async function within<T>(
   timeoutMs: number,

@@ -6,21 +6,21 @@ import { SendError } from "./transport.ts";
 
 export interface HttpRequest {
   readonly path: string;
-  /** Names and values in turn. */
+  /** Names and values, alternating. */
   readonly headers: string[];
   readonly body: Buffer;
 }
 
 export interface HttpAnswer {
   readonly status: number;
-  /** Names and values in turn, as they came. */
+  /** Names and values, alternating, as the server sent them. */
   readonly headers: readonly Buffer[];
   readonly body: Buffer;
 }
 
 /**
- * Resolves with what `read` makes of the answer; rejects with a `SendError`. What still waits for a
- * connection at the end is never sent.
+ * Resolves with what `read` makes of the answer; rejects with a `SendError`. A request that still
+ * waits for a connection when its time is over is never sent.
  */
 export function exchange<T>(
   dispatcher: Dispatcher,

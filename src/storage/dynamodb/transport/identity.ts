@@ -28,7 +28,7 @@ interface Endpoint {
 /** The SDK renews credentials when they have less than this left. */
 const RENEW_MS = 300_000;
 
-/** What the SDK settles on the way of a request. */
+/** What the SDK decides while it sends a request. */
 interface SdkRequest {
   readonly protocol: string;
   readonly hostname: string;
@@ -51,7 +51,7 @@ export class Identities {
     this.#client = client;
   }
 
-  /** Nothing when it has to be asked for. */
+  /** The identity; `undefined` when it must be resolved first. */
   get current(): Identity | undefined {
     const expiration = this.#identity?.credentials.expiration;
     if (expiration === undefined) return this.#identity;
@@ -66,7 +66,7 @@ export class Identities {
     return this.#resolving;
   }
 
-  /** Other credentials than those that were refused as too old; nothing when there are none. */
+  /** Returns other credentials than those that were refused as too old; `undefined` without any. */
   async renew(refused: Identity): Promise<Identity | undefined> {
     const known = this.#identity;
     if (known !== undefined && !sameCredentials(known, refused)) return known;

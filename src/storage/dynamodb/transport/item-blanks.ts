@@ -10,7 +10,7 @@ import type { Value } from "../../item.ts";
 const BITS = 30;
 const NAMES_MAX = 2 * BITS;
 const BLANKS_MAX = 500;
-/** After so many items with other names, those that are known are not the ones that matter. */
+/** After this many items with other names, the known names are cleared. */
 const MISSES_MAX = 1000;
 
 export class ItemBlanks {
@@ -54,7 +54,7 @@ export class ItemBlanks {
     return { ...(blank as Record<string, Value>) };
   }
 
-  /** Out of JSON: an object that gets so many properties one by one becomes a dictionary. */
+  /** Made from JSON: an object that gets so many properties one by one becomes a dictionary. */
   #add(low: number, high: number, numbers: readonly number[]): object {
     if (this.#count === BLANKS_MAX) this.#forgetBlanks();
     this.#count += 1;

@@ -17,14 +17,14 @@ import { ServerDate } from "./server-date.ts";
 import type { Signer } from "./signer.ts";
 import { type Outgoing, Prepared, SendError, type Transport } from "./transport.ts";
 
-/** More requests than this wait for their turn. */
+/** The most connections; further requests wait for one of them. */
 const CONNECTIONS_MAX = 128;
 /** Idle connections are closed before the server does it, perhaps while a request is on its way. */
 const KEEP_ALIVE_MS = 20_000;
-/** Refused because credentials are too old: newer ones may have come. */
+/** Errors for credentials that are too old: newer ones may be available. */
 const STALE_CREDENTIALS: ReadonlySet<string> = new Set(["ExpiredTokenException", "ExpiredToken"]);
 
-/** What is loaded on first use. */
+/** Code that is loaded on first use. */
 interface Code {
   readonly Pool: typeof Pool;
   readonly signer: Signer;
@@ -131,7 +131,7 @@ export class LeanTransport implements Transport {
       pipelining: 1,
       keepAliveTimeout: KEEP_ALIVE_MS,
       connect: { timeout: connectTimeoutMs(this.#timeoutMs) },
-      // A call has its own end.
+      // A call has its own deadline.
       headersTimeout: 0,
       bodyTimeout: 0,
     });
@@ -142,7 +142,7 @@ export class LeanTransport implements Transport {
     return inTime(deadline, () => this.#identities.resolve());
   }
 
-  /** Nothing when there are no newer ones, or they do not come in time. */
+  /** Returns `undefined` when there are no newer credentials, or they do not come in time. */
   async #renewed(identity: Identity, deadline: Deadline): Promise<Identity | undefined> {
     try {
       return await inTime(deadline, () => this.#identities.renew(identity));

@@ -36,5 +36,5 @@ export const CAPACITY_KIND: ReadonlyMap<OperationName, "read" | "write"> = new M
   ["BatchWriteItem", "write"],
 ]);
 
-/** Requests for data: those whose way must be short. */
+/** Requests for data, which must be fast. */
 export const LEAN_OPERATIONS: ReadonlySet<OperationName> = new Set(CAPACITY_KIND.keys());

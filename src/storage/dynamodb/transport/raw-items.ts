@@ -11,7 +11,7 @@ const IMAGES = ["OldImage", "NewImage"] as const;
 
 type Fields = Record<string, unknown>;
 
-/** The text of an answer, if it is one of those. */
+/** Whether an answer contains that name. */
 export function needsRepair(body: Buffer): boolean {
   return body.includes(NAME);
 }

@@ -1,4 +1,4 @@
-/** Requests through the AWS SDK, loaded on first use, so that others never pay for it. */
+/** Sends requests through the AWS SDK, which is loaded on first use. */
 
 import type { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import type { Clock } from "../../../domain/clock.ts";
@@ -34,7 +34,7 @@ export class SdkTransport implements Transport {
   #streams: Promise<Service> | undefined;
   /** Inputs of requests that were handed to the network. */
   readonly #sent = new WeakSet<object>();
-  /** Answers, by their input, whose items the SDK would spoil. */
+  /** Texts of answers whose items the SDK would spoil, by the input of the request. */
   readonly #texts = new WeakMap<object, string>();
 
   constructor(connection: DynamoConnection, timeoutMs: number, clock: Clock) {

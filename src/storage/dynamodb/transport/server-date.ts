@@ -5,7 +5,7 @@ import type { Clock } from "../../../domain/clock.ts";
 /** The `Date` header has whole seconds. */
 const DATE_RESOLUTION_MS = 1000;
 
-/** A busy server may write a date that is seconds old; so many in a row it hardly does. */
+/** A busy server may send a date that is seconds old, but hardly this many times in a row. */
 const ANSWERS = 8;
 
 export class ServerDate {
@@ -31,16 +31,16 @@ export class ServerDate {
     return this.#skewMs;
   }
 
-  /** When a request is sent; for `see`. */
+  /** Returns the time at which a request is sent, for `see`. */
   now(): number {
     return this.#clock();
   }
 
   /**
-   * Takes note of the header of an answer; what it says, if it says anything.
+   * Takes note of the `Date` header of an answer, and returns the time in it, if any.
    *
-   * The server wrote it at some moment between the request and now. Where both clocks may have
-   * shown the same then, nothing is proven: an answer that took seconds says little about clocks.
+   * The server wrote it at some time between the request and now. Where both clocks may have shown
+   * the same then, nothing is proven: an answer that took seconds says little about clocks.
    */
   see(header: string | undefined, sentAtMs: number): number | undefined {
     if (header === undefined) return undefined;

@@ -9,7 +9,7 @@ import type { OperationName } from "./operations.ts";
 
 const SERVICE = "dynamodb";
 const TARGET = "DynamoDB_20120810";
-/** AWS refuses a signature that is five minutes off; the SDK begins to worry here. */
+/** AWS refuses a signature that is five minutes off; the SDK corrects its clock from here on. */
 const SKEW_MS_MAX = 240_000;
 /** A SHA-256 in hexadecimal digits. */
 const DIGEST_LENGTH = 64;
@@ -19,7 +19,7 @@ const HMAC_BLOCK = 64;
 const DAY_LENGTH = 8;
 
 interface Signed {
-  /** Names and values in turn. */
+  /** Names and values, alternating. */
   readonly headers: string[];
   /** The time it was signed with. */
   readonly atMs: number;
@@ -48,7 +48,7 @@ export class Signer {
     return { headers: letterhead.headersFor(body), atMs };
   }
 
-  /** Follows the server's clock from now on, if the signature was far off; says whether it was. */
+  /** Follows the server's clock if the signature was far off; returns whether it was. */
   correct(signedAtMs: number, serverMs: number): boolean {
     if (Math.abs(serverMs - signedAtMs) < SKEW_MS_MAX) return false;
     this.#offsetMs = serverMs - systemClock();

@@ -24,7 +24,7 @@ export interface StoredAnswer {
 }
 
 const HEAD = '{"Attributes":{"';
-/** Behind the item where something listens: a price of one or two numbers, and nothing else. */
+/** Follows the item where a listener asked for it: one or two numbers, and nothing else. */
 const CAPACITY = ',"ConsumedCapacity":';
 const AFTER_NAME = '":{"';
 const NUMBER = 'N":"';
@@ -38,7 +38,7 @@ const MINUS = 0x2d;
 const ZERO = 0x30;
 const NINE = 0x39;
 const BRACE = 0x7d;
-/** So many digits are exact in any case. */
+/** Numbers with this many digits are always exact. */
 const DIGITS_MAX = 15;
 
 /** Buckets, which nearly all answers are about, have the same few attributes in every table. */
@@ -91,7 +91,7 @@ class Reader {
     return price === undefined ? { Attributes } : { Attributes, ...price };
   }
 
-  /** Reads what stands behind the item; `undefined` where that is not the price alone. */
+  /** Reads what follows the item; `undefined` where that is not the consumed capacity alone. */
   #price(from: number): { readonly ConsumedCapacity: unknown } | undefined {
     const text = this.#text;
     if (!text.startsWith(CAPACITY, from)) return undefined;
@@ -103,7 +103,7 @@ class Reader {
     }
   }
 
-  /** Leaves off behind the value and its brace. */
+  /** Reads a value, and stops behind it and its brace. */
   #value(): Value | undefined {
     const text = this.#text;
     if (text.startsWith(NUMBER, this.#at)) return this.#number(this.#at + NUMBER.length);

@@ -2,7 +2,7 @@
 
 import type { Input, OperationName, Output } from "./operations.ts";
 
-/** A request that can be had in either form, whichever the transport needs. */
+/** A request in either form, whichever the transport needs. */
 export abstract class Prepared<Name extends OperationName> {
   /** As the SDK takes it. */
   abstract input(): Input<Name>;
@@ -29,7 +29,7 @@ export interface Transport {
   close(): Promise<void>;
 }
 
-/** How far a request got that was not answered as hoped. */
+/** How far a request got that failed. */
 export type Progress =
   /** It was not handed to the network: no credentials, no region. */
   | "prepared"
@@ -38,7 +38,7 @@ export type Progress =
   /** It may have arrived. */
   | "sent";
 
-/** A request without the answer that was hoped for; the cause is the error as it came. */
+/** A request that failed; the cause is the original error. */
 export class SendError extends Error {
   override readonly name = "SendError";
   override readonly cause: unknown;
