@@ -1,8 +1,8 @@
-/** Tells of tokens that a reset or a top-up of this process has added to a bucket. */
+/** Reports tokens that a reset or a top-up of this process has added to a bucket. */
 
 import type { BucketStore } from "./bucket-store.ts";
 
-/** Told of a bucket, and of whole tokens by limit name. */
+/** Called with a bucket, and whole tokens by limit name. */
 export type AddedListener = (
   bucket: { readonly entityId: string; readonly resource: string },
   tokens: ReadonlyMap<string, number>,

@@ -41,7 +41,7 @@ export interface OwnerStamps {
   readonly link: Link;
   readonly generation: number;
   readonly incarnation: string;
-  /** A policy or a move says so, and not just the entity: then Python has to know. */
+  /** Whether a policy or a move decides it, not the entity alone; Python clients need a stamp. */
   readonly isStamped: boolean;
 }
 
@@ -81,7 +81,7 @@ export interface BucketAdmin {
   relink(entityId: string, link: Link): Promise<boolean>;
   /**
    * Writes what the levels say into live buckets, where clients of the Python library read it.
-   * Returns false, with nothing done, where such clients cannot be.
+   * Returns false, with nothing done, on stores that such clients cannot use.
    */
   stamp(scope: StampScope): Promise<boolean>;
   /** Resets or tops up the balances of a bucket, all shards or none, once per key. */

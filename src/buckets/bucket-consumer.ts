@@ -7,7 +7,7 @@ export type ConsumeResult =
   | { readonly outcome: "granted"; readonly legs: readonly LegOutcome[] }
   | {
       readonly outcome: "refused";
-      /** Per leg, as they are. */
+      /** The balances of each leg. */
       readonly balancesMilli: readonly (readonly number[])[];
       /** Decided by cached states; balances of other legs may have been read for it. */
       readonly local: boolean;
@@ -29,7 +29,7 @@ export interface BucketCallOptions {
 export interface LinkOptions extends BucketCallOptions {
   /** Whether a stored level says that acquires cascade; asked where the bucket does not say. */
   readonly policy?: () => Promise<boolean | undefined>;
-  /** Ask the store, past what this process has cached for longer than a moment. */
+  /** Asks the store instead of using a state that was cached for longer than a moment. */
   readonly fresh?: boolean;
 }
 

@@ -5,7 +5,7 @@ import { ceilDiv } from "../core/integers.ts";
 import { invariant } from "../domain/check.ts";
 import type { LimitSource } from "./leg.ts";
 
-/** So that a store's clock, ours, and a slow sweep never meet. */
+/** So long that differences between clocks, and a slow removal, do not matter. */
 const TTL_SECONDS_MIN = 3600;
 /** Three thousand years: practically without end, and far from the largest number. */
 const TTL_SECONDS_MAX = 100_000_000_000;
@@ -21,17 +21,17 @@ export interface TtlRule {
   readonly multiplier: number;
   /** Where the limits of the call came from. */
   readonly source: LimitSource;
-  /** The bucket is being made. */
+  /** Whether the bucket is being created. */
   readonly isNew: boolean;
 }
 
 /**
- * The epoch second after which the bucket may go, or `undefined` when it must stay: it has limits
- * of its own, or the multiplier is 0. A call with limits of its own decides nothing about a bucket
- * that stays.
+ * Returns the epoch second after which the bucket may expire, or `undefined` when it must stay: it
+ * has limits of its own, or the multiplier is 0. A call with limits of its own decides nothing
+ * about a bucket that stays.
  *
- * A bucket may only go when it would be full again, with all its limits, named in this call or
- * not. The time therefore covers filling up from empty, because others may take what is left, and
+ * A bucket may expire only when all its limits would be full again, named in this call or not. The
+ * time therefore covers filling up from empty, because other clients may consume what is left, and
  * from a debt. The current time is kept while it is good for half of what a new one would be: most
  * writes then leave the attribute, and its index, alone.
  */

@@ -27,7 +27,7 @@ class Aborts {
   }
 }
 
-/** Calls the listener when the signal aborts; the result ends that. */
+/** Calls the listener when the signal aborts; the result removes it. */
 export function onAbort(signal: AbortSignal, listener: () => void): () => void {
   const aborts = listenersOf.get(signal) ?? new Aborts(signal);
   listenersOf.set(signal, aborts);
@@ -35,7 +35,7 @@ export function onAbort(signal: AbortSignal, listener: () => void): () => void {
   return () => aborts.remove(listener);
 }
 
-/** The work, or the reason of the abort, whichever comes first. */
+/** Returns the result of the work, or throws the reason of the abort, whichever comes first. */
 export async function untilAborted<T>(
   signal: AbortSignal | undefined,
   work: () => Promise<T>,

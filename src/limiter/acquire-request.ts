@@ -73,7 +73,7 @@ export interface CheckedAlso {
 
 const NO_OTHERS: readonly CheckedAlso[] = Object.freeze([]);
 
-/** A request whose parts have been checked. */
+/** A request after its checks. */
 export interface CheckedRequest {
   readonly entityId: string;
   readonly resource: string;
@@ -88,8 +88,8 @@ export interface CheckedRequest {
 }
 
 /**
- * Whether a request can be decided on the spot: it does not wait, and what it says beyond entity,
- * resource and amounts is known to be right without a look at each part.
+ * Whether a request can be decided on the fast path: it does not wait, and whatever it says beyond
+ * entity, resource and amounts is known to be valid without checking each part.
  */
 export function isPlain(request: AcquireRequest): boolean {
   if (typeof request !== "object" || request === null) return false;

@@ -32,7 +32,7 @@ export function checkAmounts(field: string, amounts: Amounts, min: number): Amou
   const checked = new Map<string, number>();
   for (const name of Object.keys(amounts)) {
     const amount = amounts[name] as number;
-    // Most amounts are in order, and need no name for a message.
+    // Most amounts are valid, and need no name for a message.
     const inOrder = Number.isInteger(amount) && amount >= min && amount <= TOKENS_MAX;
     if (!inOrder) checkInteger(`${field}.${name}`, amount, min, TOKENS_MAX);
     checked.set(name, amount);
@@ -68,7 +68,7 @@ export function readCorrections(
       );
     }
     const rounded = sign * Math.ceil(sign * amount);
-    // Most amounts are in order, and need no name for a message.
+    // Most amounts are valid, and need no name for a message.
     const inOrder = rounded >= -TOKENS_MAX && rounded <= TOKENS_MAX;
     if (!inOrder) checkInteger(`${field}.${name}`, rounded, -TOKENS_MAX, TOKENS_MAX);
     checked.set(name, rounded);

@@ -1,7 +1,4 @@
-/**
- * Tells what happens to a limiter's calls: to its option `events`, and to the subscribers of the
- * diagnostics channels.
- */
+/** Reports what happens to a limiter's calls, to its option `events` and to the channels. */
 
 import { channel } from "node:diagnostics_channel";
 import type { Leg } from "../buckets/leg.ts";
@@ -55,7 +52,7 @@ export class Announcer {
     this.publish(event);
   }
 
-  /** Tells of a leg that is refunded because the acquire was not granted. */
+  /** Reports a leg that is refunded because the acquire was not granted. */
   refunded({ entityId, resource, config, amountsMilli }: Leg): void {
     if (!this.isHeard) return;
     const amounts = Object.fromEntries(
@@ -65,7 +62,7 @@ export class Announcer {
     this.tell({ type: "restored", acquireId, entityId, resource, amounts, reason: "not_granted" });
   }
 
-  /** Tells the channel alone. */
+  /** Publishes an event on the channel alone. */
   publish(event: LimiterEvent): void {
     if (!eventChannel.hasSubscribers) return;
     const { limiter, namespaceId } = this.#options;

@@ -1,4 +1,4 @@
-/** Makes the legs of a call and consumes them, again where limits or links turn out to be old. */
+/** Makes the legs of a call and consumes them; repeats both when limits or links were outdated. */
 
 import type { ConsumeResult } from "../buckets/bucket-consumer.ts";
 import type { Leg, LegOutcome, Link } from "../buckets/leg.ts";
@@ -26,7 +26,7 @@ export interface Refused extends Seen {
   readonly local: boolean;
 }
 
-/** How often limits or links that turn out to be old are read again. */
+/** How often outdated limits or links are read again. */
 const ROUNDS_MAX = 4;
 
 export class Consumption {
@@ -126,7 +126,7 @@ export class Consumption {
   #legsOf(target: Target, deadline: Deadline, forced: boolean): Promise<readonly Leg[]> {
     const { buckets, timer } = this.#internals;
     const legs = this.legs.of(target, { deadline }, forced);
-    // A store in this process waits for locks at most, and ends that by itself.
+    // A store in this process can only wait for locks, and ends that wait by itself.
     return buckets.embedded ? legs : inTime(timer, deadline, legs);
   }
 

@@ -1,4 +1,4 @@
-/** What comes of an acquire. */
+/** The answers to an acquire. */
 
 import type { Leg } from "../buckets/leg.ts";
 import type { Rate } from "../core/bucket.ts";

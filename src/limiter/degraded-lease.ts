@@ -36,7 +36,7 @@ export class DegradedLease implements Lease {
     this.#check("settle", amounts);
   }
 
-  /** Whatever is asked for does nothing, like the lease itself. */
+  /** The part of a resource does nothing, like the lease itself. */
   of(_resource: string): ResourceLease {
     return this;
   }

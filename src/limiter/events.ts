@@ -81,7 +81,7 @@ interface AcquireFacts {
 export interface RejectedEvent extends AcquireFacts {
   /** Always `rejected`. */
   readonly type: "rejected";
-  /** Decided by what an earlier request had shown, at most a second before. */
+  /** Decided by a state that an earlier request had shown, at most a second before. */
   readonly local: boolean;
   /** Seconds until the same request can succeed; `Infinity` when it never can. */
   readonly retryAfterSeconds: number;
@@ -96,7 +96,7 @@ export interface RejectedEvent extends AcquireFacts {
   readonly statuses: readonly LimitStatus[];
 }
 
-/** What came of an acquire, or of `consume` of a lease. */
+/** The outcome of an acquire, or of `consume` of a lease. */
 export type AcquireEvent =
   | (AcquireFacts & {
       readonly type: "acquired";

@@ -44,7 +44,7 @@ export class FastAcquire {
   /** Tells the buckets which limits are in force, so that the next call may use the fast path. */
   remember({ legs }: Granted): void {
     const resolver = this.#resolver;
-    // Where the store says how far an acquire cascades, the links of the buckets do not tell.
+    // Where a stored level decides whether an acquire cascades, the links of the buckets do not.
     if (legs.some(({ config }) => config.cascade !== undefined || config.bypass === true)) return;
     const { generation, version } = resolver.cache;
     for (const { entityId, resource, config: used } of legs) {
@@ -59,7 +59,7 @@ export class FastAcquire {
   }
 }
 
-/** What the request says beyond entity and resource holds for its lease too. */
+/** Returns the lease target; the other fields of the request apply to its lease too. */
 export function leaseTargetOf(request: AcquireRequest, outcome: FastOutcome): LeaseTarget {
   const isBare = (request.limits ?? request.onUnavailable ?? request.missingLimits) === undefined;
   return isBare ? outcome : withOptions(outcome, request);

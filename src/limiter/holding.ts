@@ -28,7 +28,7 @@ export interface Holding {
   readonly heldMilli: number[];
   /** Adjusted and not yet written. */
   readonly pendingMilli: number[];
-  /** Consumed as far as the caller knows, and perhaps never written: so it is never given back. */
+  /** Consumed as far as the caller knows, but perhaps never written: never refunded. */
   readonly unsureMilli: number[];
 }
 
@@ -64,7 +64,7 @@ function zeros(count: number): number[] {
   return count === 2 ? [0, 0] : new Array<number>(count).fill(0);
 }
 
-/** What is held of each bucket, all its shards together, in the order it was taken. */
+/** Groups holdings by bucket, in the order they were consumed. */
 export function byBucket(holdings: readonly Holding[]): Iterable<readonly Holding[]> {
   if (holdings.length === 1) return [holdings];
   const groups = new Map<string, Holding[]>();
@@ -79,10 +79,10 @@ export function byBucket(holdings: readonly Holding[]): Iterable<readonly Holdin
 }
 
 /**
- * More is taken where the first was. What is given back goes where it was taken: a shard holds only
- * its share, and would lose what is beyond. A parent that has joined later holds less than the
- * entity itself, and gets no more than that. What is unsure is used up first, since it cannot be
- * given back.
+ * Adds to what is pending. More is consumed from the first shard. Refunds go to the shards that the
+ * tokens came from: a shard can hold only its share. A parent that joined later holds less than the
+ * entity itself, and gets no more than that. Unsure amounts are used up first, since they cannot be
+ * refunded.
  */
 export function addPending(holdings: readonly Holding[], name: string, deltaMilli: number): void {
   if (deltaMilli >= 0) {
@@ -130,7 +130,7 @@ export function countedMilli({ heldMilli, pendingMilli }: Holding, at: number): 
   return (heldMilli[at] ?? 0) + (pendingMilli[at] ?? 0);
 }
 
-/** What the caller has used of it. */
+/** What the caller has used of a limit. */
 export function usedMilli(holding: Holding, at: number): number {
   return countedMilli(holding, at) + (holding.unsureMilli[at] ?? 0);
 }

@@ -7,7 +7,7 @@ import type { RepositoryInternals } from "../repository/internals.ts";
 
 const LATE: unique symbol = Symbol("late");
 
-/** What comes of the work before the deadline; afterwards the work goes on unobserved. */
+/** Returns the result of the work before the deadline; afterwards the work goes on unobserved. */
 export async function inTime<T>(timer: Timer, deadline: Deadline, work: Promise<T>): Promise<T> {
   const done = new AbortController();
   const late = timer.sleep(Math.max(0, deadline.leftMs), done.signal).then((): typeof LATE => LATE);

@@ -123,7 +123,7 @@ export class LeasePart<L extends { readonly statuses: readonly LimitStatus[] }>
     this.#host.warn({ kind, entityId, resource, limitName, operation, amount });
   }
 
-  /** What was passed uncounted is used up all the same. */
+  /** Counts amounts as used that passed without being counted in the store. */
   #believe(amounts: AmountsByName): void {
     for (const holdings of byBucket(this.#holdings)) {
       for (const [name, amount] of amounts) {
@@ -145,7 +145,7 @@ export class LeasePart<L extends { readonly statuses: readonly LimitStatus[] }>
         const reason = `the lease has consumed ${used} of "${name}", so it cannot refund ${-delta}`;
         throw new ValidationError(field, amount, reason);
       }
-      // Beyond it milli-tokens would leave the safe integers, one adjustment at a time.
+      // A larger total would leave the safe integers, in milli-tokens.
       checkInteger(field, used + delta, 0, TOKENS_MAX);
       deltas.set(name, delta);
     }

@@ -175,7 +175,7 @@ export class Legs {
     }
   }
 
-  /** What is stored for an entity, and which parent it cascades to. */
+  /** Reads what is stored for an entity, and which parent it cascades to. */
   #look(entityId: string, resource: string, options: LinkOptions) {
     const stored = this.#stored(entityId, resource);
     const policy = async () => (await stored).cascade;
@@ -237,7 +237,7 @@ function refuseNames(
   refuseUnsupported(amounts.keys(), unsupported, `"${entityId}" for "${resource}"`);
 }
 
-/** What is switched off is refused before anything is checked or consumed. */
+/** Refuses a resource that is switched off, before anything is checked or consumed. */
 function refuseDisabled(entityId: string, resource: string, { disabledAt }: Resolution): void {
   if (disabledAt !== undefined) throw new ResourceDisabled(entityId, resource, disabledAt);
 }

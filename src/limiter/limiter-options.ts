@@ -8,15 +8,15 @@ import type { LimiterEvent, LimiterWarning } from "./events.ts";
 
 /** Options of a limiter. */
 export interface RateLimiterOptions {
-  /** What acquires do while the store cannot answer; beats the stored setting. */
+  /** What acquires do while the store cannot answer; overrides the stored setting. */
   readonly onUnavailable?: OnUnavailable;
   /** `false`: look at each bucket before consuming. A read more per acquire. Default true. */
   readonly speculativeWrites?: boolean;
   /** What a name in `consume` does that the entity has no limit for. Default `error`. */
   readonly missingLimits?: MissingLimits;
-  /** Told of everything that happens. */
+  /** Called with everything that happens. */
   readonly events?: (event: LimiterEvent) => void;
-  /** Told of what went wrong behind a call that was answered; else the process is warned. */
+  /** Called with problems behind a call that was answered; otherwise the process is warned. */
   readonly onWarning?: (warning: LimiterWarning) => void;
 }
 

@@ -10,7 +10,7 @@ import { bucketId } from "../records/keys.ts";
 
 const LINKS_MAX = 50_000;
 const LIFETIME_MS = 60_000;
-/** A refusal may go by a link that was shown so long ago, as by a balance. */
+/** A link shown longer ago than this may not refuse a call; the same as for a balance. */
 const SHOWN_MS = 1000;
 
 interface SeenLink {
@@ -33,7 +33,7 @@ export class Links {
     this.#clock = clock;
   }
 
-  /** Without a call while it was seen lately. */
+  /** Returns the link, without a request while it was seen lately. */
   async of(
     entityId: string,
     resource: string,
@@ -48,7 +48,7 @@ export class Links {
     return { link, linkIsFresh: true };
   }
 
-  /** As it was seen lately. */
+  /** Returns the link if it was seen lately. */
   known(entityId: string, resource: string): Link | undefined {
     return this.#find(entityId, resource)?.link;
   }

@@ -1,4 +1,4 @@
-/** One acquire that is listened to: its id, its times and what came of it. */
+/** One acquire with a listener: its id, its times and its outcome. */
 
 import { RateLimiterUnavailable } from "../domain/errors.ts";
 import { longestWait } from "../domain/rate-limit-exceeded.ts";
@@ -8,7 +8,7 @@ import type { Refusal } from "./decision.ts";
 import type { AcquireEvent, LimiterEvent, RejectedEvent } from "./events.ts";
 import type { Lease } from "./lease.ts";
 
-/** What a call needs to tell what came of it. */
+/** What a call needs to report its outcome. */
 interface Ends {
   tell(event: LimiterEvent): void;
   end(call: ObservedCall): void;
@@ -20,9 +20,9 @@ export class ObservedCall {
   readonly request: AcquireRequest;
   /** Set by a subscriber: runs the acquire, and the work of `run`, in a context of its own. */
   within: (<T>(work: () => T) => T) | undefined;
-  /** What came of the acquire; `undefined` where it failed without a decision. */
+  /** The outcome of the acquire; `undefined` where it failed without a decision. */
   event: AcquireEvent | undefined;
-  /** What it has thrown. */
+  /** The error that it threw. */
   error: unknown;
   /** How often the store, or the state in this process, was asked. */
   attempts = 0;

@@ -23,7 +23,7 @@ export class Outage {
     if (this.blocks(request)) throw this.#blocked(request, cause);
   }
 
-  /** The call beats the limiter, the limiter beats what is stored. */
+  /** The option of the call overrides that of the limiter, which overrides the stored setting. */
   blocks(request: LeaseTarget): boolean {
     const mode =
       request.onUnavailable ??

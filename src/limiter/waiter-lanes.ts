@@ -15,7 +15,7 @@ export interface Laned extends Ticketed {
 
 export class WaiterLanes<W extends Laned> {
   readonly #lanes = new Map<string, WaiterQueue<W>>();
-  /** What all of them need. */
+  /** Tokens that all waiters need, by limit. */
   readonly needed = new Map<string, number>();
   #size = 0;
 

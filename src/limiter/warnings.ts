@@ -1,4 +1,4 @@
-/** Warnings of leases, told to the listener of the limiter or else to the process. */
+/** Warnings of leases, for the listener of the limiter or else for the process. */
 
 import type { Announcer } from "./announcer.ts";
 import type { LeaseWarning, LimiterWarning } from "./events.ts";

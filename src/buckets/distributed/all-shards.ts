@@ -52,7 +52,7 @@ export function nextOfAll(
   return writeTo(request, born.get(enough.shard) as SeenBucket, situation);
 }
 
-/** Whether shards came or went while they were read. */
+/** Whether shards were created or merged while they were read. */
 function isStale(shards: ShardSet<SeenBucket>, count: number): boolean {
   if (shards.get(0) === undefined) return true;
   for (const { shardCount } of shards.values()) if (shardCount > count) return true;
@@ -126,7 +126,7 @@ function writeTo(request: Request, bucket: SeenBucket, situation: Situation): re
   return [writeStep(bucket, plan, going, how)];
 }
 
-/** One member alone, from as few shards as possible. */
+/** Consumes for one member alone, from as few shards as possible. */
 function spread(
   { config }: Request,
   member: Member,

@@ -1,7 +1,7 @@
 /**
- * Shards that the Python library has announced and not made. It doubles by raising `shard_count`,
- * and leaves it to whichever client or aggregator comes first to make the new shards; up to 0.12 it
- * doubles without bound.
+ * Shards that the Python library has announced and not created. It doubles by raising
+ * `shard_count`, and leaves it to the first client or aggregator to create the new shards; up to
+ * 0.12 it doubles without bound.
  */
 
 import type { Deadline } from "../../domain/deadline.ts";
@@ -20,11 +20,11 @@ import { NO_BUCKET } from "./write-plan.ts";
 const SETTLED_MAX = 10_000;
 const WORK = "make announced shards";
 
-/** With how many shards the announced ones of an item were last made. */
+/** The number of shards for which the announced ones of an item were last created. */
 export class SettledCounts {
   readonly #counts = boundedMap<number>(SETTLED_MAX);
 
-  /** True once per number of shards: what is too much afterwards is nowhere missing. */
+  /** True once per number of shards: later surpluses are not missing from any shard. */
   isDue(name: BucketName, bucket: SeenBucket): boolean {
     if (!isAnnounced(bucket)) return false;
     return this.#counts.get(idOf(name, bucket.shard)) !== countOf(bucket);
@@ -86,7 +86,7 @@ export class AnnouncedShards {
     for (const { update } of writes) this.#states.forget(update.PK);
   }
 
-  /** A bucket whose base time must stay is not split: it learns of the shards that there are. */
+  /** A bucket whose base time must stay is not split: only its count is corrected. */
   async raise(bucket: SeenBucket, count: number, deadline: Deadline): Promise<void> {
     const key = this.#items.keyOf(bucket, bucket.shard);
     const { shardCount } = bucket;

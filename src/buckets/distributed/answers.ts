@@ -1,4 +1,4 @@
-/** What all legs of a call come to together: by their answers, or by cached states. Pure. */
+/** Combines the answers of all legs, or their cached states, into the answer of a call. Pure. */
 
 import type { ConsumeResult } from "../bucket-consumer.ts";
 import { exceeds, gatesOf, takenOf } from "../gating.ts";
@@ -11,7 +11,7 @@ import type { Answer } from "./step.ts";
 /** Leg by leg; missing for those that were not reached or failed. */
 export type Answers = readonly (Answer | undefined)[];
 
-/** A call for several resources is refused by one of them, whatever becomes of another. */
+/** Returns whether one of several resources refuses the call, whatever the others answer. */
 export function isRefusedAnyway(legs: readonly Leg[], answers: Answers): boolean {
   const [first] = legs;
   const isSeveral = legs.some(({ resource }) => resource !== first?.resource);

@@ -16,12 +16,12 @@ const EPOCH_AGE_MS_MAX = 86_400_000;
 export const EPOCH_AHEAD_MS_MAX = 2000;
 const PRODUCT_MAX = Number.MAX_SAFE_INTEGER / 4;
 
-/** One limit of an item, at a moment. */
+/** One limit of an item, at a time. */
 export interface BalanceAt {
   readonly stored: StoredLimit;
   /** The shard's share of the limit. */
   readonly share: Rate;
-  /** What has accrued since the epoch, rounded down; negative when the epoch lies ahead. */
+  /** What has accrued since the base time, rounded down; negative when that lies ahead. */
   readonly accruedMilli: number;
   /** What the rounding left over, below the share's period. */
   readonly remainder: number;
@@ -38,7 +38,7 @@ export function balanceAt(
   nowMs: number,
 ): BalanceAt {
   const share = shardRate(stored.rate, bucket.shard, bucket.shardCount);
-  // Another writer may have moved the epoch without knowing of the remainder: it must be plausible.
+  // Another writer may have moved the base time without the remainder: it must be plausible.
   const carried = stored.remainder >= 0 && stored.remainder < share.periodMs ? stored.remainder : 0;
   const { periodMs } = share;
   const bare = accrued(share, nowMs - bucket.refilledAtMs, 0);
@@ -60,7 +60,7 @@ export function isEven({ share, stored }: BalanceAt): boolean {
   return stored.remainder === 0 && share.refillMilli % share.periodMs === 0;
 }
 
-/** All limits of an item, at a moment. */
+/** Returns all limits of an item, at a time. */
 export function balancesAt(bucket: StoredBucket, nowMs: number): Map<string, BalanceAt> {
   const balances = new Map<string, BalanceAt>();
   for (const [name, stored] of bucket.limits) balances.set(name, balanceAt(bucket, stored, nowMs));

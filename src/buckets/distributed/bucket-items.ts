@@ -47,7 +47,7 @@ export class BucketItems {
     return this.#states(this.keysOf(entityId, resource));
   }
 
-  /** Those of a resource. The index has only keys: balances would double the price of a consume. */
+  /** Yields the states of a resource. Its index has only keys, which keeps consumes cheap. */
   ofResource(resource: string): AsyncGenerator<StoredState> {
     return this.#states(queryRecords(this.#context, this.#resourceQuery(resource)));
   }
@@ -78,7 +78,7 @@ export class BucketItems {
     };
   }
 
-  /** Those of the namespace. */
+  /** Returns the states of the namespace. */
   ofNamespace(): AsyncGenerator<StoredState> {
     return this.#states(queryRecords(this.#context, this.#all()));
   }
@@ -106,7 +106,7 @@ export class BucketItems {
     const key = bucketKey(namespaceId, entityId, resource, 0);
     const item = await store.get(key, { consistent: true });
     if (item === undefined) return [];
-    // A damaged one does not say how many there are: then there may be as many as there can be.
+    // A damaged item does not say how many there are: assume the maximum.
     const count = listedBucket(item)?.shardCount ?? SHARDS_MAX;
     if (count === 1) return [0];
     const keys = Array.from({ length: count }, (_, shard) =>

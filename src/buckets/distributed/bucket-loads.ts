@@ -1,4 +1,4 @@
-/** What this process remembers of the traffic of buckets, for the split policy. */
+/** The recent traffic of buckets in this process, for the split policy. */
 
 import { invariant } from "../../domain/check.ts";
 import type { Clock } from "../../domain/clock.ts";

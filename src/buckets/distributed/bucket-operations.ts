@@ -35,7 +35,7 @@ export class BucketOperations {
     this.#states = states;
   }
 
-  /** Makes the operation, or returns what came of it when it was made before. */
+  /** Makes the operation, or returns the earlier result when it was made before. */
   async make(operation: BalanceOperation): Promise<OperationResult> {
     const { store, namespaceId, clock } = this.#context;
     const { entityId, resource } = operation;
@@ -67,7 +67,7 @@ export class BucketOperations {
     throw tooBusy("The bucket changed too often to be written in time");
   }
 
-  /** The shards that exist; none of a bucket whose time is over, which would be full again. */
+  /** Returns the shards that exist; none of an expired bucket, which would be full again. */
   async #shardsOf(
     { entityId, resource }: BalanceOperation,
     first: SeenBucket | undefined,

@@ -65,7 +65,7 @@ function stampWrite(
   return change.isEmpty ? undefined : { change, condition };
 }
 
-/** Python's clients renew a stamp that is over; they miss only one that is absent. */
+/** Python's clients renew an expired stamp; they only miss one that is absent. */
 function putSoft(
   change: StampChange,
   item: Item,

@@ -12,11 +12,11 @@ import { weigh } from "./consume-plan.ts";
 import type { SeenBucket } from "./seen-bucket.ts";
 import { countBefore, originOf, SHARDS_MAX } from "./shards.ts";
 
-/** For so long a state may refuse without a call. */
+/** How long a state may refuse without a request. */
 const LOCAL_REFUSAL_MS = 1000;
-/** For so long a throttled shard is passed by. */
+/** How long a throttled shard is avoided. */
 const THROTTLED_MS = 250;
-/** A bucket with less than this part of what it holds lacks tokens rather than writes. */
+/** With less than this share of its capacity, a bucket lacks tokens rather than writes. */
 const SCARCE = 1 / 8;
 const REMEMBERED_MAX = 10_000;
 
@@ -32,7 +32,7 @@ export class BucketStates {
   readonly clock: Clock;
   readonly #namespaceId: string;
   readonly #ttlMultiplier: number;
-  /** What shards other than the first have shown. */
+  /** The number of shards that shards other than the first have shown. */
   readonly #told = boundedMap<{ count: number; atMs: number }>(REMEMBERED_MAX);
   readonly #throttledAtMs = boundedMap<number>(REMEMBERED_MAX);
 
@@ -95,7 +95,7 @@ export class BucketStates {
     return false;
   }
 
-  /** The store has just throttled a write to a shard. */
+  /** Records that the store has just throttled a write to a shard. */
   throttled(name: BucketName, shard: number): void {
     this.#throttledAtMs.set(`${bucketId(name)}#${shard}`, this.clock());
   }
@@ -177,11 +177,11 @@ export class BucketStates {
     state: CachedState | undefined,
     nowMs: number,
   ): readonly number[] | undefined {
-    // One that was not there may have come about with a split that the origin has shown since.
+    // A missing shard may have been created by a split that its origin has shown since.
     if (state?.bucket === undefined) return this.#isUnborn(name, shard) ? [] : undefined;
     if (!isRecent(state, nowMs)) return undefined;
     const weight = weigh(state.bucket, config, this.#context(nowMs));
-    // Where limits wait to be brought, a call brings them.
+    // A shard with new limits to apply does not refuse: the call applies them.
     return weight?.limitsOnly === undefined ? weight?.balancesMilli : undefined;
   }
 

@@ -128,7 +128,7 @@ export class CachedStates {
     begin(entry, unseen(entry, bucket));
   }
 
-  /** This process has refunded or consumed without being shown the result. */
+  /** Records a refund or a consume of this process whose answer did not show the state. */
   changed(id: string, deltasMilli: AmountsByName): void {
     const entry = this.#entryOf(id);
     const { state } = entry;

@@ -37,7 +37,7 @@ export interface Tokens {
   readonly base: string;
   /** How many plans the store has refused, each under a token of its own. */
   plans: number;
-  /** What was sent last, while its outcome is unknown: the token belongs to it. */
+  /** The plan that was sent last, while its outcome is unknown: the token belongs to it. */
   unsure: { readonly plan: WritePlan; readonly shard: number } | undefined;
 }
 
@@ -47,7 +47,7 @@ export interface DueAdjustment {
   readonly deadline: Deadline;
 }
 
-/** Several of them as one write. */
+/** Several adjustments as one write. */
 export interface SharedAdjustment extends DueAdjustment {
   readonly shares: readonly Adjustment[];
 }

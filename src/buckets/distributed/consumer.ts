@@ -41,7 +41,7 @@ export class Queue {
     return this.waiting.length === 0 && this.underWay === 0;
   }
 
-  /** Removes those that wait first and have the limits of the first, up to a bound. */
+  /** Removes the first waiters that have the same limits as the first, up to a bound. */
   take(bound: number, config = this.waiting[0]?.leg.config): Waiter[] {
     if (config === undefined) return [];
     const taken: Waiter[] = [];

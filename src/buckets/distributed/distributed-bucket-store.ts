@@ -1,8 +1,8 @@
 /**
  * Buckets that any number of processes share, over any item store with conditional writes.
  *
- * A warm acquire is one write per leg and no read: the view of the bucket picks the form of the
- * write, its conditions decide, and a write that fails hands back the stored item to decide from
+ * A warm acquire is one write per leg and no read: the cached state of the bucket picks the form of
+ * the write, its conditions decide, and a write that fails returns the stored item to decide from
  * again. Legs are independent items, so when one is refused the others are refunded.
  */
 
@@ -73,9 +73,9 @@ export interface DistributedBucketStoreOptions {
   readonly maxShards?: number;
   /** Clients of the Python library use the table: shards that are not needed any more stay. */
   readonly keepsShards?: boolean;
-  /** Told when something that was taken could not be given back, or a bucket has all its shards. */
+  /** Called when a refund has failed, or a bucket has all the shards there can be. */
   readonly onWarning: (warning: BucketWarning) => void;
-  /** Told when a bucket has more shards than before. */
+  /** Called when a bucket has more shards than before. */
   readonly onSplit?: ((notice: SplitNotice) => void) | undefined;
 }
 
@@ -329,8 +329,8 @@ export class DistributedBucketStore implements BucketStore {
   }
 
   /**
-   * Balances of the legs that were not looked at yet. Where the refusal is certain already, a store
-   * that fails now does not change it: such a leg is shown as it was last seen, or full.
+   * Reads the balances of the legs that were not read yet. Where the refusal is certain already, a
+   * store that fails now does not change it: such a leg is shown as it was last seen, or full.
    */
   async #fill(
     legs: readonly Leg[],

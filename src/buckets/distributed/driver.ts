@@ -22,7 +22,7 @@ import type { ShardRequests } from "./shard-requests.ts";
 import type { Splitter } from "./splitter.ts";
 import type { Situation, Step } from "./step.ts";
 
-/** How often a process handles a throttled shard, however many calls meet it: once per this. */
+/** A process handles a throttled shard once in this time, however many calls meet it. */
 const COOL_MS = 100;
 const COOLED_MAX = 10_000;
 /** With less time than this a throttled call ends instead of waiting. */
@@ -125,7 +125,7 @@ export class Driver {
       case "wait":
         return this.#wait(step, group, queue);
       default:
-        // What follows a consume that was made goes on, however late it is.
+        // Steps that follow a consume are done however late it is.
         if (group.deadline.isOver && !FOLLOWING.has(step.do)) throw tooBusy(TOO_OFTEN);
         return this.#ask(step, group, queue);
     }
@@ -228,7 +228,7 @@ export class Driver {
     group.happened({ of: "shown", shard, bucket, askedMs: this.#context.clock() });
   }
 
-  /** A shard that is not there is made; its origin may be too busy for that. */
+  /** Creates a missing shard; its origin may be too busy for that. */
   async #bringAbout(shard: number, group: Group, queue: Queue): Promise<void> {
     try {
       await this.#splitter.bringAbout(group.name, shard, group.deadline);
@@ -246,7 +246,7 @@ export class Driver {
     group.happened({ of: "changed" });
   }
 
-  /** Splits, if it can and may. The members were served, and go on whatever comes of it. */
+  /** Splits a shard where that is allowed. The members were served, and do not depend on it. */
   async #relieve({ bucket }: Extract<Step, { do: "relieve" }>, group: Group): Promise<void> {
     try {
       await this.#splitter.relieve(bucket, "saturated", group.deadline);
@@ -265,12 +265,12 @@ export class Driver {
       const { bucket } = await this.#requests.read(name, shard, deadline);
       if (bucket !== undefined) this.#splitter.loads.sawMeter(bucket);
       const learnt = (this.#states.countOf(name) ?? 1) > (before ?? 1);
-      // More shards of a bucket that has nothing left would grant nothing more.
+      // More shards of a bucket without tokens would grant nothing more.
       if (bucket === undefined || learnt || this.#states.isScarce(name, config)) return;
       await this.#splitter.relieve(bucket, "throttled", deadline);
     } catch (error) {
       if (!(error instanceof RateLimiterUnavailable)) throw error;
-      // It cannot even be read. If there is a second shard, it tells how many there are.
+      // The shard cannot even be read. A second shard, if there is one, shows how many there are.
       if (error.keyRange && before === undefined) await this.#readQuietly(group, 1);
     }
   }
@@ -290,7 +290,7 @@ export class Driver {
     group.happened({ of: "throttled", shard, cause });
   }
 
-  /** Counts what came of a write: for the pace of this process, and for the split policy. */
+  /** Counts the outcome of a write: for the pace of this process, and for the split policy. */
   #count(outcome: "consumed" | "throttled", { name, isRetry }: Group, queue: Queue): void {
     queue.pace = paceAfter(queue.pace, outcome);
     if (!isRetry) this.#splitter.loads.count(name, this.#states.countOf(name) ?? 1, outcome);

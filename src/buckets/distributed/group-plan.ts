@@ -17,12 +17,12 @@ import type { PlanContext } from "./write-plan.ts";
 type Part = Pick<Member, "amountsMilli">;
 
 /**
- * So many consumes share a write at most: an answer that is lost makes all of them unknown, and
- * all of them stay consumed.
+ * The most consumes that share a write: if its answer is lost, the outcome of all of them is
+ * unknown, and all of them stay consumed.
  */
 export const GROUP_MAX = 256;
 
-/** Those for which there is enough behind the ones before them. */
+/** Returns the parts that fit behind the ones before them. */
 export function fitting<T extends Part>(
   parts: readonly T[],
   balancesMilli: readonly number[],
@@ -48,7 +48,7 @@ export function acquiresOf(parts: readonly Part[]): number {
   return acquires;
 }
 
-/** What each of them leaves behind, given what the last one leaves: they were served in order. */
+/** Returns what each part leaves, given what the last one leaves: they were served in order. */
 export function balancesAfterEach(
   parts: readonly Part[],
   balancesMilli: readonly number[],
@@ -96,9 +96,9 @@ export function writeStep(
 }
 
 /**
- * The time that decides. What the item held when it was asked for decides: counting the time that
- * the answer took would keep all clients of a scarce bucket asking until one of them gives up. Of
- * the time before its base time, which a split or other limits have moved, a bucket says nothing.
+ * Returns the time that decides: when the item was requested. Counting the time that the answer
+ * took would keep all clients of a scarce bucket asking until one of them gives up. About the time
+ * before its base time, which a split or other limits have moved, a bucket says nothing.
  */
 export function askedAt(askedMs: number, { refilledAtMs }: SeenBucket, nowMs: number): number {
   return Math.min(nowMs, Math.max(askedMs, refilledAtMs));

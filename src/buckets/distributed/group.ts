@@ -133,7 +133,7 @@ export class Group implements Request {
     this.#members = this.#members.filter(({ isOpen }) => isOpen);
   }
 
-  /** Returns what was consumed for members whose time was over before: they were told so. */
+  /** Ends members with their answers. Returns what was consumed for members that had timed out. */
   answer(answers: readonly AnsweredMember[]): readonly Orphan[] {
     const orphans: Orphan[] = [];
     for (const { member, answer } of answers) {
@@ -162,7 +162,7 @@ export class Group implements Request {
     }
   }
 
-  /** What those without an answer are decided by: the state that the others have left. */
+  /** Returns what members without an answer are decided by: the state that the others have left. */
   #afterAnswer(): Outcome | undefined {
     const { last } = this.#history;
     if (last?.of === "written" || last?.of === "created") {

@@ -62,7 +62,7 @@ export function nextOfLegs(
   return { do: "consume", legs: firstOf(legs, open, states) };
 }
 
-/** Whether a second pass is worth it: what was refused would fit now. */
+/** Whether a second pass is worth it: the refused amounts would fit now. */
 export function goesAgain(legs: readonly Leg[], history: LegsHistory): boolean {
   const { answers, weighed } = history;
   if (weighed === undefined) return false;

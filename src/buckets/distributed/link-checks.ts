@@ -33,16 +33,16 @@ const YOUNG_MS = 2000;
 const PAUSE_MS = 30_000;
 /** A process that slept meanwhile, as Lambdas do between calls, compares before it consumes. */
 const LATE_MS = 60_000;
-/** So many are remembered; more within a pause, and the first of them go unchecked. */
+/** The most buckets to check later; beyond it, the first ones of a pause go unchecked. */
 const MET_MAX = 10_000;
 
 /** A bucket that was met when it was young. */
 interface Met {
   readonly key: Key;
   readonly entityId: string;
-  /** As the bucket had it. */
+  /** The link that the bucket had. */
   readonly link: Link;
-  /** By the timer. */
+  /** When it was met, by the timer. */
   readonly atMs: number;
 }
 
@@ -67,7 +67,7 @@ export class LinkChecks {
     this.#options = options;
   }
 
-  /** A bucket that this client has not seen before. */
+  /** Notes a bucket that this client has not seen before. */
   met(key: Key, bucket: SeenBucket | undefined): void {
     if (bucket === undefined || this.#options === undefined || this.#isClosed) return;
     if (this.#context.clock() >= bucket.refilledAtMs + YOUNG_MS) return;
@@ -80,7 +80,7 @@ export class LinkChecks {
     });
   }
 
-  /** Whether it should have been compared long ago. */
+  /** Whether the bucket should have been compared long ago. */
   isDue(key: Key): boolean {
     const met = this.#met.get(key.PK);
     if (met === undefined || this.#options === undefined) return false;
@@ -129,7 +129,7 @@ export class LinkChecks {
       }
       return true;
     } catch (error) {
-      // Whatever else is wrong with the store, the next acquire will tell.
+      // The next acquire will report any other problem of the store.
       if (!(error instanceof RateLimiterUnavailable)) {
         for (const { key } of due) this.#met.delete(key.PK);
       }

@@ -11,7 +11,7 @@ import { WRITES_RATE } from "../../records/bucket-item.ts";
 import { levelOfShards, needOf, peaksOf } from "./need.ts";
 import { isAnnounced, isPinned, type SeenBucket } from "./seen-bucket.ts";
 
-/** One client works on a bucket for so long before another one may. */
+/** How long one client works on a bucket before another one may. */
 export const CLAIM_MS = 60_000;
 
 /** Whether the bucket whose first shard is given has more shards than it needs. */

@@ -51,7 +51,7 @@ export class Merger {
   readonly #triedAtMs = boundedMap<number>(REMEMBERED_MAX);
   readonly #underWay = new Set<Promise<void>>();
   #isClosed = false;
-  /** What should not have happened; no call waits for the merge, so closing tells. */
+  /** An unexpected error: no call waits for the merge, so `close` throws it. */
   #failure: unknown;
 
   constructor(context: RecordContext, states: CachedStates, options: MergerOptions) {
@@ -61,7 +61,7 @@ export class Merger {
     this.#options = options;
   }
 
-  /** Looks at a first shard that the store has shown; whatever is to be done is done later. */
+  /** Looks at a first shard that the store has shown; a merge runs later, in the background. */
   saw(first: SeenBucket): void {
     if (first.shardCount === 1 || first.shard !== 0 || this.#isClosed) return;
     const nowMs = this.#context.clock();
@@ -74,14 +74,14 @@ export class Merger {
     this.#underWay.add(work);
   }
 
-  /** Ends what is under way after the pair that it works on. */
+  /** Stops the merge after the pair that it works on. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await Promise.all(this.#underWay);
     if (this.#failure !== undefined) throw this.#failure;
   }
 
-  /** A store that fails is asked again by the next client that notices. */
+  /** When the store fails, the next client that notices tries again. */
   async #merge(first: SeenBucket): Promise<void> {
     try {
       if (!(await this.#claims(first))) return;

@@ -57,7 +57,7 @@ export function next(request: Request, history: History, situation: Situation): 
   }
 }
 
-/** From what is known of the bucket. */
+/** Decides from what is known of the bucket. */
 function begin(request: Request, history: History, situation: Situation): readonly Step[] {
   const refused = refusedLocally(request, situation);
   if (refused.length > 0) return [{ do: "answer", answers: refused }];
@@ -95,7 +95,7 @@ function refusedLocally(
   }));
 }
 
-/** From a shard that the store has shown in the course of this group. */
+/** Decides from a shard that the store has shown in the course of this group. */
 function nextOfShown(
   request: Request,
   shown: Extract<Outcome, { of: "shown" }>,
@@ -144,7 +144,7 @@ function nextOfPlan(
   }
 }
 
-/** The last word of a bucket with one shard; of several shards another one may have enough. */
+/** Refuses by a bucket with one shard; of several shards another one may have enough. */
 function refusedBy(
   { name, members }: Request,
   shard: number,
@@ -157,7 +157,7 @@ function refusedBy(
   return [{ do: "answer", answers: members.map((member) => ({ member, answer })) }];
 }
 
-/** There is no bucket, as far as this process knows; `fresh`: the store has just said so. */
+/** Decides where this process knows of no bucket; `fresh`: the store has just said so. */
 function nextOfNothing(request: Request, fresh: boolean, { nowMs }: Situation): readonly Step[] {
   const { config, members } = request;
   const balancesMilli = fullBalances(config);

@@ -11,7 +11,7 @@
 import { invariant } from "../../domain/check.ts";
 import type { Random } from "../../domain/random.ts";
 
-/** So many writes of a bucket may be under way before further consumes gather. */
+/** The most writes of a bucket under way before further consumes gather. */
 export const WIDTH_MAX = 2;
 
 const QUICK_ROUNDS = 4;
@@ -19,7 +19,7 @@ const PAUSE_MS_MAX = 32;
 const THROTTLED_PAUSE_MS_MIN = 2;
 const THROTTLED_PAUSE_MS_MAX = 250;
 
-/** The pause after so many rounds that ended nothing. */
+/** Returns the pause after this many rounds without a result. */
 export function pauseMs(rounds: number, random: Random): number {
   if (rounds <= QUICK_ROUNDS) return 0;
   return random() * Math.min(PAUSE_MS_MAX, 2 ** (rounds - QUICK_ROUNDS));

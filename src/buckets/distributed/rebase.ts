@@ -1,11 +1,12 @@
 /**
- * A write that moves the epoch to now: when the limits change, when the epoch is old or lies in
- * the future, or when the arithmetic would leave the safe integers. Every limit is settled with
- * it, and the take that made it necessary goes along in the same write.
+ * A write that moves the base time to now: when the limits change, when the base time is old or
+ * lies in the future, or when the arithmetic would leave the safe integers. It folds the accrued
+ * tokens of every limit in, and the consume that made it necessary goes along in the same write.
  *
- * The new epoch never lies before the old one, unless that one is far ahead: of two clients whose
- * clocks differ, the slower one must not count again, at another rate, the time that the faster one
- * has settled. Views are told apart by their epoch, so rebases to the same one are numbered.
+ * The new base time never lies before the old one, unless that one is far ahead: of two clients
+ * whose clocks differ, the slower one must not count again, at another rate, the time that the
+ * faster one has folded in. Cached states are told apart by their base time, so rebases to the same
+ * one are numbered.
  */
 
 import type { Rate } from "../../core/bucket.ts";
@@ -81,7 +82,7 @@ export function weighRebase(
   };
 }
 
-/** The write that only brings the limits of the config, where a refusal brings them. */
+/** Returns the write that only applies the limits of the config, where a refusal applies them. */
 function limitsAlone(
   bucket: SeenBucket,
   config: BucketConfig,
@@ -114,7 +115,7 @@ class Rebase {
   readonly balances = new Map<string, BalanceAt>();
   readonly #bucket: SeenBucket;
   readonly #context: PlanContext;
-  /** Up to here the old parameters count. */
+  /** The old parameters count up to this time. */
   readonly #epochMs: number;
   /** The base time stays, and balances are set relative to it. */
   readonly #pinned: boolean;
@@ -177,7 +178,7 @@ class Rebase {
     }
   }
 
-  /** Brings one limit to the new epoch, capped by the old and the new capacity, less the amount. */
+  /** Moves one limit to the new base time, capped by both capacities, less the amount. */
   #settle(name: string, stored: StoredLimit, rate: Rate, amount: number): void {
     const { plan } = this;
     const { nowMs, force, soft } = this.#context;
@@ -210,7 +211,7 @@ class Rebase {
     this.balances.set(name, { ...now, share });
   }
 
-  /** Brings one limit to a new rate as of now, while the base time stays where it is. */
+  /** Gives one limit a new rate from now on, while the base time stays where it is. */
   #settlePinned(name: string, stored: StoredLimit, rate: Rate, amount: number): void {
     const { plan } = this;
     const { nowMs } = this.#context;
@@ -242,7 +243,7 @@ class Rebase {
     const share = this.#shareOf(rate);
     const tokensMilli = share.capacityMilli - this.#accruedMilli(rate) - this.#taken(amount);
     plan.set(`b_${name}_tk`, tokensMilli);
-    // A limit counts as absent when its remainder cannot be, and would stay so with it.
+    // A limit with an invalid remainder counts as absent, and would go on doing so.
     plan.remove(`b_${name}_rr`);
     if (python?.unsupported.has(name) === true) {
       // What it consumed so far was counted for usage, and stays.
@@ -259,7 +260,7 @@ class Rebase {
     this.#balances.set(name, { rate: share, balanceMilli: share.capacityMilli });
   }
 
-  /** Before the consume; a limit that the bucket does not have and does not get is full. */
+  /** Returns the balances before the consume; a limit that is not in the bucket is full. */
   balancesBefore({ limits }: BucketConfig): readonly number[] {
     return limits.map(
       ({ name, rate }) => this.#balances.get(name)?.balanceMilli ?? rate.capacityMilli,
@@ -282,7 +283,7 @@ class Rebase {
   }
 }
 
-/** Views are told apart by their epoch, so rebases to the same one are numbered. */
+/** Moves the base time; rebases to the same one are numbered, to tell cached states apart. */
 export function moveEpoch(plan: WritePlan, bucket: SeenBucket, epochMs: number): number {
   const { refilledAtMs, rebases } = bucket;
   const again = epochMs === refilledAtMs;
@@ -294,8 +295,8 @@ export function moveEpoch(plan: WritePlan, bucket: SeenBucket, epochMs: number):
 
 /**
  * Limits that came with a call leave the version alone: the stored config still counts from there.
- * It never goes back, although the counter may: a client that remembers older limits under a
- * higher version would bring them back.
+ * The version is never lowered, although the counter may be: a client with older limits cached
+ * under a higher version would bring them back.
  */
 function setOrigin(plan: WritePlan, bucket: SeenBucket, { source, version }: BucketConfig): void {
   if (source !== "override" && version > bucket.configVersion) plan.set("cv", version);

@@ -15,7 +15,7 @@ import type { BucketConfig } from "../leg.ts";
 import { type BucketStates, balancesOf } from "./bucket-states.ts";
 import { isSaturated } from "./writes-meter.ts";
 
-/** How many shards are tried one by one before all are read: at least so many, or this part. */
+/** How many shards are tried one by one before all are read: at least this many, or this share. */
 const TRIES_MIN = 3;
 const TRIED_PART = 1 / 8;
 
@@ -24,7 +24,7 @@ type Score = number;
 const NONE: Score = -1;
 const THROTTLED: Score = 0;
 const UNSURE = 0.001;
-/** So many shards are compared. */
+/** The number of shards that are compared. */
 const CHOICES = 8;
 
 export interface ShardWanted {

@@ -26,7 +26,7 @@ import { ShardItems } from "./shard-items.ts";
 import type { Member, Request, ShardWrite, SpreadWrite } from "./step.ts";
 import { type Guess, NO_BUCKET, type WritePlan } from "./write-plan.ts";
 
-/** Only calls whose deadlines differ by less share a read that is under way. */
+/** Calls share a read that is under way only if their deadlines differ by less than this. */
 const JOIN_MS = 200;
 
 /** A read that is under way. */
@@ -37,7 +37,7 @@ interface Read {
   readonly state: Promise<CachedState>;
 }
 
-/** What a write came to: `ok` or not, with the item as it is then. */
+/** The outcome of a write: `ok` or not, with the item as it is then. */
 export interface Written {
   readonly ok: boolean;
   readonly bucket: SeenBucket | undefined;

@@ -30,7 +30,7 @@ export function originOf(shard: number): number {
  */
 export type ShardSet<T extends StoredBucket> = ReadonlyMap<number, T>;
 
-/** Those that count: a half is left out when its origin was read before the split. */
+/** Returns the shards that count: a half is left out when its origin was read before the split. */
 export function bornShards<T extends StoredBucket>(shards: ShardSet<T>): ShardSet<T> {
   const born = new Map<number, T>();
   for (const [shard, bucket] of shards) {

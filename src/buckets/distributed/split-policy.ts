@@ -27,20 +27,20 @@ export interface Load {
 
 /** With fewer writes a shard is throttled because of other items of its partition. */
 const WRITES_PER_SECOND_MIN = 250;
-/** An item that takes so many writes can hardly take more. */
+/** An item with this many writes can hardly take more. */
 const WRITES_PER_SECOND_FULL = 700;
-/** So many calls count as served besides those that were: a few throttled ones prove little. */
+/** Calls that are counted as served in addition: a few throttled calls prove little. */
 const SERVED_MIN = 4;
 /** What one partition takes. */
 const WRITES_PER_SECOND_MAX = 1000;
-/** With so many writes a shard is well used. */
+/** With this many writes a shard is well used. */
 const WRITES_PER_SECOND_USED = 500;
-/** So many limits in one transaction stay far below the 4 MB that it may have. */
+/** A transaction with this many limits stays far below its maximum of 4 MB. */
 const LIMITS_WRITTEN_MAX = 4000;
 const SETTLED_SHARE = 0.02;
 /** A bucket splits at most once in this time: a split that was too small shows only afterwards. */
 export const SPLIT_PAUSE_MS = 1000;
-/** Which part of the calls must be throttled, so long after the last split at most. */
+/** The share of calls that must be throttled, by the time since the last split. */
 const OVERLOADS = [
   { withinMs: 2000, throttledShare: 0.6 },
   { withinMs: 4000, throttledShare: 0.4 },
@@ -48,7 +48,7 @@ const OVERLOADS = [
 ] as const;
 /** A base time that old is older than the last split, on every clock. */
 const SETTLED_MS = 10_000;
-/** By so much clocks may differ: each is corrected beyond two seconds. */
+/** The most that clocks of clients differ: each is corrected when more than two seconds off. */
 const CLOCKS_MS = 4000;
 const TOKEN_MILLI = 1000;
 

@@ -36,13 +36,13 @@ export interface Split {
   readonly created: readonly SeenBucket[];
 }
 
-/** How to split a shard that other clients keep writing to; each attempt minds them more. */
+/** How to split a shard that other clients keep writing to; each attempt tolerates more writes. */
 export interface SplitManner {
-  /** A limit that looks full is full. Where others write all the time, it was a moment ago. */
+  /** Trusts that a limit that looks full is full. With many writers, it was full a moment ago. */
   readonly trustFull: boolean;
-  /** The remainder must be as seen. Without, a part of a milli-token is given up instead. */
+  /** The remainder must be as seen. Otherwise a part of a milli-token is given up. */
   readonly exact: boolean;
-  /** Nothing is moved where nothing has to be: what was seen may not be there any more. */
+  /** Moves no more tokens than necessary: those that were seen may have been consumed. */
   readonly cautious: boolean;
 }
 
@@ -78,7 +78,7 @@ export function planSplit(
   const meterMs = restartMeter(plan, bucket, epochMs);
   const writes = bucket.writes && FULL_PYTHON_METER;
   plan.set("shard_count", count);
-  // One that went away by itself, in parts, could not be told from one that was never split.
+  // If shards expired one by one, the rest would look like a bucket that was never split.
   if (bucket.ttl !== undefined) plan.remove("ttl");
   plan.requireSeen(bucket, nowMs);
   plan.require(asSeen(GENERATION, bucket.generation), ...linkTests(bucket));
@@ -86,7 +86,7 @@ export function planSplit(
   const rebases = moveEpoch(plan, bucket, epochMs);
   const all = { ...bucket, shardCount: count, refilledAtMs: epochMs, ttl: undefined };
   const { generation } = sharding;
-  // Numbered like the old one: a merged shard that comes back within a millisecond is another one.
+  // Numbered like the old item, because a merged shard may come back within a millisecond.
   const other = { ...UNSHARDED, generation, rebases, writes: FULL_PYTHON_METER, meterMs };
   return {
     plan,

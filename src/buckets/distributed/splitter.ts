@@ -45,9 +45,9 @@ export interface SplitterOptions {
 }
 
 const WORK = "split the bucket";
-/** After a split that the store had no room for. */
+/** The pause after a split for which the store was too busy. */
 const RETRY_MS = 100;
-/** One after the other, until a split gets through. */
+/** Tried one after the other, until a split succeeds. */
 const MANNERS: readonly SplitManner[] = [
   UNDISTURBED,
   { trustFull: false, exact: true, cautious: false },
@@ -95,7 +95,7 @@ export class Splitter {
     try {
       return await this.#relieve(hot, sign, deadline);
     } catch (error) {
-      // It is too busy even for that; waiting does not help, so it is tried again soon.
+      // The shard is too busy even for that; waiting does not help, so it is tried again soon.
       const againMs = this.#context.clock() - SPLIT_PAUSE_MS + RETRY_MS;
       this.#relievedAtMs.set(`${bucketId(hot)}#${hot.shard}`, againMs);
       throw error;
@@ -128,11 +128,11 @@ export class Splitter {
   }
 
   /**
-   * Brings a shard about that was picked and is not there, with all those it descends from. When
-   * the bucket itself is gone, or the shard is there after all, the views say so afterwards.
+   * Creates a missing shard that was picked, with all those it descends from. When the bucket
+   * itself is gone, or the shard exists after all, the cached states say so afterwards.
    */
   async bringAbout(name: BucketName, shard: number, deadline: Deadline): Promise<void> {
-    // Shard 0 is the truth. Others may tell of shards that a bucket had before it was deleted.
+    // Shard 0 is the truth. Other shards may be left from a bucket that was deleted.
     const first = await this.#read(name, 0, deadline);
     if (first === undefined || first.shardCount <= shard) return;
     if (first.announced !== undefined) return this.settle(name, deadline);

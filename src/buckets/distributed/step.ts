@@ -53,7 +53,7 @@ export interface ShardWrite {
   readonly members: readonly Member[];
   readonly plan: WritePlan;
   readonly guesses: readonly Guess[];
-  /** The guesses whose outcome teaches something. */
+  /** Guesses that are compared with the outcome. */
   readonly teaches: readonly Guess[];
   /** The state that the write was planned from, and the time it was planned for. */
   readonly from: SeenBucket;
@@ -95,14 +95,14 @@ export interface SpreadWrite {
   readonly link: Link;
 }
 
-/** What a step has led to. */
+/** The result of a step. */
 export type Outcome =
   /** The store has shown a shard. */
   | {
       readonly of: "shown";
       readonly shard: number;
       readonly bucket: SeenBucket | undefined;
-      /** When the store was asked: what comes in later belongs to later calls. */
+      /** When the store was asked: tokens that accrue later belong to later calls. */
       readonly askedMs: number;
       /** The write that another one has overtaken. */
       readonly overtaken?: ShardWrite;
@@ -114,13 +114,13 @@ export type Outcome =
   | { readonly of: "limits"; readonly shard: number; readonly balancesMilli: readonly number[] }
   | { readonly of: "throttled"; readonly shard: number; readonly cause: RateLimiterUnavailable }
   | { readonly of: "cooled"; readonly cause: RateLimiterUnavailable }
-  /** Something changed on the way: decide from what is known now. */
+  /** Something changed meanwhile: decide again from what is known now. */
   | { readonly of: "changed" };
 
 export interface History {
   /** When the members began to go from shard to shard. */
   readonly sinceMs: number;
-  /** How many outcomes since then have ended nothing. */
+  /** How many outcomes since then had no result. */
   readonly rounds: number;
   /** A pause has followed the last outcome. */
   readonly rested: boolean;

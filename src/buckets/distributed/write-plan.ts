@@ -61,12 +61,12 @@ export class WritePlan {
     if (value > -Number.MAX_SAFE_INTEGER) this.#tests.push({ is: ">=", name, value });
   }
 
-  /** Nothing above `value`. */
+  /** Requires at most `value`. */
   atMost(name: string, value: number): void {
     if (value < Number.MAX_SAFE_INTEGER) this.#tests.push({ is: "<=", name, value });
   }
 
-  /** There is enough of the limit. */
+  /** Requires that there is enough of the limit. */
   requireEnough(limitName: string, balance: BalanceAt, amount: number): void {
     const { stored, accruedMilli, accruedMin } = balance;
     const loose = stored.tokensMilli >= amount - accruedMin;
@@ -74,18 +74,18 @@ export class WritePlan {
     if (!loose) this.requireRemainder(limitName, balance);
   }
 
-  /** The limit is not beyond `capacityMilli`. */
+  /** Requires that the limit is not beyond `capacityMilli`. */
   requireLow(limitName: string, balance: BalanceAt, capacityMilli: number): void {
     const { stored, accruedMax } = balance;
     const up = accruedUp(balance);
-    // What looks beyond it is a guess, and the exact remainder would not make it better.
+    // A limit that looks beyond it is a guess, which the exact remainder would not improve.
     const { tokensMilli } = stored;
     const loose = tokensMilli <= capacityMilli - accruedMax || tokensMilli > capacityMilli - up;
     this.atMost(`b_${limitName}_tk`, capacityMilli - (loose && !isEven(balance) ? accruedMax : up));
     if (!loose) this.requireRemainder(limitName, balance);
   }
 
-  /** The limit has `capacityMilli` or more. */
+  /** Requires that the limit has `capacityMilli` or more. */
   requireFull(limitName: string, balance: BalanceAt, capacityMilli: number): void {
     const { stored, accruedMilli, accruedMin } = balance;
     const loose = stored.tokensMilli >= capacityMilli - accruedMin;
@@ -93,7 +93,7 @@ export class WritePlan {
     if (!loose) this.requireRemainder(limitName, balance);
   }
 
-  /** The remainder is the one that was seen. */
+  /** Requires the remainder that was seen. */
   requireRemainder(limitName: string, balance: BalanceAt): void {
     if (isEven(balance)) return;
     const { remainder } = balance.stored;
@@ -102,7 +102,7 @@ export class WritePlan {
     if (!this.#tests.some((other) => other.name === name)) this.#tests.push(test);
   }
 
-  /** 0 is not stored. Others may have set one meanwhile, unless it never changes. */
+  /** Sets the remainder; 0 is not stored. Where it may change, other clients may have set one. */
   setRemainder(limitName: string, balance: BalanceAt, remainder: number): void {
     const name = `b_${limitName}_rr`;
     if (remainder > 0) this.set(name, remainder);
@@ -114,8 +114,8 @@ export class WritePlan {
   }
 
   /**
-   * The item is the one that was seen: same epoch, same limits, same number of shards. Balances
-   * are not compared, so concurrent takes do not disturb each other.
+   * Requires that the item is the one that was seen: same base time, same limits, same number of
+   * shards. Balances are not compared, so concurrent consumes do not disturb each other.
    */
   requireSeen(bucket: SeenBucket, nowMs: number): void {
     const { refilledAtMs, rebases, configVersion, ttl } = bucket;
