@@ -31,15 +31,7 @@ export function limitFollower(
   buckets: BucketStore,
   resolver: ConfigResolver,
 ): LimitFollower {
-  const stamp = (
-    { entityId, resource: name }: SoftPlace,
-    stampsOf: (entityId: string, resolution: Resolution) => Promise<FlagStamps>,
-    onStamped: () => void,
-  ) => {
-    const resource = name === DEFAULT_RESOURCE ? undefined : name;
-    const stamps = async (id: string, of: string) => stampsOf(id, await resolver.current(id, of));
-    return buckets.stamp({ entityId, resource, stampsOf: stamps, onStamped });
-  };
+  const stamp = stamper(buckets, resolver);
   const flags = async (id: string, resolution: Resolution) => ({
     state: stateOf(resolution),
     owner: await ownerOf(context, id, resolution.cascade),
@@ -60,25 +52,33 @@ export function entityBuckets(
   buckets: BucketStore,
   resolver: ConfigResolver,
 ): EntityBuckets {
-  const stamp = async (entityId: string, onStamped: () => void) =>
-    buckets.stamp({
-      entityId,
-      stampsOf: async (id, name) => {
-        const { cascade } = await resolver.current(id, name);
-        return { owner: await ownerOf(context, id, cascade) };
-      },
-      onStamped,
-    });
+  const owner = async (id: string, { cascade }: Resolution) => ({
+    owner: await ownerOf(context, id, cascade),
+  });
+  const stamp = stamper(buckets, resolver);
   return {
     relink: async (id, link) => {
-      if (!(await buckets.relink(id, link))) await stamp(id, () => {});
+      if (!(await buckets.relink(id, link))) await stamp({ entityId: id }, owner, () => {});
     },
     moved: async (id, link, onStamped) => {
-      const isStamped = await stamp(id, onStamped);
+      const isStamped = await stamp({ entityId: id }, owner, onStamped);
       if (!isStamped) await buckets.relink(id, link);
       return isStamped;
     },
     deleteEntity: (id) => buckets.deleteEntity(id),
+  };
+}
+
+/** Returns a function that stamps the live buckets of a place with what the levels say. */
+function stamper(buckets: BucketStore, resolver: ConfigResolver) {
+  return (
+    { entityId, resource: name }: SoftPlace,
+    stampsOf: (entityId: string, resolution: Resolution) => Promise<FlagStamps>,
+    onStamped: () => void,
+  ): Promise<boolean> => {
+    const resource = name === DEFAULT_RESOURCE ? undefined : name;
+    const stamps = async (id: string, of: string) => stampsOf(id, await resolver.current(id, of));
+    return buckets.stamp({ entityId, resource, stampsOf: stamps, onStamped });
   };
 }
 
