@@ -9,12 +9,7 @@
 import { mkdirSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import {
-  InfrastructureError,
-  RateLimiterUnavailable,
-  ValidationError,
-  ZaeLimiterError,
-} from "../../domain/errors.ts";
+import { ValidationError } from "../../domain/errors.ts";
 import { type Random, systemRandom } from "../../domain/random.ts";
 import {
   type Bindable,
@@ -24,7 +19,14 @@ import {
   type Row,
   type Statement,
 } from "./driver.ts";
-import { asInfrastructureError, isBusy, isFull } from "./errors.ts";
+import {
+  asInfrastructureError,
+  closedError,
+  isBusy,
+  isFull,
+  openingError,
+  timeoutError,
+} from "./errors.ts";
 import { prepareFile, refuseMigrated } from "./schema.ts";
 import { Turn } from "./turn.ts";
 import { BUSY, pauseMs, WriteQueue } from "./write-queue.ts";
@@ -64,7 +66,7 @@ export class SqliteDatabase {
     this.#queue = new WriteQueue({
       random,
       gap: () => this.#gap(),
-      timedOut: (waitedMs) => timedOut(path, waitedMs),
+      timedOut: (waitedMs) => timeoutError(path, waitedMs),
     });
   }
 
@@ -184,7 +186,7 @@ export class SqliteDatabase {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
-    this.#queue.dismiss(closed(this.path));
+    this.#queue.dismiss(closedError(this.path));
     // libsql keeps the file open until the last statement is garbage, so none is held on to here.
     this.#statements.clear();
     this.#connection.close();
@@ -274,7 +276,7 @@ export class SqliteDatabase {
   }
 
   #refuseClosed(): void {
-    if (this.#closed) throw closed(this.path);
+    if (this.#closed) throw closedError(this.path);
   }
 }
 
@@ -292,7 +294,7 @@ async function retried<T>(
     } catch (error) {
       if (!isBusy(error)) throw asInfrastructureError(error, path);
       const waitedMs = performance.now() - startedAt;
-      if (waitedMs >= timeoutMs) throw timedOut(path, waitedMs);
+      if (waitedMs >= timeoutMs) throw timeoutError(path, waitedMs);
     }
     await sleep(pauseMs(0, random()));
   }
@@ -304,26 +306,7 @@ function checkedPath(path: string): string {
   throw new ValidationError("path", path, "expected the path of a file; memory has its own store");
 }
 
-function openingError(error: unknown, path: string): unknown {
-  if (error instanceof ZaeLimiterError) return error;
-  return new InfrastructureError(
-    `The file "${path}" could not be opened: ${error instanceof Error ? error.message : error}`,
-    { cause: error },
-  );
-}
-
-function timedOut(path: string, waitedMs: number): Error {
-  return new RateLimiterUnavailable(
-    `The file "${path}" was locked by other writers for ${Math.round(waitedMs)} ms`,
-    { reason: "timeout", nothingWritten: true },
-  );
-}
-
 /** Returns the number of changed rows, which all drivers report in the same form. */
 function changesOf(result: unknown): number {
   return Number((result as { changes?: number | bigint }).changes ?? 0);
-}
-
-function closed(path: string): Error {
-  return new InfrastructureError(`The file "${path}" was closed`);
 }

@@ -1,6 +1,10 @@
 /** Errors of SQLite: the three drivers report them in three forms. */
 
-import { InfrastructureError, RateLimiterUnavailable } from "../../domain/errors.ts";
+import {
+  InfrastructureError,
+  RateLimiterUnavailable,
+  ZaeLimiterError,
+} from "../../domain/errors.ts";
 
 /** Primary result codes we tell apart, by their number. */
 const NAMES: Readonly<Record<number, string>> = {
@@ -52,6 +56,28 @@ export function asInfrastructureError(error: unknown, path: string): unknown {
       : `The file "${path}" ${sentence}`,
     { cause: error },
   );
+}
+
+/** Returns the error of a file that could not be opened; an error of this library stays. */
+export function openingError(error: unknown, path: string): unknown {
+  if (error instanceof ZaeLimiterError) return error;
+  return new InfrastructureError(
+    `The file "${path}" could not be opened: ${error instanceof Error ? error.message : error}`,
+    { cause: error },
+  );
+}
+
+/** Returns the error of a call that has waited too long for the lock. */
+export function timeoutError(path: string, waitedMs: number): Error {
+  return new RateLimiterUnavailable(
+    `The file "${path}" was locked by other writers for ${Math.round(waitedMs)} ms`,
+    { reason: "timeout", nothingWritten: true },
+  );
+}
+
+/** Returns the error of a call to a file that was closed. */
+export function closedError(path: string): Error {
+  return new InfrastructureError(`The file "${path}" was closed`);
 }
 
 function resultCode(error: unknown): string | undefined {

@@ -12,13 +12,13 @@ import { keyOfWrite } from "../../storage/checks.ts";
 import { type Item, type Key, keyOf } from "../../storage/item.ts";
 import type { Query, TransactResult, Write, WriteResult } from "../../storage/item-store.ts";
 import { MemoryItemStore } from "../../storage/memory/item-store.ts";
-import { hashOf } from "../seeded-random.ts";
 import type { VirtualTime } from "../time/virtual-time.ts";
 import type { Landing, Outcome, TableCall, TableObserver } from "./call.ts";
 import { type FailureKind, failureOf } from "./failure.ts";
 import type { Faults } from "./faults.ts";
 import { KeyRanges, type Throughput } from "./key-ranges.ts";
 import { Lagging } from "./lagging.ts";
+import { TransactionTokens } from "./transaction-tokens.ts";
 import { indexWrites, readUnits, sizeOf, writeUnits } from "./units.ts";
 import type { MutableUsage } from "./usage.ts";
 
@@ -46,9 +46,7 @@ export class Server {
   readonly #lagging: Lagging;
   /** Items that a transaction holds. */
   readonly #held = new Set<string>();
-  /** Tokens of transactions under way, and of those that were done, with what they did. */
-  readonly #underWay = new Set<string>();
-  readonly #tokens = new Map<string, number>();
+  readonly #tokens = new TransactionTokens();
 
   constructor({ time, random, throughput, faults, usage }: ServerOptions) {
     this.#time = time;
@@ -148,39 +146,24 @@ export class Server {
   /** Serves a transaction: all writes or none, and not at once. */
   async transact(call: TableCall, writes: readonly Write[]): Promise<Outcome<TransactResult>> {
     const { token } = call;
-    const known = token === undefined ? undefined : this.#recall(call, token, writes);
-    if (known !== undefined) return known;
+    const known = this.#tokens.use(token, writes);
+    if (known === "under way") return this.#fail(call, "inProgress");
+    if (known === "done") return this.#repeated(call, writes);
+    if (known === "of another") return mismatch(token as string);
     const refusal = this.#refusal(writes);
     if (refusal !== undefined) {
       return this.#fail(call, refusal === "conflict" ? "cancelled" : "cancelledHot");
     }
-    if (token !== undefined) this.#underWay.add(token);
+    this.#tokens.begin(token);
     await this.#hold(writes.map((write) => idOf(keyOfWrite(write))));
-    if (token !== undefined) this.#underWay.delete(token);
-    return this.#commit(call, writes);
-  }
-
-  /** Returns the answer to a token that was used before; `undefined` for a new one. */
-  #recall(
-    call: TableCall,
-    token: string,
-    writes: readonly Write[],
-  ): Outcome<TransactResult> | undefined {
-    if (this.#underWay.has(token)) return this.#fail(call, "inProgress");
-    const known = this.#tokens.get(token);
-    if (known === undefined) return undefined;
-    return known === hashOf(describe(writes)) ? this.#repeated(call, writes) : mismatch(token);
-  }
-
-  #commit(call: TableCall, writes: readonly Write[]): Promise<Outcome<TransactResult>> {
-    const { token } = call;
+    this.#tokens.end(token);
     const work = () => this.items.transact(writes, defined({ token }));
     const doing = this.#landing(call, writes, 2, work);
     this.#usage.transactions += 1;
     return this.#outcome(call, doing, ({ ok }) => {
-      if (!ok) this.#usage.refusedConditions += 1;
       // One that was cancelled may be tried again with the same token.
-      else if (token !== undefined) this.#tokens.set(token, hashOf(describe(writes)));
+      if (ok) this.#tokens.keep(token, writes);
+      else this.#usage.refusedConditions += 1;
     });
   }
 
@@ -302,13 +285,6 @@ export class Server {
 function mismatch(token: string): Outcome<never> {
   const sentence = `The token ${token} was used before, for another transaction`;
   return { kind: "wrong", error: new InfrastructureError(sentence) };
-}
-
-function describe(writes: readonly Write[]): string {
-  return JSON.stringify(writes, (_, value: unknown) => {
-    if (typeof value === "bigint") return `${value}n`;
-    return value instanceof Set ? [...value] : value;
-  });
 }
 
 function idOf({ PK, SK }: Key): string {
