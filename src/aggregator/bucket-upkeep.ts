@@ -50,9 +50,7 @@ export class BucketUpkeep {
     this.#options = options;
   }
 
-  /**
-   * Rebases the bucket where that helps; returns false otherwise, or if another write came first.
-   */
+  /** Rebases the bucket where that helps; returns false when it did not, or was overtaken. */
   async refill({ name, item, consumedMilli }: BucketActivity): Promise<boolean> {
     const nowMs = this.#options.clock();
     const bucket = decoded(item);

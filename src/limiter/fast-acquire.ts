@@ -24,10 +24,7 @@ export class FastAcquire {
     this.#ignoresMissing = missingLimits === "ignore";
   }
 
-  /**
-   * Consumes for calls without special options; `undefined`, with nothing done: use the slow
-   * path.
-   */
+  /** Consumes for calls without special options; `undefined`: nothing done, use the slow path. */
   consume(request: AcquireRequest): FastOutcome | Promise<FastOutcome | undefined> | undefined {
     if (!isPlain(request)) return undefined;
     const { missingLimits } = request;

@@ -65,9 +65,7 @@ export interface RunContext {
   readonly onProgress: ((progress: MigrationProgress) => void) | undefined;
 }
 
-/**
- * Takes the lease, reads what is left to do under it, and does that. Stops at the first failure.
- */
+/** Takes the lease, reads what is left to do, and does it. Stops at the first failure. */
 export async function runSteps(
   context: RunContext,
   stepsNow: (state: MigrationState) => Promise<readonly Step[]>,

@@ -169,9 +169,7 @@ export class ConfigResolver {
     return (await this.system()).auditRetentionDays ?? AUDIT_RETENTION_DAYS;
   }
 
-  /**
-   * Records that this process has changed stored limits; without a change there is no `version`.
-   */
+  /** Records that this process has changed stored limits; no `version` means no change. */
   changed(version: number | undefined, names: readonly string[]): void {
     // The system slot carries the version, so it is stale after any change.
     if (version !== undefined) this.cache.changed(version, [slotNames.system, ...names]);

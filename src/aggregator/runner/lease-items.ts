@@ -31,6 +31,8 @@ export interface ShardLease {
   readonly done: boolean;
 }
 
+type Progress = Pick<ShardLease, "checkpoint" | "done">;
+
 export interface WorkerSign {
   readonly id: string;
   readonly beat: number;
@@ -79,32 +81,13 @@ export class LeaseItems {
   }
 
   /** Keeps a shard and stores its position; false when another process has it by now. */
-  async renew(
-    shardId: string,
-    worker: string,
-    progress: Pick<ShardLease, "checkpoint" | "done">,
-    nowMs: number,
-  ): Promise<boolean> {
-    const result = await this.#store.update(
-      this.#shardKey(shardId),
-      { set: { ...progressOf(progress), ...common(nowMs) }, add: { beat: 1 } },
-      [{ is: "=", name: "owner", value: worker }],
-    );
-    return result.ok;
+  renew(shardId: string, worker: string, progress: Progress, nowMs: number): Promise<boolean> {
+    return this.#save(shardId, worker, progress, nowMs, []);
   }
 
   /** Releases a shard, so that other processes need not wait until the lease is dead. */
-  async release(
-    shardId: string,
-    worker: string,
-    progress: Pick<ShardLease, "checkpoint" | "done">,
-    nowMs: number,
-  ): Promise<void> {
-    const set = { ...progressOf(progress), ...common(nowMs) };
-    const change = { set, add: { beat: 1 }, remove: ["owner"] };
-    await this.#store.update(this.#shardKey(shardId), change, [
-      { is: "=", name: "owner", value: worker },
-    ]);
+  release(shardId: string, worker: string, progress: Progress, nowMs: number): Promise<boolean> {
+    return this.#save(shardId, worker, progress, nowMs, ["owner"]);
   }
 
   /** Shows that this process is alive. */
@@ -114,6 +97,14 @@ export class LeaseItems {
 
   async signOff(worker: string): Promise<void> {
     await this.#store.delete(workerKey(worker));
+  }
+
+  async #save(id: string, worker: string, progress: Progress, nowMs: number, remove: string[]) {
+    const set = { ...progressOf(progress), ...common(nowMs) };
+    const change = { set, add: { beat: 1 }, remove };
+    const mine: Condition = [{ is: "=", name: "owner", value: worker }];
+    const { ok } = await this.#store.update(this.#shardKey(id), change, mine);
+    return ok;
   }
 
   #shardKey(shardId: string): Key {
@@ -130,7 +121,7 @@ function common(nowMs: number) {
   return { ttl, ...inNamespace(RESERVED_NAMESPACE, PARTITION) };
 }
 
-function progressOf({ checkpoint, done }: Pick<ShardLease, "checkpoint" | "done">) {
+function progressOf({ checkpoint, done }: Progress) {
   return { done, ...defined({ checkpoint }) };
 }
 

@@ -3,10 +3,12 @@
 import { CLIENT_VERSION, type Compatibility, SCHEMA_VERSION } from "../../domain/version.ts";
 import type { VersionRecord } from "../../records/version-record.ts";
 import type { StoreLocation } from "../../repository/store-url.ts";
+import { type Leaf, leaf } from "../command.ts";
 import { stackHint } from "../hint.ts";
 import { jsonOf } from "../json.ts";
 import { isMissing, reading } from "../open-store.ts";
-import { placeName, type StorePlace } from "../store-options.ts";
+import { placeName, type StoreOptions, type StorePlace, storePlace } from "../store-options.ts";
+import type { Terminal } from "../terminal.ts";
 
 export interface VersionReport {
   readonly location: StoreLocation;
@@ -15,8 +17,27 @@ export interface VersionReport {
   readonly compatibility: Compatibility | undefined;
 }
 
+/** Makes a command that reports the versions of a store; `shown` makes its text and exit code. */
+export function versionLeaf(
+  spec: Pick<Leaf, "name" | "summary" | "details">,
+  shown: (report: VersionReport, terminal: Terminal) => { text: string; code: number },
+): Leaf {
+  return leaf<StoreOptions>({
+    ...spec,
+    store: "read",
+    namespaced: false,
+    examples: [`stack ${spec.name} --name my-app`, `stack ${spec.name} --url sqlite:limits.db`],
+    json: REPORT_SHAPE,
+    run: async ({ options, terminal }) => {
+      const report = await versionReport(storePlace(options, terminal));
+      const { text, code } = shown(report, terminal);
+      return { json: () => reportJson(report), text: () => text, code };
+    },
+  });
+}
+
 /** Reads and changes nothing, whether or not this client may use the store. */
-export async function versionReport({ location, options }: StorePlace): Promise<VersionReport> {
+async function versionReport({ location, options }: StorePlace): Promise<VersionReport> {
   if (isMissing(location)) return { location, record: undefined, compatibility: undefined };
   const { findVersion } = await import("../../infra/compatibility.ts");
   const found = await reading(location, (readable) => findVersion(readable, options));
@@ -30,7 +51,7 @@ export function verdictOf({ compatibility }: VersionReport): string {
   return needsLambdaUpdate || needsMigration ? "update_available" : "compatible";
 }
 
-export const REPORT_SHAPE = {
+const REPORT_SHAPE = {
   status: "text",
   message: "text",
   client_version: "text",
@@ -40,7 +61,7 @@ export const REPORT_SHAPE = {
   client_min_version: "text | null",
 } as const;
 
-export function reportJson(report: VersionReport) {
+function reportJson(report: VersionReport) {
   const { record, compatibility } = report;
   return jsonOf(REPORT_SHAPE, {
     ...record,

@@ -1,36 +1,24 @@
 /** `stack version`: the versions of the client, the store and the Lambda. */
 
 import { CLIENT_VERSION, SCHEMA_VERSION } from "../../domain/version.ts";
-import { leaf } from "../command.ts";
 import { EXIT } from "../exit-codes.ts";
 import { fields } from "../fields.ts";
-import { placeName, type StoreOptions, storePlace } from "../store-options.ts";
+import { placeName } from "../store-options.ts";
 import {
   lambdaOf,
-  REPORT_SHAPE,
-  reportJson,
   type VersionReport,
   verdictOf,
   verdictText,
-  versionReport,
+  versionLeaf,
 } from "./version-report.ts";
 
-export const version = leaf<StoreOptions>({
-  name: "version",
-  summary: "shows the versions of client, store and Lambda",
-  store: "read",
-  namespaced: false,
-  examples: ["stack version --name my-app", "stack version --url sqlite:limits.db"],
-  json: REPORT_SHAPE,
-  run: async ({ options, terminal }) => {
-    const report = await versionReport(storePlace(options, terminal));
-    return {
-      json: () => reportJson(report),
-      text: () => `${fields(rowsOf(report), terminal.palette.faint)}\n\n${verdictText(report)}`,
-      code: verdictOf(report) === "incompatible" ? EXIT.failed : EXIT.ok,
-    };
-  },
-});
+export const version = versionLeaf(
+  { name: "version", summary: "shows the versions of client, store and Lambda" },
+  (report, { palette }) => ({
+    text: `${fields(rowsOf(report), palette.faint)}\n\n${verdictText(report)}`,
+    code: verdictOf(report) === "incompatible" ? EXIT.failed : EXIT.ok,
+  }),
+);
 
 function rowsOf({ location, record }: VersionReport): [string, string][] {
   const rows: [string, string][] = [

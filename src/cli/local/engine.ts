@@ -18,9 +18,7 @@ export interface Engine {
 
 /** Where to look. */
 interface EngineSearch {
-  /**
-   * `dynoxide`, `dynamodb-local`, or the path of dynoxide's binary; absent: the first one found.
-   */
+  /** `dynoxide`, `dynamodb-local`, or the path of dynoxide's binary; absent: the first found. */
   readonly engine?: string | undefined;
   /** The path of DynamoDBLocal.jar. */
   readonly jar?: string | undefined;

@@ -10,6 +10,16 @@ import { attribute, type CfnValue, choose, named, onlyIf, ref, sub } from "./cfn
 import { hasName } from "./conditions.ts";
 import { TABLE } from "./table.ts";
 
+/** What a limiter does with its table. */
+export const TABLE_ACTIONS = [
+  "GetItem",
+  "BatchGetItem",
+  "Query",
+  "PutItem",
+  "UpdateItem",
+  "DeleteItem",
+  "ConditionCheckItem",
+] as const;
 export const TABLE_ARN = attribute(TABLE, "Arn");
 
 /** The ARN of all indexes of the table, or of one. */

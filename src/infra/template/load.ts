@@ -2,22 +2,13 @@
 
 import { attribute, type CfnParameter, type CfnTemplate, named, ref, sub } from "./cfn.ts";
 import { BOUNDARY_IS_ARN, isSet } from "./conditions.ts";
-import { allow, lambdaRole, tableKeyUse, writeLogs } from "./iam.ts";
+import { allow, lambdaRole, TABLE_ACTIONS, tableKeyUse, writeLogs } from "./iam.ts";
 import { RUNTIME, STAND_IN } from "./lambda.ts";
 
 const ARN = `arn:\${AWS::Partition}:dynamodb:\${AWS::Region}:\${AWS::AccountId}:table/\${TableName}`;
 
 /** What a scenario may do with the table: everything that limiters do, and no scans. */
-const ACTIONS = [
-  "GetItem",
-  "BatchGetItem",
-  "Query",
-  "PutItem",
-  "UpdateItem",
-  "DeleteItem",
-  "BatchWriteItem",
-  "ConditionCheckItem",
-];
+const ACTIONS = [...TABLE_ACTIONS, "BatchWriteItem"];
 
 function text(Description: string, Default = ""): CfnParameter {
   return { Type: "String", Description, Default };

@@ -138,24 +138,9 @@ export function feedContract(subject: Subject): void {
   });
 
   test("transactions appear, once, without their checks", async () => {
-    const [updated, deleted, checked] = [
-      await subject.stored({ n: 1 }),
-      await subject.stored({ n: 2 }),
-      await subject.stored({ n: 3 }),
-    ];
-    const put = { ...subject.key(), n: 4 };
+    const { put, updated, deleted, checked, writes } = await subject.eachKindOfWrite();
     const token = subject.token();
-    for (const _ of range(2)) {
-      await subject.store.transact(
-        [
-          { put },
-          { update: updated, change: { add: { n: 10 } } },
-          { delete: deleted },
-          { check: checked, condition: [ITEM_EXISTS] },
-        ],
-        { token },
-      );
-    }
+    for (const _ of range(2)) await subject.store.transact(writes, { token });
     const last = (key: Key) => ({ ...keyOf(key), last: true });
     for (const key of [put, updated, deleted, checked]) await subject.store.put(last(key));
     expect(await imagesOf(2, put)).toStrictEqual([

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { inspect } from "node:util";
 import { ValidationError } from "../../domain/errors.ts";
 import type { Item, Key, Value } from "../../storage/item.ts";
-import type { ItemStore, Query } from "../../storage/item-store.ts";
+import { ITEM_EXISTS, type ItemStore, type Query, type Write } from "../../storage/item-store.ts";
 import { type Cases, casesOf, type TestRunner } from "./test-runner.ts";
 
 /** A store that was opened for the suite. */
@@ -110,6 +110,21 @@ export class Subject {
     const item = itemWith(this.key(), attributes);
     await this.store.put(item);
     return item;
+  }
+
+  /** Returns one write of each kind, and the item of each. */
+  async eachKindOfWrite() {
+    const put = { ...this.key(), n: 4 };
+    const updated = await this.stored({ n: 1 });
+    const deleted = await this.stored({ n: 2 });
+    const checked = await this.stored({ n: 3 });
+    const writes: readonly Write[] = [
+      { put },
+      { update: updated, change: { add: { n: 10 } } },
+      { delete: deleted },
+      { check: checked, condition: [ITEM_EXISTS] },
+    ];
+    return { put, updated, deleted, checked, writes };
   }
 
   /** Reads that see what was written before. */

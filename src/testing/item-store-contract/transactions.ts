@@ -11,18 +11,8 @@ export function transactionsContract(subject: Subject): void {
   };
 
   test("all kinds of writes are applied together", async () => {
-    const [updated, deleted, checked] = [
-      await subject.stored({ n: 1 }),
-      await subject.stored({ n: 2 }),
-      await subject.stored({ n: 3 }),
-    ];
-    const put = { ...subject.key(), n: 4 };
-    const result = await subject.store.transact([
-      { put },
-      { update: updated, change: { add: { n: 10 } } },
-      { delete: deleted },
-      { check: checked, condition: [ITEM_EXISTS] },
-    ]);
+    const { put, updated, deleted, checked, writes } = await subject.eachKindOfWrite();
+    const result = await subject.store.transact(writes);
     expect(result).toStrictEqual({ ok: true });
     const keys = [put, updated, deleted, checked];
     expect(await subject.readMany(keys)).toStrictEqual([
