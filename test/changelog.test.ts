@@ -63,7 +63,7 @@ describe("the changelog", () => {
     expect(sectionOf(folded, "0.3.0")).toBeUndefined();
   });
 
-  test("a version that is there, a version that is none and no entries are refused", () => {
+  test("folding refuses a version that exists, text that is not a version, and no entries", () => {
     const one = [{ name: "a.md", kind: "fixed", text: "One." }];
     expect(() => fold(CHANGELOG, one, "0.1.0", "2026-12-01")).toThrow(/already has a section/);
     expect(() => fold(CHANGELOG, one, "v0.2.0", "2026-12-01")).toThrow(/expected a version/);

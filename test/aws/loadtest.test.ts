@@ -44,7 +44,7 @@ await describeAws("load tests on AWS", (aws) => {
     command.remove();
   });
 
-  test("a name that is too long, and a table that is not there, are told before anything is made", async () => {
+  test("a name that is too long and a missing table are reported before anything is created", async () => {
     const long = ["--name", "a".repeat(51), "--endpoint-url", lambda.endpoint];
     const refused = await command.run("loadtest", "deploy", "-f", scenario, ...long, "--yes");
     expect(refused).toMatchObject({ code: 1, out: "" });

@@ -165,7 +165,7 @@ describeStores("golden items", (store) => {
     }
   });
 
-  it("03 to 09 of theirs are read like ours", async () => {
+  it("golden items 03 to 09 of the Python library are read like ours", async () => {
     const repo = await store.open();
     const { namespaceId, limits, entities } = repo;
     const files = ["03-entity-meta", "05-config-resource", "06-resources-registry"];
@@ -215,7 +215,7 @@ describeStores("golden items", (store) => {
     expect((await store.items.get(systemConfigKey(namespaceId)))?.config_version).toBe(3);
   });
 
-  it("17 of theirs are read like ours", async () => {
+  it("golden items 17 of the Python library are read like ours", async () => {
     const repo = await store.open();
     const events = lasting(golden("17-audit-events", repo.namespaceId));
     await store.items.writeMany({ puts: events });

@@ -224,7 +224,7 @@ describe("answers that prove that nothing was written", () => {
       },
     );
 
-    it("an error that does not pass is told apart", async () => {
+    it("an error that no repetition cures is recognised", async () => {
       await using server = await fakeDynamo({ error });
       using store = storeAt(server.endpoint, { ...IMPATIENT, random: () => 0.5 });
       const failed = await unavailable(store.update(KEY, { add: { n: 1 } }));

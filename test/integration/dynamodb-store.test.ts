@@ -148,7 +148,7 @@ describeEngines("DynamoDB store", (engine) => {
       expect(await store.delete(other)).toStrictEqual({ ok: true, item: other });
     });
 
-    it("a table in the shape of the reference hands out from its indexes what ours would", async () => {
+    it("the indexes of a table of the Python library return what ours would", async () => {
       await store.put(BUCKET);
       for (const index of INDEX_NAMES.slice(1)) {
         const [partition, sort] = [`${index}PK`, `${index}SK`] as const;

@@ -131,7 +131,7 @@ it("an acquire in a file makes one promise, and allocates little", async () => {
 });
 
 describe("an acquire on DynamoDB", () => {
-  it("an acquire on DynamoDB is one call, and a refusal that is known is none", async () => {
+  it("an acquire on DynamoDB is one call, and a refusal by a cached state makes none", async () => {
     const calls: StoreCall[] = [];
     let nowMs = 1_900_000_000_000;
     const store = counted(new MemoryItemStore());

@@ -27,7 +27,7 @@ const TARGET = { entityId: "user-1", resource: "gpt-4" };
 describe.each(["", "{", "null", "[1]", '[1,"system",0,null,[["rpm",1,"x"]],1,0]'])(
   "a bucket whose row is %j",
   (state) => {
-    test("a damaged row is an error of ours, is left out of lists, and goes with its entity", async () => {
+    test("a damaged row is a DamagedRecordError, is left out of lists, and is deleted with its entity", async () => {
       const path = newFile();
       const limiter = await RateLimiter.open(`sqlite:${path}`);
       await limiter.repository.limits.setSystem(["rpm:10"]);

@@ -97,7 +97,7 @@ describe("expiry", () => {
     });
   });
 
-  test("what is over when it is written goes with the next write", async () => {
+  test("an item that has expired when it is written is removed by the next write", async () => {
     await store.put(item("x"));
     await store.put(item("over", { ttl: Math.floor(nowMs / 1000) - 1 }));
     await store.put(item("y"));

@@ -82,7 +82,7 @@ describe("what is sent", () => {
     }
   });
 
-  it("what is sent goes over connections that stay open", async () => {
+  it("requests are sent over connections that stay open", async () => {
     await using server = await fakeDynamo(DONE);
     using store = storeAt(server.endpoint);
     for (let calls = 0; calls < 20; calls += 1) await store.put(KEY);
@@ -94,7 +94,7 @@ describe("what is sent", () => {
     expect(server.connections).toBeLessThanOrEqual(40);
   });
 
-  it("what is sent goes over a new connection when the server has closed the old one", async () => {
+  it("a request uses a new connection when the server has closed the old one", async () => {
     const closing: FakeAnswer = (response) => {
       const { socket } = response;
       response.end("{}", () => socket?.end());
@@ -109,7 +109,7 @@ describe("what is sent", () => {
     expect(server.connections).toBe(5);
   });
 
-  it("what finds no free connection in time costs none of those that serve the others", async () => {
+  it("a request that finds no free connection in time closes none of those in use", async () => {
     const waiting: (() => void)[] = [];
     await using server = await fakeDynamo((response) => waiting.push(() => response.end("{}")));
     using store = storeAt(server.endpoint);
@@ -126,7 +126,7 @@ describe("what is sent", () => {
     expect([server.requests.length, server.connections, server.open]).toEqual([129, 128, 128]);
   });
 
-  it("what finds no free connection in time is never sent, and says so", async () => {
+  it("a request that finds no free connection in time is never sent, and its error says so", async () => {
     await using server = await fakeDynamo(hang);
     using store = storeAt(server.endpoint, { timeoutMs: 1000 });
     const calls = Array.from({ length: 140 }, () => failureOf(store.put(KEY)));
@@ -210,7 +210,7 @@ describe("errors are those of the SDK", () => {
   }
 
   describe.each(ERRORS)("%s", (_, answer) => {
-    it.each(CALLS)("both transports tell the same of %s", async (_name, call) => {
+    it.each(CALLS)("both transports report the same error for %s", async (_name, call) => {
       const outcomes = [];
       for (const transport of ["lean", "sdk"] as const) {
         await using server = await fakeDynamo(answer);

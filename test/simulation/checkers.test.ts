@@ -79,8 +79,9 @@ describe("the ledger", () => {
     follow(callAt(0), landing(undefined, first));
   });
 
-  test("a take of what is there is right, at whatever time", () => {
-    follow(callAt(2), landing(first, bucket({ tk: -2, tc: 12 })));
+  test("a consume of what is there passes, at whatever time", () => {
+    const landed = landing(first, bucket({ tk: -2, tc: 12 }));
+    expect(() => follow(callAt(2), landed)).not.toThrow();
   });
 
   test("a balance that did not lose what was consumed is found", () => {
@@ -89,8 +90,9 @@ describe("the ledger", () => {
   });
 
   test("a full bucket that has kept the time beyond full passes", () => {
-    // After ten seconds it is full: one token taken leaves nine, which is -1 relative to the epoch.
-    follow(callAt(10), landing(first, bucket({ tk: -1, tc: 4 })));
+    // After ten seconds it is full: one token less leaves nine, -1 relative to the base time.
+    const landed = landing(first, bucket({ tk: -1, tc: 4 }));
+    expect(() => follow(callAt(10), landed)).not.toThrow();
   });
 
   test("a full bucket that has kept one token too many is found", () => {
@@ -167,7 +169,8 @@ describe("the ledger", () => {
 
   test("a debt that an adjustment may have made passes", () => {
     debt = 2000n;
-    follow(callAt(0), landing(first, bucket({ tk: -2, tc: 12 })));
+    const landed = landing(first, bucket({ tk: -2, tc: 12 }));
+    expect(() => follow(callAt(0), landed)).not.toThrow();
   });
 
   test("halves of a split that add up, moved in one step, pass", () => {
@@ -175,7 +178,8 @@ describe("the ledger", () => {
     const other = bucket({ tk: 4, tc: 0, rf: 0, count: 2, shard: 1 });
     follow(callAt(0), landing(first, half), landing(undefined, other));
     // Each gains at half the rate.
-    follow(callAt(2), landing(other, bucket({ tk: 1, tc: 3, rf: 0, count: 2, shard: 1 })));
+    const later = landing(other, bucket({ tk: 1, tc: 3, rf: 0, count: 2, shard: 1 }));
+    expect(() => follow(callAt(2), later)).not.toThrow();
   });
 
   test("halves of a split that are more than the whole are found", () => {
@@ -198,7 +202,8 @@ describe("the ledger", () => {
   test("a bucket that expired full, and one that was deleted, pass", () => {
     follow(callAt(3), landing(undefined, bucket({ tk: 9, tc: 1, rf: 3 })));
     follow(callAt(3), landing(bucket({ tk: 9, tc: 1, rf: 3 }), undefined));
-    follow(callAt(3), landing(undefined, bucket({ tk: 9, tc: 1, rf: 3 })));
+    const again = landing(undefined, bucket({ tk: 9, tc: 1, rf: 3 }));
+    expect(() => follow(callAt(3), again)).not.toThrow();
   });
 });
 
@@ -234,7 +239,7 @@ describe("totals", () => {
       expect(totals.follows("e api", "a")).toBe(true);
     });
 
-    test("a total that has more than accrues in the time by which clocks differ is found", () => {
+    test("a total above what accrues within the difference of the clocks is reported", () => {
       const more = () => land(totals, 14, landing(shardOf(1, 5), shardOf(1, 10)));
       expect(more).toThrow(/over-admission.*a take of 5000 milli-tokens/);
     });
@@ -304,19 +309,19 @@ describe("the books", () => {
     expect(books.unheardMilli).toBe(3000);
   });
 
-  test("a token is heard of when its repetition is", () => {
+  test("an answer to the repetition of a token counts for its first attempt too", () => {
     const books = booksAfter(callAt(0, 0, "t"));
     books.answered(callAt(1, 0, "t"));
     books.claim(0, amounts(3000));
-    books.close(images(taken));
+    expect(() => books.close(images(taken))).not.toThrow();
   });
 
-  test("what a crashed process had under way is known within bounds", () => {
+  test("the writes that a crashed process had under way are counted within bounds", () => {
     const call = callAt(0);
     const books = booksAfter(call);
     books.answered(call);
     books.claim(0, new Map(), amounts(3000));
-    books.close(images(taken));
+    expect(() => books.close(images(taken))).not.toThrow();
   });
 
   test("the most that a call can have consumed includes adjustments of limits it did not ask for", () => {

@@ -15,7 +15,7 @@ describe("mutants", () => {
     });
   }
 
-  test("each has a name of its own, and each harmless change says why", () => {
+  test("each mutant has a name of its own, and each harmless change says why", () => {
     const names = MUTANTS.map(({ name }) => name);
     expect(new Set(names).size).toBe(names.length);
     for (const reason of Object.values(HARMLESS)) expect(reason).toMatch(/^[A-Z].*\.$/);

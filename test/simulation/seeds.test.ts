@@ -209,7 +209,7 @@ describe("fixed seeds", () => {
     expect(share(({ writeUnitsPerSecond }) => writeUnitsPerSecond <= 10)).toBeGreaterThan(0.25);
   });
 
-  test("a run stops when it is told to", async () => {
+  test("a run stops when its signal aborts", async () => {
     let runs = 0;
     const report = await simulateSeeds({
       seed: 1,

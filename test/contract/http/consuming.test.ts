@@ -57,7 +57,7 @@ describe.each(ADAPTERS)("rateLimit on $name", (adapter) => {
       expect(await statusOf(url, { "x-key": "a" })).toBe(200);
     });
 
-    test("keys that are no legal ids are told apart", async () => {
+    test("keys that are not legal ids become different entities", async () => {
       const limiter = await stage.limiter();
       const { url } = await stage.serve({ limiter, limits: [`rpm:1${SLOW}`], entityId: byKey });
       for (const key of ["a b", "a@20b", "enc:a@20b", "%61", "#", "::1", "x".repeat(400)]) {

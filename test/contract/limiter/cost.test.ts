@@ -191,7 +191,7 @@ describeItemStores("the price of an acquire", (store) => {
     expect(await milliOf(subject, "team", RESOURCE, "rpm")).toMatchObject({ consumed: 4000 });
   });
 
-  it("the price of an acquire is a read more where each bucket has to be read first", async () => {
+  it("an acquire costs one read more where each bucket has to be read first", async () => {
     const { limiter, meter } = await metered(store, LIMITS, { speculativeWrites: false });
     const request = { ...USER, consume: { rpm: 1 } };
     await limiter.acquire(request);

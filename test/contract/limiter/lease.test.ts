@@ -250,7 +250,7 @@ describeLimiterStores("a lease", (store) => {
     ["more than anybody may hold", { tpm: 1e12 + 1 }],
     ["text", { tpm: "1" }],
     ["a list", [1]],
-  ])("a lease refuses amounts that are none: %s", async (_, amounts) => {
+  ])("a lease refuses an amount that is not a number of tokens: %s", async (_, amounts) => {
     const subject = await store.open();
     const lease = await subject.limiter.acquire({ ...TPM, consume: { tpm: 500 } });
     const wrong = amounts as Record<string, number>;
@@ -428,7 +428,7 @@ describeItemStores("the requests of a lease", (store) => {
     await work(subject, calls);
   }
 
-  it("the requests of a lease are none where nothing changes in the end (A079)", () =>
+  it("a lease whose amounts do not change in the end makes no request (A079)", () =>
     during(async ({ limiter }, calls) => {
       const lease = await limiter.acquire({ ...TPM, consume: { tpm: 10 } });
       calls();

@@ -150,7 +150,7 @@ describeLimiterStores("run", (store) => {
     }
   });
 
-  extra("run refuses an onError that is none, before anything is consumed", async () => {
+  extra("run refuses an invalid onError before anything is consumed", async () => {
     const { limiter, repo } = await store.open();
     for (const onError of ["refund", null, 1]) {
       const request = { ...REQUEST, onError: onError as OnError };
@@ -202,7 +202,7 @@ describeLimiterStores("run", (store) => {
     expect(await books(subject)).toBe(UNTOUCHED);
   });
 
-  extra("run refuses a signal that is none", async () => {
+  extra("run refuses a signal that is not an AbortSignal", async () => {
     const { limiter } = await store.open();
     for (const signal of [null, {}, "now"]) {
       const request = { ...REQUEST, signal: signal as unknown as AbortSignal };
@@ -279,7 +279,7 @@ describeLimiterStores("close", (store) => {
     }
   });
 
-  extra("close happens by itself at the end of a block", async () => {
+  extra("a limiter closes at the end of an await using block", async () => {
     const { limiter } = await store.open();
     {
       await using own = limiter;

@@ -184,7 +184,7 @@ describeTables("a table of an older version", (tables) => {
     expect((await contents(tables.store)).filter(({ PK }) => !PK.includes("/"))).toEqual([]);
   });
 
-  it("a table of an older version is left alone where it is not ours, or is about to go", async () => {
+  it("an upgrade leaves items alone that are not ours, or whose namespace is being purged", async () => {
     const foreign = [
       { PK: "ORDER#1", SK: "#BUCKET#gpt-4", data: { x: 1 } },
       { PK: "shop/ENTITY#1", SK: "#USAGE#a#2026-01-01T00:00:00Z", window: "daily" },

@@ -258,7 +258,7 @@ describe("the cache of limits while a read is on its way", () => {
     expect(await rpm(mine, "user-2")).toBe(2);
   });
 
-  it("a result that was read before the cache was told to forget is not remembered", async () => {
+  it("a result that was read before the cache was cleared is not cached", async () => {
     const gate = new Gate();
     const repo = await Repository.over(gate.store);
     const held = gate.holdNext();

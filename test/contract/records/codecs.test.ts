@@ -74,7 +74,7 @@ describeStores("a bucket as an item", (store) => {
 describe("a bucket of others", () => {
   const stub = { PK: "ns/BUCKET#key-1#gpt-4#0", SK: "#STATE" };
 
-  it("a bucket of others is none when it lacks what every bucket has", () => {
+  it("an item that lacks what every bucket has is not a bucket", () => {
     expect(decodeBucket({ ...stub, b_rpm_tk: -5000, b_rpm_tc: 5000 })).toBeUndefined();
     const { rf, ...timeless } = encodeBucket("ns", bucket());
     expect(rf).toBe(NOW_MS);
@@ -106,7 +106,7 @@ describe("a bucket as people look at it", () => {
     return repo.buckets.list("key-1");
   };
 
-  it("a bucket as people look at it has the limit that its parameters make (A025)", async () => {
+  it("a listed bucket has the limit that its parameters make (A025)", async () => {
     const [state, ...others] = await look(limit({ tokensMilli: 100_000 }));
     expect(others).toEqual([]);
     expect(state?.limit.toJSON()).toEqual({
@@ -159,7 +159,7 @@ describe("usage as an item", () => {
     expect(odd?.counters).toEqual({ rpm: 3, tpm: -2, constructor: 7, toString: 8 });
   });
 
-  it("usage as an item is none when it is incomplete", () => {
+  it("an incomplete usage item is not a snapshot", () => {
     for (const missing of ["entity_id", "resource", "window_start"]) {
       const rest = Object.entries(item).filter(([name]) => name !== missing);
       expect(decodeUsage(Object.fromEntries(rest) as Item), missing).toBeUndefined();

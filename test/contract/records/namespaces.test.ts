@@ -232,7 +232,7 @@ describe("the ids of namespaces", () => {
     expect(repo.namespaceId).toBe("ERERERERERE");
   });
 
-  it("the ids of namespaces that cannot be told apart end in an error, and not in a loop", async () => {
+  it("ids of namespaces that always collide end in an error, and not in a loop", async () => {
     for (const constant of [0.5, 0.98]) {
       const opening = Repository.over(new MemoryItemStore(), {
         random: () => constant,

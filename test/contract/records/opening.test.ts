@@ -235,7 +235,7 @@ describeStores("a repository", (store) => {
   it("a repository can be closed more than once", async () => {
     const repo = await store.open();
     await repo.close();
-    await repo[Symbol.asyncDispose]();
+    await expect(repo[Symbol.asyncDispose]()).resolves.toBeUndefined();
   });
 });
 

@@ -129,7 +129,7 @@ for (const [name, url] of Object.entries(STORES)) {
       await limiter.close();
     });
 
-    test("usage of limits named like attributes harms nothing", async () => {
+    test("limits named like attributes of a snapshot are counted like any other", async () => {
       const { repo, limiter } = await open(url());
       const names = ["ttl", "resource", "window", "PK", "total_events", "GSI2SK"];
       await limiter.acquire({

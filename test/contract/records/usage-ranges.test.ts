@@ -32,7 +32,7 @@ test("a time alone is a range for every window, in the order of the keys", () =>
   expect(ends.toSorted().toReversed()).toEqual(ends);
 });
 
-test("everything is one range; a time that ends before it begins is none", () => {
+test("a query without bounds is one range; a time span that ends before it begins has none", () => {
   expect(usageRanges(scope, "P#", undefined)).toEqual([
     { ...scope, sort: { beginsWith: "P#" }, descending: true },
   ]);

@@ -121,7 +121,7 @@ describeEngines("the aggregator", ({ endpoint }) => {
     expect(await store.get(key, { consistent: true })).toEqual(item);
   });
 
-  test("what is taken between the change and the refill is not lost (op 78)", async () => {
+  test("tokens consumed between the change and the refill are not lost (op 78)", async () => {
     const repo = await newNamespace();
     const limiter = new RateLimiter(repo);
     await limiter.acquire({ entityId: "key-1", resource: "gpt-4", consume: { tpm: 9000 } });

@@ -32,7 +32,7 @@ describeCliStores("the command line", (store) => {
     expect((await stored("rpm"))?.refillPeriodSeconds).toBe(300);
   });
 
-  test("what is no limit is refused in one line, each for its reason (op 24)", async () => {
+  test("text that is not a limit is refused in one line, each for its reason (op 24)", async () => {
     const refused = await Promise.all(
       ["invalid", "tpm:abc", "rpm:100/week", "a:1:2:3"].map((text) =>
         store.run("system", "set-defaults", "-l", text),

@@ -152,7 +152,7 @@ describe("the audit archive", () => {
     }
   });
 
-  test("what will be delivered again is not archived yet", async () => {
+  test("events that will be delivered again are not archived yet", async () => {
     const archive = new MemoryArchive();
     const store = new CrashingStore({ clock: () => AT });
     const { aggregator } = aggregatorOver({ archive, store });

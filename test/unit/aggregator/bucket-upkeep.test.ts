@@ -52,7 +52,7 @@ describe("fresh balances", () => {
     expect(lines.some(({ message }) => message === "a bucket could not be refilled")).toBe(true);
   });
 
-  test("all limits go together, so no sibling loses its time (op 75)", async () => {
+  test("a refill rebases all limits together, so none loses accrued tokens (op 75)", async () => {
     const { item, refills } = await refilled({
       tc: { rpm: 0, tpm: 0, rpd: 0 },
       tk: { rpm: 1_000_000, tpm: 5_000_000, rpd: 50_000_000 },
@@ -81,7 +81,7 @@ describe("fresh balances", () => {
     expect(item?.b_tpm_tk).toBe(1_000_000);
   });
 
-  test("what several changes of a batch consumed counts together (op 79)", async () => {
+  test("the consumption of several changes of a batch counts together (op 79)", async () => {
     const { aggregator, store } = aggregatorOver();
     const fields = { rf: AT - 10_000, tk: { tpm: 0 } };
     const steps = [15, 18, 20].map((tc) => bucketItem({ ...fields, tc: { tpm: tc * 1_000_000 } }));

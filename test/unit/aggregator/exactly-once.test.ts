@@ -211,7 +211,7 @@ async function run(all: readonly Step[], readers: readonly Turn[]): Promise<void
   await store.close();
 }
 
-test("whatever readers do, every change counts once", async () => {
+test("every change counts once, whatever readers do", async () => {
   await fc.assert(fc.asyncProperty(steps, turns, run), { numRuns: 300 });
 });
 

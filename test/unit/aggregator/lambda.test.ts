@@ -111,7 +111,7 @@ describe("the Lambda handler", () => {
     expect(lines.at(-1)).toMatchObject({ snapshots: 6, failures: 3, skipped: 0 });
   });
 
-  test("what can never be written is given up at once, and said so: the rest is not held up", async () => {
+  test("a record that can never be written is skipped with a warning, and the rest is counted", async () => {
     const store = new MemoryItemStore({ clock: () => AT });
     const { handler, lines } = handlerOver(store);
     const broken = "#USAGE#gpt-4#hourly#2024-01-01T14:00:00Z";
@@ -137,7 +137,7 @@ describe("the Lambda handler", () => {
     expect(windows.map(({ windowType }) => windowType)).toEqual(["daily", "monthly"]);
   });
 
-  test("a record that is none is skipped with a warning, and the rest is counted", async () => {
+  test("a record that is not one of DynamoDB is skipped with a warning, and the rest is counted", async () => {
     const { handler, store, lines } = handlerOver();
     const odd = { dynamodb: { SequenceNumber: "5" } };
     const unnumbered = { dynamodb: { Keys: { PK: { S: "p" }, SK: { S: "#STATE" } } } };
@@ -149,7 +149,7 @@ describe("the Lambda handler", () => {
     expect(lines.at(-1)).toMatchObject({ records: 3, failures: 2, skipped: 2 });
   });
 
-  test("when the time runs out, what was not begun is reported instead of cut off", async () => {
+  test("when the time runs out, work that was not begun is reported instead of cut off", async () => {
     const { handler, store } = handlerOver();
     const one = record(undefined, bucketItem({ tc: { tpm: 1000 } }), 1);
     const { batchItemFailures } = await handler(

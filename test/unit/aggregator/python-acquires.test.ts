@@ -17,12 +17,12 @@ test("an acquire of the Python library counts as one, although it leaves `ac` al
   expect(found).toMatchObject({ amountsMilli: [["tpm", 3000]], events: 1 });
 });
 
-test("an adjustment of ours counts as none: it moves the meter of writes", () => {
+test("an adjustment by this library counts as no acquire: it moves the meter of writes", () => {
   const found = consumptionOf(change(item(1000, 3), item(4000, 3, { wm: 5001 })));
   expect(found).toMatchObject({ amountsMilli: [["tpm", 3000]], events: 0 });
 });
 
-test("an acquire of ours counts what it says, and a refund of either library counts as none", () => {
+test("an acquire of this library counts as stored, and a refund of either library as no acquire", () => {
   const ours = change(item(1000, 3), item(4000, 5, { wm: 5001 }));
   expect(consumptionOf(ours)).toMatchObject({ events: 2 });
   expect(consumptionOf(change(item(4000, 3), item(1000, 3)))).toMatchObject({ events: 0 });

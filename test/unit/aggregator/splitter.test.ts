@@ -148,7 +148,7 @@ describe("shards", () => {
   });
 });
 
-test("an acquire that an ancestor refuses is none, though its entity was charged for a moment", async () => {
+test("an acquire that an ancestor refuses counts as none, though it consumed for a moment", async () => {
   const { store, repo, aggregator, use } = await world(["rpm:100"]);
   await repo.entities.create({ id: "org" });
   await repo.entities.create({ id: "key-1", parentId: "org", cascade: true });

@@ -45,7 +45,7 @@ describe("what a change consumed", () => {
     expect(found?.amountsMilli).toEqual([["tpm", -5_000_000]]);
   });
 
-  test("every limit is a delta, wcu is none, and together they are one event (op 63)", () => {
+  test("every limit but wcu gives a delta, and together they are one event (op 63)", () => {
     const found = consumptionOf(
       change(
         bucketItem({ tc: { rpm: 0, tpm: 0, wcu: 0 } }),
@@ -61,7 +61,7 @@ describe("what a change consumed", () => {
     });
   });
 
-  test("what did not move, other items and removals are none; creations are (op 64)", () => {
+  test("unchanged counters, other items and removals give no delta; creations do (op 64)", () => {
     const bucket = bucketItem({ tc: { tpm: 3000 } });
     expect(consumptionOf(change(bucket, { ...bucket, ttl: 5 }))).toBeUndefined();
     expect(consumptionOf(change(undefined, { ...bucket, SK: "#META" }))).toBeUndefined();

@@ -248,7 +248,7 @@ describe("time to live", () => {
 });
 
 describe("giving back", () => {
-  test("an adjustment of a limit that the view does not know yet is written", async () => {
+  test("an adjustment of a limit that the cached state does not have yet is written", async () => {
     const table = new Table();
     const [one, other] = [table.client(), table.client()];
     const before = configOf(["a:10/day"]);

@@ -28,7 +28,7 @@ test("a file that is not there cannot be copied, and nothing is left of the atte
   expect(() => readableCopy(`${store.folder}/none.db`)).toThrow(/ENOENT/);
 });
 
-test("a file that may be written is told apart", () => {
+test("a file that may be written is recognised", () => {
   expect(isWritable(store.folder)).toBe(true);
   expect(isWritable(`${store.folder}/none.db`)).toBe(false);
 });

@@ -42,7 +42,7 @@ describe("refill", () => {
     expect(refill(level(50_000_000, 1000), RATE, 500)).toEqual(level(50_000_000, 1000));
   });
 
-  test("what is less than a milli-token is kept for later, and the time always moves on (A006)", () => {
+  test("a part of a milli-token is kept for later, and the time always moves on (A006)", () => {
     const perMinute: Rate = { capacityMilli: 1000, refillMilli: 1000, periodMs: 60_000 };
     const early = refill(level(0), perMinute, 59);
     expect(early).toEqual(level(0, 59, 59_000));
@@ -50,7 +50,7 @@ describe("refill", () => {
     expect(refill(level(0), perMinute, 60)).toEqual(level(1, 60));
   });
 
-  test("what exceeds the capacity is cut, whether time passed or not (A007)", () => {
+  test("tokens beyond the capacity are cut, whether time passed or not (A007)", () => {
     expect(refill(level(150_000), SMALL, 60_000)).toEqual(level(100_000, 60_000));
     expect(refill(level(150_000), SMALL, 0)).toEqual(level(100_000, 0));
     expect(refill(level(150_000, 1000), SMALL, 500)).toEqual(level(100_000, 1000));
@@ -172,7 +172,7 @@ describe("waiting", () => {
     expect(retryAfterMs(100_000_000, RATE)).toBe(60_001);
   });
 
-  test("what never fits is waited for forever, what is there not at all (B30)", () => {
+  test("an amount that never fits waits forever, and one that is available does not wait (B30)", () => {
     expect(waitMs(100_001, 0, SMALL)).toBe(Number.POSITIVE_INFINITY);
     expect(waitMs(100_000, 100_000, SMALL)).toBe(0);
     expect(waitMs(100_000, -100_000, SMALL)).toBe(120_001);

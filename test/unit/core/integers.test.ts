@@ -96,7 +96,7 @@ describe("mulAddDiv and mulAddDivRem", () => {
   });
 
   property(
-    "both are what BigInt says, and never lose the remainder",
+    "floorDiv and ceilDiv are what BigInt says, and never lose the remainder",
     [integer, integer, integer, divisor],
     (a, b, c, by) => {
       const sum = BigInt(a) * BigInt(b) + BigInt(c);

@@ -5,14 +5,14 @@ import { checkJsonObject } from "../../../src/domain/json.ts";
 import { refusal } from "./refusal.ts";
 
 describe("Entity", () => {
-  test("without a parent it is a parent, with one a child (A036)", () => {
+  test("an entity without a parent is a parent, and one with a parent a child (A036)", () => {
     const parent = new Entity({ id: "project-1" });
     expect([parent.isParent, parent.isChild]).toEqual([true, false]);
     const child = new Entity({ id: "key-1", parentId: "project-1" });
     expect([child.isParent, child.isChild]).toEqual([false, true]);
   });
 
-  test("what is not given has a harmless default", () => {
+  test("fields of an entity that are not given have a harmless default", () => {
     expect(new Entity({ id: "key-1" })).toMatchObject({
       id: "key-1",
       name: undefined,
@@ -30,7 +30,7 @@ describe("Entity", () => {
 });
 
 describe("checkJsonObject", () => {
-  test("what DynamoDB could not keep is refused everywhere: nameless members, extreme numbers", () => {
+  test("metadata that DynamoDB could not store is refused: nameless members, extreme numbers", () => {
     for (const wrong of [{ "": 1 }, { a: { "": 1 } }, { a: 1e126 }, { a: [1e-131] }]) {
       expect(() => checkJsonObject("metadata", wrong)).toThrow(ValidationError);
     }

@@ -102,7 +102,7 @@ describe("checks", () => {
     expect(() => Limit.custom({ ...NUMBERS, name: "wcu" })).toThrow(/reserved/);
   });
 
-  test("what is no specification at all is a ValidationError too", () => {
+  test("a value that is not a specification at all is a ValidationError too", () => {
     for (const value of [undefined, null, 5, "rpm:100"]) {
       expect(refusal(() => untyped(Limit.custom)(value)).field).toBe("limit");
       expect(refusal(() => untyped(Limit.fromJSON)(value)).field).toBe("limit");

@@ -95,7 +95,7 @@ describe("the timer of this machine", () => {
     return result;
   }
 
-  test("the timer of this machine sleeps as long as it is told", async () => {
+  test("the timer of this machine sleeps as long as it is asked to", async () => {
     const startMs = systemTimer.nowMs();
     expect(await isOver(999)).toBe(false);
     expect(await isOver(1000)).toBe(true);

@@ -47,7 +47,7 @@ describe("violations", () => {
     expect(error.violations.map((violation) => violation.limitName)).toEqual(["tpm"]);
   });
 
-  test("what never fits is longer than any wait", () => {
+  test("a limit that never fits counts as the longest wait", () => {
     const never = status({ retryAfterSeconds: Number.POSITIVE_INFINITY, limitName: "never" });
     const error = new RateLimitExceeded([status({ retryAfterSeconds: 1e9 }), never]);
     expect(error.primaryViolation).toBe(never);

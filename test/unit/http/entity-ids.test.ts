@@ -38,7 +38,7 @@ test("a key that is too long is hashed, and differs from a key that looks like t
   expect(entityIdOf(id)).toBe(`enc:${id}`);
 });
 
-test("keys that no encoding of Unicode can hold are told apart", () => {
+test("keys that are not valid Unicode become different entities", () => {
   const keys = [
     "\ud800",
     "\ud801",

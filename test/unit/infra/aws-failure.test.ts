@@ -53,7 +53,7 @@ describe("what AWS says, in one line with what to do", () => {
     expect(explained.message).toMatch(expected);
   });
 
-  test("anything else keeps its name, and errors of ours pass", () => {
+  test("any other error of AWS keeps its name, and errors of this library pass", () => {
     const explained = explainAwsError(named("ValidationError", "no such stack"), "x:Y", undefined);
     expect(explained).toBeInstanceOf(AwsRefusal);
     expect(explained).toMatchObject({ awsCode: "ValidationError", detail: "no such stack" });
@@ -61,7 +61,7 @@ describe("what AWS says, in one line with what to do", () => {
     expect(explainAwsError(undefined, "x:Y", undefined).message).toContain("undefined");
   });
 
-  test("an answer of a server that has only DynamoDB is told apart", () => {
+  test("an answer of a server that has only DynamoDB is recognised", () => {
     const unknown = named("NotFound", "Unknown", { $metadata: { httpStatusCode: 404 } });
     const explain = (action: string, endpoint: string | undefined, error: object = unknown) =>
       explainAwsError(error, action, endpoint);
@@ -83,7 +83,7 @@ describe("what AWS says, in one line with what to do", () => {
     expect(explain("cloudformation:DescribeStacks", local, refused)).toBeInstanceOf(AwsRefusal);
   });
 
-  test("a refused connection is told long before the SDK would give up", async () => {
+  test("a refused connection is reported long before the SDK would give up", async () => {
     const handle = vi.fn(() => Promise.reject(named("Error", "x", { code: "ECONNREFUSED" })));
     const aws = connectAws({
       endpoint: "http://engine.example:8000",

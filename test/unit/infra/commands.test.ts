@@ -301,7 +301,7 @@ describe("list", () => {
     expect(stacks.map(({ name }) => name)).toEqual(stacks.map(({ stack_name }) => stack_name));
   });
 
-  test("none is a hint, and a time that is missing is unknown (op 20)", async () => {
+  test('list prints a hint without stacks, and "unknown" for a missing time (op 20)', async () => {
     aws.answers.DescribeStacks = describeStacks();
     expect(await run("list")).toMatchObject({
       code: 0,

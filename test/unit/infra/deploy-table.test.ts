@@ -150,14 +150,14 @@ describe("a table of the Python library", () => {
     expect(JSON.stringify(template)).not.toContain("LimiterTable");
   });
 
-  test("what GSI2 copies cannot be changed, and says so before anything is sent", async () => {
+  test("a change of the projection of GSI2 is refused before anything is sent", async () => {
     const aws = theirs("GSI1", "GSI2", "GSI3", "GSI4");
     const change = preparePlan(contextOf(aws), "demo", { gsi2Projection: "KEYS_ONLY" }, false);
     await expect(change).rejects.toThrow(/the table has ALL.*another name/);
     expect(aws.writes).toEqual([]);
   });
 
-  test("what AWS cannot change about named resources stays as it is deployed", async () => {
+  test("properties of named resources that AWS cannot change stay as they are deployed", async () => {
     const aws = theirs("GSI1", "GSI2", "GSI3", "GSI4");
     const [head = "", outputs = ""] = aws.template.split("Outputs:");
     aws.template = [
@@ -280,7 +280,7 @@ describe("a table of the Python library", () => {
     );
   });
 
-  test("an index is left to the owner of a template with words that we do not know", async () => {
+  test("an index is left to the owner of a template with functions that we do not know", async () => {
     const aws = theirs("GSI1", "GSI2", "GSI3");
     aws.template = aws.template.replace("!GetAtt TheirTable.Arn", "!Unheard of");
     await expect(preparePlan(contextOf(aws), "demo", {}, false)).rejects.toThrow(

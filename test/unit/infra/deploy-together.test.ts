@@ -259,7 +259,7 @@ describe("CloudFormation tells of it late", () => {
     expect(timer.nowMs()).toBeLessThan(75_000);
   });
 
-  test("a shell that stays one is told, and not deleted: it may begin yet", async () => {
+  test("an empty stack that stays empty is reported, and not deleted: it may begin yet", async () => {
     const aws = new FakeAws();
     const prepared = await prepare(aws, 1);
     aws.answers["cloudformation:ExecuteChangeSet"] = () => ({});

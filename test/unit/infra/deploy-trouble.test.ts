@@ -73,7 +73,7 @@ describe("nothing stays of a change set", () => {
   });
 });
 
-test("what the Lambdas run is asked before there is a change set", async () => {
+test("the code of the Lambdas is looked up before there is a change set", async () => {
   const aws = new FakeAws();
   standing(aws);
   aws.answers["lambda:GetFunction"] = denied;

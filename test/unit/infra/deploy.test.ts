@@ -67,7 +67,7 @@ describe("a new stack", () => {
     expect(sent).not.toHaveProperty("ImportExistingResources");
   });
 
-  test("a new stack is created, with every event told in order, once", async () => {
+  test("a new stack is created, and every event is reported in order, once", async () => {
     const aws = new FakeAws();
     aws.script = {
       events: [
@@ -87,7 +87,7 @@ describe("a new stack", () => {
     ]);
   });
 
-  test("a new stack that cannot be created is told with its first cause, and does not stay", async () => {
+  test("a new stack that cannot be created is reported with its first cause, and deleted", async () => {
     const aws = new FakeAws();
     aws.script = {
       events: [
@@ -293,7 +293,7 @@ describe("a stack that is there", () => {
     expect(plan.kind).toBe("update");
   });
 
-  test("a failed update is told with its cause and leaves the stack as it was", async () => {
+  test("a failed update is reported with its cause and leaves the stack as it was", async () => {
     const aws = new FakeAws();
     deployed(aws);
     aws.script = {
@@ -332,7 +332,7 @@ describe("a stack that is there", () => {
     ]);
   });
 
-  test("a stack that is stuck says how to get it going", async () => {
+  test("the error for a stack that is stuck says what to do", async () => {
     const aws = new FakeAws();
     aws.add({ name: "demo", status: "UPDATE_ROLLBACK_FAILED" });
     const { context } = contextOf(aws);

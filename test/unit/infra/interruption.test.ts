@@ -104,7 +104,7 @@ describe("one line with what to do", () => {
     return [code, ...err.trimEnd().split("\n")];
   };
 
-  test("a server that does not answer is told as such", async () => {
+  test("a server that does not answer is reported as such", async () => {
     const place = ["--endpoint-url", "http://127.0.0.1:1"];
     expect(await lines("list", ...place)).toEqual([
       4,
@@ -113,7 +113,7 @@ describe("one line with what to do", () => {
     ]);
   });
 
-  test("an answer of another server is told as such", async () => {
+  test("an answer of another kind of server is reported as such", async () => {
     aws.answers.DescribeStacks = { body: "<html><title>Sign in</html>" };
     const [code, line, ...more] = await lines("list", "--endpoint-url", aws.endpoint);
     expect([code, more]).toEqual([4, []]);

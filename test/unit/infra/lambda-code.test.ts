@@ -82,7 +82,7 @@ test("the code is checked again when another client uploads at the same moment",
   expect(times).toBeLessThan(50);
 });
 
-test("what a stack hands on to its Lambdas says what they run", async () => {
+test("the tags that a stack hands on to its Lambdas name the version they run", async () => {
   const aws = new FakeAws();
   aws.add({ name: "demo", status: "UPDATE_COMPLETE" });
   const context = { aws, timer: instantTimer(), clock: () => 1, random: () => 0.5 };

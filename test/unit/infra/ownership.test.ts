@@ -71,7 +71,7 @@ test.each(["CREATE_COMPLETE", "ROLLBACK_COMPLETE", "DELETE_FAILED", "UPDATE_IN_P
   },
 );
 
-test("an application that holds our table says what tells it from ours", async () => {
+test("an application that holds our table is refused, with the resource that is not ours", async () => {
   const aws = new FakeAws();
   aws.template = withOther("AWS::EC2::VPC");
   aws.add({ name: "demo", status: "CREATE_COMPLETE" });

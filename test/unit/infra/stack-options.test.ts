@@ -185,7 +185,7 @@ describe("stackParameters", () => {
     expect(parameters.LambdaDurationThreshold).toBe(expected);
   });
 
-  test("what is set is sent", () => {
+  test("options that are set are sent as parameters", () => {
     const set = stackParameters({
       pitrRecoveryDays: 35,
       alarmSnsTopic: "arn:aws:sns:us-east-1:123456789012:alarms",
@@ -254,7 +254,7 @@ describe("LimiterInfo", () => {
     },
   );
 
-  test("what discovery did not find is undefined, and nothing changes afterwards", () => {
+  test("fields that discovery did not find are undefined, and the object is frozen", () => {
     expect(info("CREATE_COMPLETE")).toMatchObject({ version: undefined, stackType: undefined });
     expect(Object.isFrozen(info("CREATE_COMPLETE"))).toBe(true);
   });

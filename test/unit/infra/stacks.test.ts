@@ -127,7 +127,7 @@ describe("deleting", () => {
 });
 
 describe("tags", () => {
-  test("ours win over those of a user (op 57)", () => {
+  test("our tags win over those of a user (op 57)", () => {
     expect(stackTags("demo", { ManagedBy: "x", team: "search" })).toMatchObject({
       ManagedBy: "zae-limiter",
       "zae-limiter:name": "demo",
@@ -202,7 +202,7 @@ describe("tags", () => {
     expect(aws.writes.at(-1)).toBe("cloudformation:DeleteChangeSet");
   });
 
-  test("tags that make the update fail are told", async () => {
+  test("tags that make the update fail are reported", async () => {
     const aws = new FakeAws();
     aws.add({ name: "demo", status: "CREATE_COMPLETE" });
     const stack = await stackOf(aws, "demo");
@@ -316,7 +316,7 @@ describe("finding limiters (op 59)", () => {
     expect(found[1]).toMatchObject({ stackName: "ZAEL-old", version: undefined });
   });
 
-  test("what both ways find is there once, over all pages", async () => {
+  test("a stack that is found by its tags and by its name is listed once, over all pages", async () => {
     const aws = region();
     const arn = (name: string) => `arn:aws:cloudformation:us-east-1:1:stack/${name}/id`;
     aws.answers["tag:GetResources"] = ({ PaginationToken }) =>
@@ -328,7 +328,7 @@ describe("finding limiters (op 59)", () => {
     expect(aws.sent("tag:GetResources")).toHaveLength(2);
   });
 
-  test("a time that is none is left out", async () => {
+  test("an invalid time is left out", async () => {
     const aws = new FakeAws();
     const createdAt = new Date(Number.NaN);
     aws.add({ name: "ZAEL-a", status: "CREATE_COMPLETE", createdAt });

@@ -33,7 +33,7 @@ describe("waiters in lanes", () => {
     expect(lanes.all).toEqual([a1, a2, b3, both4, both5, b6]);
   });
 
-  test("the first of all is the one with the lowest ticket, however they came", () => {
+  test("the first waiter is the one with the lowest ticket, whatever the order they came in", () => {
     const lanes = lanesOf(both4, b3, a2);
     expect(lanes.first).toBe(a2);
     lanes.delete(a2);
@@ -51,7 +51,7 @@ describe("waiters in lanes", () => {
     expect([lanes.nextOf(a1), lanes.lanes, lanes.size]).toEqual([undefined, 1, 1]);
   });
 
-  test("what all need is the sum of those that are there", () => {
+  test("the need of all waiters is the sum of those in the queue", () => {
     const lanes = lanesOf(a1, b3, both4);
     expect(Object.fromEntries(lanes.needed)).toEqual({ a: 5, b: 7 });
     lanes.delete(both4);
@@ -96,7 +96,7 @@ describe("one lane of waiters", () => {
     );
   });
 
-  test("a waiter that leaves while the queue is walked through ends nothing", () => {
+  test("a waiter that leaves while the queue is iterated does not end the iteration", () => {
     const queue = new WaiterQueue<{ ticket: number }>();
     for (const ticket of [3, 1, 2]) queue.add({ ticket });
     const seen: number[] = [];

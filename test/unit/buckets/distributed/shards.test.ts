@@ -377,7 +377,7 @@ describe("a shard that the store throttles", () => {
     expect(await client.balances(config)).toEqual([90_000]);
   });
 
-  test("a shard that the store throttles that others have split already is left alone", async () => {
+  test("a throttled shard that another client has split already is left alone", async () => {
     const table = new Table();
     const config = configOf(["a:1000/sec"]);
     const hot = new Set<string>();

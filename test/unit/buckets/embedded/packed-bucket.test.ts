@@ -60,7 +60,7 @@ describe("a consume on the fast path", () => {
     expect(heldIn(bucket)).toEqual([9000, 1000]);
   });
 
-  test("a consume on the fast path of nothing counts no acquire", () => {
+  test("a consume of nothing on the fast path counts no acquire", () => {
     const bucket = packed(both(4000, 1000));
     expect(bucket.consume({ ...REQUEST, consume: {} }, false, NOW)?.granted).toBe(true);
     expect(bucket.unpacked().events).toBe(0);

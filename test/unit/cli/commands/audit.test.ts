@@ -49,7 +49,7 @@ test("the newest comes first, page by page; what is not known is a dash", async 
   expect(rest.next_start_event_id).toBeNull();
 });
 
-test("nothing to tell is one line; a wrong event and a wrong entity are refused", async () => {
+test("audit without events is one line; a wrong event and a wrong entity are refused", async () => {
   const { run } = store.namespace();
   await run("entity", "create", "key-1");
   const nothing = await run("audit", "list", "-e", "$SYSTEM");

@@ -191,7 +191,7 @@ describe("purge", () => {
     expect((await run("orphans")).out).toBe("No deleted namespace has data left\n");
   });
 
-  test("an unknown id is purged already; without a terminal nothing is drawn over", async () => {
+  test("purge of an unknown id succeeds; without a terminal no line is drawn over", async () => {
     await register("a");
     expect(await json("purge", "unknown", "-y")).toEqual({
       namespace_id: "unknown",

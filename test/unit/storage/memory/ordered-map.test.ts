@@ -16,7 +16,7 @@ function expectSame(map: OrderedMap<number>, model: ReadonlyMap<string, number>,
 }
 
 describe("a map in the order of its keys", () => {
-  test("an empty one finds nothing, and its first key can be removed again", () => {
+  test("an empty map finds nothing, and its first key can be removed again", () => {
     const map = new OrderedMap<number>();
     expectSame(map, new Map(), "a");
     expect([...map.values()]).toEqual([]);
