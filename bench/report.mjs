@@ -112,10 +112,15 @@ ${others.map((row) => `| ${row.scenario} | ${row.title} | ${row.summary} | ${row
 Each contender is warmed up, then both take turns, and each begins every second round. Latencies and
 allocations are taken in passes of their own, since looking costs time as well: with 64 in flight, a
 latency is mostly the wait for the other 63. \`calls\`, \`WCU\` and \`RCU\` are what the store reports.
+This process and the servers of \`http-*\` have been through three collections of the whole heap, as
+every process has that runs for long: in Node.js 20 the third makes \`process.nextTick\`, which
+sockets and streams use, several times slower for good.
+
 Local DynamoDB runs on the same machine and takes its share of it, so ratios of the DynamoDB
 scenarios are lower than a remote table would show; \`ddb-null\` leaves the store out. The store
 writes one item at a time: where operations per second and its microseconds for each make up a
-second, it is the store that takes no more.
+second, it is the store that takes no more. It has one thread, for both sides: two fight for a lock,
+and make a third fewer writes than one.
 
 \`ddb-rlf\`, \`ddb-raw\` and \`ddb-casc\` do not compare like with like in this: the others write an
 item that is in no index, and ours is in three. Local DynamoDB writes all index rows again with
@@ -127,8 +132,8 @@ the same on both, and what is left is the client. Their marks: a client that als
 be slower than the call alone (1), and must take less of the processor (0.6). Two writes of ours
 against one transaction may be a little slower (0.85), because a transaction is one request.
 
-Ratios of \`ddb-rlf\` and \`ddb-raw\` in reports of before 2026-11-16 (3.5 and 1.4) are not to be
-compared with these: the harness forced a full garbage collection before each round then.
+Ratios of \`ddb-rlf\`, \`ddb-raw\` and \`ddb-casc\` in reports of before 2026-11-17 are not to be
+compared with these: the store had two threads then.
 
 What the rivals do is not the same: \`rate-limiter-flexible\` counts points in fixed windows, one
 limit at a time, and can neither adjust nor refund all of a call. The bare calls decide nothing.
@@ -144,13 +149,11 @@ The table of the DynamoDB scenarios has its stream switched off, for both sides:
 unlike the real one, becomes slower with every record of a stream.
 
 In \`http-*\` there are five server processes of each contender and two without a limiter, because
-how a process was compiled and laid out holds for its life. Each has been through three collections
-of its whole heap, as servers have that run for long: in Node.js 20 the third makes
-\`process.nextTick\` five times slower for good. In reports from before 2026-11-17 it was chance
-whether a server came that far, and worth up to a fifth. All take turns in short rounds, in
-alternating order; a figure is the mean over processes, each the median over its rounds. The client writes prepared bytes to 32 connections and costs a
-seventh of what an Express server does for a request, so that the server sets the pace. Reports
-from before 2026-11-17 used a client that took as much of the processor as the Fastify servers did.
+how a process was compiled and laid out holds for its life. All take turns in short rounds, in
+alternating order; a figure is the mean over processes, each the median over its rounds. The client
+writes prepared bytes to 32 connections and costs a seventh of what an Express server does for a
+request, so that the server sets the pace. Reports from before 2026-11-17 used a client that took as
+much of the processor as the Fastify servers did.
 
 \`llm-gateway\` has three processes of each proxy, which take turns in the same way. Its client and
 its upstream share the cores with the proxy, so the ratio of throughputs is nearer to 1 than that of

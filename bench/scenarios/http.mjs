@@ -1,20 +1,13 @@
 /** Requests through a limiter on the memory store, against the framework's own rate limiter. */
 
 import { KeepAliveClient } from "../keep-alive-client.mjs";
-import { median, quantile } from "../measure.mjs";
+import { COLLECTIONS, median, quantile } from "../measure.mjs";
 import { startServer } from "../support.mjs";
 
 const CONNECTIONS = 32;
 const CHILD = "./children/http-server.mjs";
 /** A server that runs for hours has compiled everything; it takes so many requests until then. */
 const WARM_UP_REQUESTS = 15_000;
-/**
- * It has also been through collections of its whole heap. In Node.js 20 the third of them makes
- * `process.nextTick` five times slower for the life of the process: a collection that finds no tick
- * drops the shape of their objects, and the engine no longer makes them in compiled code. Whether a
- * server came that far by itself was chance, worth up to a fifth of a request.
- */
-const COLLECTIONS = 3;
 /** In the first rounds the engine still replaces code that it has compiled; they do not count. */
 const WARM_UP_ROUNDS = 3;
 /**
