@@ -92,9 +92,8 @@ export interface CheckedRequest {
  * entity, resource and amounts is known to be valid without checking each part.
  */
 export function isPlain(request: AcquireRequest): boolean {
-  if (typeof request !== "object" || request === null) return false;
   // Read before the prototype: once its shape is known, the prototype costs nothing to check.
-  if (typeof request.entityId !== "string") return false;
+  if (typeof request?.entityId !== "string") return false;
   if (Object.getPrototypeOf(request) !== Object.prototype) return false;
   for (const name in request) {
     if (name === "entityId" || name === "resource" || name === "consume") continue;

@@ -128,11 +128,8 @@ export class PackedBucket {
   }
 
   /** Consumes from all limits or none; `undefined`, with nothing done: use the slow path. */
-  consume(
-    { entityId, resource, consume }: FastRequest,
-    ignoresMissing: boolean,
-    nowMs: number,
-  ): FastConsume | undefined {
+  consume(request: FastRequest, ignoresMissing: boolean, nowMs: number): FastConsume | undefined {
+    const { entityId, resource, consume } = request;
     const outcome = this.look(entityId, resource, consume, ignoresMissing, nowMs);
     if (outcome?.granted === true) this.take(outcome, nowMs);
     return outcome;
