@@ -5,8 +5,8 @@
 
 import { LeaseExpiredError } from "../domain/errors.ts";
 import type { Timer } from "../domain/timer.ts";
-import { ENDED } from "../limiter/active-lease.ts";
 import type { Lease } from "../limiter/lease.ts";
+import { ENDED } from "../limiter/lease-holdings.ts";
 import type { Outcome } from "./options.ts";
 
 /** How a passage decides about its lease. */

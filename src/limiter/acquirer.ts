@@ -13,7 +13,7 @@ import type { AmountsByName } from "./amounts.ts";
 import type { Announcer } from "./announcer.ts";
 import { consumeMore, type MoreParts } from "./consume-more.ts";
 import { Consumption, type Refused } from "./consumption.ts";
-import { isPending, type NamedDecision, Refusal, type Seen } from "./decision.ts";
+import { isUndecided, type NamedDecision, Refusal, type Seen } from "./decision.ts";
 import { DegradedLease } from "./degraded-lease.ts";
 import type { LeaseWarning, LimiterEvent, LimiterWarning } from "./events.ts";
 import { FastAcquire, leaseTargetOf } from "./fast-acquire.ts";
@@ -88,7 +88,7 @@ export class Acquirer implements LeaseHost {
   ): Decided | Promise<Decided | undefined> | undefined {
     const outcome = this.#fastAcquire?.consume(request);
     if (outcome === undefined) return undefined;
-    return isPending(outcome)
+    return isUndecided(outcome)
       ? this.#decidedLater(outcome, request, acquireId)
       : this.#decidedNow(outcome, request, acquireId);
   }

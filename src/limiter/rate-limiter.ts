@@ -25,7 +25,7 @@ import { Announcer } from "./announcer.ts";
 import {
   type Decision,
   type FastDecision,
-  isPending,
+  isUndecided,
   leaseOf,
   type NamedDecision,
   type Seen,
@@ -146,7 +146,7 @@ export class RateLimiter<Names extends string = string> {
     // Not `async`: what is decided on the spot needs a promise, and nothing that could be resumed.
     try {
       const decision = this[TRY_NOW](request);
-      return isPending(decision)
+      return isUndecided(decision)
         ? decision.then(leaseOf<Names>)
         : Promise.resolve(leaseOf(decision));
     } catch (error) {
@@ -168,7 +168,7 @@ export class RateLimiter<Names extends string = string> {
     if (this.#announcer.isHeard) return this.#observe(request);
     const now = this.#decideNow(request);
     if (now === undefined) return this.#decide(request);
-    return isPending(now) ? this.#orDecide(now, request) : now;
+    return isUndecided(now) ? this.#orDecide(now, request) : now;
   }
 
   /**

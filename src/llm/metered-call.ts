@@ -9,8 +9,8 @@
 import { LeaseExpiredError } from "../domain/errors.ts";
 import type { LimitStatus } from "../domain/limit-status.ts";
 import type { Timer } from "../domain/timer.ts";
-import { ENDED } from "../limiter/active-lease.ts";
 import type { Lease } from "../limiter/lease.ts";
+import { ENDED } from "../limiter/lease-holdings.ts";
 import { amountsOf } from "./amounts.ts";
 import { decoded } from "./byte-text.ts";
 import type { CallFacts } from "./metering.ts";

@@ -63,7 +63,7 @@ const MOVES: readonly Mutant[] = [
         return { legs, outcomes };`,
       },
       {
-        file: "src/limiter/active-lease.ts",
+        file: "src/limiter/lease-holdings.ts",
         from: "          deltasMilli: holding.heldMilli.map((held) => -held),",
         to: `          deltasMilli: holding.heldMilli.map((held) => -held),
           ...(holding.entityId === this.#target.entityId ? {} : {

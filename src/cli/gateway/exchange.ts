@@ -3,8 +3,8 @@
 import type { ClientRequest, IncomingMessage, ServerResponse } from "node:http";
 import { checkResource } from "../../domain/names.ts";
 import { TextMemo } from "../../domain/text-memo.ts";
-import { ENDED } from "../../limiter/active-lease.ts";
 import { Refusal } from "../../limiter/decision.ts";
+import { ENDED } from "../../limiter/lease-holdings.ts";
 import { type AnswerMeter, answerMeter } from "../../llm/answer-meter.ts";
 import { type HttpCall, readHttpCall } from "../../llm/http-call.ts";
 import { MeteredCall } from "../../llm/metered-call.ts";

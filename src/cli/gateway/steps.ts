@@ -4,7 +4,7 @@
  */
 
 import type { EventEmitter } from "node:events";
-import { ENDED } from "../../limiter/active-lease.ts";
+import { ENDED } from "../../limiter/lease-holdings.ts";
 
 export abstract class Steps {
   #waiting = 0;
