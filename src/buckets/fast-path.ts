@@ -20,7 +20,7 @@ export interface OnlyBucket {
   readonly entityId: string;
   readonly resource: string;
   readonly config: BucketConfig;
-  /** Milli-tokens consumed of each limit. A new list with each read, which the reader may change. */
+  /** Milli-tokens consumed of each limit; each read returns a new list. */
   readonly amountsMilli: number[];
   /** Returns the milli-tokens left of a limit. */
   leftMilli(at: number): number;

@@ -84,7 +84,7 @@ describe("an acquire in memory", () => {
     const take = taking(limiter);
     // One of the acquire, the others of its callers: the lease has its own ready.
     expect(await promisesPer(take)).toBeLessThan(5.5);
-    expect(await bytesPer(take, 2000)).toBeLessThan(1700);
+    expect(await bytesPer(take, 2000)).toBeLessThan(1400);
     await limiter.close();
   });
 
@@ -93,7 +93,7 @@ describe("an acquire in memory", () => {
     await limiter.repository.limits.setSystem(["rpm:1/day", "tpm:2/day"]);
     const ask = () => limiter.tryAcquire(REQUEST);
     expect(await promisesPer(ask)).toBeLessThan(2.5);
-    expect(await bytesPer(ask, 2000)).toBeLessThan(900);
+    expect(await bytesPer(ask, 2000)).toBeLessThan(750);
     await limiter.close();
   });
 
