@@ -6,14 +6,15 @@
  * out of the ordinary takes the slow path, which comes to the same.
  */
 
-import { type Rate, remainderAfter, tokensAfter } from "../../core/bucket.ts";
+import type { Rate } from "../../core/bucket.ts";
 import { TOKENS_MAX } from "../../domain/check.ts";
 import type { Limit } from "../../domain/limit.ts";
 import type { FastRequest } from "../fast-path.ts";
 import type { BucketConfig, LimitSource, Link } from "../leg.ts";
-import { rowText, STRIDE } from "./bucket-row.ts";
+import { rowText } from "./bucket-row.ts";
 import type { EmbeddedBucket, EmbeddedLimit } from "./embedded-bucket.ts";
 import { FastConsume } from "./fast-consume.ts";
+import { heldAt, lastRefillMs, limitsOf, numbersOf, refundAt, takeAt } from "./packed-numbers.ts";
 import { hourStartMs } from "./usage-hour.ts";
 
 /** The limits that a bucket was built from. Buckets with the same limits share one. */
@@ -36,16 +37,6 @@ export interface FastConfig {
   /** A time to live that is at least so far off stays as it is; negative: there is none. */
   readonly keepSeconds: number;
 }
-
-/** Where the numbers of a limit are. */
-const TOKENS = 0;
-const REFILLED_AT = 1;
-const REMAINDER = 2;
-const CONSUMED = 3;
-const COUNTED = 4;
-
-/** The slow path adds beyond this, because a total could leave the safe integers. */
-const CONSUMED_MAX = Number.MAX_SAFE_INTEGER - TOKENS_MAX * 1000;
 
 export class PackedBucket {
   build: Build;
@@ -232,11 +223,7 @@ export class PackedBucket {
 
   /** Returns the time since the last consume, in milliseconds. */
   idleMs(nowMs: number): number {
-    let lastMs = 0;
-    for (let place = REFILLED_AT; place < this.#numbers.length; place += STRIDE) {
-      lastMs = Math.max(lastMs, this.#numbers[place] as number);
-    }
-    return nowMs - lastMs;
+    return nowMs - lastRefillMs(this.#numbers);
   }
 }
 
@@ -257,65 +244,6 @@ function fastUntil(
   return Math.min(hourEnd, ttlEnd, fast.expires ? freshUntil : hourEnd);
 }
 
-/**
- * Returns what a limit holds at a time, in milli-tokens; negative where the slow path has to tell:
- * a debt, a clock that went back, or a total that nears the safe integers.
- */
-function heldAt(numbers: readonly number[], at: number, rate: Rate, nowMs: number): number {
-  const place = at * STRIDE;
-  const tokens = numbers[place + TOKENS] as number;
-  const elapsedMs = nowMs - (numbers[place + REFILLED_AT] as number);
-  if (elapsedMs < 0 || (numbers[place + CONSUMED] as number) >= CONSUMED_MAX) return -1;
-  if (tokens < 0) return tokens;
-  return tokensAfter(rate, tokens, elapsedMs, numbers[place + REMAINDER] as number);
-}
-
-/** Takes an amount from a limit that holds so much now, as a refill has made it. */
-function takeAt(
-  numbers: number[],
-  at: number,
-  rate: Rate,
-  held: number,
-  amount: number,
-  nowMs: number,
-): void {
-  const place = at * STRIDE;
-  const tokens = numbers[place + TOKENS] as number;
-  const elapsedMs = nowMs - (numbers[place + REFILLED_AT] as number);
-  const remainder = numbers[place + REMAINDER] as number;
-  numbers[place + TOKENS] = held - amount;
-  numbers[place + REFILLED_AT] = nowMs;
-  numbers[place + REMAINDER] = remainderAfter(rate, tokens, held, elapsedMs, remainder);
-  numbers[place + CONSUMED] = (numbers[place + CONSUMED] as number) + amount;
-}
-
-function refundAt(numbers: number[], at: number, amount: number): void {
-  const place = at * STRIDE;
-  numbers[place + TOKENS] = (numbers[place + TOKENS] as number) + amount;
-  numbers[place + CONSUMED] = (numbers[place + CONSUMED] as number) - amount;
-}
-
-function limitsOf(
-  names: readonly string[],
-  rates: readonly Rate[],
-  numbers: readonly number[],
-): EmbeddedLimit[] {
-  return names.map((name, at) => {
-    const number = (offset: number) => numbers[at * STRIDE + offset] as number;
-    return {
-      name,
-      rate: rates[at] as Rate,
-      level: {
-        tokensMilli: number(TOKENS),
-        refilledAtMs: number(REFILLED_AT),
-        remainder: number(REMAINDER),
-      },
-      consumedMilli: number(CONSUMED),
-      countedMilli: number(COUNTED),
-    };
-  });
-}
-
 function isLiteral(value: object): boolean {
   if (typeof value !== "object" || value === null) return false;
   // The constructor comes first: once the shape is known, the prototype costs nothing to check.
@@ -329,21 +257,6 @@ function isPassedOver(consume: Readonly<Record<string, number>>, { config }: Fas
 
 function isAmount(value: number): boolean {
   return Number.isInteger(value) && value >= 0 && value <= TOKENS_MAX;
-}
-
-/** Returns an array of exactly the size needed: one that grows reserves room for more. */
-function numbersOf({ limits }: EmbeddedBucket): number[] {
-  const numbers = new Array<number>(limits.length * STRIDE);
-  for (let at = 0; at < limits.length; at += 1) {
-    const { level, consumedMilli, countedMilli } = limits[at] as EmbeddedLimit;
-    const place = at * STRIDE;
-    numbers[place + TOKENS] = level.tokensMilli;
-    numbers[place + REFILLED_AT] = level.refilledAtMs;
-    numbers[place + REMAINDER] = level.remainder;
-    numbers[place + CONSUMED] = Number(consumedMilli);
-    numbers[place + COUNTED] = Number(countedMilli);
-  }
-  return numbers;
 }
 
 function wideOf({ limits }: EmbeddedBucket): readonly EmbeddedLimit[] | undefined {
