@@ -142,7 +142,7 @@ function thrown({ statuses }: Refusal): never {
 
 /** Whether an answer is still to come. A field tells faster than a walk along the prototypes. */
 export function isUndecided<T>(
-  answer: ({ readonly granted: boolean } & object) | Promise<T>,
+  answer: { readonly granted: boolean } | Promise<T>,
 ): answer is Promise<T> {
   return (answer as { readonly granted?: boolean }).granted === undefined;
 }

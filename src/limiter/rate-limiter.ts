@@ -186,7 +186,7 @@ export class RateLimiter<Names extends string = string> {
     }
     if (!this.#announcer.isHeard) {
       const decision = this[TRY_NOW](request);
-      return this.#work(decision instanceof Promise ? await decision : decision, request, work);
+      return this.#work(isUndecided(decision) ? await decision : decision, request, work);
     }
     const call = this.#announcer.begin(request as AcquireRequest);
     const decision = await this.#observe(request, call);
@@ -300,7 +300,7 @@ export class RateLimiter<Names extends string = string> {
     const decideNow = () => this.#decideNow(request, call.acquireId);
     // A subscriber that runs the acquire in a context of its own gets a promise.
     const now = call.within === undefined ? call.watchNow(decideNow) : undefined;
-    if (now !== undefined && !(now instanceof Promise)) return this.#told(now, call);
+    if (now !== undefined && !isUndecided(now)) return this.#told(now, call);
     const decide = async () => this.#observed(await (now ?? decideNow()), request, call);
     return call.run(() => call.watch(decide));
   }
@@ -331,7 +331,7 @@ export class RateLimiter<Names extends string = string> {
       checked.signal?.throwIfAborted();
       this.#refuseClosed();
       const decision = this.#attempt(checked, call);
-      if (decision instanceof Promise) return this.#settle(decision, checked, call);
+      if (isUndecided(decision)) return this.#settle(decision, checked, call);
       return decision as NamedDecision<Names>;
     } catch (error) {
       return Promise.reject(error as Error);
