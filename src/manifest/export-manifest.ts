@@ -59,7 +59,7 @@ async function targetsOf({ limits }: Repository): Promise<Target[]> {
 /** Refuses to leave out a level that cannot be read: the file would look complete. */
 function unreadable(target: Target): never {
   throw new InfrastructureError(
-    `What is stored for ${targetName(target) ?? "the system"} cannot be limits. ` +
+    `The stored limits of ${targetName(target) ?? "the system"} are invalid. ` +
       "Overwrite or delete them, and export again",
   );
 }

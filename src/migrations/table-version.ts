@@ -53,7 +53,7 @@ export function knownVersion(text: string): NonNullable<ReturnType<typeof parseV
   throw new IncompatibleSchemaError({
     clientVersion: CLIENT_VERSION,
     schemaVersion: text,
-    message: `"${text}" is no version: correct the version record of the table first`,
+    message: `"${text}" is not a version: correct the version record of the table first`,
   });
 }
 

@@ -70,7 +70,7 @@ export const aggregate = leaf<AggregateOptions>({
     },
     {
       flags: "--log-level <level>",
-      text: "what is less important is left out",
+      text: "log lines below this level are left out",
       default: "info",
       choices: ["debug", "info", "warning", "error"],
     },

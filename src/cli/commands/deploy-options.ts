@@ -53,14 +53,14 @@ export const DEPLOY_OPTIONS: readonly OptionSpec[] = [
   ...STACK_OPTION_ENTRIES.flatMap(specsOf),
   {
     flags: "--max-shards <count>",
-    text: "how often a hot bucket is split at most; 32 on a table shared with Python (default 64)",
+    text: "the most shards of a hot bucket; 32 on a table shared with Python (default 64)",
     choices: ["1", "2", "4", "8", "16", "32", "64"],
   },
   {
     flags: "--python-lambda-version <release>",
     text:
       "claims a Lambda of the Python library, such as 0.17.0, so that its clients store what is " +
-      "new; a newer client may then replace our Lambda. Say it with every deploy",
+      "new; a newer client may then replace our Lambda. Pass it with every deploy",
   },
   { flags: "-t, --tag <key=value>", text: "tag of the stack", repeat: true },
 ];

@@ -106,7 +106,7 @@ function writeNew(file: string, text: string, replace: boolean): void {
     writeFileSync(file, text, { flag: replace ? "w" : "wx" });
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    const reason = code === "EEXIST" ? "it is already there; --force replaces it" : message;
+    const reason = code === "EEXIST" ? "the file exists; pass --force to overwrite it" : message;
     throw new CommandFailure(`Cannot write ${file}: ${reason}`, 1, { cause: error });
   }
 }

@@ -19,7 +19,7 @@ export const CHANGE_SHAPE = {
 
 const SYMBOLS: Readonly<Record<ChangeAction, string>> = { create: "+", update: "~", delete: "-" };
 const REASONS: Readonly<Record<NonNullable<LimitChange["reason"]>, string>> = {
-  unreadable: "what is stored cannot be limits",
+  unreadable: "the stored limits are invalid",
   unregistered: "missing in the registries; writing it again adds it",
 };
 

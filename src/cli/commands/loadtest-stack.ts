@@ -28,8 +28,8 @@ export const loadtestDeploy = leaf<PushOptions & { readonly memory?: number }>({
   name: "deploy",
   summary: "adds Lambda workers for load tests to a stack",
   details:
-    "Makes the stack {name}-load: one Lambda function, a role for the table and its own logs, and " +
-    "the logs. Nothing in it runs or costs anything while no test runs.",
+    "Creates the stack {name}-load: one Lambda function, its role and its logs. Nothing in it runs " +
+    "or costs anything while no test runs.",
   options: [
     ...NAMED_STACK_OPTIONS,
     FILES_OPTION,

@@ -87,7 +87,7 @@ export class Gateway {
     };
     if (fails) {
       await lease.rollback();
-      const line = `the model is out of order; all ${estimated} are refunded`;
+      const line = `the model failed; all ${estimated} are refunded`;
       this.#report({ ...report, outcome: "failed", used: 0, line });
       return;
     }

@@ -58,7 +58,7 @@ export async function startAll(request: UpRequest, place: UpPlace): Promise<Loca
     // Written before anything can fail, so that `down` finds the process in any case.
     folder.write(state);
     await untilItAnswers(state, place);
-    progress(`Making the table ${table}`);
+    progress(`Creating the table ${table}`);
     await makeTable(state);
     if (request.aggregator && canAggregate()) {
       const args = [PROGRAM, AGGREGATE, "--url", urlOf(state)];

@@ -192,7 +192,7 @@ describeStores("applying a manifest", (store) => {
     await store.items.update(key, { set: { l_rpm_cp: -5 } });
     const { changes } = await planManifest(repo, manifestOf(repo));
     expect(changes.map(({ reason }) => reason)).toEqual(["unreadable"]);
-    await expect(exportManifest(repo)).rejects.toThrow(/gpt-4 cannot be limits/);
+    await expect(exportManifest(repo)).rejects.toThrow(/stored limits of .*gpt-4 are invalid/);
     await applyManifest(repo, manifestOf(repo));
     expect(texts(await repo.limits.getResource("gpt-4"))).toEqual(["rpm:20/min"]);
   });

@@ -12,7 +12,7 @@ const FITTING = { client: "0.1.0", schema: "0.11.0", clientMin: "0.0.0" };
 
 function parsed(text: string) {
   const version = parseVersion(text);
-  if (version === undefined) throw new Error(`${text} is no version`);
+  if (version === undefined) throw new Error(`${text} is not a version`);
   return version;
 }
 
@@ -31,7 +31,7 @@ describe("versions", () => {
   });
 
   test.each(["", "1.2", "1.2.3.4", "latest", "1.2.3\n", " 1.2.3"])(
-    "the text %o is no version",
+    "the text %o is not a version",
     (text) => {
       expect(parseVersion(text)).toBeUndefined();
     },

@@ -242,9 +242,9 @@ describe("a run", () => {
     });
   });
 
-  test("a run refuses a version that is none, an unknown option, and a table it cannot scan", async () => {
+  test("a run refuses an invalid version, an unknown option, and a table it cannot scan", async () => {
     const store = await filled([version("soon")]);
-    await expect(runMigrations(store, { clock })).rejects.toThrow('"soon" is no version');
+    await expect(runMigrations(store, { clock })).rejects.toThrow('"soon" is not a version');
     const typo = { dryrun: true } as object;
     await expect(runMigrations(store, typo)).rejects.toThrow('there is no "dryrun" here');
     const blind = new Proxy(await filled(large()), {

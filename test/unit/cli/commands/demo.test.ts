@@ -101,7 +101,7 @@ describe("in a pipe", () => {
     expect(out).toMatch(/ batch {2}refused {3}batch has \d+ tpm, asked for \d+; again in .+ s\n/);
     expect(out).toMatch(/ refused {3}search has \d+ tpm, asked for \d+; again in .+ s\n/);
     expect(out).toMatch(/ web {4}refused {3}web has .+ tpm, asked for 9,500, which never fits\n/);
-    expect(out).toMatch(/ failed {4}the model is out of order; all \d+ are refunded\n/);
+    expect(out).toMatch(/ failed {4}the model failed; all \d+ are refunded\n/);
     expect(out).toMatch(/14\.0 s {2}ops {4}gives batch .+ tpm:24000\/min:6000, at once\n/);
     expect(out.match(/^ {2}gpt-4, what is left after/gm)).toHaveLength(3);
     expect(out.split("\n").filter((line) => line.length > 80)).toEqual([]);
