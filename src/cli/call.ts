@@ -9,7 +9,6 @@ import type { OpenStores } from "./open-store.ts";
 import type { StoreOptions } from "./store-options.ts";
 import type { Terminal } from "./terminal.ts";
 
-/** Options that every command has. */
 interface CommonOptions {
   readonly json?: boolean;
   readonly debug?: boolean;

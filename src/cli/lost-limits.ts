@@ -17,7 +17,6 @@ type OwnLimits = ReadonlyMap<string, readonly Limit[]>;
 export interface GeneralLevels {
   resource(name: string): Promise<readonly Limit[]>;
   system(): Promise<readonly Limit[]>;
-  /** The resources that have limits. */
   resources(): Promise<readonly string[]>;
 }
 
@@ -26,7 +25,6 @@ interface Level {
   readonly limits: readonly Limit[];
 }
 
-/** The levels as they are stored. */
 export function storedLevels(limits: LimitRecords): GeneralLevels {
   return {
     resource: (name) => limits.getResource(name),

@@ -2,7 +2,6 @@
 
 import { UsageError } from "./command.ts";
 
-/** Reads whole numbers between two bounds. */
 export function wholeNumber(min: number, max: number): (text: string) => number {
   return (text) => {
     const value = /^-?\d+$/.test(text) ? Number(text) : Number.NaN;
@@ -11,7 +10,6 @@ export function wholeNumber(min: number, max: number): (text: string) => number 
   };
 }
 
-/** Reads numbers between two bounds. */
 export function decimalNumber(min: number, max: number): (text: string) => number {
   return (text) => {
     const value = /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN;

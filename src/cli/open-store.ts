@@ -8,7 +8,6 @@ import type { Access } from "./command.ts";
 import { isWritable, readableCopy } from "./readable-copy.ts";
 import { placeName, type StorePlace } from "./store-options.ts";
 
-/** What a command has opened. */
 export class OpenStores {
   readonly #place: StorePlace;
   readonly #note: (text: string) => void;

@@ -80,7 +80,6 @@ async function programWith(
   return program;
 }
 
-/** For the list of commands. */
 function stubOf({ name, summary }: Entry): Command {
   return new Command(name).summary(summary);
 }

@@ -55,7 +55,6 @@ export const NAMESPACE_OPTION: OptionSpec = {
   text: "namespace (ZAEL_NAMESPACE, else default)",
 };
 
-/** Where a command works. */
 export interface StorePlace {
   readonly location: StoreLocation;
   readonly namespace: string;

@@ -12,15 +12,12 @@ export interface Terminal {
   readonly out: (text: string) => void;
   /** Errors, notes and progress. */
   readonly err: (text: string) => void;
-  /** Colours for `out`. */
   readonly palette: Palette;
-  /** Colours for `err`. */
   readonly errPalette: Palette;
   /** Whether a person sees `out`, which may then be drawn over. */
   readonly isTerminal: boolean;
   /** Whether a person sees `err`. */
   readonly errIsTerminal: boolean;
-  /** How wide `out` is. */
   readonly columns: number;
   /** How high it is, where that is known. */
   readonly rows?: number | undefined;
@@ -28,8 +25,7 @@ export interface Terminal {
   /** Returns yes or no; `undefined` when stdin is no terminal and has no answer. */
   readonly ask: (question: string) => Promise<boolean | undefined>;
   /**
-   * Adds a listener. With a listener an interruption does not end the process. Call the result to
-   * remove it.
+   * Adds a listener, with which an interruption does not end the process; the result removes it.
    */
   readonly onInterruption: (listener: (interruption: Interruption) => void) => () => void;
   readonly timer: Timer;

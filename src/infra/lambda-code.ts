@@ -105,10 +105,7 @@ export async function uploadCode(
   return { lambda, functionName, ...put };
 }
 
-/**
- * Which deployed code is replaced: code that is not newer, all code of another version, or also the
- * same code.
- */
+/** Which deployed code is replaced: code that is not newer, all other versions, or all code. */
 export type Overwriting = "older" | "other" | "all";
 
 interface NewCode {

@@ -103,7 +103,6 @@ export class Crowd implements Model {
   }
 }
 
-/** Draws how long a user waits. */
 function waitMsOf(wait: Wait, random: Random): number {
   if (typeof wait === "number") return wait;
   if (typeof wait === "function") return wait(random);

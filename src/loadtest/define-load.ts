@@ -62,7 +62,6 @@ export function chosenClasses(load: Load, names: readonly string[]): readonly st
   throw new ValidationError("load.users", load.users, "expected a class with a weight above 0");
 }
 
-/** Returns the weight of a class. */
 export function weightOf(load: Load, name: string): number {
   return load.users[name]?.weight ?? 1;
 }

@@ -23,7 +23,6 @@ export interface WorkerJob {
   readonly timer: Timer;
   readonly turn: Turn;
   readonly random: Random;
-  /** Ends the run early. */
   readonly signal: AbortSignal;
   /** Called with each interval, in order. */
   readonly onSlice: (slice: Slice) => void;
@@ -48,9 +47,7 @@ export interface Workplace {
   perform(user: number, intendedMs?: number): Promise<void>;
   /** Yields to timers and sockets, when it is time. */
   breathe(): Promise<void> | undefined;
-  /** Records how late a task starts. */
   late(ms: number): void;
-  /** Records a task that never started. */
   unstarted(user: number): void;
 }
 

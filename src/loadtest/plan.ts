@@ -5,11 +5,9 @@ import type { Load } from "./load.ts";
 
 /** What all workers do together. */
 export interface Plan {
-  /** The classes to run. */
   readonly classes: readonly string[];
   /** Concurrent users; in an open model, the identities that arrivals use in turn. */
   readonly users: number;
-  /** Users that begin per second. */
   readonly spawnRate: number;
   /** Arrivals per second. `undefined`: a closed model. */
   readonly rate: number | undefined;

@@ -11,7 +11,6 @@ export interface LostWorker {
 }
 
 export class Results {
-  /** The whole run. */
   readonly total = new Slice(0);
   readonly lost: LostWorker[] = [];
   readonly #intervals = new Map<number, Slice>();

@@ -29,7 +29,6 @@ export class Slice {
   users = 0;
   /** How late the latest task of an open model started. */
   lateMsMax = 0;
-  /** Processor time of the worker. */
   cpuMs = 0;
 
   /** The number of the interval, from 0. */
@@ -55,7 +54,6 @@ export class Slice {
     this.cpuMs += other.cpuMs;
   }
 
-  /** Returns all classes together. */
   total(): Tally {
     const total = new Tally();
     for (const tally of this.tallies.values()) total.add(tally);

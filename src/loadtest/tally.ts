@@ -25,7 +25,6 @@ export interface TallyWire {
 /** Counts and latencies. Two of them can be added. */
 export class Tally {
   readonly counts: Record<Outcome, number> = { granted: 0, refused: 0, degraded: 0, failed: 0 };
-  /** Tasks that ended. */
   tasks = 0;
   /** How many of them threw something else than a refusal or a failed acquire. */
   brokenTasks = 0;

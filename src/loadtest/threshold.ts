@@ -32,7 +32,6 @@ const METRICS: Readonly<Record<string, Metric>> = {
 const PATTERN = /^\s*([a-z0-9]+)\s*(>=|<=|>|<)\s*(\d+(?:\.\d+)?)\s*(us|ms|s|%|\/s)?\s*$/;
 const MS: Readonly<Record<string, number>> = { us: 0.001, ms: 1, s: 1000 };
 
-/** Reads a condition. */
 export function parseThreshold(text: string): Threshold {
   const [, name = "", operator = "", digits = "", unit = ""] = PATTERN.exec(text) ?? [];
   const metric = Object.hasOwn(METRICS, name) ? METRICS[name] : undefined;

@@ -8,14 +8,12 @@ import { loadScenario } from "./scenario-file.ts";
 import type { SliceWire } from "./slice.ts";
 import { Worker } from "./worker.ts";
 
-/** The store of a run. */
 export interface StoreAddress {
   readonly url: string;
   readonly namespace: string;
   readonly timeoutMs: number;
 }
 
-/** An order for a worker process. */
 export type Order =
   | {
       readonly type: "prepare";
@@ -29,7 +27,6 @@ export type Order =
   | { readonly type: "change"; readonly change: LoadChange }
   | { readonly type: "stop" };
 
-/** A report of a worker process. */
 export type Report =
   | { readonly type: "ready" }
   | { readonly type: "slice"; readonly slice: SliceWire }

@@ -23,14 +23,12 @@ import type { Managed } from "./plan.ts";
 /** An item of DynamoDB holds 400 KiB; some of it is for the other attributes. */
 const NAMES_BYTES_MAX = 400_000;
 
-/** An apply that is at work. */
 interface ApplyRun {
   readonly id: string;
   /** Epoch ms after which it is taken for dead. */
   readonly untilMs: number;
 }
 
-/** What the record says. */
 export interface ManagedContent extends Managed {
   readonly run?: ApplyRun;
   /** The fingerprint of the manifest that was last applied as a whole. */
@@ -38,7 +36,6 @@ export interface ManagedContent extends Managed {
   readonly lastApplied?: string;
 }
 
-/** The record as it was read. */
 export interface ManagedRecord extends ManagedContent {
   /** Passes while it is still as it was read. */
   readonly asRead: Condition;

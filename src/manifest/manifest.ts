@@ -101,7 +101,6 @@ export function targetKey(target: Target): string {
   return `entity#${target.entityId}#${target.resource}`;
 }
 
-/** Each place once. */
 export function distinctTargets(targets: readonly Target[]): Target[] {
   return [...new Map(targets.map((target) => [targetKey(target), target])).values()];
 }

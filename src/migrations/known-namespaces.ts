@@ -8,7 +8,6 @@ import { isOurs, type Partition, partitionOf } from "./old-keys.ts";
 
 const REGISTRY = systemPartition(RESERVED_NAMESPACE);
 
-/** Where an item belongs. */
 export interface Home {
   readonly namespaceId: string;
   /** The partition without its namespace. */

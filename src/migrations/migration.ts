@@ -12,7 +12,6 @@ import type { Write } from "../storage/item-store.ts";
 import type { ScanStore } from "../storage/scan-store.ts";
 import type { KnownNamespaces } from "./known-namespaces.ts";
 
-/** The table that is being migrated. */
 export interface MigrationTable {
   readonly store: ScanStore;
   readonly clock: Clock;

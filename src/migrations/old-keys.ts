@@ -30,7 +30,6 @@ export function isOurs({ rest }: Partition): boolean {
   return KINDS.some((kind) => rest.startsWith(kind));
 }
 
-/** The entity whose partition it is. */
 export function entityOf({ rest }: Partition): string | undefined {
   return rest.startsWith(ENTITY_PREFIX) ? rest.slice(ENTITY_PREFIX.length) : undefined;
 }

@@ -28,7 +28,6 @@ export function migrationsBetween(
   return all.filter(({ version }) => isAfter(version, from) && !isAfter(version, to));
 }
 
-/** Whether a version comes after another. */
 export function isAfter(version: string, other: string): boolean {
   return compareVersions(knownVersion(version), knownVersion(other)) > 0;
 }

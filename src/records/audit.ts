@@ -87,7 +87,6 @@ interface AuditEntry {
   readonly details?: Readonly<Record<string, JsonValue>>;
 }
 
-/** The write of an event. */
 export interface AuditWrite {
   readonly put: Item;
 }

@@ -32,7 +32,6 @@ import {
   unsupportedInBucket,
 } from "./python-attributes.ts";
 
-/** One limit of a bucket. */
 export interface StoredLimit {
   readonly tokensMilli: number;
   readonly rate: Rate;
@@ -41,7 +40,6 @@ export interface StoredLimit {
   readonly remainder: number;
 }
 
-/** One shard of a bucket. */
 export interface StoredBucket {
   readonly entityId: string;
   readonly resource: string;
@@ -215,7 +213,6 @@ function limitAttributes(bucket: StoredBucket): Record<string, Value> {
   return attributes;
 }
 
-/** The attributes of one limit. */
 interface LimitAttributes extends SchedulingAttributes {
   readonly limit: string;
   readonly tokens: string;

@@ -41,7 +41,6 @@ export interface ConfigLevel {
   readonly key: Key;
   /** The item that lists the levels of this kind. */
   readonly registryKey: Key;
-  /** The subject of its audit events. */
   readonly subject: string;
   /** Its place in the cache of limits. */
   readonly slot: string;

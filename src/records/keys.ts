@@ -8,7 +8,6 @@ import { RESERVED_NAMESPACE } from "../domain/names.ts";
 import type { Key } from "../storage/item.ts";
 
 export const META_SK = "#META";
-/** The sort key of a bucket. */
 export const STATE_SK = "#STATE";
 export const CONFIG_SK = "#CONFIG";
 export const ENTITY_CONFIG_PREFIX = "#CONFIG#";

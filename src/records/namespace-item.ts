@@ -6,7 +6,6 @@ import { ITEM_ABSENT, type Write } from "../storage/item-store.ts";
 import { textAt } from "./fields.ts";
 import { inNamespace, namespaceIdKey, namespaceKey, systemPartition } from "./keys.ts";
 
-/** The partition of all namespaces. */
 export const REGISTRY = systemPartition(RESERVED_NAMESPACE);
 
 /** Where a namespace is in its life. */

@@ -21,7 +21,6 @@ export interface OperationResult {
   readonly amounts: Readonly<Record<string, number>>;
 }
 
-/** One operation on one bucket. */
 export interface Operation {
   readonly entityId: string;
   readonly resource: string;

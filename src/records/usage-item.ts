@@ -147,7 +147,6 @@ export function markAttribute(shard: number): string {
   return `${MARK}${shard}`;
 }
 
-/** The attribute that counts a limit. */
 function counterAttribute(limitName: string): string {
   const taken = TAKEN_NAMES.has(limitName) || INDEX_KEY_PATTERN.test(limitName);
   return taken ? ESCAPE + limitName : limitName;
@@ -175,7 +174,6 @@ export function usageOverdrawn(item: Item): Map<string, number> {
   return overdrawn;
 }
 
-/** The limit that an attribute counts. */
 function limitOf(attribute: string): string {
   return attribute.startsWith(ESCAPE) ? attribute.slice(ESCAPE.length) : attribute;
 }

@@ -1,7 +1,4 @@
-/**
- * Opens the store that a location names. Adapters that need more than this process are loaded when
- * they are used.
- */
+/** Opens the store that a location names, and loads the adapter that it needs. */
 
 import type { BucketStore } from "../buckets/bucket-store.ts";
 import type { DistributedBucketStoreOptions } from "../buckets/distributed/distributed-bucket-store.ts";

@@ -144,10 +144,7 @@ export class Repository {
     return repositoryOf(await createdTable(table, options));
   }
 
-  /**
-   * Deploys the stack or updates it, as `zae-limiter stack deploy` does; registers the namespaces
-   * and connects.
-   */
+  /** Deploys or updates the stack like `stack deploy`, registers the namespaces and connects. */
   static async provision(table: string, options: ProvisionOptions = {}): Promise<Repository> {
     return repositoryOf(await provisionedTable(table, options));
   }

@@ -11,7 +11,6 @@ const POLICY: ArgumentSpec = {
   choices: ["on", "off"],
 };
 
-/** The two commands of a group. */
 export function cascadeCommands(switched: Switched): Leaf[] {
   return [cascadeCommand("set-cascade", switched), cascadeCommand("clear-cascade", switched)];
 }

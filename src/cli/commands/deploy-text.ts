@@ -49,7 +49,6 @@ function shownValue(value: unknown, { shown = String }: StackOption): string {
   return shown(value as never);
 }
 
-/** Returns the changes, line by line. */
 export function planText(plan: DeployPlan): string {
   const verb = plan.kind === "create" ? "will be created" : "will change";
   const adopted = plan.adoptsTable
@@ -146,7 +145,6 @@ function schemaLines({ records }: Deployed, stack: NamedStack, palette: Palette)
   return [`  ${palette.warning(`The table has schema ${schema}`)}: run ${command}`];
 }
 
-/** Returns the result as JSON. */
 export function resultJson(result: Deployed) {
   const { plan } = result;
   return {

@@ -111,7 +111,6 @@ function codeOf({ best }: Tuned, signal: AbortSignal): number {
   return best === undefined ? EXIT.failed : EXIT.ok;
 }
 
-/** What to type next. */
 function commandOf({ options, args, hint }: Call<TuneCommandOptions>, { best }: Tuned) {
   if (best === undefined) return undefined;
   const users = String(best.users);

@@ -20,7 +20,6 @@ export function localHint(command: string, { folder }: FolderOptions): string {
   return commandLine(["local", command, ...(folder === LOCAL_FOLDER ? [] : ["--folder", folder])]);
 }
 
-/** The port of DynamoDB Local. */
 export const DEFAULT_PORT = 8000;
 
 export const readPort = wholeNumber(0, 65_535);

@@ -34,7 +34,6 @@ export interface Switched {
   readonly target: (name: string, options: { readonly resource?: string }) => FlagTarget;
 }
 
-/** The four commands of a group. */
 export function switchCommands(switched: Switched): Leaf[] {
   return (["disable", "enable", "bypass", "clear"] as const).map((action) =>
     switchCommand(action, switched),

@@ -98,7 +98,6 @@ function tablePlace(
   };
 }
 
-/** Returns what an upgrade would do. */
 function planLines({ code, tags, migrations, record }: UpgradePlan): string[] {
   return [
     ...code.map((lambda) => `~ code of the ${lambda}`),

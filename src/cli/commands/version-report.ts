@@ -78,7 +78,6 @@ export function lambdaOf(record: VersionRecord | undefined): string | undefined 
   return record?.aggregatorVersion ?? record?.lambdaVersion;
 }
 
-/** The closing line. */
 export function verdictText(report: VersionReport): string {
   const { location, compatibility } = report;
   const message = compatibility?.message ?? "";

@@ -9,7 +9,6 @@ export interface DashboardFlags {
   readonly open: boolean;
 }
 
-/** Where the dashboard listens by default. */
 export const DASHBOARD_PORT = 4983;
 
 export const DASHBOARD_OPTIONS: readonly OptionSpec[] = [

@@ -43,7 +43,6 @@ export async function serveDashboard(
   );
 }
 
-/** What protects a page. */
 export interface PageGuard {
   readonly isKnownToken: (request: Request) => boolean;
   /** `undefined`: any name leads here. */

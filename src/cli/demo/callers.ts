@@ -21,7 +21,6 @@ export interface PlannedCall {
 
 type Range = readonly [low: number, high: number];
 
-/** How a key is used. */
 interface Habit {
   readonly fromMs: number;
   readonly pauseMs: Range;
@@ -74,7 +73,6 @@ export function isPatient(key: Key): boolean {
   return PATIENT.includes(key);
 }
 
-/** All calls, by their time. */
 export function planCalls(random: Random): PlannedCall[] {
   const keys = Object.keys(HABITS) as Key[];
   const calls = keys.flatMap((key) => [...callsOf(key, HABITS[key], random)]);

@@ -8,7 +8,6 @@ import { isPatient, LAST_CALL_MS, type PlannedCall } from "./callers.ts";
 import { RESOURCE } from "./project.ts";
 import type { StageTime } from "./stage-time.ts";
 
-/** How a call ended. */
 export interface CallReport {
   readonly atMs: number;
   readonly entityId: string;
@@ -18,7 +17,6 @@ export interface CallReport {
   readonly used: number;
   /** 0 unless it was refused; `Infinity` when it never fits. */
   readonly retryAfterSeconds: number;
-  /** The line to show for it. */
   readonly line: string;
 }
 
@@ -44,7 +42,6 @@ export class Gateway {
     this.at(call.atMs, () => this.#receive(call));
   }
 
-  /** Plans another event. */
   at(atMs: number, run: () => Promise<void>): void {
     const after = this.#agenda.findIndex((planned) => planned.atMs > atMs);
     this.#agenda.splice(after === -1 ? this.#agenda.length : after, 0, { atMs, run });

@@ -44,7 +44,6 @@ export class Live {
     this.#afterPicture = false;
   }
 
-  /** Shows the balances at a time. */
   show(atMs: number, statuses: readonly LimitStatus[]): void {
     const { palette, columns, isTerminal, rows } = this.#terminal;
     const title = `${RESOURCE}, what is left after ${this.#seconds(atMs)}`;

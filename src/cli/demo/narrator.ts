@@ -16,7 +16,6 @@ export class Narrator {
     this.#out = terminal.out;
   }
 
-  /** A numbered heading. */
   chapter(title: string): void {
     this.#chapter += 1;
     this.#out(`\n${this.palette.title(`${this.#chapter}. ${title}`)}\n`);

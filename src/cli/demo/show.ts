@@ -71,7 +71,6 @@ export async function show(stage: Stage): Promise<Shown> {
   return { allowances: all, calls, tally, usage, statuses };
 }
 
-/** The traffic, tick by tick. */
 async function perform({ terminal, repository, time, random, pace }: Stage) {
   const limiter = new RateLimiter(repository);
   const tally = new Tally();

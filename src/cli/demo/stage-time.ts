@@ -30,7 +30,6 @@ export class StageTime {
 /** Waits so that viewers see virtual time pass at the chosen speed. */
 export type Pace = (passedMs: number) => Promise<void>;
 
-/** A second is a second. */
 export function realPace(timer: Timer, signal: AbortSignal): Pace {
   let startMs = timer.nowMs();
   return async (passedMs) => {

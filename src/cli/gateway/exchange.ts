@@ -47,7 +47,6 @@ export interface ExchangeSetup {
   readonly onEnd: (response: ServerResponse) => void;
 }
 
-/** Which models go where. */
 interface UpstreamRoute {
   readonly models: readonly string[];
   readonly forwarder: Forwarder;
@@ -66,7 +65,6 @@ export class Exchange extends Steps {
   #forwarded: ClientRequest | undefined;
   #isAnswered = false;
   #timer: NodeJS.Timeout | undefined;
-  /** Aborts the wait for tokens. */
   #gone: AbortController | undefined;
   #isClosed = false;
   #isEnded = false;
@@ -84,7 +82,6 @@ export class Exchange extends Steps {
     this.#response = response;
   }
 
-  /** Answers the request. */
   start(): void {
     this.on(this.#response, "close", this.#close);
     this.attempt(this.#identify, undefined);

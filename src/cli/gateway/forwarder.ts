@@ -13,7 +13,6 @@ export interface Forwarding {
   /** With the query, as the client has sent it. */
   readonly path: string;
   readonly rawHeaders: readonly string[];
-  /** The client's own key. */
   readonly key: string;
   readonly body: Buffer;
 }
@@ -60,7 +59,6 @@ export class Forwarder {
     return forwarded;
   }
 
-  /** Closes all connections. */
   close(): void {
     this.#agent.destroy();
   }

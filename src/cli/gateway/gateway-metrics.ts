@@ -25,7 +25,6 @@ export class GatewayMetrics {
       .addCallback((result) => result.observe(openCount()));
   }
 
-  /** Counts a request that has ended. */
   answered(status: number): void {
     this.#answered.add(1, String(status));
   }

@@ -68,7 +68,6 @@ export class Gateway {
     this.#server = createServer((request, response) => this.#receive(request, response));
   }
 
-  /** Listens for requests. */
   static async start(options: GatewayOptions): Promise<Gateway> {
     const gateway = new Gateway(options);
     gateway.#server.listen(options.port, options.host);

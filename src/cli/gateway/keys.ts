@@ -21,7 +21,6 @@ const CACHED_MAX = 10_000;
 /** No key is longer. Clients choose what they send, and it is kept in the cache. */
 const KEY_LENGTH_MAX = 256;
 
-/** A key as it is stored. */
 export interface StoredKey {
   readonly id: string;
   /** The entity that its calls count for. */

@@ -25,7 +25,6 @@ export abstract class Steps {
     emitter.on(event, (value: T) => this.attempt(step, value));
   }
 
-  /** Does a step. */
   protected attempt<T>(step: (value: T) => void, value: T): void {
     try {
       step.call(this, value);

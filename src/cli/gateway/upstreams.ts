@@ -3,7 +3,6 @@
 import { checkFields, isPlainObject, show } from "../../domain/check.ts";
 import { ValidationError } from "../../domain/errors.ts";
 
-/** A provider. */
 export interface UpstreamSpec {
   readonly url: URL;
   /** Beginnings of the names of its models; none: all models. */

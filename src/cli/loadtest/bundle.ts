@@ -19,7 +19,6 @@ const MODIFIED = new Date(1980, 0, 1);
 const REQUIRE =
   'import { createRequire } from "node:module"; const require = createRequire(import.meta.url);';
 
-/** Checks the scenarios and packs them. */
 export async function bundleScenarios(files: readonly string[]): Promise<Uint8Array> {
   const paths = files.map(checkScenarioPath);
   const names = paths.map((path) => basename(path));

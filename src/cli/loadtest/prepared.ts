@@ -20,7 +20,6 @@ export interface Prepared {
   readonly classes: readonly string[];
   readonly limiter: RateLimiter;
   readonly store: StoreAddress;
-  /** The store, for people. */
   readonly storeName: string;
   readonly location: StoreLocation;
 }

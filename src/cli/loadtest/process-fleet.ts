@@ -95,7 +95,6 @@ export class ProcessFleet implements Fleet {
   }
 }
 
-/** One process. */
 class Member {
   readonly worker: number;
   readonly ready: Promise<void>;

@@ -25,7 +25,6 @@ polyline.degraded, polyline.curve { stroke: #3f7fd6; } i.degraded, i.curve { bac
 
 const HEADINGS = ["users", "acquires", "per s", "granted", "refused", "degraded", "failed"];
 
-/** Returns the page. */
 export function reportHtml(report: LoadReport): string {
   const { title, storeName, plan, workers, elapsedMs, classes, total } = report;
   const seconds = (elapsedMs / 1000).toFixed(1);

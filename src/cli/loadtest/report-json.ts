@@ -42,7 +42,6 @@ export const REPORT_SHAPE: Shape = {
   intervals: [{ at_seconds: "number", users: "number", ...FIGURES_SHAPE }],
 };
 
-/** Returns the JSON of a run. */
 export function reportJson(report: LoadReport) {
   const { plan, cost } = report;
   return {

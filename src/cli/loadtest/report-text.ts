@@ -29,7 +29,6 @@ export function loadText({ rate, users }: Pick<Plan, "rate" | "users">): string 
   return rate === undefined ? people : `${rate} arrivals per second of ${people}`;
 }
 
-/** Returns the whole summary. */
 export async function reportText(report: LoadReport, palette: Palette): Promise<string> {
   const { plan, workers, classes, total } = report;
   const seconds = (report.elapsedMs / 1000).toFixed(1).replace(/\.0$/, "");

@@ -5,7 +5,6 @@ import type { Plan } from "../../loadtest/plan.ts";
 import type { LostWorker, Results } from "../../loadtest/results.ts";
 import type { Threshold } from "../../loadtest/threshold.ts";
 
-/** One interval of a run. */
 interface IntervalFigures extends Figures {
   /** Since the beginning of the run, in seconds. */
   readonly atSeconds: number;

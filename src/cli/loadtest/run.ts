@@ -8,13 +8,11 @@ import type { Terminal } from "../terminal.ts";
 import type { Prepared } from "./prepared.ts";
 import { ProcessFleet } from "./process-fleet.ts";
 
-/** What has come of a run. */
 interface Ran {
   readonly results: Results;
   readonly elapsedMs: number;
 }
 
-/** Makes the workers of a run. */
 export type MakeFleet = (plan: Plan, results: Results) => Fleet;
 
 /** Returns workers on this machine: this process, or several others. */

@@ -11,7 +11,6 @@ interface ChartOptions {
   readonly title: string;
   readonly xUnit: string;
   readonly series: readonly Series[];
-  /** Writes a value at an axis. */
   readonly yText: (value: number) => string;
   readonly xText: (value: number) => string;
 }
@@ -25,7 +24,6 @@ const Y_STEPS = 4;
 const X_STEPS_MAX = 6;
 const RIGHT = 24;
 
-/** Draws a chart with a legend. */
 export function lineChart({ title, xUnit, series, yText, xText }: ChartOptions): string {
   const points = series.flatMap((one) => one.points);
   const xs = points.map(([x]) => x);
@@ -68,7 +66,6 @@ function niceMax(value: number): number {
   return ([1, 2, 5, 10].find((step) => step * power >= value) as number) * power;
 }
 
-/** Text within HTML. */
 export function escaped(text: string): string {
   return text
     .replaceAll("&", "&amp;")

@@ -29,7 +29,6 @@ interface UiRunOptions {
   readonly makeFleet: MakeFleet;
 }
 
-/** How much load a page wants. */
 interface Wanted {
   readonly users: number;
   /** `undefined`: a closed model. */

@@ -13,7 +13,6 @@ import type { UiRun } from "./ui-run.ts";
 /** Next to this file's folder in a build; in `dist` when this runs as source. */
 const PLACES = ["../loadtest/page.html.gz", "../../../dist/loadtest/page.html.gz"];
 const BODY_MAX = 10_000;
-/** Returns a handler for `servePage`. */
 export function uiHandler(run: UiRun, { isKnownToken, hosts }: PageGuard): FetchHandler {
   let page: Page | undefined;
   return async (request) => {

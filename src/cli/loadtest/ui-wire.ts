@@ -1,6 +1,5 @@
 /** What the page of a load test gets, as JSON. */
 
-/** One interval. */
 export interface UiInterval {
   /** Epoch seconds. */
   readonly at: number;

@@ -9,18 +9,15 @@ const EXECUTABLE = process.platform === "win32" ? ".exe" : "";
 
 const ENGINE_NAMES = ["dynoxide", "dynamodb-local"] as const;
 
-/** How to start a local DynamoDB. */
 export interface Engine {
   readonly name: (typeof ENGINE_NAMES)[number];
   readonly command: string;
   args(port: number): readonly string[];
 }
 
-/** Where to look. */
 interface EngineSearch {
   /** `dynoxide`, `dynamodb-local`, or the path of dynoxide's binary; absent: the first found. */
   readonly engine?: string | undefined;
-  /** The path of DynamoDBLocal.jar. */
   readonly jar?: string | undefined;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly folder: string;

@@ -12,7 +12,6 @@ const PORT_MAX = 65_535;
 const PID_MAX = 2 ** 31;
 const ENGINES = ["dynoxide", "dynamodb-local"] as const;
 
-/** What `up` has started. */
 export interface LocalState {
   readonly engine: string;
   readonly process: BackgroundProcess;

@@ -28,7 +28,6 @@ const PROGRAM = fileURLToPath(
   new URL(import.meta.url.includes("/chunks/") ? "../cli/main.js" : "../main.js", import.meta.url),
 );
 
-/** What is to run. */
 interface UpRequest {
   readonly engine: Engine;
   readonly port: number;
