@@ -21,6 +21,7 @@ import { dirname, join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { compile } from "../../scripts/compile.mjs";
 
 const [stateFile, cache] = process.argv.slice(2);
 const run = promisify(execFile);
@@ -59,18 +60,14 @@ async function build() {
   const root = here("../../");
   const folder = join(dirname(cache), `zae-limiter-aws-${process.pid}`);
   process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
-  const compiler = join(root, "node_modules", "typescript", "bin", "tsc");
-  const project = join(root, "tsconfig.build.json");
-  // Types are checked elsewhere.
-  const compiled = [compiler, "-p", project, "--noCheck", "--outDir", folder];
   const bundled = [join(root, "scripts", "bundle-lambda.mjs"), join(folder, "lambda")];
   const packed = [join(root, "scripts", "bundle.mjs"), join(folder, "package")];
-  const running = [compiled, bundled, packed].map((args) => run(process.execPath, args));
+  const running = [bundled, packed].map((args) => run(process.execPath, args));
   // Whoever is stopped in the middle would write into a folder that is gone.
   process.prependListener("exit", () => {
     for (const { child } of running) child.kill("SIGKILL");
   });
-  await Promise.all(running);
+  await Promise.all([...running, compile("src", folder)]);
   symlinkSync(join(folder, "lambda"), join(folder, "package", "lambda"));
   return folder;
 }

@@ -110,7 +110,7 @@ itUnless(isCertain && "a driver is there that no folder can hide")(
   "without any driver, the error says which line to paste",
   async () => {
     // From there no package is found.
-    const lonely = compileSources(directory);
+    const lonely = await compileSources(directory);
     const child = new Child(SCRIPTS.open, [lonely.open, "name", join(directory, "a.db")]);
     await child.answer();
     child.go();

@@ -3,7 +3,7 @@
  * file, each with its own copy of the module, so the folder is shared through `globalThis`.
  */
 
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
@@ -75,5 +75,7 @@ async function bundle(): Promise<string> {
     },
     logLevel: "warning",
   });
+  // Without it Node.js reads each file as CommonJS first, and then once more.
+  writeFileSync(join(folder, "package.json"), '{ "type": "module" }\n');
   return folder;
 }

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { CLIENT_VERSION } from "../../../src/domain/version.ts";
 import { Repository } from "../../../src/repository/repository.ts";
 import { compileSources } from "../sqlite/build.ts";
@@ -123,9 +123,13 @@ describe("run", () => {
 
 describe("start-up", () => {
   /** Module by module: in a bundle the names of the sources are gone. */
-  const compiled = compileSources();
-  const binary = new Binary(compiled.binary);
-  afterAll(() => compiled.remove());
+  let compiled: Awaited<ReturnType<typeof compileSources>>;
+  let binary: Binary;
+  beforeAll(async () => {
+    compiled = await compileSources();
+    binary = new Binary(compiled.binary);
+  });
+  afterAll(() => compiled?.remove());
 
   test("--version loads nothing but the version", async () => {
     const { code, out } = await binary.run(["--version"], { env: { NODE_OPTIONS: LOADED } });

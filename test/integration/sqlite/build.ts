@@ -3,11 +3,11 @@
  * `test/support/built-sources.ts` bundles them once per run.
  */
 
-import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { inject } from "vitest";
+import { compile } from "../../../scripts/compile.mjs";
 
 const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
 
@@ -29,15 +29,12 @@ export function builtSources(): Build {
  * Compiles each source to a file of its own, for tests that look at the modules a process loads.
  * By default inside node_modules, so that the packages are found from there.
  */
-export function compileSources(
+export async function compileSources(
   parent: string = join(ROOT, "node_modules", ".cache"),
-): Build & { remove(): void } {
+): Promise<Build & { remove(): void }> {
   mkdirSync(parent, { recursive: true });
   const directory = mkdtempSync(join(parent, "zae-limiter-"));
-  const compiler = join(ROOT, "node_modules", "typescript", "bin", "tsc");
-  const project = join(ROOT, "tsconfig.build.json");
-  // Types are checked elsewhere.
-  execFileSync(process.execPath, [compiler, "-p", project, "--noCheck", "--outDir", directory]);
+  await compile("src", directory);
   return { ...buildIn(directory), remove: () => rmSync(directory, { recursive: true }) };
 }
 
