@@ -112,9 +112,9 @@ ${others.map((row) => `| ${row.scenario} | ${row.title} | ${row.summary} | ${row
 Each contender is warmed up, then both take turns, and each begins every second round. Latencies and
 allocations are taken in passes of their own, since looking costs time as well: with 64 in flight, a
 latency is mostly the wait for the other 63. \`calls\`, \`WCU\` and \`RCU\` are what the store reports.
-This process and the servers of \`http-*\` have been through three collections of the whole heap, as
-every process has that runs for long: in Node.js 20 the third makes \`process.nextTick\`, which
-sockets and streams use, several times slower for good.
+This process and the servers of \`http-*\` have been through six collections of the whole heap, as
+every process has that runs for long: in Node.js 20 they make \`process.nextTick\`, which sockets and
+streams use, several times slower for good.
 
 Local DynamoDB runs on the same machine and takes its share of it, so ratios of the DynamoDB
 scenarios are lower than a remote table would show; \`ddb-null\` leaves the store out. The store
