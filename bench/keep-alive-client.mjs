@@ -30,9 +30,13 @@ export class KeepAliveClient {
     );
   }
 
-  /** Makes so many requests of each connection, one at a time; tells `took` how long each took. */
-  async ask(each, took) {
-    await Promise.all(this.#asking.map((asking) => asking.ask(each, took)));
+  /**
+   * Makes so many requests, one at a time on each connection; tells `took` how long each took. The
+   * connections share them, so that all are at work to the end.
+   */
+  async ask(count, took) {
+    const work = { left: count, took };
+    await Promise.all(this.#asking.map((asking) => asking.ask(work)));
   }
 
   close() {
@@ -44,9 +48,8 @@ export class KeepAliveClient {
 /** One connection. It reads into one buffer, which costs half of what events with new ones do. */
 class Asking {
   #socket;
-  #left = 0;
+  #work;
   #askedAt = 0;
-  #took;
   #resolve = () => {};
   #reject = () => {};
 
@@ -61,9 +64,8 @@ class Asking {
     return asking;
   }
 
-  ask(count, took) {
-    this.#left = count;
-    this.#took = took;
+  ask(work) {
+    this.#work = work;
     return new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
@@ -76,7 +78,12 @@ class Asking {
   }
 
   #ask() {
-    if (this.#took !== undefined) this.#askedAt = performance.now();
+    if (this.#work.left === 0) {
+      this.#resolve();
+      return;
+    }
+    this.#work.left -= 1;
+    if (this.#work.took !== undefined) this.#askedAt = performance.now();
     this.#socket.write(REQUEST);
   }
 
@@ -87,10 +94,8 @@ class Asking {
       this.#reject(new Error(`The server answered ${answer.toString("latin1")}`));
       return true;
     }
-    this.#took?.((performance.now() - this.#askedAt) * 1000);
-    this.#left -= 1;
-    if (this.#left > 0) this.#ask();
-    else this.#resolve();
+    this.#work.took?.((performance.now() - this.#askedAt) * 1000);
+    this.#ask();
     return true;
   }
 }

@@ -1,6 +1,7 @@
 /** Two contenders in alternating rounds: what the machine does meanwhile, it does to both. */
 
 import { performance } from "node:perf_hooks";
+import { setImmediate as untilNoTick } from "node:timers/promises";
 
 /** How long things take; `--quick` looks, it does not measure. */
 export const PACE = {
@@ -28,7 +29,10 @@ export const COLLECTIONS = 6;
 export async function duel(contenders, pace, { inFlight = 1, engineUs } = {}) {
   const states = [];
   for (const contender of contenders) await warmUp(contender, pace, inFlight);
-  for (let at = 0; at < COLLECTIONS; at += 1) global.gc();
+  for (let at = 0; at < COLLECTIONS; at += 1) {
+    await untilNoTick();
+    global.gc();
+  }
   for (const contender of contenders) {
     const count = await warmUp(contender, pace, inFlight);
     states.push({ contender, rounds: [], cpu: [], engine: [], count });
