@@ -15,7 +15,7 @@ export interface FastRequest {
   readonly limits?: readonly Limit[] | undefined;
 }
 
-/** A consume from one bucket, which has no ancestors: told without legs. */
+/** A consume from a single bucket, one without ancestors, as it is known without building legs. */
 export interface OnlyBucket {
   readonly entityId: string;
   readonly resource: string;

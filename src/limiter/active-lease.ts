@@ -1,62 +1,16 @@
 /** A lease on what was consumed from buckets. */
 
-import type { BucketStore } from "../buckets/bucket-store.ts";
 import type { OnlyBucket } from "../buckets/fast-path.ts";
-import {
-  LeaseExpiredError,
-  type RateLimiterUnavailable,
-  ValidationError,
-} from "../domain/errors.ts";
+import { LeaseExpiredError, ValidationError } from "../domain/errors.ts";
 import { INSPECT, type InspectStyle, inspected } from "../domain/inspect.ts";
-import type { Limit } from "../domain/limit.ts";
 import type { LimitStatus } from "../domain/limit-status.ts";
-import type { OnUnavailable } from "../domain/unavailability.ts";
-import type { MissingLimits } from "./acquire-request.ts";
 import type { Amounts, AmountsByName } from "./amounts.ts";
 import { statusesAfter } from "./decision.ts";
-import type { LeaseWarning, LimiterEvent } from "./events.ts";
 import { balancesIn, type Granted, holdingsOf } from "./holding.ts";
 import type { Lease, ResourceLease, SettledAmounts } from "./lease.ts";
 import { ENDED, LeaseHoldings } from "./lease-holdings.ts";
+import type { LeaseHost, LeaseTarget } from "./lease-host.ts";
 import { LeasePart, type PartAccess, settleNow } from "./lease-part.ts";
-
-/** What a lease consumes from. */
-export interface LeaseTarget {
-  readonly entityId: string;
-  readonly resource: string;
-  readonly limits?: readonly Limit[] | undefined;
-  readonly onUnavailable?: OnUnavailable | undefined;
-  readonly missingLimits?: MissingLimits | undefined;
-}
-
-/** What leases have in common. */
-export interface LeaseHost {
-  readonly buckets: BucketStore;
-  /** Charges more of the same entity and resource, or throws; `undefined`: passed uncounted. */
-  takeMore(
-    target: LeaseTarget,
-    amounts: AmountsByName,
-    acquireId: string | undefined,
-  ): Promise<Granted | undefined>;
-  /** What to do when an adjustment cannot be written: `true` lets it pass with a warning. */
-  adjustmentFailed(target: LeaseTarget, cause: RateLimiterUnavailable): boolean;
-  /** Whether an event would reach a listener. */
-  readonly isHeard: boolean;
-  /** Whether a call waits for tokens, so that refunds are worth telling. */
-  readonly isAwaited: boolean;
-  tell(event: LimiterEvent): void;
-  /** So many whole tokens of a bucket were given back. */
-  refunded(bucket: { entityId: string; resource: string }, tokens: AmountsByName): void;
-  /** Refuses names that none of the limits has, unless the target ignores those. */
-  checkNames(
-    target: LeaseTarget,
-    field: string,
-    amounts: AmountsByName,
-    limits: readonly Limit[],
-  ): void;
-  /** Tells of amounts that could not be applied as they were given. */
-  warn(warning: LeaseWarning): void;
-}
 
 /** Reads the bucket of a lease without its statuses, for other parts of this package. */
 export const ONLY_BUCKET = Symbol("zae-limiter.only-bucket");

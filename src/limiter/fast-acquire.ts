@@ -7,8 +7,8 @@ import type { ConfigCache } from "../records/config-cache.ts";
 import type { ConfigResolver } from "../records/config-resolver.ts";
 import type { RepositoryInternals } from "../repository/internals.ts";
 import { type AcquireRequest, isPlain, type MissingLimits } from "./acquire-request.ts";
-import type { LeaseTarget } from "./active-lease.ts";
 import type { Granted } from "./holding.ts";
+import type { LeaseTarget } from "./lease-host.ts";
 
 export class FastAcquire {
   readonly #path: FastPath;

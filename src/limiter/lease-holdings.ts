@@ -2,7 +2,6 @@
 
 import { floorDiv } from "../core/integers.ts";
 import { RateLimiterUnavailable } from "../domain/errors.ts";
-import type { LeaseHost, LeaseTarget } from "./active-lease.ts";
 import {
   add,
   byBucket,
@@ -13,6 +12,7 @@ import {
   tokensOf,
   writtenMilli,
 } from "./holding.ts";
+import type { LeaseHost, LeaseTarget } from "./lease-host.ts";
 
 /** What ending a lease returns when nothing had to be waited for. */
 export const ENDED: Promise<void> = Promise.resolve();

@@ -3,7 +3,6 @@
 import { checkInteger, TOKENS_MAX } from "../domain/check.ts";
 import { ValidationError } from "../domain/errors.ts";
 import type { LimitStatus } from "../domain/limit-status.ts";
-import type { LeaseHost, LeaseTarget } from "./active-lease.ts";
 import { type Amounts, type AmountsByName, checkAmounts, readCorrections } from "./amounts.ts";
 import {
   add,
@@ -17,6 +16,7 @@ import {
   usedMilli,
 } from "./holding.ts";
 import type { ResourceLease, SettledAmounts } from "./lease.ts";
+import type { LeaseHost, LeaseTarget } from "./lease-host.ts";
 
 type Correction = "adjust" | "release" | "settle";
 

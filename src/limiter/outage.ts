@@ -3,7 +3,7 @@
 import { RateLimiterUnavailable } from "../domain/errors.ts";
 import type { OnUnavailable } from "../domain/unavailability.ts";
 import type { RepositoryInternals } from "../repository/internals.ts";
-import type { LeaseTarget } from "./active-lease.ts";
+import type { LeaseTarget } from "./lease-host.ts";
 
 export interface OutageOptions {
   readonly onUnavailable: OnUnavailable | undefined;
