@@ -4,7 +4,7 @@
  */
 
 import type { Limit } from "../domain/limit.ts";
-import type { Adjustment, BucketConfig, Leg, LegOutcome } from "./leg.ts";
+import type { BucketConfig, Leg, LegOutcome } from "./leg.ts";
 
 /** What the fast path reads of a request, which is the caller's own object. */
 export interface FastRequest {
@@ -22,8 +22,17 @@ export interface OnlyBucket {
   readonly config: BucketConfig;
   /** Milli-tokens consumed of each limit; each read returns a new list. */
   readonly amountsMilli: number[];
+  /** Returns the milli-tokens consumed of a limit. */
+  takenMilli(at: number): number;
   /** Returns the milli-tokens left of a limit. */
   leftMilli(at: number): number;
+}
+
+/** A bucket, and the limits that the amounts of an adjustment are aligned with. */
+export interface AdjustedBucket {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly config: BucketConfig;
 }
 
 /** The result of a consume on the fast path. */
@@ -58,8 +67,11 @@ export interface FastPath {
     generation: number,
     ignoresMissing: boolean,
   ): FastOutcome | Promise<FastOutcome | undefined> | undefined;
-  /** Adjusts a bucket; false, with nothing done: use the slow path. */
-  adjust(adjustment: Adjustment): boolean;
+  /**
+   * Adjusts a bucket by so many milli-tokens of each limit; false, with nothing done: use the slow
+   * path. `acquires` as in `Adjustment`.
+   */
+  adjust(bucket: AdjustedBucket, deltasMilli: readonly number[], acquires: number): boolean;
   /** Says which limits are in force for a bucket. */
   remember(entityId: string, resource: string, cached: CachedConfig): void;
 }

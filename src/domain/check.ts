@@ -64,6 +64,13 @@ export function isPlainObject(value: unknown): value is Record<string, unknown> 
   return prototype === Object.prototype || prototype === null;
 }
 
+/** Returns whether a value is an object literal, at less cost; false for one without prototype. */
+export function isLiteral(value: unknown): value is Record<string, unknown> {
+  if (typeof value !== "object" || value === null) return false;
+  // The constructor comes first: once the shape is known, the prototype costs nothing to check.
+  return value.constructor === Object && Object.getPrototypeOf(value) === Object.prototype;
+}
+
 /** Returns a value as it appears in a sentence: text in quotes, shortened. */
 export function show(value: unknown): string {
   if (typeof value === "string") return JSON.stringify(shorten(value));

@@ -42,14 +42,14 @@ export function refusedAnswer(
     return problem(413, "Request is larger than the limit and can never fit", more, headers);
   }
   const title = "Request cannot be satisfied as assigned quota has been exceeded";
-  const retryAfter = { name: "Retry-After", value: refusal.retryAfterHeader };
+  const retryAfter = { name: "retry-after", value: refusal.retryAfterHeader };
   return problem(429, title, more, [...headers, retryAfter], "#quota-exceeded");
 }
 
 /** 401: the request has no key. */
 export function anonymousAnswer(): Answer {
   const detail = "The request names no key that a limit could count for.";
-  return problem(401, "Unauthorized", { detail }, [{ name: "WWW-Authenticate", value: "Bearer" }]);
+  return problem(401, "Unauthorized", { detail }, [{ name: "www-authenticate", value: "Bearer" }]);
 }
 
 /** 403: an operator has switched the resource off; a retry does not help. */
@@ -66,7 +66,7 @@ export function failedAnswer(): Answer {
 export function unavailableAnswer(): Answer {
   const title = "Request cannot be satisfied due to temporary server capacity constraints";
   const more = { detail: "The rate limiter cannot reach its store.", "violated-policies": [] };
-  const retryAfter = { name: "Retry-After", value: String(UNAVAILABLE_RETRY_SECONDS) };
+  const retryAfter = { name: "retry-after", value: String(UNAVAILABLE_RETRY_SECONDS) };
   return problem(503, title, more, [retryAfter], "#temporary-reduced-capacity");
 }
 
@@ -84,7 +84,7 @@ export function replacedAnswer(answer: Answer, replacement: RefusedAnswer | unde
   if (body === undefined) return { status, headers: [...kept, ...given], body: answer.body };
   const isBytes = body instanceof Uint8Array;
   const isText = typeof body === "string";
-  const type = { name: "Content-Type", value: isText ? TEXT_TYPE : JSON_TYPE };
+  const type = { name: "content-type", value: isText ? TEXT_TYPE : JSON_TYPE };
   return {
     status,
     headers: [
@@ -137,7 +137,7 @@ function problem(
   const uri = type === undefined ? "about:blank" : PROBLEM_TYPES + type;
   return {
     status,
-    headers: [...headers, { name: "Content-Type", value: PROBLEM_JSON }],
+    headers: [...headers, { name: "content-type", value: PROBLEM_JSON }],
     body: JSON.stringify({ type: uri, title, status, ...more }),
   };
 }

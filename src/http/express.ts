@@ -197,7 +197,7 @@ function send(response: ServerResponse, { status, headers, body }: Answer): void
   if (response.headersSent || isGone(response)) return;
   response.statusCode = status;
   setHeaders(response, headers);
-  response.setHeader("Content-Length", Buffer.byteLength(body));
+  response.setHeader("content-length", Buffer.byteLength(body));
   response.end(body);
 }
 

@@ -9,7 +9,7 @@
 import type { FastifyRequest } from "fastify";
 import type { Lease } from "../limiter/lease.ts";
 import type { Reading } from "./clients.ts";
-import { type Entry, Gate, type Passed } from "./gate.ts";
+import { type Entry, Gate, isPassed, type Passed } from "./gate.ts";
 import type { Header } from "./headers.ts";
 import {
   type Closable,
@@ -99,12 +99,6 @@ const HOOKS: readonly RequestHook[] = ["onRequest", "preParsing", "preValidation
 /** Hooks that get a payload or an error between the reply and `done`. */
 const TAKES_MORE: readonly string[] = ["preParsing", "onError"];
 
-/** Fastify makes names lower case with every call, which costs nothing where they are so. */
-const KEYS: Readonly<Record<string, string>> = {
-  RateLimit: "ratelimit",
-  "RateLimit-Policy": "ratelimit-policy",
-};
-
 /** Requests whose handler threw before it answered. */
 const failed = new WeakSet<object>();
 
@@ -138,10 +132,9 @@ export async function rateLimit(
   instance.addHook("onError", withDone("onError", noteError));
   const enter = (request: FastifyRequest, reply: FastifyReplyLike) => {
     const entry = gate.enter(request, reply);
-    if (entry instanceof Promise || entry.kind !== "passed" || isGone(reply)) {
-      return handle(entry, request, reply);
-    }
-    return pass(entry, request, reply);
+    return isPassed(entry) && !isGone(reply)
+      ? pass(entry, request, reply)
+      : handle(entry, request, reply);
   };
   instance.addHook(hook, withDone(hook, enter));
 }
@@ -263,8 +256,7 @@ function onceSent(reply: FastifyReplyLike, done: () => void): void {
 
 function setHeaders(reply: FastifyReplyLike, headers: readonly Header[]): void {
   for (const { name, value, isList } of headers) {
-    const key = KEYS[name] ?? name;
-    const before = isList ? reply.getHeader(key) : undefined;
-    reply.header(key, before === undefined ? value : `${String(before)}, ${value}`);
+    const before = isList ? reply.getHeader(name) : undefined;
+    reply.header(name, before === undefined ? value : `${String(before)}, ${value}`);
   }
 }

@@ -9,7 +9,7 @@ import { RateLimiterUnavailable, ResourceDisabled, ValidationError } from "../do
 import type { AcquireRequest } from "../limiter/acquire-request.ts";
 import { ActiveLease, ONLY_BUCKET } from "../limiter/active-lease.ts";
 import type { Amounts } from "../limiter/amounts.ts";
-import type { Decision, Refusal } from "../limiter/decision.ts";
+import { type Decision, isUndecided, type Refusal } from "../limiter/decision.ts";
 import type { Lease } from "../limiter/lease.ts";
 import { RateLimiter, TRY_NOW } from "../limiter/rate-limiter.ts";
 import { INTERNALS } from "../repository/internals.ts";
@@ -41,6 +41,11 @@ export type Entry =
   | { readonly kind: "answered"; readonly answer: Answer }
   /** The client went away while it waited: there is no one to answer. */
   | { readonly kind: "gone" };
+
+/** Whether the request may go on at once. A field tells faster than a walk along the prototypes. */
+export function isPassed(entry: Entry | Promise<Entry>): entry is Passed {
+  return (entry as Partial<Passed>).kind === "passed";
+}
 
 const NO_HEADERS: readonly Header[] = [];
 const PASSED: Entry = { kind: "passed", headers: NO_HEADERS };
@@ -120,7 +125,7 @@ export class Gate<R extends object, C = undefined> {
       // It fails on the slow path too, which reports it.
       return this.#asked(request, connection);
     }
-    return decision instanceof Promise || !decision.granted
+    return isUndecided(decision) || !decision.granted
       ? this.#entered(request, this.#decided(request, limiter, target, decision))
       : this.#grant(request, limiter, target, decision.lease);
   }

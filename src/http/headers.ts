@@ -18,6 +18,7 @@ export const TELLS_TIME: readonly HeaderStyle[] = ["legacy"];
 
 /** One header. A list header of a second middleware is appended to that of the first. */
 export interface Header {
+  /** In lower case, as most frameworks send it: those that change names have nothing to do. */
   readonly name: string;
   readonly value: string;
   readonly isList?: true;
@@ -61,7 +62,7 @@ export function draftOfGrant(bucket: OnlyBucket): readonly Header[] {
     const isFull = available >= (limits[at] as Limit).capacity;
     states += (names[at] as string) + Math.max(0, available) + (isFull ? FULL : waits[at]);
   }
-  return [policy, { name: "RateLimit", value: states, isList: true }];
+  return [policy, { name: "ratelimit", value: states, isList: true }];
 }
 
 /** Returns the headers of one style. */
@@ -74,33 +75,33 @@ const WRITERS: Readonly<Record<HeaderStyle, Writer>> = {
       (status, at) =>
         (names[at] as string) + left(status) + waitParameter(status, waits[at] as string),
     );
-    return [policy, { name: "RateLimit", value: states.join(""), isList: true }];
+    return [policy, { name: "ratelimit", value: states.join(""), isList: true }];
   },
   "draft-7": ({ statuses }) => {
     const scarcest = scarcestOf(statuses);
     const { capacity } = scarcest.limit;
     const state = `remaining=${left(scarcest)}, reset=${fullInSeconds(scarcest)}`;
     return [
-      { name: "RateLimit-Policy", value: windowOf(scarcest) },
-      { name: "RateLimit", value: `limit=${capacity}, ${state}` },
+      { name: "ratelimit-policy", value: windowOf(scarcest) },
+      { name: "ratelimit", value: `limit=${capacity}, ${state}` },
     ];
   },
   "draft-6": ({ statuses }) => {
     const scarcest = scarcestOf(statuses);
     return [
-      { name: "RateLimit-Policy", value: windowOf(scarcest) },
-      { name: "RateLimit-Limit", value: String(scarcest.limit.capacity) },
-      { name: "RateLimit-Remaining", value: String(left(scarcest)) },
-      { name: "RateLimit-Reset", value: String(fullInSeconds(scarcest)) },
+      { name: "ratelimit-policy", value: windowOf(scarcest) },
+      { name: "ratelimit-limit", value: String(scarcest.limit.capacity) },
+      { name: "ratelimit-remaining", value: String(left(scarcest)) },
+      { name: "ratelimit-reset", value: String(fullInSeconds(scarcest)) },
     ];
   },
   legacy: ({ statuses, nowMs }) => {
     const scarcest = scarcestOf(statuses);
     const resetAt = Math.ceil(nowMs / 1000) + fullInSeconds(scarcest);
     return [
-      { name: "X-RateLimit-Limit", value: String(scarcest.limit.capacity) },
-      { name: "X-RateLimit-Remaining", value: String(left(scarcest)) },
-      { name: "X-RateLimit-Reset", value: String(resetAt) },
+      { name: "x-ratelimit-limit", value: String(scarcest.limit.capacity) },
+      { name: "x-ratelimit-remaining", value: String(left(scarcest)) },
+      { name: "x-ratelimit-reset", value: String(resetAt) },
     ];
   },
   openai: ({ statuses }) => [
@@ -138,9 +139,16 @@ interface Description {
 
 /** Limits never change, and most requests meet the same few: by the first of them. */
 const known = new WeakMap<Limit, Description>();
+/** Most requests meet the very list that the request before has met. */
+let latest: Description | undefined;
 
 /** Describes the limits of one entity. */
 function describedBy(limits: readonly Limit[]): Description {
+  if (latest?.limits !== limits) latest = knownOf(limits);
+  return latest;
+}
+
+function knownOf(limits: readonly Limit[]): Description {
   const first = limits[0] as Limit;
   const before = known.get(first);
   if (before !== undefined && areSame(before.limits, limits)) return before;
@@ -173,7 +181,7 @@ function describe(limits: readonly Limit[], limitNames: readonly string[]): Desc
   const policies = limits.map((limit, at) => names[at] + parametersOf(limit));
   return {
     limits,
-    policy: { name: "RateLimit-Policy", value: policies.join(", "), isList: true },
+    policy: { name: "ratelimit-policy", value: policies.join(", "), isList: true },
     names: names.map((name, at) => `${at === 0 ? "" : ", "}${name};r=`),
     waits: limits.map(
       ({ refillAmount, refillPeriodSeconds }) =>

@@ -6,18 +6,19 @@ import { INSPECT, type InspectStyle, inspected } from "../domain/inspect.ts";
 import type { LimitStatus } from "../domain/limit-status.ts";
 import type { Amounts, AmountsByName } from "./amounts.ts";
 import { statusesAfter } from "./decision.ts";
-import { balancesIn, type Granted, holdingsOf } from "./holding.ts";
+import { balancesIn, type Granted, type Holding, holdingsOf } from "./holding.ts";
 import type { Lease, ResourceLease, SettledAmounts } from "./lease.ts";
 import { ENDED, LeaseHoldings } from "./lease-holdings.ts";
 import type { LeaseHost, LeaseTarget } from "./lease-host.ts";
-import { LeasePart, type PartAccess, settleNow } from "./lease-part.ts";
+import { LeasePart, type PartAccess } from "./lease-part.ts";
+import { addSettled, settledDeltas } from "./settled-amounts.ts";
 
 /** Reads the bucket of a lease without its statuses, for other parts of this package. */
 export const ONLY_BUCKET = Symbol("zae-limiter.only-bucket");
 
 export class ActiveLease implements Lease {
   static readonly #access: PartAccess<ActiveLease> = {
-    holdings: (lease) => lease.#held.all,
+    holdings: (lease) => lease.#held().all,
     refuseEnded: (lease) => lease.#refuseEnded(),
     consumeMore: (lease, target, amounts) => lease.#consumeMore(target, amounts),
   };
@@ -28,6 +29,9 @@ export class ActiveLease implements Lease {
   readonly #acquireId: string | undefined;
   /** Created on first use: most leases are committed unchanged. */
   #holdings: LeaseHoldings | undefined;
+  /** What `settle` has changed while there were no holdings, and whether it is written. */
+  #settledMilli: readonly number[] | undefined;
+  #isSettled = false;
   #statuses: readonly LimitStatus[] | undefined;
   #ended: "committed" | "rolled back" | undefined;
 
@@ -43,7 +47,7 @@ export class ActiveLease implements Lease {
   }
 
   get consumed(): Amounts {
-    return this.#own.consumed;
+    return this.#own().consumed;
   }
 
   get statuses(): readonly LimitStatus[] {
@@ -62,11 +66,11 @@ export class ActiveLease implements Lease {
   }
 
   get overdrawn(): readonly string[] {
-    return this.#own.overdrawn;
+    return this.#own().overdrawn;
   }
 
   get bypassed(): boolean {
-    return this.#own.bypassed;
+    return this.#own().bypassed;
   }
 
   get resources(): readonly string[] {
@@ -75,7 +79,7 @@ export class ActiveLease implements Lease {
 
   of(resource: string): ResourceLease {
     const { resources } = this;
-    if (resource === this.#target.resource) return this.#own;
+    if (resource === this.#target.resource) return this.#own();
     if (!resources.includes(resource)) {
       const reason = `the lease has no "${resource}"; it has ${resources.join(", ")}`;
       throw new ValidationError("resource", resource, reason);
@@ -88,39 +92,38 @@ export class ActiveLease implements Lease {
   }
 
   consume(amounts: Amounts): Promise<void> {
-    return this.#own.consume(amounts);
+    return this.#own().consume(amounts);
   }
 
   adjust(amounts: Amounts): void {
-    this.#own.adjust(amounts);
+    this.#own().adjust(amounts);
   }
 
   release(amounts: Amounts): void {
-    this.#own.release(amounts);
+    this.#own().release(amounts);
   }
 
   settle(amounts: SettledAmounts): void {
     this.#refuseEnded();
-    // Most leases hold one bucket, and need no part for it.
-    if (!settleNow(this.#held.all, amounts, this.#target)) this.#own.settle(amounts);
+    if (!this.#settleOnly(amounts)) this.#own().settle(amounts);
   }
 
   async flush(): Promise<void> {
     this.#refuseEnded();
-    await this.#held.flush();
+    await this.#held().flush();
   }
 
   commit(): Promise<void> {
     if (this.isEnded) return Promise.reject(new LeaseExpiredError());
     this.#ended = "committed";
-    // Without holdings nothing was adjusted.
-    return this.#holdings === undefined ? ENDED : this.#holdings.commit();
+    if (this.#holdings === undefined && this.#writeSettled()) return ENDED;
+    return this.#held().commit();
   }
 
   async rollback(): Promise<void> {
     this.#refuseEnded();
     this.#ended = "rolled back";
-    await this.#held.refund();
+    await this.#held().refund();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -134,18 +137,39 @@ export class ActiveLease implements Lease {
     return inspected("Lease", { entityId, resource, state, consumed, degraded }, style);
   }
 
-  get #held(): LeaseHoldings {
-    this.#holdings ??= new LeaseHoldings(
-      this.#host,
-      this.#target,
-      this.#acquireId,
-      holdingsOf(this.#granted),
-    );
+  /** Settles the one bucket that most leases hold; false, with nothing done: for all else. */
+  #settleOnly(amounts: SettledAmounts): boolean {
+    const { only } = this.#granted;
+    if (this.#holdings !== undefined || only === undefined) return false;
+    const deltas = settledDeltas(only, amounts, this.#settledMilli);
+    if (deltas !== undefined) this.#settledMilli = deltas;
+    return deltas !== undefined;
+  }
+
+  /** Writes what `#settleOnly` has settled; false, with nothing done: where others are told of it. */
+  #writeSettled(): boolean {
+    const deltas = this.#settledMilli;
+    if (deltas === undefined) return true;
+    const { isHeard, isAwaited, buckets } = this.#host;
+    if (isHeard || isAwaited) return false;
+    this.#isSettled = buckets.fastPath.adjust(this.#granted.only as OnlyBucket, deltas, 0);
+    return this.#isSettled;
+  }
+
+  #held(): LeaseHoldings {
+    this.#holdings ??= this.#hold();
     return this.#holdings;
   }
 
+  #hold(): LeaseHoldings {
+    const holdings = holdingsOf(this.#granted);
+    const deltas = this.#settledMilli;
+    if (deltas !== undefined) addSettled(holdings[0] as Holding, deltas, this.#isSettled);
+    return new LeaseHoldings(this.#host, this.#target, this.#acquireId, holdings);
+  }
+
   /** The resource that was acquired first. */
-  get #own(): LeasePart<ActiveLease> {
+  #own(): LeasePart<ActiveLease> {
     return this.#partOf(this.#target);
   }
 
@@ -156,11 +180,11 @@ export class ActiveLease implements Lease {
   async #consumeMore(target: LeaseTarget, amounts: AmountsByName): Promise<boolean> {
     const granted = await this.#host.takeMore(target, amounts, this.#acquireId);
     if (!this.isEnded) {
-      if (granted !== undefined) this.#held.add(holdingsOf(granted));
+      if (granted !== undefined) this.#held().add(holdingsOf(granted));
       return granted !== undefined;
     }
     // The lease has ended meanwhile: what came too late is refunded at once.
-    if (granted !== undefined) await this.#held.refundLate(holdingsOf(granted));
+    if (granted !== undefined) await this.#held().refundLate(holdingsOf(granted));
     throw new LeaseExpiredError();
   }
 

@@ -28,7 +28,10 @@ export interface Holding {
   readonly heldMilli: number[];
   /** Adjusted and not yet written. */
   readonly pendingMilli: number[];
-  /** Consumed as far as the caller knows, but perhaps never written: never refunded. */
+  /**
+   * Consumed as far as the caller knows, but perhaps never written: never refunded. Empty unless an
+   * answer of the store was lost.
+   */
   readonly unsureMilli: number[];
 }
 
@@ -54,8 +57,7 @@ function holdingOf(
   heldMilli: number[],
 ): Holding {
   const pendingMilli = zeros(heldMilli.length);
-  const unsureMilli = zeros(heldMilli.length);
-  return { entityId, resource, shard, config, heldMilli, pendingMilli, unsureMilli };
+  return { entityId, resource, shard, config, heldMilli, pendingMilli, unsureMilli: [] };
 }
 
 /** Most buckets have one limit or two. */

@@ -113,9 +113,8 @@ export class LeaseHoldings {
     const holding = holdings[0];
     if (holding === undefined || holdings.length > 1) return !holdings.some(isPending);
     if (!isPending(holding)) return true;
-    const { entityId, resource, shard, config, pendingMilli, heldMilli } = holding;
-    const adjustment = { entityId, resource, shard, config, deltasMilli: pendingMilli };
-    if (!this.#host.buckets.fastPath.adjust(adjustment)) return false;
+    const { pendingMilli, heldMilli } = holding;
+    if (!this.#host.buckets.fastPath.adjust(holding, pendingMilli, 0)) return false;
     if (this.#host.isHeard || this.#host.isAwaited) {
       const deltas = [{ ...holding, heldMilli: pendingMilli }];
       this.#tellRefunded(deltas, -1);

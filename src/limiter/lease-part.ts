@@ -46,7 +46,7 @@ export class LeasePart<L extends { readonly statuses: readonly LimitStatus[] }>
 
   get consumed(): Amounts {
     const { entityId } = this.#target;
-    const holdings = this.#holdings;
+    const holdings = this.#holdings();
     const isOne = holdings.length === 1 && holdings[0]?.entityId === entityId;
     const own = isOne ? holdings : holdings.filter((holding) => holding.entityId === entityId);
     const tokens = tokensOf(own, countedMilli);
@@ -63,7 +63,7 @@ export class LeasePart<L extends { readonly statuses: readonly LimitStatus[] }>
   }
 
   get bypassed(): boolean {
-    return this.#own.config.bypass === true;
+    return this.#own().config.bypass === true;
   }
 
   async consume(amounts: Amounts): Promise<void> {
@@ -84,7 +84,6 @@ export class LeasePart<L extends { readonly statuses: readonly LimitStatus[] }>
 
   settle(amounts: SettledAmounts): void {
     this.#access.refuseEnded(this.#lease);
-    if (settleNow(this.#holdings, amounts, this.#target)) return;
     const totals = this.#read("settle", amounts, 1);
     const deltas = new Map<string, number>();
     for (const [name, total] of totals) {
@@ -96,7 +95,7 @@ export class LeasePart<L extends { readonly statuses: readonly LimitStatus[] }>
     this.#apply(deltas);
   }
 
-  get #holdings(): readonly Holding[] {
+  #holdings(): readonly Holding[] {
     const { resource } = this.#target;
     const holdings = this.#access.holdings(this.#lease);
     // Nearly always there is one, and it is of this resource.
@@ -105,12 +104,12 @@ export class LeasePart<L extends { readonly statuses: readonly LimitStatus[] }>
   }
 
   /** The one of the entity itself that was consumed from first. */
-  get #own(): Holding {
-    return this.#holdings[0] as Holding;
+  #own(): Holding {
+    return this.#holdings()[0] as Holding;
   }
 
   #checkNames(field: string, amounts: AmountsByName): void {
-    this.#host.checkNames(this.#target, field, amounts, this.#own.config.limits);
+    this.#host.checkNames(this.#target, field, amounts, this.#own().config.limits);
   }
 
   #warn(
@@ -125,7 +124,7 @@ export class LeasePart<L extends { readonly statuses: readonly LimitStatus[] }>
 
   /** Counts amounts as used that passed without being counted in the store. */
   #believe(amounts: AmountsByName): void {
-    for (const holdings of byBucket(this.#holdings)) {
+    for (const holdings of byBucket(this.#holdings())) {
       for (const [name, amount] of amounts) {
         const place = placeOf(holdings, name);
         if (place !== undefined) add(place.holding.unsureMilli, place.at, amount * 1000);
@@ -166,7 +165,7 @@ export class LeasePart<L extends { readonly statuses: readonly LimitStatus[] }>
    * that has the limit where the entity has none. `undefined` where a missing limit is ignored.
    */
   #used(name: string): number | undefined {
-    const holdings = this.#holdings;
+    const holdings = this.#holdings();
     const holder = placeOf(holdings, name)?.holding.entityId;
     if (holder === undefined) return undefined;
     let used = 0;
@@ -179,43 +178,10 @@ export class LeasePart<L extends { readonly statuses: readonly LimitStatus[] }>
 
   /** Applies to the entity and to every ancestor that has the limit. */
   #apply(deltas: AmountsByName): void {
-    for (const holdings of byBucket(this.#holdings)) {
+    for (const holdings of byBucket(this.#holdings())) {
       for (const [name, delta] of deltas) addPending(holdings, name, delta * 1000);
     }
   }
-}
-
-/**
- * Sets plain amounts of the one bucket that most leases hold; false, with nothing done: for
- * everything else.
- */
-export function settleNow(
-  holdings: readonly Holding[],
-  amounts: SettledAmounts,
-  { missingLimits }: LeaseTarget,
-): boolean {
-  const [holding] = holdings;
-  if (holding === undefined || holdings.length > 1) return false;
-  if (!arePlain(amounts, holding, missingLimits === "ignore")) return false;
-  for (const name in amounts) {
-    const at = limitAt(holding, name);
-    if (at === -1) continue;
-    holding.pendingMilli[at] = (amounts[name] as number) * 1000 - (holding.heldMilli[at] as number);
-  }
-  return true;
-}
-
-/** Whether all amounts are whole tokens, of limits of which nothing is unsure. */
-function arePlain(amounts: SettledAmounts, holding: Holding, ignoresMissing: boolean): boolean {
-  if (typeof amounts !== "object" || amounts === null) return false;
-  if (Object.getPrototypeOf(amounts) !== Object.prototype) return false;
-  for (const name in amounts) {
-    const amount = amounts[name] as number;
-    if (!Number.isInteger(amount) || amount < 0 || amount > TOKENS_MAX) return false;
-    const at = limitAt(holding, name);
-    if (at === -1 ? !ignoresMissing : holding.unsureMilli[at] !== 0) return false;
-  }
-  return true;
 }
 
 function withoutZeros(tokens: Amounts): Amounts {

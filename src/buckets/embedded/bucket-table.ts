@@ -1,7 +1,7 @@
 /** Where an embedded store keeps its buckets: rows that are read and written in one step. */
 
-import type { FastOutcome, FastRequest } from "../fast-path.ts";
-import type { Adjustment, Link } from "../leg.ts";
+import type { AdjustedBucket, FastOutcome, FastRequest } from "../fast-path.ts";
+import type { Link } from "../leg.ts";
 import type { EmbeddedBucket } from "./embedded-bucket.ts";
 import type { FastConfig } from "./packed-bucket.ts";
 import type { StepItems } from "./row-operation.ts";
@@ -30,7 +30,7 @@ export interface BucketTable {
     ignoresMissing: boolean,
   ): FastOutcome | Promise<FastOutcome | undefined> | undefined;
   /** Corrects what was consumed on the spot; false, with nothing done: use the slow path. */
-  correct(adjustment: Adjustment): boolean;
+  correct(bucket: AdjustedBucket, deltasMilli: readonly number[], acquires: number): boolean;
   /** Says which limits are in force for a bucket, and until when: the fast path needs them. */
   remember(entityId: string, resource: string, fast: FastConfig, untilMs: number): void;
   ofEntity(entityId: string): readonly BucketRow[];

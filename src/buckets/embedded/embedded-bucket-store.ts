@@ -90,8 +90,8 @@ export class EmbeddedBucketStore implements BucketStore {
   }
 
   async adjust(adjustment: Adjustment, options: BucketCallOptions = {}): Promise<void> {
-    const { entityId, resource, config, deltasMilli } = adjustment;
-    if (this.fastPath.adjust(adjustment)) return;
+    const { entityId, resource, config, deltasMilli, acquires = 0 } = adjustment;
+    if (this.fastPath.adjust(adjustment, deltasMilli, acquires)) return;
     await this.#table.step(() => {
       const now = this.#clock();
       const stored = this.#table.get(entityId, resource);
@@ -101,7 +101,7 @@ export class EmbeddedBucketStore implements BucketStore {
       const deltas = new Map(config.limits.map(({ name }, at) => [name, deltasMilli[at] ?? 0]));
       const change = config.bypass === true ? withCounted : withTaken;
       const limits = bucket.limits.map((limit) => change(limit, deltas.get(limit.name) ?? 0, now));
-      const events = bucket.events + (adjustment.acquires ?? 0);
+      const events = bucket.events + acquires;
       this.#write(entityId, resource, { ...bucket, limits, events }, config, now, false);
     }, options.deadline?.timeoutMs);
   }

@@ -1,9 +1,14 @@
 /** The fast path of an embedded store: its table decides, by the limits that are remembered. */
 
 import { ttlKeptSeconds } from "../bucket-ttl.ts";
-import type { CachedConfig, FastOutcome, FastPath, FastRequest } from "../fast-path.ts";
+import type {
+  AdjustedBucket,
+  CachedConfig,
+  FastOutcome,
+  FastPath,
+  FastRequest,
+} from "../fast-path.ts";
 import { softNames } from "../gating.ts";
-import type { Adjustment } from "../leg.ts";
 import type { BucketTable } from "./bucket-table.ts";
 
 export class EmbeddedFastPath implements FastPath {
@@ -23,10 +28,10 @@ export class EmbeddedFastPath implements FastPath {
     return this.#table.consume(request, generation, ignoresMissing);
   }
 
-  adjust(adjustment: Adjustment): boolean {
-    if (adjustment.config.bypass === true) return false;
+  adjust(bucket: AdjustedBucket, deltasMilli: readonly number[], acquires: number): boolean {
+    if (bucket.config.bypass === true) return false;
     try {
-      return this.#table.correct(adjustment);
+      return this.#table.correct(bucket, deltasMilli, acquires);
     } catch {
       // The store was closed; the slow path says so.
       return false;

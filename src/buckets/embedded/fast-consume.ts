@@ -34,11 +34,11 @@ export class FastConsume implements FastOutcome, OnlyBucket {
   }
 
   get amountsMilli(): number[] {
-    const { milli } = this;
-    // Most buckets have one limit or two, and a slice costs more.
-    if (milli.length === 2) return [milli[0] as number];
-    if (milli.length === 4) return [milli[0] as number, milli[1] as number];
-    return milli.slice(0, milli.length / 2);
+    return this.milli.slice(0, this.milli.length / 2);
+  }
+
+  takenMilli(at: number): number {
+    return this.milli[at] as number;
   }
 
   leftMilli(at: number): number {

@@ -1,8 +1,8 @@
 /** The buckets of one namespace in this process. */
 
 import type { Clock } from "../../domain/clock.ts";
-import type { FastOutcome, FastRequest } from "../fast-path.ts";
-import type { Adjustment, Link } from "../leg.ts";
+import type { AdjustedBucket, FastOutcome, FastRequest } from "../fast-path.ts";
+import type { Link } from "../leg.ts";
 import type { BucketRow, BucketTable } from "./bucket-table.ts";
 import type { EmbeddedBucket } from "./embedded-bucket.ts";
 import { type Ancestors, consumeChain } from "./fast-chain.ts";
@@ -38,6 +38,9 @@ export class MemoryBucketTable implements BucketTable {
   readonly #refuseClosed: () => void;
   readonly #room: typeof ROOM;
   readonly #resources = new Map<string, Map<string, PackedBucket>>();
+  /** The resource that was looked for last, with what was found; dropped when that changes. */
+  #lastResource: string | undefined;
+  #lastEntities: Map<string, PackedBucket> | undefined;
   readonly #builds = new SharedBuilds();
   #consumes = 0;
   /** How many buckets there are. */
@@ -79,7 +82,7 @@ export class MemoryBucketTable implements BucketTable {
     ignoresMissing: boolean,
   ): FastOutcome | undefined {
     const { entityId, resource, limits } = request;
-    const bucket = this.#resources.get(resource)?.get(entityId);
+    const bucket = this.#bucket(entityId, resource);
     if (bucket === undefined) return undefined;
     this.#refuseClosed();
     if (!bucket.isFastFor(limits, generation)) return undefined;
@@ -103,11 +106,24 @@ export class MemoryBucketTable implements BucketTable {
     };
   }
 
-  correct({ entityId, resource, config, deltasMilli, acquires }: Adjustment): boolean {
+  correct(
+    { entityId, resource, config }: AdjustedBucket,
+    deltasMilli: readonly number[],
+    acquires: number,
+  ): boolean {
     this.#refuseClosed();
-    const bucket = this.#resources.get(resource)?.get(entityId);
+    const bucket = this.#bucket(entityId, resource);
     if (bucket === undefined) return false;
-    return bucket.correct(config.limits, deltasMilli, acquires ?? 0, this.#clock());
+    return bucket.correct(config.limits, deltasMilli, acquires, this.#clock());
+  }
+
+  /** Most calls are for the same resource as the call before. */
+  #bucket(entityId: string, resource: string): PackedBucket | undefined {
+    if (resource !== this.#lastResource) {
+      this.#lastEntities = this.#resources.get(resource);
+      this.#lastResource = resource;
+    }
+    return this.#lastEntities?.get(entityId);
   }
 
   remember(entityId: string, resource: string, fast: FastConfig, untilMs: number): void {
@@ -120,6 +136,7 @@ export class MemoryBucketTable implements BucketTable {
     if (entities === undefined) {
       entities = new Map();
       this.#resources.set(resource, entities);
+      this.#lastResource = undefined;
     }
     const known = entities.get(entityId);
     if (known === undefined) {
@@ -164,11 +181,14 @@ export class MemoryBucketTable implements BucketTable {
     const entities = this.#resources.get(resource);
     if (entities?.delete(entityId) === true) this.#count -= 1;
     this.#sorted.delete(resource);
-    if (entities?.size === 0) this.#resources.delete(resource);
+    if (entities?.size !== 0) return;
+    this.#resources.delete(resource);
+    this.#lastResource = undefined;
   }
 
   clear(): void {
     this.#resources.clear();
+    this.#lastResource = undefined;
     this.#count = 0;
     this.#sorted.clear();
     this.#sweep = undefined;

@@ -7,7 +7,7 @@
  */
 
 import type { Rate } from "../../core/bucket.ts";
-import { TOKENS_MAX } from "../../domain/check.ts";
+import { isLiteral, TOKENS_MAX } from "../../domain/check.ts";
 import type { Limit } from "../../domain/limit.ts";
 import type { FastRequest } from "../fast-path.ts";
 import type { BucketConfig, LimitSource, Link } from "../leg.ts";
@@ -242,12 +242,6 @@ function fastUntil(
   const hourEnd = hourStartMs(usageHour + 1) / 1000;
   const ttlEnd = ttl === undefined ? hourEnd : ttl - fast.keepSeconds;
   return Math.min(hourEnd, ttlEnd, fast.expires ? freshUntil : hourEnd);
-}
-
-function isLiteral(value: object): boolean {
-  if (typeof value !== "object" || value === null) return false;
-  // The constructor comes first: once the shape is known, the prototype costs nothing to check.
-  return value.constructor === Object && Object.getPrototypeOf(value) === Object.prototype;
 }
 
 /** A name passed over may be a stored limit that is not supported; only the slow path tells. */

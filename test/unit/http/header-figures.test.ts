@@ -17,22 +17,22 @@ function shown(style: HeaderStyle, requested: number, balances: Readonly<Record<
 }
 
 test("a full bucket has no token to wait for, and any other one waits for its next", () => {
-  const { RateLimit } = shown("draft", 0, { "rpm:60": 60_000, "tpm:10/min:20": 19_000 });
-  expect(RateLimit).toBe('"rpm";r=60;t=0, "tpm";r=19;t=6');
+  const { ratelimit } = shown("draft", 0, { "rpm:60": 60_000, "tpm:10/min:20": 19_000 });
+  expect(ratelimit).toBe('"rpm";r=60;t=0, "tpm";r=19;t=6');
 });
 
 test("a refused request waits until its amount fits, in whole seconds that are enough", () => {
-  const { RateLimit } = shown("draft", 3, { "rpm:60": 500 });
-  expect(RateLimit).toBe('"rpm";r=0;t=3');
+  const { ratelimit } = shown("draft", 3, { "rpm:60": 500 });
+  expect(ratelimit).toBe('"rpm";r=0;t=3');
 });
 
 test("a request that never fits has no time at all", () => {
-  expect(shown("draft", 11, { "rpm:10": 10_000 }).RateLimit).toBe('"rpm";r=10');
+  expect(shown("draft", 11, { "rpm:10": 10_000 }).ratelimit).toBe('"rpm";r=10');
 });
 
 test("only limits that count tokens have the unit", () => {
   const policy = shown("draft", 0, { "rpm:60": 0, "tpm:100": 0, "input_tokens:9": 0 });
-  expect(policy["RateLimit-Policy"]).toBe(
+  expect(policy["ratelimit-policy"]).toBe(
     '"rpm";q=60;w=60, "tpm";q=100;w=60;zae-unit="tokens", ' +
       '"input_tokens";q=9;w=60;zae-unit="tokens"',
   );
@@ -40,20 +40,20 @@ test("only limits that count tokens have the unit", () => {
 
 test("styles with one figure show the limit with the smallest share, not the smallest number", () => {
   const balances = { "rpm:10": 9000, "tpm:10000": 100_000 };
-  expect(shown("draft-7", 0, balances).RateLimit).toBe("limit=10000, remaining=100, reset=60");
-  expect(shown("draft-6", 0, balances)["RateLimit-Remaining"]).toBe("100");
+  expect(shown("draft-7", 0, balances).ratelimit).toBe("limit=10000, remaining=100, reset=60");
+  expect(shown("draft-6", 0, balances)["ratelimit-remaining"]).toBe("100");
   expect(shown("legacy", 0, balances)).toEqual({
-    "X-RateLimit-Limit": "10000",
-    "X-RateLimit-Remaining": "100",
-    "X-RateLimit-Reset": "1800000061",
+    "x-ratelimit-limit": "10000",
+    "x-ratelimit-remaining": "100",
+    "x-ratelimit-reset": "1800000061",
   });
 });
 
 test("the time until a bucket is full counts down between two tokens", () => {
   const half = { "rph:1/hour": 500 };
-  expect(shown("draft-7", 0, half).RateLimit).toBe("limit=1, remaining=0, reset=1800");
-  expect(shown("draft-6", 0, half)["RateLimit-Reset"]).toBe("1800");
-  expect(shown("legacy", 0, half)["X-RateLimit-Reset"]).toBe("1800001801");
+  expect(shown("draft-7", 0, half).ratelimit).toBe("limit=1, remaining=0, reset=1800");
+  expect(shown("draft-6", 0, half)["ratelimit-reset"]).toBe("1800");
+  expect(shown("legacy", 0, half)["x-ratelimit-reset"]).toBe("1800001801");
 });
 
 test.each([
