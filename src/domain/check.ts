@@ -64,11 +64,13 @@ export function isPlainObject(value: unknown): value is Record<string, unknown> 
   return prototype === Object.prototype || prototype === null;
 }
 
-/** Returns whether a value is an object literal, at less cost; false for one without prototype. */
+/**
+ * The same for fast paths, where a prototype costs too much to look up: an object whose class is
+ * `Object`. It says no to a literal without prototype, and yes to an object that inherits from one
+ * with a prototype, whose inherited fields count as its own.
+ */
 export function isLiteral(value: unknown): value is Record<string, unknown> {
-  if (typeof value !== "object" || value === null) return false;
-  // The constructor comes first: once the shape is known, the prototype costs nothing to check.
-  return value.constructor === Object && Object.getPrototypeOf(value) === Object.prototype;
+  return typeof value === "object" && value !== null && value.constructor === Object;
 }
 
 /** Returns a value as it appears in a sentence: text in quotes, shortened. */

@@ -1,6 +1,6 @@
 /** What an acquire asks for, checked before anything else happens. */
 
-import { checkEither, checkFields, show } from "../domain/check.ts";
+import { checkEither, checkFields, isLiteral, show } from "../domain/check.ts";
 import { ValidationError } from "../domain/errors.ts";
 import { checkLimits, isCheckedList, type Limit, type LimitInput } from "../domain/limit.ts";
 import { checkEntityId, checkResource } from "../domain/names.ts";
@@ -92,9 +92,7 @@ export interface CheckedRequest {
  * entity, resource and amounts is known to be valid without checking each part.
  */
 export function isPlain(request: AcquireRequest): boolean {
-  // Read before the prototype: once its shape is known, the prototype costs nothing to check.
-  if (typeof request?.entityId !== "string") return false;
-  if (Object.getPrototypeOf(request) !== Object.prototype) return false;
+  if (!isLiteral(request) || typeof request.entityId !== "string") return false;
   for (const name in request) {
     if (name === "entityId" || name === "resource" || name === "consume") continue;
     if (!isPlainOption(name as keyof AcquireRequest, request)) return false;
