@@ -6,6 +6,7 @@
 
 import type { Item, Value } from "../../item.ts";
 import { ItemBlanks } from "./item-blanks.ts";
+import { AFTER_NAME, ItemOrder } from "./item-order.ts";
 
 /** An item that was read from an answer already; else its attributes still carry their types. */
 export class StoredItem {
@@ -26,7 +27,6 @@ export interface StoredAnswer {
 const HEAD = '{"Attributes":{"';
 /** Follows the item where a listener asked for it: one or two numbers, and nothing else. */
 const CAPACITY = ',"ConsumedCapacity":';
-const AFTER_NAME = '":{"';
 const NUMBER = 'N":"';
 const TEXT = 'S":"';
 const TRUE = 'BOOL":true}';
@@ -43,6 +43,7 @@ const DIGITS_MAX = 15;
 
 /** Buckets, which nearly all answers are about, have the same few attributes in every table. */
 const blanks = new ItemBlanks();
+const order = new ItemOrder();
 
 /** Returns `undefined` for any other text: long numbers, escapes, lists, or invalid JSON. */
 export function storedAnswerIn(text: string): StoredAnswer | undefined {
@@ -60,24 +61,42 @@ class Reader {
 
   read(): StoredAnswer | undefined {
     const text = this.#text;
-    const names: string[] = [];
+    const { heads, names: expected } = order;
+    /** The names as they are, from the first on that is not expected. */
+    let names: string[] | undefined;
     const values: Value[] = [];
-    for (;;) {
-      const end = text.indexOf('"', this.#at);
-      if (end < 0 || !text.startsWith(AFTER_NAME, end)) return undefined;
-      const name = text.slice(this.#at, end);
-      this.#at = end + AFTER_NAME.length;
+    for (let at = 0; ; at += 1) {
+      const head = heads[at];
+      if (head !== undefined && text.startsWith(head, this.#at)) {
+        this.#at += head.length;
+        names?.push(expected[at] as string);
+      } else {
+        const name = this.#name();
+        if (name === undefined) return undefined;
+        names ??= expected.slice(0, at);
+        names.push(name);
+      }
       const value = this.#value();
-      // Assigning to that name would change what the object is.
-      if (value === undefined || name === "__proto__") return undefined;
-      names.push(name);
+      if (value === undefined) return undefined;
       values.push(value);
       const next = text.charCodeAt(this.#at);
       if (next === BRACE) break;
       if (next !== COMMA || text.charCodeAt(this.#at + 1) !== QUOTE) return undefined;
       this.#at += 2;
     }
-    return this.#answer(names, values);
+    if (values.length < expected.length) names ??= expected.slice(0, values.length);
+    if (names !== undefined) order.learn(names);
+    return this.#answer(names ?? expected, values);
+  }
+
+  /** Reads a name, and stops behind it. */
+  #name(): string | undefined {
+    const end = this.#text.indexOf('"', this.#at);
+    if (end < 0 || !this.#text.startsWith(AFTER_NAME, end)) return undefined;
+    const name = this.#text.slice(this.#at, end);
+    this.#at = end + AFTER_NAME.length;
+    // Assigning to that name would change what the object is.
+    return name === "__proto__" ? undefined : name;
   }
 
   /** Reads what stands behind the last attribute, and makes the answer. */

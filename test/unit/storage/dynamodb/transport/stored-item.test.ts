@@ -26,6 +26,42 @@ property("an answer that is read is read right", [answer], (text) => {
   expect(read.Attributes.item).toEqual(decodeItem(JSON.parse(text).Attributes));
 });
 
+/** Names that many items share, in one of few orders, so that an order is expected and not met. */
+const similar = fc
+  .subarray(["PK", "rf", "b_rpm_tk", "b_rpm_tc", "b_rpm"], { minLength: 1 })
+  .chain((names) => fc.tuple(fc.constant(names), fc.boolean(), fc.maxSafeInteger()))
+  .map(([names, isReversed, value]) => {
+    const fields = (isReversed ? [...names].reverse() : names).map((name) => [name, { N: value }]);
+    return JSON.stringify({ Attributes: Object.fromEntries(fields) }).replace(/:(-?\d+)/g, ':"$1"');
+  });
+
+property(
+  "an answer is read right whatever the answers before it have listed",
+  [fc.array(fc.tuple(similar, fc.integer({ min: 1, max: 4 })), { maxLength: 20 })],
+  (answers) => {
+    for (const [text, times] of answers) {
+      for (let time = 0; time < times; time += 1) {
+        const read = storedAnswerIn(text);
+        if (read === undefined) continue;
+        expect(read.Attributes.item).toStrictEqual(decodeItem(JSON.parse(text).Attributes));
+      }
+    }
+  },
+);
+
+test("an answer in the order of those before it is read, and so is one that breaks it", () => {
+  const itemOf = (names: readonly string[]) => {
+    const Attributes = Object.fromEntries(names.map((name, at) => [name, { N: String(at) }]));
+    return storedAnswerIn(JSON.stringify({ Attributes }))?.Attributes.item;
+  };
+  for (let time = 0; time < 3; time += 1) itemOf(["one", "two", "three"]);
+  expect(itemOf(["one", "two", "three"])).toEqual({ one: 0, two: 1, three: 2 });
+  expect(itemOf(["one", "two"])).toEqual({ one: 0, two: 1 });
+  expect(itemOf(["one", "two", "three", "four"])).toEqual({ one: 0, two: 1, three: 2, four: 3 });
+  expect(itemOf(["one", "twofold", "three"])).toEqual({ one: 0, twofold: 1, three: 2 });
+  expect(itemOf(["three", "two", "one"])).toEqual({ three: 0, two: 1, one: 2 });
+});
+
 test("what buckets are made of is read", () => {
   const Attributes = {
     PK: { S: "ns/BUCKET#schlüssel#api#0" },
