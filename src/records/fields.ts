@@ -51,7 +51,12 @@ function jsonOf(value: Value): JsonValue {
   return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, jsonOf(part)]));
 }
 
-/** Only what the item itself has: `constructor` is a legal name. No item has no attributes. */
+/**
+ * Only what the item itself has: `constructor` is a legal name. What it inherits are functions and
+ * an object. No item has no attributes.
+ */
 export function valueAt(item: Item | undefined, name: string): Value | undefined {
-  return item !== undefined && Object.hasOwn(item, name) ? item[name] : undefined;
+  const value: unknown = item?.[name];
+  if (typeof value !== "object" && typeof value !== "function") return value as Value | undefined;
+  return Object.hasOwn(item as Item, name) ? (value as Value) : undefined;
 }

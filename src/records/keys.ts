@@ -140,9 +140,15 @@ export interface BucketName {
   readonly resource: string;
 }
 
+/** A call asks for the same name several times, and a text that is made anew is hashed anew. */
+let lastBucket = { entityId: "", resource: "", id: "#" };
+
 /** Names a bucket within its namespace. */
 export function bucketId({ entityId, resource }: BucketName): string {
-  return `${entityId}#${resource}`;
+  if (lastBucket.entityId !== entityId || lastBucket.resource !== resource) {
+    lastBucket = { entityId, resource, id: `${entityId}#${resource}` };
+  }
+  return lastBucket.id;
 }
 
 /** What the key of a bucket item says: `{namespace}/BUCKET#{entity}#{resource}#{shard}`. */

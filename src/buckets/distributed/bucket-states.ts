@@ -35,6 +35,8 @@ export class BucketStates {
   /** The number of shards that shards other than the first have shown. */
   readonly #told = boundedMap<{ count: number; atMs: number }>(REMEMBERED_MAX);
   readonly #throttledAtMs = boundedMap<number>(REMEMBERED_MAX);
+  /** A call asks for the same shard several times, and to make a text and hash it takes long. */
+  #lastId = { entityId: "", resource: "", shard: 0, id: "" };
 
   constructor(
     context: { readonly namespaceId: string; readonly clock: Clock },
@@ -48,7 +50,13 @@ export class BucketStates {
   }
 
   idOf({ entityId, resource }: BucketName, shard: number): string {
-    return bucketKey(this.#namespaceId, entityId, resource, shard).PK;
+    const last = this.#lastId;
+    if (last.entityId === entityId && last.resource === resource && last.shard === shard) {
+      return last.id;
+    }
+    const id = bucketKey(this.#namespaceId, entityId, resource, shard).PK;
+    this.#lastId = { entityId, resource, shard, id };
+    return id;
   }
 
   of(name: BucketName, shard: number): CachedState | undefined {
