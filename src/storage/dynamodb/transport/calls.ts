@@ -203,7 +203,9 @@ export class Calls {
 
   #tell(sending: Sending | undefined, outcome: CallOutcome, price: () => StoreCall): void {
     const { listeners } = this.#options;
-    if (!listeners.isEmpty) listeners.tell({ ...price(), outcome, ...sending?.facts() });
+    if (listeners.isEmpty) return;
+    const cost = price();
+    listeners.tell(sending === undefined ? { ...cost, outcome } : sending.ended(cost, outcome));
   }
 }
 
@@ -219,8 +221,18 @@ class Sending {
     this.#startedMs = deadline.passedMs;
   }
 
-  facts(): Required<Pick<StoreCall, "attempt" | "durationMs">> {
-    return { attempt: this.#attempt, durationMs: this.#deadline.passedMs - this.#startedMs };
+  /** Returns the call, which has just ended. A spread would cost more than all the rest. */
+  ended(cost: StoreCall, outcome: CallOutcome): StoreCall {
+    return {
+      operation: cost.operation,
+      readUnits: cost.readUnits,
+      writeUnits: cost.writeUnits,
+      indexUnits: cost.indexUnits,
+      estimated: cost.estimated,
+      outcome,
+      attempt: this.#attempt,
+      durationMs: this.#deadline.passedMs - this.#startedMs,
+    };
   }
 }
 

@@ -14,11 +14,22 @@ interface Units {
   readonly WriteCapacityUnits?: number | undefined;
 }
 
+type Reports = ConsumedCapacity | readonly ConsumedCapacity[];
+
+/** The last report, and what came of it: nearly all writes cost the same. */
+let last: { readonly consumed: Reports; readonly call: StoreCall } | undefined;
+
 /** The report of an answered request. Requests to several tables report several times. */
 export function reported(operation: OperationName, output: object): StoreCall {
-  const { ConsumedCapacity: consumed } = output as {
-    ConsumedCapacity?: ConsumedCapacity | readonly ConsumedCapacity[];
-  };
+  const { ConsumedCapacity: consumed } = output as { ConsumedCapacity?: Reports };
+  if (consumed === undefined) return callOf(operation, undefined);
+  if (last?.consumed !== consumed || last.call.operation !== operation) {
+    last = { consumed, call: callOf(operation, consumed) };
+  }
+  return last.call;
+}
+
+function callOf(operation: OperationName, consumed: Reports | undefined): StoreCall {
   const parts = consumed === undefined ? [] : [consumed].flat();
   const indexes = parts.flatMap((part) => [
     ...Object.values(part.GlobalSecondaryIndexes ?? {}),

@@ -17,11 +17,14 @@ export class StoredItem {
   }
 }
 
-/** An answer that was read in one pass. */
-export interface StoredAnswer {
+/** What a write has cost. Answers may share it, so nobody changes it. */
+interface Price {
+  readonly ConsumedCapacity: unknown;
+}
+
+/** An answer that was read in one pass, with its price where that was asked for. */
+export interface StoredAnswer extends Partial<Price> {
   readonly Attributes: StoredItem;
-  /** What the write has cost, where that was asked for. */
-  readonly ConsumedCapacity?: unknown;
 }
 
 const HEAD = '{"Attributes":{"';
@@ -107,19 +110,17 @@ class Reader {
     const price = isWhole ? undefined : this.#price(end);
     if (!isWhole && price === undefined) return undefined;
     const Attributes = new StoredItem(blanks.fill(names, values) as unknown as Item);
-    return price === undefined ? { Attributes } : { Attributes, ...price };
+    if (price === undefined) return { Attributes };
+    return { Attributes, ConsumedCapacity: price.ConsumedCapacity };
   }
 
   /** Reads what follows the item; `undefined` where that is not the consumed capacity alone. */
-  #price(from: number): { readonly ConsumedCapacity: unknown } | undefined {
+  #price(from: number): Price | undefined {
     const text = this.#text;
     if (!text.startsWith(CAPACITY, from)) return undefined;
-    try {
-      const rest = JSON.parse(`{${text.slice(from + 1)}`) as { ConsumedCapacity: unknown };
-      return Object.keys(rest).length === 1 ? rest : undefined;
-    } catch {
-      return undefined;
-    }
+    const rest = text.slice(from);
+    if (rest !== lastPrice.text) lastPrice = { text: rest, price: priceIn(rest) };
+    return lastPrice.price;
   }
 
   /** Reads a value, and stops behind it and its brace. */
@@ -161,6 +162,21 @@ class Reader {
     if (quote < 0 || this.#text.charCodeAt(quote + 1) !== BRACE) return false;
     this.#at = quote + 2;
     return true;
+  }
+}
+
+/** Nearly all writes cost the same. */
+let lastPrice: { readonly text: string; readonly price: Price | undefined } = {
+  text: "",
+  price: undefined,
+};
+
+function priceIn(text: string): Price | undefined {
+  try {
+    const rest = JSON.parse(`{${text.slice(1)}`) as Price;
+    return Object.keys(rest).length === 1 ? rest : undefined;
+  } catch {
+    return undefined;
   }
 }
 
