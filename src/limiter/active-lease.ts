@@ -146,7 +146,7 @@ export class ActiveLease implements Lease {
     return deltas !== undefined;
   }
 
-  /** Writes what `#settleOnly` has settled; false, with nothing done: where others are told of it. */
+  /** Writes what was settled; false, with nothing done: where a listener or a waiter hears of it. */
   #writeSettled(): boolean {
     const deltas = this.#settledMilli;
     if (deltas === undefined) return true;

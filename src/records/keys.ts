@@ -140,7 +140,7 @@ export interface BucketName {
   readonly resource: string;
 }
 
-/** A call asks for the same name several times, and a text that is made anew is hashed anew. */
+/** A call asks for the same name several times, and every new text has to be hashed. */
 let lastBucket = { entityId: "", resource: "", id: "#" };
 
 /** Names a bucket within its namespace. */

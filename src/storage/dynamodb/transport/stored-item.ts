@@ -17,7 +17,7 @@ export class StoredItem {
   }
 }
 
-/** What a write has cost. Answers may share it, so nobody changes it. */
+/** What a write has cost. Answers share it, so it is never changed. */
 interface Price {
   readonly ConsumedCapacity: unknown;
 }
