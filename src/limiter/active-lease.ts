@@ -146,7 +146,7 @@ export class ActiveLease implements Lease {
     return deltas !== undefined;
   }
 
-  /** Writes what was settled; false, with nothing done: where a listener or a waiter hears of it. */
+  /** Writes what was settled; false, with nothing done: where listeners or waiters hear of it. */
   #writeSettled(): boolean {
     const deltas = this.#settledMilli;
     if (deltas === undefined) return true;
