@@ -15,7 +15,7 @@ const WARM_UP_ROUNDS = 3;
  * of its process, and makes it faster or slower by up to a fifth. So there are several of each, and
  * their mean counts: a median of few would be one way or the other.
  */
-const PROCESSES = 5;
+const PROCESSES = 8;
 /** Without a limiter: what remains of the others is what their limiters cost. */
 const BARE_PROCESSES = 2;
 /** The machine becomes slower and faster within seconds: many short rounds rather than few. */

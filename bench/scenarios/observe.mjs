@@ -1,4 +1,4 @@
-/** What telemetry costs per acquire in memory: without it, and with the real SDK. */
+/** What telemetry costs per acquire: without it, and with the real SDK. */
 
 import {
   AggregationTemporality,
@@ -8,15 +8,13 @@ import {
 } from "@opentelemetry/sdk-metrics";
 import { RateLimiter } from "../dist/index.js";
 import { observe } from "../dist/otel/index.js";
-import { timed } from "../measure.mjs";
+import { duel } from "../measure.mjs";
 import { keys } from "../support.mjs";
 import { limiterAt, taking, withTable } from "./dynamodb.mjs";
 
 const KEYS = 10_000;
 const COUNT = 100_000;
-const TABLE_COUNT = 2000;
 const TABLE_KEYS = 256;
-const IN_FLIGHT = 64;
 
 function meter() {
   const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
@@ -57,30 +55,31 @@ async function memObserve(pace) {
   return { offUs, onUs, afterUs };
 }
 
-/** CPU time of this process per acquire and commit on a table: the least of some rounds. */
-async function tableCpuUs(contender, rounds) {
-  let least = Number.POSITIVE_INFINITY;
-  for (let round = 0; round <= rounds; round += 1) {
-    const before = process.cpuUsage();
-    await timed(contender, TABLE_COUNT, IN_FLIGHT);
-    const { user, system } = process.cpuUsage(before);
-    least = Math.min(least, (user + system) / TABLE_COUNT);
-  }
-  return least;
+/** The same work with a listener, which is there only while the work is done. */
+function heard(contender, limiter, meter) {
+  let loops = 0;
+  let stop;
+  return {
+    loop: async (count) => {
+      loops += 1;
+      if (loops === 1) stop = observe(limiter, { meter, tracer: false });
+      await contender.loop(count);
+      loops -= 1;
+      if (loops === 0) stop();
+    },
+  };
 }
 
+/** CPU time of this process per acquire and commit on a table, in alternating rounds. */
 async function tableObserve(pace) {
-  return withTable(async ({ endpoint, table }) => {
+  return withTable(async ({ endpoint, table, duelOptions }) => {
     const limiter = await limiterAt(table, endpoint);
-    const contender = taking(limiter, keys(TABLE_KEYS));
-    const offUs = await tableCpuUs(contender, pace.rounds);
+    const alone = taking(limiter, keys(TABLE_KEYS));
     const meters = meter();
-    const stop = observe(limiter, { meter: meters.meter, tracer: false });
-    const onUs = await tableCpuUs(contender, pace.rounds);
-    stop();
+    const [off, on] = await duel([alone, heard(alone, limiter, meters.meter)], pace, duelOptions);
     await meters.end();
     await limiter.close();
-    return { offUs, onUs, ratio: onUs / offUs };
+    return { offUs: off.cpuUs, onUs: on.cpuUs, ratio: on.cpuUs / off.cpuUs };
   });
 }
 

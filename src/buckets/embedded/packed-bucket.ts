@@ -200,8 +200,10 @@ export class PackedBucket {
     const { rates } = this.build;
     const numbers = this.#numbers;
     for (let at = 0; at < rates.length; at += 1) {
+      const delta = deltasMilli[at] ?? 0;
+      if (delta === 0) continue;
       const held = heldAt(numbers, at, rates[at] as Rate, nowMs);
-      if (held < 0 || (deltasMilli[at] ?? 0) > held) return false;
+      if (held < 0 || delta > held) return false;
     }
     for (let at = 0; at < rates.length; at += 1) {
       const rate = rates[at] as Rate;
