@@ -49,26 +49,34 @@ export class LinkHistory {
 
   /** `consumed`: the entities that a call which began at `sinceMs` has consumed from. */
   judge(subject: string, entityId: string, consumed: ReadonlySet<string>, sinceMs: number): void {
-    const chains = this.#chainsOf(entityId, sinceMs, []);
+    const chains = this.#chainsOf(entityId, sinceMs, "none");
     if (chains.some((chain) => isSame(chain, consumed))) return;
     const detail = `consumed from ${[...consumed].join(" ")}, where its links say ${textOf(chains)}`;
     throw new Violation("links", subject, detail);
   }
 
-  /** `named`: the entities that refuse a call. One of them must be in a chain that was in force. */
+  /**
+   * `named`: the entities that refuse a call. One of them must be in a chain that was in force. An
+   * ancestor may refuse before the call sees that the links above it lead back.
+   */
   judgeRefusal(subject: string, entityId: string, named: readonly string[], sinceMs: number): void {
-    const chains = this.#chainsOf(entityId, sinceMs - KNOWLEDGE_MS, []);
+    const chains = this.#chainsOf(entityId, sinceMs - KNOWLEDGE_MS, "cut");
     if (named.some((name) => chains.some((chain) => chain.includes(name)))) return;
     const detail = `refused by ${named.join(" ")}, where its links say ${textOf(chains)}`;
     throw new Violation("links", subject, detail);
   }
 
-  /** Old and new links together may form a circle, which no call goes by. */
-  #chainsOf(entityId: string, sinceMs: number, below: readonly string[]): string[][] {
-    if (below.includes(entityId)) return [];
+  /** Old and new links together may form a circle, which no call goes by: none, or its part. */
+  #chainsOf(
+    entityId: string,
+    sinceMs: number,
+    circles: "none" | "cut",
+    below: readonly string[] = [],
+  ): string[][] {
+    if (below.includes(entityId)) return circles === "cut" ? [[]] : [];
     return this.#parentsOf(entityId, sinceMs).flatMap((parentId) => {
       if (parentId === undefined) return [[entityId]];
-      const above = this.#chainsOf(parentId, sinceMs, [...below, entityId]);
+      const above = this.#chainsOf(parentId, sinceMs, circles, [...below, entityId]);
       return above.map((chain) => [entityId, ...chain]);
     });
   }

@@ -225,6 +225,25 @@ describe("links", () => {
   });
 });
 
+test("an ancestor refuses by links that lead back, which are in force for no call", () => {
+  let nowMs = 0;
+  const links = new LinkHistory();
+  const move = (entityId: string, parentId: string | undefined) => {
+    links.begin(entityId, parentId, () => nowMs)();
+  };
+  links.start("child", "parent");
+  links.start("parent", "grandparent");
+  nowMs = 100;
+  move("parent", undefined);
+  nowMs = 200;
+  move("grandparent", "child");
+  const judge = (named: string, sinceMs: number) => () =>
+    links.judgeRefusal("call 1", "child", [named], sinceMs);
+  expect(judge("grandparent", 1100)).not.toThrow();
+  expect(judge("grandparent", 1101)).toThrow(/refused by grandparent, where its links say/);
+  expect(judge("stranger", 1100)).toThrow(/refused by stranger/);
+});
+
 describe("an edge", () => {
   test("an edge is the first millisecond with one milli-token less than a whole number", () => {
     const rate = { capacity: 5000, refill: 1000, period: 2000 };

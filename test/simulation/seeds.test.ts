@@ -101,6 +101,11 @@ describe("fixed seeds", () => {
     expect(failure?.violation?.message).toBeUndefined();
   });
 
+  test("seed 5000236 of the world moved is clean: the checker knew no refusal below a circle", async () => {
+    const { failure } = await simulateSeeds({ seed: 5_000_236, runs: 1, world: "moved" });
+    expect(failure?.violation?.message).toBeUndefined();
+  });
+
   test("seed 970093 of the world filled is clean: a full bucket refused for a waiter's sake", async () => {
     const { failure } = await simulateSeeds({ seed: 970_093, runs: 1, world: "filled" });
     expect(failure?.violation?.message).toBeUndefined();
