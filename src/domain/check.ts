@@ -66,8 +66,8 @@ export function isPlainObject(value: unknown): value is Record<string, unknown> 
 
 /**
  * The same for fast paths, where a prototype costs too much to look up: an object whose class is
- * `Object`. It says no to a literal without prototype, and yes to an object that inherits from one
- * with a prototype, whose inherited fields count as its own.
+ * `Object`. False for a literal without prototype; true for an object that inherits from a literal,
+ * whose inherited fields then count like its own.
  */
 export function isLiteral(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && value.constructor === Object;

@@ -29,8 +29,8 @@ export interface Holding {
   /** Adjusted and not yet written. */
   readonly pendingMilli: number[];
   /**
-   * Consumed as far as the caller knows, but perhaps never written: never refunded. Empty unless an
-   * answer of the store was lost.
+   * Consumed as far as the caller knows, but perhaps never written: never refunded. An entry that
+   * is missing is zero, as most are.
    */
   readonly unsureMilli: number[];
 }
