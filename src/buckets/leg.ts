@@ -59,6 +59,8 @@ export interface LegOutcome {
   readonly link: Link;
   /** Right after the consume, shards summed; of shards it did not touch, as last seen. */
   readonly balancesMilli: readonly number[];
+  /** When the store showed the oldest of them; absent: just now. */
+  readonly shownAtMs?: number | undefined;
 }
 
 /** What a lease changes after the fact. Positive: consumed more; negative: refunded. */

@@ -6,7 +6,7 @@ import { INSPECT, type InspectStyle, inspected } from "../domain/inspect.ts";
 import type { LimitStatus } from "../domain/limit-status.ts";
 import type { Amounts, AmountsByName } from "./amounts.ts";
 import { statusesAfter } from "./decision.ts";
-import { balancesIn, type Granted, type Holding, holdingsOf } from "./holding.ts";
+import { balancesIn, type Granted, type Holding, holdingsOf, oldestShownMs } from "./holding.ts";
 import type { Lease, ResourceLease, SettledAmounts } from "./lease.ts";
 import { ENDED, LeaseHoldings } from "./lease-holdings.ts";
 import type { LeaseHost, LeaseTarget } from "./lease-host.ts";
@@ -15,6 +15,8 @@ import { addSettled, settledDeltas } from "./settled-amounts.ts";
 
 /** Reads the bucket of a lease without its statuses, for other parts of this package. */
 export const ONLY_BUCKET = Symbol("zae-limiter.only-bucket");
+/** Reads how old the statuses of a lease are, for other parts of this package. */
+export const SHOWN_AT_MS = Symbol("zae-limiter.shown-at-ms");
 
 export class ActiveLease implements Lease {
   static readonly #access: PartAccess<ActiveLease> = {
@@ -63,6 +65,15 @@ export class ActiveLease implements Lease {
    */
   get [ONLY_BUCKET](): OnlyBucket | undefined {
     return this.#granted.only;
+  }
+
+  /**
+   * When the store showed the oldest balance of its statuses; `undefined`: just now.
+   *
+   * @internal
+   */
+  get [SHOWN_AT_MS](): number | undefined {
+    return oldestShownMs(this.#granted);
   }
 
   get overdrawn(): readonly string[] {

@@ -18,6 +18,15 @@ export function balancesIn(granted: Granted): readonly (readonly number[])[] {
   return granted.balancesMilli ?? granted.outcomes.map((outcome) => outcome.balancesMilli);
 }
 
+/** Returns when the store showed the oldest of them; `undefined`: just now. */
+export function oldestShownMs({ outcomes }: Granted): number | undefined {
+  let oldestMs: number | undefined;
+  for (const { shownAtMs } of outcomes) {
+    if (shownAtMs !== undefined) oldestMs = Math.min(oldestMs ?? shownAtMs, shownAtMs);
+  }
+  return oldestMs;
+}
+
 /** What the lease holds of one shard of one bucket. */
 export interface Holding {
   readonly entityId: string;

@@ -27,6 +27,11 @@ interface Answer {
 /** How long a cached state may refuse requests, in milliseconds. */
 const KNOWN_MS = 1000;
 
+/** Returns the oldest time for `know` at which an answer is not stale yet when it comes. */
+export function oldestFresh(nowMs: number): number {
+  return nowMs - KNOWN_MS + 1;
+}
+
 export class QueueState {
   /** Names of the buckets its requests consume from: of the entity and of its ancestors. */
   readonly heardOf = new Set<string>();
@@ -71,13 +76,12 @@ export class QueueState {
     { limits, also, resource }: CheckedRequest,
     before: AmountsByName,
     nowMs: number,
-    shownMs: number = nowMs,
+    shownMs: number,
   ): void {
     const isOwn = (status: LimitStatus) => status.resource === resource;
     const statuses = also.length === 0 ? all : all.filter(isOwn);
     const refunded = this.givenSince(before);
-    // An answer that has just come is not stale yet, whatever it goes by.
-    const shownAtMs = Math.min(nowMs, Math.max(shownMs, nowMs - KNOWN_MS + 1));
+    const shownAtMs = Math.min(nowMs, shownMs);
     this.#answer = { statuses, limits, seenAtMs: nowMs, shownAtMs, refunded };
     for (const status of statuses) this.heardOf.add(bucketId(status));
   }

@@ -11,7 +11,7 @@ import type { LimitStatus } from "../domain/limit-status.ts";
 import type { CheckedRequest } from "./acquire-request.ts";
 import type { AmountsByName } from "./amounts.ts";
 import { type Refusal, shownAtMsOf } from "./decision.ts";
-import { type QueueRequest, QueueState } from "./queue-state.ts";
+import { oldestFresh, type QueueRequest, QueueState } from "./queue-state.ts";
 import { addAmounts, WaiterLanes } from "./waiter-lanes.ts";
 
 export interface Waiter {
@@ -185,7 +185,8 @@ export class WaitingQueue {
     isElsewhere: boolean,
   ): "leave" | "ask" | "rest" {
     const { request, givenBefore } = waiter;
-    this.#state.know(refusal.statuses, request, givenBefore, nowMs, shownAtMsOf(refusal));
+    const shownMs = Math.max(shownAtMsOf(refusal) ?? nowMs, oldestFresh(nowMs));
+    this.#state.know(refusal.statuses, request, givenBefore, nowMs, shownMs);
     const again = this.#isWorthAsking(waiter, nowMs);
     const leaves = isElsewhere || (!again && isTooLate(refusal, timerMs, waiter.until));
     if (this.#unjudged > 0) this.#judgeAll(nowMs, timerMs, leaves ? waiter : undefined);
@@ -195,10 +196,18 @@ export class WaitingQueue {
     return again ? "ask" : "rest";
   }
 
-  /** Records what a grant has left, and starts the waiters that fit. */
-  learnLeft(statuses: readonly LimitStatus[], waiter: Waiter, nowMs: number): void {
+  /**
+   * Records what a grant has left, and starts the waiters that fit. Of shards that it did not touch
+   * it tells what was last seen: that may be too old to refuse a request.
+   */
+  learnLeft(
+    statuses: readonly LimitStatus[],
+    waiter: Waiter,
+    nowMs: number,
+    shownMs: number = nowMs,
+  ): void {
     if (this.#waiters.size === 0 || statuses.length === 0) return;
-    this.#state.know(statuses, waiter.request, waiter.givenBefore, nowMs);
+    this.#state.know(statuses, waiter.request, waiter.givenBefore, nowMs, shownMs);
     this.#callFitting(nowMs);
     this.#tell(undefined);
   }

@@ -13,6 +13,7 @@ import type { Timer } from "../domain/timer.ts";
 import { bucketId } from "../records/keys.ts";
 import { onAbort, untilAborted } from "./aborts.ts";
 import type { CheckedRequest } from "./acquire-request.ts";
+import { type ActiveLease, SHOWN_AT_MS } from "./active-lease.ts";
 import type { AmountsByName } from "./amounts.ts";
 import type { Refusal } from "./decision.ts";
 import { inTime } from "./in-time.ts";
@@ -28,7 +29,10 @@ const ASK_MS_MAX = 60_000;
 /** Requests that wait at a time, in all queues of a store; a waiter takes some 6 KB. */
 const WAITERS_MAX = 10_000;
 
-type Grant = { readonly granted: true; readonly lease: Pick<Lease, "statuses"> };
+type Grant = {
+  readonly granted: true;
+  readonly lease: Pick<Lease, "statuses"> & Partial<Pick<ActiveLease, typeof SHOWN_AT_MS>>;
+};
 /** Throws `RateLimiterUnavailable` where the store cannot answer; then the queue fails with it. */
 type Attempt<G> = () => Promise<G | Refusal>;
 
@@ -235,7 +239,8 @@ export class WaitingQueues {
   ): Promise<G | Refusal | undefined> {
     const decision = await this.#answer(queue, attempt);
     if (decision.granted) {
-      queue.learnLeft(decision.lease.statuses, waiter, this.#clock());
+      const { statuses, [SHOWN_AT_MS]: shownAtMs } = decision.lease;
+      queue.learnLeft(statuses, waiter, this.#clock(), shownAtMs);
       return decision;
     }
     queue.sendBack(waiter);

@@ -111,6 +111,11 @@ describe("fixed seeds", () => {
     expect(failure?.violation?.message).toBeUndefined();
   });
 
+  test("seed 6000749 of the world filled is clean: a grant showed old states of other shards as new", async () => {
+    const { failure } = await simulateSeeds({ seed: 6_000_749, runs: 1, world: "filled" });
+    expect(failure?.violation?.message).toBeUndefined();
+  });
+
   test("seed 1200116 of the world merges is clean: the checker counted shards that were gone", async () => {
     const { failure } = await simulateSeeds({ seed: 1_200_116, runs: 1, world: "merges" });
     expect(failure?.violation?.message).toBeUndefined();

@@ -65,20 +65,16 @@ export function grantedBy(legs: readonly Leg[], answers: Answers): ConsumeResult
 
 /**
  * Refuses a call, unless the buckets have another parent than the legs were made from: an ancestor
- * refuses only those that cascade to it. `firsts`: the first shard of each leg.
+ * refuses only those that cascade to it. `firsts`: the first shard of each leg. `shownAtMs`: when
+ * the store showed the oldest shard.
  */
 export function refusedBy(
   legs: readonly Leg[],
   balancesMilli: readonly (readonly number[])[],
   local: boolean,
   firsts: readonly (CachedState | undefined)[],
-  nowMs: number,
+  shownAtMs: number,
 ): ConsumeResult {
-  let shownAtMs = nowMs;
-  for (const state of firsts) {
-    // A state that was never shown is a prediction from one that was.
-    if (state !== undefined && state.seenAtMs > 0) shownAtMs = Math.min(shownAtMs, state.seenAtMs);
-  }
   if (legs.length === 1) return { outcome: "refused", balancesMilli, local, shownAtMs };
   const shown = legs.map((leg, at) => {
     const bucket = firsts[at]?.bucket;

@@ -27,6 +27,13 @@ export interface KnownBalances {
   readonly sumsMilli: readonly number[];
 }
 
+/** What all shards had when they were last seen. */
+export interface LastBalances {
+  readonly balancesMilli: readonly number[];
+  /** When the store showed the oldest of them. */
+  readonly shownAtMs: number;
+}
+
 export class BucketStates {
   readonly shards: CachedStates;
   readonly clock: Clock;
@@ -221,33 +228,49 @@ export class BucketStates {
     return has.some((milli, at) => milli < (scarce[at] as number));
   }
 
-  /** The balances of a bucket as they were last seen; full where they never were. */
-  lastBalances(name: BucketName, config: BucketConfig): readonly number[] {
-    const count = this.countOf(name);
-    const full = fullBalances(config);
-    if (count === undefined || this.of(name, 0)?.bucket === undefined) return full;
-    const nowMs = this.clock();
-    const sums = full.map(() => 0);
-    for (let shard = 0; shard < count; shard += 1) {
-      add(sums, this.#lastOf(name, config, shard, count, nowMs));
-    }
-    return sums.map((sum, at) => Math.min(sum, full[at] as number));
-  }
-
-  /** A shard's part; one whose share still lies in another shard has none. */
-  #lastOf(
+  /**
+   * The balances of a bucket as they were last seen; full where they never were. `written`: shards
+   * that a write has just shown, whatever this process has predicted of them since.
+   */
+  lastBalances(
     name: BucketName,
     config: BucketConfig,
-    shard: number,
-    count: number,
+    written: readonly number[] = [],
+  ): LastBalances {
+    const count = this.countOf(name);
+    const full = fullBalances(config);
+    if (count === undefined || this.of(name, 0)?.bucket === undefined) {
+      return { balancesMilli: full, shownAtMs: Number.NEGATIVE_INFINITY };
+    }
+    const nowMs = this.clock();
+    const sums = full.map(() => 0);
+    let shownAtMs = nowMs;
+    for (let shard = 0; shard < count; shard += 1) {
+      const state = this.of(name, shard);
+      const isUnborn = state === undefined && this.#isUnborn(name, shard);
+      add(sums, isUnborn ? [] : lastOf(state, config, shard, count, nowMs));
+      if (isUnborn || written.includes(shard)) continue;
+      shownAtMs = Math.min(shownAtMs, state?.seenAtMs ?? Number.NEGATIVE_INFINITY);
+    }
+    const balancesMilli = sums.map((sum, at) => Math.min(sum, full[at] as number));
+    return { balancesMilli, shownAtMs };
+  }
+
+  /** When the store showed the oldest shard of some buckets, of which these are the first ones. */
+  shownAtMs(
+    names: readonly BucketName[],
+    firsts: readonly (CachedState | undefined)[],
     nowMs: number,
-  ): readonly number[] {
-    const state = this.of(name, shard);
-    if (state?.bucket !== undefined) return balancesOf(state.bucket, config, nowMs);
-    const none = state !== undefined || this.#isUnborn(name, shard);
-    return config.limits.map(({ rate }) =>
-      none ? 0 : shardRate(rate, shard, count).capacityMilli,
-    );
+  ): number {
+    let oldestMs = nowMs;
+    for (let at = 0; at < names.length; at += 1) {
+      const first = firsts[at];
+      oldestMs = Math.min(oldestMs, shownMs(first, nowMs));
+      for (let shard = 1; shard < (first?.bucket?.shardCount ?? 1); shard += 1) {
+        oldestMs = Math.min(oldestMs, shownMs(this.of(names[at] as BucketName, shard), nowMs));
+      }
+    }
+    return oldestMs;
   }
 
   #isUnborn(name: BucketName, shard: number): boolean {
@@ -274,6 +297,19 @@ export function balancesOf(
   return limits.map(({ name, rate }) => balanceIn(bucket, name, rate, nowMs));
 }
 
+/** A shard's part; one that is not there has none, and one that was never seen is full. */
+function lastOf(
+  state: CachedState | undefined,
+  config: BucketConfig,
+  shard: number,
+  count: number,
+  nowMs: number,
+): readonly number[] {
+  if (state?.bucket !== undefined) return balancesOf(state.bucket, config, nowMs);
+  if (state !== undefined) return [];
+  return config.limits.map(({ rate }) => shardRate(rate, shard, count).capacityMilli);
+}
+
 function balanceIn(
   bucket: SeenBucket,
   limitName: string,
@@ -290,6 +326,11 @@ function add(sums: number[], amounts: readonly number[]): void {
   for (let at = 0; at < sums.length; at += 1) {
     sums[at] = (sums[at] as number) + (amounts[at] ?? 0);
   }
+}
+
+/** When a state was shown. One that was never shown is a prediction from one that was. */
+function shownMs(state: CachedState | undefined, nowMs: number): number {
+  return state !== undefined && state.seenAtMs > 0 ? state.seenAtMs : nowMs;
 }
 
 /** Whether a state may refuse without a call; a clock that went back proves nothing. */

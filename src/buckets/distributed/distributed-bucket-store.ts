@@ -174,7 +174,10 @@ export class DistributedBucketStore implements BucketStore {
     const known = refusedLocally(this.#states, legs, nowMs);
     if (known === undefined) return this.#ask(legs, this.#deadline(options), options);
     const { balancesMilli, firsts } = known;
-    if (areComplete(balancesMilli)) return refusedBy(legs, balancesMilli, true, firsts, nowMs);
+    if (areComplete(balancesMilli)) {
+      const shownAtMs = this.#states.shownAtMs(legs, firsts, nowMs);
+      return refusedBy(legs, balancesMilli, true, firsts, shownAtMs);
+    }
     return this.#refuse(legs, balancesMilli, true, this.#deadline(options));
   }
 
@@ -325,7 +328,8 @@ export class DistributedBucketStore implements BucketStore {
   ): Promise<ConsumeResult> {
     const balancesMilli = await this.#fill(legs, known, deadline);
     const firsts = legs.map((leg) => this.#states.of(leg, 0));
-    return refusedBy(legs, balancesMilli, local, firsts, this.#context.clock());
+    const shownAtMs = this.#states.shownAtMs(legs, firsts, this.#context.clock());
+    return refusedBy(legs, balancesMilli, local, firsts, shownAtMs);
   }
 
   /**
@@ -345,7 +349,7 @@ export class DistributedBucketStore implements BucketStore {
       read = await this.read(missing, { deadline });
     } catch (error) {
       if (!(error instanceof RateLimiterUnavailable) || !certain) throw error;
-      read = missing.map((leg) => this.#states.lastBalances(leg, leg.config));
+      read = missing.map((leg) => this.#states.lastBalances(leg, leg.config).balancesMilli);
     }
     let next = 0;
     return known.map((balances) => balances ?? (read[next++] as readonly number[]));

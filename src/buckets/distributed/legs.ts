@@ -81,7 +81,7 @@ function firstOf(
 ): readonly number[] {
   const balances = open.map((leg) => {
     const { config } = legs[leg] as Leg;
-    return states.lastBalances(legs[leg] as Leg, config);
+    return states.lastBalances(legs[leg] as Leg, config).balancesMilli;
   });
   for (const times of [1, 2]) {
     const scarce = open.find((leg, position) => {

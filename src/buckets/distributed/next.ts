@@ -198,13 +198,14 @@ function consumed(
 ): AnsweredMember[] {
   const { shard, shardCount } = bucket;
   const link = effectiveLink(linkIn(bucket), config.cascade);
-  const left =
-    shardCount === 1 ? balancesOf(bucket, config, nowMs) : states.lastBalances(name, config);
+  const last = shardCount === 1 ? undefined : states.lastBalances(name, config, [shard]);
+  const left = last?.balancesMilli ?? balancesOf(bucket, config, nowMs);
   const after = balancesAfterEach(members, left, config);
+  const shownAtMs = last?.shownAtMs;
   return members.map((member, at) => {
     const parts = [{ shard, amountsMilli: member.amountsMilli }];
     const balancesMilli = after[at] as readonly number[];
-    return { member, answer: { kind: "consumed", parts, link, balancesMilli } };
+    return { member, answer: { kind: "consumed", parts, link, balancesMilli, shownAtMs } };
   });
 }
 
@@ -216,8 +217,9 @@ function spreadAnswer(
   const [first] = writes;
   invariant(first !== undefined, "a spread consume has parts");
   const parts = writes.map(({ part }) => part);
-  const balancesMilli = states.lastBalances(name, config);
-  return { member, answer: { kind: "consumed", parts, link: first.link, balancesMilli } };
+  const written = parts.map(({ shard }) => shard);
+  const left = states.lastBalances(name, config, written);
+  return { member, answer: { kind: "consumed", parts, link: first.link, ...left } };
 }
 
 function outdated({ members }: Request): AnsweredMember[] {

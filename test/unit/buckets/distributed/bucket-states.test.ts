@@ -89,11 +89,57 @@ test.each([
 });
 
 test("last balances are full where nothing is known, and never beyond full", () => {
-  expect(statesOf([]).lastBalances(NAME, CONFIG)).toEqual([10_000]);
-  expect(statesOf([shardAt(0, 1, 2)], DAY_MS).lastBalances(NAME, CONFIG)).toEqual([6000]);
-  expect(statesOf([shardAt(0, 5, 2), shardAt(1, 5, 2)]).lastBalances(NAME, CONFIG)).toEqual([
-    10_000,
-  ]);
+  const lastOf = (shown: readonly SeenBucket[], agoMs = 0) =>
+    statesOf(shown, agoMs).lastBalances(NAME, CONFIG).balancesMilli;
+  expect(lastOf([])).toEqual([10_000]);
+  expect(lastOf([shardAt(0, 1, 2)], DAY_MS)).toEqual([6000]);
+  expect(lastOf([shardAt(0, 5, 2), shardAt(1, 5, 2)])).toEqual([10_000]);
+});
+
+describe("how old balances are", () => {
+  const NEVER = Number.NEGATIVE_INFINITY;
+
+  /** Two shards, of which the second was shown later, and what this process has predicted. */
+  function twoShards(predicted: readonly number[] = []) {
+    const states = statesOf([shardAt(0, 1, 2), shardAt(1, 2, 2)], 400);
+    const idOf = (shard: number) => states.idOf(NAME, shard);
+    states.shards.observe(idOf(1))(shardAt(1, 2, 2), NOW - 7);
+    for (const shard of predicted) states.shards.predict(idOf(shard), shardAt(shard, 1, 2), []);
+    return states;
+  }
+
+  test.each<[string, number[], number[], number]>([
+    ["the oldest shard", [], [], NOW - 400],
+    ["the oldest shard that was not written", [], [0], NOW - 7],
+    ["now where all were written", [], [0, 1], NOW],
+    ["never where a shard is predicted", [1], [0], NEVER],
+    ["that of the others where the one that is predicted was written", [0], [0], NOW - 7],
+  ])("last balances are as old as %s", (_, predicted, written, expected) => {
+    const { shownAtMs } = twoShards(predicted).lastBalances(NAME, CONFIG, written);
+    expect(shownAtMs).toBe(expected);
+  });
+
+  test.each<[string, (SeenBucket | undefined)[], number]>([
+    ["a shard is unknown", [shardAt(0, 1, 2)], NEVER],
+    ["the bucket is unknown", [], NEVER],
+    [
+      "the share of a shard still lies in its origin",
+      [shardAt(0, 1, 4), shardAt(1, 2, 2), shardAt(2, 0.5, 4)],
+      NOW - 5,
+    ],
+    ["a shard is not there", [shardAt(0, 1, 2), undefined], NOW - 5],
+  ])("last balances have an age where %s", (_, shown, expected) => {
+    expect(statesOf(shown, 5).lastBalances(NAME, CONFIG).shownAtMs).toBe(expected);
+  });
+
+  test("a refusal is as old as the oldest shard, and a prediction is no older than what it is from", () => {
+    const ageOf = (states: ReturnType<typeof twoShards>) =>
+      states.shownAtMs([NAME], [states.of(NAME, 0)], NOW);
+    expect(ageOf(twoShards())).toBe(NOW - 400);
+    expect(ageOf(twoShards([0]))).toBe(NOW - 7);
+    expect(ageOf(twoShards([0, 1]))).toBe(NOW);
+    expect(ageOf(statesOf([]))).toBe(NOW);
+  });
 });
 
 test("a throttled shard is passed by for a quarter of a second", () => {
