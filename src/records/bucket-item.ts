@@ -13,10 +13,11 @@ import { SHARDS_MAX } from "../core/shares.ts";
 import { show, TOKENS_MAX } from "../domain/check.ts";
 import { DamagedRecordError } from "../domain/errors.ts";
 import { PERIOD_SECONDS_MAX } from "../domain/limit.ts";
-import { isLimitName, RESERVED_LIMIT } from "../domain/names.ts";
+import { RESERVED_LIMIT } from "../domain/names.ts";
 import type { UnsupportedKind } from "../domain/unsupported-limit.ts";
 import type { Item, Value } from "../storage/item.ts";
-import { flagAt, integerAt, textAt, valueAt } from "./fields.ts";
+import { type LimitAttributes, shapeOf } from "./bucket-shape.ts";
+import { flagAt, integerAt, isIntegerIn, textAt, valueAt } from "./fields.ts";
 import {
   BUCKET_PREFIX,
   bucketKey,
@@ -25,12 +26,7 @@ import {
   parseShard,
   resourcePartition,
 } from "./keys.ts";
-import {
-  type PythonPart,
-  pythonPart,
-  type SchedulingAttributes,
-  unsupportedInBucket,
-} from "./python-attributes.ts";
+import { type PythonPart, pythonPart, unsupportedInBucket } from "./python-attributes.ts";
 
 export interface StoredLimit {
   readonly tokensMilli: number;
@@ -86,8 +82,6 @@ const TIME_MS_MAX = 8_640_000_000_000_000;
 /** The Python library up to 0.12 doubles the count without bound, and without making shards. */
 const ANNOUNCED_MAX = 2 ** 30;
 
-const BALANCE_PATTERN = /^b_(.+)_tk$/;
-
 export function encodeBucket(namespaceId: string, bucket: StoredBucket): Item {
   const { entityId, resource, shard } = bucket;
   const id = `${BUCKET_PREFIX}${entityId}#${resource}#${shard}`;
@@ -122,23 +116,26 @@ export function encodeBucket(namespaceId: string, bucket: StoredBucket): Item {
  * parameters counts as absent: it starts over with its config.
  */
 export function decodeBucket(item: Item): StoredBucket | undefined {
-  if (valueAt(item, "rf") === undefined) return undefined;
-  const refilledAtMs = boundedAt(item, "rf", 0, TIME_MS_MAX) as number;
+  const refilledAtMs = boundedAt(item, "rf", 0, TIME_MS_MAX);
+  if (refilledAtMs === undefined) return undefined;
   const entityId = textAt(item, "entity_id") ?? "";
   const resource = textAt(item, "resource") ?? "";
   const shard = shardIn(item, entityId, resource);
   const limits = new Map<string, StoredLimit>();
   let unsupported: Map<string, UnsupportedKind> | undefined;
-  for (const attribute of Object.keys(item)) {
-    const names = attributesOf(attribute);
-    if (names === undefined || !isComplete(item, names)) continue;
-    const kind = unsupportedInBucket(item, names);
+  const shape = shapeOf(Object.keys(item));
+  for (const names of shape.limits) {
+    const capacityMilli = integerAt(item, names.capacity, 1, TOKENS_MILLI_MAX);
+    const periodMs = integerAt(item, names.period, 1, PERIOD_MS_MAX);
+    // The Python library counts a balance without these as absent, too.
+    if (capacityMilli === undefined || periodMs === undefined) continue;
+    const kind = unsupportedInBucket(item, names, shape.hasPython);
     if (kind !== undefined) {
       unsupported ??= new Map();
       unsupported.set(names.limit, kind);
       continue;
     }
-    const limit = limitAt(item, names);
+    const limit = limitAt(item, names, capacityMilli, periodMs);
     if (limit !== undefined) limits.set(names.limit, limit);
   }
   const announced = shardCountIn(item);
@@ -159,7 +156,10 @@ export function decodeBucket(item: Item): StoredBucket | undefined {
     limits,
     writes,
     meterMs: boundedAt(item, "wm", 0, TIME_MS_MAX),
-    python: pythonPart(item, limits.keys(), unsupported),
+    python:
+      shape.hasPython || unsupported !== undefined
+        ? pythonPart(item, limits.keys(), unsupported)
+        : undefined,
   };
 }
 
@@ -167,8 +167,7 @@ export function decodeBucket(item: Item): StoredBucket | undefined {
 export function boundedAt(item: Item, name: string, min: number, max: number): number | undefined {
   const value = valueAt(item, name);
   if (value === undefined) return undefined;
-  const number = integerAt(item, name, min, max);
-  if (number !== undefined) return number;
+  if (isIntegerIn(value, min, max)) return value;
   const expected = `must be a whole number from ${min} to ${max}`;
   throw new DamagedRecordError(item.PK, name, `${expected}, got ${show(value)}`);
 }
@@ -213,70 +212,21 @@ function limitAttributes(bucket: StoredBucket): Record<string, Value> {
   return attributes;
 }
 
-interface LimitAttributes extends SchedulingAttributes {
-  readonly limit: string;
-  readonly tokens: string;
-  readonly capacity: string;
-  readonly period: string;
-  readonly consumed: string;
-  readonly remainder: string;
-}
-
-/** By the name of the balance; every answer of the store has the same few. */
-const knownAttributes = new Map<string, LimitAttributes>();
-const KNOWN_MAX = 1000;
-
-/** Returns `undefined` for an attribute that is not a balance. */
-function attributesOf(balance: string): LimitAttributes | undefined {
-  if (!balance.startsWith("b_") || !balance.endsWith("_tk")) return undefined;
-  const known = knownAttributes.get(balance);
-  if (known !== undefined) return known;
-  const limit = BALANCE_PATTERN.exec(balance)?.[1];
-  if (limit === undefined || !(limit === RESERVED_LIMIT || isLimitName(limit))) return undefined;
-  const names: LimitAttributes = {
-    limit,
-    tokens: balance,
-    capacity: `b_${limit}_cp`,
-    refill: `b_${limit}_ra`,
-    period: `b_${limit}_rp`,
-    consumed: `b_${limit}_tc`,
-    remainder: `b_${limit}_rr`,
-    sessionSeconds: `b_${limit}_rsa`,
-    resets: `b_${limit}_rsched`,
-    windows: `b_${limit}_sched`,
-  };
-  if (knownAttributes.size >= KNOWN_MAX) knownAttributes.clear();
-  knownAttributes.set(balance, names);
-  return names;
-}
-
-/** Whether an item has parameters for a balance; the Python library counts others as absent too. */
-function isComplete(item: Item, names: LimitAttributes): boolean {
-  return (
-    integerAt(item, names.capacity, 1, TOKENS_MILLI_MAX) !== undefined &&
-    integerAt(item, names.period, 1, PERIOD_MS_MAX) !== undefined
-  );
-}
-
 /** A limit with incomplete parameters counts as absent: it starts again from its config. */
-function limitAt(item: Item, names: LimitAttributes): StoredLimit | undefined {
+function limitAt(
+  item: Item,
+  names: LimitAttributes,
+  capacityMilli: number,
+  periodMs: number,
+): StoredLimit | undefined {
   const tokensMilli = integerAt(item, names.tokens, -MILLI_MAX, MILLI_MAX);
-  const capacityMilli = integerAt(item, names.capacity, 1, TOKENS_MILLI_MAX);
   const refillMilli = integerAt(item, names.refill, 1, TOKENS_MILLI_MAX);
-  const periodMs = integerAt(item, names.period, 1, PERIOD_MS_MAX);
-  if (
-    tokensMilli === undefined ||
-    capacityMilli === undefined ||
-    refillMilli === undefined ||
-    periodMs === undefined
-  ) {
-    return undefined;
-  }
+  if (tokensMilli === undefined || refillMilli === undefined) return undefined;
   const consumed = valueAt(item, names.consumed);
-  const hasRemainder = valueAt(item, names.remainder) !== undefined;
-  const remainder = hasRemainder ? integerAt(item, names.remainder, 0, MILLI_MAX) : 0;
+  const stored = valueAt(item, names.remainder);
+  const remainder = stored === undefined ? 0 : stored;
   // Writes compare the remainder with the one that was read: an invalid one never matches.
-  if (remainder === undefined) return undefined;
+  if (!isIntegerIn(remainder, 0, MILLI_MAX)) return undefined;
   return {
     tokensMilli,
     rate: { capacityMilli, refillMilli, periodMs },

@@ -12,6 +12,7 @@ import { boundedMap } from "./bounded-map.ts";
 import type { ConfigCache, ConfigSlot } from "./config-cache.ts";
 import { configVersion } from "./config-change.ts";
 import {
+  bucketId,
   entityConfigKey,
   namespaceIdKey,
   resourceConfigKey,
@@ -130,7 +131,7 @@ export class ConfigResolver {
   /** Returns the same from the cache alone; `undefined` when something is not cached. */
   remembered(entityId: string, resource: string): Remembered | undefined {
     const { cache } = this;
-    const name = slotNames.entity(entityId, resource);
+    const name = bucketId({ entityId, resource });
     const last = this.#combined.get(name);
     const isFresh = last?.generation === cache.generation && cache.isFresh(last.expiresAtMs);
     const found = isFresh ? last : this.#combine(name, entityId, resource);

@@ -23,8 +23,11 @@ export function integerAt(
   max: number,
 ): number | undefined {
   const value = valueAt(item, name);
-  const fits = Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max;
-  return fits ? (value as number) : undefined;
+  return isIntegerIn(value, min, max) ? value : undefined;
+}
+
+export function isIntegerIn(value: Value | undefined, min: number, max: number): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max;
 }
 
 export function flagAt(item: Item | undefined, name: string): boolean {

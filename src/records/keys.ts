@@ -140,15 +140,30 @@ export interface BucketName {
   readonly resource: string;
 }
 
-/** A call asks for the same name several times, and every new text has to be hashed. */
-let lastBucket = { entityId: "", resource: "", id: "#" };
+/** The ids that were made last, by resource and entity; beyond a bound all are dropped. */
+const bucketIds = new Map<string, Map<string, string>>();
+const BUCKET_IDS_MAX = 20_000;
+let bucketIdsCount = 0;
 
-/** Names a bucket within its namespace. */
+/**
+ * Names a bucket within its namespace. The same name is the same text each time: a call looks it up
+ * in several maps, which would have to hash and compare a new text again and again.
+ */
 export function bucketId({ entityId, resource }: BucketName): string {
-  if (lastBucket.entityId !== entityId || lastBucket.resource !== resource) {
-    lastBucket = { entityId, resource, id: `${entityId}#${resource}` };
+  const known = bucketIds.get(resource)?.get(entityId);
+  return known ?? addBucketId(entityId, resource);
+}
+
+function addBucketId(entityId: string, resource: string): string {
+  if (bucketIdsCount === BUCKET_IDS_MAX) {
+    bucketIds.clear();
+    bucketIdsCount = 0;
   }
-  return lastBucket.id;
+  bucketIdsCount += 1;
+  const id = `${entityId}#${resource}`;
+  const ofResource = bucketIds.get(resource) ?? new Map<string, string>();
+  bucketIds.set(resource, ofResource.set(entityId, id));
+  return id;
 }
 
 /** What the key of a bucket item says: `{namespace}/BUCKET#{entity}#{resource}#{shard}`. */

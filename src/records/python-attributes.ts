@@ -30,10 +30,12 @@ export interface SchedulingAttributes {
 export function unsupportedInBucket(
   item: Item,
   names: SchedulingAttributes,
+  hasPython: boolean,
 ): UnsupportedKind | undefined {
+  const isRefilled = numberAt(item, names.refill) !== 0;
+  if (!hasPython) return isRefilled ? undefined : "calendar quota";
   if (valueAt(item, names.sessionSeconds) !== undefined) return "session quota";
-  const refills = numberAt(item, names.refill) !== 0;
-  if (!refills || isScheduled(item, names.resets, RESETS)) return "calendar quota";
+  if (!isRefilled || isScheduled(item, names.resets, RESETS)) return "calendar quota";
   return isScheduled(item, names.windows, WINDOWS) ? "schedule" : undefined;
 }
 
@@ -101,6 +103,15 @@ export const PYTHON_LIMIT_SUFFIXES = [
 
 /** Attributes that hold for a bucket as a whole: a split copies them to the new shards. */
 const STAMPS = ["disabled", "bypass", "pgen", "pinc"] as const;
+
+/** Names of a bucket's attributes that tell of the Python library, of the bucket or of a limit. */
+const OF_BUCKET: ReadonlySet<string> = new Set([RESETS, WINDOWS, ...STAMPS]);
+const OF_LIMIT = new RegExp(`^b_.+_(?:${PYTHON_LIMIT_SUFFIXES.join("|")})$`);
+
+/** Returns whether only the Python library gives this name to an attribute of a bucket. */
+export function isPythonAttribute(name: string): boolean {
+  return OF_BUCKET.has(name) || OF_LIMIT.test(name);
+}
 
 /** The time until which a limit of a bucket counts as soft; absent: it is hard. */
 export function softStamp(limitName: string): string {

@@ -39,7 +39,8 @@ export class BucketLoads {
   readonly #clock: Clock;
   /** The largest amounts that this process was asked for, by bucket and limit. */
   readonly #largestMilli = boundedMap<Map<string, number>>(REMEMBERED_MAX);
-  readonly #meters = boundedMap<Sighting>(REMEMBERED_MAX);
+  /** By bucket, then by shard. */
+  readonly #meters = boundedMap<(Sighting | undefined)[]>(REMEMBERED_MAX);
   readonly #counted = boundedMap<Counted>(REMEMBERED_MAX);
 
   constructor(clock: Clock) {
@@ -87,17 +88,17 @@ export class BucketLoads {
 
   /** `writesPerSecond`: what the meter of the shard has shown. */
   of(bucket: SeenBucket): Load {
-    const { writesPerSecond } = this.#meters.get(placeOf(bucket)) ?? NO_RATE;
+    const { writesPerSecond } = this.#meters.get(bucketId(bucket))?.[bucket.shard] ?? NO_RATE;
     return { ...this.#of(bucket, bucket.shardCount), writesPerSecond };
   }
 
   /** Remembers the meter of a shard: two sightings tell how often all clients write to it. */
   sawMeter(bucket: SeenBucket): void {
-    const { meterMs, shardCount } = bucket;
+    const { meterMs, shard, shardCount } = bucket;
     if (meterMs === undefined) return;
-    const id = placeOf(bucket);
+    const meters = this.#metersOf(bucket);
     const nowMs = this.#clock();
-    const known = this.#meters.get(id);
+    const known = meters[shard];
     const before = known?.shardCount === shardCount ? known : undefined;
     const elapsedMs = nowMs - (before?.seenAtMs ?? nowMs);
     if (before !== undefined && elapsedMs >= 0 && elapsedMs < SIGHTING_MS) return;
@@ -108,7 +109,16 @@ export class BucketLoads {
     const isMoved = isUsable && mayBeBroughtForward(before.meterMs, nowMs);
     const writesPerSecond = isMoved ? before.writesPerSecond : rate;
     invariant((writesPerSecond ?? 0) >= 0, "a shard is written to, and not unwritten");
-    this.#meters.set(id, { shardCount, meterMs, seenAtMs: nowMs, writesPerSecond });
+    meters[shard] = { shardCount, meterMs, seenAtMs: nowMs, writesPerSecond };
+  }
+
+  #metersOf(name: BucketName): (Sighting | undefined)[] {
+    const id = bucketId(name);
+    const known = this.#meters.get(id);
+    if (known !== undefined) return known;
+    const meters: (Sighting | undefined)[] = [];
+    this.#meters.set(id, meters);
+    return meters;
   }
 
   #largestOf(name: BucketName): Map<string, number> {
@@ -130,8 +140,4 @@ export class BucketLoads {
     }
     return known;
   }
-}
-
-function placeOf(bucket: SeenBucket): string {
-  return `${bucketId(bucket)}#${bucket.shard}`;
 }

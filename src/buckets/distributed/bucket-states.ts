@@ -4,6 +4,7 @@ import { shardRate } from "../../core/shares.ts";
 import type { Clock } from "../../domain/clock.ts";
 import { boundedMap } from "../../records/bounded-map.ts";
 import { type BucketName, bucketId, bucketKey } from "../../records/keys.ts";
+import type { Key } from "../../storage/item.ts";
 import { fits, gatesOf } from "../gating.ts";
 import type { BucketConfig } from "../leg.ts";
 import { balanceAt, balanceOf } from "./balance-at.ts";
@@ -42,8 +43,8 @@ export class BucketStates {
   /** The number of shards that shards other than the first have shown. */
   readonly #told = boundedMap<{ count: number; atMs: number }>(REMEMBERED_MAX);
   readonly #throttledAtMs = boundedMap<number>(REMEMBERED_MAX);
-  /** A call asks for the same shard several times, and to make a text and hash it takes long. */
-  #lastId = { entityId: "", resource: "", shard: 0, id: "" };
+  /** By bucket, then by shard: a call needs them several times, and a new text has to be hashed. */
+  readonly #keys = boundedMap<Key[]>(REMEMBERED_MAX);
 
   constructor(
     context: { readonly namespaceId: string; readonly clock: Clock },
@@ -56,14 +57,20 @@ export class BucketStates {
     this.#ttlMultiplier = ttlMultiplier;
   }
 
-  idOf({ entityId, resource }: BucketName, shard: number): string {
-    const last = this.#lastId;
-    if (last.entityId === entityId && last.resource === resource && last.shard === shard) {
-      return last.id;
-    }
-    const id = bucketKey(this.#namespaceId, entityId, resource, shard).PK;
-    this.#lastId = { entityId, resource, shard, id };
-    return id;
+  keyOf(name: BucketName, shard: number): Key {
+    return this.#keys.get(bucketId(name))?.[shard] ?? this.#addKey(name, shard);
+  }
+
+  #addKey(name: BucketName, shard: number): Key {
+    const key = bucketKey(this.#namespaceId, name.entityId, name.resource, shard);
+    const keys = this.#keys.get(bucketId(name)) ?? [];
+    keys[shard] = key;
+    this.#keys.set(bucketId(name), keys);
+    return key;
+  }
+
+  idOf(name: BucketName, shard: number): string {
+    return this.keyOf(name, shard).PK;
   }
 
   of(name: BucketName, shard: number): CachedState | undefined {
@@ -78,8 +85,7 @@ export class BucketStates {
    * How many shards there are, by the last state of the first one, or by what another one has
    * shown since; `undefined` when no state is known.
    */
-  countOf(name: BucketName): number | undefined {
-    const first = this.of(name, 0);
+  countOf(name: BucketName, first = this.of(name, 0)): number | undefined {
     const told = this.#told.size === 0 ? undefined : this.#told.get(bucketId(name));
     const newer = told !== undefined && told.atMs > (first?.seenAtMs ?? Number.NEGATIVE_INFINITY);
     if (first === undefined) return newer ? told.count : undefined;

@@ -59,16 +59,17 @@ export function next(request: Request, history: History, situation: Situation): 
 
 /** Decides from what is known of the bucket. */
 function begin(request: Request, history: History, situation: Situation): readonly Step[] {
-  const refused = refusedLocally(request, situation);
-  if (refused.length > 0) return [{ do: "answer", answers: refused }];
   const { name, config, members } = request;
   const { states, nowMs, random } = situation;
-  const count = states.countOf(name) ?? 1;
+  const first = states.of(name, 0);
+  const refused = refusedLocally(request, situation, first);
+  if (refused.length > 0) return [{ do: "answer", answers: refused }];
+  const count = states.countOf(name, first) ?? 1;
   const { amountsMilli } = members[0] as Member;
   const wanted = { name, config, amountsMilli, count, tried: history.tried };
   const shard = count === 1 ? 0 : pickShard(wanted, states, nowMs, random);
   if (shard === undefined) return [{ do: "read-all", count }];
-  const state = states.of(name, shard);
+  const state = shard === 0 ? first : states.of(name, shard);
   if (state === undefined || (state.bucket === undefined && shard > 0)) {
     return [{ do: "read", shard }];
   }
@@ -85,8 +86,9 @@ function begin(request: Request, history: History, situation: Situation): readon
 function refusedLocally(
   { name, config, members }: Request,
   { states, nowMs }: Situation,
+  first = states.of(name, 0),
 ): AnsweredMember[] {
-  const known = states.refused(name, config, members, nowMs);
+  const known = states.refused(name, config, members, nowMs, first);
   if (known === undefined) return [];
   const { refused, sumsMilli: balancesMilli } = known;
   return refused.map((member) => ({

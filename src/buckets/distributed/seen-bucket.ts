@@ -47,9 +47,16 @@ export const UNSHARDED = {
 export function decoded(item: Item | undefined): SeenBucket | undefined {
   const bucket = item === undefined ? undefined : decodeBucket(item);
   if (item === undefined || bucket === undefined) return undefined;
+  const { shard, shardCount } = bucket;
+  const isFirst = shard === 0 && shardCount > 1;
   // The object is not shared yet: a copy would only cost time.
-  const rebases = boundedAt(item, REBASES, 1, Number.MAX_SAFE_INTEGER) ?? 0;
-  return Object.assign(bucket, { rebases, ...shardingIn(item, bucket) });
+  const seen = bucket as { -readonly [Name in keyof SeenBucket]: SeenBucket[Name] };
+  seen.rebases = boundedAt(item, REBASES, 1, Number.MAX_SAFE_INTEGER) ?? 0;
+  seen.generation = boundedAt(item, GENERATION, 1, Number.MAX_SAFE_INTEGER) ?? 0;
+  seen.mergingAtMs = isFirst ? boundedAt(item, MERGING, 0, Number.MAX_SAFE_INTEGER) : undefined;
+  seen.writesCounted = isFirst ? (boundedAt(item, WRITES, 0, Number.MAX_SAFE_INTEGER) ?? 0) : 0;
+  seen.need = isFirst ? textAt(item, NEED) : undefined;
+  return seen;
 }
 
 /** The item of a shard other than the first. */
@@ -59,17 +66,6 @@ export function encodeShard(namespaceId: string, bucket: SeenBucket): Item {
     ...encodeBucket(namespaceId, bucket),
     ...(rebases === 0 ? {} : { [REBASES]: rebases }),
     ...(generation === 0 ? {} : { [GENERATION]: generation }),
-  };
-}
-
-function shardingIn(item: Item, { shard, shardCount }: StoredBucket) {
-  const generation = boundedAt(item, GENERATION, 1, Number.MAX_SAFE_INTEGER) ?? 0;
-  if (shard > 0 || shardCount === 1) return { ...UNSHARDED, generation };
-  return {
-    generation,
-    mergingAtMs: boundedAt(item, MERGING, 0, Number.MAX_SAFE_INTEGER),
-    writesCounted: boundedAt(item, WRITES, 0, Number.MAX_SAFE_INTEGER) ?? 0,
-    need: textAt(item, NEED),
   };
 }
 

@@ -7,7 +7,7 @@ import type { Deadline } from "../../domain/deadline.ts";
 import { RateLimiterUnavailable } from "../../domain/errors.ts";
 import { randomToken } from "../../domain/random.ts";
 import { ACQUIRES, encodeBucket } from "../../records/bucket-item.ts";
-import { type BucketName, bucketKey, entityKey, namespaceIdKey } from "../../records/keys.ts";
+import { type BucketName, entityKey, namespaceIdKey } from "../../records/keys.ts";
 import { refuseInactive } from "../../records/namespace-state.ts";
 import type { RecordContext } from "../../records/record-context.ts";
 import type { Item, Key, Value } from "../../storage/item.ts";
@@ -66,7 +66,7 @@ export class ShardRequests {
 
   /** Reads one shard. Calls that come while a read is under way share it. */
   async read(name: BucketName, shard: number, deadline: Deadline): Promise<CachedState> {
-    const key = this.#keyOf(name, shard);
+    const key = this.#states.keyOf(name, shard);
     const change = this.#states.shards.changeOf(key.PK);
     const other = this.#reads.get(key.PK);
     if (other?.change === change && Math.abs(other.deadline.atMs - deadline.atMs) <= JOIN_MS) {
@@ -103,7 +103,7 @@ export class ShardRequests {
   /** Consumes by one conditional update. Throws when nothing is known of the outcome. */
   async write(request: Request, write: ShardWrite, deadline: Deadline): Promise<Written> {
     const { shard, plan, guesses, from, members } = write;
-    const key = this.#keyOf(request.name, shard);
+    const key = this.#states.keyOf(request.name, shard);
     const { shards } = this.#states;
     const unpredict = shards.predict(key.PK, from, guesses);
     const observe = shards.observe(key.PK);
@@ -131,7 +131,7 @@ export class ShardRequests {
     deadline: Deadline,
   ): Promise<Written> {
     const { namespaceId, store, clock } = this.#context;
-    const key = this.#keyOf(name, 0);
+    const key = this.#states.keyOf(name, 0);
     const amountsMilli = sumOf(members);
     const owner = await this.#ownerOf(name, config, members, deadline);
     const ttlMultiplier = this.#ttlMultiplier;
@@ -155,7 +155,7 @@ export class ShardRequests {
     deadline: Deadline,
   ): Promise<boolean> {
     const { store, clock, random } = this.#context;
-    const keys = writes.map(({ part }) => this.#keyOf(name, part.shard));
+    const keys = writes.map(({ part }) => this.#states.keyOf(name, part.shard));
     const observes = keys.map(({ PK }) => this.#states.shards.observe(PK));
     const result = await store.transact(
       writes.map(({ plan }, at) => updateOf(keys[at] as Key, plan)),
@@ -179,7 +179,7 @@ export class ShardRequests {
     plan: WritePlan,
     deadline: Deadline,
   ): Promise<CachedState | undefined> {
-    const key = this.#keyOf(name, shard);
+    const key = this.#states.keyOf(name, shard);
     const nowMs = this.#context.clock();
     const observe = this.#states.shards.observe(key.PK);
     try {
@@ -196,11 +196,11 @@ export class ShardRequests {
 
   /** Whether the link of a bucket that this process met long ago was never compared. */
   isLinkDue(name: BucketName, shard: number): boolean {
-    return this.#links.isDue(this.#keyOf(name, shard));
+    return this.#links.isDue(this.#states.keyOf(name, shard));
   }
 
   checkLink(name: BucketName, shard: number, { timeoutMs }: Deadline): Promise<void> {
-    return this.#links.check(this.#keyOf(name, shard), timeoutMs);
+    return this.#links.check(this.#states.keyOf(name, shard), timeoutMs);
   }
 
   /**
@@ -210,10 +210,6 @@ export class ShardRequests {
   #learn(id: string, ok: boolean, bucket: SeenBucket, { teaches, atMs }: ShardWrite): void {
     if (teaches.length === 0) return;
     this.#states.shards.learn(id, ok ? teaches : sightings(bucket, teaches, atMs));
-  }
-
-  #keyOf({ entityId, resource }: BucketName, shard: number): Key {
-    return bucketKey(this.#context.namespaceId, entityId, resource, shard);
   }
 
   /** The link of a new bucket, and the stamps of the Python library where a policy decides. */
