@@ -54,18 +54,30 @@ function areSame(left: readonly string[], right: readonly string[]): boolean {
 function limitOf(balance: string): readonly LimitAttributes[] {
   const limit = BALANCE_PATTERN.exec(balance)?.[1];
   if (limit === undefined || !(limit === RESERVED_LIMIT || isLimitName(limit))) return [];
-  return [
-    {
-      limit,
-      tokens: balance,
-      capacity: `b_${limit}_cp`,
-      refill: `b_${limit}_ra`,
-      period: `b_${limit}_rp`,
-      consumed: `b_${limit}_tc`,
-      remainder: `b_${limit}_rr`,
-      sessionSeconds: `b_${limit}_rsa`,
-      resets: `b_${limit}_rsched`,
-      windows: `b_${limit}_sched`,
-    },
-  ];
+  return [attributesOf(limit)];
+}
+
+const knownAttributes = new Map<string, LimitAttributes>();
+/** Limits have few names in practice; beyond this many all are dropped. */
+const KNOWN_MAX = 1000;
+
+/** The names of the attributes of a limit: the same texts each time, which need no new hash. */
+export function attributesOf(limit: string): LimitAttributes {
+  const known = knownAttributes.get(limit);
+  if (known !== undefined) return known;
+  const names: LimitAttributes = {
+    limit,
+    tokens: `b_${limit}_tk`,
+    capacity: `b_${limit}_cp`,
+    refill: `b_${limit}_ra`,
+    period: `b_${limit}_rp`,
+    consumed: `b_${limit}_tc`,
+    remainder: `b_${limit}_rr`,
+    sessionSeconds: `b_${limit}_rsa`,
+    resets: `b_${limit}_rsched`,
+    windows: `b_${limit}_sched`,
+  };
+  if (knownAttributes.size >= KNOWN_MAX) knownAttributes.clear();
+  knownAttributes.set(limit, names);
+  return names;
 }

@@ -12,6 +12,7 @@
 
 import { invariant } from "../../domain/check.ts";
 import { ACQUIRES } from "../../records/bucket-item.ts";
+import { attributesOf } from "../../records/bucket-shape.ts";
 import type { Value } from "../../storage/item.ts";
 import type { Change, Condition, Test } from "../../storage/item-store.ts";
 import { bucketTtl, coveredMilli, type LeftOver } from "../bucket-ttl.ts";
@@ -70,7 +71,7 @@ export class WritePlan {
   requireEnough(limitName: string, balance: BalanceAt, amount: number): void {
     const { stored, accruedMilli, accruedMin } = balance;
     const loose = stored.tokensMilli >= amount - accruedMin;
-    this.atLeast(`b_${limitName}_tk`, amount - (loose ? accruedMin : accruedMilli));
+    this.atLeast(attributesOf(limitName).tokens, amount - (loose ? accruedMin : accruedMilli));
     if (!loose) this.requireRemainder(limitName, balance);
   }
 
@@ -81,7 +82,8 @@ export class WritePlan {
     // A limit that looks beyond it is a guess, which the exact remainder would not improve.
     const { tokensMilli } = stored;
     const loose = tokensMilli <= capacityMilli - accruedMax || tokensMilli > capacityMilli - up;
-    this.atMost(`b_${limitName}_tk`, capacityMilli - (loose && !isEven(balance) ? accruedMax : up));
+    const accrued = loose && !isEven(balance) ? accruedMax : up;
+    this.atMost(attributesOf(limitName).tokens, capacityMilli - accrued);
     if (!loose) this.requireRemainder(limitName, balance);
   }
 
@@ -89,7 +91,8 @@ export class WritePlan {
   requireFull(limitName: string, balance: BalanceAt, capacityMilli: number): void {
     const { stored, accruedMilli, accruedMin } = balance;
     const loose = stored.tokensMilli >= capacityMilli - accruedMin;
-    this.atLeast(`b_${limitName}_tk`, capacityMilli - (loose ? accruedMin : accruedMilli));
+    const accrued = loose ? accruedMin : accruedMilli;
+    this.atLeast(attributesOf(limitName).tokens, capacityMilli - accrued);
     if (!loose) this.requireRemainder(limitName, balance);
   }
 
@@ -97,14 +100,14 @@ export class WritePlan {
   requireRemainder(limitName: string, balance: BalanceAt): void {
     if (isEven(balance)) return;
     const { remainder } = balance.stored;
-    const name = `b_${limitName}_rr`;
+    const { remainder: name } = attributesOf(limitName);
     const test: Test = { is: "=", name, value: remainder, orAbsent: remainder === 0 };
     if (!this.#tests.some((other) => other.name === name)) this.#tests.push(test);
   }
 
   /** Sets the remainder; 0 is not stored. Where it may change, other clients may have set one. */
   setRemainder(limitName: string, balance: BalanceAt, remainder: number): void {
-    const name = `b_${limitName}_rr`;
+    const { remainder: name } = attributesOf(limitName);
     if (remainder > 0) this.set(name, remainder);
     else if (!isEven(balance)) this.remove(name);
   }
@@ -200,12 +203,12 @@ export function planLimit(
   context: PlanContext,
 ): Guess {
   invariant(Number.isSafeInteger(amount), "an amount is a safe integer of milli-tokens");
-  plan.add(`b_${name}_tc`, amount);
+  const { tokens, consumed } = attributesOf(name);
+  plan.add(consumed, amount);
   if (context.bypass === true) return planCount(plan, name, balance);
   if (amount < 0) return planRefund(plan, name, balance, -amount);
   const { stored, share } = balance;
   const { capacityMilli } = share;
-  const tokens = `b_${name}_tk`;
   const lookedFull = looksFull(balance);
   const full = lookedFull && context.trustFull(name);
   if (full) {
@@ -230,14 +233,14 @@ export function planLimit(
 
 /** The balance stays as it is: only what was consumed in total changes. */
 function planCount(plan: WritePlan, name: string, { stored }: BalanceAt): Guess {
-  plan.require({ is: "exists", name: `b_${name}_tk` });
+  plan.require({ is: "exists", name: attributesOf(name).tokens });
   const { tokensMilli, remainder } = stored;
   return { limitName: name, full: false, lookedFull: false, tokensMilli, remainder };
 }
 
 /** Needs to know nothing of the item but that it has the limit. */
 function planRefund(plan: WritePlan, name: string, { stored }: BalanceAt, amount: number): Guess {
-  const tokens = `b_${name}_tk`;
+  const { tokens } = attributesOf(name);
   plan.add(tokens, amount);
   plan.require({ is: "exists", name: tokens });
   const { remainder } = stored;

@@ -19,11 +19,15 @@ type UpdateInput = Input<"UpdateItem">;
 const SHAPES_MAX = 1000;
 const INDEX_KEYS = new Set(INDEXES.flatMap((index) => [index.partition, index.sort]));
 
+/** Tests that an absent attribute passes too. */
+const OR_ABSENT = { "=": "?=", "<": "?<", "<=": "?<=", ">": "?>", ">=": "?>=" } as const;
+
 /** The shapes of updates of one table. */
 export class UpdateShapes {
   readonly #table: string;
   readonly #fields: Partial<UpdateInput>;
-  readonly #shapes = new Map<string, UpdateShape>();
+  #first = new ShapeStep();
+  #count = 0;
 
   /** Every update has the given fields besides its own. */
   constructor(table: string, fields: Partial<UpdateInput>) {
@@ -33,8 +37,8 @@ export class UpdateShapes {
 
   /** Throws when the update could never work. */
   prepare(key: Key, change: Change, condition: Condition = []): Prepared<"UpdateItem"> {
-    const seen = new Sketch(change, condition);
-    const known = this.#shapes.get(seen.name);
+    const seen = new Sketch(this.#first, change, condition);
+    const known = seen.last.shape;
     if (known === undefined || known.changesIndex) checkWrite({ update: key, change });
     else checkKey(key);
     const shape = known ?? this.#add(seen, change, condition);
@@ -42,20 +46,44 @@ export class UpdateShapes {
   }
 
   #add(seen: Sketch, change: Change, condition: Condition): UpdateShape {
-    if (this.#shapes.size >= SHAPES_MAX) this.#shapes.clear();
     const shape = new UpdateShape(this.#table, this.#fields, change, condition);
     invariant(shape.valueCount === seen.values.length, "an update has as many values as its shape");
-    this.#shapes.set(seen.name, shape);
+    seen.last.shape = shape;
+    this.#count += 1;
+    if (this.#count >= SHAPES_MAX) {
+      this.#first = new ShapeStep();
+      this.#count = 0;
+    }
     return shape;
   }
 }
 
-/** The key of a shape, and its values in the order in which the expressions use them. */
+/** A step to a shape. Shapes that begin alike share their first steps. */
+class ShapeStep {
+  /** The shape that ends here. */
+  shape: UpdateShape | undefined;
+  /** By what is done or tested, then by the name of the attribute. */
+  readonly #next = new Map<string, Map<string, ShapeStep>>();
+
+  to(kind: string, name: string): ShapeStep {
+    return this.#next.get(kind)?.get(name) ?? this.#add(kind, name);
+  }
+
+  #add(kind: string, name: string): ShapeStep {
+    const step = new ShapeStep();
+    const ofKind = this.#next.get(kind) ?? new Map<string, ShapeStep>();
+    this.#next.set(kind, ofKind.set(name, step));
+    return step;
+  }
+}
+
+/** Finds the shape of an update, and its values in the order in which the expressions use them. */
 class Sketch {
   readonly values: Value[] = [];
-  name = "";
+  last: ShapeStep;
 
-  constructor(change: Change, condition: Condition) {
+  constructor(first: ShapeStep, change: Change, condition: Condition) {
+    this.last = first;
     this.#see("S", change.set);
     this.#see("I", change.setIfAbsent);
     for (const name of change.remove ?? []) this.#mark("R", name);
@@ -66,7 +94,7 @@ class Sketch {
       if (test.is === "exists" || test.is === "absent") {
         this.#mark(test.is, test.name);
       } else {
-        this.#mark(test.orAbsent === true ? `?${test.is}` : test.is, test.name);
+        this.#mark(test.orAbsent === true ? OR_ABSENT[test.is] : test.is, test.name);
         this.values.push(test.value);
       }
     }
@@ -87,9 +115,8 @@ class Sketch {
     }
   }
 
-  /** With the length before it, so that no name can look like the beginning of another. */
   #mark(kind: string, name: string): void {
-    this.name += `${kind}${name.length}:${name}`;
+    this.last = this.last.to(kind, name);
   }
 }
 
