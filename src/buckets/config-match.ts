@@ -99,9 +99,12 @@ function isAtLeast(rate: Rate, other: Rate): boolean {
 /** Whether the bucket has limits that the config does not, apart from those of earlier calls. */
 function hasOthers(bucket: BuiltFrom, config: BucketConfig): boolean {
   if (bucket.version === 0 && bucket.source === "override") return false;
-  for (const name of bucket.limitNames()) {
-    if (!config.limits.some((limit) => limit.name === name)) return true;
-  }
+  for (const name of bucket.limitNames()) if (!hasLimit(config, name)) return true;
+  return false;
+}
+
+function hasLimit({ limits }: BucketConfig, name: string): boolean {
+  for (const limit of limits) if (limit.name === name) return true;
   return false;
 }
 

@@ -6,7 +6,7 @@
  * its share of them.
  */
 
-import { accrued, DEBT_MILLI_MAX, type Rate } from "../../core/bucket.ts";
+import { accrued, accruedMilli, DEBT_MILLI_MAX, type Rate } from "../../core/bucket.ts";
 import { shardRate } from "../../core/shares.ts";
 import type { StoredBucket, StoredLimit } from "../../records/bucket-item.ts";
 import { isPinned } from "./seen-bucket.ts";
@@ -38,8 +38,7 @@ export function balanceAt(
   nowMs: number,
 ): BalanceAt {
   const share = shardRate(stored.rate, bucket.shard, bucket.shardCount);
-  // Another writer may have moved the base time without the remainder: it must be plausible.
-  const carried = stored.remainder >= 0 && stored.remainder < share.periodMs ? stored.remainder : 0;
+  const carried = carriedOf(stored.remainder, share);
   const { periodMs } = share;
   const bare = accrued(share, nowMs - bucket.refilledAtMs, 0);
   const parts = bare.remainder + carried;
@@ -53,6 +52,26 @@ export function balanceAt(
     accruedMax: bare.quotient + Math.ceil((bare.remainder + periodMs - 1) / periodMs),
     wholeRemainder: bare.remainder === 0 ? 0 : periodMs - bare.remainder,
   };
+}
+
+/** Returns `balanceOf(balanceAt(…))` without making the object: most calls need nothing else. */
+export function balanceMilliAt(
+  bucket: Pick<StoredBucket, "shard" | "shardCount" | "refilledAtMs">,
+  { rate, tokensMilli, remainder }: StoredLimit,
+  nowMs: number,
+): number {
+  const share = shardRate(rate, bucket.shard, bucket.shardCount);
+  const carried = carriedOf(remainder, share);
+  const gainedMilli = accruedMilli(share, nowMs - bucket.refilledAtMs, carried);
+  const { capacityMilli } = share;
+  return isFull(tokensMilli, capacityMilli, gainedMilli)
+    ? capacityMilli
+    : tokensMilli + gainedMilli;
+}
+
+/** Another writer may have moved the base time without the remainder: it must be plausible. */
+function carriedOf(remainder: number, { periodMs }: Rate): number {
+  return remainder >= 0 && remainder < periodMs ? remainder : 0;
 }
 
 /** Returns whether every millisecond accrues whole milli-tokens, so that there is no remainder. */

@@ -7,7 +7,7 @@ import { type BucketName, bucketId, bucketKey } from "../../records/keys.ts";
 import type { Key } from "../../storage/item.ts";
 import { fits, gatesOf } from "../gating.ts";
 import type { BucketConfig } from "../leg.ts";
-import { balanceAt, balanceOf } from "./balance-at.ts";
+import { balanceMilliAt } from "./balance-at.ts";
 import type { CachedState, CachedStates } from "./cached-states.ts";
 import { weigh } from "./consume-plan.ts";
 import type { SeenBucket } from "./seen-bucket.ts";
@@ -323,7 +323,7 @@ function balanceIn(
   nowMs: number,
 ): number {
   const stored = bucket.limits.get(limitName);
-  if (stored !== undefined) return balanceOf(balanceAt(bucket, stored, nowMs));
+  if (stored !== undefined) return balanceMilliAt(bucket, stored, nowMs);
   return shardRate(rate, bucket.shard, bucket.shardCount).capacityMilli;
 }
 

@@ -153,6 +153,8 @@ export class CachedStates {
     if (entry === undefined) return;
     for (const { limitName, full } of sightings) {
       const known = entry.habits.get(limitName) ?? NO_HABIT;
+      // It was full as long as the sightings count: one more changes nothing.
+      if (full && known.fullShare === 1 && known.sightings * LEARNING_RATE_MIN >= 1) continue;
       const weight = Math.max(LEARNING_RATE_MIN, 1 / (known.sightings + 1));
       const fullShare = known.fullShare + weight * ((full ? 1 : 0) - known.fullShare);
       invariant(fullShare >= 0 && fullShare <= 1, "a share is between 0 and 1");

@@ -68,7 +68,8 @@ export function planConsume(
   const expired = bucket.ttl !== undefined && bucket.ttl * 1000 <= nowMs;
   if (plan.isEmpty && !expired) return { kind: "nothing", balancesMilli };
   countAcquires(plan, amountsMilli, context);
-  const taken = amountsByName(config, takenOf(config, amountsMilli));
+  const takenMilli = takenOf(config, amountsMilli);
+  const taken = takenMilli === amountsMilli ? amounts : amountsByName(config, takenMilli);
   const ttl = planTtl(plan, bucket, config, leftOf(balances, taken), context);
   requireCovered(plan, bucket, balances, taken, ttl, context);
   plan.requireSeen(bucket, nowMs);

@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import {
   accruedUp,
   balanceAt,
+  balanceMilliAt,
   balanceOf,
   balancesAt,
   boundedChange,
@@ -93,6 +94,24 @@ property(
     expect(balance.accruedMilli).toBeGreaterThanOrEqual(balance.accruedMin);
     expect(balance.accruedMilli).toBeLessThanOrEqual(balance.accruedMax);
     expect(accruedUp(balance) - balance.accruedMilli).toBe(balance.remainder > 0 ? 1 : 0);
+  },
+  1000,
+);
+
+property(
+  "a balance that is computed alone is the one that comes with all its parts, at any time",
+  [
+    rates,
+    fc.maxSafeInteger(),
+    fc.integer({ min: -100_000, max: 200_000_000 }),
+    fc.integer({ min: -1, max: 86_400_000 }),
+    fc.constantFrom([0, 1], [0, 2], [3, 4], [63, 64]),
+  ],
+  (rate, tokensMilli, elapsedMs, remainder, [shard = 0, shardCount = 1]) => {
+    const stored = { tokensMilli, rate, totalConsumedMilli: 0, remainder };
+    const bucket = { shard, shardCount, refilledAtMs: NOW };
+    const balance = balanceOf(balanceAt(bucket, stored, NOW + elapsedMs));
+    expect(balanceMilliAt(bucket, stored, NOW + elapsedMs)).toBe(balance);
   },
   1000,
 );
