@@ -21,7 +21,7 @@ export interface Waiter {
   /** Time of the timer at which the wait ends. */
   readonly until: number;
   /** Its place in the order of arrival. */
-  ticket: number;
+  readonly ticket: number;
   /** Set when its turn would come too late. */
   refusal: Refusal | undefined;
   /** Set when the store could not answer the waiter that asked. */
@@ -45,7 +45,6 @@ export class WaitingQueue {
   /** What those need that are asking, by limit. */
   readonly #asked = new Map<string, number>();
   readonly #state = new QueueState();
-  #tickets = 0;
   #unjudged = 0;
   /** Called with the next answer of the store. */
   #listeners: ((failure: RateLimiterUnavailable | undefined) => void)[] = [];
@@ -79,8 +78,6 @@ export class WaitingQueue {
   }
 
   join(waiter: Waiter): void {
-    this.#tickets += 1;
-    waiter.ticket = this.#tickets;
     if (!waiter.judged) this.#unjudged += 1;
     this.#waiters.add(waiter);
     if (this.#asking.size === 0 && this.isFirst(waiter)) this.call(waiter);

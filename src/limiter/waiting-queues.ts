@@ -46,6 +46,7 @@ export class WaitingQueues {
   /** Queues whose requests consume from a bucket, by its name. */
   readonly #heardOf = new Map<string, Set<WaitingQueue>>();
   #size = 0;
+  #tickets = 0;
 
   constructor(clock: Clock, timer: Timer) {
     this.#clock = clock;
@@ -127,6 +128,9 @@ export class WaitingQueues {
     isClosed: () => boolean,
   ): Promise<G | Refusal> {
     const until = this.#timer.nowMs() + request.maxWaitMs;
+    // Calls that come while this one asks the store are behind it.
+    this.#tickets += 1;
+    const ticket = this.#tickets;
     const isInVain = (refusal: Refusal) => isTooLate(refusal, this.#timer.nowMs(), until);
     const known = await this.#behindAll(request, isInVain, request.signal);
     if (known !== undefined && isInVain(known)) return known;
@@ -139,7 +143,7 @@ export class WaitingQueues {
       request,
       isClosed,
       until,
-      ticket: 0,
+      ticket,
       refusal: undefined,
       failure: undefined,
       judged: known !== undefined,

@@ -116,6 +116,11 @@ describe("fixed seeds", () => {
     expect(failure?.violation?.message).toBeUndefined();
   });
 
+  test("seed 8000026 of the world waits is clean: a call lost its place while it asked", async () => {
+    const { failure } = await simulateSeeds({ seed: 8_000_026, runs: 1, world: "waits" });
+    expect(failure?.violation?.message).toBeUndefined();
+  });
+
   test("seed 1200116 of the world merges is clean: the checker counted shards that were gone", async () => {
     const { failure } = await simulateSeeds({ seed: 1_200_116, runs: 1, world: "merges" });
     expect(failure?.violation?.message).toBeUndefined();
