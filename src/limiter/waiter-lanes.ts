@@ -112,7 +112,7 @@ function shares(one: AmountsByName, other: AmountsByName): boolean {
   return false;
 }
 
-function byTicket(one: Ticketed, other: Ticketed): number {
+export function byTicket(one: Ticketed, other: Ticketed): number {
   return one.ticket - other.ticket;
 }
 

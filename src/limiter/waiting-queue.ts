@@ -12,7 +12,7 @@ import type { CheckedRequest } from "./acquire-request.ts";
 import type { AmountsByName } from "./amounts.ts";
 import { type Refusal, shownAtMsOf } from "./decision.ts";
 import { oldestFresh, type QueueRequest, QueueState } from "./queue-state.ts";
-import { addAmounts, WaiterLanes } from "./waiter-lanes.ts";
+import { addAmounts, byTicket, WaiterLanes } from "./waiter-lanes.ts";
 
 export interface Waiter {
   readonly request: CheckedRequest;
@@ -270,12 +270,24 @@ export class WaitingQueue {
 
   /** `leaving`: a waiter that takes nothing from those behind it. */
   #judgeAll(nowMs: number, timerMs: number, leaving: Waiter | undefined): void {
-    const ahead = new Map(this.#asked);
+    const ahead = this.#askedInTime(nowMs, timerMs);
     for (const waiter of this.#waiters.all) {
       if (waiter === leaving) continue;
       if (!waiter.judged) this.#judge(waiter, ahead, nowMs, timerMs);
       if (waiter.refusal === undefined) addAmounts(ahead, waiter.request.amounts, 1);
     }
+  }
+
+  /** What those need that are asking, besides those that the store will refuse for good. */
+  #askedInTime(nowMs: number, timerMs: number): Map<string, number> {
+    const ahead = new Map<string, number>();
+    for (const { request, until } of [...this.#asking].sort(byTicket)) {
+      const refusal = this.#state.behind(request, ahead, nowMs);
+      const isRefused = refusal !== undefined && refusal.violations.length > 0;
+      if (isRefused && isTooLate(refusal, timerMs, until)) continue;
+      addAmounts(ahead, request.amounts, 1);
+    }
+    return ahead;
   }
 
   #judge(waiter: Waiter, ahead: AmountsByName, nowMs: number, timerMs: number): void {

@@ -121,6 +121,11 @@ describe("fixed seeds", () => {
     expect(failure?.violation?.message).toBeUndefined();
   });
 
+  test("seed 9000941 of the world filled is clean: a waiter was refused for calls that were refused", async () => {
+    const { failure } = await simulateSeeds({ seed: 9_000_941, runs: 1, world: "filled" });
+    expect(failure?.violation?.message).toBeUndefined();
+  });
+
   test("seed 1200116 of the world merges is clean: the checker counted shards that were gone", async () => {
     const { failure } = await simulateSeeds({ seed: 1_200_116, runs: 1, world: "merges" });
     expect(failure?.violation?.message).toBeUndefined();
