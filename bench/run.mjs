@@ -1,13 +1,15 @@
 /**
  * `npm run bench`: us and what a user would pick instead, in one run on one machine.
  *
- * Installs the rivals into this folder when they are missing, builds the package beside them (so
- * that both use the same SQLite driver), and starts the measurements with `--expose-gc`.
+ * Installs the rivals and local DynamoDB into this folder when they are missing, builds the package
+ * beside them (so that both use the same SQLite driver), and starts the measurements with
+ * `--expose-gc`.
  */
 
 import { spawnSync } from "node:child_process";
 import { existsSync, rmSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { buildEngine } from "./engine.mjs";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -28,6 +30,7 @@ if (!RIVALS.every((name) => existsSync(`${here}node_modules/${name}/package.json
   console.error("Installing the rivals; better-sqlite3 may have to be compiled …");
   run("npm", ["install", "--no-package-lock"], here);
 }
+buildEngine();
 rmSync(`${here}dist`, { recursive: true, force: true });
 run(process.execPath, ["scripts/bundle.mjs", "bench/dist"], root);
 const options = ["--expose-gc", "--no-warnings", `${here}main.mjs`, ...process.argv.slice(2)];

@@ -3,14 +3,13 @@
 import { fork, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { createRequire } from "node:module";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { enginePath } from "./engine.mjs";
 
-const require = createRequire(new URL("../test/engines/package.json", import.meta.url));
 const KEEPER = fileURLToPath(new URL("../test/engines/keeper.mjs", import.meta.url));
 
 /** A folder for a scenario. */
@@ -21,9 +20,8 @@ export function scratch() {
 
 /** The quick one of the two DynamoDB engines of the tests. */
 export async function startDynoxide() {
-  const manifest = require.resolve(`@dynoxide/${process.platform}-${process.arch}/package.json`);
   const port = await freePort();
-  const args = [KEEPER, join(dirname(manifest), "dynoxide"), "--host", "127.0.0.1", "--port", port];
+  const args = [KEEPER, enginePath(), "--host", "127.0.0.1", "--port", port];
   const child = spawn(process.execPath, args.map(String), { stdio: ["pipe", "ignore", "ignore"] });
   const endpoint = `http://127.0.0.1:${port}`;
   const answers = () => fetch(endpoint).then(Boolean, () => false);
