@@ -47,8 +47,11 @@ export interface Wanted {
 /** A call that asks or waits for a bucket. */
 interface Wait {
   readonly wanted: readonly Wanted[];
+  readonly mayWait: boolean;
   readonly startMs: number;
   endMs: number;
+  /** Ends it; tells calls apart. */
+  readonly stop: () => void;
 }
 
 /** A limit of a bucket: what all its shards hold. */
@@ -140,7 +143,7 @@ export class Refusals {
     mayWait: boolean,
     now: () => number,
   ): () => void {
-    const one: Wait = { wanted, startMs: now(), endMs: Number.POSITIVE_INFINITY };
+    const one: Wait = { wanted, mayWait, startMs: now(), endMs: Number.POSITIVE_INFINITY, stop };
     for (const bucket of new Set(wanted.map((each) => each.bucket))) {
       const waits = this.#waits.get(`${process} ${bucket}`) ?? [];
       const recent = waits.filter(({ endMs }) => endMs > now() - WAKE_UP_MS);
@@ -148,20 +151,30 @@ export class Refusals {
     }
     const sums = mayWait ? [this.#asked, this.#queued] : [this.#asked];
     for (const each of sums) count(each, process, wanted, 1);
-    return () => {
+    function stop(): void {
       one.endMs = now();
       for (const each of sums) count(each, process, wanted, -1);
-    };
+    }
+    return stop;
   }
 
-  /** Why the refusal of a call that began at `sinceMs` is wrong; `undefined` when it is right. */
+  /**
+   * Why the refusal of a call that began at `sinceMs` is wrong; `undefined` when it is right. `own`
+   * is what `asks` has returned for it.
+   */
   whyWrong(
     process: number,
     named: readonly Wanted[],
     sinceMs: number,
     nowMs: number,
+    own?: () => void,
   ): string | undefined {
-    const least = named.map((wanted) => this.#leastBeyond(process, wanted, sinceMs, nowMs));
+    const least = named.map((wanted) => {
+      const beyond = this.#leastBeyond(process, wanted, sinceMs, nowMs);
+      return beyond === undefined
+        ? undefined
+        : beyond - this.#justEnded(process, wanted, nowMs, own);
+    });
     if (least.includes(undefined)) return undefined;
     this.judged += 1;
     if (least.some((milli) => (milli as number) < 0)) return undefined;
@@ -203,6 +216,26 @@ export class Refusals {
     let sum = 0;
     for (const { wanted, startMs, endMs } of this.#waits.get(`${process} ${bucket}`) ?? []) {
       if (startMs >= sinceMs || endMs <= fromMs) continue;
+      for (const one of wanted) {
+        if (one.bucket === bucket && one.limitName === limitName) sum += one.amountMilli;
+      }
+    }
+    return sum;
+  }
+
+  /**
+   * What other waiters of the process wanted that have ended in this very instant: whether they
+   * ended before or after a refusal of that instant is chance.
+   */
+  #justEnded(
+    process: number,
+    { bucket, limitName }: Wanted,
+    nowMs: number,
+    own: (() => void) | undefined,
+  ): number {
+    let sum = 0;
+    for (const { wanted, mayWait, endMs, stop } of this.#waits.get(`${process} ${bucket}`) ?? []) {
+      if (!mayWait || endMs !== nowMs || stop === own) continue;
       for (const one of wanted) {
         if (one.bucket === bucket && one.limitName === limitName) sum += one.amountMilli;
       }

@@ -18,6 +18,8 @@ export class CallJudge {
   readonly #caller: Caller;
   readonly #call: PlannedCall;
   readonly #startMs: number;
+  /** What ends its asking. */
+  #stop: (() => void) | undefined;
 
   /** Made when the call begins. */
   constructor(world: World, caller: Caller, call: PlannedCall) {
@@ -36,15 +38,12 @@ export class CallJudge {
     const { refusals, time } = this.#world;
     const wanted = [entityId, ...ancestors].flatMap((id) => this.#wantedOf(id));
     const mayWait = deed === "wait";
-    let stop: (() => void) | undefined = refusals.asks(
-      this.#caller.id,
-      wanted,
-      mayWait,
-      () => time.nowMs,
-    );
+    const stop = refusals.asks(this.#caller.id, wanted, mayWait, () => time.nowMs);
+    this.#stop = stop;
+    let isOver = false;
     return () => {
-      stop?.();
-      stop = undefined;
+      if (!isOver) stop();
+      isOver = true;
     };
   }
 
@@ -107,7 +106,8 @@ export class CallJudge {
       const [amountMilli, capacityMilli] = [requested * 1000, limit.capacity * 1000];
       return { bucket: `${entityId} ${resource}`, limitName, amountMilli, capacityMilli };
     });
-    const reason = refusals.whyWrong(this.#caller.id, named, this.#startMs, time.nowMs);
+    const { nowMs } = time;
+    const reason = refusals.whyWrong(this.#caller.id, named, this.#startMs, nowMs, this.#stop);
     if (reason === undefined) return "refused";
     log.add(`call ${this.#call.number} is refused wrongly: ${reason}`);
     if (judgesRefusals) throw new Violation("refusals", this.#subject, reason);

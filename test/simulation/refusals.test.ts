@@ -123,7 +123,24 @@ describe("a refusal", () => {
     expect(refusals.whyWrong(0, one, 5000, 5000)).toBeDefined();
     expect(refusals.whyWrong(1, most, 5000, 5000)).toBeDefined();
     waited();
-    expect(refusals.whyWrong(0, most, 5000, 5000)).toBeDefined();
+    expect(refusals.whyWrong(0, most, 5000, 5001)).toBeDefined();
+  });
+
+  test("a refusal is right for the sake of a waiter that ends in the same instant, not of itself", () => {
+    const refusals = new Refusals(0);
+    refusals.landed(landing(undefined, image(0)), 0);
+    const most = [{ bucket: "e0 api", limitName: "a", amountMilli: 8000 }];
+    const some = [{ bucket: "e0 api", limitName: "a", amountMilli: 3000 }];
+    const times = [5000, 5100, 5100];
+    const end = refusals.asks(0, some, true, () => times.shift() as number);
+    end();
+    expect(refusals.whyWrong(0, most, 5000, 5100)).toBeUndefined();
+    expect(refusals.whyWrong(0, most, 5000, 5101)).toBeDefined();
+    expect(refusals.whyWrong(0, most, 5000, 5100, end)).toBeDefined();
+    expect(refusals.whyWrong(1, most, 5000, 5100)).toBeDefined();
+    const asked = refusals.asks(0, some, false, () => 5100);
+    asked();
+    expect(refusals.whyWrong(0, most, 5000, 5101)).toBeDefined();
   });
 
   test("a refusal is not judged once the limit has changed, and is right above the capacity", () => {

@@ -126,6 +126,11 @@ describe("fixed seeds", () => {
     expect(failure?.violation?.message).toBeUndefined();
   });
 
+  test("seed 12000728 of the world links is clean: the checker dropped a waiter in the same instant", async () => {
+    const { failure } = await simulateSeeds({ seed: 12_000_728, runs: 1, world: "links" });
+    expect(failure?.violation?.message).toBeUndefined();
+  });
+
   test("seed 1200116 of the world merges is clean: the checker counted shards that were gone", async () => {
     const { failure } = await simulateSeeds({ seed: 1_200_116, runs: 1, world: "merges" });
     expect(failure?.violation?.message).toBeUndefined();
