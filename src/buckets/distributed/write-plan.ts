@@ -11,8 +11,7 @@
  */
 
 import { invariant } from "../../domain/check.ts";
-import { ACQUIRES } from "../../records/bucket-item.ts";
-import { attributesOf } from "../../records/bucket-shape.ts";
+import { ACQUIRES, attributesOf } from "../../records/bucket-item.ts";
 import type { Value } from "../../storage/item.ts";
 import type { Change, Condition, Test } from "../../storage/item-store.ts";
 import { bucketTtl, coveredMilli, type LeftOver } from "../bucket-ttl.ts";
