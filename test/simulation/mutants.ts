@@ -114,10 +114,8 @@ const RACES: readonly Mutant[] = [
     changes: [
       {
         file: `${BUCKETS}/write-plan.ts`,
-        // biome-ignore lint/suspicious/noTemplateCurlyInString: it is a text of the sources
-        from: "this.atLeast(`b_${limitName}_tk`, amount - (loose ? accruedMin : accruedMilli));",
-        // biome-ignore lint/suspicious/noTemplateCurlyInString: it is a text of the sources
-        to: "this.atLeast(`b_${limitName}_tk`, amount - 1 - (loose ? accruedMin : accruedMilli));",
+        from: "amount - (loose ? accruedMin : accruedMilli));",
+        to: "amount - 1 - (loose ? accruedMin : accruedMilli));",
       },
     ],
     world: "edges",
