@@ -254,8 +254,8 @@ interface LimitAttributes extends SchedulingAttributes {
 }
 
 /**
- * What the names of the attributes say. Nearly all items have the same few lists of names, so a list
- * is looked through once and recognised afterwards.
+ * What the names of the attributes say. Nearly all items have the same few lists of names, so each
+ * list is looked through once and recognised afterwards.
  */
 interface BucketShape {
   /** The limits that have a balance; their parameters may be missing. */
