@@ -62,6 +62,8 @@ export interface StoredBucket {
   readonly meterMs: number | undefined;
   /** The stored count, where it is more than there can be: most of those shards do not exist. */
   readonly announced?: number | undefined;
+  /** The item has no count of shards: it was made before there were any. */
+  readonly isUncounted?: boolean | undefined;
   /** Absent where the Python library has added nothing of its own. */
   readonly python?: PythonPart | undefined;
 }
@@ -152,6 +154,7 @@ export function decodeBucket(item: Item): StoredBucket | undefined {
     shard,
     shardCount: Math.min(announced, SHARDS_MAX),
     ...(announced > SHARDS_MAX ? { announced } : {}),
+    ...(item.shard_count === undefined ? { isUncounted: true } : {}),
     refilledAtMs,
     cascade: flagAt(item, "cascade"),
     parentId: textAt(item, "parent_id"),

@@ -121,16 +121,12 @@ export class WritePlan {
    */
   requireSeen(bucket: SeenBucket, nowMs: number): void {
     const { refilledAtMs, rebases, configVersion, ttl } = bucket;
-    const shardCount = bucket.announced ?? bucket.shardCount;
-    const nowSeconds = Math.floor(nowMs / 1000);
     this.require(
       { is: "=", name: "rf", value: refilledAtMs },
       asSeen(REBASES, rebases),
       asSeen("cv", configVersion),
-      { is: "=", name: "shard_count", value: shardCount, orAbsent: shardCount === 1 },
-      ttl !== undefined && ttl <= nowSeconds
-        ? { is: "=", name: "ttl", value: ttl }
-        : { is: ">", name: "ttl", value: nowSeconds, orAbsent: true },
+      countAsSeen(bucket),
+      ttlAsSeen(ttl, Math.floor(nowMs / 1000)),
     );
   }
 
@@ -154,6 +150,20 @@ export class WritePlan {
 /** 0 is not stored. */
 export function asSeen(name: string, value: number): Test {
   return value === 0 ? { is: "absent", name } : { is: "=", name, value };
+}
+
+/** Buckets of the Python library from before there were shards have no count. */
+function countAsSeen({ announced, shardCount, isUncounted }: SeenBucket): Test {
+  const name = "shard_count";
+  const isAbsent = isUncounted === true && shardCount === 1;
+  return isAbsent ? { is: "absent", name } : { is: "=", name, value: announced ?? shardCount };
+}
+
+/** A time to live may be renewed meanwhile; the bucket must not have expired. */
+function ttlAsSeen(ttl: number | undefined, nowSeconds: number): Test {
+  if (ttl === undefined) return { is: "absent", name: "ttl" };
+  const isOver = ttl <= nowSeconds;
+  return { is: isOver ? "=" : ">", name: "ttl", value: isOver ? ttl : nowSeconds };
 }
 
 /** How a limit that is consumed was judged. */

@@ -1,6 +1,7 @@
 /**
- * Changes, conditions and key conditions as DynamoDB's expressions. Every attribute is named by a
- * numbered placeholder, so that no name, however odd or reserved, can break an expression.
+ * Changes, conditions and key conditions as DynamoDB's expressions. An attribute is named by a
+ * numbered placeholder, so that no name, however odd or reserved, can break an expression; only the
+ * attributes that nearly every write mentions stand there as they are.
  */
 
 import { entryOf } from "../../domain/entry.ts";
@@ -14,6 +15,21 @@ interface Attributes {
   ExpressionAttributeNames?: Record<string, string>;
   ExpressionAttributeValues?: Record<string, AttributeValue>;
 }
+
+/**
+ * Attributes that need no placeholder: two letters at the start, and no reserved word. The store
+ * would have to read and look up each placeholder, in every write to a bucket.
+ */
+const PLAIN_NAMES: ReadonlySet<string> = new Set([
+  "ac",
+  "cs",
+  "cv",
+  "disabled",
+  "rf",
+  "rn",
+  "shard_count",
+  "wm",
+]);
 
 /** The expressions of one request, which share their placeholders. */
 export class Expressions {
@@ -100,6 +116,7 @@ export class Expressions {
   }
 
   #name(attribute: string): string {
+    if (PLAIN_NAMES.has(attribute)) return attribute;
     return entryOf(this.#names, attribute, () => `#n${this.#names.size}`);
   }
 

@@ -3,6 +3,7 @@
 import { expect, it } from "vitest";
 import { ResourceDisabled } from "../../../src/domain/errors.ts";
 import { UnsupportedLimitError } from "../../../src/domain/unsupported-limit.ts";
+import { bucketKey } from "../../../src/records/keys.ts";
 import type { Item } from "../../../src/storage/item.ts";
 import { VirtualTime } from "../../../src/testing/time/virtual-time.ts";
 import { splitShard } from "../../support/force-split.ts";
@@ -195,6 +196,23 @@ describeItemStores("a bucket that the Python library wrote", (store) => {
       pgen: owner?.pgen,
       pinc: owner?.pinc,
     });
+  });
+
+  it("a bucket from before there were shards is consumed from and adjusted as it is", async () => {
+    const subject = await store.open();
+    const call = { entityId: "user-1", resource: "api", limits: ["rpm:60"], consume: { rpm: 1 } };
+    await subject.limiter.acquire(call);
+    const key = bucketKey(subject.repo.namespaceId, call.entityId, call.resource, 0);
+    await itemsOf(store).update(key, { remove: ["shard_count"] });
+    const other = await store.another(subject);
+    for (let round = 0; round < 3; round += 1) {
+      const lease = await other.limiter.acquire(call);
+      lease.adjust({ rpm: 2 });
+      await lease.commit();
+    }
+    const item = await itemsOf(store).get(key, { consistent: true });
+    expect(item).toMatchObject({ b_rpm_tk: 50_000, b_rpm_tc: 10_000 });
+    expect(item).not.toHaveProperty("shard_count");
   });
 
   it("a bucket keeps the stamp of a soft limit when another limit is consumed", async () => {

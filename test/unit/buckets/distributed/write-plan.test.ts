@@ -6,7 +6,7 @@ import {
   balanceAt,
   balanceOf,
 } from "../../../../src/buckets/distributed/balance-at.ts";
-import type { SeenBucket } from "../../../../src/buckets/distributed/seen-bucket.ts";
+import { decoded, type SeenBucket } from "../../../../src/buckets/distributed/seen-bucket.ts";
 import {
   asSeen,
   countAcquires,
@@ -21,6 +21,7 @@ import {
 } from "../../../../src/buckets/distributed/write-plan.ts";
 import { amountsByName, consumes, exceeds } from "../../../../src/buckets/gating.ts";
 import { DEBT_MILLI_MAX } from "../../../../src/core/bucket.ts";
+import type { Item } from "../../../../src/storage/item.ts";
 import { property } from "../../../support/property.ts";
 import { configOf } from "../table.ts";
 import { NOW, shardOf } from "./known.ts";
@@ -77,12 +78,34 @@ test.each<[string, Partial<SeenBucket>]>([
   ["another rebase to the same base time", { rebases: 1 }],
   ["other limits", { configVersion: 2 }],
   ["another number of shards", { shardCount: 2 }],
+  ["a time to live that was removed", { ttl: undefined }],
 ])("a write that needs the bucket as seen fails on %s", (_, change) => {
   const bucket = shardOf(4);
   const plan = planned((one) => one.requireSeen(bucket, NOW));
   expect(written(bucket, plan)).toBeDefined();
   expect(written(shardOf(7), plan)).toBeDefined();
   expect(written({ ...bucket, ...change }, plan)).toBeUndefined();
+});
+
+test("a write goes on where the time to live was renewed, and fails where there was none before", () => {
+  const renewed = shardOf(4, { ttl: NOW / 1000 + 900 });
+  const soon = shardOf(4, { ttl: NOW / 1000 + 60 });
+  const plan = planned((one) => one.requireSeen(soon, NOW));
+  expect(written(renewed, plan)).toBeDefined();
+  const never = planned((one) => one.requireSeen(shardOf(4, { ttl: undefined }), NOW));
+  expect(written(shardOf(4, { ttl: undefined }), never)).toBeDefined();
+  expect(written(renewed, never)).toBeUndefined();
+});
+
+test("a write to a bucket without a count of shards needs it to have none, or one that it has shown", () => {
+  const { shard_count: _, ...item } = itemOf(shardOf(4));
+  const uncounted = decoded(item as Item);
+  expect(uncounted).toMatchObject({ shardCount: 1, isUncounted: true });
+  const plan = planned((one) => one.requireSeen(uncounted as SeenBucket, NOW));
+  expect(writtenItem(item as Item, plan)).toBeDefined();
+  expect(written(shardOf(4), plan)).toBeUndefined();
+  const counted = planned((one) => one.requireSeen(shardOf(4), NOW));
+  expect(writtenItem(item as Item, counted)).toBeUndefined();
 });
 
 test("a bucket whose time to live is over is only written to if it was seen so", () => {
