@@ -77,8 +77,8 @@ export class BucketStates {
     return this.shards.get(this.idOf(name, shard));
   }
 
-  trustsFull(name: BucketName, shard: number, limitName: string): boolean {
-    return this.shards.trustsFull(this.idOf(name, shard), limitName);
+  trustsFull(name: BucketName, shard: number): (limitName: string) => boolean {
+    return this.shards.trustsFull(this.idOf(name, shard));
   }
 
   /**

@@ -80,9 +80,10 @@ export class CachedStates {
     return this.#entries.get(id)?.change ?? 0;
   }
 
-  /** Whether a limit that looks full is more likely to be full than not. */
-  trustsFull(id: string, limitName: string): boolean {
-    return (this.#entries.get(id)?.habits.get(limitName) ?? NO_HABIT).fullShare >= 0.5;
+  /** Returns whether a limit that looks full is more likely to be full than not, by its name. */
+  trustsFull(id: string): (limitName: string) => boolean {
+    const habits = this.#entries.get(id)?.habits;
+    return (limitName) => (habits?.get(limitName) ?? NO_HABIT).fullShare >= 0.5;
   }
 
   /** Call it before a request, and the result with the answer. */

@@ -171,7 +171,7 @@ export class Changes {
     const plan = planAdjust(bucket, config, deltasMilli, {
       nowMs: this.#context.clock(),
       ttlMultiplier: this.#ttlMultiplier,
-      trustFull: (limit) => !isCached || this.#states.trustsFull(adjustment, shard, limit),
+      trustFull: isCached ? this.#states.trustsFull(adjustment, shard) : () => true,
       acquires,
       costMs: isRefund(adjustment) ? TRANSACTED_MS : WRITE_MS,
     });

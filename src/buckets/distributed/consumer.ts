@@ -17,6 +17,9 @@ import { GROUP_MAX } from "./group-plan.ts";
 import { FULL_PACE, goesNow, type Pace } from "./pacing.ts";
 import type { Answer } from "./step.ts";
 
+/** Runs what follows in this turn; `queueMicrotask` would make a resource for async hooks as well. */
+const SOON = Promise.resolve();
+
 /** The consumes of one bucket. */
 export class Queue {
   readonly id: string;
@@ -82,7 +85,7 @@ export class Consumer {
   #schedule(queue: Queue): void {
     if (queue.isScheduled) return;
     queue.isScheduled = true;
-    queueMicrotask(() => {
+    void SOON.then(() => {
       queue.isScheduled = false;
       this.#start(queue);
     });

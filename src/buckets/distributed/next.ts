@@ -75,7 +75,7 @@ function begin(request: Request, history: History, situation: Situation): readon
   }
   if (state.bucket === undefined) return nextOfNothing(request, false, situation);
   if (situation.isUnsettled(state.bucket)) return [{ do: "settle", bucket: state.bucket }];
-  const trustFull = (limit: string) => states.trustsFull(name, shard, limit);
+  const trustFull = states.trustsFull(name, shard);
   const { plan, going } = planFor(request, state.bucket, { ...situation, trustFull });
   if (plan.kind !== "write") return [{ do: "read", shard }];
   const teaches = plan.guesses.filter(({ lookedFull }) => lookedFull);

@@ -31,10 +31,16 @@ const PLAIN_NAMES: ReadonlySet<string> = new Set([
   "wm",
 ]);
 
+/** The placeholder of the number 1, which nearly every write to a bucket has several times. */
+export const ONE = ":one";
+/** That number as an entry of the values of a request. */
+export const ONE_VALUE = { [ONE]: encodeValue(1) } as const;
+
 /** The expressions of one request, which share their placeholders. */
 export class Expressions {
   readonly #names = new Map<string, string>();
   readonly #values: AttributeValue[] = [];
+  #hasOne = false;
 
   /** Nothing for a condition without tests. */
   condition(condition: Condition | undefined): { ConditionExpression?: string } {
@@ -84,10 +90,11 @@ export class Expressions {
           [...this.#names].map(([name, placeholder]) => [placeholder, name]),
         ),
       }),
-      ...(this.#values.length > 0 && {
-        ExpressionAttributeValues: Object.fromEntries(
-          this.#values.map((value, index) => [`:v${index}`, value]),
-        ),
+      ...((this.#hasOne || this.#values.length > 0) && {
+        ExpressionAttributeValues: {
+          ...(this.#hasOne && ONE_VALUE),
+          ...Object.fromEntries(this.#values.map((value, index) => [`:v${index}`, value])),
+        },
       }),
     };
   }
@@ -121,6 +128,10 @@ export class Expressions {
   }
 
   #value(value: Value): string {
+    if (value === 1) {
+      this.#hasOne = true;
+      return ONE;
+    }
     this.#values.push(encodeValue(value));
     return `:v${this.#values.length - 1}`;
   }

@@ -1,6 +1,7 @@
 /**
  * Updates of one shape differ only in their key and their values: attributes, actions and tests are
- * the same. What they have in common is checked and written down once.
+ * the same, and so are the places of the number 1. What they have in common is checked and written
+ * down once.
  */
 
 import { invariant } from "../../domain/check.ts";
@@ -9,7 +10,7 @@ import { checkKey, checkWrite } from "../checks.ts";
 import { type Key, keyOf, type Value } from "../item.ts";
 import type { Change, Condition } from "../item-store.ts";
 import { INDEXES } from "../table.ts";
-import { Expressions } from "./expression.ts";
+import { Expressions, ONE, ONE_VALUE } from "./expression.ts";
 import type { Input } from "./transport/operations.ts";
 import { Prepared } from "./transport/transport.ts";
 
@@ -95,7 +96,7 @@ class Sketch {
         this.#mark(test.is, test.name);
       } else {
         this.#mark(test.orAbsent === true ? OR_ABSENT[test.is] : test.is, test.name);
-        this.values.push(test.value);
+        this.#value(test.value);
       }
     }
   }
@@ -103,7 +104,7 @@ class Sketch {
   #see(kind: string, record: Readonly<Record<string, Value>> | undefined): void {
     for (const name in record) {
       this.#mark(kind, name);
-      this.values.push(record[name] as Value);
+      this.#value(record[name] as Value);
     }
   }
 
@@ -113,6 +114,11 @@ class Sketch {
       this.#mark(kind, name);
       this.values.push(new Set(members));
     }
+  }
+
+  #value(value: Value): void {
+    if (value === 1) this.#mark("one", "");
+    else this.values.push(value);
   }
 
   #mark(kind: string, name: string): void {
@@ -126,14 +132,19 @@ class UpdateShape {
   readonly valueCount: number;
   readonly #fields: Partial<UpdateInput>;
   readonly #head: string;
+  readonly #afterKey: string;
   /** What comes before each value. */
   readonly #before: readonly string[];
+  readonly #hasValues: boolean;
+  /** The values that are the same in all updates of the shape. */
+  readonly #constants: Readonly<Record<string, AttributeValue>>;
 
   constructor(table: string, fields: Partial<UpdateInput>, change: Change, condition: Condition) {
     const expressions = new Expressions();
     const compiled = { ...expressions.update(change), ...expressions.condition(condition) };
     const { ExpressionAttributeNames, ExpressionAttributeValues = {} } = expressions.attributes();
-    const placeholders = Object.keys(ExpressionAttributeValues);
+    this.#constants = ONE in ExpressionAttributeValues ? ONE_VALUE : {};
+    const placeholders = Object.keys(ExpressionAttributeValues).filter((name) => name !== ONE);
     this.#fields = {
       TableName: table,
       ...compiled,
@@ -141,8 +152,11 @@ class UpdateShape {
       ...fields,
     };
     this.#head = `${JSON.stringify(this.#fields).slice(0, -1)},"Key":{"PK":{"S":`;
+    const constants = JSON.stringify(this.#constants).slice(0, -1);
+    this.#hasValues = Object.keys(ExpressionAttributeValues).length > 0;
+    this.#afterKey = this.#hasValues ? `}},"ExpressionAttributeValues":${constants}` : "}}";
     this.#before = placeholders.map(
-      (name, at) => `${at === 0 ? ',"ExpressionAttributeValues":{' : ","}"${name}":`,
+      (name, at) => `${at === 0 && constants === "{" ? "" : ","}"${name}":`,
     );
     this.valueCount = placeholders.length;
     const { set, setIfAbsent, add, addToSet } = change;
@@ -151,22 +165,23 @@ class UpdateShape {
   }
 
   text(key: Key, values: readonly Value[]): string {
-    let text = `${this.#head}${JSON.stringify(key.PK)}},"SK":{"S":${JSON.stringify(key.SK)}}}`;
+    let text = `${this.#head}${JSON.stringify(key.PK)}},"SK":{"S":${JSON.stringify(key.SK)}`;
+    text += this.#afterKey;
     for (let at = 0; at < values.length; at += 1) {
       text += this.#before[at] + valueText(values[at] as Value);
     }
-    return `${text}${values.length > 0 ? "}}" : "}"}`;
+    return text + (this.#hasValues ? "}}" : "}");
   }
 
   input(key: Key, values: readonly Value[]): UpdateInput {
-    const ExpressionAttributeValues: Record<string, AttributeValue> = {};
+    const ExpressionAttributeValues: Record<string, AttributeValue> = { ...this.#constants };
     values.forEach((value, at) => {
       ExpressionAttributeValues[`:v${at}`] = encodeValue(value);
     });
     return {
       ...this.#fields,
       Key: encodeItem({ ...keyOf(key) }),
-      ...(values.length > 0 && { ExpressionAttributeValues }),
+      ...(this.#hasValues && { ExpressionAttributeValues }),
     } as UpdateInput;
   }
 }
