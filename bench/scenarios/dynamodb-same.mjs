@@ -11,9 +11,10 @@ import {
   TransactWriteItemsCommand,
   UpdateItemCommand,
 } from "@aws-sdk/client-dynamodb";
+import { makeFamilies, sdkOptions } from "../local-table.mjs";
 import { duel } from "../measure.mjs";
 import { keys } from "../support.mjs";
-import { limiterAt, makeFamilies, sdkOptions, taking, withTable } from "./dynamodb.mjs";
+import { limiterAt, taking, withTable } from "./dynamodb.mjs";
 
 const KEYS = 256;
 const BATCH = 25;

@@ -5,10 +5,10 @@ import {
   DynamoDBClient,
   TransactWriteItemsCommand,
   UpdateItemCommand,
-  UpdateTableCommand,
 } from "@aws-sdk/client-dynamodb";
 import { RateLimiterDynamo } from "rate-limiter-flexible";
 import { RateLimiter, Repository } from "../dist/index.js";
+import { makeFamilies, sdkOptions, withoutStream } from "../local-table.mjs";
 import { duel, timed } from "../measure.mjs";
 import { keys, startDynoxide, startServer } from "../support.mjs";
 
@@ -17,17 +17,6 @@ const KEYS = 256;
 const AMPLE = ["rpm:1000000/sec", "tpm:1000000000/sec"];
 /** More than one bucket can ever be asked for, and within what plain numbers hold. */
 const HOT = ["rpm:100000000/sec", "tpm:100000000/sec"];
-const LOCAL = {
-  region: "us-east-1",
-  credentials: { accessKeyId: "local", secretAccessKey: "local" },
-};
-
-/** With enough sockets for all that are in flight: fifty are its default. */
-export function sdkOptions(endpoint) {
-  const requestHandler = { httpAgent: { keepAlive: true, maxSockets: 128 } };
-  return { ...LOCAL, endpoint, requestHandler };
-}
-
 /** Does work with a fresh table on local DynamoDB. */
 export async function withTable(work) {
   const engine = await startDynoxide();
@@ -45,17 +34,6 @@ export async function withTable(work) {
     await root.close();
     await engine.stop();
   }
-}
-
-/**
- * Nobody reads the feed of changes here. The engine, unlike DynamoDB, looks through all of it with
- * every write, and would be twice as slow after a few thousand, for everybody who uses the table.
- */
-async function withoutStream(endpoint, TableName) {
-  const client = new DynamoDBClient(sdkOptions(endpoint));
-  const StreamSpecification = { StreamEnabled: false };
-  await client.send(new UpdateTableCommand({ TableName, StreamSpecification }));
-  client.destroy();
 }
 
 export async function limiterAt(table, endpoint, options = {}) {
@@ -195,18 +173,6 @@ async function ddbNull(pace) {
     await server.stop();
     return results;
   });
-}
-
-/** 64 entities that cascade to one of 16 parents each. */
-export async function makeFamilies(root) {
-  for (let parent = 0; parent < 16; parent += 1) {
-    await root.entities.create({ id: `parent-${parent}` });
-  }
-  const families = keys(64).map((child, at) => ({ child, parent: `parent-${at % 16}` }));
-  for (const { child, parent } of families) {
-    await root.entities.create({ id: child, parentId: parent, cascade: true });
-  }
-  return families;
 }
 
 async function ddbCasc(pace) {

@@ -129,7 +129,7 @@ const RACES: readonly Mutant[] = [
     changes: [
       {
         file: `${BUCKETS}/write-plan.ts`,
-        from: '{ is: "=", name: "shard_count", value: shardCount, orAbsent: shardCount === 1 },',
+        from: "countAsSeen(bucket),",
         to: "",
       },
     ],

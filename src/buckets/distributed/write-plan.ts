@@ -258,14 +258,16 @@ function planRefund(plan: WritePlan, name: string, { stored }: BalanceAt, amount
 }
 
 /** What is left of every limit of the bucket, also of those that the call does not name. */
-export function* leftOf(
+export function leftOf(
   balances: ReadonlyMap<string, BalanceAt>,
   amounts: AmountsByName,
-): Generator<LeftOver> {
+): readonly LeftOver[] {
+  const left: LeftOver[] = [];
   for (const [name, balance] of balances) {
     const balanceMilli = balanceOf(balance) - (amounts.get(name) ?? 0);
-    yield { rate: balance.share, balanceMilli };
+    left.push({ rate: balance.share, balanceMilli });
   }
+  return left;
 }
 
 /** Renews the time to live where that is due. `left`: what the write leaves, of every limit. */

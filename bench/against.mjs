@@ -1,0 +1,224 @@
+/**
+ * `npm run bench:against -- REVISION`: this library and an earlier one, both loaded into one process
+ * and measured in alternating rounds. What the machine does meanwhile, it does to both; each figure
+ * is the mean of the ratios of rounds that followed each other, with its standard error.
+ */
+
+import { spawnSync } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setImmediate as untilNoTick } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { buildEngine, engineName } from "./engine.mjs";
+import { makeFamilies, withoutStream } from "./local-table.mjs";
+import { COLLECTIONS, timed } from "./measure.mjs";
+import { keys, scratch, startDynoxide } from "./support.mjs";
+
+const ROOT = fileURLToPath(new URL("..", import.meta.url));
+/** How long a round takes, about: short, so that both meet the same machine. */
+const ROUND_MS = 100;
+const WARM_UP_MS = 3000;
+
+/** Per scenario: its title, how many calls are in flight, and a contender of each library. */
+const SCENARIOS = {
+  "mem-1": {
+    title: "memory, one limit",
+    make: (library) => embedded(library, "memory:", ["rpm:1000000/sec"], { rpm: 1 }),
+  },
+  "mem-2": {
+    title: "memory, two limits",
+    make: (library) => embedded(library, "memory:", TWO, BOTH),
+  },
+  "sql-1": {
+    title: "SQLite, two limits",
+    make: async (library) => {
+      const { folder, remove } = scratch();
+      const made = await embedded(library, `sqlite:${join(folder, "limits.db")}`, TWO, BOTH);
+      return { ...made, close: () => made.close().then(remove) };
+    },
+  },
+  "ddb-1": {
+    title: "DynamoDB, two limits, 256 buckets",
+    inFlight: 64,
+    make: (library, engine) => onDynamo(library, engine, async () => keys(256)),
+  },
+  "ddb-casc": {
+    title: "DynamoDB, 64 children of 16 parents",
+    inFlight: 64,
+    make: (library, engine) => onDynamo(library, engine, children),
+  },
+};
+
+const TWO = ["rpm:1000000/sec", "tpm:1000000000/sec"];
+const BOTH = { rpm: 1, tpm: 500 };
+const LOCAL = {
+  AWS_REGION: "us-east-1",
+  AWS_ACCESS_KEY_ID: "local",
+  AWS_SECRET_ACCESS_KEY: "local",
+};
+
+const USAGE = `npm run bench:against -- REVISION [--only id,id] [--rounds N]
+  scenarios: ${Object.keys(SCENARIOS).join(", ")}`;
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    only: { type: "string" },
+    rounds: { type: "string", default: "60" },
+    /** Set by this program: it measures one scenario with two builds that exist. */
+    builds: { type: "string" },
+    help: { type: "boolean", default: false },
+  },
+});
+const chosen = values.only?.split(",") ?? Object.keys(SCENARIOS);
+const rounds = Number(values.rounds);
+const unknown = chosen.find((id) => !(id in SCENARIOS));
+if (values.help) {
+  console.log(USAGE);
+} else if (unknown !== undefined || !(Number.isInteger(rounds) && rounds > 1)) {
+  fail(unknown === undefined ? "--rounds takes a whole number above 1." : `Unknown: ${unknown}.`);
+} else if (values.builds !== undefined) {
+  await measure(chosen[0], values.builds.split(","));
+} else if (positionals.length !== 1) {
+  fail("Which revision is it measured against?");
+} else {
+  compare(positionals[0]);
+}
+
+function fail(sentence) {
+  console.error(`${sentence}\n${USAGE}`);
+  process.exitCode = 2;
+}
+
+/** Builds both libraries, and measures every scenario in a process of its own. */
+function compare(revision) {
+  buildEngine();
+  const checkout = join(mkdtempSync(join(tmpdir(), "zae-limiter-against-")), "checkout");
+  try {
+    run("git", ["worktree", "add", "--quiet", "--detach", checkout, revision], ROOT);
+    run("npm", ["install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts"], checkout);
+    // Beside each other, so that both find the same packages, such as the driver of SQLite.
+    const now = join(ROOT, "bench/dist");
+    const before = join(now, "before");
+    run(process.execPath, ["scripts/bundle.mjs", now], ROOT);
+    run(process.execPath, ["scripts/bundle.mjs", before], checkout);
+    const builds = [before, now].join(",");
+    console.log(`${rounds} rounds against ${revision}; DynamoDB is ${engineName()}`);
+    console.log(
+      "  rate: above 1 is faster; CPU, of this process and of the engine: below 1 is less",
+    );
+    for (const id of chosen) {
+      const options = ["--only", id, "--rounds", String(rounds), "--builds", builds];
+      const flags = ["--expose-gc", "--no-warnings", fileURLToPath(import.meta.url)];
+      run(process.execPath, [...flags, ...options], ROOT);
+    }
+  } finally {
+    if (existsSync(checkout)) run("git", ["worktree", "remove", "--force", checkout], ROOT);
+    rmSync(join(checkout, ".."), { recursive: true, force: true });
+  }
+}
+
+function run(command, args, cwd) {
+  const { status } = spawnSync(command, args, { cwd, stdio: ["ignore", "inherit", "inherit"] });
+  if (status !== 0) throw new Error(`${command} ${args.join(" ")} ended with ${status}`);
+}
+
+async function measure(id, builds) {
+  const { title, inFlight = 1, make } = SCENARIOS[id];
+  Object.assign(process.env, LOCAL);
+  const engine = inFlight === 1 ? undefined : await startDynoxide();
+  const contenders = [];
+  for (const build of builds) {
+    const library = await import(join(build, "index.js"));
+    contenders.push(await make(library, engine));
+  }
+  const count = await warmUp(contenders, inFlight);
+  const [before, now] = contenders.map(() => ({ ms: [], cpuUs: [], engineUs: [] }));
+  for (let round = 0; round < rounds; round += 1) {
+    const pairs = [
+      [contenders[0], before],
+      [contenders[1], now],
+    ];
+    for (const [contender, results] of round % 2 === 0 ? pairs : pairs.reverse()) {
+      global.gc({ type: "minor" });
+      const engineStart = engine?.cpuUs?.() ?? 0;
+      const start = process.cpuUsage();
+      results.ms.push(await timed(contender, count, inFlight));
+      const { user, system } = process.cpuUsage(start);
+      results.cpuUs.push(user + system);
+      results.engineUs.push((engine?.cpuUs?.() ?? 0) - engineStart);
+    }
+  }
+  const figures = [`rate ${ratio(before.ms, now.ms)}`, `CPU ${ratio(now.cpuUs, before.cpuUs)}`];
+  if (engine !== undefined) figures.push(`engine ${ratio(now.engineUs, before.engineUs)}`);
+  console.log(`${id.padEnd(9)}${title.padEnd(38)}${figures.join("   ")}`);
+  for (const { close } of contenders) await close();
+  await engine?.stop();
+  process.exit(0);
+}
+
+/** Runs both until they are compiled; returns how many calls make a round. */
+async function warmUp(contenders, inFlight) {
+  let count = inFlight * 4;
+  for (const contender of contenders) {
+    const until = performance.now() + WARM_UP_MS;
+    while (performance.now() < until) {
+      const ms = await timed(contender, count, inFlight);
+      count = Math.max(inFlight, Math.round((count * ROUND_MS) / ms));
+    }
+  }
+  for (let at = 0; at < COLLECTIONS; at += 1) {
+    await untilNoTick();
+    global.gc();
+  }
+  for (const contender of contenders) await timed(contender, count * 5, inFlight);
+  return count;
+}
+
+/** The mean of ratios is taken of their logarithms, so that it is the same the other way round. */
+function ratio(above, below) {
+  const logs = above.map((value, at) => Math.log(value / below[at]));
+  const mean = logs.reduce((sum, log) => sum + log, 0) / logs.length;
+  const squares = logs.reduce((sum, log) => sum + (log - mean) ** 2, 0);
+  const error = Math.sqrt(squares / (logs.length - 1) / logs.length);
+  return `${Math.exp(mean).toFixed(3)} ± ${error.toFixed(3)}`;
+}
+
+/** Acquires and commits for one key after the other, all of which have been seen before. */
+async function taking(limiter, names, consume) {
+  let at = 0;
+  const loop = async (count) => {
+    for (let left = count; left > 0; left -= 1) {
+      at = (at + 1) % names.length;
+      const lease = await limiter.acquire({ entityId: names[at], resource: "api", consume });
+      await lease.commit();
+    }
+  };
+  await loop(names.length);
+  return { loop, close: () => limiter.close() };
+}
+
+async function embedded({ RateLimiter }, url, limits, consume) {
+  const limiter = await RateLimiter.open(url);
+  await limiter.repository.limits.setSystem(limits);
+  return taking(limiter, keys(10_000), consume);
+}
+
+async function children(root) {
+  return (await makeFamilies(root)).map(({ child }) => child);
+}
+
+/** On a table of its own, made by the same library. */
+async function onDynamo({ RateLimiter, Repository }, { endpoint }, namesOf) {
+  const table = `against-${randomUUID()}`;
+  const options = { endpoint, timeoutMs: 20_000 };
+  const root = await Repository.createTable(table, options);
+  await withoutStream(endpoint, table);
+  await root.limits.setSystem(TWO);
+  const names = await namesOf(root);
+  await root.close();
+  return taking(await RateLimiter.open(`dynamodb://${table}`, options), names, BOTH);
+}
