@@ -145,16 +145,16 @@ export function decodeBucket(item: Item): StoredBucket | undefined {
     const limit = limitAt(item, names, capacityMilli, periodMs);
     if (limit !== undefined) limits.set(names.limit, limit);
   }
-  const announced = shardCountIn(item);
+  const { shardCount, announced, isUncounted } = countIn(item);
   const writes = limits.get(RESERVED_LIMIT);
   limits.delete(RESERVED_LIMIT);
   return {
     entityId,
     resource,
     shard,
-    shardCount: Math.min(announced, SHARDS_MAX),
-    ...(announced > SHARDS_MAX ? { announced } : {}),
-    ...(item.shard_count === undefined ? { isUncounted: true } : {}),
+    shardCount,
+    announced,
+    isUncounted,
     refilledAtMs,
     cascade: flagAt(item, "cascade"),
     parentId: textAt(item, "parent_id"),
@@ -181,10 +181,17 @@ export function boundedAt(item: Item, name: string, min: number, max: number): n
 }
 
 /** Counts double, so they are powers of two. Old Python clients announce many more than exist. */
-function shardCountIn(item: Item): number {
-  const count = boundedAt(item, "shard_count", 1, ANNOUNCED_MAX) ?? 1;
-  if ((count & (count - 1)) === 0) return count;
-  throw new DamagedRecordError(item.PK, "shard_count", `must be a power of two, got ${count}`);
+function countIn(item: Item): Pick<StoredBucket, "shardCount" | "announced" | "isUncounted"> {
+  const stored = boundedAt(item, "shard_count", 1, ANNOUNCED_MAX);
+  const count = stored ?? 1;
+  if ((count & (count - 1)) !== 0) {
+    throw new DamagedRecordError(item.PK, "shard_count", `must be a power of two, got ${count}`);
+  }
+  return {
+    shardCount: Math.min(count, SHARDS_MAX),
+    announced: count > SHARDS_MAX ? count : undefined,
+    isUncounted: stored === undefined,
+  };
 }
 
 /** The number in the key, which must be that of this entity and resource. */
