@@ -36,13 +36,11 @@ export class Clients<R, C> {
     const { anonymous, entityId: keyOf } = this.#options;
     if (keyOf === undefined) return this.addressOf(request, connection);
     const key = await keyOf(request);
-    if (key === undefined) return anonymous;
-    if (typeof key !== "string" || key === "") {
-      throw new ValidationError(
-        "entityId",
-        key,
-        `expected \`entityId\` to return a text that is not empty, or undefined, got ${show(key)}`,
-      );
+    // A client may send a header without a value: that is no key, and no fault of the server.
+    if (key === undefined || key === "") return anonymous;
+    if (typeof key !== "string") {
+      const detail = `expected \`entityId\` to return a text or undefined, got ${show(key)}`;
+      throw new ValidationError("entityId", key, detail);
     }
     return entityIdOf(key);
   }

@@ -46,6 +46,15 @@ describe.each(ADAPTERS)("rateLimit on $name", (adapter) => {
       expect(await response.json()).toMatchObject({ status: 401, type: "about:blank" });
     });
 
+    test("a request with an empty key is one without a key", async () => {
+      const limits = [`rpm:1${SLOW}`];
+      const { url } = await stage.serve({ limits, entityId: byKey });
+      expect(await statusOf(url, { "x-key": "" })).toBe(401);
+      const open = await stage.serve({ limits, entityId: byKey, anonymous: "visitors" });
+      expect(await statusOf(open.url, { "x-key": "" })).toBe(200);
+      expect(await statusOf(open.url)).toBe(429);
+    });
+
     test("anonymous names the entity of requests without a key", async () => {
       const { url } = await stage.serve({
         limits: [`rpm:1${SLOW}`],
@@ -122,7 +131,7 @@ describe.each(ADAPTERS)("rateLimit on $name", (adapter) => {
       ["resource throws", { resource: () => Promise.reject(new Error("broken")) }],
       ["resource returns nonsense", { resource: () => "#" }],
       ["entityId throws", { entityId: () => Promise.reject(new Error("broken")) }],
-      ["entityId returns an empty text", { entityId: () => "" }],
+      ["entityId returns no text", { entityId: () => 5 as never }],
       ["skip throws", { skip: () => Promise.reject(new Error("broken")) }],
     ])("when %s the framework answers 500 and nothing is consumed", async (_, broken) => {
       const limiter = await stage.limiter();
