@@ -57,20 +57,17 @@ function updateOf(TableName, { PK, SK, rf, cv, b_rpm_tk, b_tpm_tk }) {
   return {
     TableName,
     Key: { PK, SK },
-    UpdateExpression: "SET #n0 = :v0, #n1 = :v1 ADD #n2 :v2, #n3 :v3, #n4 :v4, #n5 :v5",
+    UpdateExpression: "SET #n0 = :v0, #n1 = :v1 ADD #n2 :v2, #n3 :v3, ac :one, wm :one",
     ConditionExpression:
-      "#n0 >= :v6 AND #n1 >= :v7 AND #n6 = :v8 AND attribute_not_exists(#n7) AND #n8 = :v9 AND " +
-      "(attribute_not_exists(#n9) OR #n9 = :v10) AND " +
-      "(attribute_not_exists(#n10) OR #n10 > :v11) AND attribute_not_exists(#n11)",
+      "#n0 >= :v4 AND #n1 >= :v5 AND rf = :v6 AND attribute_not_exists(rn) AND cv = :v7 AND " +
+      "shard_count = :one AND #n4 > :one AND attribute_not_exists(disabled)",
     ExpressionAttributeNames: {
       ...{ "#n0": "b_rpm_tk", "#n1": "b_tpm_tk", "#n2": "b_rpm_tc", "#n3": "b_tpm_tc" },
-      ...{ "#n4": "ac", "#n5": "wm", "#n6": "rf", "#n7": "rn", "#n8": "cv" },
-      ...{ "#n9": "shard_count", "#n10": "ttl", "#n11": "disabled" },
+      "#n4": "ttl",
     },
     ExpressionAttributeValues: {
       ...{ ":v0": b_rpm_tk, ":v1": b_tpm_tk, ":v2": { N: "1000" }, ":v3": { N: "500000" } },
-      ...{ ":v4": { N: "1" }, ":v5": { N: "1" }, ":v6": b_rpm_tk, ":v7": b_tpm_tk },
-      ...{ ":v8": rf, ":v9": cv, ":v10": { N: "1" }, ":v11": { N: "1" } },
+      ...{ ":v4": b_rpm_tk, ":v5": b_tpm_tk, ":v6": rf, ":v7": cv, ":one": { N: "1" } },
     },
     ReturnValuesOnConditionCheckFailure: "ALL_OLD",
   };
