@@ -33,6 +33,9 @@ const TOO_OFTEN = "The bucket changed too often to be consumed in time";
 /** Steps that decide nothing for the members. */
 const FOLLOWING: ReadonlySet<Step["do"]> = new Set(["relieve", "limits"]);
 
+/** A step that asks the store. */
+type AskingStep = Exclude<Step, { do: "answer" | "pass" | "wait" }>;
+
 /** What carries out the steps. */
 export interface DriverWorkers {
   readonly requests: ShardRequests;
@@ -131,44 +134,36 @@ export class Driver {
     }
   }
 
-  async #ask(
-    step: Exclude<Step, { do: "answer" | "pass" | "wait" }>,
-    group: Group,
-    queue: Queue,
-  ): Promise<void> {
-    const { name, deadline } = group;
-    try {
-      switch (step.do) {
-        case "write":
-          return await this.#write(step, group, queue);
-        case "create":
-          return await this.#create(step, group);
-        case "read": {
-          const { bucket } = await this.#requests.read(name, step.shard, deadline);
-          const askedMs = this.#context.clock();
-          return group.happened({ of: "shown", shard: step.shard, bucket, askedMs });
-        }
-        case "read-all": {
-          const { count } = step;
-          const shards = await this.#requests.readAll(name, count, deadline);
-          return group.happened({ of: "all", count, shards });
-        }
-        case "spread":
-          return await this.#spread(step, group);
-        case "limits":
-          return await this.#bringLimits(step, group);
-        case "bring-about":
-          return await this.#bringAbout(step.shard, group, queue);
-        case "settle":
-          return await this.#settle(step, group);
-        case "relieve":
-          return await this.#relieve(step, group);
-        case "cool":
-          return await this.#cool(step, group);
-      }
-    } catch (error) {
+  /** Does a step that asks the store; what it says of a key range that is throttled is kept. */
+  #ask(step: AskingStep, group: Group, queue: Queue): Promise<void> {
+    return this.#carryOut(step, group, queue).catch((error: unknown) => {
       if (!(error instanceof RateLimiterUnavailable) || !error.keyRange) throw error;
       this.#throttled(shardOf(step), error, group, queue);
+    });
+  }
+
+  #carryOut(step: AskingStep, group: Group, queue: Queue): Promise<void> {
+    switch (step.do) {
+      case "write":
+        return this.#write(step, group, queue);
+      case "create":
+        return this.#create(step, group);
+      case "read":
+        return this.#read(step, group);
+      case "read-all":
+        return this.#readAll(step, group);
+      case "spread":
+        return this.#spread(step, group);
+      case "limits":
+        return this.#bringLimits(step, group);
+      case "bring-about":
+        return this.#bringAbout(step.shard, group, queue);
+      case "settle":
+        return this.#settle(step, group);
+      case "relieve":
+        return this.#relieve(step, group);
+      case "cool":
+        return this.#cool(step, group);
     }
   }
 
@@ -194,6 +189,16 @@ export class Driver {
     if (bucket.shardCount > 1) this.#merger.saw(bucket);
     this.#count("consumed", group, queue);
     group.happened({ of: "written", write, bucket });
+  }
+
+  async #read({ shard }: Extract<Step, { do: "read" }>, group: Group): Promise<void> {
+    const { bucket } = await this.#requests.read(group.name, shard, group.deadline);
+    group.happened({ of: "shown", shard, bucket, askedMs: this.#context.clock() });
+  }
+
+  async #readAll({ count }: Extract<Step, { do: "read-all" }>, group: Group): Promise<void> {
+    const shards = await this.#requests.readAll(group.name, count, group.deadline);
+    group.happened({ of: "all", count, shards });
   }
 
   async #create({ members, atMs }: Extract<Step, { do: "create" }>, group: Group): Promise<void> {

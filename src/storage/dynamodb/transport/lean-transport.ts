@@ -63,7 +63,8 @@ export class LeanTransport implements Transport {
     return this.#loading;
   }
 
-  async send<Name extends OperationName>(
+  /** Not async where credentials are known: its frame would cost more than all it does. */
+  send<Name extends OperationName>(
     operation: Name,
     request: Outgoing<Name>,
     timeoutMs: number,
@@ -71,15 +72,12 @@ export class LeanTransport implements Transport {
     if (!LEAN_OPERATIONS.has(operation)) return this.#sdk.send(operation, request, timeoutMs);
     const body = Buffer.from(textOf(request));
     const deadline = new Deadline(timeoutMs);
-    const identity = this.#identities.current ?? (await this.#identify(deadline));
-    try {
-      return (await this.#sendAs(identity, operation, body, deadline)) as Output<Name>;
-    } catch (error) {
-      if (!isStale(error)) throw error;
-      const renewed = await this.#renewed(identity, deadline);
-      if (renewed === undefined) throw error;
-      return (await this.#sendAs(renewed, operation, body, deadline)) as Output<Name>;
-    }
+    const identity = this.#identities.current;
+    const answer =
+      identity === undefined
+        ? this.#sendLater(operation, body, deadline)
+        : this.#sendOrRenew(identity, operation, body, deadline);
+    return answer as Promise<Output<Name>>;
   }
 
   async close(): Promise<void> {
@@ -94,6 +92,24 @@ export class LeanTransport implements Transport {
       this.#sdk.load("GetItem"),
     ]);
     this.#code = { Pool, signer: new Signer() };
+  }
+
+  async #sendLater(operation: OperationName, body: Buffer, deadline: Deadline): Promise<object> {
+    return this.#sendOrRenew(await this.#identify(deadline), operation, body, deadline);
+  }
+
+  /** Sends once more with newer credentials where those at hand have expired. */
+  #sendOrRenew(
+    identity: Identity,
+    operation: OperationName,
+    body: Buffer,
+    deadline: Deadline,
+  ): Promise<object> {
+    return this.#sendAs(identity, operation, body, deadline).catch(async (error: unknown) => {
+      const renewed = isStale(error) ? await this.#renewed(identity, deadline) : undefined;
+      if (renewed === undefined) throw error;
+      return this.#sendAs(renewed, operation, body, deadline);
+    });
   }
 
   #sendAs(
