@@ -48,7 +48,10 @@ export interface HttpOptions<R> {
   readonly limiter?: RateLimiter | Promise<RateLimiter>;
   /** Instead of the stored limits. */
   readonly limits?: readonly LimitInput[];
-  /** Returns the key of a request; none is `undefined` or empty. Default: the client's address. */
+  /**
+   * Returns the key of a request; `undefined` or an empty text means that it has none. Default: the
+   * client's address.
+   */
   readonly entityId?: (request: R) => string | undefined | Promise<string | undefined>;
   /** Bits of an IPv6 address that tell clients apart. Default 56. */
   readonly ipv6Subnet?: number;

@@ -80,7 +80,7 @@ export class CachedStates {
     return this.#entries.get(id)?.change ?? 0;
   }
 
-  /** Returns whether a limit that looks full is more likely to be full than not, by its name. */
+  /** Returns a function that says of a limit that looks full whether it is likely to be full. */
   trustsFull(id: string): (limitName: string) => boolean {
     const habits = this.#entries.get(id)?.habits;
     return (limitName) => (habits?.get(limitName) ?? NO_HABIT).fullShare >= 0.5;

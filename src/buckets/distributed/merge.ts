@@ -82,6 +82,7 @@ export function planMerge(
   if (last) plan.remove(NEED, WRITES, MERGING);
   const ttl = last ? ttlOf(merged, ttlMultiplier, nowMs) : undefined;
   if (ttl !== undefined) plan.set("ttl", ttl);
+  else if (kept.ttl !== undefined) plan.remove("ttl");
   moveMeter(plan, { ...kept, shardCount }, epochMs, TRANSACTED_MS);
   requireExactly(plan, kept, nowMs);
   const rebases = moveEpoch(plan, { ...kept, ...baseOf(kept, gone, epochMs) }, epochMs);

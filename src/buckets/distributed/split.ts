@@ -84,7 +84,8 @@ export function planSplit(
   plan.require(asSeen(GENERATION, bucket.generation), ...linkTests(bucket));
   const sharding = planSharding(plan, bucket, count, epochMs);
   const rebases = moveEpoch(plan, bucket, epochMs);
-  const all = { ...bucket, shardCount: count, refilledAtMs: epochMs, ttl: undefined };
+  const sharded = { shardCount: count, isUncounted: false, ttl: undefined };
+  const all = { ...bucket, ...sharded, refilledAtMs: epochMs };
   const { generation } = sharding;
   // Numbered like the old item, because a merged shard may come back within a millisecond.
   const other = { ...UNSHARDED, generation, rebases, writes: FULL_PYTHON_METER, meterMs };

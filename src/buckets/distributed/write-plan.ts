@@ -117,7 +117,8 @@ export class WritePlan {
 
   /**
    * Requires that the item is the one that was seen: same base time, same limits, same number of
-   * shards. Balances are not compared, so concurrent consumes do not disturb each other.
+   * shards, and not expired since. Balances are not compared, so concurrent consumes do not disturb
+   * each other.
    */
   requireSeen(bucket: SeenBucket, nowMs: number): void {
     const { refilledAtMs, rebases, configVersion, ttl } = bucket;
@@ -126,7 +127,7 @@ export class WritePlan {
       asSeen(REBASES, rebases),
       asSeen("cv", configVersion),
       countAsSeen(bucket),
-      ttlAsSeen(ttl, Math.floor(nowMs / 1000)),
+      notExpired(ttl, Math.floor(nowMs / 1000)),
     );
   }
 
@@ -155,15 +156,19 @@ export function asSeen(name: string, value: number): Test {
 /** Buckets of the Python library from before there were shards have no count. */
 function countAsSeen({ announced, shardCount, isUncounted }: SeenBucket): Test {
   const name = "shard_count";
-  const isAbsent = isUncounted === true && shardCount === 1;
-  return isAbsent ? { is: "absent", name } : { is: "=", name, value: announced ?? shardCount };
+  return isUncounted === true
+    ? { is: "absent", name }
+    : { is: "=", name, value: announced ?? shardCount };
 }
 
-/** A time to live may be renewed meanwhile; the bucket must not have expired. */
-function ttlAsSeen(ttl: number | undefined, nowSeconds: number): Test {
-  if (ttl === undefined) return { is: "absent", name: "ttl" };
-  const isOver = ttl <= nowSeconds;
-  return { is: isOver ? "=" : ">", name: "ttl", value: isOver ? ttl : nowSeconds };
+/**
+ * The bucket must not have expired, unless it was seen so. Whether it has a time to live is left
+ * open: clients with other settings may renew, set or remove it with each of their writes.
+ */
+function notExpired(ttl: number | undefined, nowSeconds: number): Test {
+  return ttl !== undefined && ttl <= nowSeconds
+    ? { is: "=", name: "ttl", value: ttl }
+    : { is: ">", name: "ttl", value: nowSeconds, orAbsent: true };
 }
 
 /** How a limit that is consumed was judged. */
@@ -258,16 +263,14 @@ function planRefund(plan: WritePlan, name: string, { stored }: BalanceAt, amount
 }
 
 /** What is left of every limit of the bucket, also of those that the call does not name. */
-export function leftOf(
+export function* leftOf(
   balances: ReadonlyMap<string, BalanceAt>,
   amounts: AmountsByName,
-): readonly LeftOver[] {
-  const left: LeftOver[] = [];
+): Generator<LeftOver> {
   for (const [name, balance] of balances) {
     const balanceMilli = balanceOf(balance) - (amounts.get(name) ?? 0);
-    left.push({ rate: balance.share, balanceMilli });
+    yield { rate: balance.share, balanceMilli };
   }
-  return left;
 }
 
 /** Renews the time to live where that is due. `left`: what the write leaves, of every limit. */

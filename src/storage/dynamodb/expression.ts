@@ -17,12 +17,11 @@ interface Attributes {
 }
 
 /**
- * Attributes that need no placeholder: two letters at the start, and no reserved word. The store
- * would have to read and look up each placeholder, in every write to a bucket.
+ * Attributes of buckets that DynamoDB takes as they are: they begin with two letters and are no
+ * reserved words. It would have to look up each placeholder, in every write to a bucket.
  */
 const PLAIN_NAMES: ReadonlySet<string> = new Set([
   "ac",
-  "cs",
   "cv",
   "disabled",
   "rf",

@@ -17,7 +17,6 @@ const NAMES = [
   "resource",
   "size",
   "ac",
-  "cs",
   "cv",
   "disabled",
   "rf",

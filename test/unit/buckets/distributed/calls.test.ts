@@ -28,7 +28,7 @@ interface Counted {
 }
 
 /** Arrivals at `load` times the rate of the bucket. */
-async function count(load: number, capacity = CAPACITY): Promise<Counted> {
+async function count(load: number, ttlMultipliers: readonly number[] = [7]): Promise<Counted> {
   const random = lehmer((SEED % 2_147_483_646) + 1);
   let nowMs = 1_800_000_000_000;
   let calls = 0;
@@ -45,15 +45,14 @@ async function count(load: number, capacity = CAPACITY): Promise<Counted> {
     sleep: async (_ms, _signal, background) =>
       background === true ? new Promise(() => {}) : undefined,
   };
-  const clients = Array.from(
-    { length: CLIENTS },
-    () =>
-      new DistributedBucketStore(
-        { store, namespaceId: "ns", clock, random },
-        { ttlMultiplier: 7, timeoutMs: 2000, timer, onWarning: () => undefined },
-      ),
-  );
-  const limit = Limit.perSecond("rps", PER_SECOND, { burst: capacity });
+  const clients = Array.from({ length: CLIENTS }, (_, at) => {
+    const ttlMultiplier = ttlMultipliers[at % ttlMultipliers.length] as number;
+    return new DistributedBucketStore(
+      { store, namespaceId: "ns", clock, random },
+      { ttlMultiplier, timeoutMs: 2000, timer, onWarning: () => undefined },
+    );
+  });
+  const limit = Limit.perSecond("rps", PER_SECOND, { burst: CAPACITY });
   const config: BucketConfig = { limits: [limit], source: "system", version: 1 };
   const leg = {
     entityId: "hot",
@@ -87,6 +86,11 @@ describe("calls per acquire, 16 clients on one bucket", () => {
       expect(calls / granted).toBeLessThanOrEqual(most);
     },
   );
+
+  test(`clients that keep buckets for different times cost each other no calls (seed ${SEED})`, async () => {
+    const [same, different] = [await count(0.05), await count(0.05, [7, 0])];
+    expect(different.calls).toBe(same.calls);
+  });
 
   test(`sixteen saturated clients make at most 1.05 calls per attempt (seed ${SEED})`, async () => {
     const { granted, refused, calls } = await count(3);

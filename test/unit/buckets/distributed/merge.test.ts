@@ -49,6 +49,14 @@ test("the shard that goes becomes a stub that is no bucket, and expires in an ho
   expect(result?.goneItem?.ttl).toBe(NOW / 1000 + 3600);
 });
 
+test("a merge that leaves several shards removes a time to live that the kept one still has", () => {
+  const kept = shard(0, 2, { shardCount: 4, ttl: NOW / 1000 + 900 });
+  const result = merged(kept, shard(2, 2, { shardCount: 4 }));
+  expect(result?.keptItem).toMatchObject({ shard_count: 2 });
+  expect(result?.keptItem).not.toHaveProperty("ttl");
+  expect(result?.merged.ttl).toBeUndefined();
+});
+
 test.each<[string, SeenBucket, SeenBucket]>([
   ["that are no pair", shard(0, 5, { shardCount: 4 }), shard(1, 5, { shardCount: 4 })],
   ["of which one has split since", shard(0, 5, { shardCount: 4 }), shard(1, 5)],

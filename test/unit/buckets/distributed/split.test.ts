@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { SeenBucket } from "../../../../src/buckets/distributed/seen-bucket.ts";
 import { planLateShard, planSplit } from "../../../../src/buckets/distributed/split.ts";
+import { WritePlan } from "../../../../src/buckets/distributed/write-plan.ts";
 import { shardRate } from "../../../../src/core/shares.ts";
 import { property } from "../../../support/property.ts";
 import { NOW, shardOf } from "./known.ts";
@@ -39,6 +40,17 @@ test("a split carries the part of a milli-token over, in units of the longer per
   const { kept } = planSplit(bucket, NOW + 1001, undefined, 4);
   // 10 tokens a day: 1,001 ms are 10,010,000 parts of 86,400,000 to a milli-token.
   expect(kept.limits.get("a")).toMatchObject({ remainder: 4 * 10_010_000 });
+});
+
+test("the shards of a bucket that had no count have one", () => {
+  const uncounted = shardOf(5, { isUncounted: true });
+  const { kept, created } = planSplit(uncounted, NOW, undefined, 2);
+  for (const shard of [kept, ...created]) {
+    const plan = new WritePlan();
+    plan.requireSeen(shard, NOW);
+    plan.set("mark", 1);
+    expect(written(shard, plan)).toMatchObject({ shardCount: 2, isUncounted: false });
+  }
 });
 
 describe("a shard that was announced", () => {
