@@ -1,6 +1,6 @@
 /**
- * `npm run bench:against -- REVISION`: this library and an earlier one, both loaded into one process
- * and measured in alternating rounds. What the machine does meanwhile, it does to both; each figure
+ * `npm run bench:against -- REVISION`: this library and an earlier one, both in one process and
+ * measured in alternating rounds. What the machine does meanwhile, it does to both; each figure
  * is the mean of the ratios of rounds that followed each other, with its standard error.
  */
 
@@ -15,7 +15,7 @@ import { parseArgs } from "node:util";
 import { buildEngine, engineName } from "./engine.mjs";
 import { makeFamilies, withoutStream } from "./local-table.mjs";
 import { COLLECTIONS, timed } from "./measure.mjs";
-import { keys, scratch, startDynoxide } from "./support.mjs";
+import { keys, scratch, startDynoxide, taking } from "./support.mjs";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 /** How long a round takes, about: short, so that both meet the same machine. */
@@ -95,6 +95,7 @@ function fail(sentence) {
 
 /** Builds both libraries, and measures every scenario in a process of its own. */
 function compare(revision) {
+  run("git", ["rev-parse", "--quiet", "--verify", `${revision}^{commit}`], ROOT);
   buildEngine();
   const checkout = join(mkdtempSync(join(tmpdir(), "zae-limiter-against-")), "checkout");
   try {
@@ -153,7 +154,7 @@ async function measure(id, builds) {
     }
   }
   const figures = [`rate ${ratio(before.ms, now.ms)}`, `CPU ${ratio(now.cpuUs, before.cpuUs)}`];
-  if (engine !== undefined) figures.push(`engine ${ratio(now.engineUs, before.engineUs)}`);
+  if (engine?.cpuUs !== undefined) figures.push(`engine ${ratio(now.engineUs, before.engineUs)}`);
   console.log(`${id.padEnd(9)}${title.padEnd(38)}${figures.join("   ")}`);
   for (const { close } of contenders) await close();
   await engine?.stop();
@@ -187,16 +188,9 @@ function ratio(above, below) {
   return `${Math.exp(mean).toFixed(3)} ± ${error.toFixed(3)}`;
 }
 
-/** Acquires and commits for one key after the other, all of which have been seen before. */
-async function taking(limiter, names, consume) {
-  let at = 0;
-  const loop = async (count) => {
-    for (let left = count; left > 0; left -= 1) {
-      at = (at + 1) % names.length;
-      const lease = await limiter.acquire({ entityId: names[at], resource: "api", consume });
-      await lease.commit();
-    }
-  };
+/** All keys have been seen before. */
+async function seasoned(limiter, names, consume) {
+  const { loop } = taking(limiter, names, consume);
   await loop(names.length);
   return { loop, close: () => limiter.close() };
 }
@@ -204,7 +198,7 @@ async function taking(limiter, names, consume) {
 async function embedded({ RateLimiter }, url, limits, consume) {
   const limiter = await RateLimiter.open(url);
   await limiter.repository.limits.setSystem(limits);
-  return taking(limiter, keys(10_000), consume);
+  return seasoned(limiter, keys(10_000), consume);
 }
 
 async function children(root) {
@@ -220,5 +214,5 @@ async function onDynamo({ RateLimiter, Repository }, { endpoint }, namesOf) {
   await root.limits.setSystem(TWO);
   const names = await namesOf(root);
   await root.close();
-  return taking(await RateLimiter.open(`dynamodb://${table}`, options), names, BOTH);
+  return seasoned(await RateLimiter.open(`dynamodb://${table}`, options), names, BOTH);
 }

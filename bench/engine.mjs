@@ -39,7 +39,8 @@ export function enginePath() {
   return join(dirname(manifest), "dynoxide");
 }
 
-/** Its name and version, as it says them. */
+/** Its name and version. The one that was built is known by its crate: it says another number. */
 export function engineName() {
+  if (existsSync(BUILT)) return `dynoxide (${CRATE} ${VERSION})`;
   return spawnSync(enginePath(), ["--version"], { encoding: "utf8" }).stdout.trim();
 }

@@ -73,6 +73,19 @@ export async function startServer(file, args) {
   return { endpoint: `http://127.0.0.1:${port}`, stop, ask, cpuUs: cpuOf(child.pid) };
 }
 
+/** A contender that acquires and commits for one key after the other. */
+export function taking(limiter, names, consume = { rpm: 1, tpm: 500 }) {
+  let at = 0;
+  const loop = async (count) => {
+    for (let left = count; left > 0; left -= 1) {
+      at = at + 1 === names.length ? 0 : at + 1;
+      const lease = await limiter.acquire({ entityId: names[at], resource: "api", consume });
+      await lease.commit();
+    }
+  };
+  return { loop };
+}
+
 export function keys(count) {
   return Array.from({ length: count }, (_, at) => `key-${String(at).padStart(7, "0")}`);
 }

@@ -13,8 +13,8 @@ import {
 } from "@aws-sdk/client-dynamodb";
 import { makeFamilies, sdkOptions } from "../local-table.mjs";
 import { duel } from "../measure.mjs";
-import { keys } from "../support.mjs";
-import { limiterAt, taking, withTable } from "./dynamodb.mjs";
+import { keys, taking } from "../support.mjs";
+import { limiterAt, withTable } from "./dynamodb.mjs";
 
 const KEYS = 256;
 const BATCH = 25;

@@ -10,13 +10,14 @@ import { RateLimiterDynamo } from "rate-limiter-flexible";
 import { RateLimiter, Repository } from "../dist/index.js";
 import { makeFamilies, sdkOptions, withoutStream } from "../local-table.mjs";
 import { duel, timed } from "../measure.mjs";
-import { keys, startDynoxide, startServer } from "../support.mjs";
+import { keys, startDynoxide, startServer, taking } from "../support.mjs";
 
 const IN_FLIGHT = 64;
 const KEYS = 256;
 const AMPLE = ["rpm:1000000/sec", "tpm:1000000000/sec"];
 /** More than one bucket can ever be asked for, and within what plain numbers hold. */
 const HOT = ["rpm:100000000/sec", "tpm:100000000/sec"];
+
 /** Does work with a fresh table on local DynamoDB. */
 export async function withTable(work) {
   const engine = await startDynoxide();
@@ -38,21 +39,6 @@ export async function withTable(work) {
 
 export async function limiterAt(table, endpoint, options = {}) {
   return RateLimiter.open(`dynamodb://${table}`, { endpoint, timeoutMs: 20_000, ...options });
-}
-
-/** Acquires and commits, for one key after the other. */
-export function taking(limiter, names) {
-  let at = 0;
-  return {
-    loop: async (count) => {
-      for (let left = count; left > 0; left -= 1) {
-        at = (at + 1) % names.length;
-        const consume = { rpm: 1, tpm: 500 };
-        const lease = await limiter.acquire({ entityId: names[at], resource: "api", consume });
-        await lease.commit();
-      }
-    },
-  };
 }
 
 /** What an acquire asks of the store, so many at a time. */

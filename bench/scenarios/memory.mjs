@@ -3,7 +3,7 @@
 import { RateLimiterMemory, RateLimiterUnion } from "rate-limiter-flexible";
 import { RateLimiter } from "../dist/index.js";
 import { duel, median, timed } from "../measure.mjs";
-import { keys } from "../support.mjs";
+import { keys, taking } from "../support.mjs";
 
 const KEYS = 10_000;
 const AMPLE = "1000000/sec";
@@ -20,19 +20,6 @@ function rounds(names) {
   return () => {
     at = at + 1 === names.length ? 0 : at + 1;
     return names[at];
-  };
-}
-
-/** Takes and commits. */
-function taking(limiter, names, consume) {
-  const next = rounds(names);
-  return {
-    loop: async (count) => {
-      for (let left = count; left > 0; left -= 1) {
-        const lease = await limiter.acquire({ entityId: next(), resource: "api", consume });
-        await lease.commit();
-      }
-    },
   };
 }
 

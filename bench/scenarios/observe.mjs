@@ -9,8 +9,8 @@ import {
 import { RateLimiter } from "../dist/index.js";
 import { observe } from "../dist/otel/index.js";
 import { duel } from "../measure.mjs";
-import { keys } from "../support.mjs";
-import { limiterAt, taking, withTable } from "./dynamodb.mjs";
+import { keys, taking } from "../support.mjs";
+import { limiterAt, withTable } from "./dynamodb.mjs";
 
 const KEYS = 10_000;
 const COUNT = 100_000;

@@ -8,7 +8,7 @@ import Database from "better-sqlite3";
 import { RateLimiterSQLite } from "rate-limiter-flexible";
 import { RateLimiter } from "../dist/index.js";
 import { duel, quantile } from "../measure.mjs";
-import { keys, scratch } from "../support.mjs";
+import { keys, scratch, taking } from "../support.mjs";
 
 const KEYS = 10_000;
 const LIMITS = ["rpm:1000000/sec", "tpm:1000000/sec"];
@@ -21,18 +21,10 @@ function open(path) {
   return database;
 }
 
-async function taking(path, names) {
+async function ourTaking(path, names) {
   const limiter = await RateLimiter.open(`sqlite:${path}`);
   await limiter.repository.limits.setSystem(LIMITS);
-  let at = 0;
-  const loop = async (count) => {
-    for (let left = count; left > 0; left -= 1) {
-      at = (at + 1) % names.length;
-      const consume = { rpm: 1, tpm: 500 };
-      const lease = await limiter.acquire({ entityId: names[at], resource: "api", consume });
-      await lease.commit();
-    }
-  };
+  const { loop } = taking(limiter, names);
   await loop(names.length);
   return { loop, close: () => limiter.close() };
 }
@@ -92,7 +84,7 @@ function bareUpdating(path, names) {
 async function sql1(pace) {
   const { folder, remove } = scratch();
   const names = keys(KEYS);
-  const ours = await taking(join(folder, "ours.db"), names);
+  const ours = await ourTaking(join(folder, "ours.db"), names);
   const theirs = await rivalTaking(join(folder, "theirs.db"), names);
   const results = await duel([ours, theirs], pace);
   await ours.close();
@@ -104,7 +96,7 @@ async function sql1(pace) {
 async function sqlRaw(pace) {
   const { folder, remove } = scratch();
   const names = keys(KEYS);
-  const ours = await taking(join(folder, "ours.db"), names);
+  const ours = await ourTaking(join(folder, "ours.db"), names);
   const bare = bareUpdating(join(folder, "bare.db"), names);
   const results = await duel([ours, bare], pace);
   await ours.close();
@@ -117,7 +109,7 @@ async function sqlRaw(pace) {
 async function sql64(pace) {
   const { folder, remove } = scratch();
   const names = keys(KEYS);
-  const ours = await taking(join(folder, "ours.db"), names);
+  const ours = await ourTaking(join(folder, "ours.db"), names);
   const theirs = await rivalTaking(join(folder, "theirs.db"), names);
   const bare = bareUpdating(join(folder, "bare.db"), names);
   const [mine, rival, update] = await duel([ours, theirs, bare], pace, { inFlight: 64 });
