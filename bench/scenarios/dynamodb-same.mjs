@@ -60,7 +60,8 @@ function updateOf(TableName, { PK, SK, rf, cv, b_rpm_tk, b_tpm_tk }) {
     UpdateExpression: "SET #n0 = :v0, #n1 = :v1 ADD #n2 :v2, #n3 :v3, ac :one, wm :one",
     ConditionExpression:
       "#n0 >= :v4 AND #n1 >= :v5 AND rf = :v6 AND attribute_not_exists(rn) AND cv = :v7 AND " +
-      "shard_count = :one AND #n4 > :one AND attribute_not_exists(disabled)",
+      "shard_count = :one AND (attribute_not_exists(#n4) OR #n4 > :one) AND " +
+      "attribute_not_exists(disabled)",
     ExpressionAttributeNames: {
       ...{ "#n0": "b_rpm_tk", "#n1": "b_tpm_tk", "#n2": "b_rpm_tc", "#n3": "b_tpm_tc" },
       "#n4": "ttl",
