@@ -42,6 +42,8 @@ export function statusJson(status: LimitStatus) {
 
 /** How the lines of a picture are laid out. It depends on limits only, so that nothing moves. */
 interface Layout {
+  /** Names stand on lines of their own, because the numbers do not fit next to them. */
+  readonly stacks: boolean;
   readonly names: number;
   readonly bar: number;
   readonly amounts: number;
@@ -74,35 +76,43 @@ export function bars(
     .join("\n");
 }
 
-/** Leaves out the rate, then the time, then the bar, where they have no room. Numbers stay. */
+/**
+ * Leaves out the rate, then the time, then the bar, where they have no room. Numbers stay: where
+ * they do not fit next to the names, they come below them.
+ */
 function layoutOf(statuses: readonly LimitStatus[], columns: number): Layout {
   const longest = (text: (status: LimitStatus) => string) =>
     Math.max(0, ...statuses.map((status) => text(status).length));
-  const names = longest(({ limitName }) => limitName);
+  const longestName = longest(({ limitName }) => limitName);
   // A balance has at most as many digits as the capacity, unless a debt is larger.
   const amounts = Math.max(
     longest(amountText),
     longest(({ limit }) => amountText({ limit, available: -limit.capacity })),
   );
+  const stacks = longestName + amounts + 2 * GAP.length > columns;
+  const names = stacks ? 0 : longestName;
   const rates = longest(({ limit }) => `+${rateText(limit)}, `);
   const room = columns - names - amounts - 3 * GAP.length;
   const withTime = room - GAP.length - FULL_IN_LENGTH;
   const showsRate = withTime - rates >= BAR_GOOD;
   const narrow = withTime >= BAR_GOOD ? withTime : room >= BAR_MIN ? room : 0;
   const bar = showsRate ? Math.min(BAR_MAX, withTime - rates) : narrow;
-  return { names, amounts, bar, showsRate, words: bar === 0 ? room : room - bar - GAP.length };
+  const words = bar === 0 ? room : room - bar - GAP.length;
+  return { stacks, names, amounts, bar, showsRate, words };
 }
 
 function line(status: LimitStatus, layout: Layout, palette: Palette): string {
   const bar = layout.bar === 0 ? [] : [barOf(status, layout.bar, palette)];
+  const { limitName } = status;
   const parts = [
     "",
-    status.limitName.padEnd(layout.names),
+    layout.stacks ? "" : limitName.padEnd(layout.names),
     ...bar,
     amountText(status).padStart(layout.amounts),
     tailOf(status, layout, palette),
   ];
-  return parts.join(GAP).trimEnd();
+  const drawn = parts.join(GAP).trimEnd();
+  return layout.stacks ? `${GAP}${limitName}\n${drawn}` : drawn;
 }
 
 function barOf({ available, limit }: LimitStatus, width: number, palette: Palette): string {

@@ -28,6 +28,18 @@ describe("bars", () => {
     }
   });
 
+  test("numbers that do not fit next to long names stand below them, whole", () => {
+    const requests = Limit.parse("requests_per_minute:100");
+    const tokens = Limit.parse("tokens_per_minute:1000000");
+    for (let columns = 28; columns <= 200; columns += 1) {
+      const lines = linesAt(columns, status(requests, 2000), status(tokens, 1_000_000_000));
+      const text = lines.join("\n");
+      expect(text).toMatch(/requests_per_minute[^a-z]* 2 of 100\b/);
+      expect(text).toMatch(/tokens_per_minute[^a-z]* 1,000,000 of 1,000,000\b/);
+      expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(columns);
+    }
+  });
+
   test("a debt that takes hours is whole at every width: words are left out, never cut", () => {
     const hourly = Limit.parse("tpm:100000/hour");
     const tails = new Set<string | undefined>();
@@ -51,7 +63,7 @@ describe("bars", () => {
     expect(linesAt(60, status(TPM, 631_000))[0]).toMatch(/631 of 5,000 {2}full in 53 s$/);
     expect(linesAt(80, status(TPM, 631_000))[0]).toMatch(/ {2}\+5,000\/min, full in 53 s$/);
     expect(cells(120)).toBeGreaterThan((cells(80) ?? 0) + 30);
-    expect(linesAt(20, status(TPM, 631_000))).toEqual(["  tpm     631 of 5,000"]);
+    expect(linesAt(20, status(TPM, 631_000))).toEqual(["  tpm", "       631 of 5,000"]);
   });
 
   test("a bar keeps its place while balances change, into debt and back", () => {
