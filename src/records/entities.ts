@@ -15,7 +15,6 @@ import { deleteBuckets, deleteConfigs, deleteLeftovers } from "./entity-deletion
 import { decodeEntity, encodeEntity } from "./entity-item.ts";
 import { type EntityListOptions, type EntityPage, listEntities } from "./entity-list.ts";
 import { moveEntity } from "./entity-move.ts";
-import { claimFeature } from "./feature-gate.ts";
 import { childrenPartition, entityKey } from "./keys.ts";
 import { checkActive } from "./namespace-state.ts";
 import { queryRecords } from "./query-records.ts";
@@ -208,7 +207,6 @@ export class EntityRecords {
     checkFields("options", options, ["principal"]);
     const principal = checkAuditor(options.principal);
     await checkActive(this.#context);
-    await claimFeature(this.#context, "change of parent");
     const days = await this.#resolver.auditRetentionDays();
     let event: AuditWrite | undefined;
     const entity = await moveEntity(this.#context, id, wanted, (details) => {

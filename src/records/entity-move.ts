@@ -7,6 +7,7 @@ import type { Item, Value } from "../storage/item.ts";
 import { type Condition, ITEM_ABSENT, ITEM_EXISTS, type Write } from "../storage/item-store.ts";
 import { checkAncestry } from "./ancestry.ts";
 import { decodeEntity } from "./entity-item.ts";
+import { claimFeature } from "./feature-gate.ts";
 import { numberAt, textAt } from "./fields.ts";
 import { childrenPartition, entityKey } from "./keys.ts";
 import type { RecordContext } from "./record-context.ts";
@@ -31,6 +32,8 @@ export async function moveEntity(
     const before = textAt(record, "parent_id");
     if (before === parentId) return decodeEntity(record);
     const checks = parentId === undefined ? [] : await ancestorChecks(context, id, parentId);
+    // Only now: a move that is refused must not raise the version that clients need.
+    await claimFeature(context, "change of parent");
     const generation = (numberAt(record, GENERATION) ?? 0) + 1;
     const { set, remove } = parentChange(namespaceId, id, parentId, generation);
     const details = {

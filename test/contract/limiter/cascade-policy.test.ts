@@ -225,6 +225,18 @@ describeItemStores("stamps of the owner", (store) => {
     expect((await repo.version())?.clientMinVersion).toBe("0.17.0");
   });
 
+  it("a change of parent that is refused asks nothing of Python clients, and neither does one that changes nothing", async () => {
+    const { repo } = await store.open();
+    const before = await repo.version();
+    await repo.entities.create({ id: "org-a" });
+    await repo.entities.create({ id: "user-1", parentId: "org-a" });
+    await expect(repo.entities.setParent("user-x", "org-a")).rejects.toThrow('"user-x" not found');
+    await expect(repo.entities.setParent("user-1", "org-x")).rejects.toThrow('"org-x" not found');
+    await expect(repo.entities.setParent("org-a", "user-1")).rejects.toThrow(ValidationError);
+    await repo.entities.setParent("user-1", "org-a");
+    expect(await repo.version()).toEqual(before);
+  });
+
   it("stamps of the owner of a policy are the config items of the Python library", async () => {
     const { repo } = await store.open();
     await repo.limits.setCascade({ entityId: "e1", resource: "r" }, true);
