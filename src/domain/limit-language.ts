@@ -4,7 +4,7 @@
  * word `soft` at the end makes a limit that refuses nothing: `tpm:10000/min soft`.
  */
 
-import { show } from "./check.ts";
+import { show, TOKENS_MAX } from "./check.ts";
 import { ValidationError } from "./errors.ts";
 import type { LimitSpec } from "./limit.ts";
 
@@ -80,13 +80,18 @@ function parsePeriod(text: string, period: string): number {
 }
 
 function parseInteger(text: string, part: string, digits: string): number {
-  const value = Number(digits);
-  if (!INTEGER_PATTERN.test(digits) || !Number.isSafeInteger(value)) {
+  if (!INTEGER_PATTERN.test(digits)) {
     throw new ValidationError(
       "limit",
       text,
       `the ${part} must be a whole number, got ${show(digits)}`,
     );
   }
-  return value;
+  const value = Number(digits);
+  if (Number.isSafeInteger(value)) return value;
+  throw new ValidationError(
+    "limit",
+    text,
+    `the ${part} must be at most ${TOKENS_MAX}, got ${show(digits)}`,
+  );
 }

@@ -30,6 +30,6 @@ function rowsOf({ location, record }: VersionReport): [string, string][] {
   rows.push(["Schema of the store", record.schemaVersion]);
   // Embedded stores count usage themselves.
   if (location.kind === "dynamodb") rows.push(["Lambda", lambdaOf(record) ?? "unknown"]);
-  rows.push(["Oldest client", record.clientMinVersion]);
+  rows.push(["Oldest Python client", record.clientMinVersion]);
   return rows;
 }
