@@ -95,7 +95,8 @@ function fail(sentence) {
 
 /** Builds both libraries, and measures every scenario in a process of its own. */
 function compare(revision) {
-  run("git", ["rev-parse", "--quiet", "--verify", `${revision}^{commit}`], ROOT);
+  const found = spawnSync("git", ["cat-file", "-e", `${revision}^{commit}`], { cwd: ROOT });
+  if (found.status !== 0) return fail(`There is no revision "${revision}".`);
   buildEngine();
   const checkout = join(mkdtempSync(join(tmpdir(), "zae-limiter-against-")), "checkout");
   try {
