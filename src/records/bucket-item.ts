@@ -190,7 +190,7 @@ function countIn(item: Item): Pick<StoredBucket, "shardCount" | "announced" | "i
   return {
     shardCount: Math.min(count, SHARDS_MAX),
     announced: count > SHARDS_MAX ? count : undefined,
-    isUncounted: stored === undefined,
+    isUncounted: stored === undefined ? true : undefined,
   };
 }
 

@@ -84,7 +84,7 @@ export function planSplit(
   plan.require(asSeen(GENERATION, bucket.generation), ...linkTests(bucket));
   const sharding = planSharding(plan, bucket, count, epochMs);
   const rebases = moveEpoch(plan, bucket, epochMs);
-  const sharded = { shardCount: count, isUncounted: false, ttl: undefined };
+  const sharded = { shardCount: count, isUncounted: undefined, ttl: undefined };
   const all = { ...bucket, ...sharded, refilledAtMs: epochMs };
   const { generation } = sharding;
   // Numbered like the old item, because a merged shard may come back within a millisecond.
