@@ -1,7 +1,9 @@
 /**
  * `npm run bench:against -- REVISION`: this library and an earlier one, both in one process and
- * measured in alternating rounds. What the machine does meanwhile, it does to both; each figure
- * is the mean of the ratios of rounds that followed each other, with its standard error.
+ * measured in alternating rounds: what the machine does meanwhile, it does to both. A process
+ * settles for one way to compile and to lay out both of them, so a library differs from its own copy
+ * by a tenth in memory, however long it is measured. Each figure is therefore the mean over several
+ * processes, half of which load the older library last, with its standard error.
  */
 
 import { spawnSync } from "node:child_process";
@@ -20,6 +22,7 @@ import { keys, scratch, startDynoxide, taking } from "./support.mjs";
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 /** How long a round takes, about: short, so that both meet the same machine. */
 const ROUND_MS = 100;
+const ROUNDS = 20;
 const WARM_UP_MS = 3000;
 
 /** Per scenario: its title, how many calls are in flight, and a contender of each library. */
@@ -60,26 +63,26 @@ const LOCAL = {
   AWS_SECRET_ACCESS_KEY: "local",
 };
 
-const USAGE = `npm run bench:against -- REVISION [--only id,id] [--rounds N]
+const USAGE = `npm run bench:against -- REVISION [--only id,id] [--processes N]
   scenarios: ${Object.keys(SCENARIOS).join(", ")}`;
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     only: { type: "string" },
-    rounds: { type: "string", default: "60" },
+    processes: { type: "string", default: "6" },
     /** Set by this program: it measures one scenario with two builds that exist. */
     builds: { type: "string" },
     help: { type: "boolean", default: false },
   },
 });
 const chosen = values.only?.split(",") ?? Object.keys(SCENARIOS);
-const rounds = Number(values.rounds);
+const processes = Number(values.processes);
 const unknown = chosen.find((id) => !(id in SCENARIOS));
 if (values.help) {
   console.log(USAGE);
-} else if (unknown !== undefined || !(Number.isInteger(rounds) && rounds > 1)) {
-  fail(unknown === undefined ? "--rounds takes a whole number above 1." : `Unknown: ${unknown}.`);
+} else if (unknown !== undefined || !(processes > 0 && processes % 2 === 0)) {
+  fail(unknown === undefined ? "--processes takes an even number." : `Unknown: ${unknown}.`);
 } else if (values.builds !== undefined) {
   await measure(chosen[0], values.builds.split(","));
 } else if (positionals.length !== 1) {
@@ -107,20 +110,36 @@ function compare(revision) {
     const before = join(now, "before");
     run(process.execPath, ["scripts/bundle.mjs", now], ROOT);
     run(process.execPath, ["scripts/bundle.mjs", before], checkout);
-    const builds = [before, now].join(",");
-    console.log(`${rounds} rounds against ${revision}; DynamoDB is ${engineName()}`);
+    console.log(`${processes} processes against ${revision}; DynamoDB is ${engineName()}`);
     console.log(
       "  rate: above 1 is faster; CPU, of this process and of the engine: below 1 is less",
     );
-    for (const id of chosen) {
-      const options = ["--only", id, "--rounds", String(rounds), "--builds", builds];
-      const flags = ["--expose-gc", "--no-warnings", fileURLToPath(import.meta.url)];
-      run(process.execPath, [...flags, ...options], ROOT);
-    }
+    for (const id of chosen) console.log(lineOf(id, [before, now]));
   } finally {
     if (existsSync(checkout)) run("git", ["worktree", "remove", "--force", checkout], ROOT);
     rmSync(join(checkout, ".."), { recursive: true, force: true });
   }
+}
+
+/** The figures of one scenario, over all processes. */
+function lineOf(id, builds) {
+  const results = Array.from({ length: processes }, (_, at) => {
+    const order = at % 2 === 0 ? builds : [...builds].reverse();
+    const options = ["--only", id, "--builds", order.join(",")];
+    const flags = ["--expose-gc", "--no-warnings", fileURLToPath(import.meta.url)];
+    const { status, stdout, stderr } = spawnSync(process.execPath, [...flags, ...options], {
+      cwd: ROOT,
+    });
+    if (status !== 0) throw new Error(`${id} ended with ${status}:\n${stderr}`);
+    // The logarithm of a ratio, which has the other sign the other way round.
+    const logs = Object.entries(JSON.parse(stdout));
+    return Object.fromEntries(logs.map(([name, log]) => [name, at % 2 === 0 ? log : -log]));
+  });
+  const figures = Object.keys(results[0]).map((name) => {
+    const { mean, error } = meanOf(results.map((result) => result[name]));
+    return `${name} ${Math.exp(mean).toFixed(3)} ± ${error.toFixed(3)}`;
+  });
+  return `${id.padEnd(9)}${SCENARIOS[id].title.padEnd(38)}${figures.join("   ")}`;
 }
 
 function run(command, args, cwd) {
@@ -128,8 +147,9 @@ function run(command, args, cwd) {
   if (status !== 0) throw new Error(`${command} ${args.join(" ")} ended with ${status}`);
 }
 
+/** Prints the logarithms of the ratios of the second build to the first. */
 async function measure(id, builds) {
-  const { title, inFlight = 1, make } = SCENARIOS[id];
+  const { inFlight = 1, make } = SCENARIOS[id];
   Object.assign(process.env, LOCAL);
   const engine = inFlight === 1 ? undefined : await startDynoxide();
   const contenders = [];
@@ -139,7 +159,7 @@ async function measure(id, builds) {
   }
   const count = await warmUp(contenders, inFlight);
   const [before, now] = contenders.map(() => ({ ms: [], cpuUs: [], engineUs: [] }));
-  for (let round = 0; round < rounds; round += 1) {
+  for (let round = 0; round < ROUNDS; round += 1) {
     const pairs = [
       [contenders[0], before],
       [contenders[1], now],
@@ -154,9 +174,9 @@ async function measure(id, builds) {
       results.engineUs.push((engine?.cpuUs?.() ?? 0) - engineStart);
     }
   }
-  const figures = [`rate ${ratio(before.ms, now.ms)}`, `CPU ${ratio(now.cpuUs, before.cpuUs)}`];
-  if (engine?.cpuUs !== undefined) figures.push(`engine ${ratio(now.engineUs, before.engineUs)}`);
-  console.log(`${id.padEnd(9)}${title.padEnd(38)}${figures.join("   ")}`);
+  const figures = { rate: ratio(before.ms, now.ms), CPU: ratio(now.cpuUs, before.cpuUs) };
+  if (engine?.cpuUs !== undefined) figures.engine = ratio(now.engineUs, before.engineUs);
+  console.log(JSON.stringify(figures));
   for (const { close } of contenders) await close();
   await engine?.stop();
   process.exit(0);
@@ -180,13 +200,15 @@ async function warmUp(contenders, inFlight) {
   return count;
 }
 
-/** The mean of ratios is taken of their logarithms, so that it is the same the other way round. */
+/** The logarithm of the mean ratio of rounds that followed each other. */
 function ratio(above, below) {
-  const logs = above.map((value, at) => Math.log(value / below[at]));
-  const mean = logs.reduce((sum, log) => sum + log, 0) / logs.length;
-  const squares = logs.reduce((sum, log) => sum + (log - mean) ** 2, 0);
-  const error = Math.sqrt(squares / (logs.length - 1) / logs.length);
-  return `${Math.exp(mean).toFixed(3)} ± ${error.toFixed(3)}`;
+  return meanOf(above.map((value, at) => Math.log(value / below[at]))).mean;
+}
+
+function meanOf(numbers) {
+  const mean = numbers.reduce((sum, number) => sum + number, 0) / numbers.length;
+  const squares = numbers.reduce((sum, number) => sum + (number - mean) ** 2, 0);
+  return { mean, error: Math.sqrt(squares / (numbers.length - 1) / numbers.length) };
 }
 
 /** All keys have been seen before. */

@@ -4,7 +4,7 @@
  * word `soft` at the end makes a limit that refuses nothing: `tpm:10000/min soft`.
  */
 
-import { show, TOKENS_MAX } from "./check.ts";
+import { show } from "./check.ts";
 import { ValidationError } from "./errors.ts";
 import type { LimitSpec } from "./limit.ts";
 
@@ -89,9 +89,5 @@ function parseInteger(text: string, part: string, digits: string): number {
   }
   const value = Number(digits);
   if (Number.isSafeInteger(value)) return value;
-  throw new ValidationError(
-    "limit",
-    text,
-    `the ${part} must be at most ${TOKENS_MAX}, got ${show(digits)}`,
-  );
+  throw new ValidationError("limit", text, `the ${part} has too many digits, got ${show(digits)}`);
 }

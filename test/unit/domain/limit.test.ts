@@ -178,7 +178,7 @@ describe("mini-language", () => {
     ["rpm:0x10", "rate must be a whole number"],
     ["rpm: 100", "rate must be a whole number"],
     ["rpm:+5", "rate must be a whole number"],
-    ["rpm:99999999999999999999", "rate must be at most 1000000000000"],
+    ["rpm:99999999999999999999", "rate has too many digits"],
     ["rpm:100:", "burst must be a whole number"],
     ["rpm:100/week", "period must be sec, min, hour or day"],
     ["rpm:100/", "period must be sec, min, hour or day"],
