@@ -150,7 +150,9 @@ export class ConfigResolver {
       expiresAtMs = Math.min(expiresAtMs, slot.expiresAtMs);
     }
     const { generation } = this.cache;
-    const remembered = { ...combine(slots), expiresAtMs, generation };
+    const { limits, disabledAt, bypassed, cascade } = combine(slots);
+    // Written out, because every acquire reads it: copies by spread differ in shape to the engine.
+    const remembered = { limits, disabledAt, bypassed, cascade, expiresAtMs, generation };
     this.#combined.set(name, remembered);
     return remembered;
   }
@@ -271,7 +273,8 @@ function combineLimits(slots: readonly ConfigSlot[]): ResolvedLimits | undefined
   for (let level = CONFIG_LEVELS.indexOf(chosen.source); level >= 0; level -= 1) {
     version = Math.min(version, (slots[level] as ConfigSlot).asOf);
   }
-  return { ...chosen, onUnavailable: slots.at(-1)?.onUnavailable, version };
+  const { limits, unsupported, source } = chosen;
+  return { limits, unsupported, source, onUnavailable: slots.at(-1)?.onUnavailable, version };
 }
 
 /** Whether the system slot says that calls are refused. */

@@ -120,7 +120,7 @@ function oneOf(offers: readonly OpenOffer[], random: Random): OpenOffer | undefi
 }
 
 function writeTo(request: Request, bucket: SeenBucket, situation: Situation): readonly Step[] {
-  const { plan, going } = planFor(request, bucket, { ...situation, trustFull: () => true });
+  const { plan, going } = planFor(request, bucket, situation, () => true);
   if (plan.kind !== "write") return AGAIN;
   const how = { atMs: situation.nowMs, teaches: [], repeats: false };
   return [writeStep(bucket, plan, going, how)];

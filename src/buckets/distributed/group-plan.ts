@@ -74,7 +74,8 @@ export interface PlannedGroup {
 export function planFor(
   { config, members }: Request,
   bucket: SeenBucket,
-  { nowMs, ttlMultiplier, trustFull }: Omit<PlanContext, "acquires">,
+  { nowMs, ttlMultiplier }: Pick<PlanContext, "nowMs" | "ttlMultiplier">,
+  trustFull: PlanContext["trustFull"],
 ): PlannedGroup {
   const planOf = (some: readonly Member[]) => {
     const acquires = acquiresOf(some);
@@ -90,9 +91,13 @@ export function writeStep(
   from: SeenBucket,
   { plan, guesses }: Extract<ConsumePlan, { kind: "write" }>,
   members: readonly Member[],
-  how: { atMs: number; teaches: typeof guesses; repeats: boolean },
+  { atMs, teaches, repeats }: Pick<ShardWrite, "atMs" | "teaches" | "repeats">,
 ): Step {
-  return { do: "write", write: { shard: from.shard, members, plan, guesses, from, ...how } };
+  const { shard } = from;
+  return {
+    do: "write",
+    write: { shard, members, plan, guesses, teaches, from, atMs, repeats },
+  };
 }
 
 /**

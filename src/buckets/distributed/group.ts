@@ -142,7 +142,8 @@ export class Group implements Request {
       else if (answer.kind === "consumed") orphans.push({ leg: member.leg, parts: answer.parts });
     }
     this.#members = this.#members.filter(({ isOpen }) => isOpen);
-    this.#history = { ...this.#history, rounds: 0, rested: false, last: this.#afterAnswer() };
+    const { sinceMs, tried } = this.#history;
+    this.#history = { sinceMs, rounds: 0, rested: false, tried, last: this.#afterAnswer() };
     return orphans;
   }
 

@@ -76,7 +76,7 @@ function begin(request: Request, history: History, situation: Situation): readon
   if (state.bucket === undefined) return nextOfNothing(request, false, situation);
   if (situation.isUnsettled(state.bucket)) return [{ do: "settle", bucket: state.bucket }];
   const trustFull = states.trustsFull(name, shard);
-  const { plan, going } = planFor(request, state.bucket, { ...situation, trustFull });
+  const { plan, going } = planFor(request, state.bucket, situation, trustFull);
   if (plan.kind !== "write") return [{ do: "read", shard }];
   const teaches = plan.guesses.filter(({ lookedFull }) => lookedFull);
   return [writeStep(state.bucket, plan, going, { atMs: nowMs, teaches, repeats: false })];
@@ -108,9 +108,9 @@ function nextOfShown(
     return shard > 0 ? [{ do: "bring-about", shard }] : nextOfNothing(request, true, situation);
   }
   if (situation.isUnsettled(bucket)) return [{ do: "settle", bucket }];
-  const { nowMs } = situation;
+  const { nowMs, ttlMultiplier } = situation;
   const atMs = askedAt(shown.askedMs, bucket, nowMs);
-  const then = planFor(request, bucket, { ...situation, nowMs: atMs, trustFull: always });
+  const then = planFor(request, bucket, { nowMs: atMs, ttlMultiplier }, always);
   if (then.plan.kind === "refused" && !isFullNow(request, bucket, situation)) {
     const { balancesMilli, limitsOnly } = then.plan;
     if (limitsOnly !== undefined) {
@@ -121,7 +121,7 @@ function nextOfShown(
   if (then.plan.kind === "write" && repeatsOvertaken(overtaken, bucket, then.plan)) {
     return [writeStep(bucket, then.plan, then.going, { atMs, teaches: [], repeats: true })];
   }
-  const now = atMs === nowMs ? then : planFor(request, bucket, { ...situation, trustFull: always });
+  const now = atMs === nowMs ? then : planFor(request, bucket, situation, always);
   return nextOfPlan(request, bucket, now, situation);
 }
 
