@@ -1,7 +1,7 @@
 /** What a lease holds of the buckets it consumed from, and where refunds go. */
 
 import type { OnlyBucket } from "../buckets/fast-path.ts";
-import type { BucketConfig, Leg, LegOutcome, ShardPart } from "../buckets/leg.ts";
+import type { Adjustment, BucketConfig, Leg, LegOutcome, ShardPart } from "../buckets/leg.ts";
 
 /** Consumes that were granted, leg by leg. */
 export interface Granted {
@@ -189,12 +189,25 @@ export function add(amountsMilli: number[], at: number, deltaMilli: number): voi
 }
 
 export function copyOf(holding: Holding): Holding {
-  return {
-    ...holding,
-    heldMilli: [...holding.heldMilli],
-    pendingMilli: [...holding.pendingMilli],
-    unsureMilli: [...holding.unsureMilli],
-  };
+  const { entityId, resource, shard, config } = holding;
+  const heldMilli = [...holding.heldMilli];
+  const pendingMilli = [...holding.pendingMilli];
+  const unsureMilli = [...holding.unsureMilli];
+  return { entityId, resource, shard, config, heldMilli, pendingMilli, unsureMilli };
+}
+
+/** Returns the holding with other amounts in place of the written ones. */
+export function heldAs(holding: Holding, heldMilli: number[]): Holding {
+  const { entityId, resource, shard, config, pendingMilli, unsureMilli } = holding;
+  return { entityId, resource, shard, config, heldMilli, pendingMilli, unsureMilli };
+}
+
+/** Returns the change of the shard that the holding is of. */
+export function adjustmentOf(
+  { entityId, resource, shard, config }: Holding,
+  deltasMilli: readonly number[],
+): Adjustment {
+  return { entityId, resource, shard, config, deltasMilli };
 }
 
 /** Amounts are aligned with limits, so the limits must be the same by name. */

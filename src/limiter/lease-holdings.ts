@@ -4,9 +4,11 @@ import { floorDiv } from "../core/integers.ts";
 import { RateLimiterUnavailable } from "../domain/errors.ts";
 import {
   add,
+  adjustmentOf,
   byBucket,
   copyOf,
   type Holding,
+  heldAs,
   sameBucket,
   sumsOf,
   tokensOf,
@@ -78,14 +80,11 @@ export class LeaseHoldings {
   async refundLate(holdings: readonly Holding[]): Promise<void> {
     this.#tellRefund(holdings);
     const due = holdings.filter(({ heldMilli }) => heldMilli.some((held) => held !== 0));
-    await Promise.all(
-      due.map((holding) =>
-        this.#host.buckets.refund({
-          ...holding,
-          deltasMilli: holding.heldMilli.map((held) => -held),
-        }),
-      ),
-    );
+    const refunds = due.map((holding) => {
+      const deltasMilli = holding.heldMilli.map((held) => -held);
+      return this.#host.buckets.refund(adjustmentOf(holding, deltasMilli));
+    });
+    await Promise.all(refunds);
     this.#tellRefunded(due, 1);
   }
 
@@ -98,7 +97,7 @@ export class LeaseHoldings {
 
   async #writePending(): Promise<void> {
     const due = this.all.filter(isPending);
-    const deltas = due.map((holding) => ({ ...holding, heldMilli: [...holding.pendingMilli] }));
+    const deltas = due.map((holding) => heldAs(holding, [...holding.pendingMilli]));
     const [only] = due;
     if (only !== undefined && due.length === 1) return this.#writeOnly(only, deltas);
     const results = await Promise.allSettled(due.map((holding) => this.#writeOne(holding)));
@@ -116,7 +115,7 @@ export class LeaseHoldings {
     const { pendingMilli, heldMilli } = holding;
     if (!this.#host.buckets.fastPath.adjust(holding, pendingMilli, 0)) return false;
     if (this.#host.isHeard || this.#host.isAwaited) {
-      const deltas = [{ ...holding, heldMilli: pendingMilli }];
+      const deltas = [heldAs(holding, pendingMilli)];
       this.#tellRefunded(deltas, -1);
       this.#tellAdjusted(deltas);
     }
@@ -147,7 +146,7 @@ export class LeaseHoldings {
         add(holding.pendingMilli, at, -delta);
       });
     };
-    const adjustment = { ...holding, deltasMilli };
+    const adjustment = adjustmentOf(holding, deltasMilli);
     try {
       // Giving back may be repeated, so it goes the way that never fails.
       if (deltasMilli.every((delta) => delta <= 0)) await this.#host.buckets.refund(adjustment);

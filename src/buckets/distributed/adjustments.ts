@@ -103,7 +103,7 @@ function together(due: readonly DueAdjustment[]): SharedAdjustment {
   const [first] = due;
   invariant(first !== undefined, "there is a change to write");
   const shares = due.map(({ adjustment }) => adjustment);
-  if (due.length === 1) return { ...first, shares };
+  if (due.length === 1) return { adjustment: first.adjustment, deadline: first.deadline, shares };
   const deltasMilli = sumOf(shares.map((share) => ({ amountsMilli: share.deltasMilli })));
   let { deadline } = first;
   let { config } = first.adjustment;

@@ -89,8 +89,9 @@ export function planAdjust(
   context: PlanContext,
 ): ConsumePlan {
   invariant(deltasMilli.length <= config.limits.length, "every delta belongs to a limit");
-  const { nowMs } = context;
-  const forced = withGates({ ...context, force: true }, config);
+  const { nowMs, ttlMultiplier, trustFull, acquires, costMs } = context;
+  const force = true;
+  const forced = withGates({ nowMs, ttlMultiplier, trustFull, acquires, costMs, force }, config);
   const takes = consumes(takenOf(config, deltasMilli));
   if (takes && mustRebase(bucket, nowMs)) {
     return planRebase(bucket, config, deltasMilli, forced, false);

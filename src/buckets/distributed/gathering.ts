@@ -57,8 +57,15 @@ export class Gathering<Work extends Due> {
     return new Promise((resolve, reject) => {
       const { deadline } = work;
       const expire = () => this.#expire(place, one);
-      const state = { isOpen: true, isWatched: false };
-      const one: Gathered<Work> = { ...state, work, deadline, resolve, reject, expire };
+      const one: Gathered<Work> = {
+        work,
+        deadline,
+        isOpen: true,
+        isWatched: false,
+        resolve,
+        reject,
+        expire,
+      };
       place.waiting.push(one);
       if (place.underWay < this.#options.width) this.#schedule(id, place);
       else this.#alarm.watch(one);

@@ -188,15 +188,15 @@ export interface PlanContext {
   /** Whether a limit that looks full counts as full: other clients may have consumed since. */
   readonly trustFull: (limitName: string) => boolean;
   /** An adjustment: never refused, may go into debt, and an amount below zero is a refund. */
-  readonly force?: boolean;
+  readonly force?: boolean | undefined;
   /** What is consumed is only counted: balances stay as they are. */
   readonly bypass?: boolean;
   /** The limits that may go into debt. */
   readonly soft?: ReadonlySet<string> | undefined;
   /** How many acquires the write counts as; when absent, one if it consumes, none if forced. */
-  readonly acquires?: number;
+  readonly acquires?: number | undefined;
   /** What the write adds to the meter; that of a plain write when absent. */
-  readonly costMs?: number;
+  readonly costMs?: number | undefined;
 }
 
 /** Counts the acquires, for the aggregator of usage. */
