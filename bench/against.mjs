@@ -48,6 +48,15 @@ const SCENARIOS = {
     inFlight: 64,
     make: (library, engine) => onDynamo(library, engine, async () => keys(256)),
   },
+  "ddb-adjust": {
+    title: "DynamoDB, the same, adjusted",
+    inFlight: 64,
+    make: async (library, engine) => {
+      const names = keys(256);
+      const { limiter, close } = await onDynamo(library, engine, async () => names);
+      return { ...adjusting(limiter, names), close };
+    },
+  },
   "ddb-casc": {
     title: "DynamoDB, 64 children of 16 parents",
     inFlight: 64,
@@ -215,7 +224,20 @@ function meanOf(numbers) {
 async function seasoned(limiter, names, consume) {
   const { loop } = taking(limiter, names, consume);
   await loop(names.length);
-  return { loop, close: () => limiter.close() };
+  return { limiter, loop, close: () => limiter.close() };
+}
+
+/** Acquires an estimate, and consumes a little more when the cost is known. */
+function adjusting(limiter, names) {
+  let at = 0;
+  const loop = async (count) => {
+    for (let left = count; left > 0; left -= 1) {
+      at = at + 1 === names.length ? 0 : at + 1;
+      const request = { entityId: names[at], resource: "api", consume: BOTH };
+      await limiter.run(request, async (lease) => lease.adjust({ tpm: 7 }));
+    }
+  };
+  return { loop };
 }
 
 async function embedded({ RateLimiter }, url, limits, consume) {
