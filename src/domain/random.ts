@@ -6,11 +6,27 @@ export type Random = () => number;
 const TWO_21 = 2_097_152;
 const TWO_53 = 9_007_199_254_740_992;
 
+/** Drawn at a time, because one call of the system's source costs as much as a hundred numbers. */
+const WORDS = 512;
+let words: Uint32Array<ArrayBuffer> | undefined;
+let drawn = WORDS;
+
 /** Random numbers of this machine, good enough for ids that must not collide between processes. */
 export const systemRandom: Random = () => {
-  const words = crypto.getRandomValues(new Uint32Array(2));
-  return ((words[0] as number) * TWO_21 + ((words[1] as number) & (TWO_21 - 1))) / TWO_53;
+  if (drawn === WORDS) {
+    words = crypto.getRandomValues(words ?? new Uint32Array(WORDS));
+    drawn = 0;
+  }
+  const high = words?.[drawn] as number;
+  const low = words?.[drawn + 1] as number;
+  drawn += 2;
+  return fractionOf(high, low);
 };
+
+/** Returns a number in [0, 1) of the 53 bits that it can have, from two words of 32 bits. */
+export function fractionOf(high: number, low: number): number {
+  return (high * TWO_21 + (low & (TWO_21 - 1))) / TWO_53;
+}
 
 /**
  * Random numbers of this process, for a store that no other process sees. The system's source would
