@@ -148,7 +148,7 @@ function lineOf(id, builds) {
     const { mean, error } = meanOf(results.map((result) => result[name]));
     return `${name} ${Math.exp(mean).toFixed(3)} ± ${error.toFixed(3)}`;
   });
-  return `${id.padEnd(9)}${SCENARIOS[id].title.padEnd(38)}${figures.join("   ")}`;
+  return `${id.padEnd(11)}${SCENARIOS[id].title.padEnd(38)}${figures.join("   ")}`;
 }
 
 function run(command, args, cwd) {
