@@ -64,11 +64,12 @@ const MOVES: readonly Mutant[] = [
       },
       {
         file: "src/limiter/lease-holdings.ts",
-        from: "          deltasMilli: holding.heldMilli.map((held) => -held),",
-        to: `          deltasMilli: holding.heldMilli.map((held) => -held),
-          ...(holding.entityId === this.#target.entityId ? {} : {
-            entityId: (globalThis as any).parents.get(this.#target.entityId) ?? holding.entityId,
-          }),`,
+        from: "      return this.#host.buckets.refund(adjustmentOf(holding, deltasMilli));",
+        to: `      const own = this.#target.entityId;
+        const entityId = holding.entityId === own
+          ? own
+          : (globalThis as any).parents.get(own) ?? holding.entityId;
+        return this.#host.buckets.refund({ ...adjustmentOf(holding, deltasMilli), entityId });`,
       },
     ],
     world: "moved",
