@@ -43,6 +43,15 @@ const SCENARIOS = {
       return { ...made, close: () => made.close().then(remove) };
     },
   },
+  "sql-adjust": {
+    title: "SQLite, the same, adjusted",
+    make: async (library) => {
+      const { folder, remove } = scratch();
+      const made = await embedded(library, `sqlite:${join(folder, "limits.db")}`, TWO, BOTH);
+      const { loop } = adjusting(made.limiter, keys(10_000));
+      return { loop, close: () => made.close().then(remove) };
+    },
+  },
   "ddb-1": {
     title: "DynamoDB, two limits, 256 buckets",
     inFlight: 64,

@@ -77,6 +77,14 @@ function taking(limiter: RateLimiter): Work {
   };
 }
 
+function adjusting(limiter: RateLimiter): Work {
+  return async () => {
+    const lease = await limiter.acquire(REQUEST);
+    lease.adjust({ tpm: 3 });
+    await lease.commit();
+  };
+}
+
 describe("an acquire in memory", () => {
   it("an acquire in memory makes one promise, and allocates little", async () => {
     const limiter = await RateLimiter.open("memory:");
@@ -122,6 +130,8 @@ it("an acquire in a file makes one promise, and allocates little", async () => {
   const take = taking(limiter);
   expect(await promisesPer(take)).toBeLessThan(5.5);
   expect(await bytesPer(take, 500)).toBeLessThan(5600);
+  // A correction is one more statement, and no more promises.
+  expect(await promisesPer(adjusting(limiter))).toBeLessThan(5.5);
   const share = together(limiter, TOGETHER);
   await share();
   expect((await promisesPer(share, 20)) / TOGETHER).toBeLessThan(6.2);

@@ -1,4 +1,7 @@
-/** Consumes of one turn of the event loop share a transaction of a SQLite file, and stay exact. */
+/**
+ * Consumes of one turn of the event loop share a transaction of a SQLite file, and stay exact; so
+ * do corrections, of which each is one statement.
+ */
 
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -94,6 +97,60 @@ describe("acquires of one turn of the event loop in a file", () => {
     });
     await Promise.all(lanes);
     expect(await one.available(TARGET)).toEqual({ rpd: 200 - kept });
+  });
+
+  it("corrections of one turn are one transaction, whether they consume more or refund", async () => {
+    const one = await limiter();
+    await one.repository.limits.setSystem(["rpd:1000/day"]);
+    const entities = Array.from({ length: 16 }, (_, at) => `user-${at}`);
+    const acquire = (entityId: string) =>
+      one.acquire({ ...REQUEST, entityId, consume: { rpd: 5 } });
+    for (const entityId of entities) await (await acquire(entityId)).commit();
+    const leases = await Promise.all(entities.map(acquire));
+    const before = transactionsIn(join(folder, "limits.db-wal"));
+    leases.forEach((lease, at) => void lease.settle({ rpd: at % 2 === 0 ? 9 : 2 }));
+    await Promise.all(leases.map((lease) => lease.commit()));
+    // The first is written alone, as above.
+    expect(transactionsIn(join(folder, "limits.db-wal")) - before).toBe(2);
+    const left = await Promise.all(
+      entities.map((entityId) => one.available({ ...TARGET, entityId })),
+    );
+    expect(left).toEqual(entities.map((_, at) => ({ rpd: at % 2 === 0 ? 986 : 993 })));
+  });
+
+  it("corrections of many leases, up and down, by two connections leave exactly what was used", async () => {
+    const [one, other] = [await limiter(), await limiter()];
+    await one.repository.limits.setSystem(["rpd:100000/day"]);
+    let used = 0;
+    const lanes = Array.from({ length: 16 }, async (_, lane) => {
+      const own = lane % 2 === 0 ? one : other;
+      for (let round = 0; round < 20; round += 1) {
+        const lease = await own.acquire({ ...TARGET, consume: { rpd: 20 } });
+        const cost = 15 + ((lane + round) % 11);
+        lease.settle({ rpd: cost });
+        used += cost;
+        await lease.commit();
+      }
+    });
+    await Promise.all(lanes);
+    for (const each of [one, other]) {
+      expect(await each.available(TARGET)).toEqual({ rpd: 100_000 - used });
+    }
+    const [state] = await one.repository.buckets.list(TARGET.entityId);
+    expect(state?.totalConsumed).toBe(used);
+  });
+
+  it("a correction of a row that another connection has changed is made to the row as it is", async () => {
+    const [one, other] = [await limiter(), await limiter()];
+    await one.repository.limits.setSystem(["rpd:100/day"]);
+    const acquire = (of: RateLimiter) => of.acquire({ ...TARGET, consume: { rpd: 10 } });
+    for (const delta of [7, -3]) {
+      const lease = await acquire(one);
+      await (await acquire(other)).commit();
+      lease.adjust({ rpd: delta });
+      await lease.commit();
+    }
+    expect(await other.available(TARGET)).toEqual({ rpd: 100 - 4 * 10 - 7 + 3 });
   });
 
   it("acquires of one turn end with an error of the store when it is closed under them", async () => {

@@ -31,6 +31,12 @@ export interface BucketTable {
   ): FastOutcome | Promise<FastOutcome | undefined> | undefined;
   /** Corrects what was consumed on the spot; false, with nothing done: use the slow path. */
   correct(bucket: AdjustedBucket, deltasMilli: readonly number[], acquires: number): boolean;
+  /** The same, together with other writes of this turn; absent where writes need no sharing. */
+  correctShared?(
+    bucket: AdjustedBucket,
+    deltasMilli: readonly number[],
+    acquires: number,
+  ): Promise<boolean>;
   /** Says which limits are in force for a bucket, and until when: the fast path needs them. */
   remember(entityId: string, resource: string, fast: FastConfig, untilMs: number): void;
   ofEntity(entityId: string): readonly BucketRow[];

@@ -1,7 +1,6 @@
-/** A row of a SQLite file as this process last saw it, and the consumes that wait to be written. */
+/** A row of a SQLite file as this process last saw it, and the changes that wait to be written. */
 
 import type { EmbeddedBucket } from "./embedded-bucket.ts";
-import type { FastConsume } from "./fast-consume.ts";
 import type { Build, PackedBucket } from "./packed-bucket.ts";
 
 export class CachedRow {
@@ -10,7 +9,7 @@ export class CachedRow {
   readonly bucket: PackedBucket;
   /** The row in the file, unless another process has written it. */
   text: string;
-  /** Consumes that are in `bucket` and not yet in `text`. */
+  /** Changes that are in `bucket` and not yet in `text`. */
   group: RowGroup | undefined = undefined;
 
   constructor(entityId: string, resource: string, bucket: PackedBucket, text: string) {
@@ -20,7 +19,7 @@ export class CachedRow {
     this.text = text;
   }
 
-  /** Takes over what the slow path has written. Consumes that wait are not in it any more. */
+  /** Takes over what the slow path has written. Changes that wait are not in it any more. */
   replace(bucket: EmbeddedBucket, build: Build, text: string): void {
     if (this.group !== undefined) this.group.isVoid = true;
     this.group = undefined;
@@ -29,46 +28,47 @@ export class CachedRow {
   }
 }
 
-/** `undefined`: nothing was written, and the slow path decides the call. */
-type Answer = (outcome: FastConsume | undefined) => void;
+/** A consume, or a correction, which is always granted. */
+export interface Decided {
+  readonly granted: boolean;
+}
 
-/** Consumes of one row that share its write, in the order in which they came. */
+/** Changes of one row that share its write, in the order in which they came. */
 export class RowGroup {
   readonly row: CachedRow;
-  /** What the file must hold for the consumes to be right. */
+  /** What the file must hold for the changes to be right. */
   readonly before: string;
   /** What is written; `undefined` where nothing was granted. */
   after: string | undefined = undefined;
-  /** The slow path has replaced the bucket, so that the consumes must be decided again. */
+  /** The slow path has replaced the bucket, so that the changes must be decided again. */
   isVoid = false;
-  readonly #outcomes: FastConsume[] = [];
-  readonly #answers: Answer[] = [];
+  #isChanged = false;
+  readonly #answers: ((isWritten: boolean) => void)[] = [];
 
   constructor(row: CachedRow) {
     this.row = row;
     this.before = row.text;
   }
 
-  add(outcome: FastConsume): Promise<FastConsume | undefined> {
-    this.#outcomes.push(outcome);
-    return new Promise((answer) => {
-      this.#answers.push(answer);
+  /** Resolves with `undefined` where nothing was written, and the slow path decides the call. */
+  add<Outcome extends Decided>(outcome: Outcome): Promise<Outcome | undefined> {
+    if (outcome.granted) this.#isChanged = true;
+    return new Promise((resolve) => {
+      this.#answers.push((isWritten) => resolve(isWritten ? outcome : undefined));
     });
   }
 
-  /** No more consumes join: the row is written as its bucket is now. */
+  /** No more changes join: the row is written as its bucket is now. */
   seal(): void {
     if (this.isVoid) return;
     const { row } = this;
     row.group = undefined;
-    if (!this.#outcomes.some(({ granted }) => granted)) return;
+    if (!this.#isChanged) return;
     this.after = row.bucket.text();
     row.text = this.after;
   }
 
   answer(isWritten: boolean): void {
-    for (let at = 0; at < this.#answers.length; at += 1) {
-      (this.#answers[at] as Answer)(isWritten ? this.#outcomes[at] : undefined);
-    }
+    for (const answer of this.#answers) answer(isWritten);
   }
 }

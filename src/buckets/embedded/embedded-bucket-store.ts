@@ -11,7 +11,6 @@ import type { BucketStore } from "../bucket-store.ts";
 import { bucketTtl } from "../bucket-ttl.ts";
 import type { RefundWarning } from "../bucket-warning.ts";
 import { appliesAnyway, matchConfig } from "../config-match.ts";
-import type { FastPath } from "../fast-path.ts";
 import { fits, softNames } from "../gating.ts";
 import { LaterRefunds } from "../later-refunds.ts";
 import type { Adjustment, BucketConfig, Leg, LegOutcome, Link } from "../leg.ts";
@@ -50,7 +49,7 @@ export class EmbeddedBucketStore implements BucketStore {
   readonly #clock: Clock;
   readonly #ttlMultiplier: number;
   readonly #later: LaterRefunds;
-  readonly fastPath: FastPath;
+  readonly fastPath: EmbeddedFastPath;
   readonly #closing = new AbortController();
   #relinks = 0;
 
@@ -92,6 +91,7 @@ export class EmbeddedBucketStore implements BucketStore {
   async adjust(adjustment: Adjustment, options: BucketCallOptions = {}): Promise<void> {
     const { entityId, resource, config, deltasMilli, acquires = 0 } = adjustment;
     if (this.fastPath.adjust(adjustment, deltasMilli, acquires)) return;
+    if ((await this.fastPath.adjustShared(adjustment, deltasMilli, acquires)) === true) return;
     await this.#table.step(() => {
       const now = this.#clock();
       const stored = this.#table.get(entityId, resource);

@@ -38,6 +38,16 @@ export class EmbeddedFastPath implements FastPath {
     }
   }
 
+  /** The same, together with other writes of this turn; `undefined`: use the slow path. */
+  adjustShared(
+    bucket: AdjustedBucket,
+    deltasMilli: readonly number[],
+    acquires: number,
+  ): Promise<boolean> | undefined {
+    if (bucket.config.bypass === true) return undefined;
+    return this.#table.correctShared?.(bucket, deltasMilli, acquires);
+  }
+
   remember(entityId: string, resource: string, cached: CachedConfig): void {
     const { config, generation, untilMs } = cached;
     // The fast path knows limits that refuse, and nothing else.

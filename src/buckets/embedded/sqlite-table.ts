@@ -4,12 +4,12 @@ import type { Clock } from "../../domain/clock.ts";
 import { DamagedRecordError } from "../../domain/errors.ts";
 import { boundedMap } from "../../records/bounded-map.ts";
 import type { SqliteDatabase } from "../../storage/sqlite/database.ts";
-import type { FastRequest } from "../fast-path.ts";
+import type { AdjustedBucket, FastRequest } from "../fast-path.ts";
 import type { Link } from "../leg.ts";
 import { decodeRow, encodeRow } from "./bucket-row.ts";
 import type { BucketRow, BucketTable } from "./bucket-table.ts";
 import { CachedRow } from "./cached-row.ts";
-import { CombinedConsumes } from "./combined-consumes.ts";
+import { CombinedChanges } from "./combined-changes.ts";
 import type { EmbeddedBucket } from "./embedded-bucket.ts";
 import type { FastConsume } from "./fast-consume.ts";
 import { type FastConfig, PackedBucket } from "./packed-bucket.ts";
@@ -48,6 +48,8 @@ const SQL = {
     WHERE ttl <= ? LIMIT ${SWEPT}`,
 } as const;
 
+const CORRECTED = { granted: true } as const;
+
 export class SqliteBucketTable implements BucketTable {
   readonly isShared = true;
   readonly recordedLink: (entityId: string) => Link;
@@ -61,10 +63,10 @@ export class SqliteBucketTable implements BucketTable {
   readonly #builds = new SharedBuilds();
   /** A hint: each write on the fast path checks that the file still holds the row. */
   readonly #cached = boundedMap<CachedRow>(CACHED_MAX);
-  readonly #combined: CombinedConsumes;
+  readonly #combined: CombinedChanges;
   #writes = 0;
   #consumes = 0;
-  /** A consume of this turn of the event loop was written already: others share a transaction. */
+  /** A write of this turn of the event loop was made already: others share a transaction. */
   #isTurn = false;
   readonly #endTurn = () => {
     this.#isTurn = false;
@@ -87,7 +89,7 @@ export class SqliteBucketTable implements BucketTable {
     this.#countUsage = options.countUsage;
     this.recordedLink = options.recordedLink;
     this.wasDeleted = options.wasDeleted;
-    this.#combined = new CombinedConsumes({
+    this.#combined = new CombinedChanges({
       database: this.#database,
       write: (row, before, after) => this.#writeCombined(row, before, after),
       forget: ({ entityId, resource }) => this.#cached.delete(nameOf(entityId, resource)),
@@ -117,8 +119,7 @@ export class SqliteBucketTable implements BucketTable {
     const outcome = bucket.consume(request, ignoresMissing, this.#clock());
     if (outcome === undefined) return undefined;
     if (this.#isTurn || !this.#combined.isEmpty) return this.#combined.add(row, outcome);
-    this.#isTurn = true;
-    queueMicrotask(this.#endTurn);
+    this.#beginTurn();
     const after = outcome.granted ? bucket.text() : undefined;
     const isWritten = this.#writeAlone(row, after);
     if (isWritten === undefined) return this.#combined.add(row, outcome);
@@ -129,6 +130,22 @@ export class SqliteBucketTable implements BucketTable {
     // The bucket has a consume that was not written, or is not what the file has.
     this.#cached.delete(nameOf(entityId, resource));
     return undefined;
+  }
+
+  async correctShared(
+    { entityId, resource, config }: AdjustedBucket,
+    deltasMilli: readonly number[],
+    acquires: number,
+  ): Promise<boolean> {
+    const row = this.#cached.get(nameOf(entityId, resource));
+    if (row === undefined) return false;
+    if (!row.bucket.correct(config.limits, deltasMilli, acquires, this.#clock())) return false;
+    return (await this.#combined.add(row, CORRECTED)) !== undefined;
+  }
+
+  #beginTurn(): void {
+    this.#isTurn = true;
+    queueMicrotask(this.#endTurn);
   }
 
   /** Returns whether the row was unchanged and is written; `undefined` when the file is busy. */
@@ -152,9 +169,23 @@ export class SqliteBucketTable implements BucketTable {
     return this.#database.change(SQL.swap, after, ...id, before) === 1;
   }
 
-  /** A correction is a write, which only the slow path shares with others. */
-  correct(): boolean {
-    return false;
+  /** One statement, as a consume; a correction that can share one does, see `correctShared`. */
+  correct(
+    { entityId, resource, config }: AdjustedBucket,
+    deltasMilli: readonly number[],
+    acquires: number,
+  ): boolean {
+    const name = nameOf(entityId, resource);
+    const row = this.#cached.get(name);
+    if (row === undefined || this.#isTurn || !this.#combined.isEmpty) return false;
+    if (!row.bucket.correct(config.limits, deltasMilli, acquires, this.#clock())) return false;
+    this.#beginTurn();
+    const after = row.bucket.text();
+    const isWritten = this.#writeAlone(row, after) === true;
+    if (isWritten) row.text = after;
+    // The bucket has a correction that was not written, or is not what the file has.
+    else this.#cached.delete(name);
+    return isWritten;
   }
 
   remember(entityId: string, resource: string, fast: FastConfig, untilMs: number): void {

@@ -1,13 +1,12 @@
 /**
- * Consumes of one turn of the event loop that share a transaction.
+ * Consumes and corrections of one turn of the event loop that share a transaction.
  *
- * Each is decided when it comes, by the cached row and the consumes before it. The write checks
- * that the file still holds that row: all consumes of one row are one statement, and all rows are
- * one transaction. Where another process has changed a row meanwhile, the slow path decides again.
+ * Each is decided when it comes, by the cached row and the changes before it. The write checks that
+ * the file still holds that row: all changes of one row are one statement, and all rows are one
+ * transaction. Where another process has changed a row meanwhile, the slow path decides again.
  */
 
-import { type CachedRow, RowGroup } from "./cached-row.ts";
-import type { FastConsume } from "./fast-consume.ts";
+import { type CachedRow, type Decided, RowGroup } from "./cached-row.ts";
 
 /** Transactions of the file that the rows are in. */
 interface Transactions {
@@ -16,7 +15,7 @@ interface Transactions {
   write<T>(work: () => T): Promise<T>;
 }
 
-interface CombinedConsumesOptions {
+interface CombinedChangesOptions {
   readonly database: Transactions;
   /** Whether the file holds the row as it must be; a row that is changed is written. */
   readonly write: (row: CachedRow, before: string, after: string | undefined) => boolean;
@@ -24,12 +23,12 @@ interface CombinedConsumesOptions {
   readonly forget: (row: CachedRow) => void;
 }
 
-export class CombinedConsumes {
-  readonly #options: CombinedConsumesOptions;
+export class CombinedChanges {
+  readonly #options: CombinedChangesOptions;
   #groups: RowGroup[] = [];
   readonly #flush = () => this.#writeAll();
 
-  constructor(options: CombinedConsumesOptions) {
+  constructor(options: CombinedChangesOptions) {
     this.#options = options;
   }
 
@@ -37,11 +36,11 @@ export class CombinedConsumes {
     return this.#groups.length === 0;
   }
 
-  /** Adds a consume that is in the row's bucket already. */
-  add(row: CachedRow, outcome: FastConsume): Promise<FastConsume | undefined> {
+  /** Adds a change that is in the row's bucket already. */
+  add<Outcome extends Decided>(row: CachedRow, outcome: Outcome): Promise<Outcome | undefined> {
     if (row.group === undefined) {
       row.group = new RowGroup(row);
-      // Runs once no promise of this turn has anything left to do: all its consumes are here then,
+      // Runs once no promise of this turn has anything left to do: all its changes are here then,
       // however many promises each had to pass.
       if (this.isEmpty) process.nextTick(this.#flush);
       this.#groups.push(row.group);
