@@ -68,7 +68,9 @@ function advised(error: ZaeLimiterError, options: StoreOptions): string {
   }
   if (error instanceof ValidationError && error.reason.startsWith(NO_LIMITS)) {
     const command = namespaceHint(["system", "set-limits", "-l", "rpm:100"], options);
-    return `${capital(error.reason)}. Set some with: ${command}`;
+    // Behind it stands what a program does about it.
+    const [problem = ""] = error.reason.split(";");
+    return `${capital(problem)}. Set some with: ${command}`;
   }
   if (error instanceof EntityNotFoundError) return `There is no entity "${error.entityId}"`;
   if (error instanceof RateLimiterUnavailable && !(error instanceof AwsUnavailable)) {

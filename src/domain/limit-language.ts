@@ -17,7 +17,7 @@ const UNIT_SECONDS: ReadonlyMap<string, number> = new Map([
 ]);
 
 const FORM =
-  "name:rate[/[count]sec|min|hour|day][:burst], for example rpm:100 or tpm:10000/min:15000";
+  "name:rate[/[count]sec|min|hour|day][:burst][ soft], for example rpm:100 or tpm:10000/min:15000";
 const SOFT_PATTERN = / +soft$/;
 const PERIOD_PATTERN = /^([0-9]*)([a-z]+)$/;
 const INTEGER_PATTERN = /^-?[0-9]+$/;
@@ -80,14 +80,15 @@ function parsePeriod(text: string, period: string): number {
 }
 
 function parseInteger(text: string, part: string, digits: string): number {
-  if (!INTEGER_PATTERN.test(digits)) {
-    throw new ValidationError(
-      "limit",
-      text,
-      `the ${part} must be a whole number, got ${show(digits)}`,
-    );
-  }
+  const problem = problemOf(digits);
+  if (problem === undefined) return Number(digits);
+  const reason = `the ${part} ${problem}, got ${show(digits)} in ${show(text)}`;
+  throw new ValidationError("limit", text, reason);
+}
+
+function problemOf(digits: string): string | undefined {
+  if (!INTEGER_PATTERN.test(digits)) return "must be a whole number";
   const value = Number(digits);
-  if (Number.isSafeInteger(value)) return value;
-  throw new ValidationError("limit", text, `the ${part} has too many digits, got ${show(digits)}`);
+  if (value < 1) return "must be positive";
+  return Number.isSafeInteger(value) ? undefined : "has too many digits";
 }

@@ -37,7 +37,7 @@ export class Clients<R, C> {
     if (keyOf === undefined) return this.addressOf(request, connection);
     const key = await keyOf(request);
     // A client may send a header without a value: that is no key, and no fault of the server.
-    if (key === undefined || key === "") return anonymous;
+    if (key === undefined || key === null || key === "") return anonymous;
     if (typeof key !== "string") {
       const detail = `expected \`entityId\` to return a text or undefined, got ${show(key)}`;
       throw new ValidationError("entityId", key, detail);

@@ -49,10 +49,12 @@ export interface HttpOptions<R> {
   /** Instead of the stored limits. */
   readonly limits?: readonly LimitInput[];
   /**
-   * Returns the key of a request; `undefined` or an empty text means that it has none. Default: the
-   * client's address.
+   * Returns the key of a request; `undefined`, `null` (which `Headers.get` returns) or an empty
+   * text means that it has none. Default: the client's address.
    */
-  readonly entityId?: (request: R) => string | undefined | Promise<string | undefined>;
+  readonly entityId?: (
+    request: R,
+  ) => string | null | undefined | Promise<string | null | undefined>;
   /** Bits of an IPv6 address that tell clients apart. Default 56. */
   readonly ipv6Subnet?: number;
   /** The entity of requests without a key; without it they get 401. */

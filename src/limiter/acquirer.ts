@@ -6,6 +6,7 @@ import type { Leg } from "../buckets/leg.ts";
 import type { Deadline } from "../domain/deadline.ts";
 import type { RateLimiterUnavailable } from "../domain/errors.ts";
 import type { OnUnavailable } from "../domain/unavailability.ts";
+import type { BucketName } from "../records/keys.ts";
 import type { RepositoryInternals } from "../repository/internals.ts";
 import type { AcquireRequest, CheckedRequest, MissingLimits } from "./acquire-request.ts";
 import { ActiveLease } from "./active-lease.ts";
@@ -180,9 +181,12 @@ export class Acquirer implements LeaseHost {
   /** With `allow` a failed adjustment is a warning instead of an error of the call. */
   adjustmentFailed(request: LeaseTarget, cause: unknown): boolean {
     if (this.#outage.blocks(request)) return false;
-    const { entityId, resource } = request;
-    this.warn({ kind: "adjustment_failed", entityId, resource, cause });
+    this.warnNotAdjusted(request, cause);
     return true;
+  }
+
+  warnNotAdjusted({ entityId, resource }: BucketName, cause: unknown): void {
+    this.warn({ kind: "adjustment_failed", entityId, resource, cause });
   }
 
   warn(warning: LeaseWarning): void {

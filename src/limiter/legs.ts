@@ -132,7 +132,8 @@ export class Legs {
       throw new ValidationError(
         "limits",
         `${entityId}/${resource}`,
-        `no limits are configured for entity "${entityId}" and resource "${resource}" at any level`,
+        `no limits are configured for entity "${entityId}" and resource "${resource}" at any ` +
+          "level; store some, for example with repository.limits.setSystem(['rpm:100'])",
       );
     }
     refuseNames(target, own, amounts);

@@ -3,6 +3,7 @@
 import { checkOptions as checkObject, show } from "../domain/check.ts";
 import { ValidationError } from "../domain/errors.ts";
 import { checkOnUnavailable, type OnUnavailable } from "../domain/unavailability.ts";
+import { STORE_OPTIONS } from "../repository/options.ts";
 import { checkMissingLimits, type MissingLimits } from "./acquire-request.ts";
 import type { LimiterEvent, LimiterWarning } from "./events.ts";
 
@@ -35,10 +36,7 @@ export function checkOptions(options: RateLimiterOptions): void {
     const type = Object.hasOwn(OPTION_TYPES, name)
       ? OPTION_TYPES[name as keyof RateLimiterOptions]
       : undefined;
-    if (type === undefined) {
-      const names = Object.keys(OPTION_TYPES).join(", ");
-      throw new ValidationError(name, value, `"${name}" is not an option; expected ${names}`);
-    }
+    if (type === undefined) throw unknownOption(name, value, Object.keys(OPTION_TYPES));
     if (value !== undefined && typeof value !== type) {
       throw new ValidationError(name, value, `expected a ${type}, got ${show(value)}`);
     }
@@ -47,9 +45,18 @@ export function checkOptions(options: RateLimiterOptions): void {
   checkMissingLimits(options.missingLimits);
 }
 
+function unknownOption(name: string, value: unknown, names: readonly string[]): ValidationError {
+  const reason = `"${name}" is not an option; expected ${names.join(", ")}`;
+  return new ValidationError(name, value, reason);
+}
+
 /** Splits the options of `open` into those of the limiter, checked, and those of the store. */
 export function splitOptions<Options extends RateLimiterOptions>(options: Options) {
   checkObject("options", options, "an object of options");
+  const names = new Set([...Object.keys(OPTION_TYPES), ...STORE_OPTIONS]);
+  for (const [name, value] of Object.entries(options)) {
+    if (!names.has(name)) throw unknownOption(name, value, [...names]);
+  }
   const { speculativeWrites, missingLimits, events, onWarning, ...store } = options;
   const { onUnavailable } = store;
   const own: RateLimiterOptions = {

@@ -174,8 +174,8 @@ export class RateLimiter<Names extends string = string> {
   /**
    * Consumes, runs the work, and ends the lease: adjustments are written when the work succeeds.
    * When it throws, `onError` decides, and the error is rethrown; by default everything is
-   * refunded. A signal ends the wait for tokens only: work that was granted runs to its end, and
-   * the value it returns is returned.
+   * refunded. A signal ends the wait for tokens only. Work that was granted runs to its end, and
+   * the value it returns is returned, with a warning where its adjustments cannot be written.
    */
   async run<T>(
     request: AcquireRequest<Names>,
@@ -207,7 +207,11 @@ export class RateLimiter<Names extends string = string> {
       if (!lease.isEnded) await this.#end(lease, request, error);
       throw error;
     }
-    if (!lease.isEnded) await lease.commit();
+    try {
+      if (!lease.isEnded) await lease.commit();
+    } catch (cause) {
+      this.#acquirer.warnNotAdjusted(request, cause);
+    }
     return result;
   }
 
@@ -283,13 +287,8 @@ export class RateLimiter<Names extends string = string> {
 
   /** Ends the lease of work that threw. A failed write must not hide the error of the work. */
   async #end(lease: Lease<Names>, request: AcquireRequest<Names>, error: unknown): Promise<void> {
-    const { entityId, resource, onError } = request;
-    if (endAfter(onError, error) === "rollback") return lease.rollback();
-    try {
-      await lease.commit();
-    } catch (cause) {
-      this.#acquirer.warn({ kind: "adjustment_failed", entityId, resource, cause });
-    }
+    if (endAfter(request.onError, error) === "rollback") return lease.rollback();
+    await lease.commit().catch((cause) => this.#acquirer.warnNotAdjusted(request, cause));
   }
 
   /** Decides as an acquire does that nothing listens to, and tells what came of it. */

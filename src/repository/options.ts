@@ -131,6 +131,12 @@ const DYNAMO_OPTIONS = {
   outdatedLambda: "string",
 } as const satisfies Record<Exclude<keyof DynamoOptions, keyof OpenOptions>, string>;
 
+/** The names of all options of `open`, on any store. */
+export const STORE_OPTIONS: readonly string[] = [
+  ...Object.keys(OPEN_OPTIONS),
+  ...Object.keys(DYNAMO_OPTIONS),
+];
+
 /** Refuses unknown names (most are typos), wrong types and numbers out of range. */
 export function checkOpenOptions(options: DynamoOptions, dynamodb: boolean): void {
   checkOptions("options", options, "an object of options");

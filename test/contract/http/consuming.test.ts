@@ -55,6 +55,11 @@ describe.each(ADAPTERS)("rateLimit on $name", (adapter) => {
       expect(await statusOf(open.url)).toBe(429);
     });
 
+    test("a key that is null, as Headers.get returns it, is no key", async () => {
+      const { url } = await stage.serve({ limits: [`rpm:1${SLOW}`], entityId: () => null });
+      expect(await statusOf(url)).toBe(401);
+    });
+
     test("anonymous names the entity of requests without a key", async () => {
       const { url } = await stage.serve({
         limits: [`rpm:1${SLOW}`],

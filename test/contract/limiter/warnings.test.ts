@@ -124,6 +124,28 @@ describe("while the store is down", () => {
       },
     );
 
+    whereItFails(
+      "run returns what the work returned when its adjustment cannot be written, with a warning",
+      async () => {
+        const warnings: LimiterWarning[] = [];
+        const onWarning = (warning: LimiterWarning) => warnings.push(warning);
+        await using broken = await breakable(store, "throttled", { onWarning });
+        const { limiter, repo } = broken.subject;
+        await repo.limits.setSystem(["rpm:100"]);
+        const answer = await limiter.run(RPM, async (lease) => {
+          lease.adjust({ rpm: 5 });
+          await broken.fail();
+          return "the answer";
+        });
+        await broken.repair();
+        expect(answer).toBe("the answer");
+        const cause = expect.any(RateLimiterUnavailable);
+        expect(warnings).toEqual([
+          expect.objectContaining({ kind: "adjustment_failed", entityId: "user-1", cause }),
+        ]);
+      },
+    );
+
     itUnless(store.distributed ? store.slow : "an embedded store cancels no write")(
       "a refund that failed is not repeated when the store will not have it (A087)",
       async () => {

@@ -38,6 +38,13 @@ describe("misuse", () => {
     await limiter.close();
   });
 
+  test("an option of open that is not known is refused with the options of limiter and store", async () => {
+    const opened = RateLimiter.open("memory:", wrongly<object>({ missingLimit: "ignore" }));
+    await expect(opened).rejects.toThrow(
+      /"missingLimit" is not an option.*missingLimits.*timeoutMs/,
+    );
+  });
+
   test("run needs a function, and takes nothing without one", async () => {
     const limiter = await RateLimiter.open("memory:");
     const work = wrongly<() => void>(undefined);

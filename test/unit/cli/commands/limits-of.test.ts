@@ -107,7 +107,7 @@ describe.each(LEVELS)(
       ["invalid", "expected name:rate"],
       ["tpm:abc", "the rate must be a whole number"],
       ["rpm:100/week", "the period must be sec, min, hour or day"],
-      ["rpm:0", "must be positive, got 0"],
+      ["rpm:0", 'the rate must be positive, got "0" in "rpm:0"'],
       ["wcu:5", "wcu"],
     ])("a limit written as %j is refused", async (limit, reason) => {
       const { run } = store.namespace();
