@@ -29,7 +29,8 @@ export function entityTable(
   const titles = ["ENTITY", "NAME", "PARENT", "CASCADE", "CREATED"];
   const rows = entities.map((entity, at) => [
     entity.id,
-    entity.name ?? entity.id,
+    // An id of a gateway key has 76 characters: twice in a row would be too much to read.
+    entity.name === undefined || entity.name === entity.id ? "-" : entity.name,
     entity.parentId ?? "-",
     entity.cascade ? "yes" : "no",
     entity.createdAt ?? "-",

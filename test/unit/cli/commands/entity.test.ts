@@ -174,8 +174,8 @@ describe("entity list and list-resources", () => {
     ).toEqual([
       ["ENTITY", "NAME", "PARENT", "CASCADE", "CREATED"],
       ["acme", "Acme", "-", "no", "2030-01-01T12:00:00Z"],
-      ["key-1", "key-1", "-", "no", "2030-01-01T12:00:00Z"],
-      ["key-2", "key-2", "acme", "yes", "2030-01-01T12:00:00Z"],
+      ["key-1", "-", "-", "no", "2030-01-01T12:00:00Z"],
+      ["key-2", "-", "acme", "yes", "2030-01-01T12:00:00Z"],
     ]);
     expect(err).toBe("");
     const page = await json<{ cursor: string }>("entity", "list", "--prefix", "key-", "-l", "1");
