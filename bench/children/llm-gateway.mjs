@@ -51,6 +51,7 @@ async function ours() {
     maxWaitSeconds: 0,
     bodyBytesMax: 1_000_000,
     timeoutMs: 60_000,
+    tell: () => {},
   });
   process.send(Number(new URL(gateway.url).port));
 }

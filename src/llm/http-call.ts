@@ -36,7 +36,8 @@ const DEFINITION_FIELDS = new Set(["tools", "functions", "response_format", "tex
 
 /** Returns the path of a URL, which may be relative. */
 function pathOf(url: string): string {
-  const from = url.indexOf("://");
+  // The query of a relative URL may have a URL in it.
+  const from = url.startsWith("/") ? -1 : url.indexOf("://");
   const slash = url.indexOf("/", from === -1 ? 0 : from + 3);
   const path = slash === -1 ? "/" : url.slice(slash);
   const end = path.search(/[?#]/);

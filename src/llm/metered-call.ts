@@ -67,6 +67,11 @@ export class MeteredCall {
     return this.#lease.statuses;
   }
 
+  /** Whether the store could not answer, and the call passes uncounted. */
+  get isDegraded(): boolean {
+    return this.#lease.degraded;
+  }
+
   /** Says that output comes in parts, and counts what came whenever the reader stops reading. */
   startStreaming(): void {
     this.#isStreaming = true;

@@ -1,10 +1,11 @@
 /** Grants calls: finds out what a call will consume, and acquires it. */
 
+import { show } from "../domain/check.ts";
 import { RateLimiterUnavailable, ResourceDisabled, ValidationError } from "../domain/errors.ts";
 import type { Timer } from "../domain/timer.ts";
 import type { Decision, Refusal } from "../limiter/decision.ts";
 import type { Lease } from "../limiter/lease.ts";
-import { type RateLimiter, TRY_NOW } from "../limiter/rate-limiter.ts";
+import { RateLimiter, TRY_NOW } from "../limiter/rate-limiter.ts";
 import { INTERNALS } from "../repository/internals.ts";
 import { amountsOf } from "./amounts.ts";
 import { type CallHost, type CallTarget, MeteredCall } from "./metered-call.ts";
@@ -43,6 +44,7 @@ export class Metering implements CallHost {
   readonly #outputs: OutputEstimate;
 
   constructor(limiter: RateLimiter, options: CheckedLlmOptions) {
+    checkLimiter(limiter);
     this.#limiter = limiter;
     this.options = options;
     this.timer = limiter.repository[INTERNALS].timer;
@@ -163,6 +165,13 @@ export class Metering implements CallHost {
     }
     return most < 0 || most === output ? undefined : { input, cached, output: most };
   }
+}
+
+/** A forgotten `await` is the likeliest mistake. */
+function checkLimiter(limiter: unknown): void {
+  if (limiter instanceof RateLimiter) return;
+  const came = limiter instanceof Promise ? "a promise; await RateLimiter.open(…)" : show(limiter);
+  throw new ValidationError("limiter", limiter, `expected a RateLimiter, got ${came}`);
 }
 
 /** Returns the reason why no decision was made; throws every other error. */

@@ -5,6 +5,7 @@ import type { Entity } from "../../domain/entity.ts";
 import type { JsonValue } from "../../domain/json.ts";
 import { CommandFailure, type Group, leaf, UsageError } from "../command.ts";
 import { fields } from "../fields.ts";
+import { counted } from "../limit-text.ts";
 import { PRINCIPAL_OPTION, type PrincipalOptions, principalOf } from "../principal.ts";
 import { table } from "../table.ts";
 import { resetBalances, topUpBalances } from "./balances.ts";
@@ -85,9 +86,17 @@ const remove = leaf<PrincipalOptions>({
   store: "change",
   confirms: true,
   json: { id: "text", deleted: "boolean" },
-  run: async ({ args: [id = ""], options, open, agree }) => {
+  run: async ({ args: [id = ""], options, open, agree, note, hint }) => {
+    const repository = await open();
+    const { keyIdsOf } = await import("../gateway/keys.ts");
+    const keyIds = await keyIdsOf(repository, id);
+    if (keyIds.length > 0) {
+      const count = counted(keyIds.length, "gateway key");
+      note(`${id} has ${count}. Gateways refuse the keys of a deleted entity. Revoke them with:`);
+      for (const keyId of keyIds) note(`  ${hint("gateway", "key", "revoke", keyId)}`);
+    }
     await agree(`Delete ${id} with its limits, balances and usage?`, "deleted");
-    const { entities } = await open();
+    const { entities } = repository;
     const known = (await entities.get(id)) !== undefined;
     await entities.delete(id, principalOf(options));
     return {

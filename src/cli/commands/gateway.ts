@@ -1,8 +1,7 @@
 /** `gateway`: a reverse proxy that enforces limits in front of providers of language models. */
 
-import { readFileSync } from "node:fs";
 import { RateLimiter } from "../../limiter/rate-limiter.ts";
-import { type Call, CommandFailure, leaf, UsageError } from "../command.ts";
+import { type Call, CommandFailure, leaf } from "../command.ts";
 import { DASHBOARD_PORT } from "../dashboard/options.ts";
 import { EXIT } from "../exit-codes.ts";
 import type { Gateway } from "../gateway/gateway.ts";
@@ -10,13 +9,11 @@ import { interruptible } from "../interruption.ts";
 import { decimalNumber, wholeNumber } from "../numbers.ts";
 import type { StoreOptions } from "../store-options.ts";
 import type { Terminal } from "../terminal.ts";
+import { addressOf, pathWarnings, type UpstreamOptions, upstreamsOf } from "./gateway-upstreams.ts";
 
-interface ServeOptions extends StoreOptions {
-  readonly upstream?: string;
-  readonly config?: string;
+interface ServeOptions extends StoreOptions, UpstreamOptions {
   readonly host: string;
   readonly port: number;
-  readonly open?: true;
   readonly maxWait: number;
   readonly maxBody: number;
   readonly upstreamTimeout: number;
@@ -104,18 +101,21 @@ async function serve(call: Call<ServeOptions>, signal: AbortSignal) {
     maxWaitSeconds: options.maxWait,
     bodyBytesMax: options.maxBody * MEGABYTE,
     timeoutMs: options.upstreamTimeout * 1000,
+    tell: call.note,
   });
   const running = await started.catch((error: unknown) => {
     throw new CommandFailure(`Cannot listen: ${(error as Error).message}`);
   });
   const board = options.dashboard === true ? await dashboardOf(call, limiter, running) : undefined;
-  const names = upstreams.map(({ url }) => url.origin).join(", ");
+  const names = upstreams.map(({ url }) => addressOf(url)).join(", ");
   const { url } = running;
   if (call.json) terminal.out(`${JSON.stringify({ url, dashboard: board?.url ?? null })}\n`);
   else {
     terminal.out(`Listening on ${url}, in front of ${names}\n`);
     if (board !== undefined) terminal.out(`Dashboard: ${board.url}\n`);
   }
+  for (const line of pathWarnings(upstreams)) call.note(line);
+  await sayMissing(call, limiter);
   await new Promise<void>((resolve) => {
     if (signal.aborted) resolve();
     else signal.addEventListener("abort", () => resolve(), { once: true });
@@ -124,6 +124,18 @@ async function serve(call: Call<ServeOptions>, signal: AbortSignal) {
   await board?.close();
   await stop(call, running);
   return { code: EXIT.ok };
+}
+
+/** Says what calls need and the store does not have. */
+async function sayMissing(call: Call<ServeOptions>, { repository }: RateLimiter): Promise<void> {
+  try {
+    const { missingIn } = await import("../gateway/missing.ts");
+    const lines = await missingIn(repository, call.options.open === true, call.hint);
+    for (const line of lines) call.note(line);
+  } catch (error) {
+    // The gateway may be allowed to do less than these reads need, and works without them.
+    call.note(`Cannot look for limits and keys in the store: ${(error as Error).message}`);
+  }
 }
 
 /** Lets calls at work end until the grace is over, or until Ctrl-C is pressed again. */
@@ -154,26 +166,5 @@ async function dashboardOf(call: Call<ServeOptions>, limiter: RateLimiter, runni
   } catch (error) {
     await running.stop(Promise.resolve());
     throw error;
-  }
-}
-
-async function upstreamsOf({ options, terminal }: Call<ServeOptions>) {
-  const { upstream, config, open = false } = options;
-  const { checkUpstream } = await import("../gateway/upstreams.ts");
-  if (config === undefined && upstream !== undefined) {
-    return [checkUpstream({ url: upstream }, terminal.env, open)];
-  }
-  if (config === undefined || upstream !== undefined) {
-    throw new UsageError("expected --upstream or --config, and not both");
-  }
-  const { parseUpstreams } = await import("../gateway/upstreams-file.ts");
-  return parseUpstreams(textOf(config), terminal.env, open);
-}
-
-function textOf(path: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch (error) {
-    throw new CommandFailure(`Cannot read ${path}: ${(error as Error).message}`);
   }
 }

@@ -64,7 +64,8 @@ export function problemLine(file: string, { line, column, path, message }: Place
   return `${file}:${line ?? 1}:${column ?? 1}: ${where}${message}`;
 }
 
-function textOf(file: string): string {
+/** Returns the text of a file; `-` is stdin. */
+export function textOf(file: string): string {
   try {
     return readFileSync(file === "-" ? 0 : file, "utf8");
   } catch (error) {

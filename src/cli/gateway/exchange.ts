@@ -1,6 +1,7 @@
 /** One request through the gateway, from its first byte to the end of its lease. */
 
 import type { ClientRequest, IncomingMessage, ServerResponse } from "node:http";
+import { RateLimiterUnavailable } from "../../domain/errors.ts";
 import { checkResource } from "../../domain/names.ts";
 import { TextMemo } from "../../domain/text-memo.ts";
 import { Refusal } from "../../limiter/decision.ts";
@@ -9,11 +10,13 @@ import { type AnswerMeter, answerMeter } from "../../llm/answer-meter.ts";
 import { type HttpCall, readHttpCall } from "../../llm/http-call.ts";
 import { MeteredCall } from "../../llm/metered-call.ts";
 import type { Metering, NotGranted } from "../../llm/metering.ts";
-import { errorAnswer, type RefusalAnswer, refusalAnswer } from "../../llm/refusal-answer.ts";
+import { errorAnswer, refusalAnswer } from "../../llm/refusal-answer.ts";
+import { failureAnswer } from "./failure-answer.ts";
 import type { Forwarder, Forwarding } from "./forwarder.ts";
 import { addLimits, clientHeaders, clientKey } from "./headers.ts";
 import { wasClosed } from "./idle-connections.ts";
 import type { Route } from "./routes.ts";
+import { send } from "./send.ts";
 import { Steps } from "./steps.ts";
 import { upstreamFor } from "./upstreams.ts";
 
@@ -23,6 +26,11 @@ const HUNG_UP = new Error("The client has hung up");
 const BROKEN_OFF = "The answer of the upstream broke off.";
 const UNREAD =
   "The body must be a JSON object in UTF-8, not compressed, and its model must be a text.";
+const AMBIGUOUS =
+  "Servers read this path in different ways. Write it without semicolons, spaces and escapes.";
+const HOW_TO_SEND = 'Send one as "Authorization: Bearer <key>" or as "x-api-key: <key>".';
+const NO_KEY = `The request has no key. ${HOW_TO_SEND}`;
+const BAD_KEY = `The key of the request is not valid: unknown, revoked or expired. ${HOW_TO_SEND}`;
 
 /** Returns why a text cannot be the name of a model; empty when it can. Calls may name none. */
 const problems = new TextMemo((model) => {
@@ -43,6 +51,8 @@ export interface ExchangeSetup {
   readonly nowMs: () => number;
   readonly bodyBytesMax: number;
   readonly timeoutMs: number;
+  /** Called when the store could not be asked; without an error where the call passed uncounted. */
+  readonly onStoreLost: (error?: RateLimiterUnavailable) => void;
   /** Called when the response has closed and the lease has ended. */
   readonly onEnd: (response: ServerResponse) => void;
 }
@@ -96,7 +106,7 @@ export class Exchange extends Steps {
     if (entityId === undefined) {
       const isAnthropic = this.#route.provider === "anthropic";
       const kind = isAnthropic ? "authentication_error" : "invalid_api_key";
-      return void this.#refuse(401, kind, "The request has no key that this gateway knows.");
+      return void this.#refuse(401, kind, this.#key === "" ? NO_KEY : BAD_KEY);
     }
     if (this.#isClosed) return;
     const request = this.#request;
@@ -125,7 +135,10 @@ export class Exchange extends Steps {
   #acquire(entityId: string, body: Buffer): void {
     const { metering, upstreams } = this.#setup;
     const { method = "GET", rawHeaders } = this.#request;
-    const { path } = this.#route;
+    const { path, isAmbiguous } = this.#route;
+    if (isAmbiguous && method === "POST") {
+      return void this.#refuse(400, "invalid_request_error", AMBIGUOUS);
+    }
     if (metering.options.maxWaitSeconds > 0) this.#gone = new AbortController();
     const text = body.length === 0 ? undefined : body.toString("utf8");
     const signal = this.#gone?.signal;
@@ -145,6 +158,7 @@ export class Exchange extends Steps {
     this.with(metering.begin(call.facts, entityId), (begun) => {
       if (!(begun instanceof MeteredCall)) return this.#refuseBy(begun);
       this.#metered = begun;
+      if (begun.isDegraded) this.#setup.onStoreLost();
       // A client that hung up before its request was forwarded has used nothing.
       if (this.#isClosed) return this.with(begun.fail({ error: HUNG_UP }), () => {});
       this.#forward(upstream.forwarder, forwarding);
@@ -156,6 +170,7 @@ export class Exchange extends Steps {
     if (reason instanceof Refusal) {
       addLimits(reason.statuses, this.#setup.nowMs(), response.setHeader.bind(response));
     }
+    if (reason instanceof RateLimiterUnavailable) this.#setup.onStoreLost(reason);
     send(response, refusalAnswer(reason, this.#route.provider, false));
   }
 
@@ -267,20 +282,17 @@ export class Exchange extends Steps {
   protected override failed(error: unknown): void {
     // The wait for tokens has ended because the client hung up.
     if (error === HUNG_UP) return;
-    process.emitWarning(`A request failed: ${String(error)}`, { code: "ZAEL_GATEWAY_FAILED" });
+    if (error instanceof RateLimiterUnavailable) this.#setup.onStoreLost(error);
+    else {
+      process.emitWarning(`A request failed: ${String(error)}`, { code: "ZAEL_GATEWAY_FAILED" });
+    }
     // An incomplete answer must not look complete.
     if (this.#response.headersSent) this.#response.destroy();
-    else this.#response.writeHead(500).end();
+    else send(this.#response, failureAnswer(error, this.#route.provider));
   }
 }
 
 /** A gateway finds the entity by the key, and never looks at headers. */
 function noHeaders(): Headers {
   return new Headers();
-}
-
-function send(response: ServerResponse, { status, headers, body }: RefusalAnswer): void {
-  if (response.destroyed || response.headersSent) return;
-  response.writeHead(status, { ...headers, "content-length": String(Buffer.byteLength(body)) });
-  response.end(body);
 }

@@ -7,6 +7,7 @@ import { TextMemo } from "../../domain/text-memo.ts";
 import type { RateLimiter } from "../../limiter/rate-limiter.ts";
 import { Metering } from "../../llm/metering.ts";
 import { checkLlmOptions } from "../../llm/options.ts";
+import { errorAnswer } from "../../llm/refusal-answer.ts";
 import { PROMETHEUS_TYPE } from "../../otel/prometheus-meter.ts";
 import { INTERNALS } from "../../repository/internals.ts";
 import { Exchange, type ExchangeSetup } from "./exchange.ts";
@@ -14,6 +15,8 @@ import { Forwarder } from "./forwarder.ts";
 import { GatewayMetrics } from "./gateway-metrics.ts";
 import { hashOf, KeyLookup } from "./keys.ts";
 import { routes } from "./routes.ts";
+import { send } from "./send.ts";
+import { StoreWatch } from "./store-watch.ts";
 import type { UpstreamSpec } from "./upstreams.ts";
 
 export interface GatewayOptions {
@@ -27,6 +30,8 @@ export interface GatewayOptions {
   readonly maxWaitSeconds: number;
   readonly bodyBytesMax: number;
   readonly timeoutMs: number;
+  /** Gets a line for the operator when the store goes away, and when it is back. */
+  readonly tell: (line: string) => void;
 }
 
 /** The status of requests whose client hung up, as other proxies write it. */
@@ -34,12 +39,14 @@ const HUNG_UP = 499;
 
 const HEALTH_PATH = "/healthz";
 const METRICS_PATH = "/metrics";
+const NO_URL = errorAnswer(400, "invalid_request_error", "The path is no URL.", "openai");
 
 export class Gateway {
   readonly #server: Server;
   readonly #setup: ExchangeSetup;
   readonly #limiter: RateLimiter;
   readonly #metrics: GatewayMetrics;
+  readonly #watch: StoreWatch;
   /** How many exchanges have a lease or a response that has not ended. */
   #openCount = 0;
   /** Called when there is none any more. */
@@ -47,12 +54,13 @@ export class Gateway {
   #isStopping = false;
 
   private constructor(options: GatewayOptions) {
-    const { limiter, upstreams, isOpen, maxWaitSeconds } = options;
-    const { clock } = limiter.repository[INTERNALS];
+    const { limiter, upstreams, isOpen, maxWaitSeconds, tell } = options;
+    const { clock, timer } = limiter.repository[INTERNALS];
     const keys = new KeyLookup(limiter.repository, clock);
     const hashes = new TextMemo(hashOf);
     this.#limiter = limiter;
     this.#metrics = new GatewayMetrics(limiter, () => this.#openCount);
+    this.#watch = new StoreWatch({ isAvailable: () => limiter.isAvailable(), timer, tell });
     this.#setup = {
       metering: new Metering(limiter, checkLlmOptions({ entityId: "gateway", maxWaitSeconds })),
       upstreams: upstreams.map((spec) => ({
@@ -63,6 +71,7 @@ export class Gateway {
       nowMs: clock,
       bodyBytesMax: options.bodyBytesMax,
       timeoutMs: options.timeoutMs,
+      onStoreLost: (error) => this.#watch.lost(error),
       onEnd: (response) => this.#ended(response),
     };
     this.#server = createServer((request, response) => this.#receive(request, response));
@@ -83,6 +92,7 @@ export class Gateway {
   /** Takes no more requests, lets those at work end until `deadline`, and ends all leases. */
   async stop(deadline: Promise<unknown>): Promise<void> {
     this.#isStopping = true;
+    this.#watch.stop();
     this.#server.close();
     this.#server.closeIdleConnections();
     await Promise.race([this.#untilAnswered(), deadline]);
@@ -109,7 +119,7 @@ export class Gateway {
     }
     response.on("close", () => this.#ended(response));
     if (url === HEALTH_PATH) void this.#sayHealth(response);
-    else if (url !== METRICS_PATH) response.writeHead(400).end();
+    else if (url !== METRICS_PATH) send(response, NO_URL);
     else response.writeHead(200, { "content-type": PROMETHEUS_TYPE }).end(this.#metrics.text());
   }
 
@@ -122,6 +132,7 @@ export class Gateway {
 
   async #sayHealth(response: ServerResponse): Promise<void> {
     const isAvailable = await this.#limiter.isAvailable();
+    if (!isAvailable) this.#watch.lost();
     response.writeHead(isAvailable ? 200 : 503, { "content-type": "application/json" });
     response.end(JSON.stringify({ status: isAvailable ? "ok" : "store unavailable" }));
   }

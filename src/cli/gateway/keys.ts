@@ -66,6 +66,18 @@ export async function listKeys(repository: Repository, entityId?: string): Promi
   return entityId === undefined ? keys : keys.filter((key) => key.entityId === entityId);
 }
 
+/** Whether there is any key. */
+export async function hasKeys(repository: Repository): Promise<boolean> {
+  const { entities } = await repository.entities.list({ prefix: ID_PREFIX, limit: 1 });
+  return entities.length > 0;
+}
+
+/** Returns the ids of the keys of an entity, which need not exist. */
+export async function keyIdsOf(repository: Repository, entityId: string): Promise<string[]> {
+  const children = await repository.entities.children(entityId);
+  return children.map(({ id }) => id).filter((id) => id.startsWith(ID_PREFIX));
+}
+
 /** Returns the id of a key: hashed, unless it is such an id already. */
 export function idOf(key: string): string {
   if (key.startsWith(ID_PREFIX)) return key;
@@ -94,7 +106,10 @@ export class KeyLookup {
     this.#clock = clock;
   }
 
-  /** Returns the entity of a key; `undefined` when it is unknown, revoked or expired. */
+  /**
+   * Returns the entity of a key; `undefined` when it is unknown, revoked or expired, or when the
+   * entity was deleted.
+   */
   entityOf(key: string): string | undefined | Promise<string | undefined> {
     // A client that knows only a stored id must not pass with it.
     if (!key.startsWith(KEY_PREFIX) || key.length > KEY_LENGTH_MAX) return undefined;
@@ -105,8 +120,11 @@ export class KeyLookup {
   }
 
   async #read(key: string, nowMs: number): Promise<string | undefined> {
-    const entity = await this.#repository.entities.get(idOf(key));
-    const stored = entity && storedKey(entity);
+    const { entities } = this.#repository;
+    const entity = await entities.get(idOf(key));
+    const parentId = entity?.parentId;
+    const isOwned = parentId !== undefined && (await entities.get(parentId)) !== undefined;
+    const stored = entity !== undefined && isOwned ? storedKey(entity) : undefined;
     this.#cache.set(key, { stored, untilMs: nowMs + CACHE_MS });
     return entityAt(nowMs, stored);
   }

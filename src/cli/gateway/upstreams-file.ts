@@ -2,27 +2,35 @@
 
 import { isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from "yaml";
 import { ValidationError } from "../../domain/errors.ts";
+import type { PlacedProblem } from "../../manifest/problem.ts";
 import { type Environment, readUpstream, type UpstreamSpec } from "./upstreams.ts";
 
 const EXAMPLE = "upstreams: [{ url: https://api.openai.com/v1 }]";
 
+/** The file cannot be used. */
+export class InvalidUpstreamsError extends ValidationError {
+  constructor(readonly problems: readonly PlacedProblem[]) {
+    super("config", problems.length, problems.map(describeProblem).join("; "));
+  }
+}
+
 /** Reads a file of upstreams in YAML or JSON; throws one error that names all problems. */
 export function parseUpstreams(text: string, env: Environment, isOpen: boolean): UpstreamSpec[] {
   const lineCounter = new LineCounter();
-  const problems: { line: number; message: string }[] = [];
-  const report = (offset: number, message: string) => {
-    problems.push({ line: lineCounter.linePos(offset).line, message });
+  const problems: PlacedProblem[] = [];
+  const report: Report = (offset, message, path = []) => {
+    const { line, col } = lineCounter.linePos(offset);
+    problems.push({ path, message, line, column: col });
   };
   const document = parseDocument(text, { lineCounter, stringKeys: true, prettyErrors: false });
   for (const { pos, message } of document.errors) report(pos[0], message);
   const upstreams = document.errors.length > 0 ? [] : readAll(document, env, isOpen, report);
   if (problems.length === 0) return upstreams;
-  problems.sort((left, right) => left.line - right.line);
-  const told = problems.map(({ line, message }) => `line ${line}: ${message}`);
-  throw new ValidationError("config", problems.length, told.join("; "));
+  problems.sort((left, right) => (left.line ?? 0) - (right.line ?? 0));
+  throw new InvalidUpstreamsError(problems);
 }
 
-type Report = (offset: number, message: string) => void;
+type Report = (offset: number, message: string, path?: readonly string[]) => void;
 
 function readAll(
   document: ReturnType<typeof parseDocument>,
@@ -48,8 +56,8 @@ function readAll(
     if ("spec" in read) return [read.spec];
     for (const { field, reason } of read.problems) {
       const name = field.slice("upstream.".length);
-      const path = name === "" ? `upstreams[${index}]` : `upstreams[${index}].${name}`;
-      report(placeOf(node, name), `${path}: ${reason}`);
+      const path = [`upstreams[${index}]`, ...(name === "" ? [] : [name])];
+      report(placeOf(node, name), reason, path);
     }
     return [];
   });
@@ -65,4 +73,10 @@ function placeOf(node: Node, name: string): number {
 
 function startOf(node: Node | null): number {
   return node?.range?.[0] ?? 0;
+}
+
+/** `line 3: upstreams[0].url: expected …`. */
+function describeProblem({ line, path, message }: PlacedProblem): string {
+  const where = path.length === 0 ? "" : `${path.join(".")}: `;
+  return `line ${line}: ${where}${message}`;
 }

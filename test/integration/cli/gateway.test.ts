@@ -99,7 +99,7 @@ test("a file of upstreams that cannot be used is refused with its lines", async 
     code: 1,
     out: "",
     err:
-      "zae-limiter: Invalid config: line 2: upstreams[0].url: expected a URL like " +
-      'https://api.openai.com/v1, got "nonsense"\n',
+      `${config}:2:5: upstreams[0].url: expected a URL like https://api.openai.com/v1, ` +
+      `got "nonsense"\nzae-limiter: ${config} has 1 problem; the gateway did not start\n`,
   });
 });

@@ -112,15 +112,30 @@ test.each([
   ["more slashes", "/v1/chat//completions//", "/v1/chat//completions//"],
   ["escaped dots", "/v1/x/%2e%2E/chat/completions", "/v1/chat/completions"],
   ["another host", "http://example.com/v1/chat/completions", "/v1/chat/completions"],
+  ["a URL in its query", `${CHAT}?from=http://a/b`, `${CHAT}?from=http://a/b`],
 ])("tokens count for a path with %s", async (_, path, forwarded) => {
   expect(await ask(path, JSON.stringify(asked))).toMatchObject({ status: 200 });
   expect(upstream.arrived[0]?.path).toBe(forwarded);
   expect(await consumed()).toEqual({ rpm: 1, tpm: 21 });
 });
 
+test.each([
+  ["parameters", `${CHAT};a=1`],
+  ["an escaped slash", `${CHAT}%2F`],
+])("a chat at a path with %s is a 400, since its tokens would not count", async (_, path) => {
+  const { status, body } = await ask(path, JSON.stringify(asked));
+  expect(status).toBe(400);
+  expect(JSON.parse(body).error.type).toBe("invalid_request_error");
+  expect(upstream.arrived).toHaveLength(0);
+});
+
 test("a path that is no URL is a 400, and one whose deployment cannot be read too", async () => {
   const warned = vi.spyOn(process, "emitWarning");
-  expect(await ask("//", "{}")).toMatchObject({ status: 400 });
+  const { status, body } = await ask("//", "{}");
+  expect({ status, ...JSON.parse(body).error }).toMatchObject({
+    status: 400,
+    code: "invalid_request_error",
+  });
   const { messages } = asked;
   const deployment = "/openai/deployments/%zz/chat/completions";
   expect(await ask(deployment, JSON.stringify({ messages }))).toMatchObject({ status: 400 });

@@ -28,6 +28,7 @@ export function startGateway(
     maxWaitSeconds: 0,
     bodyBytesMax: 10_000,
     timeoutMs: 5000,
+    tell: () => {},
     ...options,
   });
 }
