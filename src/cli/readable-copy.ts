@@ -3,7 +3,15 @@
  * commands that only read work on a copy of it.
  */
 
-import { accessSync, constants, copyFileSync, mkdtempSync, rmSync, statSync } from "node:fs";
+import {
+  accessSync,
+  chmodSync,
+  constants,
+  copyFileSync,
+  mkdtempSync,
+  rmSync,
+  statSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { CommandFailure } from "./command.ts";
@@ -36,7 +44,7 @@ export function readableCopy(path: string): ReadableCopy {
       rmSync(copy.path + LOG, { force: true });
       copyFileSync(path, copy.path);
       if (statSync(path + LOG, OPTIONAL) !== undefined) copyFileSync(path + LOG, copy.path + LOG);
-      if (stampOf(path) === before) return copy;
+      if (stampOf(path) === before) return owned(copy);
     }
     throw new CommandFailure(
       `${path} is read-only here and changes all the time, so it cannot be copied. Try again later`,
@@ -45,6 +53,14 @@ export function readableCopy(path: string): ReadableCopy {
     copy.remove();
     throw error;
   }
+}
+
+/** A copy keeps the mode of its file, and reading usage counts in it what was not counted yet. */
+function owned(copy: ReadableCopy): ReadableCopy {
+  for (const file of [copy.path, copy.path + LOG]) {
+    if (statSync(file, OPTIONAL) !== undefined) chmodSync(file, 0o600);
+  }
+  return copy;
 }
 
 const REMOVAL = { recursive: true, force: true } as const;

@@ -1,3 +1,5 @@
+/// <reference types="node" preserve="true" />
+
 /**
  * Rate limiting for Express 4 and 5, Connect, and handlers of `node:http`.
  *

@@ -68,7 +68,7 @@ export class DegradedLease implements Lease {
   /** Nothing is counted, so nothing is reported either. */
   #check(operation: string, amounts: SettledAmounts): void {
     this.#refuseEnded();
-    readCorrections(operation, amounts, 1, () => {});
+    readCorrections(operation, amounts ?? {}, 1, () => {});
   }
 
   #refuseEnded(): void {

@@ -153,7 +153,10 @@ export class LeasePart<L extends { readonly statuses: readonly LimitStatus[] }>
 
   #read(operation: Correction, amounts: SettledAmounts, sign: 1 | -1): AmountsByName {
     this.#access.refuseEnded(this.#lease);
-    const read = readCorrections(operation, amounts, sign, (name, amount) => {
+    const { limits } = this.#own().config;
+    // A provider may report no usage at all: then the amount of every limit is missing.
+    const given = amounts ?? Object.fromEntries(limits.map(({ name }) => [name, amounts]));
+    const read = readCorrections(operation, given, sign, (name, amount) => {
       this.#warn("amount_missing", operation, name, amount);
     });
     this.#checkNames(operation, read);

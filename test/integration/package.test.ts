@@ -367,7 +367,12 @@ describe("types", () => {
       const compilerOptions = { strict: true, noEmit: true, module: "nodenext", types: [] };
       await writeFile(
         join(installed.project, file),
-        JSON.stringify({ compilerOptions, files: ["consumer.mts"] }),
+        JSON.stringify({ compilerOptions, files: ["consumer.mts", "server.mts"] }),
+      );
+      await writeFile(
+        join(installed.project, "server.mts"),
+        'import { rateLimit } from "zae-limiter/express";\n' +
+          'export const limited = rateLimit({ limits: ["rpm:60"] });\n',
       );
       expect(await installed.run(compiler(), "-p", file)).toEqual({ ...SILENT_SUCCESS, out: "" });
     },

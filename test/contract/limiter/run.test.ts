@@ -42,6 +42,21 @@ describeLimiterStores("run", (store) => {
     expect(await books(subject)).toBe("rpm 99 left 1 used, tpm 680 left 320 used");
   });
 
+  extra("run keeps the estimate when a provider reported no usage at all, and warns", async () => {
+    const warnings: LimiterWarning[] = [];
+    const subject = await store.open({ onWarning: (warning) => warnings.push(warning) });
+    const usages: ({ tpm: number } | null | undefined)[] = [undefined, null];
+    for (const usage of usages) {
+      await subject.limiter.run(REQUEST, async (lease) => {
+        lease.settle(usage as { tpm: number });
+        lease.adjust(usage as { tpm: number });
+      });
+    }
+    expect(await books(subject)).toBe("rpm 98 left 2 used, tpm 0 left 1000 used");
+    expect(warnings.filter(({ kind }) => kind !== "amount_missing")).toEqual([]);
+    expect(warnings.length).toBe(2 * 2 * 2);
+  });
+
   it("run refunds everything when the work throws, and rethrows (A054)", async () => {
     const subject = await store.open();
     const error = new UserError("mine");

@@ -1,6 +1,6 @@
 /** A file that may only be read: commands that read it work on a copy. */
 
-import { chmodSync, existsSync, readdirSync } from "node:fs";
+import { chmodSync, existsSync, readdirSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { expect, test } from "vitest";
 import { isWritable, readableCopy } from "../../../src/cli/readable-copy.ts";
@@ -22,6 +22,16 @@ test("a copy has what is still in the log of a file that another process has ope
   await writer.close();
   copy.remove();
   expect(existsSync(dirname(copy.path))).toBe(false);
+});
+
+test("a copy may be written, whatever its file allows: reading usage counts in it", async () => {
+  const writer = await Repository.open(store.url);
+  chmodSync(store.path, 0o444);
+  const copy = readableCopy(store.path);
+  chmodSync(store.path, 0o644);
+  await writer.close();
+  expect(statSync(copy.path).mode & 0o777).toBe(0o600);
+  copy.remove();
 });
 
 test("a file that is not there cannot be copied, and nothing is left of the attempt", () => {
