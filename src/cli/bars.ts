@@ -102,22 +102,30 @@ function layoutOf(statuses: readonly LimitStatus[], columns: number): Layout {
 }
 
 function line(status: LimitStatus, layout: Layout, palette: Palette): string {
-  const bar = layout.bar === 0 ? [] : [barOf(status, layout.bar, palette)];
-  const { limitName } = status;
+  const { limitName, available } = status;
+  const tail = tailOf(status, layout, palette);
+  // The bar of a debt is empty: where the word has no room behind the amount, it stands there.
+  const word = available < 0 && tail === "" ? DEBT : "";
+  const bar = layout.bar === 0 ? [] : [barOf(status, layout.bar, palette, word)];
   const parts = [
     "",
     layout.stacks ? "" : limitName.padEnd(layout.names),
     ...bar,
     amountText(status).padStart(layout.amounts),
-    tailOf(status, layout, palette),
+    tail,
   ];
   const drawn = parts.join(GAP).trimEnd();
   return layout.stacks ? `${GAP}${limitName}\n${drawn}` : drawn;
 }
 
-function barOf({ available, limit }: LimitStatus, width: number, palette: Palette): string {
+function barOf(
+  { available, limit }: LimitStatus,
+  width: number,
+  palette: Palette,
+  word: string,
+): string {
   const share = Math.max(0, Math.min(1, available / limit.capacity));
-  if (share === 0) return palette.bad("░".repeat(width));
+  if (share === 0) return palette.bad((word.length <= width ? word : "").padEnd(width, "░"));
   // A balance above zero is never shown as nothing, and one below full never as full.
   const filled = Math.max(1, Math.min(Math.ceil(share * width), share < 1 ? width - 1 : width));
   const paint = share <= LOW ? palette.warning : palette.good;

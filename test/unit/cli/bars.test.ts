@@ -56,6 +56,11 @@ describe("bars", () => {
     ]);
   });
 
+  test("a debt is called one in a narrow terminal too, in its empty bar", () => {
+    expect(linesAt(28, status(TPM, -496_000))).toEqual(["  tpm  debt    -496 of 5,000"]);
+    expect(linesAt(40, status(TPM, -496_000))[0]).toContain("debt░░");
+  });
+
   test("a narrow terminal keeps the bar and loses the words, a wide one has wider bars", () => {
     const cells = (columns: number) =>
       linesAt(columns, status(TPM, 631_000))[0]?.match(/[█░]/g)?.length;
