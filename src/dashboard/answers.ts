@@ -17,13 +17,16 @@ export function safe(response: Response): Response {
   return response;
 }
 
-export function pageAnswer({ html, policy }: Page, isHead = false): Response {
+export function pageAnswer(
+  { html, policy }: Page,
+  { isHead = false, status = 200 }: { isHead?: boolean; status?: number } = {},
+): Response {
   const headers = {
     ...SAFE_HEADERS,
     "content-type": "text/html; charset=utf-8",
     "content-security-policy": policy,
   };
-  return new Response(isHead ? null : html, { headers });
+  return new Response(isHead ? null : html, { status, headers });
 }
 
 export function jsonAnswer(status: number, value: unknown): Response {

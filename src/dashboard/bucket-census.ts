@@ -114,6 +114,7 @@ function shareOf({ available, capacity }: BalanceJson): number {
 function busiestOf(limitName: string, { entities, resources }: NameCensus): BusiestJson {
   const ranked = [...resources]
     .map(([name, busy]) => ({ name, ...busy }))
+    .filter(({ inUse }) => inUse > 0)
     .sort((left, right) => right.inUse - left.inUse);
   return { limitName, entities: entities.all, resources: ranked.slice(0, BUSIEST_MAX) };
 }

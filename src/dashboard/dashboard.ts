@@ -100,7 +100,7 @@ class Dashboard {
       return failed(failure(404, "not_found", "Only paths below api take changes"));
     }
     this.#page ??= readPage("The dashboard's page", PLACES, import.meta.url);
-    return pageAnswer(this.#page, request.method === "HEAD");
+    return pageAnswer(this.#page, { isHead: request.method === "HEAD" });
   }
 
   async #serveApi(

@@ -3,7 +3,9 @@
  * the token leads to one without it, so that it does not stay in the history of the browser.
  */
 
+import { pageAnswer } from "./answers.ts";
 import { sameSecret } from "./digest.ts";
+import { LOCKED_PAGE } from "./locked-page.ts";
 
 const PARAMETER = "token";
 
@@ -30,4 +32,15 @@ export function hasToken(request: Request, token: string, cookie: string): boole
   const cookies = (headers.get("cookie") ?? "").split(/;\s*/);
   const found = cookies.find((each) => each.startsWith(`${cookie}=`))?.slice(cookie.length + 1);
   return [bearer, found].some((given) => given !== undefined && sameSecret(given, token));
+}
+
+/** Replaces a 401 by a page when a browser has opened the address without its token. */
+export function forPerson(request: Request, response: Response): Response {
+  const { method, headers, url } = request;
+  const isHead = method === "HEAD";
+  const asksForPage = isHead || method === "GET";
+  const takesHtml = headers.get("accept")?.includes("text/html") ?? false;
+  const isApi = new URL(url).pathname.startsWith("/api/");
+  if (response.status !== 401 || !asksForPage || !takesHtml || isApi) return response;
+  return pageAnswer(LOCKED_PAGE, { isHead, status: 401 });
 }

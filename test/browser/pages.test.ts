@@ -3,6 +3,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Page } from "playwright-core";
 import { afterEach, describe, expect, test } from "vitest";
 import { isoSeconds } from "../../src/core/windows.ts";
 import { RateLimiter } from "../../src/limiter/rate-limiter.ts";
@@ -34,12 +35,37 @@ async function furnish(repository: Repository): Promise<RateLimiter> {
       entity,
       window: "hourly",
       start: isoSeconds(hour),
-      events: 3,
+      events: 8,
       counters,
     } as const;
     await repository[INTERNALS].records.store.put(usageItem(namespaceId, seed));
   }
   return limiter;
+}
+
+/** Returns what charts write on their canvas from now on. */
+async function drawnTexts(page: Page): Promise<() => Promise<readonly string[]>> {
+  await page.evaluate(`
+    globalThis.drawn = [];
+    const { fillText } = CanvasRenderingContext2D.prototype;
+    CanvasRenderingContext2D.prototype.fillText = function (text, ...place) {
+      drawn.push(text);
+      fillText.call(this, text, ...place);
+    };
+  `);
+  return () => page.evaluate("drawn");
+}
+
+/** The axes of a day in which an hour has 16 requests. */
+function expectDay(texts: readonly string[]): void {
+  const labels = [...new Set(texts)];
+  const amounts = labels.filter((text) => /^\d+$/.test(text));
+  const times = labels.filter((text) => text.includes(":"));
+  expect(amounts).toEqual(["0", "5", "10", "15"]);
+  expect(times.length).toBeGreaterThan(6);
+  expect(times.filter((text) => !text.endsWith(":00"))).toEqual([]);
+  // All others are days, which begin at midnight.
+  expect(labels.length - amounts.length - times.length).toBeLessThanOrEqual(2);
 }
 
 function suite(visitor: Visitor, open: () => Promise<Repository>): void {
@@ -56,6 +82,7 @@ function suite(visitor: Visitor, open: () => Promise<Repository>): void {
       ["usage", "Download CSV"],
       ["audit", "maria"],
       ["namespaces", "active"],
+      ["nonsense", "There is no page “nonsense”."],
     ] as const) {
       for (const each of view === "" || view === "limits" ? [page, dark] : [page]) {
         await each.goto(`${new URL(served.url).origin}/#/${view}`);
@@ -63,6 +90,8 @@ function suite(visitor: Visitor, open: () => Promise<Repository>): void {
         expect({ view, found: await seriousFindings(each) }).toEqual({ view, found: [] });
       }
     }
+    await page.getByRole("link", { name: "Go to the overview" }).click();
+    await page.getByRole("heading", { name: "Close to exhaustion" }).waitFor();
     expect(await page.title()).toBe("zae-limiter");
   });
 
@@ -70,11 +99,16 @@ function suite(visitor: Visitor, open: () => Promise<Repository>): void {
     const repository = await open();
     await furnish(repository);
     const page = await visitor.visit(await visitor.serve(repository), "usage");
+    await page.getByRole("img", { name: /^rpm from / }).waitFor();
+    const drawn = await drawnTexts(page);
+    await page.getByRole("button", { name: "requests" }).click();
+    await page.getByRole("img", { name: /^requests from / }).waitFor();
+    expectDay(await drawn());
     await page.getByRole("button", { name: "Dates" }).click();
     await page.getByLabel("Windows").selectOption("hour");
     await page.getByText("Download CSV").waitFor();
     expect(await seriousFindings(page)).toEqual([]);
-    await page.getByLabel("From").fill("2000-01-01");
+    await page.getByLabel("From", { exact: true }).fill("2000-01-01");
     await page.getByLabel("To", { exact: true }).fill("2000-01-02");
     await page.getByText("No usage was counted in this range.").waitFor();
   });

@@ -6,7 +6,7 @@ import { Entities } from "./entities.tsx";
 import { LimitsView } from "./limits.tsx";
 import { Namespaces } from "./namespaces.tsx";
 import { Overview } from "./overview.tsx";
-import { LiveAndTheme, Note } from "./parts.tsx";
+import { Card, LiveAndTheme, Note, Nothing } from "./parts.tsx";
 import { connected, failure, hrefOf, route, session, switchNamespace } from "./state.ts";
 import { Usage } from "./usage.tsx";
 
@@ -20,7 +20,7 @@ const VIEWS: readonly (readonly [name: string, title: string, view: FunctionComp
 ];
 
 export function App() {
-  const [, , View = Overview] = VIEWS.find(([name]) => name === route.value.view) ?? [];
+  const [, , View = NoSuchPage] = VIEWS.find(([name]) => name === route.value.view) ?? [];
   return (
     <>
       <button type="button" class="skip" onClick={focusMain}>
@@ -36,14 +36,21 @@ export function App() {
   );
 }
 
+function NoSuchPage() {
+  return (
+    <div class="stack">
+      <h1 class="visually-hidden">No such page</h1>
+      <Card title="No such page">
+        <Nothing>There is no page “{route.value.view}”.</Nothing>
+        <a href={hrefOf("overview")}>Go to the overview</a>
+      </Card>
+    </div>
+  );
+}
+
 /** The hash of the address is the route, so this is no link. */
 function focusMain(): void {
   document.getElementById("main")?.focus();
-}
-
-/** On a phone not all tabs fit. */
-function showTab(tab: HTMLElement | null): void {
-  tab?.scrollIntoView({ block: "nearest", inline: "nearest" });
 }
 
 function Header() {
@@ -64,7 +71,6 @@ function Header() {
           <a
             key={name}
             href={hrefOf(name)}
-            ref={route.value.view === name ? showTab : null}
             aria-current={route.value.view === name ? "page" : undefined}
           >
             {title}

@@ -29,6 +29,12 @@ function moment(seconds: number): string {
   return date.toLocaleDateString("en-GB", { day: "numeric", month: "short" });
 }
 
+/** Whole numbers between two ticks, because half a token is never consumed. */
+const STEPS = [
+  ...[1, 2, 5],
+  ...Array.from({ length: 14 }, (_, power) => [10, 20, 25, 50].map((n) => n * 10 ** power)).flat(),
+];
+
 /** Each series on top of the ones before; drawn from the highest, so that all can be seen. */
 function stackedData(seconds: readonly number[], series: readonly Series[]): uPlot.AlignedData {
   const sums: number[][] = [];
@@ -41,19 +47,23 @@ function stackedData(seconds: readonly number[], series: readonly Series[]): uPl
 }
 
 export function StackedChart(props: {
-  windows: readonly string[];
+  /** When each window begins, in seconds since 1970. */
+  seconds: readonly number[];
+  /** Seconds of a window. */
+  gap: number;
+  /** Each with a value per window. */
   series: readonly Series[];
   height: number;
   label: string;
   theme: string;
 }) {
   const place = useRef<HTMLDivElement>(null);
-  const { windows, series, height, label, theme } = props;
+  const { seconds, gap, series, height, label, theme } = props;
   // Theme changes the colours.
   useEffect(() => {
     const element = place.current;
     if (element === null) return undefined;
-    const seconds = windows.map((start) => Date.parse(start) / 1000);
+    const [first = 0, last = first] = [seconds[0], seconds.at(-1)];
     const bars = uPlot.paths.bars?.({ size: [0.8, 48], align: 0 });
     const faint = cssValue("--faint");
     const line = cssValue("--line");
@@ -62,7 +72,6 @@ export function StackedChart(props: {
       grid: { stroke: line, width: 1 },
       ticks: { stroke: line, width: 1 },
     };
-    const gap = seconds.length > 1 ? (seconds[1] ?? 0) - (seconds[0] ?? 0) : 3600;
     const chart = new uPlot(
       {
         width: element.clientWidth,
@@ -70,12 +79,13 @@ export function StackedChart(props: {
         legend: { show: false },
         cursor: { drag: { x: false, y: false }, points: { show: false } },
         scales: {
-          x: { range: (_, min, max) => [min - gap / 2, max + gap / 2] },
+          // Not what uPlot suggests: around a single window that is years.
+          x: { range: () => [first - gap / 2, last + gap / 2] },
           y: { range: (_, __, max) => [0, Math.max(1, max * 1.05)] },
         },
         axes: [
           { ...axis, values: (_, splits) => splits.map(moment) },
-          { ...axis, size: 56, values: (_, splits) => splits.map(compact) },
+          { ...axis, size: 56, incrs: STEPS, values: (_, splits) => splits.map(compact) },
         ],
         series: [
           {},
@@ -98,7 +108,7 @@ export function StackedChart(props: {
       resized.disconnect();
       chart.destroy();
     };
-  }, [windows, series, height, theme]);
+  }, [seconds, gap, series, height, theme]);
   return (
     <div
       ref={place}

@@ -151,7 +151,7 @@ function Preview({ preview }: { preview: PreviewJson }) {
 function Effects({ effects }: { effects: readonly EffectJson[] }) {
   return (
     <div class="scroll">
-      <table>
+      <table class="effects">
         <thead>
           <tr>
             <th scope="col">Entity</th>
@@ -168,13 +168,13 @@ function Effects({ effects }: { effects: readonly EffectJson[] }) {
                 <EntityLink id={effect.entityId} />
               </td>
               <td class="mono">{effect.resource}</td>
-              <td>
+              <td data-label="From">
                 <Limits limits={effect.before} />
               </td>
-              <td>
+              <td data-label="To">
                 <Limits limits={effect.after} />
               </td>
-              <td>
+              <td data-label={effect.exceeded.length > 0 ? "Busiest hour" : undefined}>
                 {effect.exceeded.map(({ limitName, used, allowed, hour }) => (
                   <span key={limitName} class="bad-text" title={time(hour)}>
                     {limitName}: {whole(used)} of {whole(allowed)}{" "}

@@ -9,10 +9,11 @@ import type {
   StoredLimitsJson,
 } from "../../src/dashboard/wire.ts";
 import { get, namespace } from "./api.ts";
+import { EDIT_SYSTEM, hasNoLimits, SystemCommand } from "./first-step.tsx";
 import { LimitEditor } from "./limit-editor.tsx";
 import { useLoaded } from "./loaded.ts";
 import { Card, EntityLink, Limits, Note, Nothing } from "./parts.tsx";
-import { session } from "./state.ts";
+import { route, session } from "./state.ts";
 
 export function LimitsView() {
   const { data, error, reload } = useLoaded(namespace.value, (signal) =>
@@ -27,8 +28,14 @@ export function LimitsView() {
         then <b>resource</b>, then <b>system</b>.
       </p>
       <Card title="System" hint="for everything that no other level has limits for">
+        {data !== undefined && hasNoLimits(data) && <Begin />}
         {data !== undefined && (
-          <Row place={{ level: "system" }} limits={data.system} saved={reload}>
+          <Row
+            place={{ level: "system" }}
+            limits={data.system}
+            saved={reload}
+            isOpen={route.value.query.get("edit") === EDIT_SYSTEM.edit}
+          >
             everything
             {data.onUnavailable !== null && (
               <span class="badge">when the store is down: {data.onUnavailable}</span>
@@ -47,6 +54,21 @@ export function LimitsView() {
       </Card>
       {data !== undefined && <EntityLevels limits={data} saved={reload} />}
     </div>
+  );
+}
+
+function Begin() {
+  return (
+    <Note>
+      Begin here: no limits are stored yet.{" "}
+      {session.value?.readOnly === false && (
+        <>
+          Edit the limits below, for example <code>rpm:60</code> for 60 requests a minute, or run{" "}
+        </>
+      )}
+      {session.value?.readOnly === true && "Run "}
+      <SystemCommand />
+    </Note>
   );
 }
 
@@ -117,9 +139,12 @@ function Row(props: {
   place: PlaceJson;
   limits: readonly string[];
   saved: () => void;
+  /** Whether the editor is open at first. */
+  isOpen?: boolean;
   children: ComponentChildren;
 }) {
-  const [editing, setEditing] = useState(false);
+  const [isEditing, setEditing] = useState(props.isOpen === true);
+  const editing = isEditing && session.value?.readOnly === false;
   const { level, resource, entityId } = props.place;
   const place: PlaceJson = {
     level,

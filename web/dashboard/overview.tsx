@@ -3,18 +3,22 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import type { BalanceJson, BusyJson, OverviewJson } from "../../src/dashboard/wire.ts";
+import { FirstStep } from "./first-step.tsx";
 import { clock, compact, seconds, whole } from "./format.ts";
 import { BalanceBar, Card, EntityLink, Nothing } from "./parts.tsx";
-import { live, now, overview, session } from "./state.ts";
+import { refilled } from "./refill.ts";
+import { live, now, overview, secondsSince, session } from "./state.ts";
 
 export function Overview() {
-  const seen = overview.value;
-  const arrived = useRef({ seen, atMs: now.peek() });
-  if (arrived.current.seen !== seen) arrived.current = { seen, atMs: performance.now() };
+  const read = overview.value;
+  const arrived = useRef({ read, atMs: now.peek() });
+  if (arrived.current.read !== read) arrived.current = { read, atMs: performance.now() };
   const { atMs } = arrived.current;
+  const seen = read && refilled(read, secondsSince(atMs));
   return (
     <div class="stack">
       <h1 class="visually-hidden">Overview</h1>
+      {seen?.complete === true && seen.buckets === 0 && <FirstStep />}
       <Tiles seen={seen} />
       <div class="columns">
         <div class="stack">

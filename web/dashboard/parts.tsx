@@ -4,7 +4,8 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { BalanceJson, DifferenceJson } from "../../src/dashboard/wire.ts";
 import { compact, seconds, whole } from "./format.ts";
-import { hrefOf, now } from "./state.ts";
+import { availableAfter, stateOf } from "./refill.ts";
+import { hrefOf, secondsSince } from "./state.ts";
 import { theme, toggleTheme } from "./theme.ts";
 
 export function Card(props: {
@@ -64,10 +65,9 @@ export function EntityLink(props: { id: string }) {
 export function BalanceBar(props: { balance: BalanceJson; atMs: number; label?: string }) {
   const { balance } = props;
   const { capacity, refillPerSecond } = balance;
-  const passed = Math.max(0, now.value - props.atMs) / 1000;
-  const available = Math.min(capacity, balance.available + refillPerSecond * passed);
+  const available = availableAfter(balance, secondsSince(props.atMs));
   const share = capacity === 0 ? 1 : Math.max(0, available / capacity);
-  const kind = available < 1 ? "empty" : share < 0.2 ? "scarce" : "fine";
+  const kind = stateOf(available, capacity);
   const label = props.label ?? balance.limitName;
   const fullIn = available < capacity ? (capacity - available) / refillPerSecond : 0;
   const tip = fullIn > 0 ? `full in ${seconds(fullIn)}` : "full";

@@ -16,6 +16,11 @@ setInterval(() => {
   if (!document.hidden) now.value = performance.now();
 }, 250);
 
+/** Returns the seconds since data came; a component that calls this is drawn again as they pass. */
+export function secondsSince(atMs: number): number {
+  return Math.max(0, now.value - atMs) / 1000;
+}
+
 const hash = signal(location.hash);
 addEventListener("hashchange", () => {
   hash.value = location.hash;

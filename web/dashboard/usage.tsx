@@ -8,8 +8,7 @@ import { compact, time, whole } from "./format.ts";
 import { useLoaded } from "./loaded.ts";
 import { Card, Note, Nothing } from "./parts.tsx";
 import { theme } from "./theme.ts";
-
-type Window = "hourly" | "daily" | "monthly";
+import { chartWindows, type TimeRange, type UsageWindow, WINDOW_SECONDS } from "./windows.ts";
 
 /** The last hours, or from one day to another, both included. */
 type Range = { readonly hours: number } | { readonly from: string; readonly to: string };
@@ -21,7 +20,7 @@ const RANGES = [
   { name: "12 months", window: "monthly", hours: 8784 },
 ] as const;
 const DAY_MS = 86_400_000;
-const WINDOWS: readonly { readonly name: string; readonly window: Window }[] = [
+const WINDOWS: readonly { readonly name: string; readonly window: UsageWindow }[] = [
   { name: "hour", window: "hourly" },
   { name: "day", window: "daily" },
   { name: "month", window: "monthly" },
@@ -109,7 +108,7 @@ function Presets(props: { chosen: number; choose: (preset: number) => void }) {
 interface OwnDates {
   readonly from: string;
   readonly to: string;
-  readonly window: Window;
+  readonly window: UsageWindow;
 }
 
 /** Two days and the windows between them. */
@@ -140,7 +139,9 @@ function OwnRange(props: { range: OwnDates; change: (range: OwnDates) => void })
         <span class="field-label">Windows</span>
         <select
           value={window}
-          onChange={({ currentTarget: { value } }) => change({ ...range, window: value as Window })}
+          onChange={({ currentTarget: { value } }) =>
+            change({ ...range, window: value as UsageWindow })
+          }
         >
           {WINDOWS.map((each) => (
             <option key={each.window} value={each.window}>
@@ -165,18 +166,24 @@ function day(ms: number): string {
 }
 
 /** The times of a range. A window belongs to it when it begins in it. */
-function timesOf(range: Range): { start: string; end?: string } {
+function timesOf(range: Range): TimeRange {
   if ("hours" in range) {
-    return { start: new Date(Date.now() - range.hours * 3_600_000).toISOString() };
+    const now = Date.now();
+    const start = new Date(now - range.hours * 3_600_000).toISOString();
+    return { start, end: new Date(now).toISOString() };
   }
   const start = new Date(`${range.from}T00:00:00`).toISOString();
   return { start, end: new Date(`${range.to}T23:59:59.999`).toISOString() };
 }
 
+function timeAt(seconds: number): string {
+  return time(new Date(seconds * 1000).toISOString());
+}
+
 export function UsageChart(props: {
   entity?: string;
   resource?: string;
-  window: Window;
+  window: UsageWindow;
   range: Range;
   group: "entity" | "resource";
   compact?: boolean;
@@ -185,7 +192,10 @@ export function UsageChart(props: {
   const span = "hours" in range ? range.hours : `${range.from} ${range.to}`;
   const key = [namespace.value, entity, resource, window, span, group].join(" ");
   // A new range begins at a new time.
-  const query = useMemo(() => ({ entity, resource, window, ...timesOf(range), group }), [key]);
+  const times = useMemo(() => timesOf(range), [key]);
+  // The clock of the store may be ahead of this one, so the last hours have no end.
+  const end = "hours" in range ? undefined : times.end;
+  const query = { entity, resource, window, start: times.start, end, group };
   const { data, error } = useLoaded(key, (signal) => get<UsageJson>("usage", query, signal));
   const [chosen, setChosen] = useState("");
   if (error !== undefined) return <Note kind="bad">{error}</Note>;
@@ -198,6 +208,8 @@ export function UsageChart(props: {
   return (
     <UsageShown
       data={data}
+      window={window}
+      times={times}
       names={names}
       name={name}
       choose={setChosen}
@@ -209,17 +221,24 @@ export function UsageChart(props: {
 
 function UsageShown(props: {
   data: UsageJson;
+  window: UsageWindow;
+  times: TimeRange;
   names: readonly string[];
   name: string;
   choose: (name: string) => void;
   compact: boolean;
   file: string;
 }) {
-  const { data, name } = props;
-  const series = useMemo(
-    () => data.groups.map((group) => ({ name: group.name, values: group.values[name] ?? [] })),
-    [data, name],
-  );
+  const { data, window, times, name } = props;
+  const seconds = useMemo(() => chartWindows(window, times, data.windows), [data, window, times]);
+  const series = useMemo(() => {
+    const places = new Map(data.windows.map((start, at) => [Date.parse(start) / 1000, at]));
+    return data.groups.map((group) => ({
+      name: group.name,
+      values: seconds.map((start) => group.values[name]?.[places.get(start) ?? -1] ?? 0),
+    }));
+  }, [data, seconds, name]);
+  const [first = 0, last = first] = [seconds[0], seconds.at(-1)];
   const totals = series.map(({ values }) => values.reduce((sum, value) => sum + value, 0));
   return (
     <>
@@ -242,10 +261,11 @@ function UsageShown(props: {
         </a>
       </div>
       <StackedChart
-        windows={data.windows}
+        seconds={seconds}
+        gap={WINDOW_SECONDS[window]}
         series={series}
         height={props.compact ? 180 : 300}
-        label={`${name} over time; the same numbers are in the table below`}
+        label={`${name} from ${timeAt(first)} to ${timeAt(last)}; the table below has the numbers`}
         theme={theme.value}
       />
       <ul class="legend">

@@ -2,7 +2,7 @@
 
 import { userInfo } from "node:os";
 import { dashboard } from "../../dashboard/dashboard.ts";
-import { hasToken, tokenLogin } from "../../dashboard/token-session.ts";
+import { forPerson, hasToken, tokenLogin } from "../../dashboard/token-session.ts";
 import { defined } from "../../domain/defined.ts";
 import { isLoopback } from "../../domain/loopback.ts";
 import { randomBytes, systemRandom } from "../../domain/random.ts";
@@ -68,7 +68,8 @@ export async function servePage(
     });
     return async (request) => {
       const isKnown = hosts?.includes(request.headers.get("host") ?? "") ?? true;
-      return (isKnown ? tokenLogin(request, token, cookie) : undefined) ?? handler(request);
+      const login = isKnown ? tokenLogin(request, token, cookie) : undefined;
+      return login ?? forPerson(request, await handler(request));
     };
   }).catch((cause: NodeJS.ErrnoException) => {
     throw new CommandFailure(`Cannot listen on ${inUrl(host)}:${options.port}: ${cause.code}`, 1, {

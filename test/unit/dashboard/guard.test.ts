@@ -1,7 +1,9 @@
 /** The guard of the dashboard: host names, origins, changes, tokens. */
 
 import { describe, expect, test } from "vitest";
-import { hasToken, tokenLogin } from "../../../src/dashboard/token-session.ts";
+import { failed } from "../../../src/dashboard/answers.ts";
+import { failure } from "../../../src/dashboard/failure.ts";
+import { forPerson, hasToken, tokenLogin } from "../../../src/dashboard/token-session.ts";
 import { Repository } from "../../../src/repository/repository.ts";
 import { Browser, change, ORIGIN } from "../../contract/dashboard/suite.ts";
 
@@ -110,5 +112,30 @@ describe("access by a token", () => {
     expect(has({ cookie: "other=secret" })).toBe(false);
     expect(has({ authorization: "Bearer secrets" })).toBe(false);
     expect(has({})).toBe(false);
+  });
+
+  test("a browser without the token gets a page, and a program gets JSON", async () => {
+    const refused = (status: number) => failed(failure(status, "refused", "No"));
+    const typeOf = (path: string, accept: string, status = 401) => {
+      const request = new Request(`${ORIGIN}${path}`, { headers: { accept } });
+      return forPerson(request, refused(status)).headers.get("content-type")?.split(";")[0];
+    };
+    const html = "text/html,application/xhtml+xml,*/*;q=0.8";
+    expect(typeOf("/", html)).toBe("text/html");
+    expect(typeOf("/?token=old", html)).toBe("text/html");
+    expect(typeOf("/", "*/*")).toBe("application/json");
+    expect(typeOf("/", "application/json")).toBe("application/json");
+    expect(typeOf("/api/session", html)).toBe("application/json");
+    expect(typeOf("/", html, 403)).toBe("application/json");
+    const request = new Request(`${ORIGIN}/?token=%3Cb%3E`, { headers: { accept: html } });
+    const page = forPerson(request, refused(401));
+    expect(page.status).toBe(401);
+    expect(page.headers.get("content-security-policy")).toMatch(
+      /^default-src 'none'; script-src 'none'; style-src 'sha256-/,
+    );
+    expect(page.headers.get("cache-control")).toBe("no-store");
+    const text = await page.text();
+    expect(text).toContain("Open the address that the command printed");
+    expect(text).not.toContain("<b>");
   });
 });

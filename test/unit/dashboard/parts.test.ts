@@ -3,6 +3,8 @@
  */
 
 import { expect, test } from "vitest";
+import type { StoredState } from "../../../src/buckets/bucket-admin.ts";
+import { BucketCensus } from "../../../src/dashboard/bucket-census.ts";
 import { allowedInHour, differencesOf, exceededBy } from "../../../src/dashboard/differences.ts";
 import { policyOf } from "../../../src/dashboard/page-file.ts";
 import { TopList } from "../../../src/dashboard/top-list.ts";
@@ -29,6 +31,27 @@ test("a top list keeps the highest of many, the highest first", () => {
   const top = new TopList<number>(3, (number) => number);
   for (const number of [5, 1, 9, 7, 3, 8]) top.add(number);
   expect(top.all).toEqual([9, 8, 7]);
+});
+
+test("a resource of which nothing is in use is not among the busiest", () => {
+  const census = new BucketCensus();
+  const state = (resource: string, balanceMilli: number): StoredState => ({
+    entityId: "key-1",
+    resource,
+    shard: 0,
+    shardCount: 1,
+    limitName: "rpm",
+    capacityMilli: 60_000,
+    refillMilli: 60_000,
+    periodMs: 60_000,
+    balanceMilli,
+    consumedMilli: 0,
+    refilledAtMs: 0,
+  });
+  census.add(state("full", 60_000));
+  census.add(state("in-use", 20_000));
+  const [busiest] = census.overview(0, 0, true).busiest;
+  expect(busiest?.resources.map(({ name, inUse }) => [name, inUse])).toEqual([["in-use", 40]]);
 });
 
 test("differences name what is added, removed and changed, and nothing else", () => {
