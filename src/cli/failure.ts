@@ -11,15 +11,13 @@ import {
 } from "../domain/errors.ts";
 import { RateLimitExceeded } from "../domain/rate-limit-exceeded.ts";
 import { AwsUnavailable } from "../infra/aws-failure.ts";
+import { NO_LIMITS } from "../limiter/legs.ts";
 import { CommandFailure, UsageError } from "./command.ts";
 import { EXIT } from "./exit-codes.ts";
 import { namespaceHint, stackAt, stackHint, storeHint } from "./hint.ts";
 import { Interrupted } from "./interruption.ts";
 import type { StoreOptions } from "./store-options.ts";
 import { visible } from "./visible.ts";
-
-/** The beginning of the reason when no level has limits. */
-const NO_LIMITS = "no limits are configured";
 
 /** An error as it is reported; without a line there is nothing to say. */
 export interface Failure {

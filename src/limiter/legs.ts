@@ -25,6 +25,9 @@ export interface Target {
   readonly also?: readonly CheckedAlso[];
 }
 
+/** The beginning of the reason when no level has limits; commands know the error by it. */
+export const NO_LIMITS = "no limits are configured";
+
 export class Legs {
   readonly #resolver: ConfigResolver;
   readonly #links: Links;
@@ -132,7 +135,7 @@ export class Legs {
       throw new ValidationError(
         "limits",
         `${entityId}/${resource}`,
-        `no limits are configured for entity "${entityId}" and resource "${resource}" at any ` +
+        `${NO_LIMITS} for entity "${entityId}" and resource "${resource}" at any ` +
           "level; store some, for example with repository.limits.setSystem(['rpm:100'])",
       );
     }

@@ -1,11 +1,9 @@
 /** The answer to a call that failed inside the gateway. It tells the client no internals. */
 
 import { RateLimiterUnavailable, ValidationError } from "../../domain/errors.ts";
+import { NO_LIMITS } from "../../limiter/legs.ts";
 import { errorAnswer, type RefusalAnswer, refusalAnswer } from "../../llm/refusal-answer.ts";
 import type { Route } from "./routes.ts";
-
-/** The beginning of the reason when no level has limits. */
-const NO_LIMITS = "no limits are configured";
 
 const NO_RETRY = { "x-should-retry": "false" };
 
